@@ -1,0 +1,5 @@
+/** What a user and a plug-in author see, and the engine behind it. */
+module org.nccl4j.api {
+  requires transitive org.nccl4j.topo;
+  requires transitive org.nccl4j.device;
+}

@@ -1,0 +1,8 @@
+/** What executes: the CUDA device and the host device, their memory, streams, events and kernels. */
+module org.nccl4j.device {
+  requires jcuda;
+  requires org.jnrproject.ffi;
+  requires org.objectweb.asm;
+
+  exports org.nccl4j.device;
+}

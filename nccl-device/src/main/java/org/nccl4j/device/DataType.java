@@ -1,0 +1,60 @@
+package org.nccl4j.device;
+
+/**
+ * The type of one element. The order is NCCL's, so that {@link #ordinal()} is the number that NCCL
+ * and our kernels use.
+ */
+public enum DataType {
+  /** Signed 8-bit integer. */
+  INT8("int8", 1),
+  /** Unsigned 8-bit integer. */
+  UINT8("uint8", 1),
+  /** Signed 32-bit integer. */
+  INT32("int32", 4),
+  /** Unsigned 32-bit integer. */
+  UINT32("uint32", 4),
+  /** Signed 64-bit integer. */
+  INT64("int64", 8),
+  /** Unsigned 64-bit integer. */
+  UINT64("uint64", 8),
+  /** IEEE 754 binary16. */
+  FLOAT16("half", 2),
+  /** IEEE 754 binary32. */
+  FLOAT32("float", 4),
+  /** IEEE 754 binary64. */
+  FLOAT64("double", 8),
+  /** The upper half of a binary32. */
+  BFLOAT16("bfloat16", 2),
+  /** 4 exponent and 3 mantissa bits, no infinities (OCP FP8 E4M3). */
+  FLOAT8_E4M3("f8e4m3", 1),
+  /** 5 exponent and 2 mantissa bits, with infinities (OCP FP8 E5M2). */
+  FLOAT8_E5M2("f8e5m2", 1);
+
+  private final String label;
+  private final int bytes;
+
+  DataType(String label, int bytes) {
+    this.label = label;
+    this.bytes = bytes;
+  }
+
+  /** The name that nccl-tests uses for it, such as "float" or "bfloat16". */
+  public String label() {
+    return label;
+  }
+
+  /** Bytes an element. */
+  public int bytes() {
+    return bytes;
+  }
+
+  /** Whether it is one of the six floating-point types. */
+  public boolean isFloatingPoint() {
+    return ordinal() >= FLOAT16.ordinal();
+  }
+
+  /** Whether it is one of the two 8-bit floating-point types. */
+  public boolean isFloat8() {
+    return this == FLOAT8_E4M3 || this == FLOAT8_E5M2;
+  }
+}

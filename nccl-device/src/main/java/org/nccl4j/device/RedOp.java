@@ -1,0 +1,32 @@
+package org.nccl4j.device;
+
+/**
+ * How the ranks' elements are combined. The order is NCCL's, so that {@link #ordinal()} is the
+ * number that NCCL and our kernels use.
+ */
+public enum RedOp {
+  /** The sum; integers wrap. */
+  SUM("sum"),
+  /** The product; integers wrap. */
+  PROD("prod"),
+  /** The greatest; of two numbers of which one is NaN, the other. */
+  MAX("max"),
+  /** The least; of two numbers of which one is NaN, the other. */
+  MIN("min"),
+  /**
+   * The mean. Floating point: each rank's element is multiplied by 1 / ranks before it is added, so
+   * that the sum cannot overflow; integers: the wrapped sum divided by the ranks, towards zero.
+   */
+  AVG("avg");
+
+  private final String label;
+
+  RedOp(String label) {
+    this.label = label;
+  }
+
+  /** The name that nccl-tests uses for it. */
+  public String label() {
+    return label;
+  }
+}

@@ -1,0 +1,4 @@
+/** The net transport. */
+module org.nccl4j.transport.net {
+  requires org.nccl4j.api;
+}

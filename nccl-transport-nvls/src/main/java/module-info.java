@@ -1,0 +1,4 @@
+/** The nvls transport. */
+module org.nccl4j.transport.nvls {
+  requires org.nccl4j.api;
+}
