@@ -1,6 +1,6 @@
 /**
- * The machine as a graph: topology files, detection, paths, search and the cost model. Needs nothing
- * but the JDK.
+ * The machine as a graph: topology files, detection, paths, search and the cost model. Needs
+ * nothing but the JDK.
  */
 module org.nccl4j.topo {
   exports org.nccl4j.topo;
