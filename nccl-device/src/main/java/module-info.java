@@ -7,4 +7,6 @@ module org.nccl4j.device {
   requires org.objectweb.asm;
 
   exports org.nccl4j.device;
+  exports org.nccl4j.device.bind;
+  exports org.nccl4j.device.kernel;
 }
