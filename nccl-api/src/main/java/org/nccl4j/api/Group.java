@@ -1,0 +1,33 @@
+package org.nccl4j.api;
+
+/**
+ * Calls that belong together: those made between {@link #start()} and {@link #end()} on one thread
+ * are launched together, sends and receives among them progress together, and one thread can drive
+ * several ranks. Groups nest; the outermost end launches.
+ */
+public final class Group {
+  private Group() {}
+
+  /**
+   * Runs calls as a group. If they throw, none of them is launched.
+   *
+   * @param calls operations of any communicators of this process
+   */
+  public static void run(Runnable calls) {
+    throw new UnsupportedOperationException();
+  }
+
+  /** Begins a group on this thread. */
+  public static void start() {
+    throw new UnsupportedOperationException();
+  }
+
+  /**
+   * Ends a group, and launches its calls if it is the outermost.
+   *
+   * @throws org.nccl4j.device.InvalidUsageException without a start
+   */
+  public static void end() {
+    throw new UnsupportedOperationException();
+  }
+}

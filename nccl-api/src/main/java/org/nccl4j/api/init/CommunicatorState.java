@@ -1,0 +1,4 @@
+package org.nccl4j.api.init;
+
+/** Everything behind one rank's communicator. */
+public final class CommunicatorState {}
