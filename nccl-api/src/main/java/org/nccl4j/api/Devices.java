@@ -1,4 +1,7 @@
-package org.nccl4j.device;
+package org.nccl4j.api;
+
+import org.nccl4j.device.Device;
+import org.nccl4j.device.host.HostDevice;
 
 /** The devices of this machine. */
 public final class Devices {
@@ -6,6 +9,6 @@ public final class Devices {
 
   /** The processor and its memory. Always there. */
   public static Device host() {
-    throw new UnsupportedOperationException();
+    return HostDevice.instance();
   }
 }
