@@ -54,7 +54,7 @@ public final class HostDevice extends Device {
 
   @Override
   public DeviceMemory wrap(long address, long bytes) {
-    if (bytes < 0 || address == 0 && bytes > 0) {
+    if (bytes < 0 || (address == 0 && bytes > 0)) {
       throw new InvalidArgumentException(
           "%d bytes at address 0x%x cannot be wrapped".formatted(bytes, address),
           "pass the address of memory and how much of it may be used");
