@@ -7,11 +7,24 @@ import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.SystemErrorException;
+import org.nccl4j.device.host.kernel.HostKernelCommunicator;
 import org.nccl4j.device.host.memory.HostMemory;
+import org.nccl4j.device.host.stream.Dispatcher;
+import org.nccl4j.device.host.stream.HostEvent;
+import org.nccl4j.device.host.stream.HostStream;
+import org.nccl4j.device.kernel.ConnectionLayout;
+import org.nccl4j.device.kernel.KernelCommunicator;
+import org.nccl4j.device.kernel.KernelCommunicatorSpec;
+import org.nccl4j.device.kernel.KernelDevice;
 
 /** This machine's processor and memory. One instance. */
-public final class HostDevice extends Device {
+public final class HostDevice extends Device implements KernelDevice {
   private static final HostDevice INSTANCE = new HostDevice();
+
+  private static final int LL_SLOT_BYTES = 16 << 10;
+  private static final int SIMPLE_SLOT_BYTES = 64 << 10;
+
+  private final Dispatcher dispatcher = new Dispatcher();
 
   private HostDevice() {}
 
@@ -64,11 +77,21 @@ public final class HostDevice extends Device {
 
   @Override
   public DeviceStream createStream() {
-    throw new UnsupportedOperationException();
+    return new HostStream(this, dispatcher);
   }
 
   @Override
   public DeviceEvent createEvent() {
-    throw new UnsupportedOperationException();
+    return new HostEvent();
+  }
+
+  @Override
+  public ConnectionLayout connectionLayout(int nRanks) {
+    return new ConnectionLayout(LL_SLOT_BYTES, 0, SIMPLE_SLOT_BYTES);
+  }
+
+  @Override
+  public KernelCommunicator createKernelCommunicator(KernelCommunicatorSpec spec) {
+    return new HostKernelCommunicator(spec, this);
   }
 }
