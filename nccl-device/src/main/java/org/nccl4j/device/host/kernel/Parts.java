@@ -11,7 +11,7 @@ final class Parts {
   private final long bytes;
   private final int owners;
   private final int elementBytes;
-  private final long fullChunk;
+  private final int fullChunk;
 
   /** Where the current loop begins, and its chunk, in bytes. */
   private long begin;
