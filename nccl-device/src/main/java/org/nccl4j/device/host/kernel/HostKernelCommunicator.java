@@ -28,7 +28,9 @@ public final class HostKernelCommunicator implements KernelCommunicator {
   private final Ends ends;
   private final HostMemory scratch;
   private final Kernels kernels;
-  private long tickets;
+
+  /** Launches so far. Written by the launching thread; read by isIdle. */
+  private volatile long tickets;
 
   /** A communicator whose scratch memory comes from a device. */
   public HostKernelCommunicator(KernelCommunicatorSpec spec, Device device) {
@@ -96,8 +98,9 @@ public final class HostKernelCommunicator implements KernelCommunicator {
   public void launch(KernelPlan plan, DeviceMemory send, DeviceMemory recv, DeviceStream stream) {
     HostMemory from = send == null ? null : HostMemory.of(send);
     HostMemory to = recv == null ? null : HostMemory.of(recv);
-    HostStream.of(stream).launch((HostPlan) plan, from, to, tickets);
-    tickets++;
+    long ticket = tickets;
+    HostStream.of(stream).launch((HostPlan) plan, from, to, ticket);
+    tickets = ticket + 1;
   }
 
   @Override
@@ -108,6 +111,11 @@ public final class HostKernelCommunicator implements KernelCommunicator {
   @Override
   public NcclException failure() {
     return waiter.failure();
+  }
+
+  @Override
+  public boolean isIdle() {
+    return turns.reached(tickets);
   }
 
   @Override

@@ -44,6 +44,11 @@ final class Turns {
     }
   }
 
+  /** Whether all kernels of lower tickets have ended. */
+  boolean reached(long ticket) {
+    return turn >= ticket;
+  }
+
   /** Bounded by the deadlines of the kernels before. */
   private void awaitTurn(long ticket) {
     Backoff backoff = new Backoff(0);

@@ -172,6 +172,11 @@ public final class HostStream extends DeviceStream {
     launch(HostStream::copyNow, HostMemory.of(source), HostMemory.of(target), 0);
   }
 
+  @Override
+  public void launchHostFunction(Runnable function) {
+    launch((send, recv, ticket) -> function.run(), null, null, 0);
+  }
+
   private static void copyNow(HostMemory source, HostMemory target, long ticket) {
     for (long at = 0; at < source.size(); at += 1 << 20) {
       int bytes = (int) Math.min(1 << 20, source.size() - at);
