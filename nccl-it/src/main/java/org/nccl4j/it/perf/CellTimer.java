@@ -56,9 +56,9 @@ final class CellTimer {
     return sum;
   }
 
-  /** The planner's table for a cell. */
-  String explanation(Cell cell) {
-    return ((Answer.Text) ranks.one(0, new Order.Explain(cell), patience(0))).text();
+  /** What the planner decides for a cell. */
+  Answer.Explained explanation(Cell cell) {
+    return (Answer.Explained) ranks.one(0, new Order.Explain(cell), patience(0));
   }
 
   /** The engine's own deadline comes first; this one is for ranks that say nothing at all. */

@@ -4,7 +4,7 @@ import java.io.PrintWriter;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.Map;
+import java.util.TreeSet;
 import org.nccl4j.it.perf.peer.MpiPeer;
 import org.nccl4j.it.perf.peer.Peer;
 import org.nccl4j.it.perf.rank.Answer;
@@ -44,11 +44,11 @@ final class Measurement {
       List<Answer.Joined> joined = join(ranks);
       Heading heading = new Heading(settings, version, machine, out);
       CellTimer timer = new CellTimer(ranks, settings.how(), settings.ranks().deadlineSeconds());
-      Choices choices = new Choices(joined.get(0).transports());
+      String transport = String.join(",", new TreeSet<>(joined.get(0).transports().values()));
       List<Result> results = new ArrayList<>();
       for (Workload workload : settings.what().workloads()) {
         heading.print(workload, joined);
-        List<Result> part = new Sweep(settings, timer, peer, choices, out).run(workload);
+        List<Result> part = new Sweep(settings, timer, peer, transport, out).run(workload);
         new Summary(part).print(out);
         out.printf("#%n# Collective test concluded: %s%n", workload.label());
         out.flush();
@@ -71,12 +71,12 @@ final class Measurement {
   }
 
   private List<Answer.Joined> join(Ranks ranks) {
-    Answer id = ranks.one(0, new Order.CreateId(), JOIN_PATIENCE);
     PerfSettings.Who who = settings.ranks();
-    Map<String, String> environment = who.settings();
-    Order join =
-        new Order.Join(
-            ((Answer.Text) id).text(), environment, who.transports(), who.deadlineSeconds());
+    String id =
+        who.processes()
+            ? ((Answer.Text) ranks.one(0, new Order.CreateId(), JOIN_PATIENCE)).text()
+            : "";
+    Order join = new Order.Join(id, who.settings(), who.transports(), who.deadlineSeconds());
     return ranks.all(join, JOIN_PATIENCE).stream().map(Answer.Joined.class::cast).toList();
   }
 

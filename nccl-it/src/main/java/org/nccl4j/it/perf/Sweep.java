@@ -9,6 +9,7 @@ import org.nccl4j.device.DataType;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.it.perf.check.Verdict;
 import org.nccl4j.it.perf.peer.Peer;
+import org.nccl4j.it.perf.rank.Answer;
 import org.nccl4j.it.perf.rank.Cell;
 import org.nccl4j.it.perf.report.Choice;
 import org.nccl4j.it.perf.report.Progress;
@@ -27,18 +28,19 @@ final class Sweep {
   private final Peer peer;
   private final PrintWriter out;
   private final Table table;
-  private final Choices choices;
+  private final String transport;
 
   /**
    * A sweep.
    *
    * @param peer to compare with; null for none
+   * @param transport names of those between the ranks
    */
-  Sweep(PerfSettings settings, CellTimer timer, Peer peer, Choices choices, PrintWriter out) {
+  Sweep(PerfSettings settings, CellTimer timer, Peer peer, String transport, PrintWriter out) {
     this.settings = settings;
     this.timer = timer;
     this.peer = peer;
-    this.choices = choices;
+    this.transport = transport;
     this.out = out;
     table = new Table(out, peer == null ? "" : peer.name());
   }
@@ -94,7 +96,7 @@ final class Sweep {
       results.add(right);
     }
     if (settings.how().explain()) {
-      timer.explanation(apart).lines().forEach(line -> out.println("#   " + line));
+      timer.explanation(apart).table().lines().forEach(line -> out.println("#   " + line));
       out.flush();
     }
     for (Result result : right == null ? List.of(left) : List.of(left, right)) {
@@ -120,7 +122,8 @@ final class Sweep {
         theirs.add(peer.micros(cell, repetition.warmup(), repetition.iterations()));
       }
     }
-    Choice choice = choices.of(cell);
+    Answer.Explained told = timer.explanation(cell);
+    Choice choice = new Choice(told.algorithm(), told.protocol(), transport);
     List<Reference> references =
         compared ? List.of(new Reference(peer.name(), peer.version(), median(theirs))) : List.of();
     return new Result(cell, ranks(), median(ours), timer.check(cell), choice, references);

@@ -19,6 +19,13 @@ public sealed interface Answer extends Serializable {
    */
   record Joined(long pid, String device, Map<Integer, String> transports) implements Answer {}
 
+  /**
+   * What the planner decides.
+   *
+   * @param table the alternatives and the reason
+   */
+  record Explained(String algorithm, String protocol, String table) implements Answer {}
+
   /** How long all timed operations took together. */
   record Took(long nanos) implements Answer {}
 

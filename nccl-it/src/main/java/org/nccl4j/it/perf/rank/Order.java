@@ -12,7 +12,7 @@ public sealed interface Order extends Serializable {
   /**
    * Join the communicator; answer with who you are.
    *
-   * @param uniqueId its text
+   * @param uniqueId its text; empty for ranks of one process
    * @param settings of the communicator
    * @param transports allowed, best first; empty for all
    * @param deadlineSeconds of an operation

@@ -7,6 +7,10 @@ import java.io.InputStream;
 import java.io.ObjectInputStream;
 import java.io.ObjectOutputStream;
 import java.io.PrintStream;
+import org.nccl4j.api.Communicator;
+import org.nccl4j.api.CommunicatorConfig;
+import org.nccl4j.api.Devices;
+import org.nccl4j.api.UniqueId;
 import org.nccl4j.device.InternalErrorException;
 
 /**
@@ -16,6 +20,11 @@ import org.nccl4j.device.InternalErrorException;
  */
 public final class RankProcess {
   private RankProcess() {}
+
+  private static Communicator join(RankSpec spec, String uniqueId, CommunicatorConfig config) {
+    UniqueId id = UniqueId.parse(uniqueId);
+    return Communicator.initRank(spec.nRanks(), id, spec.rank(), Devices.host(), config);
+  }
 
   /**
    * Serves until told to leave.
@@ -30,7 +39,7 @@ public final class RankProcess {
       ObjectOutputStream out = new ObjectOutputStream(new BufferedOutputStream(answers));
       out.flush();
       ObjectInputStream orders = new ObjectInputStream(in);
-      try (RankWorker worker = new RankWorker((RankSpec) orders.readObject())) {
+      try (RankWorker worker = new RankWorker((RankSpec) orders.readObject(), RankProcess::join)) {
         Order order;
         do {
           order = (Order) orders.readObject();

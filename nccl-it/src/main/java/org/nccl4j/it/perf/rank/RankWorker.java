@@ -6,6 +6,7 @@ import java.time.Duration;
 import java.util.Map;
 import org.nccl4j.api.Communicator;
 import org.nccl4j.api.CommunicatorConfig;
+import org.nccl4j.api.Decision;
 import org.nccl4j.api.Devices;
 import org.nccl4j.api.Group;
 import org.nccl4j.api.UniqueId;
@@ -23,14 +24,20 @@ import org.nccl4j.it.perf.workload.Segment;
 /** Does one rank's orders with a communicator of its own. Used by one thread. */
 public final class RankWorker implements AutoCloseable {
   private final RankSpec spec;
+  private final Entrance entrance;
   private Communicator communicator;
   private DeviceStream stream;
   private RankBuffers buffers;
   private DeviceMemory barrier;
 
-  /** A rank that has not joined yet. */
-  public RankWorker(RankSpec spec) {
+  /**
+   * A rank that has not joined yet.
+   *
+   * @param entrance where it will
+   */
+  RankWorker(RankSpec spec, Entrance entrance) {
     this.spec = spec;
+    this.entrance = entrance;
   }
 
   /** Does an order; whatever goes wrong is in the answer. */
@@ -53,15 +60,22 @@ public final class RankWorker implements AutoCloseable {
     } else if (order instanceof Order.Join join) {
       return join(join);
     } else if (order instanceof Order.Explain explain) {
-      Cell cell = explain.cell();
-      long count = cell.layout(spec.nRanks()).count();
-      return new Answer.Text(
-          communicator.explain(cell.workload().label(), count, cell.type(), cell.op()));
+      return explain(explain.cell());
     } else if (order instanceof Order.CreateId) {
       return new Answer.Text(UniqueId.create().toString());
     }
     close();
     return new Answer.Left();
+  }
+
+  private Answer explain(Cell cell) {
+    String operation = cell.workload().operation();
+    long count = cell.layout(spec.nRanks()).count();
+    Decision decision = communicator.decision(operation, count, cell.type());
+    return new Answer.Explained(
+        decision.algorithm(),
+        decision.protocol(),
+        communicator.explain(operation, count, cell.type()));
   }
 
   private Answer join(Order.Join order) {
@@ -76,8 +90,7 @@ public final class RankWorker implements AutoCloseable {
       config = config.withTransports(order.transports());
     }
     Device device = Devices.host();
-    UniqueId id = UniqueId.parse(order.uniqueId());
-    communicator = Communicator.initRank(spec.nRanks(), id, spec.rank(), device, config);
+    communicator = entrance.join(spec, order.uniqueId(), config);
     stream = device.createStream();
     barrier = device.allocate(DataType.INT32.bytes());
     buffers = new RankBuffers(device, spec);

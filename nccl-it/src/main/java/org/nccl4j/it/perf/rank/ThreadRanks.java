@@ -18,8 +18,9 @@ public final class ThreadRanks {
    */
   public static Ranks start(int nRanks, long bufferBytes) {
     List<RankLink> links = new ArrayList<>();
+    Entrance entrance = new LocalEntrance();
     for (int rank = 0; rank < nRanks; rank++) {
-      links.add(new Link(new RankSpec(rank, nRanks, bufferBytes)));
+      links.add(new Link(new RankSpec(rank, nRanks, bufferBytes), entrance));
     }
     return new LinkedRanks("threads", links);
   }
@@ -29,14 +30,14 @@ public final class ThreadRanks {
     private final BlockingQueue<Answer> answers = new ArrayBlockingQueue<>(1);
     private final Thread thread;
 
-    Link(RankSpec spec) {
-      thread = new Thread(() -> work(spec), "rank " + spec.rank());
+    Link(RankSpec spec, Entrance entrance) {
+      thread = new Thread(() -> work(spec, entrance), "rank " + spec.rank());
       thread.setDaemon(true);
       thread.start();
     }
 
-    private void work(RankSpec spec) {
-      try (RankWorker worker = new RankWorker(spec)) {
+    private void work(RankSpec spec, Entrance entrance) {
+      try (RankWorker worker = new RankWorker(spec, entrance)) {
         Order order;
         do {
           order = orders.take();

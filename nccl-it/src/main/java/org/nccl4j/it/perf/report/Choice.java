@@ -3,8 +3,8 @@ package org.nccl4j.it.perf.report;
 /**
  * How the engine did an operation.
  *
- * @param algorithm its name; null if the engine does not tell
- * @param protocol its name; null if the engine does not tell
+ * @param algorithm its name
+ * @param protocol its name
  * @param transport the names of the transports between the ranks
  */
 public record Choice(String algorithm, String protocol, String transport) {}

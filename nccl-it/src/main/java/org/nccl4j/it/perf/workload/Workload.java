@@ -52,6 +52,14 @@ public enum Workload {
     return label;
   }
 
+  /** The operation of the API that it is made of, by the name that the planner knows. */
+  public String operation() {
+    return switch (this) {
+      case ALL_TO_ALL_V, SEND_RECV, HYPERCUBE -> "send";
+      default -> label;
+    };
+  }
+
   /** Whether it combines elements, so that the operator matters. */
   public boolean reduces() {
     return reduces;
