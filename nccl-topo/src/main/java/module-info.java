@@ -4,4 +4,7 @@
  */
 module org.nccl4j.topo {
   exports org.nccl4j.topo;
+  exports org.nccl4j.topo.xml;
+  exports org.nccl4j.topo.system;
+  exports org.nccl4j.topo.path;
 }
