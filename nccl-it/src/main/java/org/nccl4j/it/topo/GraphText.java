@@ -53,8 +53,7 @@ final class GraphText {
         graph.typeInter());
     for (int c = 0; c < graph.nChannels(); c++) {
       Channel channel = graph.channels().get(c);
-      String ranks =
-          channel.ranks().stream().map(String::valueOf).collect(Collectors.joining(" "));
+      String ranks = channel.ranks().stream().map(String::valueOf).collect(Collectors.joining(" "));
       String in = channel.nets().isEmpty() ? "" : channel.nets().get(0) + " - ";
       String out2 = channel.nets().isEmpty() ? "" : " - " + channel.nets().get(1);
       out.printf("    %2d: %s%s%s%n", c, in, ranks, out2);

@@ -5,7 +5,6 @@ import java.io.IOException;
 import java.util.List;
 import org.nccl4j.topo.LinkType;
 import org.nccl4j.topo.NodeType;
-import org.nccl4j.topo.PathType;
 import org.nccl4j.topo.path.Path;
 import org.nccl4j.topo.search.MachineGraphs;
 import org.nccl4j.topo.system.Link;
@@ -80,10 +79,6 @@ final class PathsJson {
   }
 
   private void path(Path path) throws IOException {
-    if (path.type() == PathType.DIS) {
-      json.writeNull();
-      return;
-    }
     long own = path.links().stream().filter(link -> link.type() == LinkType.LOC).count();
     json.writeStartArray();
     json.writeString(path.type().name());

@@ -17,8 +17,8 @@ import org.nccl4j.topo.xml.XmlElement;
 import org.nccl4j.topo.xml.XmlPruning;
 
 /**
- * A number of equal machines with a rank on every GPU, and all that follows from it. Immutable; safe
- * from any thread.
+ * A number of equal machines with a rank on every GPU, and all that follows from it. Immutable;
+ * safe from any thread.
  */
 public final class Cluster {
   private final Routes whole;
@@ -27,8 +27,7 @@ public final class Cluster {
   private final CommGraph comm;
   private final CostModel costs;
 
-  private Cluster(
-      Routes whole, List<MachineGraphs> domains, int machines, ClusterOptions options) {
+  private Cluster(Routes whole, List<MachineGraphs> domains, int machines, ClusterOptions options) {
     this.whole = whole;
     this.domains = List.copyOf(domains);
     this.machines = machines;
@@ -88,8 +87,7 @@ public final class Cluster {
     List<MachineGraphs> domains = new ArrayList<>();
     for (List<Node> gpus : groups) {
       Routes routes = Routes.trimmed(whole, gpus, options.settings(), options.driver());
-      domains.add(
-          MachineGraphs.search(routes, options.settings(), needsNet, options.collNet()));
+      domains.add(MachineGraphs.search(routes, options.settings(), needsNet, options.collNet()));
     }
     return new Cluster(whole, domains, machines, options);
   }

@@ -75,13 +75,11 @@ public record CommGraph(
    * @param settings limits of channels and the like
    * @param collNet whether the network can reduce
    */
-  public static CommGraph connect(
-      List<NodeGraphs> nodes, TopoSettings settings, boolean collNet) {
+  public static CommGraph connect(List<NodeGraphs> nodes, TopoSettings settings, boolean collNet) {
     CommShape shape = CommShape.of(nodes);
     Map<GraphKind, AlignedGraph> graphs = align(shape);
     int searched =
-        Math.min(
-            graphs.get(GraphKind.RING).nChannels(), graphs.get(GraphKind.TREE).nChannels());
+        Math.min(graphs.get(GraphKind.RING).nChannels(), graphs.get(GraphKind.TREE).nChannels());
     graphs.computeIfPresent(GraphKind.RING, (kind, graph) -> graph.withChannels(searched));
     graphs.computeIfPresent(GraphKind.TREE, (kind, graph) -> graph.withChannels(searched));
     boolean reduces =
@@ -129,8 +127,8 @@ public record CommGraph(
   }
 
   /**
-   * The channels: for each the searched channel it repeats, plus the count of searched channels if it
-   * uses the second of the two trees.
+   * The channels: for each the searched channel it repeats, plus the count of searched channels if
+   * it uses the second of the two trees.
    */
   private static int[] channels(
       CommShape shape,

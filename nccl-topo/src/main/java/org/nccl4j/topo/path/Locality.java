@@ -69,7 +69,9 @@ public final class Locality {
     return closest;
   }
 
-  /** The network that a GPU uses for a channel; GPUs that share networks start at different ones. */
+  /**
+   * The network that a GPU uses for a channel; GPUs that share networks start at different ones.
+   */
   public Node netOf(Node gpu, int channel) {
     List<Node> nets = nearest(gpu, NodeType.NET).nodes();
     if (nets.isEmpty()) {

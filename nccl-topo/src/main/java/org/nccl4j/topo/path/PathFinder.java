@@ -12,8 +12,8 @@ import org.nccl4j.topo.system.Node;
 
 /**
  * The best path from every node to one, found breadth first from its end. Better is: the nearer
- * type; of equal ones the wider; of equal ones the one with fewer hops. GPUs do not forward, but for
- * one of them between two NVLinks.
+ * type; of equal ones the wider; of equal ones the one with fewer hops. GPUs do not forward, but
+ * for one of them between two NVLinks.
  */
 final class PathFinder {
   private final Machine machine;
@@ -33,7 +33,8 @@ final class PathFinder {
       Set<Node> next = new LinkedHashSet<>();
       for (Node node : frontier) {
         for (Link link : node.links()) {
-          if (mayPass(target, node, link, best[node.ordinal()]) && improve(target, node, link, best)) {
+          if (mayPass(target, node, link, best[node.ordinal()])
+              && improve(target, node, link, best)) {
             next.add(link.to());
           }
         }
@@ -78,14 +79,13 @@ final class PathFinder {
     if (type != known.type()) {
       return type.within(known.type());
     }
-    return bandwidth > known.bandwidth()
-        || (bandwidth == known.bandwidth() && hops < known.hops());
+    return bandwidth > known.bandwidth() || (bandwidth == known.bandwidth() && hops < known.hops());
   }
 
   private static PathType typeOver(Node target, Node node, Link link, Path path) {
     boolean cpu = node.type() == NodeType.CPU || link.to().type() == NodeType.CPU;
     return switch (link.type()) {
-        // The network side of a card does not count: what matters is card to GPU.
+      // The network side of a card does not count: what matters is card to GPU.
       case LOC, NET -> bothSwitches(node, link) ? PathType.PXB : PathType.LOC;
       case NVL -> {
         boolean leavesForwarder =

@@ -45,9 +45,18 @@ final class PathPlanner {
     for (NodeType type :
         new NodeType[] {NodeType.CPU, NodeType.DEV, NodeType.GPU, NodeType.NET, NodeType.NVS}) {
       for (Node target : machine.nodes(type)) {
-        paths.fill(target, finder.pathsTo(target));
+        if (!repeatsEarlier(target)) {
+          paths.fill(target, finder.pathsTo(target));
+        }
       }
     }
+  }
+
+  /** A network that a file names twice is one device: paths lead to the first. */
+  private boolean repeatsEarlier(Node target) {
+    return machine.nodes(target.type()).stream()
+        .limit(target.index())
+        .anyMatch(node -> node.host() == target.host() && node.id() == target.id());
   }
 
   /** Leads peers that may not access each other through the CPU; marks those without any way. */
@@ -94,8 +103,7 @@ final class PathPlanner {
             && gdr.allowed(relay, net, true)
             && paths.path(relay, gpu).type().within(PathType.NVL)
             && relay.host() == gpu.host();
-    boolean better =
-        last.bandwidth() > direct.bandwidth() || !direct.type().within(PathType.PXN);
+    boolean better = last.bandwidth() > direct.bandwidth() || !direct.type().within(PathType.PXN);
     if (usable && better) {
       paths.set(gpu, net, paths.path(gpu, relay).then(last, PathType.PXN));
     }
@@ -117,8 +125,7 @@ final class PathPlanner {
   }
 
   private static PathType joined(PathType a, PathType b) {
-    boolean c2cThenPci =
-        a.max(b) == PathType.PHB && a.min(b) == PathType.C2C;
+    boolean c2cThenPci = a.max(b) == PathType.PHB && a.min(b) == PathType.C2C;
     return c2cThenPci ? PathType.P2C : a.max(b);
   }
 }

@@ -1,6 +1,8 @@
 package org.nccl4j.topo.search;
 
-/** How many steps a search may still take. Steps, not time: results must not depend on the clock. */
+/**
+ * How many steps a search may still take. Steps, not time: results must not depend on the clock.
+ */
 final class Budget {
   private int left;
   private boolean perfect;

@@ -11,8 +11,8 @@ import org.nccl4j.topo.system.Node;
 
 /**
  * What every link and network can still carry. One for all searches of a machine, in order: taking
- * and giving back rounds to 1/1000, and what the rounding leaves is seen by later searches. Owned by
- * the thread that searches.
+ * and giving back rounds to 1/1000, and what the rounding leaves is seen by later searches. Owned
+ * by the thread that searches.
  */
 final class Capacity {
   private static final int AMPERE = 80;
@@ -103,9 +103,7 @@ final class Capacity {
   private static float backward(Link link, Node start, float forward) {
     float backward = 0;
     Node to = link.to();
-    if (to.type() == NodeType.DEV
-        && to.device().sm() < AMPERE
-        && start.type() != NodeType.GPU) {
+    if (to.type() == NodeType.DEV && to.device().sm() < AMPERE && start.type() != NodeType.GPU) {
       backward += forward / 8;
     }
     if (to.type() == NodeType.CPU

@@ -7,9 +7,9 @@ import org.nccl4j.topo.path.Path;
 import org.nccl4j.topo.system.Node;
 
 /**
- * One try: with pattern, speeds and distances given, packs as many channels into the machine as fit,
- * by depth-first search. Every step takes bandwidth from the links it crosses and gives it back on
- * return. Owned by the thread that searches.
+ * One try: with pattern, speeds and distances given, packs as many channels into the machine as
+ * fit, by depth-first search. Every step takes bandwidth from the links it crosses and gives it
+ * back on return. Owned by the thread that searches.
  */
 final class ChannelSearch {
   private static final int NEVER = -1;
@@ -84,11 +84,7 @@ final class ChannelSearch {
     boolean ring = draft.pattern == Pattern.RING;
     int netStep = ring ? last : draft.pattern == Pattern.SPLIT_TREE ? 1 : 0;
     return new Place(
-        gpu,
-        0,
-        space.inter ? netStep : NEVER,
-        !space.inter && ring ? last : NEVER,
-        order);
+        gpu, 0, space.inter ? netStep : NEVER, !space.inter && ring ? last : NEVER, order);
   }
 
   private void startAtGpus() {
@@ -260,8 +256,7 @@ final class ChannelSearch {
       Node net = space.machine.nets().get(n);
       if (followHalf(gpu, net, 1, balanced)) {
         draft.netOut(draft.nChannels, n);
-        search(
-            new Place(place.gpu, place.step, nextNetStep, place.firstStep, place.order));
+        search(new Place(place.gpu, place.step, nextNetStep, place.firstStep, place.order));
         followHalf(gpu, net, -1, balanced);
       }
     }
@@ -295,9 +290,7 @@ final class ChannelSearch {
     Node gpu = space.gpus.get(place.gpu);
     Node first = space.gpus.get(draft.gpu(draft.nChannels, 0));
     if (follow(gpu, first, 1)) {
-      search(
-          new Place(
-              first.index(), place.step + 1, place.netStep, NEVER, place.order));
+      search(new Place(first.index(), place.step + 1, place.netStep, NEVER, place.order));
       follow(gpu, first, -1);
     }
   }
@@ -315,8 +308,7 @@ final class ChannelSearch {
     }
     if (mult == 1) {
       boolean bothWays = draft.pattern.isTree();
-      if (!path.type().within(limit)
-          || (bothWays && !space.path(to, from).type().within(limit))) {
+      if (!path.type().within(limit) || (bothWays && !space.path(to, from).type().within(limit))) {
         return false;
       }
     }

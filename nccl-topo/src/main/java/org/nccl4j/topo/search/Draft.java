@@ -102,9 +102,7 @@ final class Draft {
     if (totalIntra() != reference.totalIntra()) {
       return totalIntra() > reference.totalIntra();
     }
-    return pattern == reference.pattern
-        && crossNic == reference.crossNic
-        && hops < reference.hops;
+    return pattern == reference.pattern && crossNic == reference.crossNic && hops < reference.hops;
   }
 
   /** Doubles the channels at half the bandwidth each: more blocks for the same links. */

@@ -11,8 +11,8 @@ import org.nccl4j.topo.system.Link;
 import org.nccl4j.topo.system.Node;
 
 /**
- * In which order to try the GPUs that may come next in a channel. A search that ends early is as good
- * as its first tries, so this decides what is found on large machines.
+ * In which order to try the GPUs that may come next in a channel. A search that ends early is as
+ * good as its first tries, so this decides what is found on large machines.
  */
 final class GpuOrder {
   /** What the next step is to be near. */

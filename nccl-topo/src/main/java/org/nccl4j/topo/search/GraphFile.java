@@ -13,7 +13,9 @@ import org.nccl4j.topo.system.Node;
 import org.nccl4j.topo.xml.CNumber;
 import org.nccl4j.topo.xml.XmlElement;
 
-/** NCCL's graph files: NCCL_GRAPH_FILE is read instead of a search, NCCL_GRAPH_DUMP_FILE written. */
+/**
+ * NCCL's graph files: NCCL_GRAPH_FILE is read instead of a search, NCCL_GRAPH_DUMP_FILE written.
+ */
 public final class GraphFile {
   private static final int HOST_SHIFT = 56;
 
@@ -175,9 +177,6 @@ public final class GraphFile {
 
   /** As C's %g does: six digits, no trailing zeros. */
   private static String plain(float value) {
-    return new BigDecimal(value)
-        .round(new MathContext(6))
-        .stripTrailingZeros()
-        .toPlainString();
+    return new BigDecimal(value).round(new MathContext(6)).stripTrailingZeros().toPlainString();
   }
 }

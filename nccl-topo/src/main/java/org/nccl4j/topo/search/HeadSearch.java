@@ -3,8 +3,8 @@ package org.nccl4j.topo.search;
 import org.nccl4j.topo.system.Node;
 
 /**
- * Channels that are a head and its bandwidth to all others: NVLS, where every GPU exchanges with the
- * NVSwitch and the head twice as much, and CollNet, where every GPU exchanges with the head.
+ * Channels that are a head and its bandwidth to all others: NVLS, where every GPU exchanges with
+ * the NVSwitch and the head twice as much, and CollNet, where every GPU exchanges with the head.
  */
 final class HeadSearch {
   private final ChannelSearch search;

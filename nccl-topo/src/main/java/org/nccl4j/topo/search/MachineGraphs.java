@@ -115,8 +115,7 @@ public record MachineGraphs(
         nvls
             ? one(space, given, GraphKind.NVLS, 1, most)
             : ChannelGraph.none(GraphKind.NVLS, 1, most));
-    return new MachineGraphs(
-        routes, inter, nvls, space.maxBandwidth, space.totalBandwidth, graphs);
+    return new MachineGraphs(routes, inter, nvls, space.maxBandwidth, space.totalBandwidth, graphs);
   }
 
   private static boolean nvlsSupported(Routes routes, TopoSettings settings) {

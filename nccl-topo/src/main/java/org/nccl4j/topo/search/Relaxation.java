@@ -7,8 +7,8 @@ import org.nccl4j.topo.path.PathTable;
 import org.nccl4j.topo.system.Facts;
 
 /**
- * What is given up, and in which order, when a try does not find a perfect solution: equal channels,
- * the better tree, near GPUs, near networks, one card per channel, and last speed.
+ * What is given up, and in which order, when a try does not find a perfect solution: equal
+ * channels, the better tree, near GPUs, near networks, one card per channel, and last speed.
  */
 final class Relaxation {
   private static final int HOPPER = 90;
@@ -63,8 +63,7 @@ final class Relaxation {
 
   private boolean giveUpSameChannels() {
     // Through AMD CPUs different channels do not help.
-    boolean amd =
-        space.machine.cpu().isX86(Facts.Vendor.AMD) && draft.typeIntra == PathType.SYS;
+    boolean amd = space.machine.cpu().isX86(Facts.Vendor.AMD) && draft.typeIntra == PathType.SYS;
     if (draft.sameChannels && !amd) {
       draft.sameChannels = false;
       return true;
@@ -121,8 +120,7 @@ final class Relaxation {
   }
 
   private boolean lowerSpeed() {
-    if (speeds.hasSlower()
-        && (best.nChannels == 0 || speeds.peekSlower() / best.bwInter > .49)) {
+    if (speeds.hasSlower() && (best.nChannels == 0 || speeds.peekSlower() / best.bwInter > .49)) {
       draft.bwIntra = draft.bwInter = speeds.slower();
       return true;
     }

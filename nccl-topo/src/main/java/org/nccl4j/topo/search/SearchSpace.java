@@ -16,8 +16,8 @@ import org.nccl4j.topo.system.Machine;
 import org.nccl4j.topo.system.Node;
 
 /**
- * What all searches of one machine share: its routes, what its links can still carry, and how fast a
- * channel can be at most. Owned by the thread that searches.
+ * What all searches of one machine share: its routes, what its links can still carry, and how fast
+ * a channel can be at most. Owned by the thread that searches.
  */
 final class SearchSpace {
   final Machine machine;

@@ -13,9 +13,7 @@ final class Speeds {
   private static final float[] INTER_HOPPER = {
     48, 45, 42, 40, 30, 24, 22, 20, 17.5f, 15, 12, 6, 3, 2.4f, 1.2f, 0.24f, 0.12f
   };
-  private static final float[] INTRA_BLACKWELL = {
-    90, 80, 70, 60, 50, 45, 40, 30, 24, 20, 19, 18
-  };
+  private static final float[] INTRA_BLACKWELL = {90, 80, 70, 60, 50, 45, 40, 30, 24, 20, 19, 18};
   private static final float[] INTER_BLACKWELL = {
     96, 86, 80, 48, 45.1f, 42, 40, 30, 24, 22, 20, 17.5f, 15, 12, 6, 3, 2.4f, 1.2f, 0.24f, 0.12f
   };

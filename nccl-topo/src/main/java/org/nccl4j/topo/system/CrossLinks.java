@@ -62,8 +62,7 @@ final class CrossLinks {
           MachineBuilder.connect(device, cpu, LinkType.NVL, each / partitions);
         }
       }
-      default ->
-          MachineBuilder.connect(device, nvSwitch(element), LinkType.NVL, each / partitions);
+      default -> MachineBuilder.connect(device, nvSwitch(element), LinkType.NVL, each / partitions);
     }
   }
 
@@ -148,8 +147,7 @@ final class CrossLinks {
         return true;
       }
       boolean sameDevice =
-          !machine.splitsPartitions()
-              || DeviceNodes.partition(other) == DeviceNodes.partition(gpu);
+          !machine.splitsPartitions() || DeviceNodes.partition(other) == DeviceNodes.partition(gpu);
       if (other.is("gpu") && sameDevice) {
         return false;
       }

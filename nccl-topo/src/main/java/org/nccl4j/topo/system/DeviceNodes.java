@@ -81,8 +81,7 @@ final class DeviceNodes {
       }
     }
     int gdr = gpu.intOr("gdr", machine.assumptions().gdr() ? 1 : 0);
-    return new Facts.Gpu(
-        rank, gpu.requireInt("dev"), gpu.requireInt("sm"), gdr != 0, partition);
+    return new Facts.Gpu(rank, gpu.requireInt("dev"), gpu.requireInt("sm"), gdr != 0, partition);
   }
 
   static int partition(XmlElement gpu) {

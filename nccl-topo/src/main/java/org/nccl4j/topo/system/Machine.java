@@ -87,9 +87,7 @@ public final class Machine {
 
   /** The GPU of a device number on a host; the first where ranks share one. */
   public Optional<Node> gpuOfDevice(int host, int dev) {
-    return gpus().stream()
-        .filter(gpu -> gpu.host() == host && gpu.gpu().dev() == dev)
-        .findFirst();
+    return gpus().stream().filter(gpu -> gpu.host() == host && gpu.gpu().dev() == dev).findFirst();
   }
 
   /** The least compute capability of its devices. */

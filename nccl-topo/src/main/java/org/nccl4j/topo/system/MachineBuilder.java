@@ -11,9 +11,9 @@ import org.nccl4j.topo.xml.CNumber;
 import org.nccl4j.topo.xml.XmlElement;
 
 /**
- * Builds the machine graph from a {@code <system>} element, in passes: the PCI trees, the links that
- * cross them (NVLink, C2C, links between switches), flattening, NUMA, and the order of links. Used
- * by one thread, once.
+ * Builds the machine graph from a {@code <system>} element, in passes: the PCI trees, the links
+ * that cross them (NVLink, C2C, links between switches), flattening, NUMA, and the order of links.
+ * Used by one thread, once.
  */
 public final class MachineBuilder {
   /** How many nodes of one type are allowed. */
@@ -46,7 +46,8 @@ public final class MachineBuilder {
       trees.addCpu(cpu);
     }
     if (builder.list(NodeType.GPU).isEmpty()) {
-      throw system.error("has no <gpu> with a rank", "Add a <gpu> with dev, sm and rank to a <pci>");
+      throw system.error(
+          "has no <gpu> with a rank", "Add a <gpu> with dev, sm and rank to a <pci>");
     }
     new CrossLinks(builder).add(system);
     new SwitchFlattening(builder).flatten();

@@ -7,8 +7,8 @@ import org.nccl4j.topo.LinkType;
 import org.nccl4j.topo.NodeType;
 
 /**
- * A node of the machine graph. Built by {@link MachineBuilder} and not changed after; then safe from
- * any thread.
+ * A node of the machine graph. Built by {@link MachineBuilder} and not changed after; then safe
+ * from any thread.
  */
 public final class Node {
   private static final long LOCAL_MASK = 0x00ff_ffff_ffff_ffffL;

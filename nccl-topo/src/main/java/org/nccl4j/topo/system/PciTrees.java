@@ -61,7 +61,8 @@ final class PciTrees {
   private static int width(XmlElement pci) {
     String text = pci.require("link_width");
     // /sys may have words here, such as "Unknown"; they count as no width.
-    int width = text.isBlank() || !text.strip().matches("[-+]?[0-9].*") ? 0 : pci.requireInt("link_width");
+    int width =
+        text.isBlank() || !text.strip().matches("[-+]?[0-9].*") ? 0 : pci.requireInt("link_width");
     if (width < 0 || width > MAX_WIDTH) {
       throw pci.error("link_width=\"" + text + "\" is no width", "Write the number of lanes, or 0");
     }

@@ -7,8 +7,8 @@ import org.nccl4j.topo.xml.CNumber;
 import org.nccl4j.topo.xml.XmlElement;
 
 /**
- * Numbers the GPUs of a file from 0: in the order of their rank attributes, or by host and device if
- * the file has none, as one written by hand or for a virtual machine may.
+ * Numbers the GPUs of a file from 0: in the order of their rank attributes, or by host and device
+ * if the file has none, as one written by hand or for a virtual machine may.
  */
 public final class RankOrder {
   private record Gpu(XmlElement element, int host, int dev, int rank) {}
@@ -36,8 +36,9 @@ public final class RankOrder {
             : Comparator.comparingInt(Gpu::host).thenComparingInt(Gpu::dev));
     for (int i = 0; i < gpus.size(); i++) {
       if (i > 0 && ranked && gpus.get(i).rank == gpus.get(i - 1).rank) {
-        throw gpus.get(i).element.error(
-            "repeats rank " + gpus.get(i).rank, "Give every GPU its own rank");
+        throw gpus.get(i)
+            .element
+            .error("repeats rank " + gpus.get(i).rank, "Give every GPU its own rank");
       }
     }
     for (int i = 0; i < gpus.size(); i++) {

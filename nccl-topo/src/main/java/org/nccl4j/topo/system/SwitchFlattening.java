@@ -42,8 +42,7 @@ final class SwitchFlattening {
         .removeIf(
             link -> {
               boolean sub =
-                  link.to().type() == NodeType.PCI
-                      && generation(link.to(), GEN5_SUB) == generation;
+                  link.to().type() == NodeType.PCI && generation(link.to(), GEN5_SUB) == generation;
               if (sub) {
                 lower.add(link.to());
               }

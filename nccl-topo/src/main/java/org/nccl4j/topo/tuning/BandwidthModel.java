@@ -28,16 +28,14 @@ final class BandwidthModel {
     this.nRanks = shape.nRanks();
     this.nNodes = shape.nNodes();
     this.ranksPerNode = (float) nRanks / nNodes;
-    boolean amdOrMixed =
-        shape.vendor() == Facts.Vendor.AMD || shape.vendor() == Facts.Vendor.MIXED;
+    boolean amdOrMixed = shape.vendor() == Facts.Vendor.AMD || shape.vendor() == Facts.Vendor.MIXED;
     this.llMax = TunerConstants.llMax(generation, nNodes, amdOrMixed);
   }
 
   /** GB/s of the algorithm, 0 if it cannot do the collective. */
   float of(Collective collective, Algorithm algorithm, Protocol protocol) {
     AlignedGraph graph = CostModel.graph(comm, algorithm);
-    float perChannel =
-        nNodes <= 2 || algorithm.isCollNet() ? graph.bwIntra() : graph.bwInter();
+    float perChannel = nNodes <= 2 || algorithm.isCollNet() ? graph.bwIntra() : graph.bwInter();
     if (algorithm.isNvls()) {
       perChannel = nvls(collective, algorithm, graph);
     }
@@ -63,8 +61,7 @@ final class BandwidthModel {
     int channels = graph.nChannels();
     float intra =
         graph.bwIntra() * TunerConstants.nvlsEfficiency(generation) * (channels - 1) / channels;
-    intra *=
-        collective == Collective.ALL_REDUCE ? 2.0f : (ranksPerNode - 1) / ranksPerNode;
+    intra *= collective == Collective.ALL_REDUCE ? 2.0f : (ranksPerNode - 1) / ranksPerNode;
     boolean tree = algorithm == Algorithm.NVLS_TREE;
     float inter = graph.bwInter() * (nNodes <= 2 && tree ? 2 : 1);
     float most = tree ? (float) TunerConstants.nvlsTree(generation, nNodes) : Float.MAX_VALUE;
@@ -86,8 +83,7 @@ final class BandwidthModel {
     int channels = graph.nChannels();
     float tree = bus;
     if (collective == Collective.ALL_REDUCE) {
-      tree =
-          (float) Math.min(tree * .92, channels * TunerConstants.tree(generation, nNodes));
+      tree = (float) Math.min(tree * .92, channels * TunerConstants.tree(generation, nNodes));
     }
     if (protocol == Protocol.LL) {
       tree = (float) Math.min(tree * 1.0 / 3.8, llMax);
@@ -95,9 +91,7 @@ final class BandwidthModel {
     if (protocol == Protocol.LL128) {
       double payload = nNodes == 1 ? 7.0 / 9.0 : 120.0 / 128.0;
       tree =
-          (float)
-              Math.min(
-                  tree * payload, channels * TunerConstants.treeLl128(generation, nNodes));
+          (float) Math.min(tree * payload, channels * TunerConstants.treeLl128(generation, nNodes));
     }
     return comm.treePattern() == Pattern.TREE ? (float) (tree * .85) : tree;
   }

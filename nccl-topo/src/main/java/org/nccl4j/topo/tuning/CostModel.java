@@ -120,9 +120,7 @@ public final class CostModel {
     }
     // Only rings pay their latency again for every operation of a launch.
     int times =
-        algorithm == Algorithm.RING
-            ? operations
-            : (operations + OPS_PER_BATCH - 1) / OPS_PER_BATCH;
+        algorithm == Algorithm.RING ? operations : (operations + OPS_PER_BATCH - 1) / OPS_PER_BATCH;
     return latency * times + bytes / (1000 * bandwidth);
   }
 

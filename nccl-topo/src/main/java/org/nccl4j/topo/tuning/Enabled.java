@@ -36,8 +36,7 @@ final class Enabled {
 
   Enabled(CommGraph comm, TopoSettings settings) {
     this.comm = comm;
-    this.nvSwitch =
-        !comm.shape().nodes().get(0).graphs().routes().machine().nvSwitches().isEmpty();
+    this.nvSwitch = !comm.shape().nodes().get(0).graphs().routes().machine().nvSwitches().isEmpty();
     this.ll128OverC2c = settings.number("NCCL_LL128_C2C", 1) != 0;
     this.algorithms = parse(settings, "NCCL_ALGO", Algorithm.values(), Algorithm::label);
     this.protocols = parse(settings, "NCCL_PROTO", Protocol.values(), Protocol::label);
@@ -121,8 +120,7 @@ final class Enabled {
     }
   }
 
-  private static <E> int index(
-      String name, String text, E[] elements, Function<E, String> label) {
+  private static <E> int index(String name, String text, E[] elements, Function<E, String> label) {
     for (int i = 0; i < elements.length; i++) {
       if (label.apply(elements[i]).toLowerCase(Locale.ROOT).equals(text.toLowerCase(Locale.ROOT))) {
         return i;

@@ -56,10 +56,7 @@ final class LatencyModel {
               ? base + 2 * (local * intra + log2Nodes * inter)
               : base;
       case COLLNET_DIRECT ->
-          (float)
-              (base
-                  + 2 * (Math.min(1, local) * intra + local * DIRECT_PER_PEER)
-                  + inter);
+          (float) (base + 2 * (Math.min(1, local) * intra + local * DIRECT_PER_PEER) + inter);
       case COLLNET_CHAIN -> base + 2 * local * intra + inter;
       case NVLS -> nNodes > 1 ? intra + inter : intra;
       case NVLS_TREE -> base + intra + 2 * log2Nodes * inter;

@@ -4,9 +4,9 @@ import org.nccl4j.topo.Algorithm;
 import org.nccl4j.topo.Protocol;
 
 /**
- * What was measured, by generation of GPU: latencies in microseconds, bandwidths in GB/s. The values
- * are NCCL 2.30's defaults. Rows of protocols are LL, LL128, Simple; rows of machines are one, two,
- * and four or more nodes.
+ * What was measured, by generation of GPU: latencies in microseconds, bandwidths in GB/s. The
+ * values are NCCL 2.30's defaults. Rows of protocols are LL, LL128, Simple; rows of machines are
+ * one, two, and four or more nodes.
  */
 final class TunerConstants {
   /** What a step of an algorithm runs over. */
@@ -45,9 +45,7 @@ final class TunerConstants {
       {0.6, 1.25, 4.0}, {0.6, 1.9, 3.4}, {0, 0, 3.7}, {0, 0, 2.8}, {0, 0, 25}, {0, 0, 25}, {0, 0, 4}
     },
     {{1.0, 1.9, 4.0}, {1.0, 2.5, 5.7}, {0, 0, 3.7}, {0, 0, 2.8}, ZERO, ZERO, {0, 0, 4.0}},
-    {
-      {5.0, 8.5, 14}, {2.7, 4.0, 14.0}, {0, 0, 31}, {0, 0, 30}, {0, 0, 18}, {0, 0, 20.9}, {0, 0, 14}
-    }
+    {{5.0, 8.5, 14}, {2.7, 4.0, 14.0}, {0, 0, 31}, {0, 0, 30}, {0, 0, 18}, {0, 0, 20.9}, {0, 0, 14}}
   };
 
   private static final double[][] LL_MAX = {
@@ -74,11 +72,17 @@ final class TunerConstants {
 
   /** Medium trees do not stick to the model; by powers of two from 64 B. */
   private static final float[][] TREE_CORRECTION = {
-    {1, 1, 1, 1, .9f, .8f, .7f, .7f, .7f, .7f, .6f, .5f, .4f, .4f, .5f, .6f, .7f, .8f, .9f, 1, 1, 1, 1, 1},
-    {1, 1, 1, 1, 1, .9f, .8f, .8f, .8f, .7f, .6f, .6f, .6f, .6f, .6f, .6f, .8f, .9f, .9f, .9f, .9f, 1, 1, 1},
     {
-      .9f, .9f, .9f, .9f, .9f, .9f, .9f, .8f, .7f, .6f, .6f, .5f, .5f, .5f, .5f, .6f, .7f, .8f, .7f, .7f,
-      .8f, .9f, .9f, .9f
+      1, 1, 1, 1, .9f, .8f, .7f, .7f, .7f, .7f, .6f, .5f, .4f, .4f, .5f, .6f, .7f, .8f, .9f, 1, 1,
+      1, 1, 1
+    },
+    {
+      1, 1, 1, 1, 1, .9f, .8f, .8f, .8f, .7f, .6f, .6f, .6f, .6f, .6f, .6f, .8f, .9f, .9f, .9f, .9f,
+      1, 1, 1
+    },
+    {
+      .9f, .9f, .9f, .9f, .9f, .9f, .9f, .8f, .7f, .6f, .6f, .5f, .5f, .5f, .5f, .6f, .7f, .8f, .7f,
+      .7f, .8f, .9f, .9f, .9f
     }
   };
 

@@ -8,8 +8,10 @@ import java.util.regex.Pattern;
 /** Numbers as C's strtol reads them: a prefix in base 10, 8 (0...) or 16 (0x...). */
 public final class CNumber {
   private static final Pattern PREFIX =
-      Pattern.compile("\\s*([+-]?)(?:0[xX]([0-9a-fA-F]+)|(0[0-7]*)|([1-9][0-9]*)).*", Pattern.DOTALL);
-  private static final Pattern HEX = Pattern.compile("\\s*(?:0[xX])?([0-9a-fA-F]+).*", Pattern.DOTALL);
+      Pattern.compile(
+          "\\s*([+-]?)(?:0[xX]([0-9a-fA-F]+)|(0[0-7]*)|([1-9][0-9]*)).*", Pattern.DOTALL);
+  private static final Pattern HEX =
+      Pattern.compile("\\s*(?:0[xX])?([0-9a-fA-F]+).*", Pattern.DOTALL);
 
   private CNumber() {}
 

@@ -105,7 +105,11 @@ public final class TopologyXml {
         .attributes()
         .forEach(
             (key, value) ->
-                out.append(' ').append(key).append("=\"").append(XmlEscapes.encode(value)).append('"'));
+                out.append(' ')
+                    .append(key)
+                    .append("=\"")
+                    .append(XmlEscapes.encode(value))
+                    .append('"'));
     if (element.children().isEmpty()) {
       out.append("/>\n");
       return;

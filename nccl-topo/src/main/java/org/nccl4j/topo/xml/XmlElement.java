@@ -138,7 +138,8 @@ public final class XmlElement {
 
   /** An error about this element. */
   public TopologyException error(String why, String remedy) {
-    return new TopologyException("Topology is not usable", where(), "<" + name + "> " + why, remedy);
+    return new TopologyException(
+        "Topology is not usable", where(), "<" + name + "> " + why, remedy);
   }
 
   /** Whether tag and attributes are the same; children are not looked at. */

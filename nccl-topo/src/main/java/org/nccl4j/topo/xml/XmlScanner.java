@@ -6,7 +6,8 @@ import org.nccl4j.topo.TopologyException;
 /**
  * Reads the plain subset of XML that topology files are written in: elements, attributes, comments.
  * There are no entities to expand and no document types to load, so none can hurt; what a general
- * parser rejects but NCCL accepts (a comment with two dashes in it) is accepted. Used by one thread.
+ * parser rejects but NCCL accepts (a comment with two dashes in it) is accepted. Used by one
+ * thread.
  */
 final class XmlScanner {
   private final String file;
