@@ -1,6 +1,7 @@
 package org.nccl4j.api.init;
 
 import java.time.Duration;
+import java.util.Locale;
 import java.util.Optional;
 import java.util.function.Function;
 import org.nccl4j.device.Device;
@@ -22,5 +23,13 @@ public record InitRequest(
     Function<String, Optional<String>> settings) {
   String setting(String key) {
     return settings.apply(key).orElse("");
+  }
+
+  /** INFO where NCCL_DEBUG asks for it, else DEBUG. */
+  System.Logger.Level logLevel() {
+    String debug = setting("NCCL_DEBUG").toUpperCase(Locale.ROOT);
+    return debug.equals("INFO") || debug.equals("TRACE")
+        ? System.Logger.Level.INFO
+        : System.Logger.Level.DEBUG;
   }
 }

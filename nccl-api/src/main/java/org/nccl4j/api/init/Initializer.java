@@ -71,7 +71,8 @@ public final class Initializer {
       Transport transport = provider.open(context);
       transports.add(new Routes.NamedTransport(provider.name(), transport));
     }
-    List<Routes.NamedTransport> routes = new Routes(rank, peers, transports).choose(bootstrap);
+    List<Routes.NamedTransport> routes =
+        new Routes(rank, peers, transports, request.logLevel()).choose(bootstrap);
     Links links = Links.connect(peers, routes, rank, bootstrap, endNanos);
     bootstrap.barrier();
     KernelCommunicator kernels = device.createKernelCommunicator(spec(peers, layout, links));

@@ -6,64 +6,79 @@ import org.nccl4j.device.RedOp;
 import org.nccl4j.device.numeric.BFloat16;
 
 /**
- * bfloat16. A float holds more than twice its bits and two more, so that rounding a sum or a
- * product to float first does not change what it rounds to.
+ * bfloat16. A float holds more than twice its bits and two more, so that rounding a result to float
+ * first does not change what it rounds to.
  */
 final class BFloat16Reduction extends ShortReduction {
   BFloat16Reduction(RedOp op, int ranks) {
-    super(DataType.BFLOAT16, op, ranks);
+    super(DataType.BFLOAT16, op, ranks, BFloat16.POSITIVE_INFINITY);
   }
 
   @Override
   @HotPath
-  void combine(int count) {
+  void combineFew(int count) {
+    short[] a = leftFew;
+    short[] b = rightFew;
     switch (op) {
-      case SUM, AVG -> sum(left, right, count);
-      case PROD -> product(left, right, count);
-      case MAX -> greatest(left, right, count);
-      case MIN -> least(left, right, count);
+      case SUM, AVG -> {
+        for (int i = 0; i < count; i++) {
+          a[i] = BFloat16.fromFloat(BFloat16.toFloat(a[i]) + BFloat16.toFloat(b[i]));
+        }
+      }
+      case PROD -> {
+        for (int i = 0; i < count; i++) {
+          a[i] = BFloat16.fromFloat(BFloat16.toFloat(a[i]) * BFloat16.toFloat(b[i]));
+        }
+      }
+      case MAX -> ShortOrder.greatest(a, b, BFloat16.POSITIVE_INFINITY, count);
+      case MIN -> ShortOrder.least(a, b, BFloat16.POSITIVE_INFINITY, count);
     }
   }
 
   @Override
   @HotPath
-  void divide(int count) {
+  void divideFew(int count) {
     for (int i = 0; i < count; i++) {
-      left[i] = BFloat16.fromDouble(BFloat16.toDouble(left[i]) / ranks);
+      leftFew[i] = quotient(leftFew[i]);
     }
   }
 
+  @Override
   @HotPath
-  private static void sum(short[] a, short[] b, int count) {
-    for (int i = 0; i < count; i++) {
-      a[i] = BFloat16.fromFloat(BFloat16.toFloat(a[i]) + BFloat16.toFloat(b[i]));
+  short quotient(short bits) {
+    return BFloat16.fromDouble(BFloat16.toDouble(bits) / ranks);
+  }
+
+  @Override
+  @HotPath
+  void multiply(int words) {
+    multiplyWide(words);
+  }
+
+  @Override
+  @HotPath
+  void widen(int[] from, int[] to, int words) {
+    for (int i = 0; i < words; i++) {
+      to[i] = from[i] << 16;
+    }
+    for (int i = 0; i < words; i++) {
+      to[words + i] = from[i] & 0xffff0000;
     }
   }
 
+  @Override
   @HotPath
-  private static void product(short[] a, short[] b, int count) {
-    for (int i = 0; i < count; i++) {
-      a[i] = BFloat16.fromFloat(BFloat16.toFloat(a[i]) * BFloat16.toFloat(b[i]));
+  void narrow(int[] from, int[] to, int words) {
+    for (int i = 0; i < words; i++) {
+      to[i] = upperHalf(from[i]) >>> 16 | (upperHalf(from[words + i]) & 0xffff0000);
     }
   }
 
+  /** Rounds to the upper half; without a branch, so that the loop is vectorised. */
   @HotPath
-  private static void greatest(short[] a, short[] b, int count) {
-    for (int i = 0; i < count; i++) {
-      a[i] = BFloat16.isNaN(a[i]) || (!BFloat16.isNaN(b[i]) && key(b[i]) > key(a[i])) ? b[i] : a[i];
-    }
-  }
-
-  @HotPath
-  private static void least(short[] a, short[] b, int count) {
-    for (int i = 0; i < count; i++) {
-      a[i] = BFloat16.isNaN(a[i]) || (!BFloat16.isNaN(b[i]) && key(b[i]) < key(a[i])) ? b[i] : a[i];
-    }
-  }
-
-  /** An integer in the order of the numbers, -0 before +0. */
-  @HotPath
-  private static int key(short bits) {
-    return bits ^ (bits >> 31 & 0x7fff);
+  private static int upperHalf(int bits) {
+    int nan = (0x7f800000 - (bits & 0x7fffffff)) >> 31;
+    int rounded = bits + 0x7fff + (bits >>> 16 & 1);
+    return (rounded | nan) & ~(nan & 0x80000000);
   }
 }

@@ -76,14 +76,14 @@ final class Float32Reduction extends StagedReduction {
   }
 
   @HotPath
-  private static void sum(float[] a, float[] b, float[] to, int count) {
+  static void sum(float[] a, float[] b, float[] to, int count) {
     for (int i = 0; i < count; i++) {
       to[i] = a[i] + b[i];
     }
   }
 
   @HotPath
-  private static void product(float[] a, float[] b, float[] to, int count) {
+  static void product(float[] a, float[] b, float[] to, int count) {
     for (int i = 0; i < count; i++) {
       to[i] = a[i] * b[i];
     }
@@ -114,7 +114,7 @@ final class Float32Reduction extends StagedReduction {
   }
 
   @HotPath
-  private static void quotient(float[] a, float divisor, float[] to, int count) {
+  static void quotient(float[] a, float divisor, float[] to, int count) {
     for (int i = 0; i < count; i++) {
       to[i] = a[i] / divisor;
     }
