@@ -24,7 +24,7 @@ final class Heading {
     PerfSettings.Who who = settings.ranks();
     PerfSettings.How how = settings.how();
     SizeRange sizes = settings.what().sizes();
-    out.printf("# %s, Java %s, %d cores%n", version, Runtime.version(), machine.cores());
+    out.printf("# nccl4j %s, Java %s, %d cores%n", version, Runtime.version(), machine.cores());
     out.printf("# Collective test starting: %s%n", workload.label());
     out.printf(
         "# %s %d minBytes %d maxBytes %d step: %s warmup iters: %s iters: %s agg iters: %d"

@@ -44,7 +44,7 @@ public final class PerfCommand implements Callable<Integer> {
   public Integer call() {
     PerfSettings settings = settings();
     CommandLine command = spec.commandLine();
-    String version = spec.root().version()[0];
+    String version = spec.root().version()[0].replace("nccl4j ", "");
     Machine machine = Machine.local();
     Measurement measurement =
         new Measurement(settings, version, machine, command.getOut(), command.getErr());
@@ -62,7 +62,7 @@ public final class PerfCommand implements Callable<Integer> {
   }
 
   private static List<String> words(CommandLine command) {
-    List<String> words = new ArrayList<>(List.of("nccl", "perf"));
+    List<String> words = new ArrayList<>(List.of("nccl"));
     words.addAll(command.getParseResult().originalArgs());
     return words;
   }

@@ -35,7 +35,7 @@ public final class Table {
         trimmed(left, "(B)", "(elements)", "", "", "")
             + " ".repeat(18)
             + columns("(us)", "(GB/s)", "(GB/s)", "").repeat(2)
-            + (compared ? format(REFERENCE, "(us)", reference + "/us") : ""));
+            + (compared ? format(REFERENCE, "(us)", "").stripTrailing() : ""));
     out.flush();
   }
 

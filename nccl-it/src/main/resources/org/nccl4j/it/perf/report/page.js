@@ -26,9 +26,9 @@ function about() {
   const parent = document.getElementById("about");
   const wrong = report.results.some(result => result.wrong > 0);
   const unchecked = report.results.every(result => result.wrong === null);
-  element("p", parent).append(element("code", parent, report.command.join(" ")));
+  element("code", element("p", parent), report.command.join(" "));
   const machine = report.machine;
-  element("p", parent, `${report.version}, Java ${machine.java} · ${machine.processor}, ` +
+  element("p", parent, `nccl4j ${report.version}, Java ${machine.java} · ${machine.processor}, ` +
     `${machine.cores} cores, ${(machine.memoryBytes / 2 ** 30).toFixed(0)} GiB · ${machine.os}`);
   element("span", parent, wrong ? "wrong results" : unchecked ? "not checked" : "all results right",
     "verdict " + (wrong ? "wrong" : "right"));
@@ -103,7 +103,7 @@ function plot(parent, results, field, title, unit) {
         width: 2,
         dash: i < 2 ? undefined : [6, 4],
         points: {show: true, size: 6},
-        value: (u, value) => number(value) + " " + unit,
+        value: (u, value) => value === null ? "" : number(value) + " " + unit,
         spanGaps: true,
       })),
     ],
@@ -114,7 +114,7 @@ function plot(parent, results, field, title, unit) {
 function table(parent, results) {
   const details = element("details", parent);
   element("summary", details, "All figures");
-  const made = element("table", details);
+  const made = element("table", details, undefined, "figures");
   const head = element("tr", made);
   for (const title of ["size (B)", "in place", "time (us)", "algbw (GB/s)", "busbw (GB/s)", "#wrong",
     "algorithm", "protocol", "reference (us)", "reference / ours"]) element("th", head, title);
