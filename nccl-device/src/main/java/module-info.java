@@ -11,4 +11,5 @@ module org.nccl4j.device {
   exports org.nccl4j.device.bind;
   exports org.nccl4j.device.host;
   exports org.nccl4j.device.kernel;
+  exports org.nccl4j.device.shm;
 }
