@@ -1,6 +1,4 @@
-/**
- * What executes: the CUDA device and the host device, their memory, streams, events and kernels.
- */
+/** What executes: the CUDA device and the host device, their memory, streams, events and kernels. */
 module org.nccl4j.device {
   requires jcuda;
   requires org.jnrproject.ffi;
@@ -12,4 +10,5 @@ module org.nccl4j.device {
   exports org.nccl4j.device.host;
   exports org.nccl4j.device.kernel;
   exports org.nccl4j.device.numeric;
+  exports org.nccl4j.device.shm;
 }
