@@ -39,6 +39,9 @@ final class Int32Reduction extends StagedReduction {
 
   @HotPath
   private int one(int a, int b) {
+    if (adds) {
+      return a + b;
+    }
     return switch (op) {
       case SUM, AVG -> a + b;
       case PROD -> a * b;
