@@ -1,4 +1,6 @@
-/** What executes: the CUDA device and the host device, their memory, streams, events and kernels. */
+/**
+ * What executes: the CUDA device and the host device, their memory, streams, events and kernels.
+ */
 module org.nccl4j.device {
   requires jcuda;
   requires org.jnrproject.ffi;

@@ -65,8 +65,8 @@ public final class HostDevice extends Device implements KernelDevice {
   }
 
   /**
-   * Unmaps a region at once if nothing runs. Otherwise operations may still use it: they refer to it,
-   * and it is unmapped once nothing does.
+   * Unmaps a region at once if nothing runs. Otherwise operations may still use it: they refer to
+   * it, and it is unmapped once nothing does.
    */
   private void free(MappedRegion region) {
     if (dispatcher.streams().stream().allMatch(HostStream::isEmpty)) {
