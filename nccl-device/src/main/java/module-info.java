@@ -4,9 +4,12 @@
 module org.nccl4j.device {
   requires jcuda;
   requires org.jnrproject.ffi;
+  requires org.jnrproject.jffi;
   requires org.objectweb.asm;
 
   exports org.nccl4j.device;
   exports org.nccl4j.device.bind;
+  exports org.nccl4j.device.host;
   exports org.nccl4j.device.kernel;
+  exports org.nccl4j.device.numeric;
 }

@@ -1,9 +1,5 @@
 package org.nccl4j.device;
 
-import org.nccl4j.device.kernel.ConnectionLayout;
-import org.nccl4j.device.kernel.KernelCommunicator;
-import org.nccl4j.device.kernel.KernelCommunicatorSpec;
-
 /**
  * Something that has memory and executes operations on it in streams: a CUDA GPU, or the host.
  *
@@ -54,14 +50,4 @@ public abstract class Device {
 
   /** A new event, not yet recorded. */
   public abstract DeviceEvent createEvent();
-
-  /**
-   * How large the buffers of one connection are on this device.
-   *
-   * @param nRanks ranks of the communicator that will use it
-   */
-  public abstract ConnectionLayout connectionLayout(int nRanks);
-
-  /** What runs a communicator's kernels on this device. For the engine. */
-  public abstract KernelCommunicator createKernelCommunicator(KernelCommunicatorSpec spec);
 }

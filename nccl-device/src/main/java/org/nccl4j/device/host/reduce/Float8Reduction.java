@@ -1,0 +1,33 @@
+package org.nccl4j.device.host.reduce;
+
+import org.nccl4j.device.DataType;
+import org.nccl4j.device.HotPath;
+import org.nccl4j.device.RedOp;
+
+/** float8, by looking up the results of all pairs. */
+final class Float8Reduction extends ByteReduction {
+  private final byte[] results;
+  private final byte[] quotients;
+
+  Float8Reduction(DataType type, RedOp op, int ranks) {
+    super(type, op, ranks);
+    this.results = Float8Tables.pairs(type, op);
+    this.quotients = hasPrepare() ? Float8Tables.quotients(type, ranks) : null;
+  }
+
+  @Override
+  @HotPath
+  void combine(int count) {
+    for (int i = 0; i < count; i++) {
+      left[i] = results[(left[i] & 0xff) << 8 | (right[i] & 0xff)];
+    }
+  }
+
+  @Override
+  @HotPath
+  void divide(int count) {
+    for (int i = 0; i < count; i++) {
+      left[i] = quotients[left[i] & 0xff];
+    }
+  }
+}
