@@ -36,7 +36,7 @@ __device__ __forceinline__ int setFan(Fan& fan, const nccl4jCollectiveArguments&
   return peer;
 }
 
-template <class P>
+template <int ALGORITHM, class P>
 __device__ __forceinline__ void runFlagged(const nccl4jCollectiveArguments& a) {
   __shared__ Fan fan;
   __shared__ CreditShared credit;
@@ -46,7 +46,7 @@ __device__ __forceinline__ void runFlagged(const nccl4jCollectiveArguments& a) {
   Credit::open(credit, head, peer >= 0 ? fan.sent[threadIdx.x] : 0, peer >= 0);
   __syncthreads();
   P p(credit, fan, a.comm, channel, a.op);
-  schedule(p, a, channel);
+  schedule<ALGORITHM>(p, a, channel);
   p.finish();
 }
 
@@ -62,7 +62,7 @@ __device__ __forceinline__ void runSimple(const nccl4jCollectiveArguments& a) {
   } else if (warp == kWorkerWarps) {
     Touch touch = touchFor<T>(a.op);
     SimplePrimitives p(shared, fan, a.comm, channel, touch.scale, touch.divide);
-    schedule(p, a, channel);
+    anySchedule(p, a, channel);
     p.finish();
   } else {
     simple::post(shared, fan, a.comm, channel, lane);

@@ -203,8 +203,18 @@ __device__ __forceinline__ void twoShot(P& p, const nccl4jCollectiveArguments& a
   }
 }
 
-template <class P>
+// Where the algorithm is known when compiled.
+template <int ALGORITHM, class P>
 __device__ __forceinline__ void schedule(P& p, const nccl4jCollectiveArguments& a, int channel) {
+  if constexpr (ALGORITHM == RING) ring(p, a, channel);
+  if constexpr (ALGORITHM == TREE) tree(p, a, channel);
+  if constexpr (ALGORITHM == ONE_SHOT) oneShot(p, a, channel);
+  if constexpr (ALGORITHM == TWO_SHOT) twoShot(p, a, channel);
+}
+
+// Where it is not, because the schedule is little of the kernel.
+template <class P>
+__device__ __forceinline__ void anySchedule(P& p, const nccl4jCollectiveArguments& a, int channel) {
   switch (a.algorithm) {
     case RING:
       ring(p, a, channel);

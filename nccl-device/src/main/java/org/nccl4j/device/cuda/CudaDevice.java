@@ -12,13 +12,14 @@ import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.KernelCommunicator;
 import org.nccl4j.device.kernel.KernelCommunicatorSpec;
+import org.nccl4j.device.kernel.KernelDevice;
 
 /**
  * A GPU. Works in the device's primary context, as the CUDA runtime does, so that memory and
  * streams of other libraries of the process can be wrapped; a caller's current context is left as
  * it was.
  */
-public final class CudaDevice extends Device {
+public final class CudaDevice extends Device implements KernelDevice {
   private final int index;
   private final CUdevice device;
   private final String name;

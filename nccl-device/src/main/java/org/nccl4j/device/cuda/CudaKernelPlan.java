@@ -31,7 +31,11 @@ final class CudaKernelPlan implements KernelPlan {
   record Shape(int blocks, int threads) {}
 
   CudaKernelPlan(
-      CudaKernelCommunicator owner, Offheap arguments, CUfunction function, Shape shape, Needs needs) {
+      CudaKernelCommunicator owner,
+      Offheap arguments,
+      CUfunction function,
+      Shape shape,
+      Needs needs) {
     this.owner = owner;
     this.arguments = arguments;
     this.function = function;

@@ -32,10 +32,11 @@ final class CudaResult {
 
   private static String remedy(int code) {
     return switch (code) {
-      case OUT_OF_MEMORY -> "free device memory, or use fewer or smaller buffers; nvidia-smi shows"
-          + " who holds the memory";
-      case CUresult.CUDA_ERROR_INVALID_DEVICE -> "use a device number that nvidia-smi -L lists, and"
-          + " look at CUDA_VISIBLE_DEVICES";
+      case OUT_OF_MEMORY ->
+          "free device memory, or use fewer or smaller buffers; nvidia-smi shows"
+              + " who holds the memory";
+      case CUresult.CUDA_ERROR_INVALID_DEVICE ->
+          "use a device number that nvidia-smi -L lists, and" + " look at CUDA_VISIBLE_DEVICES";
       case CUresult.CUDA_ERROR_NO_BINARY_FOR_GPU, CUresult.CUDA_ERROR_UNSUPPORTED_PTX_VERSION ->
           "build the kernels for this GPU: mvn -Dcuda.arch=<its compute capability, such as 90>";
       case CUresult.CUDA_ERROR_ILLEGAL_ADDRESS, CUresult.CUDA_ERROR_LAUNCH_FAILED ->

@@ -3,6 +3,7 @@ package org.nccl4j.device.cuda;
 import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.atomic.AtomicReference;
 import java.util.concurrent.locks.LockSupport;
 import jcuda.driver.CUstream;
 import org.nccl4j.device.DeviceEvent;
@@ -21,6 +22,7 @@ public final class CudaStream extends DeviceStream {
   private final long handle;
   private final boolean owned;
   private final List<CudaKernelCommunicator> users = new CopyOnWriteArrayList<>();
+  private final AtomicReference<RuntimeException> hostFailure = new AtomicReference<>();
   private volatile boolean closed;
 
   CudaStream(CudaDevice device, CUstream stream, boolean owned) {
@@ -107,6 +109,20 @@ public final class CudaStream extends DeviceStream {
     }
   }
 
+  @Override
+  public void launchHostFunction(Runnable function) {
+    JCudaLibrary.launchHostFunction(
+        stream,
+        () -> {
+          try {
+            function.run();
+          } catch (RuntimeException e) {
+            hostFailure.compareAndSet(null, e);
+          }
+        },
+        device);
+  }
+
   /**
    * From here to {@link #endCapture} what this thread launches into the stream is not run but
    * recorded; collectives and groups too.
@@ -132,6 +148,10 @@ public final class CudaStream extends DeviceStream {
   }
 
   private void throwFailure() {
+    RuntimeException thrown = hostFailure.getAndSet(null);
+    if (thrown != null) {
+      throw thrown;
+    }
     for (CudaKernelCommunicator user : users) {
       NcclException failure = user.failure();
       if (failure != null) {

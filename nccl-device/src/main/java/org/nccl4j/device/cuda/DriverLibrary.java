@@ -36,8 +36,7 @@ final class DriverLibrary {
   static long granularity(int device, Object place) {
     Offheap out = new Offheap(8);
     CudaResult.check(
-        CUDA.cuMemGetAllocationGranularity(
-            out.address(), shareable(device).address(), RECOMMENDED),
+        CUDA.cuMemGetAllocationGranularity(out.address(), shareable(device).address(), RECOMMENDED),
         "cuMemGetAllocationGranularity",
         place);
     return out.getLong(0);

@@ -16,6 +16,7 @@ import jcuda.driver.CUgraphExec;
 import jcuda.driver.CUmodule;
 import jcuda.driver.CUresult;
 import jcuda.driver.CUstream;
+import jcuda.driver.CUstream_flags;
 
 /**
  * The only caller of JCuda: each of its functions that the CUDA device needs, with its result
@@ -99,8 +100,7 @@ final class JCudaLibrary {
 
   static int deviceAttribute(CUdevice device, int attribute, Object place) {
     int[] value = new int[1];
-    CudaResult.check(
-        cuDeviceGetAttribute(value, attribute, device), "cuDeviceGetAttribute", place);
+    CudaResult.check(cuDeviceGetAttribute(value, attribute, device), "cuDeviceGetAttribute", place);
     return value[0];
   }
 
@@ -118,8 +118,7 @@ final class JCudaLibrary {
 
   static CUcontext retainPrimaryContext(CUdevice device, Object place) {
     CUcontext context = new CUcontext();
-    CudaResult.check(
-        cuDevicePrimaryCtxRetain(context, device), "cuDevicePrimaryCtxRetain", place);
+    CudaResult.check(cuDevicePrimaryCtxRetain(context, device), "cuDevicePrimaryCtxRetain", place);
     return context;
   }
 
@@ -165,14 +164,12 @@ final class JCudaLibrary {
 
   /** In the current context. */
   static void copyToDevice(long target, Pointer source, long bytes, Object place) {
-    CudaResult.check(
-        cuMemcpyHtoD(Handles.device(target), source, bytes), "cuMemcpyHtoD", place);
+    CudaResult.check(cuMemcpyHtoD(Handles.device(target), source, bytes), "cuMemcpyHtoD", place);
   }
 
   /** In the current context. */
   static void copyToHost(Pointer target, long source, long bytes, Object place) {
-    CudaResult.check(
-        cuMemcpyDtoH(target, Handles.device(source), bytes), "cuMemcpyDtoH", place);
+    CudaResult.check(cuMemcpyDtoH(target, Handles.device(source), bytes), "cuMemcpyDtoH", place);
   }
 
   /** Between any two addresses that the driver knows. */
@@ -188,17 +185,11 @@ final class JCudaLibrary {
         cuMemsetD8Async(Handles.device(address), value, bytes, stream), "cuMemsetD8Async", place);
   }
 
-  /** One of CU_POINTER_ATTRIBUTE_*, or -1 for memory that the driver does not know. */
-  static int pointerAttribute(int attribute, long address) {
-    int[] value = new int[1];
-    int code = cuPointerGetAttribute(Pointer.to(value), attribute, Handles.device(address));
-    return code == CUresult.CUDA_SUCCESS ? value[0] : -1;
-  }
-
   /** In the current context; does not wait for the legacy default stream. */
   static CUstream createStream(Object place) {
     CUstream stream = new CUstream();
-    CudaResult.check(cuStreamCreate(stream, CU_STREAM_NON_BLOCKING), "cuStreamCreate", place);
+    CudaResult.check(
+        cuStreamCreate(stream, CUstream_flags.CU_STREAM_NON_BLOCKING), "cuStreamCreate", place);
     return stream;
   }
 
@@ -221,6 +212,12 @@ final class JCudaLibrary {
   static boolean isCapturing(CUstream stream, int[] scratch, Object place) {
     CudaResult.check(cuStreamIsCapturing(stream, scratch), "cuStreamIsCapturing", place);
     return scratch[0] != 0;
+  }
+
+  /** Called on a thread of the driver's when what was launched before has ended. */
+  static void launchHostFunction(CUstream stream, Runnable function, Object place) {
+    CudaResult.check(
+        cuLaunchHostFunc(stream, ignored -> function.run(), null), "cuLaunchHostFunc", place);
   }
 
   /** In the current context. */
@@ -274,8 +271,7 @@ final class JCudaLibrary {
 
   static int functionAttribute(CUfunction function, int attribute, Object place) {
     int[] value = new int[1];
-    CudaResult.check(
-        cuFuncGetAttribute(value, attribute, function), "cuFuncGetAttribute", place);
+    CudaResult.check(cuFuncGetAttribute(value, attribute, function), "cuFuncGetAttribute", place);
     return value[0];
   }
 

@@ -27,7 +27,8 @@ final class JCudaLoading {
   static void load() throws IOException {
     try (InputStream resource = resource()) {
       if (resource == null) {
-        throw new UnsatisfiedLinkError("no " + FILE + " in jcuda-natives on the class or module path");
+        throw new UnsatisfiedLinkError(
+            "no " + FILE + " in jcuda-natives on the class or module path");
       }
       Path directory = Files.createTempDirectory("nccl4j-jcuda");
       Path file = directory.resolve(FILE);

@@ -37,8 +37,9 @@ final class KernelModules {
   }
 
   /** The kernel of a collective; loaded and ready to be launched. */
-  CUfunction collective(Collective collective, DataType type, Algorithm algorithm, Protocol protocol) {
-    boolean reduces = collective != Collective.BROADCAST && collective != Collective.ALL_GATHER;
+  CUfunction collective(
+      Collective collective, DataType type, Algorithm algorithm, Protocol protocol) {
+    boolean reduces = CudaKernelCommunicator.reduces(collective);
     if (reduces && type.isFloat8() && device.computeCapability() < 90) {
       throw new InvalidUsageException(
           "%s has no float8 arithmetic".formatted(device),
@@ -75,9 +76,7 @@ final class KernelModules {
               // Asking for an attribute makes a lazily loading driver load the code now, and not at
               // the first launch, where it could have to wait for a kernel that waits for this one.
               JCudaLibrary.functionAttribute(
-                  function,
-                  CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK,
-                  device);
+                  function, CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, device);
               return function;
             });
   }

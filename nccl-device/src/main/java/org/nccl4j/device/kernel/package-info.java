@@ -4,8 +4,8 @@
  *
  * <p>A connection carries data one way, from a sender to a receiver, in steps. It has two regions.
  * The data side lies with the receiver: a tail word for each channel, then 8 slots for each
- * protocol. The credit side lies with the sender: a head word for each channel. So each side polls memory of its own and stores into
- * memory of the other.
+ * protocol. The credit side lies with the sender: a head word for each channel. So each side polls
+ * memory of its own and stores into memory of the other.
  *
  * <pre>
  * data side                         credit side
