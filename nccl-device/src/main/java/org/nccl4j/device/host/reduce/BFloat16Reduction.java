@@ -16,37 +16,20 @@ final class BFloat16Reduction extends ShortReduction {
 
   @Override
   @HotPath
-  void combineFew(int count) {
-    short[] a = leftFew;
-    short[] b = rightFew;
-    switch (op) {
-      case SUM, AVG -> {
-        for (int i = 0; i < count; i++) {
-          a[i] = BFloat16.fromFloat(BFloat16.toFloat(a[i]) + BFloat16.toFloat(b[i]));
-        }
-      }
-      case PROD -> {
-        for (int i = 0; i < count; i++) {
-          a[i] = BFloat16.fromFloat(BFloat16.toFloat(a[i]) * BFloat16.toFloat(b[i]));
-        }
-      }
-      case MAX -> ShortOrder.greatest(a, b, BFloat16.POSITIVE_INFINITY, count);
-      case MIN -> ShortOrder.least(a, b, BFloat16.POSITIVE_INFINITY, count);
-    }
+  short sum(short a, short b) {
+    return BFloat16.fromFloat(BFloat16.toFloat(a) + BFloat16.toFloat(b));
   }
 
   @Override
   @HotPath
-  void divideFew(int count) {
-    for (int i = 0; i < count; i++) {
-      leftFew[i] = quotient(leftFew[i]);
-    }
+  short product(short a, short b) {
+    return BFloat16.fromFloat(BFloat16.toFloat(a) * BFloat16.toFloat(b));
   }
 
   @Override
   @HotPath
-  short quotient(short bits) {
-    return BFloat16.fromDouble(BFloat16.toDouble(bits) / ranks);
+  short quotient(short a) {
+    return BFloat16.fromDouble(BFloat16.toDouble(a) / ranks);
   }
 
   @Override
@@ -57,20 +40,25 @@ final class BFloat16Reduction extends ShortReduction {
 
   @Override
   @HotPath
-  void widen(int[] from, int[] to, int words) {
+  void widenLow(int[] from, int[] to, int words) {
     for (int i = 0; i < words; i++) {
       to[i] = from[i] << 16;
-    }
-    for (int i = 0; i < words; i++) {
-      to[words + i] = from[i] & 0xffff0000;
     }
   }
 
   @Override
   @HotPath
-  void narrow(int[] from, int[] to, int words) {
+  void widenHigh(int[] from, int[] to, int words) {
     for (int i = 0; i < words; i++) {
-      to[i] = upperHalf(from[i]) >>> 16 | (upperHalf(from[words + i]) & 0xffff0000);
+      to[i] = from[i] & 0xffff0000;
+    }
+  }
+
+  @Override
+  @HotPath
+  void narrow(int[] low, int[] high, int[] to, int words) {
+    for (int i = 0; i < words; i++) {
+      to[i] = upperHalf(low[i]) >>> 16 | (upperHalf(high[i]) & 0xffff0000);
     }
   }
 

@@ -21,37 +21,20 @@ final class Float16Reduction extends ShortReduction {
 
   @Override
   @HotPath
-  void combineFew(int count) {
-    short[] a = leftFew;
-    short[] b = rightFew;
-    switch (op) {
-      case SUM, AVG -> {
-        for (int i = 0; i < count; i++) {
-          a[i] = Float16.fromFloat(Float16.toFloat(a[i]) + Float16.toFloat(b[i]));
-        }
-      }
-      case PROD -> {
-        for (int i = 0; i < count; i++) {
-          a[i] = product(a[i], b[i]);
-        }
-      }
-      case MAX -> ShortOrder.greatest(a, b, Float16.POSITIVE_INFINITY, count);
-      case MIN -> ShortOrder.least(a, b, Float16.POSITIVE_INFINITY, count);
-    }
+  short sum(short a, short b) {
+    return Float16.fromFloat(Float16.toFloat(a) + Float16.toFloat(b));
   }
 
   @Override
   @HotPath
-  void divideFew(int count) {
-    for (int i = 0; i < count; i++) {
-      leftFew[i] = quotient(leftFew[i]);
-    }
+  short product(short a, short b) {
+    return Float16.fromFloat(Float16.toFloat(a) * Float16.toFloat(b));
   }
 
   @Override
   @HotPath
-  short quotient(short bits) {
-    return Float16.fromDouble(Float16.toDouble(bits) / ranks);
+  short quotient(short a) {
+    return Float16.fromDouble(Float16.toDouble(a) / ranks);
   }
 
   @Override
@@ -64,19 +47,19 @@ final class Float16Reduction extends ShortReduction {
     }
   }
 
+  @Override
   @HotPath
-  private static short product(short a, short b) {
-    return Float16.fromFloat(Float16.toFloat(a) * Float16.toFloat(b));
+  void widenLow(int[] from, int[] to, int words) {
+    for (int i = 0; i < words; i++) {
+      to[i] = wide(from[i] & 0x7fff) | (from[i] << 16 & 0x80000000);
+    }
   }
 
   @Override
   @HotPath
-  void widen(int[] from, int[] to, int words) {
+  void widenHigh(int[] from, int[] to, int words) {
     for (int i = 0; i < words; i++) {
-      to[i] = wide(from[i] & 0x7fff) | (from[i] << 16 & 0x80000000);
-    }
-    for (int i = 0; i < words; i++) {
-      to[words + i] = wide(from[i] >>> 16 & 0x7fff) | (from[i] & 0x80000000);
+      to[i] = wide(from[i] >>> 16 & 0x7fff) | (from[i] & 0x80000000);
     }
   }
 
@@ -88,9 +71,9 @@ final class Float16Reduction extends ShortReduction {
 
   @Override
   @HotPath
-  void narrow(int[] from, int[] to, int words) {
+  void narrow(int[] low, int[] high, int[] to, int words) {
     for (int i = 0; i < words; i++) {
-      to[i] = half(from[i]) | half(from[words + i]) << 16;
+      to[i] = half(low[i]) | half(high[i]) << 16;
     }
   }
 
@@ -99,7 +82,8 @@ final class Float16Reduction extends ShortReduction {
   private static int half(int bits) {
     int magnitude = bits & 0x7fffffff;
     int nan = (0x7f800000 - magnitude) >> 31;
-    int limited = Math.min(magnitude, Float16.POSITIVE_INFINITY << 13);
+    int excess = magnitude - (Float16.POSITIVE_INFINITY << 13);
+    int limited = magnitude - (excess & ~(excess >> 31));
     int rounded = (limited + 0xfff + (limited >>> 13 & 1)) >>> 13;
     return rounded | (bits >>> 16 & 0x8000 & ~nan) | (nan & 0x7fff);
   }

@@ -17,9 +17,21 @@ final class Float8Reduction extends ByteReduction {
 
   @Override
   @HotPath
+  byte one(byte a, byte b) {
+    return results[(a & 0xff) << 8 | (b & 0xff)];
+  }
+
+  @Override
+  @HotPath
+  byte quotient(byte a) {
+    return quotients[a & 0xff];
+  }
+
+  @Override
+  @HotPath
   void combine(int count) {
     for (int i = 0; i < count; i++) {
-      left[i] = results[(left[i] & 0xff) << 8 | (right[i] & 0xff)];
+      left[i] = one(left[i], right[i]);
     }
   }
 
@@ -27,7 +39,7 @@ final class Float8Reduction extends ByteReduction {
   @HotPath
   void divide(int count) {
     for (int i = 0; i < count; i++) {
-      left[i] = quotients[left[i] & 0xff];
+      left[i] = quotient(left[i]);
     }
   }
 }

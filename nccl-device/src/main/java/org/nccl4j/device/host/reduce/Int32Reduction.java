@@ -22,6 +22,38 @@ final class Int32Reduction extends StagedReduction {
 
   @Override
   @HotPath
+  void combineFew(
+      ByteBuffer a, int aIndex, ByteBuffer b, int bIndex, ByteBuffer to, int toIndex, int count) {
+    for (int i = 0; i < count; i++) {
+      to.putInt(toIndex + (i << 2), one(a.getInt(aIndex + (i << 2)), b.getInt(bIndex + (i << 2))));
+    }
+  }
+
+  @Override
+  @HotPath
+  void divideFew(ByteBuffer from, int fromIndex, ByteBuffer to, int toIndex, int count) {
+    for (int i = 0; i < count; i++) {
+      to.putInt(toIndex + (i << 2), quotient(from.getInt(fromIndex + (i << 2))));
+    }
+  }
+
+  @HotPath
+  private int one(int a, int b) {
+    return switch (op) {
+      case SUM, AVG -> a + b;
+      case PROD -> a * b;
+      case MAX -> Math.max(a ^ flip, b ^ flip) ^ flip;
+      case MIN -> Math.min(a ^ flip, b ^ flip) ^ flip;
+    };
+  }
+
+  @HotPath
+  private int quotient(int a) {
+    return flip == 0 ? a / ranks : Integer.divideUnsigned(a, ranks);
+  }
+
+  @Override
+  @HotPath
   void loadLeft(ByteBuffer window, int index, int count) {
     load(window, index, left, count);
   }
@@ -34,25 +66,13 @@ final class Int32Reduction extends StagedReduction {
 
   @HotPath
   private void load(ByteBuffer window, int index, int[] to, int count) {
-    if (count > FEW) {
-      views.of(window, index).get(index >> 2, to, 0, count);
-      return;
-    }
-    for (int i = 0; i < count; i++) {
-      to[i] = window.getInt(index + (i << 2));
-    }
+    views.of(window, index).get(index >> 2, to, 0, count);
   }
 
   @Override
   @HotPath
   void store(ByteBuffer window, int index, int count) {
-    if (count > FEW) {
-      views.of(window, index).put(index >> 2, left, 0, count);
-      return;
-    }
-    for (int i = 0; i < count; i++) {
-      window.putInt(index + (i << 2), left[i]);
-    }
+    views.of(window, index).put(index >> 2, left, 0, count);
   }
 
   @Override
@@ -97,14 +117,21 @@ final class Int32Reduction extends StagedReduction {
   @HotPath
   private static void greatest(int[] a, int[] b, int flip, int count) {
     for (int i = 0; i < count; i++) {
-      a[i] = Math.max(a[i] ^ flip, b[i] ^ flip) ^ flip;
+      a[i] ^= (a[i] ^ b[i]) & less(a[i] ^ flip, b[i] ^ flip);
     }
   }
 
   @HotPath
   private static void least(int[] a, int[] b, int flip, int count) {
     for (int i = 0; i < count; i++) {
-      a[i] = Math.min(a[i] ^ flip, b[i] ^ flip) ^ flip;
+      a[i] ^= (a[i] ^ b[i]) & less(b[i] ^ flip, a[i] ^ flip);
     }
+  }
+
+  /** All ones if a < b; without a branch or {@code Math.max}, so that JDK 17 vectorises too. */
+  @HotPath
+  private static int less(int a, int b) {
+    int difference = a - b;
+    return (difference ^ ((a ^ b) & (difference ^ a))) >> 31;
   }
 }

@@ -7,92 +7,108 @@ import org.nccl4j.device.HotPath;
 import org.nccl4j.device.RedOp;
 
 /**
- * The 16-bit floating-point types. Few elements are combined one by one. Many are taken as words of
- * two, whose halves are widened to floats and narrowed again by loops over ints, and combined by
- * loops over floats: the JIT compiler vectorises these, and not a loop that goes from short to
- * float.
+ * The 16-bit floating-point types. Blocks are taken as words of two elements, whose halves are
+ * widened to floats and narrowed again by loops over ints, and combined by loops over floats: the
+ * JIT compiler vectorises these, and not a loop that goes from short to float.
  */
 abstract class ShortReduction extends StagedReduction {
-  /** Up to so many elements one by one is faster. */
-  static final int FEW_SHORTS = 48;
-
   /** The most ranks by which a quotient in float rounds on to the nearest of 11 bits or fewer. */
   private static final int MAX_FLOAT_DIVISOR = 1 << 11;
 
-  private static final int WORDS = BLOCK_BYTES >> 2;
+  /** Half of the others' blocks, since more arrays are to stay in the cache. */
+  static final int SHORT_BLOCK_BYTES = 4096;
 
-  final short[] leftFew = new short[FEW_SHORTS];
-  final short[] rightFew = new short[FEW_SHORTS];
+  /** The passes over a block cost as much as so many elements one by one. */
+  static final int FEW_SHORTS = 64;
+
+  private static final int WORDS = SHORT_BLOCK_BYTES >> 2;
+
   final int[] left = new int[WORDS];
   final int[] right = new int[WORDS];
-  private final float[] leftWide = new float[2 * WORDS];
-  private final float[] rightWide = new float[2 * WORDS];
-  private final int[] wide = new int[2 * WORDS];
-  private final Bits bits = new Bits(2 * WORDS);
+  private final int[] low = new int[WORDS];
+  private final int[] high = new int[WORDS];
+  private final float[] leftWide = new float[WORDS];
+  private final float[] rightWide = new float[WORDS];
+  private final Bits bits = new Bits(WORDS);
   private final Views<IntBuffer> views = new Views<>(ByteBuffer::asIntBuffer, 4);
   private final int infinity;
 
   ShortReduction(DataType type, RedOp op, int ranks, short infinity) {
-    super(type, op, ranks);
+    super(type, op, ranks, SHORT_BLOCK_BYTES, FEW_SHORTS);
     this.infinity = infinity;
   }
 
-  /** leftFew = leftFew op rightFew. */
-  abstract void combineFew(int count);
+  /** a + b. */
+  abstract short sum(short a, short b);
 
-  /** leftFew = leftFew / ranks. */
-  abstract void divideFew(int count);
+  /** a * b. */
+  abstract short product(short a, short b);
 
-  /** One quotient of any divisor, rounded once. */
-  abstract short quotient(short bits);
+  /** a / ranks, for any number of ranks. */
+  abstract short quotient(short a);
 
-  /** left = left times right, words of two. */
+  /** left = left * right. */
   abstract void multiply(int words);
 
-  /**
-   * The lower halves of words, then the upper ones, as bits of floats that are proportional to
-   * them.
-   */
-  abstract void widen(int[] from, int[] to, int words);
+  /** The lower halves of words as bits of floats that are proportional to them. */
+  abstract void widenLow(int[] from, int[] to, int words);
 
-  /** The reverse, rounding to nearest even; any NaN becomes the canonical one. */
-  abstract void narrow(int[] from, int[] to, int words);
+  /** The upper halves of words as bits of floats that are proportional to them. */
+  abstract void widenHigh(int[] from, int[] to, int words);
+
+  /** The reverse of both, rounding to nearest even; any NaN becomes the canonical one. */
+  abstract void narrow(int[] low, int[] high, int[] to, int words);
+
+  @Override
+  @HotPath
+  final void combineFew(
+      ByteBuffer a, int aIndex, ByteBuffer b, int bIndex, ByteBuffer to, int toIndex, int count) {
+    for (int i = 0; i < 2 * count; i += 2) {
+      to.putShort(toIndex + i, one(a.getShort(aIndex + i), b.getShort(bIndex + i)));
+    }
+  }
+
+  @Override
+  @HotPath
+  final void divideFew(ByteBuffer from, int fromIndex, ByteBuffer to, int toIndex, int count) {
+    for (int i = 0; i < 2 * count; i += 2) {
+      to.putShort(toIndex + i, quotient(from.getShort(fromIndex + i)));
+    }
+  }
+
+  @HotPath
+  private short one(short a, short b) {
+    return switch (op) {
+      case SUM, AVG -> sum(a, b);
+      case PROD -> product(a, b);
+      case MAX -> (short) ShortOrder.greater(a, b, infinity);
+      case MIN -> (short) ShortOrder.lesser(a, b, infinity);
+    };
+  }
 
   @Override
   @HotPath
   final void loadLeft(ByteBuffer window, int index, int count) {
-    load(window, index, leftFew, left, count);
+    load(window, index, left, count);
   }
 
   @Override
   @HotPath
   final void loadRight(ByteBuffer window, int index, int count) {
-    load(window, index, rightFew, right, count);
+    load(window, index, right, count);
   }
 
   @HotPath
-  private void load(ByteBuffer window, int index, short[] few, int[] words, int count) {
-    if (count <= FEW_SHORTS) {
-      for (int i = 0; i < count; i++) {
-        few[i] = window.getShort(index + (i << 1));
-      }
-      return;
-    }
+  private void load(ByteBuffer window, int index, int[] words, int count) {
     views.of(window, index).get(index >> 2, words, 0, count >> 1);
     if ((count & 1) != 0) {
-      words[count >> 1] = window.getShort(index + (count << 1) - 2) & 0xffff;
+      words[count >> 1] = window.getShort(index + (count << 1) - 2);
     }
   }
 
   @Override
   @HotPath
   final void store(ByteBuffer window, int index, int count) {
-    if (count <= FEW_SHORTS) {
-      for (int i = 0; i < count; i++) {
-        window.putShort(index + (i << 1), leftFew[i]);
-      }
-      return;
-    }
     views.of(window, index).put(index >> 2, left, 0, count >> 1);
     if ((count & 1) != 0) {
       window.putShort(index + (count << 1) - 2, (short) left[count >> 1]);
@@ -102,17 +118,16 @@ abstract class ShortReduction extends StagedReduction {
   @Override
   @HotPath
   final void combine(int count) {
-    if (count <= FEW_SHORTS) {
-      combineFew(count);
-      return;
-    }
     int words = (count + 1) >> 1;
     switch (op) {
       case SUM, AVG -> {
-        widen(left, leftWide, words);
-        widen(right, rightWide, words);
-        Float32Reduction.sum(leftWide, rightWide, leftWide, 2 * words);
-        narrow(leftWide, left, words);
+        widenLow(words);
+        Float32Reduction.sum(leftWide, rightWide, leftWide, words);
+        bits.toInts(leftWide, low, words);
+        widenHigh(words);
+        Float32Reduction.sum(leftWide, rightWide, leftWide, words);
+        bits.toInts(leftWide, high, words);
+        narrow(low, high, left, words);
       }
       case PROD -> multiply(words);
       case MAX -> ShortOrder.greatest(left, right, infinity, words);
@@ -123,15 +138,15 @@ abstract class ShortReduction extends StagedReduction {
   @Override
   @HotPath
   final void divide(int count) {
-    if (count <= FEW_SHORTS) {
-      divideFew(count);
-      return;
-    }
     int words = (count + 1) >> 1;
     if (ranks <= MAX_FLOAT_DIVISOR) {
-      widen(left, leftWide, words);
-      Float32Reduction.quotient(leftWide, ranks, leftWide, 2 * words);
-      narrow(leftWide, left, words);
+      widenLow(left, leftWide, words);
+      Float32Reduction.quotient(leftWide, ranks, leftWide, words);
+      bits.toInts(leftWide, low, words);
+      widenHigh(left, leftWide, words);
+      Float32Reduction.quotient(leftWide, ranks, leftWide, words);
+      bits.toInts(leftWide, high, words);
+      narrow(low, high, left, words);
       return;
     }
     for (int i = 0; i < words; i++) {
@@ -139,24 +154,39 @@ abstract class ShortReduction extends StagedReduction {
     }
   }
 
-  /** left = left times right, where the product of the widened is what widening the product is. */
+  /** For a type whose products, of floats that are proportional to it, are proportional too. */
   @HotPath
   final void multiplyWide(int words) {
-    widen(left, leftWide, words);
-    widen(right, rightWide, words);
-    Float32Reduction.product(leftWide, rightWide, leftWide, 2 * words);
-    narrow(leftWide, left, words);
+    widenLow(words);
+    Float32Reduction.product(leftWide, rightWide, leftWide, words);
+    bits.toInts(leftWide, low, words);
+    widenHigh(words);
+    Float32Reduction.product(leftWide, rightWide, leftWide, words);
+    bits.toInts(leftWide, high, words);
+    narrow(low, high, left, words);
   }
 
   @HotPath
-  private void widen(int[] from, float[] to, int words) {
-    widen(from, wide, words);
-    bits.toFloats(wide, to, 2 * words);
+  private void widenLow(int words) {
+    widenLow(left, leftWide, words);
+    widenLow(right, rightWide, words);
   }
 
   @HotPath
-  private void narrow(float[] from, int[] to, int words) {
-    bits.toInts(from, wide, 2 * words);
-    narrow(wide, to, words);
+  private void widenHigh(int words) {
+    widenHigh(left, leftWide, words);
+    widenHigh(right, rightWide, words);
+  }
+
+  @HotPath
+  private void widenLow(int[] from, float[] to, int words) {
+    widenLow(from, high, words);
+    bits.toFloats(high, to, words);
+  }
+
+  @HotPath
+  private void widenHigh(int[] from, float[] to, int words) {
+    widenHigh(from, high, words);
+    bits.toFloats(high, to, words);
   }
 }
