@@ -64,6 +64,8 @@ final class CommandLineTest {
         "perf all_reduce --algo Rink | no 'Rink'",
         "perf all_reduce --proto LL,LL256 | no 'LL256'",
         "perf all_reduce --compare gloo | --compare gloo",
+        "perf all_reduce --compare mpi -d half | no type half",
+        "perf all_reduce --compare mpi -o avg | no operator avg",
         "perf all_reduce --json /no/such/folder/x.json | --json",
         "perf all_reduce --html /tmp | --html",
         "perf hypercube -t 3 | power of two",
