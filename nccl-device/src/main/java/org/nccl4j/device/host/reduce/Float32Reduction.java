@@ -37,6 +37,9 @@ final class Float32Reduction extends StagedReduction {
 
   @HotPath
   private float one(float a, float b) {
+    if (adds) {
+      return a + b;
+    }
     return switch (op) {
       case SUM, AVG -> a + b;
       case PROD -> a * b;

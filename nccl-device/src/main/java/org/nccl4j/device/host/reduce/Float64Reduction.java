@@ -37,6 +37,9 @@ final class Float64Reduction extends StagedReduction {
 
   @HotPath
   private double one(double a, double b) {
+    if (adds) {
+      return a + b;
+    }
     return switch (op) {
       case SUM, AVG -> a + b;
       case PROD -> a * b;

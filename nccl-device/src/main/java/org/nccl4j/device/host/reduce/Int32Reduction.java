@@ -39,6 +39,9 @@ final class Int32Reduction extends StagedReduction {
 
   @HotPath
   private int one(int a, int b) {
+    if (adds) {
+      return a + b;
+    }
     return switch (op) {
       case SUM, AVG -> a + b;
       case PROD -> a * b;
@@ -117,21 +120,29 @@ final class Int32Reduction extends StagedReduction {
   @HotPath
   private static void greatest(int[] a, int[] b, int flip, int count) {
     for (int i = 0; i < count; i++) {
-      a[i] ^= (a[i] ^ b[i]) & less(a[i] ^ flip, b[i] ^ flip);
+      int x = a[i] ^ flip;
+      int y = b[i] ^ flip;
+      int difference = x - y;
+      a[i] = (x - (difference & less(x, y, difference))) ^ flip;
     }
   }
 
   @HotPath
   private static void least(int[] a, int[] b, int flip, int count) {
     for (int i = 0; i < count; i++) {
-      a[i] ^= (a[i] ^ b[i]) & less(b[i] ^ flip, a[i] ^ flip);
+      int x = a[i] ^ flip;
+      int y = b[i] ^ flip;
+      int difference = y - x;
+      a[i] = (x + (difference & less(y, x, difference))) ^ flip;
     }
   }
 
-  /** All ones if a < b; without a branch or {@code Math.max}, so that JDK 17 vectorises too. */
+  /**
+   * All ones if a < b, given a - b, which may have overflowed. Without a branch, a select by masks
+   * or {@code Math.max}, none of which C2 of JDK 17 vectorises reliably.
+   */
   @HotPath
-  private static int less(int a, int b) {
-    int difference = a - b;
+  private static int less(int a, int b, int difference) {
     return (difference ^ ((a ^ b) & (difference ^ a))) >> 31;
   }
 }

@@ -40,6 +40,9 @@ final class Int64Reduction extends StagedReduction {
 
   @HotPath
   private long one(long a, long b) {
+    if (adds) {
+      return a + b;
+    }
     return switch (op) {
       case SUM, AVG -> a + b;
       case PROD -> a * b;

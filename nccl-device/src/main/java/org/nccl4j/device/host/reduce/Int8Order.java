@@ -90,17 +90,12 @@ final class Int8Order extends StagedReduction {
     for (int i = 0; i < words; i++) {
       int x = a[i] ^ flip;
       int y = b[i] ^ flip;
-      int even = notLess(x & EVEN, y & EVEN);
-      int odd = notLess(x >>> 8 & EVEN, y >>> 8 & EVEN) << 8;
-      a[i] = b[i] ^ ((a[i] ^ b[i]) & (even | odd));
+      // A carry stays where a byte of x is not less than that of y.
+      int even = (((x & EVEN) | CARRY) - (y & EVEN)) & CARRY;
+      int odd = (((x >>> 8 & EVEN) | CARRY) - (y >>> 8 & EVEN)) & CARRY;
+      int notLess = (even - (even >>> 8)) | ((odd << 8) - odd);
+      a[i] = (y ^ ((x ^ y) & notLess)) ^ flip;
     }
-  }
-
-  /** 0xff in either 16-bit half where a >= b, both below 256. */
-  @HotPath
-  private static int notLess(int a, int b) {
-    int carry = ((a | CARRY) - b) >>> 8 & 0x00010001;
-    return (carry << 8) - carry;
   }
 
   @Override

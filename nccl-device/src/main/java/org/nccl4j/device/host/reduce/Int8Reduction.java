@@ -6,16 +6,21 @@ import org.nccl4j.device.RedOp;
 
 /** int8 and uint8, but for their order. */
 final class Int8Reduction extends ByteReduction {
-  private final boolean signed;
+  private final byte[] quotients = new byte[1 << 8];
 
   Int8Reduction(RedOp op, int ranks, boolean signed) {
     super(DataType.INT8, op, ranks);
-    this.signed = signed;
+    for (int bits = 0; bits < quotients.length; bits++) {
+      quotients[bits] = (byte) ((signed ? (byte) bits : bits) / ranks);
+    }
   }
 
   @Override
   @HotPath
   byte one(byte a, byte b) {
+    if (adds) {
+      return (byte) (a + b);
+    }
     return switch (op) {
       case SUM, AVG -> (byte) (a + b);
       case PROD -> (byte) (a * b);
@@ -26,7 +31,7 @@ final class Int8Reduction extends ByteReduction {
   @Override
   @HotPath
   byte quotient(byte a) {
-    return (byte) ((signed ? a : a & 0xff) / ranks);
+    return quotients[a & 0xff];
   }
 
   @Override
@@ -42,9 +47,8 @@ final class Int8Reduction extends ByteReduction {
   @Override
   @HotPath
   void divide(int count) {
-    int mask = signed ? -1 : 0xff;
     for (int i = 0; i < count; i++) {
-      left[i] = (byte) ((left[i] & mask) / ranks);
+      left[i] = quotient(left[i]);
     }
   }
 

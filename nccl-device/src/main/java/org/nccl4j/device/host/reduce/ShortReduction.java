@@ -78,6 +78,9 @@ abstract class ShortReduction extends StagedReduction {
 
   @HotPath
   private short one(short a, short b) {
+    if (adds) {
+      return sum(a, b);
+    }
     return switch (op) {
       case SUM, AVG -> sum(a, b);
       case PROD -> product(a, b);

@@ -27,6 +27,10 @@ abstract class StagedReduction implements Reduction {
 
   final RedOp op;
   final int ranks;
+
+  /** Whether the operator is the usual one, for which loops are compiled without a switch. */
+  final boolean adds;
+
   private final int shift;
   private final int block;
   private final int few;
@@ -41,6 +45,7 @@ abstract class StagedReduction implements Reduction {
   StagedReduction(DataType type, RedOp op, int ranks, int blockBytes, int few) {
     this.op = op;
     this.ranks = ranks;
+    this.adds = op == RedOp.SUM || op == RedOp.AVG;
     this.shift = Integer.numberOfTrailingZeros(type.bytes());
     this.block = blockBytes >> shift;
     this.few = few;
