@@ -16,4 +16,6 @@ module org.nccl4j.it {
       info.picocli;
   opens org.nccl4j.it.doctor to
       info.picocli;
+  opens org.nccl4j.it.topo to
+      info.picocli;
 }

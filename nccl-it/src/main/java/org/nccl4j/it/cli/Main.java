@@ -6,6 +6,7 @@ import org.nccl4j.it.doctor.DoctorCommand;
 import org.nccl4j.it.perf.PerfCommand;
 import org.nccl4j.it.perf.RankProcessCommand;
 import org.nccl4j.it.run.RunCommand;
+import org.nccl4j.it.topo.TopoCommand;
 import picocli.CommandLine;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.HelpCommand;
@@ -22,6 +23,7 @@ import picocli.CommandLine.Spec;
     subcommands = {
       PerfCommand.class,
       RunCommand.class,
+      TopoCommand.class,
       DoctorCommand.class,
       RankProcessCommand.class,
       HelpCommand.class
@@ -60,6 +62,6 @@ public final class Main implements Runnable {
   @Override
   public void run() {
     throw new ParameterException(
-        spec.commandLine(), "no command is given: say perf, run or doctor");
+        spec.commandLine(), "no command is given: say perf, run, topo or doctor");
   }
 }

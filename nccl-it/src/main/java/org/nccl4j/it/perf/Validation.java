@@ -18,6 +18,7 @@ import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.kernel.Algorithm;
 import org.nccl4j.device.kernel.Protocol;
+import org.nccl4j.it.perf.peer.OpenMpi;
 import org.nccl4j.it.perf.workload.Workload;
 
 /** Turns options into settings, or says which option is wrong, why, and what would be right. */
@@ -39,14 +40,18 @@ final class Validation {
   PerfSettings settings(boolean progress) {
     refuseWhatDoesNotApply();
     PerfSettings.Who ranks = ranks();
-    boolean explicit = !"all".equals(options.collective);
-    return new PerfSettings(
+    PerfSettings.What what =
         new PerfSettings.What(
-            workloads(ranks.count(), explicit),
+            workloads(ranks.count(), !"all".equals(options.collective)),
             sizes(),
             each("-d", options.type, DataType.values(), DataType::label),
             ops(),
-            roots(ranks.count())),
+            roots(ranks.count()));
+    if (compareMpi()) {
+      refuseWhatMpiLacks(what);
+    }
+    return new PerfSettings(
+        what,
         how(),
         ranks,
         new PerfSettings.Outputs(
@@ -170,6 +175,22 @@ final class Validation {
           "--compare " + options.compare + ": perf cannot measure that", "use --compare mpi");
     }
     return options.compare != null;
+  }
+
+  private static void refuseWhatMpiLacks(PerfSettings.What what) {
+    for (DataType type : what.types()) {
+      if (!OpenMpi.has(type)) {
+        throw new InvalidUsageException(
+            "--compare mpi: Open MPI has no type " + type.label(),
+            "choose another -d, or leave --compare out");
+      }
+    }
+    boolean reduces = what.workloads().stream().anyMatch(Workload::reduces);
+    if (reduces && what.ops().contains(RedOp.AVG)) {
+      throw new InvalidUsageException(
+          "--compare mpi: Open MPI has no operator avg",
+          "choose another -o, or leave --compare out");
+    }
   }
 
   private static <T> List<T> each(

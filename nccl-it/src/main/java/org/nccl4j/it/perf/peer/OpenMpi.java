@@ -11,6 +11,7 @@ import java.util.List;
 import java.util.concurrent.TimeUnit;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
+import org.nccl4j.device.DataType;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.SystemErrorException;
 
@@ -48,6 +49,11 @@ public record OpenMpi(String version, Path program) {
         "libopenmpi-dev gcc",
         List.of("mpicc", "-O3", "-o", program.toString(), source.toString()));
     return new OpenMpi("Open MPI " + version.group(1), program);
+  }
+
+  /** Whether it has a type. */
+  public static boolean has(DataType type) {
+    return !type.isFloat8() && type != DataType.FLOAT16 && type != DataType.BFLOAT16;
   }
 
   private static String output(String purpose, String packages, List<String> command) {

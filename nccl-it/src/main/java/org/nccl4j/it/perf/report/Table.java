@@ -28,12 +28,11 @@ public final class Table {
     out.println("#");
     out.println(trimmed("#%54s %22s %33s", "", "out-of-place", "in-place"));
     out.println(
-        trimmed(left, "size", "count", "type", "redop", "root")
+        format(left, "size", "count", "type", "redop", "root")
             + columns("time", "algbw", "busbw", "#wrong").repeat(2)
             + (compared ? format(REFERENCE, reference, "ratio") : ""));
     out.println(
-        trimmed(left, "(B)", "(elements)", "", "", "")
-            + " ".repeat(18)
+        format(left, "(B)", "(elements)", "", "", "")
             + columns("(us)", "(GB/s)", "(GB/s)", "").repeat(2)
             + (compared ? format(REFERENCE, "(us)", "").stripTrailing() : ""));
     out.flush();
