@@ -7,5 +7,5 @@ import picocli.CommandLine.Command;
     name = "topo",
     mixinStandardHelpOptions = true,
     description = "The machine as a graph, and the channels that are found in it.",
-    subcommands = {GraphCommand.class})
+    subcommands = {GraphCommand.class, SimulateCommand.class})
 public final class TopoCommand {}
