@@ -3,7 +3,9 @@ package org.nccl4j.api;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.stream.Stream;
 import org.nccl4j.api.init.CommunicatorState;
+import org.nccl4j.api.plan.Func;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceMemory;
@@ -68,7 +70,11 @@ public final class Communicator implements AutoCloseable {
    */
   public static Communicator initRank(
       int nRanks, UniqueId id, int rank, Device device, CommunicatorConfig config) {
-    return new Communicator(new CommunicatorState());
+    if (nRanks < 1 || rank < 0 || rank >= nRanks) {
+      throw new InvalidArgumentException(
+          "rank %d of %d ranks".formatted(rank, nRanks), "pass a rank from 0 to nRanks - 1");
+    }
+    return new Communicator(Joining.join(nRanks, id, rank, device, config));
   }
 
   /** A communicator with all its ranks in this process and default configuration. */
@@ -83,32 +89,32 @@ public final class Communicator implements AutoCloseable {
    * @return the communicators by rank
    */
   public static List<Communicator> initAll(List<Device> devices, CommunicatorConfig config) {
-    throw new UnsupportedOperationException();
+    return Joining.joinAll(devices, config).stream().map(Communicator::new).toList();
   }
 
   /** This rank. */
   public int rank() {
-    throw new UnsupportedOperationException();
+    return state.rank();
   }
 
   /** All ranks. */
   public int nRanks() {
-    throw new UnsupportedOperationException();
+    return state.nRanks();
   }
 
   /** This rank's device. */
   public Device device() {
-    throw new UnsupportedOperationException();
+    return state.device();
   }
 
   /** The name given in the configuration, or a number. */
   public String name() {
-    throw new UnsupportedOperationException();
+    return state.name();
   }
 
   /** The transport that reaches each other rank, by rank; this rank is missing. */
   public Map<Integer, String> transports() {
-    throw new UnsupportedOperationException();
+    return state.routes();
   }
 
   /**
@@ -123,7 +129,7 @@ public final class Communicator implements AutoCloseable {
       DataType type,
       RedOp op,
       DeviceStream stream) {
-    throw new UnsupportedOperationException();
+    state.queue().call(Func.ALL_REDUCE, send, recv, count, type, op, 0, stream);
   }
 
   /**
@@ -139,7 +145,7 @@ public final class Communicator implements AutoCloseable {
       DataType type,
       int root,
       DeviceStream stream) {
-    throw new UnsupportedOperationException();
+    state.queue().call(Func.BROADCAST, send, recv, count, type, RedOp.SUM, root, stream);
   }
 
   /**
@@ -156,7 +162,7 @@ public final class Communicator implements AutoCloseable {
       RedOp op,
       int root,
       DeviceStream stream) {
-    throw new UnsupportedOperationException();
+    state.queue().call(Func.REDUCE, send, recv, count, type, op, root, stream);
   }
 
   /**
@@ -167,7 +173,7 @@ public final class Communicator implements AutoCloseable {
    */
   public void allGather(
       DeviceMemory send, DeviceMemory recv, long sendCount, DataType type, DeviceStream stream) {
-    throw new UnsupportedOperationException();
+    state.queue().call(Func.ALL_GATHER, send, recv, sendCount, type, RedOp.SUM, 0, stream);
   }
 
   /**
@@ -183,7 +189,7 @@ public final class Communicator implements AutoCloseable {
       DataType type,
       RedOp op,
       DeviceStream stream) {
-    throw new UnsupportedOperationException();
+    state.queue().call(Func.REDUCE_SCATTER, send, recv, recvCount, type, op, 0, stream);
   }
 
   /**
@@ -195,7 +201,7 @@ public final class Communicator implements AutoCloseable {
    */
   public void allToAll(
       DeviceMemory send, DeviceMemory recv, long count, DataType type, DeviceStream stream) {
-    throw new UnsupportedOperationException();
+    state.queue().call(Func.ALL_TO_ALL, send, recv, count, type, RedOp.SUM, 0, stream);
   }
 
   /**
@@ -211,7 +217,7 @@ public final class Communicator implements AutoCloseable {
       DataType type,
       int root,
       DeviceStream stream) {
-    throw new UnsupportedOperationException();
+    state.queue().call(Func.GATHER, send, recv, sendCount, type, RedOp.SUM, root, stream);
   }
 
   /**
@@ -227,7 +233,7 @@ public final class Communicator implements AutoCloseable {
       DataType type,
       int root,
       DeviceStream stream) {
-    throw new UnsupportedOperationException();
+    state.queue().call(Func.SCATTER, send, recv, recvCount, type, RedOp.SUM, root, stream);
   }
 
   /**
@@ -237,7 +243,7 @@ public final class Communicator implements AutoCloseable {
    * @param count elements, the same as the receiver's
    */
   public void send(DeviceMemory buffer, long count, DataType type, int peer, DeviceStream stream) {
-    throw new UnsupportedOperationException();
+    state.queue().call(Func.SEND, buffer, null, count, type, RedOp.SUM, peer, stream);
   }
 
   /**
@@ -246,22 +252,47 @@ public final class Communicator implements AutoCloseable {
    * @param count elements, the same as the sender's
    */
   public void recv(DeviceMemory buffer, long count, DataType type, int peer, DeviceStream stream) {
-    throw new UnsupportedOperationException();
+    state.queue().call(Func.RECV, null, buffer, count, type, RedOp.SUM, peer, stream);
   }
 
   /**
-   * What the planner decides for a collective of a size, as a table to read: every algorithm and
+   * What the planner decides for an operation of a size, as a table to read: every algorithm and
    * protocol with its predicted time, the choice, and the reason.
    *
-   * @param collective a name as in nccl-tests, such as "all_reduce"
+   * @param operation a name as in nccl-tests, such as "all_reduce" or "alltoall"
+   * @param count as in the operation's call
+   * @throws InvalidArgumentException for an operation that does not exist
    */
-  public String explain(String collective, long count, DataType type, RedOp op) {
-    throw new UnsupportedOperationException();
+  public String explain(String operation, long count, DataType type) {
+    return state.planner().explain(func(operation), count, type);
+  }
+
+  /**
+   * The algorithm and the protocol that an operation of a size will take, such as "Ring" and "LL".
+   *
+   * @param operation a name as in nccl-tests
+   * @param count as in the operation's call
+   * @throws InvalidArgumentException for an operation that does not exist
+   */
+  public Decision decision(String operation, long count, DataType type) {
+    String[] words = state.planner().choice(func(operation), count, type).split(" ");
+    return new Decision(words[0], words[1]);
+  }
+
+  private static Func func(String operation) {
+    return Stream.of(Func.values())
+        .filter(func -> func.label().equals(operation))
+        .findFirst()
+        .orElseThrow(
+            () ->
+                new InvalidArgumentException(
+                    "there is no operation '" + operation + "'",
+                    "use one of " + Stream.of(Func.values()).map(Func::label).toList()));
   }
 
   /** The first failure of this communicator, on this rank or another, if there was one. */
   public Optional<NcclException> asyncError() {
-    throw new UnsupportedOperationException();
+    return Optional.ofNullable(state.failure());
   }
 
   /**
@@ -269,7 +300,7 @@ public final class Communicator implements AutoCloseable {
    * Does not wait.
    */
   public void abort() {
-    throw new UnsupportedOperationException();
+    state.abort();
   }
 
   /**
@@ -278,6 +309,6 @@ public final class Communicator implements AutoCloseable {
    */
   @Override
   public void close() {
-    throw new UnsupportedOperationException();
+    state.close();
   }
 }

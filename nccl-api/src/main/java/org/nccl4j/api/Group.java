@@ -1,5 +1,7 @@
 package org.nccl4j.api;
 
+import org.nccl4j.api.group.Groups;
+
 /**
  * Calls that belong together: those made between {@link #start()} and {@link #end()} on one thread
  * are launched together, sends and receives among them progress together, and one thread can drive
@@ -14,12 +16,19 @@ public final class Group {
    * @param calls operations of any communicators of this process
    */
   public static void run(Runnable calls) {
-    throw new UnsupportedOperationException();
+    Groups.start();
+    try {
+      calls.run();
+    } catch (RuntimeException | Error e) {
+      Groups.discard();
+      throw e;
+    }
+    Groups.end();
   }
 
   /** Begins a group on this thread. */
   public static void start() {
-    throw new UnsupportedOperationException();
+    Groups.start();
   }
 
   /**
@@ -28,6 +37,6 @@ public final class Group {
    * @throws org.nccl4j.device.InvalidUsageException without a start
    */
   public static void end() {
-    throw new UnsupportedOperationException();
+    Groups.end();
   }
 }

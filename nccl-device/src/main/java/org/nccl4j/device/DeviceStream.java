@@ -44,6 +44,14 @@ public abstract class DeviceStream implements AutoCloseable {
    */
   public abstract void copy(DeviceMemory source, DeviceMemory target);
 
+  /**
+   * Launches a function that the host runs when all launched before has ended. It must not call
+   * this library's operations.
+   *
+   * @param function what it throws becomes the stream's error
+   */
+  public abstract void launchHostFunction(Runnable function);
+
   /** Waits for what was launched, at most for the operations' deadlines, and frees the stream. */
   @Override
   public abstract void close();

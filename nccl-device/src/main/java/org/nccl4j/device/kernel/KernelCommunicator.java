@@ -38,6 +38,9 @@ public interface KernelCommunicator extends AutoCloseable {
   /** The cause of the first abort or failed kernel, or null. */
   NcclException failure();
 
+  /** Whether all that was launched has ended. Never waits. */
+  boolean isIdle();
+
   /** Frees what it holds; the connections are their transports'. Nothing may be running. */
   @Override
   void close();

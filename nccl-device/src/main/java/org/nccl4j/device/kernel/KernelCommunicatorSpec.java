@@ -13,6 +13,7 @@ import java.util.List;
  * @param sends connection to each rank, by rank; null at this rank and where there is none
  * @param recvs connection from each rank, by rank; null likewise
  * @param ring ranks in ring order, a list for each channel
+ * @param trees this rank's places in the two trees; half of the data go through each
  * @param localRanks ranks that share this machine's processor with this one, itself included
  * @param deadline longest that an operation may wait for another rank
  */
@@ -24,5 +25,6 @@ public record KernelCommunicatorSpec(
     List<Connection> sends,
     List<Connection> recvs,
     List<int[]> ring,
+    List<Tree> trees,
     int localRanks,
     Duration deadline) {}

@@ -34,4 +34,16 @@ public final class Words {
   public static void storeRelease(HostMemory memory, long offset, long value) {
     LONG.setRelease(memory.window(offset), memory.index(offset), value);
   }
+
+  /**
+   * A 64-bit word that needs no other for its meaning, so that no order with others is asked for.
+   */
+  public static long loadOpaque(ByteBuffer window, int index) {
+    return (long) LONG.getOpaque(window, index);
+  }
+
+  /** Stores a 64-bit word that needs no other for its meaning. */
+  public static void storeOpaque(ByteBuffer window, int index, long value) {
+    LONG.setOpaque(window, index, value);
+  }
 }
