@@ -1,12 +1,13 @@
 /** The command line, and the integration tests of all modules together. */
 module org.nccl4j.it {
-  requires org.nccl4j.api;
+  requires transitive org.nccl4j.api;
   requires org.nccl4j.transport.p2p;
   requires info.picocli;
   requires com.fasterxml.jackson.core;
   requires me.tongfei.progressbar;
   requires java.management;
 
+  exports org.nccl4j.it.contract;
   exports org.nccl4j.it.doctor.bind;
 
   opens org.nccl4j.it.cli to

@@ -1,0 +1,93 @@
+package org.nccl4j.it.contract;
+
+import java.nio.ByteBuffer;
+import java.nio.file.Path;
+import java.util.List;
+import org.nccl4j.device.DeviceMemory;
+
+/** What is left of a transport. */
+final class LifeCycleChecks {
+  private static final int ROUNDS = 40;
+  private static final long SELF = ProcessHandle.current().pid();
+
+  private final TransportContract contract;
+
+  LifeCycleChecks(TransportContract contract) {
+    this.contract = contract;
+  }
+
+  List<Check> all() {
+    return List.of(
+        new Check("closing twice does nothing, and afterwards nothing can be used", this::closed),
+        new Check("a rank that closes leaves the other its memory", this::oneCloses),
+        new Check("connected and closed, nothing is left", () -> leavesNothing(true)),
+        new Check("closed before it is connected, nothing is left", () -> leavesNothing(false)));
+  }
+
+  private void closed() {
+    Mesh mesh = new Mesh(contract, 2);
+    Link link = Link.connected(mesh, 0, 1);
+    DeviceMemory data = link.receiver().connection().data();
+    mesh.close();
+    mesh.close();
+    Expect.that(!data.isOpen(), "the regions are still open");
+    Expect.failure("sender() after close", () -> mesh.transport(0).sender(mesh.peer(1)));
+    Expect.failure("connection() after close", link.sender()::connection);
+  }
+
+  private void oneCloses() {
+    try (Mesh mesh = new Mesh(contract, 2)) {
+      Link link = Link.connected(mesh, 0, 1);
+      Link back = Link.connected(mesh, 1, 0);
+      mesh.transport(1).close();
+      DeviceMemory theirs = link.sender().connection().data();
+      theirs.write(0, ByteBuffer.allocate(8).putLong(0, 1));
+      theirs.read(theirs.size() - 8, ByteBuffer.allocate(8));
+      back.receiver().connection().credit().write(0, ByteBuffer.allocate(8));
+    }
+  }
+
+  private void leavesNothing(boolean connect) {
+    for (int warmUp = 0; warmUp < 3; warmUp++) {
+      round(connect);
+    }
+    List<Path> files = contract.filesOf(SELF);
+    ProcessFootprint before = ProcessFootprint.now();
+    for (int round = 0; round < ROUNDS; round++) {
+      round(connect);
+    }
+    ProcessFootprint after = ProcessFootprint.now();
+    // Less than one of each for every second round: the JVM itself opens and maps a few.
+    Expect.that(
+        after.openFiles() - before.openFiles() < ROUNDS / 2,
+        "open files: from %s to %s in %d rounds",
+        before,
+        after,
+        ROUNDS);
+    Expect.that(
+        after.mappings() - before.mappings() < ROUNDS / 2,
+        "mappings: from %s to %s in %d rounds",
+        before,
+        after,
+        ROUNDS);
+    Expect.that(
+        after.addressBytes() - before.addressBytes()
+            < ROUNDS / 2 * ContractContext.LAYOUT.dataBytes(),
+        "address space: from %s to %s in %d rounds",
+        before,
+        after,
+        ROUNDS);
+    Expect.equal(files, contract.filesOf(SELF), "files");
+  }
+
+  private void round(boolean connect) {
+    try (Mesh mesh = new Mesh(contract, 2)) {
+      Link link = Link.between(mesh, 0, 1);
+      if (connect) {
+        Link.connect(List.of(link));
+      } else {
+        link.sender().connect(link.receiver().handle());
+      }
+    }
+  }
+}

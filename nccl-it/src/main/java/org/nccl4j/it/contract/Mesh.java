@@ -1,0 +1,37 @@
+package org.nccl4j.it.contract;
+
+import java.util.List;
+import java.util.stream.IntStream;
+import org.nccl4j.api.spi.PeerInfo;
+import org.nccl4j.api.spi.Transport;
+import org.nccl4j.api.spi.TransportProvider;
+
+/** The transports of some ranks of this process. */
+final class Mesh implements AutoCloseable {
+  private final List<PeerInfo> peers;
+  private final List<Transport> transports;
+
+  Mesh(TransportContract contract, int nRanks) {
+    TransportProvider provider = contract.provider();
+    peers = ContractContext.ofThisProcess(0, nRanks, contract.settings()).peers();
+    transports =
+        IntStream.range(0, nRanks)
+            .mapToObj(
+                rank ->
+                    provider.open(ContractContext.ofThisProcess(rank, nRanks, contract.settings())))
+            .toList();
+  }
+
+  Transport transport(int rank) {
+    return transports.get(rank);
+  }
+
+  PeerInfo peer(int rank) {
+    return peers.get(rank);
+  }
+
+  @Override
+  public void close() {
+    transports.forEach(Transport::close);
+  }
+}

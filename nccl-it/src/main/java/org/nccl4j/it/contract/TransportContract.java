@@ -1,0 +1,73 @@
+package org.nccl4j.it.contract;
+
+import java.io.File;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.Objects;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
+import org.nccl4j.api.spi.PeerInfo;
+import org.nccl4j.api.spi.TransportProvider;
+
+/**
+ * What every transport for host devices has to keep. Its author extends this, says how it is made
+ * and where its limits are, and runs the checks.
+ *
+ * <p>Most checks have both ends in this process; those of {@link #acrossProcesses()} start other
+ * JVMs, which are given the class path and the provider's class.
+ */
+public abstract class TransportContract {
+  /** For subclasses. */
+  protected TransportContract() {}
+
+  /** A new provider. Its class is public and has a public constructor without parameters. */
+  protected abstract TransportProvider provider();
+
+  /** The settings that the transport is told. */
+  protected Map<String, String> settings() {
+    return Map.of();
+  }
+
+  /** Peers that rank 0, which is {@code peer(0)}, cannot reach. */
+  protected List<PeerInfo> unreachable() {
+    return List.of();
+  }
+
+  /** Whether it connects ranks of two processes of one machine. */
+  protected boolean acrossProcesses() {
+    return true;
+  }
+
+  /** The files that a process has in the places that the transport uses. */
+  protected List<Path> filesOf(long processId) {
+    return List.of();
+  }
+
+  /** Where another JVM finds the classes: all that this one has. */
+  protected String childClassPath() {
+    return Stream.of("jdk.module.path", "java.class.path")
+        .map(System::getProperty)
+        .filter(Objects::nonNull)
+        .collect(Collectors.joining(File.pathSeparator));
+  }
+
+  /** The rank of a number in this process, as others are told of it; for {@link #unreachable()}. */
+  protected static PeerInfo peer(int rank) {
+    return ContractContext.peer(rank, "this process");
+  }
+
+  /** All checks, in an order that begins with the simple ones. */
+  public final List<Check> checks() {
+    List<Check> checks = new ArrayList<>();
+    checks.addAll(new ReachChecks(this).all());
+    checks.addAll(new ConnectChecks(this).all());
+    checks.addAll(new MemoryChecks(this).all());
+    checks.addAll(new LifeCycleChecks(this).all());
+    if (acrossProcesses()) {
+      checks.addAll(new ProcessChecks(this).all());
+    }
+    return List.copyOf(checks);
+  }
+}
