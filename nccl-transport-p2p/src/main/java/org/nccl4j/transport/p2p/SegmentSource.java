@@ -20,10 +20,10 @@ interface SegmentSource {
    *     memory
    */
   static SegmentSource of(String value) {
-    if (value.equals("memfd")) {
+    if (value.equalsIgnoreCase("memfd")) {
       return SharedSegment::create;
     }
-    if (value.equals("devshm")) {
+    if (value.equalsIgnoreCase("devshm")) {
       return bytes -> SharedSegment.createIn(Path.of("/dev/shm"), bytes);
     }
     if (value.startsWith("/")) {
