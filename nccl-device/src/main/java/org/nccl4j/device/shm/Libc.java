@@ -30,6 +30,8 @@ final class Libc {
   private static final int O_RDWR_CLOEXEC = 0x2 | 0x80000;
   private static final int O_TMPFILE_X86 = 0x410000;
   private static final int O_TMPFILE_ARM = 0x404000;
+  private static final int O_NOFOLLOW_X86 = 0x20000;
+  private static final int O_NOFOLLOW_ARM = 0x8000;
   private static final int F_DUPFD_CLOEXEC = 1030;
   private static final int F_ADD_SEALS = 1033;
   private static final int SEAL_ALL_BUT_WRITE = 0x1 | 0x2 | 0x4;
@@ -93,6 +95,16 @@ final class Libc {
   static int openUnnamed(String directory) {
     boolean arm = "aarch64".equals(System.getProperty("os.arch"));
     return C.open(directory, O_RDWR_CLOEXEC | (arm ? O_TMPFILE_ARM : O_TMPFILE_X86), 0600);
+  }
+
+  /** A file for reading and writing, which is not a symbolic link. */
+  static int openExisting(String file) {
+    boolean arm = "aarch64".equals(System.getProperty("os.arch"));
+    int fd = C.open(file, O_RDWR_CLOEXEC | (arm ? O_NOFOLLOW_ARM : O_NOFOLLOW_X86), 0);
+    if (fd < 0) {
+      throw failed("opening " + file, "make it a file that this user may read and write");
+    }
+    return fd;
   }
 
   /** Closes a file descriptor; it is closed even where Linux reports an error. */

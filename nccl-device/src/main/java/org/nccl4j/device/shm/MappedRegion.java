@@ -1,6 +1,7 @@
 package org.nccl4j.device.shm;
 
 import java.lang.ref.Cleaner;
+import java.nio.file.Path;
 import org.nccl4j.device.InvalidArgumentException;
 
 /**
@@ -31,6 +32,18 @@ public final class MappedRegion implements AutoCloseable {
   public static MappedRegion anonymous(long bytes) {
     checkSize(bytes);
     return new MappedRegion(Libc.mapAnonymous(bytes), bytes);
+  }
+
+  /**
+   * All of a file, shared with whoever else maps it. The file can be deleted afterwards.
+   *
+   * @param file of a file system that has room for all of it: where not, touching it may end the
+   *     process
+   * @param bytes the size that it has
+   * @throws org.nccl4j.device.SystemErrorException if it cannot be opened or has another size
+   */
+  public static MappedRegion ofFile(Path file, long bytes) {
+    return SharedSegment.attach(Libc.openExisting(file.toString()), bytes);
   }
 
   /** All of a file, shared with whoever else maps it; the file may be closed afterwards. */

@@ -5,7 +5,11 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import com.kenai.jffi.MemoryIO;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.SystemErrorException;
 
@@ -40,5 +44,20 @@ final class MappedRegionTest {
         assertThrows(SystemErrorException.class, () -> MappedRegion.anonymous(1L << 60));
     assertTrue(e.getMessage().contains("mapping 1152921504606846976 bytes failed"), e.getMessage());
     assertTrue(e.getMessage().contains("ulimit -v"), e.getMessage());
+  }
+
+  @Test
+  void aFileIsSharedBetweenItsMappings(@TempDir Path directory) throws IOException {
+    Path file = directory.resolve("region");
+    Files.write(file, new byte[8192]);
+    try (MappedRegion one = MappedRegion.ofFile(file, 8192);
+        MappedRegion other = MappedRegion.ofFile(file, 8192)) {
+      Files.delete(file);
+      MEMORY.putLong(one.address() + 8184, 5);
+      assertEquals(5, MEMORY.getLong(other.address() + 8184));
+    }
+    SystemErrorException e =
+        assertThrows(SystemErrorException.class, () -> MappedRegion.ofFile(file, 8192));
+    assertTrue(e.getMessage().contains(file + " failed: No such file"), e.getMessage());
   }
 }
