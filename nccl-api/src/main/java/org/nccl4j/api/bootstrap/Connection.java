@@ -10,6 +10,7 @@ import java.nio.channels.SelectionKey;
 import java.nio.channels.SocketChannel;
 import java.time.Duration;
 import java.util.ArrayDeque;
+import java.util.concurrent.atomic.AtomicBoolean;
 
 /**
  * A TCP connection that begins with the {@link Handshake} and then carries messages, each bounded.
@@ -40,6 +41,8 @@ final class Connection implements EventLoop.Handler {
   private final SocketChannel channel;
   private final Handshake handshake;
   private final ArrayDeque<ByteBuffer> out = new ArrayDeque<>();
+  private final AtomicBoolean ended = new AtomicBoolean();
+  private String peer = "an address not connected";
   private SelectionKey key;
   private Owner owner;
   private ByteBuffer in;
@@ -79,6 +82,7 @@ final class Connection implements EventLoop.Handler {
       EventLoop loop, SocketChannel channel, Handshake handshake, Owner owner) throws IOException {
     Connection connection = new Connection(loop, channel, handshake, owner);
     connection.configure();
+    connection.peer = BootstrapId.text((InetSocketAddress) channel.getRemoteAddress());
     connection.key = loop.register(channel, SelectionKey.OP_READ, connection);
     return connection;
   }
@@ -109,11 +113,7 @@ final class Connection implements EventLoop.Handler {
 
   /** The address of the other side, for messages. */
   String peer() {
-    try {
-      return BootstrapId.text((InetSocketAddress) channel.getRemoteAddress());
-    } catch (IOException | NullPointerException e) {
-      return "a closed connection";
-    }
+    return peer;
   }
 
   /** Sends a whole message, now or as soon as there is room; does not wait. */
@@ -150,6 +150,11 @@ final class Connection implements EventLoop.Handler {
 
   /** Closes, telling nobody. */
   void close() {
+    ended.set(true);
+    closeChannel();
+  }
+
+  private void closeChannel() {
     try {
       channel.close();
     } catch (IOException e) {
@@ -160,7 +165,7 @@ final class Connection implements EventLoop.Handler {
   }
 
   boolean isOpen() {
-    return channel.isOpen();
+    return !ended.get();
   }
 
   @Override
@@ -236,8 +241,8 @@ final class Connection implements EventLoop.Handler {
   }
 
   private void lost(IOException reason) {
-    if (channel.isOpen()) {
-      close();
+    if (ended.compareAndSet(false, true)) {
+      closeChannel();
       owner.closed(this, reason);
     }
   }
