@@ -49,6 +49,7 @@ final class Connection implements EventLoop.Handler {
   private FrameType type;
   private int maxMessageBytes;
   private boolean closeWhenFlushed;
+  private boolean connected;
 
   private Connection(EventLoop loop, SocketChannel channel, Handshake handshake, Owner owner) {
     this.loop = loop;
@@ -98,8 +99,14 @@ final class Connection implements EventLoop.Handler {
     maxMessageBytes = maxBytes;
   }
 
+  /** Whether the other side has seen our proof and not answered. */
   boolean proving() {
     return handshake.proving();
+  }
+
+  /** Whether it was accepted and then closed before our proof was seen. */
+  boolean crowdedOut() {
+    return connected && !handshake.proving() && !handshake.done();
   }
 
   /** The address of this side; null if it is closed. */
@@ -190,6 +197,7 @@ final class Connection implements EventLoop.Handler {
   }
 
   private void connected() {
+    connected = true;
     key.interestOps(SelectionKey.OP_READ);
     send(ByteBuffer.wrap(handshake.opening()));
   }

@@ -1,7 +1,6 @@
 package org.nccl4j.api.bootstrap;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
-import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
@@ -211,18 +210,50 @@ class FailureChannelTest {
   void theRootsDeathWhileRanksComeTogetherIsNamed() throws Exception {
     RankProcess root = keep(RankProcess.start("new", 3, 0));
     BootstrapId id = BootstrapId.decode(HexFormat.of().parseHex(root.says()));
-    Thread killer =
-        new Thread(
-            () -> {
-              Ranks.Ended<Bootstrap> one =
-                  Ranks.run(1, any -> TcpBootstrap.join(Ranks.request(id, 3, 1, Ranks.LONG)))
-                      .get(0);
-              assertFalse(one.thrown() == null);
+    List<Ranks.Ended<Bootstrap>> all =
+        Ranks.run(
+            2,
+            index -> {
+              if (index == 1) {
+                root.kill();
+                return null;
+              }
+              return TcpBootstrap.join(Ranks.request(id, 3, 1, Ranks.LONG));
             });
-    killer.start();
-    root.kill();
-    killer.join(TimeUnit.SECONDS.toMillis(60));
-    assertFalse(killer.isAlive());
+    assertTrue(all.get(0).failure().problem().contains("bootstrap root"));
+  }
+
+  @Test
+  void afterTheRootHasLeftFailuresGoAlongTheRing() throws Exception {
+    RankProcess root = keep(RankProcess.start("new", 5, 0));
+    String id = root.says();
+    RankProcess victim = keep(RankProcess.start(id, 5, 1));
+    List<Bootstrap> ranks =
+        Ranks.run(
+                3,
+                index ->
+                    TcpBootstrap.join(
+                        Ranks.request(
+                            BootstrapId.decode(HexFormat.of().parseHex(id)),
+                            5,
+                            index + 2,
+                            Ranks.LONG)))
+            .stream()
+            .map(Ranks.Ended::get)
+            .toList();
+    toClose.addAll(ranks);
+    assertEquals("joined", victim.says());
+    List<BlockingQueue<NcclException>> heard = listen(ranks);
+    root.leave();
+    assertTrue(heard.stream().allMatch(BlockingQueue::isEmpty), heard.toString());
+    victim.kill();
+    for (BlockingQueue<NcclException> each : heard) {
+      FormationFailureTest.assertSays(
+          RemoteException.class,
+          each.poll(20, TimeUnit.SECONDS),
+          "rank 1 (host ",
+          "process " + victim.pid());
+    }
   }
 
   private <T extends AutoCloseable> T keep(T closeable) {

@@ -65,6 +65,12 @@ final class RankProcess implements AutoCloseable {
     return output.readLine();
   }
 
+  /** Has it close its communicator and end by itself. */
+  void leave() throws IOException, InterruptedException {
+    process.getOutputStream().close();
+    process.waitFor();
+  }
+
   void kill() {
     process.destroyForcibly();
   }
@@ -75,7 +81,7 @@ final class RankProcess implements AutoCloseable {
     output.close();
   }
 
-  /** The other side: joins, says "joined", waits for a failure, says it, and ends. */
+  /** The other side: joins, says "joined", waits for a failure, says it, or for its input's end. */
   public static void main(String[] arguments) throws InterruptedException {
     BootstrapId id;
     if (arguments[0].equals("new")) {
@@ -94,7 +100,21 @@ final class RankProcess implements AutoCloseable {
           failed.countDown();
         });
     System.out.println("joined");
+    Thread untilToldToLeave = new Thread(() -> waitForEnd(failed));
+    untilToldToLeave.setDaemon(true);
+    untilToldToLeave.start();
     failed.await();
     bootstrap.close();
+  }
+
+  private static void waitForEnd(CountDownLatch then) {
+    try {
+      while (System.in.read() >= 0) {
+        Thread.onSpinWait();
+      }
+    } catch (IOException e) {
+      System.err.println(e);
+    }
+    then.countDown();
   }
 }
