@@ -62,6 +62,37 @@ class HostileConnectionsTest {
   }
 
   @Test
+  void garbageOnTheRanksPortsWhileACommunicatorForms() {
+    BootstrapId id = Ranks.newId();
+    AtomicBoolean attacked = new AtomicBoolean();
+    Random random = new Random(seed());
+    List<Ranks.Ended<Integer>> all =
+        Ranks.run(
+            5,
+            index -> {
+              if (index == 4) {
+                List<Integer> ports = LeftBehind.listeningPorts();
+                while (ports.size() < 4) {
+                  ports = LeftBehind.listeningPorts();
+                }
+                for (int port : ports) {
+                  attack(port, Purpose.RING, random, ATTACKS / 4);
+                }
+                attacked.set(true);
+                return 0;
+              }
+              awaitHalf(index, attacked);
+              try (Bootstrap mine = TcpBootstrap.join(Ranks.request(id, 4, index, Ranks.LONG))) {
+                return mine.allGather(new byte[index]).size();
+              }
+            });
+    for (int rank = 0; rank < 4; rank++) {
+      assertEquals(4, all.get(rank).get());
+    }
+    all.forEach(Ranks.Ended::get);
+  }
+
+  @Test
   void garbageOnAPortOfTheRing() throws Exception {
     byte[] secret = Identity.randomBytes(16);
     EventLoop loop = EventLoop.acquire();

@@ -12,11 +12,14 @@ import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Set;
+import java.util.stream.Collectors;
 import java.util.stream.Stream;
 
 /** Finds threads and sockets of the bootstrap that should be gone. */
 final class LeftBehind {
   private static final Path DESCRIPTORS = Path.of("/proc/self/fd");
+
+  private static final List<String> TABLES = List.of("tcp", "tcp6");
 
   private LeftBehind() {}
 
@@ -53,9 +56,28 @@ final class LeftBehind {
     return found;
   }
 
+  /** The ports that this process listens on. */
+  static List<Integer> listeningPorts() {
+    List<Integer> ports = new ArrayList<>();
+    try (Stream<Path> all = Files.list(DESCRIPTORS)) {
+      Set<String> ours = all.map(LeftBehind::target).collect(Collectors.toSet());
+      for (String table : TABLES) {
+        for (String line : Files.readAllLines(Path.of("/proc/self/net", table))) {
+          String[] columns = line.trim().split("\\s+");
+          if (columns[3].equals("0A") && ours.contains("socket:[" + columns[9] + "]")) {
+            ports.add(Integer.parseInt(columns[1].substring(columns[1].lastIndexOf(':') + 1), 16));
+          }
+        }
+      }
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
+    }
+    return ports;
+  }
+
   private static Set<String> tcpSockets() throws IOException {
     Set<String> names = new HashSet<>();
-    for (String table : List.of("tcp", "tcp6")) {
+    for (String table : TABLES) {
       for (String line : Files.readAllLines(Path.of("/proc/self/net", table))) {
         names.add("socket:[" + line.trim().split("\\s+")[9] + "]");
       }
