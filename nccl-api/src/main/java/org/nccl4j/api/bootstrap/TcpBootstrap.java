@@ -18,6 +18,7 @@ public final class TcpBootstrap implements Bootstrap {
   private final RankMonitor monitor;
   private final ControlLink control;
   private final RingLink ring;
+  private volatile Failure ownFailure;
   private int sequence;
 
   private TcpBootstrap(JoinRequest request, Identity self) {
@@ -147,6 +148,7 @@ public final class TcpBootstrap implements Bootstrap {
       return;
     }
     Failure failure = Failure.of(cause, "rank " + rank() + " (" + self.text() + ")");
+    ownFailure = failure;
     if (control.alive()) {
       control.tell(failure);
     } else {
@@ -162,7 +164,9 @@ public final class TcpBootstrap implements Bootstrap {
   @Override
   public void close() {
     if (monitor.close()) {
-      ring.leave();
+      NcclException heard = monitor.failure();
+      Failure own = ownFailure;
+      ring.leave(own != null || heard == null ? own : Failure.of(heard, ""));
       control.leave();
       loop.release();
     }

@@ -70,6 +70,29 @@ class FailureChannelTest {
   }
 
   @Test
+  void leavingAfterAFailureIsNotTakenForTheCause() throws Exception {
+    for (int round = 0; round < 30; round++) {
+      List<Bootstrap> ranks = threads(4);
+      List<Ranks.Ended<Object>> all =
+          Ranks.run(
+              4,
+              rank -> {
+                try (Bootstrap mine = ranks.get(rank)) {
+                  if (rank == 2) {
+                    mine.tellFailure(new SystemErrorException("no memory", "buy some"));
+                    return null;
+                  }
+                  return mine.allGather(new byte[8]);
+                }
+              });
+      for (int rank : new int[] {0, 1, 3}) {
+        FormationFailureTest.assertSays(
+            RemoteException.class, all.get(rank).failure(), "rank 2 (", "no memory");
+      }
+    }
+  }
+
+  @Test
   void aListenerThatComesLateIsCalledAtOnce() throws Exception {
     List<Bootstrap> ranks = threads(2);
     List<BlockingQueue<NcclException>> heard = listen(ranks);
