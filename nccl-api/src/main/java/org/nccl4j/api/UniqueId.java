@@ -48,8 +48,9 @@ public final class UniqueId {
    * @see #create()
    */
   public static UniqueId create(CommunicatorConfig config) {
-    BootstrapOptions options = BootstrapOptions.from(Settings.ofProcess(config.settings()));
-    Duration deadline = config.initDeadline();
+    Settings settings = Settings.ofProcess(config.settings());
+    BootstrapOptions options = BootstrapOptions.from(settings);
+    Duration deadline = settings.get(Settings.NCCL4J_INIT_TIMEOUT);
     Duration patience = deadline.compareTo(PATIENCE) > 0 ? deadline : PATIENCE;
     return new UniqueId(BootstrapRoot.create(options, patience).encode());
   }

@@ -18,10 +18,20 @@ public record ConnectionLayout(int llSlotBytes, int ll128SlotBytes, int simpleSl
   /** Offset of the head word in the credit side. */
   public static final long HEAD = 0;
 
-  /** Bytes of the credit side. */
-  public static final long CREDIT_BYTES = 256;
+  /**
+   * Channels that a connection can carry at once. Each has a tail and a head of its own, {@link
+   * #WORD_STRIDE} bytes apart, and the same part of every slot. The host device uses channel 0 and
+   * whole slots.
+   */
+  public static final int CHANNELS = 64;
 
-  private static final long SLOTS = 256;
+  /** Bytes from one channel's tail or head to the next's, so that none share a cache line. */
+  public static final int WORD_STRIDE = 128;
+
+  /** Bytes of the credit side. */
+  public static final long CREDIT_BYTES = (long) CHANNELS * WORD_STRIDE;
+
+  private static final long SLOTS = CREDIT_BYTES;
 
   /** Checks the multiples. */
   public ConnectionLayout {

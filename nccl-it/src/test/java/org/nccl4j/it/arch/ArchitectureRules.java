@@ -1,6 +1,7 @@
 package org.nccl4j.it.arch;
 
 import static com.tngtech.archunit.base.DescribedPredicate.not;
+import static com.tngtech.archunit.core.domain.JavaClass.Predicates.assignableTo;
 import static com.tngtech.archunit.core.domain.JavaClass.Predicates.resideInAPackage;
 import static com.tngtech.archunit.core.domain.JavaClass.Predicates.resideInAnyPackage;
 import static com.tngtech.archunit.core.domain.JavaClass.Predicates.simpleName;
@@ -193,7 +194,7 @@ final class ArchitectureRules {
 
   private ArchRule noGenericExceptions() {
     return noClasses()
-        .that(not(resideInAPackage(in("it.."))))
+        .that(not(resideInAPackage(in("it.."))).and(not(assignableTo(Throwable.class))))
         .should()
         .callConstructor(RuntimeException.class, String.class)
         .orShould()
