@@ -10,6 +10,7 @@ import java.nio.channels.SelectionKey;
 import java.nio.channels.SocketChannel;
 import java.time.Duration;
 import java.util.ArrayDeque;
+import java.util.concurrent.atomic.AtomicBoolean;
 
 /**
  * A TCP connection that begins with the {@link Handshake} and then carries messages, each bounded.
@@ -40,12 +41,15 @@ final class Connection implements EventLoop.Handler {
   private final SocketChannel channel;
   private final Handshake handshake;
   private final ArrayDeque<ByteBuffer> out = new ArrayDeque<>();
+  private final AtomicBoolean ended = new AtomicBoolean();
+  private String peer = "an address not connected";
   private SelectionKey key;
   private Owner owner;
   private ByteBuffer in;
   private FrameType type;
   private int maxMessageBytes;
   private boolean closeWhenFlushed;
+  private boolean connected;
 
   private Connection(EventLoop loop, SocketChannel channel, Handshake handshake, Owner owner) {
     this.loop = loop;
@@ -79,6 +83,7 @@ final class Connection implements EventLoop.Handler {
       EventLoop loop, SocketChannel channel, Handshake handshake, Owner owner) throws IOException {
     Connection connection = new Connection(loop, channel, handshake, owner);
     connection.configure();
+    connection.peer = BootstrapId.text((InetSocketAddress) channel.getRemoteAddress());
     connection.key = loop.register(channel, SelectionKey.OP_READ, connection);
     return connection;
   }
@@ -94,8 +99,14 @@ final class Connection implements EventLoop.Handler {
     maxMessageBytes = maxBytes;
   }
 
+  /** Whether the other side has seen our proof and not answered. */
   boolean proving() {
     return handshake.proving();
+  }
+
+  /** Whether it was accepted and then closed before our proof was seen. */
+  boolean crowdedOut() {
+    return connected && !handshake.proving() && !handshake.done();
   }
 
   /** The address of this side; null if it is closed. */
@@ -109,11 +120,7 @@ final class Connection implements EventLoop.Handler {
 
   /** The address of the other side, for messages. */
   String peer() {
-    try {
-      return BootstrapId.text((InetSocketAddress) channel.getRemoteAddress());
-    } catch (IOException | NullPointerException e) {
-      return "a closed connection";
-    }
+    return peer;
   }
 
   /** Sends a whole message, now or as soon as there is room; does not wait. */
@@ -150,6 +157,11 @@ final class Connection implements EventLoop.Handler {
 
   /** Closes, telling nobody. */
   void close() {
+    ended.set(true);
+    closeChannel();
+  }
+
+  private void closeChannel() {
     try {
       channel.close();
     } catch (IOException e) {
@@ -160,7 +172,7 @@ final class Connection implements EventLoop.Handler {
   }
 
   boolean isOpen() {
-    return channel.isOpen();
+    return !ended.get();
   }
 
   @Override
@@ -185,6 +197,7 @@ final class Connection implements EventLoop.Handler {
   }
 
   private void connected() {
+    connected = true;
     key.interestOps(SelectionKey.OP_READ);
     send(ByteBuffer.wrap(handshake.opening()));
   }
@@ -236,8 +249,8 @@ final class Connection implements EventLoop.Handler {
   }
 
   private void lost(IOException reason) {
-    if (channel.isOpen()) {
-      close();
+    if (ended.compareAndSet(false, true)) {
+      closeChannel();
       owner.closed(this, reason);
     }
   }

@@ -30,6 +30,9 @@ final class Dialer implements Connection.Owner {
   private static final Duration STAGGER = Duration.ofMillis(250);
   private static final Duration PAUSE = Duration.ofMillis(100);
 
+  /** How often to try again where a listener lets go before it has seen our proof. */
+  private static final int CROWDED_ROUNDS = 50;
+
   private final EventLoop loop;
   private final List<InetSocketAddress> addresses;
   private final Handshake.Purpose purpose;
@@ -39,6 +42,8 @@ final class Dialer implements Connection.Owner {
   private final Map<InetSocketAddress, String> reasons = new LinkedHashMap<>();
   private EventLoop.Timer timeout;
   private int roundsLeft;
+  private int crowdedRoundsLeft = CROWDED_ROUNDS;
+  private boolean crowded;
   private int next;
   private boolean over;
 
@@ -75,7 +80,12 @@ final class Dialer implements Connection.Owner {
   private void round() {
     if (!over) {
       next = 0;
-      roundsLeft--;
+      if (crowded) {
+        crowdedRoundsLeft--;
+      } else {
+        roundsLeft--;
+      }
+      crowded = false;
       tryNext();
     }
   }
@@ -141,6 +151,7 @@ final class Dialer implements Connection.Owner {
   public void closed(Connection connection, IOException reason) {
     InetSocketAddress address = attempts.remove(connection);
     if (!over && address != null) {
+      crowded |= connection.crowdedOut();
       boolean turnedAway = connection.proving() && !(reason instanceof ProtocolException);
       failed(
           address,
@@ -155,7 +166,7 @@ final class Dialer implements Connection.Owner {
     if (next < addresses.size()) {
       tryNext();
     } else if (attempts.isEmpty()) {
-      if (roundsLeft > 0) {
+      if (crowded ? crowdedRoundsLeft > 0 : roundsLeft > 0) {
         loop.after(PAUSE, this::round);
       } else {
         tooLate();

@@ -14,6 +14,7 @@ final class Formation {
   private final String version;
   private final Map<Integer, Hello> came = new TreeMap<>();
   private int nRanks;
+  private int mostClaimed;
 
   Formation(String version) {
     this.version = version;
@@ -25,6 +26,7 @@ final class Formation {
     if (nRanks == 0) {
       nRanks = Math.max(1, hello.nRanks());
     }
+    mostClaimed = Math.max(mostClaimed, hello.nRanks());
     if (objection.isEmpty()) {
       came.put(hello.rank(), hello);
     }
@@ -35,8 +37,14 @@ final class Formation {
     return nRanks > 0 && came.size() == nRanks;
   }
 
+  /** What the first rank said; 0 before it. */
   int nRanks() {
     return nRanks;
+  }
+
+  /** How many ranks there may be, where they disagree. */
+  int mostClaimed() {
+    return mostClaimed;
   }
 
   Hello rank(int rank) {

@@ -7,7 +7,6 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.security.SecureRandom;
 import java.util.HexFormat;
-import java.util.Optional;
 
 /**
  * Which process of which host, for messages, and whether two are the same.
@@ -18,6 +17,9 @@ import java.util.Optional;
  * @param version of the library, which must be the same for all ranks
  */
 record Identity(String host, long pid, String token, String version) {
+  /** Not read from the module, which has none on a class path; a test keeps it right. */
+  static final String LIBRARY = "0.1.0";
+
   /** Changes when the messages between ranks do. */
   private static final int PROTOCOL = 1;
 
@@ -28,11 +30,7 @@ record Identity(String host, long pid, String token, String version) {
           hostName(),
           ProcessHandle.current().pid(),
           HexFormat.of().formatHex(randomBytes(16)),
-          Optional.ofNullable(Identity.class.getModule().getDescriptor())
-                  .flatMap(module -> module.rawVersion())
-                  .orElse("unversioned")
-              + "/"
-              + PROTOCOL);
+          LIBRARY + "/" + PROTOCOL);
 
   /** This process. */
   static Identity ofThisProcess() {

@@ -8,6 +8,7 @@ import java.nio.channels.ServerSocketChannel;
 import java.nio.channels.SocketChannel;
 import java.time.Duration;
 import java.util.LinkedHashMap;
+import java.util.List;
 import java.util.Map;
 
 /**
@@ -40,6 +41,7 @@ final class Listener implements EventLoop.Handler, Connection.Owner {
   private final Duration patience;
   private final Acceptor acceptor;
   private final Map<Connection, EventLoop.Timer> pending = new LinkedHashMap<>();
+  private final Map<Connection, EventLoop.Timer> proved = new LinkedHashMap<>();
   private SelectionKey key;
   private long refused;
   private String lastRefusal = "";
@@ -72,12 +74,14 @@ final class Listener implements EventLoop.Handler, Connection.Owner {
   void close() {
     closeSocket(channel);
     loop.wakeup();
-    pending.forEach(
-        (connection, timer) -> {
-          timer.cancel();
-          connection.close();
-        });
-    pending.clear();
+    for (Map<Connection, EventLoop.Timer> each : List.of(pending, proved)) {
+      each.forEach(
+          (connection, timer) -> {
+            timer.cancel();
+            connection.close();
+          });
+      each.clear();
+    }
   }
 
   /** What was turned away, for messages; empty if nothing was. */
@@ -121,13 +125,16 @@ final class Listener implements EventLoop.Handler, Connection.Owner {
     }
   }
 
+  /** From here on a flood of strangers cannot push it out. */
+  @Override
+  public void authenticated(Connection connection) {
+    proved.put(connection, pending.remove(connection));
+  }
+
   @Override
   public void received(Connection connection, FrameType type, MessageReader body)
       throws ProtocolException {
-    EventLoop.Timer timer = pending.remove(connection);
-    if (timer != null) {
-      timer.cancel();
-    }
+    forget(connection);
     try {
       acceptor.accepted(connection, type, body);
     } catch (ProtocolException e) {
@@ -141,11 +148,16 @@ final class Listener implements EventLoop.Handler, Connection.Owner {
     refuse(connection, why);
   }
 
-  private void refuse(Connection connection, String why) {
-    EventLoop.Timer timer = pending.remove(connection);
+  private void forget(Connection connection) {
+    EventLoop.Timer first = pending.remove(connection);
+    EventLoop.Timer timer = first == null ? proved.remove(connection) : first;
     if (timer != null) {
       timer.cancel();
     }
+  }
+
+  private void refuse(Connection connection, String why) {
+    forget(connection);
     lastRefusal = "from " + connection.peer() + ": " + why;
     connection.close();
     if (refused++ == 0) {

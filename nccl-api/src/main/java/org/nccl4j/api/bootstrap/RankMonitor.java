@@ -33,18 +33,19 @@ final class RankMonitor {
   }
 
   /**
-   * Waits until the supplier, called with the lock held, gives something but null.
+   * Waits until the supplier, called with the lock held, gives something but null. A failure comes
+   * before what the supplier says, since its cause may be why the others left.
    *
    * @param late what to throw when the deadline has passed
    */
   synchronized <T> T await(Supplier<T> ready, Deadline deadline, Supplier<NcclException> late) {
     while (true) {
+      if (failure != null) {
+        throw failure.again();
+      }
       T result = ready.get();
       if (result != null) {
         return result;
-      }
-      if (failure != null) {
-        throw failure.again();
       }
       if (closed) {
         throw new InvalidUsageException(
@@ -93,6 +94,11 @@ final class RankMonitor {
     failure = cause;
     notifyAll();
     return true;
+  }
+
+  /** The first failure; null if there was none. */
+  synchronized NcclException failure() {
+    return failure;
   }
 
   /** Neither failed nor closed. */

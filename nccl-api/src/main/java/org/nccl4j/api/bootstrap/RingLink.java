@@ -128,12 +128,20 @@ final class RingLink implements Listener.Acceptor, Dialer.Outcome, Connection.Ow
     forward(failure, null);
   }
 
-  /** Says goodbye to both neighbours and closes. */
-  void leave() {
+  /**
+   * Says goodbye to both neighbours and closes.
+   *
+   * @param reason the failure that makes it leave, or null; said first, so that no neighbour takes
+   *     the leaving for the cause
+   */
+  void leave(Failure reason) {
     monitor.change(
         () -> {
           for (Connection each : new Connection[] {previous, next}) {
             if (each != null) {
+              if (reason != null) {
+                each.send(reason.encode());
+              }
               each.finish(new MessageWriter(FrameType.GOODBYE).done());
             }
           }
@@ -195,7 +203,7 @@ final class RingLink implements Listener.Acceptor, Dialer.Outcome, Connection.Ow
       }
       case FAILURE -> {
         Failure failure = Failure.decode(body);
-        if (monitor.failedOutside(failure.toException())) {
+        if (monitor.failedOutside(failure.toException()) && !control.alive()) {
           forward(failure, from);
         }
       }

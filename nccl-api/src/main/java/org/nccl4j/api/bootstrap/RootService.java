@@ -202,7 +202,7 @@ final class RootService implements Listener.Acceptor, Connection.Owner {
   }
 
   private void closeIfDone() {
-    boolean allTold = failure != null && told.size() >= formation.nRanks();
+    boolean allTold = failure != null && told.size() >= formation.mostClaimed();
     if (members.isEmpty() && (formed || formingOver || allTold)) {
       close();
     }

@@ -1,5 +1,6 @@
 package org.nccl4j.api.bootstrap;
 
+import java.lang.System.Logger.Level;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.util.Arrays;
@@ -12,12 +13,15 @@ import org.nccl4j.device.NcclException;
 
 /** The bootstrap over TCP: a connection to the root and a ring among the ranks. */
 public final class TcpBootstrap implements Bootstrap {
+  private static final System.Logger LOG = System.getLogger("org.nccl4j.bootstrap");
+
   private final JoinRequest request;
   private final Identity self;
   private final EventLoop loop;
   private final RankMonitor monitor;
   private final ControlLink control;
   private final RingLink ring;
+  private volatile Failure ownFailure;
   private int sequence;
 
   private TcpBootstrap(JoinRequest request, Identity self) {
@@ -64,6 +68,14 @@ public final class TcpBootstrap implements Bootstrap {
     BootstrapId id = request.id();
     List<InetSocketAddress> addresses = HostNames.resolve(id.addresses(), deadline);
     if (id.startedByRankZero() && request.rank() == 0) {
+      if (request.options().commSecret().isEmpty()
+          && !addresses.get(0).getAddress().isLoopbackAddress()) {
+        LOG.log(
+            Level.WARNING,
+            "anybody who reaches {0} can join this communicator: NCCL_COMM_ID is no secret; set"
+                + " NCCL4J_COMM_SECRET to the same on all ranks",
+            id.where());
+      }
       BootstrapRoot.startForRankZero(id, addresses, self, request.deadline());
     }
     InetAddress local = control.connect(addresses, deadline);
@@ -147,6 +159,7 @@ public final class TcpBootstrap implements Bootstrap {
       return;
     }
     Failure failure = Failure.of(cause, "rank " + rank() + " (" + self.text() + ")");
+    ownFailure = failure;
     if (control.alive()) {
       control.tell(failure);
     } else {
@@ -162,7 +175,9 @@ public final class TcpBootstrap implements Bootstrap {
   @Override
   public void close() {
     if (monitor.close()) {
-      ring.leave();
+      NcclException heard = monitor.failure();
+      Failure own = ownFailure;
+      ring.leave(own != null || heard == null ? own : Failure.of(heard, ""));
       control.leave();
       loop.release();
     }

@@ -55,6 +55,12 @@ class TcpBootstrapTest {
     }
   }
 
+  @Test
+  void ranksCompareTheVersionThatTheModuleHas() {
+    String version = Bootstrap.class.getModule().getDescriptor().rawVersion().orElseThrow();
+    assertEquals(version.replace("-SNAPSHOT", ""), Identity.LIBRARY);
+  }
+
   /** Lengths differ by rank and round; one is empty. */
   private static byte[] bytes(int rank, int round) {
     byte[] bytes = new byte[(rank * 37 + round * 11) % 300];

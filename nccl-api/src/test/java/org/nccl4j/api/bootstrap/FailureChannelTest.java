@@ -1,0 +1,309 @@
+package org.nccl4j.api.bootstrap;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.util.ArrayList;
+import java.util.HexFormat;
+import java.util.List;
+import java.util.concurrent.BlockingQueue;
+import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+import org.nccl4j.device.InvalidUsageException;
+import org.nccl4j.device.NcclException;
+import org.nccl4j.device.RemoteException;
+import org.nccl4j.device.SystemErrorException;
+import org.nccl4j.device.TimeoutException;
+
+/** How ranks learn that one of them failed, died, or left. */
+class FailureChannelTest {
+  private final List<AutoCloseable> toClose = new ArrayList<>();
+
+  @AfterEach
+  void nothingIsLeft() throws Exception {
+    for (AutoCloseable each : toClose) {
+      each.close();
+    }
+    LeftBehind.nothing();
+  }
+
+  @Test
+  void theFirstCauseReachesEveryOtherRankAndNotItsOwn() throws Exception {
+    List<Bootstrap> ranks = threads(5);
+    List<BlockingQueue<NcclException>> heard = listen(ranks);
+    ranks.get(3).tellFailure(new SystemErrorException("the disk is full", "empty it"));
+    for (int rank : new int[] {0, 1, 2, 4}) {
+      NcclException cause = heard.get(rank).poll(20, TimeUnit.SECONDS);
+      FormationFailureTest.assertSays(
+          RemoteException.class, cause, "rank 3 (host ", "process ", "failed: the disk is full");
+      assertEquals("empty it", cause.remedy());
+      assertEquals(SystemErrorException.class, cause.getCause().getClass());
+    }
+    ranks.get(1).tellFailure(new SystemErrorException("another", "none"));
+    ranks.forEach(Bootstrap::close);
+    assertEquals(List.of(), heard.stream().filter(each -> !each.isEmpty()).toList());
+  }
+
+  @Test
+  void aFailureWakesThoseWhoWait() throws Exception {
+    List<Bootstrap> ranks = threads(4);
+    List<Ranks.Ended<Object>> all =
+        Ranks.run(
+            4,
+            rank -> {
+              if (rank == 2) {
+                ranks.get(2).tellFailure(new SystemErrorException("no memory", "buy some"));
+                return null;
+              }
+              return ranks.get(rank).allGather(new byte[8]);
+            });
+    for (int rank : new int[] {0, 1, 3}) {
+      FormationFailureTest.assertSays(
+          RemoteException.class, all.get(rank).failure(), "rank 2 (", "no memory");
+    }
+    assertThrows(SystemErrorException.class, () -> ranks.get(2).barrier());
+  }
+
+  @Test
+  void leavingAfterAFailureIsNotTakenForTheCause() throws Exception {
+    for (int round = 0; round < 30; round++) {
+      List<Bootstrap> ranks = threads(4);
+      List<Ranks.Ended<Object>> all =
+          Ranks.run(
+              4,
+              rank -> {
+                try (Bootstrap mine = ranks.get(rank)) {
+                  if (rank == 2) {
+                    mine.tellFailure(new SystemErrorException("no memory", "buy some"));
+                    return null;
+                  }
+                  return mine.allGather(new byte[8]);
+                }
+              });
+      for (int rank : new int[] {0, 1, 3}) {
+        FormationFailureTest.assertSays(
+            RemoteException.class, all.get(rank).failure(), "rank 2 (", "no memory");
+      }
+    }
+  }
+
+  @Test
+  void aListenerThatComesLateIsCalledAtOnce() throws Exception {
+    List<Bootstrap> ranks = threads(2);
+    List<BlockingQueue<NcclException>> heard = listen(ranks);
+    ranks.get(0).tellFailure(new SystemErrorException("one", "two"));
+    heard.get(1).poll(20, TimeUnit.SECONDS);
+    List<Bootstrap> more = threads(2);
+    more.get(0).tellFailure(new SystemErrorException("three", "four"));
+    assertThrows(RemoteException.class, () -> more.get(1).barrier());
+    List<NcclException> told = new ArrayList<>();
+    more.get(1).onFailure(told::add);
+    assertEquals(1, told.size());
+  }
+
+  @Test
+  void aRankThatDoesNotTakePartIsNamedOnAllThatWait() throws Exception {
+    BootstrapId id = Ranks.newId();
+    List<Ranks.Ended<Object>> all =
+        Ranks.run(
+            4,
+            rank -> {
+              Bootstrap mine =
+                  TcpBootstrap.join(Ranks.request(id, 4, rank, java.time.Duration.ofSeconds(3)));
+              keep(mine);
+              return rank == 2 ? null : mine.allGather(new byte[8]);
+            });
+    int timedOut = 0;
+    for (int rank : new int[] {0, 1, 3}) {
+      NcclException failure = all.get(rank).failure();
+      assertTrue(failure.problem().contains("rank 2 has not taken part"), failure.toString());
+      timedOut += failure instanceof TimeoutException ? 1 : 0;
+    }
+    assertTrue(timedOut > 0);
+  }
+
+  @Test
+  void aRankThatLeavesDuringAnExchangeIsNamed() throws Exception {
+    List<Bootstrap> ranks = threads(3);
+    List<Ranks.Ended<Object>> all =
+        Ranks.run(
+            3,
+            rank -> {
+              if (rank == 1) {
+                ranks.get(1).close();
+                return null;
+              }
+              return ranks.get(rank).allGather(new byte[8]);
+            });
+    for (int rank : new int[] {0, 2}) {
+      String problem = all.get(rank).failure().problem();
+      assertTrue(
+          problem.contains("rank 1 (") && problem.contains("closed its communicator"), problem);
+    }
+  }
+
+  @Test
+  void leavingInAnyOrderIsNoFailure() throws Exception {
+    for (int first = 0; first < 4; first++) {
+      List<Bootstrap> ranks = threads(4);
+      List<BlockingQueue<NcclException>> heard = listen(ranks);
+      ranks.get(first).close();
+      ranks.get(first).close();
+      ranks.forEach(Bootstrap::close);
+      LeftBehind.nothing();
+      assertTrue(heard.stream().allMatch(BlockingQueue::isEmpty), heard.toString());
+      Bootstrap closed = ranks.get(first);
+      assertThrows(InvalidUsageException.class, closed::barrier);
+    }
+  }
+
+  @Test
+  void anInterruptEndsTheWaitAndTellsTheOthers() throws Exception {
+    List<Bootstrap> ranks = threads(2);
+    List<BlockingQueue<NcclException>> heard = listen(ranks);
+    Ranks.Ended<List<byte[]>> ended =
+        Ranks.run(
+                1,
+                any -> {
+                  Thread.currentThread().interrupt();
+                  return ranks.get(0).allGather(new byte[1]);
+                })
+            .get(0);
+    assertTrue(ended.failure().problem().contains("interrupted"));
+    assertTrue(heard.get(1).poll(20, TimeUnit.SECONDS).problem().contains("interrupted"));
+  }
+
+  @ParameterizedTest
+  @ValueSource(ints = {0, 2})
+  void aProcessThatIsKilledIsNamedToAllOthers(int victim) throws Exception {
+    BootstrapId id = Ranks.newId();
+    String hex = HexFormat.of().formatHex(id.encode());
+    RankProcess other = keep(RankProcess.start(hex, 4, victim));
+    RankProcess witness = keep(RankProcess.start(hex, 4, victim + 1));
+    int[] mine = victim == 0 ? new int[] {2, 3} : new int[] {0, 1};
+    List<Ranks.Ended<Bootstrap>> joined =
+        Ranks.run(2, index -> TcpBootstrap.join(Ranks.request(id, 4, mine[index], Ranks.LONG)));
+    List<Bootstrap> ranks = joined.stream().map(Ranks.Ended::get).toList();
+    toClose.addAll(ranks);
+    assertEquals("joined", other.says());
+    assertEquals("joined", witness.says());
+    List<BlockingQueue<NcclException>> heard = listen(ranks);
+    long start = System.nanoTime();
+    other.kill();
+    for (BlockingQueue<NcclException> each : heard) {
+      NcclException cause = each.poll(20, TimeUnit.SECONDS);
+      FormationFailureTest.assertSays(
+          RemoteException.class,
+          cause,
+          "rank " + victim + " (host ",
+          "process " + other.pid(),
+          "ended without closing");
+    }
+    System.out.println(
+        "told of a killed process after " + (System.nanoTime() - start) / 1_000_000 + " ms");
+    assertTrue(witness.says().contains("process " + other.pid()));
+  }
+
+  @Test
+  void theDeathOfTheRootsProcessIsNamed() throws Exception {
+    RankProcess root = keep(RankProcess.start("new", 3, 0));
+    BootstrapId id = BootstrapId.decode(HexFormat.of().parseHex(root.says()));
+    List<Bootstrap> ranks =
+        Ranks.run(2, index -> TcpBootstrap.join(Ranks.request(id, 3, index + 1, Ranks.LONG)))
+            .stream()
+            .map(Ranks.Ended::get)
+            .toList();
+    toClose.addAll(ranks);
+    assertEquals("joined", root.says());
+    List<BlockingQueue<NcclException>> heard = listen(ranks);
+    root.kill();
+    for (BlockingQueue<NcclException> each : heard) {
+      NcclException cause = each.poll(20, TimeUnit.SECONDS);
+      FormationFailureTest.assertSays(
+          RemoteException.class, cause, "bootstrap root (rank 0, host ", "process " + root.pid());
+    }
+  }
+
+  @Test
+  void theRootsDeathWhileRanksComeTogetherIsNamed() throws Exception {
+    RankProcess root = keep(RankProcess.start("new", 3, 0));
+    BootstrapId id = BootstrapId.decode(HexFormat.of().parseHex(root.says()));
+    List<Ranks.Ended<Bootstrap>> all =
+        Ranks.run(
+            2,
+            index -> {
+              if (index == 1) {
+                root.kill();
+                return null;
+              }
+              return TcpBootstrap.join(Ranks.request(id, 3, 1, Ranks.LONG));
+            });
+    assertTrue(all.get(0).failure().problem().contains("bootstrap root"));
+  }
+
+  @Test
+  void afterTheRootHasLeftFailuresGoAlongTheRing() throws Exception {
+    RankProcess root = keep(RankProcess.start("new", 5, 0));
+    String id = root.says();
+    RankProcess victim = keep(RankProcess.start(id, 5, 1));
+    List<Bootstrap> ranks =
+        Ranks.run(
+                3,
+                index ->
+                    TcpBootstrap.join(
+                        Ranks.request(
+                            BootstrapId.decode(HexFormat.of().parseHex(id)),
+                            5,
+                            index + 2,
+                            Ranks.LONG)))
+            .stream()
+            .map(Ranks.Ended::get)
+            .toList();
+    toClose.addAll(ranks);
+    assertEquals("joined", victim.says());
+    List<BlockingQueue<NcclException>> heard = listen(ranks);
+    root.leave();
+    assertTrue(heard.stream().allMatch(BlockingQueue::isEmpty), heard.toString());
+    victim.kill();
+    for (BlockingQueue<NcclException> each : heard) {
+      FormationFailureTest.assertSays(
+          RemoteException.class,
+          each.poll(20, TimeUnit.SECONDS),
+          "rank 1 (host ",
+          "process " + victim.pid());
+    }
+  }
+
+  private <T extends AutoCloseable> T keep(T closeable) {
+    synchronized (toClose) {
+      toClose.add(closeable);
+    }
+    return closeable;
+  }
+
+  private List<Bootstrap> threads(int nRanks) {
+    BootstrapId id = Ranks.newId();
+    List<Bootstrap> ranks =
+        Ranks.run(nRanks, rank -> TcpBootstrap.join(Ranks.request(id, nRanks, rank, Ranks.LONG)))
+            .stream()
+            .map(Ranks.Ended::get)
+            .toList();
+    toClose.addAll(ranks);
+    return ranks;
+  }
+
+  private static List<BlockingQueue<NcclException>> listen(List<Bootstrap> ranks) {
+    List<BlockingQueue<NcclException>> heard = new ArrayList<>();
+    for (Bootstrap each : ranks) {
+      BlockingQueue<NcclException> queue = new LinkedBlockingQueue<>();
+      each.onFailure(queue::add);
+      heard.add(queue);
+    }
+    return heard;
+  }
+}

@@ -1,0 +1,255 @@
+package org.nccl4j.api.bootstrap;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
+import java.net.ServerSocket;
+import java.nio.channels.ServerSocketChannel;
+import java.time.Duration;
+import java.util.List;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+import org.nccl4j.api.settings.PortRange;
+import org.nccl4j.device.InvalidArgumentException;
+import org.nccl4j.device.InvalidUsageException;
+import org.nccl4j.device.NcclException;
+import org.nccl4j.device.SystemErrorException;
+import org.nccl4j.device.TimeoutException;
+
+/** What can be wrong when ranks come together; each is named on every rank. */
+class FormationFailureTest {
+  private static final Duration SHORT = Duration.ofSeconds(3);
+
+  @AfterEach
+  void nothingIsLeft() throws InterruptedException {
+    LeftBehind.nothing();
+  }
+
+  @ParameterizedTest
+  @ValueSource(ints = {2, 8})
+  void aRankThatNeverComes(int nRanks) {
+    BootstrapId id = Ranks.newId();
+    int missing = nRanks / 2;
+    List<Ranks.Ended<Bootstrap>> all =
+        Ranks.run(
+            nRanks - 1,
+            index -> {
+              int rank = index < missing ? index : index + 1;
+              return TcpBootstrap.join(Ranks.request(id, nRanks, rank, SHORT));
+            });
+    for (Ranks.Ended<Bootstrap> each : all) {
+      assertSays(
+          TimeoutException.class, each.failure(), "rank " + missing + " of " + nRanks + " did not");
+    }
+  }
+
+  @Test
+  void severalRanksThatNeverCome() {
+    BootstrapId id = Ranks.newId();
+    List<Ranks.Ended<Bootstrap>> all =
+        Ranks.run(2, rank -> TcpBootstrap.join(Ranks.request(id, 6, rank, SHORT)));
+    for (Ranks.Ended<Bootstrap> each : all) {
+      assertSays(
+          TimeoutException.class, each.failure(), "ranks 2, 3, 4, 5 of 6", "ranks 0, 1 came");
+    }
+  }
+
+  @ParameterizedTest
+  @ValueSource(ints = {2, 8})
+  void aRankWithAnotherCount(int nRanks) {
+    BootstrapId id = Ranks.newId();
+    List<Ranks.Ended<Bootstrap>> all =
+        Ranks.run(
+            nRanks,
+            rank ->
+                TcpBootstrap.join(Ranks.request(id, rank == 1 ? nRanks + 1 : nRanks, rank, SHORT)));
+    for (Ranks.Ended<Bootstrap> each : all) {
+      assertSays(
+          InvalidUsageException.class, each.failure(), "as one of " + (nRanks + 1), "of " + nRanks);
+    }
+  }
+
+  @ParameterizedTest
+  @ValueSource(ints = {2, 8})
+  void aRankThatComesTwice(int nRanks) {
+    BootstrapId id = Ranks.newId();
+    List<Ranks.Ended<Bootstrap>> all =
+        Ranks.run(
+            nRanks,
+            rank ->
+                TcpBootstrap.join(Ranks.request(id, nRanks, rank == nRanks - 1 ? 0 : rank, SHORT)));
+    for (Ranks.Ended<Bootstrap> each : all) {
+      assertSays(
+          InvalidUsageException.class,
+          each.failure(),
+          "rank 0 came twice",
+          "process " + ProcessHandle.current().pid());
+    }
+  }
+
+  @Test
+  void aRankOfAnotherVersion() {
+    BootstrapId id = Ranks.newId();
+    Identity ours = Identity.ofThisProcess();
+    List<Ranks.Ended<Bootstrap>> all =
+        Ranks.run(
+            3,
+            rank ->
+                TcpBootstrap.join(
+                    Ranks.request(id, 3, rank, Ranks.LONG),
+                    rank == 1 ? ours.withVersion("9.9.9/77") : ours));
+    for (Ranks.Ended<Bootstrap> each : all) {
+      assertSays(
+          InvalidUsageException.class, each.failure(), "rank 1 (", "9.9.9/77", ours.version());
+    }
+  }
+
+  @Test
+  void aRootThatIsGone() throws Exception {
+    BootstrapId id;
+    try (ServerSocket unused = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
+      id = idAt(unused.getLocalPort());
+    }
+    NcclException failure = joinFails(id, Ranks.LONG);
+    assertSays(
+        SystemErrorException.class,
+        failure,
+        "127.0.0.1:" + id.addresses().get(0).getPort(),
+        "ECONNREFUSED");
+    assertTrue(failure.remedy().contains("NCCL_SOCKET_IFNAME"), failure.remedy());
+    assertTrue(failure.remedy().contains("NCCL_COMM_ID"), failure.remedy());
+    assertTrue(failure.remedy().contains("firewall"), failure.remedy());
+  }
+
+  @Test
+  void aRootThatAcceptsAndSaysNothing() throws Exception {
+    try (ServerSocket silent = new ServerSocket(0, 50, InetAddress.getLoopbackAddress())) {
+      NcclException failure = joinFails(idAt(silent.getLocalPort()), SHORT);
+      assertSays(SystemErrorException.class, failure, "no answer", "within 3 s");
+    }
+  }
+
+  @Test
+  void aRankWithAnotherSecret() {
+    BootstrapId right = Ranks.newId();
+    BootstrapId wrong = new BootstrapId(false, right.addresses(), new byte[16]);
+    assertSays(
+        SystemErrorException.class,
+        joinFails(wrong, Ranks.LONG),
+        "does not accept this id's secret");
+    Ranks.Ended<Bootstrap> alone =
+        Ranks.run(1, rank -> TcpBootstrap.join(Ranks.request(right, 2, 0, SHORT))).get(0);
+    assertSays(
+        TimeoutException.class,
+        alone.failure(),
+        "rank 1 of 2 did not come",
+        "were refused",
+        "does not know the communicator's secret");
+  }
+
+  @Test
+  void aPortInUse() throws Exception {
+    try (ServerSocket taken = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
+      PortRange ports = new PortRange(taken.getLocalPort(), taken.getLocalPort());
+      BootstrapOptions options = new BootstrapOptions("", "", "lo", "AF_INET", ports);
+      SystemErrorException failure =
+          assertThrows(SystemErrorException.class, () -> BootstrapRoot.create(options, Ranks.LONG));
+      assertSays(SystemErrorException.class, failure, "EADDRINUSE", "port " + taken.getLocalPort());
+    }
+  }
+
+  @Test
+  void theNextPortOfARangeWhenOneIsInUse() throws Exception {
+    try (ServerSocketChannel taken =
+        ListeningSocket.open(InetAddress.getLoopbackAddress(), new PortRange(20000, 30000))) {
+      int port = ListeningSocket.port(taken);
+      try (ServerSocketChannel other =
+          ListeningSocket.open(
+              InetAddress.getLoopbackAddress(), new PortRange(port, port + 1000))) {
+        assertTrue(
+            ListeningSocket.port(other) > port && ListeningSocket.port(other) <= port + 1000);
+      }
+    }
+  }
+
+  @Test
+  void rankZeroCannotHaveThePortOfTheCommId() throws Exception {
+    try (ServerSocket taken = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
+      BootstrapId id = commId("127.0.0.1:" + taken.getLocalPort());
+      assertSays(SystemErrorException.class, joinFails(id, SHORT), "EADDRINUSE");
+    }
+  }
+
+  @Test
+  void anInterfaceThatIsNotThere() {
+    BootstrapOptions options = new BootstrapOptions("", "", "=nosuch0", "", PortRange.ANY);
+    InvalidArgumentException failure =
+        assertThrows(
+            InvalidArgumentException.class, () -> BootstrapRoot.create(options, Ranks.LONG));
+    assertSays(InvalidArgumentException.class, failure, "nosuch0", "lo");
+  }
+
+  @Test
+  void ranksOutOfRange() {
+    BootstrapId id = idAt(1);
+    for (int rank : new int[] {-1, 2, Integer.MAX_VALUE}) {
+      assertThrows(InvalidArgumentException.class, () -> Ranks.request(id, 2, rank, Ranks.LONG));
+    }
+    assertThrows(InvalidArgumentException.class, () -> Ranks.request(id, 0, 0, Ranks.LONG));
+    assertThrows(InvalidArgumentException.class, () -> Ranks.request(id, 1, 0, Duration.ZERO));
+  }
+
+  @Test
+  void anIdThatNobodyUsesGoesAway() throws InterruptedException {
+    BootstrapRoot.create(Ranks.LOOPBACK, Duration.ofMillis(1));
+    LeftBehind.nothing();
+  }
+
+  @Test
+  void anIdFromASettingBringsRanksTogetherAgainAndAgain() throws Exception {
+    int port;
+    try (ServerSocket free = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
+      port = free.getLocalPort();
+    }
+    for (int round = 0; round < 3; round++) {
+      List<Ranks.Ended<Integer>> all =
+          Ranks.run(
+              3,
+              rank -> {
+                BootstrapId id = commId("127.0.0.1:" + port);
+                try (Bootstrap made = TcpBootstrap.join(Ranks.request(id, 3, rank, Ranks.LONG))) {
+                  return made.allGather(new byte[rank]).get(2).length;
+                }
+              });
+      all.forEach(each -> assertEquals(2, each.get()));
+    }
+  }
+
+  private static BootstrapId commId(String address) {
+    return BootstrapRoot.create(
+        new BootstrapOptions(address, "", "", "", PortRange.ANY), Ranks.LONG);
+  }
+
+  private static BootstrapId idAt(int port) {
+    InetSocketAddress address = new InetSocketAddress(InetAddress.getLoopbackAddress(), port);
+    return new BootstrapId(false, List.of(address), new byte[16]);
+  }
+
+  private static NcclException joinFails(BootstrapId id, Duration deadline) {
+    return Ranks.run(1, rank -> TcpBootstrap.join(Ranks.request(id, 2, 0, deadline)))
+        .get(0)
+        .failure();
+  }
+
+  static void assertSays(Class<?> kind, NcclException failure, String... parts) {
+    assertEquals(kind, failure.getClass(), failure.toString());
+    for (String part : parts) {
+      assertTrue(failure.problem().contains(part), () -> "\"" + part + "\" in: " + failure);
+    }
+  }
+}

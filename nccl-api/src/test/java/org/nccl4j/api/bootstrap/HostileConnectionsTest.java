@@ -1,0 +1,321 @@
+package org.nccl4j.api.bootstrap;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.io.IOException;
+import java.io.InputStream;
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
+import java.net.Socket;
+import java.nio.ByteBuffer;
+import java.nio.channels.ServerSocketChannel;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Random;
+import java.util.concurrent.BlockingQueue;
+import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicBoolean;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+import org.nccl4j.api.bootstrap.Handshake.Purpose;
+import org.nccl4j.api.settings.PortRange;
+
+/** Strangers at the bootstrap's ports: they are turned away and disturb nobody. */
+class HostileConnectionsTest {
+  private static final int ATTACKS = 2000;
+
+  @AfterEach
+  void nothingIsLeft() throws InterruptedException {
+    LeftBehind.nothing();
+  }
+
+  @Test
+  void garbageOnTheRootsPortWhileACommunicatorForms() {
+    BootstrapId id = Ranks.newId();
+    int port = id.addresses().get(0).getPort();
+    AtomicBoolean attacked = new AtomicBoolean();
+    long seed = seed();
+    List<Ranks.Ended<Integer>> all =
+        Ranks.run(
+            6,
+            index -> {
+              if (index == 4) {
+                attack(port, Purpose.CONTROL, new Random(seed), ATTACKS);
+                attacked.set(true);
+                return 0;
+              }
+              if (index == 5) {
+                return slowLoris(port, 400, attacked);
+              }
+              awaitHalf(index, attacked);
+              try (Bootstrap mine = TcpBootstrap.join(Ranks.request(id, 4, index, Ranks.LONG))) {
+                return mine.allGather(new byte[index]).size();
+              }
+            });
+    for (int rank = 0; rank < 4; rank++) {
+      assertEquals(4, all.get(rank).get());
+    }
+    all.forEach(Ranks.Ended::get);
+  }
+
+  @Test
+  void garbageOnTheRanksPortsWhileACommunicatorForms() {
+    BootstrapId id = Ranks.newId();
+    AtomicBoolean attacked = new AtomicBoolean();
+    Random random = new Random(seed());
+    List<Ranks.Ended<Integer>> all =
+        Ranks.run(
+            5,
+            index -> {
+              if (index == 4) {
+                List<Integer> ports = LeftBehind.listeningPorts();
+                while (ports.size() < 4) {
+                  ports = LeftBehind.listeningPorts();
+                }
+                for (int port : ports) {
+                  attack(port, Purpose.RING, random, ATTACKS / 4);
+                }
+                attacked.set(true);
+                return 0;
+              }
+              awaitHalf(index, attacked);
+              try (Bootstrap mine = TcpBootstrap.join(Ranks.request(id, 4, index, Ranks.LONG))) {
+                return mine.allGather(new byte[index]).size();
+              }
+            });
+    for (int rank = 0; rank < 4; rank++) {
+      assertEquals(4, all.get(rank).get());
+    }
+    all.forEach(Ranks.Ended::get);
+  }
+
+  @Test
+  void garbageOnAPortOfTheRing() throws Exception {
+    byte[] secret = Identity.randomBytes(16);
+    EventLoop loop = EventLoop.acquire();
+    BlockingQueue<FrameType> accepted = new LinkedBlockingQueue<>();
+    ServerSocketChannel socket =
+        ListeningSocket.open(InetAddress.getLoopbackAddress(), PortRange.ANY);
+    int port = ListeningSocket.port(socket);
+    Listener listener =
+        new Listener(
+            loop,
+            socket,
+            Purpose.RING,
+            secret,
+            Duration.ofMillis(200),
+            (connection, type, first) -> {
+              accepted.add(type);
+              connection.close();
+            });
+    loop.execute(listener::start);
+    attack(port, Purpose.RING, new Random(seed()), ATTACKS);
+    assertTrue(accepted.isEmpty(), accepted.toString());
+    BlockingQueue<Object> outcome = new LinkedBlockingQueue<>();
+    Dialer dialer =
+        new Dialer(
+            loop,
+            List.of(new InetSocketAddress(InetAddress.getLoopbackAddress(), port)),
+            Purpose.RING,
+            secret,
+            5,
+            new Dialer.Outcome() {
+              @Override
+              public void reached(Connection connection) {
+                connection.finish(new MessageWriter(FrameType.RING_HELLO).done());
+                outcome.add(connection);
+              }
+
+              @Override
+              public void failed(String reasons) {
+                outcome.add(reasons);
+              }
+            });
+    loop.execute(() -> dialer.start(Ranks.LONG));
+    assertTrue(outcome.poll(20, TimeUnit.SECONDS) instanceof Connection);
+    assertEquals(FrameType.RING_HELLO, accepted.poll(20, TimeUnit.SECONDS));
+    loop.execute(listener::close);
+    loop.release();
+  }
+
+  @Test
+  void aConnectionThatDoesNotProveItselfInTimeIsClosed() throws Exception {
+    EventLoop loop = EventLoop.acquire();
+    ServerSocketChannel socket =
+        ListeningSocket.open(InetAddress.getLoopbackAddress(), PortRange.ANY);
+    Listener listener =
+        new Listener(
+            loop,
+            socket,
+            Purpose.RING,
+            new byte[16],
+            Duration.ofMillis(50),
+            (connection, type, first) -> connection.close());
+    loop.execute(listener::start);
+    try (Socket silent = connect(ListeningSocket.port(socket));
+        Socket half = connect(ListeningSocket.port(socket))) {
+      half.getOutputStream().write(Handshake.client(new byte[16], Purpose.RING).opening(), 0, 20);
+      assertEquals(-1, silent.getInputStream().read());
+      assertEquals(-1, half.getInputStream().read());
+    }
+    loop.execute(listener::close);
+    loop.release();
+  }
+
+  @Test
+  void aRecordedJoinCannotBePlayedAgain() throws Exception {
+    BootstrapId id = Ranks.newId();
+    int port = id.addresses().get(0).getPort();
+    Handshake handshake = Handshake.client(id.secret(), Purpose.CONTROL);
+    byte[] greeting = handshake.opening();
+    byte[] proof;
+    try (Socket first = connect(port)) {
+      first.getOutputStream().write(greeting);
+      proof = handshake.step(first.getInputStream().readNBytes(Handshake.GREETING_BYTES));
+      first.getOutputStream().write(proof);
+      handshake.step(first.getInputStream().readNBytes(Handshake.PROOF_BYTES));
+      assertTrue(handshake.done());
+    }
+    try (Socket again = connect(port)) {
+      again.getOutputStream().write(greeting);
+      InputStream in = again.getInputStream();
+      assertEquals(Handshake.GREETING_BYTES, in.readNBytes(Handshake.GREETING_BYTES).length);
+      again.getOutputStream().write(proof);
+      assertEquals(-1, in.read());
+    }
+    Ranks.run(
+            2,
+            rank -> {
+              try (Bootstrap mine = TcpBootstrap.join(Ranks.request(id, 2, rank, Ranks.LONG))) {
+                mine.barrier();
+                return rank;
+              }
+            })
+        .forEach(Ranks.Ended::get);
+  }
+
+  @Test
+  void whoKnowsTheSecretAndSendsNonsenseIsTurnedAwayToo() throws Exception {
+    BootstrapId id = Ranks.newId();
+    Random random = new Random(seed());
+    int port = id.addresses().get(0).getPort();
+    for (int i = 0; i < 200; i++) {
+      try (Socket socket = connect(port)) {
+        Handshake handshake = Handshake.client(id.secret(), Purpose.CONTROL);
+        socket.getOutputStream().write(handshake.opening());
+        InputStream in = socket.getInputStream();
+        byte[] answer = handshake.step(in.readNBytes(Handshake.GREETING_BYTES));
+        socket.getOutputStream().write(answer);
+        in.readNBytes(Handshake.PROOF_BYTES);
+        ByteBuffer header = ByteBuffer.allocate(5);
+        header.putInt(i % 2 == 0 ? random.nextInt() : 10).put((byte) random.nextInt(20));
+        byte[] body = new byte[10];
+        random.nextBytes(body);
+        socket.getOutputStream().write(header.array());
+        writeQuietly(socket, body);
+        if (header.get(4) != FrameType.HELLO.ordinal() || i % 2 == 1) {
+          assertEnds(in);
+        }
+      }
+    }
+    Ranks.run(
+            2,
+            rank -> {
+              try (Bootstrap mine = TcpBootstrap.join(Ranks.request(id, 2, rank, Ranks.LONG))) {
+                mine.barrier();
+                return rank;
+              }
+            })
+        .forEach(Ranks.Ended::get);
+  }
+
+  /** Opens connections that begin like a rank's and go wrong somewhere, or like nothing at all. */
+  private static void attack(int port, Purpose purpose, Random random, int times) {
+    for (int i = 0; i < times; i++) {
+      try (Socket socket = connect(port)) {
+        byte[] bytes = Handshake.client(new byte[16], purpose).opening();
+        switch (random.nextInt(5)) {
+          case 0 -> bytes = new byte[random.nextInt(2000)];
+          case 1 -> random.nextBytes(bytes);
+          case 2 -> bytes[random.nextInt(bytes.length)] ^= (byte) (1 + random.nextInt(255));
+          case 3 -> bytes = "GET / HTTP/1.1\r\nHost: root\r\nAccept: */*\r\n\r\n".getBytes("UTF-8");
+          default -> bytes = java.util.Arrays.copyOf(bytes, bytes.length + random.nextInt(4096));
+        }
+        socket.getOutputStream().write(bytes);
+        if (random.nextBoolean()) {
+          socket.setSoLinger(true, 0);
+        }
+      } catch (IOException e) {
+        // Being cut off while still talking is what a stranger is meant to get.
+        continue;
+      }
+    }
+  }
+
+  /** Holds many connections open, each dripping, until the others are done. */
+  private static int slowLoris(int port, int count, AtomicBoolean until) {
+    List<Socket> held = new ArrayList<>();
+    byte[] greeting = Handshake.client(new byte[16], Purpose.CONTROL).opening();
+    int rounds = 0;
+    try {
+      while (!until.get() || held.size() < count) {
+        if (held.size() < count) {
+          held.add(connect(port));
+        }
+        writeQuietly(held.get(rounds % held.size()), new byte[] {greeting[rounds % 8]});
+        rounds++;
+      }
+    } catch (IOException e) {
+      return rounds;
+    } finally {
+      for (Socket each : held) {
+        try {
+          each.close();
+        } catch (IOException e) {
+          rounds++;
+        }
+      }
+    }
+    return rounds;
+  }
+
+  /** Rank 3 comes only after the attack, so that the root is forming throughout it. */
+  private static void awaitHalf(int rank, AtomicBoolean attacked) {
+    while (rank == 3 && !attacked.get()) {
+      Thread.yield();
+    }
+  }
+
+  private static Socket connect(int port) throws IOException {
+    Socket socket = new Socket();
+    socket.setSoTimeout(20_000);
+    socket.connect(new InetSocketAddress(InetAddress.getLoopbackAddress(), port), 20_000);
+    return socket;
+  }
+
+  private static void writeQuietly(Socket socket, byte[] bytes) {
+    try {
+      socket.getOutputStream().write(bytes);
+    } catch (IOException e) {
+      // It was cut off, as it should be.
+      return;
+    }
+  }
+
+  private static void assertEnds(InputStream in) {
+    try {
+      assertEquals(-1, in.read());
+    } catch (IOException reset) {
+      assertTrue(reset.getMessage().contains("reset"), reset.toString());
+    }
+  }
+
+  private static long seed() {
+    long seed = Long.getLong("nccl4j.seed", System.nanoTime());
+    System.out.println("-Dnccl4j.seed=" + seed);
+    return seed;
+  }
+}

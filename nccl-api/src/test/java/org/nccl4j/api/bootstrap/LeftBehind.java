@@ -1,0 +1,95 @@
+package org.nccl4j.api.bootstrap;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Set;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
+
+/** Finds threads and sockets of the bootstrap that should be gone. */
+final class LeftBehind {
+  private static final Path DESCRIPTORS = Path.of("/proc/self/fd");
+
+  private static final List<String> TABLES = List.of("tcp", "tcp6");
+
+  private LeftBehind() {}
+
+  /** Fails unless all of the bootstrap's threads end soon and all its sockets are closed then. */
+  static void nothing() throws InterruptedException {
+    Deadline deadline = Deadline.after(Duration.ofSeconds(20));
+    for (Thread thread : threads()) {
+      thread.join(Math.max(1, deadline.leftNanos() / 1_000_000));
+      assertTrue(!thread.isAlive(), () -> thread.getName() + " is still there");
+    }
+    assertEquals(List.of(), sockets(), "open sockets and selectors");
+  }
+
+  static List<Thread> threads() {
+    return Thread.getAllStackTraces().keySet().stream()
+        .filter(thread -> thread.getName().startsWith("nccl4j-"))
+        .toList();
+  }
+
+  /** TCP sockets and selectors; the virtual machine keeps other sockets for itself. */
+  static List<String> sockets() {
+    List<String> found = new ArrayList<>();
+    try (Stream<Path> all = Files.list(DESCRIPTORS)) {
+      Set<String> tcp = tcpSockets();
+      for (Path each : all.toList()) {
+        String target = target(each);
+        if (tcp.contains(target) || target.contains("eventpoll")) {
+          found.add(each + " " + target);
+        }
+      }
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
+    }
+    return found;
+  }
+
+  /** The ports that this process listens on. */
+  static List<Integer> listeningPorts() {
+    List<Integer> ports = new ArrayList<>();
+    try (Stream<Path> all = Files.list(DESCRIPTORS)) {
+      Set<String> ours = all.map(LeftBehind::target).collect(Collectors.toSet());
+      for (String table : TABLES) {
+        for (String line : Files.readAllLines(Path.of("/proc/self/net", table))) {
+          String[] columns = line.trim().split("\\s+");
+          if (columns[3].equals("0A") && ours.contains("socket:[" + columns[9] + "]")) {
+            ports.add(Integer.parseInt(columns[1].substring(columns[1].lastIndexOf(':') + 1), 16));
+          }
+        }
+      }
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
+    }
+    return ports;
+  }
+
+  private static Set<String> tcpSockets() throws IOException {
+    Set<String> names = new HashSet<>();
+    for (String table : TABLES) {
+      for (String line : Files.readAllLines(Path.of("/proc/self/net", table))) {
+        names.add("socket:[" + line.trim().split("\\s+")[9] + "]");
+      }
+    }
+    return names;
+  }
+
+  private static String target(Path descriptor) {
+    try {
+      return Files.readSymbolicLink(descriptor).toString();
+    } catch (IOException e) {
+      return "";
+    }
+  }
+}

@@ -1,0 +1,120 @@
+package org.nccl4j.api.bootstrap;
+
+import java.io.BufferedReader;
+import java.io.IOException;
+import java.io.InputStreamReader;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Path;
+import java.util.HexFormat;
+import java.util.List;
+import java.util.concurrent.CountDownLatch;
+import org.nccl4j.device.NcclException;
+
+/** A rank in a Java process of its own, which says on its output how far it has come. */
+final class RankProcess implements AutoCloseable {
+  private final Process process;
+  private final BufferedReader output;
+
+  private RankProcess(Process process) {
+    this.process = process;
+    output =
+        new BufferedReader(new InputStreamReader(process.getInputStream(), StandardCharsets.UTF_8));
+  }
+
+  /**
+   * Starts one.
+   *
+   * @param id in hexadecimal; "new" to have it make one, which is the first line it says
+   */
+  static RankProcess start(String id, int nRanks, int rank) throws IOException {
+    String java = Path.of(System.getProperty("java.home"), "bin", "java").toString();
+    String path =
+        System.getProperty("java.class.path")
+            + System.getProperty("path.separator")
+            + System.getProperty("jdk.module.path", "");
+    return new RankProcess(
+        new ProcessBuilder(
+                List.of(
+                    java,
+                    "-Xshare:auto",
+                    "-XX:TieredStopAtLevel=1",
+                    "-cp",
+                    classesOf(RankProcess.class)
+                        + System.getProperty("path.separator")
+                        + classesOf(Bootstrap.class)
+                        + System.getProperty("path.separator")
+                        + path,
+                    RankProcess.class.getName(),
+                    id,
+                    Integer.toString(nRanks),
+                    Integer.toString(rank)))
+            .redirectError(ProcessBuilder.Redirect.INHERIT)
+            .start());
+  }
+
+  private static String classesOf(Class<?> type) {
+    return Path.of(type.getProtectionDomain().getCodeSource().getLocation().getPath()).toString();
+  }
+
+  long pid() {
+    return process.pid();
+  }
+
+  /** The next line it says; null when it has ended. */
+  String says() throws IOException {
+    return output.readLine();
+  }
+
+  /** Has it close its communicator and end by itself. */
+  void leave() throws IOException, InterruptedException {
+    process.getOutputStream().close();
+    process.waitFor();
+  }
+
+  void kill() {
+    process.destroyForcibly();
+  }
+
+  @Override
+  public void close() throws IOException {
+    process.destroyForcibly();
+    output.close();
+  }
+
+  /** The other side: joins, says "joined", waits for a failure, says it, or for its input's end. */
+  public static void main(String[] arguments) throws InterruptedException {
+    BootstrapId id;
+    if (arguments[0].equals("new")) {
+      id = Ranks.newId();
+      System.out.println(HexFormat.of().formatHex(id.encode()));
+    } else {
+      id = BootstrapId.decode(HexFormat.of().parseHex(arguments[0]));
+    }
+    int nRanks = Integer.parseInt(arguments[1]);
+    int rank = Integer.parseInt(arguments[2]);
+    CountDownLatch failed = new CountDownLatch(1);
+    Bootstrap bootstrap = TcpBootstrap.join(Ranks.request(id, nRanks, rank, Ranks.LONG));
+    bootstrap.onFailure(
+        (NcclException cause) -> {
+          System.out.println(cause.problem());
+          failed.countDown();
+        });
+    System.out.println("joined");
+    Thread untilToldToLeave = new Thread(() -> waitForEnd(failed));
+    untilToldToLeave.setDaemon(true);
+    untilToldToLeave.start();
+    failed.await();
+    bootstrap.close();
+  }
+
+  private static void waitForEnd(CountDownLatch then) {
+    try {
+      while (System.in.read() >= 0) {
+        Thread.onSpinWait();
+      }
+    } catch (IOException e) {
+      System.err.println(e);
+    }
+    then.countDown();
+  }
+}

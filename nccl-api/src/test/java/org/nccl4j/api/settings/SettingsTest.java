@@ -1,0 +1,161 @@
+package org.nccl4j.api.settings;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+import org.nccl4j.device.InvalidArgumentException;
+
+class SettingsTest {
+  @TempDir Path folder;
+
+  @Test
+  void theStrongestOriginWins() throws IOException {
+    Path user = file("user", "# a comment\nNCCL_ALGO = user\nNCCL_PROTO=user\nNCCL_HOSTID=user\n");
+    Path system = file("system", "NCCL_HOSTID=system\nNCCL_DEBUG_SUBSYS=system\nno line\n");
+    Environment environment =
+        Environment.of(
+            Map.of("NCCL_ALGO", "override"),
+            Map.of("NCCL_ALGO", "property", "NCCL_PROTO", "property"),
+            Map.of("NCCL_PROTO", "environment", "NCCL_SOCKET_IFNAME", "environment", "HOME", "x"),
+            user,
+            system);
+    assertEquals(
+        Map.of(
+            "NCCL_ALGO", new Environment.Value("override", "the communicator's configuration"),
+            "NCCL_PROTO", new Environment.Value("property", "system property"),
+            "NCCL_SOCKET_IFNAME", new Environment.Value("environment", "environment"),
+            "NCCL_HOSTID", new Environment.Value("user", user.toString()),
+            "NCCL_DEBUG_SUBSYS", new Environment.Value("system", system.toString())),
+        environment.all());
+  }
+
+  @Test
+  void aNamedFileStandsForTheUsers() throws IOException {
+    Path user = file("user", "NCCL_ALGO=user\n");
+    Path named = file("named", "NCCL_ALGO=named\n");
+    Path none = folder.resolve("none");
+    Map<String, String> naming = Map.of("NCCL_CONF_FILE", named.toString());
+    Environment environment = Environment.of(Map.of(), Map.of(), naming, user, none);
+    assertEquals("named", environment.find("NCCL_ALGO").orElseThrow().text());
+    Map<String, String> wrong = Map.of("NCCL_CONF_FILE", none.toString());
+    InvalidArgumentException failure =
+        assertThrows(
+            InvalidArgumentException.class,
+            () -> Environment.of(Map.of(), wrong, Map.of(), user, none));
+    assertTrue(failure.problem().contains(none + ", named by NCCL_CONF_FILE (system property)"));
+  }
+
+  @Test
+  void aSystemPropertyOfThisProcessIsSeen() {
+    System.setProperty("NCCL4J_TIMEOUT", "1234ms");
+    try {
+      Settings settings = Settings.ofProcess(Map.of());
+      assertEquals(Duration.ofMillis(1234), settings.get(Settings.NCCL4J_TIMEOUT));
+      assertTrue(settings.isSet(Settings.NCCL4J_TIMEOUT));
+      settings = Settings.ofProcess(Map.of("NCCL4J_TIMEOUT", "2m"));
+      assertEquals(Duration.ofMinutes(2), settings.get(Settings.NCCL4J_TIMEOUT));
+    } finally {
+      System.clearProperty("NCCL4J_TIMEOUT");
+    }
+  }
+
+  @Test
+  void valuesOfEveryType() {
+    assertEquals(Duration.ofSeconds(7), with("NCCL4J_TIMEOUT", "7").get(Settings.NCCL4J_TIMEOUT));
+    assertEquals(Duration.ofHours(1), with("NCCL4J_TIMEOUT", "1 h").get(Settings.NCCL4J_TIMEOUT));
+    assertTrue(with("NCCL_SHM_DISABLE", "1").get(Settings.NCCL_SHM_DISABLE));
+    assertFalse(with("NCCL_SHM_DISABLE", "off").get(Settings.NCCL_SHM_DISABLE));
+    assertFalse(with("NCCL_SHM_DISABLE", "  ").get(Settings.NCCL_SHM_DISABLE));
+    assertEquals("devshm", with("NCCL4J_SHM", "DevShm").get(Settings.NCCL4J_SHM));
+    assertEquals(
+        new PortRange(29500, 29600),
+        with("NCCL4J_BOOTSTRAP_PORTS", "29500-29600").get(Settings.NCCL4J_BOOTSTRAP_PORTS));
+    assertEquals(PortRange.ANY, with("NCCL_ALGO", "Ring").get(Settings.NCCL4J_BOOTSTRAP_PORTS));
+  }
+
+  @Test
+  void aWrongValueIsNamedWithItsOriginAndWhatIsAllowed() {
+    Map<Setting<?>, List<String>> wrong =
+        Map.of(
+            Settings.NCCL4J_TIMEOUT, List.of("x", "0", "-1", "1 year", "9999999999999999999"),
+            Settings.NCCL_SHM_DISABLE, List.of("2", "maybe"),
+            Settings.NCCL_CHECK_MODE, List.of("FULL"),
+            Settings.NCCL4J_BOOTSTRAP_PORTS, List.of("5-4", "70000", "0-9", "a", "1-", "-1"));
+    wrong.forEach(
+        (setting, texts) -> {
+          for (String text : texts) {
+            Settings settings = with(setting.name(), text);
+            InvalidArgumentException failure =
+                assertThrows(InvalidArgumentException.class, () -> settings.get(setting), text);
+            assertTrue(failure.problem().contains(setting.name()), failure.problem());
+            assertTrue(failure.problem().contains("\"" + text + "\" (environment)"));
+            assertTrue(failure.remedy().contains(setting.allowed()), failure.remedy());
+          }
+        });
+  }
+
+  @Test
+  void everySettingIsListedOnceWithItsOrigin() {
+    Settings settings = with("NCCL4J_COMM_SECRET", "hush");
+    Set<String> names = new HashSet<>();
+    for (Settings.Entry entry : settings.entries()) {
+      assertTrue(names.add(entry.setting().name()));
+      assertTrue(entry.setting().sentence().endsWith("."), entry.setting().name());
+      assertFalse(entry.value().contains("hush"), entry.toString());
+      boolean set = entry.setting() == Settings.NCCL4J_COMM_SECRET;
+      assertEquals(set ? "environment" : "default", entry.origin());
+    }
+    assertEquals(Settings.declared().size(), names.size());
+    assertEquals(constants(), names);
+  }
+
+  @Test
+  void namesThatAreNearlyRightGetAHint() {
+    List<String> hints = with("NCCL_SOCKET_IFNAMES", "eth").hints();
+    assertEquals(
+        List.of(
+            "NCCL_SOCKET_IFNAMES (environment) is no setting; did you mean NCCL_SOCKET_IFNAME?"),
+        hints);
+    assertEquals(List.of(), with("NCCL_IB_HCA", "mlx5").hints());
+    assertEquals(List.of(), with("NCCL_ALGO", "Ring").hints());
+  }
+
+  @Test
+  void distanceIsLevenshteins() {
+    assertEquals(0, Spelling.distance("", ""));
+    assertEquals(3, Spelling.distance("", "abc"));
+    assertEquals(3, Spelling.distance("kitten", "sitting"));
+    assertEquals(1, Spelling.distance("ab", "b"));
+  }
+
+  private static Set<String> constants() {
+    Set<String> names = new HashSet<>();
+    for (java.lang.reflect.Field field : Settings.class.getDeclaredFields()) {
+      if (field.getType() == Setting.class) {
+        names.add(field.getName());
+      }
+    }
+    return names;
+  }
+
+  private Settings with(String name, String value) {
+    Path none = folder.resolve("none");
+    return new Settings(Environment.of(Map.of(), Map.of(), Map.of(name, value), none, none));
+  }
+
+  private Path file(String name, String content) throws IOException {
+    return Files.writeString(folder.resolve(name), content);
+  }
+}
