@@ -17,6 +17,7 @@ import org.nccl4j.device.RedOp;
 import org.nccl4j.device.kernel.Algorithm;
 import org.nccl4j.device.kernel.Collective;
 import org.nccl4j.device.kernel.CollectiveWork;
+import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.KernelPlan;
 import org.nccl4j.device.kernel.P2pWork;
 import org.nccl4j.device.kernel.Protocol;
@@ -33,15 +34,30 @@ final class KernelTimes {
   private final ExecutorService threads;
   private final List<DeviceMemory> sends = new ArrayList<>();
   private final List<DeviceMemory> recvs = new ArrayList<>();
+  private volatile double hostMicros; // of the last measurement
 
   private KernelTimes(int n, long most) {
-    ranks = new GpuRanks(n, Duration.ofSeconds(5));
+    ranks = new GpuRanks(n, Duration.ofSeconds(5), layout());
     threads = Executors.newFixedThreadPool(n);
     for (int rank = 0; rank < n; rank++) {
       sends.add(ranks.devices.get(rank).allocate(most));
       recvs.add(ranks.devices.get(rank).allocate(most));
       fill(rank);
     }
+  }
+
+  /** Slots a channel in KiB from -Dslots=LL,LL128,Simple; else the device's own. */
+  private static ConnectionLayout layout() {
+    String slots = System.getProperty("slots");
+    if (slots == null) {
+      return null;
+    }
+    String[] kib = slots.split(",");
+    int unit = ConnectionLayout.CHANNELS << 10;
+    return new ConnectionLayout(
+        unit * Integer.parseInt(kib[0]),
+        unit * Integer.parseInt(kib[1]),
+        unit * Integer.parseInt(kib[2]));
   }
 
   public static void main(String[] arguments) throws Exception {
@@ -91,7 +107,7 @@ final class KernelTimes {
         break;
       }
     }
-    System.out.println(line);
+    System.out.println(line + " (host %.2f us a launch)".formatted(hostMicros));
   }
 
   private KernelPlan plan(
@@ -209,7 +225,22 @@ final class KernelTimes {
         .launch(plans.get(rank), sends.get(rank), recvs.get(rank), ranks.streams.get(rank));
   }
 
+  /** Ten operations in a CUDA graph, with -Dgraph=true. */
+  private List<CudaGraph> capture(List<KernelPlan> plans) {
+    List<CudaGraph> graphs = new ArrayList<>();
+    for (int rank = 0; rank < ranks.n; rank++) {
+      ranks.streams.get(rank).beginCapture();
+      for (int i = 0; i < 10; i++) {
+        launch(plans, rank);
+      }
+      graphs.add(ranks.streams.get(rank).endCapture());
+    }
+    return graphs;
+  }
+
   private double time(List<KernelPlan> plans, long bytes) throws Exception {
+    boolean graph = Boolean.getBoolean("graph");
+    List<CudaGraph> graphs = graph ? capture(plans) : List.of();
     int iterations = bytes <= 1 << 20 ? 200 : bytes <= 64 << 20 ? 40 : 10;
     double best = Double.MAX_VALUE;
     for (int round = 0; round < 3; round++) {
@@ -225,9 +256,14 @@ final class KernelTimes {
               ranks.streams.get(mine).synchronize();
               barrier.await();
               long start = System.nanoTime();
-              for (int i = 0; i < iterations; i++) {
-                launch(plans, mine);
+              for (int i = 0; i < (graph ? iterations / 10 : iterations); i++) {
+                if (graph) {
+                  graphs.get(mine).launch(ranks.streams.get(mine));
+                } else {
+                  launch(plans, mine);
+                }
               }
+              hostMicros = (System.nanoTime() - start) / 1e3 / iterations;
               ranks.streams.get(mine).synchronize();
               return (System.nanoTime() - start) / 1e3 / iterations;
             });
