@@ -292,7 +292,7 @@ public final class Communicator implements AutoCloseable {
 
   /** The first failure of this communicator, on this rank or another, if there was one. */
   public Optional<NcclException> asyncError() {
-    throw new UnsupportedOperationException();
+    return Optional.ofNullable(state.failure());
   }
 
   /**

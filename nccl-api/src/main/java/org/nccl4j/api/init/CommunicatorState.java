@@ -11,6 +11,7 @@ import org.nccl4j.api.group.SignatureCheck;
 import org.nccl4j.api.launch.Launcher;
 import org.nccl4j.api.plan.Planner;
 import org.nccl4j.api.proxy.ProxyThread;
+import org.nccl4j.api.settings.Settings;
 import org.nccl4j.api.spi.ProxyHandler;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.InvalidUsageException;
@@ -60,8 +61,8 @@ public final class CommunicatorState {
             bootstrap.rank(),
             bootstrap.nRanks(),
             layout,
-            request.setting("NCCL_ALGO"),
-            request.setting("NCCL_PROTO"));
+            request.settings().get(Settings.NCCL_ALGO),
+            request.settings().get(Settings.NCCL_PROTO));
     this.queue =
         new RankQueue(
             request.name(),
@@ -74,7 +75,7 @@ public final class CommunicatorState {
   }
 
   private SignatureCheck signatures() {
-    return request.setting("NCCL_CHECK_MODE").equals("DEBUG_GLOBAL")
+    return request.settings().get(Settings.NCCL_CHECK_MODE).equals("DEBUG_GLOBAL")
         ? new SignatureCheck(kernels, planner, launcher, request.device(), bootstrap.nRanks())
         : null;
   }

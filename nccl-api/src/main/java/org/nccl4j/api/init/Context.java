@@ -2,7 +2,7 @@ package org.nccl4j.api.init;
 
 import java.util.List;
 import java.util.Optional;
-import java.util.function.Function;
+import org.nccl4j.api.settings.Settings;
 import org.nccl4j.api.spi.PeerInfo;
 import org.nccl4j.api.spi.TransportContext;
 import org.nccl4j.device.Device;
@@ -15,11 +15,11 @@ record Context(
     Device device,
     ConnectionLayout layout,
     byte[] secret,
-    Function<String, Optional<String>> settings)
+    Settings settings)
     implements TransportContext {
   @Override
   public Optional<String> setting(String name) {
-    return settings.apply(name);
+    return settings.text(name);
   }
 
   @Override

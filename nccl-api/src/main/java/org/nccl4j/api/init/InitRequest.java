@@ -1,8 +1,7 @@
 package org.nccl4j.api.init;
 
 import java.time.Duration;
-import java.util.Optional;
-import java.util.function.Function;
+import org.nccl4j.api.settings.Settings;
 import org.nccl4j.device.Device;
 
 /**
@@ -10,17 +9,22 @@ import org.nccl4j.device.Device;
  *
  * @param name for messages and logs
  * @param device of this rank
- * @param initDeadline for the whole creation
- * @param operationDeadline for a wait in an operation
- * @param settings values by name
+ * @param settings of this communicator
  */
-public record InitRequest(
-    String name,
-    Device device,
-    Duration initDeadline,
-    Duration operationDeadline,
-    Function<String, Optional<String>> settings) {
-  String setting(String key) {
-    return settings.apply(key).orElse("");
+public record InitRequest(String name, Device device, Settings settings) {
+  Duration initDeadline() {
+    return settings.get(Settings.NCCL4J_INIT_TIMEOUT);
+  }
+
+  Duration operationDeadline() {
+    return settings.get(Settings.NCCL4J_TIMEOUT);
+  }
+
+  /** INFO where NCCL_DEBUG asks for it, else DEBUG. */
+  System.Logger.Level logLevel() {
+    return switch (settings.get(Settings.NCCL_DEBUG)) {
+      case "INFO", "ABORT", "TRACE" -> System.Logger.Level.INFO;
+      default -> System.Logger.Level.DEBUG;
+    };
   }
 }

@@ -5,6 +5,7 @@ import java.util.List;
 import java.util.stream.IntStream;
 import org.nccl4j.api.bootstrap.Bootstrap;
 import org.nccl4j.api.registry.TransportRegistry;
+import org.nccl4j.api.settings.Settings;
 import org.nccl4j.api.spi.PeerInfo;
 import org.nccl4j.api.spi.Transport;
 import org.nccl4j.api.spi.TransportProvider;
@@ -61,7 +62,7 @@ public final class Initializer {
   private CommunicatorState create() {
     int rank = bootstrap.rank();
     List<TransportProvider> providers =
-        TransportRegistry.providers(request.setting("NCCL4J_TRANSPORTS"));
+        TransportRegistry.providers(request.settings().get(Settings.NCCL4J_TRANSPORTS));
     List<PeerInfo> peers = meet(providers);
     KernelDevice device = (KernelDevice) request.device();
     ConnectionLayout layout = device.connectionLayout(bootstrap.nRanks());
@@ -71,7 +72,8 @@ public final class Initializer {
       Transport transport = provider.open(context);
       transports.add(new Routes.NamedTransport(provider.name(), transport));
     }
-    List<Routes.NamedTransport> routes = new Routes(rank, peers, transports).choose(bootstrap);
+    List<Routes.NamedTransport> routes =
+        new Routes(rank, peers, transports, request.logLevel()).choose(bootstrap);
     Links links = Links.connect(peers, routes, rank, bootstrap, endNanos);
     bootstrap.barrier();
     KernelCommunicator kernels = device.createKernelCommunicator(spec(peers, layout, links));
@@ -80,7 +82,8 @@ public final class Initializer {
 
   private List<PeerInfo> meet(List<TransportProvider> providers) {
     PeerInfo self =
-        LocalIdentity.of(bootstrap.rank(), request.device(), request.setting("NCCL_HOSTID"));
+        LocalIdentity.of(
+            bootstrap.rank(), request.device(), request.settings().get(Settings.NCCL_HOSTID));
     Hello hello = new Hello(self, providers.stream().map(TransportProvider::name).toList());
     List<byte[]> hellos = bootstrap.allGather(hello.toBytes());
     List<PeerInfo> peers = new ArrayList<>();

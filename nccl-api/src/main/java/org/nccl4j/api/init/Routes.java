@@ -19,17 +19,20 @@ final class Routes {
   private final int rank;
   private final List<PeerInfo> peers;
   private final List<NamedTransport> transports;
+  private final Logger.Level level;
   private final StringBuilder table = new StringBuilder();
 
   /**
    * A rank's routes.
    *
    * @param transports its own, best first
+   * @param level at which the table of what was found and chosen is logged
    */
-  Routes(int rank, List<PeerInfo> peers, List<NamedTransport> transports) {
+  Routes(int rank, List<PeerInfo> peers, List<NamedTransport> transports, Logger.Level level) {
     this.rank = rank;
     this.peers = peers;
     this.transports = transports;
+    this.level = level;
   }
 
   /** A transport with its provider's name. */
@@ -53,7 +56,7 @@ final class Routes {
               ? null
               : agree(peer.rank(), offers.get(peer.rank()), offerOf(all, peer.rank())));
     }
-    LOG.log(Logger.Level.INFO, "rank {0}: transports{1}", rank, table);
+    LOG.log(level, "rank {0}: transports{1}", rank, table);
     return chosen;
   }
 

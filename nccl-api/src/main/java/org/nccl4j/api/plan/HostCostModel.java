@@ -13,11 +13,11 @@ import org.nccl4j.device.kernel.Protocol;
  * @param cores that they share
  */
 record HostCostModel(int nRanks, int cores) implements CostModel {
-  private static final double LL_HOP = 0.25;
-  private static final double SIMPLE_HOP = 0.45;
-  private static final double LL_GIGABYTES = 1.6;
-  private static final double SIMPLE_GIGABYTES = 9;
-  private static final double PEER = 0.05;
+  private static final double LL_HOP = 0.11;
+  private static final double SIMPLE_HOP = 0.14;
+  private static final double LL_GIGABYTES = 2;
+  private static final double SIMPLE_GIGABYTES = 20;
+  private static final double PEER = 0.02;
 
   @Override
   public List<Algorithm> algorithms(Collective collective) {
@@ -62,7 +62,7 @@ record HostCostModel(int nRanks, int cores) implements CostModel {
           switch (algorithm) {
             case RING, TWO_SHOT -> 4 * share;
             case TREE -> 5;
-            case ONE_SHOT -> 2 * others;
+            case ONE_SHOT -> 2.4 * others;
           };
       case ALL_GATHER, REDUCE_SCATTER -> algorithm == Algorithm.RING ? 2.2 * share : 2 * share;
       case BROADCAST -> algorithm == Algorithm.RING ? 2 : 1 + others;

@@ -1,12 +1,10 @@
 package org.nccl4j.device.host;
 
-import com.kenai.jffi.MemoryIO;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceEvent;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.InvalidArgumentException;
-import org.nccl4j.device.SystemErrorException;
 import org.nccl4j.device.host.kernel.HostKernelCommunicator;
 import org.nccl4j.device.host.memory.HostMemory;
 import org.nccl4j.device.host.stream.Dispatcher;
@@ -16,11 +14,13 @@ import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.KernelCommunicator;
 import org.nccl4j.device.kernel.KernelCommunicatorSpec;
 import org.nccl4j.device.kernel.KernelDevice;
+import org.nccl4j.device.shm.MappedRegion;
 
 /** This machine's processor and memory. One instance. */
 public final class HostDevice extends Device implements KernelDevice {
   private static final HostDevice INSTANCE = new HostDevice();
 
+  private static final long HUGE_BYTES = 4 << 20;
   private static final int LL_SLOT_BYTES = 16 << 10;
   private static final int SIMPLE_SLOT_BYTES = 64 << 10;
 
@@ -57,12 +57,21 @@ public final class HostDevice extends Device implements KernelDevice {
     if (bytes == 0) {
       return new HostMemory(this, 0, 0, () -> {});
     }
-    MemoryIO io = MemoryIO.getInstance();
-    long address = io.allocateMemory(bytes, true);
-    if (address == 0) {
-      throw new SystemErrorException("no memory for " + bytes + " bytes", "allocate less");
+    MappedRegion region = MappedRegion.anonymous(bytes);
+    if (bytes >= HUGE_BYTES) {
+      region.preferHugePages();
     }
-    return new HostMemory(this, address, bytes, () -> io.freeMemory(address));
+    return new HostMemory(this, region.address(), bytes, () -> free(region));
+  }
+
+  /**
+   * Unmaps a region at once if nothing runs. Otherwise operations may still use it: they refer to
+   * it, and it is unmapped once nothing does.
+   */
+  private void free(MappedRegion region) {
+    if (dispatcher.streams().stream().allMatch(HostStream::isEmpty)) {
+      region.close();
+    }
   }
 
   @Override

@@ -19,6 +19,37 @@ final class Float32Reduction extends StagedReduction {
 
   @Override
   @HotPath
+  void combineFew(
+      ByteBuffer a, int aIndex, ByteBuffer b, int bIndex, ByteBuffer to, int toIndex, int count) {
+    for (int i = 0; i < count; i++) {
+      to.putFloat(
+          toIndex + (i << 2), one(a.getFloat(aIndex + (i << 2)), b.getFloat(bIndex + (i << 2))));
+    }
+  }
+
+  @Override
+  @HotPath
+  void divideFew(ByteBuffer from, int fromIndex, ByteBuffer to, int toIndex, int count) {
+    for (int i = 0; i < count; i++) {
+      to.putFloat(toIndex + (i << 2), from.getFloat(fromIndex + (i << 2)) / ranks);
+    }
+  }
+
+  @HotPath
+  private float one(float a, float b) {
+    if (adds) {
+      return a + b;
+    }
+    return switch (op) {
+      case SUM, AVG -> a + b;
+      case PROD -> a * b;
+      case MAX -> Float.isNaN(a) ? b : Float.isNaN(b) ? a : Math.max(a, b);
+      case MIN -> Float.isNaN(a) ? b : Float.isNaN(b) ? a : Math.min(a, b);
+    };
+  }
+
+  @Override
+  @HotPath
   void loadLeft(ByteBuffer window, int index, int count) {
     load(window, index, left, count);
   }
@@ -31,25 +62,13 @@ final class Float32Reduction extends StagedReduction {
 
   @HotPath
   private void load(ByteBuffer window, int index, float[] to, int count) {
-    if (count > FEW) {
-      views.of(window, index).get(index >> 2, to, 0, count);
-      return;
-    }
-    for (int i = 0; i < count; i++) {
-      to[i] = window.getFloat(index + (i << 2));
-    }
+    views.of(window, index).get(index >> 2, to, 0, count);
   }
 
   @Override
   @HotPath
   void store(ByteBuffer window, int index, int count) {
-    if (count > FEW) {
-      views.of(window, index).put(index >> 2, result, 0, count);
-      return;
-    }
-    for (int i = 0; i < count; i++) {
-      window.putFloat(index + (i << 2), result[i]);
-    }
+    views.of(window, index).put(index >> 2, result, 0, count);
   }
 
   @Override
@@ -76,14 +95,14 @@ final class Float32Reduction extends StagedReduction {
   }
 
   @HotPath
-  private static void sum(float[] a, float[] b, float[] to, int count) {
+  static void sum(float[] a, float[] b, float[] to, int count) {
     for (int i = 0; i < count; i++) {
       to[i] = a[i] + b[i];
     }
   }
 
   @HotPath
-  private static void product(float[] a, float[] b, float[] to, int count) {
+  static void product(float[] a, float[] b, float[] to, int count) {
     for (int i = 0; i < count; i++) {
       to[i] = a[i] * b[i];
     }
@@ -114,7 +133,7 @@ final class Float32Reduction extends StagedReduction {
   }
 
   @HotPath
-  private static void quotient(float[] a, float divisor, float[] to, int count) {
+  static void quotient(float[] a, float divisor, float[] to, int count) {
     for (int i = 0; i < count; i++) {
       to[i] = a[i] / divisor;
     }

@@ -19,6 +19,37 @@ final class Float64Reduction extends StagedReduction {
 
   @Override
   @HotPath
+  void combineFew(
+      ByteBuffer a, int aIndex, ByteBuffer b, int bIndex, ByteBuffer to, int toIndex, int count) {
+    for (int i = 0; i < count; i++) {
+      to.putDouble(
+          toIndex + (i << 3), one(a.getDouble(aIndex + (i << 3)), b.getDouble(bIndex + (i << 3))));
+    }
+  }
+
+  @Override
+  @HotPath
+  void divideFew(ByteBuffer from, int fromIndex, ByteBuffer to, int toIndex, int count) {
+    for (int i = 0; i < count; i++) {
+      to.putDouble(toIndex + (i << 3), from.getDouble(fromIndex + (i << 3)) / ranks);
+    }
+  }
+
+  @HotPath
+  private double one(double a, double b) {
+    if (adds) {
+      return a + b;
+    }
+    return switch (op) {
+      case SUM, AVG -> a + b;
+      case PROD -> a * b;
+      case MAX -> Double.isNaN(a) ? b : Double.isNaN(b) ? a : Math.max(a, b);
+      case MIN -> Double.isNaN(a) ? b : Double.isNaN(b) ? a : Math.min(a, b);
+    };
+  }
+
+  @Override
+  @HotPath
   void loadLeft(ByteBuffer window, int index, int count) {
     load(window, index, left, count);
   }
@@ -31,25 +62,13 @@ final class Float64Reduction extends StagedReduction {
 
   @HotPath
   private void load(ByteBuffer window, int index, double[] to, int count) {
-    if (count > FEW) {
-      views.of(window, index).get(index >> 3, to, 0, count);
-      return;
-    }
-    for (int i = 0; i < count; i++) {
-      to[i] = window.getDouble(index + (i << 3));
-    }
+    views.of(window, index).get(index >> 3, to, 0, count);
   }
 
   @Override
   @HotPath
   void store(ByteBuffer window, int index, int count) {
-    if (count > FEW) {
-      views.of(window, index).put(index >> 3, result, 0, count);
-      return;
-    }
-    for (int i = 0; i < count; i++) {
-      window.putDouble(index + (i << 3), result[i]);
-    }
+    views.of(window, index).put(index >> 3, result, 0, count);
   }
 
   @Override

@@ -22,6 +22,41 @@ final class Int32Reduction extends StagedReduction {
 
   @Override
   @HotPath
+  void combineFew(
+      ByteBuffer a, int aIndex, ByteBuffer b, int bIndex, ByteBuffer to, int toIndex, int count) {
+    for (int i = 0; i < count; i++) {
+      to.putInt(toIndex + (i << 2), one(a.getInt(aIndex + (i << 2)), b.getInt(bIndex + (i << 2))));
+    }
+  }
+
+  @Override
+  @HotPath
+  void divideFew(ByteBuffer from, int fromIndex, ByteBuffer to, int toIndex, int count) {
+    for (int i = 0; i < count; i++) {
+      to.putInt(toIndex + (i << 2), quotient(from.getInt(fromIndex + (i << 2))));
+    }
+  }
+
+  @HotPath
+  private int one(int a, int b) {
+    if (adds) {
+      return a + b;
+    }
+    return switch (op) {
+      case SUM, AVG -> a + b;
+      case PROD -> a * b;
+      case MAX -> Math.max(a ^ flip, b ^ flip) ^ flip;
+      case MIN -> Math.min(a ^ flip, b ^ flip) ^ flip;
+    };
+  }
+
+  @HotPath
+  private int quotient(int a) {
+    return flip == 0 ? a / ranks : Integer.divideUnsigned(a, ranks);
+  }
+
+  @Override
+  @HotPath
   void loadLeft(ByteBuffer window, int index, int count) {
     load(window, index, left, count);
   }
@@ -34,25 +69,13 @@ final class Int32Reduction extends StagedReduction {
 
   @HotPath
   private void load(ByteBuffer window, int index, int[] to, int count) {
-    if (count > FEW) {
-      views.of(window, index).get(index >> 2, to, 0, count);
-      return;
-    }
-    for (int i = 0; i < count; i++) {
-      to[i] = window.getInt(index + (i << 2));
-    }
+    views.of(window, index).get(index >> 2, to, 0, count);
   }
 
   @Override
   @HotPath
   void store(ByteBuffer window, int index, int count) {
-    if (count > FEW) {
-      views.of(window, index).put(index >> 2, left, 0, count);
-      return;
-    }
-    for (int i = 0; i < count; i++) {
-      window.putInt(index + (i << 2), left[i]);
-    }
+    views.of(window, index).put(index >> 2, left, 0, count);
   }
 
   @Override
@@ -97,14 +120,29 @@ final class Int32Reduction extends StagedReduction {
   @HotPath
   private static void greatest(int[] a, int[] b, int flip, int count) {
     for (int i = 0; i < count; i++) {
-      a[i] = Math.max(a[i] ^ flip, b[i] ^ flip) ^ flip;
+      int x = a[i] ^ flip;
+      int y = b[i] ^ flip;
+      int difference = x - y;
+      a[i] = (x - (difference & less(x, y, difference))) ^ flip;
     }
   }
 
   @HotPath
   private static void least(int[] a, int[] b, int flip, int count) {
     for (int i = 0; i < count; i++) {
-      a[i] = Math.min(a[i] ^ flip, b[i] ^ flip) ^ flip;
+      int x = a[i] ^ flip;
+      int y = b[i] ^ flip;
+      int difference = y - x;
+      a[i] = (x + (difference & less(y, x, difference))) ^ flip;
     }
+  }
+
+  /**
+   * All ones if a < b, given a - b, which may have overflowed. Without a branch, a select by masks
+   * or {@code Math.max}, none of which C2 of JDK 17 vectorises reliably.
+   */
+  @HotPath
+  private static int less(int a, int b, int difference) {
+    return (difference ^ ((a ^ b) & (difference ^ a))) >> 31;
   }
 }

@@ -22,6 +22,42 @@ final class Int64Reduction extends StagedReduction {
 
   @Override
   @HotPath
+  void combineFew(
+      ByteBuffer a, int aIndex, ByteBuffer b, int bIndex, ByteBuffer to, int toIndex, int count) {
+    for (int i = 0; i < count; i++) {
+      to.putLong(
+          toIndex + (i << 3), one(a.getLong(aIndex + (i << 3)), b.getLong(bIndex + (i << 3))));
+    }
+  }
+
+  @Override
+  @HotPath
+  void divideFew(ByteBuffer from, int fromIndex, ByteBuffer to, int toIndex, int count) {
+    for (int i = 0; i < count; i++) {
+      to.putLong(toIndex + (i << 3), quotient(from.getLong(fromIndex + (i << 3))));
+    }
+  }
+
+  @HotPath
+  private long one(long a, long b) {
+    if (adds) {
+      return a + b;
+    }
+    return switch (op) {
+      case SUM, AVG -> a + b;
+      case PROD -> a * b;
+      case MAX -> Math.max(a ^ flip, b ^ flip) ^ flip;
+      case MIN -> Math.min(a ^ flip, b ^ flip) ^ flip;
+    };
+  }
+
+  @HotPath
+  private long quotient(long a) {
+    return flip == 0 ? a / ranks : Long.divideUnsigned(a, ranks);
+  }
+
+  @Override
+  @HotPath
   void loadLeft(ByteBuffer window, int index, int count) {
     load(window, index, left, count);
   }
@@ -34,25 +70,13 @@ final class Int64Reduction extends StagedReduction {
 
   @HotPath
   private void load(ByteBuffer window, int index, long[] to, int count) {
-    if (count > FEW) {
-      views.of(window, index).get(index >> 3, to, 0, count);
-      return;
-    }
-    for (int i = 0; i < count; i++) {
-      to[i] = window.getLong(index + (i << 3));
-    }
+    views.of(window, index).get(index >> 3, to, 0, count);
   }
 
   @Override
   @HotPath
   void store(ByteBuffer window, int index, int count) {
-    if (count > FEW) {
-      views.of(window, index).put(index >> 3, left, 0, count);
-      return;
-    }
-    for (int i = 0; i < count; i++) {
-      window.putLong(index + (i << 3), left[i]);
-    }
+    views.of(window, index).put(index >> 3, left, 0, count);
   }
 
   @Override

@@ -4,17 +4,34 @@ import org.nccl4j.device.DataType;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.RedOp;
 
-/** int8 and uint8. */
+/** int8 and uint8, but for their order. */
 final class Int8Reduction extends ByteReduction {
-  /** What makes the order of signed numbers that of the type. */
-  private final int flip;
-
-  private final boolean signed;
+  private final byte[] quotients = new byte[1 << 8];
 
   Int8Reduction(RedOp op, int ranks, boolean signed) {
-    super(DataType.INT8, op, ranks);
-    this.signed = signed;
-    this.flip = signed ? 0 : Byte.MIN_VALUE;
+    super(DataType.INT8, op, ranks, FEW);
+    for (int bits = 0; bits < quotients.length; bits++) {
+      quotients[bits] = (byte) ((signed ? (byte) bits : bits) / ranks);
+    }
+  }
+
+  @Override
+  @HotPath
+  byte one(byte a, byte b) {
+    if (adds) {
+      return (byte) (a + b);
+    }
+    return switch (op) {
+      case SUM, AVG -> (byte) (a + b);
+      case PROD -> (byte) (a * b);
+      default -> throw new IllegalStateException(op + " is made by Int8Order");
+    };
+  }
+
+  @Override
+  @HotPath
+  byte quotient(byte a) {
+    return quotients[a & 0xff];
   }
 
   @Override
@@ -23,17 +40,15 @@ final class Int8Reduction extends ByteReduction {
     switch (op) {
       case SUM, AVG -> sum(left, right, count);
       case PROD -> product(left, right, count);
-      case MAX -> greatest(left, right, flip, count);
-      case MIN -> least(left, right, flip, count);
+      default -> throw new IllegalStateException(op + " is made by Int8Order");
     }
   }
 
   @Override
   @HotPath
   void divide(int count) {
-    int mask = signed ? -1 : 0xff;
     for (int i = 0; i < count; i++) {
-      left[i] = (byte) ((left[i] & mask) / ranks);
+      left[i] = quotient(left[i]);
     }
   }
 
@@ -48,20 +63,6 @@ final class Int8Reduction extends ByteReduction {
   private static void product(byte[] a, byte[] b, int count) {
     for (int i = 0; i < count; i++) {
       a[i] = (byte) (a[i] * b[i]);
-    }
-  }
-
-  @HotPath
-  private static void greatest(byte[] a, byte[] b, int flip, int count) {
-    for (int i = 0; i < count; i++) {
-      a[i] = (byte) (Math.max(a[i] ^ flip, b[i] ^ flip) ^ flip);
-    }
-  }
-
-  @HotPath
-  private static void least(byte[] a, byte[] b, int flip, int count) {
-    for (int i = 0; i < count; i++) {
-      a[i] = (byte) (Math.min(a[i] ^ flip, b[i] ^ flip) ^ flip);
     }
   }
 }

@@ -1,6 +1,7 @@
 package org.nccl4j.device.host.reduce;
 
 import org.nccl4j.device.DataType;
+import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.RedOp;
 
 /** Makes the reduction of a type and an operator. */
@@ -15,11 +16,12 @@ public final class Reductions {
    */
   public static Reduction of(DataType type, RedOp op, int ranks) {
     if (ranks < 1) {
-      throw new IllegalArgumentException("a reduction over " + ranks + " ranks");
+      throw new InvalidArgumentException(
+          "a reduction over " + ranks + " ranks", "pass the communicator's number of ranks");
     }
     return switch (type) {
-      case INT8 -> new Int8Reduction(op, ranks, true);
-      case UINT8 -> new Int8Reduction(op, ranks, false);
+      case INT8 -> int8(op, ranks, true);
+      case UINT8 -> int8(op, ranks, false);
       case INT32 -> new Int32Reduction(op, ranks, true);
       case UINT32 -> new Int32Reduction(op, ranks, false);
       case INT64 -> new Int64Reduction(op, ranks, true);
@@ -30,5 +32,10 @@ public final class Reductions {
       case BFLOAT16 -> new BFloat16Reduction(op, ranks);
       case FLOAT8_E4M3, FLOAT8_E5M2 -> new Float8Reduction(type, op, ranks);
     };
+  }
+
+  private static Reduction int8(RedOp op, int ranks, boolean signed) {
+    boolean orders = op == RedOp.MAX || op == RedOp.MIN;
+    return orders ? new Int8Order(op, signed) : new Int8Reduction(op, ranks, signed);
   }
 }

@@ -142,6 +142,11 @@ public final class HostStream extends DeviceStream {
     }
   }
 
+  /** Whether all that was launched so far has ended; unlike isIdle it starts nothing. */
+  public boolean isEmpty() {
+    return queue.ended() == queue.added();
+  }
+
   @Override
   public boolean isIdle() {
     boolean idle = queue.ended() == queue.added();

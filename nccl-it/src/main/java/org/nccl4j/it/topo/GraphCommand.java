@@ -1,0 +1,61 @@
+package org.nccl4j.it.topo;
+
+import com.fasterxml.jackson.core.JsonFactory;
+import com.fasterxml.jackson.core.JsonGenerator;
+import java.io.IOException;
+import java.io.PrintWriter;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.Callable;
+import org.nccl4j.topo.cluster.Cluster;
+import org.nccl4j.topo.path.Routes;
+import org.nccl4j.topo.search.GraphFile;
+import org.nccl4j.topo.xml.TopologyXml;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Mixin;
+import picocli.CommandLine.Option;
+
+/** {@code topo graph}: every graph of one or more machines, and what follows from them. */
+@Command(
+    name = "graph",
+    mixinStandardHelpOptions = true,
+    description = "All channels that are found, rings and trees over machines, and costs.")
+final class GraphCommand implements Callable<Integer> {
+  @Mixin private MachineOptions machine;
+
+  @Option(
+      names = "--nodes",
+      split = ",",
+      defaultValue = "1",
+      description = "Numbers of such machines, for example 1,2,4.")
+  private List<Integer> nodes = List.of(1);
+
+  @Option(names = "--collnet", description = "The network can reduce.")
+  private boolean collNet;
+
+  @Option(names = "--xml", description = "Print the first as a graph file (NCCL_GRAPH_FILE).")
+  private boolean xml;
+
+  @Override
+  public Integer call() throws IOException {
+    Routes routes = machine.routes(collNet);
+    List<Cluster> clusters = new ArrayList<>();
+    for (int count : nodes) {
+      clusters.add(Cluster.of(routes, count, machine.options(collNet)));
+    }
+    PrintWriter out = machine.out();
+    if (xml) {
+      out.print(TopologyXml.write(GraphFile.write(clusters.get(0).domains().get(0))));
+    } else if (machine.json()) {
+      try (JsonGenerator json = new JsonFactory().createGenerator(out)) {
+        new GraphJson(json).write(machine.name(), clusters, collNet);
+      }
+    } else {
+      for (Cluster cluster : clusters) {
+        new GraphText(out).write(cluster);
+      }
+    }
+    out.flush();
+    return 0;
+  }
+}

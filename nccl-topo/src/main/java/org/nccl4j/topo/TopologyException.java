@@ -1,0 +1,36 @@
+package org.nccl4j.topo;
+
+/**
+ * A topology that cannot be read, or from which no graph can be made. The message says what failed,
+ * where, why, and what to do.
+ */
+public final class TopologyException extends RuntimeException {
+  private static final long serialVersionUID = 1L;
+
+  private final String where;
+  private final String remedy;
+
+  /**
+   * An error with its four parts.
+   *
+   * @param what what failed
+   * @param where the file and line, or the device
+   * @param why the fact that made it fail
+   * @param remedy what to change
+   */
+  public TopologyException(String what, String where, String why, String remedy) {
+    super(what + " at " + where + ": " + why + ". " + remedy + ".");
+    this.where = where;
+    this.remedy = remedy;
+  }
+
+  /** The file and line, or the device. */
+  public String where() {
+    return where;
+  }
+
+  /** What to change. */
+  public String remedy() {
+    return remedy;
+  }
+}

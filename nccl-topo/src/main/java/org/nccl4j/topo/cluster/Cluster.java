@@ -1,0 +1,119 @@
+package org.nccl4j.topo.cluster;
+
+import java.util.ArrayList;
+import java.util.List;
+import org.nccl4j.topo.TopologyException;
+import org.nccl4j.topo.connect.CommGraph;
+import org.nccl4j.topo.connect.NodeGraphs;
+import org.nccl4j.topo.path.Routes;
+import org.nccl4j.topo.search.MachineGraphs;
+import org.nccl4j.topo.system.Assumptions;
+import org.nccl4j.topo.system.Machine;
+import org.nccl4j.topo.system.MachineBuilder;
+import org.nccl4j.topo.system.Node;
+import org.nccl4j.topo.system.RankOrder;
+import org.nccl4j.topo.tuning.CostModel;
+import org.nccl4j.topo.xml.XmlElement;
+import org.nccl4j.topo.xml.XmlPruning;
+
+/**
+ * A number of equal machines with a rank on every GPU, and all that follows from it. Immutable;
+ * safe from any thread.
+ */
+public final class Cluster {
+  private final Routes whole;
+  private final List<MachineGraphs> domains;
+  private final int machines;
+  private final CommGraph comm;
+  private final CostModel costs;
+
+  private Cluster(Routes whole, List<MachineGraphs> domains, int machines, ClusterOptions options) {
+    this.whole = whole;
+    this.domains = List.copyOf(domains);
+    this.machines = machines;
+    List<NodeGraphs> nodes = new ArrayList<>();
+    int ranks = whole.machine().gpus().size();
+    for (int m = 0; m < machines; m++) {
+      for (MachineGraphs domain : domains) {
+        nodes.add(new NodeGraphs(domain, m * ranks));
+      }
+    }
+    this.comm = CommGraph.connect(nodes, options.settings(), options.collNet());
+    this.costs = CostModel.of(comm, options.settings());
+  }
+
+  /** The routes of the machine that a file describes, before it is split into domains. */
+  public static Routes routes(XmlElement system, ClusterOptions options) {
+    XmlElement copy = system.copy();
+    XmlPruning.prune(copy);
+    RankOrder.apply(copy);
+    Assumptions assumptions = new Assumptions(true, options.collNet());
+    Machine machine = MachineBuilder.build(copy, options.settings(), assumptions);
+    return Routes.of(machine, options.settings(), options.driver());
+  }
+
+  /**
+   * A cluster.
+   *
+   * @param system the top element of a topology file
+   * @param machines how many machines like it
+   * @param options settings and the like
+   */
+  public static Cluster of(XmlElement system, int machines, ClusterOptions options) {
+    return of(routes(system, options), machines, options);
+  }
+
+  /** A cluster of machines whose routes are known. */
+  public static Cluster of(Routes whole, int machines, ClusterOptions options) {
+    int perMachine = whole.machine().gpus().size();
+    if (machines < 1 || (long) machines * perMachine > Integer.MAX_VALUE) {
+      throw new TopologyException(
+          "No cluster can be made",
+          machines + " machines of " + perMachine + " GPUs",
+          "that many ranks cannot be numbered",
+          "Ask for 1 to " + Integer.MAX_VALUE / perMachine + " machines");
+    }
+    List<List<Node>> groups = whole.domains();
+    boolean needsNet = machines > 1 || groups.size() > 1;
+    if (needsNet && whole.machine().nets().isEmpty()) {
+      throw new TopologyException(
+          "No cluster can be made",
+          whole.machine().gpus().get(0).toString(),
+          machines > 1
+              ? machines + " machines without a network"
+              : "some GPUs reach each other only over a network, and there is none",
+          "Add a <net> to the topology file, or use one machine with NCCL_SHM_DISABLE=0");
+    }
+    List<MachineGraphs> domains = new ArrayList<>();
+    for (List<Node> gpus : groups) {
+      Routes routes = Routes.trimmed(whole, gpus, options.settings(), options.driver());
+      domains.add(MachineGraphs.search(routes, options.settings(), needsNet, options.collNet()));
+    }
+    return new Cluster(whole, domains, machines, options);
+  }
+
+  /** The machine as a whole. */
+  public Routes whole() {
+    return whole;
+  }
+
+  /** The parts of one machine whose GPUs stay together, in the order of the file. */
+  public List<MachineGraphs> domains() {
+    return domains;
+  }
+
+  /** How many machines. */
+  public int machines() {
+    return machines;
+  }
+
+  /** Rings, trees and channels over all machines. */
+  public CommGraph comm() {
+    return comm;
+  }
+
+  /** What collectives cost. */
+  public CostModel costs() {
+    return costs;
+  }
+}

@@ -1,0 +1,152 @@
+package org.nccl4j.topo.path;
+
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Locale;
+import org.nccl4j.topo.NodeType;
+import org.nccl4j.topo.PathType;
+import org.nccl4j.topo.TopoSettings;
+import org.nccl4j.topo.TopologyException;
+import org.nccl4j.topo.system.Node;
+
+/**
+ * Which devices are near each other: the CPU and the networks of a GPU, the GPU of a network. Near
+ * is: the widest path, and of equal ones the shortest.
+ */
+public final class Locality {
+  private final PathTable paths;
+  private final TopoSettings settings;
+
+  Locality(PathTable paths, TopoSettings settings) {
+    this.paths = paths;
+    this.settings = settings;
+  }
+
+  /**
+   * Nodes that are equally near.
+   *
+   * @param nodes the nodes
+   * @param type how far they are
+   */
+  public record Nearest(List<Node> nodes, PathType type) {}
+
+  /** The nearest nodes of a type. */
+  public Nearest nearest(Node from, NodeType type) {
+    PathType nearestType = PathType.DIS;
+    float widest = 0;
+    List<Node> nearest = new ArrayList<>();
+    for (Node node : paths.machine().nodes(type)) {
+      Path path = paths.path(from, node);
+      boolean wider = path.bandwidth() > widest;
+      boolean nearer = path.bandwidth() == widest && path.type().ordinal() < nearestType.ordinal();
+      if (wider || nearer) {
+        widest = path.bandwidth();
+        nearestType = path.type();
+        nearest.clear();
+      }
+      if (path.bandwidth() == widest && path.type() == nearestType && path != Path.NONE) {
+        nearest.add(node);
+      }
+    }
+    return new Nearest(List.copyOf(nearest), nearestType);
+  }
+
+  /** The NUMA node of a GPU. */
+  public Node cpuOf(Node gpu) {
+    Node closest = null;
+    for (Node cpu : nearest(gpu, NodeType.CPU).nodes()) {
+      if (closest == null || paths.path(gpu, cpu).hops() < paths.path(gpu, closest).hops()) {
+        closest = cpu;
+      }
+    }
+    if (closest == null) {
+      throw new TopologyException(
+          "No path can be made",
+          gpu.toString(),
+          "it reaches no CPU",
+          "Put its <pci> below a <cpu> in the topology file");
+    }
+    return closest;
+  }
+
+  /**
+   * The network that a GPU uses for a channel; GPUs that share networks start at different ones.
+   */
+  public Node netOf(Node gpu, int channel) {
+    List<Node> nets = nearest(gpu, NodeType.NET).nodes();
+    if (nets.isEmpty()) {
+      throw new TopologyException(
+          "No network can be chosen",
+          gpu.toString(),
+          "it reaches no network",
+          "Add a <net> to the topology file, or use one machine");
+    }
+    int sharers = Math.max(1, nearest(nets.get(0), NodeType.GPU).nodes().size());
+    int net = gpu.gpu().dev() % sharers;
+    if (Integer.bitCount(nets.size()) == 1) {
+      net = mirrored(net, nets.size());
+    }
+    net += channel % netsPerGpu(nets.size(), sharers);
+    return nets.get(net % nets.size());
+  }
+
+  /** The networks that a GPU uses, in the order of channels, each once. */
+  public List<Node> netsOf(Node gpu) {
+    List<Node> nets = new ArrayList<>();
+    for (int channel = 0; channel < TopoSettings.MAX_CHANNELS; channel++) {
+      Node net = netOf(gpu, channel);
+      if (!nets.isEmpty() && net == nets.get(0)) {
+        break;
+      }
+      nets.add(net);
+    }
+    return nets;
+  }
+
+  /** The GPU that uses a network first, or null. */
+  public Node gpuOf(Node net) {
+    List<Node> gpus = nearest(net, NodeType.GPU).nodes();
+    for (int channel = 0; channel < TopoSettings.MAX_CHANNELS; channel++) {
+      for (Node gpu : gpus) {
+        if (netOf(gpu, channel) == net) {
+          return gpu;
+        }
+      }
+    }
+    return null;
+  }
+
+  /**
+   * The most networks a search may use for one GPU: NCCL_NETDEVS_POLICY=MAX:n, else no limit.
+   *
+   * @param unlimited what to return for no limit
+   */
+  public int maxNets(int unlimited) {
+    int max = policyMax();
+    return max > 0 ? max : unlimited;
+  }
+
+  private int netsPerGpu(int nets, int sharers) {
+    int max = policyMax();
+    if (max > 0) {
+      return Math.min(max, nets);
+    }
+    boolean all = settings.text("NCCL_NETDEVS_POLICY").map("ALL"::equalsIgnoreCase).orElse(false);
+    return all ? nets : (nets + sharers - 1) / sharers;
+  }
+
+  private int policyMax() {
+    String policy = settings.text("NCCL_NETDEVS_POLICY").orElse("").toUpperCase(Locale.ROOT);
+    return policy.matches("MAX:[0-9]{1,6}") ? Integer.parseInt(policy.substring(4)) : 0;
+  }
+
+  private static int mirrored(int value, int powerOfTwo) {
+    int mirrored = 0;
+    for (int bit = 1, mirror = powerOfTwo >> 1; bit < powerOfTwo; bit <<= 1, mirror >>= 1) {
+      if ((value & bit) != 0) {
+        mirrored |= mirror;
+      }
+    }
+    return mirrored;
+  }
+}

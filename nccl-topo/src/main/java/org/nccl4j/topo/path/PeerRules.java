@@ -1,0 +1,119 @@
+package org.nccl4j.topo.path;
+
+import java.util.Optional;
+import org.nccl4j.topo.NodeType;
+import org.nccl4j.topo.PathType;
+import org.nccl4j.topo.TopoSettings;
+import org.nccl4j.topo.TopologyException;
+import org.nccl4j.topo.system.Facts;
+import org.nccl4j.topo.system.Machine;
+import org.nccl4j.topo.system.Node;
+
+/** Whether two GPUs exchange data directly, through shared memory, or over the network. */
+public final class PeerRules {
+  private static final int AMPERE = 80;
+  private static final int FORWARDED_HOPS = 4;
+
+  private final PathTable paths;
+  private final TopoSettings settings;
+  private final PeerStatus driver;
+  private final PathType level;
+
+  PeerRules(PathTable paths, TopoSettings settings, PeerStatus driver) {
+    this.paths = paths;
+    this.settings = settings;
+    this.driver = driver;
+    this.level = settings.p2pLevel().orElse(defaultLevel(paths.machine()));
+  }
+
+  /**
+   * How two GPUs may reach each other.
+   *
+   * @param direct whether peer-to-peer is used
+   * @param read whether the receiver reads, rather than the sender writes
+   * @param through the GPU in between, if there is one
+   */
+  public record Answer(boolean direct, boolean read, Optional<Node> through) {}
+
+  /** The longest path over which peers exchange data directly. */
+  public PathType level() {
+    return level;
+  }
+
+  private static PathType defaultLevel(Machine machine) {
+    // Through a CPU peer-to-peer is often slow, or broken; small AMD machines are known to be good.
+    boolean smallAmd = machine.cpu().isX86(Facts.Vendor.AMD) && machine.devices().size() <= 2;
+    return smallAmd ? PathType.SYS : PathType.PXB;
+  }
+
+  /** Whether and how two GPUs exchange data directly. */
+  public Answer check(Node gpu, Node peer) {
+    Path path = paths.path(gpu, peer);
+    Optional<Node> through = forwarder(path);
+    boolean direct = path.type().within(level) && driverAllows(gpu, peer, through, path.type());
+    boolean read =
+        path.type() == PathType.NVL && gpu.gpu().sm() == AMPERE && peer.gpu().sm() == AMPERE;
+    return new Answer(direct, read, through);
+  }
+
+  private Optional<Node> forwarder(Path path) {
+    if (path.hops() != FORWARDED_HOPS || path.node(1).type() != NodeType.DEV) {
+      return Optional.empty();
+    }
+    Node device = path.node(1);
+    return paths.machine().gpuOfDevice(device.host(), device.device().dev());
+  }
+
+  private boolean driverAllows(Node gpu, Node peer, Optional<Node> through, PathType type) {
+    int ignore = settings.number("NCCL_IGNORE_DISABLED_P2P", 0);
+    boolean asked =
+        ignore != 2 && gpu.parentDevice() != peer.parentDevice() && gpu.host() == peer.host();
+    if (!asked) {
+      return true;
+    }
+    int middle = through.map(node -> node.gpu().dev()).orElse(gpu.gpu().dev());
+    boolean first = through.isEmpty() || driver.allowed(gpu.gpu().dev(), middle);
+    boolean allowed = first && driver.allowed(middle, peer.gpu().dev());
+    if (!allowed && ignore == 0 && type.within(PathType.NVB)) {
+      throw new TopologyException(
+          "Peer access is off between NVLink peers",
+          gpu + " and " + peer,
+          "the driver does not allow it, which NVLink peers should never see",
+          "Check the NVLinks and the fabric manager, or set NCCL_IGNORE_DISABLED_P2P=1");
+    }
+    return allowed;
+  }
+
+  /** Whether the two have any transport other than the network. */
+  boolean connected(Node gpu, Node peer) {
+    Answer answer = check(gpu, peer);
+    if (answer.direct()) {
+      boolean copies = settings.number("NCCL_P2P_USE_CUDA_MEMCPY", 0) != 0;
+      boolean works = answer.through().isPresent() ? !copies : !netIsFaster(gpu, peer);
+      if (works) {
+        return true;
+      }
+    }
+    return !settings.shmDisabled() && gpu.host() == peer.host() && !netIsFaster(gpu, peer);
+  }
+
+  /** Whether both reach a network faster than each other, near enough to be sure of it. */
+  private boolean netIsFaster(Node gpu, Node peer) {
+    if (settings.number("NCCL_NET_DISABLE_INTRA", 0) == 1) {
+      return false;
+    }
+    float between = paths.path(gpu, peer).bandwidth();
+    return netSpeed(gpu) > between && netSpeed(peer) > between;
+  }
+
+  private float netSpeed(Node gpu) {
+    float fastest = 0;
+    for (Node net : paths.machine().nets()) {
+      Path path = paths.path(gpu, net);
+      if (path.type().within(PathType.PXB)) {
+        fastest = Math.max(fastest, path.bandwidth());
+      }
+    }
+    return fastest;
+  }
+}

@@ -1,0 +1,14 @@
+package org.nccl4j.topo.path;
+
+/** What the driver says of direct access between two GPUs. */
+@FunctionalInterface
+public interface PeerStatus {
+  /** The driver allows it for all pairs. */
+  PeerStatus ALLOWED = (a, b) -> true;
+
+  /** The driver allows it for no pair, as in some virtual machines. */
+  PeerStatus FORBIDDEN = (a, b) -> false;
+
+  /** Whether the GPU with one device number may read and write the other's memory. */
+  boolean allowed(int dev, int otherDev);
+}

@@ -1,0 +1,326 @@
+package org.nccl4j.topo.search;
+
+import org.nccl4j.topo.NodeType;
+import org.nccl4j.topo.PathType;
+import org.nccl4j.topo.Pattern;
+import org.nccl4j.topo.path.Path;
+import org.nccl4j.topo.system.Node;
+
+/**
+ * One try: with pattern, speeds and distances given, packs as many channels into the machine as
+ * fit, by depth-first search. Every step takes bandwidth from the links it crosses and gives it
+ * back on return. Owned by the thread that searches.
+ */
+final class ChannelSearch {
+  private static final int NEVER = -1;
+  private static final int FIRST_ORDER_STEPS = 1 << 10;
+
+  /** Where the next GPU of a channel comes from. */
+  enum Order {
+    /** By score. */
+    FREE,
+    /** In the order of the machine. */
+    MACHINE,
+    /** As in the channel before. */
+    SAME_AS_LAST
+  }
+
+  /**
+   * A place in a channel.
+   *
+   * @param gpu the GPU that was reached
+   * @param step how many GPUs came before it
+   * @param netStep at which step the channel goes back to the network, or {@link #NEVER}
+   * @param firstStep at which step a ring closes, or {@link #NEVER}
+   * @param order where the next GPU comes from
+   */
+  private record Place(int gpu, int step, int netStep, int firstStep, Order order) {
+    Place at(int nextGpu, int nextStep) {
+      return new Place(nextGpu, nextStep, netStep, firstStep, order);
+    }
+  }
+
+  private final SearchSpace space;
+  private final Draft draft;
+  private final Draft best;
+  private final Budget mainBudget;
+  private final GpuOrder gpuOrder;
+  private final HeadSearch heads;
+  private final long[] used;
+  private Budget budget;
+
+  ChannelSearch(SearchSpace space, Draft draft, Draft best, Budget budget) {
+    this.space = space;
+    this.draft = draft;
+    this.best = best;
+    this.mainBudget = budget;
+    this.budget = budget;
+    this.gpuOrder = new GpuOrder(space);
+    this.heads = new HeadSearch(this);
+    this.used = new long[draft.gpus];
+  }
+
+  SearchSpace space() {
+    return space;
+  }
+
+  Draft draft() {
+    return draft;
+  }
+
+  /** Searches for one more channel, and from there for more. */
+  void run() {
+    if (space.inter) {
+      startAtNets();
+    } else if (draft.pattern == Pattern.NVLS) {
+      enter(null, start(draft.nChannels, Order.FREE));
+    } else {
+      startAtGpus();
+    }
+  }
+
+  private Place start(int gpu, Order order) {
+    int last = draft.gpus - 1;
+    boolean ring = draft.pattern == Pattern.RING;
+    int netStep = ring ? last : draft.pattern == Pattern.SPLIT_TREE ? 1 : 0;
+    return new Place(
+        gpu, 0, space.inter ? netStep : NEVER, !space.inter && ring ? last : NEVER, order);
+  }
+
+  private void startAtGpus() {
+    if (draft.nChannels == 0) {
+      enter(null, start(0, Order.MACHINE));
+    } else {
+      enter(null, start(draft.gpu(draft.nChannels - 1, 0), Order.SAME_AS_LAST));
+    }
+    if (!draft.sameChannels || draft.nChannels == 0) {
+      for (int g = 0; g < draft.gpus; g++) {
+        enter(null, start(g, Order.FREE));
+      }
+    }
+  }
+
+  private void startAtNets() {
+    int speed = (int) draft.bwInter;
+    int[] nets = space.nets.forAll(draft.typeInter);
+    boolean found = false;
+    for (int i = 0; i < nets.length && !found; i++) {
+      int n = nets[(draft.nChannels + i) % nets.length];
+      if (!mayStart(n, speed)) {
+        continue;
+      }
+      Node net = space.machine.nets().get(n);
+      draft.netIn(draft.nChannels, n);
+      draft.latencyInter = net.net().latency();
+      changeCard(net, -speed);
+      if (draft.pattern.isHeads()) {
+        found = startHead(net, nets.length);
+      } else {
+        startChannel(net);
+      }
+      changeCard(net, speed);
+    }
+  }
+
+  private boolean mayStart(int n, int speed) {
+    Node net = space.machine.nets().get(n);
+    if (draft.kind.needsCollNet() && !net.net().coll()) {
+      return false;
+    }
+    if (space.capacity.ofNet(n) < speed) {
+      return false;
+    }
+    boolean secondOfPair =
+        draft.pattern == Pattern.RING && draft.crossNic == 2 && (draft.nChannels & 1) != 0;
+    return !secondOfPair || n == draft.netOut(draft.nChannels - 1);
+  }
+
+  /** The networks of one port share its bandwidth. */
+  private void changeCard(Node net, int by) {
+    for (Node other : space.machine.nets()) {
+      if (other.net().asic() == net.net().asic() && other.net().port() == net.net().port()) {
+        space.capacity.changeNet(other.index(), by);
+      }
+    }
+  }
+
+  private boolean startHead(Node net, int nets) {
+    Node gpu = space.localGpu[net.index()];
+    if (draft.nChannels >= nets || gpu == null) {
+      return false;
+    }
+    for (int channel = 0; channel < draft.nChannels; channel++) {
+      if (draft.gpu(channel, 0) == gpu.index()) {
+        return false;
+      }
+    }
+    enter(net, start(gpu.index(), Order.FREE));
+    return true;
+  }
+
+  private void startChannel(Node net) {
+    if (draft.nChannels > 0 && draft.sameChannels) {
+      enter(net, start(draft.gpu(draft.nChannels - 1, 0), Order.SAME_AS_LAST));
+      return;
+    }
+    if (draft.nChannels == 0 && space.machine.nvSwitches().isEmpty()) {
+      // The machine's order sets a mark to beat, outside the budget but not for long.
+      budget = new Budget(FIRST_ORDER_STEPS);
+      enter(net, start(0, Order.MACHINE));
+      if (budget.isPerfect()) {
+        mainBudget.perfect();
+      }
+      budget = mainBudget;
+    }
+    Node local = space.localGpu[net.index()];
+    if (local != null) {
+      enter(net, start(local.index(), Order.FREE));
+    }
+    for (Node gpu : space.routes.locality().nearest(net, NodeType.GPU).nodes()) {
+      if (gpu != local) {
+        enter(net, start(gpu.index(), Order.FREE));
+      }
+    }
+  }
+
+  /** Goes to a GPU, searches on from there, and comes back. */
+  private void enter(Node from, Place place) {
+    Node gpu = space.gpus.get(place.gpu);
+    if (from != null && !follow(from, gpu, 1)) {
+      return;
+    }
+    long flag = 1L << draft.nChannels;
+    used[place.gpu] ^= flag;
+    search(place);
+    used[place.gpu] ^= flag;
+    if (from != null) {
+      follow(from, gpu, -1);
+    }
+  }
+
+  private void search(Place place) {
+    if (!budget.step()) {
+      return;
+    }
+    if (place.step == draft.gpus) {
+      complete();
+      return;
+    }
+    draft.gpu(draft.nChannels, place.step, place.gpu);
+    if (place.step == place.netStep) {
+      backToNet(place);
+    } else if (draft.pattern == Pattern.NVLS) {
+      heads.nvls(place.gpu);
+    } else if (draft.pattern == Pattern.COLLNET_DIRECT) {
+      heads.collnet(place.gpu);
+    } else if (place.step < draft.gpus - 1) {
+      Node gpu = space.gpus.get(place.gpu);
+      for (int next : nextGpus(place)) {
+        enter(gpu, place.at(next, place.step + 1));
+      }
+    } else if (place.step == place.firstStep) {
+      closeRing(place);
+    } else {
+      finish(place.order);
+    }
+  }
+
+  /** Counts a channel whose GPUs are all placed. */
+  void finish(Order order) {
+    search(new Place(0, draft.gpus, NEVER, NEVER, order));
+  }
+
+  private void complete() {
+    draft.nChannels++;
+    if (draft.beats(best)) {
+      best.copyFrom(draft);
+      if (draft.nChannels == draft.maxChannels) {
+        budget.perfect();
+      }
+    }
+    if (draft.nChannels < draft.maxChannels) {
+      run();
+    }
+    draft.nChannels--;
+  }
+
+  private void backToNet(Place place) {
+    Node gpu = space.gpus.get(place.gpu);
+    // A balanced tree puts half of the network traffic on each of the first two GPUs.
+    boolean balanced = draft.pattern == Pattern.BALANCED_TREE;
+    int nextNetStep = balanced && place.step == 0 ? 1 : NEVER;
+    for (int n : space.nets.forGpu(draft.typeInter, place.gpu)) {
+      if (!space.nets.mayReturn(draft, n, place.step)) {
+        continue;
+      }
+      Node net = space.machine.nets().get(n);
+      if (followHalf(gpu, net, 1, balanced)) {
+        draft.netOut(draft.nChannels, n);
+        search(new Place(place.gpu, place.step, nextNetStep, place.firstStep, place.order));
+        followHalf(gpu, net, -1, balanced);
+      }
+    }
+  }
+
+  private boolean followHalf(Node gpu, Node net, int mult, boolean half) {
+    float full = draft.bwInter;
+    draft.bwInter = half ? full / 2 : full;
+    boolean done = follow(gpu, net, mult);
+    draft.bwInter = full;
+    return done;
+  }
+
+  private int[] nextGpus(Place place) {
+    return switch (place.order) {
+      case MACHINE -> new int[] {place.step + 1};
+      case SAME_AS_LAST -> new int[] {draft.gpu(draft.nChannels - 1, place.step + 1)};
+      case FREE -> {
+        GpuOrder.Towards towards =
+            place.netStep == NEVER
+                ? GpuOrder.Towards.GPUS
+                : place.netStep == place.step + 1
+                    ? GpuOrder.Towards.NET
+                    : GpuOrder.Towards.NET_LATER;
+        yield gpuOrder.next(draft, used, place.gpu, towards);
+      }
+    };
+  }
+
+  private void closeRing(Place place) {
+    Node gpu = space.gpus.get(place.gpu);
+    Node first = space.gpus.get(draft.gpu(draft.nChannels, 0));
+    if (follow(gpu, first, 1)) {
+      search(new Place(first.index(), place.step + 1, place.netStep, NEVER, place.order));
+      follow(gpu, first, -1);
+    }
+  }
+
+  /**
+   * Takes the bandwidth of a path, times a factor; a negative factor gives it back. False if the
+   * path is too long or too narrow.
+   */
+  boolean follow(Node from, Node to, float mult) {
+    Path path = space.path(from, to);
+    boolean intra = isLocal(from) && isLocal(to);
+    PathType limit = intra ? draft.typeIntra : draft.typeInter;
+    if (path.type() == PathType.DIS) {
+      return false;
+    }
+    if (mult == 1) {
+      boolean bothWays = draft.pattern.isTree();
+      if (!path.type().within(limit) || (bothWays && !space.path(to, from).type().within(limit))) {
+        return false;
+      }
+    }
+    float bandwidth = (intra ? draft.bwIntra : draft.bwInter) * mult;
+    if (!space.capacity.take(path, from, bandwidth)) {
+      return false;
+    }
+    draft.hops = (int) (draft.hops + mult * path.hops());
+    return true;
+  }
+
+  private static boolean isLocal(Node node) {
+    return node.type() == NodeType.GPU || node.type() == NodeType.NVS;
+  }
+}

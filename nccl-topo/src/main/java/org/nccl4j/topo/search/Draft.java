@@ -1,0 +1,123 @@
+package org.nccl4j.topo.search;
+
+import java.util.Arrays;
+import org.nccl4j.topo.PathType;
+import org.nccl4j.topo.Pattern;
+import org.nccl4j.topo.TopoSettings;
+
+/**
+ * A graph while it is searched for: what is asked of it, and the channels so far. GPUs and networks
+ * are indexes into the machine. Owned by the thread that searches.
+ */
+final class Draft {
+  static final int NO_NET = -1;
+
+  final GraphKind kind;
+  final int gpus;
+  Pattern pattern;
+  int crossNic;
+  int minChannels;
+  int maxChannels;
+  int nChannels;
+  float bwIntra;
+  float bwInter;
+  float latencyInter;
+  PathType typeIntra = PathType.LOC;
+  PathType typeInter = PathType.LOC;
+  boolean sameChannels;
+  int hops;
+  private final int[] order;
+  private final int[] nets;
+
+  Draft(GraphKind kind, int gpus, int minChannels, int maxChannels) {
+    this.kind = kind;
+    this.gpus = gpus;
+    this.pattern = kind.pattern();
+    this.minChannels = minChannels;
+    this.maxChannels = maxChannels;
+    this.order = new int[TopoSettings.MAX_CHANNELS * gpus];
+    this.nets = new int[TopoSettings.MAX_CHANNELS * 2];
+    Arrays.fill(nets, NO_NET);
+  }
+
+  void copyFrom(Draft other) {
+    pattern = other.pattern;
+    crossNic = other.crossNic;
+    minChannels = other.minChannels;
+    maxChannels = other.maxChannels;
+    nChannels = other.nChannels;
+    bwIntra = other.bwIntra;
+    bwInter = other.bwInter;
+    latencyInter = other.latencyInter;
+    typeIntra = other.typeIntra;
+    typeInter = other.typeInter;
+    sameChannels = other.sameChannels;
+    hops = other.hops;
+    System.arraycopy(other.order, 0, order, 0, order.length);
+    System.arraycopy(other.nets, 0, nets, 0, nets.length);
+  }
+
+  int gpu(int channel, int step) {
+    return order[channel * gpus + step];
+  }
+
+  void gpu(int channel, int step, int gpu) {
+    order[channel * gpus + step] = gpu;
+  }
+
+  int netIn(int channel) {
+    return nets[channel * 2];
+  }
+
+  int netOut(int channel) {
+    return nets[channel * 2 + 1];
+  }
+
+  void netIn(int channel, int net) {
+    nets[channel * 2] = net;
+  }
+
+  void netOut(int channel, int net) {
+    nets[channel * 2 + 1] = net;
+  }
+
+  float totalIntra() {
+    return nChannels * bwIntra;
+  }
+
+  float totalInter() {
+    return nChannels * bwInter;
+  }
+
+  /** Whether it is better than a reference: more bandwidth, then fewer hops. */
+  boolean beats(Draft reference) {
+    if (nChannels < minChannels) {
+      return false;
+    }
+    if (pattern == Pattern.NVLS) {
+      // Channels are GPUs that pull from the switch: the more the better.
+      return (nChannels > reference.nChannels && nChannels <= gpus)
+          || totalInter() > reference.totalInter();
+    }
+    if (totalIntra() != reference.totalIntra()) {
+      return totalIntra() > reference.totalIntra();
+    }
+    return pattern == reference.pattern && crossNic == reference.crossNic && hops < reference.hops;
+  }
+
+  /** Doubles the channels at half the bandwidth each: more blocks for the same links. */
+  void duplicate(int minSm) {
+    boolean enough = minSm > 80 && bwIntra < 50.0f && nChannels > 4;
+    if (nChannels == 0 || pattern == Pattern.NVLS || bwIntra < 25.0f || enough) {
+      return;
+    }
+    int doubled = Math.min(nChannels * 2, maxChannels);
+    int added = doubled - nChannels;
+    System.arraycopy(order, 0, order, nChannels * gpus, added * gpus);
+    System.arraycopy(nets, 0, nets, nChannels * 2, added * 2);
+    int factor = (doubled + nChannels - 1) / nChannels;
+    bwIntra /= factor;
+    bwInter /= factor;
+    nChannels = doubled;
+  }
+}

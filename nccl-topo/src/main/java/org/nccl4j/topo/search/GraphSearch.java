@@ -1,0 +1,165 @@
+package org.nccl4j.topo.search;
+
+import org.nccl4j.topo.NodeType;
+import org.nccl4j.topo.PathType;
+import org.nccl4j.topo.Pattern;
+import org.nccl4j.topo.path.PathTable;
+
+/**
+ * The search for one graph. A first pass relaxes what is asked for until something is found; a
+ * second pass then tries to make what was found faster. Owned by the thread that searches.
+ */
+final class GraphSearch {
+  private static final int MAX_NVLS_HEADS = 32;
+  private static final int MAX_COLLNET_HEADS = 8;
+  private static final int STEPS = 1 << 14;
+  private static final int STEPS_SAME_CHANNELS = 1 << 8;
+
+  private final SearchSpace space;
+  private final Draft best;
+  private final Draft draft;
+  private final Speeds speeds;
+  private final int crossNic;
+
+  GraphSearch(SearchSpace space, GraphKind kind, int minChannels, int maxChannels) {
+    this.space = space;
+    this.best = new Draft(kind, space.gpus.size(), minChannels, maxChannels);
+    this.draft = new Draft(kind, space.gpus.size(), minChannels, maxChannels);
+    this.speeds = new Speeds(space.machine.minSm(), space.inter);
+    this.crossNic = wantedCrossNic(kind.pattern());
+  }
+
+  /** The best graph found; without channels if there is none and none can be made up. */
+  Draft search() {
+    askForTheBest();
+    draft.copyFrom(best);
+    draft.bwIntra = draft.bwInter = startSpeed();
+    firstPass();
+    best.duplicate(space.machine.minSm());
+    draft.copyFrom(best);
+    secondPass();
+    if (best.nChannels == 0 && !best.kind.needsCollNet() && best.pattern != Pattern.NVLS) {
+      makeUp();
+    }
+    return best;
+  }
+
+  private int wantedCrossNic(Pattern pattern) {
+    boolean possible =
+        pattern == Pattern.RING
+            || pattern == Pattern.BALANCED_TREE
+            || pattern == Pattern.SPLIT_TREE;
+    return possible && space.machine.nets().size() > 1 ? space.settings.crossNic() : 0;
+  }
+
+  private void askForTheBest() {
+    PathTable paths = space.routes.paths();
+    int gpus = space.gpus.size();
+    best.crossNic = crossNic == 1 ? 1 : 0;
+    best.typeIntra = gpus > 1 ? paths.nearest(NodeType.GPU) : PathType.LOC;
+    best.typeInter = space.inter ? paths.nearest(NodeType.NET) : PathType.PIX;
+    best.sameChannels = best.pattern != Pattern.NVLS;
+    if (best.pattern == Pattern.NVLS) {
+      best.maxChannels = Math.min(MAX_NVLS_HEADS, gpus);
+    }
+    if (best.pattern == Pattern.COLLNET_DIRECT) {
+      best.maxChannels = Math.min(MAX_COLLNET_HEADS, gpus);
+    }
+    if (gpus == 1 && best.pattern != Pattern.RING) {
+      best.pattern = Pattern.TREE;
+    }
+    if (!space.inter && best.pattern == Pattern.NVLS) {
+      // Within one machine all GPUs must pull evenly.
+      best.minChannels = best.maxChannels;
+    }
+    boolean two = best.maxChannels >= 2 && best.minChannels == 1;
+    if (best.pattern == Pattern.RING && two && space.nvLinkIsSplit()) {
+      // Trees will do better over the slow link, need two channels, and get as many as rings.
+      best.minChannels = 2;
+    }
+  }
+
+  private float startSpeed() {
+    float total = space.totalBandwidth;
+    int devices = space.machine.devices().size();
+    if (devices > 1 && best.pattern != Pattern.RING) {
+      // Only rings come back to where they started.
+      total = (float) (total * (devices * 1.0 / (devices - 1)));
+    }
+    float speed = speeds.startAtMost(space.maxBandwidth);
+    while (speed * best.minChannels > total && speeds.hasSlower()) {
+      speed = speeds.slower();
+    }
+    return speed;
+  }
+
+  private void firstPass() {
+    Relaxation relaxation = new Relaxation(space, draft, best, speeds, crossNic);
+    int steps = steps();
+    Budget budget = attempt();
+    while (!isEnough(budget) && relaxation.relax(budget, steps)) {
+      steps = steps();
+      budget = attempt();
+    }
+  }
+
+  private void secondPass() {
+    draft.bwIntra = draft.bwInter = speeds.startAtMost(best.bwInter);
+    draft.minChannels = best.nChannels;
+    Budget budget = null;
+    while ((budget == null || !budget.isUsedUp()) && speeds.hasFaster() && speedUp()) {
+      budget = attempt();
+    }
+  }
+
+  /** Asks for more speed; false if the pattern has no use for it. */
+  private boolean speedUp() {
+    if (best.pattern == Pattern.RING) {
+      draft.bwIntra = draft.bwInter = speeds.faster();
+      return true;
+    }
+    if (best.pattern == Pattern.NVLS
+        && draft.bwInter == best.bwInter
+        && draft.bwInter < draft.bwIntra * 2) {
+      draft.minChannels = draft.maxChannels = best.nChannels;
+      draft.bwInter = speeds.faster();
+      return true;
+    }
+    if (draft.bwIntra == best.bwIntra && draft.bwIntra < draft.bwInter * 2) {
+      draft.bwIntra = speeds.faster();
+      return true;
+    }
+    return false;
+  }
+
+  private int steps() {
+    return draft.sameChannels ? STEPS_SAME_CHANNELS : STEPS;
+  }
+
+  private Budget attempt() {
+    Budget budget = new Budget(steps());
+    draft.nChannels = 0;
+    new ChannelSearch(space, draft, best, budget).run();
+    return budget;
+  }
+
+  private boolean isEnough(Budget budget) {
+    return budget.isPerfect() || best.totalInter() >= space.totalBandwidth;
+  }
+
+  /** One slow channel in the order of the machine, so that communication works at all. */
+  private void makeUp() {
+    int last = best.gpus - 1;
+    for (int g = 0; g <= last; g++) {
+      best.gpu(0, g, g);
+    }
+    best.bwIntra = 0.1f;
+    best.typeIntra = PathType.SYS;
+    best.netIn(0, space.nets.preferred(0));
+    best.netOut(0, space.nets.preferred(last));
+    boolean networked = best.netIn(0) != Draft.NO_NET && best.netOut(0) != Draft.NO_NET;
+    best.bwInter = networked ? 0.1f : 0;
+    best.typeInter = networked ? PathType.SYS : PathType.DIS;
+    best.nChannels = 1;
+  }
+}

@@ -1,0 +1,12 @@
+package org.nccl4j.topo.system;
+
+/**
+ * What to believe of a device where the file does not say.
+ *
+ * @param gdr whether GPUs and networks have GPUDirect RDMA
+ * @param coll whether networks reduce
+ */
+public record Assumptions(boolean gdr, boolean coll) {
+  /** GPUDirect, and no reduction in the network. */
+  public static final Assumptions DEFAULT = new Assumptions(true, false);
+}

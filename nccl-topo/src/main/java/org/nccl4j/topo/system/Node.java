@@ -1,0 +1,138 @@
+package org.nccl4j.topo.system;
+
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.List;
+import org.nccl4j.topo.LinkType;
+import org.nccl4j.topo.NodeType;
+
+/**
+ * A node of the machine graph. Built by {@link MachineBuilder} and not changed after; then safe
+ * from any thread.
+ */
+public final class Node {
+  private static final long LOCAL_MASK = 0x00ff_ffff_ffff_ffffL;
+
+  private final NodeType type;
+  private final int host;
+  private final long id;
+  private final ArrayList<Link> links = new ArrayList<>();
+  private Facts facts;
+  private int index;
+  private int ordinal;
+
+  Node(NodeType type, int host, long id, Facts facts) {
+    this.type = type;
+    this.host = host;
+    this.id = local(id);
+    this.facts = facts;
+  }
+
+  /** The part of a number that is unique on a host; NUMA node -1 becomes a large number. */
+  static long local(long id) {
+    return id & LOCAL_MASK;
+  }
+
+  /** What it is. */
+  public NodeType type() {
+    return type;
+  }
+
+  /** The host it is in: 0 unless an NVLink domain spans several. */
+  public int host() {
+    return host;
+  }
+
+  /** Its number on the host: the bus address, NUMA node, or network device. */
+  public long id() {
+    return id;
+  }
+
+  /** Its place among the nodes of its type. */
+  public int index() {
+    return index;
+  }
+
+  /** Its place among all nodes of the machine. */
+  public int ordinal() {
+    return ordinal;
+  }
+
+  /** Its links; the order decides ties in the search, hence channel order. */
+  public List<Link> links() {
+    return Collections.unmodifiableList(links);
+  }
+
+  /** What is known of it. */
+  public Facts facts() {
+    return facts;
+  }
+
+  /** Facts of a GPU. */
+  public Facts.Gpu gpu() {
+    return (Facts.Gpu) facts;
+  }
+
+  /** Facts of a device. */
+  public Facts.Device device() {
+    return (Facts.Device) facts;
+  }
+
+  /** Facts of a NUMA node. */
+  public Facts.Cpu cpu() {
+    return (Facts.Cpu) facts;
+  }
+
+  /** Facts of a network. */
+  public Facts.Net net() {
+    return (Facts.Net) facts;
+  }
+
+  /** Facts of a PCIe switch. */
+  public Facts.Pci pci() {
+    return (Facts.Pci) facts;
+  }
+
+  /** The device that a GPU's rank is on. */
+  public Node parentDevice() {
+    return links.get(0).to();
+  }
+
+  /** Host and number in base 16, as NCCL prints them. */
+  public String key() {
+    return Integer.toHexString(host) + "-" + Long.toHexString(id);
+  }
+
+  /** Type, host and number, as NCCL prints them. */
+  @Override
+  public String toString() {
+    return type + "/" + key();
+  }
+
+  void place(int newIndex, int newOrdinal) {
+    index = newIndex;
+    ordinal = newOrdinal;
+  }
+
+  void facts(Facts changed) {
+    facts = changed;
+  }
+
+  ArrayList<Link> mutableLinks() {
+    return links;
+  }
+
+  /** Adds bandwidth towards a node; links stay sorted, fastest first, equal ones by age. */
+  void connect(Node to, LinkType linkType, float bandwidth) {
+    int at = 0;
+    while (at < links.size() && !links.get(at).leads(to, linkType)) {
+      at++;
+    }
+    float before = at < links.size() ? links.remove(at).bandwidth() : 0;
+    Link link = new Link(linkType, to, before + bandwidth);
+    while (at > 0 && links.get(at - 1).bandwidth() < link.bandwidth()) {
+      at--;
+    }
+    links.add(at, link);
+  }
+}

@@ -1,0 +1,21 @@
+package org.nccl4j.topo.tuning;
+
+/**
+ * The cost of an algorithm and protocol: a line over the size.
+ *
+ * @param latency in microseconds
+ * @param bandwidth in GB/s of the algorithm; 0 if it is not available
+ */
+public record Cost(float latency, float bandwidth) {
+  /** Not available. */
+  static final Cost NONE = new Cost(0, 0);
+
+  /** Whether it can be used. */
+  public boolean available() {
+    return bandwidth > 0;
+  }
+
+  Cost disabled() {
+    return new Cost(latency, 0);
+  }
+}

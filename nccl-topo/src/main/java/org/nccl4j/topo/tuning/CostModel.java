@@ -1,0 +1,194 @@
+package org.nccl4j.topo.tuning;
+
+import java.util.Optional;
+import org.nccl4j.topo.Algorithm;
+import org.nccl4j.topo.Collective;
+import org.nccl4j.topo.Protocol;
+import org.nccl4j.topo.TopoSettings;
+import org.nccl4j.topo.connect.AlignedGraph;
+import org.nccl4j.topo.connect.CommGraph;
+import org.nccl4j.topo.system.Facts;
+
+/**
+ * What every collective costs with every algorithm and protocol on one communicator. Immutable and
+ * safe from any thread; asking for a time allocates nothing.
+ */
+public final class CostModel {
+  private static final int MAX_COLLNET_RANKS = 8;
+  private static final int MAX_NVLS_RANKS = 32;
+  private static final int OPS_PER_BATCH = 8;
+  private static final int PLATEAU_BYTES = 64;
+  private static final int AMPERE = 80;
+  private static final int BLACKWELL = 100;
+
+  private final CommGraph comm;
+  private final Cost[][][] costs =
+      new Cost[Collective.values().length][Algorithm.values().length][Protocol.values().length];
+
+  private CostModel(CommGraph comm, TopoSettings settings) {
+    this.comm = comm;
+    BandwidthModel bandwidths = new BandwidthModel(comm);
+    LatencyModel latencies = new LatencyModel(comm, settings);
+    Enabled enabled = new Enabled(comm, settings);
+    for (Collective collective : Collective.values()) {
+      for (Algorithm algorithm : Algorithm.values()) {
+        for (Protocol protocol : Protocol.values()) {
+          Cost cost = Cost.NONE;
+          if (comm.shape().nRanks() > 1 && exists(collective, algorithm, protocol, settings)) {
+            cost =
+                new Cost(
+                    latencies.of(collective, algorithm, protocol),
+                    bandwidths.of(collective, algorithm, protocol));
+            cost = enabled.allows(collective, algorithm, protocol) ? cost : cost.disabled();
+          }
+          costs[collective.ordinal()][algorithm.ordinal()][protocol.ordinal()] = cost;
+        }
+      }
+    }
+  }
+
+  /**
+   * The cost model of a communicator.
+   *
+   * @param comm its connections
+   * @param settings NCCL_ALGO, NCCL_PROTO, NCCL_PAT_ENABLE, NCCL_NET_OVERHEAD, NCCL_LL128_C2C
+   */
+  public static CostModel of(CommGraph comm, TopoSettings settings) {
+    return new CostModel(comm, settings);
+  }
+
+  private boolean exists(
+      Collective collective, Algorithm algorithm, Protocol protocol, TopoSettings settings) {
+    boolean simple = protocol == Protocol.SIMPLE;
+    boolean forCollective =
+        switch (collective) {
+          case BROADCAST, REDUCE -> algorithm == Algorithm.RING;
+          case ALL_GATHER, REDUCE_SCATTER ->
+              algorithm == Algorithm.RING
+                  || algorithm == Algorithm.NVLS
+                  || algorithm == Algorithm.COLLNET_DIRECT
+                  || (algorithm == Algorithm.PAT && simple && patEnabled(settings));
+          case ALL_REDUCE -> algorithm != Algorithm.PAT;
+        };
+    boolean nvlsWorks = simple && graph(comm, Algorithm.NVLS).nChannels() >= 2;
+    return forCollective && (!algorithm.isNvls() || nvlsWorks);
+  }
+
+  private boolean patEnabled(TopoSettings settings) {
+    int wanted = settings.number("NCCL_PAT_ENABLE", 2);
+    if (comm.shape().minSm() < 60) {
+      return false;
+    }
+    return wanted == 2 ? comm.shape().nNodes() == comm.shape().nRanks() : wanted != 0;
+  }
+
+  /** The communicator. */
+  public CommGraph comm() {
+    return comm;
+  }
+
+  /** Latency and bandwidth. */
+  public Cost cost(Collective collective, Algorithm algorithm, Protocol protocol) {
+    return costs[collective.ordinal()][algorithm.ordinal()][protocol.ordinal()];
+  }
+
+  /** Microseconds for one operation; negative if not available. */
+  public float time(Collective collective, Algorithm algorithm, Protocol protocol, long bytes) {
+    return time(collective, algorithm, protocol, bytes, 1);
+  }
+
+  /**
+   * Microseconds; negative if not available.
+   *
+   * @param bytes the largest of what a rank sends and receives
+   * @param operations how many operations of this size are launched as one
+   */
+  public float time(
+      Collective collective, Algorithm algorithm, Protocol protocol, long bytes, int operations) {
+    Cost cost = cost(collective, algorithm, protocol);
+    if (!cost.available()) {
+      return -1;
+    }
+    float bandwidth = cost.bandwidth() * correction(collective, algorithm, protocol, bytes);
+    float latency = cost.latency();
+    if (collective == Collective.ALL_REDUCE
+        && algorithm == Algorithm.RING
+        && protocol == Protocol.SIMPLE
+        && comm.shape().nNodes() > 1
+        && bytes / ((long) comm.nChannels() * comm.shape().nRanks()) >= PLATEAU_BYTES) {
+      latency = (float) (latency * (comm.shape().minSm() < AMPERE ? 1.9 : 1.4));
+    }
+    // Only rings pay their latency again for every operation of a launch.
+    int times =
+        algorithm == Algorithm.RING ? operations : (operations + OPS_PER_BATCH - 1) / OPS_PER_BATCH;
+    return latency * times + bytes / (1000 * bandwidth);
+  }
+
+  private float correction(
+      Collective collective, Algorithm algorithm, Protocol protocol, long bytes) {
+    int power = log2(bytes >> 6);
+    if (collective != Collective.ALL_REDUCE || power < 0) {
+      return 1;
+    }
+    int last = TunerConstants.corrections();
+    boolean tree = algorithm == Algorithm.TREE && power < last - 1;
+    boolean nvlsTree =
+        algorithm == Algorithm.NVLS_TREE
+            && power < last
+            && comm.shape().minSm() >= BLACKWELL
+            && comm.shape().arch() == Facts.Arch.X86;
+    return tree || nvlsTree ? TunerConstants.treeCorrection(protocol, power) : 1;
+  }
+
+  /**
+   * The cheapest way, as NCCL chooses: the least time, and of equal ones the first.
+   *
+   * @param bytes the largest of what a rank sends and receives
+   */
+  public Optional<Selection> select(Collective collective, long bytes) {
+    Selection best = null;
+    for (Algorithm algorithm : Algorithm.values()) {
+      if (!usable(collective, algorithm)) {
+        continue;
+      }
+      for (Protocol protocol : Protocol.values()) {
+        float time = time(collective, algorithm, protocol, bytes);
+        if (time >= 0 && (best == null || time < best.micros())) {
+          best = new Selection(algorithm, protocol, time);
+        }
+      }
+    }
+    return Optional.ofNullable(best);
+  }
+
+  private boolean usable(Collective collective, Algorithm algorithm) {
+    if (algorithm.isCollNet()) {
+      return comm.collNet() && comm.shape().maxLocalRanks() <= MAX_COLLNET_RANKS;
+    }
+    if (algorithm.isNvls()) {
+      boolean fits =
+          collective == Collective.ALL_REDUCE || comm.shape().maxLocalRanks() <= MAX_NVLS_RANKS;
+      boolean network =
+          algorithm == Algorithm.NVLS_TREE || comm.shape().nNodes() == 1 || comm.collNet();
+      return comm.nvls() && fits && network;
+    }
+    return true;
+  }
+
+  static AlignedGraph graph(CommGraph comm, Algorithm algorithm) {
+    return comm.of(Enabled.graphOf(algorithm));
+  }
+
+  static int steps(Collective collective, int nRanks) {
+    return switch (collective) {
+      case ALL_REDUCE -> 2 * (nRanks - 1);
+      case ALL_GATHER, REDUCE_SCATTER -> nRanks - 1;
+      case BROADCAST, REDUCE -> nRanks;
+    };
+  }
+
+  /** Rounded down; -1 for 0. */
+  static int log2(long value) {
+    return Long.SIZE - 1 - Long.numberOfLeadingZeros(value);
+  }
+}

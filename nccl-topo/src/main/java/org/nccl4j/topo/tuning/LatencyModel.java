@@ -1,0 +1,112 @@
+package org.nccl4j.topo.tuning;
+
+import org.nccl4j.topo.Algorithm;
+import org.nccl4j.topo.Collective;
+import org.nccl4j.topo.PathType;
+import org.nccl4j.topo.Protocol;
+import org.nccl4j.topo.TopoSettings;
+import org.nccl4j.topo.connect.AlignedGraph;
+import org.nccl4j.topo.connect.CommGraph;
+import org.nccl4j.topo.connect.CommShape;
+import org.nccl4j.topo.system.Facts;
+import org.nccl4j.topo.tuning.TunerConstants.Hardware;
+
+/** The latency side of the cost model. Stateless but for the communicator it looks at. */
+final class LatencyModel {
+  private static final double PAT_NET_SHARE = 3.5;
+  private static final double PAT_PER_RANK = 2.8;
+  private static final double DIRECT_PER_PEER = 0.4;
+
+  private final CommGraph comm;
+  private final CommShape shape;
+  private final int nRanks;
+  private final int nNodes;
+  private final int log2Nodes;
+  private final float netOverhead;
+
+  LatencyModel(CommGraph comm, TopoSettings settings) {
+    this.comm = comm;
+    this.shape = comm.shape();
+    this.nRanks = shape.nRanks();
+    this.nNodes = shape.nNodes();
+    this.log2Nodes = CostModel.log2(nNodes);
+    this.netOverhead = netOverhead(settings);
+  }
+
+  private float netOverhead(TopoSettings settings) {
+    int nanos = settings.number("NCCL_NET_OVERHEAD", -2);
+    if (nanos != -2) {
+      return (float) (nanos * .001);
+    }
+    return shape.arch() == Facts.Arch.X86 && shape.vendor() == Facts.Vendor.AMD ? 2.0f : 1.0f;
+  }
+
+  /** Microseconds before the first byte is through. */
+  float of(Collective collective, Algorithm algorithm, Protocol protocol) {
+    AlignedGraph graph = CostModel.graph(comm, algorithm);
+    Hardware within = graph.typeIntra() == PathType.NVL ? Hardware.NVLINK : Hardware.PCI;
+    float intra = (float) step(within, algorithm, protocol);
+    float inter = between(algorithm, protocol, graph);
+    float base = (float) TunerConstants.base(algorithm, protocol);
+    int local = nRanks / nNodes - 1;
+    return switch (algorithm) {
+      case RING -> base + ring(collective, protocol, graph, within, intra, inter);
+      case TREE ->
+          collective == Collective.ALL_REDUCE
+              ? base + 2 * (local * intra + log2Nodes * inter)
+              : base;
+      case COLLNET_DIRECT ->
+          (float) (base + 2 * (Math.min(1, local) * intra + local * DIRECT_PER_PEER) + inter);
+      case COLLNET_CHAIN -> base + 2 * local * intra + inter;
+      case NVLS -> nNodes > 1 ? intra + inter : intra;
+      case NVLS_TREE -> base + intra + 2 * log2Nodes * inter;
+      case PAT ->
+          collective.isGatherOrScatter()
+              ? (float) (base + log2Nodes * (inter / PAT_NET_SHARE) + nRanks * PAT_PER_RANK)
+              : base;
+    };
+  }
+
+  private float between(Algorithm algorithm, Protocol protocol, AlignedGraph graph) {
+    // With one rank a node nothing hides the network; trees were measured like that.
+    Algorithm measured = nRanks == nNodes ? Algorithm.TREE : algorithm;
+    float inter = (float) TunerConstants.step(Hardware.NET, measured, protocol);
+    inter += graph.latencyInter();
+    // Simple has to flush as well.
+    return protocol == Protocol.SIMPLE ? inter + graph.latencyInter() : inter;
+  }
+
+  private float ring(
+      Collective collective,
+      Protocol protocol,
+      AlignedGraph graph,
+      Hardware within,
+      float intra,
+      float inter) {
+    int steps = CostModel.steps(collective, nRanks);
+    if (collective == Collective.REDUCE || collective == Collective.BROADCAST) {
+      Hardware hardware = nNodes == 1 ? within : Hardware.NET;
+      if (graph.sameChannels()) {
+        return (float) step(hardware, Algorithm.RING, protocol);
+      }
+      Algorithm measured = protocol == Protocol.SIMPLE ? Algorithm.TREE : Algorithm.RING;
+      return steps * (float) step(hardware, measured, protocol);
+    }
+    float overhead = 0;
+    if (nNodes > 1) {
+      overhead = protocol == Protocol.SIMPLE ? netOverhead * 3 : netOverhead;
+    }
+    int interSteps = collective == Collective.ALL_REDUCE ? 2 * (nNodes - 1) : nNodes - 1;
+    return (steps - interSteps) * Math.max(intra, overhead) + interSteps * inter;
+  }
+
+  private double step(Hardware hardware, Algorithm algorithm, Protocol protocol) {
+    // On POWER, trees over PCIe are as fast as rings.
+    boolean power =
+        shape.arch() == Facts.Arch.POWER
+            && hardware == Hardware.PCI
+            && algorithm == Algorithm.TREE
+            && protocol == Protocol.SIMPLE;
+    return TunerConstants.step(hardware, power ? Algorithm.RING : algorithm, protocol);
+  }
+}
