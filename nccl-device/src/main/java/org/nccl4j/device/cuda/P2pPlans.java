@@ -18,7 +18,8 @@ import org.nccl4j.device.kernel.Protocol;
 /**
  * Turns sends and receives into one kernel. Works of the same peer and direction form a group, done
  * in order by the group's blocks. The groups themselves are in order of the distance between the
- * ranks, the same at both ends: where not all blocks fit the GPU at once, those that do are partners.
+ * ranks, the same at both ends: where not all blocks fit the GPU at once, those that do are
+ * partners.
  */
 final class P2pPlans {
   private static final int THREADS = 576; // kSimpleThreads
@@ -100,9 +101,7 @@ final class P2pPlans {
         groups
             .computeIfAbsent(
                 new Key(send ? Kind.SEND : Kind.RECV, work.peer()), k -> new ArrayList<>())
-            .add(
-                new Transfer(
-                    place(work), null, work.bytes(), protocol(work), parts(work)));
+            .add(new Transfer(place(work), null, work.bytes(), protocol(work), parts(work)));
       }
     }
     addCopies(groups, selfSends, selfReceives);
