@@ -63,6 +63,7 @@ final class KernelTimes {
   public static void main(String[] arguments) throws Exception {
     int n = Integer.parseInt(arguments[0]);
     long most = Long.parseLong(arguments[1]);
+    creation(n);
     KernelTimes times = new KernelTimes(n, most);
     for (int i = 2; i + 3 < arguments.length; i += 4) {
       for (String channels : arguments[i + 3].split(",")) {
@@ -75,6 +76,32 @@ final class KernelTimes {
       }
     }
     System.exit(0);
+  }
+
+  /** What it takes to connect ranks and make their communicators, first and later. */
+  private static void creation(int n) {
+    CudaDevice device = CudaDevices.probe().device(0);
+    for (int round = 0; round < 3; round++) {
+      long before = device.memoryInfo()[0];
+      long start = System.nanoTime();
+      GpuRanks ranks = new GpuRanks(n, Duration.ofSeconds(5));
+      long made = System.nanoTime();
+      long after = device.memoryInfo()[0];
+      ranks.close();
+      System.out.println(
+          "%d ranks made in %.1f ms with %d MiB on device 0, closed in %.1f ms"
+              .formatted(
+                  n,
+                  (made - start) / 1e6,
+                  (before - after) >> 20,
+                  (System.nanoTime() - made) / 1e6));
+    }
+    long start = System.nanoTime();
+    device
+        .kernels()
+        .collective(Collective.ALL_REDUCE, DataType.FLOAT32, Algorithm.RING, Protocol.SIMPLE);
+    System.out.println(
+        "float kernels loaded in %.1f ms".formatted((System.nanoTime() - start) / 1e6));
   }
 
   private void table(String what, String how, Protocol protocol, int channels, long most)
