@@ -1,4 +1,13 @@
-/** The p2p transport. */
+import org.nccl4j.transport.p2p.P2pProvider;
+import org.nccl4j.transport.p2p.ShmProvider;
+
+/** Connections between ranks that reach the same memory: in one process, or on one machine. */
 module org.nccl4j.transport.p2p {
-  requires org.nccl4j.api;
+  requires transitive org.nccl4j.api;
+
+  exports org.nccl4j.transport.p2p;
+
+  provides org.nccl4j.api.spi.TransportProvider with
+      P2pProvider,
+      ShmProvider;
 }

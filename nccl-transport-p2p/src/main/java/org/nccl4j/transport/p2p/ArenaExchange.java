@@ -1,0 +1,32 @@
+package org.nccl4j.transport.p2p;
+
+import java.util.OptionalLong;
+import org.nccl4j.api.spi.PeerInfo;
+
+/** How a rank's own arena comes to be, and how it gets at those of its peers. One thread. */
+interface ArenaExchange extends AutoCloseable {
+  /** Where this rank's own arena is, made at the first call. */
+  long own();
+
+  /** Makes sure that a part of the own arena can be touched. */
+  void reserve(long offset, long bytes);
+
+  /** What a handle for a peer says about where this rank's arena is to be had. */
+  String address(PeerInfo peer);
+
+  /**
+   * Takes the next step, without waiting.
+   *
+   * @param address what the peer's handle says
+   * @return where the peer's arena is in this process, once both have each other's
+   * @throws org.nccl4j.device.NcclException if they cannot
+   */
+  OptionalLong meet(PeerInfo peer, String address);
+
+  /** What is still missing with a peer, as a clause for an error after a deadline. */
+  String missing(PeerInfo peer);
+
+  /** Gives the own arena and those of the peers up. */
+  @Override
+  void close();
+}

@@ -1,0 +1,53 @@
+package org.nccl4j.transport.p2p;
+
+import org.nccl4j.device.InternalErrorException;
+import org.nccl4j.device.kernel.ConnectionLayout;
+
+/**
+ * Where the regions of connections lie in an arena; see the package's description.
+ *
+ * @param capacity how many connections to a rank, and as many from it, have a place
+ * @param dataBytes bytes of one data side
+ */
+record ArenaLayout(int capacity, long dataBytes) {
+  private static final long PAGE = 4096;
+
+  /** Connections of rings and trees, whose number does not depend on that of the ranks. */
+  private static final int FIXED = 256;
+
+  /** Connections between two ranks for what they send each other directly. */
+  private static final int FOR_EACH_PEER = 32;
+
+  /** For a communicator. */
+  static ArenaLayout of(ConnectionLayout layout, int nRanks) {
+    return new ArenaLayout(FIXED + FOR_EACH_PEER * nRanks, layout.dataBytes());
+  }
+
+  /** Offset of a credit side. */
+  long credit(int number) {
+    return check(number) * ConnectionLayout.CREDIT_BYTES;
+  }
+
+  /** Offset of a data side. */
+  long data(int number) {
+    return toPage(capacity * ConnectionLayout.CREDIT_BYTES) + check(number) * toPage(dataBytes);
+  }
+
+  /** Bytes of the arena. */
+  long bytes() {
+    return toPage(capacity * ConnectionLayout.CREDIT_BYTES) + capacity * toPage(dataBytes);
+  }
+
+  private long check(int number) {
+    if (number < 0 || number >= capacity) {
+      throw new InternalErrorException(
+          "connection %d of a rank, whose arena has places for %d".formatted(number, capacity),
+          "use fewer channels (NCCL_MAX_NCHANNELS), and report this defect");
+    }
+    return number;
+  }
+
+  private static long toPage(long bytes) {
+    return (bytes + PAGE - 1) / PAGE * PAGE;
+  }
+}

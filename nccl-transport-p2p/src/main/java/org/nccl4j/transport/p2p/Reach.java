@@ -1,0 +1,60 @@
+package org.nccl4j.transport.p2p;
+
+import org.nccl4j.api.spi.PeerInfo;
+import org.nccl4j.api.spi.Support;
+import org.nccl4j.api.spi.TransportContext;
+import org.nccl4j.device.Device;
+
+/** Which peers share memory with a rank. */
+final class Reach {
+  private Reach() {}
+
+  /** Whether a peer is in the same process. */
+  static Support inProcess(TransportContext context, PeerInfo peer) {
+    PeerInfo self = context.peers().get(context.rank());
+    if (isSet(context, "NCCL_P2P_DISABLE")) {
+      return Support.no("NCCL_P2P_DISABLE is set");
+    }
+    if (!self.processId().equals(peer.processId())) {
+      return Support.no("rank %d is another process".formatted(peer.rank()));
+    }
+    return onHost(self, peer, "same process");
+  }
+
+  /** Whether a peer is on the same machine, in reach of its memory. */
+  static Support onMachine(TransportContext context, PeerInfo peer) {
+    PeerInfo self = context.peers().get(context.rank());
+    if (isSet(context, "NCCL_SHM_DISABLE")) {
+      return Support.no("NCCL_SHM_DISABLE is set");
+    }
+    if (!self.hostId().equals(peer.hostId())) {
+      return Support.no("rank %d is on another machine".formatted(peer.rank()));
+    }
+    if (self.userId() != peer.userId()) {
+      return Support.no(
+          "rank %d runs as user %d, this rank as user %d"
+              .formatted(peer.rank(), peer.userId(), self.userId()));
+    }
+    if (!self.ipcNamespace().equals(peer.ipcNamespace())) {
+      return Support.no(
+          "rank %d is in another container, which shares neither file system nor network (--ipc=host"
+                  .formatted(peer.rank())
+              + " alone does not help)");
+    }
+    return onHost(self, peer, "same machine");
+  }
+
+  private static Support onHost(PeerInfo self, PeerInfo peer, String reason) {
+    for (PeerInfo rank : new PeerInfo[] {self, peer}) {
+      if (rank.deviceKind() != Device.Kind.HOST) {
+        return Support.no(
+            "rank %d's memory is a GPU's (%s)".formatted(rank.rank(), rank.deviceId()));
+      }
+    }
+    return Support.yes(reason);
+  }
+
+  private static boolean isSet(TransportContext context, String setting) {
+    return context.setting(setting).filter(value -> !value.strip().equals("0")).isPresent();
+  }
+}

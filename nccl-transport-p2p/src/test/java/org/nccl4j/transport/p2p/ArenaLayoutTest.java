@@ -1,0 +1,45 @@
+package org.nccl4j.transport.p2p;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.util.BitSet;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+import org.nccl4j.device.InternalErrorException;
+import org.nccl4j.device.kernel.ConnectionLayout;
+
+final class ArenaLayoutTest {
+  /** The smallest pieces that an arena is made of. */
+  private static final int PIECE = 256;
+
+  @ParameterizedTest
+  @ValueSource(ints = {1, 2, 3, 8, 64})
+  void noTwoRegionsShareAPieceAndAllLieInside(int nRanks) {
+    ArenaLayout layout = ArenaLayout.of(new ConnectionLayout(16, 0, 1152), nRanks);
+    BitSet taken = new BitSet();
+    for (int number = 0; number < layout.capacity(); number++) {
+      assertEquals(0, layout.data(number) % 4096);
+      take(taken, layout.data(number), layout.dataBytes());
+      take(taken, layout.credit(number), ConnectionLayout.CREDIT_BYTES);
+    }
+    assertTrue((long) taken.length() * PIECE <= layout.bytes());
+  }
+
+  private static void take(BitSet taken, long offset, long bytes) {
+    assertEquals(0, offset % PIECE);
+    int from = (int) (offset / PIECE);
+    int to = (int) ((offset + bytes + PIECE - 1) / PIECE);
+    assertTrue(taken.nextSetBit(from) < 0 || taken.nextSetBit(from) >= to, "overlap");
+    taken.set(from, to);
+  }
+
+  @Test
+  void refusesANumberThatHasNoPlace() {
+    ArenaLayout layout = new ArenaLayout(4, 512);
+    assertThrows(InternalErrorException.class, () -> layout.data(4));
+    assertThrows(InternalErrorException.class, () -> layout.credit(-1));
+  }
+}
