@@ -10,8 +10,9 @@ namespace nccl4j {
 constexpr int kLLThreads = 512;
 
 // Fills the fan for the algorithm. Called by all threads, before a barrier. Returns to each of the
-// first threads the rank of its entry, or -1.
-__device__ __forceinline__ int setFan(Fan& fan, const nccl4jCollectiveArguments& a, int channel) {
+// first threads the rank of its entry, or -1, and the head of the connection to it.
+__device__ __forceinline__ int setFan(Fan& fan, const nccl4jCollectiveArguments& a, int channel,
+                                      u64& head) {
   const int n = a.comm.nRanks, rank = a.comm.rank, i = threadIdx.x;
   const bool ring = a.algorithm == RING, tree = a.algorithm == TREE;
   const int entries = ring ? 2 : tree ? 3 : n - 1;
@@ -23,10 +24,10 @@ __device__ __forceinline__ int setFan(Fan& fan, const nccl4jCollectiveArguments&
                               : a.treeDown1[channel])
                   : i + (i >= rank);
     if (peer == NCCL4J_NONE) peer = -1;
-    fan.rank[i] = peer;
+    if (peer < 0) fan.rank[i] = peer;
     if (peer >= 0) {
       const nccl4jPeer& ends = a.peerTable ? ((const nccl4jPeer*)a.peerTable)[peer] : a.peers[peer];
-      fan.set(i, peer, ends, a.comm, channel);
+      head = fan.set(i, peer, ends, a.comm, channel);
     }
   }
   if (i == 0) {
@@ -41,8 +42,8 @@ __device__ __forceinline__ void runFlagged(const nccl4jCollectiveArguments& a) {
   __shared__ Fan fan;
   __shared__ CreditShared credit;
   const int channel = blockIdx.x;
-  int peer = setFan(fan, a, channel);
-  u64 head = peer >= 0 ? loadWordRelaxed((void*)fan.sendCredit[threadIdx.x]) : 0;
+  u64 head = 0;
+  int peer = setFan(fan, a, channel, head);
   Credit::open(credit, head, peer >= 0 ? fan.sent[threadIdx.x] : 0, peer >= 0);
   __syncthreads();
   P p(credit, fan, a.comm, channel, a.op);
@@ -55,7 +56,8 @@ __device__ __forceinline__ void runSimple(const nccl4jCollectiveArguments& a) {
   __shared__ Fan fan;
   __shared__ SimpleShared shared;
   const int channel = blockIdx.x, warp = threadIdx.x / 32, lane = threadIdx.x & 31;
-  setFan(fan, a, channel);
+  u64 head = 0;
+  setFan(fan, a, channel, head);
   __syncthreads();
   if (warp < kWorkerWarps) {
     simple::work<T>(shared, a.op, a.comm.nRanks, threadIdx.x);

@@ -77,13 +77,13 @@ typedef struct {
   uint32_t root;
   uint32_t nChannels;
   uint32_t sliceBytes;   // most data of a channel's step
+  nccl4jPeer peers[NCCL4J_INLINE_PEERS];
   uint8_t ringIndex[NCCL4J_CHANNELS];  // this rank's place in each ring
   uint8_t ringPrev[NCCL4J_CHANNELS];
   uint8_t ringNext[NCCL4J_CHANNELS];
   uint8_t treeUp[NCCL4J_CHANNELS];     // ranks, or NCCL4J_NONE
   uint8_t treeDown0[NCCL4J_CHANNELS];
   uint8_t treeDown1[NCCL4J_CHANNELS];
-  nccl4jPeer peers[NCCL4J_INLINE_PEERS];
 } nccl4jCollectiveArguments;
 
 // Works with the same peer and direction, done one after the other by the same blocks.

@@ -1,5 +1,7 @@
 // Sends and receives that progress together: each block does the works of one peer and direction
-// one after the other, on its channel, and no block waits for another of this device.
+// one after the other, on its channel, and no block waits for another of this device. Blocks are in
+// order of the distance between the ranks, the same at both ends: where not all fit the GPU at once,
+// those at work everywhere are partners.
 #pragma once
 #include "collective.cuh"
 
@@ -26,9 +28,17 @@ __device__ __forceinline__ void transfer(P& p, bool send, char* data, u64 bytes,
 }
 
 __device__ __forceinline__ void copyBlock(char* to, const char* from, u64 bytes) {
+  constexpr int kUnroll = 4;
   u64 whole = (((u64)to | (u64)from) & 15) == 0 ? bytes / 16 : 0;
-#pragma unroll 4
-  for (u64 i = threadIdx.x; i < whole; i += blockDim.x) ((uint4*)to)[i] = ((const uint4*)from)[i];
+  for (u64 i = threadIdx.x; i < whole; i += kUnroll * blockDim.x) {
+    uint4 x[kUnroll];
+#pragma unroll
+    for (int j = 0; j < kUnroll; j++)
+      if (i + j * blockDim.x < whole) x[j] = ((const uint4*)from)[i + j * blockDim.x];
+#pragma unroll
+    for (int j = 0; j < kUnroll; j++)
+      if (i + j * blockDim.x < whole) ((uint4*)to)[i + j * blockDim.x] = x[j];
+  }
   for (u64 i = whole * 16 + threadIdx.x; i < bytes; i += blockDim.x) to[i] = from[i];
 }
 
@@ -47,11 +57,10 @@ __device__ __forceinline__ void runP2p(const nccl4jP2pArguments& a) {
   const int warp = threadIdx.x / 32, lane = threadIdx.x & 31;
   u64 head = 0;
   if (threadIdx.x == 0 && !copy) {
-    nccl4jPeer ends = {group.data, group.credit, group.data, group.credit};
+    nccl4jPeer ends = {group.data, send ? group.credit : 0, group.data, group.credit};
     fan.n = 1;
     fan.self = 0;
-    fan.set(0, group.peer, ends, a.comm, channel);
-    if (send) head = loadWordRelaxed((void*)fan.sendCredit[0]);
+    head = fan.set(0, group.peer, ends, a.comm, channel);
   }
   for (u32 w = group.firstWork; w < group.firstWork + group.nWorks; w++) {
     const nccl4jWork& work = works[w];

@@ -88,7 +88,7 @@ __device__ __forceinline__ void ring(P& p, const nccl4jCollectiveArguments& a, i
 // slices later down, so that the two directions overlap.
 template <class P>
 __device__ __forceinline__ void tree(P& p, const nccl4jCollectiveArguments& a, int channel) {
-  constexpr u64 kLag = 4;
+  constexpr u64 kLag = 6;  // fewer than slots
   const bool root = a.treeUp[channel] == NCCL4J_NONE;
   const u32 children = (a.treeDown0[channel] != NCCL4J_NONE ? 2 : 0) |
                        (a.treeDown1[channel] != NCCL4J_NONE ? 4 : 0);

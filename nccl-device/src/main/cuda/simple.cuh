@@ -5,10 +5,12 @@
 // describes the next step while the workers are in this one; one warp makes finished steps visible
 // (the fence takes as long as the way to the peer and back) and posts tails and heads.
 //
-// Descriptions lie in a ring of four in shared memory. ready[k & 1] goes from the scheduler to the
-// workers, done[k & 1] from the workers to both others; the scheduler passes done of step k - 2
-// before it describes step k, so a barrier is never used for two steps at once, and the poster,
-// which is at most two steps behind, still finds its description.
+// Descriptions lie in a ring of four in shared memory. For step k the scheduler tells the workers
+// through barrier ready[k & 1], the workers tell the poster through done[k & 1], and the poster
+// tells the scheduler at once, before it posts, through free[k & 1]; the scheduler waits for that
+// before it describes step k + 2. So no barrier is used for two steps at once, and the poster, which
+// is at most two steps behind, still finds its description. The poster waits for nobody else: a
+// scheduler that waits for a peer's data must not keep what the peer waits for from being posted.
 #pragma once
 #include "reduce.cuh"
 #include "step.cuh"
@@ -39,45 +41,60 @@ struct SimpleShared {
 
 namespace simple {
 
-constexpr int kReady = 1, kDone = 3;
+constexpr int kReady = 1, kDone = 3, kFree = 5;
 constexpr int kReadyThreads = 32 * (kWorkerWarps + 1);
-constexpr int kDoneThreads = 32 * (kWorkerWarps + 2);
+constexpr int kDoneThreads = 32 * (kWorkerWarps + 1);
+constexpr int kFreeThreads = 64;
 
-// Combines sources into destinations, 2 packs a thread at a time.
-template <class T>
-__device__ __forceinline__ void reduceCopy(const MoveDescription& m, u32 op, int nRanks, int thread) {
-  constexpr int kThreads = 32 * kWorkerWarps;
-  u32 nPacks = m.aligned ? m.bytes / 16 : 0;
-  for (u32 p = (thread & ~31) * 2 + (thread & 31); p < nPacks; p += 2 * kThreads) {
-    bool both = p + 32 < nPacks;
+// Combines sources into destinations, several packs a thread at a time.
+template <class T, int UNROLL>
+__device__ __forceinline__ void reducePacks(const MoveDescription& m, u32 op, int nRanks, int thread,
+                                            u32 nPacks) {
+  constexpr u32 kStride = 32 * UNROLL;  // packs of a warp
+  for (u32 p = thread / 32 * kStride + thread % 32; p < nPacks; p += kWorkerWarps * kStride) {
     u64 at = (u64)p * 16;
-    u64 a[4], b[4];
-    auto load = [&](u64(&x)[4], u32 s) {
-      Pack first = loadPack((char*)m.src[s] + at);
-      Pack second = both ? loadPack((char*)m.src[s] + at + 512) : first;
-      x[0] = first.lo, x[1] = first.hi, x[2] = second.lo, x[3] = second.hi;
+    u64 a[2 * UNROLL], b[2 * UNROLL];
+    auto load = [&](u64(&x)[2 * UNROLL], u32 s) {
+#pragma unroll
+      for (int i = 0; i < UNROLL; i++) {
+        if (p + 32 * i >= nPacks) continue;
+        Pack v = loadPack((char*)m.src[s] + at + 512 * i);
+        x[2 * i] = v.lo;
+        x[2 * i + 1] = v.hi;
+      }
     };
-    auto scale = [&](u64(&x)[4], u32 s) {
+    auto scale = [&](u64(&x)[2 * UNROLL], u32 s) {
       if (m.scaleMask >> s & 1)
-        for (int i = 0; i < 4; i++) x[i] = scaleElements<T>(x[i], nRanks);
+        for (int i = 0; i < 2 * UNROLL; i++) x[i] = scaleElements<T>(x[i], nRanks);
     };
     load(a, 0);
     if (m.nSrc > 1) load(b, 1);
     scale(a, 0);
     for (u32 s = 1; s < m.nSrc; s++) {
-      u64 next[4];
-      if (s + 1 < m.nSrc) load(next, s + 1);
       scale(b, s);
       combine<T>(op, a, b);
-      for (int i = 0; i < 4; i++) b[i] = next[i];
+      if (s + 1 < m.nSrc) load(b, s + 1);
     }
     if (m.divide)
-      for (int i = 0; i < 4; i++) a[i] = divideElements<T>(a[i], nRanks);
+      for (int i = 0; i < 2 * UNROLL; i++) a[i] = divideElements<T>(a[i], nRanks);
     for (u32 d = 0; d < m.nDst; d++) {
-      storePack((char*)m.dst[d] + at, {a[0], a[1]});
-      if (both) storePack((char*)m.dst[d] + at + 512, {a[2], a[3]});
+#pragma unroll
+      for (int i = 0; i < UNROLL; i++)
+        if (p + 32 * i < nPacks)
+          storePack((char*)m.dst[d] + at + 512 * i, {a[2 * i], a[2 * i + 1]});
     }
   }
+}
+
+template <class T>
+__device__ __forceinline__ void reduceCopy(const MoveDescription& m, u32 op, int nRanks, int thread) {
+  constexpr int kThreads = 32 * kWorkerWarps;
+  u32 nPacks = m.aligned ? m.bytes / 16 : 0;
+  // With much to do, more at once; with little, all warps a part.
+  if (nPacks > 2 * kThreads)
+    reducePacks<T, 4>(m, op, nRanks, thread, nPacks);
+  else
+    reducePacks<T, 2>(m, op, nRanks, thread, nPacks);
   // Whatever 16-byte packs do not cover: a tail, or all of it where a buffer is not aligned.
   for (u32 at = nPacks * 16 + thread * 8; at < m.bytes; at += 8 * kThreads) {
     u32 n = m.bytes - at < 8 ? m.bytes - at : 8;
@@ -149,6 +166,7 @@ __device__ __forceinline__ void post(SimpleShared& shared, Fan& fan,
     barrierSync(kDone + (k & 1), kDoneThreads);
     const MoveDescription& m = shared.moves[k & 3];
     if (m.end) break;
+    barrierArrive(kFree + (k & 1), kFreeThreads);
     u32 recvMask = m.recvMask, sendMask = m.sendMask;
     if (sendMask != 0) fenceSystem();
     if (sendMask >> lane & 1) {
@@ -201,7 +219,7 @@ class SimplePrimitives {
       dead_ = true;
       return;
     }
-    if (k_ >= 2) barrierSync(simple::kDone + (k_ & 1), simple::kDoneThreads);
+    if (k_ >= 2) barrierSync(simple::kFree + (k_ & 1), simple::kFreeThreads);
     describe(step, recv, send);
     if (recv) received_++;
     if (send) sent_++;
@@ -211,12 +229,11 @@ class SimplePrimitives {
   }
 
   __device__ void finish() {
-    if (k_ >= 2) barrierSync(simple::kDone + (k_ & 1), simple::kDoneThreads);
+    if (k_ >= 2) barrierSync(simple::kFree + (k_ & 1), simple::kFreeThreads);
     if (lane_ == 0) shared_.moves[k_ & 3].end = 1;
     __syncwarp();
     barrierArrive(simple::kReady + (k_ & 1), simple::kReadyThreads);
-    if (k_ >= 1) barrierSync(simple::kDone + ((k_ - 1) & 1), simple::kDoneThreads);
-    barrierSync(simple::kDone + (k_ & 1), simple::kDoneThreads);
+    if (k_ >= 1) barrierSync(simple::kFree + ((k_ - 1) & 1), simple::kFreeThreads);
   }
 
  private:
@@ -281,7 +298,8 @@ class SimplePrimitives {
         m.nDst = nSend + (step.dst != nullptr);
         m.scaleMask = !scale_ || step.scale == SCALE_NONE ? 0
                       : step.scale == SCALE_ALL           ? ~0u
-                                                          : 1u << ownAt;
+                      : step.src                          ? 1u << ownAt
+                                                          : 0;
         m.divide = divide_ && step.last;
       } else {
         m.nSrc = step.kind == STEP_SCATTER ? nSend : nRecv;

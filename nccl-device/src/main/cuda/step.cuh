@@ -50,17 +50,22 @@ struct Fan {
   u64 sent[kMaxFan];  // at the kernel's beginning
   u64 received[kMaxFan];
 
-  // Called by one thread for each entry, before a barrier.
-  __device__ void set(int i, int peer, const nccl4jPeer& p, const nccl4jCommunicator& comm,
-                      int channel) {
+  // Called by one thread for each entry, before a barrier. Returns the head of the connection to
+  // the peer, which is on its way together with the steps.
+  __device__ u64 set(int i, int peer, const nccl4jPeer& p, const nccl4jCommunicator& comm,
+                     int channel) {
     const nccl4jSteps* steps = (const nccl4jSteps*)comm.steps + (u64)peer * NCCL4J_CHANNELS + channel;
+    u64 credit = p.sendCredit + channel * NCCL4J_WORD_STRIDE;
+    u64 head = p.sendCredit ? loadWordRelaxed((void*)credit) : 0;
+    Pack counts = loadPack(steps);
     rank[i] = peer;
     sendData[i] = p.sendData;
-    sendCredit[i] = p.sendCredit + channel * NCCL4J_WORD_STRIDE;
+    sendCredit[i] = credit;
     recvData[i] = p.recvData;
     recvCredit[i] = p.recvCredit + channel * NCCL4J_WORD_STRIDE;
-    sent[i] = steps->sent;
-    received[i] = steps->received;
+    sent[i] = counts.lo;
+    received[i] = counts.hi;
+    return head;
   }
 };
 

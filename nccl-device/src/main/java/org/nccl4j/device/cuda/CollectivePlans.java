@@ -32,7 +32,8 @@ final class CollectivePlans {
     check(work);
     long bytes = Math.multiplyExact(work.count(), (long) work.type().bytes());
     int slice = sliceBytes(work);
-    int channels = Math.max(1, Math.min(CHANNELS, work.nChannels()));
+    int channels =
+        Math.min(CHANNELS, work.nChannels() > 0 ? work.nChannels() : channels(work, bytes));
     Offheap arguments = new Offheap(KernelLayout.COLLECTIVE_BYTES);
     memory.putCommunicator(arguments);
     arguments
@@ -89,6 +90,20 @@ final class CollectivePlans {
   private int sliceBytes(CollectiveWork work) {
     int most = ConnectionSizes.sliceBytes(spec.layout(), work.protocol());
     return Math.max(128, Math.min(most, work.chunkBytes() / 128 * 128));
+  }
+
+  /** Channels where the planner leaves it to the device: as many as have a good share each. */
+  private int channels(CollectiveWork work, long bytes) {
+    boolean split =
+        work.collective() == Collective.ALL_REDUCE && work.algorithm() != Algorithm.ONE_SHOT;
+    long part = split ? bytes / spec.nRanks() : bytes;
+    int share =
+        switch (work.protocol()) {
+          case LL -> 2 << 10;
+          case LL128 -> 1920;
+          case SIMPLE -> 8 << 10;
+        };
+    return (int) Math.max(1, Math.min(CHANNELS, (part + share - 1) / share));
   }
 
   /** As many as have something to do, but at least a few warps for what they do together. */

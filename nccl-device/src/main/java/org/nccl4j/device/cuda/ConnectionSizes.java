@@ -6,26 +6,27 @@ import org.nccl4j.device.kernel.Protocol;
 
 /**
  * How large a connection's slots are on a GPU. What a rank holds for all its connections stays at
- * about 50 MiB up to 32 ranks; with more of them the slots of each become smaller.
+ * about 60 MiB up to 64 ranks; with more of them the slots of each become smaller.
  */
 final class ConnectionSizes {
   private static final int CHANNELS = ConnectionLayout.CHANNELS;
-  private static final int LL = 8 << 10;
-  private static final int LL128 = 8 << 10;
-  private static final int SIMPLE = 16 << 10;
+  private static final int LL = 4 << 10;
+  private static final int LL128 = 4 << 10;
+  private static final int SIMPLE = 32 << 10;
   private static final int LEAST = 512;
 
   private ConnectionSizes() {}
 
   static ConnectionLayout layout(int nRanks) {
+    int grow = nRanks == 2 ? 2 : 1;
     int shrink = 1;
     while (4 * shrink < nRanks) {
       shrink *= 2;
     }
     return new ConnectionLayout(
-        CHANNELS * Math.max(LEAST, LL / shrink),
-        CHANNELS * Math.max(LEAST, LL128 / shrink),
-        CHANNELS * Math.max(LEAST, (nRanks == 2 ? 2 * SIMPLE : SIMPLE) / shrink));
+        CHANNELS * Math.max(LEAST, grow * LL / shrink),
+        CHANNELS * Math.max(LEAST, grow * LL128 / shrink),
+        CHANNELS * Math.max(LEAST, grow * SIMPLE / shrink));
   }
 
   /** Most bytes of data of one step of one channel. */

@@ -16,7 +16,12 @@ public final class CudaGraph implements AutoCloseable {
   CudaGraph(CudaDevice device, CUgraph graph) {
     this.device = device;
     this.graph = graph;
-    this.executable = device.context().get(() -> JCudaLibrary.instantiate(graph, device));
+    try {
+      this.executable = device.context().get(() -> JCudaLibrary.instantiate(graph, device));
+    } catch (RuntimeException e) {
+      JCudaLibrary.destroyGraph(null, graph, device);
+      throw e;
+    }
   }
 
   /** Puts all of it into a stream of the same device. */

@@ -43,7 +43,12 @@ final class CudaKernelCommunicator implements KernelCommunicator {
     memory = new CommunicatorMemory(device, spec);
     collectives = new CollectivePlans(this, spec, memory);
     p2p = new P2pPlans(this, spec, memory);
-    order = device.context().get(() -> JCudaLibrary.createEvent(false, device));
+    try {
+      order = device.context().get(() -> JCudaLibrary.createEvent(false, device));
+    } catch (RuntimeException e) {
+      memory.close();
+      throw e;
+    }
   }
 
   static CudaKernelCommunicator create(CudaDevice device, KernelCommunicatorSpec spec) {

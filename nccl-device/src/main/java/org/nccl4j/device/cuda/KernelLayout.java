@@ -44,13 +44,13 @@ final class KernelLayout {
   static final int ROOT = 100;
   static final int N_CHANNELS = 104;
   static final int SLICE_BYTES = 108;
-  static final int RING_INDEX = 112;
-  static final int RING_PREV = 176;
-  static final int RING_NEXT = 240;
-  static final int TREE_UP = 304;
-  static final int TREE_DOWN0 = 368;
-  static final int TREE_DOWN1 = 432;
-  static final int PEERS = 496;
+  static final int RING_INDEX = 1136;
+  static final int RING_PREV = 1200;
+  static final int RING_NEXT = 1264;
+  static final int TREE_UP = 1328;
+  static final int TREE_DOWN0 = 1392;
+  static final int TREE_DOWN1 = 1456;
+  static final int PEERS = 112;
   static final int COLLECTIVE_BYTES = 1520;
 
   static final int GROUPS = 64;

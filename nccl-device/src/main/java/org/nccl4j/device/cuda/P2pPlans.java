@@ -2,9 +2,10 @@ package org.nccl4j.device.cuda;
 
 import java.nio.ByteBuffer;
 import java.util.ArrayList;
-import java.util.LinkedHashMap;
+import java.util.Comparator;
 import java.util.List;
 import java.util.Map;
+import java.util.TreeMap;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.InvalidUsageException;
@@ -16,15 +17,15 @@ import org.nccl4j.device.kernel.Protocol;
 
 /**
  * Turns sends and receives into one kernel. Works of the same peer and direction form a group, done
- * in order by the group's blocks; every block of every group is resident at once, so none has to
- * end for another to begin.
+ * in order by the group's blocks. The groups themselves are in order of the distance between the
+ * ranks, the same at both ends: where not all blocks fit the GPU at once, those that do are
+ * partners.
  */
 final class P2pPlans {
   private static final int THREADS = 576; // kSimpleThreads
-  private static final int BLOCKS_PER_MULTIPROCESSOR = 2; // the kernel's launch bounds
   private static final int LEAST_SIMPLE_PART = 32 << 10;
   private static final int LEAST_LL_PART = 4 << 10;
-  private static final int COPY_PARTS = 16;
+  private static final int COPY_PARTS = 64;
 
   private enum Kind {
     SEND,
@@ -47,23 +48,12 @@ final class P2pPlans {
   private final CudaKernelCommunicator communicator;
   private final KernelCommunicatorSpec spec;
   private final CommunicatorMemory memory;
-  private final int mostParts;
 
   P2pPlans(
       CudaKernelCommunicator communicator, KernelCommunicatorSpec spec, CommunicatorMemory memory) {
     this.communicator = communicator;
     this.spec = spec;
     this.memory = memory;
-    // The same at both ends of a connection, so it may depend on nothing but the communicator and
-    // the size; enough for a full all-to-all to be resident.
-    int resident = blocks() - COPY_PARTS;
-    mostParts =
-        Math.max(
-            1, Math.min(ConnectionLayout.CHANNELS, resident / Math.max(1, 2 * spec.nRanks() - 2)));
-  }
-
-  private int blocks() {
-    return BLOCKS_PER_MULTIPROCESSOR * communicator.device().multiprocessors();
   }
 
   CudaKernelPlan prepare(List<P2pWork> works) {
@@ -91,12 +81,6 @@ final class P2pPlans {
       arguments.putLong(KernelLayout.GROUPS, there.address());
       arguments.putLong(KernelLayout.WORKS, there.address() + workTable);
     }
-    if (blocks > blocks()) {
-      throw new InvalidUsageException(
-          "%d blocks for sends and receives; %s runs %d at once"
-              .formatted(blocks, communicator.device(), blocks()),
-          "put fewer peers into one group");
-    }
     return new CudaKernelPlan(
         communicator,
         arguments,
@@ -106,7 +90,7 @@ final class P2pPlans {
   }
 
   private Map<Key, List<Transfer>> group(List<P2pWork> works) {
-    Map<Key, List<Transfer>> groups = new LinkedHashMap<>();
+    Map<Key, List<Transfer>> groups = new TreeMap<>(Comparator.comparingInt(this::order));
     List<P2pWork> selfSends = new ArrayList<>();
     List<P2pWork> selfReceives = new ArrayList<>();
     for (P2pWork work : works) {
@@ -117,13 +101,18 @@ final class P2pPlans {
         groups
             .computeIfAbsent(
                 new Key(send ? Kind.SEND : Kind.RECV, work.peer()), k -> new ArrayList<>())
-            .add(
-                new Transfer(
-                    place(work), null, work.bytes(), protocol(work), parts(work, mostParts)));
+            .add(new Transfer(place(work), null, work.bytes(), protocol(work), parts(work)));
       }
     }
     addCopies(groups, selfSends, selfReceives);
     return groups;
+  }
+
+  /** Distance from the sender to the receiver, sends before receives, copies last. */
+  private int order(Key key) {
+    int n = spec.nRanks();
+    int distance = key.kind() == Kind.SEND ? key.peer() - spec.rank() : spec.rank() - key.peer();
+    return key.kind() == Kind.COPY ? 2 * n : 2 * ((distance + n) % n) + key.kind().ordinal();
   }
 
   private void addCopies(
@@ -172,9 +161,10 @@ final class P2pPlans {
     return work.protocol() == Protocol.LL ? Protocol.LL : Protocol.SIMPLE;
   }
 
-  private static int parts(P2pWork work, int most) {
+  /** The same at both ends, so it may depend on nothing but the size. */
+  private static int parts(P2pWork work) {
     int least = protocol(work) == Protocol.LL ? LEAST_LL_PART : LEAST_SIMPLE_PART;
-    return (int) Math.min(most, (work.bytes() + least - 1) / least);
+    return (int) Math.min(ConnectionLayout.CHANNELS, (work.bytes() + least - 1) / least);
   }
 
   private static long need(List<P2pWork> works, P2pWork.Kind kind) {

@@ -14,8 +14,9 @@ import org.nccl4j.device.RedOp;
  * @param root the root of a broadcast or reduce, else 0
  * @param count elements: broadcast, reduce, all-reduce: of the whole; all-gather: that each rank
  *     sends; reduce-scatter: that each rank receives
- * @param nChannels channels that share it, at least 1; the host device uses 1
- * @param chunkBytes most bytes of one step, at most the slot's capacity in the protocol
+ * @param nChannels channels that share it, the same on all ranks; 0 leaves it to the device; the
+ *     host device uses 1
+ * @param chunkBytes most bytes of one step; the device makes it fit the slot (of a channel)
  */
 public record CollectiveWork(
     Collective collective,

@@ -22,6 +22,7 @@ final class GpuRanks implements AutoCloseable {
   final List<CudaStream> streams = new ArrayList<>();
   private final List<CudaShareableMemory> arenas = new ArrayList<>();
   private final ConnectionLayout layout;
+  KernelCommunicatorSpec spec; // of the last rank
 
   GpuRanks(int n, Duration deadline) {
     this(n, deadline, null);
@@ -48,13 +49,10 @@ final class GpuRanks implements AutoCloseable {
         sends.add(peer == rank ? null : connection(rank, peer, rank));
         recvs.add(peer == rank ? null : connection(peer, rank, rank));
       }
-      communicators.add(
-          (CudaKernelCommunicator)
-              devices
-                  .get(rank)
-                  .createKernelCommunicator(
-                      new KernelCommunicatorSpec(
-                          "test", rank, n, layout, sends, recvs, rings, trees(rank), 1, deadline)));
+      spec =
+          new KernelCommunicatorSpec(
+              "test", rank, n, layout, sends, recvs, rings, trees(rank), 1, deadline);
+      communicators.add((CudaKernelCommunicator) devices.get(rank).createKernelCommunicator(spec));
       streams.add((CudaStream) devices.get(rank).createStream());
     }
   }

@@ -17,6 +17,7 @@ import org.nccl4j.device.RedOp;
 import org.nccl4j.device.kernel.Algorithm;
 import org.nccl4j.device.kernel.Collective;
 import org.nccl4j.device.kernel.CollectiveWork;
+import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.KernelPlan;
 import org.nccl4j.device.kernel.P2pWork;
 import org.nccl4j.device.kernel.Protocol;
@@ -33,9 +34,10 @@ final class KernelTimes {
   private final ExecutorService threads;
   private final List<DeviceMemory> sends = new ArrayList<>();
   private final List<DeviceMemory> recvs = new ArrayList<>();
+  private volatile double hostMicros; // of the last measurement
 
   private KernelTimes(int n, long most) {
-    ranks = new GpuRanks(n, Duration.ofSeconds(5));
+    ranks = new GpuRanks(n, Duration.ofSeconds(5), layout());
     threads = Executors.newFixedThreadPool(n);
     for (int rank = 0; rank < n; rank++) {
       sends.add(ranks.devices.get(rank).allocate(most));
@@ -44,9 +46,24 @@ final class KernelTimes {
     }
   }
 
+  /** Slots a channel in KiB from -Dslots=LL,LL128,Simple; else the device's own. */
+  private static ConnectionLayout layout() {
+    String slots = System.getProperty("slots");
+    if (slots == null) {
+      return null;
+    }
+    String[] kib = slots.split(",");
+    int unit = ConnectionLayout.CHANNELS << 10;
+    return new ConnectionLayout(
+        unit * Integer.parseInt(kib[0]),
+        unit * Integer.parseInt(kib[1]),
+        unit * Integer.parseInt(kib[2]));
+  }
+
   public static void main(String[] arguments) throws Exception {
     int n = Integer.parseInt(arguments[0]);
     long most = Long.parseLong(arguments[1]);
+    creation(n);
     KernelTimes times = new KernelTimes(n, most);
     for (int i = 2; i + 3 < arguments.length; i += 4) {
       for (String channels : arguments[i + 3].split(",")) {
@@ -59,6 +76,32 @@ final class KernelTimes {
       }
     }
     System.exit(0);
+  }
+
+  /** What it takes to connect ranks and make their communicators, first and later. */
+  private static void creation(int n) {
+    CudaDevice device = CudaDevices.probe().device(0);
+    for (int round = 0; round < 3; round++) {
+      long before = device.memoryInfo()[0];
+      long start = System.nanoTime();
+      GpuRanks ranks = new GpuRanks(n, Duration.ofSeconds(5));
+      long made = System.nanoTime();
+      long after = device.memoryInfo()[0];
+      ranks.close();
+      System.out.println(
+          "%d ranks made in %.1f ms with %d MiB on device 0, closed in %.1f ms"
+              .formatted(
+                  n,
+                  (made - start) / 1e6,
+                  (before - after) >> 20,
+                  (System.nanoTime() - made) / 1e6));
+    }
+    long start = System.nanoTime();
+    device
+        .kernels()
+        .collective(Collective.ALL_REDUCE, DataType.FLOAT32, Algorithm.RING, Protocol.SIMPLE);
+    System.out.println(
+        "float kernels loaded in %.1f ms".formatted((System.nanoTime() - start) / 1e6));
   }
 
   private void table(String what, String how, Protocol protocol, int channels, long most)
@@ -91,7 +134,7 @@ final class KernelTimes {
         break;
       }
     }
-    System.out.println(line);
+    System.out.println(line + " (host %.2f us a launch)".formatted(hostMicros));
   }
 
   private KernelPlan plan(
@@ -209,7 +252,22 @@ final class KernelTimes {
         .launch(plans.get(rank), sends.get(rank), recvs.get(rank), ranks.streams.get(rank));
   }
 
+  /** Ten operations in a CUDA graph, with -Dgraph=true. */
+  private List<CudaGraph> capture(List<KernelPlan> plans) {
+    List<CudaGraph> graphs = new ArrayList<>();
+    for (int rank = 0; rank < ranks.n; rank++) {
+      ranks.streams.get(rank).beginCapture();
+      for (int i = 0; i < 10; i++) {
+        launch(plans, rank);
+      }
+      graphs.add(ranks.streams.get(rank).endCapture());
+    }
+    return graphs;
+  }
+
   private double time(List<KernelPlan> plans, long bytes) throws Exception {
+    boolean graph = Boolean.getBoolean("graph");
+    List<CudaGraph> graphs = graph ? capture(plans) : List.of();
     int iterations = bytes <= 1 << 20 ? 200 : bytes <= 64 << 20 ? 40 : 10;
     double best = Double.MAX_VALUE;
     for (int round = 0; round < 3; round++) {
@@ -225,9 +283,14 @@ final class KernelTimes {
               ranks.streams.get(mine).synchronize();
               barrier.await();
               long start = System.nanoTime();
-              for (int i = 0; i < iterations; i++) {
-                launch(plans, mine);
+              for (int i = 0; i < (graph ? iterations / 10 : iterations); i++) {
+                if (graph) {
+                  graphs.get(mine).launch(ranks.streams.get(mine));
+                } else {
+                  launch(plans, mine);
+                }
               }
+              hostMicros = (System.nanoTime() - start) / 1e3 / iterations;
               ranks.streams.get(mine).synchronize();
               return (System.nanoTime() - start) / 1e3 / iterations;
             });

@@ -23,6 +23,14 @@ record ArenaLayout(int capacity, long dataBytes) {
     return new ArenaLayout(FIXED + FOR_EACH_PEER * nRanks, layout.dataBytes());
   }
 
+  /**
+   * For memory that is committed where it is reserved, as a GPU's is: one connection each way with
+   * each other rank.
+   */
+  static ArenaLayout committed(ConnectionLayout layout, int nRanks) {
+    return new ArenaLayout(Math.max(1, nRanks - 1), layout.dataBytes());
+  }
+
   /** Offset of a credit side. */
   long credit(int number) {
     return check(number) * ConnectionLayout.CREDIT_BYTES;

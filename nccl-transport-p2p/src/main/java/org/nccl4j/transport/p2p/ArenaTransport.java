@@ -27,13 +27,14 @@ final class ArenaTransport implements Transport {
   ArenaTransport(
       String name,
       TransportContext context,
+      ArenaLayout layout,
       Function<PeerInfo, Support> support,
       ArenaExchange exchange) {
     this.name = name;
     this.context = context;
     this.support = support;
     this.exchange = exchange;
-    this.layout = ArenaLayout.of(context.layout(), context.peers().size());
+    this.layout = layout;
   }
 
   @Override

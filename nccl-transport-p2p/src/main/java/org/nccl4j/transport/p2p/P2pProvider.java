@@ -3,10 +3,12 @@ package org.nccl4j.transport.p2p;
 import org.nccl4j.api.spi.Transport;
 import org.nccl4j.api.spi.TransportContext;
 import org.nccl4j.api.spi.TransportProvider;
+import org.nccl4j.device.cuda.CudaDevice;
 
 /**
- * P2P: ranks of one process use each other's memory by its address. NCCL_P2P_DISABLE=1 switches it
- * off.
+ * P2P: ranks use each other's memory by loads and stores: on the host those of one process, by its
+ * address; on GPUs those of one machine, by address in a process and by file descriptor between
+ * processes. NCCL_P2P_DISABLE=1 switches it off.
  */
 public final class P2pProvider implements TransportProvider {
   /** For {@link java.util.ServiceLoader}. */
@@ -24,8 +26,22 @@ public final class P2pProvider implements TransportProvider {
 
   @Override
   public Transport open(TransportContext context) {
-    long bytes = ArenaLayout.of(context.layout(), context.peers().size()).bytes();
+    int nRanks = context.peers().size();
+    if (context.device() instanceof CudaDevice device) {
+      ArenaLayout layout = ArenaLayout.committed(context.layout(), nRanks);
+      return new ArenaTransport(
+          name(),
+          context,
+          layout,
+          peer -> Reach.betweenGpus(context, device, peer),
+          new CudaExchange(context, device, layout.bytes()));
+    }
+    ArenaLayout layout = ArenaLayout.of(context.layout(), nRanks);
     return new ArenaTransport(
-        name(), context, peer -> Reach.inProcess(context, peer), new LocalExchange(bytes));
+        name(),
+        context,
+        layout,
+        peer -> Reach.inProcess(context, peer),
+        new LocalExchange(layout.bytes()));
   }
 }

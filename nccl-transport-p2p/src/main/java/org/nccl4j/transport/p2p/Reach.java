@@ -6,6 +6,8 @@ import org.nccl4j.api.spi.PeerInfo;
 import org.nccl4j.api.spi.Support;
 import org.nccl4j.api.spi.TransportContext;
 import org.nccl4j.device.Device;
+import org.nccl4j.device.cuda.CudaDevice;
+import org.nccl4j.device.cuda.CudaDevices;
 
 /** Which peers share memory with a rank. */
 final class Reach {
@@ -31,6 +33,11 @@ final class Reach {
     if (isSet(context, "NCCL_SHM_DISABLE")) {
       return Support.no("NCCL_SHM_DISABLE is set");
     }
+    Support machine = sameMachine(self, peer);
+    return machine.possible() ? onHost(self, peer, "same machine") : machine;
+  }
+
+  private static Support sameMachine(PeerInfo self, PeerInfo peer) {
     if (!self.hostId().equals(peer.hostId())) {
       return Support.no("rank %d is on another machine".formatted(peer.rank()));
     }
@@ -45,7 +52,29 @@ final class Reach {
                   .formatted(peer.rank())
               + " alone does not help)");
     }
-    return onHost(self, peer, "same machine");
+    return Support.yes("same machine");
+  }
+
+  /** Whether a peer's GPU and a rank's can load from and store to each other's memory. */
+  static Support betweenGpus(TransportContext context, CudaDevice device, PeerInfo peer) {
+    PeerInfo self = context.peers().get(context.rank());
+    if (isSet(context, "NCCL_P2P_DISABLE")) {
+      return Support.no("NCCL_P2P_DISABLE is set");
+    }
+    if (peer.deviceKind() != Device.Kind.CUDA) {
+      return Support.no("rank %d is on the host device".formatted(peer.rank()));
+    }
+    if (self.processId().equals(peer.processId())) {
+      boolean reaches =
+          CudaDevices.probe().list().stream()
+              .filter(other -> ("cuda" + other.index()).equals(peer.deviceId()))
+              .allMatch(device::canAccess);
+      return reaches
+          ? Support.yes("same process, GPUs with peer access")
+          : Support.no("%s has no peer access to %s".formatted(device, peer.deviceId()));
+    }
+    Support machine = sameMachine(self, peer);
+    return machine.possible() ? Support.yes("same machine, by file descriptor") : machine;
   }
 
   private static Support onHost(PeerInfo self, PeerInfo peer, String reason) {

@@ -27,12 +27,13 @@ public final class ShmProvider implements TransportProvider {
 
   @Override
   public Transport open(TransportContext context) {
-    long bytes = ArenaLayout.of(context.layout(), context.peers().size()).bytes();
+    ArenaLayout layout = ArenaLayout.of(context.layout(), context.peers().size());
     SegmentSource source = SegmentSource.of(context.setting(SegmentSource.SETTING).orElse("memfd"));
     return new ArenaTransport(
         name(),
         context,
+        layout,
         peer -> Reach.onMachine(context, peer),
-        new ShmExchange(context.rank(), bytes, context.secret(), source));
+        new ShmExchange(context.rank(), layout.bytes(), context.secret(), source));
   }
 }

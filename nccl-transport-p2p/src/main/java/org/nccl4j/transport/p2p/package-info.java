@@ -8,7 +8,7 @@
  * An arena is large in addresses but takes pages only where it is touched:
  *
  * <pre>
- *   0               credit sides, capacity x 256 bytes
+ *   0               credit sides, capacity x 8192 bytes
  *   next 4096       data sides, capacity x (data side rounded up to 4096 bytes)
  * </pre>
  *

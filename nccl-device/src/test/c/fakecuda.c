@@ -1,0 +1,245 @@
+// A libcuda.so.1 for tests without a GPU: records every call with its arguments, keeps count of what
+// lives, and fails the call that a test names. "Device" memory is the host's. Compiled against the
+// real cuda.h, so its signatures are the driver's.
+#include <cuda.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static char record[1 << 20];
+static size_t recorded;
+static char failing[64];
+static int failure;
+static long live;  // allocations, handles, reservations, mappings, streams, events, graphs
+static unsigned long long next_handle = 0x1000;
+static _Thread_local CUcontext current;
+static unsigned char arguments[112];
+
+// The tests' own entries.
+const char* fakeRecord(void) { return record; }
+long fakeLive(void) { return live; }
+void fakeArguments(void* to) { memcpy(to, arguments, sizeof arguments); }
+void fakeReset(void) {
+  pthread_mutex_lock(&lock);
+  recorded = 0;
+  record[0] = 0;
+  failing[0] = 0;
+  pthread_mutex_unlock(&lock);
+}
+void fakeFail(const char* call, int code) {
+  snprintf(failing, sizeof failing, "%s", call);
+  failure = code;
+}
+
+// Records a call; the result that it should have.
+static CUresult call(long lives, const char* name, const char* format, ...) {
+  pthread_mutex_lock(&lock);
+  va_list list;
+  va_start(list, format);
+  int n = snprintf(record + recorded, sizeof record - recorded, "%s(", name);
+  n += vsnprintf(record + recorded + n, sizeof record - recorded - n, format, list);
+  n += snprintf(record + recorded + n, sizeof record - recorded - n, ")\n");
+  va_end(list);
+  if (recorded + n < sizeof record - 4096) recorded += n;
+  CUresult result = strcmp(failing, name) == 0 ? (CUresult)failure : CUDA_SUCCESS;
+  if (result == CUDA_SUCCESS) live += lives;
+  pthread_mutex_unlock(&lock);
+  return result;
+}
+static unsigned long long handle(void) { return next_handle += 0x10; }
+
+#define NO 0, __func__
+#define NEW 1, __func__
+#define GONE -1, __func__
+#define OR_FAIL(...)                   \
+  do {                                 \
+    CUresult result = call(__VA_ARGS__); \
+    if (result) return result;         \
+  } while (0)
+typedef unsigned long long u64;
+
+CUresult cuInit(unsigned f) { return call(NO, "%u", f); }
+CUresult cuDriverGetVersion(int* v) { *v = 13000; return call(NO, ""); }
+CUresult cuDeviceGetCount(int* n) { *n = 2; return call(NO, ""); }
+CUresult cuDeviceGet(CUdevice* d, int i) { *d = i; return call(NO, "%d", i); }
+CUresult cuDeviceGetName(char* s, int n, CUdevice d) {
+  snprintf(s, n, "Fake GPU %d", d);
+  return call(NO, "%d", d);
+}
+CUresult cuDeviceGetAttribute(int* v, CUdevice_attribute a, CUdevice d) {
+  *v = a == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR   ? 9
+       : a == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR ? 0
+       : a == CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT   ? 132
+                                                         : 0;
+  return call(NO, "%d,%d", a, d);
+}
+CUresult cuDeviceGetPCIBusId(char* s, int n, CUdevice d) {
+  snprintf(s, n, "0000:0%d:00.0", d + 1);
+  return call(NO, "%d", d);
+}
+CUresult cuDeviceCanAccessPeer(int* can, CUdevice a, CUdevice b) {
+  *can = 1;
+  return call(NO, "%d,%d", a, b);
+}
+CUresult cuDevicePrimaryCtxRetain(CUcontext* c, CUdevice d) {
+  *c = (CUcontext)(u64)(0xc000 + d);
+  return call(NO, "%d", d);
+}
+CUresult cuCtxGetCurrent(CUcontext* c) { *c = current; return CUDA_SUCCESS; }
+CUresult cuCtxSetCurrent(CUcontext c) { current = c; return call(NO, "%llx", (u64)c); }
+CUresult cuMemGetInfo(size_t* f, size_t* t) { *f = 1000; *t = 2000; return call(NO, ""); }
+CUresult cuMemAlloc(CUdeviceptr* p, size_t n) {
+  OR_FAIL(NEW, "%zu", n);
+  *p = (CUdeviceptr)calloc(1, n);
+  return CUDA_SUCCESS;
+}
+CUresult cuMemFree(CUdeviceptr p) { free((void*)p); return call(GONE, ""); }
+CUresult cuMemHostAlloc(void** p, size_t n, unsigned f) {
+  OR_FAIL(NEW, "%zu,%u", n, f);
+  *p = calloc(1, n);
+  return CUDA_SUCCESS;
+}
+CUresult cuMemHostGetDevicePointer(CUdeviceptr* d, void* p, unsigned f) {
+  *d = (CUdeviceptr)p;
+  return call(NO, "%u", f);
+}
+CUresult cuMemFreeHost(void* p) { free(p); return call(GONE, ""); }
+CUresult cuMemcpyHtoD(CUdeviceptr d, const void* s, size_t n) {
+  OR_FAIL(NO, "%zu", n);
+  memcpy((void*)d, s, n);
+  return CUDA_SUCCESS;
+}
+CUresult cuMemcpyDtoH(void* d, CUdeviceptr s, size_t n) {
+  OR_FAIL(NO, "%zu", n);
+  memcpy(d, (void*)s, n);
+  return CUDA_SUCCESS;
+}
+CUresult cuMemcpyDtoDAsync(CUdeviceptr d, CUdeviceptr s, size_t n, CUstream t) {
+  OR_FAIL(NO, "%zu,%llx", n, (u64)t);
+  memcpy((void*)d, (void*)s, n);
+  return CUDA_SUCCESS;
+}
+CUresult cuMemsetD8Async(CUdeviceptr d, unsigned char v, size_t n, CUstream t) {
+  OR_FAIL(NO, "%d,%zu,%llx", v, n, (u64)t);
+  memset((void*)d, v, n);
+  return CUDA_SUCCESS;
+}
+CUresult cuStreamCreate(CUstream* t, unsigned f) {
+  OR_FAIL(NEW, "%u", f);
+  *t = (CUstream)handle();
+  return CUDA_SUCCESS;
+}
+CUresult cuStreamDestroy(CUstream t) { return call(GONE, ""); }
+CUresult cuStreamSynchronize(CUstream t) { return call(NO, "%llx", (u64)t); }
+CUresult cuStreamQuery(CUstream t) { return call(NO, "%llx", (u64)t); }
+CUresult cuStreamWaitEvent(CUstream t, CUevent e, unsigned f) {
+  return call(NO, "%llx,%llx,%u", (u64)t, (u64)e, f);
+}
+CUresult cuStreamIsCapturing(CUstream t, CUstreamCaptureStatus* s) {
+  *s = CU_STREAM_CAPTURE_STATUS_NONE;
+  return call(NO, "%llx", (u64)t);
+}
+CUresult cuStreamBeginCapture(CUstream t, CUstreamCaptureMode m) {
+  return call(NO, "%llx,%d", (u64)t, m);
+}
+CUresult cuStreamEndCapture(CUstream t, CUgraph* g) {
+  OR_FAIL(NEW, "%llx", (u64)t);
+  *g = (CUgraph)handle();
+  return CUDA_SUCCESS;
+}
+static CUresult instantiate(const char* name, CUgraphExec* e) {
+  OR_FAIL(1, name, "");
+  *e = (CUgraphExec)handle();
+  return CUDA_SUCCESS;
+}
+CUresult cuGraphInstantiateWithFlags(CUgraphExec* e, CUgraph g, u64 f) {
+  return instantiate("cuGraphInstantiate", e);
+}
+CUresult cuGraphLaunch(CUgraphExec e, CUstream t) { return call(NO, "%llx,%llx", (u64)e, (u64)t); }
+CUresult cuGraphExecDestroy(CUgraphExec e) { return call(GONE, "%llx", (u64)e); }
+CUresult cuGraphDestroy(CUgraph g) { return call(GONE, "%llx", (u64)g); }
+CUresult cuLaunchHostFunc(CUstream t, CUhostFn f, void* data) {
+  OR_FAIL(NO, "%llx", (u64)t);
+  f(data);
+  return CUDA_SUCCESS;
+}
+CUresult cuEventCreate(CUevent* e, unsigned f) {
+  OR_FAIL(NEW, "%u", f);
+  *e = (CUevent)handle();
+  return CUDA_SUCCESS;
+}
+CUresult cuEventRecord(CUevent e, CUstream t) { return call(NO, "%llx,%llx", (u64)e, (u64)t); }
+CUresult cuEventQuery(CUevent e) { return call(NO, "%llx", (u64)e); }
+CUresult cuEventSynchronize(CUevent e) { return call(NO, "%llx", (u64)e); }
+#undef cuEventElapsedTime
+CUresult cuEventElapsedTime(float* ms, CUevent a, CUevent b) {
+  *ms = 1.5f;
+  return call(NO, "%llx,%llx", (u64)a, (u64)b);
+}
+CUresult cuEventDestroy(CUevent e) { return call(GONE, "%llx", (u64)e); }
+CUresult cuModuleLoadData(CUmodule* m, const void* image) {
+  OR_FAIL(NO, "%s", memcmp(image, "\x50\xed\x55\xba", 4) == 0 ? "fatbin" : "?");
+  *m = (CUmodule)handle();
+  return CUDA_SUCCESS;
+}
+CUresult cuModuleGetFunction(CUfunction* f, CUmodule m, const char* name) {
+  OR_FAIL(NO, "%s", name);
+  *f = (CUfunction)handle();
+  return CUDA_SUCCESS;
+}
+CUresult cuModuleUnload(CUmodule m) { return call(NO, ""); }
+CUresult cuFuncGetAttribute(int* v, CUfunction_attribute a, CUfunction f) {
+  *v = 576;
+  return call(NO, "%d", a);
+}
+CUresult cuMemGetAllocationGranularity(size_t* g, const CUmemAllocationProp* p,
+                                       CUmemAllocationGranularity_flags o) {
+  *g = 2 << 20;
+  return call(NO, "%d,%d,%d,%d,%d", p->type, p->requestedHandleTypes, p->location.type,
+              p->location.id, o);
+}
+CUresult cuMemCreate(CUmemGenericAllocationHandle* h, size_t n, const CUmemAllocationProp* p, u64 f) {
+  OR_FAIL(NEW, "%zu,%d,%d,%d,%d,%d,%llu", n, p->type, p->requestedHandleTypes, p->location.type,
+          p->location.id, p->allocFlags.usage, f);
+  *h = handle();
+  return CUDA_SUCCESS;
+}
+CUresult cuMemRelease(CUmemGenericAllocationHandle h) { return call(GONE, ""); }
+CUresult cuMemAddressReserve(CUdeviceptr* p, size_t n, size_t align, CUdeviceptr at, u64 f) {
+  OR_FAIL(NEW, "%zu,%zu,%llu,%llu", n, align, at, f);
+  *p = (CUdeviceptr)aligned_alloc(align, n);
+  return CUDA_SUCCESS;
+}
+CUresult cuMemAddressFree(CUdeviceptr p, size_t n) {
+  free((void*)p);
+  return call(GONE, "%zu", n);
+}
+CUresult cuMemMap(CUdeviceptr p, size_t n, size_t o, CUmemGenericAllocationHandle h, u64 f) {
+  return call(NEW, "%zu,%zu,%llu", n, o, f);
+}
+CUresult cuMemUnmap(CUdeviceptr p, size_t n) { return call(GONE, "%zu", n); }
+CUresult cuMemSetAccess(CUdeviceptr p, size_t n, const CUmemAccessDesc* d, size_t c) {
+  return call(NO, "%zu,%d,%d,%d,%zu", n, d->location.type, d->location.id, d->flags, c);
+}
+CUresult cuMemExportToShareableHandle(void* out, CUmemGenericAllocationHandle h,
+                                      CUmemAllocationHandleType t, u64 f) {
+  *(int*)out = 42;
+  return call(NO, "%d,%llu", t, f);
+}
+CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle* h, void* os,
+                                        CUmemAllocationHandleType t) {
+  OR_FAIL(NEW, "%llu,%d", (u64)os, t);
+  *h = handle();
+  return CUDA_SUCCESS;
+}
+CUresult cuLaunchKernelEx(const CUlaunchConfig* c, CUfunction f, void** params, void** extra) {
+  memcpy(arguments, params[0], sizeof arguments);
+  int id = c->numAttrs ? (int)c->attrs[0].id : -1;
+  int value = c->numAttrs ? (int)c->attrs[0].value.memSyncDomain : -1;
+  return call(NO, "%u,%u,%u,%u,%u,%u,%u,%llx,%d:%d,%llx", c->gridDimX, c->gridDimY, c->gridDimZ,
+              c->blockDimX, c->blockDimY, c->blockDimZ, c->sharedMemBytes, (u64)c->hStream, id, value,
+              (u64)extra);
+}

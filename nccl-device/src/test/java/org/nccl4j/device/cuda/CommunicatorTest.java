@@ -1,0 +1,174 @@
+package org.nccl4j.device.cuda;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
+
+import java.time.Duration;
+import java.util.List;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+import org.nccl4j.device.CudaException;
+import org.nccl4j.device.DataType;
+import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.InvalidArgumentException;
+import org.nccl4j.device.InvalidUsageException;
+import org.nccl4j.device.RedOp;
+import org.nccl4j.device.RemoteException;
+import org.nccl4j.device.kernel.Algorithm;
+import org.nccl4j.device.kernel.Collective;
+import org.nccl4j.device.kernel.CollectiveWork;
+import org.nccl4j.device.kernel.KernelPlan;
+import org.nccl4j.device.kernel.P2pWork;
+import org.nccl4j.device.kernel.Protocol;
+
+/** Plans and launches against the recording driver. */
+class CommunicatorTest {
+  private FakeLibrary fake;
+  private long live;
+
+  @BeforeEach
+  void start() {
+    fake = FakeCuda.get();
+    CudaDevices.probe().list().forEach(CudaDevice::context);
+    live = fake.fakeLive();
+  }
+
+  @AfterEach
+  void nothingIsLeft() {
+    if (fake != null) {
+      fake.fakeReset();
+      assertEquals(live, fake.fakeLive());
+    }
+  }
+
+  private static CollectiveWork sum(Collective collective, Algorithm algorithm, Protocol protocol) {
+    return new CollectiveWork(
+        collective, algorithm, protocol, DataType.FLOAT32, RedOp.SUM, 0, 1000, 4, 1 << 20);
+  }
+
+  private static void assumeKernels() {
+    assumeTrue(CudaDevice.class.getResource("kernels/float.fatbin") != null, "built without nvcc");
+  }
+
+  @Test
+  void aLaunchHasItsShapeItsDomainAndItsArguments() {
+    assumeKernels();
+    try (GpuRanks ranks = new GpuRanks(2, Duration.ofSeconds(3))) {
+      DeviceMemory send = ranks.devices.get(0).allocate(4000);
+      DeviceMemory recv = ranks.devices.get(0).allocate(4000);
+      var communicator = ranks.communicators.get(0);
+      KernelPlan plan =
+          communicator.prepare(
+              new CollectiveWork(
+                  Collective.ALL_REDUCE,
+                  Algorithm.ONE_SHOT,
+                  Protocol.LL,
+                  DataType.FLOAT64, // of no other test: modules stay loaded
+                  RedOp.SUM,
+                  0,
+                  500,
+                  4,
+                  1 << 20));
+      assertTrue(fake.fakeRecord().contains("cuModuleLoadData(fatbin)"), "the type's own fatbin");
+      assertTrue(fake.fakeRecord().contains("cuModuleGetFunction(nccl4j_ll_one_shot)"));
+      communicator.launch(plan, send, recv, ranks.streams.get(0));
+      String stream = Long.toHexString(ranks.streams.get(0).handle());
+      assertTrue(
+          fake.fakeRecord().contains("cuLaunchKernelEx(4,1,1,128,1,1,0," + stream + ",10:1,0)"),
+          fake.fakeRecord());
+      Offheap arguments = new Offheap(112);
+      fake.fakeArguments(arguments.address());
+      assertEquals(send.address(), arguments.getLong(KernelLayout.SEND));
+      assertEquals(recv.address(), arguments.getLong(KernelLayout.RECV));
+      assertEquals(4000, arguments.getLong(KernelLayout.BYTES));
+      assertEquals(3_000_000_000L, arguments.getLong(KernelLayout.BUDGET));
+      assertEquals(4, arguments.getInt(KernelLayout.N_CHANNELS));
+      send.close();
+      recv.close();
+    }
+  }
+
+  @Test
+  void aChangeOfStreamsKeepsTheOrder() {
+    assumeKernels();
+    try (GpuRanks ranks = new GpuRanks(2, Duration.ofSeconds(3));
+        CudaStream other = (CudaStream) ranks.devices.get(0).createStream()) {
+      DeviceMemory buffer = ranks.devices.get(0).allocate(4000);
+      var communicator = ranks.communicators.get(0);
+      KernelPlan plan =
+          communicator.prepare(sum(Collective.ALL_REDUCE, Algorithm.RING, Protocol.SIMPLE));
+      communicator.launch(plan, buffer, buffer, ranks.streams.get(0));
+      communicator.launch(plan, buffer, buffer, ranks.streams.get(0));
+      assertEquals(-1, fake.fakeRecord().indexOf("cuEventRecord"));
+      communicator.launch(plan, buffer, buffer, other);
+      String record = fake.fakeRecord();
+      int recorded = record.indexOf("cuEventRecord");
+      int waited = record.indexOf("cuStreamWaitEvent");
+      assertTrue(recorded > 0 && waited > recorded && record.lastIndexOf("cuLaunch") > waited);
+      buffer.close();
+    }
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"cuMemAlloc_v2", "cuMemHostAlloc", "cuEventCreate"})
+  void aCommunicatorThatCannotBeMadeLeavesNothing(String call) {
+    try (GpuRanks ranks = new GpuRanks(2, Duration.ofSeconds(3))) {
+      long before = fake.fakeLive();
+      fake.fakeFail(call, 2);
+      assertThrows(
+          CudaException.class,
+          () -> CudaKernelCommunicator.create(ranks.devices.get(0), ranks.spec));
+      fake.fakeReset();
+      assertEquals(before, fake.fakeLive());
+    }
+  }
+
+  @Test
+  void wrongArgumentsAreRefused() {
+    assumeKernels();
+    try (GpuRanks ranks = new GpuRanks(2, Duration.ofSeconds(3))) {
+      var communicator = ranks.communicators.get(0);
+      var foreign = ranks.communicators.get(1);
+      CudaStream stream = ranks.streams.get(0);
+      DeviceMemory small = ranks.devices.get(0).allocate(3999);
+      KernelPlan plan =
+          communicator.prepare(sum(Collective.ALL_REDUCE, Algorithm.TREE, Protocol.LL128));
+      assertThrows(
+          InvalidArgumentException.class, () -> communicator.launch(plan, small, small, stream));
+      assertThrows(
+          InvalidArgumentException.class, () -> communicator.launch(plan, null, null, stream));
+      assertThrows(
+          InvalidArgumentException.class, () -> foreign.launch(plan, small, small, stream));
+      assertThrows(
+          InvalidArgumentException.class,
+          () -> communicator.prepare(sum(Collective.BROADCAST, Algorithm.TREE, Protocol.LL)));
+      assertThrows(
+          InvalidUsageException.class,
+          () ->
+              communicator.prepare(
+                  List.of(new P2pWork(P2pWork.Kind.SEND, 0, small, 0, 8, Protocol.LL))));
+      small.close();
+    }
+  }
+
+  @Test
+  void afterAnAbortItsCauseIsThrown() {
+    try (GpuRanks ranks = new GpuRanks(2, Duration.ofSeconds(3))) {
+      var communicator = ranks.communicators.get(0);
+      communicator.abort(new RemoteException("rank 1 is gone", "restart it"));
+      communicator.abort(new RemoteException("another", "none"));
+      var error =
+          assertThrows(
+              RemoteException.class,
+              () ->
+                  communicator.prepare(
+                      sum(Collective.ALL_REDUCE, Algorithm.RING, Protocol.SIMPLE)));
+      assertEquals("rank 1 is gone", error.problem());
+    }
+  }
+}

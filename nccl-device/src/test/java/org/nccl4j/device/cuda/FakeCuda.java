@@ -1,0 +1,42 @@
+package org.nccl4j.device.cuda;
+
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import jnr.ffi.LibraryLoader;
+
+/**
+ * The recording driver of fakecuda.c in this process, in place of NVIDIA's: its soname is
+ * libcuda.so.1, so whoever asks for that afterwards gets it.
+ */
+final class FakeCuda {
+  private static FakeLibrary library;
+
+  private FakeCuda() {}
+
+  /** Loads it once; skips the test, with the reason, where it cannot be built. */
+  static synchronized FakeLibrary get() {
+    if (library == null) {
+      try {
+        Path built = Files.createTempDirectory("fakecuda").resolve("libcuda.so.1");
+        NativeBuild.gcc(
+            "-shared",
+            "-fPIC",
+            "-Wall",
+            "-Werror",
+            "-I" + NativeBuild.cudaInclude(),
+            "-Wl,-soname,libcuda.so.1",
+            "-o",
+            built.toString(),
+            NativeBuild.source("src/test/c/fakecuda.c").toString());
+        System.load(built.toString());
+        library = LibraryLoader.create(FakeLibrary.class).failImmediately().load(built.toString());
+        built.toFile().deleteOnExit();
+      } catch (IOException e) {
+        throw new AssertionError(e);
+      }
+    }
+    library.fakeReset();
+    return library;
+  }
+}

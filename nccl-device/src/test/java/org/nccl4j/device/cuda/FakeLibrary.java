@@ -1,0 +1,19 @@
+package org.nccl4j.device.cuda;
+
+/** The tests' own entries of fakecuda.c. Public for jnr-ffi's stubs. */
+public interface FakeLibrary {
+  /** All calls since the reset, a line each. */
+  String fakeRecord();
+
+  /** How many things live: allocations, handles, mappings, streams, events, graphs. */
+  long fakeLive();
+
+  /** Copies the beginning of the last launch's arguments. */
+  void fakeArguments(long to);
+
+  /** Forgets the record and the failure. */
+  void fakeReset();
+
+  /** Makes a function fail from now on. */
+  void fakeFail(String call, int code);
+}

@@ -1,0 +1,122 @@
+package org.nccl4j.device.cuda;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.lang.reflect.Field;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.LinkedHashMap;
+import java.util.Map;
+import org.junit.jupiter.api.Test;
+import org.nccl4j.device.RedOp;
+import org.nccl4j.device.kernel.Algorithm;
+import org.nccl4j.device.kernel.Collective;
+import org.nccl4j.device.kernel.ConnectionLayout;
+import org.nccl4j.device.kernel.Protocol;
+
+/** Compiles a probe of layout.h and compares every offset with Java's. */
+class LayoutTest {
+  private static final Map<String, String> EXPRESSIONS = new LinkedHashMap<>();
+
+  static {
+    String collective = "nccl4jCollectiveArguments";
+    String p2p = "nccl4jP2pArguments";
+    put("INLINE_PEERS", "NCCL4J_INLINE_PEERS");
+    put("INLINE_GROUPS", "NCCL4J_INLINE_GROUPS");
+    put("INLINE_WORKS", "NCCL4J_INLINE_WORKS");
+    put("NONE", "NCCL4J_NONE");
+    put("PEER_BYTES", "sizeof(nccl4jPeer)");
+    put("STEPS_BYTES", "sizeof(nccl4jSteps)");
+    fields("nccl4jControl", "CONTROL_", "abort", "failed", "failedPeer", "failedChannel");
+    fields("nccl4jControl", "CONTROL_", "failedKind", "failedStep");
+    put("CONTROL_BYTES", "sizeof(nccl4jControl)");
+    fields("nccl4jCommunicator", "", "control", "steps", "budget", "rank", "nRanks");
+    put("LL_SLOT", "offsetof(nccl4jCommunicator, llSlot)");
+    put("LL128_SLOT", "offsetof(nccl4jCommunicator, ll128Slot)");
+    put("SIMPLE_SLOT", "offsetof(nccl4jCommunicator, simpleSlot)");
+    fields(collective, "", "send", "recv", "bytes", "ringRanks", "peerTable", "collective");
+    fields(collective, "", "algorithm", "root", "nChannels", "sliceBytes", "peers");
+    put("OPERATOR", "offsetof(nccl4jCollectiveArguments, op)");
+    fields(collective, "", "ringIndex", "ringPrev", "ringNext", "treeUp", "treeDown0");
+    fields(collective, "", "treeDown1");
+    put("COLLECTIVE_BYTES", "sizeof(nccl4jCollectiveArguments)");
+    fields(p2p, "", "groups", "works", "nGroups");
+    put("INLINE_GROUP_TABLE", "offsetof(nccl4jP2pArguments, inlineGroups)");
+    put("INLINE_WORK_TABLE", "offsetof(nccl4jP2pArguments, inlineWorks)");
+    put("P2P_BYTES", "sizeof(nccl4jP2pArguments)");
+    fields("nccl4jGroup", "GROUP_", "data", "credit", "peer", "kind", "firstBlock", "nBlocks");
+    fields("nccl4jGroup", "GROUP_", "firstWork", "nWorks");
+    put("GROUP_BYTES", "sizeof(nccl4jGroup)");
+    fields("nccl4jWork", "WORK_", "address", "target", "bytes", "base", "targetBase");
+    fields("nccl4jWork", "WORK_", "protocol", "parts");
+    put("WORK_SIZE", "sizeof(nccl4jWork)");
+  }
+
+  private static void put(String constant, String expression) {
+    EXPRESSIONS.put(constant, expression);
+  }
+
+  private static void fields(String type, String prefix, String... names) {
+    for (String name : names) {
+      String constant = name.replaceAll("([A-Z])", "_$1").toUpperCase(java.util.Locale.ROOT);
+      put(prefix + constant, "offsetof(" + type + ", " + name + ")");
+    }
+  }
+
+  private static String run(String body) throws Exception {
+    Path directory = Files.createTempDirectory("layout");
+    Path source = directory.resolve("probe.c");
+    Path header = NativeBuild.source("src/main/cuda/layout.h").toAbsolutePath();
+    Files.writeString(
+        source,
+        "#include <stddef.h>\n#include <stdio.h>\n#include \"%s\"\nint main(void) {\n%s}\n"
+            .formatted(header, body));
+    Path probe = directory.resolve("probe");
+    NativeBuild.gcc("-o", probe.toString(), source.toString());
+    Process process = new ProcessBuilder(probe.toString()).start();
+    String output = new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
+    assertEquals(0, process.waitFor());
+    return output;
+  }
+
+  @Test
+  void everyOffsetIsTheHeaders() throws Exception {
+    StringBuilder body = new StringBuilder();
+    EXPRESSIONS.forEach(
+        (name, value) -> body.append("printf(\"%s %%d\\n\", (int)(%s));\n".formatted(name, value)));
+    int seen = 0;
+    for (String line : run(body.toString()).split("\n")) {
+      String[] parts = line.split(" ");
+      Field field = KernelLayout.class.getDeclaredField(parts[0]);
+      assertEquals(Integer.parseInt(parts[1]), field.getInt(null), parts[0]);
+      seen++;
+    }
+    assertEquals(KernelLayout.class.getDeclaredFields().length, seen);
+  }
+
+  @Test
+  void enumsAndConnectionsAreTheHeaders() throws Exception {
+    StringBuilder body = new StringBuilder();
+    for (Enum<?>[] values :
+        new Enum<?>[][] {
+          Collective.values(), Algorithm.values(), Protocol.values(), RedOp.values()
+        }) {
+      for (Enum<?> value : values) {
+        body.append("if (%s != %d) puts(\"%s\");\n".formatted(value, value.ordinal(), value));
+      }
+    }
+    body.append(
+        "if (NCCL4J_CHANNELS != %d) puts(\"channels\");".formatted(ConnectionLayout.CHANNELS));
+    body.append(
+        "if (NCCL4J_WORD_STRIDE != %d) puts(\"stride\");".formatted(ConnectionLayout.WORD_STRIDE));
+    body.append("if (NCCL4J_SLOTS != %d) puts(\"slots\");".formatted(ConnectionLayout.STEPS));
+    body.append(
+        "if (NCCL4J_HEADER_BYTES != %d) puts(\"header\");"
+            .formatted(new ConnectionLayout(16, 128, 128).ll(0)));
+    assertEquals("", run(body.toString()));
+    ConnectionLayout layout = ConnectionSizes.layout(4);
+    assertTrue(3 * layout.dataBytes() < 64L << 20, "device memory of a rank among four");
+  }
+}
