@@ -45,7 +45,7 @@ final class PerfOptions {
       paramLabel = "N|auto",
       defaultValue = "auto",
       description =
-          "Iterations for each figure (default: ${DEFAULT-VALUE}: three rounds of at least 7, as many "
+          "Iterations for each figure (default: ${DEFAULT-VALUE}: five rounds of at least 5, as many "
               + "as fit in 15 ms, the median round counts).")
   String iterations;
 

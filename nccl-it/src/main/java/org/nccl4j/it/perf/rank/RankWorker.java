@@ -100,6 +100,7 @@ public final class RankWorker implements AutoCloseable {
 
   private long measure(Order.Measure order) {
     Operation operation = buffers.operation(communicator, stream, order.cell());
+    buffers.clear(order.cell());
     launch(operation, order.warmup(), 1);
     stream.synchronize();
     awaitOthers();
