@@ -16,5 +16,16 @@ if [ -n "$absence" ]; then
   echo "absence=$absence" >"$out/build.properties"
   exit 0
 fi
+# Finished kernels are kept by what they were made from, so that a clean build need not make them again.
+kept=${XDG_CACHE_HOME:-$HOME/.cache}/nccl4j/kernels/$(
+  { cat ./*.cu ./*.cuh ./*.h Makefile; echo "$2/$3"; "$nvcc" --version; } | sha256sum | cut -c1-24)
+if [ -f "$kept/float.fatbin" ] && [ ! -f "$out/float.fatbin" ]; then
+  cp -p "$kept"/* "$out"
+  find "$out" -name '*.fatbin' -exec touch {} +
+fi
 make -s -j2 OUT="$out" ARCHITECTURES="$2" PTX="$3" NVCC="$nvcc"
 printf 'architectures=%s\nptx=%s\n' "$2" "$3" >"$out/build.properties"
+if [ ! -f "$kept/float.fatbin" ] && mkdir -p "$kept.$$" 2>/dev/null; then
+  cp -p "$out"/* "$kept.$$"
+  mv -T "$kept.$$" "$kept" 2>/dev/null || rm -rf "$kept.$$"
+fi

@@ -9,7 +9,11 @@ import java.util.concurrent.ExecutionException;
 import java.util.concurrent.FutureTask;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.nccl4j.api.bootstrap.Bootstrap;
+import org.nccl4j.api.bootstrap.BootstrapId;
+import org.nccl4j.api.bootstrap.BootstrapOptions;
+import org.nccl4j.api.bootstrap.JoinRequest;
 import org.nccl4j.api.bootstrap.LocalBootstrap;
+import org.nccl4j.api.bootstrap.TcpBootstrap;
 import org.nccl4j.api.init.CommunicatorState;
 import org.nccl4j.api.init.InitRequest;
 import org.nccl4j.api.init.Initializer;
@@ -33,7 +37,17 @@ final class Joining {
 
   static CommunicatorState join(
       int nRanks, UniqueId id, int rank, Device device, CommunicatorConfig config) {
-    throw new UnsupportedOperationException();
+    Objects.requireNonNull(device, "device");
+    Settings settings = settings(config);
+    JoinRequest request =
+        new JoinRequest(
+            nRanks,
+            BootstrapId.decode(id.toBytes()),
+            rank,
+            settings.get(Settings.NCCL4J_INIT_TIMEOUT),
+            BootstrapOptions.from(settings));
+    Bootstrap bootstrap = TcpBootstrap.join(request);
+    return Initializer.create(request(name(config), device, settings), bootstrap);
   }
 
   static List<CommunicatorState> joinAll(List<Device> devices, CommunicatorConfig config) {

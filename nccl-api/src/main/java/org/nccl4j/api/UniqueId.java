@@ -1,8 +1,13 @@
 package org.nccl4j.api;
 
+import java.time.Duration;
 import java.util.Arrays;
 import java.util.HexFormat;
 import java.util.Objects;
+import org.nccl4j.api.bootstrap.BootstrapId;
+import org.nccl4j.api.bootstrap.BootstrapOptions;
+import org.nccl4j.api.bootstrap.BootstrapRoot;
+import org.nccl4j.api.settings.Settings;
 import org.nccl4j.device.InvalidArgumentException;
 
 /**
@@ -14,6 +19,8 @@ import org.nccl4j.device.InvalidArgumentException;
  * environment variable or on a command line.
  */
 public final class UniqueId {
+  private static final Duration PATIENCE = Duration.ofMinutes(10);
+
   private final byte[] bytes;
 
   private UniqueId(byte[] bytes) {
@@ -21,13 +28,31 @@ public final class UniqueId {
   }
 
   /**
-   * A new id, with a bootstrap root listening in this process until the communicator is made or the
-   * configured time for it has passed.
+   * A new id, with a bootstrap root listening in this process until the communicator has been made
+   * and closed, creating it has failed, or no rank has come for 10 minutes (or the time to create a
+   * communicator, if that is longer). The process must live until all ranks have joined.
+   *
+   * <p>With NCCL_COMM_ID=host:port the id follows from that setting: every rank can make it for
+   * itself, and rank 0 starts the root there when it joins. Such an id is no secret unless
+   * NCCL4J_COMM_SECRET is set too.
    *
    * @throws org.nccl4j.device.SystemErrorException if no socket can be opened
    */
   public static UniqueId create() {
-    throw new UnsupportedOperationException("made by the bootstrap");
+    return create(CommunicatorConfig.defaults());
+  }
+
+  /**
+   * A new id, with settings for this communicator alone.
+   *
+   * @see #create()
+   */
+  public static UniqueId create(CommunicatorConfig config) {
+    Settings settings = Settings.ofProcess(config.settings());
+    BootstrapOptions options = BootstrapOptions.from(settings);
+    Duration deadline = settings.get(Settings.NCCL4J_INIT_TIMEOUT);
+    Duration patience = deadline.compareTo(PATIENCE) > 0 ? deadline : PATIENCE;
+    return new UniqueId(BootstrapRoot.create(options, patience).encode());
   }
 
   /**
@@ -36,7 +61,7 @@ public final class UniqueId {
    * @throws InvalidArgumentException if these are not the bytes of an id
    */
   public static UniqueId fromBytes(byte[] bytes) {
-    return new UniqueId(Objects.requireNonNull(bytes).clone());
+    return new UniqueId(BootstrapId.decode(Objects.requireNonNull(bytes)).encode());
   }
 
   /**

@@ -18,7 +18,7 @@ final class GraphText {
     this.out = out;
   }
 
-  void write(Cluster cluster) {
+  void summary(Cluster cluster) {
     CommGraph comm = cluster.comm();
     out.printf(
         Locale.ROOT,
@@ -30,6 +30,10 @@ final class GraphText {
         comm.nChannels(),
         comm.nvlsChannels(),
         comm.peerChannels());
+  }
+
+  void write(Cluster cluster) {
+    summary(cluster);
     for (MachineGraphs domain : cluster.domains()) {
       for (GraphKind kind : GraphKind.values()) {
         graph(domain.of(kind));

@@ -7,5 +7,11 @@ import picocli.CommandLine.Command;
     name = "topo",
     mixinStandardHelpOptions = true,
     description = "The machine as a graph, and the channels that are found in it.",
-    subcommands = {GraphCommand.class})
+    subcommands = {
+      ShowCommand.class,
+      PathsCommand.class,
+      GraphCommand.class,
+      ExplainCommand.class,
+      SimulateCommand.class
+    })
 public final class TopoCommand {}

@@ -45,7 +45,7 @@ final class Enabled {
   boolean allows(Collective collective, Algorithm algorithm, Protocol protocol) {
     Choice chosen = protocols[collective.ordinal()][protocol.ordinal()];
     boolean byProtocol =
-        chosen == Choice.BY_MACHINE && protocol == Protocol.LL128
+        (chosen == Choice.BY_MACHINE && protocol == Protocol.LL128)
             ? ll128Works(algorithm)
             : chosen != Choice.NO;
     boolean byAlgorithm = algorithms[collective.ordinal()][algorithm.ordinal()] != Choice.NO;

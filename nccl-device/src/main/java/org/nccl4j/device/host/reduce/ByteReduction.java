@@ -10,8 +10,8 @@ abstract class ByteReduction extends StagedReduction {
   final byte[] left = new byte[BLOCK_BYTES];
   final byte[] right = new byte[BLOCK_BYTES];
 
-  ByteReduction(DataType type, RedOp op, int ranks) {
-    super(type, op, ranks);
+  ByteReduction(DataType type, RedOp op, int ranks, int few) {
+    super(type, op, ranks, BLOCK_BYTES, few);
   }
 
   /** a op b. */

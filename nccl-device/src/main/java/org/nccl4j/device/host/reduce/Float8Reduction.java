@@ -6,11 +6,14 @@ import org.nccl4j.device.RedOp;
 
 /** float8, by looking up the results of all pairs. */
 final class Float8Reduction extends ByteReduction {
+  /** Look-ups are not vectorised, so that a block is worth its while later. */
+  private static final int FEW_LOOKUPS = 128;
+
   private final byte[] results;
   private final byte[] quotients;
 
   Float8Reduction(DataType type, RedOp op, int ranks) {
-    super(type, op, ranks);
+    super(type, op, ranks, FEW_LOOKUPS);
     this.results = Float8Tables.pairs(type, op);
     this.quotients = hasPrepare() ? Float8Tables.quotients(type, ranks) : null;
   }

@@ -9,7 +9,7 @@ final class Int8Reduction extends ByteReduction {
   private final byte[] quotients = new byte[1 << 8];
 
   Int8Reduction(RedOp op, int ranks, boolean signed) {
-    super(DataType.INT8, op, ranks);
+    super(DataType.INT8, op, ranks, FEW);
     for (int bits = 0; bits < quotients.length; bits++) {
       quotients[bits] = (byte) ((signed ? (byte) bits : bits) / ranks);
     }

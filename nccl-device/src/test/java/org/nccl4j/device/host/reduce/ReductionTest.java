@@ -50,14 +50,24 @@ class ReductionTest {
       Elements.put(memory, (long) i * size, type, a[i]);
       Elements.put(memory, second + (long) i * size, type, b[i]);
     }
-    reduction.reduce(memory, 0, memory, second, memory, 2 * second, a.length);
+    // Interpreted at first, then by vectors, once the loops have been compiled.
+    for (int calls : new int[] {1, 1000}) {
+      for (int call = 0; call < calls; call++) {
+        reduction.reduce(memory, 0, memory, second, memory, 2 * second, a.length);
+      }
+      for (int i = 0; i < a.length; i++) {
+        long expected = oracle.combine(op, a[i], b[i]);
+        long offset = 2 * second + (long) i * size;
+        check(oracle, expected, Elements.get(memory, offset, type), type + " " + op, a[i], b[i]);
+      }
+    }
+    HostMemory one = Elements.allocate(size);
     for (int i = 0; i < a.length; i++) {
       long expected = oracle.combine(op, a[i], b[i]);
-      long offset = 2 * second + (long) i * size;
-      check(oracle, expected, Elements.get(memory, offset, type), type + " " + op, a[i], b[i]);
-      reduction.reduce(memory, (long) i * size, memory, second + (long) i * size, memory, 0, 1);
-      check(oracle, expected, Elements.get(memory, 0, type), type + " one " + op, a[i], b[i]);
+      reduction.reduce(memory, (long) i * size, memory, second + (long) i * size, one, 0, 1);
+      check(oracle, expected, Elements.get(one, 0, type), type + " one " + op, a[i], b[i]);
     }
+    one.close();
     memory.close();
   }
 
@@ -82,7 +92,9 @@ class ReductionTest {
       for (int i = 0; i < values.length; i++) {
         Elements.put(memory, (long) i * size, type, values[i]);
       }
-      reduction.prepare(memory, 0, memory, second, values.length);
+      for (int call = 0; call < 100; call++) {
+        reduction.prepare(memory, 0, memory, second, values.length);
+      }
       reduction.finish(memory, second, values.length);
       for (int i = 0; i < values.length; i++) {
         long expected = ranks == 1 ? values[i] : oracle.divide(values[i], ranks);

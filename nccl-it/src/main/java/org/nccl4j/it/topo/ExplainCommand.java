@@ -1,0 +1,62 @@
+package org.nccl4j.it.topo;
+
+import com.fasterxml.jackson.core.JsonFactory;
+import com.fasterxml.jackson.core.JsonGenerator;
+import java.io.IOException;
+import java.util.concurrent.Callable;
+import org.nccl4j.topo.cluster.Cluster;
+import org.nccl4j.topo.report.Explanation;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Mixin;
+import picocli.CommandLine.Option;
+
+/** {@code topo explain}: why each link, path, transport and algorithm is as it is. */
+@Command(
+    name = "explain",
+    mixinStandardHelpOptions = true,
+    description = "Why each link, path, transport and algorithm, and which setting changes it.")
+final class ExplainCommand implements Callable<Integer> {
+  @Mixin private MachineOptions machine;
+
+  @Option(names = "--nodes", defaultValue = "1", description = "How many such machines.")
+  private int nodes = 1;
+
+  @Override
+  public Integer call() throws IOException {
+    Cluster cluster = Cluster.of(machine.routes(false), nodes, machine.options(false));
+    String text = Explanation.of(cluster, machine.settings());
+    if (machine.json()) {
+      try (JsonGenerator json = new JsonFactory().createGenerator(machine.out())) {
+        write(json, text);
+      }
+    } else {
+      machine.out().print(text);
+    }
+    machine.out().flush();
+    return 0;
+  }
+
+  /** One array of sentences for each section. */
+  private static void write(JsonGenerator json, String text) throws IOException {
+    json.writeStartObject();
+    boolean open = false;
+    for (String line : text.split("\n")) {
+      if (line.isEmpty()) {
+        continue;
+      }
+      if (line.startsWith("  ")) {
+        json.writeString(line.strip());
+      } else {
+        if (open) {
+          json.writeEndArray();
+        }
+        json.writeArrayFieldStart(line);
+        open = true;
+      }
+    }
+    if (open) {
+      json.writeEndArray();
+    }
+    json.writeEndObject();
+  }
+}

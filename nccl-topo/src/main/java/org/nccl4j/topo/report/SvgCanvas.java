@@ -1,0 +1,86 @@
+package org.nccl4j.topo.report;
+
+import java.util.List;
+import java.util.Locale;
+
+/** Shapes of a picture, collected as SVG. What is added later is on top. */
+final class SvgCanvas {
+  private static final String FONT = "font-family=\"sans-serif\" font-size=\"12\"";
+
+  private final StringBuilder body = new StringBuilder();
+
+  void area(int x, int y, int width, int height) {
+    add(
+        "<rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" rx=\"10\" fill=\"#fbfbfb\""
+            + " stroke=\"#bbbbbb\" stroke-dasharray=\"4 3\"/>",
+        x, y, width, height);
+  }
+
+  void box(int x, int y, int width, int height, String fill, List<String> lines) {
+    add(
+        "<rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" rx=\"6\" fill=\"%s\""
+            + " stroke=\"#444444\"/>",
+        x, y, width, height, fill);
+    int line = y + (height - 15 * lines.size()) / 2 + 12;
+    for (String text : lines) {
+      add(
+          "<text x=\"%d\" y=\"%d\" text-anchor=\"middle\" %s>%s</text>",
+          x + width / 2, line, FONT, escape(text));
+      line += 15;
+    }
+  }
+
+  void line(int x1, int y1, int x2, int y2, String colour, double width, String text) {
+    add(
+        "<line x1=\"%d\" y1=\"%d\" x2=\"%d\" y2=\"%d\" stroke=\"%s\" stroke-width=\"%.1f\"/>",
+        x1, y1, x2, y2, colour, width);
+    // Off the middle, so that labels of lines which meet do not lie on each other.
+    tag(x1 + (x2 - x1) * 2 / 5, y1 + (y2 - y1) * 2 / 5, text);
+  }
+
+  /** A curve that hangs below two points of equal height. */
+  void arc(int x1, int y, int x2, String colour, double width, int lower, String text) {
+    int depth = y + 24 + lower + Math.abs(x2 - x1) / 10;
+    add(
+        "<path d=\"M %d %d C %d %d %d %d %d %d\" fill=\"none\" stroke=\"%s\""
+            + " stroke-width=\"%.1f\"/>",
+        x1, y, x1, depth, x2, depth, x2, y, colour, width);
+    tag((x1 + x2) / 2, y + (depth - y) * 3 / 4, text);
+  }
+
+  void label(int x, int y, String text) {
+    add("<text x=\"%d\" y=\"%d\" %s fill=\"#222222\">%s</text>", x, y, FONT, escape(text));
+  }
+
+  private void tag(int x, int y, String text) {
+    if (!text.isEmpty()) {
+      add(
+          "<text x=\"%d\" y=\"%d\" text-anchor=\"middle\" font-family=\"sans-serif\""
+              + " font-size=\"10\" fill=\"#333333\" stroke=\"#ffffff\" stroke-width=\"3\""
+              + " paint-order=\"stroke\">%s</text>",
+          x, y, escape(text));
+    }
+  }
+
+  String document(int width, int height, String title) {
+    return String.format(
+        Locale.ROOT,
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\""
+            + " viewBox=\"0 0 %d %d\">%n<title>%s</title>%n"
+            + "<rect width=\"100%%\" height=\"100%%\" fill=\"#ffffff\"/>%n%s</svg>%n",
+        width,
+        height,
+        width,
+        height,
+        escape(title),
+        body);
+  }
+
+  private void add(String format, Object... values) {
+    body.append(String.format(Locale.ROOT, format, values)).append('\n');
+  }
+
+  private static String escape(String text) {
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;");
+  }
+}

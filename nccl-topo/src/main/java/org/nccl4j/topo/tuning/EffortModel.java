@@ -1,0 +1,141 @@
+package org.nccl4j.topo.tuning;
+
+import org.nccl4j.topo.Algorithm;
+import org.nccl4j.topo.Protocol;
+import org.nccl4j.topo.TopoSettings;
+import org.nccl4j.topo.connect.AlignedGraph;
+import org.nccl4j.topo.connect.CommGraph;
+import org.nccl4j.topo.search.GraphKind;
+import org.nccl4j.topo.system.Bandwidths;
+
+/**
+ * How many channels and threads an operation is worth: small ones get fewer, so that each thread
+ * has something to do. Immutable; asking allocates only the answer.
+ */
+public final class EffortModel {
+  private static final int WARP = 32;
+  private static final int MAX_THREADS = 640;
+  private static final int SIMPLE_THREADS = 512;
+  private static final int SLOW_RING_THREADS = 256;
+  private static final int MIN_WARPS = 3;
+  private static final int COLLNET_THRESHOLD = 512;
+  private static final int COLLNET_STEP = 16;
+  private static final int[] THRESHOLDS = {8, 8, 64};
+
+  private final CommGraph comm;
+  private final int[][] maxThreads = new int[Algorithm.values().length][Protocol.values().length];
+  private final long[][] thresholds = new long[Algorithm.values().length][Protocol.values().length];
+
+  private EffortModel(CommGraph comm, TopoSettings settings) {
+    this.comm = comm;
+    for (Algorithm algorithm : Algorithm.values()) {
+      for (Protocol protocol : Protocol.values()) {
+        maxThreads[algorithm.ordinal()][protocol.ordinal()] =
+            mostThreads(algorithm, protocol, settings);
+        thresholds[algorithm.ordinal()][protocol.ordinal()] = threshold(algorithm, protocol);
+      }
+    }
+    overrideThresholds(settings.text("NCCL_THREAD_THRESHOLDS").orElse(""));
+  }
+
+  /** The model of a communicator, under NCCL_NTHREADS, NCCL_LL128_NTHREADS and the like. */
+  public static EffortModel of(CommGraph comm, TopoSettings settings) {
+    return new EffortModel(comm, settings);
+  }
+
+  private int mostThreads(Algorithm algorithm, Protocol protocol, TopoSettings settings) {
+    if (algorithm != Algorithm.RING && algorithm != Algorithm.TREE) {
+      return MAX_THREADS;
+    }
+    if (protocol == Protocol.LL128) {
+      int wanted = settings.number("NCCL_LL128_NTHREADS", -2);
+      return bounded(wanted, MAX_THREADS / 4, MAX_THREADS, MAX_THREADS);
+    }
+    AlignedGraph ring = comm.of(GraphKind.RING);
+    boolean slow =
+        protocol == Protocol.SIMPLE
+            && algorithm == Algorithm.RING
+            && ring.bwIntra() * ring.nChannels() <= Bandwidths.PCI_GEN3;
+    int otherwise = slow ? SLOW_RING_THREADS : SIMPLE_THREADS;
+    return bounded(settings.number("NCCL_NTHREADS", -2), 2 * WARP, SIMPLE_THREADS, otherwise);
+  }
+
+  private static int bounded(int wanted, int min, int max, int otherwise) {
+    if (wanted <= 0) {
+      return otherwise;
+    }
+    return wanted % WARP != 0 ? max : Math.max(min, Math.min(max, wanted));
+  }
+
+  private long threshold(Algorithm algorithm, Protocol protocol) {
+    if (algorithm.isCollNet() && protocol == Protocol.SIMPLE) {
+      return COLLNET_THRESHOLD;
+    }
+    long threshold = THRESHOLDS[protocol.ordinal()];
+    boolean perRank = algorithm == Algorithm.RING && protocol == Protocol.LL;
+    return perRank ? threshold * comm.shape().nRanks() : threshold;
+  }
+
+  /** Six numbers: LL, LL128 and Simple of trees, then of rings. */
+  private void overrideThresholds(String text) {
+    String[] numbers = text.strip().split("\\s+");
+    for (int i = 0; i < Math.min(6, numbers.length); i++) {
+      if (numbers[i].matches("[0-9]{1,9}")) {
+        thresholds[i / 3][i % 3] = Long.parseLong(numbers[i]);
+      }
+    }
+  }
+
+  /** The channels and threads for an operation of a size. */
+  public Effort of(Algorithm algorithm, Protocol protocol, long bytes) {
+    int most = maxThreads[algorithm.ordinal()][protocol.ordinal()];
+    long threshold = thresholds[algorithm.ordinal()][protocol.ordinal()];
+    int channels = comm.nChannels();
+    int threads = most;
+    if (algorithm == Algorithm.COLLNET_DIRECT) {
+      channels = directChannels(most, threshold, bytes);
+    } else if (algorithm.isNvls()) {
+      boolean perNode = comm.shape().nNodes() > 1 && algorithm == Algorithm.NVLS;
+      channels = perNode ? Math.min(comm.nvlsChannels(), comm.nChannels()) : comm.nvlsChannels();
+    } else {
+      while (channels > 1 && bytes < channels * threads * threshold) {
+        channels--;
+      }
+      while (threads % 128 == 0 && bytes < channels * threads * threshold) {
+        threads /= 2;
+      }
+    }
+    return new Effort(channels, withSyncWarps(algorithm, protocol, threads));
+  }
+
+  private int directChannels(int threads, long threshold, long bytes) {
+    int channels = comm.nChannels();
+    int heads =
+        (int)
+            comm.shape().nodes().get(0).graphs().of(GraphKind.COLLNET_DIRECT).channels().stream()
+                .map(channel -> channel.first())
+                .distinct()
+                .count();
+    long least = threshold;
+    boolean tooMany = true;
+    for (int step = COLLNET_STEP; step >= 1 && tooMany; step /= 2) {
+      tooMany = bytes < channels * (long) threads * heads * least;
+      while (tooMany && channels > step) {
+        if (channels == step + step / 2) {
+          least /= 2;
+        }
+        channels--;
+        tooMany = bytes < channels * (long) threads * heads * least;
+      }
+    }
+    return channels;
+  }
+
+  private static int withSyncWarps(Algorithm algorithm, Protocol protocol, int threads) {
+    if (algorithm == Algorithm.TREE || algorithm == Algorithm.PAT) {
+      return MAX_THREADS;
+    }
+    int extra = protocol == Protocol.SIMPLE && algorithm == Algorithm.RING ? WARP : 0;
+    return Math.max(MIN_WARPS * WARP, threads + extra);
+  }
+}
