@@ -101,12 +101,12 @@ final class Int8Order extends StagedReduction {
   @Override
   @HotPath
   void divideFew(ByteBuffer from, int fromIndex, ByteBuffer to, int toIndex, int count) {
-    throw new IllegalStateException("no average");
+    throw new UnsupportedOperationException("neither greatest nor least divides");
   }
 
   @Override
   @HotPath
   void divide(int count) {
-    throw new IllegalStateException("no average");
+    throw new UnsupportedOperationException("neither greatest nor least divides");
   }
 }

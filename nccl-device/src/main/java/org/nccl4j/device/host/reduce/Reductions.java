@@ -1,6 +1,7 @@
 package org.nccl4j.device.host.reduce;
 
 import org.nccl4j.device.DataType;
+import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.RedOp;
 
 /** Makes the reduction of a type and an operator. */
@@ -15,7 +16,8 @@ public final class Reductions {
    */
   public static Reduction of(DataType type, RedOp op, int ranks) {
     if (ranks < 1) {
-      throw new IllegalArgumentException("a reduction over " + ranks + " ranks");
+      throw new InvalidArgumentException(
+          "a reduction over " + ranks + " ranks", "pass the communicator's number of ranks");
     }
     return switch (type) {
       case INT8 -> int8(op, ranks, true);

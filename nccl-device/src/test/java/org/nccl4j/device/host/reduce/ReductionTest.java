@@ -13,6 +13,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.Arguments;
 import org.junit.jupiter.params.provider.MethodSource;
 import org.nccl4j.device.DataType;
+import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.host.memory.HostMemory;
 
@@ -208,7 +209,7 @@ class ReductionTest {
 
   @Test
   void refusesNoRanks() {
-    assertThrows(IllegalArgumentException.class, () -> Reductions.of(DataType.INT8, RedOp.SUM, 0));
+    assertThrows(InvalidArgumentException.class, () -> Reductions.of(DataType.INT8, RedOp.SUM, 0));
   }
 
   private static void check(
