@@ -67,7 +67,17 @@ record PerfSettings(What what, How how, Who ranks, Outputs outputs) {
    * Where the results go, beside the table.
    *
    * @param compareMpi whether to measure Open MPI too
-   * @param progress whether somebody watches standard error
+   * @param watching what somebody watches while it runs
    */
-  record Outputs(Optional<Path> json, Optional<Path> html, boolean compareMpi, boolean progress) {}
+  record Outputs(Optional<Path> json, Optional<Path> html, boolean compareMpi, Watching watching) {}
+
+  /** What somebody watches while it runs. */
+  enum Watching {
+    /** Nothing that progress could be shown on. */
+    NOTHING,
+    /** The table as it grows: progress is shown where no rows come. */
+    ROWS,
+    /** Standard error alone: progress is shown all the time. */
+    ERRORS
+  }
 }

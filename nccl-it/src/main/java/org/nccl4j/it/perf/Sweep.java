@@ -55,9 +55,7 @@ final class Sweep {
         for (int root : workload.rooted() ? settings.what().roots() : List.of(0)) {
           List<Cell> cells = cells(workload, type, op, root);
           Map<Cell, Double> expected = warmUp(cells, budget);
-          for (int i = 0; i < cells.size(); i += 2) {
-            row(cells.get(i), cells.get(i + 1), expected, results);
-          }
+          rows(cells, expected, results);
           budget = NEXT_WARM_UP_MILLIS;
         }
       }
@@ -82,8 +80,20 @@ final class Sweep {
 
   private Map<Cell, Double> warmUp(List<Cell> cells, long millis) {
     List<Cell> real = cells.stream().filter(cell -> cell != null).toList();
-    try (Progress progress = new Progress(settings.outputs().progress(), "warm-up", millis)) {
+    boolean watched = settings.outputs().watching() != PerfSettings.Watching.NOTHING;
+    try (Progress progress = new Progress(watched, "warm-up", millis)) {
       return new WarmUp(timer, millis).run(real, progress);
+    }
+  }
+
+  private void rows(List<Cell> cells, Map<Cell, Double> expected, List<Result> results) {
+    boolean alone = settings.outputs().watching() == PerfSettings.Watching.ERRORS;
+    String task = cells.get(0).workload().label();
+    try (Progress progress = new Progress(alone, task, cells.size())) {
+      for (int i = 0; i < cells.size(); i += 2) {
+        row(cells.get(i), cells.get(i + 1), expected, results);
+        progress.to(i + 2L);
+      }
     }
   }
 

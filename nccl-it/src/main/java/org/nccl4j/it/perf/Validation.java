@@ -34,10 +34,10 @@ final class Validation {
   /**
    * The settings.
    *
-   * @param progress whether somebody watches standard error
+   * @param watching what somebody watches while it runs
    * @throws InvalidArgumentException or {@link InvalidUsageException} for the first wrong option
    */
-  PerfSettings settings(boolean progress) {
+  PerfSettings settings(PerfSettings.Watching watching) {
     refuseWhatDoesNotApply();
     PerfSettings.Who ranks = ranks();
     PerfSettings.What what =
@@ -55,7 +55,7 @@ final class Validation {
         how(),
         ranks,
         new PerfSettings.Outputs(
-            file("--json", options.json), file("--html", options.html), compareMpi(), progress));
+            file("--json", options.json), file("--html", options.html), compareMpi(), watching));
   }
 
   private void refuseWhatDoesNotApply() {
