@@ -19,6 +19,7 @@ import org.nccl4j.device.RedOp;
 import org.nccl4j.device.kernel.Algorithm;
 import org.nccl4j.device.kernel.Protocol;
 import org.nccl4j.it.perf.peer.OpenMpi;
+import org.nccl4j.it.perf.report.Machine;
 import org.nccl4j.it.perf.workload.Workload;
 
 /** Turns options into settings, or says which option is wrong, why, and what would be right. */
@@ -50,6 +51,7 @@ final class Validation {
     if (compareMpi()) {
       refuseWhatMpiLacks(what);
     }
+    refuseWhatDoesNotFit(what.sizes().max(), ranks.count());
     return new PerfSettings(
         what,
         how(),
@@ -177,12 +179,28 @@ final class Validation {
     return options.compare != null;
   }
 
+  private void refuseWhatDoesNotFit(long bytes, int nRanks) {
+    ByteSize need = new ByteSize(bytes * 2 * nRanks * (compareMpi() ? 2 : 1));
+    ByteSize available = new ByteSize(Machine.availableMemory());
+    if (available.bytes() > 0 && need.bytes() > available.bytes()) {
+      throw new InvalidUsageException(
+          "-e %s: the buffers of %d ranks need %s of memory, and %s are available"
+              .formatted(options.maxBytes, nRanks, need.rounded(), available.rounded()),
+          "give a smaller -e, or fewer ranks");
+    }
+  }
+
   private static void refuseWhatMpiLacks(PerfSettings.What what) {
     for (DataType type : what.types()) {
       if (!OpenMpi.has(type)) {
         throw new InvalidUsageException(
             "--compare mpi: Open MPI has no type " + type.label(),
             "choose another -d, or leave --compare out");
+      }
+      if (what.sizes().max() / type.bytes() > Integer.MAX_VALUE) {
+        throw new InvalidUsageException(
+            "--compare mpi: MPI counts at most 2147483647 elements, and -e asks for more",
+            "give a smaller -e");
       }
     }
     boolean reduces = what.workloads().stream().anyMatch(Workload::reduces);

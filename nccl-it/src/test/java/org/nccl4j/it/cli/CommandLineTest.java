@@ -66,6 +66,8 @@ final class CommandLineTest {
         "perf all_reduce --compare gloo | --compare gloo",
         "perf all_reduce --compare mpi -d half | no type half",
         "perf all_reduce --compare mpi -o avg | no operator avg",
+        "perf all_reduce --compare mpi -e 3G -d int8 | MPI counts at most",
+        "perf all_reduce -t 200 -e 1000G | of memory",
         "perf all_reduce --json /no/such/folder/x.json | --json",
         "perf all_reduce --html /tmp | --html",
         "perf hypercube -t 3 | power of two",
