@@ -50,7 +50,7 @@ record ByteSize(long bytes) {
   public String toString() {
     for (int unit = 3; unit > 0; unit--) {
       if (bytes >= 1L << (10 * unit) && bytes % (1L << (10 * unit)) == 0) {
-      return (bytes >> (10 * unit)) + " KMG".substring(unit, unit + 1);
+        return (bytes >> (10 * unit)) + " KMG".substring(unit, unit + 1);
       }
     }
     return Long.toString(bytes);

@@ -55,8 +55,17 @@ final class PerfOptions {
       defaultValue = "auto",
       description =
           "Operations before each timed round (default: ${DEFAULT-VALUE}, a fifth of the iterations). "
-              + "The compiler is warmed up before the sweep in any case.")
+              + "See --jit-warmup too.")
   String warmup;
+
+  @Option(
+      names = {"--jit-warmup"},
+      paramLabel = "MILLIS",
+      defaultValue = "1500",
+      description =
+          "How long all sizes run before the sweep, for the compiler's sake (default:"
+              + " ${DEFAULT-VALUE}).")
+  int jitWarmup;
 
   @Option(
       names = {"-m", "--agg_iters"},

@@ -35,6 +35,7 @@ record PerfSettings(What what, How how, Who ranks, Outputs outputs) {
    *
    * @param iterations none for automatic
    * @param warmup none for automatic
+   * @param jitWarmupMillis how long all sizes run before a sweep
    * @param aggregate operations in a group
    * @param checks checked operations for each cell
    * @param explain whether to show the planner's tables
@@ -42,6 +43,7 @@ record PerfSettings(What what, How how, Who ranks, Outputs outputs) {
   record How(
       OptionalInt iterations,
       OptionalInt warmup,
+      int jitWarmupMillis,
       int aggregate,
       int checks,
       boolean blocking,

@@ -20,8 +20,6 @@ import org.nccl4j.it.perf.workload.Workload;
 
 /** Measures one workload with every type, operator, root and size, and prints the rows. */
 final class Sweep {
-  private static final long FIRST_WARM_UP_MILLIS = 1500;
-  private static final long NEXT_WARM_UP_MILLIS = 300;
 
   private final PerfSettings settings;
   private final CellTimer timer;
@@ -49,14 +47,15 @@ final class Sweep {
   List<Result> run(Workload workload) {
     table.header();
     List<Result> results = new ArrayList<>();
-    long budget = FIRST_WARM_UP_MILLIS;
+    long budget = settings.how().jitWarmupMillis();
     for (DataType type : settings.what().types()) {
       for (RedOp op : workload.reduces() ? settings.what().ops() : List.of(RedOp.SUM)) {
         for (int root : workload.rooted() ? settings.what().roots() : List.of(0)) {
           List<Cell> cells = cells(workload, type, op, root);
           Map<Cell, Double> expected = warmUp(cells, budget);
           rows(cells, expected, results);
-          budget = NEXT_WARM_UP_MILLIS;
+          // The code is the same for all types and roots but for the innermost loops.
+          budget = settings.how().jitWarmupMillis() / 5;
         }
       }
     }

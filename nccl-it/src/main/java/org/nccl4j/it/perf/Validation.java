@@ -104,6 +104,7 @@ final class Validation {
   }
 
   private PerfSettings.How how() {
+    between("--jit-warmup", options.jitWarmup, 0, 600_000);
     between("-m", options.aggregate, 1, 1000);
     between("-c", options.checks, 0, 1000);
     between("-z", options.blocking, 0, 1);
@@ -111,6 +112,7 @@ final class Validation {
     return new PerfSettings.How(
         automaticOr("-n", options.iterations, 1),
         automaticOr("-w", options.warmup, 0),
+        options.jitWarmup,
         options.aggregate,
         options.checks,
         options.blocking == 1,

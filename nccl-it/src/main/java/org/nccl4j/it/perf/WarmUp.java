@@ -51,7 +51,9 @@ final class WarmUp {
         }
       }
     }
-    settle(cells.get(0), micros);
+    if (budgetMillis > 0) {
+      settle(cells.get(0), micros);
+    }
     return micros;
   }
 
