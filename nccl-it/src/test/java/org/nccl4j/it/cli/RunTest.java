@@ -62,6 +62,13 @@ final class RunTest {
   }
 
   @Test
+  void whatARankSaysWhileItIsEndedIsShown() {
+    String script = "trap 'echo goodbye; exit 0' TERM; test $RANK = 1 && exit 4; sleep 600 & wait";
+    assertEquals(4, run(2, script));
+    assertEquals("[0] goodbye", out.toString().strip());
+  }
+
+  @Test
   void aRankThatIsKilledIsNamed() {
     assertEquals(137, run(2, "test $RANK = 1 && kill -9 $$; sleep 600"));
     assertTrue(err.toString().contains("rank 1 (process "), err::toString);
