@@ -5,11 +5,13 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.io.PrintWriter;
 import java.io.StringWriter;
+import java.nio.file.Path;
 import java.util.Set;
 import java.util.TreeSet;
 import java.util.stream.Collectors;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
 
 @Timeout(60)
 final class RunTest {
@@ -62,8 +64,12 @@ final class RunTest {
   }
 
   @Test
-  void whatARankSaysWhileItIsEndedIsShown() {
-    String script = "trap 'echo goodbye; exit 0' TERM; test $RANK = 1 && exit 4; sleep 600 & wait";
+  void whatARankSaysWhileItIsEndedIsShown(@TempDir Path folder) {
+    String ready = folder.resolve("ready").toString();
+    String script =
+        "if test $RANK = 1; then until test -e READY; do sleep 0.02; done; exit 4; fi; "
+            + "trap 'echo goodbye; exit 0' TERM; touch READY; sleep 600 & wait";
+    script = script.replace("READY", ready);
     assertEquals(4, run(2, script));
     assertEquals("[0] goodbye", out.toString().strip());
   }
