@@ -7,6 +7,7 @@ module org.nccl4j.it {
   requires java.management;
 
   exports org.nccl4j.it.doctor.bind;
+  exports org.nccl4j.it.perf.rank.bind;
 
   opens org.nccl4j.it.cli to
       info.picocli;

@@ -161,6 +161,15 @@ final class PerfOptions {
   int timeout;
 
   @Option(
+      names = {"--bind-to"},
+      paramLabel = "core|none",
+      defaultValue = "core",
+      description =
+          "Whether each rank stays on a core of its own, where there are enough, as with mpirun"
+              + " (default: ${DEFAULT-VALUE}).")
+  String binding;
+
+  @Option(
       names = {"--device"},
       paramLabel = "host|cuda",
       defaultValue = "host",

@@ -57,13 +57,15 @@ record PerfSettings(What what, How how, Who ranks, Outputs outputs) {
    * @param settings of the communicator
    * @param transports allowed, best first; empty for all
    * @param deadlineSeconds of an operation
+   * @param bound whether each stays on a core of its own, if there are enough
    */
   record Who(
       int count,
       boolean processes,
       Map<String, String> settings,
       List<String> transports,
-      int deadlineSeconds) {}
+      int deadlineSeconds,
+      boolean bound) {}
 
   /**
    * Where the results go, beside the table.

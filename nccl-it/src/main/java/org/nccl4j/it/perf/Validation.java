@@ -99,8 +99,17 @@ final class Validation {
     names("--proto", options.protocol, Protocol.values(), Protocol::label)
         .ifPresent(value -> settings.put("NCCL_PROTO", value));
     between("-T", options.timeout, 1, 86_400);
+    if (!List.of("core", "none").contains(options.binding)) {
+      throw new InvalidArgumentException(
+          "--bind-to " + options.binding + ": there is no such binding", "use core or none");
+    }
     return new PerfSettings.Who(
-        count, processes, settings, List.of(options.transports), options.timeout);
+        count,
+        processes,
+        settings,
+        List.of(options.transports),
+        options.timeout,
+        options.binding.equals("core"));
   }
 
   private PerfSettings.How how() {

@@ -61,6 +61,7 @@ final class CommandLineTest {
         "perf all_reduce -T 0 | -T 0 is out of range",
         "perf all_reduce --device cuda | no CUDA device",
         "perf all_reduce --device tpu | no such device",
+        "perf all_reduce --bind-to socket | --bind-to socket",
         "perf all_reduce --algo Rink | no 'Rink'",
         "perf all_reduce --proto LL,LL256 | no 'LL256'",
         "perf all_reduce --compare gloo | --compare gloo",

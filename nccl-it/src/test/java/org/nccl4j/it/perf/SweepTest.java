@@ -114,7 +114,7 @@ final class SweepTest {
                 List.of(RedOp.SUM),
                 List.of(0)),
             how,
-            new PerfSettings.Who(RANKS, false, Map.of(), List.of(), 60),
+            new PerfSettings.Who(RANKS, false, Map.of(), List.of(), 60, false),
             new PerfSettings.Outputs(
                 Optional.empty(), Optional.empty(), false, PerfSettings.Watching.NOTHING));
     PrintWriter out = new PrintWriter(text);

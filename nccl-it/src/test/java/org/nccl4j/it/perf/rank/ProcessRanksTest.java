@@ -29,7 +29,7 @@ final class ProcessRanksTest {
 
   private List<Answer.Joined> join(Ranks ranks) {
     String id = ((Answer.Text) ranks.one(0, new Order.CreateId(), PATIENCE)).text();
-    Order join = new Order.Join(id, Map.of(), List.of(), 10);
+    Order join = new Order.Join(id, Map.of(), List.of(), 10, true);
     return ranks.all(join, PATIENCE).stream().map(Answer.Joined.class::cast).toList();
   }
 
@@ -67,7 +67,8 @@ final class ProcessRanksTest {
       NcclException e =
           assertThrows(
               NcclException.class,
-              () -> ranks.all(new Order.Join("not an id", Map.of(), List.of(), 10), PATIENCE));
+              () ->
+                  ranks.all(new Order.Join("not an id", Map.of(), List.of(), 10, true), PATIENCE));
       assertEquals(NcclException.Code.INVALID_ARGUMENT, e.code());
       assertTrue(e.problem().startsWith("rank 0: "), e.problem());
     }
