@@ -165,8 +165,8 @@ final class PerfOptions {
       paramLabel = "core|none",
       defaultValue = "core",
       description =
-          "Whether each rank stays on a core of its own, where there are enough, as with mpirun"
-              + " (default: ${DEFAULT-VALUE}).")
+          "Whether each rank of --processes stays on a core of its own, where there are enough, as"
+              + " with mpirun (default: ${DEFAULT-VALUE}).")
   String binding;
 
   @Option(

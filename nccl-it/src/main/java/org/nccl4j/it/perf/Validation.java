@@ -109,7 +109,7 @@ final class Validation {
         settings,
         List.of(options.transports),
         options.timeout,
-        options.binding.equals("core"));
+        processes && options.binding.equals("core"));
   }
 
   private PerfSettings.How how() {
