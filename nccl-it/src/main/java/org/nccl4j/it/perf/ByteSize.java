@@ -37,6 +37,15 @@ record ByteSize(long bytes) {
         "'" + text + "' " + why, "write bytes, or K, M or G of them, such as 8, 512K, 64M or 1.5G");
   }
 
+  /** About how much, in the largest fitting unit. */
+  String rounded() {
+    int unit = 0;
+    while (unit < 3 && bytes >= 10L << (10 * unit + 10)) {
+      unit++;
+    }
+    return (bytes >> (10 * unit)) + " KMG".substring(unit, unit + 1).strip();
+  }
+
   @Override
   public String toString() {
     for (int unit = 3; unit > 0; unit--) {

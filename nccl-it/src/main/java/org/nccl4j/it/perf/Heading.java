@@ -41,6 +41,9 @@ final class Heading {
     if (how.blocking()) {
       out.println("# Blocking: waits for each iteration and for all ranks");
     }
+    if (ranks.get(0).bound()) {
+      out.println("# Each rank is bound to a core");
+    }
     out.println("#");
     out.println("# Using devices");
     for (int rank = 0; rank < ranks.size(); rank++) {

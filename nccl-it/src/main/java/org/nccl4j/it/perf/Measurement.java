@@ -76,7 +76,8 @@ final class Measurement {
         who.processes()
             ? ((Answer.Text) ranks.one(0, new Order.CreateId(), JOIN_PATIENCE)).text()
             : "";
-    Order join = new Order.Join(id, who.settings(), who.transports(), who.deadlineSeconds());
+    Order join =
+        new Order.Join(id, who.settings(), who.transports(), who.deadlineSeconds(), who.bound());
     return ranks.all(join, JOIN_PATIENCE).stream().map(Answer.Joined.class::cast).toList();
   }
 

@@ -25,8 +25,10 @@ import picocli.CommandLine.Spec;
             + "reference. Exit status 0 only if all results were right.",
     sortOptions = false)
 public final class PerfCommand implements Callable<Integer> {
-  /** Set by the launcher when standard error is a terminal. */
-  private static final String WATCHED = "nccl4j.stderr.terminal";
+  /** Set to true by the launcher when standard output or standard error is a terminal. */
+  private static final String OUT_WATCHED = "nccl4j.stdout.terminal";
+
+  private static final String ERR_WATCHED = "nccl4j.stderr.terminal";
 
   private CommandSpec spec;
   @Mixin private PerfOptions options;
@@ -67,10 +69,19 @@ public final class PerfCommand implements Callable<Integer> {
     return words;
   }
 
+  private static PerfSettings.Watching watching() {
+    if (!Boolean.getBoolean(ERR_WATCHED)) {
+      return PerfSettings.Watching.NOTHING;
+    }
+    return Boolean.getBoolean(OUT_WATCHED)
+        ? PerfSettings.Watching.ROWS
+        : PerfSettings.Watching.ERRORS;
+  }
+
   private PerfSettings settings() {
     try {
       ForeignOptions.refuse(spec);
-      return new Validation(options).settings(Boolean.getBoolean(WATCHED));
+      return new Validation(options).settings(watching());
     } catch (NcclException e) {
       throw new ParameterException(spec.commandLine(), e.problem(), e);
     }

@@ -45,7 +45,7 @@ final class PerfOptions {
       paramLabel = "N|auto",
       defaultValue = "auto",
       description =
-          "Iterations for each figure (default: ${DEFAULT-VALUE}: three rounds of at least 7, as many "
+          "Iterations for each figure (default: ${DEFAULT-VALUE}: five rounds of at least 5, as many "
               + "as fit in 15 ms, the median round counts).")
   String iterations;
 
@@ -55,8 +55,17 @@ final class PerfOptions {
       defaultValue = "auto",
       description =
           "Operations before each timed round (default: ${DEFAULT-VALUE}, a fifth of the iterations). "
-              + "The compiler is warmed up before the sweep in any case.")
+              + "See --jit-warmup too.")
   String warmup;
+
+  @Option(
+      names = {"--jit-warmup"},
+      paramLabel = "MILLIS",
+      defaultValue = "1500",
+      description =
+          "How long all sizes run before the sweep, for the compiler's sake (default:"
+              + " ${DEFAULT-VALUE}).")
+  int jitWarmup;
 
   @Option(
       names = {"-m", "--agg_iters"},
@@ -150,6 +159,15 @@ final class PerfOptions {
       defaultValue = "60",
       description = "How long an operation may wait for other ranks (default: ${DEFAULT-VALUE}).")
   int timeout;
+
+  @Option(
+      names = {"--bind-to"},
+      paramLabel = "core|none",
+      defaultValue = "core",
+      description =
+          "Whether each rank of --processes stays on a core of its own, where there are enough, as"
+              + " with mpirun (default: ${DEFAULT-VALUE}).")
+  String binding;
 
   @Option(
       names = {"--device"},

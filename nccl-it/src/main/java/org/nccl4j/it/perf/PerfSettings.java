@@ -35,6 +35,7 @@ record PerfSettings(What what, How how, Who ranks, Outputs outputs) {
    *
    * @param iterations none for automatic
    * @param warmup none for automatic
+   * @param jitWarmupMillis how long all sizes run before a sweep
    * @param aggregate operations in a group
    * @param checks checked operations for each cell
    * @param explain whether to show the planner's tables
@@ -42,6 +43,7 @@ record PerfSettings(What what, How how, Who ranks, Outputs outputs) {
   record How(
       OptionalInt iterations,
       OptionalInt warmup,
+      int jitWarmupMillis,
       int aggregate,
       int checks,
       boolean blocking,
@@ -55,19 +57,31 @@ record PerfSettings(What what, How how, Who ranks, Outputs outputs) {
    * @param settings of the communicator
    * @param transports allowed, best first; empty for all
    * @param deadlineSeconds of an operation
+   * @param bound whether each stays on a core of its own, if there are enough
    */
   record Who(
       int count,
       boolean processes,
       Map<String, String> settings,
       List<String> transports,
-      int deadlineSeconds) {}
+      int deadlineSeconds,
+      boolean bound) {}
 
   /**
    * Where the results go, beside the table.
    *
    * @param compareMpi whether to measure Open MPI too
-   * @param progress whether somebody watches standard error
+   * @param watching what somebody watches while it runs
    */
-  record Outputs(Optional<Path> json, Optional<Path> html, boolean compareMpi, boolean progress) {}
+  record Outputs(Optional<Path> json, Optional<Path> html, boolean compareMpi, Watching watching) {}
+
+  /** What somebody watches while it runs. */
+  enum Watching {
+    /** Nothing that progress could be shown on. */
+    NOTHING,
+    /** The table as it grows: progress is shown where no rows come. */
+    ROWS,
+    /** Standard error alone: progress is shown all the time. */
+    ERRORS
+  }
 }

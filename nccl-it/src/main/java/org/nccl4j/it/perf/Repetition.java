@@ -11,18 +11,18 @@ package org.nccl4j.it.perf;
  */
 record Repetition(int warmup, int iterations, int rounds) {
   private static final double ROUND_MICROS = 15_000;
-  private static final double LONGEST_ROUND_MICROS = 600_000;
-  private static final int ROUNDS = 3;
+  private static final double LONGEST_ROUND_MICROS = 500_000;
+  private static final int ROUNDS = 5;
 
   /**
-   * Enough for a stable figure: three rounds of 7 iterations and 15 ms at least, unless that were
-   * to last too long.
+   * Enough for a stable figure: five rounds of 5 iterations and 15 ms at least, unless that were to
+   * last too long.
    *
    * @param micros what an operation is expected to take
    */
   static Repetition automatic(double micros) {
     double time = Math.max(micros, 0.05);
-    double wanted = Math.max(7, ROUND_MICROS / time);
+    double wanted = Math.max(5, ROUND_MICROS / time);
     double affordable = Math.max(3, LONGEST_ROUND_MICROS / time);
     int iterations = (int) Math.min(100_000, Math.min(wanted, affordable));
     return new Repetition(Math.max(1, iterations / 5), iterations, ROUNDS);

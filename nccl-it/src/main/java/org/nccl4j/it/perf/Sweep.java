@@ -20,8 +20,6 @@ import org.nccl4j.it.perf.workload.Workload;
 
 /** Measures one workload with every type, operator, root and size, and prints the rows. */
 final class Sweep {
-  private static final long FIRST_WARM_UP_MILLIS = 1500;
-  private static final long NEXT_WARM_UP_MILLIS = 300;
 
   private final PerfSettings settings;
   private final CellTimer timer;
@@ -49,16 +47,15 @@ final class Sweep {
   List<Result> run(Workload workload) {
     table.header();
     List<Result> results = new ArrayList<>();
-    long budget = FIRST_WARM_UP_MILLIS;
+    long budget = settings.how().jitWarmupMillis();
     for (DataType type : settings.what().types()) {
       for (RedOp op : workload.reduces() ? settings.what().ops() : List.of(RedOp.SUM)) {
         for (int root : workload.rooted() ? settings.what().roots() : List.of(0)) {
           List<Cell> cells = cells(workload, type, op, root);
           Map<Cell, Double> expected = warmUp(cells, budget);
-          for (int i = 0; i < cells.size(); i += 2) {
-            row(cells.get(i), cells.get(i + 1), expected, results);
-          }
-          budget = NEXT_WARM_UP_MILLIS;
+          rows(cells, expected, results);
+          // The code is the same for all types and roots but for the innermost loops.
+          budget = settings.how().jitWarmupMillis() / 5;
         }
       }
     }
@@ -82,8 +79,20 @@ final class Sweep {
 
   private Map<Cell, Double> warmUp(List<Cell> cells, long millis) {
     List<Cell> real = cells.stream().filter(cell -> cell != null).toList();
-    try (Progress progress = new Progress(settings.outputs().progress(), "warm-up", millis)) {
+    boolean watched = settings.outputs().watching() != PerfSettings.Watching.NOTHING;
+    try (Progress progress = new Progress(watched, "warm-up", millis)) {
       return new WarmUp(timer, millis).run(real, progress);
+    }
+  }
+
+  private void rows(List<Cell> cells, Map<Cell, Double> expected, List<Result> results) {
+    boolean alone = settings.outputs().watching() == PerfSettings.Watching.ERRORS;
+    String task = cells.get(0).workload().label();
+    try (Progress progress = new Progress(alone, task, cells.size())) {
+      for (int i = 0; i < cells.size(); i += 2) {
+        row(cells.get(i), cells.get(i + 1), expected, results);
+        progress.to(i + 2L);
+      }
     }
   }
 

@@ -19,6 +19,7 @@ import org.nccl4j.device.RedOp;
 import org.nccl4j.device.kernel.Algorithm;
 import org.nccl4j.device.kernel.Protocol;
 import org.nccl4j.it.perf.peer.OpenMpi;
+import org.nccl4j.it.perf.report.Machine;
 import org.nccl4j.it.perf.workload.Workload;
 
 /** Turns options into settings, or says which option is wrong, why, and what would be right. */
@@ -34,10 +35,10 @@ final class Validation {
   /**
    * The settings.
    *
-   * @param progress whether somebody watches standard error
+   * @param watching what somebody watches while it runs
    * @throws InvalidArgumentException or {@link InvalidUsageException} for the first wrong option
    */
-  PerfSettings settings(boolean progress) {
+  PerfSettings settings(PerfSettings.Watching watching) {
     refuseWhatDoesNotApply();
     PerfSettings.Who ranks = ranks();
     PerfSettings.What what =
@@ -50,12 +51,13 @@ final class Validation {
     if (compareMpi()) {
       refuseWhatMpiLacks(what);
     }
+    refuseWhatDoesNotFit(what.sizes().max(), ranks.count());
     return new PerfSettings(
         what,
         how(),
         ranks,
         new PerfSettings.Outputs(
-            file("--json", options.json), file("--html", options.html), compareMpi(), progress));
+            file("--json", options.json), file("--html", options.html), compareMpi(), watching));
   }
 
   private void refuseWhatDoesNotApply() {
@@ -97,11 +99,21 @@ final class Validation {
     names("--proto", options.protocol, Protocol.values(), Protocol::label)
         .ifPresent(value -> settings.put("NCCL_PROTO", value));
     between("-T", options.timeout, 1, 86_400);
+    if (!List.of("core", "none").contains(options.binding)) {
+      throw new InvalidArgumentException(
+          "--bind-to " + options.binding + ": there is no such binding", "use core or none");
+    }
     return new PerfSettings.Who(
-        count, processes, settings, List.of(options.transports), options.timeout);
+        count,
+        processes,
+        settings,
+        List.of(options.transports),
+        options.timeout,
+        processes && options.binding.equals("core"));
   }
 
   private PerfSettings.How how() {
+    between("--jit-warmup", options.jitWarmup, 0, 600_000);
     between("-m", options.aggregate, 1, 1000);
     between("-c", options.checks, 0, 1000);
     between("-z", options.blocking, 0, 1);
@@ -109,6 +121,7 @@ final class Validation {
     return new PerfSettings.How(
         automaticOr("-n", options.iterations, 1),
         automaticOr("-w", options.warmup, 0),
+        options.jitWarmup,
         options.aggregate,
         options.checks,
         options.blocking == 1,
@@ -177,12 +190,28 @@ final class Validation {
     return options.compare != null;
   }
 
+  private void refuseWhatDoesNotFit(long bytes, int nRanks) {
+    ByteSize need = new ByteSize(bytes * 2 * nRanks * (compareMpi() ? 2 : 1));
+    ByteSize available = new ByteSize(Machine.availableMemory());
+    if (available.bytes() > 0 && need.bytes() > available.bytes()) {
+      throw new InvalidUsageException(
+          "-e %s: the buffers of %d ranks need %s of memory, and %s are available"
+              .formatted(options.maxBytes, nRanks, need.rounded(), available.rounded()),
+          "give a smaller -e, or fewer ranks");
+    }
+  }
+
   private static void refuseWhatMpiLacks(PerfSettings.What what) {
     for (DataType type : what.types()) {
       if (!OpenMpi.has(type)) {
         throw new InvalidUsageException(
             "--compare mpi: Open MPI has no type " + type.label(),
             "choose another -d, or leave --compare out");
+      }
+      if (what.sizes().max() / type.bytes() > Integer.MAX_VALUE) {
+        throw new InvalidUsageException(
+            "--compare mpi: MPI counts at most 2147483647 elements, and -e asks for more",
+            "give a smaller -e");
       }
     }
     boolean reduces = what.workloads().stream().anyMatch(Workload::reduces);

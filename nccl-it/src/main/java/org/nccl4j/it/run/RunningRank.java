@@ -79,13 +79,14 @@ final class RunningRank {
   /** Asks it and what it started to end. */
   void terminate() {
     process.descendants().forEach(ProcessHandle::destroy);
-    process.destroy();
+    // Process.destroy() would close the pipes, and what it prints while it ends would be lost.
+    process.toHandle().destroy();
   }
 
   /** Ends it and what it started. */
   void kill() {
     process.descendants().forEach(ProcessHandle::destroyForcibly);
-    process.destroyForcibly();
+    process.toHandle().destroyForcibly();
   }
 
   /**

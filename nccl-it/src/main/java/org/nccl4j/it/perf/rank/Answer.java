@@ -16,8 +16,10 @@ public sealed interface Answer extends Serializable {
    * @param pid of its process
    * @param device its device's name
    * @param transports the transport to each other rank
+   * @param bound whether it stays on a core of its own
    */
-  record Joined(long pid, String device, Map<Integer, String> transports) implements Answer {}
+  record Joined(long pid, String device, Map<Integer, String> transports, boolean bound)
+      implements Answer {}
 
   /**
    * What the planner decides.

@@ -58,7 +58,7 @@ final class LinkedRanks implements Ranks {
         if (answers[i] == null) {
           long left = deadline - System.nanoTime();
           if (left <= 0) {
-            throw broken(failure != null ? failure : silent(ranks, answers, patience));
+            throw broken(silent(ranks, answers, patience, failure));
           }
           answers[i] = pollOnce(ranks.get(i), left, open);
           open -= answers[i] == null ? 0 : 1;
@@ -103,13 +103,18 @@ final class LinkedRanks implements Ranks {
     return better ? told : known;
   }
 
-  private NcclException silent(List<Integer> ranks, Answer[] answers, Duration patience) {
+  private NcclException silent(
+      List<Integer> ranks, Answer[] answers, Duration patience, NcclException failure) {
     StringBuilder who = new StringBuilder();
     for (int i = 0; i < answers.length; i++) {
       if (answers[i] == null) {
         who.append(who.isEmpty() ? "" : "\n").append("rank ").append(ranks.get(i)).append(": ");
         who.append(links.get(ranks.get(i)).lastWords());
       }
+    }
+    if (failure != null) {
+      String problem = failure.problem() + "; and these ranks do not answer:\n" + who;
+      return NcclException.of(failure.code(), problem, failure.remedy(), failure);
     }
     return new TimeoutException(
         "no answer within " + patience.toSeconds() + " s\n" + who,

@@ -16,9 +16,14 @@ public sealed interface Order extends Serializable {
    * @param settings of the communicator
    * @param transports allowed, best first; empty for all
    * @param deadlineSeconds of an operation
+   * @param bound whether each rank is to stay on a core of its own, if there are enough
    */
   record Join(
-      String uniqueId, Map<String, String> settings, List<String> transports, int deadlineSeconds)
+      String uniqueId,
+      Map<String, String> settings,
+      List<String> transports,
+      int deadlineSeconds,
+      boolean bound)
       implements Order {}
 
   /**

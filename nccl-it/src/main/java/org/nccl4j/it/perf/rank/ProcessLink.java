@@ -1,17 +1,21 @@
 package org.nccl4j.it.perf.rank;
 
 import java.io.BufferedReader;
+import java.io.EOFException;
 import java.io.IOException;
 import java.io.ObjectInputStream;
 import java.io.ObjectOutputStream;
 import java.io.PrintWriter;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayDeque;
 import java.util.Deque;
 import java.util.concurrent.ArrayBlockingQueue;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.TimeUnit;
+import java.util.stream.Stream;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.RemoteException;
 
@@ -65,6 +69,8 @@ final class ProcessLink implements RankLink {
       while (!ended) {
         answers.put((Answer) in.readObject());
       }
+    } catch (EOFException e) {
+      ended = true;
     } catch (IOException | ClassNotFoundException e) {
       note("(its answers ended: " + e + ")");
     } catch (InterruptedException e) {
@@ -137,12 +143,25 @@ final class ProcessLink implements RankLink {
   @Override
   public String lastWords() {
     StringBuilder words = new StringBuilder("(process " + process.pid() + ") ");
-    words.append(process.isAlive() ? "is alive" : "ended with status " + process.exitValue());
+    words.append(process.isAlive() ? "is " + state() : "ended with status " + process.exitValue());
     synchronized (lastLines) {
       words.append(lastLines.isEmpty() ? ", and printed nothing" : "; it printed last:");
       lastLines.forEach(line -> words.append("\n    ").append(line));
     }
     return words.toString();
+  }
+
+  /** What the kernel says that it does, such as "T (stopped)". */
+  private String state() {
+    try (Stream<String> lines = Files.lines(Path.of("/proc/" + process.pid() + "/status"))) {
+      return lines
+          .filter(line -> line.startsWith("State:"))
+          .map(line -> "in state " + line.substring("State:".length()).strip())
+          .findFirst()
+          .orElse("alive");
+    } catch (IOException e) {
+      return "alive";
+    }
   }
 
   @Override

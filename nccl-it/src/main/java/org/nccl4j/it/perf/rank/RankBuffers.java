@@ -27,6 +27,7 @@ final class RankBuffers implements AutoCloseable {
 
   private Cell preparedCell;
   private Operation prepared;
+  private Cell cleared;
 
   RankBuffers(Device device, RankSpec spec) {
     this.spec = spec;
@@ -61,8 +62,22 @@ final class RankBuffers implements AutoCloseable {
     return prepared;
   }
 
+  /**
+   * Zeroes a cell's memory, so that sums in place do not grow from run to run into infinities. Does
+   * nothing if that was done for this cell last time.
+   */
+  void clear(Cell cell) {
+    if (!cell.equals(cleared)) {
+      long bytes = cell.bytes(spec.nRanks());
+      first.slice(0, bytes).fill((byte) 0);
+      second.slice(0, bytes).fill((byte) 0);
+      cleared = cell;
+    }
+  }
+
   /** What a check of a cell needs. */
   Checked checked(Cell cell) {
+    cleared = null;
     Layout layout = cell.layout(spec.nRanks());
     long occupied = cell.inPlace() ? layout.largest() : layout.recv();
     long bytes = occupied * cell.type().bytes();

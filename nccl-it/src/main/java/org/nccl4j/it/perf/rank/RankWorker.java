@@ -94,12 +94,15 @@ public final class RankWorker implements AutoCloseable {
     stream = device.createStream();
     barrier = device.allocate(DataType.INT32.bytes());
     buffers = new RankBuffers(device, spec);
+    // Last, since the engine counts the cores that its threads may use.
+    boolean bound = order.bound() && CoreBinding.bind(spec);
     return new Answer.Joined(
-        ProcessHandle.current().pid(), device.name(), communicator.transports());
+        ProcessHandle.current().pid(), device.name(), communicator.transports(), bound);
   }
 
   private long measure(Order.Measure order) {
     Operation operation = buffers.operation(communicator, stream, order.cell());
+    buffers.clear(order.cell());
     launch(operation, order.warmup(), 1);
     stream.synchronize();
     awaitOthers();

@@ -30,6 +30,11 @@ public record Machine(
         Runtime.version() + " " + System.getProperty("java.vendor"));
   }
 
+  /** Bytes that programs can still have without swapping; 0 if unknown. */
+  public static long availableMemory() {
+    return kilobytes(field("/proc/meminfo", "MemAvailable", "0")) * 1024;
+  }
+
   private static String hostName() {
     try {
       return InetAddress.getLocalHost().getHostName();

@@ -34,6 +34,11 @@ function about() {
     "verdict " + (wrong ? "wrong" : "right"));
 }
 
+function decade(value) {
+  const exponent = Math.log10(value);
+  return Math.abs(exponent - Math.round(exponent)) < 1e-9;
+}
+
 /* Rows of one plot: same collective, type, operator and root. */
 function groups() {
   const found = new Map();
@@ -72,10 +77,8 @@ function series(results, field) {
   return {sizes, lines};
 }
 
-function plot(parent, results, field, title, unit) {
+function plot(box, results, field, title, unit) {
   const {sizes, lines} = series(results, field);
-  if (!lines.length) return;
-  const box = element("div", parent, undefined, "plot");
   const options = {
     title,
     width: Math.max(360, box.clientWidth - 24),
@@ -92,6 +95,7 @@ function plot(parent, results, field, title, unit) {
       {
         label: unit,
         size: 64,
+        grid: {filter: (u, splits) => splits.map(value => decade(value) ? value : null)},
         values: (u, splits) => splits.map(value => value === null ? "" : String(+value.toPrecision(2))),
       },
     ],
@@ -108,7 +112,9 @@ function plot(parent, results, field, title, unit) {
       })),
     ],
   };
-  new uPlot(options, [sizes, ...lines.map(line => line.values)], box);
+  const made = new uPlot(options, [sizes, ...lines.map(line => line.values)], box);
+  window.addEventListener("resize", () =>
+    made.setSize({width: Math.max(360, box.clientWidth - 24), height: 320}));
 }
 
 function table(parent, results) {
@@ -138,7 +144,10 @@ for (const results of groups()) {
   const op = one.op === "none" ? "" : `, ${one.op}`;
   element("h2", parent, `${one.collective} · ${one.type}${op}${root} · ${one.ranks} ${one.mode}`);
   const plots = element("div", parent, undefined, "plots");
-  plot(plots, results, "timeUs", "Time", "us");
-  plot(plots, results, "busBw", "Bus bandwidth", "GB/s");
+  const kinds = [["timeUs", "Time", "us"], ["busBw", "Bus bandwidth", "GB/s"]]
+    .filter(([field]) => series(results, field).lines.length > 0);
+  // All boxes before any plot: a plot takes the width that its box then has.
+  const boxes = kinds.map(() => element("div", plots, undefined, "plot"));
+  kinds.forEach(([field, title, unit], i) => plot(boxes[i], results, field, title, unit));
   table(parent, results);
 }

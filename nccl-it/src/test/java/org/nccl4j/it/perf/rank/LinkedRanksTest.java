@@ -87,6 +87,15 @@ final class LinkedRanksTest {
   }
 
   @Test
+  void aRankThatIsSilentAfterAFailureIsNamedToo() {
+    first.answers.add(failed(NcclException.Code.TIMEOUT, "waited for rank 1"));
+    TimeoutException e =
+        assertThrows(TimeoutException.class, () -> ranks.all(new Order.CreateId(), PATIENCE));
+    assertTrue(e.problem().contains("rank 0: waited for rank 1"), e.problem());
+    assertTrue(e.problem().contains("rank 1: is at Somewhere.java"), e.problem());
+  }
+
+  @Test
   void deadRankIsReportedAtOnce() {
     second.death = new RemoteException("rank 1 (process 7) ended with status 137", "look");
     RemoteException e =

@@ -1,0 +1,59 @@
+package org.nccl4j.it.cli;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import com.fasterxml.jackson.core.JsonFactory;
+import com.fasterxml.jackson.core.JsonParser;
+import com.fasterxml.jackson.core.JsonToken;
+import java.io.IOException;
+import java.io.PrintWriter;
+import java.io.StringWriter;
+import java.util.List;
+import java.util.TreeSet;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+@Timeout(90)
+final class DoctorTest {
+  private final StringWriter out = new StringWriter();
+  private final StringWriter err = new StringWriter();
+
+  @Test
+  void everyLineHasAStatusAndEveryProblemAFix() {
+    int status = Main.run(new PrintWriter(out), new PrintWriter(err), "doctor");
+    List<String> lines = out.toString().lines().toList();
+    for (int i = 0; i < lines.size() - 1; i++) {
+      String line = lines.get(i);
+      assertTrue(line.matches("(OK|WARN|MISSING) +\\S.*| +fix: .*"), line);
+      if (line.startsWith("WARN") || line.startsWith("MISSING")) {
+        assertTrue(lines.get(i + 1).strip().startsWith("fix: "), line);
+      }
+    }
+    String last = lines.get(lines.size() - 1);
+    assertEquals(
+        status == 0
+            ? "All that is needed on this machine is there."
+            : "Something that nothing works without is missing.",
+        last);
+  }
+
+  @Test
+  void jsonNamesAllSubjects() throws IOException {
+    Main.run(new PrintWriter(out), new PrintWriter(err), "doctor", "--json");
+    TreeSet<String> subjects = new TreeSet<>();
+    try (JsonParser json = new JsonFactory().createParser(out.toString())) {
+      JsonToken token;
+      while ((token = json.nextToken()) != null) {
+        if (token == JsonToken.VALUE_STRING && "subject".equals(json.currentName())) {
+          subjects.add(json.getText());
+        }
+      }
+    }
+    assertTrue(
+        subjects.containsAll(
+            List.of("java", "cores", "memory", "libc", "memfd", "/dev/shm", "host device", "cuda")),
+        subjects::toString);
+    assertTrue(subjects.containsAll(List.of("fatbins", "libibverbs", "infiniband", "open mpi")));
+  }
+}

@@ -1,0 +1,99 @@
+package org.nccl4j.it.cli;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.io.PrintWriter;
+import java.io.StringWriter;
+import java.nio.file.Path;
+import java.util.Set;
+import java.util.TreeSet;
+import java.util.stream.Collectors;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
+
+@Timeout(60)
+final class RunTest {
+  private final StringWriter out = new StringWriter();
+  private final StringWriter err = new StringWriter();
+
+  private int run(int ranks, String script) {
+    return Main.run(
+        new PrintWriter(out),
+        new PrintWriter(err),
+        "run",
+        "-n",
+        Integer.toString(ranks),
+        "--",
+        "sh",
+        "-c",
+        script);
+  }
+
+  @Test
+  void everyRankKnowsWhoItIs() {
+    String script =
+        "echo $NCCL4J_RANK of $NCCL4J_NRANKS, $RANK of $WORLD_SIZE, $LOCAL_RANK, $MASTER_ADDR";
+    assertEquals(0, run(3, script), err::toString);
+    assertEquals(
+        new TreeSet<>(
+            Set.of(
+                "[0] 0 of 3, 0 of 3, 0, 127.0.0.1",
+                "[1] 1 of 3, 1 of 3, 1, 127.0.0.1",
+                "[2] 2 of 3, 2 of 3, 2, 127.0.0.1")),
+        out.toString().lines().collect(Collectors.toCollection(TreeSet::new)));
+  }
+
+  @Test
+  void ranksShareOneId() {
+    assertEquals(0, run(2, "echo $NCCL4J_UNIQUE_ID $MASTER_PORT"));
+    Set<String> seen =
+        out.toString().lines().map(line -> line.substring(4)).collect(Collectors.toSet());
+    assertEquals(1, seen.size());
+    assertTrue(seen.iterator().next().matches("[0-9a-f]+ [0-9]+"), seen::toString);
+  }
+
+  /** The others would sleep for ten minutes, in a child of theirs. */
+  @Test
+  void aRankThatFailsEndsTheOthers() {
+    assertEquals(7, run(3, "test $RANK = 1 || { sleep 600; echo survived; }; exit 7"));
+    assertTrue(err.toString().contains("rank 1 (process "), err::toString);
+    assertTrue(err.toString().contains("failed with exit status 7"), err::toString);
+    assertTrue(!out.toString().contains("survived"));
+  }
+
+  @Test
+  void whatARankSaysWhileItIsEndedIsShown(@TempDir Path folder) {
+    String ready = folder.resolve("ready").toString();
+    String script =
+        "if test $RANK = 1; then until test -e READY; do sleep 0.02; done; exit 4; fi; "
+            + "trap 'echo goodbye; exit 0' TERM; touch READY; sleep 600 & wait";
+    script = script.replace("READY", ready);
+    assertEquals(4, run(2, script));
+    assertEquals("[0] goodbye", out.toString().strip());
+  }
+
+  @Test
+  void aRankThatIsKilledIsNamed() {
+    assertEquals(137, run(2, "test $RANK = 1 && kill -9 $$; sleep 600"));
+    assertTrue(err.toString().contains("rank 1 (process "), err::toString);
+    assertTrue(err.toString().contains("was ended by signal 9"), err::toString);
+  }
+
+  @Test
+  void errorOutputIsMarkedToo() {
+    assertEquals(0, run(1, "echo oops >&2"));
+    assertEquals("[0] oops", err.toString().strip());
+  }
+
+  @Test
+  void aProgramThatDoesNotExist() {
+    int status =
+        Main.run(
+            new PrintWriter(out), new PrintWriter(err), "run", "-n", "2", "--", "/no/such/program");
+    assertEquals(1, status);
+    assertTrue(err.toString().contains("/no/such/program"), err::toString);
+    assertTrue(err.toString().contains("remedy: "), err::toString);
+  }
+}

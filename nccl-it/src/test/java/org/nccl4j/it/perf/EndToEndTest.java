@@ -1,0 +1,69 @@
+package org.nccl4j.it.perf;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.io.IOException;
+import java.io.PrintWriter;
+import java.io.StringWriter;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+import org.nccl4j.it.cli.Main;
+
+/** The whole command with the real engine, briefly. */
+@Timeout(180)
+final class EndToEndTest {
+  private final StringWriter out = new StringWriter();
+  private final StringWriter err = new StringWriter();
+
+  private int perf(String line) {
+    List<String> words = new ArrayList<>(List.of("perf"));
+    words.addAll(List.of(line.split(" ")));
+    words.addAll(List.of("-n", "3", "-w", "1", "--jit-warmup", "0"));
+    return Main.run(new PrintWriter(out), new PrintWriter(err), words.toArray(new String[0]));
+  }
+
+  @ParameterizedTest
+  @ValueSource(
+      strings = {
+        "all -t 1 -b 0 -e 4K -f 16",
+        "all -t 3 -b 4 -e 64K -f 32",
+        "all -t 4 -b 1K -e 5K -i 1000",
+        "all_reduce -t 3 -d all -o all -b 1K -e 1K",
+        "reduce -t 3 -r -1 -b 100 -e 100K -f 10",
+        "all_reduce -t 2 -m 4 -z 1 -e 64",
+        "broadcast -t 5 -c 3 -a 3 --algo Ring --proto Simple -e 4K",
+        "all --processes 2 -b 8 -e 256K -f 64",
+      })
+  void everythingIsRight(String line) {
+    int status = perf(line);
+    assertEquals(0, status, () -> out + "" + err);
+    assertTrue(out.toString().contains("# Out of bounds values : 0 OK"));
+    assertTrue(!out.toString().contains("WRONG"), out::toString);
+  }
+
+  @Test
+  void resultsAreWritten(@TempDir Path folder) throws IOException {
+    Path json = folder.resolve("out.json");
+    Path html = folder.resolve("out.html");
+    int status = perf("all_gather -t 2 -e 64K --explain --json " + json + " --html " + html);
+    assertEquals(0, status, () -> out + "" + err);
+    assertTrue(Files.readString(json).contains("\"collective\" : \"all_gather\""));
+    assertTrue(Files.readString(html).contains("\"collective\" : \"all_gather\""));
+    assertTrue(out.toString().contains("#     chosen: "), out::toString);
+  }
+
+  @Test
+  void anUnknownTransportIsAnError() {
+    assertEquals(1, perf("all_reduce -t 2 -e 8 --transport pigeon"));
+    assertTrue(err.toString().contains("pigeon"), err::toString);
+    assertTrue(err.toString().contains("remedy: "), err::toString);
+  }
+}

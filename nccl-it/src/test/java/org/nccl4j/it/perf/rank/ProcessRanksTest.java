@@ -1,0 +1,76 @@
+package org.nccl4j.it.perf.rank;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.io.PrintWriter;
+import java.io.StringWriter;
+import java.time.Duration;
+import java.util.List;
+import java.util.Map;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.nccl4j.device.DataType;
+import org.nccl4j.device.NcclException;
+import org.nccl4j.device.RedOp;
+import org.nccl4j.device.RemoteException;
+import org.nccl4j.it.perf.check.Verdict;
+import org.nccl4j.it.perf.workload.Workload;
+
+/** Ranks in processes of their own, started as {@code perf} does. */
+@Timeout(120)
+final class ProcessRanksTest {
+  private static final Duration PATIENCE = Duration.ofSeconds(60);
+  private static final Cell CELL =
+      new Cell(Workload.ALL_REDUCE, DataType.INT32, RedOp.SUM, 0, 1000, false);
+
+  private final StringWriter err = new StringWriter();
+
+  private List<Answer.Joined> join(Ranks ranks) {
+    String id = ((Answer.Text) ranks.one(0, new Order.CreateId(), PATIENCE)).text();
+    Order join = new Order.Join(id, Map.of(), List.of(), 10, true);
+    return ranks.all(join, PATIENCE).stream().map(Answer.Joined.class::cast).toList();
+  }
+
+  @Test
+  void theyMeasureAndCheck() {
+    try (Ranks ranks = ProcessRanks.start(2, 4096, new PrintWriter(err))) {
+      List<Answer.Joined> joined = join(ranks);
+      assertTrue(joined.get(0).pid() != joined.get(1).pid());
+      for (Answer answer : ranks.all(new Order.Measure(CELL, 2, 10, 2, true), PATIENCE)) {
+        assertTrue(((Answer.Took) answer).nanos() > 0);
+      }
+      Answer right = new Answer.Checked(Verdict.RIGHT);
+      assertEquals(List.of(right, right), ranks.all(new Order.Check(CELL, 1), PATIENCE));
+    }
+  }
+
+  @Test
+  void aRankThatIsKilledIsNamed() {
+    try (Ranks ranks = ProcessRanks.start(2, 4096, new PrintWriter(err))) {
+      long pid = join(ranks).get(1).pid();
+      ProcessHandle.of(pid).orElseThrow().destroyForcibly();
+      RemoteException e =
+          assertThrows(
+              RemoteException.class,
+              () -> ranks.all(new Order.Measure(CELL, 0, 100, 1, false), PATIENCE));
+      assertTrue(e.problem().contains("rank 1"), e.problem());
+      assertTrue(e.problem().contains("process " + pid), e.problem());
+      assertTrue(e.problem().contains("137"), e.problem());
+    }
+  }
+
+  @Test
+  void aFailureOfTheEngineComesBackAsItsKind() {
+    try (Ranks ranks = ProcessRanks.start(1, 4096, new PrintWriter(err))) {
+      NcclException e =
+          assertThrows(
+              NcclException.class,
+              () ->
+                  ranks.all(new Order.Join("not an id", Map.of(), List.of(), 10, true), PATIENCE));
+      assertEquals(NcclException.Code.INVALID_ARGUMENT, e.code());
+      assertTrue(e.problem().startsWith("rank 0: "), e.problem());
+    }
+  }
+}
