@@ -16,8 +16,8 @@ import org.nccl4j.topo.system.Machine;
 import org.nccl4j.topo.system.Node;
 
 /**
- * A machine as an SVG picture: a box per NUMA node with what is below it, PCIe on top, GPUs in a row,
- * NVLinks below them, and the rings in colour.
+ * A machine as an SVG picture: a box per NUMA node with what is below it, PCIe on top, GPUs in a
+ * row, NVLinks below them, and the rings in colour.
  */
 public final class Drawing {
   private static final int COLUMN = 150;
@@ -153,19 +153,13 @@ public final class Drawing {
     switch (node.type()) {
       case DEV -> {
         List<Node> ranks =
-            node.links().stream()
-                .map(Link::to)
-                .filter(gpu -> gpu.type() == NodeType.GPU)
-                .toList();
+            node.links().stream().map(Link::to).filter(gpu -> gpu.type() == NodeType.GPU).toList();
         lines.add(ranks.isEmpty() ? "GPU elsewhere" : Words.list(ranks));
         lines.add("sm " + node.device().sm() + "  " + Words.bus(node));
       }
       case NIC -> {
         List<Node> nets =
-            node.links().stream()
-                .map(Link::to)
-                .filter(net -> net.type() == NodeType.NET)
-                .toList();
+            node.links().stream().map(Link::to).filter(net -> net.type() == NodeType.NET).toList();
         lines.add(nets.isEmpty() ? "network card" : nets.get(0).net().name());
         lines.add(
             nets.isEmpty()

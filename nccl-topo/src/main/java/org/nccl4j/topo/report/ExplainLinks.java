@@ -23,7 +23,12 @@ final class ExplainLinks {
       for (Link link : device.links()) {
         switch (link.type()) {
           case NVL -> nvLink(device, link);
-          case C2C -> say(device, "C2C to its CPU, " + Words.gb(link.bandwidth()) + ", from bw and count in the file.");
+          case C2C ->
+              say(
+                  device,
+                  "C2C to its CPU, "
+                      + Words.gb(link.bandwidth())
+                      + ", from bw and count in the file.");
           case PCI -> pci(device, link);
           default -> {}
         }
@@ -38,7 +43,8 @@ final class ExplainLinks {
     for (Node net : machine.nets()) {
       say(
           net,
-          Words.gb(net.net().bandwidth()) + ", from speed in the file (10 Gb/s where it has none).");
+          Words.gb(net.net().bandwidth())
+              + ", from speed in the file (10 Gb/s where it has none).");
     }
   }
 

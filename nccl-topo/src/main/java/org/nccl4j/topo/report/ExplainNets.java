@@ -24,8 +24,7 @@ final class ExplainNets {
   void write() {
     for (Node gpu : routes.machine().gpus()) {
       for (Node net : routes.machine().nets()) {
-        explanation.say(
-            SECTION, gpu.gpu().rank() + "-" + net.net().name(), sentence(gpu, net));
+        explanation.say(SECTION, gpu.gpu().rank() + "-" + net.net().name(), sentence(gpu, net));
       }
       if (!routes.machine().nets().isEmpty()) {
         choice(gpu);

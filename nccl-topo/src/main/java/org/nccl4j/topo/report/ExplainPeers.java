@@ -27,8 +27,7 @@ final class ExplainPeers {
     for (Node gpu : gpus) {
       for (Node peer : gpus) {
         if (gpu.gpu().rank() < peer.gpu().rank()) {
-          explanation.say(
-              SECTION, gpu.gpu().rank() + "-" + peer.gpu().rank(), sentence(gpu, peer));
+          explanation.say(SECTION, gpu.gpu().rank() + "-" + peer.gpu().rank(), sentence(gpu, peer));
         }
       }
     }

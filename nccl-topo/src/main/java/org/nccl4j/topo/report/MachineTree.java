@@ -60,10 +60,7 @@ public final class MachineTree {
 
   private static String device(Node device) {
     List<Node> ranks =
-        device.links().stream()
-            .map(Link::to)
-            .filter(node -> node.type() == NodeType.GPU)
-            .toList();
+        device.links().stream().map(Link::to).filter(node -> node.type() == NodeType.GPU).toList();
     String names = ranks.isEmpty() ? "GPU of another domain" : Words.list(ranks);
     Facts.Device facts = device.device();
     return String.format(
@@ -89,9 +86,7 @@ public final class MachineTree {
     StringBuilder text = new StringBuilder();
     for (Link link : node.links()) {
       boolean across =
-          link.type() == LinkType.NVL
-              || link.type() == LinkType.C2C
-              || link.type() == LinkType.SYS;
+          link.type() == LinkType.NVL || link.type() == LinkType.C2C || link.type() == LinkType.SYS;
       if (across) {
         text.append(text.isEmpty() ? " | " : ", ")
             .append(link.type())

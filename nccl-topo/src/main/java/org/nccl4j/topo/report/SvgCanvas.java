@@ -13,29 +13,19 @@ final class SvgCanvas {
     add(
         "<rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" rx=\"10\" fill=\"#fbfbfb\""
             + " stroke=\"#bbbbbb\" stroke-dasharray=\"4 3\"/>",
-        x,
-        y,
-        width,
-        height);
+        x, y, width, height);
   }
 
   void box(int x, int y, int width, int height, String fill, List<String> lines) {
     add(
         "<rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" rx=\"6\" fill=\"%s\""
             + " stroke=\"#444444\"/>",
-        x,
-        y,
-        width,
-        height,
-        fill);
+        x, y, width, height, fill);
     int line = y + (height - 15 * lines.size()) / 2 + 12;
     for (String text : lines) {
       add(
           "<text x=\"%d\" y=\"%d\" text-anchor=\"middle\" %s>%s</text>",
-          x + width / 2,
-          line,
-          FONT,
-          escape(text));
+          x + width / 2, line, FONT, escape(text));
       line += 15;
     }
   }
@@ -43,12 +33,7 @@ final class SvgCanvas {
   void line(int x1, int y1, int x2, int y2, String colour, double width, String text) {
     add(
         "<line x1=\"%d\" y1=\"%d\" x2=\"%d\" y2=\"%d\" stroke=\"%s\" stroke-width=\"%.1f\"/>",
-        x1,
-        y1,
-        x2,
-        y2,
-        colour,
-        width);
+        x1, y1, x2, y2, colour, width);
     // Off the middle, so that labels of lines which meet do not lie on each other.
     tag(x1 + (x2 - x1) * 2 / 5, y1 + (y2 - y1) * 2 / 5, text);
   }
@@ -59,16 +44,7 @@ final class SvgCanvas {
     add(
         "<path d=\"M %d %d C %d %d %d %d %d %d\" fill=\"none\" stroke=\"%s\""
             + " stroke-width=\"%.1f\"/>",
-        x1,
-        y,
-        x1,
-        depth,
-        x2,
-        depth,
-        x2,
-        y,
-        colour,
-        width);
+        x1, y, x1, depth, x2, depth, x2, y, colour, width);
     tag((x1 + x2) / 2, y + (depth - y) * 3 / 4, text);
   }
 
@@ -82,9 +58,7 @@ final class SvgCanvas {
           "<text x=\"%d\" y=\"%d\" text-anchor=\"middle\" font-family=\"sans-serif\""
               + " font-size=\"10\" fill=\"#333333\" stroke=\"#ffffff\" stroke-width=\"3\""
               + " paint-order=\"stroke\">%s</text>",
-          x,
-          y,
-          escape(text));
+          x, y, escape(text));
     }
   }
 
