@@ -10,14 +10,12 @@ public final class Detection {
   private static final String NVSWITCH_CLASS = "0x068000";
 
   private final KernelFiles files;
-  private final HostFacts facts;
   private final XmlElement system = XmlElement.of("system").set("version", 1);
   private final CpuElements cpus;
   private final PciTree tree;
 
   private Detection(KernelFiles files, HostFacts facts) {
     this.files = files;
-    this.facts = facts;
     this.cpus = new CpuElements(files, facts.hash());
     this.tree = new PciTree(files, system, cpus);
   }
