@@ -3,6 +3,7 @@ package org.nccl4j.topo.search;
 import org.nccl4j.topo.NodeType;
 import org.nccl4j.topo.PathType;
 import org.nccl4j.topo.Pattern;
+import org.nccl4j.topo.TopologyException;
 import org.nccl4j.topo.path.PathTable;
 
 /**
@@ -149,6 +150,13 @@ final class GraphSearch {
 
   /** One slow channel in the order of the machine, so that communication works at all. */
   private void makeUp() {
+    if (space.settings.matchesNccl() && space.machine.nets().isEmpty()) {
+      throw new TopologyException(
+          "No graph can be made",
+          space.gpus.get(0).toString(),
+          "no channel was found, and NCCL makes none up without a network",
+          "Unset NCCL4J_TOPO_COMPAT, or allow longer paths with NCCL_P2P_LEVEL=SYS");
+    }
     int last = best.gpus - 1;
     for (int g = 0; g <= last; g++) {
       best.gpu(0, g, g);

@@ -24,6 +24,7 @@ import org.nccl4j.topo.path.Routes;
 import org.nccl4j.topo.search.GraphKind;
 import org.nccl4j.topo.search.GraphValidator;
 import org.nccl4j.topo.system.Node;
+import org.nccl4j.topo.xml.XmlElement;
 
 /** Machines of the tests, and what is to be made of them. */
 class MachinesTest {
@@ -153,5 +154,33 @@ class MachinesTest {
     assertEquals(8, cluster.domains().get(0).of(GraphKind.COLLNET_DIRECT).nChannels());
     assertTrue(cluster.comm().collNet());
     cluster.domains().forEach(GraphValidator::check);
+  }
+
+  @Test
+  void gpusBelowANetworkCardAreNotRanks() {
+    XmlElement system = TestMachines.read("pcie-2-amd");
+    XmlElement cpu = system.children().get(0);
+    XmlElement card = XmlElement.of("pci");
+    card.set("busid", "0000:70:00.0").set("class", "0x020000");
+    card.set("link_speed", "").set("link_width", "16");
+    card.add(XmlElement.of("nic")).add(XmlElement.of("net").set("dev", 0));
+    XmlElement hidden = cpu.children().get(0);
+    cpu.remove(hidden);
+    card.add(hidden);
+    cpu.add(card);
+    Cluster cluster = Cluster.of(system, 1, ClusterOptions.DEFAULT);
+    assertEquals(1, cluster.comm().shape().nRanks());
+  }
+
+  @Test
+  void whereNcclGivesUpAChannelIsMadeUp() {
+    String[] nothing = {"NCCL_P2P_DISABLE=1"};
+    assertEquals(1, cluster("pcie-2-intel", 1, nothing).domains().size());
+    ClusterOptions compatible =
+        new ClusterOptions(
+            new TopoSettings(Map.of("NCCL4J_TOPO_COMPAT", "nccl")), PeerStatus.ALLOWED, false);
+    assertEquals(
+        Answer.of(Cluster.of(TestMachines.read("dgx-h100"), 2, ClusterOptions.DEFAULT)),
+        Answer.of(Cluster.of(TestMachines.read("dgx-h100"), 2, compatible)));
   }
 }
