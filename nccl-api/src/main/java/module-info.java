@@ -2,4 +2,9 @@
 module org.nccl4j.api {
   requires transitive org.nccl4j.topo;
   requires transitive org.nccl4j.device;
+
+  exports org.nccl4j.api;
+  exports org.nccl4j.api.spi;
+
+  uses org.nccl4j.api.spi.TransportProvider;
 }

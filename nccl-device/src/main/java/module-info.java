@@ -2,9 +2,16 @@
  * What executes: the CUDA device and the host device, their memory, streams, events and kernels.
  */
 module org.nccl4j.device {
-  requires jcuda;
+  requires transitive jcuda;
   requires org.jnrproject.ffi;
+  requires org.jnrproject.jffi;
   requires org.objectweb.asm;
 
   exports org.nccl4j.device;
+  exports org.nccl4j.device.bind;
+  exports org.nccl4j.device.cuda;
+  exports org.nccl4j.device.host;
+  exports org.nccl4j.device.kernel;
+  exports org.nccl4j.device.numeric;
+  exports org.nccl4j.device.shm;
 }

@@ -4,4 +4,18 @@ module org.nccl4j.it {
   requires info.picocli;
   requires com.fasterxml.jackson.core;
   requires me.tongfei.progressbar;
+  requires java.management;
+
+  exports org.nccl4j.it.doctor.bind;
+
+  opens org.nccl4j.it.cli to
+      info.picocli;
+  opens org.nccl4j.it.perf to
+      info.picocli;
+  opens org.nccl4j.it.run to
+      info.picocli;
+  opens org.nccl4j.it.doctor to
+      info.picocli;
+  opens org.nccl4j.it.topo to
+      info.picocli;
 }

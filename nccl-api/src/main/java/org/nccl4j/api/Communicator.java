@@ -1,0 +1,314 @@
+package org.nccl4j.api;
+
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.stream.Stream;
+import org.nccl4j.api.init.CommunicatorState;
+import org.nccl4j.api.plan.Func;
+import org.nccl4j.device.DataType;
+import org.nccl4j.device.Device;
+import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.DeviceStream;
+import org.nccl4j.device.InvalidArgumentException;
+import org.nccl4j.device.InvalidUsageException;
+import org.nccl4j.device.NcclException;
+import org.nccl4j.device.RedOp;
+import org.nccl4j.device.TimeoutException;
+
+/**
+ * A group of ranks, each with a device, that communicate; this object is one rank's place in it.
+ *
+ * <p>Operations are launched into a stream and run there; the call itself does not wait for other
+ * ranks. Every rank makes the same collective calls in the same order with the same count, type,
+ * operator and root. Buffers are memories of this rank's device, as large as the operation needs (a
+ * larger one is used from its start). In place means what it means in NCCL: all-reduce, broadcast
+ * and reduce with the same memory for both; all-gather with {@code send} being the rank's part of
+ * {@code recv}; reduce-scatter with {@code recv} being the rank's part of {@code send}; gather and
+ * scatter likewise at the root. Other overlaps give undefined data.
+ *
+ * <p>Any thread may call any method; operations take effect in the order of the calls. Errors of an
+ * operation that has begun come out of its stream's synchronize and {@link #asyncError()}; the
+ * communicator is then of no further use but to be closed.
+ *
+ * <p>Every operation throws, before anything is launched: {@link InvalidArgumentException} for a
+ * null, too small or foreign buffer, a negative count, or a root or peer out of range; {@link
+ * InvalidUsageException} after {@link #close()} or for closed memory; and the cause itself after a
+ * failure.
+ */
+public final class Communicator implements AutoCloseable {
+  private final CommunicatorState state;
+
+  private Communicator(CommunicatorState state) {
+    this.state = state;
+  }
+
+  /**
+   * Joins a communicator with the default configuration.
+   *
+   * @see #initRank(int, UniqueId, int, Device, CommunicatorConfig)
+   */
+  public static Communicator initRank(int nRanks, UniqueId id, int rank, Device device) {
+    return initRank(nRanks, id, rank, device, CommunicatorConfig.defaults());
+  }
+
+  /**
+   * Joins a communicator, and returns once all its ranks have. Ranks may be in any processes and
+   * threads; several ranks of one process need a thread each for this call.
+   *
+   * @param nRanks how many ranks there will be, the same for all
+   * @param id the same for all; good for one communicator
+   * @param rank this one, 0 to nRanks - 1, each once
+   * @param device where this rank's buffers are
+   * @param config how; deadlines and settings
+   * @throws InvalidArgumentException for a rank out of range
+   * @throws InvalidUsageException if ranks disagree: another count, a rank twice, another version
+   * @throws TimeoutException naming the ranks that did not come in time
+   * @throws org.nccl4j.device.RemoteException with another rank's failure
+   * @throws org.nccl4j.device.SystemErrorException if the root cannot be reached, and for what the
+   *     operating system refuses
+   */
+  public static Communicator initRank(
+      int nRanks, UniqueId id, int rank, Device device, CommunicatorConfig config) {
+    if (nRanks < 1 || rank < 0 || rank >= nRanks) {
+      throw new InvalidArgumentException(
+          "rank %d of %d ranks".formatted(rank, nRanks), "pass a rank from 0 to nRanks - 1");
+    }
+    return new Communicator(Joining.join(nRanks, id, rank, device, config));
+  }
+
+  /** A communicator with all its ranks in this process and default configuration. */
+  public static List<Communicator> initAll(List<Device> devices) {
+    return initAll(devices, CommunicatorConfig.defaults());
+  }
+
+  /**
+   * A communicator with all its ranks in this process, one for each device; the host device may be
+   * named several times.
+   *
+   * @return the communicators by rank
+   */
+  public static List<Communicator> initAll(List<Device> devices, CommunicatorConfig config) {
+    return Joining.joinAll(devices, config).stream().map(Communicator::new).toList();
+  }
+
+  /** This rank. */
+  public int rank() {
+    return state.rank();
+  }
+
+  /** All ranks. */
+  public int nRanks() {
+    return state.nRanks();
+  }
+
+  /** This rank's device. */
+  public Device device() {
+    return state.device();
+  }
+
+  /** The name given in the configuration, or a number. */
+  public String name() {
+    return state.name();
+  }
+
+  /** The transport that reaches each other rank, by rank; this rank is missing. */
+  public Map<Integer, String> transports() {
+    return state.routes();
+  }
+
+  /**
+   * Combines all ranks' send buffers, the result to all.
+   *
+   * @param count elements of each buffer
+   */
+  public void allReduce(
+      DeviceMemory send,
+      DeviceMemory recv,
+      long count,
+      DataType type,
+      RedOp op,
+      DeviceStream stream) {
+    state.queue().call(Func.ALL_REDUCE, send, recv, count, type, op, 0, stream);
+  }
+
+  /**
+   * The root's send buffer to all ranks.
+   *
+   * @param send looked at on the root alone; elsewhere it may be null
+   * @param count elements of each buffer
+   */
+  public void broadcast(
+      DeviceMemory send,
+      DeviceMemory recv,
+      long count,
+      DataType type,
+      int root,
+      DeviceStream stream) {
+    state.queue().call(Func.BROADCAST, send, recv, count, type, RedOp.SUM, root, stream);
+  }
+
+  /**
+   * Combines all ranks' send buffers, the result to the root.
+   *
+   * @param recv written on the root alone; elsewhere it may be null
+   * @param count elements of each buffer
+   */
+  public void reduce(
+      DeviceMemory send,
+      DeviceMemory recv,
+      long count,
+      DataType type,
+      RedOp op,
+      int root,
+      DeviceStream stream) {
+    state.queue().call(Func.REDUCE, send, recv, count, type, op, root, stream);
+  }
+
+  /**
+   * Every rank's send buffer to all, in rank order.
+   *
+   * @param recv nRanks x sendCount elements
+   * @param sendCount elements that each rank sends
+   */
+  public void allGather(
+      DeviceMemory send, DeviceMemory recv, long sendCount, DataType type, DeviceStream stream) {
+    state.queue().call(Func.ALL_GATHER, send, recv, sendCount, type, RedOp.SUM, 0, stream);
+  }
+
+  /**
+   * Combines all ranks' send buffers, part r of the result to rank r.
+   *
+   * @param send nRanks x recvCount elements
+   * @param recvCount elements that each rank receives
+   */
+  public void reduceScatter(
+      DeviceMemory send,
+      DeviceMemory recv,
+      long recvCount,
+      DataType type,
+      RedOp op,
+      DeviceStream stream) {
+    state.queue().call(Func.REDUCE_SCATTER, send, recv, recvCount, type, op, 0, stream);
+  }
+
+  /**
+   * Part p of every rank's send buffer to rank p, in rank order.
+   *
+   * @param send nRanks x count elements; must not overlap recv
+   * @param recv nRanks x count elements
+   * @param count elements that each rank sends to each
+   */
+  public void allToAll(
+      DeviceMemory send, DeviceMemory recv, long count, DataType type, DeviceStream stream) {
+    state.queue().call(Func.ALL_TO_ALL, send, recv, count, type, RedOp.SUM, 0, stream);
+  }
+
+  /**
+   * Every rank's send buffer to the root, in rank order.
+   *
+   * @param recv nRanks x sendCount elements on the root; elsewhere it may be null
+   * @param sendCount elements that each rank sends
+   */
+  public void gather(
+      DeviceMemory send,
+      DeviceMemory recv,
+      long sendCount,
+      DataType type,
+      int root,
+      DeviceStream stream) {
+    state.queue().call(Func.GATHER, send, recv, sendCount, type, RedOp.SUM, root, stream);
+  }
+
+  /**
+   * Part r of the root's send buffer to rank r.
+   *
+   * @param send nRanks x recvCount elements on the root; elsewhere it may be null
+   * @param recvCount elements that each rank receives
+   */
+  public void scatter(
+      DeviceMemory send,
+      DeviceMemory recv,
+      long recvCount,
+      DataType type,
+      int root,
+      DeviceStream stream) {
+    state.queue().call(Func.SCATTER, send, recv, recvCount, type, RedOp.SUM, root, stream);
+  }
+
+  /**
+   * Sends to a rank that makes the matching {@link #recv} call. Sends and receives that depend on
+   * each other belong in one {@link Group}.
+   *
+   * @param count elements, the same as the receiver's
+   */
+  public void send(DeviceMemory buffer, long count, DataType type, int peer, DeviceStream stream) {
+    state.queue().call(Func.SEND, buffer, null, count, type, RedOp.SUM, peer, stream);
+  }
+
+  /**
+   * Receives from a rank that makes the matching {@link #send} call.
+   *
+   * @param count elements, the same as the sender's
+   */
+  public void recv(DeviceMemory buffer, long count, DataType type, int peer, DeviceStream stream) {
+    state.queue().call(Func.RECV, null, buffer, count, type, RedOp.SUM, peer, stream);
+  }
+
+  /**
+   * What the planner decides for an operation of a size, as a table to read: every algorithm and
+   * protocol with its predicted time, the choice, and the reason.
+   *
+   * @param operation a name as in nccl-tests, such as "all_reduce" or "alltoall"
+   * @param count as in the operation's call
+   * @throws InvalidArgumentException for an operation that does not exist
+   */
+  public String explain(String operation, long count, DataType type) {
+    return state.planner().explain(func(operation), count, type);
+  }
+
+  /**
+   * The algorithm and the protocol that an operation of a size will take, such as "Ring" and "LL".
+   *
+   * @param operation a name as in nccl-tests
+   * @param count as in the operation's call
+   * @throws InvalidArgumentException for an operation that does not exist
+   */
+  public Decision decision(String operation, long count, DataType type) {
+    String[] words = state.planner().choice(func(operation), count, type).split(" ");
+    return new Decision(words[0], words[1]);
+  }
+
+  private static Func func(String operation) {
+    return Stream.of(Func.values())
+        .filter(func -> func.label().equals(operation))
+        .findFirst()
+        .orElseThrow(
+            () ->
+                new InvalidArgumentException(
+                    "there is no operation '" + operation + "'",
+                    "use one of " + Stream.of(Func.values()).map(Func::label).toList()));
+  }
+
+  /** The first failure of this communicator, on this rank or another, if there was one. */
+  public Optional<NcclException> asyncError() {
+    return Optional.ofNullable(state.failure());
+  }
+
+  /**
+   * Ends all operations of this communicator on this rank with an error, and tells the other ranks.
+   * Does not wait.
+   */
+  public void abort() {
+    state.abort();
+  }
+
+  /**
+   * Waits for this rank's operations, at most for their deadline, and frees what the communicator
+   * holds. Does not wait for other ranks. Calling it again does nothing.
+   */
+  @Override
+  public void close() {
+    state.close();
+  }
+}

@@ -1,0 +1,126 @@
+package org.nccl4j.api;
+
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Objects;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.FutureTask;
+import java.util.concurrent.atomic.AtomicInteger;
+import org.nccl4j.api.bootstrap.Bootstrap;
+import org.nccl4j.api.bootstrap.BootstrapId;
+import org.nccl4j.api.bootstrap.BootstrapOptions;
+import org.nccl4j.api.bootstrap.JoinRequest;
+import org.nccl4j.api.bootstrap.LocalBootstrap;
+import org.nccl4j.api.bootstrap.TcpBootstrap;
+import org.nccl4j.api.init.CommunicatorState;
+import org.nccl4j.api.init.InitRequest;
+import org.nccl4j.api.init.Initializer;
+import org.nccl4j.api.settings.Settings;
+import org.nccl4j.device.Device;
+import org.nccl4j.device.InternalErrorException;
+import org.nccl4j.device.InvalidArgumentException;
+import org.nccl4j.device.InvalidUsageException;
+import org.nccl4j.device.NcclException;
+
+/** Brings ranks together, as {@link Communicator}'s factory methods promise. */
+final class Joining {
+  private static final AtomicInteger NUMBER = new AtomicInteger();
+
+  private static final System.Logger LOG = System.getLogger("org.nccl4j.ENV");
+
+  /** Hints that have been logged: one is enough. */
+  private static final Set<String> HINTS = ConcurrentHashMap.newKeySet();
+
+  private Joining() {}
+
+  static CommunicatorState join(
+      int nRanks, UniqueId id, int rank, Device device, CommunicatorConfig config) {
+    Objects.requireNonNull(device, "device");
+    Settings settings = settings(config);
+    JoinRequest request =
+        new JoinRequest(
+            nRanks,
+            BootstrapId.decode(id.toBytes()),
+            rank,
+            settings.get(Settings.NCCL4J_INIT_TIMEOUT),
+            BootstrapOptions.from(settings));
+    Bootstrap bootstrap = TcpBootstrap.join(request);
+    return Initializer.create(request(name(config), device, settings), bootstrap);
+  }
+
+  static List<CommunicatorState> joinAll(List<Device> devices, CommunicatorConfig config) {
+    if (devices.isEmpty()) {
+      throw new InvalidArgumentException(
+          "a communicator of no devices", "pass a device for each rank");
+    }
+    Settings settings = settings(config);
+    List<Bootstrap> bootstraps =
+        LocalBootstrap.create(devices.size(), settings.get(Settings.NCCL4J_INIT_TIMEOUT));
+    List<FutureTask<CommunicatorState>> tasks = new ArrayList<>();
+    InitRequest[] requests = new InitRequest[devices.size()];
+    String name = name(config);
+    for (int rank = 0; rank < devices.size(); rank++) {
+      requests[rank] = request(name, devices.get(rank), settings);
+      Bootstrap bootstrap = bootstraps.get(rank);
+      InitRequest request = requests[rank];
+      tasks.add(new FutureTask<>(() -> Initializer.create(request, bootstrap)));
+      Thread thread = new Thread(tasks.get(rank), "nccl4j-init-" + rank);
+      thread.setDaemon(true);
+      thread.start();
+    }
+    return await(tasks);
+  }
+
+  /** All ranks' communicators; if one failed, the others are closed and its error is thrown. */
+  private static List<CommunicatorState> await(List<FutureTask<CommunicatorState>> tasks) {
+    List<CommunicatorState> made = new ArrayList<>();
+    NcclException failure = null;
+    for (FutureTask<CommunicatorState> task : tasks) {
+      try {
+        made.add(task.get());
+      } catch (ExecutionException e) {
+        failure = failure == null ? asNccl(e.getCause()) : failure;
+      } catch (InterruptedException e) {
+        Thread.currentThread().interrupt();
+        failure =
+            new InvalidUsageException(
+                "the thread was interrupted while it made communicators",
+                "interrupt no thread that makes a communicator",
+                e);
+      }
+    }
+    if (failure != null) {
+      made.forEach(CommunicatorState::close);
+      throw failure.again();
+    }
+    return made;
+  }
+
+  private static NcclException asNccl(Throwable cause) {
+    return cause instanceof NcclException nccl
+        ? nccl
+        : new InternalErrorException(
+            "a communicator could not be made (" + cause + ")", "report this", cause);
+  }
+
+  private static InitRequest request(String name, Device device, Settings settings) {
+    Objects.requireNonNull(device, "device");
+    return new InitRequest(name, device, settings);
+  }
+
+  private static String name(CommunicatorConfig config) {
+    return config.name().isEmpty() ? Integer.toString(NUMBER.incrementAndGet()) : config.name();
+  }
+
+  private static Settings settings(CommunicatorConfig config) {
+    Settings settings = Settings.ofProcess(config.settings());
+    for (String hint : settings.hints()) {
+      if (HINTS.add(hint)) {
+        LOG.log(System.Logger.Level.WARNING, hint);
+      }
+    }
+    return settings;
+  }
+}

@@ -1,0 +1,100 @@
+package org.nccl4j.api;
+
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import org.nccl4j.device.InvalidArgumentException;
+
+/**
+ * Which rank this process is, by the variables that its launcher set: {@code nccl run}, torchrun,
+ * Open MPI or Slurm, in this order. Slurm's come last because other launchers run inside its jobs.
+ *
+ * @param launcher who set the variables
+ * @param rank of this process
+ * @param nRanks of all processes
+ * @param localRank of this process among those of its machine
+ * @param uniqueId that the launcher made for the first communicator; only {@code nccl run} does
+ * @param meetingPoint host:port where rank 0 may listen, if the launcher names one
+ */
+public record LaunchEnvironment(
+    String launcher,
+    int rank,
+    int nRanks,
+    int localRank,
+    Optional<UniqueId> uniqueId,
+    Optional<String> meetingPoint) {
+  private static final List<Names> LAUNCHERS =
+      List.of(
+          new Names("nccl run", "NCCL4J_RANK", "NCCL4J_NRANKS", "NCCL4J_LOCAL_RANK"),
+          new Names("torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK"),
+          new Names(
+              "Open MPI",
+              "OMPI_COMM_WORLD_RANK",
+              "OMPI_COMM_WORLD_SIZE",
+              "OMPI_COMM_WORLD_LOCAL_RANK"),
+          new Names("Slurm", "SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID"));
+
+  private record Names(String launcher, String rank, String nRanks, String localRank) {}
+
+  /**
+   * Reads the variables of a process.
+   *
+   * @param variables such as {@code System.getenv()}
+   * @return nothing if no launcher set any
+   * @throws InvalidArgumentException naming the variable that is missing or is not what it should
+   *     be
+   */
+  public static Optional<LaunchEnvironment> of(Map<String, String> variables) {
+    return LAUNCHERS.stream()
+        .filter(names -> variables.containsKey(names.rank()))
+        .findFirst()
+        .map(names -> read(names, variables));
+  }
+
+  private static LaunchEnvironment read(Names names, Map<String, String> variables) {
+    int nRanks = number(names.launcher(), names.nRanks(), variables, 1, Integer.MAX_VALUE);
+    int rank = number(names.launcher(), names.rank(), variables, 0, nRanks - 1);
+    int localRank =
+        variables.containsKey(names.localRank())
+            ? number(names.launcher(), names.localRank(), variables, 0, nRanks - 1)
+            : rank;
+    String id = variables.get("NCCL4J_UNIQUE_ID");
+    String host = variables.get("MASTER_ADDR");
+    String port = variables.get("MASTER_PORT");
+    return new LaunchEnvironment(
+        names.launcher(),
+        rank,
+        nRanks,
+        localRank,
+        Optional.ofNullable(id).map(UniqueId::parse),
+        host == null || port == null ? Optional.empty() : Optional.of(host + ":" + port));
+  }
+
+  private static int number(
+      String launcher, String name, Map<String, String> variables, int least, int most) {
+    String text = variables.get(name);
+    if (text == null) {
+      throw new InvalidArgumentException(
+          "%s is not set, though other variables of %s are".formatted(name, launcher),
+          "start the program with " + launcher + ", or unset its variables");
+    }
+    try {
+      int value = Integer.parseInt(text.strip());
+      if (value >= least && value <= most) {
+        return value;
+      }
+    } catch (NumberFormatException e) {
+      throw malformed(launcher, name, text, least, most);
+    }
+    throw malformed(launcher, name, text, least, most);
+  }
+
+  private static InvalidArgumentException malformed(
+      String launcher, String name, String text, int least, int most) {
+    String range =
+        most == Integer.MAX_VALUE ? "at least " + least : "from " + least + " to " + most;
+    return new InvalidArgumentException(
+        "%s is \"%s\", not a number %s".formatted(name, text, range),
+        "start the program with " + launcher + ", which sets it");
+  }
+}

@@ -1,0 +1,52 @@
+package org.nccl4j.api.bootstrap;
+
+import java.util.List;
+import java.util.function.Consumer;
+import org.nccl4j.device.NcclException;
+
+/**
+ * The ranks' way to talk before, and beside, the transports: small messages, slowly, with a
+ * deadline. Calls that exchange are collective: every rank makes the same ones in the same order,
+ * from one thread at a time; {@code tell} and {@code close} may come from any thread.
+ */
+public interface Bootstrap extends AutoCloseable {
+  /** This rank. */
+  int rank();
+
+  /** All ranks. */
+  int nRanks();
+
+  /** 16 bytes that the ranks of this communicator, and nobody else, know. */
+  byte[] secret();
+
+  /**
+   * Gives every rank everybody's bytes, by rank. Lengths may differ; each at most 1 MiB.
+   *
+   * @throws NcclException naming the rank that did not take part, when the deadline passes, and
+   *     with the first cause, when another rank failed
+   */
+  List<byte[]> allGather(byte[] mine);
+
+  /** Returns once every rank has called it; throws as {@link #allGather}. */
+  void barrier();
+
+  /**
+   * Tells all other ranks that this one failed, with the cause; they hear it by the listener they
+   * gave. Best effort, never throws, does not wait long.
+   */
+  void tellFailure(NcclException cause);
+
+  /**
+   * Whom to call, at most once, when another rank tells of its failure or its process dies without
+   * having closed: with a RemoteException (or the told error's own kind) that names the rank and
+   * its cause. Called on a thread of the bootstrap; called at once if it already happened.
+   */
+  void onFailure(Consumer<NcclException> listener);
+
+  /**
+   * Leaves: after it, the others do not count this rank's silence as a failure. Never waits for
+   * them. Calling it again does nothing.
+   */
+  @Override
+  void close();
+}

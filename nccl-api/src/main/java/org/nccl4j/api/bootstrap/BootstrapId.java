@@ -1,0 +1,148 @@
+package org.nccl4j.api.bootstrap;
+
+import java.net.Inet4Address;
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
+import java.net.UnknownHostException;
+import java.nio.BufferUnderflowException;
+import java.nio.ByteBuffer;
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.stream.Collectors;
+import org.nccl4j.device.InvalidArgumentException;
+
+/**
+ * What a unique id says: where the bootstrap root listens and the secret of its communicator.
+ *
+ * <p>As bytes: version (1), flags (1: bit 0, rank 0 starts the root), port (2), secret (16), number
+ * of hosts (1), then for each its kind (1: 4, 6 or 'n') and its address of 4 or 16 bytes, or the
+ * length (1) and letters of its name. At most {@value #MAX_BYTES} bytes. Version 1 is the first.
+ */
+public final class BootstrapId {
+  /** No id is longer. */
+  public static final int MAX_BYTES = 128;
+
+  static final int SECRET_BYTES = 16;
+  private static final byte VERSION = 1;
+  private static final int FIXED_BYTES = 5 + SECRET_BYTES;
+
+  private final boolean startedByRankZero;
+  private final List<InetSocketAddress> addresses;
+  private final byte[] secret;
+
+  BootstrapId(boolean startedByRankZero, List<InetSocketAddress> addresses, byte[] secret) {
+    this.startedByRankZero = startedByRankZero;
+    this.addresses = List.copyOf(addresses);
+    this.secret = secret.clone();
+  }
+
+  /** Whether the root is started by rank 0 when it joins, and not listening before. */
+  boolean startedByRankZero() {
+    return startedByRankZero;
+  }
+
+  /** Where the root listens, best first, all with one port; a name is unresolved. */
+  List<InetSocketAddress> addresses() {
+    return addresses;
+  }
+
+  byte[] secret() {
+    return secret.clone();
+  }
+
+  /** The addresses for messages. */
+  String where() {
+    return addresses.stream().map(BootstrapId::text).collect(Collectors.joining(" or "));
+  }
+
+  static String text(InetSocketAddress address) {
+    if (address.isUnresolved()) {
+      return address.getHostString() + ":" + address.getPort();
+    }
+    String literal = address.getAddress().getHostAddress();
+    return (literal.indexOf(':') >= 0 ? "[" + literal + "]" : literal) + ":" + address.getPort();
+  }
+
+  /** As bytes, for every rank. */
+  public byte[] encode() {
+    ByteBuffer out = ByteBuffer.allocate(512);
+    out.put(VERSION).put((byte) (startedByRankZero ? 1 : 0));
+    out.putShort((short) addresses.get(0).getPort()).put(secret).put((byte) addresses.size());
+    for (InetSocketAddress address : addresses) {
+      if (address.isUnresolved()) {
+        byte[] name = address.getHostString().getBytes(StandardCharsets.UTF_8);
+        out.put((byte) 'n').put((byte) name.length).put(name, 0, Math.min(name.length, 255));
+      } else {
+        out.put((byte) (address.getAddress() instanceof Inet4Address ? 4 : 6));
+        out.put(address.getAddress().getAddress());
+      }
+    }
+    if (out.position() > MAX_BYTES) {
+      throw new InvalidArgumentException(
+          "a unique id has no room for the host name \"" + addresses.get(0).getHostString() + "\"",
+          "give its address, or a name of at most 100 letters");
+    }
+    byte[] bytes = new byte[out.position()];
+    out.flip().get(bytes);
+    return bytes;
+  }
+
+  /**
+   * From {@link #encode()}'s bytes.
+   *
+   * @throws InvalidArgumentException if they are not an id
+   */
+  public static BootstrapId decode(byte[] bytes) {
+    try {
+      return read(ByteBuffer.wrap(bytes));
+    } catch (BufferUnderflowException | UnknownHostException e) {
+      throw notAnId("it ends too early", e);
+    }
+  }
+
+  private static BootstrapId read(ByteBuffer in) throws UnknownHostException {
+    if (in.remaining() < FIXED_BYTES || in.remaining() > MAX_BYTES) {
+      throw notAnId("it has " + in.remaining() + " bytes", null);
+    }
+    int version = in.get();
+    int flags = in.get();
+    if (version != VERSION || (flags & ~1) != 0) {
+      throw notAnId("its version is " + version + ", known is " + VERSION, null);
+    }
+    int port = in.getShort() & 0xffff;
+    byte[] secret = new byte[SECRET_BYTES];
+    in.get(secret);
+    int hosts = in.get();
+    List<InetSocketAddress> addresses = new ArrayList<>();
+    for (int i = 0; i < hosts; i++) {
+      addresses.add(readHost(in, port));
+    }
+    if (addresses.isEmpty() || in.hasRemaining() || port == 0) {
+      throw notAnId("its addresses make no sense", null);
+    }
+    return new BootstrapId((flags & 1) != 0, addresses, secret);
+  }
+
+  private static InetSocketAddress readHost(ByteBuffer in, int port) throws UnknownHostException {
+    int kind = in.get();
+    byte[] host =
+        switch (kind) {
+          case 4 -> new byte[4];
+          case 6 -> new byte[16];
+          case 'n' -> new byte[in.get() & 0xff];
+          default -> throw notAnId("it has an address of an unknown kind", null);
+        };
+    in.get(host);
+    return kind == 'n'
+        ? InetSocketAddress.createUnresolved(new String(host, StandardCharsets.UTF_8), port)
+        : new InetSocketAddress(InetAddress.getByAddress(host), port);
+  }
+
+  private static InvalidArgumentException notAnId(String why, Exception cause) {
+    return new InvalidArgumentException(
+        "these bytes are not a unique id: " + why,
+        "pass on what UniqueId.toBytes() gave, unchanged",
+        cause);
+  }
+}

@@ -1,0 +1,39 @@
+package org.nccl4j.api.bootstrap;
+
+import org.nccl4j.api.settings.PortRange;
+import org.nccl4j.api.settings.Settings;
+
+/**
+ * What a user can set about the bootstrap's sockets.
+ *
+ * @param commId host:port of the root that rank 0 starts; empty to have a new one each time
+ * @param commSecret what ranks that use commId know in common; may be empty
+ * @param interfaces which network interfaces may be used, in the syntax of NCCL_SOCKET_IFNAME;
+ *     empty for a choice
+ * @param family AF_INET, AF_INET6, or empty for either
+ * @param ports which ports may be listened on
+ */
+public record BootstrapOptions(
+    String commId, String commSecret, String interfaces, String family, PortRange ports) {
+
+  /** Nothing set. */
+  public static BootstrapOptions defaults() {
+    return new BootstrapOptions("", "", "", "", PortRange.ANY);
+  }
+
+  /** As set for a communicator. */
+  public static BootstrapOptions from(Settings settings) {
+    return new BootstrapOptions(
+        settings.get(Settings.NCCL_COMM_ID),
+        settings.get(Settings.NCCL4J_COMM_SECRET),
+        settings.get(Settings.NCCL_SOCKET_IFNAME),
+        settings.get(Settings.NCCL_SOCKET_FAMILY),
+        settings.get(Settings.NCCL4J_BOOTSTRAP_PORTS));
+  }
+
+  @Override
+  public String toString() {
+    return "BootstrapOptions[commId=%s, interfaces=%s, family=%s, ports=%s]"
+        .formatted(commId, interfaces, family, ports);
+  }
+}

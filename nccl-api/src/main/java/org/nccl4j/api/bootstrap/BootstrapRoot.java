@@ -1,0 +1,93 @@
+package org.nccl4j.api.bootstrap;
+
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
+import java.nio.channels.ServerSocketChannel;
+import java.nio.charset.StandardCharsets;
+import java.security.MessageDigest;
+import java.security.NoSuchAlgorithmException;
+import java.time.Duration;
+import java.util.Arrays;
+import java.util.List;
+import org.nccl4j.api.settings.PortRange;
+import org.nccl4j.device.InvalidArgumentException;
+
+/** Makes ids, and starts the roots that they lead to. */
+public final class BootstrapRoot {
+  private static final int NEVER_RESOLVED = -1;
+
+  private BootstrapRoot() {}
+
+  /**
+   * A new id. Without NCCL_COMM_ID a root listens in this process from now on: until the
+   * communicator has been made and all its ranks have left, or creating it has failed, or nobody
+   * has come for the given time. With it, the id follows from the setting and rank 0 starts the
+   * root when it joins.
+   *
+   * @param patience how long to wait for the first rank
+   * @throws org.nccl4j.device.SystemErrorException if no socket can be opened
+   */
+  public static BootstrapId create(BootstrapOptions options, Duration patience) {
+    if (!options.commId().isEmpty()) {
+      return fromCommId(options);
+    }
+    List<InetAddress> hosts = LocalAddresses.choose(options);
+    InetAddress bindTo = options.interfaces().isBlank() ? null : hosts.get(0);
+    ServerSocketChannel socket = ListeningSocket.open(bindTo, options.ports());
+    int port = ListeningSocket.port(socket);
+    BootstrapId id =
+        new BootstrapId(
+            false,
+            hosts.stream().map(host -> new InetSocketAddress(host, port)).toList(),
+            Identity.randomBytes(BootstrapId.SECRET_BYTES));
+    RootService.start(socket, id.secret(), Identity.ofThisProcess(), patience);
+    return id;
+  }
+
+  /** Starts the root of an id that says that rank 0 does. */
+  static void startForRankZero(
+      BootstrapId id, List<InetSocketAddress> resolved, Identity self, Duration patience) {
+    InetSocketAddress address = resolved.get(0);
+    PortRange port = new PortRange(address.getPort(), address.getPort());
+    ServerSocketChannel socket = ListeningSocket.open(address.getAddress(), port);
+    RootService.start(socket, id.secret(), self, patience);
+  }
+
+  private static BootstrapId fromCommId(BootstrapOptions options) {
+    String text = options.commId();
+    int colon = text.lastIndexOf(':');
+    int port = colon < 1 ? NEVER_RESOLVED : portOf(text.substring(colon + 1));
+    if (port == NEVER_RESOLVED) {
+      throw new InvalidArgumentException(
+          "NCCL_COMM_ID is \"" + text + "\", which is not host:port",
+          "set it to an address or name of rank 0's host and a free port, such as 10.0.0.1:29500"
+              + " or [fd00::1]:29500");
+    }
+    String host = text.substring(0, colon);
+    if (host.startsWith("[") && host.endsWith("]")) {
+      host = host.substring(1, host.length() - 1);
+    }
+    byte[] secret = derived(text + "\n" + options.commSecret());
+    return new BootstrapId(true, List.of(InetSocketAddress.createUnresolved(host, port)), secret);
+  }
+
+  private static int portOf(String text) {
+    try {
+      int port = Integer.parseInt(text.trim());
+      return port > 0 && port < 65536 ? port : NEVER_RESOLVED;
+    } catch (NumberFormatException e) {
+      return NEVER_RESOLVED;
+    }
+  }
+
+  private static byte[] derived(String text) {
+    try {
+      byte[] hash =
+          MessageDigest.getInstance("SHA-256")
+              .digest(("nccl4j id\n" + text).getBytes(StandardCharsets.UTF_8));
+      return Arrays.copyOf(hash, BootstrapId.SECRET_BYTES);
+    } catch (NoSuchAlgorithmException e) {
+      throw new IllegalStateException("every Java platform has SHA-256", e);
+    }
+  }
+}

@@ -1,0 +1,277 @@
+package org.nccl4j.api.bootstrap;
+
+import java.io.IOException;
+import java.net.InetSocketAddress;
+import java.net.ProtocolException;
+import java.net.StandardSocketOptions;
+import java.nio.ByteBuffer;
+import java.nio.channels.ClosedChannelException;
+import java.nio.channels.SelectionKey;
+import java.nio.channels.SocketChannel;
+import java.time.Duration;
+import java.util.ArrayDeque;
+
+/**
+ * A TCP connection that begins with the {@link Handshake} and then carries messages, each bounded.
+ *
+ * <p>Owner thread: the loop's, but for {@link #send}, which any thread may call once the handshake
+ * is over, and for {@link #finish}. What arrives is handed to the current {@link Owner} on the
+ * loop's thread.
+ */
+final class Connection implements EventLoop.Handler {
+  /** Who a connection works for. */
+  interface Owner {
+    /** The handshake is over: the other side knows the secret. */
+    default void authenticated(Connection connection) {}
+
+    /** A message has come. */
+    void received(Connection connection, FrameType type, MessageReader body)
+        throws ProtocolException;
+
+    /** It is over, not by our doing; the reason is for messages. */
+    void closed(Connection connection, IOException reason);
+  }
+
+  private static final int READ_BYTES = 64 << 10;
+  private static final int READS_AT_ONCE = 16;
+  private static final Duration LINGER = Duration.ofSeconds(1);
+
+  private final EventLoop loop;
+  private final SocketChannel channel;
+  private final Handshake handshake;
+  private final ArrayDeque<ByteBuffer> out = new ArrayDeque<>();
+  private SelectionKey key;
+  private Owner owner;
+  private ByteBuffer in;
+  private FrameType type;
+  private int maxMessageBytes;
+  private boolean closeWhenFlushed;
+
+  private Connection(EventLoop loop, SocketChannel channel, Handshake handshake, Owner owner) {
+    this.loop = loop;
+    this.channel = channel;
+    this.handshake = handshake;
+    this.owner = owner;
+    in = ByteBuffer.allocate(handshake.wanted());
+  }
+
+  /** Begins to connect; on the loop's thread. Failure is told to the owner or thrown. */
+  static Connection dial(
+      EventLoop loop, InetSocketAddress address, Handshake handshake, Owner owner)
+      throws IOException {
+    SocketChannel channel = SocketChannel.open();
+    try {
+      Connection connection = new Connection(loop, channel, handshake, owner);
+      connection.configure();
+      connection.key = loop.register(channel, SelectionKey.OP_CONNECT, connection);
+      if (channel.connect(address)) {
+        connection.connected();
+      }
+      return connection;
+    } catch (IOException | RuntimeException e) {
+      channel.close();
+      throw e;
+    }
+  }
+
+  /** Takes over an accepted channel; on the loop's thread. */
+  static Connection accepted(
+      EventLoop loop, SocketChannel channel, Handshake handshake, Owner owner) throws IOException {
+    Connection connection = new Connection(loop, channel, handshake, owner);
+    connection.configure();
+    connection.key = loop.register(channel, SelectionKey.OP_READ, connection);
+    return connection;
+  }
+
+  private void configure() throws IOException {
+    channel.setOption(StandardSocketOptions.TCP_NODELAY, true);
+    channel.setOption(StandardSocketOptions.SO_KEEPALIVE, true);
+  }
+
+  /** Who is told from now on, and how large a message may be; on the loop's thread. */
+  void handTo(Owner newOwner, int maxBytes) {
+    owner = newOwner;
+    maxMessageBytes = maxBytes;
+  }
+
+  boolean proving() {
+    return handshake.proving();
+  }
+
+  /** The address of this side; null if it is closed. */
+  InetSocketAddress localAddress() {
+    try {
+      return (InetSocketAddress) channel.getLocalAddress();
+    } catch (IOException e) {
+      return null;
+    }
+  }
+
+  /** The address of the other side, for messages. */
+  String peer() {
+    try {
+      return BootstrapId.text((InetSocketAddress) channel.getRemoteAddress());
+    } catch (IOException | NullPointerException e) {
+      return "a closed connection";
+    }
+  }
+
+  /** Sends a whole message, now or as soon as there is room; does not wait. */
+  void send(ByteBuffer message) {
+    synchronized (out) {
+      out.add(message);
+      if (out.size() > 1) {
+        return;
+      }
+      try {
+        if (flushed()) {
+          return;
+        }
+      } catch (IOException e) {
+        loop.execute(() -> lost(e));
+        return;
+      }
+    }
+    loop.execute(this::awaitRoom);
+  }
+
+  /** Sends what is left and a goodbye, and closes; does not wait. */
+  void finish(ByteBuffer last) {
+    send(last);
+    synchronized (out) {
+      closeWhenFlushed = true;
+      if (out.isEmpty()) {
+        close();
+        return;
+      }
+    }
+    loop.execute(() -> loop.after(LINGER, this::close));
+  }
+
+  /** Closes, telling nobody. */
+  void close() {
+    try {
+      channel.close();
+    } catch (IOException e) {
+      System.getLogger("org.nccl4j.bootstrap")
+          .log(System.Logger.Level.DEBUG, "closing a connection", e);
+    }
+    loop.wakeup();
+  }
+
+  boolean isOpen() {
+    return channel.isOpen();
+  }
+
+  @Override
+  public void ready(SelectionKey selected) {
+    try {
+      if (selected.isConnectable()) {
+        channel.finishConnect();
+        connected();
+        return;
+      }
+      if (selected.isWritable()) {
+        awaitRoom();
+      }
+      if (selected.isValid() && selected.isReadable()) {
+        read();
+      }
+    } catch (IOException e) {
+      lost(e);
+    } catch (java.nio.channels.CancelledKeyException e) {
+      lost(new ClosedChannelException());
+    }
+  }
+
+  private void connected() {
+    key.interestOps(SelectionKey.OP_READ);
+    send(ByteBuffer.wrap(handshake.opening()));
+  }
+
+  private void read() throws IOException {
+    for (int i = 0; i < READS_AT_ONCE && channel.isOpen(); i++) {
+      int wanted = in.remaining();
+      in.limit(in.position() + Math.min(wanted, READ_BYTES));
+      int got = channel.read(in);
+      in.limit(in.position() + wanted - Math.max(got, 0));
+      if (got < 0) {
+        throw new ClosedChannelException();
+      }
+      if (got == 0) {
+        return;
+      }
+      while (!in.hasRemaining() && channel.isOpen()) {
+        consume();
+      }
+    }
+  }
+
+  /** A piece of the expected size has come: a step of the handshake, a header, or a body. */
+  private void consume() throws IOException {
+    if (!handshake.done()) {
+      byte[] answer = handshake.step(in.array());
+      in = ByteBuffer.allocate(handshake.done() ? MessageWriter.HEADER_BYTES : handshake.wanted());
+      if (answer.length > 0) {
+        send(ByteBuffer.wrap(answer));
+      }
+      if (handshake.done()) {
+        owner.authenticated(this);
+      }
+    } else if (type == null) {
+      int length = in.flip().getInt();
+      type = FrameType.of(in.get());
+      if (length < 0 || length > maxMessageBytes) {
+        throw new ProtocolException(
+            "it announced a message of " + length + " bytes, more than " + maxMessageBytes);
+      }
+      in = ByteBuffer.allocate(length);
+    } else {
+      FrameType complete = type;
+      ByteBuffer body = in.flip();
+      type = null;
+      in = ByteBuffer.allocate(MessageWriter.HEADER_BYTES);
+      owner.received(this, complete, new MessageReader(body));
+    }
+  }
+
+  private void lost(IOException reason) {
+    if (channel.isOpen()) {
+      close();
+      owner.closed(this, reason);
+    }
+  }
+
+  private void awaitRoom() {
+    try {
+      synchronized (out) {
+        boolean empty = flushed();
+        if (empty && closeWhenFlushed) {
+          close();
+        } else if (key.isValid()) {
+          key.interestOps(SelectionKey.OP_READ | (empty ? 0 : SelectionKey.OP_WRITE));
+        }
+      }
+    } catch (IOException e) {
+      lost(e);
+    }
+  }
+
+  /** Writes what there is room for; whether that was all. */
+  private boolean flushed() throws IOException {
+    while (!out.isEmpty()) {
+      ByteBuffer message = out.peek();
+      int end = message.limit();
+      while (message.hasRemaining()) {
+        message.limit(Math.min(end, message.position() + READ_BYTES));
+        int written = channel.write(message);
+        message.limit(end);
+        if (written == 0) {
+          return false;
+        }
+      }
+      out.remove();
+    }
+    return true;
+  }
+}

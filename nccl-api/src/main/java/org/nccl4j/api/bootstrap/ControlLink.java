@@ -1,0 +1,208 @@
+package org.nccl4j.api.bootstrap;
+
+import java.io.IOException;
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
+import java.net.ProtocolException;
+import java.nio.ByteBuffer;
+import java.time.Duration;
+import java.util.List;
+import org.nccl4j.device.NcclException;
+import org.nccl4j.device.RemoteException;
+import org.nccl4j.device.SystemErrorException;
+import org.nccl4j.device.TimeoutException;
+
+/**
+ * A rank's connection to the root: on it the rank introduces itself and is told its neighbours, and
+ * afterwards failures go both ways. State is guarded by the rank's monitor.
+ */
+final class ControlLink implements Dialer.Outcome, Connection.Owner {
+  private static final int MAX_MESSAGE_BYTES = 64 << 10;
+  private static final int ROUNDS = 4;
+  private static final Duration GOODBYE_LIMIT = Duration.ofSeconds(1);
+
+  private final EventLoop loop;
+  private final RankMonitor monitor;
+  private final BootstrapId id;
+  private final Identity self;
+  private final int rank;
+  private Connection connection;
+  private String unreachable;
+  private Identity root;
+  private Welcome welcome;
+  private boolean rootMayLeave;
+  private boolean over;
+
+  ControlLink(EventLoop loop, RankMonitor monitor, BootstrapId id, Identity self, int rank) {
+    this.loop = loop;
+    this.monitor = monitor;
+    this.id = id;
+    this.self = self;
+    this.rank = rank;
+  }
+
+  /** Connects to the root; returns this side's address, by which other ranks may reach it too. */
+  InetAddress connect(List<InetSocketAddress> addresses, Deadline deadline) {
+    int rounds = id.startedByRankZero() ? Integer.MAX_VALUE : ROUNDS;
+    Dialer dialer =
+        new Dialer(loop, addresses, Handshake.Purpose.CONTROL, id.secret(), rounds, this);
+    loop.execute(() -> dialer.start(Duration.ofNanos(Math.max(1, deadline.leftNanos()))));
+    Deadline withOutcome = new Deadline(deadline.nanoTime() + 1_000_000_000L, deadline.length());
+    try {
+      monitor.await(
+          () -> (connection != null || unreachable != null) ? true : null,
+          withOutcome,
+          () -> rootUnreachable("no answer", deadline));
+    } catch (NcclException e) {
+      loop.execute(dialer::cancel);
+      throw e;
+    }
+    Connection reached = monitor.read(() -> connection);
+    InetSocketAddress local = reached == null ? null : reached.localAddress();
+    if (local == null) {
+      String reasons = monitor.read(() -> unreachable);
+      throw rootUnreachable(reasons == null ? "the connection broke" : reasons, deadline);
+    }
+    return local.getAddress();
+  }
+
+  /** Introduces this rank, and waits until all have come. */
+  Welcome introduce(Hello hello, Deadline deadline) {
+    monitor.read(() -> connection).send(hello.encode());
+    return monitor.await(
+        () -> welcome,
+        deadline,
+        () ->
+            new TimeoutException(
+                "rank %d waited %s for the bootstrap root at %s, which did not answer"
+                    .formatted(rank, deadline.text(), id.where()),
+                "see whether the root's process (%s) hangs, or allow more time with NCCL4J_INIT_TIMEOUT"
+                    .formatted(rootText())));
+  }
+
+  /** Whether failures can still be told by way of the root. */
+  boolean alive() {
+    return monitor.read(() -> connection != null && !over);
+  }
+
+  /** Tells the root of this rank's failure. */
+  void tell(Failure failure) {
+    Connection to = monitor.read(() -> connection);
+    if (to != null) {
+      to.send(failure.encode());
+    }
+  }
+
+  /**
+   * Says goodbye and closes. Where the root is in this very process, waits a moment until it has
+   * told the others that it may leave too, since the process might now end.
+   */
+  void leave() {
+    Connection to = monitor.read(() -> connection);
+    if (to == null) {
+      return;
+    }
+    ByteBuffer goodbye = new MessageWriter(FrameType.GOODBYE).done();
+    Identity server = monitor.read(() -> root);
+    boolean rootIsHere = server != null && server.token().equals(self.token());
+    if (!rootIsHere || loop.isCurrent()) {
+      to.finish(goodbye);
+      return;
+    }
+    to.send(goodbye);
+    Deadline limit = Deadline.after(GOODBYE_LIMIT);
+    synchronized (monitor) {
+      boolean interrupted = false;
+      while (!over && !limit.passed()) {
+        try {
+          monitor.wait(limit.leftNanos() / 1_000_000 + 1);
+        } catch (InterruptedException e) {
+          interrupted = true;
+        }
+      }
+      if (interrupted) {
+        Thread.currentThread().interrupt();
+      }
+    }
+    to.close();
+  }
+
+  @Override
+  public void reached(Connection reached) {
+    reached.handTo(this, MAX_MESSAGE_BYTES);
+    monitor.change(
+        () -> {
+          if (monitor.isClosed()) {
+            reached.close();
+          } else {
+            connection = reached;
+          }
+        });
+  }
+
+  @Override
+  public void failed(String reasons) {
+    monitor.change(() -> unreachable = reasons);
+  }
+
+  @Override
+  public void received(Connection from, FrameType type, MessageReader body)
+      throws ProtocolException {
+    switch (type) {
+      case ROOT -> {
+        Identity who = Hello.decodeIdentity(body);
+        monitor.change(() -> root = who);
+      }
+      case WELCOME -> {
+        Welcome all = Welcome.decode(body);
+        monitor.change(() -> welcome = all);
+      }
+      case FAILURE -> monitor.failedOutside(Failure.decode(body).toException());
+      case ROOT_LEAVES -> monitor.change(() -> rootMayLeave = true);
+      default -> throw new ProtocolException("the root sent " + type);
+    }
+  }
+
+  @Override
+  public void closed(Connection was, IOException reason) {
+    monitor.change(() -> over = true);
+    if (!monitor.read(() -> rootMayLeave)) {
+      String broken = reason instanceof ProtocolException ? " (" + reason.getMessage() + ")" : "";
+      monitor.failedOutside(
+          new RemoteException(
+              "the process of the bootstrap root ("
+                  + rootText()
+                  + ") ended without closing"
+                  + broken,
+              "look at that process's output for the reason, such as an exception, a kill, or no"
+                  + " memory"));
+    }
+  }
+
+  private String rootText() {
+    return monitor.read(
+        () -> {
+          String where = root == null ? "at " + id.where() : root.text();
+          return welcome == null || welcome.rootRanks().isEmpty()
+              ? where
+              : welcome.rootRanks() + ", " + where;
+        });
+  }
+
+  private NcclException rootUnreachable(String reasons, Deadline deadline) {
+    boolean refused = reasons.contains("ECONNREFUSED");
+    String hint =
+        id.startedByRankZero()
+            ? "start rank 0, with the same NCCL_COMM_ID, on the host that it names; "
+            : refused
+                ? "keep the process that created the unique id alive, and use each id for one"
+                    + " communicator and within its time; "
+                : "";
+    return new SystemErrorException(
+        "rank %d (%s) cannot reach the bootstrap root at %s within %s: %s"
+            .formatted(rank, self.text(), id.where(), deadline.text(), reasons),
+        hint
+            + "let TCP through the firewall to that port (NCCL4J_BOOTSTRAP_PORTS fixes it), or choose"
+            + " the network with NCCL_SOCKET_IFNAME or NCCL_COMM_ID=host:port");
+  }
+}

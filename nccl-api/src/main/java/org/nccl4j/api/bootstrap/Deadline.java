@@ -1,0 +1,33 @@
+package org.nccl4j.api.bootstrap;
+
+import java.time.Duration;
+
+/**
+ * A point on the monotonic clock, a length from when it was made.
+ *
+ * @param nanoTime the point, comparable with {@link System#nanoTime()}
+ * @param length how far off it was, for messages
+ */
+record Deadline(long nanoTime, Duration length) {
+  private static final Duration LONGEST = Duration.ofDays(365);
+
+  static Deadline after(Duration length) {
+    Duration bounded = length.compareTo(LONGEST) > 0 ? LONGEST : length;
+    return new Deadline(System.nanoTime() + bounded.toNanos(), bounded);
+  }
+
+  /** Nanoseconds until it; not positive once it has passed. */
+  long leftNanos() {
+    return nanoTime - System.nanoTime();
+  }
+
+  boolean passed() {
+    return leftNanos() <= 0;
+  }
+
+  /** Its length for people: "60 s", "250 ms". */
+  String text() {
+    long millis = length.toMillis();
+    return millis % 1000 == 0 ? millis / 1000 + " s" : millis + " ms";
+  }
+}

@@ -1,0 +1,183 @@
+package org.nccl4j.api.bootstrap;
+
+import java.io.IOException;
+import java.net.InetSocketAddress;
+import java.net.ProtocolException;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+
+/**
+ * Connects to one of several addresses of the same listener: the best first, the next when that has
+ * failed or has taken a while, until one has proved that it knows the secret; the others are then
+ * closed. Rounds are repeated as often as asked for, until the deadline.
+ *
+ * <p>Owner thread: the loop's.
+ */
+final class Dialer implements Connection.Owner {
+  /** Who is told of the outcome, once. */
+  interface Outcome {
+    void reached(Connection connection);
+
+    /** No address works; the reasons are for messages. */
+    void failed(String reasons);
+  }
+
+  private static final Duration STAGGER = Duration.ofMillis(250);
+  private static final Duration PAUSE = Duration.ofMillis(100);
+
+  private final EventLoop loop;
+  private final List<InetSocketAddress> addresses;
+  private final Handshake.Purpose purpose;
+  private final byte[] secret;
+  private final Outcome outcome;
+  private final Map<Connection, InetSocketAddress> attempts = new HashMap<>();
+  private final Map<InetSocketAddress, String> reasons = new LinkedHashMap<>();
+  private EventLoop.Timer timeout;
+  private int roundsLeft;
+  private int next;
+  private boolean over;
+
+  Dialer(
+      EventLoop loop,
+      List<InetSocketAddress> addresses,
+      Handshake.Purpose purpose,
+      byte[] secret,
+      int rounds,
+      Outcome outcome) {
+    this.loop = loop;
+    this.addresses = addresses;
+    this.purpose = purpose;
+    this.secret = secret;
+    this.roundsLeft = rounds;
+    this.outcome = outcome;
+  }
+
+  /** Begins; an outcome comes within the time given. */
+  void start(Duration limit) {
+    timeout = loop.after(limit, this::tooLate);
+    round();
+  }
+
+  /** Ends it without an outcome. */
+  void cancel() {
+    over = true;
+    timeout.cancel();
+    Set<Connection> open = Set.copyOf(attempts.keySet());
+    attempts.clear();
+    open.forEach(Connection::close);
+  }
+
+  private void round() {
+    if (!over) {
+      next = 0;
+      roundsLeft--;
+      tryNext();
+    }
+  }
+
+  private void tooLate() {
+    if (!over) {
+      cancel();
+      outcome.failed(reasons());
+    }
+  }
+
+  /** Why it has not been reached so far, for messages. */
+  private String reasons() {
+    List<String> sentences = new ArrayList<>();
+    for (InetSocketAddress address : addresses) {
+      sentences.add(
+          BootstrapId.text(address)
+              + ": "
+              + reasons.getOrDefault(address, "no answer (ETIMEDOUT)"));
+    }
+    return String.join("; ", sentences);
+  }
+
+  private void tryNext() {
+    if (over || next == addresses.size()) {
+      return;
+    }
+    InetSocketAddress address = addresses.get(next++);
+    if (next < addresses.size()) {
+      int mine = next;
+      loop.after(
+          STAGGER,
+          () -> {
+            if (next == mine) {
+              tryNext();
+            }
+          });
+    }
+    try {
+      Connection attempt = Connection.dial(loop, address, Handshake.client(secret, purpose), this);
+      attempts.put(attempt, address);
+    } catch (IOException e) {
+      failed(address, reason(e));
+    }
+  }
+
+  @Override
+  public void authenticated(Connection connection) {
+    if (!over) {
+      attempts.remove(connection);
+      cancel();
+      outcome.reached(connection);
+    }
+  }
+
+  @Override
+  public void received(Connection connection, FrameType type, MessageReader body)
+      throws ProtocolException {
+    throw new ProtocolException("it spoke before it was asked");
+  }
+
+  @Override
+  public void closed(Connection connection, IOException reason) {
+    InetSocketAddress address = attempts.remove(connection);
+    if (!over && address != null) {
+      boolean turnedAway = connection.proving() && !(reason instanceof ProtocolException);
+      failed(
+          address,
+          turnedAway
+              ? "it does not accept this id's secret; the id is another communicator's"
+              : reason(reason));
+    }
+  }
+
+  private void failed(InetSocketAddress address, String reason) {
+    reasons.put(address, reason);
+    if (next < addresses.size()) {
+      tryNext();
+    } else if (attempts.isEmpty()) {
+      if (roundsLeft > 0) {
+        loop.after(PAUSE, this::round);
+      } else {
+        tooLate();
+      }
+    }
+  }
+
+  /** The system's reason with its symbol, by which people search. */
+  private static String reason(IOException e) {
+    if (e instanceof java.nio.channels.ClosedChannelException) {
+      return "it closed the connection";
+    }
+    String text = String.valueOf(e.getMessage());
+    return switch (text) {
+      case "Connection refused" -> text + " (ECONNREFUSED)";
+      case "Connection timed out" -> text + " (ETIMEDOUT)";
+      case "No route to host" -> text + " (EHOSTUNREACH)";
+      case "Host is unreachable" -> text + " (EHOSTUNREACH)";
+      case "Network is unreachable" -> text + " (ENETUNREACH)";
+      case "Connection reset by peer", "Connection reset" -> text + " (ECONNRESET)";
+      case "Too many open files" -> text + " (EMFILE); raise ulimit -n";
+      default -> text;
+    };
+  }
+}

@@ -1,0 +1,32 @@
+package org.nccl4j.api.bootstrap;
+
+import java.net.ProtocolException;
+
+/** The messages after the handshake; the ordinal is what is sent. */
+enum FrameType {
+  /** Rank to root, first: a {@link Hello}. */
+  HELLO,
+  /** Root to rank, when the hello was understood: its {@link Identity}. */
+  ROOT,
+  /** Root to rank, when all ranks have come: a {@link Welcome}. */
+  WELCOME,
+  /** Either way, on any connection: a {@link Failure}. */
+  FAILURE,
+  /** Either way, last: what follows is no failure. Empty. */
+  GOODBYE,
+  /** Root to rank: the root's process has no rank any more, its end is no failure. Empty. */
+  ROOT_LEAVES,
+  /** Rank to next rank, first: who, and whom it looks for. */
+  RING_HELLO,
+  /** Rank to next rank: sequence number, rank of origin, bytes. */
+  DATA;
+
+  private static final FrameType[] ALL = values();
+
+  static FrameType of(byte code) throws ProtocolException {
+    if (code < 0 || code >= ALL.length) {
+      throw new ProtocolException("it sent a message of unknown type " + code);
+    }
+    return ALL[code];
+  }
+}

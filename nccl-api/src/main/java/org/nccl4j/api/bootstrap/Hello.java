@@ -1,0 +1,54 @@
+package org.nccl4j.api.bootstrap;
+
+import java.net.InetSocketAddress;
+import java.net.ProtocolException;
+import java.nio.ByteBuffer;
+
+/**
+ * What a rank tells the root of itself. All fields but the last never change their layout, so that
+ * another version can be named.
+ *
+ * @param who its process; the version comes first in the message
+ * @param rank which one it is
+ * @param nRanks how many there are, as far as it knows
+ * @param deadlineMillis how long it will wait for the others
+ * @param ring where it waits for the rank before it; null if it has another version
+ */
+record Hello(Identity who, int rank, int nRanks, long deadlineMillis, InetSocketAddress ring) {
+  static final int MAX_TEXT = 256;
+
+  ByteBuffer encode() {
+    return encode(new MessageWriter(FrameType.HELLO), who)
+        .number(rank)
+        .number(nRanks)
+        .number(deadlineMillis)
+        .address(ring)
+        .done();
+  }
+
+  static Hello decode(MessageReader in, String ourVersion) throws ProtocolException {
+    Identity who = decodeIdentity(in);
+    int rank = in.number();
+    int nRanks = in.number();
+    long deadlineMillis = in.longNumber();
+    boolean ours = who.version().equals(ourVersion);
+    return new Hello(who, rank, nRanks, deadlineMillis, ours ? in.address() : null);
+  }
+
+  static MessageWriter encode(MessageWriter out, Identity who) {
+    return out.text(who.version(), MAX_TEXT)
+        .text(who.host(), MAX_TEXT)
+        .number(who.pid())
+        .text(who.token(), MAX_TEXT);
+  }
+
+  static Identity decodeIdentity(MessageReader in) throws ProtocolException {
+    String version = in.text(MAX_TEXT);
+    return new Identity(in.text(MAX_TEXT), in.longNumber(), in.text(MAX_TEXT), version);
+  }
+
+  /** "rank 2 (host h, process 42)". */
+  String text() {
+    return "rank " + rank + " (" + who.text() + ")";
+  }
+}

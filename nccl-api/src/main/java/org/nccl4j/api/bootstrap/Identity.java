@@ -1,0 +1,81 @@
+package org.nccl4j.api.bootstrap;
+
+import java.io.IOException;
+import java.net.InetAddress;
+import java.net.UnknownHostException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.security.SecureRandom;
+import java.util.HexFormat;
+import java.util.Optional;
+
+/**
+ * Which process of which host, for messages, and whether two are the same.
+ *
+ * @param host the host's name
+ * @param pid the process's number there
+ * @param token 16 random bytes in hexadecimal, made once in each JVM
+ * @param version of the library, which must be the same for all ranks
+ */
+record Identity(String host, long pid, String token, String version) {
+  /** Changes when the messages between ranks do. */
+  private static final int PROTOCOL = 1;
+
+  private static final SecureRandom RANDOM = new SecureRandom();
+
+  private static final Identity OURS =
+      new Identity(
+          hostName(),
+          ProcessHandle.current().pid(),
+          HexFormat.of().formatHex(randomBytes(16)),
+          Optional.ofNullable(Identity.class.getModule().getDescriptor())
+                  .flatMap(module -> module.rawVersion())
+                  .orElse("unversioned")
+              + "/"
+              + PROTOCOL);
+
+  /** This process. */
+  static Identity ofThisProcess() {
+    return OURS;
+  }
+
+  Identity withVersion(String other) {
+    return new Identity(host, pid, token, other);
+  }
+
+  /** "host h, process 42". */
+  String text() {
+    return "host " + host + ", process " + pid;
+  }
+
+  static byte[] randomBytes(int count) {
+    byte[] bytes = new byte[count];
+    RANDOM.nextBytes(bytes);
+    return bytes;
+  }
+
+  private static String hostName() {
+    Path kernel = Path.of("/proc/sys/kernel/hostname");
+    try {
+      String name = Files.readString(kernel).trim();
+      if (!name.isEmpty()) {
+        return shortened(name);
+      }
+    } catch (IOException e) {
+      return shortened(resolvedName());
+    }
+    return shortened(resolvedName());
+  }
+
+  private static String resolvedName() {
+    try {
+      return InetAddress.getLocalHost().getHostName();
+    } catch (UnknownHostException e) {
+      return "localhost";
+    }
+  }
+
+  private static String shortened(String name) {
+    return name.substring(0, Math.min(name.length(), 64));
+  }
+}

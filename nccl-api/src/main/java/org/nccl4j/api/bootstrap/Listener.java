@@ -1,0 +1,186 @@
+package org.nccl4j.api.bootstrap;
+
+import java.io.IOException;
+import java.lang.System.Logger.Level;
+import java.net.ProtocolException;
+import java.nio.channels.SelectionKey;
+import java.nio.channels.ServerSocketChannel;
+import java.nio.channels.SocketChannel;
+import java.time.Duration;
+import java.util.LinkedHashMap;
+import java.util.Map;
+
+/**
+ * A listening socket that hands on only connections which have proved that they know the secret and
+ * have sent a first message, in time. What else comes, garbage, silence, a wrong secret, is closed,
+ * counted, and logged once; it costs at most {@value #MAX_PENDING} descriptors and disturbs nobody.
+ *
+ * <p>Owner thread: the loop's.
+ */
+final class Listener implements EventLoop.Handler, Connection.Owner {
+  /** Who gets the connections. */
+  interface Acceptor {
+    void accepted(Connection connection, FrameType type, MessageReader first)
+        throws ProtocolException;
+  }
+
+  /** How long a connection may take to prove itself. */
+  static final Duration PATIENCE = Duration.ofSeconds(5);
+
+  private static final System.Logger LOG = System.getLogger("org.nccl4j.bootstrap");
+  private static final int MAX_PENDING = 256;
+  private static final int ACCEPTS_AT_ONCE = 64;
+  private static final int FIRST_MESSAGE_BYTES = 4096;
+  private static final Duration PAUSE = Duration.ofMillis(50);
+
+  private final EventLoop loop;
+  private final ServerSocketChannel channel;
+  private final Handshake.Purpose purpose;
+  private final byte[] secret;
+  private final Duration patience;
+  private final Acceptor acceptor;
+  private final Map<Connection, EventLoop.Timer> pending = new LinkedHashMap<>();
+  private SelectionKey key;
+  private long refused;
+  private String lastRefusal = "";
+
+  Listener(
+      EventLoop loop,
+      ServerSocketChannel channel,
+      Handshake.Purpose purpose,
+      byte[] secret,
+      Duration patience,
+      Acceptor acceptor) {
+    this.loop = loop;
+    this.channel = channel;
+    this.purpose = purpose;
+    this.secret = secret;
+    this.patience = patience;
+    this.acceptor = acceptor;
+  }
+
+  /** Begins to accept. */
+  void start() {
+    try {
+      key = loop.register(channel, SelectionKey.OP_ACCEPT, this);
+    } catch (IOException e) {
+      LOG.log(Level.DEBUG, "the listening socket was closed before it was used", e);
+    }
+  }
+
+  /** Closes the socket and whatever has not proved itself. */
+  void close() {
+    closeSocket(channel);
+    loop.wakeup();
+    pending.forEach(
+        (connection, timer) -> {
+          timer.cancel();
+          connection.close();
+        });
+    pending.clear();
+  }
+
+  /** What was turned away, for messages; empty if nothing was. */
+  String refusals() {
+    return refused == 0
+        ? ""
+        : "; " + refused + " connections were refused meanwhile, the last " + lastRefusal;
+  }
+
+  @Override
+  public void ready(SelectionKey selected) {
+    for (int i = 0; i < ACCEPTS_AT_ONCE; i++) {
+      SocketChannel accepted;
+      try {
+        accepted = channel.accept();
+      } catch (IOException e) {
+        pauseAfter(e);
+        return;
+      }
+      if (accepted == null) {
+        return;
+      }
+      admit(accepted);
+    }
+  }
+
+  private void admit(SocketChannel accepted) {
+    if (pending.size() >= MAX_PENDING) {
+      refuse(
+          pending.keySet().iterator().next(), "too many connections that do not prove themselves");
+    }
+    try {
+      Connection connection =
+          Connection.accepted(loop, accepted, Handshake.server(secret, purpose), this);
+      connection.handTo(this, FIRST_MESSAGE_BYTES);
+      pending.put(
+          connection,
+          loop.after(patience, () -> refuse(connection, "it did not prove itself in time")));
+    } catch (IOException e) {
+      closeSocket(accepted);
+    }
+  }
+
+  @Override
+  public void received(Connection connection, FrameType type, MessageReader body)
+      throws ProtocolException {
+    EventLoop.Timer timer = pending.remove(connection);
+    if (timer != null) {
+      timer.cancel();
+    }
+    try {
+      acceptor.accepted(connection, type, body);
+    } catch (ProtocolException e) {
+      refuse(connection, e.getMessage());
+    }
+  }
+
+  @Override
+  public void closed(Connection connection, IOException reason) {
+    String why = reason instanceof ProtocolException ? reason.getMessage() : "it went away";
+    refuse(connection, why);
+  }
+
+  private void refuse(Connection connection, String why) {
+    EventLoop.Timer timer = pending.remove(connection);
+    if (timer != null) {
+      timer.cancel();
+    }
+    lastRefusal = "from " + connection.peer() + ": " + why;
+    connection.close();
+    if (refused++ == 0) {
+      LOG.log(
+          Level.WARNING,
+          "refused a connection to the bootstrap port {0} {1}; further ones are only counted",
+          Integer.toString(channel.socket().getLocalPort()),
+          lastRefusal);
+    }
+  }
+
+  /** Out of descriptors, most likely: gives up those that prove nothing, and tries again soon. */
+  private void pauseAfter(IOException failure) {
+    if (!channel.isOpen()) {
+      return;
+    }
+    LOG.log(Level.WARNING, "the bootstrap port cannot accept: {0}", failure.getMessage());
+    while (!pending.isEmpty()) {
+      refuse(pending.keySet().iterator().next(), failure.getMessage());
+    }
+    key.interestOps(0);
+    loop.after(
+        PAUSE,
+        () -> {
+          if (key.isValid()) {
+            key.interestOps(SelectionKey.OP_ACCEPT);
+          }
+        });
+  }
+
+  private static void closeSocket(java.nio.channels.Channel socket) {
+    try {
+      socket.close();
+    } catch (IOException e) {
+      LOG.log(Level.DEBUG, "closing a socket", e);
+    }
+  }
+}

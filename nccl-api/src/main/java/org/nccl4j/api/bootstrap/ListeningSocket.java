@@ -1,0 +1,79 @@
+package org.nccl4j.api.bootstrap;
+
+import java.io.IOException;
+import java.net.BindException;
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
+import java.nio.channels.ServerSocketChannel;
+import org.nccl4j.api.settings.PortRange;
+import org.nccl4j.device.SystemErrorException;
+
+/** Opens sockets that listen, on ports that are allowed. */
+final class ListeningSocket {
+  private static final int BACKLOG = 1024;
+
+  private ListeningSocket() {}
+
+  /**
+   * Listens on the first free port of a range.
+   *
+   * @param host one address of this host, or null for all
+   */
+  static ServerSocketChannel open(InetAddress host, PortRange ports) {
+    IOException last = null;
+    for (int port = ports.first(); port <= ports.last(); port++) {
+      try {
+        return bound(new InetSocketAddress(host, port));
+      } catch (BindException e) {
+        last = e;
+        if (!inUse(e)) {
+          break;
+        }
+      } catch (IOException e) {
+        last = e;
+        break;
+      }
+    }
+    throw failure(host, ports, last);
+  }
+
+  static int port(ServerSocketChannel channel) {
+    return channel.socket().getLocalPort();
+  }
+
+  private static ServerSocketChannel bound(InetSocketAddress address) throws IOException {
+    ServerSocketChannel channel = ServerSocketChannel.open();
+    try {
+      return channel.bind(address, BACKLOG);
+    } catch (IOException | RuntimeException e) {
+      channel.close();
+      throw e;
+    }
+  }
+
+  private static boolean inUse(BindException e) {
+    return String.valueOf(e.getMessage()).contains("in use");
+  }
+
+  private static SystemErrorException failure(InetAddress host, PortRange ports, IOException e) {
+    String where = host == null ? "any address" : host.getHostAddress();
+    String problem =
+        "the bootstrap cannot listen on " + where + ", port " + ports + ": " + e.getMessage();
+    if (e instanceof BindException bind && inUse(bind)) {
+      return new SystemErrorException(
+          problem + " (EADDRINUSE)",
+          "end the program that has the port, or choose another with NCCL_COMM_ID=host:port or"
+              + " NCCL4J_BOOTSTRAP_PORTS=first-last",
+          e);
+    }
+    if (e instanceof BindException) {
+      return new SystemErrorException(
+          problem,
+          "run rank 0 on the host that NCCL_COMM_ID names, with an address that this host has, and"
+              + " a port that this user may use",
+          e);
+    }
+    return new SystemErrorException(
+        problem, "raise the limit of open files (ulimit -n) if that is the reason", e);
+  }
+}

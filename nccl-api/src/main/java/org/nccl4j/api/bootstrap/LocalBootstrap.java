@@ -1,0 +1,159 @@
+package org.nccl4j.api.bootstrap;
+
+import java.security.SecureRandom;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.function.Consumer;
+import java.util.stream.IntStream;
+import org.nccl4j.device.InvalidUsageException;
+import org.nccl4j.device.NcclException;
+import org.nccl4j.device.TimeoutException;
+
+/** A bootstrap for ranks that are all in this process: they meet in memory, without sockets. */
+public final class LocalBootstrap implements Bootstrap {
+  /** What the ranks share. Guarded by its own lock. */
+  private static final class Meeting {
+    private final int nRanks;
+    private final long endNanos;
+    private final byte[] secret = new byte[16];
+    private final List<Consumer<NcclException>> listeners = new ArrayList<>();
+    private byte[][] given;
+    private List<byte[]> result;
+    private int came;
+    private long round;
+    private NcclException failure;
+
+    Meeting(int nRanks, Duration deadline) {
+      this.nRanks = nRanks;
+      this.endNanos = System.nanoTime() + deadline.toNanos();
+      this.given = new byte[nRanks][];
+      new SecureRandom().nextBytes(secret);
+    }
+
+    synchronized List<byte[]> exchange(int rank, byte[] mine) {
+      checkFailure();
+      given[rank] = mine;
+      came++;
+      long myRound = round;
+      if (came == nRanks) {
+        result = List.copyOf(Arrays.asList(given));
+        given = new byte[nRanks][];
+        came = 0;
+        round++;
+        notifyAll();
+      }
+      while (round == myRound) {
+        waitForOthers();
+      }
+      return result;
+    }
+
+    private void waitForOthers() {
+      long millis = (endNanos - System.nanoTime()) / 1_000_000;
+      if (millis <= 0) {
+        int[] missing = IntStream.range(0, nRanks).filter(r -> given[r] == null).toArray();
+        throw new TimeoutException(
+            "ranks %s did not take part in time".formatted(Arrays.toString(missing)),
+            "give more time (withInitDeadline or NCCL4J_INIT_TIMEOUT)");
+      }
+      try {
+        wait(millis);
+      } catch (InterruptedException e) {
+        Thread.currentThread().interrupt();
+        throw new InvalidUsageException(
+            "the thread was interrupted while it waited for other ranks",
+            "interrupt no thread that makes a communicator",
+            e);
+      }
+      checkFailure();
+    }
+
+    private void checkFailure() {
+      if (failure != null) {
+        throw failure.again();
+      }
+    }
+
+    synchronized List<Consumer<NcclException>> fail(NcclException cause) {
+      if (failure != null) {
+        return List.of();
+      }
+      failure = cause;
+      notifyAll();
+      return List.copyOf(listeners);
+    }
+
+    /** The failure that there was, or null and the listener is kept. */
+    synchronized NcclException listen(Consumer<NcclException> listener) {
+      listeners.add(listener);
+      return failure;
+    }
+  }
+
+  private final Meeting meeting;
+  private final int rank;
+
+  private LocalBootstrap(Meeting meeting, int rank) {
+    this.meeting = meeting;
+    this.rank = rank;
+  }
+
+  /**
+   * A bootstrap for each rank.
+   *
+   * @param deadline for all exchanges
+   */
+  public static List<Bootstrap> create(int nRanks, Duration deadline) {
+    Meeting meeting = new Meeting(nRanks, deadline);
+    List<Bootstrap> all = new ArrayList<>();
+    for (int rank = 0; rank < nRanks; rank++) {
+      all.add(new LocalBootstrap(meeting, rank));
+    }
+    return all;
+  }
+
+  @Override
+  public int rank() {
+    return rank;
+  }
+
+  @Override
+  public int nRanks() {
+    return meeting.nRanks;
+  }
+
+  @Override
+  public byte[] secret() {
+    return meeting.secret.clone();
+  }
+
+  @Override
+  public List<byte[]> allGather(byte[] mine) {
+    return meeting.exchange(rank, mine);
+  }
+
+  @Override
+  public void barrier() {
+    meeting.exchange(rank, new byte[0]);
+  }
+
+  @Override
+  public void tellFailure(NcclException cause) {
+    meeting.fail(cause).forEach(listener -> listener.accept(cause));
+  }
+
+  @Override
+  public void onFailure(Consumer<NcclException> listener) {
+    NcclException failure = meeting.listen(listener);
+    if (failure != null) {
+      listener.accept(failure);
+    }
+  }
+
+  @Override
+  public void close() {
+    // Nothing is held: the meeting goes with the last rank.
+  }
+}

@@ -1,0 +1,61 @@
+package org.nccl4j.api.bootstrap;
+
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
+import java.net.ProtocolException;
+import java.net.UnknownHostException;
+import java.nio.ByteBuffer;
+import java.nio.charset.StandardCharsets;
+
+/** Takes a message's fields apart; what does not fit is refused. */
+final class MessageReader {
+  private final ByteBuffer in;
+
+  MessageReader(ByteBuffer body) {
+    in = body;
+  }
+
+  int number() throws ProtocolException {
+    need(4);
+    return in.getInt();
+  }
+
+  long longNumber() throws ProtocolException {
+    need(8);
+    return in.getLong();
+  }
+
+  String text(int maxBytes) throws ProtocolException {
+    return new String(bytes(maxBytes), StandardCharsets.UTF_8);
+  }
+
+  byte[] bytes(int maxBytes) throws ProtocolException {
+    int length = number();
+    if (length < 0 || length > maxBytes) {
+      throw new ProtocolException("it sent a field of " + length + " bytes");
+    }
+    need(length);
+    byte[] bytes = new byte[length];
+    in.get(bytes);
+    return bytes;
+  }
+
+  InetSocketAddress address() throws ProtocolException {
+    try {
+      InetAddress host = InetAddress.getByAddress(bytes(16));
+      int port = number();
+      if (port < 1 || port > 65535) {
+        throw new ProtocolException("it sent the port " + port);
+      }
+      return new InetSocketAddress(host, port);
+    } catch (UnknownHostException e) {
+      throw new ProtocolException("it sent an address that is none");
+    }
+  }
+
+  private void need(int bytes) throws ProtocolException {
+    if (in.remaining() < bytes) {
+      throw new ProtocolException("it sent a message that ends too early");
+    }
+  }
+}

@@ -1,0 +1,56 @@
+package org.nccl4j.api.bootstrap;
+
+import java.net.InetSocketAddress;
+import java.nio.ByteBuffer;
+import java.nio.charset.StandardCharsets;
+import java.util.Arrays;
+
+/** Builds a message: length (4, without itself and the type), type (1), then the fields. */
+final class MessageWriter {
+  static final int HEADER_BYTES = 5;
+
+  private ByteBuffer out = ByteBuffer.allocate(256);
+
+  MessageWriter(FrameType type) {
+    out.putInt(0).put((byte) type.ordinal());
+  }
+
+  MessageWriter number(int value) {
+    room(4).putInt(value);
+    return this;
+  }
+
+  MessageWriter number(long value) {
+    room(8).putLong(value);
+    return this;
+  }
+
+  /** At most the given number of bytes; a longer text is cut. */
+  MessageWriter text(String value, int maxBytes) {
+    byte[] bytes = value.getBytes(StandardCharsets.UTF_8);
+    return bytes(bytes.length <= maxBytes ? bytes : Arrays.copyOf(bytes, maxBytes));
+  }
+
+  MessageWriter bytes(byte[] value) {
+    room(4 + value.length).putInt(value.length).put(value);
+    return this;
+  }
+
+  MessageWriter address(InetSocketAddress value) {
+    return bytes(value.getAddress().getAddress()).number(value.getPort());
+  }
+
+  /** The whole message, ready to be sent. */
+  ByteBuffer done() {
+    out.putInt(0, out.position() - HEADER_BYTES);
+    return out.flip();
+  }
+
+  private ByteBuffer room(int bytes) {
+    if (out.remaining() < bytes) {
+      int capacity = Math.max(out.capacity() * 2, out.position() + bytes);
+      out = ByteBuffer.allocate(capacity).put(out.flip());
+    }
+    return out;
+  }
+}

@@ -1,0 +1,142 @@
+package org.nccl4j.api.bootstrap;
+
+import java.util.function.Consumer;
+import java.util.function.Supplier;
+import org.nccl4j.device.InvalidUsageException;
+import org.nccl4j.device.NcclException;
+
+/**
+ * What the threads of one rank wait on: its lock guards the state of the rank's links, and its
+ * first failure wakes everybody. Any thread may call it.
+ */
+final class RankMonitor {
+  private final int rank;
+  private NcclException failure;
+  private boolean fromOutside;
+  private boolean delivered;
+  private boolean closed;
+  private Consumer<NcclException> listener;
+
+  RankMonitor(int rank) {
+    this.rank = rank;
+  }
+
+  /** Changes guarded state, and has those who wait look at it. */
+  synchronized void change(Runnable change) {
+    change.run();
+    notifyAll();
+  }
+
+  /** Reads guarded state. */
+  synchronized <T> T read(Supplier<T> what) {
+    return what.get();
+  }
+
+  /**
+   * Waits until the supplier, called with the lock held, gives something but null.
+   *
+   * @param late what to throw when the deadline has passed
+   */
+  synchronized <T> T await(Supplier<T> ready, Deadline deadline, Supplier<NcclException> late) {
+    while (true) {
+      T result = ready.get();
+      if (result != null) {
+        return result;
+      }
+      if (failure != null) {
+        throw failure.again();
+      }
+      if (closed) {
+        throw new InvalidUsageException(
+            "rank " + rank + "'s bootstrap is closed",
+            "do not use a communicator after closing it");
+      }
+      long left = deadline.leftNanos();
+      if (left <= 0) {
+        throw late.get();
+      }
+      waitNanos(left);
+    }
+  }
+
+  private void waitNanos(long nanos) {
+    try {
+      wait(nanos / 1_000_000 + 1);
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+      throw new InvalidUsageException(
+          "the thread was interrupted while rank " + rank + " waited for other ranks",
+          "do not interrupt a thread that waits for other ranks; use abort to end it",
+          e);
+    }
+  }
+
+  /** Takes note of a failure of another rank; false if it is not the first. */
+  boolean failedOutside(NcclException cause) {
+    synchronized (this) {
+      if (failure != null || closed) {
+        return false;
+      }
+      failure = cause;
+      fromOutside = true;
+      notifyAll();
+    }
+    deliver(false);
+    return true;
+  }
+
+  /** Takes note of a failure of this rank; false if it is not the first. */
+  synchronized boolean failedHere(NcclException cause) {
+    if (failure != null || closed) {
+      return false;
+    }
+    failure = cause;
+    notifyAll();
+    return true;
+  }
+
+  /** Neither failed nor closed. */
+  synchronized boolean isUsable() {
+    return failure == null && !closed;
+  }
+
+  void onFailure(Consumer<NcclException> newListener) {
+    synchronized (this) {
+      listener = newListener;
+    }
+    deliver(true);
+  }
+
+  /** False if it was closed before. */
+  synchronized boolean close() {
+    boolean first = !closed;
+    closed = true;
+    notifyAll();
+    return first;
+  }
+
+  synchronized boolean isClosed() {
+    return closed;
+  }
+
+  /** A listener may block, so it never runs on the loop's thread. */
+  private void deliver(boolean here) {
+    NcclException told;
+    Consumer<NcclException> to;
+    synchronized (this) {
+      if (!fromOutside || listener == null || delivered || closed) {
+        return;
+      }
+      delivered = true;
+      told = failure;
+      to = listener;
+    }
+    if (here) {
+      to.accept(told);
+      return;
+    }
+    Thread thread = new Thread(() -> to.accept(told), "nccl4j-failure-of-rank-" + rank);
+    thread.setDaemon(true);
+    thread.start();
+  }
+}

@@ -1,0 +1,281 @@
+package org.nccl4j.api.bootstrap;
+
+import java.io.IOException;
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
+import java.net.ProtocolException;
+import java.nio.channels.ServerSocketChannel;
+import java.time.Duration;
+import java.util.ArrayDeque;
+import java.util.List;
+import java.util.Queue;
+import org.nccl4j.api.settings.PortRange;
+import org.nccl4j.device.InvalidUsageException;
+import org.nccl4j.device.NcclException;
+import org.nccl4j.device.SystemErrorException;
+import org.nccl4j.device.TimeoutException;
+
+/**
+ * A rank's connections to its two neighbours: data comes from the previous rank and goes to the
+ * next one; failures go both ways once the root is gone. State is guarded by the rank's monitor.
+ */
+final class RingLink implements Listener.Acceptor, Dialer.Outcome, Connection.Owner {
+  static final int MAX_DATA_BYTES = 1 << 20;
+  private static final int MAX_MESSAGE_BYTES = MAX_DATA_BYTES + 64;
+  private static final int ROUNDS = 20;
+
+  /** How long the root may take to name the cause when a neighbour's connection ends. */
+  private static final Duration CAUSE_LIMIT = Duration.ofSeconds(1);
+
+  /** A piece of an all-gather on its way around. */
+  record Data(int sequence, int origin, byte[] bytes) {}
+
+  private final EventLoop loop;
+  private final RankMonitor monitor;
+  private final ControlLink control;
+  private final byte[] secret;
+  private final int rank;
+  private final int nRanks;
+  private final Queue<Data> inbox = new ArrayDeque<>();
+  private Listener listener;
+  private Connection previous;
+  private Connection next;
+  private String unreachable;
+  private boolean previousLeft;
+  private boolean nextLeft;
+  private Welcome neighbours;
+
+  RingLink(
+      EventLoop loop,
+      RankMonitor monitor,
+      ControlLink control,
+      byte[] secret,
+      int rank,
+      int nRanks) {
+    this.loop = loop;
+    this.monitor = monitor;
+    this.control = control;
+    this.secret = secret;
+    this.rank = rank;
+    this.nRanks = nRanks;
+  }
+
+  /** Begins to wait for the previous rank; returns where. */
+  InetSocketAddress listen(InetAddress host, PortRange ports) {
+    ServerSocketChannel socket = ListeningSocket.open(host, ports);
+    InetSocketAddress where = new InetSocketAddress(host, ListeningSocket.port(socket));
+    listener = new Listener(loop, socket, Handshake.Purpose.RING, secret, Listener.PATIENCE, this);
+    loop.execute(listener::start);
+    return where;
+  }
+
+  /** Closes the ring: connects to the next rank and waits for the previous one. */
+  void connect(Welcome welcome, Deadline deadline) {
+    monitor.change(() -> neighbours = welcome);
+    Dialer dialer =
+        new Dialer(loop, List.of(welcome.next()), Handshake.Purpose.RING, secret, ROUNDS, this);
+    loop.execute(() -> dialer.start(Duration.ofNanos(Math.max(1, deadline.leftNanos()))));
+    try {
+      boolean reached =
+          monitor.await(
+              () -> next != null ? Boolean.TRUE : unreachable != null ? Boolean.FALSE : null,
+              deadline,
+              () -> nextUnreachable("no answer (ETIMEDOUT)"));
+      if (!reached) {
+        throw nextUnreachable(monitor.read(() -> unreachable));
+      }
+    } catch (NcclException e) {
+      loop.execute(dialer::cancel);
+      throw e;
+    }
+    monitor.await(() -> previous, deadline, () -> previousMissing(deadline));
+    loop.execute(listener::close);
+  }
+
+  /** Passes a piece on to the next rank. */
+  void send(Data data) {
+    next.send(
+        new MessageWriter(FrameType.DATA)
+            .number(data.sequence())
+            .number(data.origin())
+            .bytes(data.bytes())
+            .done());
+  }
+
+  /** Waits for the next piece from the previous rank. */
+  Data receive(int expectedOrigin, Deadline deadline) {
+    return monitor.await(
+        () -> {
+          if (inbox.isEmpty() && previousLeft) {
+            throw new InvalidUsageException(
+                neighbours.previousText()
+                    + " closed its communicator while others still exchange with it",
+                "close a communicator only when all its ranks are done with it");
+          }
+          return inbox.poll();
+        },
+        deadline,
+        () ->
+            new TimeoutException(
+                "rank %d has not taken part in an exchange that rank %d waits for since %s"
+                    .formatted(expectedOrigin, rank, deadline.text()),
+                "look at what that rank is doing (jstack), or allow more time with"
+                    + " NCCL4J_INIT_TIMEOUT"));
+  }
+
+  /** Tells both neighbours of a failure; they pass it on. */
+  void tell(Failure failure) {
+    forward(failure, null);
+  }
+
+  /** Says goodbye to both neighbours and closes. */
+  void leave() {
+    monitor.change(
+        () -> {
+          for (Connection each : new Connection[] {previous, next}) {
+            if (each != null) {
+              each.finish(new MessageWriter(FrameType.GOODBYE).done());
+            }
+          }
+        });
+    if (listener != null) {
+      loop.execute(listener::close);
+    }
+  }
+
+  @Override
+  public void accepted(Connection connection, FrameType type, MessageReader first)
+      throws ProtocolException {
+    int from = first.number();
+    int to = first.number();
+    if (type != FrameType.RING_HELLO || to != rank || from != Math.floorMod(rank - 1, nRanks)) {
+      throw new ProtocolException("it is not the previous rank");
+    }
+    connection.handTo(this, MAX_MESSAGE_BYTES);
+    monitor.change(
+        () -> {
+          if (monitor.isClosed() || previous != null) {
+            connection.close();
+          } else {
+            previous = connection;
+          }
+        });
+  }
+
+  @Override
+  public void reached(Connection connection) {
+    connection.handTo(this, MAX_MESSAGE_BYTES);
+    connection.send(
+        new MessageWriter(FrameType.RING_HELLO)
+            .number(rank)
+            .number(Math.floorMod(rank + 1, nRanks))
+            .done());
+    monitor.change(
+        () -> {
+          if (monitor.isClosed()) {
+            connection.close();
+          } else {
+            next = connection;
+          }
+        });
+  }
+
+  @Override
+  public void failed(String reasons) {
+    monitor.change(() -> unreachable = reasons);
+  }
+
+  @Override
+  public void received(Connection from, FrameType type, MessageReader body)
+      throws ProtocolException {
+    switch (type) {
+      case DATA -> {
+        Data data = new Data(body.number(), body.number(), body.bytes(MAX_DATA_BYTES));
+        monitor.change(() -> inbox.add(data));
+      }
+      case FAILURE -> {
+        Failure failure = Failure.decode(body);
+        if (monitor.failedOutside(failure.toException())) {
+          forward(failure, from);
+        }
+      }
+      case GOODBYE -> monitor.change(() -> left(from));
+      default -> throw new ProtocolException("a neighbour sent " + type);
+    }
+  }
+
+  @Override
+  public void closed(Connection connection, IOException reason) {
+    boolean wasPrevious = monitor.read(() -> connection == previous);
+    if (monitor.read(() -> wasPrevious ? previousLeft : nextLeft) || monitor.isClosed()) {
+      return;
+    }
+    if (control.alive()) {
+      loop.after(CAUSE_LIMIT, () -> broken(connection, wasPrevious, reason));
+    } else {
+      broken(connection, wasPrevious, reason);
+    }
+  }
+
+  /** A neighbour's connection ended without a goodbye, and nobody has told why. */
+  private void broken(Connection connection, boolean wasPrevious, IOException reason) {
+    String who =
+        monitor.read(
+            () ->
+                neighbours == null
+                    ? "rank " + Math.floorMod(rank - 1, nRanks)
+                    : wasPrevious ? neighbours.previousText() : neighbours.nextText());
+    String why =
+        reason instanceof ProtocolException
+            ? " broke the bootstrap protocol: " + reason.getMessage()
+            : " ended without closing its communicator, or its connection to rank "
+                + rank
+                + " broke";
+    Failure failure =
+        new Failure(
+            NcclException.Code.REMOTE_ERROR,
+            who + why,
+            "look at that process's output for the reason, and at the network between the two",
+            "");
+    if (monitor.failedOutside(failure.toException())) {
+      if (control.alive()) {
+        control.tell(failure);
+      } else {
+        forward(failure, connection);
+      }
+    }
+  }
+
+  private void left(Connection who) {
+    if (who == previous) {
+      previousLeft = true;
+    }
+    if (who == next) {
+      nextLeft = true;
+    }
+  }
+
+  private void forward(Failure failure, Connection source) {
+    for (Connection each : monitor.read(() -> new Connection[] {previous, next})) {
+      if (each != null && each != source && each.isOpen()) {
+        each.send(failure.encode());
+      }
+    }
+  }
+
+  private NcclException nextUnreachable(String reasons) {
+    return new SystemErrorException(
+        "rank %d cannot connect to %s: %s".formatted(rank, neighbours.nextText(), reasons),
+        "let TCP through the firewall between these hosts (NCCL4J_BOOTSTRAP_PORTS fixes the ports),"
+            + " or choose the network with NCCL_SOCKET_IFNAME");
+  }
+
+  private NcclException previousMissing(Deadline deadline) {
+    return new TimeoutException(
+        "%s did not connect to rank %d within %s"
+            .formatted(neighbours.previousText(), rank, deadline.text()),
+        "let TCP through the firewall between these hosts (NCCL4J_BOOTSTRAP_PORTS fixes the ports),"
+            + " choose the network with NCCL_SOCKET_IFNAME, or allow more time with"
+            + " NCCL4J_INIT_TIMEOUT");
+  }
+}

@@ -1,0 +1,221 @@
+package org.nccl4j.api.bootstrap;
+
+import java.io.IOException;
+import java.net.ProtocolException;
+import java.nio.ByteBuffer;
+import java.nio.channels.ServerSocketChannel;
+import java.time.Duration;
+import java.util.HashSet;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.Set;
+import org.nccl4j.device.NcclException.Code;
+
+/**
+ * The bootstrap root of one communicator. It collects the hellos of all ranks, tells each its place
+ * in the ring or what is wrong, and afterwards keeps the connections as the channel on which
+ * failures are told: the first one, told by a rank or seen as a connection that ends without a
+ * goodbye, goes to all other ranks.
+ *
+ * <p>States: forming, then formed or failed, then closed. It closes when all ranks have left, and
+ * when forming has failed, once every rank has heard so or the time for forming is over.
+ *
+ * <p>Owner thread: the loop's.
+ */
+final class RootService implements Listener.Acceptor, Connection.Owner {
+  private static final int MAX_MESSAGE_BYTES = 64 << 10;
+
+  private final EventLoop loop;
+  private final Listener listener;
+  private final Identity self;
+  private final Formation formation;
+  private final Map<Connection, Hello> members = new LinkedHashMap<>();
+  private final Set<Integer> told = new HashSet<>();
+  private EventLoop.Timer timeout;
+  private Failure failure;
+  private boolean formed;
+  private boolean formingOver;
+  private boolean mayLeave;
+  private boolean closed;
+
+  private RootService(EventLoop loop, ServerSocketChannel socket, byte[] secret, Identity self) {
+    this.loop = loop;
+    this.self = self;
+    formation = new Formation(self.version());
+    listener =
+        new Listener(loop, socket, Handshake.Purpose.CONTROL, secret, Listener.PATIENCE, this);
+  }
+
+  /**
+   * Begins to serve.
+   *
+   * @param patience how long to wait for the first rank; then its deadline counts
+   */
+  static void start(ServerSocketChannel socket, byte[] secret, Identity self, Duration patience) {
+    EventLoop loop = EventLoop.acquire();
+    RootService root = new RootService(loop, socket, secret, self);
+    loop.execute(
+        () -> {
+          root.listener.start();
+          root.timeout = loop.after(patience, root::close);
+        });
+  }
+
+  @Override
+  public void accepted(Connection connection, FrameType type, MessageReader first)
+      throws ProtocolException {
+    if (type != FrameType.HELLO) {
+      throw new ProtocolException("its first message is " + type);
+    }
+    Hello hello = Hello.decode(first, self.version());
+    connection.handTo(this, MAX_MESSAGE_BYTES);
+    members.put(connection, hello);
+    connection.send(Hello.encode(new MessageWriter(FrameType.ROOT), self).done());
+    if (failure != null) {
+      tell(connection, hello);
+      return;
+    }
+    if (formation.nRanks() == 0) {
+      limitForming(Duration.ofMillis(Math.max(1, hello.deadlineMillis())));
+    }
+    Optional<Failure> objection = formation.add(hello);
+    if (objection.isPresent()) {
+      fail(objection.get(), null);
+    } else if (formation.complete()) {
+      form();
+    }
+  }
+
+  /** The first rank's time is everybody's: a little less, so that the answer comes within it. */
+  private void limitForming(Duration deadline) {
+    Duration margin = deadline.dividedBy(10);
+    Duration most = Duration.ofMillis(500);
+    timeout.cancel();
+    timeout =
+        loop.after(
+            deadline.minus(margin.compareTo(most) > 0 ? most : margin),
+            () -> formingTooLong(deadline));
+  }
+
+  private void formingTooLong(Duration deadline) {
+    if (failure == null) {
+      fail(formation.late(Deadline.after(deadline).text(), listener.refusals()), null);
+    }
+    listener.close();
+    formingOver = true;
+    timeout = loop.after(Duration.ofSeconds(1), this::close);
+    closeIfDone();
+  }
+
+  private void form() {
+    formed = true;
+    timeout.cancel();
+    listener.close();
+    List<Hello> ours = members.values().stream().filter(hello -> sameProcess(hello)).toList();
+    String rootRanks =
+        String.join(", ", ours.stream().map(hello -> "rank " + hello.rank()).toList());
+    members.forEach(
+        (connection, hello) -> {
+          Hello next = formation.rank(hello.rank() + 1);
+          Hello previous = formation.rank(hello.rank() - 1);
+          connection.send(
+              new Welcome(next.ring(), next.text(), previous.text(), rootRanks).encode());
+        });
+    leaveIfAlone();
+  }
+
+  @Override
+  public void received(Connection connection, FrameType type, MessageReader body)
+      throws ProtocolException {
+    Hello hello = members.get(connection);
+    if (type == FrameType.FAILURE) {
+      Failure said = Failure.decode(body);
+      if (failure == null) {
+        fail(said, connection);
+      }
+    } else if (type == FrameType.GOODBYE) {
+      members.remove(connection);
+      if (!formed && failure == null) {
+        fail(ended(hello, "left while the communicator was being created"), null);
+      }
+      leaveIfAlone();
+      connection.close();
+      closeIfDone();
+    } else {
+      throw new ProtocolException("it sent " + type + " to the root");
+    }
+  }
+
+  @Override
+  public void closed(Connection connection, IOException reason) {
+    Hello hello = members.remove(connection);
+    if (hello != null && failure == null) {
+      String how =
+          reason instanceof ProtocolException
+              ? "broke the bootstrap protocol: " + reason.getMessage()
+              : "ended without closing its communicator";
+      fail(ended(hello, how), null);
+    }
+    leaveIfAlone();
+    closeIfDone();
+  }
+
+  private static Failure ended(Hello hello, String how) {
+    return new Failure(
+        Code.REMOTE_ERROR,
+        hello.text() + " " + how,
+        "look at that process's output for the reason, such as an exception, a kill, or no memory",
+        "");
+  }
+
+  /** Tells the first failure to everybody but the one that told it. */
+  private void fail(Failure first, Connection teller) {
+    failure = first;
+    members.forEach(
+        (connection, hello) -> {
+          if (connection == teller) {
+            told.add(hello.rank());
+          } else {
+            tell(connection, hello);
+          }
+        });
+  }
+
+  private void tell(Connection connection, Hello hello) {
+    told.add(hello.rank());
+    connection.send(failure.encode());
+  }
+
+  /** Once no rank lives in this process, its end is no failure of the communicator. */
+  private void leaveIfAlone() {
+    if (formed && !mayLeave && members.values().stream().noneMatch(this::sameProcess)) {
+      mayLeave = true;
+      ByteBuffer message = new MessageWriter(FrameType.ROOT_LEAVES).done();
+      members.keySet().forEach(connection -> connection.send(message.duplicate()));
+    }
+  }
+
+  private boolean sameProcess(Hello hello) {
+    return hello.who().token().equals(self.token());
+  }
+
+  private void closeIfDone() {
+    boolean allTold = failure != null && told.size() >= formation.nRanks();
+    if (members.isEmpty() && (formed || formingOver || allTold)) {
+      close();
+    }
+  }
+
+  private void close() {
+    if (!closed) {
+      closed = true;
+      timeout.cancel();
+      listener.close();
+      Set.copyOf(members.keySet()).forEach(Connection::close);
+      members.clear();
+      loop.release();
+    }
+  }
+}

@@ -1,0 +1,170 @@
+package org.nccl4j.api.bootstrap;
+
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
+import java.util.Arrays;
+import java.util.List;
+import java.util.function.Consumer;
+import org.nccl4j.device.InternalErrorException;
+import org.nccl4j.device.InvalidArgumentException;
+import org.nccl4j.device.InvalidUsageException;
+import org.nccl4j.device.NcclException;
+
+/** The bootstrap over TCP: a connection to the root and a ring among the ranks. */
+public final class TcpBootstrap implements Bootstrap {
+  private final JoinRequest request;
+  private final Identity self;
+  private final EventLoop loop;
+  private final RankMonitor monitor;
+  private final ControlLink control;
+  private final RingLink ring;
+  private int sequence;
+
+  private TcpBootstrap(JoinRequest request, Identity self) {
+    this.request = request;
+    this.self = self;
+    loop = EventLoop.acquire();
+    monitor = new RankMonitor(request.rank());
+    control = new ControlLink(loop, monitor, request.id(), self, request.rank());
+    ring =
+        new RingLink(
+            loop, monitor, control, request.id().secret(), request.rank(), request.nRanks());
+  }
+
+  /**
+   * Joins, and returns once all ranks have. Every rank calls it, each in a thread of its own.
+   *
+   * @throws org.nccl4j.device.TimeoutException naming the ranks that did not come in time
+   * @throws InvalidUsageException if ranks disagree: another count, a rank twice, another version
+   * @throws org.nccl4j.device.SystemErrorException if the root or the next rank cannot be reached,
+   *     with address and reason
+   * @throws org.nccl4j.device.RemoteException with another rank's failure
+   */
+  public static Bootstrap join(JoinRequest request) {
+    return join(request, Identity.ofThisProcess());
+  }
+
+  /** Joins under another identity, for tests. */
+  static Bootstrap join(JoinRequest request, Identity self) {
+    TcpBootstrap made = new TcpBootstrap(request, self);
+    try {
+      made.form(Deadline.after(request.deadline()));
+      return made;
+    } catch (NcclException e) {
+      made.tellFailure(e);
+      made.close();
+      throw e;
+    } catch (RuntimeException | Error e) {
+      made.close();
+      throw e;
+    }
+  }
+
+  private void form(Deadline deadline) {
+    BootstrapId id = request.id();
+    List<InetSocketAddress> addresses = HostNames.resolve(id.addresses(), deadline);
+    if (id.startedByRankZero() && request.rank() == 0) {
+      BootstrapRoot.startForRankZero(id, addresses, self, request.deadline());
+    }
+    InetAddress local = control.connect(addresses, deadline);
+    BootstrapOptions options = request.options();
+    InetAddress host =
+        options.interfaces().isBlank() ? local : LocalAddresses.choose(options).get(0);
+    InetSocketAddress where = ring.listen(host, options.ports());
+    long millis = Math.max(1, deadline.leftNanos() / 1_000_000);
+    Welcome welcome =
+        control.introduce(
+            new Hello(self, request.rank(), request.nRanks(), millis, where), deadline);
+    if (request.nRanks() > 1) {
+      ring.connect(welcome, deadline);
+    }
+  }
+
+  @Override
+  public int rank() {
+    return request.rank();
+  }
+
+  @Override
+  public int nRanks() {
+    return request.nRanks();
+  }
+
+  @Override
+  public byte[] secret() {
+    return request.id().secret();
+  }
+
+  @Override
+  public List<byte[]> allGather(byte[] mine) {
+    if (mine.length > RingLink.MAX_DATA_BYTES) {
+      throw new InvalidArgumentException(
+          "rank " + rank() + " offers " + mine.length + " bytes to an exchange of the bootstrap",
+          "offer at most " + RingLink.MAX_DATA_BYTES);
+    }
+    try {
+      return aroundTheRing(mine.clone(), Deadline.after(request.deadline()));
+    } catch (NcclException e) {
+      tellFailure(e);
+      throw e;
+    }
+  }
+
+  @Override
+  public void barrier() {
+    allGather(new byte[0]);
+  }
+
+  /** In step s every rank passes on what it got in step s - 1, so it gets rank - s's bytes. */
+  private List<byte[]> aroundTheRing(byte[] mine, Deadline deadline) {
+    checkUsable();
+    byte[][] all = new byte[nRanks()][];
+    all[rank()] = mine;
+    sequence++;
+    RingLink.Data data = new RingLink.Data(sequence, rank(), mine);
+    for (int step = 1; step < nRanks(); step++) {
+      ring.send(data);
+      int origin = Math.floorMod(rank() - step, nRanks());
+      data = ring.receive(origin, deadline);
+      if (data.sequence() != sequence || data.origin() != origin) {
+        throw new InternalErrorException(
+            "rank %d got piece %d of rank %d in exchange %d, where rank %d's was due"
+                .formatted(rank(), data.sequence(), data.origin(), sequence, origin),
+            "make the same exchanges in the same order on all ranks, or report this");
+      }
+      all[origin] = data.bytes();
+    }
+    return Arrays.asList(all);
+  }
+
+  private void checkUsable() {
+    monitor.await(() -> monitor.isUsable() ? true : null, Deadline.after(request.deadline()), null);
+  }
+
+  @Override
+  public void tellFailure(NcclException cause) {
+    if (!monitor.failedHere(cause)) {
+      return;
+    }
+    Failure failure = Failure.of(cause, "rank " + rank() + " (" + self.text() + ")");
+    if (control.alive()) {
+      control.tell(failure);
+    } else {
+      ring.tell(failure);
+    }
+  }
+
+  @Override
+  public void onFailure(Consumer<NcclException> listener) {
+    monitor.onFailure(listener);
+  }
+
+  @Override
+  public void close() {
+    if (monitor.close()) {
+      ring.leave();
+      control.leave();
+      loop.release();
+    }
+  }
+}

@@ -1,0 +1,123 @@
+package org.nccl4j.api.group;
+
+import org.nccl4j.api.plan.Func;
+import org.nccl4j.device.DataType;
+import org.nccl4j.device.Device;
+import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.DeviceStream;
+import org.nccl4j.device.HotPath;
+import org.nccl4j.device.InvalidArgumentException;
+import org.nccl4j.device.InvalidUsageException;
+import org.nccl4j.device.NcclException;
+import org.nccl4j.device.RedOp;
+
+/**
+ * Whether an operation's arguments can be right, on one rank.
+ *
+ * @param name of the communicator
+ */
+record ArgumentCheck(String name, int rank, int nRanks, Device device) {
+  @HotPath
+  void check(
+      Func func,
+      DeviceMemory send,
+      DeviceMemory recv,
+      long count,
+      DataType type,
+      RedOp op,
+      int root,
+      DeviceStream stream) {
+    if (type == null || op == null || stream == null) {
+      throw wrong(
+          func,
+          (type == null ? "type" : op == null ? "operator" : "stream") + " is null",
+          "pass one");
+    }
+    if (root < 0 || root >= nRanks) {
+      boolean peer = func == Func.SEND || func == Func.RECV;
+      throw wrong(
+          func,
+          "%s %d is not a rank of %d".formatted(peer ? "peer" : "root", root, nRanks),
+          "pass 0 to " + (nRanks - 1));
+    }
+    if (count < 0) {
+      throw wrong(func, "count is " + count, "pass 0 or more");
+    }
+    if (stream.device() != device) {
+      throw wrong(
+          func, "the stream belongs to " + stream.device().name(), "create it on " + device.name());
+    }
+    if (count > 0) {
+      checkBuffer(func, "send", send, sendParts(func, root), count, type);
+      checkBuffer(func, "recv", recv, recvParts(func, root), count, type);
+    }
+  }
+
+  /** How many times count elements the send buffer holds; 0 if it is not looked at. */
+  @HotPath
+  private int sendParts(Func func, int root) {
+    return switch (func) {
+      case BROADCAST -> rank == root ? 1 : 0;
+      case REDUCE, ALL_GATHER, ALL_REDUCE, SEND, GATHER -> 1;
+      case REDUCE_SCATTER, ALL_TO_ALL -> nRanks;
+      case SCATTER -> rank == root ? nRanks : 0;
+      case RECV -> 0;
+    };
+  }
+
+  /** How many times count elements the recv buffer holds; 0 if it is not looked at. */
+  @HotPath
+  private int recvParts(Func func, int root) {
+    return switch (func) {
+      case BROADCAST, REDUCE_SCATTER, ALL_REDUCE, RECV, SCATTER -> 1;
+      case REDUCE -> rank == root ? 1 : 0;
+      case ALL_GATHER, ALL_TO_ALL -> nRanks;
+      case GATHER -> rank == root ? nRanks : 0;
+      case SEND -> 0;
+    };
+  }
+
+  @HotPath
+  private void checkBuffer(
+      Func func, String which, DeviceMemory buffer, int parts, long count, DataType type) {
+    if (parts == 0) {
+      return;
+    }
+    if (buffer == null) {
+      throw wrong(func, "the " + which + " buffer is null", "pass memory of " + device.name());
+    }
+    if (buffer.device() != device) {
+      throw wrong(
+          func,
+          "the %s buffer belongs to %s".formatted(which, buffer.device().name()),
+          "allocate it on " + device.name());
+    }
+    if (!buffer.isOpen()) {
+      throw new InvalidUsageException(
+          where(func) + "the " + which + " buffer is closed",
+          "close memory only after its last operation has been called");
+    }
+    long unit = (long) parts * type.bytes();
+    if (count > buffer.size() / unit) {
+      throw wrong(
+          func,
+          "the %s buffer has %d bytes, %d x %d elements of %s need %s"
+              .formatted(
+                  which,
+                  buffer.size(),
+                  parts,
+                  count,
+                  type.label(),
+                  java.math.BigInteger.valueOf(unit).multiply(java.math.BigInteger.valueOf(count))),
+          "pass a larger buffer or a smaller count");
+    }
+  }
+
+  private NcclException wrong(Func func, String problem, String remedy) {
+    return new InvalidArgumentException(where(func) + problem, remedy);
+  }
+
+  private String where(Func func) {
+    return "%s on rank %d of communicator %s: ".formatted(func.label(), rank, name);
+  }
+}

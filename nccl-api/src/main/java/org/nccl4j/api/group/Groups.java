@@ -1,0 +1,70 @@
+package org.nccl4j.api.group;
+
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import org.nccl4j.device.HotPath;
+import org.nccl4j.device.InvalidUsageException;
+
+/** The group that each thread has open, if any. */
+public final class Groups {
+  private static final ThreadLocal<Groups> MINE = ThreadLocal.withInitial(Groups::new);
+
+  private final List<Task> tasks = new ArrayList<>();
+  private int depth;
+
+  private Groups() {}
+
+  /** Begins a group, or a level of one. */
+  public static void start() {
+    MINE.get().depth++;
+  }
+
+  /**
+   * Ends a level, and at the outermost launches what was called.
+   *
+   * @throws InvalidUsageException without a start
+   */
+  public static void end() {
+    Groups mine = MINE.get();
+    if (mine.depth == 0) {
+      throw new InvalidUsageException(
+          "a group is ended that was not started on this thread",
+          "call Group.start() first, on the same thread, or use Group.run");
+    }
+    mine.depth--;
+    if (mine.depth == 0) {
+      mine.launch();
+    }
+  }
+
+  /** Ends a level without launching what was called since the outermost start. */
+  public static void discard() {
+    Groups mine = MINE.get();
+    mine.depth = Math.max(0, mine.depth - 1);
+    mine.tasks.clear();
+  }
+
+  @HotPath
+  static boolean isOpen() {
+    return MINE.get().depth > 0;
+  }
+
+  static void add(Task task) {
+    MINE.get().tasks.add(task);
+  }
+
+  private void launch() {
+    Map<RankQueue, List<Task>> byRank = new LinkedHashMap<>();
+    for (Task task : tasks) {
+      byRank.computeIfAbsent(task.queue(), queue -> new ArrayList<>()).add(task);
+    }
+    tasks.clear();
+    byRank.forEach(RankQueue::launch);
+    if (byRank.size() > 1) {
+      // This thread drives several ranks that wait for each other: none can wait for it.
+      byRank.values().forEach(list -> list.forEach(task -> task.stream().isIdle()));
+    }
+  }
+}

@@ -1,0 +1,152 @@
+package org.nccl4j.api.group;
+
+import java.util.ArrayList;
+import java.util.LinkedHashSet;
+import java.util.List;
+import java.util.Set;
+import org.nccl4j.api.launch.Launcher;
+import org.nccl4j.api.plan.Func;
+import org.nccl4j.api.plan.P2pTask;
+import org.nccl4j.api.plan.Planner;
+import org.nccl4j.device.DataType;
+import org.nccl4j.device.Device;
+import org.nccl4j.device.DeviceEvent;
+import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.DeviceStream;
+import org.nccl4j.device.HotPath;
+import org.nccl4j.device.RedOp;
+
+/** Where one rank's operations go: checked, and launched at once or kept for their group's end. */
+public final class RankQueue {
+  private final ArgumentCheck check;
+  private final Device device;
+  private final Planner planner;
+  private final Launcher launcher;
+  private final SignatureCheck signatures;
+
+  /**
+   * A queue of one rank.
+   *
+   * @param name of the communicator
+   * @param signatures compares calls across ranks; null where that is not asked for
+   */
+  public RankQueue(
+      String name,
+      Rank rank,
+      Device device,
+      Planner planner,
+      Launcher launcher,
+      SignatureCheck signatures) {
+    this.check = new ArgumentCheck(name, rank.rank(), rank.nRanks(), device);
+    this.device = device;
+    this.planner = planner;
+    this.launcher = launcher;
+    this.signatures = signatures;
+  }
+
+  /**
+   * A rank and how many there are.
+   *
+   * @param rank 0 to nRanks - 1
+   */
+  public record Rank(int rank, int nRanks) {}
+
+  /** An operation; one that has neither operator nor root passes SUM and 0. */
+  @HotPath
+  public void call(
+      Func func,
+      DeviceMemory send,
+      DeviceMemory recv,
+      long count,
+      DataType type,
+      RedOp op,
+      int root,
+      DeviceStream stream) {
+    check.check(func, send, recv, count, type, op, root, stream);
+    if (Groups.isOpen()) {
+      Groups.add(new Task(this, func, send, recv, count, type, op, root, stream));
+      return;
+    }
+    launcher.enter();
+    try {
+      launch(func, send, recv, count, type, op, root, stream);
+    } finally {
+      launcher.leave();
+    }
+  }
+
+  @HotPath
+  private void launch(
+      Func func,
+      DeviceMemory send,
+      DeviceMemory recv,
+      long count,
+      DataType type,
+      RedOp op,
+      int root,
+      DeviceStream stream) {
+    if (signatures != null) {
+      signatures.launch(func, count, type, op, root, stream);
+    }
+    if (count > 0) {
+      launcher.launch(planner.plan(func, count, type, op, root), send, recv, stream);
+    }
+  }
+
+  /** Launches a group's operations of this rank: collectives first, then sends and receives. */
+  void launch(List<Task> tasks) {
+    launcher.enter();
+    try {
+      List<Task> p2p = new ArrayList<>();
+      for (Task task : tasks) {
+        if (task.func() == Func.SEND || task.func() == Func.RECV) {
+          p2p.add(task);
+        } else {
+          launch(
+              task.func(),
+              task.send(),
+              task.recv(),
+              task.count(),
+              task.type(),
+              task.op(),
+              task.root(),
+              task.stream());
+        }
+      }
+      launchTogether(p2p);
+    } finally {
+      launcher.leave();
+    }
+  }
+
+  /** Sends and receives of several streams run in the first; the others wait before and after. */
+  private void launchTogether(List<Task> tasks) {
+    List<P2pTask> works = new ArrayList<>();
+    Set<DeviceStream> streams = new LinkedHashSet<>();
+    for (Task task : tasks) {
+      boolean sends = task.func() == Func.SEND;
+      DeviceMemory buffer = sends ? task.send() : task.recv();
+      streams.add(task.stream());
+      works.add(new P2pTask(sends, task.root(), buffer, task.count() * task.type().bytes()));
+    }
+    if (works.isEmpty()) {
+      return;
+    }
+    DeviceStream first = streams.iterator().next();
+    streams.remove(first);
+    for (DeviceStream other : streams) {
+      await(first, other);
+    }
+    launcher.launch(planner.plan(works), null, null, first);
+    for (DeviceStream other : streams) {
+      await(other, first);
+    }
+  }
+
+  private void await(DeviceStream waiting, DeviceStream awaited) {
+    try (DeviceEvent event = device.createEvent()) {
+      awaited.record(event);
+      waiting.await(event);
+    }
+  }
+}

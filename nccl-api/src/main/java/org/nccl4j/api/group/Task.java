@@ -1,0 +1,19 @@
+package org.nccl4j.api.group;
+
+import org.nccl4j.api.plan.Func;
+import org.nccl4j.device.DataType;
+import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.DeviceStream;
+import org.nccl4j.device.RedOp;
+
+/** An operation that waits for its group's end. */
+record Task(
+    RankQueue queue,
+    Func func,
+    DeviceMemory send,
+    DeviceMemory recv,
+    long count,
+    DataType type,
+    RedOp op,
+    int root,
+    DeviceStream stream) {}

@@ -1,0 +1,156 @@
+package org.nccl4j.api.init;
+
+import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
+import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.locks.LockSupport;
+import org.nccl4j.api.bootstrap.Bootstrap;
+import org.nccl4j.api.group.RankQueue;
+import org.nccl4j.api.group.SignatureCheck;
+import org.nccl4j.api.launch.Launcher;
+import org.nccl4j.api.plan.Planner;
+import org.nccl4j.api.proxy.ProxyThread;
+import org.nccl4j.api.settings.Settings;
+import org.nccl4j.api.spi.ProxyHandler;
+import org.nccl4j.device.Device;
+import org.nccl4j.device.InvalidUsageException;
+import org.nccl4j.device.NcclException;
+import org.nccl4j.device.kernel.ConnectionLayout;
+import org.nccl4j.device.kernel.KernelCommunicator;
+
+/** Everything behind one rank's communicator, from its creation to its end. */
+public final class CommunicatorState {
+  private static final long POLL_NANOS = 100_000;
+
+  private final InitRequest request;
+  private final Bootstrap bootstrap;
+  private final KernelCommunicator kernels;
+  private final List<Routes.NamedTransport> transports;
+  private final Map<Integer, String> routes = new TreeMap<>();
+  private final ProxyThread proxy;
+  private final Launcher launcher;
+  private final Planner planner;
+  private final RankQueue queue;
+  private final AtomicBoolean closed = new AtomicBoolean();
+
+  CommunicatorState(
+      InitRequest request,
+      Bootstrap bootstrap,
+      KernelCommunicator kernels,
+      ConnectionLayout layout,
+      List<Routes.NamedTransport> transports,
+      List<Routes.NamedTransport> chosen,
+      Links links) {
+    this.request = request;
+    this.bootstrap = bootstrap;
+    this.kernels = kernels;
+    this.transports = List.copyOf(transports);
+    for (int peer = 0; peer < chosen.size(); peer++) {
+      if (chosen.get(peer) != null) {
+        routes.put(peer, chosen.get(peer).name());
+      }
+    }
+    List<ProxyHandler> handlers = links.proxyHandlers();
+    this.proxy =
+        handlers.isEmpty() ? null : ProxyThread.start(request.name(), handlers, this::fail);
+    this.launcher = new Launcher(kernels);
+    this.planner =
+        Planner.forHost(
+            kernels,
+            bootstrap.rank(),
+            bootstrap.nRanks(),
+            layout,
+            request.settings().get(Settings.NCCL_ALGO),
+            request.settings().get(Settings.NCCL_PROTO));
+    this.queue =
+        new RankQueue(
+            request.name(),
+            new RankQueue.Rank(bootstrap.rank(), bootstrap.nRanks()),
+            request.device(),
+            planner,
+            launcher,
+            signatures());
+    bootstrap.onFailure(kernels::abort);
+  }
+
+  private SignatureCheck signatures() {
+    return request.settings().get(Settings.NCCL_CHECK_MODE).equals("DEBUG_GLOBAL")
+        ? new SignatureCheck(kernels, planner, launcher, request.device(), bootstrap.nRanks())
+        : null;
+  }
+
+  /** Where operations go. */
+  public RankQueue queue() {
+    return queue;
+  }
+
+  /** Who decides how they are done. */
+  public Planner planner() {
+    return planner;
+  }
+
+  /** This rank. */
+  public int rank() {
+    return bootstrap.rank();
+  }
+
+  /** All ranks. */
+  public int nRanks() {
+    return bootstrap.nRanks();
+  }
+
+  /** This rank's device. */
+  public Device device() {
+    return request.device();
+  }
+
+  /** For messages and logs. */
+  public String name() {
+    return request.name();
+  }
+
+  /** The transport to each other rank. */
+  public Map<Integer, String> routes() {
+    return Map.copyOf(routes);
+  }
+
+  /** The first failure, or null. */
+  public NcclException failure() {
+    return kernels.failure();
+  }
+
+  /** Ends this rank's operations with an error and tells the others. */
+  public void abort() {
+    fail(
+        new InvalidUsageException(
+            "communicator %s was aborted by rank %d".formatted(name(), rank()),
+            "make a new communicator"));
+  }
+
+  private void fail(NcclException cause) {
+    kernels.abort(cause);
+    bootstrap.tellFailure(cause);
+  }
+
+  /** Waits for this rank's operations and frees everything. */
+  public void close() {
+    if (!closed.compareAndSet(false, true)) {
+      return;
+    }
+    launcher.close();
+    long endNanos = System.nanoTime() + request.operationDeadline().toNanos();
+    while (!kernels.isIdle() && System.nanoTime() - endNanos < 0) {
+      LockSupport.parkNanos(POLL_NANOS);
+    }
+    if (kernels.failure() != null) {
+      bootstrap.tellFailure(kernels.failure());
+    }
+    if (proxy != null) {
+      proxy.close();
+    }
+    kernels.close();
+    transports.forEach(named -> named.transport().close());
+    bootstrap.close();
+  }
+}

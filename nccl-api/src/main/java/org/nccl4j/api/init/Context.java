@@ -1,0 +1,29 @@
+package org.nccl4j.api.init;
+
+import java.util.List;
+import java.util.Optional;
+import org.nccl4j.api.settings.Settings;
+import org.nccl4j.api.spi.PeerInfo;
+import org.nccl4j.api.spi.TransportContext;
+import org.nccl4j.device.Device;
+import org.nccl4j.device.kernel.ConnectionLayout;
+
+/** What transports are told. */
+record Context(
+    int rank,
+    List<PeerInfo> peers,
+    Device device,
+    ConnectionLayout layout,
+    byte[] secret,
+    Settings settings)
+    implements TransportContext {
+  @Override
+  public Optional<String> setting(String name) {
+    return settings.text(name);
+  }
+
+  @Override
+  public byte[] secret() {
+    return secret.clone();
+  }
+}

@@ -1,0 +1,66 @@
+package org.nccl4j.api.init;
+
+import java.io.ByteArrayInputStream;
+import java.io.ByteArrayOutputStream;
+import java.io.DataInputStream;
+import java.io.DataOutputStream;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.util.ArrayList;
+import java.util.List;
+import org.nccl4j.api.spi.PeerInfo;
+import org.nccl4j.device.Device;
+import org.nccl4j.device.InvalidUsageException;
+
+/**
+ * The first thing that a rank tells all others.
+ *
+ * @param peer who it is
+ * @param transports names of the transports it may use, best first
+ */
+record Hello(PeerInfo peer, List<String> transports) {
+  byte[] toBytes() {
+    ByteArrayOutputStream bytes = new ByteArrayOutputStream();
+    try (DataOutputStream out = new DataOutputStream(bytes)) {
+      out.writeInt(peer.rank());
+      out.writeUTF(peer.hostId());
+      out.writeUTF(peer.ipcNamespace());
+      out.writeUTF(peer.processId());
+      out.writeLong(peer.userId());
+      out.writeUTF(peer.deviceKind().name());
+      out.writeUTF(peer.deviceId());
+      out.writeInt(transports.size());
+      for (String transport : transports) {
+        out.writeUTF(transport);
+      }
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
+    }
+    return bytes.toByteArray();
+  }
+
+  static Hello fromBytes(int rank, byte[] bytes) {
+    try (DataInputStream in = new DataInputStream(new ByteArrayInputStream(bytes))) {
+      PeerInfo peer =
+          new PeerInfo(
+              in.readInt(),
+              in.readUTF(),
+              in.readUTF(),
+              in.readUTF(),
+              in.readLong(),
+              Device.Kind.valueOf(in.readUTF()),
+              in.readUTF());
+      List<String> transports = new ArrayList<>();
+      int count = in.readInt();
+      for (int t = 0; t < count; t++) {
+        transports.add(in.readUTF());
+      }
+      return new Hello(peer, List.copyOf(transports));
+    } catch (IOException | IllegalArgumentException e) {
+      throw new InvalidUsageException(
+          "rank %d introduces itself in a way that is not understood (%s)".formatted(rank, e),
+          "run the same version of nccl4j on all ranks",
+          e);
+    }
+  }
+}

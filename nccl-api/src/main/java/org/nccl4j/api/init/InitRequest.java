@@ -1,0 +1,30 @@
+package org.nccl4j.api.init;
+
+import java.time.Duration;
+import org.nccl4j.api.settings.Settings;
+import org.nccl4j.device.Device;
+
+/**
+ * What is known of a communicator before its ranks have met.
+ *
+ * @param name for messages and logs
+ * @param device of this rank
+ * @param settings of this communicator
+ */
+public record InitRequest(String name, Device device, Settings settings) {
+  Duration initDeadline() {
+    return settings.get(Settings.NCCL4J_INIT_TIMEOUT);
+  }
+
+  Duration operationDeadline() {
+    return settings.get(Settings.NCCL4J_TIMEOUT);
+  }
+
+  /** INFO where NCCL_DEBUG asks for it, else DEBUG. */
+  System.Logger.Level logLevel() {
+    return switch (settings.get(Settings.NCCL_DEBUG)) {
+      case "INFO", "ABORT", "TRACE" -> System.Logger.Level.INFO;
+      default -> System.Logger.Level.DEBUG;
+    };
+  }
+}

@@ -1,0 +1,123 @@
+package org.nccl4j.api.init;
+
+import java.util.ArrayList;
+import java.util.List;
+import java.util.stream.IntStream;
+import org.nccl4j.api.bootstrap.Bootstrap;
+import org.nccl4j.api.registry.TransportRegistry;
+import org.nccl4j.api.settings.Settings;
+import org.nccl4j.api.spi.PeerInfo;
+import org.nccl4j.api.spi.Transport;
+import org.nccl4j.api.spi.TransportProvider;
+import org.nccl4j.device.InternalErrorException;
+import org.nccl4j.device.NcclException;
+import org.nccl4j.device.kernel.ConnectionLayout;
+import org.nccl4j.device.kernel.KernelCommunicator;
+import org.nccl4j.device.kernel.KernelCommunicatorSpec;
+import org.nccl4j.device.kernel.KernelDevice;
+import org.nccl4j.device.kernel.Tree;
+import org.nccl4j.topo.DoubleBinaryTree;
+
+/** Makes one rank's communicator, step by step together with the other ranks. */
+public final class Initializer {
+  private final InitRequest request;
+  private final Bootstrap bootstrap;
+  private final long endNanos;
+  private final List<Routes.NamedTransport> transports = new ArrayList<>();
+
+  private Initializer(InitRequest request, Bootstrap bootstrap) {
+    this.request = request;
+    this.bootstrap = bootstrap;
+    this.endNanos = System.nanoTime() + request.initDeadline().toNanos();
+  }
+
+  /**
+   * Makes a communicator of the ranks that a bootstrap has brought together. Takes over the
+   * bootstrap; if it fails, all ranks are told why and everything is freed.
+   */
+  public static CommunicatorState create(InitRequest request, Bootstrap bootstrap) {
+    Initializer initializer = new Initializer(request, bootstrap);
+    try {
+      return initializer.create();
+    } catch (NcclException e) {
+      initializer.undo(e);
+      throw e;
+    } catch (RuntimeException | Error e) {
+      InternalErrorException internal =
+          new InternalErrorException(
+              "communicator %s could not be made (%s)".formatted(request.name(), e),
+              "report this with the stack trace",
+              e);
+      initializer.undo(internal);
+      throw internal;
+    }
+  }
+
+  private void undo(NcclException cause) {
+    bootstrap.tellFailure(cause);
+    transports.forEach(named -> named.transport().close());
+    bootstrap.close();
+  }
+
+  private CommunicatorState create() {
+    int rank = bootstrap.rank();
+    List<TransportProvider> providers =
+        TransportRegistry.providers(request.settings().get(Settings.NCCL4J_TRANSPORTS));
+    List<PeerInfo> peers = meet(providers);
+    KernelDevice device = (KernelDevice) request.device();
+    ConnectionLayout layout = device.connectionLayout(bootstrap.nRanks());
+    Context context =
+        new Context(rank, peers, request.device(), layout, bootstrap.secret(), request.settings());
+    for (TransportProvider provider : providers) {
+      Transport transport = provider.open(context);
+      transports.add(new Routes.NamedTransport(provider.name(), transport));
+    }
+    List<Routes.NamedTransport> routes =
+        new Routes(rank, peers, transports, request.logLevel()).choose(bootstrap);
+    Links links = Links.connect(peers, routes, rank, bootstrap, endNanos);
+    bootstrap.barrier();
+    KernelCommunicator kernels = device.createKernelCommunicator(spec(peers, layout, links));
+    return new CommunicatorState(request, bootstrap, kernels, layout, transports, routes, links);
+  }
+
+  private List<PeerInfo> meet(List<TransportProvider> providers) {
+    PeerInfo self =
+        LocalIdentity.of(
+            bootstrap.rank(), request.device(), request.settings().get(Settings.NCCL_HOSTID));
+    Hello hello = new Hello(self, providers.stream().map(TransportProvider::name).toList());
+    List<byte[]> hellos = bootstrap.allGather(hello.toBytes());
+    List<PeerInfo> peers = new ArrayList<>();
+    for (int peer = 0; peer < hellos.size(); peer++) {
+      peers.add(Hello.fromBytes(peer, hellos.get(peer)).peer());
+    }
+    return List.copyOf(peers);
+  }
+
+  private KernelCommunicatorSpec spec(List<PeerInfo> peers, ConnectionLayout layout, Links links) {
+    int rank = bootstrap.rank();
+    int nRanks = bootstrap.nRanks();
+    String host = peers.get(rank).hostId();
+    int local = (int) peers.stream().filter(peer -> peer.hostId().equals(host)).count();
+    return new KernelCommunicatorSpec(
+        request.name(),
+        rank,
+        nRanks,
+        layout,
+        links.sends(),
+        links.recvs(),
+        List.of(IntStream.range(0, nRanks).toArray()),
+        List.of(tree(nRanks, rank, 0), tree(nRanks, rank, 1)),
+        local,
+        request.operationDeadline());
+  }
+
+  private static Tree tree(int nRanks, int rank, int which) {
+    DoubleBinaryTree.Place place = DoubleBinaryTree.place(nRanks, rank, which);
+    List<Integer> down =
+        IntStream.of(place.down0(), place.down1())
+            .filter(child -> child != DoubleBinaryTree.NONE)
+            .boxed()
+            .toList();
+    return new Tree(place.up(), down);
+  }
+}

@@ -1,0 +1,156 @@
+package org.nccl4j.api.init;
+
+import java.nio.BufferUnderflowException;
+import java.nio.ByteBuffer;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.locks.LockSupport;
+import org.nccl4j.api.bootstrap.Bootstrap;
+import org.nccl4j.api.spi.Connector;
+import org.nccl4j.api.spi.PeerInfo;
+import org.nccl4j.api.spi.ProxyHandler;
+import org.nccl4j.device.InternalErrorException;
+import org.nccl4j.device.InvalidUsageException;
+import org.nccl4j.device.TimeoutException;
+import org.nccl4j.device.kernel.Connection;
+
+/**
+ * Connects this rank with every other: a connector for each direction, with its handle exchanged.
+ */
+final class Links {
+  private static final long POLL_NANOS = 50_000;
+
+  private final int rank;
+  private final List<Connector> senders = new ArrayList<>();
+  private final List<Connector> receivers = new ArrayList<>();
+
+  private Links(int rank) {
+    this.rank = rank;
+  }
+
+  /**
+   * Makes all connections; returns once this rank's are made.
+   *
+   * @param routes the transport to each rank, by rank; null at this one
+   * @param endNanos when to give up
+   */
+  static Links connect(
+      List<PeerInfo> peers,
+      List<Routes.NamedTransport> routes,
+      int rank,
+      Bootstrap bootstrap,
+      long endNanos) {
+    Links links = new Links(rank);
+    for (PeerInfo peer : peers) {
+      Routes.NamedTransport route = routes.get(peer.rank());
+      links.senders.add(route == null ? null : route.transport().sender(peer));
+      links.receivers.add(route == null ? null : route.transport().receiver(peer));
+    }
+    List<byte[]> handles = bootstrap.allGather(links.handles(routes));
+    links.connect(handles, endNanos);
+    return links;
+  }
+
+  /** For each rank the handles of the sender to it and of the receiver from it. */
+  private byte[] handles(List<Routes.NamedTransport> routes) {
+    int most = 2 * (2 + Connector.HANDLE_BYTES);
+    ByteBuffer bytes = ByteBuffer.allocate(senders.size() * most);
+    for (int peer = 0; peer < senders.size(); peer++) {
+      put(bytes, senders.get(peer), routes.get(peer));
+      put(bytes, receivers.get(peer), routes.get(peer));
+    }
+    byte[] used = new byte[bytes.position()];
+    bytes.flip().get(used);
+    return used;
+  }
+
+  private static void put(ByteBuffer bytes, Connector connector, Routes.NamedTransport route) {
+    byte[] handle = connector == null ? new byte[0] : connector.handle();
+    if (handle.length > Connector.HANDLE_BYTES) {
+      throw new InternalErrorException(
+          "transport %s gives a handle of %d bytes".formatted(route.name(), handle.length),
+          "its author must keep handles within " + Connector.HANDLE_BYTES + " bytes");
+    }
+    bytes.putShort((short) handle.length).put(handle);
+  }
+
+  private void connect(List<byte[]> handles, long endNanos) {
+    List<Pending> pending = new ArrayList<>();
+    for (int peer = 0; peer < senders.size(); peer++) {
+      if (peer != rank) {
+        pending.add(new Pending(senders.get(peer), handle(handles, peer, false), peer));
+        pending.add(new Pending(receivers.get(peer), handle(handles, peer, true), peer));
+      }
+    }
+    while (true) {
+      pending.removeIf(Pending::isConnected);
+      if (pending.isEmpty()) {
+        return;
+      }
+      if (System.nanoTime() - endNanos > 0) {
+        Pending first = pending.get(0);
+        throw new TimeoutException(
+            "rank %d is not connected with rank %d by the deadline: %s"
+                .formatted(rank, first.peer, first.connector),
+            "look at rank %d's log, or give more time (withInitDeadline or NCCL4J_INIT_TIMEOUT)"
+                .formatted(first.peer));
+      }
+      LockSupport.parkNanos(POLL_NANOS);
+    }
+  }
+
+  private record Pending(Connector connector, byte[] remoteHandle, int peer) {
+    boolean isConnected() {
+      return connector.connect(remoteHandle);
+    }
+  }
+
+  /** What a peer's sender to this rank, or receiver from this rank, gave. */
+  private byte[] handle(List<byte[]> handles, int peer, boolean sender) {
+    try {
+      ByteBuffer bytes = ByteBuffer.wrap(handles.get(peer));
+      for (int skip = 0; skip < 2 * rank + (sender ? 0 : 1); skip++) {
+        int length = bytes.getShort();
+        bytes.position(bytes.position() + length);
+      }
+      byte[] handle = new byte[bytes.getShort()];
+      bytes.get(handle);
+      return handle;
+    } catch (BufferUnderflowException | IllegalArgumentException | NegativeArraySizeException e) {
+      throw new InvalidUsageException(
+          "rank %d sent handles that are not understood (%s)".formatted(peer, e),
+          "run the same version of nccl4j on all ranks",
+          e);
+    }
+  }
+
+  /** Connections to each rank; null at this one. */
+  List<Connection> sends() {
+    return connections(senders);
+  }
+
+  /** Connections from each rank; null at this one. */
+  List<Connection> recvs() {
+    return connections(receivers);
+  }
+
+  private static List<Connection> connections(List<Connector> connectors) {
+    List<Connection> connections = new ArrayList<>();
+    for (Connector connector : connectors) {
+      connections.add(connector == null ? null : connector.connection());
+    }
+    return connections;
+  }
+
+  /** Work for the proxy, if any transport has some. */
+  List<ProxyHandler> proxyHandlers() {
+    List<ProxyHandler> handlers = new ArrayList<>();
+    for (int peer = 0; peer < senders.size(); peer++) {
+      if (peer != rank) {
+        senders.get(peer).proxy().ifPresent(handlers::add);
+        receivers.get(peer).proxy().ifPresent(handlers::add);
+      }
+    }
+    return handlers;
+  }
+}

@@ -1,0 +1,101 @@
+package org.nccl4j.api.init;
+
+import java.lang.System.Logger;
+import java.util.ArrayList;
+import java.util.List;
+import org.nccl4j.api.bootstrap.Bootstrap;
+import org.nccl4j.api.spi.PeerInfo;
+import org.nccl4j.api.spi.Support;
+import org.nccl4j.api.spi.Transport;
+import org.nccl4j.device.InvalidUsageException;
+
+/**
+ * Which transport reaches which rank. Both ends of a pair ask all their transports; the pair takes
+ * the first in the order of its lower rank that both can use.
+ */
+final class Routes {
+  private static final Logger LOG = System.getLogger("org.nccl4j.INIT");
+
+  private final int rank;
+  private final List<PeerInfo> peers;
+  private final List<NamedTransport> transports;
+  private final Logger.Level level;
+  private final StringBuilder table = new StringBuilder();
+
+  /**
+   * A rank's routes.
+   *
+   * @param transports its own, best first
+   * @param level at which the table of what was found and chosen is logged
+   */
+  Routes(int rank, List<PeerInfo> peers, List<NamedTransport> transports, Logger.Level level) {
+    this.rank = rank;
+    this.peers = peers;
+    this.transports = transports;
+    this.level = level;
+  }
+
+  /** A transport with its provider's name. */
+  record NamedTransport(String name, Transport transport) {}
+
+  /**
+   * The transport to each rank; null at this one.
+   *
+   * @throws InvalidUsageException if a rank cannot be reached, with what every transport said
+   */
+  List<NamedTransport> choose(Bootstrap bootstrap) {
+    List<String> offers = new ArrayList<>();
+    for (PeerInfo peer : peers) {
+      offers.add(peer.rank() == rank ? "" : offer(peer));
+    }
+    List<byte[]> all = bootstrap.allGather(String.join("\n", offers).getBytes(UTF_8));
+    List<NamedTransport> chosen = new ArrayList<>();
+    for (PeerInfo peer : peers) {
+      chosen.add(
+          peer.rank() == rank
+              ? null
+              : agree(peer.rank(), offers.get(peer.rank()), offerOf(all, peer.rank())));
+    }
+    LOG.log(level, "rank {0}: transports{1}", rank, table);
+    return chosen;
+  }
+
+  private static final java.nio.charset.Charset UTF_8 = java.nio.charset.StandardCharsets.UTF_8;
+
+  /** Names of the transports that can reach a peer from here, best first. */
+  private String offer(PeerInfo peer) {
+    List<String> names = new ArrayList<>();
+    for (NamedTransport named : transports) {
+      Support support = named.transport.canConnect(peer);
+      table.append(
+          "%n  rank %d, %s: %s, %s"
+              .formatted(
+                  peer.rank(), named.name, support.possible() ? "yes" : "no", support.reason()));
+      if (support.possible()) {
+        names.add(named.name);
+      }
+    }
+    return String.join(",", names);
+  }
+
+  private String offerOf(List<byte[]> all, int peer) {
+    String[] lines = new String(all.get(peer), UTF_8).split("\n", -1);
+    return rank < lines.length ? lines[rank] : "";
+  }
+
+  private NamedTransport agree(int peer, String mine, String theirs) {
+    String first = rank < peer ? mine : theirs;
+    List<String> second = List.of((rank < peer ? theirs : mine).split(","));
+    for (String name : first.split(",")) {
+      if (!name.isEmpty() && second.contains(name)) {
+        table.append("%n  rank %d: %s chosen".formatted(peer, name));
+        return transports.stream().filter(t -> t.name.equals(name)).findFirst().orElseThrow();
+      }
+    }
+    throw new InvalidUsageException(
+        "no transport connects rank %d with rank %d; rank %d can use [%s], rank %d [%s]; asked:%s"
+            .formatted(rank, peer, rank, mine, peer, theirs, table),
+        "put a transport that reaches it on the module path of both, or change the setting that the"
+            + " reasons name");
+  }
+}

@@ -1,0 +1,71 @@
+package org.nccl4j.api.plan;
+
+import java.util.ArrayList;
+import java.util.Comparator;
+import java.util.List;
+import java.util.stream.Stream;
+import org.nccl4j.device.kernel.Algorithm;
+import org.nccl4j.device.kernel.Collective;
+import org.nccl4j.device.kernel.Protocol;
+
+/** Chooses the cheapest way that the settings allow. */
+final class Chooser {
+  private final CostModel costs;
+  private final Filter algorithms;
+  private final Filter protocols;
+
+  Chooser(CostModel costs, String algo, String proto) {
+    this.costs = costs;
+    this.algorithms =
+        new Filter("NCCL_ALGO", algo)
+            .checked(Stream.of(Algorithm.values()).map(Algorithm::label).toList());
+    this.protocols =
+        new Filter("NCCL_PROTO", proto)
+            .checked(Stream.of(Protocol.values()).map(Protocol::label).toList());
+  }
+
+  Choice choose(Collective collective, long bytes) {
+    return choices(collective, bytes).get(0);
+  }
+
+  /** All that is allowed, the cheapest first. */
+  List<Choice> choices(Collective collective, long bytes) {
+    List<Choice> choices = new ArrayList<>();
+    String name = collective.label();
+    for (Algorithm algorithm :
+        algorithms.apply(name, costs.algorithms(collective), Algorithm::label)) {
+      for (Protocol protocol : protocols.apply(name, costs.protocols(), Protocol::label)) {
+        double time = costs.microseconds(collective, algorithm, protocol, bytes);
+        choices.add(new Choice(algorithm, protocol, time));
+      }
+    }
+    choices.sort(Comparator.comparingDouble(Choice::microseconds));
+    return choices;
+  }
+
+  /** Every way with its predicted time, and the choice with its reason. */
+  String explain(Collective collective, long bytes) {
+    StringBuilder text = new StringBuilder();
+    text.append("%s of %d bytes; costs: %s%n".formatted(collective.label(), bytes, costs.source()));
+    List<Choice> allowed = choices(collective, bytes);
+    for (Algorithm algorithm : costs.algorithms(collective)) {
+      for (Protocol protocol : costs.protocols()) {
+        double time = costs.microseconds(collective, algorithm, protocol, bytes);
+        boolean may =
+            allowed.stream().anyMatch(c -> c.algorithm() == algorithm && c.protocol() == protocol);
+        text.append(
+            "  %-8s %-6s %12.2f us%s%n"
+                .formatted(
+                    algorithm.label(),
+                    protocol.label(),
+                    time,
+                    may ? "" : "  not allowed by NCCL_ALGO or NCCL_PROTO"));
+      }
+    }
+    Choice best = allowed.get(0);
+    text.append(
+        "  chosen: %s %s, the cheapest that is allowed%n"
+            .formatted(best.algorithm().label(), best.protocol().label()));
+    return text.toString();
+  }
+}

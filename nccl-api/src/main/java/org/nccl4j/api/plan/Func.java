@@ -1,0 +1,50 @@
+package org.nccl4j.api.plan;
+
+import org.nccl4j.device.kernel.Collective;
+
+/** The operations that a user calls. */
+public enum Func {
+  /** Broadcast. */
+  BROADCAST("broadcast", Collective.BROADCAST),
+  /** Reduce. */
+  REDUCE("reduce", Collective.REDUCE),
+  /** All-gather. */
+  ALL_GATHER("all_gather", Collective.ALL_GATHER),
+  /** Reduce-scatter. */
+  REDUCE_SCATTER("reduce_scatter", Collective.REDUCE_SCATTER),
+  /** All-reduce. */
+  ALL_REDUCE("all_reduce", Collective.ALL_REDUCE),
+  /** Send. */
+  SEND("send", null),
+  /** Receive. */
+  RECV("recv", null),
+  /** All-to-all. */
+  ALL_TO_ALL("alltoall", null),
+  /** Scatter. */
+  SCATTER("scatter", null),
+  /** Gather. */
+  GATHER("gather", null);
+
+  private final String label;
+  private final Collective collective;
+
+  Func(String label, Collective collective) {
+    this.label = label;
+    this.collective = collective;
+  }
+
+  /** The name in nccl-tests. */
+  public String label() {
+    return label;
+  }
+
+  /** The collective with algorithms of its own that it is, or null if it is made of sends. */
+  public Collective collective() {
+    return collective;
+  }
+
+  /** Whether it combines elements. */
+  public boolean reduces() {
+    return this == REDUCE || this == REDUCE_SCATTER || this == ALL_REDUCE;
+  }
+}

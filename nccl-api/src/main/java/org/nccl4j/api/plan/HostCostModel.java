@@ -1,0 +1,78 @@
+package org.nccl4j.api.plan;
+
+import java.util.List;
+import org.nccl4j.device.kernel.Algorithm;
+import org.nccl4j.device.kernel.Collective;
+import org.nccl4j.device.kernel.Protocol;
+
+/**
+ * Costs on the host device: a hand-over between cores for each dependent step, and a pass over
+ * memory for each byte that a rank moves. Where ranks outnumber cores both are shared.
+ *
+ * @param nRanks ranks, all on this machine
+ * @param cores that they share
+ */
+record HostCostModel(int nRanks, int cores) implements CostModel {
+  private static final double LL_HOP = 0.11;
+  private static final double SIMPLE_HOP = 0.14;
+  private static final double LL_GIGABYTES = 2;
+  private static final double SIMPLE_GIGABYTES = 20;
+  private static final double PEER = 0.02;
+
+  @Override
+  public List<Algorithm> algorithms(Collective collective) {
+    return collective == Collective.ALL_REDUCE
+        ? List.of(Algorithm.TREE, Algorithm.RING, Algorithm.ONE_SHOT, Algorithm.TWO_SHOT)
+        : List.of(Algorithm.RING, Algorithm.ONE_SHOT);
+  }
+
+  @Override
+  public List<Protocol> protocols() {
+    return List.of(Protocol.LL, Protocol.SIMPLE);
+  }
+
+  @Override
+  public double microseconds(
+      Collective collective, Algorithm algorithm, Protocol protocol, long bytes) {
+    double hop = protocol == Protocol.LL ? LL_HOP : SIMPLE_HOP;
+    double gigabytes = protocol == Protocol.LL ? LL_GIGABYTES : SIMPLE_GIGABYTES;
+    double sharing = Math.max(1, (double) nRanks / cores);
+    double latency = hops(collective, algorithm) * hop + (nRanks - 1) * PEER;
+    double passes = passes(collective, algorithm) * bytes / (gigabytes * 1e3);
+    return sharing * (latency + passes);
+  }
+
+  /** Hand-overs that wait for each other. */
+  private double hops(Collective collective, Algorithm algorithm) {
+    int around = nRanks - 1;
+    return switch (algorithm) {
+      case RING -> collective == Collective.ALL_REDUCE ? 2 * around : around;
+      case TREE -> 2 * Math.ceil(Math.log(nRanks) / Math.log(2)) + 1;
+      case ONE_SHOT -> 1;
+      case TWO_SHOT -> 2;
+    };
+  }
+
+  /** How often the busiest rank moves the whole data. */
+  private double passes(Collective collective, Algorithm algorithm) {
+    double others = nRanks - 1;
+    double share = others / nRanks;
+    return switch (collective) {
+      case ALL_REDUCE ->
+          switch (algorithm) {
+            case RING, TWO_SHOT -> 4 * share;
+            case TREE -> 5;
+            case ONE_SHOT -> 2.4 * others;
+          };
+      case ALL_GATHER, REDUCE_SCATTER -> algorithm == Algorithm.RING ? 2.2 * share : 2 * share;
+      case BROADCAST -> algorithm == Algorithm.RING ? 2 : 1 + others;
+      case REDUCE -> algorithm == Algorithm.RING ? 2 : 1 + others;
+    };
+  }
+
+  @Override
+  public String source() {
+    return "hand-overs between cores and passes over memory, %d ranks on %d cores"
+        .formatted(nRanks, cores);
+  }
+}

@@ -1,0 +1,125 @@
+package org.nccl4j.api.settings;
+
+import java.io.IOException;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.LinkedHashMap;
+import java.util.Map;
+import java.util.Optional;
+import java.util.SortedMap;
+import java.util.TreeMap;
+import org.nccl4j.device.InvalidArgumentException;
+
+/**
+ * Where settings come from, strongest first: the communicator's configuration, Java system
+ * properties, the process's environment, the file that NCCL_CONF_FILE names (or else {@code
+ * ~/.nccl.conf}), {@code /etc/nccl.conf}. A name means the same in all of them. A value of blanks
+ * counts as none.
+ *
+ * <p>The only class that reads the environment. Immutable: a snapshot of the moment it was made.
+ */
+public final class Environment {
+  private static final Path SYSTEM_FILE = Path.of("/etc/nccl.conf");
+
+  /**
+   * A value and where it was found.
+   *
+   * @param text the value as written
+   * @param origin for people: "environment", or the file's name
+   */
+  public record Value(String text, String origin) {}
+
+  private final SortedMap<String, Value> values = new TreeMap<>();
+
+  private Environment() {}
+
+  /** What is set in this process. */
+  public static Environment ofProcess() {
+    return ofProcess(Map.of());
+  }
+
+  /**
+   * What is set in this process, under a communicator's own settings.
+   *
+   * @throws InvalidArgumentException if the file that NCCL_CONF_FILE names cannot be read
+   */
+  public static Environment ofProcess(Map<String, String> overrides) {
+    Map<String, String> properties = new LinkedHashMap<>();
+    for (String name : System.getProperties().stringPropertyNames()) {
+      if (isSetting(name)) {
+        properties.put(name, System.getProperty(name));
+      }
+    }
+    Path home = Path.of(System.getProperty("user.home", "/"));
+    return of(overrides, properties, System.getenv(), home.resolve(".nccl.conf"), SYSTEM_FILE);
+  }
+
+  /** From given sources; the files may be missing. */
+  static Environment of(
+      Map<String, String> overrides,
+      Map<String, String> properties,
+      Map<String, String> environment,
+      Path userFile,
+      Path systemFile) {
+    Environment made = new Environment();
+    made.add(overrides, "the communicator's configuration");
+    made.add(properties, "system property");
+    made.add(environment, "environment");
+    Optional<Value> named = made.find(Settings.NCCL_CONF_FILE.name());
+    if (named.isPresent()) {
+      made.addFile(Path.of(named.get().text()), named.get().origin());
+    } else if (Files.isReadable(userFile)) {
+      made.addFile(userFile, "");
+    }
+    if (Files.isReadable(systemFile)) {
+      made.addFile(systemFile, "");
+    }
+    return made;
+  }
+
+  /** The strongest value of a name, if it has one anywhere. */
+  public Optional<Value> find(String name) {
+    return Optional.ofNullable(values.get(name));
+  }
+
+  /** Everything set whose name begins like a setting's, by name. */
+  public SortedMap<String, Value> all() {
+    return new TreeMap<>(values);
+  }
+
+  private void add(Map<String, String> source, String origin) {
+    source.forEach(
+        (name, text) -> {
+          if (isSetting(name) && !text.isBlank()) {
+            values.putIfAbsent(name, new Value(text.trim(), origin));
+          }
+        });
+  }
+
+  private void addFile(Path file, String namedBy) {
+    Map<String, String> found = new LinkedHashMap<>();
+    try {
+      for (String line : Files.readAllLines(file, StandardCharsets.UTF_8)) {
+        int equals = line.indexOf('=');
+        if (equals > 0 && line.charAt(0) != '#') {
+          found.put(line.substring(0, equals).trim(), line.substring(equals + 1).trim());
+        }
+      }
+    } catch (IOException e) {
+      throw new InvalidArgumentException(
+          "the settings file "
+              + file
+              + (namedBy.isEmpty() ? "" : ", named by NCCL_CONF_FILE (" + namedBy + "),")
+              + " cannot be read: "
+              + e,
+          "name a readable text file of lines NAME=VALUE, or unset NCCL_CONF_FILE",
+          e);
+    }
+    add(found, file.toString());
+  }
+
+  private static boolean isSetting(String name) {
+    return name.startsWith("NCCL_") || name.startsWith("NCCL4J_");
+  }
+}

@@ -1,0 +1,164 @@
+package org.nccl4j.api.settings;
+
+import java.time.Duration;
+import java.util.List;
+import java.util.Locale;
+import java.util.Optional;
+import java.util.function.Function;
+import org.nccl4j.device.InvalidArgumentException;
+
+/**
+ * One setting: its name, type, default, range and what it does in a sentence. The declarations are
+ * in {@link Settings}.
+ *
+ * @param <T> the type of its values
+ */
+public final class Setting<T> {
+  private final String name;
+  private final T defaultValue;
+  private final String allowed;
+  private final String sentence;
+  private final boolean secret;
+  private final Function<String, T> parser;
+
+  private Setting(
+      String name,
+      T defaultValue,
+      String allowed,
+      String sentence,
+      boolean secret,
+      Function<String, T> parser) {
+    this.name = name;
+    this.defaultValue = defaultValue;
+    this.allowed = allowed;
+    this.sentence = sentence;
+    this.secret = secret;
+    this.parser = parser;
+  }
+
+  static Setting<String> text(String name, String byDefault, String allowed, String sentence) {
+    return new Setting<>(name, byDefault, allowed, sentence, false, Function.identity());
+  }
+
+  static Setting<String> secretText(String name, String sentence) {
+    return new Setting<>(name, "", "any text", sentence, true, Function.identity());
+  }
+
+  static Setting<String> choice(
+      String name, String byDefault, List<String> choices, String sentence) {
+    return new Setting<>(
+        name,
+        byDefault,
+        String.join(", ", choices),
+        sentence,
+        false,
+        text ->
+            choices.stream()
+                .filter(choice -> choice.equalsIgnoreCase(text))
+                .findFirst()
+                .orElseThrow(() -> new IllegalArgumentException("none of the choices")));
+  }
+
+  static Setting<Boolean> flag(String name, boolean byDefault, String sentence) {
+    return new Setting<>(name, byDefault, "0 or 1", sentence, false, Setting::parseFlag);
+  }
+
+  static Setting<Duration> duration(String name, Duration byDefault, String sentence) {
+    return new Setting<>(
+        name,
+        byDefault,
+        "a number with ms, s, m or h, longer than nothing; without a unit, seconds",
+        sentence,
+        false,
+        Setting::parseDuration);
+  }
+
+  static Setting<PortRange> ports(String name, String sentence) {
+    return new Setting<>(
+        name,
+        PortRange.ANY,
+        "a port or a range of ports within 1-65535, such as 29500-29600",
+        sentence,
+        false,
+        PortRange::parse);
+  }
+
+  /** Its name, the same in every place it can be set. */
+  public String name() {
+    return name;
+  }
+
+  /** Its value where it is not set. */
+  public T defaultValue() {
+    return defaultValue;
+  }
+
+  /** The values it may have, for people. */
+  public String allowed() {
+    return allowed;
+  }
+
+  /** What it does. */
+  public String sentence() {
+    return sentence;
+  }
+
+  /** Whether its value must not be shown. */
+  public boolean secret() {
+    return secret;
+  }
+
+  /**
+   * Its value in an environment.
+   *
+   * @throws InvalidArgumentException if what is set there is none of its values
+   */
+  T in(Environment environment) {
+    Optional<Environment.Value> set = environment.find(name);
+    if (set.isEmpty()) {
+      return defaultValue;
+    }
+    try {
+      return parser.apply(set.get().text());
+    } catch (IllegalArgumentException e) {
+      throw new InvalidArgumentException(
+          "the setting "
+              + name
+              + " is \""
+              + set.get().text()
+              + "\" ("
+              + set.get().origin()
+              + "), which is none of its values",
+          "set " + name + " to " + allowed + ", or unset it",
+          e);
+    }
+  }
+
+  private static boolean parseFlag(String text) {
+    return switch (text.toLowerCase(Locale.ROOT)) {
+      case "1", "true", "yes", "on" -> true;
+      case "0", "false", "no", "off" -> false;
+      default -> throw new IllegalArgumentException("not a flag");
+    };
+  }
+
+  private static Duration parseDuration(String text) {
+    int digits = 0;
+    while (digits < text.length() && Character.isDigit(text.charAt(digits))) {
+      digits++;
+    }
+    long number = Long.parseLong(text.substring(0, digits));
+    Duration duration =
+        switch (text.substring(digits).trim().toLowerCase(Locale.ROOT)) {
+          case "ms" -> Duration.ofMillis(number);
+          case "", "s" -> Duration.ofSeconds(number);
+          case "m", "min" -> Duration.ofSeconds(Math.multiplyExact(number, 60L));
+          case "h" -> Duration.ofSeconds(Math.multiplyExact(number, 3600L));
+          default -> throw new IllegalArgumentException("not a unit of time");
+        };
+    if (duration.isZero() || duration.compareTo(Duration.ofDays(365)) > 0) {
+      throw new IllegalArgumentException("out of range");
+    }
+    return duration;
+  }
+}

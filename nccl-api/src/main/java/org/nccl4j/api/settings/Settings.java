@@ -1,0 +1,211 @@
+package org.nccl4j.api.settings;
+
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+
+/**
+ * All settings, and their values for one communicator. Names that NCCL has mean what they mean
+ * there; NCCL4J_ names are this library's own.
+ */
+public final class Settings {
+  /** See {@link Setting#sentence()}, here and below. */
+  public static final Setting<String> NCCL_ALGO =
+      Setting.text(
+          "NCCL_ALGO",
+          "",
+          "names such as Ring,Tree, with ^ in front to forbid them, for one collective with"
+              + " allreduce: in front",
+          "Which algorithms may be chosen.");
+
+  public static final Setting<String> NCCL_PROTO =
+      Setting.text(
+          "NCCL_PROTO",
+          "",
+          "names among LL, LL128, Simple, with ^ in front to forbid them",
+          "Which protocols may be chosen.");
+
+  public static final Setting<String> NCCL_COMM_ID =
+      Setting.text(
+          "NCCL_COMM_ID",
+          "",
+          "host:port, with [ ] around an IPv6 address",
+          "Where rank 0 makes the bootstrap root listen; every rank then knows the unique id.");
+
+  public static final Setting<String> NCCL4J_COMM_SECRET =
+      Setting.secretText(
+          "NCCL4J_COMM_SECRET",
+          "What ranks that find each other by NCCL_COMM_ID must know in common to be let in.");
+
+  public static final Setting<String> NCCL_SOCKET_IFNAME =
+      Setting.text(
+          "NCCL_SOCKET_IFNAME",
+          "",
+          "prefixes such as eth,ib; = in front for whole names, ^ in front to exclude",
+          "Which network interfaces sockets may use.");
+
+  public static final Setting<String> NCCL_SOCKET_FAMILY =
+      Setting.choice(
+          "NCCL_SOCKET_FAMILY",
+          "",
+          List.of("AF_INET", "AF_INET6"),
+          "Whether sockets use IPv4 or IPv6 alone.");
+
+  public static final Setting<PortRange> NCCL4J_BOOTSTRAP_PORTS =
+      Setting.ports("NCCL4J_BOOTSTRAP_PORTS", "Which ports sockets that listen may use.");
+
+  public static final Setting<String> NCCL_HOSTID =
+      Setting.text(
+          "NCCL_HOSTID",
+          "",
+          "any text",
+          "Stands for the host's identity: ranks with the same value count as on one host.");
+
+  public static final Setting<String> NCCL_DEBUG =
+      Setting.choice(
+          "NCCL_DEBUG",
+          "NONE",
+          List.of("NONE", "VERSION", "WARN", "INFO", "ABORT", "TRACE"),
+          "How much is logged.");
+
+  public static final Setting<String> NCCL_DEBUG_SUBSYS =
+      Setting.text(
+          "NCCL_DEBUG_SUBSYS",
+          "INIT,BOOTSTRAP,ENV",
+          "names among INIT, COLL, P2P, SHM, NET, GRAPH, TUNING, ENV, ALLOC, CALL, PROXY, NVLS,"
+              + " BOOTSTRAP, REG, PROFILE, RAS, ALL, with ^ in front to exclude",
+          "What is logged at NCCL_DEBUG=INFO.");
+
+  public static final Setting<String> NCCL_CHECK_MODE =
+      Setting.choice(
+          "NCCL_CHECK_MODE",
+          "DEFAULT",
+          List.of("DEFAULT", "DEBUG_LOCAL", "DEBUG_GLOBAL"),
+          "How far the arguments of operations are checked, on this rank or across ranks.");
+
+  public static final Setting<Boolean> NCCL_SHM_DISABLE =
+      Setting.flag("NCCL_SHM_DISABLE", false, "Forbids shared memory between processes.");
+
+  public static final Setting<Boolean> NCCL_P2P_DISABLE =
+      Setting.flag("NCCL_P2P_DISABLE", false, "Forbids direct access to another rank's memory.");
+
+  public static final Setting<String> NCCL4J_TRANSPORTS =
+      Setting.text(
+          "NCCL4J_TRANSPORTS",
+          "",
+          "names of transports, best first, such as P2P,SHM",
+          "Which transports may be used; without it all, by priority and name.");
+
+  public static final Setting<String> NCCL4J_SHM =
+      Setting.choice(
+          "NCCL4J_SHM",
+          "memfd",
+          List.of("memfd", "devshm"),
+          "Where shared memory between processes comes from.");
+
+  public static final Setting<Duration> NCCL4J_INIT_TIMEOUT =
+      Setting.duration(
+          "NCCL4J_INIT_TIMEOUT", Duration.ofSeconds(60), "How long creation may take.");
+
+  public static final Setting<Duration> NCCL4J_TIMEOUT =
+      Setting.duration(
+          "NCCL4J_TIMEOUT",
+          Duration.ofMinutes(10),
+          "How long an operation may wait for other ranks.");
+
+  public static final Setting<String> NCCL_CONF_FILE =
+      Setting.text(
+          "NCCL_CONF_FILE",
+          "",
+          "the name of a readable file",
+          "A file of lines NAME=VALUE to read settings from instead of ~/.nccl.conf.");
+
+  private static final List<Setting<?>> ALL =
+      List.of(
+          NCCL_ALGO,
+          NCCL_PROTO,
+          NCCL_COMM_ID,
+          NCCL4J_COMM_SECRET,
+          NCCL_SOCKET_IFNAME,
+          NCCL_SOCKET_FAMILY,
+          NCCL4J_BOOTSTRAP_PORTS,
+          NCCL_HOSTID,
+          NCCL_DEBUG,
+          NCCL_DEBUG_SUBSYS,
+          NCCL_CHECK_MODE,
+          NCCL_SHM_DISABLE,
+          NCCL_P2P_DISABLE,
+          NCCL4J_TRANSPORTS,
+          NCCL4J_SHM,
+          NCCL4J_INIT_TIMEOUT,
+          NCCL4J_TIMEOUT,
+          NCCL_CONF_FILE);
+
+  /**
+   * A setting with its value, for people.
+   *
+   * @param setting the declaration
+   * @param value the value as text; stars for a secret
+   * @param origin where it was set; "default" if nowhere
+   */
+  public record Entry(Setting<?> setting, String value, String origin) {}
+
+  private final Environment environment;
+
+  /** The values in an environment. */
+  public Settings(Environment environment) {
+    this.environment = environment;
+  }
+
+  /** The values for a communicator in this process. */
+  public static Settings ofProcess(Map<String, String> overrides) {
+    return new Settings(Environment.ofProcess(overrides));
+  }
+
+  /** The declared settings, in the order of the settings page. */
+  public static List<Setting<?>> declared() {
+    return ALL;
+  }
+
+  /**
+   * The value of a setting, or its default.
+   *
+   * @throws org.nccl4j.device.InvalidArgumentException naming the setting, what it is set to,
+   *     where, and what it may be
+   */
+  public <T> T get(Setting<T> setting) {
+    return setting.in(environment);
+  }
+
+  /** The text that a name, declared or not, is set to. */
+  public Optional<String> text(String name) {
+    return environment.find(name).map(Environment.Value::text);
+  }
+
+  /** Whether the user set it, anywhere. */
+  public boolean isSet(Setting<?> setting) {
+    return environment.find(setting.name()).isPresent();
+  }
+
+  /** Every declared setting with its value and where that came from. */
+  public List<Entry> entries() {
+    List<Entry> entries = new ArrayList<>();
+    for (Setting<?> setting : ALL) {
+      Optional<Environment.Value> set = environment.find(setting.name());
+      String value = set.map(Environment.Value::text).orElse(setting.defaultValue().toString());
+      entries.add(
+          new Entry(
+              setting,
+              setting.secret() && set.isPresent() ? "***" : value,
+              set.map(Environment.Value::origin).orElse("default")));
+    }
+    return entries;
+  }
+
+  /** A sentence for each name that is set, is not declared, and looks like a declared one. */
+  public List<String> hints() {
+    return Spelling.hints(environment.all(), ALL.stream().<String>map(Setting::name).toList());
+  }
+}

@@ -1,0 +1,36 @@
+package org.nccl4j.api.spi;
+
+import java.util.Optional;
+import org.nccl4j.device.kernel.Connection;
+
+/**
+ * One end of a connection. Called by one thread at a time, in this order: {@code handle} once,
+ * {@code connect} until it is done, {@code connection}.
+ */
+public interface Connector {
+  /** Most bytes of a handle. */
+  int HANDLE_BYTES = 256;
+
+  /** What the other end needs to connect; at most {@link #HANDLE_BYTES} bytes. */
+  byte[] handle();
+
+  /**
+   * Takes the next step towards being connected and says whether it is. Never waits: the engine
+   * calls it again, and ends with a deadline.
+   *
+   * @param remoteHandle the other end's handle, the same bytes at every call
+   * @throws org.nccl4j.device.NcclException if it cannot be connected
+   */
+  boolean connect(byte[] remoteHandle);
+
+  /** Both regions as this end's device sees them, once connected. */
+  Connection connection();
+
+  /**
+   * What has to be done on the processor while kernels use the connection, where the regions of
+   * both ends are not the same memory; nothing for memory that both reach.
+   */
+  default Optional<ProxyHandler> proxy() {
+    return Optional.empty();
+  }
+}

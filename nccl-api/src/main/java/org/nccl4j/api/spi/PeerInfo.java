@@ -1,0 +1,25 @@
+package org.nccl4j.api.spi;
+
+import org.nccl4j.device.Device;
+
+/**
+ * What every rank knows of every other before there are connections.
+ *
+ * @param rank 0 to ranks - 1
+ * @param hostId the same for ranks that share a running kernel (boot id and, where set,
+ *     NCCL_HOSTID), different otherwise
+ * @param ipcNamespace the same for processes that see each other's file system paths and Unix
+ *     sockets (mount and network namespace)
+ * @param processId the same for ranks of one JVM, different otherwise
+ * @param userId the numeric user that the process runs as
+ * @param deviceKind host or CUDA
+ * @param deviceId which device: on CUDA its bus id, on the host "host"
+ */
+public record PeerInfo(
+    int rank,
+    String hostId,
+    String ipcNamespace,
+    String processId,
+    long userId,
+    Device.Kind deviceKind,
+    String deviceId) {}

@@ -1,0 +1,26 @@
+package org.nccl4j.api.spi;
+
+import java.util.Objects;
+
+/**
+ * Whether something can be done, with the reason.
+ *
+ * @param possible whether it can
+ * @param reason why, or why not, as a clause that a person reads in a table
+ */
+public record Support(boolean possible, String reason) {
+  /** Checks that there is a reason. */
+  public Support {
+    Objects.requireNonNull(reason);
+  }
+
+  /** It can be done. */
+  public static Support yes(String reason) {
+    return new Support(true, reason);
+  }
+
+  /** It cannot be done. */
+  public static Support no(String reason) {
+    return new Support(false, reason);
+  }
+}

@@ -1,0 +1,28 @@
+package org.nccl4j.api.spi;
+
+/** One provider's connections of one communicator. Called by one thread at a time. */
+public interface Transport extends AutoCloseable {
+  /**
+   * Whether this rank can reach a peer in both directions. Neither waits nor asks the peer; the
+   * engine asks both ends and needs both to say yes.
+   */
+  Support canConnect(PeerInfo peer);
+
+  /**
+   * The sending end of a connection to a peer.
+   *
+   * @throws org.nccl4j.device.NcclException if what it needs cannot be had
+   */
+  Connector sender(PeerInfo peer);
+
+  /**
+   * The receiving end of a connection from a peer.
+   *
+   * @throws org.nccl4j.device.NcclException if what it needs cannot be had
+   */
+  Connector receiver(PeerInfo peer);
+
+  /** Frees what it holds, its connectors included. Calling it again does nothing. */
+  @Override
+  void close();
+}

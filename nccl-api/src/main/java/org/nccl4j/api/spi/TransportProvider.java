@@ -1,0 +1,25 @@
+package org.nccl4j.api.spi;
+
+/**
+ * A way to reach other ranks, found by {@link java.util.ServiceLoader}. Stateless; any thread may
+ * call any method.
+ */
+public interface TransportProvider {
+  /**
+   * Its name in logs, in {@code NCCL4J_TRANSPORTS} and between ranks: two ranks can use it with
+   * each other when both have a provider of this name. At most 32 letters, digits and hyphens.
+   */
+  String name();
+
+  /**
+   * Where it stands when the user did not say: of those that reach a peer, the one of highest
+   * priority is used, and of equals the first by name. P2P has 300, SHM 200, NET 100.
+   */
+  int priority();
+
+  /**
+   * A transport for one communicator. May neither allocate nor open anything: that happens when
+   * connectors are made.
+   */
+  Transport open(TransportContext context);
+}

@@ -1,0 +1,89 @@
+package org.nccl4j.api.bootstrap;
+
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import java.util.concurrent.TimeUnit;
+import java.util.function.Function;
+import org.nccl4j.device.NcclException;
+
+/** Ranks as threads of this process, and what became of each. */
+final class Ranks {
+  /** Longer than anything here should take, short enough to end a test that hangs. */
+  static final Duration LONG = Duration.ofSeconds(30);
+
+  static final BootstrapOptions LOOPBACK =
+      new BootstrapOptions("", "", "lo", "AF_INET", org.nccl4j.api.settings.PortRange.ANY);
+
+  /** A result or what was thrown. */
+  record Ended<T>(T result, Throwable thrown) {
+    T get() {
+      if (thrown != null) {
+        throw new AssertionError("the rank failed", thrown);
+      }
+      return result;
+    }
+
+    NcclException failure() {
+      if (thrown instanceof NcclException failure) {
+        return failure;
+      }
+      throw new AssertionError("no failure of nccl4j but " + result, thrown);
+    }
+  }
+
+  private Ranks() {}
+
+  static BootstrapId newId() {
+    return BootstrapRoot.create(LOOPBACK, LONG);
+  }
+
+  static JoinRequest request(BootstrapId id, int nRanks, int rank, Duration deadline) {
+    return new JoinRequest(nRanks, id, rank, deadline, LOOPBACK);
+  }
+
+  /** Runs something for each index at the same time, and waits for all. */
+  static <T> List<Ended<T>> run(int count, Function<Integer, T> body) {
+    ExecutorService threads = Executors.newFixedThreadPool(count);
+    try {
+      List<Future<T>> futures = new ArrayList<>();
+      for (int i = 0; i < count; i++) {
+        int index = i;
+        futures.add(threads.submit(() -> body.apply(index)));
+      }
+      List<Ended<T>> all = new ArrayList<>();
+      for (Future<T> future : futures) {
+        all.add(end(future));
+      }
+      return all;
+    } finally {
+      threads.shutdownNow();
+    }
+  }
+
+  private static <T> Ended<T> end(Future<T> future) {
+    try {
+      return new Ended<>(future.get(120, TimeUnit.SECONDS), null);
+    } catch (ExecutionException e) {
+      return new Ended<>(null, e.getCause());
+    } catch (InterruptedException | java.util.concurrent.TimeoutException e) {
+      return new Ended<>(null, e);
+    }
+  }
+
+  /** All ranks of a new communicator do the same and close. */
+  static <T> List<Ended<T>> together(int nRanks, Function<Bootstrap, T> body) {
+    BootstrapId id = newId();
+    return run(
+        nRanks,
+        rank -> {
+          try (Bootstrap bootstrap = TcpBootstrap.join(request(id, nRanks, rank, LONG))) {
+            return body.apply(bootstrap);
+          }
+        });
+  }
+}

@@ -1,0 +1,64 @@
+package org.nccl4j.api.bootstrap;
+
+import static org.junit.jupiter.api.Assertions.assertArrayEquals;
+import static org.junit.jupiter.api.Assertions.assertEquals;
+
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Random;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+class TcpBootstrapTest {
+  @ParameterizedTest
+  @ValueSource(ints = {1, 2, 3, 8, 64})
+  void everyRankGetsEverybodysBytes(int nRanks) {
+    List<Ranks.Ended<List<List<byte[]>>>> all =
+        Ranks.together(
+            nRanks,
+            bootstrap -> {
+              List<List<byte[]>> rounds = new ArrayList<>();
+              for (int round = 0; round < 3; round++) {
+                rounds.add(bootstrap.allGather(bytes(bootstrap.rank(), round)));
+                bootstrap.barrier();
+              }
+              return rounds;
+            });
+    for (Ranks.Ended<List<List<byte[]>>> rank : all) {
+      for (int round = 0; round < 3; round++) {
+        List<byte[]> got = rank.get().get(round);
+        assertEquals(nRanks, got.size());
+        for (int from = 0; from < nRanks; from++) {
+          assertArrayEquals(bytes(from, round), got.get(from));
+        }
+      }
+    }
+  }
+
+  @Test
+  void carriesAMebibyteOfEachRank() {
+    List<Ranks.Ended<List<byte[]>>> all =
+        Ranks.together(
+            4,
+            bootstrap -> {
+              byte[] mine = new byte[1 << 20];
+              new Random(bootstrap.rank()).nextBytes(mine);
+              return bootstrap.allGather(mine);
+            });
+    for (int from = 0; from < 4; from++) {
+      byte[] expected = new byte[1 << 20];
+      new Random(from).nextBytes(expected);
+      for (Ranks.Ended<List<byte[]>> rank : all) {
+        assertArrayEquals(expected, rank.get().get(from));
+      }
+    }
+  }
+
+  /** Lengths differ by rank and round; one is empty. */
+  private static byte[] bytes(int rank, int round) {
+    byte[] bytes = new byte[(rank * 37 + round * 11) % 300];
+    new Random(rank * 31L + round).nextBytes(bytes);
+    return bytes;
+  }
+}

@@ -1,0 +1,31 @@
+#!/bin/sh
+# Makes the kernels where nvcc and make are, and where they are not says so, to the builder and to
+# the program: the device then refuses kernels with the reason.
+#   build.sh OUT ARCHITECTURES PTX
+set -e
+cd "$(dirname "$0")"
+out=$1
+mkdir -p "$out"
+nvcc=${NVCC:-$(command -v nvcc || true)}
+if [ -z "$nvcc" ] && [ -x /usr/local/cuda/bin/nvcc ]; then nvcc=/usr/local/cuda/bin/nvcc; fi
+absence=
+if [ -z "$nvcc" ]; then absence="nvcc was not found when it was built"; fi
+if ! command -v make >/dev/null; then absence="make was not found when it was built"; fi
+if [ -n "$absence" ]; then
+  echo "no CUDA kernels: $absence; the CUDA device will say so when it is asked for"
+  echo "absence=$absence" >"$out/build.properties"
+  exit 0
+fi
+# Finished kernels are kept by what they were made from, so that a clean build need not make them again.
+kept=${XDG_CACHE_HOME:-$HOME/.cache}/nccl4j/kernels/$(
+  { cat ./*.cu ./*.cuh ./*.h Makefile; echo "$2/$3"; "$nvcc" --version; } | sha256sum | cut -c1-24)
+if [ -f "$kept/float.fatbin" ] && [ ! -f "$out/float.fatbin" ]; then
+  cp -p "$kept"/* "$out"
+  find "$out" -name '*.fatbin' -exec touch {} +
+fi
+make -s -j2 OUT="$out" ARCHITECTURES="$2" PTX="$3" NVCC="$nvcc"
+printf 'architectures=%s\nptx=%s\n' "$2" "$3" >"$out/build.properties"
+if [ ! -f "$kept/float.fatbin" ] && mkdir -p "$kept.$$" 2>/dev/null; then
+  cp -p "$out"/* "$kept.$$"
+  mv -T "$kept.$$" "$kept" 2>/dev/null || rm -rf "$kept.$$"
+fi

@@ -1,0 +1,72 @@
+// The kernels of collectives, one for each protocol, over the type of the elements.
+#pragma once
+#include "ll.cuh"
+#include "ll128.cuh"
+#include "schedule.cuh"
+#include "simple.cuh"
+
+namespace nccl4j {
+
+constexpr int kLLThreads = 512;
+
+// Fills the fan for the algorithm. Called by all threads, before a barrier. Returns to each of the
+// first threads the rank of its entry, or -1.
+__device__ __forceinline__ int setFan(Fan& fan, const nccl4jCollectiveArguments& a, int channel) {
+  const int n = a.comm.nRanks, rank = a.comm.rank, i = threadIdx.x;
+  const bool ring = a.algorithm == RING, tree = a.algorithm == TREE;
+  const int entries = ring ? 2 : tree ? 3 : n - 1;
+  int peer = -1;
+  if (i < entries) {
+    peer = ring   ? (i == 0 ? a.ringPrev[channel] : a.ringNext[channel])
+           : tree ? (i == 0   ? a.treeUp[channel]
+                     : i == 1 ? a.treeDown0[channel]
+                              : a.treeDown1[channel])
+                  : i + (i >= rank);
+    if (peer == NCCL4J_NONE) peer = -1;
+    fan.rank[i] = peer;
+    if (peer >= 0) {
+      const nccl4jPeer& ends = a.peerTable ? ((const nccl4jPeer*)a.peerTable)[peer] : a.peers[peer];
+      fan.set(i, peer, ends, a.comm, channel);
+    }
+  }
+  if (i == 0) {
+    fan.n = entries;
+    fan.self = ring || tree ? 0 : rank;
+  }
+  return peer;
+}
+
+template <int ALGORITHM, class P>
+__device__ __forceinline__ void runFlagged(const nccl4jCollectiveArguments& a) {
+  __shared__ Fan fan;
+  __shared__ CreditShared credit;
+  const int channel = blockIdx.x;
+  int peer = setFan(fan, a, channel);
+  u64 head = peer >= 0 ? loadWordRelaxed((void*)fan.sendCredit[threadIdx.x]) : 0;
+  Credit::open(credit, head, peer >= 0 ? fan.sent[threadIdx.x] : 0, peer >= 0);
+  __syncthreads();
+  P p(credit, fan, a.comm, channel, a.op);
+  schedule<ALGORITHM>(p, a, channel);
+  p.finish();
+}
+
+template <class T>
+__device__ __forceinline__ void runSimple(const nccl4jCollectiveArguments& a) {
+  __shared__ Fan fan;
+  __shared__ SimpleShared shared;
+  const int channel = blockIdx.x, warp = threadIdx.x / 32, lane = threadIdx.x & 31;
+  setFan(fan, a, channel);
+  __syncthreads();
+  if (warp < kWorkerWarps) {
+    simple::work<T>(shared, a.op, a.comm.nRanks, threadIdx.x);
+  } else if (warp == kWorkerWarps) {
+    Touch touch = touchFor<T>(a.op);
+    SimplePrimitives p(shared, fan, a.comm, channel, touch.scale, touch.divide);
+    anySchedule(p, a, channel);
+    p.finish();
+  } else {
+    simple::post(shared, fan, a.comm, channel, lane);
+  }
+}
+
+}  // namespace nccl4j

@@ -1,0 +1,90 @@
+// Credit for the protocols whose flags travel with the data (LL and LL128): all threads of a block
+// move data; the first warp looks after heads, lane i after fan entry i.
+#pragma once
+#include "step.cuh"
+#include "wait.cuh"
+
+namespace nccl4j {
+
+struct CreditShared {
+  u32 limit[2];  // by credit class: steps with a lower sendCount need no look at the heads
+};
+
+class Credit {
+ public:
+  // Called by all threads between the fan's setting and the barrier that publishes both.
+  __device__ static void open(CreditShared& shared, u64 head, u64 sent, bool used) {
+    if (threadIdx.x < 32) {
+      u32 margin = used ? (u32)(head + NCCL4J_SLOTS - sent) : NCCL4J_SLOTS;
+      margin = minOfWarp(margin);
+      if (threadIdx.x < 2) shared.limit[threadIdx.x] = margin;
+    }
+  }
+
+  __device__ Credit(CreditShared& shared, Fan& fan, const nccl4jCommunicator& comm, int channel)
+      : shared_(shared), fan_(fan), steps_((nccl4jSteps*)comm.steps), channel_(channel) {}
+
+  // Before a step's first store. All threads.
+  __device__ __forceinline__ void take(const Step& step, Patience& patience, bool& dead) {
+    if (step.sendMask >> threadIdx.x % 32 & 1) sent_++;
+    if (step.sendCount < shared_.limit[step.creditClass]) return;
+    __syncthreads();
+    if (threadIdx.x < 32) {
+      int i = threadIdx.x;
+      u32 margin = ~0u;
+      if (step.sendMask >> i & 1) {
+        do {
+          margin = (u32)(loadWordAcquire((void*)fan_.sendCredit[i]) + NCCL4J_SLOTS - fan_.sent[i]);
+          if (dead) margin = ~0u;
+          if (margin <= step.sendCount)
+            dead = patience.exhausted(fan_.rank[i], channel_, 1, fan_.sent[i] + step.sendCount);
+        } while (margin <= step.sendCount);
+      }
+      margin = minOfWarp(margin);
+      if (i == 0) shared_.limit[step.creditClass] = margin;
+    }
+    __syncthreads();
+  }
+
+  // After a step's last load. All threads. Every fourth step of a sender is told at once; that is
+  // often enough for eight slots.
+  __device__ __forceinline__ void give(const Step& step) {
+    if (step.recvMask == 0) return;
+    if (step.recvMask >> threadIdx.x % 32 & 1) received_++;
+    if ((step.recvCount & 3) == 3) tell();
+  }
+
+  // At the end: tells the rest and keeps the steps for what comes next. All threads.
+  __device__ void close() {
+    tell();
+    if (threadIdx.x < 32 && threadIdx.x < fan_.n && fan_.rank[threadIdx.x] >= 0) {
+      int i = threadIdx.x;
+      nccl4jSteps* steps = steps_ + (u64)fan_.rank[i] * NCCL4J_CHANNELS + channel_;
+      if (sent_) steps->sent = fan_.sent[i] += sent_;
+      if (received_) steps->received = fan_.received[i] += received_;
+    }
+  }
+
+ private:
+  __device__ void tell() {
+    __syncthreads();
+    if (threadIdx.x < fan_.n && received_ != told_) {
+      int i = threadIdx.x;
+      storeWordRelaxed((void*)fan_.recvCredit[i], fan_.received[i] + received_);
+      told_ = received_;
+    }
+  }
+
+  __device__ static u32 minOfWarp(u32 x) {
+    for (int i = 16; i > 0; i /= 2) x = min(x, __shfl_xor_sync(~0u, x, i));
+    return x;
+  }
+
+  CreditShared& shared_;
+  Fan& fan_;
+  nccl4jSteps* steps_;
+  int channel_;
+  u32 sent_ = 0, received_ = 0, told_ = 0;  // of fan entry threadIdx.x, in the first warp
+};
+
+}  // namespace nccl4j

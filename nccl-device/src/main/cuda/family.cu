@@ -1,0 +1,39 @@
+// One family of kernels: those of one type of element (FAMILY_TYPE), or those that only copy.
+//
+// LL and LL128 are for small data, where every instruction of the schedule is on the way: a kernel
+// for each algorithm. In Simple the schedule runs beside the data: one kernel for all algorithms.
+#include "p2p.cuh"
+
+using namespace nccl4j;
+
+#define FLAGGED(NAME, PRIMITIVES, ALGORITHM)                        \
+  extern "C" __global__ void __launch_bounds__(kLLThreads, 1)       \
+      NAME(const __grid_constant__ nccl4jCollectiveArguments a) {   \
+    runFlagged<ALGORITHM, PRIMITIVES<FAMILY_TYPE>>(a);              \
+  }
+
+FLAGGED(nccl4j_ll_ring, LLPrimitives, RING)
+FLAGGED(nccl4j_ll_one_shot, LLPrimitives, ONE_SHOT)
+FLAGGED(nccl4j_ll128_ring, LL128Primitives, RING)
+FLAGGED(nccl4j_ll128_one_shot, LL128Primitives, ONE_SHOT)
+
+extern "C" __global__ void __launch_bounds__(kSimpleThreads, 1)
+    nccl4j_simple(const __grid_constant__ nccl4jCollectiveArguments a) {
+  runSimple<FAMILY_TYPE>(a);
+}
+
+#ifdef FAMILY_COPY
+
+extern "C" __global__ void __launch_bounds__(kSimpleThreads, 2)
+    nccl4j_p2p(const __grid_constant__ nccl4jP2pArguments a) {
+  runP2p(a);
+}
+
+#else
+
+FLAGGED(nccl4j_ll_tree, LLPrimitives, TREE)
+FLAGGED(nccl4j_ll_two_shot, LLPrimitives, TWO_SHOT)
+FLAGGED(nccl4j_ll128_tree, LL128Primitives, TREE)
+FLAGGED(nccl4j_ll128_two_shot, LL128Primitives, TWO_SHOT)
+
+#endif

@@ -1,0 +1,126 @@
+// What Java and the kernels agree on, byte by byte. C, so that a test without nvcc can check it
+// against the Java side (class KernelLayout). All addresses are the device's.
+#ifndef NCCL4J_LAYOUT_H
+#define NCCL4J_LAYOUT_H
+
+#include <stdint.h>
+
+// Channels of a connection. Each has a tail and a head word of its own, NCCL4J_WORD_STRIDE apart,
+// and the same 64th of every slot, whatever the number of channels an operation uses: a sender may
+// be in the next operation while the receiver is in this one.
+#define NCCL4J_CHANNELS 64
+#define NCCL4J_WORD_STRIDE 128
+#define NCCL4J_HEADER_BYTES 8192
+#define NCCL4J_SLOTS 8
+#define NCCL4J_INLINE_PEERS 32
+#define NCCL4J_INLINE_GROUPS 32
+#define NCCL4J_INLINE_WORKS 64
+#define NCCL4J_NONE 255
+
+enum nccl4jCollective { BROADCAST, REDUCE, ALL_GATHER, REDUCE_SCATTER, ALL_REDUCE };
+enum nccl4jAlgorithm { TREE, RING, ONE_SHOT, TWO_SHOT };
+enum nccl4jProtocol { LL, LL128, SIMPLE };
+enum nccl4jOperator { SUM, PROD, MAX, MIN, AVG };
+enum nccl4jGroupKind { GROUP_SEND, GROUP_RECV, GROUP_COPY };
+enum nccl4jBase { BASE_NONE, BASE_SEND, BASE_RECV };
+
+// The ends of the two connections with one rank.
+typedef struct {
+  uint64_t sendData;    // data side of the connection to it; lies with it
+  uint64_t sendCredit;  // credit side of that; lies here
+  uint64_t recvData;    // data side of the connection from it; lies here
+  uint64_t recvCredit;  // credit side of that; lies with it
+} nccl4jPeer;
+
+// Steps of a channel of the connections with one rank, counted over all operations.
+typedef struct {
+  uint64_t sent;
+  uint64_t received;
+} nccl4jSteps;
+
+// Host memory that the device polls and reports to.
+typedef struct {
+  uint32_t abort;      // host or device writes 1, all waits of the communicator's kernels end
+  uint32_t pad0[15];
+  uint32_t failed;     // the device writes 1 after the fields below
+  int32_t failedPeer;  // rank that was waited for
+  uint32_t failedChannel;
+  uint32_t failedKind;  // 0 waited for data, 1 for credit
+  uint64_t failedStep;
+  uint64_t pad1[13];
+} nccl4jControl;
+
+// What every kernel of a communicator gets.
+typedef struct {
+  uint64_t control;      // nccl4jControl
+  uint64_t steps;        // nccl4jSteps[nRanks][NCCL4J_CHANNELS]
+  uint64_t budget;       // nanoseconds that one wait may take
+  int32_t rank;
+  int32_t nRanks;
+  uint32_t llSlot;       // bytes of one slot of a connection, all channels together
+  uint32_t ll128Slot;
+  uint32_t simpleSlot;
+  uint32_t pad;
+} nccl4jCommunicator;
+
+// Arguments of a collective.
+typedef struct {
+  nccl4jCommunicator comm;
+  uint64_t send;         // the buffers; the only fields that differ between launches of a plan
+  uint64_t recv;
+  uint64_t bytes;        // as CollectiveWork.count, in bytes
+  uint64_t ringRanks;    // uint8_t[NCCL4J_CHANNELS][nRanks]: ranks in ring order
+  uint64_t peerTable;    // nccl4jPeer[nRanks], where the inline one is too short
+  uint32_t collective;
+  uint32_t algorithm;
+  uint32_t op;
+  uint32_t root;
+  uint32_t nChannels;
+  uint32_t sliceBytes;   // most data of a channel's step
+  uint8_t ringIndex[NCCL4J_CHANNELS];  // this rank's place in each ring
+  uint8_t ringPrev[NCCL4J_CHANNELS];
+  uint8_t ringNext[NCCL4J_CHANNELS];
+  uint8_t treeUp[NCCL4J_CHANNELS];     // ranks, or NCCL4J_NONE
+  uint8_t treeDown0[NCCL4J_CHANNELS];
+  uint8_t treeDown1[NCCL4J_CHANNELS];
+  nccl4jPeer peers[NCCL4J_INLINE_PEERS];
+} nccl4jCollectiveArguments;
+
+// Works with the same peer and direction, done one after the other by the same blocks.
+typedef struct {
+  uint64_t data;       // the connection's ends, as the direction needs them
+  uint64_t credit;
+  uint16_t peer;
+  uint16_t kind;
+  uint16_t firstBlock;
+  uint16_t nBlocks;
+  uint32_t firstWork;
+  uint32_t nWorks;
+} nccl4jGroup;
+
+// One send, receive or copy.
+typedef struct {
+  uint64_t address;    // or offset, where base says so
+  uint64_t target;     // of a copy
+  uint64_t bytes;
+  uint8_t base;        // nccl4jBase of address
+  uint8_t targetBase;
+  uint8_t protocol;
+  uint8_t parts;       // channels that share it
+  uint32_t pad;
+} nccl4jWork;
+
+// Arguments of sends and receives.
+typedef struct {
+  nccl4jCommunicator comm;
+  uint64_t send;
+  uint64_t recv;
+  uint64_t groups;     // device memory with groups and works where the inline ones are too short
+  uint64_t works;
+  uint32_t nGroups;
+  uint32_t pad;
+  nccl4jGroup inlineGroups[NCCL4J_INLINE_GROUPS];
+  nccl4jWork inlineWorks[NCCL4J_INLINE_WORKS];
+} nccl4jP2pArguments;
+
+#endif

@@ -1,0 +1,157 @@
+// The LL protocol: lines of 16 bytes, two words of data each followed by a flag made of the step.
+// One flight from the sender's store to the receiver's load, at half the bandwidth.
+#pragma once
+#include "credit.cuh"
+#include "reduce.cuh"
+
+namespace nccl4j {
+
+template <class T>
+class LLPrimitives {
+ public:
+  static constexpr int kSlices = 1;
+  static constexpr int kUnit = 8;  // bytes of data of a thread's line
+
+  __device__ LLPrimitives(CreditShared& shared, Fan& fan, const nccl4jCommunicator& comm,
+                          int channel, u32 op)
+      : fan_(fan),
+        credit_(shared, fan, comm, channel),
+        patience_(comm),
+        place_(slotPlace(comm, LL, channel)),
+        channel_(channel),
+        nRanks_(comm.nRanks),
+        op_(op),
+        touch_(touchFor<T>(op)) {}
+
+  __device__ __forceinline__ void run(const Step& step) {
+    if (step.sendMask) credit_.take(step, patience_, dead_);
+    u32 units = (step.bytes + kUnit - 1) / kUnit;
+    for (u32 u = threadIdx.x; u < units; u += blockDim.x) {
+      if (step.kind == STEP_REDUCE)
+        reduce(step, u);
+      else if (step.kind == STEP_SCATTER)
+        scatter(step, u);
+      else
+        gather(step, u);
+    }
+    credit_.give(step);
+  }
+
+  __device__ void finish() { credit_.close(); }
+
+ private:
+  static constexpr int kGroup = 8;  // peers whose lines are on their way at once
+
+  __device__ __forceinline__ void reduce(const Step& step, u32 u) {
+    u32 at = u * kUnit;
+    u32 n = min(step.bytes - at, (u32)kUnit);
+    u64 acc[1];
+    bool have = false;
+    u64 own = 0;
+    if (step.src) {
+      own = loadElements<T>(step.src + at, n);
+      if (touch_.scale && step.scale != SCALE_NONE) own = scaleElements<T>(own, nRanks_);
+    }
+    auto add = [&](u64 x) {
+      if (have) {
+        u64 b[1] = {x};
+        combine<T>(op_, acc, b);
+      } else {
+        acc[0] = x;
+      }
+      have = true;
+    };
+    bool ownDone = step.src == nullptr;
+    if (step.recvMask) {
+      for (int g = 0; g < fan_.n; g += kGroup) {
+        uint4 line[kGroup];
+#pragma unroll
+        for (int j = 0; j < kGroup; j++)
+          if (step.recvMask >> (g + j) & 1) line[j] = loadLine(recvLine(g + j, step, u));
+#pragma unroll
+        for (int j = 0; j < kGroup; j++) {
+          if (step.recvMask >> (g + j) & 1) {
+            u64 x = await(line[j], g + j, step, u);
+            if (touch_.scale && step.scale == SCALE_ALL) x = scaleElements<T>(x, nRanks_);
+            if (!ownDone && g + j >= fan_.self) {
+              add(own);
+              ownDone = true;
+            }
+            add(x);
+          }
+        }
+      }
+    }
+    if (!ownDone) add(own);
+    if (touch_.divide && step.last) acc[0] = divideElements<T>(acc[0], nRanks_);
+    if (step.sendMask) {
+      for (int i = 0; i < fan_.n; i++)
+        if (step.sendMask >> i & 1) send(i, step, u, acc[0]);
+    }
+    if (step.dst) storeElements<T>(step.dst + at, acc[0], n);
+  }
+
+  __device__ __forceinline__ void scatter(const Step& step, u32 u) {
+    u32 at = u * kUnit;
+    for (int i = 0; i < fan_.n; i++) {
+      if (step.sendMask >> i & 1) {
+        u32 bytes = step.part(fan_.rank[i]);
+        if (at < bytes) {
+          const char* src = step.src + fan_.rank[i] * step.stride + at;
+          send(i, step, u, loadElements<T>(src, min(bytes - at, (u32)kUnit)));
+        }
+      }
+    }
+  }
+
+  __device__ __forceinline__ void gather(const Step& step, u32 u) {
+    u32 at = u * kUnit;
+    for (int g = 0; g < fan_.n; g += kGroup) {
+      uint4 line[kGroup];
+#pragma unroll
+      for (int j = 0; j < kGroup; j++)
+        if (step.recvMask >> (g + j) & 1 && at < step.part(fan_.rank[g + j]))
+          line[j] = loadLine(recvLine(g + j, step, u));
+#pragma unroll
+      for (int j = 0; j < kGroup; j++) {
+        if (!(step.recvMask >> (g + j) & 1)) continue;
+        int rank = fan_.rank[g + j];
+        u32 bytes = step.part(rank);
+        if (at >= bytes) continue;
+        u64 x = await(line[j], g + j, step, u);
+        storeElements<T>(step.dst + rank * step.stride + at, x, min(bytes - at, (u32)kUnit));
+      }
+    }
+  }
+
+  __device__ __forceinline__ const char* recvLine(int i, const Step& step, u32 u) {
+    return place_.at(fan_.recvData[i], fan_.received[i] + step.recvCount) + u * 16;
+  }
+
+  __device__ __forceinline__ u64 await(uint4 line, int i, const Step& step, u32 u) {
+    u32 flag = (u32)(fan_.received[i] + step.recvCount + 1);
+    while ((line.y != flag || line.w != flag) && !dead_) {
+      line = loadLine(recvLine(i, step, u));
+      if (line.y != flag || line.w != flag)
+        dead_ = patience_.exhausted(fan_.rank[i], channel_, 0, fan_.received[i] + step.recvCount);
+    }
+    return line.x | (u64)line.z << 32;
+  }
+
+  __device__ __forceinline__ void send(int i, const Step& step, u32 u, u64 x) {
+    u64 number = fan_.sent[i] + step.sendCount;
+    storeLine(place_.at(fan_.sendData[i], number) + u * 16, x, (u32)(number + 1));
+  }
+
+  Fan& fan_;
+  Credit credit_;
+  Patience patience_;
+  SlotPlace place_;
+  int channel_;
+  int nRanks_;
+  u32 op_;
+  Touch touch_;
+  bool dead_ = false;  // waits no more; what follows is thrown away
+};
+
+}  // namespace nccl4j

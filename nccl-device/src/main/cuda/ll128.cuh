@@ -1,0 +1,177 @@
+// The LL128 protocol: lines of 128 bytes, 120 of data and a flag made of the step, each stored by
+// eight threads of a warp in one instruction. Relies on NVLink's keeping such a store whole.
+#pragma once
+#include "credit.cuh"
+#include "reduce.cuh"
+
+namespace nccl4j {
+
+template <class T>
+class LL128Primitives {
+ public:
+  static constexpr int kSlices = 1;
+
+  __device__ LL128Primitives(CreditShared& shared, Fan& fan, const nccl4jCommunicator& comm,
+                             int channel, u32 op)
+      : fan_(fan),
+        credit_(shared, fan, comm, channel),
+        patience_(comm),
+        place_(slotPlace(comm, LL128, channel)),
+        channel_(channel),
+        nRanks_(comm.nRanks),
+        op_(op),
+        touch_(touchFor<T>(op)),
+        eighth_(threadIdx.x & 7),
+        flagged_((threadIdx.x & 7) == 7) {}
+
+  __device__ __forceinline__ void run(const Step& step) {
+    if (step.sendMask) credit_.take(step, patience_, dead_);
+    u32 lines = (step.bytes + 119) / 120;
+    // All lanes of a warp stay together: those beyond the last line take part in the votes only.
+    for (u32 first = threadIdx.x / 32 * 4; first < lines; first += blockDim.x / 32 * 4) {
+      u32 line = first + threadIdx.x % 32 / 8;
+      if (step.kind == STEP_REDUCE)
+        reduce(step, line);
+      else if (step.kind == STEP_SCATTER)
+        scatter(step, line);
+      else
+        gather(step, line);
+    }
+    credit_.give(step);
+  }
+
+  __device__ void finish() { credit_.close(); }
+
+ private:
+  static constexpr int kGroup = 4;  // peers whose lines are on their way at once
+
+  __device__ __forceinline__ void reduce(const Step& step, u32 line) {
+    bool active = line * 120 < step.bytes;
+    u64 own[2] = {0, 0}, acc[2] = {0, 0};
+    if (step.src) {
+      load(own, step.src, step.bytes, line);
+      if (touch_.scale && step.scale != SCALE_NONE) scale(own);
+    }
+    bool have = false, ownDone = step.src == nullptr;
+    auto add = [&](const u64(&x)[2]) {
+      if (have) {
+        combine<T>(op_, acc, x);
+      } else {
+        acc[0] = x[0];
+        acc[1] = x[1];
+      }
+      have = true;
+    };
+    if (step.recvMask) {
+      for (int g = 0; g < fan_.n; g += kGroup) {
+        Pack x[kGroup];
+#pragma unroll
+        for (int j = 0; j < kGroup; j++)
+          if (step.recvMask >> (g + j) & 1 && active) x[j] = loadPack(recvAt(g + j, step, line));
+#pragma unroll
+        for (int j = 0; j < kGroup; j++) {
+          if (step.recvMask >> (g + j) & 1) {
+            Pack y = await(x[j], active, g + j, step, line);
+            u64 words[2] = {y.lo, y.hi};
+            if (touch_.scale && step.scale == SCALE_ALL) scale(words);
+            if (!ownDone && g + j >= fan_.self) {
+              add(own);
+              ownDone = true;
+            }
+            add(words);
+          }
+        }
+      }
+    }
+    if (!ownDone) add(own);
+    if (touch_.divide && step.last) {
+      acc[0] = divideElements<T>(acc[0], nRanks_);
+      acc[1] = divideElements<T>(acc[1], nRanks_);
+    }
+    if (step.sendMask && active) {
+      for (int i = 0; i < fan_.n; i++)
+        if (step.sendMask >> i & 1) send(i, step, line, acc);
+    }
+    if (step.dst) store(acc, step.dst, step.bytes, line);
+  }
+
+  __device__ __forceinline__ void scatter(const Step& step, u32 line) {
+    for (int i = 0; i < fan_.n; i++) {
+      if (step.sendMask >> i & 1) {
+        u32 bytes = step.part(fan_.rank[i]);
+        if (line * 120 < bytes) {
+          u64 x[2];
+          load(x, step.src + fan_.rank[i] * step.stride, bytes, line);
+          send(i, step, line, x);
+        }
+      }
+    }
+  }
+
+  __device__ __forceinline__ void gather(const Step& step, u32 line) {
+    for (int i = 0; i < fan_.n; i++) {
+      if (step.recvMask >> i & 1) {
+        u32 bytes = step.part(fan_.rank[i]);
+        bool active = line * 120 < bytes;
+        Pack x = {0, 0};
+        if (active) x = loadPack(recvAt(i, step, line));
+        x = await(x, active, i, step, line);
+        u64 words[2] = {x.lo, x.hi};
+        if (active) store(words, step.dst + fan_.rank[i] * step.stride, bytes, line);
+      }
+    }
+  }
+
+  // This thread's two words of a line of the user's data; the flag's place stays 0.
+  __device__ __forceinline__ void load(u64 (&x)[2], const char* src, u32 bytes, u32 line) {
+    u32 at = line * 120 + eighth_ * 16;
+    x[0] = at < bytes ? loadElements<T>(src + at, bytes - at) : 0;
+    x[1] = !flagged_ && at + 8 < bytes ? loadElements<T>(src + at + 8, bytes - at - 8) : 0;
+  }
+
+  __device__ __forceinline__ void store(const u64 (&x)[2], char* dst, u32 bytes, u32 line) {
+    u32 at = line * 120 + eighth_ * 16;
+    if (at < bytes) storeElements<T>(dst + at, x[0], bytes - at);
+    if (!flagged_ && at + 8 < bytes) storeElements<T>(dst + at + 8, x[1], bytes - at - 8);
+  }
+
+  __device__ __forceinline__ void scale(u64 (&x)[2]) {
+    x[0] = scaleElements<T>(x[0], nRanks_);
+    x[1] = scaleElements<T>(x[1], nRanks_);
+  }
+
+  __device__ __forceinline__ const char* recvAt(int i, const Step& step, u32 line) {
+    return place_.at(fan_.recvData[i], fan_.received[i] + step.recvCount) + line * 128 +
+           eighth_ * 16;
+  }
+
+  __device__ __forceinline__ Pack await(Pack x, bool active, int i, const Step& step, u32 line) {
+    u64 number = fan_.received[i] + step.recvCount;
+    while (!__all_sync(~0u, !active || !flagged_ || x.hi == number + 1 || dead_)) {
+      if (active) x = loadPack(recvAt(i, step, line));
+      if (active && flagged_ && x.hi != number + 1 && !dead_)
+        dead_ = patience_.exhausted(fan_.rank[i], channel_, 0, number);
+    }
+    return x;
+  }
+
+  __device__ __forceinline__ void send(int i, const Step& step, u32 line, const u64 (&x)[2]) {
+    u64 number = fan_.sent[i] + step.sendCount;
+    char* to = place_.at(fan_.sendData[i], number) + line * 128 + eighth_ * 16;
+    storePack(to, {x[0], flagged_ ? number + 1 : x[1]});
+  }
+
+  Fan& fan_;
+  Credit credit_;
+  Patience patience_;
+  SlotPlace place_;
+  int channel_;
+  int nRanks_;
+  u32 op_;
+  Touch touch_;
+  u32 eighth_;
+  bool flagged_;
+  bool dead_ = false;
+};
+
+}  // namespace nccl4j

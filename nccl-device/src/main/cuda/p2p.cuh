@@ -1,0 +1,90 @@
+// Sends and receives that progress together: each block does the works of one peer and direction
+// one after the other, on its channel, and no block waits for another of this device.
+#pragma once
+#include "collective.cuh"
+
+namespace nccl4j {
+
+__device__ __forceinline__ char* p2pAddress(const nccl4jP2pArguments& a, u64 address, u32 base) {
+  return (char*)(base == BASE_SEND ? a.send + address : base == BASE_RECV ? a.recv + address : address);
+}
+
+// The part of a work that a channel does, as slices. One call of run.
+template <class P>
+__device__ __forceinline__ void transfer(P& p, bool send, char* data, u64 bytes, u32 slice) {
+  u32 count = 0;
+  for (u64 at = 0; at < bytes; at += slice, count++) {
+    Step step;
+    step.bytes = (u32)min(bytes - at, (u64)slice);
+    step.src = send ? data + at : nullptr;
+    step.dst = send ? nullptr : data + at;
+    step.sendMask = send;
+    step.recvMask = !send;
+    step.sendCount = step.recvCount = count;
+    p.run(step);
+  }
+}
+
+__device__ __forceinline__ void copyBlock(char* to, const char* from, u64 bytes) {
+  u64 whole = (((u64)to | (u64)from) & 15) == 0 ? bytes / 16 : 0;
+#pragma unroll 4
+  for (u64 i = threadIdx.x; i < whole; i += blockDim.x) ((uint4*)to)[i] = ((const uint4*)from)[i];
+  for (u64 i = whole * 16 + threadIdx.x; i < bytes; i += blockDim.x) to[i] = from[i];
+}
+
+__device__ __forceinline__ void runP2p(const nccl4jP2pArguments& a) {
+  using T = uint8_t;
+  __shared__ Fan fan;
+  __shared__ SimpleShared shared;
+  __shared__ CreditShared credit;
+  const nccl4jGroup* groups = a.groups ? (const nccl4jGroup*)a.groups : a.inlineGroups;
+  const nccl4jWork* works = a.works ? (const nccl4jWork*)a.works : a.inlineWorks;
+  u32 g = 0;
+  while (g + 1 < a.nGroups && blockIdx.x >= groups[g + 1].firstBlock) g++;
+  const nccl4jGroup& group = groups[g];
+  const int channel = blockIdx.x - group.firstBlock;
+  const bool send = group.kind == GROUP_SEND, copy = group.kind == GROUP_COPY;
+  const int warp = threadIdx.x / 32, lane = threadIdx.x & 31;
+  u64 head = 0;
+  if (threadIdx.x == 0 && !copy) {
+    nccl4jPeer ends = {group.data, group.credit, group.data, group.credit};
+    fan.n = 1;
+    fan.self = 0;
+    fan.set(0, group.peer, ends, a.comm, channel);
+    if (send) head = loadWordRelaxed((void*)fan.sendCredit[0]);
+  }
+  for (u32 w = group.firstWork; w < group.firstWork + group.nWorks; w++) {
+    const nccl4jWork& work = works[w];
+    const Share share(work.bytes, work.parts, channel);
+    char* data = p2pAddress(a, work.address, work.base) + share.begin;
+    if (channel >= work.parts) continue;
+    if (copy) {
+      copyBlock(p2pAddress(a, work.target, work.targetBase) + share.begin, data, share.bytes);
+      continue;
+    }
+    if (work.protocol == SIMPLE) {
+      __syncthreads();
+      u32 slice = a.comm.simpleSlot / NCCL4J_CHANNELS;
+      if (warp < kWorkerWarps) {
+        simple::work<T>(shared, SUM, 1, threadIdx.x);
+      } else if (warp == kWorkerWarps) {
+        SimplePrimitives p(shared, fan, a.comm, channel, false, false);
+        transfer(p, send, data, share.bytes, slice);
+        p.finish();
+      } else {
+        simple::post(shared, fan, a.comm, channel, lane);
+      }
+    } else {
+      if (threadIdx.x == 0 && w != group.firstWork && send)
+        head = loadWordRelaxed((void*)fan.sendCredit[0]);
+      Credit::open(credit, head, threadIdx.x == 0 ? fan.sent[0] : 0, threadIdx.x == 0 && send);
+      __syncthreads();
+      LLPrimitives<T> p(credit, fan, a.comm, channel, SUM);
+      transfer(p, send, data, share.bytes, a.comm.llSlot / NCCL4J_CHANNELS / 2);
+      p.finish();
+    }
+    __syncthreads();
+  }
+}
+
+}  // namespace nccl4j

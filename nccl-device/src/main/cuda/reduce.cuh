@@ -1,0 +1,206 @@
+// The operators on eight bytes of elements at a time. The operator is chosen at run time, once for
+// a thread's whole share of a step: the branch is the same in all threads, and a family has one
+// kernel for each protocol instead of one for each operator too.
+#pragma once
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#include <cuda_fp8.h>
+
+#include "layout.h"
+#include "memory.cuh"
+
+namespace nccl4j {
+
+// Elements are computed with as float (16 and 8 bit ones) or as themselves.
+template <class T>
+struct Arithmetic {
+  using Wide = T;
+  static constexpr bool floating = false;
+  __device__ static Wide widen(T a) { return a; }
+  __device__ static T narrow(Wide a) { return a; }
+};
+template <>
+struct Arithmetic<float> {
+  using Wide = float;
+  static constexpr bool floating = true;
+  __device__ static float widen(float a) { return a; }
+  __device__ static float narrow(float a) { return a; }
+};
+template <>
+struct Arithmetic<double> {
+  using Wide = double;
+  static constexpr bool floating = true;
+  __device__ static double widen(double a) { return a; }
+  __device__ static double narrow(double a) { return a; }
+};
+template <>
+struct Arithmetic<__half> {
+  using Wide = float;
+  static constexpr bool floating = true;
+  __device__ static float widen(__half a) { return __half2float(a); }
+  __device__ static __half narrow(float a) { return __float2half_rn(a); }
+};
+template <>
+struct Arithmetic<__nv_bfloat16> {
+  using Wide = float;
+  static constexpr bool floating = true;
+  __device__ static float widen(__nv_bfloat16 a) { return __bfloat162float(a); }
+  __device__ static __nv_bfloat16 narrow(float a) { return __float2bfloat16_rn(a); }
+};
+template <>
+struct Arithmetic<__nv_fp8_e4m3> {
+  using Wide = float;
+  static constexpr bool floating = true;
+  __device__ static float widen(__nv_fp8_e4m3 a) { return float(a); }
+  __device__ static __nv_fp8_e4m3 narrow(float a) { return __nv_fp8_e4m3(a); }
+};
+template <>
+struct Arithmetic<__nv_fp8_e5m2> {
+  using Wide = float;
+  static constexpr bool floating = true;
+  __device__ static float widen(__nv_fp8_e5m2 a) { return float(a); }
+  __device__ static __nv_fp8_e5m2 narrow(float a) { return __nv_fp8_e5m2(a); }
+};
+
+__device__ __forceinline__ float greatest(float a, float b) { return fmaxf(a, b); }
+__device__ __forceinline__ double greatest(double a, double b) { return fmax(a, b); }
+template <class T>
+__device__ __forceinline__ T greatest(T a, T b) {
+  return a < b ? b : a;
+}
+__device__ __forceinline__ float least(float a, float b) { return fminf(a, b); }
+__device__ __forceinline__ double least(double a, double b) { return fmin(a, b); }
+template <class T>
+__device__ __forceinline__ T least(T a, T b) {
+  return b < a ? b : a;
+}
+
+template <class T>
+union Elements {
+  static constexpr int count = 8 / sizeof(T);
+  u64 word;
+  T at[count];
+  __device__ Elements() {}
+};
+
+template <class T, int OP>
+__device__ __forceinline__ u64 combineElements(u64 x, u64 y) {
+  using A = Arithmetic<T>;
+  Elements<T> a, b;
+  a.word = x;
+  b.word = y;
+#pragma unroll
+  for (int i = 0; i < Elements<T>::count; i++) {
+    auto p = A::widen(a.at[i]);
+    auto q = A::widen(b.at[i]);
+    a.at[i] = A::narrow(OP == SUM ? p + q : OP == PROD ? p * q : OP == MAX ? greatest(p, q) : least(p, q));
+  }
+  return a.word;
+}
+
+// a[i] = a[i] op b[i]
+template <class T, int N>
+__device__ __forceinline__ void combine(u32 op, u64 (&a)[N], const u64 (&b)[N]) {
+  switch (op) {
+    case PROD:
+#pragma unroll
+      for (int i = 0; i < N; i++) a[i] = combineElements<T, PROD>(a[i], b[i]);
+      break;
+    case MAX:
+#pragma unroll
+      for (int i = 0; i < N; i++) a[i] = combineElements<T, MAX>(a[i], b[i]);
+      break;
+    case MIN:
+#pragma unroll
+      for (int i = 0; i < N; i++) a[i] = combineElements<T, MIN>(a[i], b[i]);
+      break;
+    default:
+#pragma unroll
+      for (int i = 0; i < N; i++) a[i] = combineElements<T, SUM>(a[i], b[i]);
+  }
+}
+
+// For the mean of floating-point types: an element of one rank, before it is added.
+template <class T>
+__device__ __noinline__ u64 scaleElements(u64 x, int nRanks) {
+  using A = Arithmetic<T>;
+  Elements<T> a;
+  a.word = x;
+  if constexpr (A::floating) {
+    typename A::Wide factor = typename A::Wide(1) / typename A::Wide(nRanks);
+#pragma unroll
+    for (int i = 0; i < Elements<T>::count; i++) a.at[i] = A::narrow(A::widen(a.at[i]) * factor);
+  }
+  return a.word;
+}
+
+// For the mean of integers: the sum, at its end.
+template <class T>
+__device__ __noinline__ u64 divideElements(u64 x, int nRanks) {
+  Elements<T> a;
+  a.word = x;
+  if constexpr (!Arithmetic<T>::floating) {
+#pragma unroll 1
+    for (int i = 0; i < Elements<T>::count; i++) a.at[i] = T(a.at[i] / T(nRanks));
+  }
+  return a.word;
+}
+
+// What is done to data on its way, besides the operator.
+struct Touch {
+  bool scale;   // multiply by 1 / ranks when read
+  bool divide;  // divide by ranks when the result is written
+};
+
+template <class T>
+__device__ __forceinline__ Touch touchFor(u32 op) {
+  return {op == AVG && Arithmetic<T>::floating, op == AVG && !Arithmetic<T>::floating};
+}
+
+// Elements in memory by size alone, so that they can be volatile.
+template <int BYTES>
+struct Raw;
+template <>
+struct Raw<1> {
+  using Type = uint8_t;
+};
+template <>
+struct Raw<2> {
+  using Type = uint16_t;
+};
+template <>
+struct Raw<4> {
+  using Type = uint32_t;
+};
+template <>
+struct Raw<8> {
+  using Type = u64;
+};
+
+// Up to eight bytes of a buffer that is aligned to its elements only; the rest is 0.
+template <class T>
+__device__ __forceinline__ u64 loadElements(const char* p, u32 bytes) {
+  if (bytes >= 8 && ((u64)p & 7) == 0) return *(const volatile u64*)p;
+  using R = typename Raw<sizeof(T)>::Type;
+  u64 x = 0;
+#pragma unroll
+  for (int i = 0; i < (int)(8 / sizeof(T)); i++) {
+    if ((i + 1) * sizeof(T) <= bytes) x |= (u64)((const volatile R*)p)[i] << (8 * sizeof(T) * i % 64);
+  }
+  return x;
+}
+
+template <class T>
+__device__ __forceinline__ void storeElements(char* p, u64 x, u32 bytes) {
+  if (bytes >= 8 && ((u64)p & 7) == 0) {
+    *(u64*)p = x;
+    return;
+  }
+  using R = typename Raw<sizeof(T)>::Type;
+#pragma unroll
+  for (int i = 0; i < (int)(8 / sizeof(T)); i++) {
+    if ((i + 1) * sizeof(T) <= bytes) ((R*)p)[i] = (R)(x >> (8 * sizeof(T) * i % 64));
+  }
+}
+
+}  // namespace nccl4j

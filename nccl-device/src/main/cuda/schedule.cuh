@@ -1,0 +1,233 @@
+// The algorithms, as sequences of steps for the primitives of any protocol. Each function has one
+// call of run, since that is where a protocol's code is inlined.
+#pragma once
+#include "step.cuh"
+
+namespace nccl4j {
+
+// A channel's share of a buffer.
+struct Share {
+  u64 begin, bytes;
+
+  __device__ Share(u64 total, u32 nChannels, u32 channel) {
+    u64 each = ((total + nChannels - 1) / nChannels + 127) & ~127ull;
+    begin = min((u64)total, each * channel);
+    bytes = min((u64)total - begin, each);
+  }
+};
+
+__device__ __forceinline__ u64 evenPart(u64 bytes, int parts) {
+  return ((bytes + parts - 1) / parts + 127) & ~127ull;
+}
+
+// Fan: 0 the rank before, 1 the rank after.
+template <class P>
+__device__ __forceinline__ void ring(P& p, const nccl4jCollectiveArguments& a, int channel) {
+  const int n = a.comm.nRanks, rank = a.comm.rank, ix = a.ringIndex[channel];
+  const uint8_t* order = (const uint8_t*)a.ringRanks + channel * n;
+  const u32 collective = a.collective;
+  const Share share(a.bytes, a.nChannels, channel);
+  const u64 most = (u64)a.sliceBytes * P::kSlices;
+  const bool first = collective == BROADCAST ? (u32)rank == a.root : a.ringPrev[channel] == a.root;
+  const bool final = collective == BROADCAST ? a.ringNext[channel] == a.root : (u32)rank == a.root;
+  const int legs = collective == ALL_REDUCE                                   ? 2 * n - 1
+                   : collective == ALL_GATHER || collective == REDUCE_SCATTER ? n
+                                                                              : 1;
+  u32 sent = 0, received = 0;
+  for (u64 base = 0, loop = 0; base < share.bytes; base += loop) {
+    u64 rest = share.bytes - base;
+    u64 chunk = collective == ALL_REDUCE ? min(most, evenPart(rest, n)) : min(most, rest);
+    loop = collective == ALL_REDUCE ? chunk * n : chunk;
+    for (int leg = 0; leg < legs; leg++) {
+      // Chunks go round against the direction of the ring as the legs go on.
+      int c = (ix + 2 * n - 1 - leg) % n;
+      u64 from = share.begin + base, to = from, length = chunk;
+      bool recv = leg > 0, send = leg < legs - 1, own = true, keep = false, last = false;
+      if (collective == ALL_REDUCE) {
+        u64 skip = c * chunk;
+        from = to = from + skip;
+        length = skip >= rest ? 0 : min(chunk, rest - skip);
+        own = leg < n;
+        keep = leg >= n - 1;
+        last = leg == n - 1;
+      } else if (collective == REDUCE_SCATTER) {
+        from += order[c] * a.bytes;
+        keep = last = leg == n - 1;
+      } else if (collective == ALL_GATHER) {
+        to += order[(ix + n - leg) % n] * a.bytes;
+        own = leg == 0;
+        keep = true;
+      } else {
+        recv = !first;
+        send = !final;
+        own = collective == REDUCE || first;
+        keep = collective == BROADCAST || final;
+        last = collective == REDUCE && final;
+      }
+      Step step;
+      step.scale = SCALE_OWN;
+      step.last = last;
+      step.recvMask = recv ? 1 : 0;
+      step.sendMask = send ? 2 : 0;
+      for (u64 at = 0; at < length; at += a.sliceBytes) {
+        step.src = own ? (const char*)a.send + from + at : nullptr;
+        step.dst = keep ? (char*)a.recv + to + at : nullptr;
+        if (!recv && send && step.dst == step.src) step.dst = nullptr;
+        step.bytes = (u32)min(length - at, (u64)a.sliceBytes);
+        step.recvCount = received;
+        step.sendCount = sent;
+        p.run(step);
+        received += recv;
+        sent += send;
+      }
+    }
+  }
+}
+
+// All-reduce over a binary tree. Fan: 0 the parent, 1 and 2 the children. Slices go up, and a few
+// slices later down, so that the two directions overlap.
+template <class P>
+__device__ __forceinline__ void tree(P& p, const nccl4jCollectiveArguments& a, int channel) {
+  constexpr u64 kLag = 4;
+  const bool root = a.treeUp[channel] == NCCL4J_NONE;
+  const u32 children = (a.treeDown0[channel] != NCCL4J_NONE ? 2 : 0) |
+                       (a.treeDown1[channel] != NCCL4J_NONE ? 4 : 0);
+  const Share share(a.bytes, a.nChannels, channel);
+  const u64 slices = (share.bytes + a.sliceBytes - 1) / a.sliceBytes;
+  for (u64 i = 0; i < slices + kLag; i++) {
+    for (int down = 0; down < (root ? 1 : 2); down++) {
+      if (down ? i < kLag : i >= slices) continue;
+      u64 slice = down ? i - kLag : i;
+      u64 at = share.begin + slice * a.sliceBytes;
+      Step step;
+      step.bytes = (u32)min((u64)a.sliceBytes, share.begin + share.bytes - at);
+      step.src = down ? nullptr : (const char*)a.send + at;
+      step.dst = down || root ? (char*)a.recv + at : nullptr;
+      step.recvMask = down ? 1 : children;
+      step.sendMask = down || root ? children : 1;
+      step.recvCount = step.sendCount = (u32)slice;
+      step.creditClass = down || root;
+      step.scale = SCALE_OWN;
+      step.last = root;
+      p.run(step);
+    }
+  }
+}
+
+// Straight to whoever needs it. Fan: all other ranks in their order. Data are combined in the order
+// of ranks, so that all ranks that combine the same get the same.
+template <class P>
+__device__ __forceinline__ void oneShot(P& p, const nccl4jCollectiveArguments& a, int channel) {
+  constexpr u64 kLag = 2;  // slices between sending and receiving
+  const u32 collective = a.collective, root = a.root, rank = a.comm.rank;
+  const u32 all = (u32)((1ull << (a.comm.nRanks - 1)) - 1);
+  const u32 rootBit = rank == root ? 0 : 1u << (root - (root > rank));
+  const bool rooted = collective == BROADCAST || collective == REDUCE;
+  const bool sends = !rooted || (collective == BROADCAST) == (rank == root);
+  const bool receives = !rooted || !sends;
+  const Share share(a.bytes, a.nChannels, channel);
+  const u64 slices = (share.bytes + a.sliceBytes - 1) / a.sliceBytes;
+  for (u64 i = 0; i < slices + kLag; i++) {
+    for (int receiving = 0; receiving < 2; receiving++) {
+      if (receiving ? i < kLag || !receives : i >= slices || !sends) continue;
+      u64 slice = receiving ? i - kLag : i;
+      u64 at = share.begin + slice * a.sliceBytes;
+      const char* send = (const char*)a.send + at;
+      char* recv = (char*)a.recv + at;
+      Step step;
+      step.bytes = (u32)min((u64)a.sliceBytes, share.begin + share.bytes - at);
+      step.stride = a.bytes;
+      step.recvCount = step.sendCount = (u32)slice;
+      if (receiving) {
+        step.recvMask = collective == BROADCAST ? rootBit : all;
+        step.kind = collective == ALL_GATHER ? STEP_GATHER : STEP_REDUCE;
+        step.dst = recv;
+        if (collective == REDUCE_SCATTER) send += rank * a.bytes;
+        if (collective != ALL_GATHER && collective != BROADCAST) step.src = send;
+        step.scale = SCALE_ALL;
+        step.last = true;
+      } else {
+        step.sendMask = collective == REDUCE ? rootBit : all;
+        step.kind = collective == REDUCE_SCATTER ? STEP_SCATTER : STEP_REDUCE;
+        step.src = send;
+        if (collective == ALL_GATHER) recv += rank * a.bytes;
+        if ((collective == ALL_GATHER || collective == BROADCAST) && recv != send) step.dst = recv;
+      }
+      p.run(step);
+    }
+  }
+}
+
+// All-reduce in two flights: every part to its owner, and the owner's sum to all. The parts of one
+// round go out while those of the round before are summed and those of the one before are stored.
+template <class P>
+__device__ __forceinline__ void twoShot(P& p, const nccl4jCollectiveArguments& a, int channel) {
+  const int n = a.comm.nRanks, rank = a.comm.rank;
+  const u32 all = (u32)((1ull << (n - 1)) - 1);
+  const Share share(a.bytes, a.nChannels, channel);
+  const u64 most = a.sliceBytes;
+  const u64 full = share.bytes / (most * n);  // rounds of full parts
+  const u64 rounds = full + (share.bytes % (most * n) != 0);
+  u32 sent = 0, received = 0;
+  for (u64 i = 0; i < rounds + 2; i++) {
+    for (u64 phase = 0; phase < 3; phase++) {
+      if (i < phase || i - phase >= rounds) continue;
+      u64 round = i - phase;
+      u64 base = round * most * n;
+      u64 rest = min(share.bytes - base, most * n);
+      u64 part = round < full ? most : evenPart(rest, n);
+      Step step;
+      step.bytes = (u32)part;
+      step.stride = part;
+      step.limit = rest;
+      step.recvMask = phase > 0 ? all : 0;
+      step.sendMask = phase < 2 ? all : 0;
+      step.recvCount = received;
+      step.sendCount = sent;
+      step.kind = phase == 0 ? STEP_SCATTER : phase == 1 ? STEP_REDUCE : STEP_GATHER;
+      step.scale = SCALE_ALL;
+      step.last = true;
+      const char* src = (const char*)a.send + share.begin + base;
+      char* dst = (char*)a.recv + share.begin + base;
+      if (phase == 1) {
+        step.bytes = step.part(rank);
+        src += rank * part;
+        dst += rank * part;
+      }
+      step.src = phase == 2 ? nullptr : src;
+      step.dst = phase == 0 ? nullptr : dst;
+      p.run(step);
+      sent += phase < 2;
+      received += phase > 0;
+    }
+  }
+}
+
+// Where the algorithm is known when compiled.
+template <int ALGORITHM, class P>
+__device__ __forceinline__ void schedule(P& p, const nccl4jCollectiveArguments& a, int channel) {
+  if constexpr (ALGORITHM == RING) ring(p, a, channel);
+  if constexpr (ALGORITHM == TREE) tree(p, a, channel);
+  if constexpr (ALGORITHM == ONE_SHOT) oneShot(p, a, channel);
+  if constexpr (ALGORITHM == TWO_SHOT) twoShot(p, a, channel);
+}
+
+// Where it is not, because the schedule is little of the kernel.
+template <class P>
+__device__ __forceinline__ void anySchedule(P& p, const nccl4jCollectiveArguments& a, int channel) {
+  switch (a.algorithm) {
+    case RING:
+      ring(p, a, channel);
+      break;
+    case TREE:
+      tree(p, a, channel);
+      break;
+    case ONE_SHOT:
+      oneShot(p, a, channel);
+      break;
+    default:
+      twoShot(p, a, channel);
+  }
+}
+
+}  // namespace nccl4j

@@ -1,0 +1,305 @@
+// The Simple protocol: slots of plain data, handed over by tail and head words.
+//
+// A block has three roles, so that none of the latencies of a step is in the way of another step:
+// 16 worker warps move data; one warp runs the collective's schedule, waits for tails and heads and
+// describes the next step while the workers are in this one; one warp makes finished steps visible
+// (the fence takes as long as the way to the peer and back) and posts tails and heads.
+//
+// Descriptions lie in a ring of four in shared memory. ready[k & 1] goes from the scheduler to the
+// workers, done[k & 1] from the workers to both others; the scheduler passes done of step k - 2
+// before it describes step k, so a barrier is never used for two steps at once, and the poster,
+// which is at most two steps behind, still finds its description.
+#pragma once
+#include "reduce.cuh"
+#include "step.cuh"
+#include "wait.cuh"
+
+namespace nccl4j {
+
+constexpr int kWorkerWarps = 16;
+constexpr int kSimpleThreads = 32 * (kWorkerWarps + 2);
+
+struct MoveDescription {
+  u32 end;  // no more steps
+  u32 kind;
+  u32 bytes;
+  u32 nSrc, nDst;  // of a scatter or gather: nSrc pairs
+  u32 aligned;     // all addresses to 16 bytes
+  u32 scaleMask;   // of sources
+  u32 divide;
+  u32 recvMask, sendMask;
+  u64 src[kMaxFan + 1];
+  u64 dst[kMaxFan + 1];
+  u32 part[kMaxFan];
+};
+
+struct SimpleShared {
+  MoveDescription moves[4];
+};
+
+namespace simple {
+
+constexpr int kReady = 1, kDone = 3;
+constexpr int kReadyThreads = 32 * (kWorkerWarps + 1);
+constexpr int kDoneThreads = 32 * (kWorkerWarps + 2);
+
+// Combines sources into destinations, 2 packs a thread at a time.
+template <class T>
+__device__ __forceinline__ void reduceCopy(const MoveDescription& m, u32 op, int nRanks, int thread) {
+  constexpr int kThreads = 32 * kWorkerWarps;
+  u32 nPacks = m.aligned ? m.bytes / 16 : 0;
+  for (u32 p = (thread & ~31) * 2 + (thread & 31); p < nPacks; p += 2 * kThreads) {
+    bool both = p + 32 < nPacks;
+    u64 at = (u64)p * 16;
+    u64 a[4], b[4];
+    auto load = [&](u64(&x)[4], u32 s) {
+      Pack first = loadPack((char*)m.src[s] + at);
+      Pack second = both ? loadPack((char*)m.src[s] + at + 512) : first;
+      x[0] = first.lo, x[1] = first.hi, x[2] = second.lo, x[3] = second.hi;
+    };
+    auto scale = [&](u64(&x)[4], u32 s) {
+      if (m.scaleMask >> s & 1)
+        for (int i = 0; i < 4; i++) x[i] = scaleElements<T>(x[i], nRanks);
+    };
+    load(a, 0);
+    if (m.nSrc > 1) load(b, 1);
+    scale(a, 0);
+    for (u32 s = 1; s < m.nSrc; s++) {
+      u64 next[4];
+      if (s + 1 < m.nSrc) load(next, s + 1);
+      scale(b, s);
+      combine<T>(op, a, b);
+      for (int i = 0; i < 4; i++) b[i] = next[i];
+    }
+    if (m.divide)
+      for (int i = 0; i < 4; i++) a[i] = divideElements<T>(a[i], nRanks);
+    for (u32 d = 0; d < m.nDst; d++) {
+      storePack((char*)m.dst[d] + at, {a[0], a[1]});
+      if (both) storePack((char*)m.dst[d] + at + 512, {a[2], a[3]});
+    }
+  }
+  // Whatever 16-byte packs do not cover: a tail, or all of it where a buffer is not aligned.
+  for (u32 at = nPacks * 16 + thread * 8; at < m.bytes; at += 8 * kThreads) {
+    u32 n = m.bytes - at < 8 ? m.bytes - at : 8;
+    u64 a[1], b[1];
+    for (u32 s = 0; s < m.nSrc; s++) {
+      b[0] = loadElements<T>((char*)m.src[s] + at, n);
+      if (m.scaleMask >> s & 1) b[0] = scaleElements<T>(b[0], nRanks);
+      if (s == 0)
+        a[0] = b[0];
+      else
+        combine<T>(op, a, b);
+    }
+    if (m.divide) a[0] = divideElements<T>(a[0], nRanks);
+    for (u32 d = 0; d < m.nDst; d++) storeElements<T>((char*)m.dst[d] + at, a[0], n);
+  }
+}
+
+// Copies pairs side by side, each by its share of the warps.
+template <class T>
+__device__ __forceinline__ void copyPairs(const MoveDescription& m, int thread) {
+  int warp = thread / 32, lane = thread & 31;
+  int groups = min(m.nSrc, (u32)kWorkerWarps);
+  for (u32 pair = warp % groups; pair < m.nSrc; pair += groups) {
+    u32 warps = (kWorkerWarps - warp % groups + groups - 1) / groups;
+    u32 mine = warp / groups;
+    const char* src = (const char*)m.src[pair];
+    char* dst = (char*)m.dst[pair];
+    u32 bytes = m.part[pair];
+    u32 nPacks = m.aligned ? bytes / 16 : 0;
+    constexpr int kUnroll = 4;
+    for (u32 p = mine * 32 * kUnroll + lane; p < nPacks; p += warps * 32 * kUnroll) {
+      Pack x[kUnroll];
+#pragma unroll
+      for (int i = 0; i < kUnroll; i++)
+        if (p + 32 * i < nPacks) x[i] = loadPack(src + (u64)(p + 32 * i) * 16);
+#pragma unroll
+      for (int i = 0; i < kUnroll; i++)
+        if (p + 32 * i < nPacks) storePack(dst + (u64)(p + 32 * i) * 16, x[i]);
+    }
+    for (u32 at = nPacks * 16 + (mine * 32 + lane) * 8; at < bytes; at += warps * 256) {
+      u32 n = bytes - at < 8 ? bytes - at : 8;
+      storeElements<T>(dst + at, loadElements<T>(src + at, n), n);
+    }
+  }
+}
+
+template <class T>
+__device__ __forceinline__ void work(SimpleShared& shared, u32 op, int nRanks, int thread) {
+  for (u32 k = 0;; k++) {
+    barrierSync(kReady + (k & 1), kReadyThreads);
+    const MoveDescription& m = shared.moves[k & 3];
+    bool end = m.end;
+    if (!end) {
+      if (m.kind == STEP_REDUCE)
+        reduceCopy<T>(m, op, nRanks, thread);
+      else
+        copyPairs<T>(m, thread);
+    }
+    barrierArrive(kDone + (k & 1), kDoneThreads);
+    if (end) return;
+  }
+}
+
+// The warp that posts. Also keeps the steps for the next kernel.
+__device__ __forceinline__ void post(SimpleShared& shared, Fan& fan,
+                                     const nccl4jCommunicator& comm, int channel, int lane) {
+  u64 sent = 0, received = 0;
+  for (u32 k = 0;; k++) {
+    barrierSync(kDone + (k & 1), kDoneThreads);
+    const MoveDescription& m = shared.moves[k & 3];
+    if (m.end) break;
+    u32 recvMask = m.recvMask, sendMask = m.sendMask;
+    if (sendMask != 0) fenceSystem();
+    if (sendMask >> lane & 1) {
+      sent++;
+      storeWordRelaxed(tailOf(fan.sendData[lane], channel), fan.sent[lane] + sent);
+    }
+    if (recvMask >> lane & 1) {
+      received++;
+      storeWordRelaxed((void*)fan.recvCredit[lane], fan.received[lane] + received);
+    }
+  }
+  if (sent | received) {
+    nccl4jSteps* steps =
+        (nccl4jSteps*)comm.steps + (u64)fan.rank[lane] * NCCL4J_CHANNELS + channel;
+    if (sent) steps->sent = fan.sent[lane] += sent;
+    if (received) steps->received = fan.received[lane] += received;
+  }
+}
+
+}  // namespace simple
+
+// What the schedules drive. Lives in the scheduling warp; lane i looks after fan entry i.
+class SimplePrimitives {
+ public:
+  __device__ SimplePrimitives(SimpleShared& shared, const Fan& fan, const nccl4jCommunicator& comm,
+                              int channel, bool scale, bool divide)
+      : shared_(shared),
+        fan_(fan),
+        patience_(comm),
+        place_(slotPlace(comm, SIMPLE, channel)),
+        channel_(channel),
+        scale_(scale),
+        divide_(divide),
+        lane_(threadIdx.x & 31) {
+    if (lane_ < fan.n) {
+      sent_ = fan.sent[lane_];
+      received_ = fan.received[lane_];
+    }
+  }
+
+  static constexpr int kSlices = 4;  // of a chunk
+
+  __device__ void run(const Step& step) {
+    if (dead_) return;
+    bool recv = step.recvMask >> lane_ & 1, send = step.sendMask >> lane_ & 1;
+    bool ok = true;
+    if (recv) ok = waitData();
+    if (send) ok = waitCredit() && ok;
+    if (!__all_sync(~0u, ok)) {
+      dead_ = true;
+      return;
+    }
+    if (k_ >= 2) barrierSync(simple::kDone + (k_ & 1), simple::kDoneThreads);
+    describe(step, recv, send);
+    if (recv) received_++;
+    if (send) sent_++;
+    __syncwarp();
+    barrierArrive(simple::kReady + (k_ & 1), simple::kReadyThreads);
+    k_++;
+  }
+
+  __device__ void finish() {
+    if (k_ >= 2) barrierSync(simple::kDone + (k_ & 1), simple::kDoneThreads);
+    if (lane_ == 0) shared_.moves[k_ & 3].end = 1;
+    __syncwarp();
+    barrierArrive(simple::kReady + (k_ & 1), simple::kReadyThreads);
+    if (k_ >= 1) barrierSync(simple::kDone + ((k_ - 1) & 1), simple::kDoneThreads);
+    barrierSync(simple::kDone + (k_ & 1), simple::kDoneThreads);
+  }
+
+ private:
+  __device__ bool waitData() {
+    while (tail_ <= received_) {
+      tail_ = loadWordAcquire(tailOf(fan_.recvData[lane_], channel_));
+      if (tail_ > received_) break;
+      if (patience_.exhausted(fan_.rank[lane_], channel_, 0, received_)) return false;
+    }
+    return true;
+  }
+
+  __device__ bool waitCredit() {
+    while (head_ + NCCL4J_SLOTS <= sent_) {
+      head_ = loadWordAcquire((void*)fan_.sendCredit[lane_]);
+      if (head_ + NCCL4J_SLOTS > sent_) break;
+      if (patience_.exhausted(fan_.rank[lane_], channel_, 1, sent_)) return false;
+    }
+    return true;
+  }
+
+  __device__ void describe(const Step& step, bool recv, bool send) {
+    MoveDescription& m = shared_.moves[k_ & 3];
+    u32 below = (1u << lane_) - 1;
+    u64 from = recv ? (u64)place_.at(fan_.recvData[lane_], received_) : 0;
+    u64 to = send ? (u64)place_.at(fan_.sendData[lane_], sent_) : 0;
+    u64 other = 0;  // the user's address in this lane's pair
+    u32 nRecv = __popc(step.recvMask), nSend = __popc(step.sendMask);
+    u32 ownAt = __popc(step.recvMask & ((1u << fan_.self) - 1));
+    if (step.kind == STEP_REDUCE) {
+      if (recv) m.src[__popc(step.recvMask & below) + (step.src && lane_ >= fan_.self)] = from;
+      if (send) m.dst[__popc(step.sendMask & below) + (step.dst != nullptr)] = to;
+    } else if (step.kind == STEP_SCATTER) {
+      if (send) {
+        u32 pair = __popc(step.sendMask & below);
+        other = (u64)step.src + fan_.rank[lane_] * step.stride;
+        m.src[pair] = other;
+        m.dst[pair] = to;
+        m.part[pair] = step.part(fan_.rank[lane_]);
+      }
+    } else if (recv) {
+      u32 pair = __popc(step.recvMask & below);
+      other = (u64)step.dst + fan_.rank[lane_] * step.stride;
+      m.src[pair] = from;
+      m.dst[pair] = other;
+      m.part[pair] = step.part(fan_.rank[lane_]);
+    }
+    u64 user = other;
+    if (step.kind == STEP_REDUCE) user = (u64)step.src | (u64)step.dst;
+    bool aligned = __all_sync(~0u, (user & 15) == 0);
+    if (lane_ == 0) {
+      m.end = 0;
+      m.kind = step.kind;
+      m.bytes = step.bytes;
+      m.aligned = aligned;
+      m.recvMask = step.recvMask;
+      m.sendMask = step.sendMask;
+      if (step.kind == STEP_REDUCE) {
+        if (step.src) m.src[ownAt] = (u64)step.src;
+        if (step.dst) m.dst[0] = (u64)step.dst;
+        m.nSrc = nRecv + (step.src != nullptr);
+        m.nDst = nSend + (step.dst != nullptr);
+        m.scaleMask = !scale_ || step.scale == SCALE_NONE ? 0
+                      : step.scale == SCALE_ALL           ? ~0u
+                                                          : 1u << ownAt;
+        m.divide = divide_ && step.last;
+      } else {
+        m.nSrc = step.kind == STEP_SCATTER ? nSend : nRecv;
+      }
+    }
+  }
+
+  SimpleShared& shared_;
+  const Fan& fan_;
+  Patience patience_;
+  SlotPlace place_;
+  int channel_;
+  bool scale_, divide_;
+  int lane_;
+  u64 sent_ = 0, received_ = 0;
+  u64 tail_ = 0, head_ = 0;
+  u32 k_ = 0;
+  bool dead_ = false;
+};
+
+}  // namespace nccl4j

@@ -1,0 +1,90 @@
+// A step, as the collectives ask for it and the protocols carry it out, and the peers that it is
+// about.
+#pragma once
+#include "layout.h"
+#include "memory.cuh"
+
+namespace nccl4j {
+
+constexpr int kMaxFan = 32;
+
+enum StepKind : u32 {
+  STEP_REDUCE,   // combine own data and all received; the result to dst and all sent to
+  STEP_SCATTER,  // a part of own data to each sent to
+  STEP_GATHER,   // what each sent, to its part of dst
+};
+
+enum Scale : u32 { SCALE_NONE, SCALE_OWN, SCALE_ALL };
+
+struct Step {
+  StepKind kind = STEP_REDUCE;
+  const char* src = nullptr;  // own data, or null
+  char* dst = nullptr;        // or null
+  u32 bytes = 0;
+  u32 recvMask = 0;           // of the fan
+  u32 sendMask = 0;
+  u32 recvCount = 0;          // steps that this kernel received so far from each of recvMask
+  u32 sendCount = 0;
+  u32 creditClass = 0;        // 0 or 1: masks of one class have the same sendCount
+  u64 stride = 0;             // scatter, gather: rank r's part begins at r * stride
+  u64 limit = ~0ull;          // and none reaches beyond this
+  Scale scale = SCALE_NONE;   // what a mean of floating-point elements scales
+  bool last = false;          // the result is final: a mean of integers is divided
+
+  // Bytes of a rank's part of a scatter or gather.
+  __device__ __forceinline__ u32 part(int rank) const {
+    u64 begin = rank * stride;
+    return begin >= limit ? 0 : (u32)(limit - begin < bytes ? limit - begin : bytes);
+  }
+};
+
+// The ranks that a block exchanges data with on its channel. In shared memory.
+struct Fan {
+  int n;
+  int self;  // own data come before those of fan entry self when combined
+  int rank[kMaxFan];
+  u64 sendData[kMaxFan];
+  u64 sendCredit[kMaxFan];
+  u64 recvData[kMaxFan];
+  u64 recvCredit[kMaxFan];
+  u64 sent[kMaxFan];  // at the kernel's beginning
+  u64 received[kMaxFan];
+
+  // Called by one thread for each entry, before a barrier.
+  __device__ void set(int i, int peer, const nccl4jPeer& p, const nccl4jCommunicator& comm,
+                      int channel) {
+    const nccl4jSteps* steps = (const nccl4jSteps*)comm.steps + (u64)peer * NCCL4J_CHANNELS + channel;
+    rank[i] = peer;
+    sendData[i] = p.sendData;
+    sendCredit[i] = p.sendCredit + channel * NCCL4J_WORD_STRIDE;
+    recvData[i] = p.recvData;
+    recvCredit[i] = p.recvCredit + channel * NCCL4J_WORD_STRIDE;
+    sent[i] = steps->sent;
+    received[i] = steps->received;
+  }
+};
+
+// Where a channel's part of a slot lies in a data side.
+struct SlotPlace {
+  u32 first;   // of slot 0, for this channel
+  u32 stride;  // from slot to slot
+
+  __device__ __forceinline__ char* at(u64 data, u64 step) const {
+    return (char*)data + first + (step & (NCCL4J_SLOTS - 1)) * stride;
+  }
+};
+
+__device__ __forceinline__ SlotPlace slotPlace(const nccl4jCommunicator& c, u32 protocol, int channel) {
+  u32 ll = NCCL4J_HEADER_BYTES;
+  u32 ll128 = ll + NCCL4J_SLOTS * c.llSlot;
+  u32 simple = ll128 + NCCL4J_SLOTS * c.ll128Slot;
+  u32 base = protocol == LL ? ll : protocol == LL128 ? ll128 : simple;
+  u32 slot = protocol == LL ? c.llSlot : protocol == LL128 ? c.ll128Slot : c.simpleSlot;
+  return {base + slot / NCCL4J_CHANNELS * channel, slot};
+}
+
+__device__ __forceinline__ char* tailOf(u64 data, int channel) {
+  return (char*)data + channel * NCCL4J_WORD_STRIDE;
+}
+
+}  // namespace nccl4j

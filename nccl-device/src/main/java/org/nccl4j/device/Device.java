@@ -1,0 +1,53 @@
+package org.nccl4j.device;
+
+/**
+ * Something that has memory and executes operations on it in streams: a CUDA GPU, or the host.
+ *
+ * <p>Any thread may call any method.
+ */
+public abstract class Device {
+  /** The two kinds of device. */
+  public enum Kind {
+    /** This machine's processor and memory. */
+    HOST,
+    /** An NVIDIA GPU. */
+    CUDA
+  }
+
+  /** For the implementations in this module. */
+  protected Device() {}
+
+  /** Whether it is the host or a GPU. */
+  public abstract Kind kind();
+
+  /** The CUDA device number; on the host 0. */
+  public abstract int index();
+
+  /** What a person calls it, such as "NVIDIA H200". */
+  public abstract String name();
+
+  /**
+   * New memory, zeroed, on this device.
+   *
+   * @param bytes how many, at least 0
+   * @throws InvalidArgumentException if bytes is negative
+   * @throws SystemErrorException or {@link CudaException} if there is not enough
+   */
+  public abstract DeviceMemory allocate(long bytes);
+
+  /**
+   * Memory that somebody else allocated and frees, which must not happen before the last operation
+   * on it has ended.
+   *
+   * @param address where it begins
+   * @param bytes how much of it may be used
+   * @throws InvalidArgumentException if the address is 0 while bytes is not, or bytes is negative
+   */
+  public abstract DeviceMemory wrap(long address, long bytes);
+
+  /** A new stream: operations launched into it run one after the other, in order of launch. */
+  public abstract DeviceStream createStream();
+
+  /** A new event, not yet recorded. */
+  public abstract DeviceEvent createEvent();
+}

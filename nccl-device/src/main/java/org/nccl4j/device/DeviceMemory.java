@@ -1,0 +1,101 @@
+package org.nccl4j.device;
+
+import java.nio.ByteBuffer;
+
+/**
+ * A range of a device's memory.
+ *
+ * <p>Any thread may call any method; who writes the same bytes from two threads or streams at once
+ * gets either's. Freed by {@link #close()}: slices of it are then closed too.
+ */
+public abstract class DeviceMemory implements AutoCloseable {
+  private final long size;
+
+  /** For the implementations in this module. */
+  protected DeviceMemory(long size) {
+    this.size = size;
+  }
+
+  /** The device that it belongs to. */
+  public abstract Device device();
+
+  /** The address of its first byte, on its device. */
+  public abstract long address();
+
+  /** Bytes. */
+  public final long size() {
+    return size;
+  }
+
+  /** Whether it may still be used: it and what it is a slice of have not been closed. */
+  public abstract boolean isOpen();
+
+  /**
+   * A part of it, sharing its bytes.
+   *
+   * @param offset where the part begins, in bytes
+   * @param bytes how long it is
+   * @throws InvalidArgumentException if the part is not inside this memory
+   * @throws InvalidUsageException after close
+   */
+  public abstract DeviceMemory slice(long offset, long bytes);
+
+  /**
+   * Copies the remaining bytes of a buffer into this memory, now: on return they are there. Takes
+   * no account of streams.
+   *
+   * @param offset the first byte written
+   * @param source heap or direct; its position advances to its limit
+   * @throws InvalidArgumentException if they do not fit
+   * @throws InvalidUsageException after close
+   */
+  public abstract void write(long offset, ByteBuffer source);
+
+  /**
+   * Fills the remaining bytes of a buffer from this memory, now. Takes no account of streams.
+   *
+   * @param offset the first byte read
+   * @param target heap or direct; its position advances to its limit
+   * @throws InvalidArgumentException if there are not so many
+   * @throws InvalidUsageException after close
+   */
+  public abstract void read(long offset, ByteBuffer target);
+
+  /**
+   * Sets every byte, now. Takes no account of streams.
+   *
+   * @throws InvalidUsageException after close
+   */
+  public abstract void fill(byte value);
+
+  /**
+   * Frees it. Operations already launched on it still run to their end. A slice or a wrapped range
+   * only becomes unusable. Calling it again does nothing.
+   */
+  @Override
+  public abstract void close();
+
+  /** Throws unless offset and bytes describe a part of this memory. */
+  protected final void checkRange(long offset, long bytes) {
+    if (offset < 0 || bytes < 0 || offset > size - bytes) {
+      throw new InvalidArgumentException(
+          "bytes %d to %d are not inside a memory of %d bytes"
+              .formatted(offset, offset + bytes, size),
+          "pass an offset and a length that fit, or allocate more");
+    }
+  }
+
+  /** Throws after close. */
+  protected final void checkOpen() {
+    if (!isOpen()) {
+      throw new InvalidUsageException(
+          "memory of %d bytes at 0x%x is used after close".formatted(size, address()),
+          "close memory only after its last use");
+    }
+  }
+
+  @Override
+  public String toString() {
+    return "%d bytes at 0x%x of %s".formatted(size, address(), device().name());
+  }
+}

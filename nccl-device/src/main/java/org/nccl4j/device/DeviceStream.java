@@ -1,0 +1,58 @@
+package org.nccl4j.device;
+
+import java.time.Duration;
+
+/**
+ * A queue of operations that a device runs one after the other, in the order in which they were
+ * launched. Any thread may call any method.
+ */
+public abstract class DeviceStream implements AutoCloseable {
+  /** For the implementations in this module. */
+  protected DeviceStream() {}
+
+  /** The device that runs it. */
+  public abstract Device device();
+
+  /**
+   * Waits until all that was launched so far has ended.
+   *
+   * @throws NcclException the first error of an operation of this stream since the last call
+   */
+  public abstract void synchronize();
+
+  /**
+   * Waits until all that was launched so far has ended, but no longer than a while.
+   *
+   * @throws TimeoutException if it has not; the operations go on
+   * @throws NcclException the first error of an operation of this stream since the last call
+   */
+  public abstract void synchronize(Duration patience);
+
+  /** Whether all that was launched so far has ended. Never waits. */
+  public abstract boolean isIdle();
+
+  /** Launches the recording of an event: it happens when all launched before has ended. */
+  public abstract void record(DeviceEvent event);
+
+  /** Launches a wait: what is launched after this runs once the event's last recording happened. */
+  public abstract void await(DeviceEvent event);
+
+  /**
+   * Launches a copy between memories of the same size on this stream's device or the host.
+   *
+   * @throws InvalidArgumentException if the sizes differ
+   */
+  public abstract void copy(DeviceMemory source, DeviceMemory target);
+
+  /**
+   * Launches a function that the host runs when all launched before has ended. It must not call
+   * this library's operations.
+   *
+   * @param function what it throws becomes the stream's error
+   */
+  public abstract void launchHostFunction(Runnable function);
+
+  /** Waits for what was launched, at most for the operations' deadlines, and frees the stream. */
+  @Override
+  public abstract void close();
+}

@@ -1,0 +1,16 @@
+package org.nccl4j.device;
+
+/** Another rank failed, or the way to it. */
+public final class RemoteException extends NcclException {
+  private static final long serialVersionUID = 1L;
+
+  /** An error without an underlying cause. See {@link NcclException} for the parameters. */
+  public RemoteException(String problem, String remedy) {
+    super(Code.REMOTE_ERROR, problem, remedy, null);
+  }
+
+  /** An error with an underlying cause. See {@link NcclException} for the parameters. */
+  public RemoteException(String problem, String remedy, Throwable cause) {
+    super(Code.REMOTE_ERROR, problem, remedy, cause);
+  }
+}

@@ -1,0 +1,46 @@
+package org.nccl4j.device.bind;
+
+/**
+ * The functions of libcuda.so.1 that JCuda lacks or gets wrong. Addresses and handles are plain
+ * longs; structures are laid out by the caller. Called only by the CUDA device's driver class.
+ */
+public interface CudaDriver {
+  /** See the CUDA driver API. */
+  int cuCtxGetCurrent(long context);
+
+  /** See the CUDA driver API. */
+  int cuCtxSetCurrent(long context);
+
+  /** See the CUDA driver API. */
+  int cuMemGetAllocationGranularity(long granularity, long prop, int option);
+
+  /** See the CUDA driver API. */
+  int cuMemCreate(long handle, long size, long prop, long flags);
+
+  /** See the CUDA driver API. */
+  int cuMemRelease(long handle);
+
+  /** See the CUDA driver API. */
+  int cuMemAddressReserve(long pointer, long size, long alignment, long address, long flags);
+
+  /** See the CUDA driver API. */
+  int cuMemAddressFree(long address, long size);
+
+  /** See the CUDA driver API. */
+  int cuMemMap(long address, long size, long offset, long handle, long flags);
+
+  /** See the CUDA driver API. */
+  int cuMemUnmap(long address, long size);
+
+  /** See the CUDA driver API. */
+  int cuMemSetAccess(long address, long size, long descriptors, long count);
+
+  /** See the CUDA driver API. */
+  int cuMemExportToShareableHandle(long shareable, long handle, int type, long flags);
+
+  /** See the CUDA driver API. */
+  int cuMemImportFromShareableHandle(long handle, long shareable, int type);
+
+  /** See the CUDA driver API. */
+  int cuLaunchKernelEx(long config, long function, long parameters, long extra);
+}

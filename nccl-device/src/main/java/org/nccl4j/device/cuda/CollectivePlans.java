@@ -1,0 +1,154 @@
+package org.nccl4j.device.cuda;
+
+import java.nio.ByteBuffer;
+import java.util.Arrays;
+import org.nccl4j.device.InvalidArgumentException;
+import org.nccl4j.device.kernel.Algorithm;
+import org.nccl4j.device.kernel.Collective;
+import org.nccl4j.device.kernel.CollectiveWork;
+import org.nccl4j.device.kernel.ConnectionLayout;
+import org.nccl4j.device.kernel.KernelCommunicatorSpec;
+import org.nccl4j.device.kernel.Protocol;
+import org.nccl4j.device.kernel.Tree;
+
+/** Turns collectives into kernels with arguments. */
+final class CollectivePlans {
+  private static final int CHANNELS = ConnectionLayout.CHANNELS;
+  private static final int SIMPLE_THREADS = 576; // kSimpleThreads
+  private static final int FLAGGED_THREADS = 512; // kLLThreads
+
+  private final CudaKernelCommunicator communicator;
+  private final KernelCommunicatorSpec spec;
+  private final CommunicatorMemory memory;
+
+  CollectivePlans(
+      CudaKernelCommunicator communicator, KernelCommunicatorSpec spec, CommunicatorMemory memory) {
+    this.communicator = communicator;
+    this.spec = spec;
+    this.memory = memory;
+  }
+
+  CudaKernelPlan prepare(CollectiveWork work) {
+    check(work);
+    long bytes = Math.multiplyExact(work.count(), (long) work.type().bytes());
+    int slice = sliceBytes(work);
+    int channels = Math.max(1, Math.min(CHANNELS, work.nChannels()));
+    Offheap arguments = new Offheap(KernelLayout.COLLECTIVE_BYTES);
+    memory.putCommunicator(arguments);
+    arguments
+        .putLong(KernelLayout.BYTES, bytes)
+        .putLong(KernelLayout.RING_RANKS, memory.ringRanks())
+        .putInt(KernelLayout.COLLECTIVE, work.collective().ordinal())
+        .putInt(KernelLayout.ALGORITHM, work.algorithm().ordinal())
+        .putInt(KernelLayout.OPERATOR, work.op().ordinal())
+        .putInt(KernelLayout.ROOT, work.root())
+        .putInt(KernelLayout.N_CHANNELS, channels)
+        .putInt(KernelLayout.SLICE_BYTES, slice);
+    putTopology(arguments.bytes());
+    if (spec.nRanks() > KernelLayout.INLINE_PEERS) {
+      arguments.putLong(KernelLayout.PEER_TABLE, memory.peerTable());
+    } else {
+      for (int peer = 0; peer < spec.nRanks(); peer++) {
+        memory.putPeer(
+            arguments.bytes(), KernelLayout.PEERS + peer * KernelLayout.PEER_BYTES, peer);
+      }
+    }
+    long share = Math.min(slice, (bytes + channels - 1) / channels);
+    return new CudaKernelPlan(
+        communicator,
+        arguments,
+        bytes == 0
+            ? null
+            : communicator
+                .device()
+                .kernels()
+                .collective(work.collective(), work.type(), work.algorithm(), work.protocol()),
+        new CudaKernelPlan.Shape(channels, threads(work.protocol(), share)),
+        needs(work, bytes));
+  }
+
+  private void check(CollectiveWork work) {
+    boolean direct =
+        work.algorithm() == Algorithm.ONE_SHOT || work.algorithm() == Algorithm.TWO_SHOT;
+    boolean allReduceOnly =
+        work.algorithm() == Algorithm.TREE || work.algorithm() == Algorithm.TWO_SHOT;
+    if (allReduceOnly && work.collective() != Collective.ALL_REDUCE) {
+      throw new InvalidArgumentException(
+          "%s has no algorithm %s".formatted(work.collective().label(), work.algorithm().label()),
+          "use Ring or OneShot");
+    }
+    if (direct && spec.nRanks() > KernelLayout.INLINE_PEERS + 1) {
+      throw new InvalidArgumentException(
+          "%s among %d ranks; it goes up to %d"
+              .formatted(work.algorithm().label(), spec.nRanks(), KernelLayout.INLINE_PEERS + 1),
+          "use Ring or Tree");
+    }
+  }
+
+  /** Bytes of data of a channel's step: what was asked for, made to fit and even. */
+  private int sliceBytes(CollectiveWork work) {
+    int most = ConnectionSizes.sliceBytes(spec.layout(), work.protocol());
+    return Math.max(128, Math.min(most, work.chunkBytes() / 128 * 128));
+  }
+
+  /** As many as have something to do, but at least a few warps for what they do together. */
+  private static int threads(Protocol protocol, long bytes) {
+    long warps =
+        switch (protocol) {
+          case LL -> (bytes + 255) / 256; // 32 lines of 8 bytes
+          case LL128 -> (bytes + 479) / 480; // 4 lines of 120 bytes
+          case SIMPLE -> SIMPLE_THREADS / 32;
+        };
+    return protocol == Protocol.SIMPLE
+        ? SIMPLE_THREADS
+        : (int) Math.max(2, Math.min(FLAGGED_THREADS / 32, warps)) * 32;
+  }
+
+  private CudaKernelPlan.Needs needs(CollectiveWork work, long bytes) {
+    int n = spec.nRanks();
+    boolean root = work.root() == spec.rank();
+    return switch (work.collective()) {
+      case BROADCAST -> new CudaKernelPlan.Needs(root ? bytes : 0, bytes);
+      case REDUCE -> new CudaKernelPlan.Needs(bytes, root ? bytes : 0);
+      case ALL_GATHER -> new CudaKernelPlan.Needs(bytes, n * bytes);
+      case REDUCE_SCATTER -> new CudaKernelPlan.Needs(n * bytes, bytes);
+      case ALL_REDUCE -> new CudaKernelPlan.Needs(bytes, bytes);
+    };
+  }
+
+  private void putTopology(ByteBuffer arguments) {
+    int n = spec.nRanks();
+    for (int channel = 0; channel < CHANNELS; channel++) {
+      int[] ring = memory.ring(channel);
+      int index = indexOf(ring, spec.rank());
+      arguments.put(KernelLayout.RING_INDEX + channel, (byte) index);
+      arguments.put(KernelLayout.RING_PREV + channel, (byte) ring[(index + n - 1) % n]);
+      arguments.put(KernelLayout.RING_NEXT + channel, (byte) ring[(index + 1) % n]);
+      if (!spec.trees().isEmpty()) {
+        Tree tree = spec.trees().get(channel % spec.trees().size());
+        arguments.put(KernelLayout.TREE_UP + channel, rankOrNone(tree.up()));
+        arguments.put(KernelLayout.TREE_DOWN0 + channel, down(tree, 0));
+        arguments.put(KernelLayout.TREE_DOWN1 + channel, down(tree, 1));
+      }
+    }
+  }
+
+  private static int indexOf(int[] ring, int rank) {
+    for (int i = 0; i < ring.length; i++) {
+      if (ring[i] == rank) {
+        return i;
+      }
+    }
+    throw new InvalidArgumentException(
+        "rank %d is not in its ring %s".formatted(rank, Arrays.toString(ring)),
+        "give every channel a ring of all ranks");
+  }
+
+  private static byte down(Tree tree, int child) {
+    return rankOrNone(child < tree.down().size() ? tree.down().get(child) : -1);
+  }
+
+  private static byte rankOrNone(int rank) {
+    return (byte) (rank < 0 ? KernelLayout.NONE : rank);
+  }
+}

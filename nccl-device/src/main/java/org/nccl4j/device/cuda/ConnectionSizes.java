@@ -1,0 +1,50 @@
+package org.nccl4j.device.cuda;
+
+import org.nccl4j.device.InvalidArgumentException;
+import org.nccl4j.device.kernel.ConnectionLayout;
+import org.nccl4j.device.kernel.Protocol;
+
+/**
+ * How large a connection's slots are on a GPU. What a rank holds for all its connections stays at
+ * about 50 MiB up to 32 ranks; with more of them the slots of each become smaller.
+ */
+final class ConnectionSizes {
+  private static final int CHANNELS = ConnectionLayout.CHANNELS;
+  private static final int LL = 8 << 10;
+  private static final int LL128 = 8 << 10;
+  private static final int SIMPLE = 16 << 10;
+  private static final int LEAST = 512;
+
+  private ConnectionSizes() {}
+
+  static ConnectionLayout layout(int nRanks) {
+    int shrink = 1;
+    while (4 * shrink < nRanks) {
+      shrink *= 2;
+    }
+    return new ConnectionLayout(
+        CHANNELS * Math.max(LEAST, LL / shrink),
+        CHANNELS * Math.max(LEAST, LL128 / shrink),
+        CHANNELS * Math.max(LEAST, (nRanks == 2 ? 2 * SIMPLE : SIMPLE) / shrink));
+  }
+
+  /** Most bytes of data of one step of one channel. */
+  static int sliceBytes(ConnectionLayout layout, Protocol protocol) {
+    return switch (protocol) {
+      case LL -> layout.llSlotBytes() / CHANNELS / 2;
+      case LL128 -> layout.ll128SlotBytes() / CHANNELS / 128 * 120 / 128 * 128;
+      case SIMPLE -> layout.simpleSlotBytes() / CHANNELS;
+    };
+  }
+
+  /** Throws unless the kernels can work with a layout. */
+  static void check(ConnectionLayout layout) {
+    for (Protocol protocol : Protocol.values()) {
+      if (sliceBytes(layout, protocol) < 128) {
+        throw new InvalidArgumentException(
+            "a connection layout leaves a channel less than 128 bytes in " + protocol.label(),
+            "use the layout that CudaDevice.connectionLayout gives");
+      }
+    }
+  }
+}

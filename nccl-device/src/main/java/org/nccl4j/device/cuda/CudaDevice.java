@@ -1,0 +1,168 @@
+package org.nccl4j.device.cuda;
+
+import jcuda.Pointer;
+import jcuda.driver.CUdevice;
+import jcuda.driver.CUdevice_attribute;
+import jcuda.driver.CUstream;
+import org.nccl4j.device.Device;
+import org.nccl4j.device.DeviceEvent;
+import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.DeviceStream;
+import org.nccl4j.device.InvalidArgumentException;
+import org.nccl4j.device.kernel.ConnectionLayout;
+import org.nccl4j.device.kernel.KernelCommunicator;
+import org.nccl4j.device.kernel.KernelCommunicatorSpec;
+import org.nccl4j.device.kernel.KernelDevice;
+
+/**
+ * A GPU. Works in the device's primary context, as the CUDA runtime does, so that memory and
+ * streams of other libraries of the process can be wrapped; a caller's current context is left as
+ * it was.
+ */
+public final class CudaDevice extends Device implements KernelDevice {
+  private final int index;
+  private final CUdevice device;
+  private final String name;
+  private final String pciBusId;
+  private final int computeCapability;
+  private final int multiprocessors;
+  private volatile CudaContext context;
+  private volatile KernelModules kernels;
+
+  CudaDevice(int index) {
+    this.index = index;
+    device = JCudaLibrary.device(index);
+    name = JCudaLibrary.deviceName(device, index);
+    pciBusId = JCudaLibrary.pciBusId(device, this);
+    computeCapability =
+        10 * attribute(CUdevice_attribute.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)
+            + attribute(CUdevice_attribute.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
+    multiprocessors = attribute(CUdevice_attribute.CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+  }
+
+  @Override
+  public Kind kind() {
+    return Kind.CUDA;
+  }
+
+  @Override
+  public int index() {
+    return index;
+  }
+
+  @Override
+  public String name() {
+    return name;
+  }
+
+  /** Its place in the machine, such as "0000:1b:00.0", as in /sys/bus/pci/devices. */
+  public String pciBusId() {
+    return pciBusId;
+  }
+
+  /** The compute capability times ten: 90 for an H200. */
+  public int computeCapability() {
+    return computeCapability;
+  }
+
+  /** Streaming multiprocessors. */
+  public int multiprocessors() {
+    return multiprocessors;
+  }
+
+  /** Free and total bytes of its memory, in this order. Makes the context if there is none yet. */
+  public long[] memoryInfo() {
+    return context().get(() -> JCudaLibrary.memoryInfo(this));
+  }
+
+  /** Whether kernels of this device can load from and store to the memory of another. */
+  public boolean canAccess(CudaDevice peer) {
+    return peer == this || JCudaLibrary.canAccessPeer(device, peer.device, this);
+  }
+
+  @Override
+  public DeviceMemory allocate(long bytes) {
+    return CudaMemory.allocate(this, bytes);
+  }
+
+  @Override
+  public DeviceMemory wrap(long address, long bytes) {
+    if (bytes < 0 || (address == 0 && bytes > 0)) {
+      throw new InvalidArgumentException(
+          "%d bytes at address 0x%x cannot be wrapped".formatted(bytes, address),
+          "pass the address and size of an allocation that " + this + " can reach");
+    }
+    return CudaMemory.wrap(this, address, bytes);
+  }
+
+  /** {@link #wrap(long, long)} for a JCuda pointer to device memory. */
+  public DeviceMemory wrap(Pointer pointer, long bytes) {
+    return wrap(Handles.address(pointer), bytes);
+  }
+
+  @Override
+  public DeviceStream createStream() {
+    return new CudaStream(
+        this, context().get(() -> JCudaLibrary.createStream(this)), /* owned= */ true);
+  }
+
+  /**
+   * A stream of the user's, which closing the result leaves alone. It must live until the last
+   * operation that was launched into it has ended.
+   */
+  public CudaStream wrap(CUstream stream) {
+    return new CudaStream(this, stream, /* owned= */ false);
+  }
+
+  @Override
+  public DeviceEvent createEvent() {
+    return new CudaEvent(this, context().get(() -> JCudaLibrary.createEvent(true, this)));
+  }
+
+  @Override
+  public ConnectionLayout connectionLayout(int nRanks) {
+    return ConnectionSizes.layout(nRanks);
+  }
+
+  @Override
+  public KernelCommunicator createKernelCommunicator(KernelCommunicatorSpec spec) {
+    return CudaKernelCommunicator.create(this, spec);
+  }
+
+  /** The primary context, made at the first call. */
+  CudaContext context() {
+    CudaContext made = context;
+    if (made == null) {
+      synchronized (this) {
+        if (context == null) {
+          context = new CudaContext(device, this);
+        }
+        made = context;
+      }
+    }
+    return made;
+  }
+
+  /** The kernels loaded into this device's context. */
+  KernelModules kernels() {
+    KernelModules made = kernels;
+    if (made == null) {
+      synchronized (this) {
+        if (kernels == null) {
+          kernels = new KernelModules(this);
+        }
+        made = kernels;
+      }
+    }
+    return made;
+  }
+
+  private int attribute(int attribute) {
+    return JCudaLibrary.deviceAttribute(device, attribute, this);
+  }
+
+  @Override
+  public String toString() {
+    return "CUDA device %d (%s)".formatted(index, name);
+  }
+}

@@ -1,0 +1,74 @@
+package org.nccl4j.device.cuda;
+
+import java.util.List;
+import java.util.Optional;
+import java.util.stream.IntStream;
+import org.nccl4j.device.InvalidArgumentException;
+import org.nccl4j.device.InvalidUsageException;
+
+/** The GPUs of this process, or the reason why there are none. */
+public final class CudaDevices {
+  private static CudaDevices found;
+
+  private final List<CudaDevice> devices;
+  private final Optional<String> absence;
+
+  private CudaDevices(List<CudaDevice> devices, Optional<String> absence) {
+    this.devices = devices;
+    this.absence = absence;
+  }
+
+  /**
+   * Looks for the driver and its devices; the same answer at every call. Makes no context: that
+   * happens when a device is first used.
+   */
+  public static synchronized CudaDevices probe() {
+    if (found == null) {
+      found = look();
+    }
+    return found;
+  }
+
+  private static CudaDevices look() {
+    Optional<String> absence = JCudaLibrary.absence();
+    if (absence.isPresent()) {
+      return new CudaDevices(List.of(), absence);
+    }
+    int count = JCudaLibrary.deviceCount();
+    return count > 0
+        ? new CudaDevices(IntStream.range(0, count).mapToObj(CudaDevice::new).toList(), absence)
+        : new CudaDevices(
+            List.of(),
+            Optional.of(
+                "the driver sees no GPU; look at nvidia-smi -L and at CUDA_VISIBLE_DEVICES"));
+  }
+
+  /** All devices, by number; empty where there are none. */
+  public List<CudaDevice> list() {
+    return devices;
+  }
+
+  /** Why there are no devices and what to do about it; empty where there are some. */
+  public Optional<String> absence() {
+    return absence;
+  }
+
+  /**
+   * One device.
+   *
+   * @throws InvalidUsageException if this machine has none, with the reason
+   * @throws InvalidArgumentException if there is none of that number
+   */
+  public CudaDevice device(int index) {
+    if (absence.isPresent()) {
+      throw new InvalidUsageException(
+          "there is no CUDA device here: " + absence.get(), "repair that, or use the host device");
+    }
+    if (index < 0 || index >= devices.size()) {
+      throw new InvalidArgumentException(
+          "there is no CUDA device %d: this process sees %d".formatted(index, devices.size()),
+          "use a number from 0 to " + (devices.size() - 1) + ", or look at CUDA_VISIBLE_DEVICES");
+    }
+    return devices.get(index);
+  }
+}

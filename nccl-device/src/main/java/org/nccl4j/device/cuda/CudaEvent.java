@@ -1,0 +1,55 @@
+package org.nccl4j.device.cuda;
+
+import jcuda.driver.CUevent;
+import org.nccl4j.device.DeviceEvent;
+import org.nccl4j.device.InvalidArgumentException;
+import org.nccl4j.device.InvalidUsageException;
+
+/** A CUDA event. */
+final class CudaEvent extends DeviceEvent {
+  private final CudaDevice device;
+  private final CUevent event;
+  private boolean closed;
+
+  CudaEvent(CudaDevice device, CUevent event) {
+    this.device = device;
+    this.event = event;
+  }
+
+  CUevent handle() {
+    return event;
+  }
+
+  @Override
+  public boolean isComplete() {
+    return JCudaLibrary.isEventComplete(event, device);
+  }
+
+  @Override
+  public void synchronize() {
+    JCudaLibrary.synchronizeEvent(event, device);
+  }
+
+  @Override
+  public double microsecondsSince(DeviceEvent earlier) {
+    if (!(earlier instanceof CudaEvent other)) {
+      throw new InvalidArgumentException(
+          "time is asked for between events of different kinds of device",
+          "use two events of one device");
+    }
+    if (!isComplete() || !other.isComplete()) {
+      throw new InvalidUsageException(
+          "time is asked for between events of which one has not happened",
+          "synchronize the later event first");
+    }
+    return 1000.0 * JCudaLibrary.elapsedMilliseconds(other.event, event, device);
+  }
+
+  @Override
+  public synchronized void close() {
+    if (!closed) {
+      closed = true;
+      JCudaLibrary.destroyEvent(event, device);
+    }
+  }
+}

@@ -1,0 +1,214 @@
+package org.nccl4j.device.cuda;
+
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.atomic.AtomicReference;
+import jcuda.driver.CUevent;
+import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.DeviceStream;
+import org.nccl4j.device.HotPath;
+import org.nccl4j.device.InvalidArgumentException;
+import org.nccl4j.device.InvalidUsageException;
+import org.nccl4j.device.NcclException;
+import org.nccl4j.device.TimeoutException;
+import org.nccl4j.device.kernel.Collective;
+import org.nccl4j.device.kernel.CollectiveWork;
+import org.nccl4j.device.kernel.KernelCommunicator;
+import org.nccl4j.device.kernel.KernelCommunicatorSpec;
+import org.nccl4j.device.kernel.KernelPlan;
+import org.nccl4j.device.kernel.P2pWork;
+
+/**
+ * A communicator on a GPU. Owned by the thread that prepares and launches, one at a time; {@code
+ * abort}, {@code failure} and {@code isIdle} by any.
+ */
+final class CudaKernelCommunicator implements KernelCommunicator {
+  private static final int MOST_RANKS = 254; // a rank is a byte in the kernels' tables
+
+  private final CudaDevice device;
+  private final KernelCommunicatorSpec spec;
+  private final CommunicatorMemory memory;
+  private final CollectivePlans collectives;
+  private final P2pPlans p2p;
+  private final CUevent order;
+  private final int[] capturing = new int[1];
+  private final List<DeviceMemory> ofPlans = new ArrayList<>();
+  private final AtomicReference<NcclException> failure = new AtomicReference<>();
+  private volatile CudaStream last; // what was launched last is in this stream
+  private boolean closed;
+
+  private CudaKernelCommunicator(CudaDevice device, KernelCommunicatorSpec spec) {
+    this.device = device;
+    this.spec = spec;
+    memory = new CommunicatorMemory(device, spec);
+    collectives = new CollectivePlans(this, spec, memory);
+    p2p = new P2pPlans(this, spec, memory);
+    order = device.context().get(() -> JCudaLibrary.createEvent(false, device));
+  }
+
+  static CudaKernelCommunicator create(CudaDevice device, KernelCommunicatorSpec spec) {
+    if (spec.nRanks() > MOST_RANKS) {
+      throw new InvalidArgumentException(
+          "a communicator of %d ranks on %s".formatted(spec.nRanks(), device),
+          "use at most " + MOST_RANKS + " ranks");
+    }
+    ConnectionSizes.check(spec.layout());
+    return new CudaKernelCommunicator(device, spec);
+  }
+
+  CudaDevice device() {
+    return device;
+  }
+
+  /** Device memory that lives as long as this communicator. */
+  DeviceMemory allocateForPlan(long bytes) {
+    DeviceMemory allocated = device.allocate(bytes);
+    ofPlans.add(allocated);
+    return allocated;
+  }
+
+  @Override
+  public KernelPlan prepare(CollectiveWork work) {
+    checkUsable();
+    return spec.nRanks() == 1 ? p2p.prepare(alone(work)) : collectives.prepare(work);
+  }
+
+  @Override
+  public KernelPlan prepare(List<P2pWork> works) {
+    checkUsable();
+    return p2p.prepare(works);
+  }
+
+  /** With one rank every collective is a copy. */
+  private static List<P2pWork> alone(CollectiveWork work) {
+    long bytes = work.count() * work.type().bytes();
+    return List.of(
+        new P2pWork(P2pWork.Kind.SEND, 0, null, 0, bytes, work.protocol()),
+        new P2pWork(P2pWork.Kind.RECV, 0, null, 0, bytes, work.protocol()));
+  }
+
+  @Override
+  @HotPath
+  public void launch(KernelPlan plan, DeviceMemory send, DeviceMemory recv, DeviceStream stream) {
+    checkUsable();
+    if (!(plan instanceof CudaKernelPlan mine) || mine.owner() != this) {
+      throw foreign("a plan");
+    }
+    if (!(stream instanceof CudaStream into) || into.device() != device) {
+      throw foreign("a stream");
+    }
+    checkSize(send, mine.sendBytes(), "send");
+    checkSize(recv, mine.recvBytes(), "receive");
+    if (mine.isEmpty()) {
+      return;
+    }
+    long before = device.context().enter();
+    try {
+      if (into != last) {
+        follow(into);
+      }
+      mine.launch(send == null ? 0 : send.address(), recv == null ? 0 : recv.address(), into);
+    } finally {
+      device.context().leave(before);
+    }
+  }
+
+  /** Makes a stream go on only when what this communicator launched elsewhere has ended. */
+  private void follow(CudaStream into) {
+    CudaStream from = last;
+    if (from != null && !from.isClosed() && isOrderable(from, into)) {
+      JCudaLibrary.recordEvent(order, from.stream(), device);
+      JCudaLibrary.awaitEvent(into.stream(), order, device);
+    }
+    into.addUser(this);
+    last = into;
+  }
+
+  /** A stream that is being captured cannot wait for one that is not, nor the other way. */
+  private boolean isOrderable(CudaStream from, CudaStream into) {
+    return JCudaLibrary.isCapturing(from.stream(), capturing, device)
+        == JCudaLibrary.isCapturing(into.stream(), capturing, device);
+  }
+
+  @Override
+  public void abort(NcclException cause) {
+    failure.compareAndSet(null, cause);
+    memory.abort();
+  }
+
+  @Override
+  public NcclException failure() {
+    NcclException known = failure.get();
+    if (known == null) {
+      String report = closed ? null : memory.kernelFailure();
+      if (report != null) {
+        failure.compareAndSet(
+            null,
+            new TimeoutException(
+                report, "look for the rank that did not take part, or raise the deadline"));
+        known = failure.get();
+      }
+    }
+    return known;
+  }
+
+  @Override
+  public boolean isIdle() {
+    CudaStream of = last;
+    return of == null || of.isClosed() || of.isIdle();
+  }
+
+  @Override
+  public void close() {
+    if (!closed) {
+      failure();
+      closed = true;
+      JCudaLibrary.destroyEvent(order, device);
+      ofPlans.forEach(DeviceMemory::close);
+      memory.close();
+    }
+  }
+
+  private void checkUsable() {
+    if (closed) {
+      throw new InvalidUsageException(
+          spec.name() + " is used after close", "close it after its last operation");
+    }
+    NcclException known = failure();
+    if (known != null) {
+      throw known.again();
+    }
+  }
+
+  private static void checkSize(DeviceMemory memory, long needed, String which) {
+    if (needed > 0 && (memory == null || memory.size() < needed || !memory.isOpen())) {
+      throw new InvalidArgumentException(
+          "the %s buffer has %s, and %d bytes are needed"
+              .formatted(
+                  which,
+                  memory == null
+                      ? "not been given"
+                      : memory.isOpen() ? memory.size() + " bytes" : "been closed",
+                  needed),
+          "pass a buffer for count elements, all-gather and reduce-scatter: times the ranks");
+    }
+  }
+
+  private InvalidArgumentException foreign(String what) {
+    return new InvalidArgumentException(
+        "%s of another communicator or device is launched by %s on %s"
+            .formatted(what, spec.name(), device),
+        "use what this communicator prepared, and a stream of its device");
+  }
+
+  /** For messages. */
+  @Override
+  public String toString() {
+    return spec.name() + " on " + device;
+  }
+
+  /** Whether an operation reduces; for the plans. */
+  static boolean reduces(Collective collective) {
+    return collective != Collective.BROADCAST && collective != Collective.ALL_GATHER;
+  }
+}

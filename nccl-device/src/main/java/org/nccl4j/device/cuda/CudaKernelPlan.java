@@ -1,0 +1,85 @@
+package org.nccl4j.device.cuda;
+
+import jcuda.driver.CUfunction;
+import org.nccl4j.device.kernel.KernelPlan;
+
+/**
+ * A kernel with its arguments and launch configuration, all outside the heap and filled but for the
+ * buffers and the stream. Owned by the thread that launches.
+ */
+final class CudaKernelPlan implements KernelPlan {
+  private static final int ATTRIBUTE_BYTES = 72; // CUlaunchAttribute
+  private static final int CONFIG_BYTES = 56; // CUlaunchConfig
+  private static final int CONFIG_STREAM = 32;
+  private static final int CONFIG_ATTRIBUTES = 40;
+  private static final int MEM_SYNC_DOMAIN = 10; // CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN
+  private static final int DOMAIN_REMOTE = 1;
+
+  private final CudaKernelCommunicator owner;
+  private final Offheap arguments;
+  private final Offheap config = new Offheap(CONFIG_BYTES + ATTRIBUTE_BYTES);
+  private final Offheap parameters = new Offheap(8);
+  private final CUfunction function; // keeps the object behind the handle
+  private final long handle;
+  private final long sendBytes;
+  private final long recvBytes;
+
+  /** Most bytes that the launch's own send and receive buffers need. */
+  record Needs(long sendBytes, long recvBytes) {}
+
+  /** Blocks and threads of a launch. */
+  record Shape(int blocks, int threads) {}
+
+  CudaKernelPlan(
+      CudaKernelCommunicator owner,
+      Offheap arguments,
+      CUfunction function,
+      Shape shape,
+      Needs needs) {
+    this.owner = owner;
+    this.arguments = arguments;
+    this.function = function;
+    this.handle = function == null ? 0 : Handles.address(function);
+    this.sendBytes = needs.sendBytes;
+    this.recvBytes = needs.recvBytes;
+    parameters.putLong(0, arguments.address());
+    config.putInt(0, shape.blocks).putInt(4, 1).putInt(8, 1);
+    config.putInt(12, shape.threads).putInt(16, 1).putInt(20, 1);
+    if (owner.device().computeCapability() >= 90) {
+      // Fences of these kernels then wait for their own stores only, not for those of kernels that
+      // compute beside them.
+      config.putInt(CONFIG_BYTES, MEM_SYNC_DOMAIN).putInt(CONFIG_BYTES + 8, DOMAIN_REMOTE);
+      config.putLong(CONFIG_ATTRIBUTES, config.address() + CONFIG_BYTES).putInt(48, 1);
+    }
+  }
+
+  CudaKernelCommunicator owner() {
+    return owner;
+  }
+
+  /** Whether there is nothing to launch. */
+  boolean isEmpty() {
+    return handle == 0;
+  }
+
+  long sendBytes() {
+    return sendBytes;
+  }
+
+  long recvBytes() {
+    return recvBytes;
+  }
+
+  /** Launches into a stream, in the current context. Neither allocates nor locks. */
+  void launch(long send, long recv, CudaStream stream) {
+    arguments.putLong(KernelLayout.SEND, send);
+    arguments.putLong(KernelLayout.RECV, recv);
+    config.putLong(CONFIG_STREAM, stream.handle());
+    DriverLibrary.launch(config.address(), handle, parameters.address(), stream.device());
+  }
+
+  @Override
+  public String toString() {
+    return function + " by " + config.getInt(0) + " blocks";
+  }
+}

@@ -1,0 +1,143 @@
+package org.nccl4j.device.cuda;
+
+import java.util.ArrayList;
+import java.util.List;
+import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.InvalidArgumentException;
+
+/**
+ * Memory of a GPU that other GPUs, of this process or of others, can map: what arenas are made of.
+ *
+ * <p>Inside a process one mapping serves all devices: {@link #accessFrom} lets a device in and
+ * returns its view, at the same address. Another process gets a file descriptor ({@link
+ * #exportFileDescriptor}, sent over a Unix socket) and maps it with {@link #importFrom}. Sizes are
+ * rounded up to {@link #granularity}. Any thread may call.
+ */
+public final class CudaShareableMemory implements AutoCloseable {
+  private final CudaDevice device;
+  private final long size;
+  private final long handle;
+  private final long address;
+  private final List<Integer> allowed = new ArrayList<>();
+  private boolean closed;
+
+  private CudaShareableMemory(CudaDevice device, long size, long handle) {
+    this.device = device;
+    this.size = size;
+    this.handle = handle;
+    long alignment = granularity(device);
+    long reserved = 0;
+    boolean mapped = false;
+    try {
+      reserved = DriverLibrary.reserveAddress(size, alignment, device);
+      DriverLibrary.map(reserved, size, handle, device);
+      mapped = true;
+      DriverLibrary.setAccess(reserved, size, new int[] {device.index()}, device);
+    } catch (RuntimeException e) {
+      release(reserved, mapped, e);
+      throw e;
+    }
+    address = reserved;
+    allowed.add(device.index());
+  }
+
+  /** What sizes are rounded up to on a device, usually 2 MiB. */
+  public static long granularity(CudaDevice device) {
+    return device.context().get(() -> DriverLibrary.granularity(device.index(), device));
+  }
+
+  /** New and zeroed memory of a device, of at least so many bytes. */
+  public static CudaShareableMemory create(CudaDevice device, long bytes) {
+    if (bytes <= 0) {
+      throw new InvalidArgumentException(
+          "a shareable memory of %d bytes is asked for".formatted(bytes), "ask for 1 byte or more");
+    }
+    long granularity = granularity(device);
+    long size = (bytes + granularity - 1) / granularity * granularity;
+    CudaShareableMemory memory =
+        device
+            .context()
+            .get(
+                () ->
+                    new CudaShareableMemory(
+                        device, size, DriverLibrary.createMemory(device.index(), size, device)));
+    memory.local().fill((byte) 0);
+    return memory;
+  }
+
+  /**
+   * Maps for a device what another process exported.
+   *
+   * @param device the importing device
+   * @param descriptor as received; the caller closes it afterwards
+   * @param bytes the exporter's {@link #size()}
+   */
+  public static CudaShareableMemory importFrom(CudaDevice device, int descriptor, long bytes) {
+    return device
+        .context()
+        .get(
+            () ->
+                new CudaShareableMemory(
+                    device, bytes, DriverLibrary.importFileDescriptor(descriptor, device)));
+  }
+
+  /** Bytes, a multiple of the granularity. */
+  public long size() {
+    return size;
+  }
+
+  /** All of it as its own (or the importing) device sees it. Closing the view frees nothing. */
+  public DeviceMemory local() {
+    return CudaMemory.wrap(device, address, size);
+  }
+
+  /**
+   * All of it as another device of this process sees it, which may load and store it from now on.
+   *
+   * @throws org.nccl4j.device.CudaException if the device cannot reach it
+   */
+  public synchronized DeviceMemory accessFrom(CudaDevice peer) {
+    if (!allowed.contains(peer.index())) {
+      peer.context(); // a device without a context cannot be given access
+      DriverLibrary.setAccess(address, size, new int[] {peer.index()}, peer);
+      allowed.add(peer.index());
+    }
+    return CudaMemory.wrap(peer, address, size);
+  }
+
+  /** A new file descriptor for another process; the caller closes it. */
+  public int exportFileDescriptor() {
+    return device.context().get(() -> DriverLibrary.exportFileDescriptor(handle, device));
+  }
+
+  /** Unmaps it here; the memory lives on while another process has it mapped. */
+  @Override
+  public synchronized void close() {
+    if (!closed) {
+      closed = true;
+      device.context().run(() -> release(address, true, null));
+    }
+  }
+
+  /** Undoes as much as was done; with a cause, what else fails is added to it. */
+  private void release(long reserved, boolean mapped, RuntimeException cause) {
+    if (mapped) {
+      attempt(() -> DriverLibrary.unmap(reserved, size, device), cause);
+    }
+    if (reserved != 0) {
+      attempt(() -> DriverLibrary.freeAddress(reserved, size, device), cause);
+    }
+    attempt(() -> DriverLibrary.releaseMemory(handle, device), cause);
+  }
+
+  private static void attempt(Runnable step, RuntimeException cause) {
+    try {
+      step.run();
+    } catch (RuntimeException e) {
+      if (cause == null) {
+        throw e;
+      }
+      cause.addSuppressed(e);
+    }
+  }
+}

@@ -1,0 +1,172 @@
+package org.nccl4j.device.cuda;
+
+import java.time.Duration;
+import java.util.List;
+import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.atomic.AtomicReference;
+import java.util.concurrent.locks.LockSupport;
+import jcuda.driver.CUstream;
+import org.nccl4j.device.DeviceEvent;
+import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.DeviceStream;
+import org.nccl4j.device.InvalidArgumentException;
+import org.nccl4j.device.NcclException;
+import org.nccl4j.device.TimeoutException;
+
+/** A CUDA stream, of ours or of the user's. */
+public final class CudaStream extends DeviceStream {
+  private static final long POLL_NANOS = 20_000;
+
+  private final CudaDevice device;
+  private final CUstream stream;
+  private final long handle;
+  private final boolean owned;
+  private final List<CudaKernelCommunicator> users = new CopyOnWriteArrayList<>();
+  private final AtomicReference<RuntimeException> hostFailure = new AtomicReference<>();
+  private volatile boolean closed;
+
+  CudaStream(CudaDevice device, CUstream stream, boolean owned) {
+    this.device = device;
+    this.stream = stream;
+    this.handle = Handles.address(stream);
+    this.owned = owned;
+  }
+
+  CUstream stream() {
+    return stream;
+  }
+
+  /** The CUstream as a number. */
+  public long handle() {
+    return handle;
+  }
+
+  boolean isClosed() {
+    return closed;
+  }
+
+  /** Whose failures this stream's synchronize reports. Not allocating for one that is known. */
+  void addUser(CudaKernelCommunicator user) {
+    if (!users.contains(user)) {
+      users.add(user);
+    }
+  }
+
+  @Override
+  public CudaDevice device() {
+    return device;
+  }
+
+  @Override
+  public void synchronize() {
+    JCudaLibrary.synchronizeStream(stream, device);
+    throwFailure();
+  }
+
+  @Override
+  public void synchronize(Duration patience) {
+    long start = System.nanoTime();
+    while (!isIdle()) {
+      if (System.nanoTime() - start > patience.toNanos()) {
+        throw new TimeoutException(
+            "a stream of %s was not done after %s".formatted(device, patience),
+            "look for a rank that did not take part, or wait longer");
+      }
+      LockSupport.parkNanos(POLL_NANOS);
+    }
+    synchronize();
+  }
+
+  @Override
+  public boolean isIdle() {
+    return JCudaLibrary.isStreamIdle(stream, device);
+  }
+
+  @Override
+  public void record(DeviceEvent event) {
+    JCudaLibrary.recordEvent(cuda(event).handle(), stream, device);
+  }
+
+  @Override
+  public void await(DeviceEvent event) {
+    JCudaLibrary.awaitEvent(stream, cuda(event).handle(), device);
+  }
+
+  @Override
+  public void copy(DeviceMemory source, DeviceMemory target) {
+    if (source.size() != target.size()) {
+      throw new InvalidArgumentException(
+          "a copy from %d to %d bytes".formatted(source.size(), target.size()),
+          "pass slices of the same size");
+    }
+    if (source.size() > 0) {
+      device
+          .context()
+          .run(
+              () ->
+                  JCudaLibrary.copyAsync(
+                      target.address(), source.address(), source.size(), stream, device));
+    }
+  }
+
+  @Override
+  public void launchHostFunction(Runnable function) {
+    JCudaLibrary.launchHostFunction(
+        stream,
+        () -> {
+          try {
+            function.run();
+          } catch (RuntimeException e) {
+            hostFailure.compareAndSet(null, e);
+          }
+        },
+        device);
+  }
+
+  /**
+   * From here to {@link #endCapture} what this thread launches into the stream is not run but
+   * recorded; collectives and groups too.
+   */
+  public void beginCapture() {
+    JCudaLibrary.beginCapture(stream, device);
+  }
+
+  /** Ends the capture; what was recorded, ready to be launched any number of times. */
+  public CudaGraph endCapture() {
+    return new CudaGraph(device, JCudaLibrary.endCapture(stream, device));
+  }
+
+  @Override
+  public synchronized void close() {
+    if (!closed) {
+      closed = true;
+      if (owned) {
+        JCudaLibrary.synchronizeStream(stream, device);
+        JCudaLibrary.destroyStream(stream, device);
+      }
+    }
+  }
+
+  private void throwFailure() {
+    RuntimeException thrown = hostFailure.getAndSet(null);
+    if (thrown != null) {
+      throw thrown;
+    }
+    for (CudaKernelCommunicator user : users) {
+      NcclException failure = user.failure();
+      if (failure != null) {
+        users.remove(user);
+        throw failure.again();
+      }
+    }
+  }
+
+  private static CudaEvent cuda(DeviceEvent event) {
+    if (event instanceof CudaEvent cuda) {
+      return cuda;
+    }
+    throw new InvalidArgumentException(
+        "an event of another kind of device is used in a CUDA stream",
+        "create the event with the stream's device");
+  }
+}

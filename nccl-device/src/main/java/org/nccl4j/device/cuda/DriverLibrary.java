@@ -1,0 +1,132 @@
+package org.nccl4j.device.cuda;
+
+import org.nccl4j.device.bind.CudaDriver;
+import org.nccl4j.device.bind.NativeLibrary;
+
+/**
+ * The only caller of {@link CudaDriver}: what JCuda lacks or gets wrong, with results checked. To
+ * be touched only after {@link JCudaLibrary#absence()} answered that there is none. Any thread may
+ * call.
+ */
+final class DriverLibrary {
+  static final int HANDLE_FILE_DESCRIPTOR = 1; // CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
+  private static final int PROP_BYTES = 32; // CUmemAllocationProp
+  private static final int ACCESS_BYTES = 12; // CUmemAccessDesc
+  private static final int PINNED = 1; // CU_MEM_ALLOCATION_TYPE_PINNED
+  private static final int LOCATION_DEVICE = 1; // CU_MEM_LOCATION_TYPE_DEVICE
+  private static final int READ_WRITE = 3; // CU_MEM_ACCESS_FLAGS_PROT_READWRITE
+  private static final int RECOMMENDED = 1; // CU_MEM_ALLOC_GRANULARITY_RECOMMENDED
+
+  private static final CudaDriver CUDA = NativeLibrary.load(CudaDriver.class, "libcuda.so.1");
+
+  private DriverLibrary() {}
+
+  /** The calling thread's current context, or 0. */
+  static long currentContext(Offheap scratch) {
+    CudaResult.check(
+        CUDA.cuCtxGetCurrent(scratch.address()), "cuCtxGetCurrent", "the calling thread");
+    return scratch.getLong(0);
+  }
+
+  static void setCurrentContext(long context) {
+    CudaResult.check(CUDA.cuCtxSetCurrent(context), "cuCtxSetCurrent", "the calling thread");
+  }
+
+  /** What sizes and addresses of shareable memory of a device must be multiples of. */
+  static long granularity(int device, Object place) {
+    Offheap out = new Offheap(8);
+    CudaResult.check(
+        CUDA.cuMemGetAllocationGranularity(out.address(), shareable(device).address(), RECOMMENDED),
+        "cuMemGetAllocationGranularity",
+        place);
+    return out.getLong(0);
+  }
+
+  /** Physical memory of a device that can be exported as a file descriptor; a handle. */
+  static long createMemory(int device, long bytes, Object place) {
+    Offheap out = new Offheap(8);
+    CudaResult.check(
+        CUDA.cuMemCreate(out.address(), bytes, shareable(device).address(), 0),
+        "cuMemCreate of " + bytes + " bytes",
+        place);
+    return out.getLong(0);
+  }
+
+  static void releaseMemory(long handle, Object place) {
+    CudaResult.check(CUDA.cuMemRelease(handle), "cuMemRelease", place);
+  }
+
+  static long reserveAddress(long bytes, long alignment, Object place) {
+    Offheap out = new Offheap(8);
+    CudaResult.check(
+        CUDA.cuMemAddressReserve(out.address(), bytes, alignment, 0, 0),
+        "cuMemAddressReserve",
+        place);
+    return out.getLong(0);
+  }
+
+  static void freeAddress(long address, long bytes, Object place) {
+    CudaResult.check(CUDA.cuMemAddressFree(address, bytes), "cuMemAddressFree", place);
+  }
+
+  static void map(long address, long bytes, long handle, Object place) {
+    CudaResult.check(CUDA.cuMemMap(address, bytes, 0, handle, 0), "cuMemMap", place);
+  }
+
+  static void unmap(long address, long bytes, Object place) {
+    CudaResult.check(CUDA.cuMemUnmap(address, bytes), "cuMemUnmap", place);
+  }
+
+  /** Lets devices read and write a mapped range. */
+  static void setAccess(long address, long bytes, int[] devices, Object place) {
+    Offheap access = new Offheap(ACCESS_BYTES * devices.length);
+    for (int i = 0; i < devices.length; i++) {
+      access.putInt(i * ACCESS_BYTES, LOCATION_DEVICE);
+      access.putInt(i * ACCESS_BYTES + 4, devices[i]);
+      access.putInt(i * ACCESS_BYTES + 8, READ_WRITE);
+    }
+    CudaResult.check(
+        CUDA.cuMemSetAccess(address, bytes, access.address(), devices.length),
+        "cuMemSetAccess",
+        place);
+  }
+
+  /** A file descriptor that another process can import; the caller closes it. */
+  static int exportFileDescriptor(long handle, Object place) {
+    Offheap out = new Offheap(8);
+    CudaResult.check(
+        CUDA.cuMemExportToShareableHandle(out.address(), handle, HANDLE_FILE_DESCRIPTOR, 0),
+        "cuMemExportToShareableHandle",
+        place);
+    return out.getInt(0);
+  }
+
+  /** A handle to memory that another process exported; the descriptor stays the caller's. */
+  static long importFileDescriptor(int descriptor, Object place) {
+    Offheap out = new Offheap(8);
+    CudaResult.check(
+        CUDA.cuMemImportFromShareableHandle(out.address(), descriptor, HANDLE_FILE_DESCRIPTOR),
+        "cuMemImportFromShareableHandle",
+        place);
+    return out.getLong(0);
+  }
+
+  /**
+   * Launches a kernel. Neither allocates nor locks.
+   *
+   * @param config address of a CUlaunchConfig
+   * @param parameters address of an array of addresses of the kernel's arguments
+   */
+  static void launch(long config, long function, long parameters, Object place) {
+    CudaResult.check(
+        CUDA.cuLaunchKernelEx(config, function, parameters, 0), "cuLaunchKernelEx", place);
+  }
+
+  private static Offheap shareable(int device) {
+    return new Offheap(PROP_BYTES)
+        .putInt(0, PINNED)
+        .putInt(4, HANDLE_FILE_DESCRIPTOR)
+        .putInt(8, LOCATION_DEVICE)
+        .putInt(12, device);
+  }
+}

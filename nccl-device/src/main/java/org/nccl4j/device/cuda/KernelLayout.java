@@ -1,0 +1,83 @@
+package org.nccl4j.device.cuda;
+
+/**
+ * Offsets and sizes of the structures in src/main/cuda/layout.h. A test compiles a probe of that
+ * header and compares.
+ */
+final class KernelLayout {
+  static final int INLINE_PEERS = 32;
+  static final int INLINE_GROUPS = 32;
+  static final int INLINE_WORKS = 64;
+  static final int NONE = 255;
+
+  static final int PEER_BYTES = 32;
+  static final int STEPS_BYTES = 16;
+
+  static final int CONTROL_ABORT = 0;
+  static final int CONTROL_FAILED = 64;
+  static final int CONTROL_FAILED_PEER = 68;
+  static final int CONTROL_FAILED_CHANNEL = 72;
+  static final int CONTROL_FAILED_KIND = 76;
+  static final int CONTROL_FAILED_STEP = 80;
+  static final int CONTROL_BYTES = 192;
+
+  static final int CONTROL = 0;
+  static final int STEPS = 8;
+  static final int BUDGET = 16;
+  static final int RANK = 24;
+  static final int N_RANKS = 28;
+  static final int LL_SLOT = 32;
+  static final int LL128_SLOT = 36;
+  static final int SIMPLE_SLOT = 40;
+
+  /** In the arguments of collectives and of sends and receives alike. */
+  static final int SEND = 48;
+
+  static final int RECV = 56;
+
+  static final int BYTES = 64;
+  static final int RING_RANKS = 72;
+  static final int PEER_TABLE = 80;
+  static final int COLLECTIVE = 88;
+  static final int ALGORITHM = 92;
+  static final int OPERATOR = 96;
+  static final int ROOT = 100;
+  static final int N_CHANNELS = 104;
+  static final int SLICE_BYTES = 108;
+  static final int RING_INDEX = 112;
+  static final int RING_PREV = 176;
+  static final int RING_NEXT = 240;
+  static final int TREE_UP = 304;
+  static final int TREE_DOWN0 = 368;
+  static final int TREE_DOWN1 = 432;
+  static final int PEERS = 496;
+  static final int COLLECTIVE_BYTES = 1520;
+
+  static final int GROUPS = 64;
+  static final int WORKS = 72;
+  static final int N_GROUPS = 80;
+  static final int INLINE_GROUP_TABLE = 88;
+  static final int INLINE_WORK_TABLE = 1112;
+  static final int P2P_BYTES = 3160;
+
+  static final int GROUP_DATA = 0;
+  static final int GROUP_CREDIT = 8;
+  static final int GROUP_PEER = 16;
+  static final int GROUP_KIND = 18;
+  static final int GROUP_FIRST_BLOCK = 20;
+  static final int GROUP_N_BLOCKS = 22;
+  static final int GROUP_FIRST_WORK = 24;
+  static final int GROUP_N_WORKS = 28;
+  static final int GROUP_BYTES = 32;
+
+  static final int WORK_ADDRESS = 0;
+  static final int WORK_TARGET = 8;
+  static final int WORK_BYTES = 16;
+  static final int WORK_BASE = 24;
+  static final int WORK_TARGET_BASE = 25;
+  static final int WORK_PROTOCOL = 26;
+  static final int WORK_PARTS = 27;
+  static final int WORK_SIZE = 32;
+
+  private KernelLayout() {}
+}

@@ -1,0 +1,108 @@
+package org.nccl4j.device.cuda;
+
+import java.io.IOException;
+import java.io.InputStream;
+import java.io.UncheckedIOException;
+import java.util.HashMap;
+import java.util.Locale;
+import java.util.Map;
+import java.util.Properties;
+import jcuda.driver.CUfunction;
+import jcuda.driver.CUfunction_attribute;
+import jcuda.driver.CUmodule;
+import org.nccl4j.device.DataType;
+import org.nccl4j.device.InvalidUsageException;
+import org.nccl4j.device.kernel.Algorithm;
+import org.nccl4j.device.kernel.Collective;
+import org.nccl4j.device.kernel.Protocol;
+
+/**
+ * The kernels of one device, loaded when first asked for: a fatbin for each type of element, and
+ * one for what only copies. Any thread may call.
+ *
+ * <p>The table from (collective, operator, type, algorithm, protocol) to a function is in the
+ * names: the type and whether it reduces at all choose the module, algorithm and protocol the
+ * function; collective and operator are arguments, since branching on them costs nothing beside a
+ * flight over NVLink and a family of kernels for each would be forty times the code.
+ */
+final class KernelModules {
+  private static final String COPY = "copy";
+
+  private final CudaDevice device;
+  private final Map<String, CUmodule> modules = new HashMap<>();
+  private final Map<String, CUfunction> functions = new HashMap<>();
+
+  KernelModules(CudaDevice device) {
+    this.device = device;
+  }
+
+  /** The kernel of a collective; loaded and ready to be launched. */
+  CUfunction collective(
+      Collective collective, DataType type, Algorithm algorithm, Protocol protocol) {
+    boolean reduces = CudaKernelCommunicator.reduces(collective);
+    if (reduces && type.isFloat8() && device.computeCapability() < 90) {
+      throw new InvalidUsageException(
+          "%s has no float8 arithmetic".formatted(device),
+          "use another type, or a GPU of compute capability 9.0 or newer");
+    }
+    return function(reduces ? type.label() : COPY, name(algorithm, protocol));
+  }
+
+  /** The kernel of sends and receives; loaded and ready to be launched. */
+  CUfunction p2p() {
+    return function(COPY, "nccl4j_p2p");
+  }
+
+  private static String name(Algorithm algorithm, Protocol protocol) {
+    String of = protocol.name().toLowerCase(Locale.ROOT);
+    return protocol == Protocol.SIMPLE
+        ? "nccl4j_" + of
+        : "nccl4j_" + of + "_" + algorithm.name().toLowerCase(Locale.ROOT);
+  }
+
+  private synchronized CUfunction function(String family, String name) {
+    return functions.computeIfAbsent(family + "/" + name, key -> load(family, name));
+  }
+
+  private CUfunction load(String family, String name) {
+    return device
+        .context()
+        .get(
+            () -> {
+              CUmodule module =
+                  modules.computeIfAbsent(
+                      family, f -> JCudaLibrary.loadModule(image(f), f, device));
+              CUfunction function = JCudaLibrary.function(module, name, device);
+              // Asking for an attribute makes a lazily loading driver load the code now, and not at
+              // the first launch, where it could have to wait for a kernel that waits for this one.
+              JCudaLibrary.functionAttribute(
+                  function, CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, device);
+              return function;
+            });
+  }
+
+  private static byte[] image(String family) {
+    try (InputStream in =
+        KernelModules.class.getResourceAsStream("kernels/" + family + ".fatbin")) {
+      if (in == null) {
+        throw new InvalidUsageException(
+            "this build of nccl-device has no CUDA kernels for " + family + ": " + absence(),
+            "build nccl-device where nvcc of CUDA 12 or newer is on the PATH, or use a released jar");
+      }
+      return in.readAllBytes();
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
+    }
+  }
+
+  /** Why the build made no kernels. */
+  private static String absence() throws IOException {
+    Properties build = new Properties();
+    try (InputStream in = KernelModules.class.getResourceAsStream("kernels/build.properties")) {
+      if (in != null) {
+        build.load(in);
+      }
+    }
+    return build.getProperty("absence", "they are missing from the jar");
+  }
+}

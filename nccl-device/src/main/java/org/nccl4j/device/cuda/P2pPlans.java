@@ -1,0 +1,239 @@
+package org.nccl4j.device.cuda;
+
+import java.nio.ByteBuffer;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.InvalidArgumentException;
+import org.nccl4j.device.InvalidUsageException;
+import org.nccl4j.device.kernel.Connection;
+import org.nccl4j.device.kernel.ConnectionLayout;
+import org.nccl4j.device.kernel.KernelCommunicatorSpec;
+import org.nccl4j.device.kernel.P2pWork;
+import org.nccl4j.device.kernel.Protocol;
+
+/**
+ * Turns sends and receives into one kernel. Works of the same peer and direction form a group, done
+ * in order by the group's blocks; every block of every group is resident at once, so none has to
+ * end for another to begin.
+ */
+final class P2pPlans {
+  private static final int THREADS = 576; // kSimpleThreads
+  private static final int BLOCKS_PER_MULTIPROCESSOR = 2; // the kernel's launch bounds
+  private static final int LEAST_SIMPLE_PART = 32 << 10;
+  private static final int LEAST_LL_PART = 4 << 10;
+  private static final int COPY_PARTS = 16;
+
+  private enum Kind {
+    SEND,
+    RECV,
+    COPY
+  }
+
+  private enum Base {
+    NONE,
+    SEND,
+    RECV
+  }
+
+  private record Place(long address, Base base) {}
+
+  private record Transfer(Place place, Place target, long bytes, Protocol protocol, int parts) {}
+
+  private record Key(Kind kind, int peer) {}
+
+  private final CudaKernelCommunicator communicator;
+  private final KernelCommunicatorSpec spec;
+  private final CommunicatorMemory memory;
+  private final int mostParts;
+
+  P2pPlans(
+      CudaKernelCommunicator communicator, KernelCommunicatorSpec spec, CommunicatorMemory memory) {
+    this.communicator = communicator;
+    this.spec = spec;
+    this.memory = memory;
+    // The same at both ends of a connection, so it may depend on nothing but the communicator and
+    // the size; enough for a full all-to-all to be resident.
+    int resident = blocks() - COPY_PARTS;
+    mostParts =
+        Math.max(
+            1, Math.min(ConnectionLayout.CHANNELS, resident / Math.max(1, 2 * spec.nRanks() - 2)));
+  }
+
+  private int blocks() {
+    return BLOCKS_PER_MULTIPROCESSOR * communicator.device().multiprocessors();
+  }
+
+  CudaKernelPlan prepare(List<P2pWork> works) {
+    Map<Key, List<Transfer>> groups = group(works);
+    int nWorks = groups.values().stream().mapToInt(List::size).sum();
+    boolean inline =
+        groups.size() <= KernelLayout.INLINE_GROUPS && nWorks <= KernelLayout.INLINE_WORKS;
+    Offheap arguments = new Offheap(KernelLayout.P2P_BYTES);
+    memory.putCommunicator(arguments);
+    arguments.putInt(KernelLayout.N_GROUPS, groups.size());
+    int blocks;
+    if (inline) {
+      blocks =
+          put(
+              groups,
+              arguments.bytes(),
+              KernelLayout.INLINE_GROUP_TABLE,
+              KernelLayout.INLINE_WORK_TABLE);
+    } else {
+      int workTable = groups.size() * KernelLayout.GROUP_BYTES;
+      Offheap tables = new Offheap(workTable + nWorks * KernelLayout.WORK_SIZE);
+      blocks = put(groups, tables.bytes(), 0, workTable);
+      DeviceMemory there = communicator.allocateForPlan(tables.bytes().capacity());
+      there.write(0, tables.bytes().duplicate());
+      arguments.putLong(KernelLayout.GROUPS, there.address());
+      arguments.putLong(KernelLayout.WORKS, there.address() + workTable);
+    }
+    if (blocks > blocks()) {
+      throw new InvalidUsageException(
+          "%d blocks for sends and receives; %s runs %d at once"
+              .formatted(blocks, communicator.device(), blocks()),
+          "put fewer peers into one group");
+    }
+    return new CudaKernelPlan(
+        communicator,
+        arguments,
+        blocks == 0 ? null : communicator.device().kernels().p2p(),
+        new CudaKernelPlan.Shape(blocks, THREADS),
+        new CudaKernelPlan.Needs(need(works, P2pWork.Kind.SEND), need(works, P2pWork.Kind.RECV)));
+  }
+
+  private Map<Key, List<Transfer>> group(List<P2pWork> works) {
+    Map<Key, List<Transfer>> groups = new LinkedHashMap<>();
+    List<P2pWork> selfSends = new ArrayList<>();
+    List<P2pWork> selfReceives = new ArrayList<>();
+    for (P2pWork work : works) {
+      boolean send = work.kind() == P2pWork.Kind.SEND;
+      if (work.peer() == spec.rank()) {
+        (send ? selfSends : selfReceives).add(work);
+      } else if (work.bytes() > 0) {
+        groups
+            .computeIfAbsent(
+                new Key(send ? Kind.SEND : Kind.RECV, work.peer()), k -> new ArrayList<>())
+            .add(
+                new Transfer(
+                    place(work), null, work.bytes(), protocol(work), parts(work, mostParts)));
+      }
+    }
+    addCopies(groups, selfSends, selfReceives);
+    return groups;
+  }
+
+  private void addCopies(
+      Map<Key, List<Transfer>> groups, List<P2pWork> sends, List<P2pWork> receives) {
+    if (sends.size() != receives.size()) {
+      throw new InvalidUsageException(
+          "%d sends from rank %d to itself meet %d receives"
+              .formatted(sends.size(), spec.rank(), receives.size()),
+          "put each send to itself and its receive into the same group");
+    }
+    for (int i = 0; i < sends.size(); i++) {
+      P2pWork from = sends.get(i);
+      P2pWork to = receives.get(i);
+      if (from.bytes() != to.bytes()) {
+        throw new InvalidArgumentException(
+            "a send of %d bytes to itself meets a receive of %d"
+                .formatted(from.bytes(), to.bytes()),
+            "use the same count for both");
+      }
+      Place source = place(from);
+      Place target = place(to);
+      if (from.bytes() > 0 && !source.equals(target)) {
+        groups
+            .computeIfAbsent(new Key(Kind.COPY, spec.rank()), k -> new ArrayList<>())
+            .add(
+                new Transfer(
+                    source,
+                    target,
+                    from.bytes(),
+                    Protocol.SIMPLE,
+                    (int) Math.min(COPY_PARTS, 1 + from.bytes() / LEAST_SIMPLE_PART)));
+      }
+    }
+  }
+
+  private static Place place(P2pWork work) {
+    DeviceMemory buffer = work.buffer();
+    if (buffer != null) {
+      return new Place(buffer.address() + work.offset(), Base.NONE);
+    }
+    return new Place(work.offset(), work.kind() == P2pWork.Kind.SEND ? Base.SEND : Base.RECV);
+  }
+
+  /** The kernel has no LL128 way for single transfers: LL below, Simple above serve as well. */
+  private static Protocol protocol(P2pWork work) {
+    return work.protocol() == Protocol.LL ? Protocol.LL : Protocol.SIMPLE;
+  }
+
+  private static int parts(P2pWork work, int most) {
+    int least = protocol(work) == Protocol.LL ? LEAST_LL_PART : LEAST_SIMPLE_PART;
+    return (int) Math.min(most, (work.bytes() + least - 1) / least);
+  }
+
+  private static long need(List<P2pWork> works, P2pWork.Kind kind) {
+    return works.stream()
+        .filter(w -> w.kind() == kind && w.buffer() == null)
+        .mapToLong(w -> w.offset() + w.bytes())
+        .max()
+        .orElse(0);
+  }
+
+  /** Writes both tables; how many blocks they need. */
+  private int put(
+      Map<Key, List<Transfer>> groups, ByteBuffer target, int groupTable, int workTable) {
+    int blocks = 0;
+    int works = 0;
+    int at = groupTable;
+    for (Map.Entry<Key, List<Transfer>> group : groups.entrySet()) {
+      int mine = group.getValue().stream().mapToInt(Transfer::parts).max().orElse(0);
+      putEnds(target, at, group.getKey());
+      target.putShort(at + KernelLayout.GROUP_PEER, (short) group.getKey().peer());
+      target.putShort(at + KernelLayout.GROUP_KIND, (short) group.getKey().kind().ordinal());
+      target.putShort(at + KernelLayout.GROUP_FIRST_BLOCK, (short) blocks);
+      target.putShort(at + KernelLayout.GROUP_N_BLOCKS, (short) mine);
+      target.putInt(at + KernelLayout.GROUP_FIRST_WORK, works);
+      target.putInt(at + KernelLayout.GROUP_N_WORKS, group.getValue().size());
+      for (Transfer transfer : group.getValue()) {
+        putWork(target, workTable + works * KernelLayout.WORK_SIZE, transfer);
+        works++;
+      }
+      blocks += mine;
+      at += KernelLayout.GROUP_BYTES;
+    }
+    return blocks;
+  }
+
+  private void putEnds(ByteBuffer target, int at, Key key) {
+    if (key.kind() == Kind.COPY) {
+      return;
+    }
+    Connection connection = (key.kind() == Kind.SEND ? spec.sends() : spec.recvs()).get(key.peer());
+    if (connection == null) {
+      throw new InvalidUsageException(
+          "rank %d of %s has no connection with rank %d"
+              .formatted(spec.rank(), spec.name(), key.peer()),
+          "connect the ranks before sends and receives are prepared");
+    }
+    target.putLong(at + KernelLayout.GROUP_DATA, connection.data().address());
+    target.putLong(at + KernelLayout.GROUP_CREDIT, connection.credit().address());
+  }
+
+  private static void putWork(ByteBuffer target, int at, Transfer transfer) {
+    target.putLong(at + KernelLayout.WORK_ADDRESS, transfer.place().address());
+    target.put(at + KernelLayout.WORK_BASE, (byte) transfer.place().base().ordinal());
+    if (transfer.target() != null) {
+      target.putLong(at + KernelLayout.WORK_TARGET, transfer.target().address());
+      target.put(at + KernelLayout.WORK_TARGET_BASE, (byte) transfer.target().base().ordinal());
+    }
+    target.putLong(at + KernelLayout.WORK_BYTES, transfer.bytes());
+    target.put(at + KernelLayout.WORK_PROTOCOL, (byte) transfer.protocol().ordinal());
+    target.put(at + KernelLayout.WORK_PARTS, (byte) transfer.parts());
+  }
+}

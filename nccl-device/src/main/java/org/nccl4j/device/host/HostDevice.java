@@ -1,0 +1,106 @@
+package org.nccl4j.device.host;
+
+import org.nccl4j.device.Device;
+import org.nccl4j.device.DeviceEvent;
+import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.DeviceStream;
+import org.nccl4j.device.InvalidArgumentException;
+import org.nccl4j.device.host.kernel.HostKernelCommunicator;
+import org.nccl4j.device.host.memory.HostMemory;
+import org.nccl4j.device.host.stream.Dispatcher;
+import org.nccl4j.device.host.stream.HostEvent;
+import org.nccl4j.device.host.stream.HostStream;
+import org.nccl4j.device.kernel.ConnectionLayout;
+import org.nccl4j.device.kernel.KernelCommunicator;
+import org.nccl4j.device.kernel.KernelCommunicatorSpec;
+import org.nccl4j.device.kernel.KernelDevice;
+import org.nccl4j.device.shm.MappedRegion;
+
+/** This machine's processor and memory. One instance. */
+public final class HostDevice extends Device implements KernelDevice {
+  private static final HostDevice INSTANCE = new HostDevice();
+
+  private static final long HUGE_BYTES = 4 << 20;
+  private static final int LL_SLOT_BYTES = 16 << 10;
+  private static final int SIMPLE_SLOT_BYTES = 64 << 10;
+
+  private final Dispatcher dispatcher = new Dispatcher();
+
+  private HostDevice() {}
+
+  /** The one instance. */
+  public static HostDevice instance() {
+    return INSTANCE;
+  }
+
+  @Override
+  public Kind kind() {
+    return Kind.HOST;
+  }
+
+  @Override
+  public int index() {
+    return 0;
+  }
+
+  @Override
+  public String name() {
+    return "host";
+  }
+
+  @Override
+  public DeviceMemory allocate(long bytes) {
+    if (bytes < 0) {
+      throw new InvalidArgumentException(
+          "an allocation of " + bytes + " bytes", "ask for 0 or more");
+    }
+    if (bytes == 0) {
+      return new HostMemory(this, 0, 0, () -> {});
+    }
+    MappedRegion region = MappedRegion.anonymous(bytes);
+    if (bytes >= HUGE_BYTES) {
+      region.preferHugePages();
+    }
+    return new HostMemory(this, region.address(), bytes, () -> free(region));
+  }
+
+  /**
+   * Unmaps a region at once if nothing runs. Otherwise operations may still use it: they refer to
+   * it, and it is unmapped once nothing does.
+   */
+  private void free(MappedRegion region) {
+    if (dispatcher.streams().stream().allMatch(HostStream::isEmpty)) {
+      region.close();
+    }
+  }
+
+  @Override
+  public DeviceMemory wrap(long address, long bytes) {
+    if (bytes < 0 || (address == 0 && bytes > 0)) {
+      throw new InvalidArgumentException(
+          "%d bytes at address 0x%x cannot be wrapped".formatted(bytes, address),
+          "pass the address of memory and how much of it may be used");
+    }
+    return new HostMemory(this, address, bytes, () -> {});
+  }
+
+  @Override
+  public DeviceStream createStream() {
+    return new HostStream(this, dispatcher);
+  }
+
+  @Override
+  public DeviceEvent createEvent() {
+    return new HostEvent();
+  }
+
+  @Override
+  public ConnectionLayout connectionLayout(int nRanks) {
+    return new ConnectionLayout(LL_SLOT_BYTES, 0, SIMPLE_SLOT_BYTES);
+  }
+
+  @Override
+  public KernelCommunicator createKernelCommunicator(KernelCommunicatorSpec spec) {
+    return new HostKernelCommunicator(spec, this);
+  }
+}

@@ -1,0 +1,45 @@
+package org.nccl4j.device.host.kernel;
+
+import java.nio.ByteBuffer;
+import org.nccl4j.device.HotPath;
+import org.nccl4j.device.host.memory.HostMemory;
+
+/** Copies between host memories. */
+final class Copies {
+  private static final int FEW = 64;
+
+  private Copies() {}
+
+  /** Copies up to {@link HostMemory#MAX_ACCESS} bytes. */
+  @HotPath
+  static void copy(
+      HostMemory source, long sourceOffset, HostMemory target, long targetOffset, int bytes) {
+    ByteBuffer from = source.window(sourceOffset);
+    ByteBuffer to = target.window(targetOffset);
+    int fromIndex = source.index(sourceOffset);
+    int toIndex = target.index(targetOffset);
+    if (bytes > FEW) {
+      to.put(toIndex, from, fromIndex, bytes);
+      return;
+    }
+    int at = 0;
+    for (; at + 8 <= bytes; at += 8) {
+      to.putLong(toIndex + at, from.getLong(fromIndex + at));
+    }
+    for (; at < bytes; at++) {
+      to.put(toIndex + at, from.get(fromIndex + at));
+    }
+  }
+
+  /** Copies any number of bytes, unless source and target are the same. */
+  static void copyAll(
+      HostMemory source, long sourceOffset, HostMemory target, long targetOffset, long bytes) {
+    if (source.address() + sourceOffset == target.address() + targetOffset) {
+      return;
+    }
+    for (long at = 0; at < bytes; at += HostMemory.MAX_ACCESS) {
+      int part = (int) Math.min(HostMemory.MAX_ACCESS, bytes - at);
+      copy(source, sourceOffset + at, target, targetOffset + at, part);
+    }
+  }
+}

@@ -1,0 +1,125 @@
+package org.nccl4j.device.host.kernel;
+
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import org.nccl4j.device.Device;
+import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.DeviceStream;
+import org.nccl4j.device.HotPath;
+import org.nccl4j.device.InvalidUsageException;
+import org.nccl4j.device.NcclException;
+import org.nccl4j.device.host.memory.HostMemory;
+import org.nccl4j.device.host.stream.HostStream;
+import org.nccl4j.device.kernel.CollectiveWork;
+import org.nccl4j.device.kernel.KernelCommunicator;
+import org.nccl4j.device.kernel.KernelCommunicatorSpec;
+import org.nccl4j.device.kernel.KernelPlan;
+import org.nccl4j.device.kernel.P2pWork;
+
+/** A communicator on the host device. */
+public final class HostKernelCommunicator implements KernelCommunicator {
+  private static final int SIMPLE_SCRATCH = 16 << 10;
+
+  private final KernelCommunicatorSpec spec;
+  private final Waiter waiter;
+  private final Turns turns;
+  private final Ends ends;
+  private final HostMemory scratch;
+  private final Kernels kernels;
+
+  /** Launches so far. Written by the launching thread; read by isIdle. */
+  private volatile long tickets;
+
+  /** A communicator whose scratch memory comes from a device. */
+  public HostKernelCommunicator(KernelCommunicatorSpec spec, Device device) {
+    this.spec = spec;
+    boolean coresForAll = spec.localRanks() <= Runtime.getRuntime().availableProcessors();
+    this.waiter = new Waiter(spec.name(), spec.rank(), spec.deadline(), coresForAll);
+    this.turns = new Turns(waiter);
+    this.ends = new Ends(spec);
+    int llData = spec.layout().llSlotBytes() / 2;
+    this.scratch = HostMemory.of(device.allocate(Math.max(SIMPLE_SCRATCH, 3 * llData)));
+    this.kernels = new Kernels(spec, ends, waiter, scratch);
+  }
+
+  @Override
+  public KernelPlan prepare(CollectiveWork work) {
+    return new HostPlan(turns, kernels.of(work));
+  }
+
+  @Override
+  public KernelPlan prepare(List<P2pWork> works) {
+    Map<Integer, List<P2pWork>> sends = new LinkedHashMap<>();
+    Map<Integer, List<P2pWork>> recvs = new LinkedHashMap<>();
+    for (P2pWork work : works) {
+      (work.kind() == P2pWork.Kind.SEND ? sends : recvs)
+          .computeIfAbsent(work.peer(), peer -> new ArrayList<>())
+          .add(work);
+    }
+    List<P2pWork> own = ownPairs(sends.remove(spec.rank()), recvs.remove(spec.rank()));
+    int llBytes = spec.layout().llSlotBytes() / 2;
+    int simpleBytes = spec.layout().simpleSlotBytes();
+    List<Lane> outs = new ArrayList<>();
+    List<Lane> ins = new ArrayList<>();
+    sends.forEach(
+        (peer, list) -> outs.add(new Lane.Out(ends.send(peer), list, llBytes, simpleBytes)));
+    recvs.forEach(
+        (peer, list) -> ins.add(new Lane.In(ends.recv(peer), list, waiter, llBytes, simpleBytes)));
+    return new HostPlan(turns, new SendRecv(outs, ins, own, waiter));
+  }
+
+  private List<P2pWork> ownPairs(List<P2pWork> sends, List<P2pWork> recvs) {
+    int nSends = sends == null ? 0 : sends.size();
+    int nRecvs = recvs == null ? 0 : recvs.size();
+    if (nSends != nRecvs) {
+      throw new InvalidUsageException(
+          "rank %d has %d sends to itself and %d receives from itself in one group"
+              .formatted(spec.rank(), nSends, nRecvs),
+          "match each send to the own rank with a receive in the same group");
+    }
+    List<P2pWork> pairs = new ArrayList<>();
+    for (int w = 0; w < nSends; w++) {
+      if (sends.get(w).bytes() != recvs.get(w).bytes()) {
+        throw new InvalidUsageException(
+            "rank %d sends itself %d bytes and receives %d"
+                .formatted(spec.rank(), sends.get(w).bytes(), recvs.get(w).bytes()),
+            "give matching sends and receives the same count and type");
+      }
+      pairs.add(sends.get(w));
+      pairs.add(recvs.get(w));
+    }
+    return pairs;
+  }
+
+  @Override
+  @HotPath
+  public void launch(KernelPlan plan, DeviceMemory send, DeviceMemory recv, DeviceStream stream) {
+    HostMemory from = send == null ? null : HostMemory.of(send);
+    HostMemory to = recv == null ? null : HostMemory.of(recv);
+    long ticket = tickets;
+    HostStream.of(stream).launch((HostPlan) plan, from, to, ticket);
+    tickets = ticket + 1;
+  }
+
+  @Override
+  public void abort(NcclException cause) {
+    waiter.fail(cause);
+  }
+
+  @Override
+  public NcclException failure() {
+    return waiter.failure();
+  }
+
+  @Override
+  public boolean isIdle() {
+    return turns.reached(tickets);
+  }
+
+  @Override
+  public void close() {
+    scratch.close();
+  }
+}

@@ -1,0 +1,172 @@
+package org.nccl4j.device.host.kernel;
+
+import java.util.List;
+import java.util.stream.IntStream;
+import org.nccl4j.device.InternalErrorException;
+import org.nccl4j.device.host.memory.HostMemory;
+import org.nccl4j.device.host.reduce.Reduction;
+import org.nccl4j.device.host.reduce.Reductions;
+import org.nccl4j.device.kernel.CollectiveWork;
+import org.nccl4j.device.kernel.KernelCommunicatorSpec;
+import org.nccl4j.device.kernel.Protocol;
+import org.nccl4j.device.kernel.Tree;
+
+/** The table of kernels: which one runs a collective by an algorithm. */
+final class Kernels {
+  private final KernelCommunicatorSpec spec;
+  private final Ends ends;
+  private final Waiter waiter;
+  private final HostMemory scratch;
+
+  Kernels(KernelCommunicatorSpec spec, Ends ends, Waiter waiter, HostMemory scratch) {
+    this.spec = spec;
+    this.ends = ends;
+    this.waiter = waiter;
+    this.scratch = scratch;
+  }
+
+  Kernel of(CollectiveWork work) {
+    if (work.count() == 0) {
+      return (send, recv) -> {};
+    }
+    if (spec.nRanks() == 1) {
+      long bytes = work.count() * work.type().bytes();
+      return (send, recv) -> Copies.copyAll(send, 0, recv, 0, bytes);
+    }
+    return switch (work.algorithm()) {
+      case RING -> ring(work);
+      case TREE -> tree(work);
+      case ONE_SHOT -> oneShot(work);
+      case TWO_SHOT -> twoShot(work);
+    };
+  }
+
+  private Kernel ring(CollectiveWork work) {
+    Ring ring = Ring.of(spec.ring().get(0), spec.rank());
+    long bytes = work.count() * work.type().bytes();
+    Primitives along =
+        primitives(work, List.of(ring.previous()), List.of(ring.next()), reduction(work));
+    Parts whole = parts(work, work.count(), 1);
+    return switch (work.collective()) {
+      case ALL_REDUCE -> new RingAllReduce(ring, along, parts(work, work.count(), ring.size()));
+      case ALL_GATHER -> new RingAllGather(ring, along, whole, bytes);
+      case REDUCE_SCATTER -> new RingReduceScatter(ring, along, whole, bytes);
+      case BROADCAST -> new RingBroadcast(ring, along, whole, work.root());
+      case REDUCE -> new RingReduce(ring, along, whole, work.root());
+    };
+  }
+
+  private Kernel oneShot(CollectiveWork work) {
+    long bytes = work.count() * work.type().bytes();
+    List<Integer> others = others();
+    Primitives all = primitives(work, others, others, reduction(work));
+    Parts whole = parts(work, work.count(), 1);
+    boolean isRoot = spec.rank() == work.root();
+    return switch (work.collective()) {
+      case ALL_REDUCE -> new OneShot.AllReduce(all, whole);
+      case ALL_GATHER -> new OneShot.AllGather(all, from(work), whole, bytes, spec.rank());
+      case REDUCE_SCATTER -> new OneShot.ReduceScatter(all, to(work), whole, bytes, spec.rank());
+      case BROADCAST ->
+          new OneShot.Broadcast(
+              isRoot ? all : primitives(work, List.of(work.root()), List.of(), null),
+              whole,
+              isRoot);
+      case REDUCE ->
+          new OneShot.Reduce(
+              isRoot ? all : primitives(work, List.of(), List.of(work.root()), reduction(work)),
+              whole,
+              isRoot);
+    };
+  }
+
+  private Kernel twoShot(CollectiveWork work) {
+    return switch (work.collective()) {
+      case ALL_REDUCE -> {
+        List<Integer> others = others();
+        Primitives all = primitives(work, others, others, reduction(work));
+        Parts parts = parts(work, work.count(), spec.nRanks());
+        yield new TwoShotAllReduce(all, to(work), from(work), parts, spec.rank());
+      }
+      case ALL_GATHER, REDUCE_SCATTER, BROADCAST, REDUCE -> throw none(work);
+    };
+  }
+
+  private Kernel tree(CollectiveWork work) {
+    return switch (work.collective()) {
+      case ALL_REDUCE -> {
+        long half = work.count() / 2;
+        Kernel first = tree(work, 0, 0, half);
+        Kernel second = tree(work, 1, half, work.count() - half);
+        yield (send, recv) -> {
+          first.run(send, recv);
+          second.run(send, recv);
+        };
+      }
+      case ALL_GATHER, REDUCE_SCATTER, BROADCAST, REDUCE -> throw none(work);
+    };
+  }
+
+  private Kernel tree(CollectiveWork work, int tree, long begin, long count) {
+    Tree place = spec.trees().get(tree);
+    List<Integer> parent = place.up() < 0 ? List.of() : List.of(place.up());
+    List<Integer> children = place.down();
+    return new TreeAllReduce(
+        primitives(work, children, parent, reduction(work)),
+        primitives(work, parent, children, null),
+        parts(work, count, 1),
+        begin * work.type().bytes());
+  }
+
+  private static InternalErrorException none(CollectiveWork work) {
+    return new InternalErrorException(
+        "the host device has no %s by %s"
+            .formatted(work.collective().label(), work.algorithm().label()),
+        "report this: the planner should not have chosen it");
+  }
+
+  /** A set of primitives towards each other rank, beginning with the next. */
+  private Primitives[] to(CollectiveWork work) {
+    return others().stream()
+        .map(r -> primitives(work, List.of(), List.of(r), reduction(work)))
+        .toArray(Primitives[]::new);
+  }
+
+  /** A set of primitives from each other rank, beginning with the next. */
+  private Primitives[] from(CollectiveWork work) {
+    return others().stream()
+        .map(r -> primitives(work, List.of(r), List.of(), null))
+        .toArray(Primitives[]::new);
+  }
+
+  /** The other ranks, beginning with the next. */
+  private List<Integer> others() {
+    return IntStream.range(1, spec.nRanks())
+        .map(d -> (spec.rank() + d) % spec.nRanks())
+        .boxed()
+        .toList();
+  }
+
+  /** The reduction of a collective that reduces, else null. */
+  private Reduction reduction(CollectiveWork work) {
+    return switch (work.collective()) {
+      case ALL_REDUCE, REDUCE, REDUCE_SCATTER ->
+          Reductions.of(work.type(), work.op(), spec.nRanks());
+      case ALL_GATHER, BROADCAST -> null;
+    };
+  }
+
+  private Parts parts(CollectiveWork work, long count, int owners) {
+    int elementBytes = work.type().bytes();
+    return new Parts(count * elementBytes, owners, elementBytes, work.chunkBytes());
+  }
+
+  private Primitives primitives(
+      CollectiveWork work, List<Integer> from, List<Integer> to, Reduction reduction) {
+    RecvEnd[] recvs = from.stream().sorted().map(ends::recv).toArray(RecvEnd[]::new);
+    SendEnd[] sends = to.stream().map(ends::send).toArray(SendEnd[]::new);
+    int elementBytes = work.type().bytes();
+    return work.protocol() == Protocol.LL
+        ? new LlPrimitives(spec.rank(), waiter, recvs, sends, reduction, elementBytes, scratch)
+        : new SimplePrimitives(spec.rank(), waiter, recvs, sends, reduction, elementBytes, scratch);
+  }
+}

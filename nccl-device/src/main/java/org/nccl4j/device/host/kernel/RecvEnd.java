@@ -1,0 +1,84 @@
+package org.nccl4j.device.host.kernel;
+
+import org.nccl4j.device.HotPath;
+import org.nccl4j.device.host.memory.HostMemory;
+import org.nccl4j.device.host.memory.Words;
+import org.nccl4j.device.kernel.Connection;
+import org.nccl4j.device.kernel.ConnectionLayout;
+
+/**
+ * The receiving end of a connection, with its step. Owned by the thread that runs the
+ * communicator's current kernel.
+ */
+final class RecvEnd {
+  /** In LL the head is stored every so many steps: a sender is rarely so far ahead. */
+  private static final int HEAD_STEPS = 4;
+
+  final int peer;
+  private final HostMemory data;
+  private final HostMemory credit;
+  private final ConnectionLayout layout;
+  private long step;
+
+  /** The sender's tail when last looked at. */
+  private long tail;
+
+  RecvEnd(int peer, Connection connection, ConnectionLayout layout) {
+    this.peer = peer;
+    this.data = HostMemory.of(connection.data());
+    this.credit = HostMemory.of(connection.credit());
+    this.layout = layout;
+  }
+
+  /** In Simple: waits until the slot of the current step is full. */
+  @HotPath
+  void awaitData(Waiter waiter) {
+    if (tail <= step) {
+      tail = waiter.awaitGreater(data, ConnectionLayout.TAIL, step, peer, "data");
+    }
+  }
+
+  /** In Simple: whether the slot of the current step is full. */
+  @HotPath
+  boolean hasData() {
+    if (tail <= step) {
+      tail = Words.loadAcquire(data, ConnectionLayout.TAIL);
+    }
+    return tail > step;
+  }
+
+  HostMemory memory() {
+    return data;
+  }
+
+  @HotPath
+  long simpleSlot() {
+    return layout.simple(step);
+  }
+
+  @HotPath
+  long llSlot() {
+    return layout.ll(step);
+  }
+
+  @HotPath
+  int llFlag() {
+    return LlLines.flag(step);
+  }
+
+  /** Gives the slot of the current step back, and goes on to the next. */
+  @HotPath
+  void release() {
+    step++;
+    Words.storeRelease(credit, ConnectionLayout.HEAD, step);
+  }
+
+  /** In LL: gives slots back, some at a time, and goes on to the next. */
+  @HotPath
+  void releaseLazily() {
+    step++;
+    if ((step & (HEAD_STEPS - 1)) == 0) {
+      Words.storeRelease(credit, ConnectionLayout.HEAD, step);
+    }
+  }
+}

@@ -1,0 +1,95 @@
+package org.nccl4j.device.host.kernel;
+
+import org.nccl4j.device.HotPath;
+import org.nccl4j.device.host.memory.HostMemory;
+import org.nccl4j.device.host.memory.Words;
+import org.nccl4j.device.kernel.Connection;
+import org.nccl4j.device.kernel.ConnectionLayout;
+
+/**
+ * The sending end of a connection, with its step. Owned by the thread that runs the communicator's
+ * current kernel.
+ */
+final class SendEnd {
+  final int peer;
+  private final HostMemory data;
+  private final HostMemory credit;
+  private final ConnectionLayout layout;
+  private long step;
+
+  /** The receiver's head when last looked at. */
+  private long head;
+
+  SendEnd(int peer, Connection connection, ConnectionLayout layout) {
+    this.peer = peer;
+    this.data = HostMemory.of(connection.data());
+    this.credit = HostMemory.of(connection.credit());
+    this.layout = layout;
+  }
+
+  /** Waits until the slot of the current step is empty. */
+  @HotPath
+  void awaitCredit(Waiter waiter) {
+    if (head <= step - ConnectionLayout.STEPS) {
+      head =
+          waiter.awaitGreater(
+              credit, ConnectionLayout.HEAD, step - ConnectionLayout.STEPS, peer, "a free buffer");
+    }
+  }
+
+  /** Whether the slot of the current step is empty. */
+  @HotPath
+  boolean hasCredit() {
+    if (head <= step - ConnectionLayout.STEPS) {
+      head = Words.loadAcquire(credit, ConnectionLayout.HEAD);
+    }
+    return head > step - ConnectionLayout.STEPS;
+  }
+
+  HostMemory memory() {
+    return data;
+  }
+
+  @HotPath
+  long simpleSlot() {
+    return layout.simple(step);
+  }
+
+  @HotPath
+  long llSlot() {
+    return layout.ll(step);
+  }
+
+  @HotPath
+  int llFlag() {
+    return LlLines.flag(step);
+  }
+
+  /** In LL: waits until the slot of the current step is empty and free of old flags. */
+  @HotPath
+  void awaitLlCredit(Waiter waiter) {
+    awaitCredit(waiter);
+    clearIfWrapped();
+  }
+
+  /** In LL: frees the slot of the current step of old flags when flags begin to repeat. */
+  @HotPath
+  void clearIfWrapped() {
+    if (LlLines.wrapped(step)) {
+      LlLines.clear(data, llSlot(), layout.llSlotBytes());
+    }
+  }
+
+  /** In Simple: publishes the slot of the current step, and goes on to the next. */
+  @HotPath
+  void post() {
+    step++;
+    Words.storeRelease(data, ConnectionLayout.TAIL, step);
+  }
+
+  /** In LL, where the data carry the flags: goes on to the next step. */
+  @HotPath
+  void next() {
+    step++;
+  }
+}

@@ -1,0 +1,186 @@
+package org.nccl4j.device.host.kernel;
+
+import org.nccl4j.device.HotPath;
+import org.nccl4j.device.host.memory.HostMemory;
+import org.nccl4j.device.host.reduce.Reduction;
+
+/** The Simple protocol: the sender fills a slot, then publishes its tail. */
+final class SimplePrimitives extends Primitives {
+  /** What is written last is read next: small enough that it is still in the first-level cache. */
+  private static final int PIECE = 16 << 10;
+
+  private final HostMemory scratch;
+
+  /**
+   * Primitives between some peers.
+   *
+   * @param scratch at least 16 KiB
+   */
+  SimplePrimitives(
+      int rank,
+      Waiter waiter,
+      RecvEnd[] recvs,
+      SendEnd[] sends,
+      Reduction reduction,
+      int elementBytes,
+      HostMemory scratch) {
+    super(rank, waiter, recvs, sends, reduction, elementBytes);
+    this.scratch = scratch;
+  }
+
+  @Override
+  @HotPath
+  void step(
+      HostMemory source,
+      long sourceOffset,
+      HostMemory target,
+      long targetOffset,
+      int bytes,
+      int mode) {
+    if (bytes == 0) {
+      return;
+    }
+    boolean receive = (mode & RECEIVE) != 0;
+    await(mode);
+    HostMemory first = target == null ? sends[0].memory() : target;
+    long firstOffset = target == null ? sends[0].simpleSlot() : targetOffset;
+    for (int at = 0; at < bytes; at += PIECE) {
+      int piece = Math.min(PIECE, bytes - at);
+      if (receive) {
+        take(source, sourceOffset + at, first, firstOffset + at, at, piece);
+        if (source != null && target != null && reduction.hasFinish()) {
+          reduction.finish(first, firstOffset + at, piece / elementBytes);
+        }
+      } else {
+        load(source, sourceOffset + at, first, firstOffset + at, piece);
+      }
+      if ((mode & SEND) != 0) {
+        fill(first, firstOffset + at, target == null ? 1 : 0, at, piece);
+      }
+    }
+    post(mode);
+  }
+
+  private void await(int mode) {
+    if ((mode & SEND) != 0) {
+      for (SendEnd end : sends) {
+        end.awaitCredit(waiter);
+      }
+    }
+    if ((mode & RECEIVE) != 0) {
+      for (RecvEnd end : recvs) {
+        end.awaitData(waiter);
+      }
+    }
+  }
+
+  private void fill(HostMemory from, long fromOffset, int firstEnd, int at, int bytes) {
+    for (int s = firstEnd; s < sends.length; s++) {
+      SendEnd end = sends[s];
+      Copies.copy(from, fromOffset, end.memory(), end.simpleSlot() + at, bytes);
+    }
+  }
+
+  private void post(int mode) {
+    if ((mode & SEND) != 0) {
+      for (SendEnd end : sends) {
+        end.post();
+      }
+    }
+    if ((mode & RECEIVE) != 0) {
+      for (RecvEnd end : recvs) {
+        end.release();
+      }
+    }
+  }
+
+  @Override
+  @HotPath
+  void reduceInOrder(
+      HostMemory source,
+      long sourceOffset,
+      HostMemory target,
+      long targetOffset,
+      int bytes,
+      int mode) {
+    if (bytes == 0) {
+      return;
+    }
+    await(mode);
+    for (int at = 0; at < bytes; at += PIECE) {
+      int piece = Math.min(PIECE, bytes - at);
+      combineInOrder(source, sourceOffset + at, target, targetOffset + at, at, piece);
+      if (reduction.hasFinish()) {
+        reduction.finish(target, targetOffset + at, piece / elementBytes);
+      }
+      if ((mode & SEND) != 0) {
+        fill(target, targetOffset + at, 0, at, piece);
+      }
+    }
+    post(mode);
+  }
+
+  private void combineInOrder(
+      HostMemory source, long sourceOffset, HostMemory to, long toOffset, int at, int bytes) {
+    // Own data that come third or later would be overwritten by the sum in place: save them first.
+    HostMemory own = source;
+    long ownOffset = sourceOffset;
+    if (lower > 1 || reduction.hasPrepare()) {
+      load(source, sourceOffset, scratch, 0, bytes);
+      own = scratch;
+      ownOffset = 0;
+    }
+    int count = bytes / elementBytes;
+    HostMemory sum = null;
+    long sumOffset = 0;
+    for (int place = 0, r = 0; place <= recvs.length; place++) {
+      HostMemory next = own;
+      long nextOffset = ownOffset;
+      if (place != lower) {
+        next = recvs[r].memory();
+        nextOffset = recvs[r].simpleSlot() + at;
+        r++;
+      }
+      if (place == 0) {
+        sum = next;
+        sumOffset = nextOffset;
+      } else {
+        reduction.reduce(sum, sumOffset, next, nextOffset, to, toOffset, count);
+        sum = to;
+        sumOffset = toOffset;
+      }
+    }
+  }
+
+  /** Own data, as they enter a combination. */
+  private void load(HostMemory source, long sourceOffset, HostMemory to, long toOffset, int bytes) {
+    if (reduction == null || !reduction.hasPrepare()) {
+      Copies.copy(source, sourceOffset, to, toOffset, bytes);
+    } else {
+      reduction.prepare(source, sourceOffset, to, toOffset, bytes / elementBytes);
+    }
+  }
+
+  /** A piece of what the peers sent, combined with own data if there are any. */
+  private void take(
+      HostMemory source, long sourceOffset, HostMemory to, long toOffset, int at, int bytes) {
+    RecvEnd end = recvs[0];
+    if (source == null) {
+      Copies.copy(end.memory(), end.simpleSlot() + at, to, toOffset, bytes);
+      return;
+    }
+    HostMemory own = source;
+    long ownOffset = sourceOffset;
+    if (reduction.hasPrepare()) {
+      reduction.prepare(source, sourceOffset, scratch, 0, bytes / elementBytes);
+      own = scratch;
+      ownOffset = 0;
+    }
+    int count = bytes / elementBytes;
+    reduction.reduce(own, ownOffset, end.memory(), end.simpleSlot() + at, to, toOffset, count);
+    for (int r = 1; r < recvs.length; r++) {
+      end = recvs[r];
+      reduction.reduce(to, toOffset, end.memory(), end.simpleSlot() + at, to, toOffset, count);
+    }
+  }
+}

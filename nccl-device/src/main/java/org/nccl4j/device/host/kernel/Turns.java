@@ -1,0 +1,59 @@
+package org.nccl4j.device.host.kernel;
+
+import org.nccl4j.device.HotPath;
+import org.nccl4j.device.InternalErrorException;
+import org.nccl4j.device.NcclException;
+import org.nccl4j.device.host.memory.HostMemory;
+import org.nccl4j.device.host.stream.Backoff;
+
+/**
+ * Runs a communicator's kernels one at a time in the order of their tickets, whatever streams they
+ * are in, since they share connections. After a failure every further kernel fails at once.
+ */
+final class Turns {
+  private final Waiter waiter;
+
+  /** The ticket whose turn it is. Written by the thread that ran the one before; read by all. */
+  private volatile long turn;
+
+  Turns(Waiter waiter) {
+    this.waiter = waiter;
+  }
+
+  @HotPath
+  void run(Kernel kernel, HostMemory send, HostMemory recv, long ticket) {
+    if (turn != ticket) {
+      awaitTurn(ticket);
+    }
+    try {
+      waiter.check();
+      kernel.run(send, recv);
+    } catch (NcclException e) {
+      waiter.fail(e);
+      throw e;
+    } catch (RuntimeException | Error e) {
+      InternalErrorException internal =
+          new InternalErrorException(
+              "a kernel of the host device failed unexpectedly (" + e + ")",
+              "report this with the stack trace",
+              e);
+      waiter.fail(internal);
+      throw internal;
+    } finally {
+      turn = Math.max(turn, ticket + 1);
+    }
+  }
+
+  /** Whether all kernels of lower tickets have ended. */
+  boolean reached(long ticket) {
+    return turn >= ticket;
+  }
+
+  /** Bounded by the deadlines of the kernels before. */
+  private void awaitTurn(long ticket) {
+    Backoff backoff = new Backoff(0);
+    while (turn < ticket && waiter.failure() == null) {
+      backoff.idle();
+    }
+  }
+}

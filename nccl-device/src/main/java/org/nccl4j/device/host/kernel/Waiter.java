@@ -1,0 +1,101 @@
+package org.nccl4j.device.host.kernel;
+
+import java.nio.ByteBuffer;
+import java.time.Duration;
+import org.nccl4j.device.HotPath;
+import org.nccl4j.device.NcclException;
+import org.nccl4j.device.TimeoutException;
+import org.nccl4j.device.host.memory.HostMemory;
+import org.nccl4j.device.host.memory.Words;
+import org.nccl4j.device.host.stream.Backoff;
+
+/**
+ * How kernels of one communicator wait for other ranks: until a word changes, the communicator is
+ * aborted, or the deadline passes. Owned by the thread that runs the communicator's current kernel.
+ */
+final class Waiter {
+  private final String communicator;
+  private final int rank;
+  private final long patienceNanos;
+  private final Backoff backoff;
+  private long giveUpNanos;
+
+  /** The cause of the first failure. Written by any thread, once; read by waits. */
+  private volatile NcclException failure;
+
+  Waiter(String communicator, int rank, Duration deadline, boolean coresForAll) {
+    this.communicator = communicator;
+    this.rank = rank;
+    this.patienceNanos = deadline.toNanos();
+    this.backoff = new Backoff(coresForAll ? Backoff.SPINS : 0);
+  }
+
+  synchronized void fail(NcclException cause) {
+    if (failure == null) {
+      failure = cause;
+    }
+  }
+
+  NcclException failure() {
+    return failure;
+  }
+
+  /** Throws if the communicator has failed. */
+  @HotPath
+  void check() {
+    if (failure != null) {
+      throw failure.again();
+    }
+  }
+
+  /** Waits until a word is greater than a value, and returns it. */
+  @HotPath
+  long awaitGreater(HostMemory memory, long offset, long value, int peer, String what) {
+    ByteBuffer window = memory.window(offset);
+    int index = memory.index(offset);
+    long now = Words.loadAcquire(window, index);
+    if (now > value) {
+      return now;
+    }
+    begin();
+    do {
+      idle(peer, what);
+      now = Words.loadAcquire(window, index);
+    } while (now <= value);
+    return now;
+  }
+
+  /** Begins a wait of several looks. */
+  @HotPath
+  void begin() {
+    backoff.reset();
+    giveUpNanos = 0;
+  }
+
+  /** Between two looks of a wait: lets time pass, and throws when it is time to end. */
+  @HotPath
+  void idle(int peer, String what) {
+    backoff.idle();
+    if (backoff.isSlow()) {
+      check();
+      checkDeadline(peer, what);
+    }
+  }
+
+  private void checkDeadline(int peer, String what) {
+    long now = System.nanoTime();
+    if (giveUpNanos == 0) {
+      giveUpNanos = Math.max(1, now + patienceNanos);
+    } else if (now - giveUpNanos > 0) {
+      TimeoutException timeout =
+          new TimeoutException(
+              "rank %d of communicator %s has waited %s for %s of rank %d"
+                  .formatted(rank, communicator, Duration.ofNanos(patienceNanos), what, peer),
+              "find out why rank %d does not make the matching call, or raise the operation deadline"
+                      .formatted(peer)
+                  + " (CommunicatorConfig.withOperationDeadline or NCCL4J_TIMEOUT)");
+      fail(timeout);
+      throw timeout;
+    }
+  }
+}

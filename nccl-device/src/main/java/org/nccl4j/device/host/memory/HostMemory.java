@@ -1,0 +1,139 @@
+package org.nccl4j.device.host.memory;
+
+import java.nio.ByteBuffer;
+import java.util.concurrent.atomic.AtomicBoolean;
+import org.nccl4j.device.Device;
+import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.InvalidUsageException;
+
+/**
+ * A range of this process's addresses.
+ *
+ * <p>Byte buffers end at 2 GiB, so a range is covered by windows that begin every GiB and overlap:
+ * any access of up to a GiB lies inside the window of its first byte. {@code window} and {@code
+ * index} give that window and the place in it; both are cheap and allocate nothing.
+ */
+public final class HostMemory extends DeviceMemory {
+  /** Most bytes of one access. */
+  public static final int MAX_ACCESS = 1 << Windows.SHIFT;
+
+  private final Device device;
+  private final HostMemory whole;
+  private final Runnable release;
+  private final AtomicBoolean closed = new AtomicBoolean();
+  private final ByteBuffer[] windows;
+  private final long base;
+  private final long address;
+
+  /**
+   * A range of addresses.
+   *
+   * @param release called once, by close; what it refers to is kept reachable until then, and by
+   *     every slice
+   */
+  public HostMemory(Device device, long address, long bytes, Runnable release) {
+    super(bytes);
+    this.device = device;
+    this.whole = this;
+    this.release = release;
+    this.windows = Windows.over(address, bytes);
+    this.base = 0;
+    this.address = address;
+  }
+
+  private HostMemory(HostMemory parent, long offset, long bytes) {
+    super(bytes);
+    this.device = parent.device;
+    this.whole = parent.whole;
+    this.release = null;
+    this.windows = parent.windows;
+    this.base = parent.base + offset;
+    this.address = parent.address + offset;
+  }
+
+  /** The window that holds the bytes from an offset on. */
+  public ByteBuffer window(long offset) {
+    return windows[(int) ((base + offset) >>> Windows.SHIFT)];
+  }
+
+  /** Where in its window an offset lies. */
+  public int index(long offset) {
+    return (int) (base + offset) & Windows.MASK;
+  }
+
+  @Override
+  public Device device() {
+    return device;
+  }
+
+  @Override
+  public long address() {
+    return address;
+  }
+
+  @Override
+  public boolean isOpen() {
+    return !closed.get() && !whole.closed.get();
+  }
+
+  @Override
+  public HostMemory slice(long offset, long bytes) {
+    checkOpen();
+    checkRange(offset, bytes);
+    return new HostMemory(this, offset, bytes);
+  }
+
+  @Override
+  public void write(long offset, ByteBuffer source) {
+    checkOpen();
+    checkRange(offset, source.remaining());
+    long to = offset;
+    while (source.hasRemaining()) {
+      int bytes = Math.min(source.remaining(), MAX_ACCESS);
+      window(to).put(index(to), source, source.position(), bytes);
+      source.position(source.position() + bytes);
+      to += bytes;
+    }
+  }
+
+  @Override
+  public void read(long offset, ByteBuffer target) {
+    checkOpen();
+    checkRange(offset, target.remaining());
+    long from = offset;
+    while (target.hasRemaining()) {
+      int bytes = Math.min(target.remaining(), MAX_ACCESS);
+      target.put(target.position(), window(from), index(from), bytes);
+      target.position(target.position() + bytes);
+      from += bytes;
+    }
+  }
+
+  @Override
+  public void fill(byte value) {
+    checkOpen();
+    byte[] block = new byte[(int) Math.min(size(), 1 << 16)];
+    java.util.Arrays.fill(block, value);
+    for (long at = 0; at < size(); at += block.length) {
+      int bytes = (int) Math.min(block.length, size() - at);
+      window(at).put(index(at), block, 0, bytes);
+    }
+  }
+
+  @Override
+  public void close() {
+    if (closed.compareAndSet(false, true) && release != null) {
+      release.run();
+    }
+  }
+
+  /** This memory, if it is of the host; for kernels, whose launches have been checked. */
+  public static HostMemory of(DeviceMemory memory) {
+    if (memory instanceof HostMemory host) {
+      return host;
+    }
+    throw new InvalidUsageException(
+        memory + " is given to an operation of the host device",
+        "pass memory of the communicator's own device");
+  }
+}

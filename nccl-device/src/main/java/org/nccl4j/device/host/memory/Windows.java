@@ -1,0 +1,30 @@
+package org.nccl4j.device.host.memory;
+
+import com.kenai.jffi.MemoryIO;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+
+/** Overlapping byte buffers over a range of addresses. */
+final class Windows {
+  /** A window begins every 2 to the SHIFT bytes. */
+  static final int SHIFT = 30;
+
+  static final int MASK = (1 << SHIFT) - 1;
+
+  private Windows() {}
+
+  static ByteBuffer[] over(long address, long bytes) {
+    int count = (int) Math.max(1, (bytes + MASK) >>> SHIFT);
+    ByteBuffer[] windows = new ByteBuffer[count];
+    for (int w = 0; w < count; w++) {
+      long begin = (long) w << SHIFT;
+      int length = (int) Math.min(bytes - begin, Integer.MAX_VALUE);
+      windows[w] =
+          length == 0
+              ? ByteBuffer.allocateDirect(0)
+              : MemoryIO.getInstance().newDirectByteBuffer(address + begin, length);
+      windows[w].order(ByteOrder.nativeOrder());
+    }
+    return windows;
+  }
+}

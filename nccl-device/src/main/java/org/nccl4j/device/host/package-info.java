@@ -1,0 +1,2 @@
+/** The host device: this machine's processor and memory. */
+package org.nccl4j.device.host;

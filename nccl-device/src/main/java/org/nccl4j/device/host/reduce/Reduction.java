@@ -1,0 +1,33 @@
+package org.nccl4j.device.host.reduce;
+
+import org.nccl4j.device.host.memory.HostMemory;
+
+/**
+ * Element-wise arithmetic of one operator on one type. Offsets are in bytes, of any alignment.
+ * Counts are at most {@link HostMemory#MAX_ACCESS} bytes worth of elements. Not safe for several
+ * threads at once: an instance has scratch arrays of its own.
+ */
+public interface Reduction {
+  /** target = a op b. The target may be a or b at the same offset; other overlaps may not be. */
+  void reduce(
+      HostMemory a,
+      long aOffset,
+      HostMemory b,
+      long bOffset,
+      HostMemory target,
+      long targetOffset,
+      int count);
+
+  /** Whether each rank's own elements are changed before they are combined. */
+  boolean hasPrepare();
+
+  /** target = source as it enters the combination; a copy unless {@link #hasPrepare()}. */
+  void prepare(
+      HostMemory source, long sourceOffset, HostMemory target, long targetOffset, int count);
+
+  /** Whether combined elements are changed at the end. */
+  boolean hasFinish();
+
+  /** Changes combined elements into the result; nothing unless {@link #hasFinish()}. */
+  void finish(HostMemory data, long offset, int count);
+}

@@ -1,0 +1,41 @@
+package org.nccl4j.device.host.reduce;
+
+import org.nccl4j.device.DataType;
+import org.nccl4j.device.InvalidArgumentException;
+import org.nccl4j.device.RedOp;
+
+/** Makes the reduction of a type and an operator. */
+public final class Reductions {
+  private Reductions() {}
+
+  /**
+   * A new reduction, with scratch memory of its own; its calls allocate nothing but a view, once,
+   * for a window of memory that it has not met lately.
+   *
+   * @param ranks how many ranks' elements are combined; only {@link RedOp#AVG} needs it
+   */
+  public static Reduction of(DataType type, RedOp op, int ranks) {
+    if (ranks < 1) {
+      throw new InvalidArgumentException(
+          "a reduction over " + ranks + " ranks", "pass the communicator's number of ranks");
+    }
+    return switch (type) {
+      case INT8 -> int8(op, ranks, true);
+      case UINT8 -> int8(op, ranks, false);
+      case INT32 -> new Int32Reduction(op, ranks, true);
+      case UINT32 -> new Int32Reduction(op, ranks, false);
+      case INT64 -> new Int64Reduction(op, ranks, true);
+      case UINT64 -> new Int64Reduction(op, ranks, false);
+      case FLOAT16 -> new Float16Reduction(op, ranks);
+      case FLOAT32 -> new Float32Reduction(op, ranks);
+      case FLOAT64 -> new Float64Reduction(op, ranks);
+      case BFLOAT16 -> new BFloat16Reduction(op, ranks);
+      case FLOAT8_E4M3, FLOAT8_E5M2 -> new Float8Reduction(type, op, ranks);
+    };
+  }
+
+  private static Reduction int8(RedOp op, int ranks, boolean signed) {
+    boolean orders = op == RedOp.MAX || op == RedOp.MIN;
+    return orders ? new Int8Order(op, signed) : new Int8Reduction(op, ranks, signed);
+  }
+}

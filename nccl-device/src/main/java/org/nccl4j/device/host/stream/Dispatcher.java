@@ -1,0 +1,92 @@
+package org.nccl4j.device.host.stream;
+
+import java.util.List;
+import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.locks.LockSupport;
+
+/**
+ * Looks, while there are launches, for streams whose launches nobody runs, and has a thread run
+ * them. One daemon thread, which sleeps until {@link #notice} when all streams have been empty for
+ * a while.
+ */
+public final class Dispatcher {
+  private static final long PERIOD_NANOS = 500_000;
+  private static final int EMPTY_ROUNDS = 100;
+
+  private record Look(HostStream stream, long ended) {}
+
+  private final List<HostStream> streams = new CopyOnWriteArrayList<>();
+  private volatile boolean asleep = true;
+  private Thread thread;
+
+  /** A dispatcher without streams; its thread starts with the first launch. */
+  public Dispatcher() {}
+
+  void add(HostStream stream) {
+    streams.add(stream);
+  }
+
+  void remove(HostStream stream) {
+    streams.remove(stream);
+  }
+
+  /** All streams that are not closed. */
+  public List<HostStream> streams() {
+    return streams;
+  }
+
+  /** There is a launch. Cheap unless the dispatcher sleeps. */
+  void notice() {
+    if (asleep) {
+      wake();
+    }
+  }
+
+  private synchronized void wake() {
+    asleep = false;
+    if (thread == null) {
+      thread = new Thread(this::watch, "nccl4j-dispatcher");
+      thread.setDaemon(true);
+      thread.start();
+    } else {
+      LockSupport.unpark(thread);
+    }
+  }
+
+  private void watch() {
+    int empty = 0;
+    while (true) {
+      boolean pending = look();
+      empty = pending ? 0 : empty + 1;
+      if (empty > EMPTY_ROUNDS) {
+        sleep();
+        empty = 0;
+      }
+    }
+  }
+
+  /** Starts the streams that do not move on for a period; false if all were empty throughout. */
+  private boolean look() {
+    List<Look> waiting =
+        streams.stream()
+            .filter(stream -> stream.ended() != stream.launched())
+            .map(stream -> new Look(stream, stream.ended()))
+            .toList();
+    LockSupport.parkNanos(this, PERIOD_NANOS);
+    for (Look look : waiting) {
+      if (look.stream.isAbandoned(look.ended)) {
+        look.stream.startAbandoned();
+      }
+    }
+    return !waiting.isEmpty();
+  }
+
+  private void sleep() {
+    asleep = true;
+    // A launch that missed the flag is found here: its entry was added before it looked.
+    while (asleep && streams.stream().allMatch(stream -> stream.ended() == stream.launched())) {
+      LockSupport.park(this);
+    }
+    asleep = false;
+  }
+}

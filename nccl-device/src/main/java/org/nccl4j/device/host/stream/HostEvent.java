@@ -1,0 +1,96 @@
+package org.nccl4j.device.host.stream;
+
+import org.nccl4j.device.DeviceEvent;
+import org.nccl4j.device.InvalidArgumentException;
+import org.nccl4j.device.InvalidUsageException;
+
+/** An event of the host device: the last recording that was launched, and when it happened. */
+public final class HostEvent extends DeviceEvent {
+  /** One recording: the time it happened, 0 until then. */
+  private static final class Recording {
+    private final HostStream stream;
+    private final long position;
+    private volatile long nanos;
+
+    Recording(HostStream stream, long position) {
+      this.stream = stream;
+      this.position = position;
+    }
+
+    boolean happened() {
+      return nanos != 0;
+    }
+  }
+
+  private volatile Recording last;
+
+  /** An event that was never recorded. */
+  public HostEvent() {}
+
+  static HostEvent of(DeviceEvent event) {
+    if (event instanceof HostEvent host) {
+      return host;
+    }
+    throw new InvalidArgumentException(
+        "an event of another device is given to the host device",
+        "make it with the host device's createEvent");
+  }
+
+  StreamOperation recording(HostStream stream, long position) {
+    Recording recording = new Recording(stream, position);
+    last = recording;
+    return (send, recv, ticket) -> recording.nanos = Math.max(1, System.nanoTime());
+  }
+
+  StreamOperation waiting() {
+    Recording recording = last;
+    return (send, recv, ticket) -> awaitRecording(recording);
+  }
+
+  private static void awaitRecording(Recording recording) {
+    if (recording == null || recording.happened()) {
+      return;
+    }
+    recording.stream.startNow();
+    Backoff backoff = new Backoff(0);
+    while (!recording.happened()) {
+      backoff.idle();
+    }
+  }
+
+  @Override
+  public boolean isComplete() {
+    Recording recording = last;
+    if (recording == null || recording.happened()) {
+      return true;
+    }
+    recording.stream.startNow();
+    return false;
+  }
+
+  @Override
+  public void synchronize() {
+    Recording recording = last;
+    if (recording != null && !recording.happened()) {
+      recording.stream.waitUntil(recording.position + 1, Long.MAX_VALUE);
+      awaitRecording(recording);
+    }
+  }
+
+  @Override
+  public double microsecondsSince(DeviceEvent earlier) {
+    Recording to = last;
+    Recording from = of(earlier).last;
+    if (to == null || from == null || !to.happened() || !from.happened()) {
+      throw new InvalidUsageException(
+          "the time between two events of which one has not happened",
+          "record both, and synchronize the later one first");
+    }
+    return (to.nanos - from.nanos) / 1e3;
+  }
+
+  @Override
+  public void close() {
+    last = null;
+  }
+}

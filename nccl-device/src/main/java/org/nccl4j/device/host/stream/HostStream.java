@@ -1,0 +1,203 @@
+package org.nccl4j.device.host.stream;
+
+import java.nio.ByteBuffer;
+import java.time.Duration;
+import org.nccl4j.device.Device;
+import org.nccl4j.device.DeviceEvent;
+import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.DeviceStream;
+import org.nccl4j.device.HotPath;
+import org.nccl4j.device.InvalidArgumentException;
+import org.nccl4j.device.InvalidUsageException;
+import org.nccl4j.device.NcclException;
+import org.nccl4j.device.TimeoutException;
+import org.nccl4j.device.host.memory.HostMemory;
+
+/** A stream of the host device; see the package's description. */
+public final class HostStream extends DeviceStream {
+  private final Device device;
+  private final Dispatcher dispatcher;
+  private final LaunchQueue queue = new LaunchQueue();
+  private final StreamThread thread = new StreamThread(queue);
+  private volatile boolean closed;
+
+  /** True when launches should start without waiting for somebody to synchronize. */
+  private volatile boolean eager;
+
+  /** A stream whose abandoned launches a dispatcher looks after. */
+  public HostStream(Device device, Dispatcher dispatcher) {
+    this.device = device;
+    this.dispatcher = dispatcher;
+    dispatcher.add(this);
+  }
+
+  /** This stream, if it is of the host; for kernels. */
+  public static HostStream of(DeviceStream stream) {
+    if (stream instanceof HostStream host) {
+      return host;
+    }
+    throw new InvalidArgumentException(
+        "a stream of " + stream.device().name() + " is given to the host device",
+        "launch into a stream of the communicator's own device");
+  }
+
+  /** Puts an operation into the queue. */
+  @HotPath
+  public void launch(StreamOperation operation, HostMemory send, HostMemory recv, long ticket) {
+    if (closed) {
+      throw new InvalidUsageException(
+          "a launch into a closed stream", "close a stream after its last launch");
+    }
+    if (!queue.add(operation, send, recv, ticket)) {
+      addWhenThereIsRoom(operation, send, recv, ticket);
+    }
+    if (eager) {
+      thread.wake();
+    } else {
+      dispatcher.notice();
+    }
+  }
+
+  private void addWhenThereIsRoom(
+      StreamOperation operation, HostMemory send, HostMemory recv, long ticket) {
+    Backoff backoff = new Backoff(0);
+    do {
+      startNow();
+      backoff.idle();
+    } while (!queue.add(operation, send, recv, ticket));
+  }
+
+  /** Gives the stream a thread for what is queued, without waiting for somebody to lend it one. */
+  public void startNow() {
+    if (queue.ended() != queue.added()) {
+      thread.wake();
+    }
+  }
+
+  /** What the dispatcher calls when launches have been waiting for a while. */
+  void startAbandoned() {
+    eager = true;
+    startNow();
+  }
+
+  boolean isAbandoned(long endedBefore) {
+    return !queue.isRunning() && queue.ended() == endedBefore && queue.added() != endedBefore;
+  }
+
+  long ended() {
+    return queue.ended();
+  }
+
+  long launched() {
+    return queue.added();
+  }
+
+  @Override
+  public Device device() {
+    return device;
+  }
+
+  @Override
+  public void synchronize() {
+    waitUntil(queue.added(), Long.MAX_VALUE);
+    throwError();
+  }
+
+  @Override
+  public void synchronize(Duration patience) {
+    startNow();
+    if (!waitUntil(queue.added(), System.nanoTime() + patience.toNanos())) {
+      throw new TimeoutException(
+          "a host stream still has %d operations to run after %s"
+              .formatted(queue.added() - queue.ended(), patience),
+          "wait longer, or find out which rank has not made the matching call");
+    }
+    throwError();
+  }
+
+  /**
+   * Waits until launches up to a position have ended, lending the thread unless there is an end.
+   */
+  boolean waitUntil(long position, long endNanos) {
+    Backoff backoff = null;
+    boolean lend = endNanos == Long.MAX_VALUE;
+    while (queue.ended() < position) {
+      if (lend && queue.run(position)) {
+        eager = false;
+        continue;
+      }
+      backoff = backoff == null ? new Backoff(Backoff.SPINS) : backoff;
+      backoff.idle();
+      if (!lend && System.nanoTime() - endNanos >= 0) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  private void throwError() {
+    NcclException error = queue.takeError();
+    if (error != null) {
+      throw error.again();
+    }
+  }
+
+  /** Whether all that was launched so far has ended; unlike isIdle it starts nothing. */
+  public boolean isEmpty() {
+    return queue.ended() == queue.added();
+  }
+
+  @Override
+  public boolean isIdle() {
+    boolean idle = queue.ended() == queue.added();
+    if (!idle) {
+      startNow();
+    }
+    return idle;
+  }
+
+  @Override
+  public void record(DeviceEvent event) {
+    HostEvent host = HostEvent.of(event);
+    launch(host.recording(this, queue.added()), null, null, 0);
+  }
+
+  @Override
+  public void await(DeviceEvent event) {
+    launch(HostEvent.of(event).waiting(), null, null, 0);
+  }
+
+  @Override
+  public void copy(DeviceMemory source, DeviceMemory target) {
+    if (source.size() != target.size()) {
+      throw new InvalidArgumentException(
+          "a copy from %d to %d bytes".formatted(source.size(), target.size()),
+          "pass slices of the same size");
+    }
+    launch(HostStream::copyNow, HostMemory.of(source), HostMemory.of(target), 0);
+  }
+
+  @Override
+  public void launchHostFunction(Runnable function) {
+    launch((send, recv, ticket) -> function.run(), null, null, 0);
+  }
+
+  private static void copyNow(HostMemory source, HostMemory target, long ticket) {
+    for (long at = 0; at < source.size(); at += 1 << 20) {
+      int bytes = (int) Math.min(1 << 20, source.size() - at);
+      ByteBuffer from = source.window(at);
+      target.window(at).put(target.index(at), from, source.index(at), bytes);
+    }
+  }
+
+  @Override
+  public void close() {
+    if (closed) {
+      return;
+    }
+    closed = true;
+    waitUntil(queue.added(), Long.MAX_VALUE);
+    dispatcher.remove(this);
+    thread.stop();
+  }
+}

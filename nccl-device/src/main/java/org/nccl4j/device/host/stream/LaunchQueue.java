@@ -1,0 +1,140 @@
+package org.nccl4j.device.host.stream;
+
+import java.lang.invoke.MethodHandles;
+import java.lang.invoke.VarHandle;
+import org.nccl4j.device.HotPath;
+import org.nccl4j.device.InternalErrorException;
+import org.nccl4j.device.NcclException;
+import org.nccl4j.device.host.memory.HostMemory;
+
+/**
+ * The launches of a stream, in order. Any thread adds; one at a time, the runner, takes. Positions
+ * count up for ever: launch p is in entry p mod the capacity. Entries are reused: nothing is
+ * allocated after construction.
+ */
+final class LaunchQueue {
+  static final int CAPACITY = 1024;
+
+  private static final VarHandle ADDING;
+  private static final VarHandle RUNNING;
+
+  static {
+    try {
+      MethodHandles.Lookup lookup = MethodHandles.lookup();
+      ADDING = lookup.findVarHandle(LaunchQueue.class, "adding", int.class);
+      RUNNING = lookup.findVarHandle(LaunchQueue.class, "running", int.class);
+    } catch (ReflectiveOperationException e) {
+      throw new ExceptionInInitializerError(e);
+    }
+  }
+
+  private final StreamOperation[] operations = new StreamOperation[CAPACITY];
+  private final HostMemory[] sends = new HostMemory[CAPACITY];
+  private final HostMemory[] recvs = new HostMemory[CAPACITY];
+  private final long[] tickets = new long[CAPACITY];
+
+  /** 1 while a thread adds, else 0. */
+  private volatile int adding;
+
+  /** 1 while a thread runs launches, else 0. */
+  private volatile int running;
+
+  /** Launches added. Written by the adding thread after the entry; read by runner and waiters. */
+  private volatile long added;
+
+  /** Launches that have ended. Written by the runner after the run; read by all. */
+  private volatile long ended;
+
+  /** The first error since it was last asked for. Written by the runner, taken by a waiter. */
+  private volatile NcclException error;
+
+  /** Launches added so far. */
+  long added() {
+    return added;
+  }
+
+  /** Launches ended so far. */
+  long ended() {
+    return ended;
+  }
+
+  boolean isRunning() {
+    return running != 0;
+  }
+
+  /** Adds a launch unless the queue is full. */
+  @HotPath
+  boolean add(StreamOperation operation, HostMemory send, HostMemory recv, long ticket) {
+    while (!ADDING.compareAndSet(this, 0, 1)) {
+      Thread.onSpinWait();
+    }
+    long position = added;
+    boolean room = position - ended < CAPACITY;
+    if (room) {
+      int entry = (int) position & (CAPACITY - 1);
+      operations[entry] = operation;
+      sends[entry] = send;
+      recvs[entry] = recv;
+      tickets[entry] = ticket;
+      added = position + 1;
+    }
+    ADDING.setRelease(this, 0);
+    return room;
+  }
+
+  /**
+   * Runs launches up to a position on the calling thread.
+   *
+   * @return false, having done nothing, if another thread is running them
+   */
+  @HotPath
+  boolean run(long until) {
+    if (!RUNNING.compareAndSet(this, 0, 1)) {
+      return false;
+    }
+    try {
+      for (long position = ended; position < until; position++) {
+        runEntry((int) position & (CAPACITY - 1));
+        ended = position + 1;
+      }
+    } finally {
+      RUNNING.setRelease(this, 0);
+    }
+    return true;
+  }
+
+  private void runEntry(int entry) {
+    StreamOperation operation = operations[entry];
+    HostMemory send = sends[entry];
+    HostMemory recv = recvs[entry];
+    try {
+      operation.run(send, recv, tickets[entry]);
+    } catch (NcclException e) {
+      fail(e);
+    } catch (RuntimeException | Error e) {
+      fail(
+          new InternalErrorException(
+              "an operation of a host stream failed unexpectedly (" + e + ")",
+              "report this with the stack trace",
+              e));
+    }
+    operations[entry] = null;
+    sends[entry] = null;
+    recvs[entry] = null;
+  }
+
+  private void fail(NcclException e) {
+    if (error == null) {
+      error = e;
+    }
+  }
+
+  /** The first error since the last call, or null. */
+  NcclException takeError() {
+    NcclException e = error;
+    if (e != null) {
+      error = null;
+    }
+    return e;
+  }
+}

@@ -1,0 +1,15 @@
+package org.nccl4j.device.host.stream;
+
+import org.nccl4j.device.host.memory.HostMemory;
+
+/** Something that a stream runs. One object may be in a queue many times. */
+public interface StreamOperation {
+  /**
+   * Runs to the end, on whatever thread runs the stream. What it throws is the stream's error.
+   *
+   * @param send as given at the launch; may be null
+   * @param recv as given at the launch; may be null
+   * @param ticket as given at the launch
+   */
+  void run(HostMemory send, HostMemory recv, long ticket);
+}

@@ -1,0 +1,57 @@
+package org.nccl4j.device.host.stream;
+
+import java.util.concurrent.locks.LockSupport;
+
+/**
+ * The thread of a stream that nobody lends one. Started when first needed; sleeps when the queue is
+ * empty; ends when told to, or when it has had nothing to do for a minute.
+ */
+final class StreamThread {
+  private static final long IDLE_NANOS = 60_000_000_000L;
+
+  private final LaunchQueue queue;
+  private Thread thread;
+  private boolean stopped;
+
+  StreamThread(LaunchQueue queue) {
+    this.queue = queue;
+  }
+
+  synchronized void wake() {
+    if (thread != null) {
+      LockSupport.unpark(thread);
+    } else if (!stopped) {
+      thread = new Thread(this::runQueue, "nccl4j-stream");
+      thread.setDaemon(true);
+      thread.start();
+    }
+  }
+
+  synchronized void stop() {
+    stopped = true;
+    if (thread != null) {
+      LockSupport.unpark(thread);
+    }
+  }
+
+  private synchronized boolean mayEnd(boolean idleForLong) {
+    if (queue.ended() == queue.added() && (stopped || idleForLong)) {
+      thread = null;
+      return true;
+    }
+    return false;
+  }
+
+  private void runQueue() {
+    long idleSince = System.nanoTime();
+    while (!mayEnd(System.nanoTime() - idleSince > IDLE_NANOS)) {
+      if (queue.ended() == queue.added()) {
+        LockSupport.parkNanos(this, IDLE_NANOS);
+      } else if (queue.run(queue.added())) {
+        idleSince = System.nanoTime();
+      } else {
+        LockSupport.parkNanos(this, 50_000);
+      }
+    }
+  }
+}

@@ -1,0 +1,24 @@
+package org.nccl4j.device.kernel;
+
+/** How a collective moves its data, with the names that NCCL_ALGO takes. */
+public enum Algorithm {
+  /** Double binary tree. */
+  TREE("Tree"),
+  /** Ring. */
+  RING("Ring"),
+  /** Every rank sends all that another needs straight to it, and combines what it receives. */
+  ONE_SHOT("OneShot"),
+  /** Reduce-scatter straight to each part's owner, then all-gather straight from it. */
+  TWO_SHOT("TwoShot");
+
+  private final String label;
+
+  Algorithm(String label) {
+    this.label = label;
+  }
+
+  /** The name in NCCL_ALGO, in tables and in JSON. */
+  public String label() {
+    return label;
+  }
+}

@@ -1,0 +1,29 @@
+package org.nccl4j.device.kernel;
+
+import org.nccl4j.device.DataType;
+import org.nccl4j.device.RedOp;
+
+/**
+ * One collective as the planner decided it, without the buffers.
+ *
+ * @param collective which
+ * @param algorithm how
+ * @param protocol how a step is handed over
+ * @param type type of the elements
+ * @param op the operator; for collectives that do not reduce, SUM, and not looked at
+ * @param root the root of a broadcast or reduce, else 0
+ * @param count elements: broadcast, reduce, all-reduce: of the whole; all-gather: that each rank
+ *     sends; reduce-scatter: that each rank receives
+ * @param nChannels channels that share it, at least 1; the host device uses 1
+ * @param chunkBytes most bytes of one step, at most the slot's capacity in the protocol
+ */
+public record CollectiveWork(
+    Collective collective,
+    Algorithm algorithm,
+    Protocol protocol,
+    DataType type,
+    RedOp op,
+    int root,
+    long count,
+    int nChannels,
+    int chunkBytes) {}

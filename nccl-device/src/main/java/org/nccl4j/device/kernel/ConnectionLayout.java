@@ -1,0 +1,65 @@
+package org.nccl4j.device.kernel;
+
+/**
+ * Where things lie in the two regions of a connection; see the package's description.
+ *
+ * @param llSlotBytes bytes of one LL slot, flags included; a multiple of 16
+ * @param ll128SlotBytes bytes of one LL128 slot, flags included; a multiple of 128, or 0 where the
+ *     device does not use LL128
+ * @param simpleSlotBytes bytes of one Simple slot; a multiple of 128
+ */
+public record ConnectionLayout(int llSlotBytes, int ll128SlotBytes, int simpleSlotBytes) {
+  /** Slots of each protocol, and steps that a sender may be ahead of the receiver. */
+  public static final int STEPS = 8;
+
+  /** Offset of the tail word in the data side. */
+  public static final long TAIL = 0;
+
+  /** Offset of the head word in the credit side. */
+  public static final long HEAD = 0;
+
+  /**
+   * Channels that a connection can carry at once. Each has a tail and a head of its own, {@link
+   * #WORD_STRIDE} bytes apart, and the same part of every slot. The host device uses channel 0 and
+   * whole slots.
+   */
+  public static final int CHANNELS = 64;
+
+  /** Bytes from one channel's tail or head to the next's, so that none share a cache line. */
+  public static final int WORD_STRIDE = 128;
+
+  /** Bytes of the credit side. */
+  public static final long CREDIT_BYTES = (long) CHANNELS * WORD_STRIDE;
+
+  private static final long SLOTS = CREDIT_BYTES;
+
+  /** Checks the multiples. */
+  public ConnectionLayout {
+    if (llSlotBytes % 16 != 0 || ll128SlotBytes % 128 != 0 || simpleSlotBytes % 128 != 0) {
+      throw new IllegalArgumentException(
+          "slot sizes %d, %d, %d".formatted(llSlotBytes, ll128SlotBytes, simpleSlotBytes));
+    }
+  }
+
+  /** Offset in the data side of the LL slot of a step. */
+  public long ll(long step) {
+    return SLOTS + (step & (STEPS - 1)) * llSlotBytes;
+  }
+
+  /** Offset in the data side of the LL128 slot of a step. */
+  public long ll128(long step) {
+    return SLOTS + (long) STEPS * llSlotBytes + (step & (STEPS - 1)) * ll128SlotBytes;
+  }
+
+  /** Offset in the data side of the Simple slot of a step. */
+  public long simple(long step) {
+    return SLOTS
+        + (long) STEPS * (llSlotBytes + ll128SlotBytes)
+        + (step & (STEPS - 1)) * simpleSlotBytes;
+  }
+
+  /** Bytes of the data side. */
+  public long dataBytes() {
+    return simple(0) + (long) STEPS * simpleSlotBytes;
+  }
+}

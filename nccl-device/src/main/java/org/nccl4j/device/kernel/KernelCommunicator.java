@@ -1,0 +1,47 @@
+package org.nccl4j.device.kernel;
+
+import java.util.List;
+import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.DeviceStream;
+import org.nccl4j.device.NcclException;
+
+/**
+ * A communicator as its device's kernels see it. Launches of one communicator run in the order of
+ * the calls, whatever their streams.
+ *
+ * <p>{@code prepare} and {@code launch} are called by one thread at a time (the engine sees to it);
+ * {@code abort} by any.
+ */
+public interface KernelCommunicator extends AutoCloseable {
+  /** Prepares a collective. */
+  KernelPlan prepare(CollectiveWork work);
+
+  /** Prepares sends and receives that progress together. */
+  KernelPlan prepare(List<P2pWork> works);
+
+  /**
+   * Puts a plan into a stream. Neither waits nor, once warm, allocates.
+   *
+   * @param plan of this communicator
+   * @param send where the plan's data come from; may be null for a plan that names its own buffers
+   * @param recv where the plan's data go to; may be null likewise
+   * @param stream of this communicator's device
+   */
+  void launch(KernelPlan plan, DeviceMemory send, DeviceMemory recv, DeviceStream stream);
+
+  /**
+   * Ends what runs and what is queued with an error, soon. Kernels that wait for another rank see
+   * it at their next look. The first cause counts.
+   */
+  void abort(NcclException cause);
+
+  /** The cause of the first abort or failed kernel, or null. */
+  NcclException failure();
+
+  /** Whether all that was launched has ended. Never waits. */
+  boolean isIdle();
+
+  /** Frees what it holds; the connections are their transports'. Nothing may be running. */
+  @Override
+  void close();
+}

@@ -1,0 +1,30 @@
+package org.nccl4j.device.kernel;
+
+import java.time.Duration;
+import java.util.List;
+
+/**
+ * What a communicator's kernels know of it.
+ *
+ * @param name for messages and logs
+ * @param rank this rank
+ * @param nRanks all ranks
+ * @param layout of every connection
+ * @param sends connection to each rank, by rank; null at this rank and where there is none
+ * @param recvs connection from each rank, by rank; null likewise
+ * @param ring ranks in ring order, a list for each channel
+ * @param trees this rank's places in the two trees; half of the data go through each
+ * @param localRanks ranks that share this machine's processor with this one, itself included
+ * @param deadline longest that an operation may wait for another rank
+ */
+public record KernelCommunicatorSpec(
+    String name,
+    int rank,
+    int nRanks,
+    ConnectionLayout layout,
+    List<Connection> sends,
+    List<Connection> recvs,
+    List<int[]> ring,
+    List<Tree> trees,
+    int localRanks,
+    Duration deadline) {}

@@ -1,0 +1,16 @@
+package org.nccl4j.device.kernel;
+
+import org.nccl4j.device.Device;
+
+/** The side of a {@link Device} that the engine uses; every device of this module implements it. */
+public interface KernelDevice {
+  /**
+   * How large the buffers of one connection are on this device.
+   *
+   * @param nRanks ranks of the communicator that will use it
+   */
+  ConnectionLayout connectionLayout(int nRanks);
+
+  /** What runs a communicator's kernels on this device. */
+  KernelCommunicator createKernelCommunicator(KernelCommunicatorSpec spec);
+}

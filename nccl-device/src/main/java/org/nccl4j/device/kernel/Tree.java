@@ -1,0 +1,9 @@
+package org.nccl4j.device.kernel;
+
+/**
+ * This rank's place in one tree of the double binary tree.
+ *
+ * @param up the parent, or -1 at the root
+ * @param down the children; none at a leaf
+ */
+public record Tree(int up, java.util.List<Integer> down) {}

@@ -1,0 +1,29 @@
+/**
+ * What the engine, the transports and the devices agree on: works, plans, connections and their
+ * layout in memory. Layer: below the engine and the transports, beside the public device types.
+ *
+ * <p>A connection carries data one way, from a sender to a receiver, in steps. It has two regions.
+ * The data side lies with the receiver: a tail word for each channel, then 8 slots for each
+ * protocol. The credit side lies with the sender: a head word for each channel. So each side polls
+ * memory of its own and stores into memory of the other.
+ *
+ * <pre>
+ * data side                         credit side
+ *   0     tails  64 x (u64, sender writes)    0  heads  64 x (u64, receiver writes)
+ *   8192  LL slots     8 x llSlotBytes
+ *         LL128 slots  8 x ll128SlotBytes
+ *         Simple slots 8 x simpleSlotBytes
+ * </pre>
+ *
+ * <p>Step s uses slot s mod 8. In Simple the sender fills the slot, then stores tail = s + 1. In LL
+ * and LL128 the data carry flags made of s + 1 and the tail is not used. In all of them the
+ * receiver stores head = s + 1 once it has emptied the slot, and the sender fills step s only when
+ * head is greater than s - 8. Both sides count the steps of a connection on from one operation to
+ * the next.
+ *
+ * <p>Words are 128 bytes apart. Channel c has the c-th 64th of every slot, and its own count of
+ * steps; the host device uses channel 0 alone, with whole slots.
+ *
+ * <p>Layout version 2: 64 channels.
+ */
+package org.nccl4j.device.kernel;

@@ -1,0 +1,216 @@
+package org.nccl4j.device.shm;
+
+import java.lang.ref.Reference;
+import jnr.ffi.Pointer;
+import jnr.ffi.Runtime;
+import org.nccl4j.device.SystemErrorException;
+import org.nccl4j.device.bind.LibcFunctions;
+import org.nccl4j.device.bind.NativeLibrary;
+
+/**
+ * Calls the C library for this package and checks each return code. The numbers are those of Linux
+ * on x86-64 and on 64-bit Arm, which agree in them.
+ */
+final class Libc {
+  static final int EPERM = 1;
+  static final int ENOENT = 2;
+  static final int EINTR = 4;
+  static final int EAGAIN = 11;
+  static final int ENOMEM = 12;
+  static final int ENOSPC = 28;
+  static final int ENOBUFS = 105;
+  static final int ETOOMANYREFS = 109;
+  static final int ECONNREFUSED = 111;
+
+  private static final int PROT_READ_WRITE = 3;
+  private static final int MAP_SHARED = 0x01;
+  private static final int MAP_PRIVATE_ANONYMOUS_NORESERVE = 0x02 | 0x20 | 0x4000;
+  private static final int MADV_HUGEPAGE = 14;
+  private static final int MFD_CLOEXEC_ALLOW_SEALING = 3;
+  private static final int O_RDWR_CLOEXEC = 0x2 | 0x80000;
+  private static final int O_TMPFILE_X86 = 0x410000;
+  private static final int O_TMPFILE_ARM = 0x404000;
+  private static final int F_DUPFD_CLOEXEC = 1030;
+  private static final int F_ADD_SEALS = 1033;
+  private static final int SEAL_ALL_BUT_WRITE = 0x1 | 0x2 | 0x4;
+  private static final int SEEK_END = 2;
+  private static final int AF_UNIX = 1;
+  private static final int SOCK_DGRAM_NONBLOCK_CLOEXEC = 2 | 0x800 | 0x80000;
+  private static final int SOL_SOCKET = 1;
+  private static final int SO_PASSCRED = 16;
+  private static final int MSG_DONTWAIT_NOSIGNAL = 0x40 | 0x4000;
+  private static final int MSG_DONTWAIT_CMSG_CLOEXEC = 0x40 | 0x40000000;
+
+  private static final LibcFunctions C =
+      NativeLibrary.load(LibcFunctions.class, LibcFunctions.LIBRARY);
+
+  private Libc() {}
+
+  /** Maps all of a file, shared. */
+  static long mapShared(int fd, long bytes) {
+    return mapped(C.mmap(0, bytes, PROT_READ_WRITE, MAP_SHARED, fd, 0), bytes);
+  }
+
+  /** Maps zeroed memory that takes pages only where it is touched. */
+  static long mapAnonymous(long bytes) {
+    return mapped(C.mmap(0, bytes, PROT_READ_WRITE, MAP_PRIVATE_ANONYMOUS_NORESERVE, -1, 0), bytes);
+  }
+
+  private static long mapped(long address, long bytes) {
+    if (address == -1) {
+      throw failed(
+          "mapping %d bytes".formatted(bytes),
+          "raise the limits on address space (ulimit -v) or on mappings"
+              + " (sysctl vm.max_map_count), or use less memory");
+    }
+    return address;
+  }
+
+  static void unmap(long address, long bytes) {
+    if (C.munmap(address, bytes) != 0) {
+      throw failed("munmap of %d bytes at 0x%x".formatted(bytes, address), "report this defect");
+    }
+  }
+
+  /** Asks for huge pages and says whether the kernel has them. */
+  static boolean adviseHugePages(long address, long bytes) {
+    return C.madvise(address, bytes, MADV_HUGEPAGE) == 0;
+  }
+
+  /** An empty file in memory, without a name in any directory, that can be sealed. */
+  static int memfd(String name) {
+    int fd = C.memfd_create(name, MFD_CLOEXEC_ALLOW_SEALING);
+    if (fd < 0) {
+      throw failed(
+          "memfd_create",
+          "allow the call in the container's seccomp profile, raise ulimit -n if there are too"
+              + " many open files, or set NCCL4J_SHM=devshm");
+    }
+    return fd;
+  }
+
+  /** An empty file without a name in a directory, or -1 and {@link #errno}. */
+  static int openUnnamed(String directory) {
+    boolean arm = "aarch64".equals(System.getProperty("os.arch"));
+    return C.open(directory, O_RDWR_CLOEXEC | (arm ? O_TMPFILE_ARM : O_TMPFILE_X86), 0600);
+  }
+
+  /** Closes a file descriptor; it is closed even where Linux reports an error. */
+  static void close(int fd) {
+    C.close(fd);
+  }
+
+  static void resize(int fd, long bytes) {
+    if (C.ftruncate(fd, bytes) != 0) {
+      throw failed(
+          "ftruncate to %d bytes".formatted(bytes), "raise ulimit -f, the limit on file sizes");
+    }
+  }
+
+  /** Whether a part of a file could be given memory; where not, see {@link #errno}. */
+  static boolean allocate(int fd, long offset, long bytes) {
+    int rc;
+    do {
+      rc = C.fallocate(fd, 0, offset, bytes);
+    } while (rc != 0 && errno() == EINTR);
+    return rc == 0;
+  }
+
+  /** Another descriptor of the same file. */
+  static int duplicate(int fd) {
+    int copy = C.fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    if (copy < 0) {
+      throw failed("duplicating a file descriptor", "raise ulimit -n, the limit on open files");
+    }
+    return copy;
+  }
+
+  static long size(int fd) {
+    long bytes = C.lseek(fd, 0, SEEK_END);
+    if (bytes < 0) {
+      throw failed("lseek on file descriptor " + fd, "report this defect");
+    }
+    return bytes;
+  }
+
+  /** From now on nobody can change the file's size: no peer can take pages away under a mapping. */
+  static void sealSize(int fd) {
+    if (C.fcntl(fd, F_ADD_SEALS, SEAL_ALL_BUT_WRITE) != 0) {
+      throw failed("sealing a memfd", "use a Linux kernel of version 3.17 or newer");
+    }
+  }
+
+  /** A Unix datagram socket that never blocks and is told its senders' credentials. */
+  static int datagramSocket() {
+    int fd = C.socket(AF_UNIX, SOCK_DGRAM_NONBLOCK_CLOEXEC, 0);
+    if (fd < 0) {
+      throw failed("creating a Unix socket", "raise ulimit -n, the limit on open files");
+    }
+    Pointer on = Datagram.word(1);
+    try {
+      if (C.setsockopt(fd, SOL_SOCKET, SO_PASSCRED, on.address(), Integer.BYTES) == 0) {
+        return fd;
+      }
+    } finally {
+      Reference.reachabilityFence(on);
+    }
+    SystemErrorException e = failed("setting SO_PASSCRED", "report this defect");
+    C.close(fd);
+    throw e;
+  }
+
+  /** Binds a socket to the path of a datagram. 0, or the error number. */
+  static int bind(int fd, Datagram to) {
+    try {
+      return C.bind(fd, to.address(), Datagram.ADDRESS_BYTES) == 0 ? 0 : errno();
+    } finally {
+      Reference.reachabilityFence(to);
+    }
+  }
+
+  /** Connects a socket to the path of a datagram. 0, or the error number. */
+  static int connect(int fd, Datagram to) {
+    try {
+      return C.connect(fd, to.address(), Datagram.ADDRESS_BYTES) == 0 ? 0 : errno();
+    } finally {
+      Reference.reachabilityFence(to);
+    }
+  }
+
+  /** Sends a datagram, without waiting. 0, or the error number. */
+  static int send(int fd, Datagram datagram) {
+    try {
+      return C.sendmsg(fd, datagram.header(), MSG_DONTWAIT_NOSIGNAL) >= 0 ? 0 : errno();
+    } finally {
+      Reference.reachabilityFence(datagram);
+    }
+  }
+
+  /** Receives a datagram, without waiting. Its bytes, or minus the error number. */
+  static long receive(int fd, Datagram datagram) {
+    try {
+      long bytes = C.recvmsg(fd, datagram.header(), MSG_DONTWAIT_CMSG_CLOEXEC);
+      return bytes >= 0 ? bytes : -errno();
+    } finally {
+      Reference.reachabilityFence(datagram);
+    }
+  }
+
+  /** The user that this process runs as. */
+  static long userId() {
+    return C.getuid() & 0xffffffffL;
+  }
+
+  /** The error number of this thread's last call. */
+  static int errno() {
+    return Runtime.getRuntime(C).getLastError();
+  }
+
+  static String describe(int errno) {
+    return "%s, errno %d".formatted(C.strerror(errno), errno);
+  }
+
+  private static SystemErrorException failed(String what, String remedy) {
+    return new SystemErrorException(what + " failed: " + describe(errno()), remedy);
+  }
+}

@@ -1,0 +1,76 @@
+package org.nccl4j.device.shm;
+
+import java.lang.ref.Cleaner;
+import org.nccl4j.device.InvalidArgumentException;
+
+/**
+ * A range of this process's addresses with memory behind it, zeroed when new, page-aligned.
+ *
+ * <p>Unmapped by {@link #close()}, or once nothing refers to it any more: whoever uses the address
+ * keeps a reference to the region. Any thread may call any method.
+ */
+public final class MappedRegion implements AutoCloseable {
+  private static final Cleaner CLEANER = Cleaner.create();
+
+  private final long address;
+  private final long bytes;
+  private final Cleaner.Cleanable mapping;
+
+  private MappedRegion(long address, long bytes) {
+    this.address = address;
+    this.bytes = bytes;
+    mapping = CLEANER.register(this, new Unmap(address, bytes));
+  }
+
+  /**
+   * Memory of this process alone. Pages are taken when they are first touched.
+   *
+   * @param bytes how many, at least 1
+   * @throws org.nccl4j.device.SystemErrorException if the address space or a limit is exhausted
+   */
+  public static MappedRegion anonymous(long bytes) {
+    checkSize(bytes);
+    return new MappedRegion(Libc.mapAnonymous(bytes), bytes);
+  }
+
+  /** All of a file, shared with whoever else maps it; the file may be closed afterwards. */
+  static MappedRegion shared(int fd, long bytes) {
+    checkSize(bytes);
+    return new MappedRegion(Libc.mapShared(fd, bytes), bytes);
+  }
+
+  static void checkSize(long bytes) {
+    if (bytes <= 0) {
+      throw new InvalidArgumentException(
+          "a mapping of " + bytes + " bytes", "ask for at least 1 byte");
+    }
+  }
+
+  /** The address of the first byte. */
+  public long address() {
+    return address;
+  }
+
+  /** Bytes. */
+  public long bytes() {
+    return bytes;
+  }
+
+  /** Asks the kernel for huge pages and says whether it will try. */
+  public boolean preferHugePages() {
+    return Libc.adviseHugePages(address, bytes);
+  }
+
+  /** Unmaps it: any later access to its addresses may end the process. Again does nothing. */
+  @Override
+  public void close() {
+    mapping.clean();
+  }
+
+  private record Unmap(long address, long bytes) implements Runnable {
+    @Override
+    public void run() {
+      Libc.unmap(address, bytes);
+    }
+  }
+}

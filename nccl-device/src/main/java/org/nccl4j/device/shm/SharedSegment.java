@@ -1,0 +1,154 @@
+package org.nccl4j.device.shm;
+
+import java.io.IOException;
+import java.nio.file.FileStore;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import org.nccl4j.device.InvalidUsageException;
+import org.nccl4j.device.SystemErrorException;
+
+/**
+ * Memory that other processes can map: they are given its file descriptor. It has no name anywhere,
+ * so nothing is left of it when the last process that maps it has ended, in whatever way. Zeroed
+ * when new; pages are taken when they are first touched or reserved.
+ *
+ * <p>One thread at a time.
+ */
+public final class SharedSegment implements AutoCloseable {
+  private static final String ENLARGE =
+      "give it more (docker run --shm-size=1g; in Kubernetes a volume emptyDir with medium: Memory"
+          + " mounted there), or unset NCCL4J_SHM to use memory that is not bounded by it";
+
+  private final OwnedFd fd;
+  private final MappedRegion region;
+
+  /** Where the memory comes from, if it has a bound of its own; null if it has none. */
+  private final Path directory;
+
+  private boolean closed;
+
+  private SharedSegment(OwnedFd fd, MappedRegion region, Path directory) {
+    this.fd = fd;
+    this.region = region;
+    this.directory = directory;
+  }
+
+  /**
+   * A segment in memory that belongs to no file system (memfd_create), and is therefore bounded by
+   * nothing but the machine's or the container's memory. Its size can never change.
+   *
+   * @param bytes its size, at least 1
+   */
+  public static SharedSegment create(long bytes) {
+    MappedRegion.checkSize(bytes);
+    OwnedFd fd = new OwnedFd(Libc.memfd("nccl4j"));
+    try {
+      Libc.resize(fd.value(), bytes);
+      Libc.sealSize(fd.value());
+      return new SharedSegment(fd, MappedRegion.shared(fd.value(), bytes), null);
+    } catch (RuntimeException e) {
+      fd.close();
+      throw e;
+    }
+  }
+
+  /**
+   * A segment in a directory of a file system in memory, such as /dev/shm. What is not reserved by
+   * {@link #reserve} must not be touched: a full file system would end the process.
+   *
+   * @param bytes its size, at least 1; may be more than the file system has
+   */
+  public static SharedSegment createIn(Path directory, long bytes) {
+    MappedRegion.checkSize(bytes);
+    int opened = Libc.openUnnamed(directory.toString());
+    if (opened < 0) {
+      throw new SystemErrorException(
+          "shared memory cannot be made in %s: %s"
+              .formatted(directory, Libc.describe(Libc.errno())),
+          Files.isDirectory(directory)
+              ? "make it a tmpfs that this user may write to, or unset NCCL4J_SHM to need none"
+              : "mount a tmpfs there (docker run --shm-size=1g; in Kubernetes a volume emptyDir with"
+                  + " medium: Memory), or unset NCCL4J_SHM to need none");
+    }
+    OwnedFd fd = new OwnedFd(opened);
+    try {
+      Libc.resize(opened, bytes);
+      return new SharedSegment(fd, MappedRegion.shared(opened, bytes), directory);
+    } catch (RuntimeException e) {
+      fd.close();
+      throw e;
+    }
+  }
+
+  /**
+   * Maps a segment that another process, or another owner in this one, made.
+   *
+   * @param fd its file descriptor, which this call closes
+   * @param bytes the size that it must have
+   * @throws SystemErrorException if it has another size
+   */
+  public static MappedRegion attach(int fd, long bytes) {
+    try (OwnedFd owned = new OwnedFd(fd)) {
+      long actual = Libc.size(owned.value());
+      if (actual != bytes) {
+        throw new SystemErrorException(
+            "a shared segment has %d bytes, not the %d expected".formatted(actual, bytes),
+            "run the same version of nccl4j with the same settings on all ranks");
+      }
+      return MappedRegion.shared(owned.value(), bytes);
+    }
+  }
+
+  /**
+   * Makes sure that a part can be touched. Where the file system has a bound the memory is taken
+   * now.
+   *
+   * @throws SystemErrorException if there is not enough
+   */
+  public void reserve(long offset, long bytes) {
+    if (directory == null || Libc.allocate(fd(), offset, bytes)) {
+      return;
+    }
+    int errno = Libc.errno();
+    throw new SystemErrorException(
+        "%d more bytes of shared memory cannot be had in %s, which has %s: %s"
+            .formatted(bytes, directory, freeSpace(), Libc.describe(errno)),
+        ENLARGE);
+  }
+
+  private String freeSpace() {
+    try {
+      FileStore store = Files.getFileStore(directory);
+      return "%d of %d bytes free".formatted(store.getUsableSpace(), store.getTotalSpace());
+    } catch (IOException e) {
+      return "an unknown number of bytes free (" + e.getMessage() + ")";
+    }
+  }
+
+  /** Its file descriptor, for passing on; it stays this segment's. */
+  public int fd() {
+    if (closed) {
+      throw new InvalidUsageException(
+          "a shared segment is used after close", "close it after its last use");
+    }
+    return fd.value();
+  }
+
+  /** The address of the first byte in this process. */
+  public long address() {
+    return region.address();
+  }
+
+  /** Bytes. */
+  public long size() {
+    return region.bytes();
+  }
+
+  /** Unmaps it here and closes its file descriptor; other processes keep it. */
+  @Override
+  public void close() {
+    closed = true;
+    region.close();
+    fd.close();
+  }
+}

@@ -1,0 +1,150 @@
+package org.nccl4j.device.shm;
+
+import java.io.IOException;
+import java.nio.file.DirectoryStream;
+import java.nio.file.FileAlreadyExistsException;
+import java.nio.file.Files;
+import java.nio.file.LinkOption;
+import java.nio.file.NoSuchFileException;
+import java.nio.file.Path;
+import java.nio.file.StandardCopyOption;
+import java.nio.file.attribute.PosixFilePermission;
+import java.nio.file.attribute.PosixFilePermissions;
+import java.security.SecureRandom;
+import java.util.HexFormat;
+import java.util.Set;
+import org.nccl4j.device.SystemErrorException;
+
+/**
+ * The directory in which this user's processes have their sockets for as long as they wait for
+ * something. Nobody else may look into it.
+ *
+ * <p>A socket is bound under a name that ends in {@code .new} and renamed once it is ready; so a
+ * {@code .sock} to which nobody answers is always one whose process has ended, whatever processes
+ * can be seen from this container, and is removed by whoever comes next.
+ */
+final class SocketDirectory {
+  private static final Set<PosixFilePermission> PRIVATE =
+      PosixFilePermissions.fromString("rwx------");
+  private static final Set<PosixFilePermission> SOCKET =
+      PosixFilePermissions.fromString("rw-------");
+  private static final String READY = ".sock";
+  private static final String NEW = ".new";
+
+  private final Path path;
+
+  private SocketDirectory(Path path) {
+    this.path = path;
+  }
+
+  /** The directory of this user in the system's directory for temporary files. */
+  static Path ofUser() {
+    return Path.of(System.getProperty("java.io.tmpdir"), "nccl4j-" + Libc.userId());
+  }
+
+  /**
+   * Makes it where it is missing, makes sure that it is private, and removes what the dead left.
+   */
+  static SocketDirectory open(Path path) {
+    try {
+      create(path);
+      checkOwner(path);
+      if (!Files.getPosixFilePermissions(path, LinkOption.NOFOLLOW_LINKS).equals(PRIVATE)) {
+        Files.setPosixFilePermissions(path, PRIVATE);
+      }
+      SocketDirectory directory = new SocketDirectory(path);
+      directory.sweep();
+      return directory;
+    } catch (IOException e) {
+      throw new SystemErrorException(
+          "the directory %s for this user's sockets cannot be used: %s".formatted(path, e),
+          "make its parent writable, or set -Djava.io.tmpdir to a directory that all ranks of this"
+              + " machine can write to",
+          e);
+    }
+  }
+
+  private static void create(Path path) throws IOException {
+    try {
+      Files.createDirectory(path, PosixFilePermissions.asFileAttribute(PRIVATE));
+    } catch (FileAlreadyExistsException e) {
+      if (!Files.isDirectory(path, LinkOption.NOFOLLOW_LINKS)) {
+        throw e;
+      }
+    }
+  }
+
+  /** Throws unless a file is there and belongs to this user. */
+  static void checkOwner(Path path) throws IOException {
+    Number owner = (Number) Files.getAttribute(path, "unix:uid", LinkOption.NOFOLLOW_LINKS);
+    long user = Integer.toUnsignedLong(owner.intValue());
+    if (user != Libc.userId()) {
+      throw new SystemErrorException(
+          "%s belongs to user %d, not to this process's user %d"
+              .formatted(path, user, Libc.userId()),
+          "run all ranks as the same user, and remove the file if it should not be there");
+    }
+  }
+
+  /** Gives a socket a name of its own, which its user alone can send to. */
+  Path bind(int socket) {
+    byte[] random = new byte[8];
+    new SecureRandom().nextBytes(random);
+    String name = ProcessHandle.current().pid() + "-" + HexFormat.of().formatHex(random);
+    Path fresh = path.resolve(name + NEW);
+    Path ready = path.resolve(name + READY);
+    int errno = Libc.bind(socket, Datagram.at(fresh));
+    if (errno != 0) {
+      throw new SystemErrorException(
+          "a Unix socket cannot be bound to %s: %s".formatted(fresh, Libc.describe(errno)),
+          "make the directory writable, or set -Djava.io.tmpdir to a directory of a local file"
+              + " system");
+    }
+    try {
+      Files.setPosixFilePermissions(fresh, SOCKET);
+      Files.move(fresh, ready, StandardCopyOption.ATOMIC_MOVE);
+      return ready;
+    } catch (IOException e) {
+      throw new SystemErrorException(
+          "the Unix socket %s cannot be made ready: %s".formatted(ready, e),
+          "set -Djava.io.tmpdir to a directory of a local file system",
+          e);
+    }
+  }
+
+  private void sweep() throws IOException {
+    try (OwnedFd probe = new OwnedFd(Libc.datagramSocket());
+        DirectoryStream<Path> files = Files.newDirectoryStream(path)) {
+      for (Path file : files) {
+        if (isLeft(probe.value(), file)) {
+          remove(file);
+        }
+      }
+    }
+  }
+
+  private static boolean isLeft(int probe, Path file) {
+    String name = file.getFileName().toString();
+    boolean ours = name.endsWith(READY) || (name.endsWith(NEW) && !isAlive(name));
+    return ours && Libc.connect(probe, Datagram.at(file)) == Libc.ECONNREFUSED;
+  }
+
+  private static boolean isAlive(String name) {
+    int dash = name.indexOf('-');
+    try {
+      return ProcessHandle.of(Long.parseLong(name.substring(0, Math.max(0, dash)))).isPresent();
+    } catch (NumberFormatException e) {
+      return true;
+    }
+  }
+
+  /** Removes a file that may be gone already. */
+  static void remove(Path file) throws IOException {
+    try {
+      Files.delete(file);
+    } catch (NoSuchFileException e) {
+      // Another process swept it first.
+      return;
+    }
+  }
+}

@@ -1,0 +1,190 @@
+package org.nccl4j.device.cuda;
+
+import static org.junit.jupiter.api.Assertions.assertNull;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.nio.ByteBuffer;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Random;
+import org.junit.jupiter.api.Tag;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
+import org.junit.jupiter.params.provider.ValueSource;
+import org.nccl4j.device.DataType;
+import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.RedOp;
+import org.nccl4j.device.kernel.Algorithm;
+import org.nccl4j.device.kernel.Collective;
+import org.nccl4j.device.kernel.CollectiveWork;
+import org.nccl4j.device.kernel.Protocol;
+
+/** Every kernel against random data, with poison around and in the outputs. Needs GPUs. */
+@Tag("gpu")
+class CollectiveGpuTest {
+  private static final int GUARD = 256;
+  private static final byte POISON = (byte) 0xA5;
+  private static final Duration DEADLINE = Duration.ofSeconds(5);
+
+  /** All kernels and operators of a type, odd counts, shifted and in place by chance. */
+  @ParameterizedTest
+  @EnumSource(DataType.class)
+  void everyTypeOperatorAlgorithmAndProtocol(DataType type) {
+    long seed = 77 + type.ordinal();
+    Random random = new Random(seed);
+    try (GpuRanks ranks = new GpuRanks(size(), DEADLINE)) {
+      for (Collective collective : Collective.values()) {
+        for (Algorithm algorithm : algorithms(collective)) {
+          for (Protocol protocol : Protocol.values()) {
+            for (RedOp op : ops(collective)) {
+              int[] counts = {1 + random.nextInt(40), random.nextInt(3000), random.nextInt(60_000)};
+              for (int count : counts) {
+                int channels = 1 + random.nextInt(count < 100 ? 2 : 24);
+                int chunk = random.nextInt(3) == 0 ? 640 : Integer.MAX_VALUE;
+                int root = rooted(collective) ? random.nextInt(ranks.n) : 0;
+                check(
+                    ranks,
+                    new CollectiveWork(
+                        collective, algorithm, protocol, type, op, root, count, channels, chunk),
+                    random,
+                    seed);
+              }
+            }
+          }
+        }
+      }
+    }
+  }
+
+  /** Enough for slots to be used many times over, by every algorithm and protocol. */
+  @ParameterizedTest
+  @ValueSource(ints = {300_001, 2_000_003})
+  void largeFloats(int count) {
+    Random random = new Random(count);
+    try (GpuRanks ranks = new GpuRanks(size(), DEADLINE)) {
+      for (Collective collective : Collective.values()) {
+        for (Algorithm algorithm : algorithms(collective)) {
+          for (Protocol protocol : Protocol.values()) {
+            for (int channels : new int[] {3, 32, 64}) {
+              check(
+                  ranks,
+                  new CollectiveWork(
+                      collective,
+                      algorithm,
+                      protocol,
+                      DataType.FLOAT32,
+                      RedOp.SUM,
+                      ranks.n - 1,
+                      count / (spread(collective) ? ranks.n : 1),
+                      channels,
+                      Integer.MAX_VALUE),
+                  random,
+                  count);
+            }
+          }
+        }
+      }
+    }
+  }
+
+  static int size() {
+    return Math.max(2, CudaDevices.probe().list().size());
+  }
+
+  private static List<Algorithm> algorithms(Collective collective) {
+    return collective == Collective.ALL_REDUCE
+        ? List.of(Algorithm.values())
+        : List.of(Algorithm.RING, Algorithm.ONE_SHOT);
+  }
+
+  private static List<RedOp> ops(Collective collective) {
+    return CudaKernelCommunicator.reduces(collective)
+        ? List.of(RedOp.values())
+        : List.of(RedOp.SUM);
+  }
+
+  private static boolean rooted(Collective collective) {
+    return collective == Collective.BROADCAST || collective == Collective.REDUCE;
+  }
+
+  private static boolean spread(Collective collective) {
+    return collective == Collective.ALL_GATHER || collective == Collective.REDUCE_SCATTER;
+  }
+
+  private static void check(GpuRanks ranks, CollectiveWork work, Random random, long seed) {
+    int n = ranks.n;
+    int element = work.type().bytes();
+    int part = (int) work.count() * element;
+    int sendBytes = work.collective() == Collective.REDUCE_SCATTER ? n * part : part;
+    int recvBytes = work.collective() == Collective.ALL_GATHER ? n * part : part;
+    boolean inPlace = random.nextBoolean();
+    int shift = random.nextInt(3) == 0 ? random.nextInt(17) * element : 0;
+    RandomElements elements =
+        new RandomElements(work.type(), work.op(), n, sendBytes / element, random.nextLong());
+    List<DeviceMemory> owners = new ArrayList<>();
+    List<DeviceMemory> recvs = new ArrayList<>();
+    List<DeviceMemory> sends = new ArrayList<>();
+    for (int rank = 0; rank < n; rank++) {
+      int whole = Math.max(sendBytes, recvBytes);
+      DeviceMemory out = ranks.devices.get(rank).allocate(2 * GUARD + shift + whole);
+      DeviceMemory in =
+          inPlace ? out : ranks.devices.get(rank).allocate(2 * GUARD + shift + sendBytes);
+      out.fill(POISON);
+      int own = inPlace ? rank * part : 0;
+      sends.add(in.slice(GUARD + shift + (sendBytes < whole ? own : 0), sendBytes));
+      recvs.add(out.slice(GUARD + shift + (recvBytes < whole ? own : 0), recvBytes));
+      owners.add(out);
+      sends.get(rank).write(0, elements.inputs[rank].duplicate());
+      if (!inPlace) {
+        owners.add(in);
+      }
+    }
+    for (int rank = 0; rank < n; rank++) {
+      var communicator = ranks.communicators.get(rank);
+      communicator.launch(
+          communicator.prepare(work), sends.get(rank), recvs.get(rank), ranks.streams.get(rank));
+    }
+    ranks.synchronize();
+    for (int rank = 0; rank < n; rank++) {
+      String what =
+          "%s%s shifted by %d, rank %d of %d, seed %d"
+              .formatted(work, inPlace ? " in place" : "", shift, rank, n, seed);
+      assertNull(wrong(work, elements, rank, n, read(recvs.get(rank))), what);
+      if (!inPlace) {
+        ByteBuffer edges = read(owners.get(2 * rank));
+        for (int i = 0; i < GUARD + shift; i++) {
+          assertTrue(edges.get(i) == POISON, what + ": byte before the output written");
+        }
+        for (int i = GUARD + shift + recvBytes; i < edges.capacity(); i++) {
+          assertTrue(edges.get(i) == POISON, what + ": byte after the output written");
+        }
+      }
+    }
+    owners.forEach(DeviceMemory::close);
+  }
+
+  private static ByteBuffer read(DeviceMemory memory) {
+    ByteBuffer data = ByteBuffer.allocateDirect((int) memory.size());
+    memory.read(0, data);
+    return data.flip();
+  }
+
+  private static String wrong(
+      CollectiveWork work, RandomElements elements, int rank, int n, ByteBuffer data) {
+    return switch (work.collective()) {
+      case ALL_REDUCE -> elements.wrong(data, 0);
+      case REDUCE -> rank == work.root() ? elements.wrong(data, 0) : null;
+      case REDUCE_SCATTER -> elements.wrong(data, rank * (int) work.count());
+      case BROADCAST -> elements.wrongCopy(data, work.root());
+      case ALL_GATHER -> {
+        String wrong = null;
+        int part = data.capacity() / n;
+        for (int from = 0; from < n && wrong == null; from++) {
+          wrong = elements.wrongCopy(data.slice(from * part, part), from);
+        }
+        yield wrong;
+      }
+    };
+  }
+}

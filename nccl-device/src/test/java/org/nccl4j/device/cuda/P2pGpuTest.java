@@ -1,0 +1,188 @@
+package org.nccl4j.device.cuda;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.nio.ByteBuffer;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Random;
+import org.junit.jupiter.api.Tag;
+import org.junit.jupiter.api.Test;
+import org.nccl4j.device.DataType;
+import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.RedOp;
+import org.nccl4j.device.TimeoutException;
+import org.nccl4j.device.kernel.Algorithm;
+import org.nccl4j.device.kernel.Collective;
+import org.nccl4j.device.kernel.CollectiveWork;
+import org.nccl4j.device.kernel.P2pWork;
+import org.nccl4j.device.kernel.Protocol;
+
+/** Sends and receives, graphs, aborts and deadlines on GPUs. */
+@Tag("gpu")
+class P2pGpuTest {
+  private static final Duration DEADLINE = Duration.ofSeconds(5);
+
+  @Test
+  void randomGroupsArrive() {
+    Random random = new Random(5);
+    int n = CollectiveGpuTest.size();
+    try (GpuRanks ranks = new GpuRanks(n, DEADLINE)) {
+      for (int round = 0; round < 60; round++) {
+        List<int[]> messages = messages(random, n, round);
+        exchange(ranks, messages, random);
+      }
+    }
+  }
+
+  /** Triples (from, to, bytes); some groups are too large for a kernel's arguments. */
+  private static List<int[]> messages(Random random, int n, int round) {
+    int most = round % 10 == 9 ? 200 : 12;
+    List<int[]> messages = new ArrayList<>();
+    for (int i = random.nextInt(most); i >= 0; i--) {
+      int bytes = random.nextInt(1 << random.nextInt(22));
+      messages.add(new int[] {random.nextInt(n), random.nextInt(n), bytes});
+    }
+    return messages;
+  }
+
+  private static void exchange(GpuRanks ranks, List<int[]> messages, Random random) {
+    int n = ranks.n;
+    List<List<P2pWork>> works = new ArrayList<>();
+    for (int rank = 0; rank < n; rank++) {
+      works.add(new ArrayList<>());
+    }
+    List<DeviceMemory> owners = new ArrayList<>();
+    List<byte[]> data = new ArrayList<>();
+    List<DeviceMemory> targets = new ArrayList<>();
+    for (int[] message : messages) {
+      byte[] bytes = new byte[message[2]];
+      random.nextBytes(bytes);
+      int shift = random.nextInt(20);
+      DeviceMemory from = ranks.devices.get(message[0]).allocate(message[2] + 32);
+      DeviceMemory to = ranks.devices.get(message[1]).allocate(message[2] + 32);
+      from.write(shift, ByteBuffer.wrap(bytes));
+      Protocol protocol = message[2] < 100_000 ? Protocol.LL : Protocol.SIMPLE;
+      works
+          .get(message[0])
+          .add(new P2pWork(P2pWork.Kind.SEND, message[1], from, shift, bytes.length, protocol));
+      works
+          .get(message[1])
+          .add(new P2pWork(P2pWork.Kind.RECV, message[0], to, 3, bytes.length, protocol));
+      owners.add(from);
+      owners.add(to);
+      data.add(bytes);
+      targets.add(to);
+    }
+    for (int rank = 0; rank < n; rank++) {
+      var communicator = ranks.communicators.get(rank);
+      communicator.launch(
+          communicator.prepare(works.get(rank)), null, null, ranks.streams.get(rank));
+    }
+    ranks.synchronize();
+    for (int i = 0; i < data.size(); i++) {
+      ByteBuffer got = ByteBuffer.allocate(data.get(i).length);
+      targets.get(i).read(3, got);
+      assertEquals(-1, got.flip().mismatch(ByteBuffer.wrap(data.get(i))), "message " + i);
+    }
+    owners.forEach(DeviceMemory::close);
+  }
+
+  @Test
+  void capturedCollectivesRunAtEveryReplay() {
+    int n = CollectiveGpuTest.size();
+    try (GpuRanks ranks = new GpuRanks(n, DEADLINE)) {
+      List<CudaGraph> graphs = new ArrayList<>();
+      List<DeviceMemory> buffers = new ArrayList<>();
+      int count = 5000;
+      for (int rank = 0; rank < n; rank++) {
+        DeviceMemory buffer = ranks.devices.get(rank).allocate(4L * count);
+        buffers.add(buffer);
+        var communicator = ranks.communicators.get(rank);
+        var plan = communicator.prepare(sum(Algorithm.ONE_SHOT, Protocol.LL, count));
+        var other = communicator.prepare(sum(Algorithm.RING, Protocol.SIMPLE, count));
+        CudaStream stream = ranks.streams.get(rank);
+        stream.beginCapture();
+        communicator.launch(plan, buffer, buffer, stream);
+        communicator.launch(other, buffer, buffer, stream);
+        graphs.add(stream.endCapture());
+        ByteBuffer ones = ByteBuffer.allocate(4 * count).order(java.nio.ByteOrder.nativeOrder());
+        while (ones.hasRemaining()) {
+          ones.putInt(1);
+        }
+        buffer.write(0, ones.flip());
+      }
+      int expected = 1;
+      for (int replay = 0; replay < 5; replay++) {
+        for (int rank = 0; rank < n; rank++) {
+          graphs.get(rank).launch(ranks.streams.get(rank));
+        }
+        ranks.synchronize();
+        expected *= n * n;
+      }
+      for (DeviceMemory buffer : buffers) {
+        ByteBuffer got = ByteBuffer.allocate(4 * count).order(java.nio.ByteOrder.nativeOrder());
+        buffer.read(0, got);
+        for (int i = 0; i < count; i++) {
+          assertEquals(expected, got.getInt(4 * i));
+        }
+        buffer.close();
+      }
+      graphs.forEach(CudaGraph::close);
+    }
+  }
+
+  @Test
+  void aMissingRankIsATimeoutThatNamesIt() {
+    for (Protocol protocol : Protocol.values()) {
+      try (GpuRanks ranks = new GpuRanks(2, Duration.ofMillis(200))) {
+        DeviceMemory buffer = ranks.devices.get(0).allocate(4096);
+        var communicator = ranks.communicators.get(0);
+        communicator.launch(
+            communicator.prepare(sum(Algorithm.RING, protocol, 1024)),
+            buffer,
+            buffer,
+            ranks.streams.get(0));
+        var error = assertThrows(TimeoutException.class, () -> ranks.streams.get(0).synchronize());
+        assertTrue(error.problem().contains("of rank 1"), error.problem());
+        assertThrows(
+            TimeoutException.class, () -> communicator.prepare(sum(Algorithm.RING, protocol, 1)));
+        buffer.close();
+      }
+    }
+  }
+
+  @Test
+  void abortEndsWhatWaits() {
+    try (GpuRanks ranks = new GpuRanks(2, Duration.ofMinutes(5))) {
+      DeviceMemory buffer = ranks.devices.get(0).allocate(4096);
+      var communicator = ranks.communicators.get(0);
+      communicator.launch(
+          communicator.prepare(sum(Algorithm.ONE_SHOT, Protocol.LL, 1024)),
+          buffer,
+          buffer,
+          ranks.streams.get(0));
+      communicator.abort(new org.nccl4j.device.RemoteException("rank 1 is gone", "none"));
+      assertThrows(
+          org.nccl4j.device.RemoteException.class,
+          () -> ranks.streams.get(0).synchronize(Duration.ofSeconds(10)));
+      buffer.close();
+    }
+  }
+
+  private static CollectiveWork sum(Algorithm algorithm, Protocol protocol, int count) {
+    return new CollectiveWork(
+        Collective.ALL_REDUCE,
+        algorithm,
+        protocol,
+        DataType.INT32,
+        RedOp.SUM,
+        0,
+        count,
+        4,
+        Integer.MAX_VALUE);
+  }
+}

@@ -1,0 +1,127 @@
+package org.nccl4j.device.host.kernel;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.nio.ByteBuffer;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Random;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+import org.nccl4j.device.DataType;
+import org.nccl4j.device.DeviceStream;
+import org.nccl4j.device.RedOp;
+import org.nccl4j.device.kernel.Algorithm;
+import org.nccl4j.device.kernel.Collective;
+import org.nccl4j.device.kernel.CollectiveWork;
+import org.nccl4j.device.kernel.ConnectionLayout;
+import org.nccl4j.device.kernel.KernelCommunicator;
+import org.nccl4j.device.kernel.Protocol;
+
+/**
+ * Every collective by every algorithm and protocol, type and operator, with odd counts, odd offsets
+ * and slots so small that steps and credits wrap round, against sums in integers.
+ */
+class CollectiveKernelTest {
+  @ParameterizedTest
+  @ValueSource(ints = {1, 2, 3, 4, 5, 8})
+  void everyKernelIsRight(int n) {
+    long seed = 42 + n;
+    Random random = new Random(seed);
+    ConnectionLayout layout = new ConnectionLayout(64 * 16, 0, 1024);
+    try (LocalRanks ranks = new LocalRanks(n, layout, Duration.ofSeconds(30))) {
+      for (Collective collective : Collective.values()) {
+        for (Algorithm algorithm : algorithms(collective)) {
+          for (Protocol protocol : List.of(Protocol.LL, Protocol.SIMPLE)) {
+            for (DataType type : DataType.values()) {
+              for (RedOp op : ops(collective)) {
+                int count = counts(random);
+                CollectiveWork work =
+                    new CollectiveWork(
+                        collective,
+                        algorithm,
+                        protocol,
+                        type,
+                        op,
+                        rooted(collective) ? random.nextInt(n) : 0,
+                        count,
+                        1,
+                        protocol == Protocol.LL ? 512 : 1024);
+                boolean inPlace = random.nextBoolean();
+                check(ranks, work, inPlace, random.nextInt(9), seed);
+              }
+            }
+          }
+        }
+      }
+    }
+  }
+
+  private static int counts(Random random) {
+    return switch (random.nextInt(4)) {
+      case 0 -> random.nextInt(3);
+      case 1 -> random.nextInt(100);
+      case 2 -> random.nextInt(3000);
+      default -> 1024;
+    };
+  }
+
+  private static List<Algorithm> algorithms(Collective collective) {
+    return collective == Collective.ALL_REDUCE
+        ? List.of(Algorithm.values())
+        : List.of(Algorithm.RING, Algorithm.ONE_SHOT);
+  }
+
+  private static List<RedOp> ops(Collective collective) {
+    return collective == Collective.ALL_GATHER || collective == Collective.BROADCAST
+        ? List.of(RedOp.SUM)
+        : List.of(RedOp.values());
+  }
+
+  private static boolean rooted(Collective collective) {
+    return collective == Collective.BROADCAST || collective == Collective.REDUCE;
+  }
+
+  private static void check(
+      LocalRanks ranks, CollectiveWork work, boolean inPlace, int shift, long seed) {
+    Elements elements = new Elements(work.type(), work.op(), ranks.n, seed);
+    List<Buffers> buffers = new ArrayList<>();
+    for (int rank = 0; rank < ranks.n; rank++) {
+      Buffers own = new Buffers(ranks.device, work, rank, ranks.n, inPlace, shift);
+      buffers.add(own);
+      int count = (int) work.count() * Buffers.sends(work, ranks.n);
+      own.send.write(0, elements.data(rank, 0, count));
+      KernelCommunicator communicator = ranks.communicators.get(rank);
+      communicator.launch(communicator.prepare(work), own.send, own.recv, ranks.streams.get(rank));
+    }
+    ranks.streams.forEach(DeviceStream::isIdle);
+    ranks.streams.forEach(DeviceStream::synchronize);
+    for (int rank = 0; rank < ranks.n; rank++) {
+      String what = work + (inPlace ? " in place" : "") + ", rank " + rank + ", seed " + seed;
+      assertEquals(-1, firstWrong(work, elements, rank, ranks.n, buffers.get(rank)), what);
+      assertTrue(buffers.get(rank).edgesAreIntact(), what);
+      buffers.get(rank).close();
+    }
+  }
+
+  private static int firstWrong(
+      CollectiveWork work, Elements elements, int rank, int n, Buffers buffers) {
+    ByteBuffer data = buffers.received();
+    return switch (work.collective()) {
+      case ALL_REDUCE -> elements.firstWrong(data, 0);
+      case REDUCE -> rank == work.root() ? elements.firstWrong(data, 0) : -1;
+      case REDUCE_SCATTER -> elements.firstWrong(data, rank * work.count());
+      case BROADCAST -> elements.firstWrongCopy(data, work.root(), 0);
+      case ALL_GATHER -> {
+        int wrong = -1;
+        int part = data.capacity() / n;
+        for (int from = 0; from < n && wrong < 0; from++) {
+          wrong = elements.firstWrongCopy(data.slice(from * part, part), from, 0);
+        }
+        yield wrong;
+      }
+    };
+  }
+}

@@ -1,0 +1,67 @@
+package org.nccl4j.it.cli;
+
+import java.io.PrintWriter;
+import java.nio.charset.StandardCharsets;
+import org.nccl4j.it.doctor.DoctorCommand;
+import org.nccl4j.it.perf.PerfCommand;
+import org.nccl4j.it.perf.RankProcessCommand;
+import org.nccl4j.it.run.RunCommand;
+import org.nccl4j.it.topo.TopoCommand;
+import picocli.CommandLine;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.HelpCommand;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.ParameterException;
+import picocli.CommandLine.Spec;
+
+/** The command line of nccl4j, started by the script {@code nccl}. */
+@Command(
+    name = "nccl",
+    description = "Collective communication for the JVM: measure it, run programs with it.",
+    mixinStandardHelpOptions = true,
+    versionProvider = Version.class,
+    subcommands = {
+      PerfCommand.class,
+      RunCommand.class,
+      TopoCommand.class,
+      DoctorCommand.class,
+      RankProcessCommand.class,
+      HelpCommand.class
+    })
+public final class Main implements Runnable {
+  @Spec private CommandSpec spec;
+
+  /** For picocli. */
+  public Main() {}
+
+  /** Runs a command and ends the process with its exit status. */
+  public static void main(String[] arguments) {
+    PrintWriter out = new PrintWriter(System.out, true, StandardCharsets.UTF_8);
+    PrintWriter err = new PrintWriter(System.err, true, StandardCharsets.UTF_8);
+    int status = run(out, err, arguments);
+    out.flush();
+    System.exit(status);
+  }
+
+  /**
+   * Runs a command.
+   *
+   * @return its exit status
+   */
+  public static int run(PrintWriter out, PrintWriter err, String... arguments) {
+    return new CommandLine(new Main())
+        .setOut(out)
+        .setErr(err)
+        .setCaseInsensitiveEnumValuesAllowed(true)
+        .setUsageHelpAutoWidth(true)
+        .setParameterExceptionHandler(Failures::badInput)
+        .setExecutionExceptionHandler(Failures::failed)
+        .execute(arguments);
+  }
+
+  @Override
+  public void run() {
+    throw new ParameterException(
+        spec.commandLine(), "no command is given: say perf, run, topo or doctor");
+  }
+}

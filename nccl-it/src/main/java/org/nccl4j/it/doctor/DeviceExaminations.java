@@ -1,0 +1,194 @@
+package org.nccl4j.it.doctor;
+
+import java.io.IOException;
+import java.lang.module.ModuleReader;
+import java.lang.module.ModuleReference;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.List;
+import java.util.function.LongConsumer;
+import java.util.stream.Stream;
+import org.nccl4j.api.Communicator;
+import org.nccl4j.api.CommunicatorConfig;
+import org.nccl4j.api.Devices;
+import org.nccl4j.api.Group;
+import org.nccl4j.device.DataType;
+import org.nccl4j.device.Device;
+import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.DeviceStream;
+import org.nccl4j.device.NcclException;
+import org.nccl4j.device.RedOp;
+import org.nccl4j.device.bind.NativeLibrary;
+import org.nccl4j.it.doctor.bind.CudaProbe;
+import org.nccl4j.it.doctor.bind.VerbsProbe;
+
+/** The host device, CUDA, its kernels, and InfiniBand. */
+final class DeviceExaminations {
+  private static final Path INFINIBAND = Path.of("/sys/class/infiniband");
+
+  private DeviceExaminations() {}
+
+  static List<Examination> all() {
+    return List.of(
+        new Examination("host device", () -> List.of(host())),
+        new Examination("cuda", () -> List.of(cuda())),
+        new Examination("fatbins", () -> List.of(fatbins())),
+        new Examination("libibverbs", () -> List.of(verbs())),
+        new Examination("infiniband", () -> List.of(infiniband())));
+  }
+
+  /** Two ranks in this process add two numbers. */
+  private static Finding host() {
+    try {
+      Device device = Devices.host();
+      CommunicatorConfig config =
+          CommunicatorConfig.defaults()
+              .withName("doctor")
+              .withInitDeadline(Duration.ofSeconds(5))
+              .withOperationDeadline(Duration.ofSeconds(5));
+      List<Communicator> ranks = Communicator.initAll(List.of(device, device), config);
+      try (Communicator one = ranks.get(0);
+          Communicator other = ranks.get(1);
+          DeviceStream oneStream = device.createStream();
+          DeviceStream otherStream = device.createStream();
+          DeviceMemory oneNumber = device.allocate(Integer.BYTES);
+          DeviceMemory otherNumber = device.allocate(Integer.BYTES)) {
+        oneNumber.write(0, number(20));
+        otherNumber.write(0, number(22));
+        Group.run(
+            () -> {
+              one.allReduce(oneNumber, oneNumber, 1, DataType.INT32, RedOp.SUM, oneStream);
+              other.allReduce(otherNumber, otherNumber, 1, DataType.INT32, RedOp.SUM, otherStream);
+            });
+        oneStream.synchronize();
+        otherStream.synchronize();
+        int sum = read(oneNumber);
+        return sum == 42
+            ? Finding.ok("host device", "an all-reduce between two ranks works")
+            : Finding.broken(
+                "host device",
+                "an all-reduce gives " + sum + ", not 42",
+                "report this as a defect");
+      }
+    } catch (NcclException e) {
+      return Finding.broken(
+          "host device", "an all-reduce between two ranks fails: " + e.problem(), e.remedy());
+    } catch (RuntimeException | LinkageError e) {
+      return Finding.broken(
+          "host device", "an all-reduce between two ranks fails: " + e, "report this as a defect");
+    }
+  }
+
+  private static Finding cuda() {
+    CudaProbe driver;
+    try {
+      driver = NativeLibrary.load(CudaProbe.class, "libcuda.so.1");
+    } catch (NcclException | LinkageError e) {
+      return Finding.missing(
+          "cuda",
+          "there is no libcuda.so.1: the host device alone can be used",
+          "install NVIDIA's driver; in a container run with --gpus all (nvidia-container-toolkit)");
+    }
+    int status = driver.cuInit(0);
+    if (status != 0) {
+      return Finding.missing(
+          "cuda",
+          "libcuda.so.1 is there, but cuInit fails with error " + status,
+          "see that nvidia-smi works; in a container run with --gpus all");
+    }
+    int version = written(driver::cuDriverGetVersion);
+    int devices = written(driver::cuDeviceGetCount);
+    String detail =
+        "driver for CUDA %d.%d, %d GPUs".formatted(version / 1000, version % 1000 / 10, devices);
+    return devices > 0
+        ? Finding.ok("cuda", detail)
+        : Finding.missing("cuda", detail, "see nvidia-smi, and CUDA_VISIBLE_DEVICES");
+  }
+
+  private static Finding fatbins() {
+    Module device = Device.class.getModule();
+    boolean present =
+        device.isNamed()
+            && ModuleLayer.boot()
+                .configuration()
+                .findModule(device.getName())
+                .map(module -> contains(module.reference(), ".fatbin"))
+                .orElse(false);
+    return present
+        ? Finding.ok("fatbins", "CUDA kernels are in the build")
+        : Finding.missing(
+            "fatbins",
+            "this build has no CUDA kernels: GPUs cannot be used",
+            "install CUDA's nvcc and build again, once this version has a CUDA device");
+  }
+
+  private static boolean contains(ModuleReference module, String ending) {
+    try (ModuleReader reader = module.open();
+        Stream<String> names = reader.list()) {
+      return names.anyMatch(name -> name.endsWith(ending));
+    } catch (IOException e) {
+      return false;
+    }
+  }
+
+  private static Finding verbs() {
+    VerbsProbe verbs;
+    try {
+      verbs = NativeLibrary.load(VerbsProbe.class, "libibverbs.so.1");
+    } catch (NcclException | LinkageError e) {
+      return Finding.missing(
+          "libibverbs",
+          "there is no libibverbs.so.1: no InfiniBand or RoCE",
+          "apt-get install libibverbs1 ibverbs-providers; not needed on one machine");
+    }
+    int devices =
+        written(
+            address -> {
+              long list = verbs.ibv_get_device_list(address);
+              if (list != 0) {
+                verbs.ibv_free_device_list(list);
+              }
+            });
+    return Finding.ok("libibverbs", "loads, and sees " + devices + " devices");
+  }
+
+  private static Finding infiniband() {
+    try (Stream<Path> entries = Files.list(INFINIBAND)) {
+      List<String> names = entries.map(entry -> entry.getFileName().toString()).sorted().toList();
+      if (!names.isEmpty()) {
+        return Finding.ok("infiniband", String.join(", ", names));
+      }
+    } catch (IOException e) {
+      return noInfiniband("the kernel shows no InfiniBand devices");
+    }
+    return noInfiniband(INFINIBAND + " is empty");
+  }
+
+  private static Finding noInfiniband(String why) {
+    return Finding.missing(
+        "infiniband",
+        why,
+        "load the adapter's driver; in a container pass --device=/dev/infiniband; not needed on"
+            + " one machine");
+  }
+
+  private static int written(LongConsumer function) {
+    try (DeviceMemory memory = Devices.host().allocate(Integer.BYTES)) {
+      function.accept(memory.address());
+      return read(memory);
+    }
+  }
+
+  private static ByteBuffer number(int value) {
+    return ByteBuffer.allocate(Integer.BYTES).order(ByteOrder.nativeOrder()).putInt(0, value);
+  }
+
+  private static int read(DeviceMemory memory) {
+    ByteBuffer buffer = number(0);
+    memory.read(0, buffer);
+    return buffer.getInt(0);
+  }
+}

@@ -1,0 +1,99 @@
+package org.nccl4j.it.doctor;
+
+import com.fasterxml.jackson.core.JsonFactory;
+import com.fasterxml.jackson.core.JsonGenerator;
+import java.io.IOException;
+import java.io.PrintWriter;
+import java.io.StringWriter;
+import java.io.UncheckedIOException;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.Callable;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.Spec;
+
+/** Looks at everything that nccl4j uses of this machine. */
+@Command(
+    name = "doctor",
+    description =
+        "Says what works on this machine, what does not, why, and how to mend it. Exit status 0 "
+            + "unless something is missing that nothing works without.",
+    sortOptions = false)
+public final class DoctorCommand implements Callable<Integer> {
+  @Spec private CommandSpec spec;
+
+  @Option(
+      names = {"--json"},
+      description = "Prints JSON.")
+  private boolean json;
+
+  @Option(
+      names = {"-h", "--help"},
+      usageHelp = true,
+      description = "Shows this.")
+  private boolean help;
+
+  /** For picocli. */
+  public DoctorCommand() {}
+
+  @Override
+  public Integer call() {
+    PrintWriter out = spec.commandLine().getOut();
+    List<Examination> examinations = new ArrayList<>(SystemExaminations.all());
+    examinations.addAll(DeviceExaminations.all());
+    examinations.addAll(ToolExaminations.all());
+    List<Finding> findings = new ArrayList<>();
+    for (Examination examination : examinations) {
+      List<Finding> part = examination.findings();
+      findings.addAll(part);
+      if (!json) {
+        part.forEach(finding -> print(finding, out));
+      }
+    }
+    boolean fatal = findings.stream().anyMatch(Finding::fatal);
+    if (json) {
+      out.println(text(findings, !fatal));
+    } else {
+      out.println(
+          fatal
+              ? "Something that nothing works without is missing."
+              : "All that is needed on this machine is there.");
+    }
+    out.flush();
+    return fatal ? 1 : 0;
+  }
+
+  private static void print(Finding finding, PrintWriter out) {
+    out.printf("%-8s %-14s %s%n", finding.status(), finding.subject(), finding.detail());
+    if (!finding.fix().isEmpty()) {
+      out.printf("%-23s fix: %s%n", "", finding.fix());
+    }
+    out.flush();
+  }
+
+  private static String text(List<Finding> findings, boolean usable) {
+    StringWriter text = new StringWriter();
+    try (JsonGenerator generator = new JsonFactory().createGenerator(text)) {
+      generator.useDefaultPrettyPrinter();
+      generator.writeStartObject();
+      generator.writeBooleanField("usable", usable);
+      generator.writeArrayFieldStart("findings");
+      for (Finding finding : findings) {
+        generator.writeStartObject();
+        generator.writeStringField("subject", finding.subject());
+        generator.writeStringField("status", finding.status().name());
+        generator.writeStringField("detail", finding.detail());
+        generator.writeStringField("fix", finding.fix());
+        generator.writeBooleanField("required", finding.required());
+        generator.writeEndObject();
+      }
+      generator.writeEndArray();
+      generator.writeEndObject();
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
+    }
+    return text.toString();
+  }
+}

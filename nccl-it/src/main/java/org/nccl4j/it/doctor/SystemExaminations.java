@@ -1,0 +1,130 @@
+package org.nccl4j.it.doctor;
+
+import java.io.IOException;
+import java.nio.file.FileStore;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.Locale;
+import java.util.stream.Stream;
+import org.nccl4j.device.NcclException;
+import org.nccl4j.device.bind.NativeLibrary;
+import org.nccl4j.it.doctor.bind.CProbe;
+
+/** Java, processor, memory, shared memory, and calls of native libraries. */
+final class SystemExaminations {
+  private static final long SHARED_WANTED = 256L << 20;
+  private static final Path SHM = Path.of("/dev/shm");
+
+  private SystemExaminations() {}
+
+  static List<Examination> all() {
+    return List.of(
+        new Examination("java", () -> List.of(java())),
+        new Examination("cores", () -> List.of(cores())),
+        new Examination("memory", () -> List.of(memory())),
+        new Examination("libc", () -> List.of(libc())),
+        new Examination("memfd", () -> List.of(memfd())),
+        new Examination("/dev/shm", () -> List.of(sharedMemory())),
+        new Examination("locked memory", () -> List.of(lockedMemory())));
+  }
+
+  private static Finding java() {
+    String detail =
+        "%s of %s in %s"
+            .formatted(
+                Runtime.version(),
+                System.getProperty("java.vendor"),
+                System.getProperty("java.home"));
+    String machine = System.getProperty("os.name") + " " + System.getProperty("os.arch");
+    return machine.equals("Linux amd64")
+        ? Finding.ok("java", detail)
+        : Finding.warn("java", detail + "; untested on " + machine, "use Linux on x86-64");
+  }
+
+  private static Finding cores() {
+    int cores = Runtime.getRuntime().availableProcessors();
+    return cores > 1
+        ? Finding.ok("cores", cores + " usable by this process")
+        : Finding.warn(
+            "cores",
+            "1 usable by this process: ranks take turns",
+            "raise the container's limit (docker run --cpus, taskset)");
+  }
+
+  private static Finding memory() {
+    String total = field("/proc/meminfo", "MemTotal");
+    String free = field("/proc/meminfo", "MemAvailable");
+    return Finding.ok("memory", "total %s, available %s".formatted(total, free));
+  }
+
+  private static Finding libc() {
+    try {
+      NativeLibrary.load(CProbe.class, "libc.so.6");
+      return Finding.ok("libc", "native functions can be called");
+    } catch (NcclException | LinkageError e) {
+      return Finding.broken(
+          "libc",
+          "native functions cannot be called: " + e.getMessage(),
+          "use glibc's Linux on x86-64, and a /tmp that is not mounted noexec"
+              + " (or -Djava.io.tmpdir=DIR)");
+    }
+  }
+
+  private static Finding memfd() {
+    CProbe libc = NativeLibrary.load(CProbe.class, "libc.so.6");
+    int fd = libc.memfd_create("nccl4j-doctor", 0);
+    if (fd < 0) {
+      return Finding.warn(
+          "memfd",
+          "the kernel refuses memfd_create: processes share memory through /dev/shm instead",
+          "allow memfd_create in the container's seccomp profile");
+    }
+    libc.close(fd);
+    return Finding.ok("memfd", "processes can share memory without /dev/shm");
+  }
+
+  private static Finding sharedMemory() {
+    String fix =
+        "docker run --shm-size=1g, or in Kubernetes a volume emptyDir: {medium: Memory} at /dev/shm";
+    try {
+      FileStore store = Files.getFileStore(SHM);
+      String detail =
+          "%s free of %s".formatted(size(store.getUsableSpace()), size(store.getTotalSpace()));
+      if (!Files.isWritable(SHM)) {
+        return Finding.warn("/dev/shm", detail + ", but not writable", "chmod 1777 /dev/shm");
+      }
+      return store.getUsableSpace() >= SHARED_WANTED
+          ? Finding.ok("/dev/shm", detail)
+          : Finding.warn("/dev/shm", detail + ": too little where memfd cannot be used", fix);
+    } catch (IOException e) {
+      return Finding.warn("/dev/shm", "is missing (" + e.getMessage() + ")", fix);
+    }
+  }
+
+  private static Finding lockedMemory() {
+    String limit = field("/proc/self/limits", "Max locked memory");
+    return limit.contains("unlimited")
+        ? Finding.ok("locked memory", "unlimited")
+        : Finding.warn(
+            "locked memory",
+            "limited to " + limit.replaceAll("\\s+", " ") + " (soft, hard): InfiniBand needs more",
+            "ulimit -l unlimited, or docker run --ulimit memlock=-1; not needed on one machine");
+  }
+
+  private static String field(String file, String name) {
+    try (Stream<String> lines = Files.lines(Path.of(file))) {
+      return lines
+          .filter(line -> line.startsWith(name))
+          .map(line -> line.substring(name.length()).replaceFirst("^:", "").strip())
+          .findFirst()
+          .orElse("unknown");
+    } catch (IOException e) {
+      return "unknown";
+    }
+  }
+
+  private static String size(long bytes) {
+    return String.format(Locale.ROOT, "%.1f GiB", bytes / (double) (1 << 30));
+  }
+}

@@ -1,0 +1,54 @@
+package org.nccl4j.it.perf;
+
+import java.io.PrintWriter;
+import java.util.List;
+import org.nccl4j.it.perf.rank.Answer;
+import org.nccl4j.it.perf.report.Machine;
+import org.nccl4j.it.perf.workload.Workload;
+
+/** The lines above a workload's table, as nccl-tests prints them. */
+final class Heading {
+  private final PerfSettings settings;
+  private final String version;
+  private final Machine machine;
+  private final PrintWriter out;
+
+  Heading(PerfSettings settings, String version, Machine machine, PrintWriter out) {
+    this.settings = settings;
+    this.version = version;
+    this.machine = machine;
+    this.out = out;
+  }
+
+  void print(Workload workload, List<Answer.Joined> ranks) {
+    PerfSettings.Who who = settings.ranks();
+    PerfSettings.How how = settings.how();
+    SizeRange sizes = settings.what().sizes();
+    out.printf("# nccl4j %s, Java %s, %d cores%n", version, Runtime.version(), machine.cores());
+    out.printf("# Collective test starting: %s%n", workload.label());
+    out.printf(
+        "# %s %d minBytes %d maxBytes %d step: %s warmup iters: %s iters: %s agg iters: %d"
+            + " validation: %d graph: 0%n",
+        who.processes() ? "nProcess" : "nThread",
+        who.count(),
+        sizes.min(),
+        sizes.max(),
+        sizes,
+        how.warmup().isPresent() ? how.warmup().getAsInt() : "auto",
+        how.iterations().isPresent() ? how.iterations().getAsInt() : "auto",
+        how.aggregate(),
+        how.checks());
+    if (how.blocking()) {
+      out.println("# Blocking: waits for each iteration and for all ranks");
+    }
+    out.println("#");
+    out.println("# Using devices");
+    for (int rank = 0; rank < ranks.size(); rank++) {
+      Answer.Joined joined = ranks.get(rank);
+      out.printf(
+          "#  Rank %2d Group %2d Pid %6d on %10s device %2d [host] %s%n",
+          rank, 0, joined.pid(), machine.host(), 0, joined.device());
+    }
+    out.flush();
+  }
+}

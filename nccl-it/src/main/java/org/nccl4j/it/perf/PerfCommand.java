@@ -1,0 +1,78 @@
+package org.nccl4j.it.perf;
+
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.Callable;
+import org.nccl4j.device.NcclException;
+import org.nccl4j.it.perf.report.HtmlReport;
+import org.nccl4j.it.perf.report.JsonReport;
+import org.nccl4j.it.perf.report.Machine;
+import org.nccl4j.it.perf.report.Report;
+import org.nccl4j.it.perf.report.Result;
+import org.nccl4j.it.perf.report.Summary;
+import picocli.CommandLine;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Mixin;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.ParameterException;
+import picocli.CommandLine.Spec;
+
+/** Measures collectives, and checks their results. */
+@Command(
+    name = "perf",
+    description =
+        "Measures collectives by nccl-tests' rules, and checks every result against an independent "
+            + "reference. Exit status 0 only if all results were right.",
+    sortOptions = false)
+public final class PerfCommand implements Callable<Integer> {
+  /** Set by the launcher when standard error is a terminal. */
+  private static final String WATCHED = "nccl4j.stderr.terminal";
+
+  private CommandSpec spec;
+  @Mixin private PerfOptions options;
+
+  /** For picocli. */
+  public PerfCommand() {}
+
+  @Spec
+  void setSpec(CommandSpec newSpec) {
+    spec = newSpec;
+    ForeignOptions.addTo(newSpec);
+  }
+
+  @Override
+  public Integer call() {
+    PerfSettings settings = settings();
+    CommandLine command = spec.commandLine();
+    String version = spec.root().version()[0].replace("nccl4j ", "");
+    Machine machine = Machine.local();
+    Measurement measurement =
+        new Measurement(settings, version, machine, command.getOut(), command.getErr());
+    List<Result> results = measurement.run();
+    Report report =
+        new Report(
+            machine,
+            version,
+            words(command),
+            settings.ranks().processes() ? "processes" : "threads",
+            results);
+    settings.outputs().json().ifPresent(file -> JsonReport.write(report, file));
+    settings.outputs().html().ifPresent(file -> HtmlReport.write(report, file));
+    return new Summary(results).right() ? 0 : 1;
+  }
+
+  private static List<String> words(CommandLine command) {
+    List<String> words = new ArrayList<>(List.of("nccl"));
+    words.addAll(command.getParseResult().originalArgs());
+    return words;
+  }
+
+  private PerfSettings settings() {
+    try {
+      ForeignOptions.refuse(spec);
+      return new Validation(options).settings(Boolean.getBoolean(WATCHED));
+    } catch (NcclException e) {
+      throw new ParameterException(spec.commandLine(), e.problem(), e);
+    }
+  }
+}

@@ -1,0 +1,208 @@
+package org.nccl4j.it.perf;
+
+import java.nio.file.Path;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.Parameters;
+
+/** The options of {@code perf} as they are written; nccl-tests' where it has them. */
+final class PerfOptions {
+  @Parameters(
+      index = "0",
+      paramLabel = "COLLECTIVE",
+      description =
+          "all_reduce, all_gather, reduce_scatter, broadcast, reduce, alltoall, alltoallv, gather, "
+              + "scatter, sendrecv, hypercube, or all.")
+  String collective;
+
+  @Option(
+      names = {"-b", "--minbytes"},
+      paramLabel = "SIZE",
+      defaultValue = "8",
+      description = "First size (default: ${DEFAULT-VALUE}). Sizes take K, M and G.")
+  String minBytes;
+
+  @Option(
+      names = {"-e", "--maxbytes"},
+      paramLabel = "SIZE",
+      defaultValue = "64M",
+      description = "Last size (default: ${DEFAULT-VALUE}).")
+  String maxBytes;
+
+  @Option(
+      names = {"-i", "--stepbytes"},
+      paramLabel = "SIZE",
+      description = "Sizes grow by this much.")
+  String stepBytes;
+
+  @Option(
+      names = {"-f", "--stepfactor"},
+      paramLabel = "N",
+      description = "Sizes grow by this factor (default: 4).")
+  Integer stepFactor;
+
+  @Option(
+      names = {"-n", "--iters"},
+      paramLabel = "N|auto",
+      defaultValue = "auto",
+      description =
+          "Iterations for each figure (default: ${DEFAULT-VALUE}: three rounds of at least 7, as many "
+              + "as fit in 15 ms, the median round counts).")
+  String iterations;
+
+  @Option(
+      names = {"-w", "--warmup_iters"},
+      paramLabel = "N|auto",
+      defaultValue = "auto",
+      description =
+          "Operations before each timed round (default: ${DEFAULT-VALUE}, a fifth of the iterations). "
+              + "The compiler is warmed up before the sweep in any case.")
+  String warmup;
+
+  @Option(
+      names = {"-m", "--agg_iters"},
+      paramLabel = "N",
+      defaultValue = "1",
+      description = "Operations in one group (default: ${DEFAULT-VALUE}).")
+  int aggregate;
+
+  @Option(
+      names = {"-c", "--check"},
+      paramLabel = "N",
+      defaultValue = "1",
+      description = "Checked operations for each figure; 0 for none (default: ${DEFAULT-VALUE}).")
+  int checks;
+
+  @Option(
+      names = {"-o", "--op"},
+      paramLabel = "OP",
+      defaultValue = "sum",
+      description = "sum, prod, min, max, avg, or all (default: ${DEFAULT-VALUE}).")
+  String op;
+
+  @Option(
+      names = {"-d", "--datatype"},
+      paramLabel = "TYPE",
+      defaultValue = "float",
+      description =
+          "int8, uint8, int32, uint32, int64, uint64, half, float, double, bfloat16, f8e4m3, f8e5m2, "
+              + "or all (default: ${DEFAULT-VALUE}).")
+  String type;
+
+  @Option(
+      names = {"-r", "--root"},
+      paramLabel = "RANK",
+      defaultValue = "0",
+      description = "Root rank; -1 for each in turn (default: ${DEFAULT-VALUE}).")
+  int root;
+
+  @Option(
+      names = {"-t", "--nthreads"},
+      paramLabel = "N",
+      description = "Ranks, as threads of one process (default: 1).")
+  Integer threads;
+
+  @Option(
+      names = {"--processes"},
+      paramLabel = "N",
+      description = "Ranks, as processes of this machine, instead of -t.")
+  Integer processes;
+
+  @Option(
+      names = {"-g", "--ngpus"},
+      paramLabel = "N",
+      defaultValue = "1",
+      description =
+          "GPUs a thread (default: ${DEFAULT-VALUE}; more than 1 on the CUDA device only).")
+  int gpus;
+
+  @Option(
+      names = {"-G", "--cudagraph"},
+      paramLabel = "N",
+      defaultValue = "0",
+      description = "Launches of a captured CUDA graph (CUDA device only).")
+  int graph;
+
+  @Option(
+      names = {"-R", "--local_register"},
+      paramLabel = "0|1|2",
+      defaultValue = "0",
+      description = "Registered buffers (not yet).")
+  int register;
+
+  @Option(
+      names = {"-z", "--blocking"},
+      paramLabel = "0|1",
+      defaultValue = "0",
+      description = "1: wait for each iteration and for all ranks (default: ${DEFAULT-VALUE}).")
+  int blocking;
+
+  @Option(
+      names = {"-a", "--average"},
+      paramLabel = "0..3",
+      defaultValue = "1",
+      description =
+          "Ranks' times: 0 rank 0's, 1 mean, 2 least, 3 most (default: ${DEFAULT-VALUE}).")
+  int average;
+
+  @Option(
+      names = {"-T", "--timeout"},
+      paramLabel = "SECONDS",
+      defaultValue = "60",
+      description = "How long an operation may wait for other ranks (default: ${DEFAULT-VALUE}).")
+  int timeout;
+
+  @Option(
+      names = {"--device"},
+      paramLabel = "host|cuda",
+      defaultValue = "host",
+      description = "Where the buffers are (default: ${DEFAULT-VALUE}).")
+  String device;
+
+  @Option(
+      names = {"--algo"},
+      paramLabel = "NAME",
+      description = "Forces algorithms, like NCCL_ALGO: Ring, Tree, OneShot, TwoShot.")
+  String algorithm;
+
+  @Option(
+      names = {"--proto"},
+      paramLabel = "NAME",
+      description = "Forces protocols, like NCCL_PROTO: LL, LL128, Simple.")
+  String protocol;
+
+  @Option(
+      names = {"--transport"},
+      paramLabel = "NAME",
+      split = ",",
+      description = "The transports allowed, best first, such as SHM.")
+  String[] transports = {};
+
+  @Option(
+      names = {"--compare"},
+      paramLabel = "mpi",
+      description = "Measures the installed Open MPI beside ours, and adds a column time/ours.")
+  String compare;
+
+  @Option(
+      names = {"--json"},
+      paramLabel = "FILE",
+      description = "Writes the results as JSON.")
+  Path json;
+
+  @Option(
+      names = {"--html"},
+      paramLabel = "FILE",
+      description = "Writes a page with plots of time and bandwidth by size.")
+  Path html;
+
+  @Option(
+      names = {"--explain"},
+      description = "Shows the planner's table of algorithms for each size.")
+  boolean explain;
+
+  @Option(
+      names = {"-h", "--help"},
+      usageHelp = true,
+      description = "Shows this.")
+  boolean help;
+}

@@ -1,0 +1,260 @@
+package org.nccl4j.it.perf;
+
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import java.util.Optional;
+import java.util.OptionalInt;
+import java.util.function.Function;
+import java.util.stream.IntStream;
+import org.nccl4j.device.DataType;
+import org.nccl4j.device.InvalidArgumentException;
+import org.nccl4j.device.InvalidUsageException;
+import org.nccl4j.device.RedOp;
+import org.nccl4j.device.kernel.Algorithm;
+import org.nccl4j.device.kernel.Protocol;
+import org.nccl4j.it.perf.peer.OpenMpi;
+import org.nccl4j.it.perf.workload.Workload;
+
+/** Turns options into settings, or says which option is wrong, why, and what would be right. */
+final class Validation {
+  private static final int MOST_RANKS = 256;
+
+  private final PerfOptions options;
+
+  Validation(PerfOptions options) {
+    this.options = options;
+  }
+
+  /**
+   * The settings.
+   *
+   * @param progress whether somebody watches standard error
+   * @throws InvalidArgumentException or {@link InvalidUsageException} for the first wrong option
+   */
+  PerfSettings settings(boolean progress) {
+    refuseWhatDoesNotApply();
+    PerfSettings.Who ranks = ranks();
+    PerfSettings.What what =
+        new PerfSettings.What(
+            workloads(ranks.count(), !"all".equals(options.collective)),
+            sizes(),
+            each("-d", options.type, DataType.values(), DataType::label),
+            ops(),
+            roots(ranks.count()));
+    if (compareMpi()) {
+      refuseWhatMpiLacks(what);
+    }
+    return new PerfSettings(
+        what,
+        how(),
+        ranks,
+        new PerfSettings.Outputs(
+            file("--json", options.json), file("--html", options.html), compareMpi(), progress));
+  }
+
+  private void refuseWhatDoesNotApply() {
+    if ("cuda".equals(options.device)) {
+      throw new InvalidUsageException(
+          "--device cuda: this version of nccl4j has no CUDA device yet", "use --device host");
+    } else if (!"host".equals(options.device)) {
+      throw new InvalidArgumentException(
+          "--device " + options.device + ": there is no such device", "use --device host");
+    }
+    if (options.gpus != 1) {
+      throw new InvalidUsageException(
+          "-g " + options.gpus + ": a thread drives one rank on the host device",
+          "use -t for more ranks");
+    }
+    if (options.graph != 0) {
+      throw new InvalidUsageException(
+          "-G " + options.graph + ": the host device has no graphs", "leave it out");
+    }
+    if (options.register != 0) {
+      throw new InvalidUsageException(
+          "-R " + options.register + ": buffers cannot be registered yet", "leave it out");
+    }
+  }
+
+  private PerfSettings.Who ranks() {
+    if (options.threads != null && options.processes != null) {
+      throw new InvalidUsageException(
+          "-t and --processes are both given: ranks are threads or processes, not both",
+          "leave one of them out");
+    }
+    boolean processes = options.processes != null;
+    Integer asked = processes ? options.processes : options.threads;
+    int count = asked == null ? 1 : asked;
+    between(processes ? "--processes" : "-t", count, 1, MOST_RANKS);
+    Map<String, String> settings = new HashMap<>();
+    names("--algo", options.algorithm, Algorithm.values(), Algorithm::label)
+        .ifPresent(value -> settings.put("NCCL_ALGO", value));
+    names("--proto", options.protocol, Protocol.values(), Protocol::label)
+        .ifPresent(value -> settings.put("NCCL_PROTO", value));
+    between("-T", options.timeout, 1, 86_400);
+    return new PerfSettings.Who(
+        count, processes, settings, List.of(options.transports), options.timeout);
+  }
+
+  private PerfSettings.How how() {
+    between("-m", options.aggregate, 1, 1000);
+    between("-c", options.checks, 0, 1000);
+    between("-z", options.blocking, 0, 1);
+    between("-a", options.average, 0, 3);
+    return new PerfSettings.How(
+        automaticOr("-n", options.iterations, 1),
+        automaticOr("-w", options.warmup, 0),
+        options.aggregate,
+        options.checks,
+        options.blocking == 1,
+        Averaging.values()[options.average],
+        options.explain);
+  }
+
+  private List<Workload> workloads(int nRanks, boolean explicit) {
+    List<Workload> workloads =
+        each("COLLECTIVE", options.collective, Workload.values(), Workload::label);
+    List<Workload> possible = new ArrayList<>();
+    for (Workload workload : workloads) {
+      String refusal = workload.refusal(nRanks);
+      if (refusal.isEmpty()) {
+        possible.add(workload);
+      } else if (explicit) {
+        throw new InvalidUsageException(refusal, "use 1, 2, 4, 8 or more ranks");
+      }
+    }
+    return possible;
+  }
+
+  private SizeRange sizes() {
+    if (options.stepBytes != null && options.stepFactor != null) {
+      throw new InvalidUsageException(
+          "-i and -f are both given: sizes grow by a step or by a factor, not by both",
+          "leave one of them out");
+    }
+    if (options.stepFactor != null) {
+      between("-f", options.stepFactor, 1, 1 << 20);
+    }
+    long min = size("-b", options.minBytes);
+    long max = size("-e", options.maxBytes);
+    if (options.stepBytes != null) {
+      return new SizeRange(min, max, size("-i", options.stepBytes), 1);
+    }
+    return new SizeRange(min, max, 0, options.stepFactor == null ? 4 : options.stepFactor);
+  }
+
+  private static long size(String option, String text) {
+    try {
+      return ByteSize.parse(text).bytes();
+    } catch (InvalidArgumentException e) {
+      throw new InvalidArgumentException(option + " " + e.problem(), e.remedy(), e);
+    }
+  }
+
+  private List<RedOp> ops() {
+    if ("mulsum".equals(options.op)) {
+      throw new InvalidUsageException(
+          "-o mulsum: a sum of scaled elements is not offered yet", "use -o sum");
+    }
+    return each("-o", options.op, RedOp.values(), RedOp::label);
+  }
+
+  private List<Integer> roots(int nRanks) {
+    between("-r", options.root, -1, nRanks - 1);
+    return options.root >= 0 ? List.of(options.root) : IntStream.range(0, nRanks).boxed().toList();
+  }
+
+  private boolean compareMpi() {
+    if (options.compare != null && !"mpi".equals(options.compare)) {
+      throw new InvalidArgumentException(
+          "--compare " + options.compare + ": perf cannot measure that", "use --compare mpi");
+    }
+    return options.compare != null;
+  }
+
+  private static void refuseWhatMpiLacks(PerfSettings.What what) {
+    for (DataType type : what.types()) {
+      if (!OpenMpi.has(type)) {
+        throw new InvalidUsageException(
+            "--compare mpi: Open MPI has no type " + type.label(),
+            "choose another -d, or leave --compare out");
+      }
+    }
+    boolean reduces = what.workloads().stream().anyMatch(Workload::reduces);
+    if (reduces && what.ops().contains(RedOp.AVG)) {
+      throw new InvalidUsageException(
+          "--compare mpi: Open MPI has no operator avg",
+          "choose another -o, or leave --compare out");
+    }
+  }
+
+  private static <T> List<T> each(
+      String option, String text, T[] values, Function<T, String> label) {
+    if ("all".equals(text)) {
+      return List.of(values);
+    }
+    List<T> found = Arrays.stream(values).filter(value -> label.apply(value).equals(text)).toList();
+    if (found.isEmpty()) {
+      String known = String.join(", ", Arrays.stream(values).map(label).toList());
+      throw new InvalidArgumentException(
+          option + " " + text + ": there is no such thing", "use one of " + known + ", or all");
+    }
+    return found;
+  }
+
+  private static <T> Optional<String> names(
+      String option, String text, T[] values, Function<T, String> label) {
+    if (text == null) {
+      return Optional.empty();
+    }
+    List<String> known = Arrays.stream(values).map(label).toList();
+    for (String name : text.split(",", -1)) {
+      String bare = name.startsWith("^") ? name.substring(1) : name;
+      if (known.stream().noneMatch(bare::equalsIgnoreCase)) {
+        throw new InvalidArgumentException(
+            option + " " + text + ": there is no '" + bare + "'",
+            "use one or several of " + String.join(", ", known));
+      }
+    }
+    return Optional.of(text);
+  }
+
+  private static OptionalInt automaticOr(String option, String text, int least) {
+    if ("auto".equals(text.toLowerCase(Locale.ROOT))) {
+      return OptionalInt.empty();
+    }
+    try {
+      int value = Integer.parseInt(text);
+      between(option, value, least, 100_000_000);
+      return OptionalInt.of(value);
+    } catch (NumberFormatException e) {
+      throw new InvalidArgumentException(
+          option + " " + text + " is not a number", "use a whole number, or auto", e);
+    }
+  }
+
+  private static void between(String option, int value, int least, int most) {
+    if (value < least || value > most) {
+      throw new InvalidArgumentException(
+          "%s %d is out of range".formatted(option, value),
+          "use a number from %d to %d".formatted(least, most));
+    }
+  }
+
+  private static Optional<Path> file(String option, Path path) {
+    if (path == null) {
+      return Optional.empty();
+    }
+    Path folder = path.toAbsolutePath().getParent();
+    if (Files.isDirectory(path) || folder == null || !Files.isWritable(folder)) {
+      throw new InvalidArgumentException(
+          option + " " + path + " cannot be written", "name a file in a folder that exists");
+    }
+    return Optional.of(path);
+  }
+}

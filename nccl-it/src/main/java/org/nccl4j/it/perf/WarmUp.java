@@ -1,0 +1,54 @@
+package org.nccl4j.it.perf;
+
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.TimeUnit;
+import org.nccl4j.it.perf.rank.Cell;
+import org.nccl4j.it.perf.report.Progress;
+
+/**
+ * Runs all cells of a sweep again and again until the just-in-time compiler has seen them all, and
+ * finds out how long each takes.
+ */
+final class WarmUp {
+  private static final double TURN_MICROS = 10_000;
+
+  private final CellTimer timer;
+  private final long budgetMillis;
+
+  WarmUp(CellTimer timer, long budgetMillis) {
+    this.timer = timer;
+    this.budgetMillis = budgetMillis;
+  }
+
+  /**
+   * Runs each cell at least once, and all of them until the time is over.
+   *
+   * @return microseconds that an operation of each takes
+   */
+  Map<Cell, Double> run(List<Cell> cells, Progress progress) {
+    Map<Cell, Double> micros = new HashMap<>();
+    long start = System.nanoTime();
+    long spent = 0;
+    for (int round = 0; round == 0 || spent < budgetMillis; round++) {
+      for (Cell cell : cells) {
+        if (round == 0) {
+          double first = timer.micros(cell, 0, 1, 0);
+          micros.put(cell, first);
+        }
+        double known = micros.get(cell);
+        int iterations = (int) Math.max(1, Math.min(20_000, TURN_MICROS / Math.max(known, 0.05)));
+        if (iterations > 1 || round > 0) {
+          micros.put(cell, timer.micros(cell, 0, iterations, known));
+        }
+        spent = TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - start);
+        progress.to(Math.min(spent, budgetMillis));
+        if (round > 0 && spent >= budgetMillis) {
+          break;
+        }
+      }
+    }
+    return micros;
+  }
+}

@@ -1,0 +1,21 @@
+package org.nccl4j.it.perf.check;
+
+import java.io.Serializable;
+
+/**
+ * How many elements were wrong.
+ *
+ * @param wrong elements of the result that are not as expected
+ * @param outside bytes after the end of the receive buffer that were written
+ * @param first the first wrong element, what it is and what it should be; empty if all are right
+ */
+public record Verdict(long wrong, long outside, String first) implements Serializable {
+  /** Nothing wrong. */
+  public static final Verdict RIGHT = new Verdict(0, 0, "");
+
+  /** This and another part's. */
+  public Verdict and(Verdict other) {
+    return new Verdict(
+        wrong + other.wrong, outside + other.outside, first.isEmpty() ? other.first : first);
+  }
+}

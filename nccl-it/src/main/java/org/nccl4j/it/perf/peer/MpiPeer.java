@@ -1,0 +1,204 @@
+package org.nccl4j.it.perf.peer;
+
+import java.io.BufferedReader;
+import java.io.File;
+import java.io.IOException;
+import java.io.InputStreamReader;
+import java.net.InetAddress;
+import java.net.ServerSocket;
+import java.net.Socket;
+import java.net.SocketTimeoutException;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.security.SecureRandom;
+import java.util.ArrayList;
+import java.util.HexFormat;
+import java.util.List;
+import java.util.concurrent.TimeUnit;
+import org.nccl4j.device.NcclException;
+import org.nccl4j.device.RemoteException;
+import org.nccl4j.device.SystemErrorException;
+import org.nccl4j.it.perf.rank.Cell;
+import org.nccl4j.it.perf.workload.Workload;
+
+/** Open MPI's ranks, each with a connection of its own on which it sleeps until an order comes. */
+public final class MpiPeer implements Peer {
+  private static final int START_MILLIS = 30_000;
+  private static final int ANSWER_MILLIS = 180_000;
+
+  private final OpenMpi mpi;
+  private final Path folder;
+  private final Process process;
+  private final List<Socket> connections = new ArrayList<>();
+  private final List<BufferedReader> answers = new ArrayList<>();
+
+  private MpiPeer(OpenMpi mpi, Path folder, Process process) {
+    this.mpi = mpi;
+    this.folder = folder;
+    this.process = process;
+    Runtime.getRuntime().addShutdownHook(new Thread(process::destroy));
+  }
+
+  /**
+   * Compiles and starts them.
+   *
+   * @param bufferBytes the largest buffer
+   * @throws NcclException if Open MPI is missing or does not start
+   */
+  public static MpiPeer start(int nRanks, long bufferBytes) {
+    try (ServerSocket server = new ServerSocket(0, nRanks, InetAddress.getLoopbackAddress())) {
+      Path folder = Files.createTempDirectory("nccl4j-mpi");
+      OpenMpi mpi = OpenMpi.find(folder);
+      byte[] random = new byte[16];
+      new SecureRandom().nextBytes(random);
+      String token = HexFormat.of().formatHex(random);
+      List<String> command = mpirun(nRanks);
+      command.addAll(
+          List.of(
+              mpi.program().toString(),
+              Integer.toString(server.getLocalPort()),
+              token,
+              Long.toString(bufferBytes)));
+      File output = folder.resolve("output").toFile();
+      Process process =
+          new ProcessBuilder(command).redirectErrorStream(true).redirectOutput(output).start();
+      MpiPeer peer = new MpiPeer(mpi, folder, process);
+      try {
+        peer.accept(server, nRanks, token);
+      } catch (IOException | NcclException e) {
+        NcclException failure = peer.failure("did not start (" + e.getMessage() + ")");
+        peer.close();
+        throw failure;
+      }
+      return peer;
+    } catch (IOException e) {
+      throw new SystemErrorException(
+          "Open MPI's ranks cannot be started (" + e + ")", "see that there is room in /tmp", e);
+    }
+  }
+
+  private static List<String> mpirun(int nRanks) {
+    List<String> command = new ArrayList<>(List.of("mpirun", "-n", Integer.toString(nRanks)));
+    if ("root".equals(System.getProperty("user.name"))) {
+      command.add("--allow-run-as-root");
+    }
+    if (nRanks > Runtime.getRuntime().availableProcessors()) {
+      command.add("--oversubscribe");
+    }
+    return command;
+  }
+
+  private void accept(ServerSocket server, int nRanks, String token) throws IOException {
+    Socket[] byRank = new Socket[nRanks];
+    BufferedReader[] readers = new BufferedReader[nRanks];
+    long deadline = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(START_MILLIS);
+    server.setSoTimeout(500);
+    for (int known = 0; known < nRanks; ) {
+      if (!process.isAlive() || System.nanoTime() > deadline) {
+        throw new IOException("%d of %d ranks came".formatted(known, nRanks));
+      }
+      try {
+        Socket socket = server.accept();
+        socket.setTcpNoDelay(true);
+        socket.setSoTimeout(5000);
+        BufferedReader reader =
+            new BufferedReader(
+                new InputStreamReader(socket.getInputStream(), StandardCharsets.US_ASCII));
+        String hello = reader.readLine();
+        if (hello == null || !hello.startsWith(token + " ")) {
+          socket.close();
+          continue;
+        }
+        int rank = Integer.parseInt(hello.substring(token.length() + 1));
+        socket.setSoTimeout(ANSWER_MILLIS);
+        byRank[rank] = socket;
+        readers[rank] = reader;
+        known++;
+      } catch (SocketTimeoutException e) {
+        // Nobody yet: look at the process and the clock again.
+        continue;
+      }
+    }
+    connections.addAll(List.of(byRank));
+    answers.addAll(List.of(readers));
+  }
+
+  @Override
+  public String name() {
+    return "mpi";
+  }
+
+  @Override
+  public String version() {
+    return mpi.version();
+  }
+
+  @Override
+  public boolean resembles(Cell cell) {
+    return cell.inPlace() == (cell.workload() == Workload.BROADCAST);
+  }
+
+  @Override
+  public double micros(Cell cell, int warmup, int iterations) {
+    String order =
+        "%s %s %s %d %d %d %d\n"
+            .formatted(
+                cell.workload().label(),
+                cell.type().label(),
+                cell.op().label(),
+                cell.root(),
+                cell.elements(),
+                warmup,
+                iterations);
+    byte[] bytes = order.getBytes(StandardCharsets.US_ASCII);
+    try {
+      for (Socket connection : connections) {
+        connection.getOutputStream().write(bytes);
+      }
+      double nanos = 0;
+      for (BufferedReader answer : answers) {
+        String line = answer.readLine();
+        if (line == null) {
+          throw failure("ended");
+        }
+        nanos += Long.parseLong(line);
+      }
+      return nanos / answers.size() / iterations / 1e3;
+    } catch (IOException e) {
+      throw failure("does not answer (" + e.getMessage() + ")");
+    }
+  }
+
+  private NcclException failure(String what) {
+    String output = "";
+    try {
+      output = Files.readString(folder.resolve("output")).strip();
+    } catch (IOException e) {
+      output = "(its output cannot be read: " + e + ")";
+    }
+    return new RemoteException(
+        "Open MPI " + what + (output.isEmpty() ? "" : "; it printed:\n" + output),
+        "see what it printed, and that 'mpirun hostname' works");
+  }
+
+  @Override
+  public void close() {
+    try {
+      for (Socket connection : connections) {
+        connection.close();
+      }
+      if (!process.waitFor(5, TimeUnit.SECONDS)) {
+        process.destroyForcibly();
+      }
+      for (String name : List.of("mpi_peer", "mpi_peer.c", "output")) {
+        Files.deleteIfExists(folder.resolve(name));
+      }
+      Files.deleteIfExists(folder);
+    } catch (IOException e) {
+      throw new SystemErrorException(folder + " cannot be removed (" + e + ")", "remove it", e);
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+    }
+  }
+}

@@ -1,0 +1,5 @@
+/**
+ * Other libraries, measured on the same sizes in the same run. A peer sleeps while ours is
+ * measured, and ours while the peer is.
+ */
+package org.nccl4j.it.perf.peer;

@@ -1,0 +1,16 @@
+package org.nccl4j.it.perf.rank;
+
+import org.nccl4j.api.Communicator;
+import org.nccl4j.api.CommunicatorConfig;
+
+/** How a rank gets its communicator. */
+@FunctionalInterface
+interface Entrance {
+  /**
+   * Joins; returns once all ranks have.
+   *
+   * @param spec who joins
+   * @param uniqueId the id's text; empty if the ranks need none
+   */
+  Communicator join(RankSpec spec, String uniqueId, CommunicatorConfig config);
+}

@@ -1,0 +1,161 @@
+package org.nccl4j.it.perf.rank;
+
+import java.io.BufferedReader;
+import java.io.IOException;
+import java.io.ObjectInputStream;
+import java.io.ObjectOutputStream;
+import java.io.PrintWriter;
+import java.nio.charset.StandardCharsets;
+import java.time.Duration;
+import java.util.ArrayDeque;
+import java.util.Deque;
+import java.util.concurrent.ArrayBlockingQueue;
+import java.util.concurrent.BlockingQueue;
+import java.util.concurrent.TimeUnit;
+import org.nccl4j.device.NcclException;
+import org.nccl4j.device.RemoteException;
+
+/**
+ * The way to a rank's process: orders through its standard input, answers through its standard
+ * output. Its standard error is shown as it comes, and its last lines are kept for the case that it
+ * dies.
+ */
+final class ProcessLink implements RankLink {
+  private static final int KEPT_LINES = 20;
+
+  private final RankSpec spec;
+  private final Process process;
+  private final ObjectOutputStream orders;
+  private final BlockingQueue<Answer> answers = new ArrayBlockingQueue<>(2);
+  private final Deque<String> lastLines = new ArrayDeque<>();
+  private final Thread errorReader;
+  private volatile boolean ended;
+
+  private ProcessLink(RankSpec spec, Process process, PrintWriter err) throws IOException {
+    this.spec = spec;
+    this.process = process;
+    errorReader = daemon("output of rank ", () -> readErrors(err));
+    orders = new ObjectOutputStream(process.getOutputStream());
+    orders.writeObject(spec);
+    orders.flush();
+    daemon("answers of rank ", this::readAnswers);
+  }
+
+  static ProcessLink start(RankSpec spec, PrintWriter err) throws IOException {
+    Process process = new ProcessBuilder(JavaCommand.of("perf-rank")).start();
+    // A coordinator that is interrupted takes its ranks with it.
+    Runtime.getRuntime().addShutdownHook(new Thread(process::destroyForcibly));
+    try {
+      return new ProcessLink(spec, process, err);
+    } catch (IOException e) {
+      process.destroyForcibly();
+      throw e;
+    }
+  }
+
+  private Thread daemon(String name, Runnable work) {
+    Thread thread = new Thread(work, name + spec.rank());
+    thread.setDaemon(true);
+    thread.start();
+    return thread;
+  }
+
+  private void readAnswers() {
+    try (ObjectInputStream in = new ObjectInputStream(process.getInputStream())) {
+      while (!ended) {
+        answers.put((Answer) in.readObject());
+      }
+    } catch (IOException | ClassNotFoundException e) {
+      note("(its answers ended: " + e + ")");
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+    } finally {
+      ended = true;
+    }
+  }
+
+  private void readErrors(PrintWriter err) {
+    try (BufferedReader lines = process.errorReader(StandardCharsets.UTF_8)) {
+      String line;
+      while ((line = lines.readLine()) != null) {
+        note(line);
+        err.println("rank " + spec.rank() + ": " + line);
+      }
+    } catch (IOException e) {
+      note("(its output ended: " + e.getMessage() + ")");
+    }
+  }
+
+  private void note(String line) {
+    synchronized (lastLines) {
+      lastLines.add(line);
+      if (lastLines.size() > KEPT_LINES) {
+        lastLines.remove();
+      }
+    }
+  }
+
+  @Override
+  public void give(Order order) {
+    try {
+      orders.writeObject(order);
+      orders.flush();
+    } catch (IOException e) {
+      throw dead();
+    }
+  }
+
+  @Override
+  public Answer poll(Duration patience) throws InterruptedException {
+    long deadline = System.nanoTime() + patience.toNanos();
+    while (true) {
+      long left = deadline - System.nanoTime();
+      long turn = Math.max(0, Math.min(left, TimeUnit.MILLISECONDS.toNanos(250)));
+      Answer answer = answers.poll(turn, TimeUnit.NANOSECONDS);
+      if (answer != null || left <= 0) {
+        return answer;
+      }
+      if (ended && answers.isEmpty()) {
+        throw dead();
+      }
+    }
+  }
+
+  private NcclException dead() {
+    try {
+      process.waitFor(2, TimeUnit.SECONDS);
+      errorReader.join(TimeUnit.SECONDS.toMillis(2));
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+    }
+    return new RemoteException(
+        "rank " + spec.rank() + " " + lastWords(),
+        "see its output; status 137 is a kill, often for want of memory (dmesg tells)",
+        null);
+  }
+
+  @Override
+  public String lastWords() {
+    StringBuilder words = new StringBuilder("(process " + process.pid() + ") ");
+    words.append(process.isAlive() ? "is alive" : "ended with status " + process.exitValue());
+    synchronized (lastLines) {
+      words.append(lastLines.isEmpty() ? ", and printed nothing" : "; it printed last:");
+      lastLines.forEach(line -> words.append("\n    ").append(line));
+    }
+    return words.toString();
+  }
+
+  @Override
+  public void close() {
+    boolean first = !ended;
+    ended = true;
+    try {
+      if (first && process.waitFor(1, TimeUnit.SECONDS)) {
+        return;
+      }
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+    }
+    process.destroyForcibly();
+  }
+}

@@ -1,0 +1,35 @@
+package org.nccl4j.it.perf.rank;
+
+import java.io.IOException;
+import java.io.PrintWriter;
+import java.util.ArrayList;
+import java.util.List;
+import org.nccl4j.device.SystemErrorException;
+
+/** Ranks as processes of this machine. */
+public final class ProcessRanks {
+  private ProcessRanks() {}
+
+  /**
+   * Starts them.
+   *
+   * @param bufferBytes the largest buffer that any order will use
+   * @param err where to show what the ranks print, each line with its rank
+   * @throws SystemErrorException if a process cannot be started
+   */
+  public static Ranks start(int nRanks, long bufferBytes, PrintWriter err) {
+    List<RankLink> links = new ArrayList<>();
+    try {
+      for (int rank = 0; rank < nRanks; rank++) {
+        links.add(ProcessLink.start(new RankSpec(rank, nRanks, bufferBytes), err));
+      }
+      return new LinkedRanks("processes", links);
+    } catch (IOException e) {
+      links.forEach(RankLink::close);
+      throw new SystemErrorException(
+          "rank " + links.size() + "'s process cannot be started (" + e.getMessage() + ")",
+          "see that the machine has memory and processes left (ulimit -u)",
+          e);
+    }
+  }
+}

@@ -1,0 +1,112 @@
+package org.nccl4j.it.perf.rank;
+
+import java.util.List;
+import org.nccl4j.api.Communicator;
+import org.nccl4j.device.Device;
+import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.DeviceStream;
+import org.nccl4j.it.perf.workload.Buffers;
+import org.nccl4j.it.perf.workload.Call;
+import org.nccl4j.it.perf.workload.Layout;
+import org.nccl4j.it.perf.workload.Operation;
+import org.nccl4j.it.perf.workload.Operations;
+import org.nccl4j.it.perf.workload.Place;
+import org.nccl4j.it.perf.workload.Segment;
+import org.nccl4j.it.perf.workload.Workload;
+
+/**
+ * One rank's two buffers, large enough for every cell, and the views of them that a cell uses. Used
+ * by one thread.
+ */
+final class RankBuffers implements AutoCloseable {
+  private static final int GUARD_BYTES = 256;
+
+  private final RankSpec spec;
+  private final DeviceMemory first;
+  private final DeviceMemory second;
+
+  private Cell preparedCell;
+  private Operation prepared;
+
+  RankBuffers(Device device, RankSpec spec) {
+    this.spec = spec;
+    first = device.allocate(spec.bufferBytes() + GUARD_BYTES);
+    second = device.allocate(spec.bufferBytes() + GUARD_BYTES);
+  }
+
+  /**
+   * A cell's memory and what it must hold in the end.
+   *
+   * @param everything the receive buffer with what lies around it
+   * @param guard what comes after the receive buffer and must stay
+   */
+  record Checked(
+      Buffers buffers, DeviceMemory everything, DeviceMemory guard, List<Segment> expected) {}
+
+  /** The operation of a cell; the same object as long as the cell is the same. */
+  Operation operation(Communicator communicator, DeviceStream stream, Cell cell) {
+    if (!cell.equals(preparedCell)) {
+      Call call =
+          new Call(
+              communicator,
+              stream,
+              place(cell),
+              cell.layout(spec.nRanks()),
+              buffers(cell),
+              cell.op(),
+              cell.inPlace());
+      prepared = Operations.of(cell.workload(), call);
+      preparedCell = cell;
+    }
+    return prepared;
+  }
+
+  /** What a check of a cell needs. */
+  Checked checked(Cell cell) {
+    Layout layout = cell.layout(spec.nRanks());
+    long occupied = cell.inPlace() ? layout.largest() : layout.recv();
+    long bytes = occupied * cell.type().bytes();
+    return new Checked(
+        buffers(cell),
+        second.slice(0, bytes + GUARD_BYTES),
+        second.slice(bytes, GUARD_BYTES),
+        cell.workload().expected(layout, place(cell)));
+  }
+
+  private Buffers buffers(Cell cell) {
+    Layout layout = cell.layout(spec.nRanks());
+    long size = cell.type().bytes();
+    long part = spec.rank() * layout.count() * size;
+    long sendBytes = layout.send() * size;
+    long recvBytes = layout.recv() * size;
+    long sendAt = cell.inPlace() && gathers(cell) ? part : 0;
+    long recvAt = cell.inPlace() && scatters(cell) ? part : 0;
+    return new Buffers(
+        (cell.inPlace() ? second : first).slice(sendAt, sendBytes),
+        second.slice(recvAt, recvBytes),
+        cell.type());
+  }
+
+  private boolean gathers(Cell cell) {
+    Workload workload = cell.workload();
+    return workload == Workload.ALL_GATHER
+        || workload == Workload.HYPERCUBE
+        || (workload == Workload.GATHER && place(cell).isRoot());
+  }
+
+  private boolean scatters(Cell cell) {
+    Workload workload = cell.workload();
+    return workload == Workload.REDUCE_SCATTER
+        || (workload == Workload.SCATTER && place(cell).isRoot());
+  }
+
+  private Place place(Cell cell) {
+    return new Place(spec.rank(), spec.nRanks(), cell.root());
+  }
+
+  @Override
+  public void close() {
+    first.close();
+    second.close();
+  }
+}

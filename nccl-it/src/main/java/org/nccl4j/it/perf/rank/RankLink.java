@@ -1,0 +1,24 @@
+package org.nccl4j.it.perf.rank;
+
+import java.time.Duration;
+
+/** The way to one rank and back. Used by one thread. */
+interface RankLink extends AutoCloseable {
+  /** Hands over an order without waiting for it to be done. */
+  void give(Order order);
+
+  /**
+   * The answer to the last order.
+   *
+   * @return null if there is none yet
+   * @throws org.nccl4j.device.NcclException if there never will be one
+   */
+  Answer poll(Duration patience) throws InterruptedException;
+
+  /** What is known of a rank that does not answer: where it is, and what it printed last. */
+  String lastWords();
+
+  /** Ends the rank by force. */
+  @Override
+  void close();
+}

@@ -1,0 +1,33 @@
+package org.nccl4j.it.perf.rank;
+
+import java.time.Duration;
+import java.util.List;
+
+/** All ranks of a measurement, as the coordinator sees them. Used by one thread. */
+public interface Ranks extends AutoCloseable {
+  /** How many. */
+  int count();
+
+  /** "threads" or "processes". */
+  String mode();
+
+  /**
+   * Has one rank do an order.
+   *
+   * @throws org.nccl4j.device.NcclException if it failed, died, or did not answer in time
+   */
+  Answer one(int rank, Order order, Duration patience);
+
+  /**
+   * Has all ranks do an order at once.
+   *
+   * @return their answers by rank
+   * @throws org.nccl4j.device.NcclException naming the rank that failed, died, or did not answer in
+   *     time, with the first cause
+   */
+  List<Answer> all(Order order, Duration patience);
+
+  /** Ends the ranks, by force if they do not go by themselves. */
+  @Override
+  void close();
+}

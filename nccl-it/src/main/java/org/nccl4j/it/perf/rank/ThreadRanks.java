@@ -1,0 +1,76 @@
+package org.nccl4j.it.perf.rank;
+
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.ArrayBlockingQueue;
+import java.util.concurrent.BlockingQueue;
+import java.util.concurrent.TimeUnit;
+
+/** Ranks as threads of this process. */
+public final class ThreadRanks {
+  private ThreadRanks() {}
+
+  /**
+   * Starts them.
+   *
+   * @param bufferBytes the largest buffer that any order will use
+   */
+  public static Ranks start(int nRanks, long bufferBytes) {
+    List<RankLink> links = new ArrayList<>();
+    Entrance entrance = new LocalEntrance();
+    for (int rank = 0; rank < nRanks; rank++) {
+      links.add(new Link(new RankSpec(rank, nRanks, bufferBytes), entrance));
+    }
+    return new LinkedRanks("threads", links);
+  }
+
+  private static final class Link implements RankLink {
+    private final BlockingQueue<Order> orders = new ArrayBlockingQueue<>(1);
+    private final BlockingQueue<Answer> answers = new ArrayBlockingQueue<>(1);
+    private final Thread thread;
+
+    Link(RankSpec spec, Entrance entrance) {
+      thread = new Thread(() -> work(spec, entrance), "rank " + spec.rank());
+      thread.setDaemon(true);
+      thread.start();
+    }
+
+    private void work(RankSpec spec, Entrance entrance) {
+      try (RankWorker worker = new RankWorker(spec, entrance)) {
+        Order order;
+        do {
+          order = orders.take();
+          answers.put(worker.obey(order));
+        } while (!(order instanceof Order.Leave));
+      } catch (InterruptedException e) {
+        Thread.currentThread().interrupt();
+      }
+    }
+
+    @Override
+    public void give(Order order) {
+      orders.add(order);
+    }
+
+    @Override
+    public Answer poll(Duration patience) throws InterruptedException {
+      return answers.poll(patience.toNanos(), TimeUnit.NANOSECONDS);
+    }
+
+    @Override
+    public String lastWords() {
+      StringBuilder where = new StringBuilder("is at");
+      StackTraceElement[] stack = thread.getStackTrace();
+      for (int i = 0; i < Math.min(12, stack.length); i++) {
+        where.append("\n    ").append(stack[i]);
+      }
+      return where.toString();
+    }
+
+    @Override
+    public void close() {
+      thread.interrupt();
+    }
+  }
+}

@@ -1,0 +1,10 @@
+package org.nccl4j.it.perf.report;
+
+/**
+ * How the engine did an operation.
+ *
+ * @param algorithm its name
+ * @param protocol its name
+ * @param transport the names of the transports between the ranks
+ */
+public record Choice(String algorithm, String protocol, String transport) {}

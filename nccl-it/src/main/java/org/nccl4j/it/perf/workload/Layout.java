@@ -1,0 +1,15 @@
+package org.nccl4j.it.perf.workload;
+
+/**
+ * How many elements a workload's buffers have on one rank.
+ *
+ * @param count the count that the call is given, as in the table's count column
+ * @param send elements of the send buffer
+ * @param recv elements of the receive buffer
+ */
+public record Layout(long count, long send, long recv) {
+  /** What nccl-tests shows as the size, in elements. */
+  public long largest() {
+    return Math.max(send, recv);
+  }
+}

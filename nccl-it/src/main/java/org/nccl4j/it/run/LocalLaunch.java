@@ -1,0 +1,93 @@
+package org.nccl4j.it.run;
+
+import java.io.PrintWriter;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.BlockingQueue;
+import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.TimeUnit;
+import org.nccl4j.device.InternalErrorException;
+
+/** Ranks of a program on this machine: starts all, ends the rest when one fails. */
+final class LocalLaunch {
+  private static final long GRACE_SECONDS = 5;
+
+  private final int nRanks;
+  private final List<String> program;
+  private final PrintWriter out;
+  private final PrintWriter err;
+  private final List<RunningRank> ranks = new ArrayList<>();
+
+  LocalLaunch(int nRanks, List<String> program, PrintWriter out, PrintWriter err) {
+    this.nRanks = nRanks;
+    this.program = List.copyOf(program);
+    this.out = out;
+    this.err = err;
+  }
+
+  /**
+   * Runs to the end.
+   *
+   * @return 0, or the exit status of the first rank that failed
+   */
+  int run() {
+    RankEnvironment environment = RankEnvironment.create(nRanks);
+    BlockingQueue<RunningRank> ended = new LinkedBlockingQueue<>();
+    // Ctrl-C and kill end this process through its shutdown hooks: pass them on.
+    Thread hook = new Thread(this::endAll);
+    Runtime.getRuntime().addShutdownHook(hook);
+    try {
+      for (int rank = 0; rank < nRanks; rank++) {
+        RunningRank started = RunningRank.start(rank, program, environment.of(rank), out, err);
+        ranks.add(started);
+        started.process().onExit().thenRun(() -> ended.add(started));
+      }
+      return await(ended);
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+      throw new InternalErrorException("run was interrupted", "run the command again", e);
+    } finally {
+      endAll();
+    }
+  }
+
+  private int await(BlockingQueue<RunningRank> ended) throws InterruptedException {
+    for (int left = nRanks; left > 0; left--) {
+      RunningRank rank = ended.take();
+      rank.drain();
+      int status = rank.process().exitValue();
+      if (status != 0) {
+        err.printf(
+            "nccl run: rank %d (process %d) %s; ending the other %d%n",
+            rank.rank(), rank.process().pid(), ending(status), left - 1);
+        err.flush();
+        return status;
+      }
+    }
+    return 0;
+  }
+
+  private static String ending(int status) {
+    return status > 128
+        ? "was ended by signal " + (status - 128) + (status == 137 ? " (often want of memory)" : "")
+        : "failed with exit status " + status;
+  }
+
+  private void endAll() {
+    List<RunningRank> alive = ranks.stream().filter(rank -> rank.process().isAlive()).toList();
+    alive.forEach(RunningRank::terminate);
+    long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(GRACE_SECONDS);
+    try {
+      for (RunningRank rank : alive) {
+        long left = Math.max(0, deadline - System.nanoTime());
+        if (!rank.process().waitFor(left, TimeUnit.NANOSECONDS)) {
+          rank.kill();
+        }
+        rank.drain();
+      }
+    } catch (InterruptedException e) {
+      alive.forEach(RunningRank::kill);
+      Thread.currentThread().interrupt();
+    }
+  }
+}

@@ -1,0 +1,74 @@
+package org.nccl4j.it.run;
+
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.Callable;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.ParameterException;
+import picocli.CommandLine.Parameters;
+import picocli.CommandLine.Spec;
+
+/** Starts a program once for each rank. */
+@Command(
+    name = "run",
+    description =
+        "Starts PROGRAM once for each rank, with NCCL4J_RANK, NCCL4J_NRANKS, NCCL4J_LOCAL_RANK and "
+            + "NCCL4J_UNIQUE_ID set, and torchrun's RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR and "
+            + "MASTER_PORT. Each line of output begins with its rank. When a rank fails the others are "
+            + "ended, and its status is that of the command.",
+    sortOptions = false)
+public final class RunCommand implements Callable<Integer> {
+  private static final int MOST_RANKS = 1024;
+
+  @Spec private CommandSpec spec;
+
+  @Option(
+      names = {"-n", "--ranks"},
+      paramLabel = "N",
+      required = true,
+      description = "How many ranks.")
+  private int ranks;
+
+  @Option(
+      names = {"--hosts"},
+      paramLabel = "A,B",
+      split = ",",
+      description = "Machines to start them on (not yet: this machine only).")
+  private List<String> hosts = new ArrayList<>();
+
+  @Option(
+      names = {"-h", "--help"},
+      usageHelp = true,
+      description = "Shows this.")
+  private boolean help;
+
+  @Parameters(
+      arity = "1..*",
+      paramLabel = "PROGRAM",
+      description = "The program and its arguments, after --.")
+  private List<String> program = new ArrayList<>();
+
+  /** For picocli. */
+  public RunCommand() {}
+
+  @Override
+  public Integer call() {
+    if (ranks < 1 || ranks > MOST_RANKS) {
+      throw new ParameterException(
+          spec.commandLine(),
+          "-n %d is out of range: use a number from 1 to %d".formatted(ranks, MOST_RANKS));
+    }
+    if (!hosts.isEmpty() && !hosts.equals(List.of("localhost"))) {
+      throw new ParameterException(
+          spec.commandLine(),
+          "--hosts "
+              + String.join(",", hosts)
+              + ": ranks on other machines need the network transport, which this version of"
+              + " nccl4j does not have; leave --hosts out to start all ranks here");
+    }
+    return new LocalLaunch(ranks, program, spec.commandLine().getOut(), spec.commandLine().getErr())
+        .run();
+  }
+}

@@ -1,0 +1,98 @@
+package org.nccl4j.it.run;
+
+import java.io.BufferedReader;
+import java.io.IOException;
+import java.io.PrintWriter;
+import java.nio.charset.StandardCharsets;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.TimeUnit;
+import org.nccl4j.device.InvalidArgumentException;
+
+/** One rank's process, and the two threads that pass on what it prints. */
+final class RunningRank {
+  private final int rank;
+  private final Process process;
+  private final Thread outReader;
+  private final Thread errReader;
+
+  private RunningRank(int rank, Process process, PrintWriter out, PrintWriter err) {
+    this.rank = rank;
+    this.process = process;
+    outReader = reader(process.inputReader(StandardCharsets.UTF_8), out);
+    errReader = reader(process.errorReader(StandardCharsets.UTF_8), err);
+  }
+
+  /**
+   * Starts a rank.
+   *
+   * @throws InvalidArgumentException if there is no such program
+   */
+  static RunningRank start(
+      int rank,
+      List<String> program,
+      Map<String, String> variables,
+      PrintWriter out,
+      PrintWriter err) {
+    ProcessBuilder builder = new ProcessBuilder(program);
+    builder.environment().putAll(variables);
+    try {
+      Process process = builder.start();
+      process.getOutputStream().close();
+      return new RunningRank(rank, process, out, err);
+    } catch (IOException e) {
+      throw new InvalidArgumentException(
+          "rank " + rank + " cannot be started: " + e.getMessage(),
+          "name a program that is in PATH, or give its path",
+          e);
+    }
+  }
+
+  private Thread reader(BufferedReader lines, PrintWriter to) {
+    Thread thread =
+        new Thread(
+            () -> {
+              try (lines) {
+                String line;
+                while ((line = lines.readLine()) != null) {
+                  to.println("[" + rank + "] " + line);
+                  to.flush();
+                }
+              } catch (IOException e) {
+                to.println("[" + rank + "] (output lost: " + e.getMessage() + ")");
+              }
+            },
+            "output of rank " + rank);
+    thread.setDaemon(true);
+    thread.start();
+    return thread;
+  }
+
+  int rank() {
+    return rank;
+  }
+
+  Process process() {
+    return process;
+  }
+
+  /** Asks it and what it started to end. */
+  void terminate() {
+    process.descendants().forEach(ProcessHandle::destroy);
+    process.destroy();
+  }
+
+  /** Ends it and what it started. */
+  void kill() {
+    process.descendants().forEach(ProcessHandle::destroyForcibly);
+    process.destroyForcibly();
+  }
+
+  /**
+   * Waits until all that it printed has been passed on; not for ever, a child may hold the pipe.
+   */
+  void drain() throws InterruptedException {
+    outReader.join(TimeUnit.SECONDS.toMillis(2));
+    errReader.join(TimeUnit.SECONDS.toMillis(2));
+  }
+}

@@ -1,0 +1,226 @@
+package org.nccl4j.it.api;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+import static org.junit.jupiter.api.DynamicTest.dynamicTest;
+
+import java.time.Duration;
+import java.util.List;
+import java.util.concurrent.ExecutionException;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.DynamicTest;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.TestFactory;
+import org.junit.jupiter.api.Timeout;
+import org.nccl4j.api.Communicator;
+import org.nccl4j.api.CommunicatorConfig;
+import org.nccl4j.api.Devices;
+import org.nccl4j.api.Group;
+import org.nccl4j.device.DataType;
+import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.DeviceStream;
+import org.nccl4j.device.InvalidArgumentException;
+import org.nccl4j.device.InvalidUsageException;
+import org.nccl4j.device.NcclException;
+import org.nccl4j.device.RedOp;
+import org.nccl4j.device.TimeoutException;
+
+/** Each wrong call has its error and its message, and leaves the communicator usable. */
+@Timeout(120)
+class MisuseTest {
+  private record Wrong(Class<? extends NcclException> type, String message, Call call) {}
+
+  private interface Call {
+    void run(Communicator comm, DeviceMemory ok, DeviceStream stream);
+  }
+
+  private static final DataType F32 = DataType.FLOAT32;
+
+  private static Stream<Wrong> wrongCalls() {
+    Class<InvalidArgumentException> arg = InvalidArgumentException.class;
+    Class<InvalidUsageException> use = InvalidUsageException.class;
+    return Stream.of(
+        new Wrong(
+            arg, "send buffer is null", (c, m, s) -> c.allReduce(null, m, 1, F32, RedOp.SUM, s)),
+        new Wrong(
+            arg, "recv buffer is null", (c, m, s) -> c.allReduce(m, null, 1, F32, RedOp.SUM, s)),
+        new Wrong(arg, "type is null", (c, m, s) -> c.allReduce(m, m, 1, null, RedOp.SUM, s)),
+        new Wrong(arg, "operator is null", (c, m, s) -> c.allReduce(m, m, 1, F32, null, s)),
+        new Wrong(arg, "stream is null", (c, m, s) -> c.allReduce(m, m, 1, F32, RedOp.SUM, null)),
+        new Wrong(arg, "count is -1", (c, m, s) -> c.allReduce(m, m, -1, F32, RedOp.SUM, s)),
+        new Wrong(arg, "has 64 bytes", (c, m, s) -> c.allReduce(m, m, 17, F32, RedOp.SUM, s)),
+        new Wrong(arg, "has 64 bytes", (c, m, s) -> c.allGather(m, m, 9, F32, s)),
+        new Wrong(
+            arg,
+            "need 18446744073709551616",
+            (c, m, s) -> c.reduceScatter(m, m, Long.MAX_VALUE / 4 + 1, F32, RedOp.SUM, s)),
+        new Wrong(arg, "root 2 is not a rank of 2", (c, m, s) -> c.broadcast(m, m, 1, F32, 2, s)),
+        new Wrong(arg, "root -1", (c, m, s) -> c.reduce(m, m, 1, F32, RedOp.SUM, -1, s)),
+        new Wrong(arg, "peer 7 is not a rank", (c, m, s) -> c.send(m, 1, F32, 7, s)),
+        new Wrong(
+            use,
+            "buffer is closed",
+            (c, m, s) -> {
+              DeviceMemory freed = Devices.host().allocate(64);
+              freed.close();
+              c.allReduce(freed, m, 1, F32, RedOp.SUM, s);
+            }),
+        new Wrong(
+            use,
+            "buffer is closed",
+            (c, m, s) -> {
+              DeviceMemory freed = Devices.host().allocate(64);
+              DeviceMemory part = freed.slice(0, 8);
+              freed.close();
+              c.allReduce(m, part, 1, F32, RedOp.SUM, s);
+            }),
+        new Wrong(
+            use,
+            "closed stream",
+            (c, m, s) -> {
+              DeviceStream closed = Devices.host().createStream();
+              closed.close();
+              c.send(m, 0, F32, 0, closed);
+              closed.record(Devices.host().createEvent());
+            }),
+        new Wrong(use, "not started on this thread", (c, m, s) -> Group.end()),
+        new Wrong(arg, "there is no operation", (c, m, s) -> c.decision("all_redoce", 1, F32)));
+  }
+
+  @TestFactory
+  Stream<DynamicTest> wrongCallsAreNamed() {
+    return wrongCalls()
+        .map(
+            wrong ->
+                dynamicTest(
+                    wrong.message,
+                    () -> {
+                      try (Ranks ranks = new Ranks(2);
+                          DeviceMemory ok = Devices.host().allocate(64)) {
+                        Communicator comm = ranks.communicators.get(0);
+                        NcclException e =
+                            assertThrows(
+                                wrong.type, () -> wrong.call.run(comm, ok, ranks.streams.get(0)));
+                        assertTrue(e.getMessage().contains(wrong.message), e.getMessage());
+                        assertTrue(e.getMessage().contains("Remedy: "), e.getMessage());
+                        assertStillWorks(ranks);
+                      }
+                    }));
+  }
+
+  private static void assertStillWorks(Ranks ranks) throws Exception {
+    ranks.run(
+        (comm, stream) -> {
+          try (DeviceMemory data = Ranks.floats(16, i -> 1)) {
+            comm.allReduce(data, data, 16, F32, RedOp.SUM, stream);
+            stream.synchronize();
+            assertEquals(2f, Ranks.floats(data)[15]);
+          }
+        });
+  }
+
+  @Test
+  void aFailedGroupLaunchesNothing() throws Exception {
+    try (Ranks ranks = new Ranks(2);
+        DeviceMemory data = Ranks.floats(16, i -> 1)) {
+      Communicator comm = ranks.communicators.get(0);
+      assertThrows(
+          InvalidArgumentException.class,
+          () ->
+              Group.run(
+                  () -> {
+                    comm.allReduce(data, data, 16, F32, RedOp.SUM, ranks.streams.get(0));
+                    comm.allReduce(data, data, -1, F32, RedOp.SUM, ranks.streams.get(0));
+                  }));
+      assertTrue(ranks.streams.get(0).isIdle());
+      assertStillWorks(ranks);
+    }
+  }
+
+  @Test
+  void useAfterClose() {
+    Ranks ranks = new Ranks(2);
+    ranks.close();
+    try (DeviceMemory data = Ranks.floats(16, i -> 1);
+        DeviceStream stream = Devices.host().createStream()) {
+      InvalidUsageException e =
+          assertThrows(
+              InvalidUsageException.class,
+              () -> ranks.communicators.get(0).allReduce(data, data, 16, F32, RedOp.SUM, stream));
+      assertTrue(e.getMessage().contains("closed communicator"), e.getMessage());
+    }
+    ranks.communicators.get(0).close();
+  }
+
+  @Test
+  void aRankThatDoesNotCallIsNamedByTheDeadline() {
+    CommunicatorConfig config =
+        CommunicatorConfig.defaults().withOperationDeadline(Duration.ofMillis(300));
+    try (Ranks ranks = new Ranks(2, config);
+        DeviceMemory data = Ranks.floats(16, i -> 1)) {
+      ranks.communicators.get(0).allReduce(data, data, 16, F32, RedOp.SUM, ranks.streams.get(0));
+      TimeoutException e =
+          assertThrows(TimeoutException.class, () -> ranks.streams.get(0).synchronize());
+      assertTrue(e.getMessage().contains("of rank 1"), e.getMessage());
+      assertTrue(ranks.communicators.get(0).asyncError().isPresent());
+    }
+  }
+
+  @Test
+  void anAbortEndsTheOthersWithItsCause() throws Exception {
+    try (Ranks ranks = new Ranks(3)) {
+      List<java.util.concurrent.FutureTask<Void>> tasks =
+          ranks.start(
+              (comm, stream) -> {
+                try (DeviceMemory data = Ranks.floats(16, i -> 1)) {
+                  if (comm.rank() == 2) {
+                    comm.abort();
+                  } else {
+                    comm.allReduce(data, data, 16, F32, RedOp.SUM, stream);
+                    stream.synchronize();
+                  }
+                }
+              });
+      tasks.get(2).get();
+      for (int rank = 0; rank < 2; rank++) {
+        ExecutionException e = assertThrows(ExecutionException.class, tasks.get(rank)::get);
+        assertTrue(e.getCause().getMessage().contains("aborted by rank 2"), e.toString());
+      }
+    }
+  }
+
+  @Test
+  void differentCallsAreComparedInDebugMode() throws Exception {
+    CommunicatorConfig config =
+        CommunicatorConfig.defaults().with("NCCL_CHECK_MODE", "DEBUG_GLOBAL");
+    try (Ranks ranks = new Ranks(2, config)) {
+      var tasks =
+          ranks.start(
+              (comm, stream) -> {
+                try (DeviceMemory data = Ranks.floats(1000, i -> 1)) {
+                  comm.allReduce(data, data, 1000, F32, RedOp.SUM, stream);
+                  comm.allReduce(data, data, comm.rank() == 0 ? 10 : 11, F32, RedOp.SUM, stream);
+                  stream.synchronize();
+                }
+              });
+      for (var task : tasks) {
+        ExecutionException e = assertThrows(ExecutionException.class, task::get);
+        assertTrue(e.getCause().getMessage().contains("count=10,"), e.toString());
+        assertTrue(e.getCause().getMessage().contains("rank 1 calls"), e.toString());
+      }
+    }
+  }
+
+  @Test
+  void unknownTransportsAndAlgorithms() {
+    for (String setting : List.of("NCCL4J_TRANSPORTS", "NCCL_ALGO", "NCCL_PROTO")) {
+      CommunicatorConfig config = CommunicatorConfig.defaults().with(setting, "Rign");
+      InvalidArgumentException e =
+          assertThrows(
+              InvalidArgumentException.class,
+              () -> Communicator.initAll(List.of(Devices.host(), Devices.host()), config));
+      assertTrue(e.getMessage().contains("Rign"), e.getMessage());
+    }
+  }
+}

@@ -1,0 +1,264 @@
+package org.nccl4j.it.arch;
+
+import static com.tngtech.archunit.base.DescribedPredicate.not;
+import static com.tngtech.archunit.core.domain.JavaClass.Predicates.assignableTo;
+import static com.tngtech.archunit.core.domain.JavaClass.Predicates.resideInAPackage;
+import static com.tngtech.archunit.core.domain.JavaClass.Predicates.resideInAnyPackage;
+import static com.tngtech.archunit.core.domain.JavaClass.Predicates.simpleName;
+import static com.tngtech.archunit.lang.syntax.ArchRuleDefinition.classes;
+import static com.tngtech.archunit.lang.syntax.ArchRuleDefinition.noClasses;
+import static com.tngtech.archunit.library.Architectures.layeredArchitecture;
+import static com.tngtech.archunit.library.dependencies.SlicesRuleDefinition.slices;
+
+import com.tngtech.archunit.core.domain.JavaClass;
+import com.tngtech.archunit.core.domain.JavaModifier;
+import com.tngtech.archunit.lang.ArchCondition;
+import com.tngtech.archunit.lang.ArchRule;
+import com.tngtech.archunit.lang.ConditionEvents;
+import com.tngtech.archunit.lang.SimpleConditionEvent;
+import java.util.LinkedHashMap;
+import java.util.Map;
+
+/**
+ * The architecture as rules over packages, below any root package, so that the same rules are run
+ * over the project and over fixtures that break them.
+ */
+final class ArchitectureRules {
+  private final String root;
+
+  ArchitectureRules(String root) {
+    this.root = root;
+  }
+
+  /** All rules, by name. */
+  Map<String, ArchRule> all() {
+    Map<String, ArchRule> rules = new LinkedHashMap<>();
+    rules.put("modules", modules());
+    rules.put("engine", engine());
+    rules.put("cycles", slices().matching(root + ".(**)").should().beFreeOfCycles());
+    rules.put("transportsAreStrangers", transportsAreStrangers());
+    rules.put("transportsSeeNoEngine", transportsSeeNoEngine());
+    rules.put("jcudaStaysInside", jcudaStaysInside());
+    rules.put("jnrStaysInside", jnrStaysInside());
+    rules.put("oneServiceLoader", oneServiceLoader());
+    rules.put("oneEnvironment", oneEnvironment());
+    rules.put("noStandardStreams", noStandardStreams());
+    rules.put("noGenericExceptions", noGenericExceptions());
+    rules.put("noVagueNames", noVagueNames());
+    rules.put("publicApiIsExported", publicApiIsExported());
+    return rules;
+  }
+
+  private String in(String packages) {
+    return root + "." + packages;
+  }
+
+  /** Every class belongs to a module, and modules depend on each other as the design says. */
+  private ArchRule modules() {
+    return layeredArchitecture()
+        .consideringOnlyDependenciesInAnyPackage(root + "..")
+        .layer("topo")
+        .definedBy(in("topo.."))
+        .layer("device")
+        .definedBy(in("device.."))
+        .layer("api")
+        .definedBy(in("api.."))
+        .layer("transports")
+        .definedBy(in("transport.."))
+        .layer("it")
+        .definedBy(in("it.."))
+        .whereLayer("it")
+        .mayNotBeAccessedByAnyLayer()
+        .whereLayer("transports")
+        .mayOnlyBeAccessedByLayers("it")
+        .whereLayer("api")
+        .mayOnlyBeAccessedByLayers("transports", "it")
+        .whereLayer("device")
+        .mayOnlyBeAccessedByLayers("api", "transports", "it")
+        .whereLayer("topo")
+        .mayOnlyBeAccessedByLayers("api", "transports", "it")
+        .ensureAllClassesAreContainedInArchitectureIgnoring(root);
+  }
+
+  /** The engine's layers are one-way. */
+  private ArchRule engine() {
+    return layeredArchitecture()
+        .consideringOnlyDependenciesInAnyPackage(in("api.."))
+        .layer("communicator")
+        .definedBy(in("api"))
+        .layer("init")
+        .definedBy(in("api.init.."))
+        .layer("group")
+        .definedBy(in("api.group.."))
+        .layer("plan")
+        .definedBy(in("api.plan.."))
+        .layer("launch")
+        .definedBy(in("api.launch.."))
+        .layer("proxy")
+        .definedBy(in("api.proxy.."))
+        .layer("registry")
+        .definedBy(in("api.registry.."))
+        .layer("bootstrap")
+        .definedBy(in("api.bootstrap.."))
+        .layer("settings")
+        .definedBy(in("api.settings.."))
+        .layer("spi")
+        .definedBy(in("api.spi.."))
+        .whereLayer("communicator")
+        .mayNotBeAccessedByAnyLayer()
+        .whereLayer("init")
+        .mayOnlyBeAccessedByLayers("communicator")
+        .whereLayer("group")
+        .mayOnlyBeAccessedByLayers("communicator", "init")
+        .whereLayer("plan")
+        .mayOnlyBeAccessedByLayers("communicator", "init", "group")
+        .whereLayer("launch")
+        .mayOnlyBeAccessedByLayers("init", "group", "plan")
+        .whereLayer("proxy")
+        .mayOnlyBeAccessedByLayers("init", "launch")
+        .whereLayer("registry")
+        .mayOnlyBeAccessedByLayers("init")
+        .whereLayer("bootstrap")
+        .mayOnlyBeAccessedByLayers("communicator", "init")
+        .whereLayer("spi")
+        .mayOnlyBeAccessedByLayers("init", "proxy", "registry");
+  }
+
+  private ArchRule transportsAreStrangers() {
+    return slices()
+        .matching(in("transport.(*).."))
+        .should()
+        .notDependOnEachOther()
+        .allowEmptyShould(true);
+  }
+
+  private ArchRule transportsSeeNoEngine() {
+    return noClasses()
+        .that()
+        .resideInAPackage(in("transport.."))
+        .should()
+        .dependOnClassesThat(
+            resideInAPackage(in("api..")).and(not(resideInAPackage(in("api.spi..")))));
+  }
+
+  private ArchRule jcudaStaysInside() {
+    return noClasses()
+        .that(not(resideInAPackage(in("device.cuda.."))))
+        .should()
+        .dependOnClassesThat()
+        .resideInAPackage("jcuda..");
+  }
+
+  private ArchRule jnrStaysInside() {
+    return noClasses()
+        .that(
+            not(
+                resideInAnyPackage(
+                    in("device.bind.."),
+                    in("device.cuda.."),
+                    in("device.shm.."),
+                    in("device.host.memory.."),
+                    in("transport.net.ib.."))))
+        .should()
+        .dependOnClassesThat()
+        .resideInAnyPackage("jnr..", "com.kenai.jffi..");
+  }
+
+  private ArchRule oneServiceLoader() {
+    return noClasses()
+        .that(not(simpleName("TransportRegistry")))
+        .should()
+        .dependOnClassesThat()
+        .belongToAnyOf(java.util.ServiceLoader.class);
+  }
+
+  private ArchRule oneEnvironment() {
+    return noClasses()
+        .that(not(simpleName("Environment")))
+        .should()
+        .callMethod(System.class, "getenv")
+        .orShould()
+        .callMethod(System.class, "getenv", String.class);
+  }
+
+  private ArchRule noStandardStreams() {
+    return noClasses()
+        .that(not(resideInAPackage(in("it.."))))
+        .should()
+        .accessField(System.class, "out")
+        .orShould()
+        .accessField(System.class, "err")
+        .orShould()
+        .callMethod(Throwable.class, "printStackTrace");
+  }
+
+  private ArchRule noGenericExceptions() {
+    return noClasses()
+        .that(not(resideInAPackage(in("it.."))).and(not(assignableTo(Throwable.class))))
+        .should()
+        .callConstructor(RuntimeException.class, String.class)
+        .orShould()
+        .callConstructor(RuntimeException.class, String.class, Throwable.class)
+        .orShould()
+        .callConstructor(RuntimeException.class, Throwable.class)
+        .orShould()
+        .callConstructor(RuntimeException.class)
+        .orShould()
+        .callConstructor(Exception.class, String.class)
+        .orShould()
+        .callConstructor(Error.class, String.class);
+  }
+
+  private ArchRule noVagueNames() {
+    return noClasses().should().haveNameMatching(".*(Manager|Helper|Util|Utils|Common|Misc)");
+  }
+
+  /** What an exported package shows mentions only what is exported, or another library. */
+  private ArchRule publicApiIsExported() {
+    return classes()
+        .that()
+        .resideInAnyPackage(in("api"), in("api.spi"))
+        .and()
+        .arePublic()
+        .should(mentionOnlyExportedTypes());
+  }
+
+  private ArchCondition<JavaClass> mentionOnlyExportedTypes() {
+    return new ArchCondition<>("mention only exported types") {
+      @Override
+      public void check(JavaClass type, ConditionEvents events) {
+        type.getMethods().stream()
+            .filter(method -> !method.getModifiers().contains(JavaModifier.PRIVATE))
+            .filter(
+                method ->
+                    method.getModifiers().contains(JavaModifier.PUBLIC)
+                        || method.getModifiers().contains(JavaModifier.PROTECTED))
+            .forEach(
+                method -> {
+                  method
+                      .getRawParameterTypes()
+                      .forEach(t -> check(t, method.getFullName(), events));
+                  check(method.getRawReturnType(), method.getFullName(), events);
+                });
+      }
+
+      private void check(JavaClass mentioned, String where, ConditionEvents events) {
+        String name = mentioned.getPackageName();
+        boolean hidden = name.startsWith(root + ".") && !isExported(name);
+        if (hidden) {
+          events.add(
+              SimpleConditionEvent.violated(mentioned, where + " mentions " + mentioned.getName()));
+        }
+      }
+    };
+  }
+
+  private boolean isExported(String name) {
+    return name.equals(in("api"))
+        || name.equals(in("api.spi"))
+        || name.equals(in("device"))
+        || name.equals(in("device.host"))
+        || name.equals(in("device.kernel"))
+        || name.startsWith(in("topo"));
+  }
+}

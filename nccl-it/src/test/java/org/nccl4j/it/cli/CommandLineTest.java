@@ -1,0 +1,112 @@
+package org.nccl4j.it.cli;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.io.PrintWriter;
+import java.io.StringWriter;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
+import org.nccl4j.it.perf.workload.Workload;
+
+final class CommandLineTest {
+  private final StringWriter out = new StringWriter();
+  private final StringWriter err = new StringWriter();
+
+  private int run(String line) {
+    String[] words = line.isEmpty() ? new String[0] : line.split(" ");
+    return Main.run(new PrintWriter(out), new PrintWriter(err), words);
+  }
+
+  /** What is written, what the message must say, and that the status is 2. */
+  @ParameterizedTest
+  @CsvSource(
+      delimiter = '|',
+      value = {
+        "'' | no command is given",
+        "perv | 'perv'",
+        "perf | COLLECTIVE",
+        "perf all_reduze | COLLECTIVE all_reduze",
+        "perf all_reduce -q | '-q'",
+        "perf all_reduce extra | 'extra'",
+        "perf all_reduce -b 12Q | -b '12Q' is not a size",
+        "perf all_reduce -b | '--minbytes'",
+        "perf all_reduce -b 1G -e 1M | -b 1G and end with -e 1M",
+        "perf all_reduce -e 1.0001 | -e '1.0001' is not a whole number",
+        "perf all_reduce -i 1M -f 2 | -i and -f",
+        "perf all_reduce -i 0 | the step is 0",
+        "perf all_reduce -f 0 | -f 0 is out of range",
+        "perf all_reduce -f two | two",
+        "perf all_reduce -n 0 | -n 0 is out of range",
+        "perf all_reduce -n many | -n many is not a number",
+        "perf all_reduce -w -1 | -w -1 is out of range",
+        "perf all_reduce -m 0 | -m 0 is out of range",
+        "perf all_reduce -c -1 | -c -1 is out of range",
+        "perf all_reduce -o mean | -o mean",
+        "perf all_reduce -o mulsum | -o mulsum",
+        "perf all_reduce -d float128 | -d float128",
+        "perf broadcast -t 2 -r 2 | -r 2 is out of range",
+        "perf broadcast -t 2 -r -2 | -r -2 is out of range",
+        "perf all_reduce -t 0 | -t 0 is out of range",
+        "perf all_reduce -t 1000 | -t 1000 is out of range",
+        "perf all_reduce --processes 0 | --processes 0 is out of range",
+        "perf all_reduce -t 2 --processes 2 | -t and --processes",
+        "perf all_reduce -g 2 | -g 2",
+        "perf all_reduce -G 1 | -G 1",
+        "perf all_reduce -R 2 | -R 2",
+        "perf all_reduce -z 2 | -z 2 is out of range",
+        "perf all_reduce -a 4 | -a 4 is out of range",
+        "perf all_reduce -T 0 | -T 0 is out of range",
+        "perf all_reduce --device cuda | no CUDA device",
+        "perf all_reduce --device tpu | no such device",
+        "perf all_reduce --algo Rink | no 'Rink'",
+        "perf all_reduce --proto LL,LL256 | no 'LL256'",
+        "perf all_reduce --compare gloo | --compare gloo",
+        "perf all_reduce --compare mpi -d half | no type half",
+        "perf all_reduce --compare mpi -o avg | no operator avg",
+        "perf all_reduce --json /no/such/folder/x.json | --json",
+        "perf all_reduce --html /tmp | --html",
+        "perf hypercube -t 3 | power of two",
+        "perf all_reduce -D 3 | -D (--device_implementation) is an option of nccl-tests",
+        "perf all_reduce --per_iter_timing | -I (--per_iter_timing) is an option of nccl-tests",
+        "perf all_reduce -J x.json | ours is --json",
+        "run -n 2 | PROGRAM",
+        "run -- true | --ranks",
+        "run -n 0 -- true | -n 0 is out of range",
+        "run -n two -- true | two",
+        "run -n 2 --hosts a,b -- true | --hosts a,b",
+        "doctor --jason | --jason",
+      })
+  void badInputIsExplained(String line, String message) {
+    assertEquals(2, run(line), () -> out + "" + err);
+    assertTrue(err.toString().contains(message), err::toString);
+    assertTrue(err.toString().contains("--help"), err::toString);
+    assertEquals("", out.toString());
+  }
+
+  @ParameterizedTest
+  @ValueSource(
+      strings = {"--help", "perf --help", "perf -h", "run --help", "doctor -h", "help perf"})
+  void helpIsShown(String line) {
+    assertEquals(0, run(line));
+    assertTrue(out.toString().startsWith("Usage: nccl"), out::toString);
+    assertEquals("", err.toString());
+  }
+
+  @Test
+  void helpNamesEveryCollective() {
+    run("perf --help");
+    String text = out.toString().replaceAll("\\s+", " ");
+    for (Workload workload : Workload.values()) {
+      assertTrue(text.contains(workload.label() + ",") || text.contains(workload.label() + " "));
+    }
+  }
+
+  @Test
+  void versionIsShown() {
+    assertEquals(0, run("--version"));
+    assertTrue(out.toString().startsWith("nccl4j "), out::toString);
+  }
+}

@@ -1,0 +1,114 @@
+package org.nccl4j.it.perf.rank;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.time.Duration;
+import java.util.ArrayDeque;
+import java.util.Deque;
+import java.util.List;
+import org.junit.jupiter.api.Test;
+import org.nccl4j.device.InvalidArgumentException;
+import org.nccl4j.device.NcclException;
+import org.nccl4j.device.RemoteException;
+import org.nccl4j.device.TimeoutException;
+
+final class LinkedRanksTest {
+  private static final Duration PATIENCE = Duration.ofMillis(300);
+
+  private static final class Fake implements RankLink {
+    final Deque<Answer> answers = new ArrayDeque<>();
+    NcclException death;
+    Order order;
+    boolean closed;
+
+    @Override
+    public void give(Order newOrder) {
+      order = newOrder;
+    }
+
+    @Override
+    public Answer poll(Duration patience) throws InterruptedException {
+      if (death != null) {
+        throw death;
+      }
+      if (answers.isEmpty()) {
+        Thread.sleep(Math.min(patience.toMillis(), 20));
+      }
+      return answers.poll();
+    }
+
+    @Override
+    public String lastWords() {
+      return "is at Somewhere.java";
+    }
+
+    @Override
+    public void close() {
+      closed = true;
+    }
+  }
+
+  private final Fake first = new Fake();
+  private final Fake second = new Fake();
+  private final LinkedRanks ranks = new LinkedRanks("threads", List.of(first, second));
+
+  private static Answer.Failed failed(NcclException.Code code, String problem) {
+    return new Answer.Failed(code, problem, "mend it", "");
+  }
+
+  @Test
+  void answersComeByRank() {
+    first.answers.add(new Answer.Took(1));
+    second.answers.add(new Answer.Took(2));
+    assertEquals(
+        List.of(new Answer.Took(1), new Answer.Took(2)), ranks.all(new Order.CreateId(), PATIENCE));
+  }
+
+  @Test
+  void silentRankIsNamedWithWhereItIs() {
+    first.answers.add(new Answer.Took(1));
+    TimeoutException e =
+        assertThrows(TimeoutException.class, () -> ranks.all(new Order.CreateId(), PATIENCE));
+    assertTrue(e.problem().contains("rank 1: is at Somewhere.java"), e.problem());
+    assertTrue(!e.problem().contains("rank 0"), e.problem());
+  }
+
+  @Test
+  void firstCauseWinsOverWhatOthersHeard() {
+    first.answers.add(failed(NcclException.Code.REMOTE_ERROR, "rank 1 said something"));
+    second.answers.add(failed(NcclException.Code.INVALID_ARGUMENT, "the buffer is too small"));
+    InvalidArgumentException e =
+        assertThrows(
+            InvalidArgumentException.class, () -> ranks.all(new Order.CreateId(), PATIENCE));
+    assertEquals("rank 1: the buffer is too small", e.problem());
+    assertEquals("mend it", e.remedy());
+  }
+
+  @Test
+  void deadRankIsReportedAtOnce() {
+    second.death = new RemoteException("rank 1 (process 7) ended with status 137", "look");
+    RemoteException e =
+        assertThrows(
+            RemoteException.class, () -> ranks.all(new Order.CreateId(), Duration.ofMinutes(9)));
+    assertTrue(e.problem().contains("process 7"), e.problem());
+  }
+
+  @Test
+  void brokenRanksAreEndedWithoutAsking() {
+    second.death = new RemoteException("rank 1 died", "look");
+    assertThrows(RemoteException.class, () -> ranks.all(new Order.CreateId(), PATIENCE));
+    ranks.close();
+    assertTrue(first.closed && second.closed);
+    assertTrue(first.order instanceof Order.CreateId);
+  }
+
+  @Test
+  void soundRanksAreAskedToLeave() {
+    first.answers.add(new Answer.Left());
+    second.answers.add(new Answer.Left());
+    ranks.close();
+    assertTrue(first.order instanceof Order.Leave && first.closed && second.closed);
+  }
+}
