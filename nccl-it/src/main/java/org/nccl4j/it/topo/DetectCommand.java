@@ -1,15 +1,14 @@
 package org.nccl4j.it.topo;
 
 import java.io.IOException;
+import java.io.PrintWriter;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.util.concurrent.Callable;
 import org.nccl4j.topo.cluster.Cluster;
 import org.nccl4j.topo.report.MachineTree;
 import org.nccl4j.topo.xml.TopologyXml;
 import org.nccl4j.topo.xml.XmlElement;
 import picocli.CommandLine.Command;
-import picocli.CommandLine.Mixin;
 import picocli.CommandLine.Option;
 
 /** {@code topo detect}: this machine as a topology file. */
@@ -20,9 +19,7 @@ import picocli.CommandLine.Option;
       "This machine as a topology file (NCCL_TOPO_FILE).",
       "Without a driver's facts NVLinks are not known; pass a file for them."
     })
-final class DetectCommand implements Callable<Integer> {
-  @Mixin private MachineOptions machine;
-
+final class DetectCommand extends TopoAction {
   @Option(names = "--dump", description = "Write the topology file here (NCCL_TOPO_DUMP_FILE).")
   private Path dump;
 
@@ -30,20 +27,16 @@ final class DetectCommand implements Callable<Integer> {
   private boolean tree;
 
   @Override
-  public Integer call() throws IOException {
+  void print(MachineOptions machine, PrintWriter out) throws IOException {
     XmlElement system = machine.system();
     String text = TopologyXml.write(system);
     if (dump != null) {
       Files.writeString(dump, text);
     }
     boolean readable = tree && !system.children().isEmpty();
-    machine
-        .out()
-        .print(
+    out.print(
             readable
                 ? MachineTree.of(Cluster.routes(system, machine.options(false)).machine())
                 : text);
-    machine.out().flush();
-    return 0;
   }
 }

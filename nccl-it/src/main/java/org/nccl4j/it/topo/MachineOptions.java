@@ -70,6 +70,10 @@ final class MachineOptions {
     return spec.commandLine().getOut();
   }
 
+  PrintWriter err() {
+    return spec.commandLine().getErr();
+  }
+
   String name() {
     return file == null ? "this machine" : String.valueOf(file.getFileName());
   }
