@@ -35,8 +35,6 @@ final class DetectCommand extends TopoAction {
     }
     boolean readable = tree && !system.children().isEmpty();
     out.print(
-            readable
-                ? MachineTree.of(Cluster.routes(system, machine.options(false)).machine())
-                : text);
+        readable ? MachineTree.of(Cluster.routes(system, machine.options(false)).machine()) : text);
   }
 }

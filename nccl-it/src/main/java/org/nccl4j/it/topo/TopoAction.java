@@ -17,9 +17,7 @@ abstract class TopoAction implements Callable<Integer> {
 
   /** A generator that leaves the output open when it is closed. */
   static JsonGenerator json(PrintWriter out) throws IOException {
-    return new JsonFactory()
-        .createGenerator(out)
-        .disable(JsonGenerator.Feature.AUTO_CLOSE_TARGET);
+    return new JsonFactory().createGenerator(out).disable(JsonGenerator.Feature.AUTO_CLOSE_TARGET);
   }
 
   @Override

@@ -74,8 +74,17 @@ class TopoCommandTest {
     String json = out.toString();
     for (String field :
         new String[] {
-          "gpus", "scenarios", "1node", "2node", "domains", "channels", "paths", "rings", "trees",
-          "tuning", "selection"
+          "gpus",
+          "scenarios",
+          "1node",
+          "2node",
+          "domains",
+          "channels",
+          "paths",
+          "rings",
+          "trees",
+          "tuning",
+          "selection"
         }) {
       assertTrue(json.contains("\"" + field + "\""), field);
     }
