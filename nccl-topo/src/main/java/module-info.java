@@ -6,6 +6,7 @@ module org.nccl4j.topo {
   exports org.nccl4j.topo;
   exports org.nccl4j.topo.cluster;
   exports org.nccl4j.topo.connect;
+  exports org.nccl4j.topo.detect;
   exports org.nccl4j.topo.path;
   exports org.nccl4j.topo.report;
   exports org.nccl4j.topo.search;

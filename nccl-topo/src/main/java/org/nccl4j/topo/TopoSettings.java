@@ -51,6 +51,11 @@ public record TopoSettings(Map<String, String> values) {
     return number(name).orElse(otherwise);
   }
 
+  /** NCCL4J_TOPO_COMPAT=nccl: whether to do as NCCL does even where it gives up. */
+  public boolean matchesNccl() {
+    return text("NCCL4J_TOPO_COMPAT").map("nccl"::equalsIgnoreCase).orElse(false);
+  }
+
   /** NCCL_P2P_DISABLE and NCCL_P2P_LEVEL: the longest path that peers may use, if set. */
   public Optional<PathType> p2pLevel() {
     if (number("NCCL_P2P_DISABLE", 0) == 1) {

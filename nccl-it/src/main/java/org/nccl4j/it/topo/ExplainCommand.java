@@ -1,13 +1,11 @@
 package org.nccl4j.it.topo;
 
-import com.fasterxml.jackson.core.JsonFactory;
 import com.fasterxml.jackson.core.JsonGenerator;
 import java.io.IOException;
-import java.util.concurrent.Callable;
+import java.io.PrintWriter;
 import org.nccl4j.topo.cluster.Cluster;
 import org.nccl4j.topo.report.Explanation;
 import picocli.CommandLine.Command;
-import picocli.CommandLine.Mixin;
 import picocli.CommandLine.Option;
 
 /** {@code topo explain}: why each link, path, transport and algorithm is as it is. */
@@ -15,25 +13,21 @@ import picocli.CommandLine.Option;
     name = "explain",
     mixinStandardHelpOptions = true,
     description = "Why each link, path, transport and algorithm, and which setting changes it.")
-final class ExplainCommand implements Callable<Integer> {
-  @Mixin private MachineOptions machine;
-
+final class ExplainCommand extends TopoAction {
   @Option(names = "--nodes", defaultValue = "1", description = "How many such machines.")
   private int nodes = 1;
 
   @Override
-  public Integer call() throws IOException {
+  void print(MachineOptions machine, PrintWriter out) throws IOException {
     Cluster cluster = Cluster.of(machine.routes(false), nodes, machine.options(false));
     String text = Explanation.of(cluster, machine.settings());
     if (machine.json()) {
-      try (JsonGenerator json = new JsonFactory().createGenerator(machine.out())) {
+      try (JsonGenerator json = json(out)) {
         write(json, text);
       }
     } else {
-      machine.out().print(text);
+      out.print(text);
     }
-    machine.out().flush();
-    return 0;
   }
 
   /** One array of sentences for each section. */

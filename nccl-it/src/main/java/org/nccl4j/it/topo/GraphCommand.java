@@ -1,18 +1,15 @@
 package org.nccl4j.it.topo;
 
-import com.fasterxml.jackson.core.JsonFactory;
 import com.fasterxml.jackson.core.JsonGenerator;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.concurrent.Callable;
 import org.nccl4j.topo.cluster.Cluster;
 import org.nccl4j.topo.path.Routes;
 import org.nccl4j.topo.search.GraphFile;
 import org.nccl4j.topo.xml.TopologyXml;
 import picocli.CommandLine.Command;
-import picocli.CommandLine.Mixin;
 import picocli.CommandLine.Option;
 
 /** {@code topo graph}: every graph of one or more machines, and what follows from them. */
@@ -20,9 +17,7 @@ import picocli.CommandLine.Option;
     name = "graph",
     mixinStandardHelpOptions = true,
     description = "All channels that are found, rings and trees over machines, and costs.")
-final class GraphCommand implements Callable<Integer> {
-  @Mixin private MachineOptions machine;
-
+final class GraphCommand extends TopoAction {
   @Option(
       names = "--nodes",
       split = ",",
@@ -37,17 +32,16 @@ final class GraphCommand implements Callable<Integer> {
   private boolean xml;
 
   @Override
-  public Integer call() throws IOException {
+  void print(MachineOptions machine, PrintWriter out) throws IOException {
     Routes routes = machine.routes(collNet);
     List<Cluster> clusters = new ArrayList<>();
     for (int count : nodes) {
       clusters.add(Cluster.of(routes, count, machine.options(collNet)));
     }
-    PrintWriter out = machine.out();
     if (xml) {
       out.print(TopologyXml.write(GraphFile.write(clusters.get(0).domains().get(0))));
     } else if (machine.json()) {
-      try (JsonGenerator json = new JsonFactory().createGenerator(out)) {
+      try (JsonGenerator json = json(out)) {
         new GraphJson(json).write(machine.name(), clusters, collNet);
       }
     } else {
@@ -55,7 +49,5 @@ final class GraphCommand implements Callable<Integer> {
         new GraphText(out).write(cluster);
       }
     }
-    out.flush();
-    return 0;
   }
 }

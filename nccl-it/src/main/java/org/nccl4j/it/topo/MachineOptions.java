@@ -1,12 +1,18 @@
 package org.nccl4j.it.topo;
 
 import java.io.PrintWriter;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.HashMap;
 import java.util.Map;
 import org.nccl4j.topo.TopoSettings;
 import org.nccl4j.topo.cluster.Cluster;
 import org.nccl4j.topo.cluster.ClusterOptions;
+import org.nccl4j.topo.detect.Detection;
+import org.nccl4j.topo.detect.GpuScan;
+import org.nccl4j.topo.detect.HostFacts;
+import org.nccl4j.topo.detect.KernelFiles;
+import org.nccl4j.topo.detect.NetworkScan;
 import org.nccl4j.topo.path.PeerStatus;
 import org.nccl4j.topo.path.Routes;
 import org.nccl4j.topo.xml.TopologyXml;
@@ -23,6 +29,11 @@ final class MachineOptions {
     off
   }
 
+  private static final Path VIRTUAL_TOPOLOGY =
+      Path.of("/var/run/nvidia-topologyd/virtualTopology.xml");
+
+  private static final long LOCAL_HOST = 1;
+
   @Spec(Spec.Target.MIXEE)
   private CommandSpec spec;
 
@@ -30,6 +41,12 @@ final class MachineOptions {
       names = "--file",
       description = "A topology file as NCCL_TOPO_DUMP_FILE writes it; default: this machine.")
   private Path file;
+
+  @Option(
+      names = "--root",
+      defaultValue = "/",
+      description = "Where sys and proc are, for a recorded machine; default: /.")
+  private Path root = Path.of("/");
 
   @Option(names = "--json", description = "Print JSON.")
   private boolean json;
@@ -51,6 +68,10 @@ final class MachineOptions {
 
   PrintWriter out() {
     return spec.commandLine().getOut();
+  }
+
+  PrintWriter err() {
+    return spec.commandLine().getErr();
   }
 
   String name() {
@@ -79,7 +100,16 @@ final class MachineOptions {
     return Cluster.routes(system(), options(collNet));
   }
 
+  /** The file that was named, or NCCL_TOPO_FILE, or what a hypervisor says, or detection. */
   XmlElement system() {
-    return TopologyXml.readSystem(file);
+    Path named =
+        file != null
+            ? file
+            : settings().text("NCCL_TOPO_FILE").map(Path::of).orElse(VIRTUAL_TOPOLOGY);
+    if (named != VIRTUAL_TOPOLOGY || Files.isReadable(VIRTUAL_TOPOLOGY)) {
+      return TopologyXml.readSystem(named);
+    }
+    KernelFiles files = new KernelFiles(root);
+    return Detection.of(files, new HostFacts(LOCAL_HOST, GpuScan.of(files), NetworkScan.of(files)));
   }
 }

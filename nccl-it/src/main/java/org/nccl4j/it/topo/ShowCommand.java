@@ -1,16 +1,14 @@
 package org.nccl4j.it.topo;
 
-import com.fasterxml.jackson.core.JsonFactory;
 import com.fasterxml.jackson.core.JsonGenerator;
 import java.io.IOException;
+import java.io.PrintWriter;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.util.concurrent.Callable;
 import org.nccl4j.topo.cluster.Cluster;
 import org.nccl4j.topo.report.Drawing;
 import org.nccl4j.topo.report.MachineTree;
 import picocli.CommandLine.Command;
-import picocli.CommandLine.Mixin;
 import picocli.CommandLine.Option;
 
 /** {@code topo show}: the machine as a tree to read, or as a picture. */
@@ -18,9 +16,7 @@ import picocli.CommandLine.Option;
     name = "show",
     mixinStandardHelpOptions = true,
     description = "The machine as a tree, or as a picture.")
-final class ShowCommand implements Callable<Integer> {
-  @Mixin private MachineOptions machine;
-
+final class ShowCommand extends TopoAction {
   @Option(names = "--svg", description = "Draw the machine and its rings to this file.")
   private Path svg;
 
@@ -31,21 +27,19 @@ final class ShowCommand implements Callable<Integer> {
   private int nodes = 1;
 
   @Override
-  public Integer call() throws IOException {
+  void print(MachineOptions machine, PrintWriter out) throws IOException {
     Cluster cluster = Cluster.of(machine.routes(false), nodes, machine.options(false));
     if (svg != null) {
       Files.writeString(svg, Drawing.of(cluster.domains().get(0), machine.name()));
     }
     if (machine.json()) {
-      try (JsonGenerator json = new JsonFactory().createGenerator(machine.out())) {
+      try (JsonGenerator json = json(out)) {
         json.writeStartObject();
         new PathsJson(json, cluster.domains().get(0)).write();
         json.writeEndObject();
       }
     } else {
-      machine.out().print(MachineTree.of(cluster.whole().machine()));
+      out.print(MachineTree.of(cluster.whole().machine()));
     }
-    machine.out().flush();
-    return 0;
   }
 }

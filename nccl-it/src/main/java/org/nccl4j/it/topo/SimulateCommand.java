@@ -1,19 +1,16 @@
 package org.nccl4j.it.topo;
 
-import com.fasterxml.jackson.core.JsonFactory;
 import com.fasterxml.jackson.core.JsonGenerator;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.util.Arrays;
 import java.util.Collections;
 import java.util.Locale;
-import java.util.concurrent.Callable;
 import java.util.stream.Collectors;
 import org.nccl4j.topo.cluster.Cluster;
 import org.nccl4j.topo.connect.CommGraph;
 import org.nccl4j.topo.simulate.Simulation;
 import picocli.CommandLine.Command;
-import picocli.CommandLine.Mixin;
 import picocli.CommandLine.Option;
 
 /** {@code topo simulate}: a communicator over many such machines. */
@@ -21,10 +18,8 @@ import picocli.CommandLine.Option;
     name = "simulate",
     mixinStandardHelpOptions = true,
     description = "Ranks, rings, trees and predicted times of many such machines.")
-final class SimulateCommand implements Callable<Integer> {
+final class SimulateCommand extends TopoAction {
   private static final int SHOWN_RANKS = 20;
-
-  @Mixin private MachineOptions machine;
 
   @Option(names = "--nodes", defaultValue = "2", description = "How many machines.")
   private int nodes = 2;
@@ -36,22 +31,19 @@ final class SimulateCommand implements Callable<Integer> {
   private boolean rings;
 
   @Override
-  public Integer call() throws IOException {
+  void print(MachineOptions machine, PrintWriter out) throws IOException {
     Cluster cluster = Cluster.of(machine.routes(collNet), nodes, machine.options(collNet));
     Simulation simulation = Simulation.of(cluster, machine.settings());
-    PrintWriter out = machine.out();
     if (machine.json()) {
-      try (JsonGenerator json = new JsonFactory().createGenerator(out)) {
-        write(json, simulation);
+      try (JsonGenerator json = json(out)) {
+        write(json, machine.name(), simulation);
       }
     } else {
-      print(out, simulation);
+      text(out, simulation);
     }
-    out.flush();
-    return 0;
   }
 
-  private void print(PrintWriter out, Simulation simulation) {
+  private void text(PrintWriter out, Simulation simulation) {
     CommGraph comm = simulation.cluster().comm();
     new GraphText(out).summary(simulation.cluster());
     out.printf(
@@ -92,10 +84,10 @@ final class SimulateCommand implements Callable<Integer> {
     }
   }
 
-  private void write(JsonGenerator json, Simulation simulation) throws IOException {
+  private void write(JsonGenerator json, String name, Simulation simulation) throws IOException {
     CommGraph comm = simulation.cluster().comm();
     json.writeStartObject();
-    json.writeStringField("file", machine.name());
+    json.writeStringField("file", name);
     json.writeNumberField("machines", simulation.cluster().machines());
     json.writeNumberField("ranks", comm.shape().nRanks());
     json.writeNumberField("nodes", comm.shape().nNodes());

@@ -8,6 +8,7 @@ import picocli.CommandLine.Command;
     mixinStandardHelpOptions = true,
     description = "The machine as a graph, and the channels that are found in it.",
     subcommands = {
+      DetectCommand.class,
       ShowCommand.class,
       PathsCommand.class,
       GraphCommand.class,

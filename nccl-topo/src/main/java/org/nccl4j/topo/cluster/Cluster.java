@@ -97,7 +97,7 @@ public final class Cluster {
     return whole;
   }
 
-  /** The parts of one machine whose GPUs stay together, in the order of the file. */
+  /** The parts of one machine whose GPUs stay together, by lowest rank. */
   public List<MachineGraphs> domains() {
     return domains;
   }

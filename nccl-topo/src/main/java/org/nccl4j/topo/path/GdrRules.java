@@ -69,7 +69,7 @@ public final class GdrRules {
       return gpu;
     }
     int hop = 1;
-    while (hop < path.hops() - 1 && path.node(hop).type() == NodeType.NVS) {
+    while (hop < path.hops() - 1 && path.node(hop).type() != NodeType.DEV) {
       hop++;
     }
     Node device = path.node(hop);

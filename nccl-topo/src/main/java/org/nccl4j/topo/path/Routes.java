@@ -2,6 +2,7 @@ package org.nccl4j.topo.path;
 
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.Comparator;
 import java.util.List;
 import org.nccl4j.topo.PathType;
 import org.nccl4j.topo.TopoSettings;
@@ -31,7 +32,7 @@ public record Routes(PathTable paths, PeerRules peers, GdrRules gdr, Locality lo
 
   /**
    * The GPUs that stay together: those of a machine that reach each other other than over the
-   * network. Each list is in the order of the machine; lists are in the order of their first GPU.
+   * network. Each list is in the order of the machine; lists are in the order of their lowest rank.
    */
   public List<List<Node>> domains() {
     List<Node> gpus = machine().gpus();
@@ -55,7 +56,12 @@ public record Routes(PathTable paths, PeerRules peers, GdrRules gdr, Locality lo
       }
       domains.add(List.copyOf(members));
     }
+    domains.sort(Comparator.comparingInt(Routes::lowestRank));
     return domains;
+  }
+
+  private static int lowestRank(List<Node> gpus) {
+    return gpus.stream().mapToInt(gpu -> gpu.gpu().rank()).min().orElse(0);
   }
 
   /** The same machine with only these GPUs, and its routes found anew. */

@@ -55,8 +55,8 @@ final class ExplainLinks {
         device,
         String.format(
             Locale.ROOT,
-            "%.4g NVLinks to %s of %s each (compute capability %d), %s in all.",
-            link.bandwidth() / one,
+            "%s NVLinks to %s of %s each (compute capability %d), %s in all.",
+            Words.gb(link.bandwidth() / one).replace(" GB/s", ""),
             to,
             Words.gb(one),
             device.device().sm(),

@@ -8,6 +8,7 @@ final class SvgCanvas {
   private static final String FONT = "font-family=\"sans-serif\" font-size=\"12\"";
 
   private final StringBuilder body = new StringBuilder();
+  private final StringBuilder tags = new StringBuilder();
 
   void area(int x, int y, int width, int height) {
     add(
@@ -52,13 +53,18 @@ final class SvgCanvas {
     add("<text x=\"%d\" y=\"%d\" %s fill=\"#222222\">%s</text>", x, y, FONT, escape(text));
   }
 
+  /** Labels of links come last, so that no later line covers them. */
   private void tag(int x, int y, String text) {
     if (!text.isEmpty()) {
-      add(
-          "<text x=\"%d\" y=\"%d\" text-anchor=\"middle\" font-family=\"sans-serif\""
-              + " font-size=\"10\" fill=\"#333333\" stroke=\"#ffffff\" stroke-width=\"3\""
-              + " paint-order=\"stroke\">%s</text>",
-          x, y, escape(text));
+      tags.append(
+          String.format(
+              Locale.ROOT,
+              "<text x=\"%d\" y=\"%d\" text-anchor=\"middle\" font-family=\"sans-serif\""
+                  + " font-size=\"10\" fill=\"#333333\" stroke=\"#ffffff\" stroke-width=\"3\""
+                  + " paint-order=\"stroke\">%s</text>%n",
+              x,
+              y,
+              escape(text)));
     }
   }
 
@@ -67,13 +73,14 @@ final class SvgCanvas {
         Locale.ROOT,
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\""
             + " viewBox=\"0 0 %d %d\">%n<title>%s</title>%n"
-            + "<rect width=\"100%%\" height=\"100%%\" fill=\"#ffffff\"/>%n%s</svg>%n",
+            + "<rect width=\"100%%\" height=\"100%%\" fill=\"#ffffff\"/>%n%s%s</svg>%n",
         width,
         height,
         width,
         height,
         escape(title),
-        body);
+        body,
+        tags);
   }
 
   private void add(String format, Object... values) {

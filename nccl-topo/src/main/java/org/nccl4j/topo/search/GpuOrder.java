@@ -1,11 +1,9 @@
 package org.nccl4j.topo.search;
 
 import java.util.ArrayList;
-import java.util.Arrays;
 import java.util.Comparator;
 import java.util.List;
 import org.nccl4j.topo.LinkType;
-import org.nccl4j.topo.Pattern;
 import org.nccl4j.topo.path.Path;
 import org.nccl4j.topo.system.Link;
 import org.nccl4j.topo.system.Node;
@@ -37,6 +35,8 @@ final class GpuOrder {
           .thenComparingInt(Score::hops)
           .thenComparingInt(Score::distance);
 
+  private static final int[] NOBODY = {};
+
   private final SearchSpace space;
 
   GpuOrder(SearchSpace space) {
@@ -44,6 +44,9 @@ final class GpuOrder {
   }
 
   int[] next(Draft draft, long[] used, int from, Towards towards) {
+    if (!space.machine.nvSwitches().isEmpty()) {
+      return freeNeighbours(draft, used, from);
+    }
     List<Score> scores = scores(draft, used, from, towards != Towards.GPUS);
     scores.sort(BEST_FIRST);
     int[] order = scores.stream().mapToInt(Score::gpu).toArray();
@@ -54,7 +57,7 @@ final class GpuOrder {
         order[j] = swap;
       }
     }
-    return space.machine.nvSwitches().isEmpty() ? order : neighbours(draft.pattern, from, order);
+    return order;
   }
 
   private List<Score> scores(Draft draft, long[] used, int from, boolean net) {
@@ -111,30 +114,36 @@ final class GpuOrder {
                 score.bandwidth == scores.get(0).bandwidth && score.hops == scores.get(0).hops);
   }
 
-  /** NVSwitches do best when every GPU talks to few others: only neighbours are tried. */
-  private int[] neighbours(Pattern pattern, int from, int[] order) {
+  /**
+   * NVSwitches do best when every GPU talks to few others, and all GPUs are equally near: only
+   * neighbours are tried, which also keeps the search of a rack short.
+   */
+  private int[] freeNeighbours(Draft draft, long[] used, int from) {
     int n = space.gpus.size();
     int before = (from - 1 + n) % n;
     int after = (from + 1) % n;
-    int[] wanted;
-    if (before == after) {
-      wanted = new int[] {after};
-    } else if (pattern == Pattern.RING) {
-      wanted = new int[] {before, after};
-    } else if (pattern == Pattern.SPLIT_TREE || pattern == Pattern.BALANCED_TREE) {
-      wanted = new int[] {after, before};
-    } else {
-      wanted = new int[] {after};
+    return switch (draft.pattern) {
+      case RING -> free(draft, used, from, before, after);
+      case SPLIT_TREE, BALANCED_TREE -> free(draft, used, from, after, before);
+      default -> free(draft, used, from, after, after);
+    };
+  }
+
+  private int[] free(Draft draft, long[] used, int from, int first, int second) {
+    boolean firstFree = isFree(draft, used, from, first);
+    boolean secondFree = second != first && isFree(draft, used, from, second);
+    if (firstFree && secondFree) {
+      return new int[] {first, second};
     }
-    int[] free = new int[wanted.length];
-    int count = 0;
-    for (int gpu : wanted) {
-      for (int candidate : order) {
-        if (candidate == gpu) {
-          free[count++] = gpu;
-        }
-      }
+    if (firstFree || secondFree) {
+      return new int[] {firstFree ? first : second};
     }
-    return Arrays.copyOf(free, count);
+    return NOBODY;
+  }
+
+  private boolean isFree(Draft draft, long[] used, int from, int gpu) {
+    return gpu != from
+        && (used[gpu] & (1L << draft.nChannels)) == 0
+        && space.path(space.gpus.get(from), space.gpus.get(gpu)).hops() > 0;
   }
 }

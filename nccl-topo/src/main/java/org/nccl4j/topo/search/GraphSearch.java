@@ -3,6 +3,7 @@ package org.nccl4j.topo.search;
 import org.nccl4j.topo.NodeType;
 import org.nccl4j.topo.PathType;
 import org.nccl4j.topo.Pattern;
+import org.nccl4j.topo.TopologyException;
 import org.nccl4j.topo.path.PathTable;
 
 /**
@@ -10,6 +11,7 @@ import org.nccl4j.topo.path.PathTable;
  * second pass then tries to make what was found faster. Owned by the thread that searches.
  */
 final class GraphSearch {
+  private static final System.Logger LOGGER = System.getLogger("org.nccl4j.topo");
   private static final int MAX_NVLS_HEADS = 32;
   private static final int MAX_COLLNET_HEADS = 8;
   private static final int STEPS = 1 << 14;
@@ -149,6 +151,19 @@ final class GraphSearch {
 
   /** One slow channel in the order of the machine, so that communication works at all. */
   private void makeUp() {
+    if (space.settings.matchesNccl() && space.machine.nets().isEmpty()) {
+      throw new TopologyException(
+          "No graph can be made",
+          space.gpus.get(0).toString(),
+          "no channel was found, and NCCL makes none up without a network",
+          "Unset NCCL4J_TOPO_COMPAT, or allow longer paths with NCCL_P2P_LEVEL=SYS");
+    }
+    LOGGER.log(
+        System.Logger.Level.WARNING,
+        "No path fits a {0} of {1} GPUs; one slow channel in the order of the machine is used."
+            + " Check the topology file, or allow longer paths with NCCL_P2P_LEVEL=SYS.",
+        best.kind.label(),
+        best.gpus);
     int last = best.gpus - 1;
     for (int g = 0; g <= last; g++) {
       best.gpu(0, g, g);

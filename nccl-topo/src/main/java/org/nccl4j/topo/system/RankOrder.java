@@ -58,6 +58,12 @@ public final class RankOrder {
       }
       gpus.add(new Gpu(element, host, element.intOr("dev", 0), rank));
     }
-    element.children().forEach(child -> collect(child, host, gpus));
+    // What is below a network card is not looked at, so it gets no rank either.
+    boolean card = element.is("pci") && element.child("nic").isPresent();
+    for (XmlElement child : element.children()) {
+      if (!card || !child.is("pci")) {
+        collect(child, host, gpus);
+      }
+    }
   }
 }

@@ -98,10 +98,10 @@ public final class EffortModel {
       boolean perNode = comm.shape().nNodes() > 1 && algorithm == Algorithm.NVLS;
       channels = perNode ? Math.min(comm.nvlsChannels(), comm.nChannels()) : comm.nvlsChannels();
     } else {
-      while (channels > 1 && bytes < channels * threads * threshold) {
+      while (channels > 1 && bytes < channels * (long) threads * threshold) {
         channels--;
       }
-      while (threads % 128 == 0 && bytes < channels * threads * threshold) {
+      while (threads % 128 == 0 && bytes < channels * (long) threads * threshold) {
         threads /= 2;
       }
     }

@@ -63,12 +63,17 @@ public final class TopologyXml {
     return root;
   }
 
-  /** Newer files may have more elements; what is not known is left out, with all that is in it. */
+  /**
+   * Newer files may have more elements; what is not known is left out, with all that is in it. A
+   * GPU that would be lost that way is an error.
+   */
   private static void keepKnown(XmlElement element, Map<String, Set<String>> grammar) {
     Set<String> known = grammar.getOrDefault(element.name(), Set.of());
     for (XmlElement child : element.children().toArray(XmlElement[]::new)) {
       if (known.contains(child.name())) {
         keepKnown(child, grammar);
+      } else if (child.is("gpu")) {
+        throw child.error("is in <" + element.name() + ">", "A <gpu> belongs into a <pci>");
       } else {
         element.remove(child);
       }

@@ -1,0 +1,40 @@
+package org.nccl4j.it.topo;
+
+import com.fasterxml.jackson.core.JsonFactory;
+import com.fasterxml.jackson.core.JsonGenerator;
+import java.io.IOException;
+import java.io.PrintWriter;
+import java.util.concurrent.Callable;
+import org.nccl4j.topo.TopologyException;
+import picocli.CommandLine.Mixin;
+
+/** What the topology commands have in common: a machine, and errors that say what to do. */
+abstract class TopoAction implements Callable<Integer> {
+  @Mixin private MachineOptions machine;
+
+  /** Prints. */
+  abstract void print(MachineOptions asked, PrintWriter out) throws IOException;
+
+  /** A generator that leaves the output open when it is closed. */
+  static JsonGenerator json(PrintWriter out) throws IOException {
+    return new JsonFactory().createGenerator(out).disable(JsonGenerator.Feature.AUTO_CLOSE_TARGET);
+  }
+
+  @Override
+  public final Integer call() {
+    PrintWriter out = machine.out();
+    try {
+      print(machine, out);
+      out.flush();
+      return 0;
+    } catch (TopologyException e) {
+      out.flush();
+      machine.err().println(e.getMessage());
+    } catch (IOException e) {
+      out.flush();
+      machine.err().println("Output cannot be written: " + e);
+    }
+    machine.err().flush();
+    return 1;
+  }
+}

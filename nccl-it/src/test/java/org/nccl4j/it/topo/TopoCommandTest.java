@@ -1,0 +1,117 @@
+package org.nccl4j.it.topo;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import com.fasterxml.jackson.core.JsonFactory;
+import com.fasterxml.jackson.core.JsonParser;
+import java.io.IOException;
+import java.io.PrintWriter;
+import java.io.StringWriter;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+import picocli.CommandLine;
+
+/** The commands print what they say, and refuse bad files with a remedy. */
+class TopoCommandTest {
+  private static final String GPU =
+      "<pci busid=\"0000:0%d:00.0\" class=\"0x030200\" link_speed=\"16.0 GT/s PCIe\""
+          + " link_width=\"16\"><gpu dev=\"%d\" sm=\"80\" rank=\"%d\" gdr=\"1\">"
+          + "<nvlink target=\"0000:0%d:00.0\" count=\"4\" tclass=\"0x030200\"/></gpu></pci>\n";
+  private static final String NIC =
+      "<pci busid=\"0000:09:00.0\" class=\"0x020000\" link_speed=\"16.0 GT/s PCIe\""
+          + " link_width=\"16\"><nic><net name=\"mlx5_0\" dev=\"0\" speed=\"200000\" port=\"1\""
+          + " guid=\"0x1\" gdr=\"1\"/></nic></pci>\n";
+
+  @TempDir Path folder;
+  private Path file;
+  private final StringWriter out = new StringWriter();
+  private final StringWriter err = new StringWriter();
+
+  @BeforeEach
+  void write() throws IOException {
+    file =
+        Files.writeString(
+            folder.resolve("two.xml"),
+            "<system version=\"1\"><cpu numaid=\"0\" arch=\"x86_64\" vendor=\"AuthenticAMD\">\n"
+                + String.format(GPU, 1, 0, 0, 2)
+                + String.format(GPU, 2, 1, 1, 1)
+                + NIC
+                + "</cpu></system>\n");
+  }
+
+  private int run(String... arguments) {
+    return new CommandLine(new TopoCommand())
+        .setOut(new PrintWriter(out))
+        .setErr(new PrintWriter(err))
+        .execute(arguments);
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"show", "paths", "graph", "explain", "simulate"})
+  void everyCommandPrintsTextAndJson(String command) throws IOException {
+    assertEquals(0, run(command, "--file", file.toString()), err.toString());
+    assertTrue(out.toString().lines().count() > 3, out.toString());
+    out.getBuffer().setLength(0);
+    assertEquals(0, run(command, "--json", "--file", file.toString()), err.toString());
+    int tokens = 0;
+    try (JsonParser json = new JsonFactory().createParser(out.toString())) {
+      while (json.nextToken() != null) {
+        tokens++;
+      }
+    }
+    assertTrue(tokens > 10);
+  }
+
+  @Test
+  void graphsOfSeveralMachinesHaveAllFields() {
+    assertEquals(0, run("graph", "--json", "--nodes", "1,2", "--file", file.toString()));
+    String json = out.toString();
+    for (String field :
+        new String[] {
+          "gpus",
+          "scenarios",
+          "1node",
+          "2node",
+          "domains",
+          "channels",
+          "paths",
+          "rings",
+          "trees",
+          "tuning",
+          "selection"
+        }) {
+      assertTrue(json.contains("\"" + field + "\""), field);
+    }
+  }
+
+  @Test
+  void settingsAct() {
+    run("graph", "--set", "NCCL_MAX_NCHANNELS=2", "--file", file.toString());
+    assertTrue(out.toString().contains(": 2 channels"), out.toString());
+  }
+
+  @Test
+  void picturesAndFilesAreWritten() throws IOException {
+    Path svg = folder.resolve("two.svg");
+    assertEquals(0, run("show", "--svg", svg.toString(), "--file", file.toString()));
+    assertTrue(Files.readString(svg).contains("GPU 1"));
+    Path dump = folder.resolve("dump.xml");
+    assertEquals(0, run("detect", "--dump", dump.toString(), "--file", file.toString()));
+    assertEquals(0, run("graph", "--file", dump.toString()));
+  }
+
+  @Test
+  void badFilesAreRefusedWithARemedy() throws IOException {
+    Path bad = Files.writeString(folder.resolve("bad.xml"), "<system version=\"2\"/>");
+    assertEquals(1, run("graph", "--file", bad.toString()));
+    assertTrue(err.toString().contains("bad.xml:1"), err.toString());
+    assertEquals(1, run("show", "--file", folder.resolve("none.xml").toString()));
+    assertEquals("", out.toString());
+  }
+}

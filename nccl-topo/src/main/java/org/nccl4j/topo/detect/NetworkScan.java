@@ -1,0 +1,92 @@
+package org.nccl4j.topo.detect;
+
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Optional;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+import org.nccl4j.topo.xml.CNumber;
+
+/** Networks as the kernel shows them: InfiniBand and RoCE ports, else interfaces. */
+public final class NetworkScan {
+  private static final Pattern RATE = Pattern.compile("([0-9.]+) Gb/sec.*");
+  private static final int IB_CONNECTIONS = 131072;
+  private static final int SOCKET_CONNECTIONS = 65536;
+  private static final int DEFAULT_MBPS = 10000;
+
+  private final KernelFiles files;
+
+  private NetworkScan(KernelFiles files) {
+    this.files = files;
+  }
+
+  /** The active ports of InfiniBand devices, or if there are none the interfaces that are up. */
+  public static List<NetFacts> of(KernelFiles files) {
+    NetworkScan scan = new NetworkScan(files);
+    List<NetFacts> ports = scan.infiniband();
+    return ports.isEmpty() ? scan.interfaces() : ports;
+  }
+
+  private List<NetFacts> infiniband() {
+    boolean peerMemory =
+        files.exists("module/nvidia_peermem") || files.exists("module/nv_peer_mem");
+    List<NetFacts> nets = new ArrayList<>();
+    for (String device : files.list("class/infiniband")) {
+      String folder = "class/infiniband/" + device + "/";
+      for (String port : files.list(folder + "ports")) {
+        String at = folder + "ports/" + port + "/";
+        if (files.sys(at + "state").contains("ACTIVE")) {
+          nets.add(
+              new NetFacts(
+                  device,
+                  card(folder + "device"),
+                  rate(files.sys(at + "rate")),
+                  port.matches("[0-9]{1,4}") ? Integer.parseInt(port) : 1,
+                  guid(files.sys(folder + "sys_image_guid")),
+                  0,
+                  IB_CONNECTIONS,
+                  peerMemory));
+        }
+      }
+    }
+    return nets;
+  }
+
+  /** The address of a card; its functions are ports of one card. */
+  private String card(String link) {
+    Optional<Path> folder = files.real(link);
+    String busId = folder.map(path -> String.valueOf(path.getFileName())).orElse("");
+    if (!PciTree.isAddress(busId)) {
+      return "";
+    }
+    String first = busId.substring(0, busId.length() - 1) + "0";
+    return files.pci(first).isPresent() ? first : busId;
+  }
+
+  private static int rate(String text) {
+    Matcher match = RATE.matcher(text);
+    return match.matches() ? (int) (Double.parseDouble(match.group(1)) * 1000) : DEFAULT_MBPS;
+  }
+
+  private static long guid(String text) {
+    return text.isEmpty() ? 0 : CNumber.hex(text.replace(":", ""));
+  }
+
+  private List<NetFacts> interfaces() {
+    List<NetFacts> nets = new ArrayList<>();
+    for (String name : files.list("class/net")) {
+      String folder = "class/net/" + name + "/";
+      boolean skipped = name.equals("lo") || name.startsWith("docker") || name.startsWith("virbr");
+      if (skipped || !files.sys(folder + "operstate").equals("up")) {
+        continue;
+      }
+      String speed = files.sys(folder + "speed");
+      int mbps = speed.matches("[1-9][0-9]{0,8}") ? Integer.parseInt(speed) : DEFAULT_MBPS;
+      nets.add(
+          new NetFacts(
+              name, card(folder + "device"), mbps, 0, nets.size(), 0, SOCKET_CONNECTIONS, false));
+    }
+    return nets;
+  }
+}

@@ -1,0 +1,117 @@
+package org.nccl4j.topo.detect;
+
+import java.nio.file.Path;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+import org.nccl4j.topo.xml.XmlElement;
+
+/**
+ * The PCI elements of a topology, made on demand with all that is above them. Used by one thread.
+ */
+final class PciTree {
+  private static final Pattern ADDRESS =
+      Pattern.compile("[0-9a-f]{4,}:[0-9a-f]{2}:[0-9a-f]{2}\\.[0-9a-f]");
+  private static final Pattern SPEED = Pattern.compile("([0-9.]+) GT/s.*");
+  private static final List<String> IDENTITY =
+      List.of("class", "vendor", "device", "subsystem_vendor", "subsystem_device");
+  private static final String UNKNOWN_NUMA = "-1";
+
+  private final KernelFiles files;
+  private final XmlElement system;
+  private final CpuElements cpus;
+  private final Map<String, XmlElement> known = new HashMap<>();
+
+  PciTree(KernelFiles files, XmlElement system, CpuElements cpus) {
+    this.files = files;
+    this.system = system;
+    this.cpus = cpus;
+  }
+
+  static boolean isAddress(String name) {
+    return ADDRESS.matcher(name).matches();
+  }
+
+  /** The element of a device; made, with the switches above it, if it is new. */
+  XmlElement element(String busId, String defaultClass) {
+    XmlElement element = known.get(busId);
+    return element == null ? make(busId, defaultClass) : element;
+  }
+
+  private XmlElement make(String busId, String defaultClass) {
+    XmlElement element = XmlElement.of("pci").set("busid", busId);
+    known.put(busId, element);
+    Optional<Path> folder = files.pci(busId);
+    for (String attribute : IDENTITY) {
+      String value = folder.map(path -> KernelFiles.read(path, attribute)).orElse("");
+      if (!value.isEmpty()) {
+        element.set(attribute, value);
+      }
+    }
+    element.setIfAbsent("class", defaultClass);
+    element.set("link_speed", folder.map(PciTree::speed).orElse(""));
+    element.set("link_width", folder.map(PciTree::width).orElse(""));
+    insert(parent(folder), element);
+    return element;
+  }
+
+  /** The slower of the device and the port that it hangs on. */
+  private static String speed(Path folder) {
+    String device = KernelFiles.read(folder, "max_link_speed");
+    String port = KernelFiles.read(folder.getParent(), "max_link_speed");
+    return transfers(port) < transfers(device) ? port : device;
+  }
+
+  private static double transfers(String speed) {
+    Matcher match = SPEED.matcher(speed);
+    return match.matches() ? Double.parseDouble(match.group(1)) : Double.MAX_VALUE;
+  }
+
+  private static String width(Path folder) {
+    int device = number(KernelFiles.read(folder, "max_link_width"));
+    int port = number(KernelFiles.read(folder.getParent(), "max_link_width"));
+    return String.valueOf(Math.min(device, port));
+  }
+
+  private static int number(String text) {
+    return text.matches("[0-9]{1,4}") ? Integer.parseInt(text) : 0;
+  }
+
+  /**
+   * What a device hangs below. A switch shows itself as an upstream port with downstream ports
+   * below it; the upstream port, two levels up, stands for the switch. Without it the device is at
+   * a CPU.
+   */
+  private XmlElement parent(Optional<Path> folder) {
+    if (folder.isEmpty()) {
+      return cpus.element(system, UNKNOWN_NUMA);
+    }
+    Path port = folder.get().getParent();
+    Path upstream = port == null ? null : port.getParent();
+    boolean below =
+        upstream != null
+            && isAddress(String.valueOf(port.getFileName()))
+            && isAddress(String.valueOf(upstream.getFileName()));
+    if (below) {
+      return element(String.valueOf(upstream.getFileName()), "0x060400");
+    }
+    String numa = KernelFiles.read(folder.get(), "numa_node");
+    return cpus.element(system, numa.isEmpty() ? UNKNOWN_NUMA : numa);
+  }
+
+  /** Siblings are in the order of their addresses, whatever order they were found in. */
+  private static void insert(XmlElement parent, XmlElement element) {
+    int at = 0;
+    for (XmlElement sibling : parent.children()) {
+      String other = sibling.text("busid").orElse("");
+      if (!other.isEmpty() && element.require("busid").compareTo(other) < 0) {
+        break;
+      }
+      at++;
+    }
+    parent.add(at, element);
+  }
+}
