@@ -1,5 +1,7 @@
 package org.nccl4j.device.host;
 
+import java.lang.ref.Reference;
+import java.nio.ByteBuffer;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceEvent;
 import org.nccl4j.device.DeviceMemory;
@@ -82,6 +84,23 @@ public final class HostDevice extends Device implements KernelDevice {
           "pass the address of memory and how much of it may be used");
     }
     return new HostMemory(this, address, bytes, () -> {});
+  }
+
+  /**
+   * The bytes of a direct buffer, from its position to its limit. The buffer is kept reachable by
+   * the memory.
+   *
+   * @throws InvalidArgumentException for a heap buffer, which has no address that stays
+   */
+  public DeviceMemory wrap(ByteBuffer direct) {
+    if (!direct.isDirect()) {
+      throw new InvalidArgumentException(
+          "a heap buffer of %d bytes cannot be wrapped".formatted(direct.remaining()),
+          "use ByteBuffer.allocateDirect, or allocate memory and write the buffer to it");
+    }
+    ByteBuffer kept = direct.slice();
+    return new HostMemory(
+        this, HostMemory.addressOf(kept), kept.capacity(), () -> Reference.reachabilityFence(kept));
   }
 
   @Override

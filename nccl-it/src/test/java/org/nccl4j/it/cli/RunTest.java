@@ -57,7 +57,7 @@ final class RunTest {
   /** The others would sleep for ten minutes, in a child of theirs. */
   @Test
   void aRankThatFailsEndsTheOthers() {
-    assertEquals(7, run(3, "test $RANK = 1 || { sleep 600; echo survived; }; exit 7"));
+    assertEquals(7, run(3, "test $RANK = 1 || { sleep 600 && echo survived; }; exit 7"));
     assertTrue(err.toString().contains("rank 1 (process "), err::toString);
     assertTrue(err.toString().contains("failed with exit status 7"), err::toString);
     assertTrue(!out.toString().contains("survived"));

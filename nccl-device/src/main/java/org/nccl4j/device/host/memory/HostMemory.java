@@ -127,6 +127,11 @@ public final class HostMemory extends DeviceMemory {
     }
   }
 
+  /** The address of a direct buffer's first byte. */
+  public static long addressOf(ByteBuffer direct) {
+    return Windows.addressOf(direct);
+  }
+
   /** This memory, if it is of the host; for kernels, whose launches have been checked. */
   public static HostMemory of(DeviceMemory memory) {
     if (memory instanceof HostMemory host) {

@@ -27,4 +27,8 @@ final class Windows {
     }
     return windows;
   }
+
+  static long addressOf(ByteBuffer direct) {
+    return MemoryIO.getInstance().getDirectBufferAddress(direct);
+  }
 }
