@@ -44,16 +44,17 @@ final class LlLines {
     int toIndex = lines.index(offset);
     long high = (long) flag << 32;
     int whole = bytes & ~3;
-    for (int at = 0; at < whole; at += 4) {
-      long low = from.getInt(fromIndex + at) & 0xffffffffL;
-      Words.storeOpaque(to, toIndex + 2 * at, high | low);
-    }
     if (whole < bytes) {
       long low = 0;
       for (int at = bytes - 1; at >= whole; at--) {
         low = low << 8 | (from.get(fromIndex + at) & 0xff);
       }
       Words.storeOpaque(to, toIndex + 2 * whole, high | low);
+    }
+    // The receiver polls the first word: written last, it comes with the rest of its cache line.
+    for (int at = whole - 4; at >= 0; at -= 4) {
+      long low = from.getInt(fromIndex + at) & 0xffffffffL;
+      Words.storeOpaque(to, toIndex + 2 * at, high | low);
     }
   }
 
