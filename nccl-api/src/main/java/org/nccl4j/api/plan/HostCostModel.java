@@ -15,7 +15,7 @@ import org.nccl4j.device.kernel.Protocol;
 record HostCostModel(int nRanks, int cores) implements CostModel {
   private static final double LL_HOP = 0.11;
   private static final double SIMPLE_HOP = 0.14;
-  private static final double LL_GIGABYTES = 2;
+  private static final double LL_GIGABYTES = 2.5;
   private static final double SIMPLE_GIGABYTES = 20;
   private static final double PEER = 0.02;
 
