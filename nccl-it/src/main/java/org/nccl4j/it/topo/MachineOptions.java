@@ -5,6 +5,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.HashMap;
 import java.util.Map;
+import org.nccl4j.api.settings.Environment;
 import org.nccl4j.topo.TopoSettings;
 import org.nccl4j.topo.cluster.Cluster;
 import org.nccl4j.topo.cluster.ClusterOptions;
@@ -80,13 +81,7 @@ final class MachineOptions {
 
   TopoSettings settings() {
     Map<String, String> values = new HashMap<>();
-    Environment.get()
-        .forEach(
-            (key, value) -> {
-              if (key.startsWith("NCCL")) {
-                values.put(key, value);
-              }
-            });
+    Environment.ofProcess(set).all().forEach((name, value) -> values.put(name, value.text()));
     values.putAll(set);
     return new TopoSettings(values);
   }
