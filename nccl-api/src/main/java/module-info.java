@@ -8,5 +8,6 @@ module org.nccl4j.api {
   exports org.nccl4j.api.settings to
       org.nccl4j.it;
 
+  uses org.nccl4j.api.spi.NetProvider;
   uses org.nccl4j.api.spi.TransportProvider;
 }

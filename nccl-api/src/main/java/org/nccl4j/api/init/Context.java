@@ -3,6 +3,7 @@ package org.nccl4j.api.init;
 import java.util.List;
 import java.util.Optional;
 import org.nccl4j.api.settings.Settings;
+import org.nccl4j.api.spi.NetProvider;
 import org.nccl4j.api.spi.PeerInfo;
 import org.nccl4j.api.spi.TransportContext;
 import org.nccl4j.device.Device;
@@ -12,6 +13,7 @@ import org.nccl4j.device.kernel.ConnectionLayout;
 record Context(
     int rank,
     List<PeerInfo> peers,
+    List<NetProvider> nets,
     Device device,
     ConnectionLayout layout,
     byte[] secret,

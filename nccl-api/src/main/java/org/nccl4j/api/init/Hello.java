@@ -29,6 +29,10 @@ record Hello(PeerInfo peer, List<String> transports) {
       out.writeLong(peer.userId());
       out.writeUTF(peer.deviceKind().name());
       out.writeUTF(peer.deviceId());
+      out.writeInt(peer.nets().size());
+      for (String net : peer.nets()) {
+        out.writeUTF(net);
+      }
       out.writeInt(transports.size());
       for (String transport : transports) {
         out.writeUTF(transport);
@@ -49,18 +53,23 @@ record Hello(PeerInfo peer, List<String> transports) {
               in.readUTF(),
               in.readLong(),
               Device.Kind.valueOf(in.readUTF()),
-              in.readUTF());
-      List<String> transports = new ArrayList<>();
-      int count = in.readInt();
-      for (int t = 0; t < count; t++) {
-        transports.add(in.readUTF());
-      }
-      return new Hello(peer, List.copyOf(transports));
+              in.readUTF(),
+              names(in));
+      return new Hello(peer, names(in));
     } catch (IOException | IllegalArgumentException e) {
       throw new InvalidUsageException(
           "rank %d introduces itself in a way that is not understood (%s)".formatted(rank, e),
           "run the same version of nccl4j on all ranks",
           e);
     }
+  }
+
+  private static List<String> names(DataInputStream in) throws IOException {
+    List<String> names = new ArrayList<>();
+    int count = in.readInt();
+    for (int n = 0; n < count; n++) {
+      names.add(in.readUTF());
+    }
+    return List.copyOf(names);
   }
 }

@@ -63,11 +63,19 @@ public final class Initializer {
     int rank = bootstrap.rank();
     List<TransportProvider> providers =
         TransportRegistry.providers(request.settings().get(Settings.NCCL4J_TRANSPORTS));
-    List<PeerInfo> peers = meet(providers);
+    UsableNets nets = UsableNets.of(request, bootstrap);
+    List<PeerInfo> peers = meet(providers, nets);
     KernelDevice device = (KernelDevice) request.device();
     ConnectionLayout layout = device.connectionLayout(bootstrap.nRanks());
     Context context =
-        new Context(rank, peers, request.device(), layout, bootstrap.secret(), request.settings());
+        new Context(
+            rank,
+            peers,
+            nets.providers(),
+            request.device(),
+            layout,
+            bootstrap.secret(),
+            request.settings());
     for (TransportProvider provider : providers) {
       Transport transport = provider.open(context);
       transports.add(new Routes.NamedTransport(provider.name(), transport));
@@ -80,10 +88,13 @@ public final class Initializer {
     return new CommunicatorState(request, bootstrap, kernels, layout, transports, routes, links);
   }
 
-  private List<PeerInfo> meet(List<TransportProvider> providers) {
+  private List<PeerInfo> meet(List<TransportProvider> providers, UsableNets nets) {
     PeerInfo self =
         LocalIdentity.of(
-            bootstrap.rank(), request.device(), request.settings().get(Settings.NCCL_HOSTID));
+            bootstrap.rank(),
+            request.device(),
+            request.settings().get(Settings.NCCL_HOSTID),
+            nets.names());
     Hello hello = new Hello(self, providers.stream().map(TransportProvider::name).toList());
     List<byte[]> hellos = bootstrap.allGather(hello.toBytes());
     List<PeerInfo> peers = new ArrayList<>();

@@ -3,6 +3,7 @@ package org.nccl4j.api.init;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.List;
 import java.util.UUID;
 import org.nccl4j.api.spi.PeerInfo;
 import org.nccl4j.device.Device;
@@ -17,13 +18,14 @@ final class LocalIdentity {
    * This rank, as others see it.
    *
    * @param hostId what NCCL_HOSTID says, or ""
+   * @param nets networks that it can use, best first
    */
-  static PeerInfo of(int rank, Device device, String hostId) {
+  static PeerInfo of(int rank, Device device, String hostId, List<String> nets) {
     String kernel = read("/proc/sys/kernel/random/boot_id");
     String host = hostId.isEmpty() ? kernel : hostId;
     String namespaces = link("/proc/self/ns/mnt") + link("/proc/self/ns/net");
     String deviceId = device.kind() == Device.Kind.HOST ? "host" : "cuda" + device.index();
-    return new PeerInfo(rank, host, namespaces, PROCESS, userId(), device.kind(), deviceId);
+    return new PeerInfo(rank, host, namespaces, PROCESS, userId(), device.kind(), deviceId, nets);
   }
 
   private static String read(String file) {

@@ -98,6 +98,13 @@ public final class Settings {
           "names of transports, best first, such as P2P,SHM",
           "Which transports may be used; without it all, by priority and name.");
 
+  public static final Setting<String> NCCL_NET =
+      Setting.text(
+          "NCCL_NET",
+          "",
+          "names of networks, best first, such as Socket",
+          "Which networks the NET transport may use; without it all, by priority and name.");
+
   public static final Setting<String> NCCL4J_SHM =
       Setting.choice(
           "NCCL4J_SHM",
@@ -138,6 +145,7 @@ public final class Settings {
           NCCL_SHM_DISABLE,
           NCCL_P2P_DISABLE,
           NCCL4J_TRANSPORTS,
+          NCCL_NET,
           NCCL4J_SHM,
           NCCL4J_INIT_TIMEOUT,
           NCCL4J_TIMEOUT,

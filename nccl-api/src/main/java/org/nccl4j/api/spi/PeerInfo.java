@@ -1,5 +1,6 @@
 package org.nccl4j.api.spi;
 
+import java.util.List;
 import org.nccl4j.device.Device;
 
 /**
@@ -22,4 +23,22 @@ public record PeerInfo(
     String processId,
     long userId,
     Device.Kind deviceKind,
-    String deviceId) {}
+    String deviceId,
+    List<String> nets) {
+  /** Copies the list. */
+  public PeerInfo {
+    nets = List.copyOf(nets);
+  }
+
+  /** A rank that can use no network. */
+  public PeerInfo(
+      int rank,
+      String hostId,
+      String ipcNamespace,
+      String processId,
+      long userId,
+      Device.Kind deviceKind,
+      String deviceId) {
+    this(rank, hostId, ipcNamespace, processId, userId, deviceKind, deviceId, List.of());
+  }
+}

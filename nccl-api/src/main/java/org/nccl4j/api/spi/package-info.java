@@ -8,5 +8,9 @@
  * direction of each such peer. The engine carries at most 256 opaque bytes from each connector to
  * its opposite, calls {@code connect} until it is done, and gives the connectors' memory to the
  * kernels.
+ *
+ * <p>A {@link org.nccl4j.api.spi.NetProvider} is likewise found by {@link java.util.ServiceLoader}.
+ * Its {@link org.nccl4j.api.spi.Net} carries messages between two ranks; the NET transport makes
+ * connections of them, so that the author of a network need not know of slots and kernels.
  */
 package org.nccl4j.api.spi;

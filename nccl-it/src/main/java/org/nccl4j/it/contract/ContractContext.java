@@ -10,6 +10,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import org.nccl4j.api.Devices;
+import org.nccl4j.api.spi.NetProvider;
 import org.nccl4j.api.spi.PeerInfo;
 import org.nccl4j.api.spi.TransportContext;
 import org.nccl4j.device.Device;
@@ -52,6 +53,11 @@ record ContractContext(int rank, List<PeerInfo> peers, byte[] secret, Map<String
 
   private static byte[] commonSecret() {
     return "of the contract.".getBytes(StandardCharsets.US_ASCII);
+  }
+
+  @Override
+  public List<NetProvider> nets() {
+    return List.of();
   }
 
   @Override

@@ -1,0 +1,55 @@
+package org.nccl4j.api.init;
+
+import java.lang.System.Logger;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Optional;
+import org.nccl4j.api.bootstrap.Bootstrap;
+import org.nccl4j.api.registry.TransportRegistry;
+import org.nccl4j.api.settings.Settings;
+import org.nccl4j.api.spi.NetContext;
+import org.nccl4j.api.spi.NetProvider;
+import org.nccl4j.api.spi.Support;
+
+/**
+ * The networks that can be used on a rank.
+ *
+ * @param providers best first
+ */
+record UsableNets(List<NetProvider> providers) {
+  private static final Logger LOG = System.getLogger("org.nccl4j.NET");
+
+  private record Context(int rank, byte[] secret, Settings settings) implements NetContext {
+    @Override
+    public byte[] secret() {
+      return secret.clone();
+    }
+
+    @Override
+    public Optional<String> setting(String name) {
+      return settings.text(name);
+    }
+  }
+
+  /** Asks every network that the settings allow, and logs what each said. */
+  static UsableNets of(InitRequest request, Bootstrap bootstrap) {
+    NetContext context = new Context(bootstrap.rank(), bootstrap.secret(), request.settings());
+    StringBuilder table = new StringBuilder();
+    List<NetProvider> usable = new ArrayList<>();
+    for (NetProvider net : TransportRegistry.nets(request.settings().get(Settings.NCCL_NET))) {
+      Support support = net.support(context);
+      table.append(
+          "%n  %s: %s, %s"
+              .formatted(net.name(), support.possible() ? "yes" : "no", support.reason()));
+      if (support.possible()) {
+        usable.add(net);
+      }
+    }
+    LOG.log(request.logLevel(), "rank {0}: networks{1}", bootstrap.rank(), table);
+    return new UsableNets(List.copyOf(usable));
+  }
+
+  List<String> names() {
+    return providers.stream().map(NetProvider::name).toList();
+  }
+}

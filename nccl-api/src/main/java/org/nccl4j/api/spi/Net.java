@@ -1,0 +1,47 @@
+package org.nccl4j.api.spi;
+
+import java.util.List;
+
+/**
+ * One network of one communicator: messages between two ranks over its devices, in the manner of
+ * NCCL's network plug-ins. Called by one thread at a time; so is each connection, but by another
+ * thread perhaps. No call waits.
+ *
+ * <p>The receiving rank listens and passes the listener's handle to the sending rank, which
+ * connects; both are polled until they are connected. Messages then go one way. They are matched by
+ * tag, and in order within a tag. A message's memory has been registered with its connection.
+ *
+ * <pre>
+ *   receiver                             sender
+ *   listener = net.listen(0)
+ *   listener.handle()   -- by other means --&gt;
+ *                                        sender = net.connect(0, handle)
+ *   receiver = listener.accept()         sender.isConnected()
+ *   memory = receiver.register(...)      memory = sender.register(...)
+ *   r = receiver.irecv(...)              r = sender.isend(...)
+ *   r.test(sizes)                        r.test(null)
+ * </pre>
+ */
+public interface Net extends AutoCloseable {
+  /** Its devices; not empty, the same at every call. An index into it is a device's number. */
+  List<NetDevice> devices();
+
+  /**
+   * Begins to listen on a device.
+   *
+   * @throws org.nccl4j.device.SystemErrorException if what it needs cannot be had
+   */
+  NetListener listen(int device);
+
+  /**
+   * Begins to connect from a device to a listener of another rank.
+   *
+   * @param handle what {@link NetListener#handle()} gave there
+   * @throws org.nccl4j.device.NcclException if that is no handle, or what it needs cannot be had
+   */
+  NetSender connect(int device, byte[] handle);
+
+  /** Closes everything that it opened. Calling it again does nothing. */
+  @Override
+  void close();
+}

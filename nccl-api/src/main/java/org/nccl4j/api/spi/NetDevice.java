@@ -1,0 +1,43 @@
+package org.nccl4j.api.spi;
+
+import java.util.Set;
+
+/**
+ * What is known of one device of a network.
+ *
+ * @param name such as "eth0" or "mlx5_0:1"
+ * @param pciPath its place under /sys, such as "/sys/devices/pci0000:00/0000:00:04.0"; empty if it
+ *     has none
+ * @param guid the same for devices that are one piece of hardware
+ * @param port number of the port, from 1
+ * @param megabits speed in Mbit/s
+ * @param latencyMicros one-way latency in microseconds, without the wire
+ * @param pointers which memories can be registered; always HOST
+ * @param maxReceives most receives in one group, at least 1
+ * @param maxBytes most bytes of one message
+ */
+public record NetDevice(
+    String name,
+    String pciPath,
+    long guid,
+    int port,
+    int megabits,
+    double latencyMicros,
+    Set<Pointers> pointers,
+    int maxReceives,
+    int maxBytes) {
+  /** Kinds of memory that messages can be in. */
+  public enum Pointers {
+    /** Memory of the processor. */
+    HOST,
+    /** Memory of a GPU, by its address (nvidia_peermem). */
+    CUDA,
+    /** Memory of a GPU, by a dma-buf file descriptor. */
+    DMA_BUF
+  }
+
+  /** Copies the set. */
+  public NetDevice {
+    pointers = Set.copyOf(pointers);
+  }
+}

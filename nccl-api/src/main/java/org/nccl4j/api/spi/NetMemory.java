@@ -1,0 +1,13 @@
+package org.nccl4j.api.spi;
+
+import org.nccl4j.device.DeviceMemory;
+
+/** Memory that a connection knows. */
+public interface NetMemory extends AutoCloseable {
+  /** The memory. */
+  DeviceMemory memory();
+
+  /** Forgets it; no message may be under way in it. Calling it again does nothing. */
+  @Override
+  void close();
+}

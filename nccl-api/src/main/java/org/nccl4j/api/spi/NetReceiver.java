@@ -1,0 +1,32 @@
+package org.nccl4j.api.spi;
+
+import org.nccl4j.device.HotPath;
+
+/** The receiving end of a connection. */
+public interface NetReceiver extends NetConnection {
+  /**
+   * Begins to receive a group of messages, which ends when all have come. The arrays are read
+   * before it returns.
+   *
+   * @param n messages, 1 to {@link NetDevice#maxReceives()}
+   * @param memories registered with this connection, one a message
+   * @param offsets where each message goes in its memory, in bytes
+   * @param bytes most bytes of each message
+   * @param tags each matches a send of the same tag; different within the group
+   * @return the receive, or null if none can begin now: call again
+   * @throws org.nccl4j.device.NcclException if the connection is broken
+   */
+  @HotPath
+  NetRequest irecv(int n, NetMemory[] memories, long[] offsets, int[] bytes, int[] tags);
+
+  /**
+   * Begins to make what was received visible to the GPU whose memory it is in. The parameters are
+   * those of the {@link #irecv} that has ended.
+   *
+   * @param bytes as received; a message of 0 bytes needs no flush
+   * @return the flush, or null if none is needed
+   * @throws org.nccl4j.device.NcclException if the connection is broken
+   */
+  @HotPath
+  NetRequest iflush(int n, NetMemory[] memories, long[] offsets, int[] bytes);
+}

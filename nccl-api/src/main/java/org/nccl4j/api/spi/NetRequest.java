@@ -1,0 +1,16 @@
+package org.nccl4j.api.spi;
+
+import org.nccl4j.device.HotPath;
+
+/** A send, receive or flush under way. Belongs to its connection, which uses it again. */
+public interface NetRequest {
+  /**
+   * Makes progress and says whether it has ended: for a send, that its memory may be written again;
+   * for a receive, that the data are there. After true the request must not be used again.
+   *
+   * @param sizes where a receive that has ended puts the bytes of each of its messages; may be null
+   * @throws org.nccl4j.device.NcclException if the connection is broken
+   */
+  @HotPath
+  boolean test(int[] sizes);
+}
