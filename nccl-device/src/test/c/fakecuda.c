@@ -84,6 +84,10 @@ CUresult cuDeviceCanAccessPeer(int* can, CUdevice a, CUdevice b) {
   *can = 1;
   return call(NO, "%d,%d", a, b);
 }
+CUresult cuDeviceGetP2PAttribute(int* v, CUdevice_P2PAttribute p, CUdevice a, CUdevice b) {
+  *v = 1;
+  return call(NO, "%d,%d,%d", p, a, b);
+}
 CUresult cuDevicePrimaryCtxRetain(CUcontext* c, CUdevice d) {
   *c = (CUcontext)(u64)(0xc000 + d);
   return call(NO, "%d", d);

@@ -10,6 +10,7 @@ import org.nccl4j.api.group.RankQueue;
 import org.nccl4j.api.group.SignatureCheck;
 import org.nccl4j.api.launch.Launcher;
 import org.nccl4j.api.plan.Planner;
+import org.nccl4j.api.plan.RankFacts;
 import org.nccl4j.api.proxy.ProxyThread;
 import org.nccl4j.api.settings.Settings;
 import org.nccl4j.api.spi.ProxyHandler;
@@ -34,17 +35,22 @@ public final class CommunicatorState {
   private final RankQueue queue;
   private final AtomicBoolean closed = new AtomicBoolean();
 
-  CommunicatorState(
+  /** What was made of a request so far. */
+  record Made(
       InitRequest request,
       Bootstrap bootstrap,
       KernelCommunicator kernels,
       ConnectionLayout layout,
+      RankFacts facts) {}
+
+  CommunicatorState(
+      Made made,
       List<Routes.NamedTransport> transports,
       List<Routes.NamedTransport> chosen,
       Links links) {
-    this.request = request;
-    this.bootstrap = bootstrap;
-    this.kernels = kernels;
+    this.request = made.request();
+    this.bootstrap = made.bootstrap();
+    this.kernels = made.kernels();
     this.transports = List.copyOf(transports);
     for (int peer = 0; peer < chosen.size(); peer++) {
       if (chosen.get(peer) != null) {
@@ -56,11 +62,11 @@ public final class CommunicatorState {
         handlers.isEmpty() ? null : ProxyThread.start(request.name(), handlers, this::fail);
     this.launcher = new Launcher(kernels);
     this.planner =
-        Planner.forHost(
+        new Planner(
             kernels,
             bootstrap.rank(),
-            bootstrap.nRanks(),
-            layout,
+            made.facts(),
+            made.layout(),
             request.settings().get(Settings.NCCL_ALGO),
             request.settings().get(Settings.NCCL_PROTO));
     this.queue =

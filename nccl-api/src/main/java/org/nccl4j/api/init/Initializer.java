@@ -1,15 +1,20 @@
 package org.nccl4j.api.init;
 
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.stream.IntStream;
 import org.nccl4j.api.bootstrap.Bootstrap;
+import org.nccl4j.api.plan.RankFacts;
 import org.nccl4j.api.registry.TransportRegistry;
 import org.nccl4j.api.settings.Settings;
 import org.nccl4j.api.spi.PeerInfo;
 import org.nccl4j.api.spi.Transport;
 import org.nccl4j.api.spi.TransportProvider;
+import org.nccl4j.device.Device;
 import org.nccl4j.device.InternalErrorException;
+import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.KernelCommunicator;
@@ -83,9 +88,16 @@ public final class Initializer {
     List<Routes.NamedTransport> routes =
         new Routes(rank, peers, transports, request.logLevel()).choose(bootstrap);
     Links links = Links.connect(peers, routes, rank, bootstrap, endNanos);
-    bootstrap.barrier();
+    // All-gather, so nobody goes on before all are connected.
+    RankFacts facts =
+        DomainFacts.common(
+            bootstrap.allGather(DomainFacts.of(device, request.device(), peers, routes).toBytes()));
     KernelCommunicator kernels = device.createKernelCommunicator(spec(peers, layout, links));
-    return new CommunicatorState(request, bootstrap, kernels, layout, transports, routes, links);
+    return new CommunicatorState(
+        new CommunicatorState.Made(request, bootstrap, kernels, layout, facts),
+        transports,
+        routes,
+        links);
   }
 
   private List<PeerInfo> meet(List<TransportProvider> providers, UsableNets nets) {
@@ -101,7 +113,30 @@ public final class Initializer {
     for (int peer = 0; peer < hellos.size(); peer++) {
       peers.add(Hello.fromBytes(peer, hellos.get(peer)).peer());
     }
+    refuseSharedGpu(peers);
     return List.copyOf(peers);
+  }
+
+  /**
+   * Two ranks of one GPU wait for each other's kernels, which the GPU may not run at once; so that
+   * has to be asked for.
+   */
+  private void refuseSharedGpu(List<PeerInfo> peers) {
+    if (request.settings().get(Settings.NCCL_MULTI_RANK_GPU_ENABLE)) {
+      return;
+    }
+    Map<String, Integer> ranks = new HashMap<>();
+    for (PeerInfo peer : peers) {
+      if (peer.deviceKind() == Device.Kind.CUDA) {
+        Integer other = ranks.put(peer.hostId() + " " + peer.deviceId(), peer.rank());
+        if (other != null) {
+          throw new InvalidUsageException(
+              "ranks %d and %d of communicator %s both use GPU %s"
+                  .formatted(other, peer.rank(), request.name(), peer.deviceId()),
+              "give each rank a GPU of its own, or set NCCL_MULTI_RANK_GPU_ENABLE=1");
+        }
+      }
+    }
   }
 
   private KernelCommunicatorSpec spec(List<PeerInfo> peers, ConnectionLayout layout, Links links) {

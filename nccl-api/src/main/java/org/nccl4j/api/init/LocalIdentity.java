@@ -7,6 +7,7 @@ import java.util.List;
 import java.util.UUID;
 import org.nccl4j.api.spi.PeerInfo;
 import org.nccl4j.device.Device;
+import org.nccl4j.device.kernel.KernelDevice;
 
 /** What this process tells others of itself. */
 final class LocalIdentity {
@@ -24,7 +25,7 @@ final class LocalIdentity {
     String kernel = read("/proc/sys/kernel/random/boot_id");
     String host = hostId.isEmpty() ? kernel : hostId;
     String namespaces = link("/proc/self/ns/mnt") + link("/proc/self/ns/net");
-    String deviceId = device.kind() == Device.Kind.HOST ? "host" : "cuda" + device.index();
+    String deviceId = ((KernelDevice) device).id();
     return new PeerInfo(rank, host, namespaces, PROCESS, userId(), device.kind(), deviceId, nets);
   }
 

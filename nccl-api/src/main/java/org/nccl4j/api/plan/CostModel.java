@@ -3,9 +3,13 @@ package org.nccl4j.api.plan;
 import java.util.List;
 import org.nccl4j.device.kernel.Algorithm;
 import org.nccl4j.device.kernel.Collective;
+import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.Protocol;
 
-/** Predicts how long each way to do a collective takes on a kind of device. */
+/**
+ * What a kind of device can do, how long it predictably takes, and how the work is best cut. All
+ * ranks of a communicator must have equal models, since each decides for itself.
+ */
 interface CostModel {
   /** The algorithms that the device has for a collective. */
   List<Algorithm> algorithms(Collective collective);
@@ -20,6 +24,26 @@ interface CostModel {
    *     ranks' parts together in all-gather and reduce-scatter
    */
   double microseconds(Collective collective, Algorithm algorithm, Protocol protocol, long bytes);
+
+  /**
+   * Channels that should share a collective; 0 leaves it to the device.
+   *
+   * @param bytes of the whole data, as in {@link #microseconds}
+   */
+  int channels(Collective collective, Choice choice, long bytes);
+
+  /**
+   * Most bytes of one step of a channel; the device makes it fit its slots.
+   *
+   * @param bytes of the whole data, as in {@link #microseconds}
+   */
+  int chunkBytes(ConnectionLayout layout, Collective collective, Choice choice, long bytes);
+
+  /**
+   * Up to how many bytes a send takes LL. Both ends decide by it, so it depends on nothing that
+   * they do not both know.
+   */
+  long llSendBytes(Func func);
 
   /** Where the figures come from, as a sentence. */
   String source();

@@ -3,6 +3,7 @@ package org.nccl4j.api.plan;
 import java.util.List;
 import org.nccl4j.device.kernel.Algorithm;
 import org.nccl4j.device.kernel.Collective;
+import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.Protocol;
 
 /**
@@ -18,6 +19,12 @@ record HostCostModel(int nRanks, int cores) implements CostModel {
   private static final double LL_GIGABYTES = 2.5;
   private static final double SIMPLE_GIGABYTES = 20;
   private static final double PEER = 0.02;
+
+  /** Up to here a send takes LL: its latency counts for more than its bandwidth. */
+  private static final long LL_SEND_BYTES = 512;
+
+  private static final int LEAST_CHUNK = 8 << 10;
+  private static final int CHUNKS_A_PART = 4;
 
   @Override
   public List<Algorithm> algorithms(Collective collective) {
@@ -68,6 +75,28 @@ record HostCostModel(int nRanks, int cores) implements CostModel {
       case BROADCAST -> algorithm == Algorithm.RING ? 2 : 1 + others;
       case REDUCE -> algorithm == Algorithm.RING ? 2 : 1 + others;
     };
+  }
+
+  @Override
+  public int channels(Collective collective, Choice choice, long bytes) {
+    return 1;
+  }
+
+  /** Small enough that hops overlap, large enough that their latency does not show. */
+  @Override
+  public int chunkBytes(ConnectionLayout layout, Collective collective, Choice choice, long bytes) {
+    if (choice.protocol() == Protocol.LL) {
+      return layout.llSlotBytes() / 2;
+    }
+    boolean whole = collective == Collective.BROADCAST || collective == Collective.REDUCE;
+    long part = whole ? bytes : bytes / nRanks;
+    long chunk = part / CHUNKS_A_PART & -LEAST_CHUNK;
+    return (int) Math.max(LEAST_CHUNK, Math.min(layout.simpleSlotBytes(), chunk));
+  }
+
+  @Override
+  public long llSendBytes(Func func) {
+    return LL_SEND_BYTES;
   }
 
   @Override

@@ -19,43 +19,34 @@ import org.nccl4j.device.kernel.Protocol;
  * one thread at a time.
  */
 public final class Planner {
-  /** Up to here a send takes LL: its latency counts for more than its bandwidth. */
-  private static final long LL_SEND_BYTES = 512;
-
-  private static final int LEAST_CHUNK = 8 << 10;
-  private static final int CHUNKS_A_PART = 4;
-
   private final KernelCommunicator kernels;
   private final int rank;
   private final int nRanks;
   private final ConnectionLayout layout;
+  private final CostModel costs;
   private final Chooser chooser;
   private final PlanCache cache = new PlanCache();
 
-  private Planner(
-      KernelCommunicator kernels, int rank, int nRanks, ConnectionLayout layout, Chooser chooser) {
-    this.kernels = kernels;
-    this.rank = rank;
-    this.nRanks = nRanks;
-    this.layout = layout;
-    this.chooser = chooser;
-  }
-
   /**
-   * A planner for ranks that are all on the host device of one machine.
+   * A planner.
    *
+   * @param ranks who communicates; all of them alike for all ranks
    * @param algo what NCCL_ALGO says, or ""
    * @param proto what NCCL_PROTO says, or ""
    */
-  public static Planner forHost(
+  public Planner(
       KernelCommunicator kernels,
       int rank,
-      int nRanks,
+      RankFacts ranks,
       ConnectionLayout layout,
       String algo,
       String proto) {
-    CostModel costs = new HostCostModel(nRanks, Runtime.getRuntime().availableProcessors());
-    return new Planner(kernels, rank, nRanks, layout, new Chooser(costs, algo, proto));
+    this.kernels = kernels;
+    this.rank = rank;
+    this.nRanks = ranks.nRanks();
+    this.layout = layout;
+    this.costs = ranks.costs();
+    this.chooser = new Chooser(costs, algo, proto);
   }
 
   /** The plan of an operation on the launch's own buffers. */
@@ -78,17 +69,25 @@ public final class Planner {
   public KernelPlan plan(List<P2pTask> tasks) {
     List<P2pWork> works = new ArrayList<>();
     for (P2pTask task : tasks) {
-      works.add(work(task.sends(), task.peer(), task.buffer(), 0, task.bytes()));
+      works.add(work(Func.SEND, task.sends(), task.peer(), task.buffer(), 0, task.bytes()));
     }
     return kernels.prepare(works);
   }
 
   private CollectiveWork work(
       Collective collective, long count, DataType type, RedOp op, int root) {
-    Choice choice = chooser.choose(collective, wholeBytes(collective, count, type));
-    int chunk = chunkBytes(collective, choice, count * type.bytes());
+    long bytes = wholeBytes(collective, count, type);
+    Choice choice = chooser.choose(collective, bytes);
     return new CollectiveWork(
-        collective, choice.algorithm(), choice.protocol(), type, op, root, count, 1, chunk);
+        collective,
+        choice.algorithm(),
+        choice.protocol(),
+        type,
+        op,
+        root,
+        count,
+        costs.channels(collective, choice, bytes),
+        costs.chunkBytes(layout, collective, choice, bytes));
   }
 
   private long wholeBytes(Collective collective, long count, DataType type) {
@@ -99,49 +98,39 @@ public final class Planner {
     };
   }
 
-  /** Small enough that hops overlap, large enough that their latency does not show. */
-  private int chunkBytes(Collective collective, Choice choice, long bytes) {
-    if (choice.protocol() == Protocol.LL) {
-      return layout.llSlotBytes() / 2;
-    }
-    long part = collective == Collective.ALL_REDUCE ? bytes / nRanks : bytes;
-    long chunk = part / CHUNKS_A_PART & -LEAST_CHUNK;
-    return (int) Math.max(LEAST_CHUNK, Math.min(layout.simpleSlotBytes(), chunk));
-  }
-
   private List<P2pWork> works(Func func, long bytes, int root) {
     List<P2pWork> works = new ArrayList<>();
     switch (func) {
-      case SEND -> works.add(work(true, root, null, 0, bytes));
-      case RECV -> works.add(work(false, root, null, 0, bytes));
+      case SEND -> works.add(work(func, true, root, null, 0, bytes));
+      case RECV -> works.add(work(func, false, root, null, 0, bytes));
       case ALL_TO_ALL -> {
         for (int distance = 0; distance < nRanks; distance++) {
           int to = (rank + distance) % nRanks;
           int from = (rank - distance + nRanks) % nRanks;
-          works.add(work(true, to, null, to * bytes, bytes));
-          works.add(work(false, from, null, from * bytes, bytes));
+          works.add(work(func, true, to, null, to * bytes, bytes));
+          works.add(work(func, false, from, null, from * bytes, bytes));
         }
       }
       case GATHER -> {
-        works.add(work(true, root, null, 0, bytes));
+        works.add(work(func, true, root, null, 0, bytes));
         for (int from = 0; rank == root && from < nRanks; from++) {
-          works.add(work(false, from, null, from * bytes, bytes));
+          works.add(work(func, false, from, null, from * bytes, bytes));
         }
       }
       case SCATTER -> {
         for (int to = 0; rank == root && to < nRanks; to++) {
-          works.add(work(true, to, null, to * bytes, bytes));
+          works.add(work(func, true, to, null, to * bytes, bytes));
         }
-        works.add(work(false, root, null, 0, bytes));
+        works.add(work(func, false, root, null, 0, bytes));
       }
       default -> throw new IllegalArgumentException(func.label());
     }
     return works;
   }
 
-  private static P2pWork work(
-      boolean sends, int peer, DeviceMemory buffer, long offset, long bytes) {
-    Protocol protocol = bytes <= LL_SEND_BYTES ? Protocol.LL : Protocol.SIMPLE;
+  private P2pWork work(
+      Func func, boolean sends, int peer, DeviceMemory buffer, long offset, long bytes) {
+    Protocol protocol = bytes <= costs.llSendBytes(func) ? Protocol.LL : Protocol.SIMPLE;
     P2pWork.Kind kind = sends ? P2pWork.Kind.SEND : P2pWork.Kind.RECV;
     return new P2pWork(kind, peer, buffer, offset, bytes, protocol);
   }
@@ -150,7 +139,7 @@ public final class Planner {
   public String explain(Func func, long count, DataType type) {
     if (func.collective() == null) {
       return "%s is made of sends and receives: LL up to %d bytes each, else Simple%n"
-          .formatted(func.label(), LL_SEND_BYTES);
+          .formatted(func.label(), costs.llSendBytes(func));
     }
     return chooser.explain(func.collective(), wholeBytes(func.collective(), count, type));
   }
@@ -158,7 +147,7 @@ public final class Planner {
   /** The algorithm and protocol of an operation, such as "Ring Simple", for tables. */
   public String choice(Func func, long count, DataType type) {
     if (func.collective() == null) {
-      return "Pairwise " + (count * type.bytes() <= LL_SEND_BYTES ? "LL" : "Simple");
+      return "Pairwise " + (count * type.bytes() <= costs.llSendBytes(func) ? "LL" : "Simple");
     }
     Choice choice = chooser.choose(func.collective(), wholeBytes(func.collective(), count, type));
     return choice.algorithm().label() + " " + choice.protocol().label();

@@ -88,6 +88,12 @@ public final class Settings {
   public static final Setting<Boolean> NCCL_SHM_DISABLE =
       Setting.flag("NCCL_SHM_DISABLE", false, "Forbids shared memory between processes.");
 
+  public static final Setting<Boolean> NCCL_MULTI_RANK_GPU_ENABLE =
+      Setting.flag(
+          "NCCL_MULTI_RANK_GPU_ENABLE",
+          false,
+          "Lets several ranks of a communicator use one GPU; it must run their kernels at once.");
+
   public static final Setting<Boolean> NCCL_P2P_DISABLE =
       Setting.flag("NCCL_P2P_DISABLE", false, "Forbids direct access to another rank's memory.");
 
@@ -143,6 +149,7 @@ public final class Settings {
           NCCL_DEBUG_SUBSYS,
           NCCL_CHECK_MODE,
           NCCL_SHM_DISABLE,
+          NCCL_MULTI_RANK_GPU_ENABLE,
           NCCL_P2P_DISABLE,
           NCCL4J_TRANSPORTS,
           NCCL_NET,

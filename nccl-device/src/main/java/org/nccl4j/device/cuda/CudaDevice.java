@@ -120,6 +120,21 @@ public final class CudaDevice extends Device implements KernelDevice {
   }
 
   @Override
+  public String id() {
+    return pciBusId;
+  }
+
+  /** Native atomics between two devices are what NVLink has and PCIe has not. */
+  @Override
+  public boolean hasNvlink(String peer) {
+    return peer.equals(pciBusId)
+        || CudaDevices.probe()
+            .find(peer)
+            .filter(other -> JCudaLibrary.hasPeerAtomics(device, other.device, this))
+            .isPresent();
+  }
+
+  @Override
   public ConnectionLayout connectionLayout(int nRanks) {
     return ConnectionSizes.layout(nRanks);
   }

@@ -8,6 +8,7 @@ import java.util.Optional;
 import jcuda.Pointer;
 import jcuda.driver.CUcontext;
 import jcuda.driver.CUdevice;
+import jcuda.driver.CUdevice_P2PAttribute;
 import jcuda.driver.CUdeviceptr;
 import jcuda.driver.CUevent;
 import jcuda.driver.CUfunction;
@@ -114,6 +115,15 @@ final class JCudaLibrary {
     int[] can = new int[1];
     CudaResult.check(cuDeviceCanAccessPeer(can, device, peer), "cuDeviceCanAccessPeer", place);
     return can[0] != 0;
+  }
+
+  /** Whether atomics on a peer's memory are the hardware's. */
+  static boolean hasPeerAtomics(CUdevice device, CUdevice peer, Object place) {
+    int[] has = new int[1];
+    int attribute = CUdevice_P2PAttribute.CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED;
+    CudaResult.check(
+        cuDeviceGetP2PAttribute(has, attribute, device, peer), "cuDeviceGetP2PAttribute", place);
+    return has[0] != 0;
   }
 
   static CUcontext retainPrimaryContext(CUdevice device, Object place) {

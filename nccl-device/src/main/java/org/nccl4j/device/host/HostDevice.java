@@ -114,6 +114,16 @@ public final class HostDevice extends Device implements KernelDevice {
   }
 
   @Override
+  public String id() {
+    return "host";
+  }
+
+  @Override
+  public boolean hasNvlink(String peer) {
+    return false;
+  }
+
+  @Override
   public ConnectionLayout connectionLayout(int nRanks) {
     return new ConnectionLayout(LL_SLOT_BYTES, 0, SIMPLE_SLOT_BYTES);
   }

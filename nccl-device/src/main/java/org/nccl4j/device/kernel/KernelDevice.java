@@ -4,6 +4,17 @@ import org.nccl4j.device.Device;
 
 /** The side of a {@link Device} that the engine uses; every device of this module implements it. */
 public interface KernelDevice {
+  /** Which device of the machine: on CUDA its bus id, the same in all processes; else "host". */
+  String id();
+
+  /**
+   * Whether this device and another of the machine reach each other over NVLink, which keeps a
+   * store of 128 bytes whole.
+   *
+   * @param peer the other's {@link #id}
+   */
+  boolean hasNvlink(String peer);
+
   /**
    * How large the buffers of one connection are on this device.
    *

@@ -65,16 +65,22 @@ final class Reach {
       return Support.no("rank %d is on the host device".formatted(peer.rank()));
     }
     if (self.processId().equals(peer.processId())) {
-      boolean reaches =
-          CudaDevices.probe().list().stream()
-              .filter(other -> ("cuda" + other.index()).equals(peer.deviceId()))
-              .allMatch(device::canAccess);
-      return reaches
+      return hasAccess(device, peer)
           ? Support.yes("same process, GPUs with peer access")
           : Support.no("%s has no peer access to %s".formatted(device, peer.deviceId()));
     }
     Support machine = sameMachine(self, peer);
-    return machine.possible() ? Support.yes("same machine, by file descriptor") : machine;
+    if (!machine.possible()) {
+      return machine;
+    }
+    return hasAccess(device, peer)
+        ? Support.yes("same machine, by file descriptor")
+        : Support.no("%s has no peer access to %s".formatted(device, peer.deviceId()));
+  }
+
+  /** A device that this process does not see (CUDA_VISIBLE_DEVICES) is tried, not asked. */
+  private static boolean hasAccess(CudaDevice device, PeerInfo peer) {
+    return CudaDevices.probe().find(peer.deviceId()).map(device::canAccess).orElse(true);
   }
 
   private static Support onHost(PeerInfo self, PeerInfo peer, String reason) {

@@ -1,0 +1,115 @@
+package org.nccl4j.api.plan;
+
+import java.util.List;
+import org.nccl4j.device.kernel.Algorithm;
+import org.nccl4j.device.kernel.Collective;
+import org.nccl4j.device.kernel.ConnectionLayout;
+import org.nccl4j.device.kernel.Protocol;
+
+/**
+ * Costs on GPUs for which there is no table: a launch, a flight for each dependent step, and the
+ * busiest rank's bytes at a protocol's bandwidth. The constants are fitted to H200 over NVLink.
+ *
+ * @param nRanks ranks
+ * @param reach whether every rank loads and stores every other's memory
+ * @param nvlink whether over NVLink
+ */
+record GpuCostModel(int nRanks, boolean reach, boolean nvlink) implements CostModel {
+  private static final int CHANNELS = ConnectionLayout.CHANNELS;
+
+  /** Ranks up to which the kernels of the direct algorithms have room for their peers. */
+  private static final int MOST_DIRECT = 33;
+
+  private static final double LAUNCH = 4.5;
+  private static final int LEAST_CHUNK = 2 << 10;
+  private static final int GATHER_CHUNKS = 4;
+  private static final long LL_SEND_BYTES = 128 << 10;
+  private static final long LL_EXCHANGE_BYTES = 32 << 10;
+
+  @Override
+  public List<Algorithm> algorithms(Collective collective) {
+    boolean direct = reach && nRanks <= MOST_DIRECT;
+    if (collective != Collective.ALL_REDUCE) {
+      return direct ? List.of(Algorithm.RING, Algorithm.ONE_SHOT) : List.of(Algorithm.RING);
+    }
+    return direct
+        ? List.of(Algorithm.TREE, Algorithm.RING, Algorithm.ONE_SHOT, Algorithm.TWO_SHOT)
+        : List.of(Algorithm.TREE, Algorithm.RING);
+  }
+
+  @Override
+  public List<Protocol> protocols() {
+    return nvlink
+        ? List.of(Protocol.LL, Protocol.LL128, Protocol.SIMPLE)
+        : List.of(Protocol.LL, Protocol.SIMPLE);
+  }
+
+  @Override
+  public double microseconds(
+      Collective collective, Algorithm algorithm, Protocol protocol, long bytes) {
+    double hop = protocol == Protocol.SIMPLE ? 3 : 1.3;
+    double gigabytes =
+        switch (protocol) {
+          case LL -> 90;
+          case LL128 -> 170;
+          case SIMPLE -> algorithm == Algorithm.TREE ? 150 : 335;
+        };
+    double flights = LAUNCH + hops(collective, algorithm) * hop;
+    return flights + sent(collective, algorithm) * bytes / (gigabytes * 1e3);
+  }
+
+  /** Flights that wait for each other. */
+  private double hops(Collective collective, Algorithm algorithm) {
+    int around = nRanks - 1;
+    return switch (algorithm) {
+      case RING -> collective == Collective.ALL_REDUCE ? 2 * around : around;
+      case TREE -> 2 * Math.ceil(Math.log(nRanks) / Math.log(2)) + 1;
+      case ONE_SHOT -> 1;
+      case TWO_SHOT -> 2;
+    };
+  }
+
+  /** How often the busiest rank sends the whole data. */
+  private double sent(Collective collective, Algorithm algorithm) {
+    double others = nRanks - 1;
+    double share = others / nRanks;
+    return switch (collective) {
+      case ALL_REDUCE ->
+          switch (algorithm) {
+            case RING, TWO_SHOT -> 2 * share;
+            case TREE -> 3;
+            case ONE_SHOT -> others;
+          };
+      case ALL_GATHER, REDUCE_SCATTER -> share;
+      case BROADCAST, REDUCE -> algorithm == Algorithm.RING ? 1 : others;
+    };
+  }
+
+  @Override
+  public int channels(Collective collective, Choice choice, long bytes) {
+    return CHANNELS;
+  }
+
+  /** Whole slots, but in direct all-gathers smaller steps: copying out overlaps arriving. */
+  @Override
+  public int chunkBytes(ConnectionLayout layout, Collective collective, Choice choice, long bytes) {
+    if (collective == Collective.ALL_GATHER
+        && choice.algorithm() == Algorithm.ONE_SHOT
+        && choice.protocol() == Protocol.SIMPLE) {
+      long chunk = bytes / nRanks / CHANNELS / GATHER_CHUNKS & -LEAST_CHUNK;
+      return (int) Math.max(LEAST_CHUNK, Math.min(Integer.MAX_VALUE / 2, chunk));
+    }
+    return Integer.MAX_VALUE;
+  }
+
+  @Override
+  public long llSendBytes(Func func) {
+    return func == Func.ALL_TO_ALL && nRanks > 2 ? LL_EXCHANGE_BYTES : LL_SEND_BYTES;
+  }
+
+  @Override
+  public String source() {
+    return "launch, flights and bytes of %d GPUs%s"
+        .formatted(nRanks, nvlink ? " over NVLink" : reach ? " without NVLink" : "");
+  }
+}

@@ -1,0 +1,151 @@
+package org.nccl4j.api.plan;
+
+import java.io.BufferedReader;
+import java.io.IOException;
+import java.io.InputStream;
+import java.io.InputStreamReader;
+import java.io.UncheckedIOException;
+import java.nio.charset.StandardCharsets;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import java.util.Optional;
+import java.util.TreeMap;
+import java.util.stream.Stream;
+import org.nccl4j.device.kernel.Algorithm;
+import org.nccl4j.device.kernel.Collective;
+import org.nccl4j.device.kernel.ConnectionLayout;
+import org.nccl4j.device.kernel.Protocol;
+
+/**
+ * Costs that were measured for a model of GPU and a number of ranks: a file of this package, such
+ * as nvidia-h200.costs, which says what its lines mean. Between the measured sizes they are
+ * interpolated; beyond the largest they go on at its bandwidth.
+ */
+final class MeasuredCosts {
+  private record Way(Collective collective, Algorithm algorithm, Protocol protocol) {}
+
+  private final String file;
+  private final Map<Way, TreeMap<Long, Double>> curves;
+
+  private MeasuredCosts(String file, Map<Way, TreeMap<Long, Double>> curves) {
+    this.file = file;
+    this.curves = curves;
+  }
+
+  /** What was measured for a model and a number of ranks, if anything was. */
+  static Optional<MeasuredCosts> find(String model, int nRanks) {
+    String file = model.toLowerCase(Locale.ROOT).replace(' ', '-') + ".costs";
+    try (InputStream in = MeasuredCosts.class.getResourceAsStream(file)) {
+      if (in == null) {
+        return Optional.empty();
+      }
+      var lines = new BufferedReader(new InputStreamReader(in, StandardCharsets.UTF_8)).lines();
+      Map<Way, TreeMap<Long, Double>> curves = parse(lines, nRanks);
+      return curves.isEmpty() ? Optional.empty() : Optional.of(new MeasuredCosts(file, curves));
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
+    }
+  }
+
+  private static Map<Way, TreeMap<Long, Double>> parse(Stream<String> lines, int nRanks) {
+    Map<Way, TreeMap<Long, Double>> curves = new HashMap<>();
+    lines
+        .map(line -> line.split(" "))
+        .filter(words -> words[0].equals(Integer.toString(nRanks)))
+        .forEach(words -> curves.put(way(words), points(words)));
+    return curves;
+  }
+
+  private static Way way(String[] words) {
+    return new Way(
+        labelled(Collective.values(), Collective::label, words[1]),
+        labelled(Algorithm.values(), Algorithm::label, words[2]),
+        labelled(Protocol.values(), Protocol::label, words[3]));
+  }
+
+  private static <T> T labelled(
+      T[] values, java.util.function.Function<T, String> label, String name) {
+    return Stream.of(values).filter(v -> label.apply(v).equals(name)).findFirst().orElseThrow();
+  }
+
+  private static TreeMap<Long, Double> points(String[] words) {
+    TreeMap<Long, Double> points = new TreeMap<>();
+    for (int i = 4; i < words.length; i++) {
+      int colon = words[i].indexOf(':');
+      points.put(
+          Long.parseLong(words[i].substring(0, colon)),
+          Double.parseDouble(words[i].substring(colon + 1)));
+    }
+    return points;
+  }
+
+  /** These figures where there are some, and a model for all else. */
+  CostModel over(CostModel model) {
+    return new Overlay(model);
+  }
+
+  private static double at(TreeMap<Long, Double> points, long bytes) {
+    Map.Entry<Long, Double> below = points.floorEntry(bytes);
+    Map.Entry<Long, Double> above = points.ceilingEntry(bytes);
+    if (below == null) {
+      return above.getValue();
+    }
+    if (above == null) {
+      return below.getValue() * bytes / below.getKey();
+    }
+    double span = above.getKey() - below.getKey();
+    double part = span == 0 ? 0 : (bytes - below.getKey()) / span;
+    return below.getValue() + part * (above.getValue() - below.getValue());
+  }
+
+  private final class Overlay implements CostModel {
+    private final CostModel model;
+
+    Overlay(CostModel model) {
+      this.model = model;
+    }
+
+    @Override
+    public List<Algorithm> algorithms(Collective collective) {
+      return model.algorithms(collective);
+    }
+
+    @Override
+    public List<Protocol> protocols() {
+      return model.protocols();
+    }
+
+    @Override
+    public double microseconds(
+        Collective collective, Algorithm algorithm, Protocol protocol, long bytes) {
+      TreeMap<Long, Double> points = curves.get(new Way(collective, algorithm, protocol));
+      return points != null
+          ? at(points, bytes)
+          // A guess must not win over what was measured.
+          : 2 * model.microseconds(collective, algorithm, protocol, bytes);
+    }
+
+    @Override
+    public int channels(Collective collective, Choice choice, long bytes) {
+      return model.channels(collective, choice, bytes);
+    }
+
+    @Override
+    public int chunkBytes(
+        ConnectionLayout layout, Collective collective, Choice choice, long bytes) {
+      return model.chunkBytes(layout, collective, choice, bytes);
+    }
+
+    @Override
+    public long llSendBytes(Func func) {
+      return model.llSendBytes(func);
+    }
+
+    @Override
+    public String source() {
+      return "measured, " + file;
+    }
+  }
+}

@@ -1,0 +1,25 @@
+package org.nccl4j.api.plan;
+
+import java.util.Optional;
+import org.nccl4j.device.Device;
+
+/**
+ * What all ranks know alike of each other and their devices, for choosing algorithms.
+ *
+ * @param nRanks how many
+ * @param kind of device that all have
+ * @param model of device that all have, such as "NVIDIA H200"; empty if they differ
+ * @param reach whether every rank loads and stores every other's memory, without a proxy
+ * @param nvlink whether all GPUs do so over NVLink, which keeps stores of 128 bytes whole
+ */
+public record RankFacts(int nRanks, Device.Kind kind, String model, boolean reach, boolean nvlink) {
+  CostModel costs() {
+    if (kind == Device.Kind.HOST) {
+      return new HostCostModel(nRanks, Runtime.getRuntime().availableProcessors());
+    }
+    GpuCostModel formula = new GpuCostModel(nRanks, reach, nvlink);
+    Optional<MeasuredCosts> measured =
+        reach && nvlink ? MeasuredCosts.find(model, nRanks) : Optional.empty();
+    return measured.<CostModel>map(costs -> costs.over(formula)).orElse(formula);
+  }
+}

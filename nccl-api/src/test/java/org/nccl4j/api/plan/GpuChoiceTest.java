@@ -1,0 +1,92 @@
+package org.nccl4j.api.plan;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import org.nccl4j.device.Device;
+import org.nccl4j.device.kernel.Algorithm;
+import org.nccl4j.device.kernel.Collective;
+import org.nccl4j.device.kernel.ConnectionLayout;
+import org.nccl4j.device.kernel.Protocol;
+
+class GpuChoiceTest {
+  private static CostModel costs(int nRanks, String model, boolean reach, boolean nvlink) {
+    return new RankFacts(nRanks, Device.Kind.CUDA, model, reach, nvlink).costs();
+  }
+
+  private static String choice(CostModel costs, Collective collective, long bytes) {
+    Choice choice = new Chooser(costs, "", "").choose(collective, bytes);
+    return choice.algorithm().label() + " " + choice.protocol().label();
+  }
+
+  @ParameterizedTest
+  @CsvSource({
+    "4, ALL_REDUCE, 8, OneShot LL128",
+    "4, ALL_REDUCE, 131072, OneShot LL128",
+    "4, ALL_REDUCE, 524288, TwoShot LL128",
+    "4, ALL_REDUCE, 8388608, TwoShot Simple",
+    "4, ALL_REDUCE, 4294967296, Ring Simple",
+    "4, ALL_GATHER, 524288, OneShot LL128",
+    "4, ALL_GATHER, 8388608, OneShot Simple",
+    "4, ALL_GATHER, 33554432, Ring Simple",
+    "4, REDUCE_SCATTER, 8388608, OneShot Simple",
+    "4, BROADCAST, 131072, OneShot LL128",
+    "4, BROADCAST, 8388608, Ring Simple",
+    "2, ALL_REDUCE, 134217728, TwoShot Simple",
+    "2, REDUCE, 2097152, Ring Simple",
+  })
+  void onH200TheFastestThatWasMeasuredIsChosen(
+      int nRanks, Collective collective, long bytes, String expected) {
+    CostModel costs = costs(nRanks, "NVIDIA H200", true, true);
+    assertTrue(costs.source().contains("nvidia-h200.costs"));
+    assertEquals(expected, choice(costs, collective, bytes));
+  }
+
+  @Test
+  void withoutATableTheFormulaDecidesAndTimeGrowsWithSize() {
+    for (int nRanks = 2; nRanks <= 40; nRanks++) {
+      CostModel costs = costs(nRanks, "NVIDIA Unheard-of", true, true);
+      for (Collective collective : Collective.values()) {
+        for (Algorithm algorithm : costs.algorithms(collective)) {
+          assertTrue(nRanks <= 33 || algorithm == Algorithm.RING || algorithm == Algorithm.TREE);
+          for (Protocol protocol : costs.protocols()) {
+            double before = 0;
+            for (long bytes = 8; bytes <= 1L << 34; bytes *= 4) {
+              double time = costs.microseconds(collective, algorithm, protocol, bytes);
+              assertTrue(time > before && time < 1e7, nRanks + " " + algorithm + " " + bytes);
+              before = time;
+            }
+          }
+        }
+        assertEquals("Simple", choice(costs, collective, 1L << 32).split(" ")[1]);
+        if (nRanks <= 8) {
+          assertFalse(choice(costs, collective, 8).endsWith("Simple"), collective.label());
+        }
+      }
+    }
+  }
+
+  @Test
+  void withoutNvlinkThereIsNoLl128AndWithoutReachNothingDirect() {
+    assertFalse(costs(4, "NVIDIA H200", true, false).protocols().contains(Protocol.LL128));
+    CostModel far = costs(4, "NVIDIA H200", false, false);
+    for (Collective collective : Collective.values()) {
+      assertFalse(far.algorithms(collective).contains(Algorithm.ONE_SHOT));
+    }
+  }
+
+  @Test
+  void directGathersGoInQuartersOfAShareAndAllElseInWholeSlots() {
+    CostModel costs = costs(4, "NVIDIA H200", true, true);
+    ConnectionLayout layout = new ConnectionLayout(64 << 12, 64 << 12, 64 << 15);
+    Choice direct = new Choice(Algorithm.ONE_SHOT, Protocol.SIMPLE, 1);
+    assertEquals(8192, costs.chunkBytes(layout, Collective.ALL_GATHER, direct, 8 << 20));
+    assertEquals(2048, costs.chunkBytes(layout, Collective.ALL_GATHER, direct, 8));
+    assertEquals(
+        Integer.MAX_VALUE, costs.chunkBytes(layout, Collective.REDUCE_SCATTER, direct, 8 << 20));
+  }
+}
