@@ -13,7 +13,6 @@ import org.nccl4j.api.plan.Planner;
 import org.nccl4j.api.plan.RankFacts;
 import org.nccl4j.api.proxy.ProxyThread;
 import org.nccl4j.api.settings.Settings;
-import org.nccl4j.api.spi.ProxyHandler;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.NcclException;
@@ -47,7 +46,7 @@ public final class CommunicatorState {
       Made made,
       List<Routes.NamedTransport> transports,
       List<Routes.NamedTransport> chosen,
-      Links links) {
+      ProxyThread proxy) {
     this.request = made.request();
     this.bootstrap = made.bootstrap();
     this.kernels = made.kernels();
@@ -57,9 +56,7 @@ public final class CommunicatorState {
         routes.put(peer, chosen.get(peer).name());
       }
     }
-    List<ProxyHandler> handlers = links.proxyHandlers();
-    this.proxy =
-        handlers.isEmpty() ? null : ProxyThread.start(request.name(), handlers, this::fail);
+    this.proxy = proxy;
     this.launcher = new Launcher(kernels);
     this.planner =
         new Planner(
@@ -78,6 +75,9 @@ public final class CommunicatorState {
             launcher,
             signatures());
     bootstrap.onFailure(kernels::abort);
+    if (proxy != null) {
+      proxy.start(this::fail);
+    }
   }
 
   private SignatureCheck signatures() {
@@ -139,6 +139,10 @@ public final class CommunicatorState {
     bootstrap.tellFailure(cause);
   }
 
+  private boolean isIdle() {
+    return kernels.isIdle() && (proxy == null || proxy.isIdle() || kernels.failure() != null);
+  }
+
   /** Waits for this rank's operations and frees everything. */
   public void close() {
     if (!closed.compareAndSet(false, true)) {
@@ -146,7 +150,7 @@ public final class CommunicatorState {
     }
     launcher.close();
     long endNanos = System.nanoTime() + request.operationDeadline().toNanos();
-    while (!kernels.isIdle() && System.nanoTime() - endNanos < 0) {
+    while (!isIdle() && System.nanoTime() - endNanos < 0) {
       LockSupport.parkNanos(POLL_NANOS);
     }
     if (kernels.failure() != null) {

@@ -7,9 +7,11 @@ import java.util.Map;
 import java.util.stream.IntStream;
 import org.nccl4j.api.bootstrap.Bootstrap;
 import org.nccl4j.api.plan.RankFacts;
+import org.nccl4j.api.proxy.ProxyThread;
 import org.nccl4j.api.registry.TransportRegistry;
 import org.nccl4j.api.settings.Settings;
 import org.nccl4j.api.spi.PeerInfo;
+import org.nccl4j.api.spi.ProxyHandler;
 import org.nccl4j.api.spi.Transport;
 import org.nccl4j.api.spi.TransportProvider;
 import org.nccl4j.device.Device;
@@ -20,6 +22,7 @@ import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.KernelCommunicator;
 import org.nccl4j.device.kernel.KernelCommunicatorSpec;
 import org.nccl4j.device.kernel.KernelDevice;
+import org.nccl4j.device.kernel.Progress;
 import org.nccl4j.device.kernel.Tree;
 import org.nccl4j.topo.DoubleBinaryTree;
 
@@ -92,12 +95,16 @@ public final class Initializer {
     RankFacts facts =
         DomainFacts.common(
             bootstrap.allGather(DomainFacts.of(device, request.device(), peers, routes).toBytes()));
-    KernelCommunicator kernels = device.createKernelCommunicator(spec(peers, layout, links));
+    List<ProxyHandler> handlers = links.proxyHandlers();
+    ProxyThread proxy = handlers.isEmpty() ? null : new ProxyThread(request.name(), handlers);
+    Progress progress = proxy == null ? Progress.NONE : proxy;
+    KernelCommunicator kernels =
+        device.createKernelCommunicator(spec(peers, layout, links, progress));
     return new CommunicatorState(
         new CommunicatorState.Made(request, bootstrap, kernels, layout, facts),
         transports,
         routes,
-        links);
+        proxy);
   }
 
   private List<PeerInfo> meet(List<TransportProvider> providers, UsableNets nets) {
@@ -139,7 +146,8 @@ public final class Initializer {
     }
   }
 
-  private KernelCommunicatorSpec spec(List<PeerInfo> peers, ConnectionLayout layout, Links links) {
+  private KernelCommunicatorSpec spec(
+      List<PeerInfo> peers, ConnectionLayout layout, Links links, Progress progress) {
     int rank = bootstrap.rank();
     int nRanks = bootstrap.nRanks();
     String host = peers.get(rank).hostId();
@@ -154,6 +162,7 @@ public final class Initializer {
         List.of(IntStream.range(0, nRanks).toArray()),
         List.of(tree(nRanks, rank, 0), tree(nRanks, rank, 1)),
         local,
+        progress,
         request.operationDeadline());
   }
 

@@ -1,86 +1,157 @@
 package org.nccl4j.api.proxy;
 
+import java.lang.invoke.MethodHandles;
+import java.lang.invoke.VarHandle;
 import java.util.List;
 import java.util.concurrent.locks.LockSupport;
 import java.util.function.Consumer;
 import org.nccl4j.api.spi.ProxyHandler;
+import org.nccl4j.device.HotPath;
 import org.nccl4j.device.InternalErrorException;
 import org.nccl4j.device.NcclException;
+import org.nccl4j.device.kernel.Progress;
 
 /**
- * Gives a communicator's proxy handlers their turns. One daemon thread, which sleeps the longer the
- * longer none of them had anything to do.
+ * Gives a communicator's proxy handlers their turns. Kernels of the host device do so while they
+ * wait; one daemon thread finishes what they leave, and sleeps while nothing is left. One thread at
+ * a time is inside.
  */
-public final class ProxyThread implements AutoCloseable {
+public final class ProxyThread implements Progress, AutoCloseable {
+  private static final VarHandle INSIDE;
   private static final int BUSY_ROUNDS = 1000;
   private static final long SHORTEST_SLEEP_NANOS = 20_000;
   private static final long LONGEST_SLEEP_NANOS = 1_000_000;
+  private static final long JOIN_MILLIS = 1000;
 
-  private final List<ProxyHandler> handlers;
-  private final Consumer<NcclException> onFailure;
+  static {
+    try {
+      INSIDE = MethodHandles.lookup().findVarHandle(ProxyThread.class, "inside", int.class);
+    } catch (ReflectiveOperationException e) {
+      throw new ExceptionInInitializerError(e);
+    }
+  }
+
+  private final ProxyHandler[] handlers;
   private final Thread thread;
-  private volatile boolean stopped;
+  private Consumer<NcclException> onFailure;
 
-  private ProxyThread(String name, List<ProxyHandler> handlers, Consumer<NcclException> onFailure) {
-    this.handlers = handlers;
-    this.onFailure = onFailure;
+  /** 1 while a thread gives turns, else 0. */
+  private volatile int inside;
+
+  private volatile boolean over;
+
+  /** A thread that is not running yet. */
+  public ProxyThread(String name, List<ProxyHandler> handlers) {
+    this.handlers = handlers.toArray(ProxyHandler[]::new);
     this.thread = new Thread(this::run, "nccl4j-proxy-" + name);
     this.thread.setDaemon(true);
   }
 
   /**
-   * A running thread.
+   * Begins to work.
    *
-   * @param onFailure told, once, of a handler's error, after which none is called again
+   * @param listener told, once, of a handler's error, after which none is called again
    */
-  public static ProxyThread start(
-      String name, List<ProxyHandler> handlers, Consumer<NcclException> onFailure) {
-    ProxyThread proxy = new ProxyThread(name, List.copyOf(handlers), onFailure);
-    proxy.thread.start();
-    return proxy;
+  public void start(Consumer<NcclException> listener) {
+    onFailure = listener;
+    thread.start();
+  }
+
+  @Override
+  @HotPath
+  public int doWork() {
+    if (!INSIDE.compareAndSet(this, 0, 1)) {
+      return 0;
+    }
+    NcclException failure;
+    try {
+      return over ? 0 : giveTurns();
+    } catch (NcclException e) {
+      failure = e;
+    } catch (RuntimeException | Error e) {
+      failure =
+          new InternalErrorException(
+              "a proxy handler failed unexpectedly (" + e + ")", "report it to its author", e);
+    } finally {
+      INSIDE.setRelease(this, 0);
+    }
+    onFailure.accept(failure);
+    return 0;
+  }
+
+  private int giveTurns() {
+    boolean ended = false;
+    try {
+      int done = 0;
+      for (ProxyHandler handler : handlers) {
+        done += handler.doWork();
+      }
+      ended = true;
+      return done;
+    } finally {
+      if (!ended) {
+        over = true;
+      }
+    }
+  }
+
+  @Override
+  @HotPath
+  public void kernelEnded() {
+    if (isUnderWay()) {
+      doWork();
+      if (isUnderWay()) {
+        LockSupport.unpark(thread);
+      }
+    }
+  }
+
+  private boolean isUnderWay() {
+    for (ProxyHandler handler : handlers) {
+      if (handler.isUnderWay()) {
+        return true;
+      }
+    }
+    return false;
   }
 
   private void run() {
     int idle = 0;
     long sleep = SHORTEST_SLEEP_NANOS;
-    try {
-      while (!stopped) {
-        if (doWork() > 0) {
-          idle = 0;
-          sleep = SHORTEST_SLEEP_NANOS;
-        } else if (++idle < BUSY_ROUNDS) {
-          Thread.yield();
-        } else {
-          LockSupport.parkNanos(this, sleep);
-          sleep = Math.min(2 * sleep, LONGEST_SLEEP_NANOS);
-        }
+    while (!over) {
+      if (!isUnderWay()) {
+        LockSupport.park(this);
+        idle = 0;
+      } else if (doWork() > 0) {
+        idle = 0;
+        sleep = SHORTEST_SLEEP_NANOS;
+      } else if (++idle < BUSY_ROUNDS) {
+        Thread.yield();
+      } else {
+        LockSupport.parkNanos(this, sleep);
+        sleep = Math.min(2 * sleep, LONGEST_SLEEP_NANOS);
       }
-    } catch (NcclException e) {
-      onFailure.accept(e);
-    } catch (RuntimeException | Error e) {
-      onFailure.accept(
-          new InternalErrorException(
-              "a proxy handler failed unexpectedly (" + e + ")", "report it to its author", e));
     }
   }
 
-  private int doWork() {
-    int done = 0;
-    for (ProxyHandler handler : handlers) {
-      done += handler.doWork();
-    }
-    return done;
+  /** Whether what kernels have left is done. */
+  public boolean isIdle() {
+    return over || !isUnderWay();
   }
 
-  /** Stops it and waits for it, for a second at most. */
+  /** Stops it and waits until no thread is inside, for a second at most. */
   @Override
   public void close() {
-    stopped = true;
+    over = true;
     LockSupport.unpark(thread);
     try {
-      thread.join(1000);
+      thread.join(JOIN_MILLIS);
     } catch (InterruptedException e) {
       Thread.currentThread().interrupt();
+    }
+    long end = System.nanoTime() + JOIN_MILLIS * 1_000_000;
+    while (inside != 0 && System.nanoTime() - end < 0) {
+      Thread.yield();
     }
   }
 }

@@ -1,8 +1,10 @@
 package org.nccl4j.api.spi;
 
+import org.nccl4j.device.HotPath;
+
 /**
- * Moves a connection's data between the two ends' regions while kernels run. Called by the
- * communicator's proxy thread alone, over and over.
+ * Moves a connection's data between the two ends' regions while kernels run. Called by one thread
+ * at a time: the communicator's proxy thread, or a kernel of the host device that waits.
  */
 public interface ProxyHandler {
   /**
@@ -11,5 +13,16 @@ public interface ProxyHandler {
    * @throws org.nccl4j.device.NcclException if the connection is broken; the communicator is then
    *     aborted with it
    */
+  @HotPath
   int doWork();
+
+  /**
+   * Whether it has to be called although no kernel waits for it, such as while data that a kernel
+   * has posted are not yet on their way. Any thread may call it, at any time. A handler for a
+   * device whose kernels do not call handlers while they wait, such as a GPU, always has.
+   */
+  @HotPath
+  default boolean isUnderWay() {
+    return true;
+  }
 }

@@ -2,6 +2,7 @@ package org.nccl4j.device.host;
 
 import java.lang.ref.Reference;
 import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceEvent;
 import org.nccl4j.device.DeviceMemory;
@@ -101,6 +102,17 @@ public final class HostDevice extends Device implements KernelDevice {
     ByteBuffer kept = direct.slice();
     return new HostMemory(
         this, HostMemory.addressOf(kept), kept.capacity(), () -> Reference.reachabilityFence(kept));
+  }
+
+  /**
+   * A part of host memory as a direct buffer in the processor's byte order. It shares the memory's
+   * bytes, and must not be used after the memory is closed.
+   *
+   * @throws InvalidArgumentException if the part is not inside the memory
+   */
+  public static ByteBuffer view(DeviceMemory memory, long offset, int bytes) {
+    HostMemory part = HostMemory.of(memory.slice(offset, bytes));
+    return part.window(0).slice(part.index(0), bytes).order(ByteOrder.nativeOrder());
   }
 
   @Override

@@ -15,6 +15,9 @@ public record ConnectionLayout(int llSlotBytes, int ll128SlotBytes, int simpleSl
   /** Offset of the tail word in the data side. */
   public static final long TAIL = 0;
 
+  /** Bytes from a channel's tail to its sizes: 4 bytes for each slot, in the tail's cache line. */
+  public static final long SIZES = 32;
+
   /** Offset of the head word in the credit side. */
   public static final long HEAD = 0;
 
@@ -39,6 +42,11 @@ public record ConnectionLayout(int llSlotBytes, int ll128SlotBytes, int simpleSl
       throw new IllegalArgumentException(
           "slot sizes %d, %d, %d".formatted(llSlotBytes, ll128SlotBytes, simpleSlotBytes));
     }
+  }
+
+  /** Offset in the data side of the size of a step of channel 0. */
+  public static long size(long step) {
+    return TAIL + SIZES + (step & (STEPS - 1)) * Integer.BYTES;
   }
 
   /** Offset in the data side of the LL slot of a step. */

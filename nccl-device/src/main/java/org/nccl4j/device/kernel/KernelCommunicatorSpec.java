@@ -15,6 +15,7 @@ import java.util.List;
  * @param ring ranks in ring order, a list for each channel
  * @param trees this rank's places in the two trees; half of the data go through each
  * @param localRanks ranks that share this machine's processor with this one, itself included
+ * @param progress what a kernel that waits on the processor may do meanwhile
  * @param deadline longest that an operation may wait for another rank
  */
 public record KernelCommunicatorSpec(
@@ -27,4 +28,5 @@ public record KernelCommunicatorSpec(
     List<int[]> ring,
     List<Tree> trees,
     int localRanks,
+    Progress progress,
     Duration deadline) {}

@@ -15,15 +15,16 @@
  *         Simple slots 8 x simpleSlotBytes
  * </pre>
  *
- * <p>Step s uses slot s mod 8. In Simple the sender fills the slot, then stores tail = s + 1. In LL
- * and LL128 the data carry flags made of s + 1 and the tail is not used. In all of them the
- * receiver stores head = s + 1 once it has emptied the slot, and the sender fills step s only when
- * head is greater than s - 8. Both sides count the steps of a connection on from one operation to
- * the next.
+ * <p>Step s uses slot s mod 8. In Simple the sender fills the slot, then stores tail = s + 1. The
+ * host device also stores the step's bytes, 32 + 4 (s mod 8) bytes behind the tail, for who carries
+ * the slot's contents to another machine. In LL and LL128 the data carry flags made of s + 1 and
+ * the tail is not used. In all of them the receiver stores head = s + 1 once it has emptied the
+ * slot, and the sender fills step s only when head is greater than s - 8. Both sides count the
+ * steps of a connection on from one operation to the next.
  *
  * <p>Words are 128 bytes apart. Channel c has the c-th 64th of every slot, and its own count of
  * steps; the host device uses channel 0 alone, with whole slots.
  *
- * <p>Layout version 2: 64 channels.
+ * <p>Layout version 3: sizes beside the tail. Version 2: 64 channels.
  */
 package org.nccl4j.device.kernel;

@@ -9,6 +9,7 @@ import org.nccl4j.device.kernel.Connection;
 import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.KernelCommunicator;
 import org.nccl4j.device.kernel.KernelCommunicatorSpec;
+import org.nccl4j.device.kernel.Progress;
 import org.nccl4j.device.kernel.Tree;
 
 /**
@@ -51,7 +52,17 @@ final class GpuRanks implements AutoCloseable {
       }
       spec =
           new KernelCommunicatorSpec(
-              "test", rank, n, layout, sends, recvs, rings, trees(rank), 1, deadline);
+              "test",
+              rank,
+              n,
+              layout,
+              sends,
+              recvs,
+              rings,
+              trees(rank),
+              1,
+              Progress.NONE,
+              deadline);
       communicators.add((CudaKernelCommunicator) devices.get(rank).createKernelCommunicator(spec));
       streams.add((CudaStream) devices.get(rank).createStream());
     }

@@ -36,8 +36,9 @@ public final class HostKernelCommunicator implements KernelCommunicator {
   public HostKernelCommunicator(KernelCommunicatorSpec spec, Device device) {
     this.spec = spec;
     boolean coresForAll = spec.localRanks() <= Runtime.getRuntime().availableProcessors();
-    this.waiter = new Waiter(spec.name(), spec.rank(), spec.deadline(), coresForAll);
-    this.turns = new Turns(waiter);
+    this.waiter =
+        new Waiter(spec.name(), spec.rank(), spec.deadline(), coresForAll, spec.progress());
+    this.turns = new Turns(waiter, spec.progress());
     this.ends = new Ends(spec);
     int llData = spec.layout().llSlotBytes() / 2;
     this.scratch = HostMemory.of(device.allocate(Math.max(SIMPLE_SCRATCH, 3 * llData)));

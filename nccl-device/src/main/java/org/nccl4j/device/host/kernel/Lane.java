@@ -97,7 +97,7 @@ abstract class Lane {
         end.next();
       } else {
         Copies.copy(buffer, offset, end.memory(), end.simpleSlot(), bytes);
-        end.post();
+        end.post(bytes);
       }
       return true;
     }

@@ -82,7 +82,9 @@ final class SendEnd {
 
   /** In Simple: publishes the slot of the current step, and goes on to the next. */
   @HotPath
-  void post() {
+  void post(int bytes) {
+    long size = ConnectionLayout.size(step);
+    data.window(size).putInt(data.index(size), bytes);
     step++;
     Words.storeRelease(data, ConnectionLayout.TAIL, step);
   }

@@ -58,7 +58,7 @@ final class SimplePrimitives extends Primitives {
         fill(first, firstOffset + at, target == null ? 1 : 0, at, piece);
       }
     }
-    post(mode);
+    post(mode, bytes);
   }
 
   private void await(int mode) {
@@ -81,10 +81,10 @@ final class SimplePrimitives extends Primitives {
     }
   }
 
-  private void post(int mode) {
+  private void post(int mode, int bytes) {
     if ((mode & SEND) != 0) {
       for (SendEnd end : sends) {
-        end.post();
+        end.post(bytes);
       }
     }
     if ((mode & RECEIVE) != 0) {
@@ -117,7 +117,7 @@ final class SimplePrimitives extends Primitives {
         fill(target, targetOffset + at, 0, at, piece);
       }
     }
-    post(mode);
+    post(mode, bytes);
   }
 
   private void combineInOrder(

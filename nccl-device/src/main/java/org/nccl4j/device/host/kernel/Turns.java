@@ -5,6 +5,7 @@ import org.nccl4j.device.InternalErrorException;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.host.memory.HostMemory;
 import org.nccl4j.device.host.stream.Backoff;
+import org.nccl4j.device.kernel.Progress;
 
 /**
  * Runs a communicator's kernels one at a time in the order of their tickets, whatever streams they
@@ -12,12 +13,14 @@ import org.nccl4j.device.host.stream.Backoff;
  */
 final class Turns {
   private final Waiter waiter;
+  private final Progress progress;
 
   /** The ticket whose turn it is. Written by the thread that ran the one before; read by all. */
   private volatile long turn;
 
-  Turns(Waiter waiter) {
+  Turns(Waiter waiter, Progress progress) {
     this.waiter = waiter;
+    this.progress = progress;
   }
 
   @HotPath
@@ -41,6 +44,7 @@ final class Turns {
       throw internal;
     } finally {
       turn = Math.max(turn, ticket + 1);
+      progress.kernelEnded();
     }
   }
 

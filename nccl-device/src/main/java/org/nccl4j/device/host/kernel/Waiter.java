@@ -8,6 +8,7 @@ import org.nccl4j.device.TimeoutException;
 import org.nccl4j.device.host.memory.HostMemory;
 import org.nccl4j.device.host.memory.Words;
 import org.nccl4j.device.host.stream.Backoff;
+import org.nccl4j.device.kernel.Progress;
 
 /**
  * How kernels of one communicator wait for other ranks: until a word changes, the communicator is
@@ -18,16 +19,18 @@ final class Waiter {
   private final int rank;
   private final long patienceNanos;
   private final Backoff backoff;
+  private final Progress progress;
   private long giveUpNanos;
 
   /** The cause of the first failure. Written by any thread, once; read by waits. */
   private volatile NcclException failure;
 
-  Waiter(String communicator, int rank, Duration deadline, boolean coresForAll) {
+  Waiter(String communicator, int rank, Duration deadline, boolean coresForAll, Progress progress) {
     this.communicator = communicator;
     this.rank = rank;
     this.patienceNanos = deadline.toNanos();
     this.backoff = new Backoff(coresForAll ? Backoff.SPINS : 0);
+    this.progress = progress;
   }
 
   synchronized void fail(NcclException cause) {
@@ -75,6 +78,11 @@ final class Waiter {
   /** Between two looks of a wait: lets time pass, and throws when it is time to end. */
   @HotPath
   void idle(int peer, String what) {
+    if (progress.doWork() > 0) {
+      check();
+      backoff.reset();
+      return;
+    }
     backoff.idle();
     if (backoff.isSlow()) {
       check();

@@ -11,6 +11,7 @@ import org.nccl4j.device.kernel.Connection;
 import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.KernelCommunicator;
 import org.nccl4j.device.kernel.KernelCommunicatorSpec;
+import org.nccl4j.device.kernel.Progress;
 import org.nccl4j.device.kernel.Tree;
 
 /** Ranks of this process, connected by plain memory, without the engine. */
@@ -45,7 +46,17 @@ final class LocalRanks implements AutoCloseable {
       communicators.add(
           device.createKernelCommunicator(
               new KernelCommunicatorSpec(
-                  "test", rank, n, layout, sends, recvs, List.of(ring), trees(rank), n, deadline)));
+                  "test",
+                  rank,
+                  n,
+                  layout,
+                  sends,
+                  recvs,
+                  List.of(ring),
+                  trees(rank),
+                  n,
+                  Progress.NONE,
+                  deadline)));
       streams.add(device.createStream());
     }
   }

@@ -1,0 +1,27 @@
+package org.nccl4j.device.kernel;
+
+/**
+ * Work on the processor that moves connections' data while kernels run, where the ends of a
+ * connection are not the same memory. Kernels of the host device do it themselves while they wait,
+ * which spares a hand-over to another thread and back. Any thread may call any method; none waits
+ * or throws.
+ */
+public interface Progress {
+  /** Nothing to do, since all connections are memory that both ends reach. */
+  Progress NONE =
+      new Progress() {
+        @Override
+        public int doWork() {
+          return 0;
+        }
+
+        @Override
+        public void kernelEnded() {}
+      };
+
+  /** Does what can be done now, unless another thread is at it, and returns how much it did. */
+  int doWork();
+
+  /** A kernel has ended: what it left under way is now another thread's to finish. */
+  void kernelEnded();
+}
