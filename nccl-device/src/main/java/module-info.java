@@ -14,4 +14,5 @@ module org.nccl4j.device {
   exports org.nccl4j.device.kernel;
   exports org.nccl4j.device.numeric;
   exports org.nccl4j.device.shm;
+  exports org.nccl4j.device.symmetric;
 }

@@ -1,12 +1,16 @@
 // A libcuda.so.1 for tests without a GPU: records every call with its arguments, keeps count of what
 // lives, and fails the call that a test names. "Device" memory is the host's. Compiled against the
 // real cuda.h, so its signatures are the driver's.
+#define _GNU_SOURCE
 #include <cuda.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static char record[1 << 20];
@@ -205,38 +209,121 @@ CUresult cuMemGetAllocationGranularity(size_t* g, const CUmemAllocationProp* p,
   return call(NO, "%d,%d,%d,%d,%d", p->type, p->requestedHandleTypes, p->location.type,
               p->location.id, o);
 }
+// Physical memory is a memfd, so that it can be mapped many times and in other processes.
+typedef struct {
+  int fd, references, mappings;
+  size_t size;
+  CUmemAllocationProp prop;
+} Physical;
+typedef struct {
+  CUdeviceptr at;
+  size_t size;
+  Physical* memory;
+} Mapping;
+static Mapping mappings[4096];
+static Physical* physical(CUmemGenericAllocationHandle h) { return (Physical*)h; }
+static void drop(Physical* p) {
+  if (p->references == 0 && p->mappings == 0) {
+    close(p->fd);
+    free(p);
+  }
+}
+static CUmemGenericAllocationHandle physicalOf(int fd, size_t size, const CUmemAllocationProp* prop) {
+  Physical* p = calloc(1, sizeof *p);
+  p->fd = fd;
+  p->references = 1;
+  p->size = size;
+  if (prop) p->prop = *prop;
+  return (CUmemGenericAllocationHandle)p;
+}
+static Mapping* mappingAt(CUdeviceptr at) {
+  for (int i = 0; i < 4096; i++)
+    if (mappings[i].memory && at - mappings[i].at < mappings[i].size) return &mappings[i];
+  return NULL;
+}
 CUresult cuMemCreate(CUmemGenericAllocationHandle* h, size_t n, const CUmemAllocationProp* p, u64 f) {
   OR_FAIL(NEW, "%zu,%d,%d,%d,%d,%d,%llu", n, p->type, p->requestedHandleTypes, p->location.type,
           p->location.id, p->allocFlags.usage, f);
-  *h = handle();
+  int fd = memfd_create("fake", MFD_CLOEXEC);
+  if (ftruncate(fd, n)) return CUDA_ERROR_OUT_OF_MEMORY;
+  *h = physicalOf(fd, n, p);
   return CUDA_SUCCESS;
 }
-CUresult cuMemRelease(CUmemGenericAllocationHandle h) { return call(GONE, ""); }
+CUresult cuMemRelease(CUmemGenericAllocationHandle h) {
+  physical(h)->references--;
+  drop(physical(h));
+  return call(GONE, "");
+}
+CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle* h, void* at) {
+  Mapping* m = mappingAt((CUdeviceptr)at);
+  if (!m) return call(NO, "none") ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_INVALID_VALUE;
+  OR_FAIL(NEW, "");
+  m->memory->references++;
+  *h = (CUmemGenericAllocationHandle)m->memory;
+  return CUDA_SUCCESS;
+}
+CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp* p,
+                                                CUmemGenericAllocationHandle h) {
+  *p = physical(h)->prop;
+  return call(NO, "");
+}
+CUresult cuMemGetAddressRange_v2(CUdeviceptr* base, size_t* size, CUdeviceptr at) {
+  Mapping* m = mappingAt(at);
+  OR_FAIL(NO, "");
+  *base = m->at;
+  *size = m->size;
+  return CUDA_SUCCESS;
+}
 CUresult cuMemAddressReserve(CUdeviceptr* p, size_t n, size_t align, CUdeviceptr at, u64 f) {
   OR_FAIL(NEW, "%zu,%zu,%llu,%llu", n, align, at, f);
-  *p = (CUdeviceptr)aligned_alloc(align, n);
+  char* more = mmap(NULL, n + align, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  char* begin = (char*)(((u64)more + align - 1) / align * align);
+  if (begin > more) munmap(more, begin - more);
+  munmap(begin + n, more + align - begin);
+  *p = (CUdeviceptr)begin;
   return CUDA_SUCCESS;
 }
 CUresult cuMemAddressFree(CUdeviceptr p, size_t n) {
-  free((void*)p);
+  munmap((void*)p, n);
   return call(GONE, "%zu", n);
 }
 CUresult cuMemMap(CUdeviceptr p, size_t n, size_t o, CUmemGenericAllocationHandle h, u64 f) {
-  return call(NEW, "%zu,%zu,%llu", n, o, f);
+  OR_FAIL(NEW, "%zu,%zu,%llu", n, o, f);
+  if (mmap((void*)p, n, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, physical(h)->fd, o) ==
+      MAP_FAILED)
+    return CUDA_ERROR_INVALID_VALUE;
+  for (int i = 0; i < 4096; i++) {
+    if (!mappings[i].memory) {
+      mappings[i] = (Mapping){p, n, physical(h)};
+      physical(h)->mappings++;
+      return CUDA_SUCCESS;
+    }
+  }
+  return CUDA_ERROR_OUT_OF_MEMORY;
 }
-CUresult cuMemUnmap(CUdeviceptr p, size_t n) { return call(GONE, "%zu", n); }
+CUresult cuMemUnmap(CUdeviceptr p, size_t n) {
+  Mapping* m = mappingAt(p);
+  if (!m || m->at != p || m->size != n) return CUDA_ERROR_INVALID_VALUE;
+  mmap((void*)p, n, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+  m->memory->mappings--;
+  drop(m->memory);
+  m->memory = NULL;
+  return call(GONE, "%zu", n);
+}
 CUresult cuMemSetAccess(CUdeviceptr p, size_t n, const CUmemAccessDesc* d, size_t c) {
   return call(NO, "%zu,%d,%d,%d,%zu", n, d->location.type, d->location.id, d->flags, c);
 }
 CUresult cuMemExportToShareableHandle(void* out, CUmemGenericAllocationHandle h,
                                       CUmemAllocationHandleType t, u64 f) {
-  *(int*)out = 42;
+  *(int*)out = fcntl(physical(h)->fd, F_DUPFD_CLOEXEC, 0);
   return call(NO, "%d,%llu", t, f);
 }
 CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle* h, void* os,
                                         CUmemAllocationHandleType t) {
   OR_FAIL(NEW, "%llu,%d", (u64)os, t);
-  *h = handle();
+  int fd = fcntl((int)(u64)os, F_DUPFD_CLOEXEC, 0);
+  if (fd < 0) return CUDA_ERROR_INVALID_VALUE;
+  *h = physicalOf(fd, lseek(fd, 0, SEEK_END), NULL);
   return CUDA_SUCCESS;
 }
 CUresult cuLaunchKernelEx(const CUlaunchConfig* c, CUfunction f, void** params, void** extra) {

@@ -36,6 +36,16 @@ public abstract class Device {
   public abstract DeviceMemory allocate(long bytes);
 
   /**
+   * New memory, zeroed, on this device, that other ranks can map: what {@link #allocate} gives, but
+   * fit for windows. As ncclMemAlloc; closing it is ncclMemFree.
+   *
+   * @param bytes how many, at least 0
+   * @throws InvalidArgumentException if bytes is negative
+   * @throws SystemErrorException or {@link CudaException} if there is not enough
+   */
+  public abstract DeviceMemory memAlloc(long bytes);
+
+  /**
    * Memory that somebody else allocated and frees, which must not happen before the last operation
    * on it has ended.
    *

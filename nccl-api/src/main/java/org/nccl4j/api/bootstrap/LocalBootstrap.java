@@ -16,7 +16,7 @@ public final class LocalBootstrap implements Bootstrap {
   /** What the ranks share. Guarded by its own lock. */
   private static final class Meeting {
     private final int nRanks;
-    private final long endNanos;
+    private final long patienceNanos;
     private final byte[] secret = new byte[16];
     private final List<Consumer<NcclException>> listeners = new ArrayList<>();
     private byte[][] given;
@@ -27,7 +27,7 @@ public final class LocalBootstrap implements Bootstrap {
 
     Meeting(int nRanks, Duration deadline) {
       this.nRanks = nRanks;
-      this.endNanos = System.nanoTime() + deadline.toNanos();
+      this.patienceNanos = deadline.toNanos();
       this.given = new byte[nRanks][];
       new SecureRandom().nextBytes(secret);
     }
@@ -44,13 +44,14 @@ public final class LocalBootstrap implements Bootstrap {
         round++;
         notifyAll();
       }
+      long endNanos = System.nanoTime() + patienceNanos;
       while (round == myRound) {
-        waitForOthers();
+        waitForOthers(endNanos);
       }
       return result;
     }
 
-    private void waitForOthers() {
+    private void waitForOthers(long endNanos) {
       long millis = (endNanos - System.nanoTime()) / 1_000_000;
       if (millis <= 0) {
         int[] missing = IntStream.range(0, nRanks).filter(r -> given[r] == null).toArray();
@@ -103,7 +104,7 @@ public final class LocalBootstrap implements Bootstrap {
   /**
    * A bootstrap for each rank.
    *
-   * @param deadline for all exchanges
+   * @param deadline for each exchange
    */
   public static List<Bootstrap> create(int nRanks, Duration deadline) {
     Meeting meeting = new Meeting(nRanks, deadline);

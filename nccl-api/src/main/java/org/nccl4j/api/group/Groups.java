@@ -12,6 +12,7 @@ public final class Groups {
   private static final ThreadLocal<Groups> MINE = ThreadLocal.withInitial(Groups::new);
 
   private final List<Task> tasks = new ArrayList<>();
+  private final List<Runnable> meetings = new ArrayList<>();
   private int depth;
 
   private Groups() {}
@@ -44,6 +45,19 @@ public final class Groups {
     Groups mine = MINE.get();
     mine.depth = Math.max(0, mine.depth - 1);
     mine.tasks.clear();
+    mine.meetings.clear();
+  }
+
+  /**
+   * Runs what waits for other ranks: at once, or at the end of this thread's group, there at the
+   * same time as the others of the group and before its operations.
+   */
+  public static void meet(Runnable meeting) {
+    if (isOpen()) {
+      MINE.get().meetings.add(meeting);
+    } else {
+      meeting.run();
+    }
   }
 
   @HotPath
@@ -56,6 +70,14 @@ public final class Groups {
   }
 
   private void launch() {
+    List<Runnable> now = List.copyOf(meetings);
+    meetings.clear();
+    try {
+      Meetings.run(now);
+    } catch (RuntimeException e) {
+      tasks.clear();
+      throw e;
+    }
     Map<RankQueue, List<Task>> byRank = new LinkedHashMap<>();
     for (Task task : tasks) {
       byRank.computeIfAbsent(task.queue(), queue -> new ArrayList<>()).add(task);

@@ -6,6 +6,7 @@ import java.util.TreeMap;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.locks.LockSupport;
 import org.nccl4j.api.bootstrap.Bootstrap;
+import org.nccl4j.api.group.OneSidedCalls;
 import org.nccl4j.api.group.RankQueue;
 import org.nccl4j.api.group.SignatureCheck;
 import org.nccl4j.api.launch.Launcher;
@@ -13,6 +14,9 @@ import org.nccl4j.api.plan.Planner;
 import org.nccl4j.api.plan.RankFacts;
 import org.nccl4j.api.proxy.ProxyThread;
 import org.nccl4j.api.settings.Settings;
+import org.nccl4j.api.spi.PeerInfo;
+import org.nccl4j.api.window.RegisteredWindow;
+import org.nccl4j.api.window.WindowRegistry;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.NcclException;
@@ -32,6 +36,8 @@ public final class CommunicatorState {
   private final Launcher launcher;
   private final Planner planner;
   private final RankQueue queue;
+  private final WindowRegistry windows;
+  private final OneSidedCalls oneSided;
   private final AtomicBoolean closed = new AtomicBoolean();
 
   /** What was made of a request so far. */
@@ -40,7 +46,8 @@ public final class CommunicatorState {
       Bootstrap bootstrap,
       KernelCommunicator kernels,
       ConnectionLayout layout,
-      RankFacts facts) {}
+      RankFacts facts,
+      List<PeerInfo> peers) {}
 
   CommunicatorState(
       Made made,
@@ -74,6 +81,18 @@ public final class CommunicatorState {
             planner,
             launcher,
             signatures());
+    this.windows =
+        new WindowRegistry(
+            new WindowRegistry.Setup(
+                request.name(),
+                bootstrap.rank(),
+                made.peers(),
+                request.device(),
+                bootstrap,
+                request.settings().get(Settings.NCCL_WIN_STRIDE),
+                request.initDeadline()),
+            kernels::attach);
+    this.oneSided = new OneSidedCalls(request.name(), bootstrap.rank(), windows, kernels, launcher);
     bootstrap.onFailure(kernels::abort);
     if (proxy != null) {
       proxy.start(this::fail);
@@ -89,6 +108,21 @@ public final class CommunicatorState {
   /** Where operations go. */
   public RankQueue queue() {
     return queue;
+  }
+
+  /** The windows of this rank. */
+  public WindowRegistry windows() {
+    return windows;
+  }
+
+  /** Where one-sided operations go. */
+  public OneSidedCalls oneSided() {
+    return oneSided;
+  }
+
+  /** Drops a window together with all other ranks. */
+  public void deregister(RegisteredWindow window) {
+    windows.deregister(window, !kernels.isIdle());
   }
 
   /** Who decides how they are done. */
@@ -160,6 +194,7 @@ public final class CommunicatorState {
       proxy.close();
     }
     kernels.close();
+    windows.close();
     transports.forEach(named -> named.transport().close());
     bootstrap.close();
   }

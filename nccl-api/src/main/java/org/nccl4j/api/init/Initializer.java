@@ -101,7 +101,7 @@ public final class Initializer {
     KernelCommunicator kernels =
         device.createKernelCommunicator(spec(peers, layout, links, progress));
     return new CommunicatorState(
-        new CommunicatorState.Made(request, bootstrap, kernels, layout, facts),
+        new CommunicatorState.Made(request, bootstrap, kernels, layout, facts, peers),
         transports,
         routes,
         proxy);

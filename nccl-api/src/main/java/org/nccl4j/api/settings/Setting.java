@@ -73,6 +73,16 @@ public final class Setting<T> {
         Setting::parseDuration);
   }
 
+  static Setting<Long> bytes(String name, long byDefault, String sentence) {
+    return new Setting<>(
+        name,
+        byDefault,
+        "a number of bytes, 0 or more, with K, M, G or T",
+        sentence,
+        false,
+        Setting::parseBytes);
+  }
+
   static Setting<PortRange> ports(String name, String sentence) {
     return new Setting<>(
         name,
@@ -140,6 +150,17 @@ public final class Setting<T> {
       case "0", "false", "no", "off" -> false;
       default -> throw new IllegalArgumentException("not a flag");
     };
+  }
+
+  private static long parseBytes(String text) {
+    int unit = "KMGT".indexOf(Character.toUpperCase(text.charAt(text.length() - 1)));
+    String digits = unit < 0 ? text : text.substring(0, text.length() - 1);
+    long number = Long.parseLong(digits);
+    long bytes = number << 10 * (unit + 1);
+    if (number < 0 || bytes >> 10 * (unit + 1) != number) {
+      throw new IllegalArgumentException("out of range");
+    }
+    return bytes;
   }
 
   private static Duration parseDuration(String text) {

@@ -118,6 +118,12 @@ public final class Settings {
           List.of("memfd", "devshm"),
           "Where shared memory between processes comes from.");
 
+  public static final Setting<Long> NCCL_WIN_STRIDE =
+      Setting.bytes(
+          "NCCL_WIN_STRIDE",
+          0,
+          "Addresses reserved for each rank's windows; 0: more than the device's memory.");
+
   public static final Setting<Duration> NCCL4J_INIT_TIMEOUT =
       Setting.duration(
           "NCCL4J_INIT_TIMEOUT", Duration.ofSeconds(60), "How long creation may take.");
@@ -154,6 +160,7 @@ public final class Settings {
           NCCL4J_TRANSPORTS,
           NCCL_NET,
           NCCL4J_SHM,
+          NCCL_WIN_STRIDE,
           NCCL4J_INIT_TIMEOUT,
           NCCL4J_TIMEOUT,
           NCCL_CONF_FILE);

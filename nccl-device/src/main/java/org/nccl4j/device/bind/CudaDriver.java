@@ -42,5 +42,14 @@ public interface CudaDriver {
   int cuMemImportFromShareableHandle(long handle, long shareable, int type);
 
   /** See the CUDA driver API. */
+  int cuMemRetainAllocationHandle(long handle, long address);
+
+  /** See the CUDA driver API. */
+  int cuMemGetAllocationPropertiesFromHandle(long prop, long handle);
+
+  /** See the CUDA driver API. */
+  int cuMemGetAddressRange_v2(long base, long size, long address);
+
+  /** See the CUDA driver API. */
   int cuLaunchKernelEx(long config, long function, long parameters, long extra);
 }

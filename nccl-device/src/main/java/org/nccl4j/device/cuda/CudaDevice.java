@@ -1,5 +1,6 @@
 package org.nccl4j.device.cuda;
 
+import java.util.Optional;
 import jcuda.Pointer;
 import jcuda.driver.CUdevice;
 import jcuda.driver.CUdevice_attribute;
@@ -13,13 +14,16 @@ import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.KernelCommunicator;
 import org.nccl4j.device.kernel.KernelCommunicatorSpec;
 import org.nccl4j.device.kernel.KernelDevice;
+import org.nccl4j.device.symmetric.Exportable;
+import org.nccl4j.device.symmetric.FlatRange;
+import org.nccl4j.device.symmetric.SymmetricDevice;
 
 /**
  * A GPU. Works in the device's primary context, as the CUDA runtime does, so that memory and
  * streams of other libraries of the process can be wrapped; a caller's current context is left as
  * it was.
  */
-public final class CudaDevice extends Device implements KernelDevice {
+public final class CudaDevice extends Device implements KernelDevice, SymmetricDevice {
   private final int index;
   private final CUdevice device;
   private final String name;
@@ -83,6 +87,36 @@ public final class CudaDevice extends Device implements KernelDevice {
   @Override
   public DeviceMemory allocate(long bytes) {
     return CudaMemory.allocate(this, bytes);
+  }
+
+  @Override
+  public DeviceMemory memAlloc(long bytes) {
+    return CudaMemory.exportable(this, bytes);
+  }
+
+  @Override
+  public long granularity() {
+    return CudaShareableMemory.granularity(this);
+  }
+
+  @Override
+  public long stride() {
+    return CudaFlatRange.stride(memoryInfo()[1]);
+  }
+
+  @Override
+  public long resourceBytes(int team) {
+    return DirectLayout.of(team).bytes();
+  }
+
+  @Override
+  public Optional<Exportable> exportable(DeviceMemory memory) {
+    return CudaAllocation.of(this, memory.address());
+  }
+
+  @Override
+  public FlatRange reserve(int team, long stride) {
+    return CudaFlatRange.reserve(this, team, stride);
   }
 
   @Override

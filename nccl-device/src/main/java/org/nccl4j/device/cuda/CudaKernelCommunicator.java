@@ -16,7 +16,9 @@ import org.nccl4j.device.kernel.CollectiveWork;
 import org.nccl4j.device.kernel.KernelCommunicator;
 import org.nccl4j.device.kernel.KernelCommunicatorSpec;
 import org.nccl4j.device.kernel.KernelPlan;
+import org.nccl4j.device.kernel.OneSidedWork;
 import org.nccl4j.device.kernel.P2pWork;
+import org.nccl4j.device.symmetric.SymmetricSpace;
 
 /**
  * A communicator on a GPU. Owned by the thread that prepares and launches, one at a time; {@code
@@ -35,6 +37,7 @@ final class CudaKernelCommunicator implements KernelCommunicator {
   private final List<DeviceMemory> ofPlans = new ArrayList<>();
   private final AtomicReference<NcclException> failure = new AtomicReference<>();
   private volatile CudaStream last; // what was launched last is in this stream
+  private volatile SymmetricSpace space;
   private boolean closed;
 
   private CudaKernelCommunicator(CudaDevice device, KernelCommunicatorSpec spec) {
@@ -82,6 +85,17 @@ final class CudaKernelCommunicator implements KernelCommunicator {
   public KernelPlan prepare(List<P2pWork> works) {
     checkUsable();
     return p2p.prepare(works);
+  }
+
+  @Override
+  public void attach(SymmetricSpace given) {
+    space = given;
+  }
+
+  @Override
+  public KernelPlan prepare(OneSidedWork work) {
+    throw new InvalidUsageException(
+        "one-sided operations are not there yet on " + device, "use send and recv");
   }
 
   /** With one rank every collective is a copy. */

@@ -37,6 +37,15 @@ final class CudaMemory extends DeviceMemory {
     return memory;
   }
 
+  /** Memory that other GPUs and processes can map. */
+  static CudaMemory exportable(CudaDevice device, long bytes) {
+    if (bytes <= 0) {
+      return allocate(device, bytes);
+    }
+    CudaShareableMemory memory = CudaShareableMemory.create(device, bytes);
+    return new CudaMemory(device, memory.local().address(), bytes, null, memory::close);
+  }
+
   static CudaMemory wrap(CudaDevice device, long address, long bytes) {
     return new CudaMemory(device, address, bytes, null, null);
   }

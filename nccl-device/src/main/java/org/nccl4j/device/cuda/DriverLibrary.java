@@ -112,6 +112,35 @@ final class DriverLibrary {
   }
 
   /**
+   * One more reference to the physical memory behind an address, to be released; 0 where it is not
+   * memory that was mapped, as that of cuMemAlloc is not.
+   */
+  static long retainMemory(long address) {
+    Offheap out = new Offheap(8);
+    return CUDA.cuMemRetainAllocationHandle(out.address(), address) == 0 ? out.getLong(0) : 0;
+  }
+
+  /** Whether physical memory can be exported as a file descriptor. */
+  static boolean isExportable(long handle, Object place) {
+    Offheap prop = new Offheap(PROP_BYTES);
+    CudaResult.check(
+        CUDA.cuMemGetAllocationPropertiesFromHandle(prop.address(), handle),
+        "cuMemGetAllocationPropertiesFromHandle",
+        place);
+    return (prop.getInt(4) & HANDLE_FILE_DESCRIPTOR) != 0;
+  }
+
+  /** Where the allocation behind an address begins, and its bytes. */
+  static long[] addressRange(long address, Object place) {
+    Offheap out = new Offheap(16);
+    CudaResult.check(
+        CUDA.cuMemGetAddressRange_v2(out.address(), out.address() + 8, address),
+        "cuMemGetAddressRange",
+        place);
+    return new long[] {out.getLong(0), out.getLong(8)};
+  }
+
+  /**
    * Launches a kernel. Neither allocates nor locks.
    *
    * @param config address of a CUlaunchConfig

@@ -3,6 +3,7 @@ package org.nccl4j.device.host;
 import java.lang.ref.Reference;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
+import java.util.Optional;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceEvent;
 import org.nccl4j.device.DeviceMemory;
@@ -13,14 +14,20 @@ import org.nccl4j.device.host.memory.HostMemory;
 import org.nccl4j.device.host.stream.Dispatcher;
 import org.nccl4j.device.host.stream.HostEvent;
 import org.nccl4j.device.host.stream.HostStream;
+import org.nccl4j.device.host.symmetric.HostAllocations;
+import org.nccl4j.device.host.symmetric.HostFlatRange;
 import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.KernelCommunicator;
 import org.nccl4j.device.kernel.KernelCommunicatorSpec;
 import org.nccl4j.device.kernel.KernelDevice;
 import org.nccl4j.device.shm.MappedRegion;
+import org.nccl4j.device.symmetric.Exportable;
+import org.nccl4j.device.symmetric.FlatRange;
+import org.nccl4j.device.symmetric.ResourceLayout;
+import org.nccl4j.device.symmetric.SymmetricDevice;
 
 /** This machine's processor and memory. One instance. */
-public final class HostDevice extends Device implements KernelDevice {
+public final class HostDevice extends Device implements KernelDevice, SymmetricDevice {
   private static final HostDevice INSTANCE = new HostDevice();
 
   private static final long HUGE_BYTES = 4 << 20;
@@ -28,6 +35,7 @@ public final class HostDevice extends Device implements KernelDevice {
   private static final int SIMPLE_SLOT_BYTES = 64 << 10;
 
   private final Dispatcher dispatcher = new Dispatcher();
+  private final HostAllocations exportables = new HostAllocations(this);
 
   private HostDevice() {}
 
@@ -67,12 +75,52 @@ public final class HostDevice extends Device implements KernelDevice {
     return new HostMemory(this, region.address(), bytes, () -> free(region));
   }
 
+  @Override
+  public DeviceMemory memAlloc(long bytes) {
+    if (bytes < 0) {
+      throw new InvalidArgumentException(
+          "an allocation of " + bytes + " bytes", "ask for 0 or more");
+    }
+    return bytes == 0
+        ? new HostMemory(this, 0, 0, () -> {})
+        : exportables.allocate(bytes, this::isQuiet);
+  }
+
+  private boolean isQuiet() {
+    return dispatcher.streams().stream().allMatch(HostStream::isEmpty);
+  }
+
+  @Override
+  public long granularity() {
+    return HostAllocations.PAGE;
+  }
+
+  @Override
+  public long stride() {
+    return HostAllocations.stride();
+  }
+
+  @Override
+  public long resourceBytes(int team) {
+    return new ResourceLayout(team).rest();
+  }
+
+  @Override
+  public Optional<Exportable> exportable(DeviceMemory memory) {
+    return exportables.find(memory.address());
+  }
+
+  @Override
+  public FlatRange reserve(int team, long stride) {
+    return new HostFlatRange(this, team, stride);
+  }
+
   /**
    * Unmaps a region at once if nothing runs. Otherwise operations may still use it: they refer to
    * it, and it is unmapped once nothing does.
    */
   private void free(MappedRegion region) {
-    if (dispatcher.streams().stream().allMatch(HostStream::isEmpty)) {
+    if (isQuiet()) {
       region.close();
     }
   }

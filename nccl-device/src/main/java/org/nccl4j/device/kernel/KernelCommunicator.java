@@ -4,6 +4,7 @@ import java.util.List;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.NcclException;
+import org.nccl4j.device.symmetric.SymmetricSpace;
 
 /**
  * A communicator as its device's kernels see it. Launches of one communicator run in the order of
@@ -18,6 +19,15 @@ public interface KernelCommunicator extends AutoCloseable {
 
   /** Prepares sends and receives that progress together. */
   KernelPlan prepare(List<P2pWork> works);
+
+  /**
+   * Tells of the team's space, once, before any work on windows is prepared; by the thread that
+   * registers the first window, while others may launch.
+   */
+  void attach(SymmetricSpace space);
+
+  /** Prepares a one-sided operation on windows. */
+  KernelPlan prepare(OneSidedWork work);
 
   /**
    * Puts a plan into a stream. Neither waits nor, once warm, allocates.

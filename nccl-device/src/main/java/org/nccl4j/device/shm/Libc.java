@@ -25,6 +25,7 @@ final class Libc {
   private static final int PROT_READ_WRITE = 3;
   private static final int MAP_SHARED = 0x01;
   private static final int MAP_PRIVATE_ANONYMOUS_NORESERVE = 0x02 | 0x20 | 0x4000;
+  private static final int MAP_FIXED = 0x10;
   private static final int MADV_HUGEPAGE = 14;
   private static final int MFD_CLOEXEC_ALLOW_SEALING = 3;
   private static final int O_RDWR_CLOEXEC = 0x2 | 0x80000;
@@ -56,6 +57,21 @@ final class Libc {
   /** Maps zeroed memory that takes pages only where it is touched. */
   static long mapAnonymous(long bytes) {
     return mapped(C.mmap(0, bytes, PROT_READ_WRITE, MAP_PRIVATE_ANONYMOUS_NORESERVE, -1, 0), bytes);
+  }
+
+  /** Addresses without memory. */
+  static long reserve(long bytes) {
+    return mapped(C.mmap(0, bytes, 0, MAP_PRIVATE_ANONYMOUS_NORESERVE, -1, 0), bytes);
+  }
+
+  /** Takes the memory of a part of a reserved range away. */
+  static void reserveAgain(long address, long bytes) {
+    mapped(C.mmap(address, bytes, 0, MAP_PRIVATE_ANONYMOUS_NORESERVE | MAP_FIXED, -1, 0), bytes);
+  }
+
+  /** Maps the beginning of a file, shared, into a reserved range. */
+  static void mapSharedAt(long address, int fd, long bytes) {
+    mapped(C.mmap(address, bytes, PROT_READ_WRITE, MAP_SHARED | MAP_FIXED, fd, 0), bytes);
   }
 
   private static long mapped(long address, long bytes) {

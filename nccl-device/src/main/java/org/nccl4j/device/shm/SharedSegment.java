@@ -134,6 +134,11 @@ public final class SharedSegment implements AutoCloseable {
     return fd.value();
   }
 
+  /** Another file descriptor of it, which the caller closes. */
+  public int duplicateFd() {
+    return Libc.duplicate(fd());
+  }
+
   /** The address of the first byte in this process. */
   public long address() {
     return region.address();

@@ -19,6 +19,7 @@ import org.nccl4j.device.DeviceEvent;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.InvalidUsageException;
+import org.nccl4j.device.shm.OwnedFd;
 
 /**
  * The two ways to the driver against a recording fake of it: arguments, order, clean-up, errors.
@@ -105,7 +106,7 @@ class DriverTest {
     int granule = 2 << 20;
     CudaShareableMemory memory = CudaShareableMemory.create(device, 3 << 20);
     assertEquals(2L * granule, memory.size());
-    assertEquals(42, memory.exportFileDescriptor());
+    new OwnedFd(memory.exportFileDescriptor()).close();
     DeviceMemory view = memory.accessFrom(CudaDevices.probe().device(1));
     assertEquals(memory.local().address(), view.address());
     memory.accessFrom(CudaDevices.probe().device(1));
@@ -127,9 +128,17 @@ class DriverTest {
 
   @Test
   void importedMemoryIsMapped() {
-    CudaShareableMemory memory = CudaShareableMemory.importFrom(device, 7, 2 << 20);
-    assertTrue(fake.fakeRecord().contains("cuMemImportFromShareableHandle(7,1)"));
-    memory.close();
+    try (CudaShareableMemory exported = CudaShareableMemory.create(device, 2 << 20);
+        OwnedFd descriptor = new OwnedFd(exported.exportFileDescriptor());
+        CudaShareableMemory memory =
+            CudaShareableMemory.importFrom(device, descriptor.value(), 2 << 20)) {
+      String call = "cuMemImportFromShareableHandle(%d,1)".formatted(descriptor.value());
+      assertTrue(fake.fakeRecord().contains(call), fake.fakeRecord());
+      memory.local().fill((byte) 7);
+      ByteBuffer last = ByteBuffer.allocate(1);
+      exported.local().read((2 << 20) - 1, last);
+      assertEquals(7, last.get(0), "the same memory");
+    }
   }
 
   @ParameterizedTest

@@ -95,6 +95,8 @@ final class ArchitectureRules {
         .definedBy(in("api.plan.."))
         .layer("launch")
         .definedBy(in("api.launch.."))
+        .layer("window")
+        .definedBy(in("api.window.."))
         .layer("proxy")
         .definedBy(in("api.proxy.."))
         .layer("registry")
@@ -120,9 +122,11 @@ final class ArchitectureRules {
         .whereLayer("registry")
         .mayOnlyBeAccessedByLayers("init")
         .whereLayer("bootstrap")
-        .mayOnlyBeAccessedByLayers("communicator", "init")
+        .mayOnlyBeAccessedByLayers("communicator", "init", "window")
+        .whereLayer("window")
+        .mayOnlyBeAccessedByLayers("communicator", "init", "group", "plan")
         .whereLayer("spi")
-        .mayOnlyBeAccessedByLayers("init", "proxy", "registry");
+        .mayOnlyBeAccessedByLayers("init", "proxy", "registry", "window");
   }
 
   private ArchRule transportsAreStrangers() {

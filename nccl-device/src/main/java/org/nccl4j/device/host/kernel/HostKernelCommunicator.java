@@ -16,7 +16,9 @@ import org.nccl4j.device.kernel.CollectiveWork;
 import org.nccl4j.device.kernel.KernelCommunicator;
 import org.nccl4j.device.kernel.KernelCommunicatorSpec;
 import org.nccl4j.device.kernel.KernelPlan;
+import org.nccl4j.device.kernel.OneSidedWork;
 import org.nccl4j.device.kernel.P2pWork;
+import org.nccl4j.device.symmetric.SymmetricSpace;
 
 /** A communicator on the host device. */
 public final class HostKernelCommunicator implements KernelCommunicator {
@@ -28,6 +30,7 @@ public final class HostKernelCommunicator implements KernelCommunicator {
   private final Ends ends;
   private final HostMemory scratch;
   private final Kernels kernels;
+  private volatile OneSided oneSided;
 
   /** Launches so far. Written by the launching thread; read by isIdle. */
   private volatile long tickets;
@@ -69,6 +72,16 @@ public final class HostKernelCommunicator implements KernelCommunicator {
     recvs.forEach(
         (peer, list) -> ins.add(new Lane.In(ends.recv(peer), list, waiter, llBytes, simpleBytes)));
     return new HostPlan(turns, new SendRecv(outs, ins, own, waiter));
+  }
+
+  @Override
+  public void attach(SymmetricSpace space) {
+    oneSided = new OneSided(space, waiter);
+  }
+
+  @Override
+  public KernelPlan prepare(OneSidedWork work) {
+    return new HostPlan(turns, oneSided.of(work));
   }
 
   private List<P2pWork> ownPairs(List<P2pWork> sends, List<P2pWork> recvs) {

@@ -1,0 +1,58 @@
+package org.nccl4j.api.group;
+
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.FutureTask;
+import org.nccl4j.device.InternalErrorException;
+import org.nccl4j.device.InvalidUsageException;
+import org.nccl4j.device.NcclException;
+
+/** Runs what waits for other ranks, each on a thread of its own where there are several. */
+final class Meetings {
+  private Meetings() {}
+
+  /** Runs them all, and throws the first error once all have ended. */
+  static void run(List<Runnable> meetings) {
+    if (meetings.size() < 2) {
+      meetings.forEach(Runnable::run);
+      return;
+    }
+    List<FutureTask<Void>> tasks = new ArrayList<>();
+    for (Runnable meeting : meetings) {
+      FutureTask<Void> task = new FutureTask<>(meeting, null);
+      Thread thread = new Thread(task, "nccl4j-meeting-" + tasks.size());
+      thread.setDaemon(true);
+      thread.start();
+      tasks.add(task);
+    }
+    NcclException first = null;
+    for (FutureTask<Void> task : tasks) {
+      NcclException error = errorOf(task);
+      first = first == null ? error : first;
+    }
+    if (first != null) {
+      throw first.again();
+    }
+  }
+
+  private static NcclException errorOf(FutureTask<Void> task) {
+    try {
+      task.get();
+      return null;
+    } catch (ExecutionException e) {
+      return e.getCause() instanceof NcclException nccl
+          ? nccl
+          : new InternalErrorException(
+              "a call in a group failed unexpectedly (" + e.getCause() + ")",
+              "report this with the stack trace",
+              e.getCause());
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+      return new InvalidUsageException(
+          "the thread was interrupted while its group waited for other ranks",
+          "interrupt no thread that ends a group",
+          e);
+    }
+  }
+}

@@ -1,0 +1,168 @@
+package org.nccl4j.api.group;
+
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import org.nccl4j.api.launch.Launcher;
+import org.nccl4j.api.window.RegisteredWindow;
+import org.nccl4j.api.window.Team;
+import org.nccl4j.api.window.WindowRegistry;
+import org.nccl4j.device.DataType;
+import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.DeviceStream;
+import org.nccl4j.device.InvalidArgumentException;
+import org.nccl4j.device.InvalidUsageException;
+import org.nccl4j.device.kernel.KernelCommunicator;
+import org.nccl4j.device.kernel.OneSidedWork;
+
+/**
+ * One rank's puts, signals and waits: checked, and launched at once, in a group too. Any thread.
+ */
+public final class OneSidedCalls {
+  private final String name;
+  private final int rank;
+  private final WindowRegistry windows;
+  private final KernelCommunicator kernels;
+  private final Launcher launcher;
+
+  /**
+   * The calls of one rank.
+   *
+   * @param name of the communicator
+   */
+  public OneSidedCalls(
+      String name,
+      int rank,
+      WindowRegistry windows,
+      KernelCommunicator kernels,
+      Launcher launcher) {
+    this.name = name;
+    this.rank = rank;
+    this.windows = windows;
+    this.kernels = kernels;
+    this.launcher = launcher;
+  }
+
+  /** Writes into a rank's window and signals it. */
+  public void put(
+      DeviceMemory source,
+      long count,
+      DataType type,
+      int peer,
+      RegisteredWindow window,
+      long offset,
+      DeviceStream stream) {
+    String what = "putSignal";
+    int place = place(what, peer);
+    if (!windows.has(window)) {
+      throw new InvalidUsageException(
+          where(what) + "the window is deregistered, or of another communicator",
+          "pass a window that this communicator registered");
+    }
+    if (type == null || count < 0) {
+      throw wrong(what, type == null ? "type is null" : "count is " + count, "pass 0 or more");
+    }
+    long room = window.view().size();
+    if (offset < 0 || offset > room || count > (room - offset) / type.bytes()) {
+      throw wrong(
+          what,
+          "%d elements of %s at byte %d do not fit a window of %d bytes"
+              .formatted(count, type.label(), offset, room),
+          "stay inside the peer's window");
+    }
+    checkSource(what, source, count, type);
+    window.use();
+    launch(
+        what,
+        new OneSidedWork.Put(place, source, window.view(), offset, count * type.bytes()),
+        stream);
+  }
+
+  private void checkSource(String what, DeviceMemory source, long count, DataType type) {
+    if (count == 0) {
+      return;
+    }
+    if (source == null || source.device() != windows.device()) {
+      throw wrong(
+          what,
+          source == null ? "the source is null" : "the source belongs to " + source.device().name(),
+          "pass memory of " + windows.device().name());
+    }
+    if (!source.isOpen()) {
+      throw new InvalidUsageException(
+          where(what) + "the source is closed",
+          "close memory only after its last operation has been called");
+    }
+    if (count > source.size() / type.bytes()) {
+      throw wrong(
+          what,
+          "the source has %d bytes, too few for %d elements of %s"
+              .formatted(source.size(), count, type.label()),
+          "pass a larger source or a smaller count");
+    }
+  }
+
+  /** Signals a rank. */
+  public void signal(int peer, DeviceStream stream) {
+    launch("signal", new OneSidedWork.Put(place("signal", peer), null, null, 0, 0), stream);
+  }
+
+  /** Waits for signals. */
+  public void await(Map<Integer, Integer> signals, DeviceStream stream) {
+    List<OneSidedWork.Awaited> awaited = new ArrayList<>();
+    signals.forEach(
+        (peer, count) -> {
+          if (count == null || count < 1) {
+            throw wrong("waitSignal", count + " signals are awaited", "wait for 1 or more");
+          }
+          awaited.add(new OneSidedWork.Awaited(place("waitSignal", peer), count));
+        });
+    if (!awaited.isEmpty()) {
+      launch("waitSignal", new OneSidedWork.Wait(List.copyOf(awaited)), stream);
+    }
+  }
+
+  private void launch(String what, OneSidedWork work, DeviceStream stream) {
+    if (stream == null || stream.device() != windows.device()) {
+      throw wrong(
+          what,
+          stream == null ? "stream is null" : "the stream belongs to " + stream.device().name(),
+          "create it on " + windows.device().name());
+    }
+    launcher.enter();
+    try {
+      launcher.launch(kernels.prepare(work), null, null, stream);
+    } finally {
+      launcher.leave();
+    }
+  }
+
+  private int place(String what, int peer) {
+    Team team = windows.team();
+    if (peer < 0 || peer >= windows.nRanks()) {
+      throw wrong(
+          what,
+          "peer %d is not a rank of %d".formatted(peer, windows.nRanks()),
+          "pass 0 to " + (windows.nRanks() - 1));
+    }
+    if (!team.has(peer)) {
+      throw wrong(
+          what,
+          "rank %d's memory is not in reach of loads and stores".formatted(peer),
+          "use send and recv between machines");
+    }
+    if (!windows.hasSpace()) {
+      throw new InvalidUsageException(
+          where(what) + "no window was registered yet", "call registerWindow on all ranks first");
+    }
+    return peer - team.first();
+  }
+
+  private InvalidArgumentException wrong(String what, String problem, String remedy) {
+    return new InvalidArgumentException(where(what) + problem, remedy);
+  }
+
+  private String where(String what) {
+    return "%s on rank %d of communicator %s: ".formatted(what, rank, name);
+  }
+}

@@ -1,0 +1,91 @@
+package org.nccl4j.api.window;
+
+import java.util.ArrayList;
+import java.util.List;
+import org.nccl4j.device.InvalidArgumentException;
+import org.nccl4j.device.InvalidUsageException;
+import org.nccl4j.device.NcclException;
+
+/** Exchanges proposals, and sees to it that all ranks go on or none does. */
+final class Agreement {
+  private final WindowRegistry.Setup setup;
+
+  Agreement(WindowRegistry.Setup setup) {
+    this.setup = setup;
+  }
+
+  /**
+   * Everybody's proposals, by rank.
+   *
+   * @throws NcclException if a rank has an error, or is in another step: the same on all ranks
+   */
+  List<Proposal> reach(Proposal mine) {
+    List<byte[]> gathered = setup.bootstrap().allGather(mine.toBytes());
+    List<Proposal> all = new ArrayList<>();
+    for (int rank = 0; rank < gathered.size(); rank++) {
+      all.add(Proposal.fromBytes(rank, gathered.get(rank)));
+    }
+    checkSteps(all);
+    for (int rank = 0; rank < all.size(); rank++) {
+      NcclException error = all.get(rank).error();
+      if (error != null) {
+        throw error;
+      }
+    }
+    return all;
+  }
+
+  private void checkSteps(List<Proposal> all) {
+    for (int rank = 1; rank < all.size(); rank++) {
+      if (all.get(rank).step() != all.get(0).step()) {
+        throw new InvalidUsageException(
+            "in communicator %s rank 0 calls %s and rank %d calls %s"
+                .formatted(
+                    setup.name(), all.get(0).step().label(), rank, all.get(rank).step().label()),
+            "make the same calls in the same order on all ranks");
+      }
+    }
+  }
+
+  /** Throws unless all register the same number of bytes at the same offset. */
+  void checkAlike(List<Proposal> all) {
+    Proposal first = all.get(0);
+    for (int rank = 1; rank < all.size(); rank++) {
+      Proposal other = all.get(rank);
+      if (other.bytes() != first.bytes()) {
+        throw new InvalidArgumentException(
+            "in communicator %s rank 0 registers a window of %d bytes and rank %d one of %d"
+                .formatted(setup.name(), first.bytes(), rank, other.bytes()),
+            "register windows of the same size on all ranks");
+      }
+      if (other.offset() != first.offset()) {
+        throw new InvalidArgumentException(
+            ("in communicator %s rank 0 registers a window at byte %d of its allocation and rank %d"
+                    + " at byte %d")
+                .formatted(setup.name(), first.offset(), rank, other.offset()),
+            "register windows at the same offset of their allocations on all ranks");
+      }
+    }
+  }
+
+  /** Throws unless all drop the same window. */
+  void checkWindow(List<Proposal> all) {
+    for (int rank = 1; rank < all.size(); rank++) {
+      if (all.get(rank).window() != all.get(0).window()) {
+        throw new InvalidUsageException(
+            "in communicator %s rank 0 deregisters window %d and rank %d window %d"
+                .formatted(setup.name(), all.get(0).window(), rank, all.get(rank).window()),
+            "deregister windows in the same order on all ranks");
+      }
+    }
+  }
+
+  /** What makes these allocations the same as others. */
+  SymmetricMemory.Key key(List<Proposal> all) {
+    List<String> numbers = new ArrayList<>();
+    for (int rank = 0; rank < all.size(); rank++) {
+      numbers.add(setup.peers().get(rank).processId() + "/" + all.get(rank).allocation());
+    }
+    return new SymmetricMemory.Key(List.copyOf(numbers));
+  }
+}

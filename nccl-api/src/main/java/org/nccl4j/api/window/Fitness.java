@@ -1,0 +1,55 @@
+package org.nccl4j.api.window;
+
+import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.InvalidArgumentException;
+import org.nccl4j.device.InvalidUsageException;
+import org.nccl4j.device.NcclException;
+import org.nccl4j.device.symmetric.Exportable;
+
+/** What can be wrong with a memory that a rank registers. Answers an error or null. */
+final class Fitness {
+  private Fitness() {}
+
+  static NcclException of(WindowRegistry.Setup setup, DeviceMemory memory) {
+    if (memory == null) {
+      return new InvalidArgumentException(
+          where(setup) + "the memory is null", "pass what memAlloc gave");
+    }
+    if (memory.device() != setup.device()) {
+      return new InvalidArgumentException(
+          where(setup) + "the memory belongs to " + memory.device().name(),
+          "pass memory of " + setup.device().name());
+    }
+    if (!memory.isOpen()) {
+      return new InvalidUsageException(
+          where(setup) + "the memory is closed", "close memory after its window is deregistered");
+    }
+    if (memory.size() == 0) {
+      return new InvalidArgumentException(
+          where(setup) + "the memory has 0 bytes", "register 1 byte or more");
+    }
+    return null;
+  }
+
+  static NcclException notExportable(WindowRegistry.Setup setup, DeviceMemory memory) {
+    return new InvalidArgumentException(
+        where(setup) + "%s cannot be mapped by other ranks".formatted(memory),
+        "allocate it with Device.memAlloc instead of allocate");
+  }
+
+  static NcclException inside(
+      WindowRegistry.Setup setup, DeviceMemory memory, Exportable allocation) {
+    long offset = memory.address() - allocation.address();
+    return memory.size() <= allocation.size() - offset
+        ? null
+        : new InvalidArgumentException(
+            where(setup)
+                + "%s ends %d bytes after its allocation"
+                    .formatted(memory, offset + memory.size() - allocation.size()),
+            "wrap no more than what was allocated");
+  }
+
+  private static String where(WindowRegistry.Setup setup) {
+    return "registerWindow on rank %d of communicator %s: ".formatted(setup.rank(), setup.name());
+  }
+}

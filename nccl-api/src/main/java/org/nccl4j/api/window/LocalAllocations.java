@@ -1,0 +1,32 @@
+package org.nccl4j.api.window;
+
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+import org.nccl4j.device.symmetric.Exportable;
+
+/** The allocations that ranks of this process are just registering, for its other ranks. */
+final class LocalAllocations {
+  private record Key(String communicator, int rank) {}
+
+  private static final Map<Key, Exportable> OFFERED = new ConcurrentHashMap<>();
+
+  private LocalAllocations() {}
+
+  /**
+   * Offers an allocation until it is withdrawn.
+   *
+   * @param communicator what identifies it among all of the process
+   */
+  static void offer(String communicator, int rank, Exportable allocation) {
+    OFFERED.put(new Key(communicator, rank), allocation);
+  }
+
+  /** What a rank offers, or null. */
+  static Exportable find(String communicator, int rank) {
+    return OFFERED.get(new Key(communicator, rank));
+  }
+
+  static void withdraw(String communicator, int rank) {
+    OFFERED.remove(new Key(communicator, rank));
+  }
+}

@@ -1,0 +1,115 @@
+package org.nccl4j.api.window;
+
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.function.Supplier;
+import org.nccl4j.api.spi.PeerInfo;
+import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.InternalErrorException;
+import org.nccl4j.device.NcclException;
+import org.nccl4j.device.RemoteException;
+import org.nccl4j.device.shm.OwnedFd;
+import org.nccl4j.device.symmetric.Exportable;
+import org.nccl4j.device.symmetric.FlatRange;
+
+/** Maps the allocations of a team's ranks into this rank's flat range. */
+final class Mapper {
+  private final WindowRegistry.Setup setup;
+  private final Team team;
+  private final Agreement agreement;
+
+  Mapper(WindowRegistry.Setup setup, Team team) {
+    this.setup = setup;
+    this.team = team;
+    this.agreement = new Agreement(setup);
+  }
+
+  /** Holds an allocation ready; null where there is none, for the others' sake. */
+  Offer offer(Exportable allocation) {
+    boolean abroad = team.ranks().stream().anyMatch(rank -> !isHere(rank));
+    return new Offer(setup.bootstrap().secret(), setup.rank(), allocation, abroad);
+  }
+
+  private boolean isHere(int rank) {
+    PeerInfo self = setup.peers().get(setup.rank());
+    return setup.peers().get(rank).processId().equals(self.processId());
+  }
+
+  /**
+   * Maps everybody's allocation, and returns once all ranks have.
+   *
+   * @return the views, by place in the team
+   * @throws NcclException if a rank could not; then nothing is mapped on any
+   */
+  List<DeviceMemory> map(
+      Supplier<FlatRange> range, long offset, Exportable own, Offer offer, List<Proposal> all) {
+    List<DeviceMemory> views = new ArrayList<>();
+    NcclException error = null;
+    try {
+      mapAll(range.get(), offset, own, offer, all, views);
+    } catch (NcclException e) {
+      error = e;
+    } catch (RuntimeException e) {
+      error =
+          new InternalErrorException(
+              "rank %d could not map a window (%s)".formatted(setup.rank(), e),
+              "report this with the stack trace",
+              e);
+    }
+    try {
+      agreement.reach(Proposal.outcome(Proposal.Step.MAPPED, 0, error));
+      return List.copyOf(views);
+    } catch (RuntimeException e) {
+      for (int place = 0; place < views.size(); place++) {
+        range.get().unmap(place, offset, views.get(place).size());
+      }
+      throw e;
+    }
+  }
+
+  private void mapAll(
+      FlatRange range,
+      long offset,
+      Exportable own,
+      Offer offer,
+      List<Proposal> all,
+      List<DeviceMemory> views) {
+    Map<Integer, OwnedFd> foreign = foreign(own, offer, all);
+    for (int place = 0; place < team.size(); place++) {
+      int rank = team.first() + place;
+      if (foreign.containsKey(rank)) {
+        long bytes = all.get(rank).allocationBytes();
+        views.add(range.map(place, offset, foreign.get(rank).value(), bytes));
+      } else {
+        views.add(range.map(place, offset, local(rank, own, offer)));
+      }
+    }
+  }
+
+  private Map<Integer, OwnedFd> foreign(Exportable own, Offer offer, List<Proposal> all) {
+    Map<Integer, String> mailboxes = new HashMap<>();
+    for (int rank : team.ranks()) {
+      if (!isHere(rank)) {
+        mailboxes.put(rank, all.get(rank).mailbox());
+      }
+    }
+    return mailboxes.isEmpty()
+        ? Map.of()
+        : offer.exchange().swap(mailboxes, own, System.nanoTime() + setup.deadline().toNanos());
+  }
+
+  private Exportable local(int rank, Exportable own, Offer offer) {
+    if (rank == setup.rank()) {
+      return own;
+    }
+    Exportable theirs = offer.of(rank);
+    if (theirs == null) {
+      throw new RemoteException(
+          "rank %d's memory is not found in this process, where it says that it is".formatted(rank),
+          "load nccl4j once in a process, not by several class loaders");
+    }
+    return theirs;
+  }
+}

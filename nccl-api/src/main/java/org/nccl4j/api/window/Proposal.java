@@ -1,0 +1,102 @@
+package org.nccl4j.api.window;
+
+import java.io.ByteArrayInputStream;
+import java.io.ByteArrayOutputStream;
+import java.io.DataInputStream;
+import java.io.DataOutputStream;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import org.nccl4j.device.InvalidUsageException;
+import org.nccl4j.device.NcclException;
+
+/**
+ * What a rank tells all others in a step of registering or dropping a window.
+ *
+ * @param step which; all ranks must be in the same
+ * @param error what went wrong on this rank, or null
+ * @param window a window's number, where it has one
+ * @param allocation the number of the allocation in its process
+ * @param allocationBytes its size
+ * @param offset where the window begins in it
+ * @param bytes the window's size
+ * @param stride of the rank's flat range
+ * @param mailbox where the rank receives file descriptors, or ""
+ */
+record Proposal(
+    Step step,
+    NcclException error,
+    long window,
+    long allocation,
+    long allocationBytes,
+    long offset,
+    long bytes,
+    long stride,
+    String mailbox) {
+  /** The steps. */
+  enum Step {
+    REGISTER("registerWindow"),
+    MAPPED("registerWindow (mapping)"),
+    DEREGISTER("deregisterWindow");
+
+    private final String label;
+
+    Step(String label) {
+      this.label = label;
+    }
+
+    String label() {
+      return label;
+    }
+  }
+
+  /** A step in which nothing but its outcome is told. */
+  static Proposal outcome(Step step, long window, NcclException error) {
+    return new Proposal(step, error, window, 0, 0, 0, 0, 0, "");
+  }
+
+  byte[] toBytes() {
+    ByteArrayOutputStream bytes = new ByteArrayOutputStream();
+    try (DataOutputStream out = new DataOutputStream(bytes)) {
+      out.writeByte(step.ordinal());
+      out.writeByte(error == null ? -1 : error.code().ordinal());
+      if (error != null) {
+        out.writeUTF(error.problem());
+        out.writeUTF(error.remedy());
+      }
+      for (long value : new long[] {window, allocation, allocationBytes, offset, bytes(), stride}) {
+        out.writeLong(value);
+      }
+      out.writeUTF(mailbox);
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
+    }
+    return bytes.toByteArray();
+  }
+
+  static Proposal fromBytes(int rank, byte[] bytes) {
+    try (DataInputStream in = new DataInputStream(new ByteArrayInputStream(bytes))) {
+      Step step = Step.values()[in.readByte()];
+      int code = in.readByte();
+      NcclException error =
+          code < 0
+              ? null
+              : NcclException.of(
+                  NcclException.Code.values()[code], in.readUTF(), in.readUTF(), null);
+      return new Proposal(
+          step,
+          error,
+          in.readLong(),
+          in.readLong(),
+          in.readLong(),
+          in.readLong(),
+          in.readLong(),
+          in.readLong(),
+          in.readUTF());
+    } catch (IOException | ArrayIndexOutOfBoundsException e) {
+      throw new InvalidUsageException(
+          "rank %d's part in registering a window is not understood (%s)".formatted(rank, e),
+          "make the same calls in the same order, with the same version of nccl4j, on all ranks",
+          e);
+    }
+  }
+}

@@ -1,0 +1,62 @@
+package org.nccl4j.api.window;
+
+import java.util.List;
+import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.symmetric.Exportable;
+import org.nccl4j.device.symmetric.FlatRange;
+
+/**
+ * Allocations of all the team, mapped at one offset of the flat range; shared by the windows that
+ * lie in them. Used by one thread at a time.
+ */
+final class SymmetricMemory {
+  /**
+   * What makes a set of allocations the same: every rank's process and number in it.
+   *
+   * @param numbers by rank
+   */
+  record Key(List<String> numbers) {}
+
+  final Key key;
+  final long offset;
+  final List<DeviceMemory> views;
+  private final Exportable own;
+  private int windows;
+
+  /**
+   * Takes over what is mapped.
+   *
+   * @param own this rank's allocation, kept so that its number stays its own
+   * @param views all of each allocation, by place in the team
+   */
+  SymmetricMemory(Key key, long offset, Exportable own, List<DeviceMemory> views) {
+    this.key = key;
+    this.offset = offset;
+    this.own = own;
+    this.views = views;
+  }
+
+  /** Whether this rank's part of it is an allocation, by this very object. */
+  boolean isOf(Exportable allocation) {
+    return own == allocation;
+  }
+
+  /** One more window lies in it. */
+  void retain() {
+    windows++;
+  }
+
+  /** One window less; whether that was the last. */
+  boolean release() {
+    windows--;
+    return windows == 0;
+  }
+
+  /** Unmaps it. */
+  void unmap(FlatRange range) {
+    for (int place = 0; place < views.size(); place++) {
+      range.unmap(place, offset, views.get(place).size());
+    }
+    own.release();
+  }
+}

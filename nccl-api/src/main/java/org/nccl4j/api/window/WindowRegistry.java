@@ -1,0 +1,320 @@
+package org.nccl4j.api.window;
+
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.function.Consumer;
+import org.nccl4j.api.bootstrap.Bootstrap;
+import org.nccl4j.api.spi.PeerInfo;
+import org.nccl4j.device.Device;
+import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.HotPath;
+import org.nccl4j.device.InvalidArgumentException;
+import org.nccl4j.device.InvalidUsageException;
+import org.nccl4j.device.NcclException;
+import org.nccl4j.device.symmetric.Exportable;
+import org.nccl4j.device.symmetric.FlatRange;
+import org.nccl4j.device.symmetric.SymmetricDevice;
+import org.nccl4j.device.symmetric.SymmetricSpace;
+import org.nccl4j.device.symmetric.WindowView;
+
+/**
+ * The windows of one communicator on one rank. Registering and dropping are collective: all ranks
+ * call them in the same order; any thread may, one at a time. {@link #find} is for any thread.
+ */
+public final class WindowRegistry implements AutoCloseable {
+  /**
+   * What the registry needs to know.
+   *
+   * @param name of the communicator
+   * @param peers all ranks
+   * @param stride what NCCL_WIN_STRIDE says, or 0 for the devices' own
+   * @param deadline for each registration
+   */
+  public record Setup(
+      String name,
+      int rank,
+      List<PeerInfo> peers,
+      Device device,
+      Bootstrap bootstrap,
+      long stride,
+      Duration deadline) {}
+
+  private final Setup setup;
+  private final Team team;
+  private final SymmetricDevice device;
+  private final Agreement agreement;
+  private final Mapper mapper;
+  private final Consumer<SymmetricSpace> onSpace;
+  private final WindowTable table = new WindowTable();
+  private final Map<SymmetricMemory.Key, SymmetricMemory> memories = new HashMap<>();
+  private SpaceAllocator space;
+  private FlatRange range;
+  private volatile DeviceMemory resources;
+  private long windows;
+  private boolean closed;
+
+  /**
+   * No windows yet; nothing is allocated or reserved before the first.
+   *
+   * @param onSpace told of the team's space once, before the first window is given out
+   */
+  public WindowRegistry(Setup setup, Consumer<SymmetricSpace> onSpace) {
+    this.setup = setup;
+    this.team = Team.of(setup.peers(), setup.rank());
+    this.device = (SymmetricDevice) setup.device();
+    this.agreement = new Agreement(setup);
+    this.mapper = new Mapper(setup, team);
+    this.onSpace = onSpace;
+  }
+
+  /** Whose memory is registered. */
+  public Device device() {
+    return setup.device();
+  }
+
+  /** All ranks of the communicator. */
+  public int nRanks() {
+    return setup.peers().size();
+  }
+
+  /** The ranks that reach each other's windows. */
+  public Team team() {
+    return team;
+  }
+
+  /** A window that holds all of a range of addresses of this rank, or null. */
+  @HotPath
+  public RegisteredWindow find(long address, long bytes) {
+    return table.find(address, bytes);
+  }
+
+  /** Whether a window is registered here and now. */
+  public boolean has(RegisteredWindow window) {
+    return table.has(window);
+  }
+
+  /** Whether there is a space for windows: whether there ever was one. */
+  public boolean hasSpace() {
+    return resources != null;
+  }
+
+  /** Whether there are none. */
+  @HotPath
+  public boolean isEmpty() {
+    return table.isEmpty();
+  }
+
+  /**
+   * Registers a memory together with all other ranks.
+   *
+   * @throws NcclException the same on all ranks, naming the one whose memory is not fit and why;
+   *     then nothing is registered on any
+   */
+  public synchronized RegisteredWindow register(DeviceMemory memory) {
+    makeSpace();
+    return register(memory, null, true);
+  }
+
+  /** Makes the flat range and the library's own window, before anybody's first. */
+  public synchronized void makeSpace() {
+    checkOpen();
+    if (resources != null) {
+      return;
+    }
+    DeviceMemory own = null;
+    NcclException lack = null;
+    try {
+      own = setup.device().memAlloc(device.resourceBytes(team.size()));
+    } catch (NcclException e) {
+      lack = e;
+    }
+    try {
+      RegisteredWindow window = register(own, lack, false);
+      resources = own;
+      onSpace.accept(
+          new SymmetricSpace(
+              team.first(),
+              team.size(),
+              team.place(),
+              setup.peers().size(),
+              window.view(),
+              range.address(),
+              range.stride()));
+    } finally {
+      if (resources == null && own != null) {
+        own.close();
+      }
+    }
+  }
+
+  /**
+   * Registers a memory, or tells the others why not.
+   *
+   * @param lack why there is no memory, else null
+   * @param users whether it is a user's, to be found by address
+   */
+  private RegisteredWindow register(DeviceMemory memory, NcclException lack, boolean users) {
+    NcclException unfit = lack != null ? lack : Fitness.of(setup, memory);
+    Exportable own = unfit == null ? device.exportable(memory).orElse(null) : null;
+    if (unfit == null && own == null) {
+      unfit = Fitness.notExportable(setup, memory);
+    } else if (own != null) {
+      unfit = Fitness.inside(setup, memory, own);
+    }
+    try (Offer offer = mapper.offer(unfit == null ? own : null)) {
+      long stride = setup.stride() > 0 ? setup.stride() : device.stride();
+      List<Proposal> all =
+          agreement.reach(
+              new Proposal(
+                  Proposal.Step.REGISTER,
+                  unfit,
+                  windows + 1,
+                  own == null ? 0 : own.number(),
+                  own == null ? 0 : own.size(),
+                  own == null ? 0 : memory.address() - own.address(),
+                  memory == null ? 0 : memory.size(),
+                  stride,
+                  offer.mailbox()));
+      agreement.checkAlike(all);
+      SymmetricMemory mapped = obtain(all, own, offer);
+      mapped.retain();
+      windows += users ? 1 : 0;
+      RegisteredWindow window = window(users ? windows : 0, mapped, memory, own);
+      if (users) {
+        table.add(window);
+      }
+      return window;
+    } catch (RuntimeException e) {
+      if (own != null && !isKept(own)) {
+        own.release();
+      }
+      throw e;
+    }
+  }
+
+  private boolean isKept(Exportable own) {
+    return memories.values().stream().anyMatch(memory -> memory.isOf(own));
+  }
+
+  private RegisteredWindow window(
+      long number, SymmetricMemory mapped, DeviceMemory memory, Exportable own) {
+    List<DeviceMemory> peers = new ArrayList<>();
+    long offset = memory.address() - own.address();
+    for (DeviceMemory view : mapped.views) {
+      peers.add(view.slice(offset, memory.size()));
+    }
+    WindowView view = new WindowView(number, memory.address(), List.copyOf(peers));
+    return new RegisteredWindow(view, mapped, memory);
+  }
+
+  /** The mapped memory of all the team's allocations, mapped now if it is not yet. */
+  private SymmetricMemory obtain(List<Proposal> all, Exportable own, Offer offer) {
+    SymmetricMemory.Key key = agreement.key(all);
+    SymmetricMemory known = memories.get(key);
+    if (known != null) {
+      if (!known.isOf(own)) {
+        own.release();
+      }
+      return known;
+    }
+    if (space == null) {
+      space = new SpaceAllocator(all.stream().mapToLong(Proposal::stride).max().orElseThrow());
+    }
+    long bytes = all.stream().mapToLong(Proposal::allocationBytes).max().orElseThrow();
+    long offset = space.allocate(bytes, device.granularity());
+    if (offset == SpaceAllocator.NONE) {
+      throw new InvalidArgumentException(
+          "an allocation of %d bytes does not fit the windows' range of %d bytes, of which %d are in"
+                  .formatted(bytes, space.size(), space.usedBytes())
+              + " use, in communicator "
+              + setup.name(),
+          "deregister windows, or set NCCL_WIN_STRIDE to more bytes on all ranks");
+    }
+    try {
+      List<DeviceMemory> views = mapper.map(this::range, offset, own, offer, all);
+      SymmetricMemory made = new SymmetricMemory(key, offset, own, views);
+      memories.put(key, made);
+      return made;
+    } catch (RuntimeException e) {
+      space.free(offset);
+      throw e;
+    }
+  }
+
+  /** The reserved addresses; none are before the first mapping. */
+  private FlatRange range() {
+    if (range == null) {
+      range = device.reserve(team.size(), space.size());
+    }
+    return range;
+  }
+
+  /**
+   * Drops a window together with all other ranks.
+   *
+   * @param busy whether operations on this rank have not ended
+   * @throws InvalidUsageException if it was dropped before; on all ranks, if it is in use on any:
+   *     then it stays
+   */
+  public synchronized void deregister(RegisteredWindow window, boolean busy) {
+    checkOpen();
+    if (window.isDropped()) {
+      throw new InvalidUsageException(
+          "window %d of communicator %s is deregistered twice on rank %d"
+              .formatted(window.number(), setup.name(), setup.rank()),
+          "deregister each window once");
+    }
+    InvalidUsageException inUse =
+        busy && window.isUsed()
+            ? new InvalidUsageException(
+                "window %d of communicator %s is deregistered while operations of rank %d use it"
+                    .formatted(window.number(), setup.name(), setup.rank()),
+                "synchronize the streams of its operations first")
+            : null;
+    List<Proposal> all =
+        agreement.reach(Proposal.outcome(Proposal.Step.DEREGISTER, window.number(), inUse));
+    agreement.checkWindow(all);
+    window.drop();
+    table.remove(window);
+    release(window.mapped());
+  }
+
+  private void release(SymmetricMemory memory) {
+    if (memory.release()) {
+      memories.remove(memory.key);
+      memory.unmap(range);
+      space.free(memory.offset);
+    }
+  }
+
+  private void checkOpen() {
+    if (closed) {
+      throw new InvalidUsageException(
+          "communicator %s is closed on rank %d".formatted(setup.name(), setup.rank()),
+          "register and deregister windows before close");
+    }
+  }
+
+  /** Unmaps all windows on this rank. Nothing may be running. */
+  @Override
+  public synchronized void close() {
+    if (!closed) {
+      closed = true;
+      for (RegisteredWindow window : table.all()) {
+        window.drop();
+        table.remove(window);
+      }
+      memories.values().forEach(memory -> memory.unmap(range));
+      memories.clear();
+      if (range != null) {
+        range.close();
+      }
+      if (resources != null) {
+        resources.close();
+      }
+    }
+  }
+}

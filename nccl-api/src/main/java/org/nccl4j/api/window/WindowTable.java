@@ -1,0 +1,85 @@
+package org.nccl4j.api.window;
+
+import java.util.Arrays;
+import java.util.Comparator;
+import org.nccl4j.device.HotPath;
+
+/**
+ * The windows of a rank, sorted by the address at which the user sees them. Windows may overlap:
+ * any that holds all of a range is as good as another. Written by one thread at a time, read by
+ * any.
+ */
+final class WindowTable {
+  /**
+   * What readers see, all at once.
+   *
+   * @param windows by address
+   * @param begins their addresses
+   * @param reaches the highest end of a window and all before it
+   */
+  private record Sorted(RegisteredWindow[] windows, long[] begins, long[] reaches) {}
+
+  private volatile Sorted sorted = new Sorted(new RegisteredWindow[0], new long[0], new long[0]);
+
+  void add(RegisteredWindow window) {
+    RegisteredWindow[] more = Arrays.copyOf(sorted.windows, sorted.windows.length + 1);
+    more[more.length - 1] = window;
+    sort(more);
+  }
+
+  void remove(RegisteredWindow window) {
+    sort(Arrays.stream(sorted.windows).filter(w -> w != window).toArray(RegisteredWindow[]::new));
+  }
+
+  private void sort(RegisteredWindow[] windows) {
+    Arrays.sort(windows, Comparator.comparingLong(w -> w.view().address()));
+    long[] begins = new long[windows.length];
+    long[] reaches = new long[windows.length];
+    long reach = Long.MIN_VALUE;
+    for (int w = 0; w < windows.length; w++) {
+      begins[w] = windows[w].view().address();
+      reach = Math.max(reach, begins[w] + windows[w].view().size());
+      reaches[w] = reach;
+    }
+    sorted = new Sorted(windows, begins, reaches);
+  }
+
+  @HotPath
+  boolean isEmpty() {
+    return sorted.windows.length == 0;
+  }
+
+  /** A window that holds all of a range of addresses, or null. */
+  @HotPath
+  RegisteredWindow find(long address, long bytes) {
+    Sorted now = sorted;
+    int place = Arrays.binarySearch(now.begins, address);
+    for (int w = last(now, place, address); w >= 0 && now.reaches[w] - address >= bytes; w--) {
+      if (address - now.begins[w] <= now.windows[w].view().size() - bytes) {
+        return now.windows[w];
+      }
+    }
+    return null;
+  }
+
+  /** The last window that begins at or before an address. */
+  @HotPath
+  private static int last(Sorted now, int place, long address) {
+    if (place < 0) {
+      return -place - 2;
+    }
+    int last = place;
+    while (last + 1 < now.begins.length && now.begins[last + 1] == address) {
+      last++;
+    }
+    return last;
+  }
+
+  boolean has(RegisteredWindow window) {
+    return Arrays.asList(sorted.windows).contains(window);
+  }
+
+  RegisteredWindow[] all() {
+    return sorted.windows.clone();
+  }
+}

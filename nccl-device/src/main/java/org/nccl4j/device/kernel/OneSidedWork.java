@@ -1,0 +1,36 @@
+package org.nccl4j.device.kernel;
+
+import java.util.List;
+import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.symmetric.WindowView;
+
+/** A one-sided operation: only one rank calls it. */
+public sealed interface OneSidedWork {
+  /**
+   * Writes into a rank's window, if there are bytes, and then raises its signal from this rank by
+   * one.
+   *
+   * @param place the rank, by its place in the team
+   * @param source the data; null where there are none
+   * @param window where they go to; null where there are none
+   * @param offset where they begin in the window
+   * @param bytes how many
+   */
+  record Put(int place, DeviceMemory source, WindowView window, long offset, long bytes)
+      implements OneSidedWork {}
+
+  /**
+   * Waits until other ranks have signalled.
+   *
+   * @param awaited of which ranks, and how often since the last wait
+   */
+  record Wait(List<Awaited> awaited) implements OneSidedWork {}
+
+  /**
+   * Signals of one rank.
+   *
+   * @param place the rank, by its place in the team
+   * @param signals how many more than were waited for before
+   */
+  record Awaited(int place, int signals) {}
+}

@@ -1,0 +1,19 @@
+package org.nccl4j.device.symmetric;
+
+/** An allocation that ranks of this and of other processes can map. Any thread may call. */
+public interface Exportable {
+  /** The same for the same allocation, and different for any other of this process. */
+  long number();
+
+  /** Where its owner sees its first byte. */
+  long address();
+
+  /** Bytes, a multiple of the device's granularity. */
+  long size();
+
+  /** A new file descriptor for another process; the caller closes it. */
+  int exportFileDescriptor();
+
+  /** Ends the caller's use of this object; the allocation is its owner's. */
+  void release();
+}

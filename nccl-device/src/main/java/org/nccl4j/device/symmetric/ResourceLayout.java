@@ -1,0 +1,32 @@
+package org.nccl4j.device.symmetric;
+
+/**
+ * What lies where in the library's own window, the same on all ranks and devices:
+ *
+ * <pre>
+ *   signals    team x 128 bytes: u64, written by the rank of the place, read by the owner
+ *   arrivals   team x 128 bytes: u64 count, u64 offset; of the host's barriers
+ *   rest       the device's
+ * </pre>
+ *
+ * @param team how many ranks
+ */
+public record ResourceLayout(int team) {
+  /** Bytes from one rank's word to the next's, so that none share a cache line. */
+  public static final long WORD_STRIDE = 128;
+
+  /** Offset of the signal word that a rank writes. */
+  public long signal(int place) {
+    return place * WORD_STRIDE;
+  }
+
+  /** Offset of the arrival words that a rank writes. */
+  public long arrival(int place) {
+    return (team + place) * WORD_STRIDE;
+  }
+
+  /** Where the device's own part begins; a multiple of 4096. */
+  public long rest() {
+    return (2 * team * WORD_STRIDE + 4095) / 4096 * 4096;
+  }
+}

@@ -1,0 +1,403 @@
+package org.nccl4j.it.api;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.io.IOException;
+import java.nio.ByteBuffer;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.Random;
+import java.util.concurrent.atomic.AtomicReference;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.nccl4j.api.CommunicatorConfig;
+import org.nccl4j.api.Devices;
+import org.nccl4j.api.Group;
+import org.nccl4j.api.Window;
+import org.nccl4j.device.DataType;
+import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.DeviceStream;
+import org.nccl4j.device.InvalidArgumentException;
+import org.nccl4j.device.InvalidUsageException;
+import org.nccl4j.device.NcclException;
+
+/** Windows through the user's API, ranks as threads. */
+@Timeout(120)
+class WindowTest {
+  private static final int N = 3;
+
+  private static DeviceMemory alloc(long bytes) {
+    return Devices.host().memAlloc(bytes);
+  }
+
+  @Test
+  void everyRankSeesEveryRanksMemory() throws Exception {
+    try (Ranks ranks = new Ranks(N)) {
+      ranks.run(
+          (comm, stream) -> {
+            try (DeviceMemory memory = alloc(100_000)) {
+              memory.fill((byte) (comm.rank() + 1));
+              Window window = comm.registerWindow(memory);
+              assertEquals(1, window.number());
+              assertEquals(100_000, window.size());
+              for (int peer = 0; peer < N; peer++) {
+                assertEquals(peer + 1, byteAt(window.peer(peer), 99_999));
+              }
+              comm.deregisterWindow(window);
+              assertFalse(window.isRegistered());
+            }
+          });
+    }
+  }
+
+  private static int byteAt(DeviceMemory memory, long offset) {
+    ByteBuffer one = ByteBuffer.allocate(1);
+    memory.read(offset, one);
+    return one.get(0);
+  }
+
+  @Test
+  void severalWindowsOfOneAllocationShareItsMapping() throws Exception {
+    try (Ranks ranks = new Ranks(N)) {
+      ranks.run(
+          (comm, stream) -> {
+            try (DeviceMemory memory = alloc(1 << 20)) {
+              Window all = comm.registerWindow(memory);
+              Window part = comm.registerWindow(memory.slice(4096, 100));
+              Window odd = comm.registerWindow(memory.slice(12_345, 77));
+              int next = (comm.rank() + 1) % N;
+              assertEquals(all.peer(next).address() + 4096, part.peer(next).address());
+              assertEquals(all.peer(next).address() + 12_345, odd.peer(next).address());
+              comm.deregisterWindow(all);
+              odd.peer(next).fill((byte) 9); // still mapped
+              comm.deregisterWindow(odd);
+              comm.deregisterWindow(part);
+            }
+          });
+    }
+  }
+
+  @Test
+  void oneThreadRegistersForAllRanksInAGroup() {
+    try (Ranks ranks = new Ranks(N)) {
+      List<DeviceMemory> memories = new ArrayList<>();
+      List<Window> windows = new ArrayList<>();
+      Group.run(
+          () -> {
+            for (int rank = 0; rank < N; rank++) {
+              memories.add(alloc(1000));
+              windows.add(ranks.communicators.get(rank).registerWindow(memories.get(rank)));
+            }
+            assertThrows(InvalidUsageException.class, () -> windows.get(0).peer(1));
+          });
+      windows.get(0).peer(2).fill((byte) 5);
+      assertEquals(5, byteAt(memories.get(2), 999));
+      Group.run(
+          () -> {
+            for (int rank = 0; rank < N; rank++) {
+              ranks.communicators.get(rank).deregisterWindow(windows.get(rank));
+            }
+          });
+      memories.forEach(DeviceMemory::close);
+    }
+  }
+
+  @Test
+  void putsArriveBeforeTheirSignals() throws Exception {
+    int count = 100_000;
+    try (Ranks ranks = new Ranks(N)) {
+      ranks.run(
+          (comm, stream) -> {
+            int rank = comm.rank();
+            int next = (rank + 1) % N;
+            int previous = (rank + N - 1) % N;
+            try (DeviceMemory memory = alloc(4L * count);
+                DeviceMemory source = Ranks.floats(count, i -> rank * 1000 + i)) {
+              Window window = comm.registerWindow(memory);
+              for (int round = 0; round < 20; round++) {
+                int half = count / 2;
+                DeviceMemory first = source.slice(0, 4L * half);
+                DeviceMemory rest = source.slice(4L * half, 4L * half);
+                comm.putSignal(first, half, DataType.FLOAT32, next, window, 0, stream);
+                comm.putSignal(rest, half, DataType.FLOAT32, next, window, 4L * half, stream);
+                comm.waitSignal(Map.of(previous, 2), stream);
+                comm.signal(previous, stream); // it may write again
+                stream.synchronize();
+                float[] got = Ranks.floats(memory);
+                for (int i = 0; i < count; i++) {
+                  assertEquals(previous * 1000 + i, got[i]);
+                }
+                memory.fill((byte) 0);
+                comm.waitSignal(Map.of(next, 1), stream);
+                comm.signal(next, stream);
+                comm.signal(previous, stream);
+                comm.waitSignal(Map.of(next, 1, previous, 1), stream);
+              }
+              stream.synchronize();
+              comm.deregisterWindow(window);
+            }
+          });
+    }
+  }
+
+  private static void everyRankFails(
+      Class<? extends NcclException> type, String message, Ranks.Body body) throws Exception {
+    try (Ranks ranks = new Ranks(N)) {
+      ranks.run(
+          (comm, stream) -> {
+            NcclException e = assertThrows(type, () -> body.run(comm, stream));
+            assertTrue(e.getMessage().contains(message), e.getMessage());
+            try (DeviceMemory memory = alloc(64)) { // and the communicator is as good as before
+              comm.deregisterWindow(comm.registerWindow(memory));
+            }
+          });
+    }
+  }
+
+  @Test
+  void memoryThatCannotBeExported() throws Exception {
+    everyRankFails(
+        InvalidArgumentException.class,
+        "rank 1 of communicator",
+        (comm, stream) -> {
+          try (DeviceMemory good = alloc(4096);
+              DeviceMemory bad = Devices.host().allocate(4096)) {
+            comm.registerWindow(comm.rank() == 1 ? bad : good);
+          }
+        });
+  }
+
+  @Test
+  void sizesThatDiffer() throws Exception {
+    everyRankFails(
+        InvalidArgumentException.class,
+        "rank 0 registers a window of 4096 bytes and rank 2 one of 4100",
+        (comm, stream) -> {
+          try (DeviceMemory memory = alloc(8192)) {
+            comm.registerWindow(memory.slice(0, comm.rank() == 2 ? 4100 : 4096));
+          }
+        });
+  }
+
+  @Test
+  void offsetsThatDiffer() throws Exception {
+    everyRankFails(
+        InvalidArgumentException.class,
+        "rank 0 registers a window at byte 0 of its allocation and rank 1 at byte 8",
+        (comm, stream) -> {
+          try (DeviceMemory memory = alloc(8192)) {
+            comm.registerWindow(memory.slice(comm.rank() == 1 ? 8 : 0, 4096));
+          }
+        });
+  }
+
+  @Test
+  void closedNullAndEmptyMemoryAndMemoryBeyondItsAllocation() throws Exception {
+    everyRankFails(
+        InvalidUsageException.class,
+        "the memory is closed",
+        (comm, stream) -> {
+          DeviceMemory memory = alloc(64);
+          if (comm.rank() == 2) {
+            memory.close();
+          }
+          comm.registerWindow(memory);
+        });
+    everyRankFails(
+        InvalidArgumentException.class, "memory is null", (comm, s) -> comm.registerWindow(null));
+    everyRankFails(
+        InvalidArgumentException.class, "0 bytes", (comm, s) -> comm.registerWindow(alloc(0)));
+    everyRankFails(
+        InvalidArgumentException.class,
+        "ends 1000 bytes after its allocation",
+        (comm, stream) -> {
+          try (DeviceMemory memory = alloc(4096)) {
+            comm.registerWindow(Devices.host().wrap(memory.address(), 5096));
+          }
+        });
+  }
+
+  @Test
+  void deregisteringTwice() throws Exception {
+    everyRankFails(
+        InvalidUsageException.class,
+        "or twice",
+        (comm, stream) -> {
+          try (DeviceMemory memory = alloc(64)) {
+            Window window = comm.registerWindow(memory);
+            comm.deregisterWindow(window);
+            comm.deregisterWindow(window);
+          }
+        });
+  }
+
+  @Test
+  void deregisteringInUse() throws Exception {
+    AtomicReference<DeviceStream> waiting = new AtomicReference<>();
+    try (Ranks ranks = new Ranks(N)) {
+      ranks.run(
+          (comm, stream) -> {
+            try (DeviceMemory memory = alloc(64);
+                DeviceMemory one = alloc(64)) {
+              Window window = comm.registerWindow(memory);
+              if (comm.rank() == 1) {
+                comm.waitSignal(Map.of(0, 1), stream); // holds the put back
+                comm.putSignal(one, 8, DataType.INT64, 2, window, 0, stream);
+                waiting.set(stream);
+              }
+              InvalidUsageException e =
+                  assertThrows(InvalidUsageException.class, () -> comm.deregisterWindow(window));
+              assertTrue(e.getMessage().contains("while operations of rank 1 use it"));
+              assertTrue(window.isRegistered());
+              if (comm.rank() == 0) {
+                comm.signal(1, stream);
+              }
+              stream.synchronize();
+              comm.deregisterWindow(window);
+            }
+          });
+    }
+  }
+
+  @Test
+  void ranksThatCallDifferentThings() throws Exception {
+    try (Ranks ranks = new Ranks(2)) {
+      ranks.run(
+          (comm, stream) -> {
+            try (DeviceMemory memory = alloc(64)) {
+              Window window = comm.registerWindow(memory);
+              InvalidUsageException e =
+                  assertThrows(
+                      InvalidUsageException.class,
+                      () -> {
+                        if (comm.rank() == 0) {
+                          comm.registerWindow(memory);
+                        } else {
+                          comm.deregisterWindow(window);
+                        }
+                      });
+              assertTrue(
+                  e.getMessage()
+                      .contains("rank 0 calls registerWindow and rank 1 calls deregister"),
+                  e.getMessage());
+              comm.deregisterWindow(window);
+            }
+          });
+    }
+  }
+
+  @Test
+  void noMoreRoom() throws Exception {
+    CommunicatorConfig small = CommunicatorConfig.defaults().with("NCCL_WIN_STRIDE", "1M");
+    try (Ranks ranks = new Ranks(2, small)) {
+      ranks.run(
+          (comm, stream) -> {
+            try (DeviceMemory first = alloc(700_000);
+                DeviceMemory second = alloc(700_000)) {
+              Window window = comm.registerWindow(first);
+              InvalidArgumentException e =
+                  assertThrows(InvalidArgumentException.class, () -> comm.registerWindow(second));
+              assertTrue(e.getMessage().contains("NCCL_WIN_STRIDE"), e.getMessage());
+              comm.deregisterWindow(window);
+              comm.deregisterWindow(comm.registerWindow(second));
+            }
+          });
+    }
+  }
+
+  @Test
+  void wrongPutsAndSignals() throws Exception {
+    try (Ranks ranks = new Ranks(2);
+        DeviceMemory memory = alloc(64)) {
+      ranks.run(
+          (comm, stream) -> {
+            assertThrows(InvalidUsageException.class, () -> comm.signal(0, stream));
+            try (DeviceMemory mine = alloc(64)) {
+              Window window = comm.registerWindow(mine);
+              DataType f32 = DataType.FLOAT32;
+              for (Ranks.Body wrong :
+                  List.<Ranks.Body>of(
+                      (c, s) -> c.putSignal(memory, 17, f32, 0, window, 0, s),
+                      (c, s) -> c.putSignal(memory, 1, f32, 0, window, 61, s),
+                      (c, s) -> c.putSignal(memory, 1, f32, 0, window, -1, s),
+                      (c, s) -> c.putSignal(memory, -1, f32, 0, window, 0, s),
+                      (c, s) -> c.putSignal(memory, 1, f32, 2, window, 0, s),
+                      (c, s) -> c.putSignal(null, 1, f32, 0, window, 0, s),
+                      (c, s) -> c.putSignal(memory.slice(0, 8), 3, f32, 0, window, 0, s),
+                      (c, s) -> c.putSignal(memory, 1, f32, 0, window, 0, null),
+                      (c, s) -> c.signal(-1, s),
+                      (c, s) -> c.waitSignal(Map.of(0, 0), s),
+                      (c, s) -> c.waitSignal(Map.of(5, 1), s))) {
+                assertThrows(InvalidArgumentException.class, () -> wrong.run(comm, stream));
+              }
+              comm.deregisterWindow(window);
+              assertThrows(
+                  InvalidUsageException.class,
+                  () -> comm.putSignal(memory, 1, f32, 0, window, 0, stream));
+            }
+          });
+    }
+  }
+
+  /**
+   * Many windows of many allocations, dropped in random order: nothing is left, nothing overlaps.
+   */
+  @Test
+  void randomWindows() throws Exception {
+    long seed = 4711;
+    long[] before = new long[2];
+    long[] after = new long[2];
+    try (Ranks ranks = new Ranks(N)) {
+      ranks.run((comm, stream) -> churn(comm, new Random(seed), 20));
+      before[0] = count("/proc/self/fd");
+      before[1] = segments();
+      ranks.run((comm, stream) -> churn(comm, new Random(seed + 1), 400));
+      after[0] = count("/proc/self/fd");
+      after[1] = segments();
+    }
+    assertTrue(after[0] <= before[0] + 5, "descriptors: %d, %d".formatted(before[0], after[0]));
+    assertEquals(before[1], after[1], "mappings");
+  }
+
+  private static long segments() throws IOException {
+    try (Stream<String> lines = Files.lines(Path.of("/proc/self/maps"))) {
+      return lines.filter(line -> line.contains("memfd:nccl4j")).count();
+    }
+  }
+
+  private static long count(String directory) throws IOException {
+    try (Stream<Path> files = Files.list(Path.of(directory))) {
+      return files.count();
+    }
+  }
+
+  private static void churn(org.nccl4j.api.Communicator comm, Random random, int steps) {
+    List<DeviceMemory> memories = new ArrayList<>();
+    for (int m = 0; m < 4; m++) {
+      memories.add(alloc(1 + random.nextInt(50_000)));
+    }
+    List<Window> windows = new ArrayList<>();
+    for (int step = 0; step < steps; step++) {
+      if (windows.size() < 2 || (windows.size() < 12 && random.nextBoolean())) {
+        DeviceMemory memory = memories.get(random.nextInt(memories.size()));
+        long offset = random.nextInt((int) memory.size());
+        long bytes = 1 + random.nextInt((int) (memory.size() - offset));
+        windows.add(comm.registerWindow(memory.slice(offset, bytes)));
+      } else {
+        comm.deregisterWindow(windows.remove(random.nextInt(windows.size())));
+      }
+      Window last = windows.get(windows.size() - 1);
+      last.memory().write(0, ByteBuffer.wrap(new byte[] {(byte) step}));
+      assertEquals((byte) step, byteAt(last.peer(comm.rank()), 0));
+    }
+    windows.forEach(comm::deregisterWindow);
+    memories.forEach(DeviceMemory::close);
+  }
+}
