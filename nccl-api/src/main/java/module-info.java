@@ -8,6 +8,7 @@ module org.nccl4j.api {
   exports org.nccl4j.api.settings to
       org.nccl4j.it;
 
+  uses org.nccl4j.api.spi.MulticastProvider;
   uses org.nccl4j.api.spi.NetProvider;
   uses org.nccl4j.api.spi.TransportProvider;
 }

@@ -18,7 +18,7 @@
 #define NCCL4J_NONE 255
 
 enum nccl4jCollective { BROADCAST, REDUCE, ALL_GATHER, REDUCE_SCATTER, ALL_REDUCE };
-enum nccl4jAlgorithm { TREE, RING, ONE_SHOT, TWO_SHOT };
+enum nccl4jAlgorithm { TREE, RING, ONE_SHOT, TWO_SHOT, NVLS };
 enum nccl4jProtocol { LL, LL128, SIMPLE };
 enum nccl4jOperator { SUM, PROD, MAX, MIN, AVG };
 enum nccl4jGroupKind { GROUP_SEND, GROUP_RECV, GROUP_COPY };

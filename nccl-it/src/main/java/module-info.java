@@ -6,6 +6,7 @@ module org.nccl4j.it {
   requires jdk.management;
   requires com.fasterxml.jackson.core;
   requires me.tongfei.progressbar;
+  requires java.logging;
   requires java.management;
 
   exports org.nccl4j.it.contract;

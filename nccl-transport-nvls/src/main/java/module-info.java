@@ -1,4 +1,11 @@
-/** The nvls transport. */
+import org.nccl4j.transport.nvls.NvlsProvider;
+
+/** NVLink SHARP: memory of all ranks of a machine that is combined and written as one. */
 module org.nccl4j.transport.nvls {
-  requires org.nccl4j.api;
+  requires transitive org.nccl4j.api;
+
+  exports org.nccl4j.transport.nvls;
+
+  provides org.nccl4j.api.spi.MulticastProvider with
+      NvlsProvider;
 }

@@ -3,6 +3,7 @@ package org.nccl4j.api;
 import java.time.Duration;
 import java.util.HashMap;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 import java.util.Objects;
 import org.nccl4j.api.settings.Settings;
@@ -55,6 +56,13 @@ public final class CommunicatorConfig {
   /** The transports that may be used, best first; by default all, by priority and name. */
   public CommunicatorConfig withTransports(List<String> names) {
     return with(Settings.NCCL4J_TRANSPORTS.name(), String.join(",", names));
+  }
+
+  /**
+   * Who carries NVLink SHARP out; by default {@link NvlsMode#AUTO}. All ranks must say the same.
+   */
+  public CommunicatorConfig withNvlsMode(NvlsMode mode) {
+    return with(Settings.NCCL4J_NVLS_MODE.name(), mode.name().toLowerCase(Locale.ROOT));
   }
 
   /**

@@ -31,6 +31,7 @@ public final class CommunicatorState {
   private final Bootstrap bootstrap;
   private final KernelCommunicator kernels;
   private final List<Routes.NamedTransport> transports;
+  private final NvlsSetup nvls;
   private final Map<Integer, String> routes = new TreeMap<>();
   private final ProxyThread proxy;
   private final Launcher launcher;
@@ -53,11 +54,13 @@ public final class CommunicatorState {
       Made made,
       List<Routes.NamedTransport> transports,
       List<Routes.NamedTransport> chosen,
-      ProxyThread proxy) {
+      ProxyThread proxy,
+      NvlsSetup nvls) {
     this.request = made.request();
     this.bootstrap = made.bootstrap();
     this.kernels = made.kernels();
     this.transports = List.copyOf(transports);
+    this.nvls = nvls;
     for (int peer = 0; peer < chosen.size(); peer++) {
       if (chosen.get(peer) != null) {
         routes.put(peer, chosen.get(peer).name());
@@ -71,6 +74,7 @@ public final class CommunicatorState {
             bootstrap.rank(),
             made.facts(),
             made.layout(),
+            nvls.nvls(),
             request.settings().get(Settings.NCCL_ALGO),
             request.settings().get(Settings.NCCL_PROTO));
     this.queue =
@@ -195,6 +199,7 @@ public final class CommunicatorState {
     }
     kernels.close();
     windows.close();
+    nvls.close();
     transports.forEach(named -> named.transport().close());
     bootstrap.close();
   }

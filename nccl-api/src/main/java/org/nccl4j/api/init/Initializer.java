@@ -32,6 +32,7 @@ public final class Initializer {
   private final Bootstrap bootstrap;
   private final long endNanos;
   private final List<Routes.NamedTransport> transports = new ArrayList<>();
+  private NvlsSetup nvls;
 
   private Initializer(InitRequest request, Bootstrap bootstrap) {
     this.request = request;
@@ -63,6 +64,9 @@ public final class Initializer {
 
   private void undo(NcclException cause) {
     bootstrap.tellFailure(cause);
+    if (nvls != null) {
+      nvls.close();
+    }
     transports.forEach(named -> named.transport().close());
     bootstrap.close();
   }
@@ -95,6 +99,7 @@ public final class Initializer {
     RankFacts facts =
         DomainFacts.common(
             bootstrap.allGather(DomainFacts.of(device, request.device(), peers, routes).toBytes()));
+    nvls = NvlsSetup.open(request, context, bootstrap);
     List<ProxyHandler> handlers = links.proxyHandlers();
     ProxyThread proxy = handlers.isEmpty() ? null : new ProxyThread(request.name(), handlers);
     Progress progress = proxy == null ? Progress.NONE : proxy;
@@ -104,7 +109,8 @@ public final class Initializer {
         new CommunicatorState.Made(request, bootstrap, kernels, layout, facts, peers),
         transports,
         routes,
-        proxy);
+        proxy,
+        nvls);
   }
 
   private List<PeerInfo> meet(List<TransportProvider> providers, UsableNets nets) {
@@ -163,7 +169,8 @@ public final class Initializer {
         List.of(tree(nRanks, rank, 0), tree(nRanks, rank, 1)),
         local,
         progress,
-        request.operationDeadline());
+        request.operationDeadline(),
+        nvls.nvls());
   }
 
   private static Tree tree(int nRanks, int rank, int which) {

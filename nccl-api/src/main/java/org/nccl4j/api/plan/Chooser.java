@@ -4,6 +4,8 @@ import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.List;
 import java.util.stream.Stream;
+import org.nccl4j.device.DataType;
+import org.nccl4j.device.RedOp;
 import org.nccl4j.device.kernel.Algorithm;
 import org.nccl4j.device.kernel.Collective;
 import org.nccl4j.device.kernel.Protocol;
@@ -24,17 +26,22 @@ final class Chooser {
             .checked(Stream.of(Protocol.values()).map(Protocol::label).toList());
   }
 
-  Choice choose(Collective collective, long bytes) {
-    return choices(collective, bytes).get(0);
+  Choice choose(Collective collective, long bytes, DataType type, RedOp op) {
+    return choices(collective, bytes, type, op).get(0);
   }
 
   /** All that is allowed, the cheapest first. */
-  List<Choice> choices(Collective collective, long bytes) {
+  List<Choice> choices(Collective collective, long bytes, DataType type, RedOp op) {
     List<Choice> choices = new ArrayList<>();
     String name = collective.label();
-    for (Algorithm algorithm :
-        algorithms.apply(name, costs.algorithms(collective), Algorithm::label)) {
-      for (Protocol protocol : protocols.apply(name, costs.protocols(), Protocol::label)) {
+    List<Algorithm> able =
+        costs.algorithms(collective).stream()
+            .filter(algorithm -> costs.has(algorithm, collective, type, op))
+            .toList();
+    for (Algorithm algorithm : algorithms.apply(name, able, Algorithm::label)) {
+      List<Protocol> has =
+          costs.protocols().stream().filter(protocol -> costs.has(algorithm, protocol)).toList();
+      for (Protocol protocol : protocols.apply(name, has, Protocol::label)) {
         double time = costs.microseconds(collective, algorithm, protocol, bytes);
         choices.add(new Choice(algorithm, protocol, time));
       }
@@ -44,12 +51,15 @@ final class Chooser {
   }
 
   /** Every way with its predicted time, and the choice with its reason. */
-  String explain(Collective collective, long bytes) {
+  String explain(Collective collective, long bytes, DataType type) {
     StringBuilder text = new StringBuilder();
     text.append("%s of %d bytes; costs: %s%n".formatted(collective.label(), bytes, costs.source()));
-    List<Choice> allowed = choices(collective, bytes);
+    List<Choice> allowed = choices(collective, bytes, type, RedOp.SUM);
     for (Algorithm algorithm : costs.algorithms(collective)) {
       for (Protocol protocol : costs.protocols()) {
+        if (!costs.has(algorithm, protocol)) {
+          continue;
+        }
         double time = costs.microseconds(collective, algorithm, protocol, bytes);
         boolean may =
             allowed.stream().anyMatch(c -> c.algorithm() == algorithm && c.protocol() == protocol);

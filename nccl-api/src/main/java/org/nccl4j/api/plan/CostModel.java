@@ -1,6 +1,8 @@
 package org.nccl4j.api.plan;
 
 import java.util.List;
+import org.nccl4j.device.DataType;
+import org.nccl4j.device.RedOp;
 import org.nccl4j.device.kernel.Algorithm;
 import org.nccl4j.device.kernel.Collective;
 import org.nccl4j.device.kernel.ConnectionLayout;
@@ -13,6 +15,16 @@ import org.nccl4j.device.kernel.Protocol;
 interface CostModel {
   /** The algorithms that the device has for a collective. */
   List<Algorithm> algorithms(Collective collective);
+
+  /** Whether an algorithm can do an operation of a type. */
+  default boolean has(Algorithm algorithm, Collective collective, DataType type, RedOp op) {
+    return true;
+  }
+
+  /** Whether an algorithm can hand steps over by a protocol. */
+  default boolean has(Algorithm algorithm, Protocol protocol) {
+    return true;
+  }
 
   /** The protocols that the device has. */
   List<Protocol> protocols();

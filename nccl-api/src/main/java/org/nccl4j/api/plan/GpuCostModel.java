@@ -66,6 +66,7 @@ record GpuCostModel(int nRanks, boolean reach, boolean nvlink) implements CostMo
       case TREE -> 2 * Math.ceil(Math.log(nRanks) / Math.log(2)) + 1;
       case ONE_SHOT -> 1;
       case TWO_SHOT -> 2;
+      case NVLS -> throw new IllegalArgumentException(algorithm.label());
     };
   }
 
@@ -79,6 +80,7 @@ record GpuCostModel(int nRanks, boolean reach, boolean nvlink) implements CostMo
             case RING, TWO_SHOT -> 2 * share;
             case TREE -> 3;
             case ONE_SHOT -> others;
+            case NVLS -> throw new IllegalArgumentException(algorithm.label());
           };
       case ALL_GATHER, REDUCE_SCATTER -> share;
       case BROADCAST, REDUCE -> algorithm == Algorithm.RING ? 1 : others;

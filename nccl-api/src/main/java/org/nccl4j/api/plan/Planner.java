@@ -11,6 +11,7 @@ import org.nccl4j.device.kernel.CollectiveWork;
 import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.KernelCommunicator;
 import org.nccl4j.device.kernel.KernelPlan;
+import org.nccl4j.device.kernel.Nvls;
 import org.nccl4j.device.kernel.P2pWork;
 import org.nccl4j.device.kernel.Protocol;
 
@@ -25,12 +26,14 @@ public final class Planner {
   private final ConnectionLayout layout;
   private final CostModel costs;
   private final Chooser chooser;
+
   private final PlanCache cache = new PlanCache();
 
   /**
    * A planner.
    *
    * @param ranks who communicates; all of them alike for all ranks
+   * @param nvls this rank's place in NVLS, or null
    * @param algo what NCCL_ALGO says, or ""
    * @param proto what NCCL_PROTO says, or ""
    */
@@ -39,13 +42,14 @@ public final class Planner {
       int rank,
       RankFacts ranks,
       ConnectionLayout layout,
+      Nvls nvls,
       String algo,
       String proto) {
     this.kernels = kernels;
     this.rank = rank;
     this.nRanks = ranks.nRanks();
     this.layout = layout;
-    this.costs = ranks.costs();
+    this.costs = ranks.costs(nvls);
     this.chooser = new Chooser(costs, algo, proto);
   }
 
@@ -77,7 +81,7 @@ public final class Planner {
   private CollectiveWork work(
       Collective collective, long count, DataType type, RedOp op, int root) {
     long bytes = wholeBytes(collective, count, type);
-    Choice choice = chooser.choose(collective, bytes);
+    Choice choice = chooser.choose(collective, bytes, type, op);
     return new CollectiveWork(
         collective,
         choice.algorithm(),
@@ -141,7 +145,7 @@ public final class Planner {
       return "%s is made of sends and receives: LL up to %d bytes each, else Simple%n"
           .formatted(func.label(), costs.llSendBytes(func));
     }
-    return chooser.explain(func.collective(), wholeBytes(func.collective(), count, type));
+    return chooser.explain(func.collective(), wholeBytes(func.collective(), count, type), type);
   }
 
   /** The algorithm and protocol of an operation, such as "Ring Simple", for tables. */
@@ -149,7 +153,9 @@ public final class Planner {
     if (func.collective() == null) {
       return "Pairwise " + (count * type.bytes() <= costs.llSendBytes(func) ? "LL" : "Simple");
     }
-    Choice choice = chooser.choose(func.collective(), wholeBytes(func.collective(), count, type));
+    Choice choice =
+        chooser.choose(
+            func.collective(), wholeBytes(func.collective(), count, type), type, RedOp.SUM);
     return choice.algorithm().label() + " " + choice.protocol().label();
   }
 }

@@ -2,6 +2,7 @@ package org.nccl4j.api.plan;
 
 import java.util.Optional;
 import org.nccl4j.device.Device;
+import org.nccl4j.device.kernel.Nvls;
 
 /**
  * What all ranks know alike of each other and their devices, for choosing algorithms.
@@ -13,6 +14,14 @@ import org.nccl4j.device.Device;
  * @param nvlink whether all GPUs do so over NVLink, which keeps stores of 128 bytes whole
  */
 public record RankFacts(int nRanks, Device.Kind kind, String model, boolean reach, boolean nvlink) {
+  /** With NVLS, unless that is null. */
+  CostModel costs(Nvls nvls) {
+    return nvls == null
+        ? costs()
+        : new NvlsCostModel(
+            costs(), kind == Device.Kind.HOST, nvls.layout(), nvls.multicast().emulated());
+  }
+
   CostModel costs() {
     if (kind == Device.Kind.HOST) {
       return new HostCostModel(nRanks, Runtime.getRuntime().availableProcessors());

@@ -5,6 +5,7 @@ import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.Iterator;
 import java.util.List;
+import java.util.Optional;
 import java.util.ServiceConfigurationError;
 import java.util.ServiceLoader;
 import java.util.function.Function;
@@ -12,6 +13,7 @@ import java.util.function.ToIntFunction;
 import java.util.regex.Pattern;
 import org.nccl4j.api.settings.Setting;
 import org.nccl4j.api.settings.Settings;
+import org.nccl4j.api.spi.MulticastProvider;
 import org.nccl4j.api.spi.NetProvider;
 import org.nccl4j.api.spi.TransportProvider;
 import org.nccl4j.device.InvalidArgumentException;
@@ -53,6 +55,18 @@ public final class TransportRegistry {
   public static List<NetProvider> nets(String wanted) {
     return new Kind<>("network", Settings.NCCL_NET, NetProvider::name, NetProvider::priority)
         .choose(ServiceLoader.load(NetProvider.class).iterator(), wanted);
+  }
+
+  /** What gives ranks multicast memory, if it is on the path; of several the first by name. */
+  public static Optional<MulticastProvider> multicast() {
+    try {
+      return ServiceLoader.load(MulticastProvider.class).stream()
+          .map(ServiceLoader.Provider::get)
+          .min(Comparator.comparing(MulticastProvider::name));
+    } catch (ServiceConfigurationError e) {
+      LOG.log(Logger.Level.WARNING, "NVLS cannot be loaded and is left out: " + e, e);
+      return Optional.empty();
+    }
   }
 
   /** A kind of provider. */

@@ -63,6 +63,22 @@ public final class Setting<T> {
     return new Setting<>(name, byDefault, "0 or 1", sentence, false, Setting::parseFlag);
   }
 
+  static Setting<Integer> number(String name, int byDefault, int least, int most, String sentence) {
+    return new Setting<>(
+        name,
+        byDefault,
+        "a whole number from %d to %d".formatted(least, most),
+        sentence,
+        false,
+        text -> {
+          int value = Integer.parseInt(text.trim());
+          if (value < least || value > most) {
+            throw new IllegalArgumentException("out of range");
+          }
+          return value;
+        });
+  }
+
   static Setting<Duration> duration(String name, Duration byDefault, String sentence) {
     return new Setting<>(
         name,

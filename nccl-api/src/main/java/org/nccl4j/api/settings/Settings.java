@@ -5,6 +5,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import org.nccl4j.device.kernel.ConnectionLayout;
 
 /**
  * All settings, and their values for one communicator. Names that NCCL has mean what they mean
@@ -97,6 +98,39 @@ public final class Settings {
   public static final Setting<Boolean> NCCL_P2P_DISABLE =
       Setting.flag("NCCL_P2P_DISABLE", false, "Forbids direct access to another rank's memory.");
 
+  public static final Setting<Integer> NCCL_NVLS_ENABLE =
+      Setting.number(
+          "NCCL_NVLS_ENABLE",
+          2,
+          0,
+          2,
+          "Whether the driver's multicast objects may be used; with 0 none of its multicast functions"
+              + " is called.");
+
+  public static final Setting<Integer> NCCL_NVLS_NCHANNELS =
+      Setting.number(
+          "NCCL_NVLS_NCHANNELS",
+          0,
+          0,
+          ConnectionLayout.CHANNELS,
+          "How many channels NVLS has; 0 leaves it to the device.");
+
+  public static final Setting<Integer> NCCL_NVLS_CHUNKSIZE =
+      Setting.number(
+          "NCCL_NVLS_CHUNKSIZE",
+          0,
+          0,
+          1 << 24,
+          "Bytes of a chunk of NVLS, rounded up to 512; 0 leaves it to the device.");
+
+  public static final Setting<String> NCCL4J_NVLS_MODE =
+      Setting.choice(
+          "NCCL4J_NVLS_MODE",
+          "auto",
+          List.of("auto", "hardware", "emulated", "off"),
+          "Who carries NVLS out: the switch, the device in its place, or nobody; auto has it where"
+              + " NCCL_ALGO names it.");
+
   public static final Setting<String> NCCL4J_TRANSPORTS =
       Setting.text(
           "NCCL4J_TRANSPORTS",
@@ -157,6 +191,10 @@ public final class Settings {
           NCCL_SHM_DISABLE,
           NCCL_MULTI_RANK_GPU_ENABLE,
           NCCL_P2P_DISABLE,
+          NCCL_NVLS_ENABLE,
+          NCCL_NVLS_NCHANNELS,
+          NCCL_NVLS_CHUNKSIZE,
+          NCCL4J_NVLS_MODE,
           NCCL4J_TRANSPORTS,
           NCCL_NET,
           NCCL4J_SHM,

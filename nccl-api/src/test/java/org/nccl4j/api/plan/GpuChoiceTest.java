@@ -7,7 +7,9 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
+import org.nccl4j.device.DataType;
 import org.nccl4j.device.Device;
+import org.nccl4j.device.RedOp;
 import org.nccl4j.device.kernel.Algorithm;
 import org.nccl4j.device.kernel.Collective;
 import org.nccl4j.device.kernel.ConnectionLayout;
@@ -19,7 +21,8 @@ class GpuChoiceTest {
   }
 
   private static String choice(CostModel costs, Collective collective, long bytes) {
-    Choice choice = new Chooser(costs, "", "").choose(collective, bytes);
+    Choice choice =
+        new Chooser(costs, "", "").choose(collective, bytes, DataType.FLOAT32, RedOp.SUM);
     return choice.algorithm().label() + " " + choice.protocol().label();
   }
 

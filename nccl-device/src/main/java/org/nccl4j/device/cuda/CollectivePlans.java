@@ -78,6 +78,11 @@ final class CollectivePlans {
           "%s has no algorithm %s".formatted(work.collective().label(), work.algorithm().label()),
           "use Ring or OneShot");
     }
+    if (work.algorithm() == Algorithm.NVLS) {
+      throw new InvalidArgumentException(
+          "%s by NVLS, which CUDA kernels do not have yet".formatted(work.collective().label()),
+          "use another algorithm");
+    }
     if (direct && spec.nRanks() > KernelLayout.INLINE_PEERS + 1) {
       throw new InvalidArgumentException(
           "%s among %d ranks; it goes up to %d"

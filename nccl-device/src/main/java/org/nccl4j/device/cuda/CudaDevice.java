@@ -10,10 +10,12 @@ import org.nccl4j.device.DeviceEvent;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.InvalidArgumentException;
+import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.KernelCommunicator;
 import org.nccl4j.device.kernel.KernelCommunicatorSpec;
 import org.nccl4j.device.kernel.KernelDevice;
+import org.nccl4j.device.kernel.MulticastObject;
 import org.nccl4j.device.symmetric.Exportable;
 import org.nccl4j.device.symmetric.FlatRange;
 import org.nccl4j.device.symmetric.SymmetricDevice;
@@ -171,6 +173,18 @@ public final class CudaDevice extends Device implements KernelDevice, SymmetricD
   @Override
   public ConnectionLayout connectionLayout(int nRanks) {
     return ConnectionSizes.layout(nRanks);
+  }
+
+  @Override
+  public String multicastAbsence() {
+    return "this version does not use the driver's multicast objects";
+  }
+
+  @Override
+  public MulticastObject multicast(MulticastObject.Form form, MulticastObject.Group group) {
+    throw new InvalidUsageException(
+        "a multicast object is asked for on %s: %s".formatted(this, multicastAbsence()),
+        "set NCCL4J_NVLS_MODE=off");
   }
 
   @Override

@@ -9,8 +9,10 @@ import org.nccl4j.device.DeviceEvent;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.InvalidArgumentException;
+import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.host.kernel.HostKernelCommunicator;
 import org.nccl4j.device.host.memory.HostMemory;
+import org.nccl4j.device.host.multicast.HostMulticast;
 import org.nccl4j.device.host.stream.Dispatcher;
 import org.nccl4j.device.host.stream.HostEvent;
 import org.nccl4j.device.host.stream.HostStream;
@@ -20,6 +22,7 @@ import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.KernelCommunicator;
 import org.nccl4j.device.kernel.KernelCommunicatorSpec;
 import org.nccl4j.device.kernel.KernelDevice;
+import org.nccl4j.device.kernel.MulticastObject;
 import org.nccl4j.device.shm.MappedRegion;
 import org.nccl4j.device.symmetric.Exportable;
 import org.nccl4j.device.symmetric.FlatRange;
@@ -186,6 +189,21 @@ public final class HostDevice extends Device implements KernelDevice, SymmetricD
   @Override
   public ConnectionLayout connectionLayout(int nRanks) {
     return new ConnectionLayout(LL_SLOT_BYTES, 0, SIMPLE_SLOT_BYTES);
+  }
+
+  @Override
+  public String multicastAbsence() {
+    return "the host device has no switch, only the emulation";
+  }
+
+  @Override
+  public MulticastObject multicast(MulticastObject.Form form, MulticastObject.Group group) {
+    if (form == MulticastObject.Form.DRIVER) {
+      throw new InvalidUsageException(
+          "a multicast object of the driver is asked for: " + multicastAbsence(),
+          "use the emulation (NCCL4J_NVLS_MODE=emulated)");
+    }
+    return new HostMulticast(this, group);
   }
 
   @Override

@@ -9,7 +9,9 @@ public enum Algorithm {
   /** Every rank sends all that another needs straight to it, and combines what it receives. */
   ONE_SHOT("OneShot"),
   /** Reduce-scatter straight to each part's owner, then all-gather straight from it. */
-  TWO_SHOT("TwoShot");
+  TWO_SHOT("TwoShot"),
+  /** NVLink SHARP: each head combines its part by loads from all, and gives it out by one store. */
+  NVLS("NVLS");
 
   private final String label;
 

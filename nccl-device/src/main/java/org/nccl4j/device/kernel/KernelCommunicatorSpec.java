@@ -17,6 +17,7 @@ import java.util.List;
  * @param localRanks ranks that share this machine's processor with this one, itself included
  * @param progress what a kernel that waits on the processor may do meanwhile
  * @param deadline longest that an operation may wait for another rank
+ * @param nvls this rank's place in NVLS; null where it is not used
  */
 public record KernelCommunicatorSpec(
     String name,
@@ -29,4 +30,33 @@ public record KernelCommunicatorSpec(
     List<Tree> trees,
     int localRanks,
     Progress progress,
-    Duration deadline) {}
+    Duration deadline,
+    Nvls nvls) {
+  /** A communicator without NVLS. */
+  public KernelCommunicatorSpec(
+      String name,
+      int rank,
+      int nRanks,
+      ConnectionLayout layout,
+      List<Connection> sends,
+      List<Connection> recvs,
+      List<int[]> ring,
+      List<Tree> trees,
+      int localRanks,
+      Progress progress,
+      Duration deadline) {
+    this(
+        name,
+        rank,
+        nRanks,
+        layout,
+        sends,
+        recvs,
+        ring,
+        trees,
+        localRanks,
+        progress,
+        deadline,
+        /* nvls= */ null);
+  }
+}

@@ -22,6 +22,19 @@ public interface KernelDevice {
    */
   ConnectionLayout connectionLayout(int nRanks);
 
+  /**
+   * Why the driver has no multicast objects for this device, as a clause; null if it has. Calls
+   * none of the driver's multicast functions.
+   */
+  String multicastAbsence();
+
+  /**
+   * One member's side of a multicast object. Nothing is allocated yet.
+   *
+   * @throws org.nccl4j.device.InvalidUsageException if this device has none of the form
+   */
+  MulticastObject multicast(MulticastObject.Form form, MulticastObject.Group group);
+
   /** What runs a communicator's kernels on this device. */
   KernelCommunicator createKernelCommunicator(KernelCommunicatorSpec spec);
 }

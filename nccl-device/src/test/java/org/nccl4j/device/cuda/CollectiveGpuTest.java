@@ -94,7 +94,7 @@ class CollectiveGpuTest {
 
   private static List<Algorithm> algorithms(Collective collective) {
     return collective == Collective.ALL_REDUCE
-        ? List.of(Algorithm.values())
+        ? List.of(Algorithm.TREE, Algorithm.RING, Algorithm.ONE_SHOT, Algorithm.TWO_SHOT)
         : List.of(Algorithm.RING, Algorithm.ONE_SHOT);
   }
 

@@ -41,6 +41,7 @@ final class EndToEndTest {
         "all_reduce -t 2 -m 4 -z 1 -e 64",
         "broadcast -t 5 -c 3 -a 3 --algo Ring --proto Simple -e 4K",
         "all --processes 2 -b 8 -e 256K -f 64",
+        "all -t 4 -b 4 -e 1M -f 64 --algo NVLS",
       })
   void everythingIsRight(String line) {
     int status = perf(line);
@@ -58,6 +59,16 @@ final class EndToEndTest {
     assertTrue(Files.readString(json).contains("\"collective\" : \"all_gather\""));
     assertTrue(Files.readString(html).contains("\"collective\" : \"all_gather\""));
     assertTrue(out.toString().contains("#     chosen: "), out::toString);
+  }
+
+  @Test
+  void processesHaveNvlsWhereItIsNamed(@TempDir Path folder) throws IOException {
+    Path json = folder.resolve("out.json");
+    int status = perf("all_reduce --processes 3 -b 100 -e 1M -f 32 --algo NVLS --json " + json);
+    assertEquals(0, status, () -> out + "" + err);
+    assertTrue(out.toString().contains("# Out of bounds values : 0 OK"), out::toString);
+    assertTrue(Files.readString(json).contains("\"algorithm\" : \"NVLS\""));
+    assertTrue(!Files.readString(json).contains("\"algorithm\" : \"Ring\""));
   }
 
   @Test

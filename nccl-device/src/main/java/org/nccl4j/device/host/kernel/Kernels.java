@@ -8,6 +8,7 @@ import org.nccl4j.device.host.reduce.Reduction;
 import org.nccl4j.device.host.reduce.Reductions;
 import org.nccl4j.device.kernel.CollectiveWork;
 import org.nccl4j.device.kernel.KernelCommunicatorSpec;
+import org.nccl4j.device.kernel.Nvls;
 import org.nccl4j.device.kernel.Protocol;
 import org.nccl4j.device.kernel.Tree;
 
@@ -18,11 +19,15 @@ final class Kernels {
   private final Waiter waiter;
   private final HostMemory scratch;
 
+  /** Null where NVLS is not used. */
+  private final NvlsEnds nvls;
+
   Kernels(KernelCommunicatorSpec spec, Ends ends, Waiter waiter, HostMemory scratch) {
     this.spec = spec;
     this.ends = ends;
     this.waiter = waiter;
     this.scratch = scratch;
+    this.nvls = spec.nvls() == null ? null : new NvlsEnds(spec.nvls(), waiter, scratch);
   }
 
   Kernel of(CollectiveWork work) {
@@ -38,6 +43,7 @@ final class Kernels {
       case TREE -> tree(work);
       case ONE_SHOT -> oneShot(work);
       case TWO_SHOT -> twoShot(work);
+      case NVLS -> nvls(work);
     };
   }
 
@@ -117,10 +123,34 @@ final class Kernels {
         begin * work.type().bytes());
   }
 
+  private Kernel nvls(CollectiveWork work) {
+    if (nvls == null || !Nvls.has(work.collective(), work.type(), work.op())) {
+      throw none(work);
+    }
+    int size = work.type().bytes();
+    long bytes = work.count() * size;
+    int chunk = Math.min(work.chunkBytes(), spec.nvls().layout().chunkBytes());
+    Reduction reduction = reduction(work);
+    return switch (work.collective()) {
+      case ALL_REDUCE ->
+          new NvlsKernels.AllReduce(
+              nvls, new Parts(bytes, spec.nvls().heads().size(), size, chunk), reduction, size);
+      case REDUCE_SCATTER ->
+          new NvlsKernels.ReduceScatter(
+              nvls, new Parts(bytes, 1, size, chunk), bytes, reduction, size);
+      case ALL_GATHER -> new NvlsKernels.AllGather(nvls, new Parts(bytes, 1, size, chunk), bytes);
+      case BROADCAST, REDUCE -> throw none(work);
+    };
+  }
+
   private static InternalErrorException none(CollectiveWork work) {
     return new InternalErrorException(
-        "the host device has no %s by %s"
-            .formatted(work.collective().label(), work.algorithm().label()),
+        "the host device has no %s of %s (%s) by %s"
+            .formatted(
+                work.collective().label(),
+                work.type().label(),
+                work.op().label(),
+                work.algorithm().label()),
         "report this: the planner should not have chosen it");
   }
 

@@ -54,6 +54,12 @@ final class Parts {
     return true;
   }
 
+  /** Where the current loop begins. */
+  @HotPath
+  long begin() {
+    return begin;
+  }
+
   /** Where an owner's chunk of the current loop begins. */
   @HotPath
   long offset(int owner) {

@@ -11,6 +11,9 @@ import org.nccl4j.device.kernel.Connection;
 import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.KernelCommunicator;
 import org.nccl4j.device.kernel.KernelCommunicatorSpec;
+import org.nccl4j.device.kernel.MulticastMemory;
+import org.nccl4j.device.kernel.Nvls;
+import org.nccl4j.device.kernel.NvlsLayout;
 import org.nccl4j.device.kernel.Progress;
 import org.nccl4j.device.kernel.Tree;
 
@@ -24,6 +27,11 @@ final class LocalRanks implements AutoCloseable {
   private final List<DeviceMemory> memories = new ArrayList<>();
 
   LocalRanks(int n, ConnectionLayout layout, Duration deadline) {
+    this(n, layout, deadline, 0);
+  }
+
+  /** With NVLS in chunks of so many bytes, unless that is 0. */
+  LocalRanks(int n, ConnectionLayout layout, Duration deadline, int nvlsChunkBytes) {
     this.n = n;
     this.layout = layout;
     Connection[][] fromTo = new Connection[n][n];
@@ -36,6 +44,7 @@ final class LocalRanks implements AutoCloseable {
       }
     }
     int[] ring = IntStream.range(0, n).toArray();
+    List<Nvls> nvls = nvlsChunkBytes == 0 ? null : nvls(new NvlsLayout(n, 1, nvlsChunkBytes));
     for (int rank = 0; rank < n; rank++) {
       List<Connection> sends = new ArrayList<>();
       List<Connection> recvs = new ArrayList<>();
@@ -56,9 +65,21 @@ final class LocalRanks implements AutoCloseable {
                   trees(rank),
                   n,
                   Progress.NONE,
-                  deadline)));
+                  deadline,
+                  nvls == null ? null : nvls.get(rank))));
       streams.add(device.createStream());
     }
+  }
+
+  /** Every rank is a head. */
+  private List<Nvls> nvls(NvlsLayout nvlsLayout) {
+    List<DeviceMemory> views = new ArrayList<>();
+    for (int rank = 0; rank < n; rank++) {
+      views.add(memory(nvlsLayout.bytes()));
+    }
+    MulticastMemory all = new MulticastMemory(/* emulated= */ true, views);
+    List<Integer> heads = IntStream.range(0, n).boxed().toList();
+    return heads.stream().map(r -> new Nvls(nvlsLayout, heads, r, views.get(r), all)).toList();
   }
 
   private DeviceMemory memory(long bytes) {

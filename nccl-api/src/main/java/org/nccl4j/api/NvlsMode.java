@@ -1,0 +1,20 @@
+package org.nccl4j.api;
+
+/** Who carries NVLink SHARP out. The setting NCCL4J_NVLS_MODE says the same. */
+public enum NvlsMode {
+  /** NVLS where NCCL_ALGO names it: by the switch on GPUs, emulated on the host device. */
+  AUTO,
+  /**
+   * The switch, and the cost model may choose NVLS; where the driver or NCCL_NVLS_ENABLE=0 refuses,
+   * there is a warning and no NVLS.
+   */
+  HARDWARE,
+  /**
+   * The devices, in the switch's place: the same algorithms, with an access to every rank's memory
+   * where the switch would do one. Works wherever ranks reach each other's memory, and moves as
+   * many times the bytes.
+   */
+  EMULATED,
+  /** Nobody. */
+  OFF
+}

@@ -1,0 +1,142 @@
+package org.nccl4j.api.init;
+
+import java.lang.System.Logger;
+import java.nio.charset.StandardCharsets;
+import java.util.List;
+import java.util.Optional;
+import java.util.stream.IntStream;
+import org.nccl4j.api.bootstrap.Bootstrap;
+import org.nccl4j.api.registry.TransportRegistry;
+import org.nccl4j.api.settings.Settings;
+import org.nccl4j.api.spi.Multicast;
+import org.nccl4j.api.spi.MulticastProvider;
+import org.nccl4j.api.spi.MulticastProvider.Offer;
+import org.nccl4j.device.Device;
+import org.nccl4j.device.kernel.MulticastObject.Form;
+import org.nccl4j.device.kernel.Nvls;
+
+/**
+ * Whether a communicator has NVLS. All ranks say what they bring along; if all bring the same, they
+ * make it together. Where it is asked for and cannot be had, rank 0 warns once, and the
+ * communicator does without.
+ */
+final class NvlsSetup implements AutoCloseable {
+  private static final Logger LOG = System.getLogger("org.nccl4j.NVLS");
+  private static final String SEPARATOR = "\t";
+
+  private final Multicast multicast;
+
+  private NvlsSetup(Multicast multicast) {
+    this.multicast = multicast;
+  }
+
+  /** Takes part in the decision and, if it is yes, in the making. Every rank calls it. */
+  static NvlsSetup open(InitRequest request, Context context, Bootstrap bootstrap) {
+    Settings settings = request.settings();
+    List.of(
+            Settings.NCCL4J_NVLS_MODE,
+            Settings.NCCL_NVLS_ENABLE,
+            Settings.NCCL_NVLS_NCHANNELS,
+            Settings.NCCL_NVLS_CHUNKSIZE)
+        .forEach(settings::get);
+    Optional<MulticastProvider> provider = TransportRegistry.multicast();
+    Offer mine =
+        provider
+            .map(p -> p.offer(request.device(), settings::text))
+            .orElse(new Offer(Optional.empty(), false, "nccl-transport-nvls is not on the path"));
+    List<Offer> offers = bootstrap.allGather(encode(mine)).stream().map(NvlsSetup::decode).toList();
+    String refusal = refusal(context, offers);
+    if (refusal != null) {
+      Logger.Level level =
+          context.rank() == 0 && offers.stream().anyMatch(Offer::wanted)
+              ? Logger.Level.WARNING
+              : Logger.Level.DEBUG;
+      LOG.log(level, "communicator {0} is without NVLS: {1}", request.name(), refusal);
+      return new NvlsSetup(null);
+    }
+    Form form = mine.form().orElseThrow();
+    Multicast made = provider.orElseThrow().open(context, form, bootstrap::allGather);
+    if (made.nvls().isEmpty()) {
+      LOG.log(
+          context.rank() == 0 ? Logger.Level.WARNING : Logger.Level.DEBUG,
+          "communicator {0} is without NVLS: {1}",
+          request.name(),
+          made.reason());
+    } else {
+      LOG.log(request.logLevel(), "rank {0}: NVLS, {1}", context.rank(), made.reason());
+    }
+    return new NvlsSetup(made);
+  }
+
+  /** Why these offers lead to nothing, the same on all ranks; null if they lead to something. */
+  private static String refusal(Context context, List<Offer> offers) {
+    int nRanks = offers.size();
+    Optional<Form> first = offers.get(0).form();
+    for (int rank = 0; rank < nRanks; rank++) {
+      if (offers.get(rank).form().isEmpty()) {
+        return "rank %d: %s".formatted(rank, offers.get(rank).reason());
+      }
+      if (!offers.get(rank).form().equals(first)) {
+        return "rank %d has it %s, rank 0 %s; set NCCL4J_NVLS_MODE alike on all ranks"
+            .formatted(rank, offers.get(rank).form().orElseThrow(), first.orElseThrow());
+      }
+    }
+    if (nRanks == 1) {
+      return "there is one rank";
+    }
+    String host = context.peers().get(0).hostId();
+    if (context.peers().stream().anyMatch(peer -> !peer.hostId().equals(host))) {
+      return "its ranks are on several machines, and NVLS over a network is not in this version";
+    }
+    if (context.peers().stream().anyMatch(peer -> peer.deviceKind() != kind(context))) {
+      return "its ranks are on devices of several kinds";
+    }
+    return context.device().kind() == Device.Kind.CUDA ? sharedDevice(context) : null;
+  }
+
+  private static Device.Kind kind(Context context) {
+    return context.peers().get(0).deviceKind();
+  }
+
+  private static String sharedDevice(Context context) {
+    int n = context.peers().size();
+    return IntStream.range(0, n * n)
+        .filter(pair -> pair / n < pair % n)
+        .filter(pair -> device(context, pair / n).equals(device(context, pair % n)))
+        .mapToObj(pair -> "ranks %d and %d share a GPU".formatted(pair / n, pair % n))
+        .findFirst()
+        .orElse(null);
+  }
+
+  private static String device(Context context, int rank) {
+    return context.peers().get(rank).deviceId();
+  }
+
+  private static byte[] encode(Offer offer) {
+    String form = offer.form().map(Form::name).orElse("");
+    return String.join(SEPARATOR, form, Boolean.toString(offer.wanted()), offer.reason())
+        .getBytes(StandardCharsets.UTF_8);
+  }
+
+  private static Offer decode(byte[] bytes) {
+    String[] parts = new String(bytes, StandardCharsets.UTF_8).split(SEPARATOR, 3);
+    Optional<Form> form =
+        List.of(Form.values()).stream().filter(f -> f.name().equals(parts[0])).findFirst();
+    return new Offer(
+        form,
+        parts.length > 1 && Boolean.parseBoolean(parts[1]),
+        parts.length > 2 ? parts[2] : "runs another version of nccl4j");
+  }
+
+  /** This rank's place in NVLS, or null. */
+  Nvls nvls() {
+    return multicast == null ? null : multicast.nvls().orElse(null);
+  }
+
+  @Override
+  public void close() {
+    if (multicast != null) {
+      multicast.close();
+    }
+  }
+}

@@ -1,0 +1,114 @@
+package org.nccl4j.api.plan;
+
+import java.util.ArrayList;
+import java.util.List;
+import org.nccl4j.device.DataType;
+import org.nccl4j.device.RedOp;
+import org.nccl4j.device.kernel.Algorithm;
+import org.nccl4j.device.kernel.Collective;
+import org.nccl4j.device.kernel.ConnectionLayout;
+import org.nccl4j.device.kernel.Nvls;
+import org.nccl4j.device.kernel.NvlsLayout;
+import org.nccl4j.device.kernel.Protocol;
+
+/**
+ * A device's costs with NVLS among them. By the switch, what limits is the bytes that a GPU's links
+ * carry one way: of an all-reduce, all data once for everybody's sums, and its own part of them
+ * once more; docs/nvls.md has the derivation.
+ *
+ * @param base the costs of all else
+ * @param host whether it is the host device, which emulates NVLS by passes over memory
+ * @param layout of the buffers
+ * @param emulated whether the ranks do what the switch would
+ */
+record NvlsCostModel(CostModel base, boolean host, NvlsLayout layout, boolean emulated)
+    implements CostModel {
+  /** A launch, and scatter, sum and gather one after the other, with a flight for each word. */
+  private static final double LATENCY = 20;
+
+  /** What SM loads and stores reach over the 18 links of a Hopper GPU, in GB/s. */
+  private static final double LINK_GIGABYTES = 367;
+
+  /** How much of that accesses through the switch's multicast reach, as NCCL's model has it. */
+  private static final double MULTICAST_EFFICIENCY = 0.85;
+
+  private static final double HOST_LATENCY = 2;
+  private static final double HOST_GIGABYTES = 20;
+  private static final int LEAST_CHUNK = 8 << 10;
+  private static final int CHUNKS_A_PART = 4;
+
+  @Override
+  public List<Algorithm> algorithms(Collective collective) {
+    List<Algorithm> algorithms = new ArrayList<>(base.algorithms(collective));
+    if (Nvls.has(collective)) {
+      algorithms.add(Algorithm.NVLS);
+    }
+    return algorithms;
+  }
+
+  @Override
+  public boolean has(Algorithm algorithm, Collective collective, DataType type, RedOp op) {
+    return algorithm == Algorithm.NVLS
+        ? Nvls.has(collective, type, op)
+        : base.has(algorithm, collective, type, op);
+  }
+
+  @Override
+  public boolean has(Algorithm algorithm, Protocol protocol) {
+    return algorithm == Algorithm.NVLS
+        ? protocol == Protocol.SIMPLE
+        : base.has(algorithm, protocol);
+  }
+
+  @Override
+  public List<Protocol> protocols() {
+    return base.protocols();
+  }
+
+  @Override
+  public double microseconds(
+      Collective collective, Algorithm algorithm, Protocol protocol, long bytes) {
+    if (algorithm != Algorithm.NVLS) {
+      return base.microseconds(collective, algorithm, protocol, bytes);
+    }
+    boolean allReduce = collective == Collective.ALL_REDUCE;
+    double n = layout.nHeads();
+    if (host) {
+      return n * HOST_LATENCY + (allReduce ? 6 : 3) * bytes / (HOST_GIGABYTES * 1e3);
+    }
+    double carried =
+        emulated
+            ? (allReduce ? 2 : 1) * (n - 1) / n
+            : (allReduce ? 1 + 1 / n : 1) / MULTICAST_EFFICIENCY;
+    return LATENCY + carried * bytes / (LINK_GIGABYTES * 1e3);
+  }
+
+  @Override
+  public int channels(Collective collective, Choice choice, long bytes) {
+    return choice.algorithm() == Algorithm.NVLS
+        ? layout.nChannels()
+        : base.channels(collective, choice, bytes);
+  }
+
+  /** Small data in chunks of which each channel has some, so that its three phases overlap. */
+  @Override
+  public int chunkBytes(
+      ConnectionLayout connections, Collective collective, Choice choice, long bytes) {
+    if (choice.algorithm() != Algorithm.NVLS) {
+      return base.chunkBytes(connections, collective, choice, bytes);
+    }
+    long part = bytes / layout.nHeads() / layout.nChannels();
+    long chunk = part / CHUNKS_A_PART & -LEAST_CHUNK;
+    return (int) Math.min(layout.chunkBytes(), Math.max(LEAST_CHUNK, chunk));
+  }
+
+  @Override
+  public long llSendBytes(Func func) {
+    return base.llSendBytes(func);
+  }
+
+  @Override
+  public String source() {
+    return base.source() + "; NVLS " + (emulated ? "emulated" : "by the switch, predicted");
+  }
+}

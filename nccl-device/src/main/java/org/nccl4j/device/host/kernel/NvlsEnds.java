@@ -1,0 +1,108 @@
+package org.nccl4j.device.host.kernel;
+
+import org.nccl4j.device.HotPath;
+import org.nccl4j.device.host.memory.HostMemory;
+import org.nccl4j.device.host.reduce.Reduction;
+import org.nccl4j.device.kernel.Nvls;
+
+/**
+ * A rank's NVLS connections and what is done on them, chunk by chunk: scatter own data to the
+ * heads' connections, combine as a head, gather what the heads give back. Owned by the thread that
+ * runs the communicator's current kernel.
+ */
+final class NvlsEnds {
+  private static final int PIECE = 16 << 10;
+
+  final Nvls nvls;
+  private final Waiter waiter;
+  private final HostMemory own;
+  private final MulticastAccess all;
+  private final HostMemory scratch;
+  private final NvlsReduce[] up;
+  private final NvlsBroadcast[] down;
+
+  /**
+   * The connections of a rank.
+   *
+   * @param scratch at least 16 KiB
+   */
+  NvlsEnds(Nvls nvls, Waiter waiter, HostMemory scratch) {
+    this.nvls = nvls;
+    this.waiter = waiter;
+    this.own = HostMemory.of(nvls.unicast());
+    this.all = new MulticastAccess(nvls.multicast());
+    this.scratch = scratch;
+    int heads = nvls.heads().size();
+    this.up = new NvlsReduce[heads];
+    this.down = new NvlsBroadcast[heads];
+    for (int head = 0; head < heads; head++) {
+      up[head] = new NvlsReduce(nvls, all, head);
+      down[head] = new NvlsBroadcast(nvls, all, head);
+    }
+  }
+
+  /** Own data to a head's connection. No bytes are no step, here and below. */
+  @HotPath
+  void scatter(int head, Reduction reduction, HostMemory source, long offset, int bytes, int size) {
+    if (bytes > 0) {
+      long slot = up[head].awaitFree(waiter);
+      if (reduction.hasPrepare()) {
+        reduction.prepare(source, offset, own, slot, bytes / size);
+      } else {
+        Copies.copy(source, offset, own, slot, bytes);
+      }
+      up[head].post();
+    }
+  }
+
+  /** As a head: everybody's data combined, to a target of its own. */
+  @HotPath
+  void reduce(Reduction reduction, HostMemory target, long offset, int bytes, int size) {
+    if (bytes > 0) {
+      NvlsReduce from = up[nvls.headRank()];
+      long slot = from.awaitAll(waiter);
+      all.loadReduce(reduction, slot, target, offset, bytes / size);
+      reduction.finish(target, offset, bytes / size);
+      from.release();
+    }
+  }
+
+  /** As a head: everybody's data combined, to everybody. */
+  @HotPath
+  void reduceBroadcast(Reduction reduction, int bytes, int size) {
+    if (bytes > 0) {
+      NvlsReduce from = up[nvls.headRank()];
+      NvlsBroadcast to = down[nvls.headRank()];
+      long target = to.awaitAllFree(waiter);
+      long slot = from.awaitAll(waiter);
+      for (int at = 0; at < bytes; at += PIECE) {
+        int piece = Math.min(PIECE, bytes - at);
+        all.loadReduce(reduction, slot + at, scratch, 0, piece / size);
+        reduction.finish(scratch, 0, piece / size);
+        all.store(scratch, 0, target + at, piece);
+      }
+      from.release();
+      to.post();
+    }
+  }
+
+  /** As a head: own data to everybody. */
+  @HotPath
+  void broadcast(HostMemory source, long offset, int bytes) {
+    if (bytes > 0) {
+      NvlsBroadcast to = down[nvls.headRank()];
+      all.store(source, offset, to.awaitAllFree(waiter), bytes);
+      to.post();
+    }
+  }
+
+  /** What a head gave, to a target. */
+  @HotPath
+  void gather(int head, HostMemory target, long offset, int bytes) {
+    if (bytes > 0) {
+      NvlsBroadcast from = down[head];
+      Copies.copy(own, from.awaitFull(waiter), target, offset, bytes);
+      from.release();
+    }
+  }
+}

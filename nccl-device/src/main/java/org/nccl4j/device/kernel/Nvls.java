@@ -1,0 +1,51 @@
+package org.nccl4j.device.kernel;
+
+import java.util.List;
+import org.nccl4j.device.DataType;
+import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.RedOp;
+
+/**
+ * A rank's place in NVLS and the memory that it works on.
+ *
+ * @param layout of the memory
+ * @param heads ranks that combine a part each; up, in NCCL's words
+ * @param headRank which of the heads this rank is, or -1; down, in NCCL's words
+ * @param unicast this rank's own memory
+ * @param multicast all ranks' memories, in the order of the ranks
+ */
+public record Nvls(
+    NvlsLayout layout,
+    List<Integer> heads,
+    int headRank,
+    DeviceMemory unicast,
+    MulticastMemory multicast) {
+  /** Whether NVLS has a collective at all. */
+  public static boolean has(Collective collective) {
+    return switch (collective) {
+      case ALL_REDUCE, ALL_GATHER, REDUCE_SCATTER -> true;
+      case BROADCAST, REDUCE -> false;
+    };
+  }
+
+  /**
+   * Whether NVLS has a collective for a type and an operator. What combines is what the switch can
+   * do (PTX, multimem.ld_reduce): sums of all types of 16 bits and more, least and greatest of
+   * integers of 32 bits and more and of 16-bit floating-point types. A mean is a sum that the ranks
+   * scale. The emulations keep to the same.
+   */
+  public static boolean has(Collective collective, DataType type, RedOp op) {
+    if (!has(collective) || collective == Collective.ALL_GATHER) {
+      return has(collective);
+    }
+    return switch (op) {
+      case SUM, AVG -> type.bytes() >= 2;
+      case MAX, MIN ->
+          switch (type) {
+            case INT32, UINT32, INT64, UINT64, FLOAT16, BFLOAT16 -> true;
+            case INT8, UINT8, FLOAT32, FLOAT64, FLOAT8_E4M3, FLOAT8_E5M2 -> false;
+          };
+      case PROD -> false;
+    };
+  }
+}

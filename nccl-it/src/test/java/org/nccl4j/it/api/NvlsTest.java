@@ -1,0 +1,237 @@
+package org.nccl4j.it.api;
+
+import static org.junit.jupiter.api.Assertions.assertArrayEquals;
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.nio.ByteBuffer;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Random;
+import java.util.logging.Handler;
+import java.util.logging.Level;
+import java.util.logging.LogRecord;
+import java.util.logging.Logger;
+import java.util.logging.SimpleFormatter;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
+import org.nccl4j.api.Communicator;
+import org.nccl4j.api.CommunicatorConfig;
+import org.nccl4j.api.Devices;
+import org.nccl4j.api.NvlsMode;
+import org.nccl4j.device.DataType;
+import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.DeviceStream;
+import org.nccl4j.device.RedOp;
+import org.nccl4j.device.kernel.Collective;
+import org.nccl4j.device.kernel.Nvls;
+
+/** NVLink SHARP as a user of the host device has it: emulated, chosen by a setting, or refused. */
+@Timeout(120)
+class NvlsTest {
+  private static final CommunicatorConfig NVLS =
+      CommunicatorConfig.defaults().with("NCCL_ALGO", "NVLS");
+  private static final CommunicatorConfig RING =
+      CommunicatorConfig.defaults().with("NCCL_ALGO", "Ring");
+
+  /**
+   * NVLS and ring give the same: bits where the order of the sums does not count, which are whole
+   * numbers here. With chunks so small that slots are used many times over.
+   */
+  @ParameterizedTest
+  @ValueSource(ints = {2, 3, 8})
+  void ringAndNvlsAgree(int n) throws Exception {
+    int count = 20_001;
+    try (Ranks nvls = new Ranks(n, NVLS.with("NCCL_NVLS_CHUNKSIZE", "1000"));
+        Ranks ring = new Ranks(n, RING)) {
+      for (DataType type : DataType.values()) {
+        for (RedOp op : List.of(RedOp.SUM, RedOp.MAX, RedOp.MIN)) {
+          if (Nvls.has(Collective.ALL_REDUCE, type, op)) {
+            long seed = 31L * type.ordinal() + op.ordinal();
+            assertArrayEquals(
+                run(ring, type, op, count, seed),
+                run(nvls, type, op, count, seed),
+                type + " " + op);
+          }
+        }
+      }
+    }
+  }
+
+  /** What rank n - 1 receives in three collectives, one after the other. */
+  private static byte[] run(Ranks ranks, DataType type, RedOp op, int count, long seed)
+      throws Exception {
+    int n = ranks.communicators.size();
+    int bytes = count * type.bytes();
+    ByteBuffer result = ByteBuffer.allocate(bytes * (n + 2));
+    ranks.run(
+        (comm, stream) -> {
+          int rank = comm.rank();
+          try (DeviceMemory send = small(type, n * count, seed * n + rank);
+              DeviceMemory one = comm.device().allocate(bytes);
+              DeviceMemory part = comm.device().allocate(bytes);
+              DeviceMemory many = comm.device().allocate((long) n * bytes)) {
+            comm.allReduce(send, one, count, type, op, stream);
+            comm.reduceScatter(send, part, count, type, op, stream);
+            comm.allGather(send, many, count, type, stream);
+            stream.synchronize();
+            if (rank == n - 1) {
+              for (DeviceMemory memory : List.of(one, part, many)) {
+                ByteBuffer target = result.slice(result.position(), (int) memory.size());
+                memory.read(0, target);
+                result.position(result.position() + (int) memory.size());
+              }
+            }
+          }
+        });
+    return result.array();
+  }
+
+  /** Numbers from 0 to 7 in any type: sums of eight are exact, and order does not count. */
+  private static DeviceMemory small(DataType type, int count, long seed) {
+    Random random = new Random(seed);
+    ByteBuffer data = ByteBuffer.allocate(count * type.bytes());
+    data.order(java.nio.ByteOrder.nativeOrder());
+    for (int i = 0; i < count; i++) {
+      int value = random.nextInt(8);
+      switch (type) {
+        case INT32, UINT32 -> data.putInt(value);
+        case INT64, UINT64 -> data.putLong(value);
+        case FLOAT32 -> data.putFloat(value);
+        case FLOAT64 -> data.putDouble(value);
+        case FLOAT16 -> data.putShort(org.nccl4j.device.numeric.Float16.fromFloat(value));
+        case BFLOAT16 -> data.putShort(org.nccl4j.device.numeric.BFloat16.fromFloat(value));
+        default -> throw new IllegalArgumentException(type.label());
+      }
+    }
+    DeviceMemory memory = Devices.host().allocate(data.capacity());
+    memory.write(0, data.flip());
+    return memory;
+  }
+
+  @Test
+  void itIsChosenWhereItIsNamedAndHasTheOperation() {
+    try (Ranks ranks = new Ranks(3, NVLS)) {
+      Communicator comm = ranks.communicators.get(0);
+      assertEquals("NVLS", comm.decision("all_reduce", 1000, DataType.FLOAT32).algorithm());
+      assertEquals("NVLS", comm.decision("all_gather", 1000, DataType.INT8).algorithm());
+      assertTrue(
+          !"NVLS".equals(comm.decision("all_reduce", 1000, DataType.INT8).algorithm()),
+          "the switch has no sums of bytes");
+      assertTrue(comm.explain("all_reduce", 1000, DataType.FLOAT32).contains("chosen: NVLS"));
+    }
+  }
+
+  /** What NVLS does not have goes by another algorithm. */
+  @Test
+  void productsAreRightAllTheSame() throws Exception {
+    try (Ranks ranks = new Ranks(2, NVLS)) {
+      ranks.run(
+          (comm, stream) -> {
+            try (DeviceMemory data = Ranks.floats(100, i -> comm.rank() + 2)) {
+              comm.allReduce(data, data, 100, DataType.FLOAT32, RedOp.PROD, stream);
+              stream.synchronize();
+              assertEquals(6f, Ranks.floats(data)[99]);
+            }
+          });
+    }
+  }
+
+  @Test
+  void emulationIsAChoiceAndTheCostModelKnowsIt() {
+    try (Ranks ranks =
+        new Ranks(2, CommunicatorConfig.defaults().withNvlsMode(NvlsMode.EMULATED))) {
+      String table = ranks.communicators.get(0).explain("all_reduce", 1000, DataType.FLOAT32);
+      assertTrue(table.contains("NVLS     Simple"), table);
+    }
+    try (Ranks ranks = new Ranks(2)) {
+      String table = ranks.communicators.get(0).explain("all_reduce", 1000, DataType.FLOAT32);
+      assertTrue(!table.contains("NVLS"), table);
+    }
+  }
+
+  /** Refusals are one warning, with the reason, and the communicator works. */
+  @ParameterizedTest
+  @CsvSource(
+      delimiter = '|',
+      value = {
+        "NCCL4J_NVLS_MODE=hardware | the host device has no switch",
+        "NCCL4J_NVLS_MODE=hardware,NCCL_NVLS_ENABLE=0 | NCCL_NVLS_ENABLE=0 forbids",
+        "NCCL4J_NVLS_MODE=off,NCCL_ALGO=NVLS | ",
+        "NCCL4J_NVLS_MODE=auto,NCCL_ALGO=^NVLS | ",
+      })
+  void aRefusalIsOneWarning(String settings, String warning) throws Exception {
+    CommunicatorConfig config = CommunicatorConfig.defaults();
+    for (String setting : settings.split(",")) {
+      config = config.with(setting.split("=")[0], setting.split("=")[1]);
+    }
+    List<String> warnings = new ArrayList<>();
+    Logger logger = Logger.getLogger("org.nccl4j.NVLS");
+    Handler handler = collect(warnings);
+    logger.addHandler(handler);
+    try (Ranks ranks = new Ranks(3, config)) {
+      ranks.run(
+          (comm, stream) -> {
+            try (DeviceMemory data = Ranks.floats(10, i -> 1)) {
+              comm.allReduce(data, data, 10, DataType.FLOAT32, RedOp.SUM, stream);
+              stream.synchronize();
+              assertEquals(3f, Ranks.floats(data)[9]);
+            }
+          });
+    } finally {
+      logger.removeHandler(handler);
+    }
+    if (warning == null) {
+      assertEquals(List.of(), warnings);
+    } else {
+      assertEquals(1, warnings.size(), warnings::toString);
+      assertTrue(warnings.get(0).contains(warning), warnings::toString);
+    }
+  }
+
+  private static Handler collect(List<String> warnings) {
+    return new Handler() {
+      @Override
+      public void publish(LogRecord record) {
+        if (record.getLevel().intValue() >= Level.WARNING.intValue()) {
+          synchronized (warnings) {
+            warnings.add(new SimpleFormatter().formatMessage(record));
+          }
+        }
+      }
+
+      @Override
+      public void flush() {}
+
+      @Override
+      public void close() {}
+    };
+  }
+
+  /** Small and large operations in turn, so that words and slots wrap round between kernels. */
+  @Test
+  void manyOperationsInARow() throws Exception {
+    try (Ranks ranks = new Ranks(4, NVLS)) {
+      ranks.run(NvlsTest::inARow);
+    }
+  }
+
+  private static void inARow(Communicator comm, DeviceStream stream) {
+    int large = 300_000;
+    try (DeviceMemory data = Ranks.floats(large, i -> 1);
+        DeviceMemory few = Ranks.floats(5, i -> comm.rank())) {
+      for (int round = 0; round < 40; round++) {
+        comm.allReduce(few, few, 5, DataType.FLOAT32, RedOp.AVG, stream);
+        if (round % 8 == 0) {
+          comm.allReduce(data, data, large, DataType.FLOAT32, RedOp.AVG, stream);
+        }
+      }
+      stream.synchronize();
+      assertEquals(1f, Ranks.floats(data)[large - 1]);
+      assertEquals(1.5f, Ranks.floats(few)[4]);
+    }
+  }
+}

@@ -1,0 +1,114 @@
+package org.nccl4j.transport.nvls;
+
+import java.nio.ByteBuffer;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Optional;
+import java.util.Set;
+import java.util.concurrent.locks.LockSupport;
+import org.nccl4j.api.spi.PeerInfo;
+import org.nccl4j.api.spi.TransportContext;
+import org.nccl4j.device.kernel.MulticastObject;
+import org.nccl4j.device.shm.FdMailbox;
+import org.nccl4j.device.shm.ReceivedFd;
+
+/**
+ * Brings file descriptors from those members of a multicast object that have one to those that want
+ * it, through mailboxes that exist while it lasts. Ranks of one process use them too: there is one
+ * way, and each member's reference is its own.
+ */
+final class DescriptorExchange {
+  private static final Duration PATIENCE = Duration.ofSeconds(10);
+  private static final long POLL_NANOS = 50_000;
+
+  private final TransportContext context;
+  private final Agreement agreement;
+  private final int rank;
+
+  DescriptorExchange(TransportContext context, Agreement agreement) {
+    this.context = context;
+    this.agreement = agreement;
+    this.rank = context.rank();
+  }
+
+  /** Gives and takes all that the members want. */
+  void meet(MulticastObject object) throws Agreement.Refused {
+    FdMailbox[] mailbox = new FdMailbox[1];
+    try {
+      List<String> letters =
+          agreement.take(
+              "open a mailbox",
+              () -> {
+                checkReach();
+                mailbox[0] = FdMailbox.open(context.secret());
+                return wants(object) + mailbox[0].path();
+              });
+      agreement.take(
+          "exchange file descriptors",
+          () -> {
+            exchange(object, mailbox[0], letters);
+            return "";
+          });
+    } finally {
+      if (mailbox[0] != null) {
+        mailbox[0].close();
+      }
+    }
+  }
+
+  /** A letter for each rank: y where its descriptor is wanted here. */
+  private String wants(MulticastObject object) {
+    StringBuilder letters = new StringBuilder();
+    for (PeerInfo peer : context.peers()) {
+      letters.append(object.wants(peer.rank()) ? 'y' : 'n');
+    }
+    return letters.toString();
+  }
+
+  private void checkReach() throws Agreement.Refused {
+    PeerInfo self = context.peers().get(rank);
+    for (PeerInfo peer : context.peers()) {
+      if (!peer.ipcNamespace().equals(self.ipcNamespace()) || peer.userId() != self.userId()) {
+        throw new Agreement.Refused(
+            "rank %d runs as another user or in another container".formatted(peer.rank()));
+      }
+    }
+  }
+
+  private void exchange(MulticastObject object, FdMailbox mailbox, List<String> letters)
+      throws Agreement.Refused {
+    int n = letters.size();
+    List<Integer> takers = new ArrayList<>();
+    Set<Integer> givers = new HashSet<>();
+    for (int other = 0; other < n; other++) {
+      if (letters.get(other).charAt(rank) == 'y') {
+        takers.add(other);
+      }
+      if (object.wants(other)) {
+        givers.add(other);
+      }
+    }
+    byte[] key = ByteBuffer.allocate(Integer.BYTES).putInt(rank).array();
+    long end = System.nanoTime() + PATIENCE.toNanos();
+    while (!takers.isEmpty() || !givers.isEmpty()) {
+      takers.removeIf(
+          taker ->
+              mailbox.post(object.descriptor(), Path.of(letters.get(taker).substring(n)), key));
+      Optional<ReceivedFd> received = mailbox.poll();
+      if (received.isPresent()) {
+        int giver = ByteBuffer.wrap(received.get().key()).getInt();
+        object.accept(giver, received.get().fd());
+        givers.remove(giver);
+      } else if (System.nanoTime() - end > 0) {
+        throw new Agreement.Refused(
+            "after %s nothing came from ranks %s and ranks %s take nothing"
+                .formatted(PATIENCE, givers, takers));
+      } else if (!takers.isEmpty() || !givers.isEmpty()) {
+        LockSupport.parkNanos(POLL_NANOS);
+      }
+    }
+  }
+}

@@ -1,0 +1,132 @@
+package org.nccl4j.transport.nvls;
+
+import java.util.List;
+import java.util.Optional;
+import java.util.stream.IntStream;
+import org.nccl4j.api.spi.Multicast;
+import org.nccl4j.api.spi.TransportContext;
+import org.nccl4j.device.Device;
+import org.nccl4j.device.InvalidArgumentException;
+import org.nccl4j.device.kernel.KernelDevice;
+import org.nccl4j.device.kernel.MulticastObject;
+import org.nccl4j.device.kernel.MulticastObject.Form;
+import org.nccl4j.device.kernel.Nvls;
+import org.nccl4j.device.kernel.NvlsLayout;
+
+/**
+ * The multicast object of a communicator whose ranks are all on one machine, each on a device of
+ * its own. Every rank is a head, as the search finds it wherever all GPUs are on one NVSwitch.
+ */
+final class NvlsGroup {
+  private static final int CHUNK_MULTIPLE = 512;
+
+  private final TransportContext context;
+  private final Form form;
+  private final Agreement agreement;
+
+  NvlsGroup(TransportContext context, Form form, Agreement agreement) {
+    this.context = context;
+    this.form = form;
+    this.agreement = agreement;
+  }
+
+  Multicast make() {
+    MulticastObject[] object = new MulticastObject[1];
+    try {
+      NvlsLayout layout = layout();
+      MulticastObject.Group group =
+          new MulticastObject.Group(context.rank(), context.peers().size(), layout.bytes());
+      agreement.take(
+          "make its part of a multicast object",
+          () -> {
+            object[0] = ((KernelDevice) context.device()).multicast(form, group);
+            object[0].create();
+            return "";
+          });
+      new DescriptorExchange(context, agreement).meet(object[0]);
+      agreement.take("add its device to the multicast object", step(object[0]::addDevice));
+      agreement.take("bind its memory to the multicast object", step(object[0]::bind));
+      agreement.take("map the multicast object", step(object[0]::map));
+      List<Integer> heads = IntStream.range(0, group.members()).boxed().toList();
+      Nvls nvls =
+          new Nvls(layout, heads, context.rank(), object[0].unicast(), object[0].multicast());
+      return new Made(Optional.of(nvls), reason(layout), object[0]);
+    } catch (Agreement.Refused e) {
+      close(object[0]);
+      return new Made(Optional.empty(), e.getMessage(), null);
+    } catch (RuntimeException | Error e) {
+      close(object[0]);
+      throw e;
+    }
+  }
+
+  private static Agreement.Step step(Runnable step) {
+    return () -> {
+      step.run();
+      return "";
+    };
+  }
+
+  private static void close(MulticastObject object) {
+    if (object != null) {
+      object.close();
+    }
+  }
+
+  /** The layout of all ranks. */
+  private NvlsLayout layout() throws Agreement.Refused {
+    NvlsLayout[] mine = new NvlsLayout[1];
+    List<String> all =
+        agreement.take(
+            "lay its buffers out",
+            () -> {
+              boolean host = context.device().kind() == Device.Kind.HOST;
+              int channels = number("NCCL_NVLS_NCHANNELS");
+              int chunk = number("NCCL_NVLS_CHUNKSIZE");
+              mine[0] =
+                  new NvlsLayout(
+                      context.peers().size(),
+                      host ? 1 : channels == 0 ? 16 : channels,
+                      chunk == 0
+                          ? host ? 64 << 10 : 128 << 10
+                          : (chunk + CHUNK_MULTIPLE - 1) / CHUNK_MULTIPLE * CHUNK_MULTIPLE);
+              return mine[0].toString();
+            });
+    for (int rank = 0; rank < all.size(); rank++) {
+      if (!all.get(rank).equals(all.get(0))) {
+        throw new Agreement.Refused(
+            "rank %d lays buffers out as %s, rank 0 as %s; set NCCL_NVLS_* alike on all ranks"
+                .formatted(rank, all.get(rank), all.get(0)));
+      }
+    }
+    return mine[0];
+  }
+
+  private int number(String name) {
+    String text = context.setting(name).orElse("0").trim();
+    try {
+      return Integer.parseInt(text);
+    } catch (NumberFormatException e) {
+      throw new InvalidArgumentException(
+          name + " is \"" + text + "\", which is no number", "set it to a number, or unset it", e);
+    }
+  }
+
+  private String reason(NvlsLayout layout) {
+    return "%s, %d heads, %d channels, chunks of %d bytes, %d bytes a rank"
+        .formatted(
+            form == Form.DRIVER ? "by the switch" : "emulated",
+            layout.nHeads(),
+            layout.nChannels(),
+            layout.chunkBytes(),
+            layout.bytes());
+  }
+
+  private record Made(Optional<Nvls> nvls, String reason, MulticastObject object)
+      implements Multicast {
+    @Override
+    public void close() {
+      NvlsGroup.close(object);
+    }
+  }
+}
