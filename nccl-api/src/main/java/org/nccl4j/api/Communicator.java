@@ -1,11 +1,16 @@
 package org.nccl4j.api;
 
+import java.time.Duration;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.Set;
+import java.util.concurrent.CompletableFuture;
 import java.util.stream.Stream;
 import org.nccl4j.api.group.Groups;
+import org.nccl4j.api.group.RankQueue;
 import org.nccl4j.api.init.CommunicatorState;
+import org.nccl4j.api.init.Offspring;
 import org.nccl4j.api.plan.Func;
 import org.nccl4j.api.window.RegisteredWindow;
 import org.nccl4j.device.DataType;
@@ -39,10 +44,21 @@ import org.nccl4j.device.TimeoutException;
  * failure.
  */
 public final class Communicator implements AutoCloseable {
-  private final CommunicatorState state;
+  /** The color of a rank that will be in none of the communicators that a split makes. */
+  public static final int NO_COLOR = Offspring.NO_COLOR;
 
-  private Communicator(CommunicatorState state) {
+  private final CommunicatorState state;
+  private final RankQueue queue;
+  private final CommunicatorConfig config;
+
+  private Communicator(CommunicatorState state, CommunicatorConfig config) {
+    this(state, state.queue(), config);
+  }
+
+  private Communicator(CommunicatorState state, RankQueue queue, CommunicatorConfig config) {
     this.state = state;
+    this.queue = queue;
+    this.config = config;
   }
 
   /**
@@ -76,7 +92,18 @@ public final class Communicator implements AutoCloseable {
       throw new InvalidArgumentException(
           "rank %d of %d ranks".formatted(rank, nRanks), "pass a rank from 0 to nRanks - 1");
     }
-    return new Communicator(Joining.join(nRanks, id, rank, device, config));
+    return new Communicator(Joining.join(nRanks, id, rank, device, config), config);
+  }
+
+  /**
+   * As {@link #initRank(int, UniqueId, int, Device, CommunicatorConfig)}, without waiting. To
+   * cancel the future ends the attempt.
+   *
+   * @return the communicator, or what initRank would throw
+   */
+  public static CompletableFuture<Communicator> initRankAsync(
+      int nRanks, UniqueId id, int rank, Device device, CommunicatorConfig config) {
+    return Background.call("nccl4j-init-" + rank, () -> initRank(nRanks, id, rank, device, config));
   }
 
   /** A communicator with all its ranks in this process and default configuration. */
@@ -91,7 +118,9 @@ public final class Communicator implements AutoCloseable {
    * @return the communicators by rank
    */
   public static List<Communicator> initAll(List<Device> devices, CommunicatorConfig config) {
-    return Joining.joinAll(devices, config).stream().map(Communicator::new).toList();
+    return Joining.joinAll(devices, config).stream()
+        .map(state -> new Communicator(state, config))
+        .toList();
   }
 
   /** This rank. */
@@ -131,7 +160,7 @@ public final class Communicator implements AutoCloseable {
       DataType type,
       RedOp op,
       DeviceStream stream) {
-    state.queue().call(Func.ALL_REDUCE, send, recv, count, type, op, 0, stream);
+    queue.call(Func.ALL_REDUCE, send, recv, count, type, op, 0, stream);
   }
 
   /**
@@ -147,7 +176,7 @@ public final class Communicator implements AutoCloseable {
       DataType type,
       int root,
       DeviceStream stream) {
-    state.queue().call(Func.BROADCAST, send, recv, count, type, RedOp.SUM, root, stream);
+    queue.call(Func.BROADCAST, send, recv, count, type, RedOp.SUM, root, stream);
   }
 
   /**
@@ -164,7 +193,7 @@ public final class Communicator implements AutoCloseable {
       RedOp op,
       int root,
       DeviceStream stream) {
-    state.queue().call(Func.REDUCE, send, recv, count, type, op, root, stream);
+    queue.call(Func.REDUCE, send, recv, count, type, op, root, stream);
   }
 
   /**
@@ -175,7 +204,7 @@ public final class Communicator implements AutoCloseable {
    */
   public void allGather(
       DeviceMemory send, DeviceMemory recv, long sendCount, DataType type, DeviceStream stream) {
-    state.queue().call(Func.ALL_GATHER, send, recv, sendCount, type, RedOp.SUM, 0, stream);
+    queue.call(Func.ALL_GATHER, send, recv, sendCount, type, RedOp.SUM, 0, stream);
   }
 
   /**
@@ -191,7 +220,7 @@ public final class Communicator implements AutoCloseable {
       DataType type,
       RedOp op,
       DeviceStream stream) {
-    state.queue().call(Func.REDUCE_SCATTER, send, recv, recvCount, type, op, 0, stream);
+    queue.call(Func.REDUCE_SCATTER, send, recv, recvCount, type, op, 0, stream);
   }
 
   /**
@@ -203,7 +232,7 @@ public final class Communicator implements AutoCloseable {
    */
   public void allToAll(
       DeviceMemory send, DeviceMemory recv, long count, DataType type, DeviceStream stream) {
-    state.queue().call(Func.ALL_TO_ALL, send, recv, count, type, RedOp.SUM, 0, stream);
+    queue.call(Func.ALL_TO_ALL, send, recv, count, type, RedOp.SUM, 0, stream);
   }
 
   /**
@@ -219,7 +248,7 @@ public final class Communicator implements AutoCloseable {
       DataType type,
       int root,
       DeviceStream stream) {
-    state.queue().call(Func.GATHER, send, recv, sendCount, type, RedOp.SUM, root, stream);
+    queue.call(Func.GATHER, send, recv, sendCount, type, RedOp.SUM, root, stream);
   }
 
   /**
@@ -235,7 +264,7 @@ public final class Communicator implements AutoCloseable {
       DataType type,
       int root,
       DeviceStream stream) {
-    state.queue().call(Func.SCATTER, send, recv, recvCount, type, RedOp.SUM, root, stream);
+    queue.call(Func.SCATTER, send, recv, recvCount, type, RedOp.SUM, root, stream);
   }
 
   /**
@@ -245,7 +274,7 @@ public final class Communicator implements AutoCloseable {
    * @param count elements, the same as the receiver's
    */
   public void send(DeviceMemory buffer, long count, DataType type, int peer, DeviceStream stream) {
-    state.queue().call(Func.SEND, buffer, null, count, type, RedOp.SUM, peer, stream);
+    queue.call(Func.SEND, buffer, null, count, type, RedOp.SUM, peer, stream);
   }
 
   /**
@@ -254,7 +283,7 @@ public final class Communicator implements AutoCloseable {
    * @param count elements, the same as the sender's
    */
   public void recv(DeviceMemory buffer, long count, DataType type, int peer, DeviceStream stream) {
-    state.queue().call(Func.RECV, null, buffer, count, type, RedOp.SUM, peer, stream);
+    queue.call(Func.RECV, null, buffer, count, type, RedOp.SUM, peer, stream);
   }
 
   /**
@@ -348,7 +377,7 @@ public final class Communicator implements AutoCloseable {
    * @throws InvalidArgumentException for an operation that does not exist
    */
   public String explain(String operation, long count, DataType type) {
-    return state.planner().explain(func(operation), count, type);
+    return queue.planner().explain(func(operation), count, type);
   }
 
   /**
@@ -359,7 +388,7 @@ public final class Communicator implements AutoCloseable {
    * @throws InvalidArgumentException for an operation that does not exist
    */
   public Decision decision(String operation, long count, DataType type) {
-    String[] words = state.planner().choice(func(operation), count, type).split(" ");
+    String[] words = queue.planner().choice(func(operation), count, type).split(" ");
     return new Decision(words[0], words[1]);
   }
 
@@ -374,6 +403,106 @@ public final class Communicator implements AutoCloseable {
                     "use one of " + Stream.of(Func.values()).map(Func::label).toList()));
   }
 
+  /**
+   * The ranks of the same color as a communicator of their own, ordered by key and then by their
+   * rank here. Every rank calls it, in the same order as operations. With the default configuration
+   * the new communicator uses this one's connections: it costs no memory, and its operations and
+   * this one's are called in the same order on all ranks; see {@link
+   * CommunicatorConfig#withSplitShare}.
+   *
+   * @param color 0 or more, or {@link #NO_COLOR}
+   * @return the new communicator; empty for {@link #NO_COLOR}
+   * @throws InvalidArgumentException for another negative color
+   */
+  public Optional<Communicator> split(int color, int key) {
+    return split(color, key, CommunicatorConfig.defaults());
+  }
+
+  /**
+   * As {@link #split(int, int)}, with settings over this communicator's.
+   *
+   * @param changes name and settings of the new communicator
+   */
+  public Optional<Communicator> split(int color, int key, CommunicatorConfig changes) {
+    return new Offspring(state)
+        .split(color, key, how(changes, changes.splitShare()))
+        .map(made -> new Communicator(made, changes));
+  }
+
+  /** As {@link #split(int, int, CommunicatorConfig)}, without waiting. */
+  public CompletableFuture<Optional<Communicator>> splitAsync(
+      int color, int key, CommunicatorConfig changes) {
+    return Background.call("nccl4j-split-" + rank(), () -> split(color, key, changes));
+  }
+
+  /** What happens to operations that run while a communicator is shrunk. */
+  public enum ShrinkMode {
+    /** They are waited for. The communicator must not have failed. */
+    WAIT,
+    /** They are ended with an error. For going on after a failure. */
+    ABORT
+  }
+
+  /**
+   * A communicator without some ranks. Called by the ranks that stay, with the same excluded ones;
+   * the others need not be alive. This communicator is then closed by those who have it.
+   *
+   * @param excluded ranks of this communicator; not this one
+   * @throws TimeoutException naming those that did not come
+   */
+  public Communicator shrink(Set<Integer> excluded, ShrinkMode mode) {
+    return shrink(excluded, mode, CommunicatorConfig.defaults());
+  }
+
+  /** As {@link #shrink(Set, ShrinkMode)}, with settings over this communicator's. */
+  public Communicator shrink(Set<Integer> excluded, ShrinkMode mode, CommunicatorConfig changes) {
+    boolean abort = mode == ShrinkMode.ABORT;
+    return new Communicator(
+        new Offspring(state).shrink(excluded, abort, how(changes, changes.shrinkShare())), changes);
+  }
+
+  /**
+   * A communicator of these ranks, with the same numbers, and of new ones. The new ones join by
+   * {@link #initRank(int, UniqueId, int, Device, CommunicatorConfig)} with numbers from {@link
+   * #nRanks()} on.
+   *
+   * @param nRanks of the new communicator
+   * @param id the same for all its ranks, made by one of them
+   */
+  public Communicator grow(int nRanks, UniqueId id, CommunicatorConfig changes) {
+    if (nRanks <= nRanks()) {
+      throw new InvalidArgumentException(
+          "communicator %s of %d ranks is grown to %d".formatted(name(), nRanks(), nRanks),
+          "pass the number of ranks after growing");
+    }
+    return initRank(nRanks, id, rank(), device(), changes);
+  }
+
+  private static Offspring.How how(CommunicatorConfig changes, boolean share) {
+    return new Offspring.How(changes.name(), changes.settings(), share);
+  }
+
+  /**
+   * The same communicator, whose operations called by way of the result are done in another way.
+   * Every rank uses the same options for the same operation. Keep the result: it plans its
+   * operations once.
+   *
+   * @throws InvalidArgumentException for names that do not exist
+   */
+  public Communicator withOptions(CallOptions options) {
+    return new Communicator(state, state.queue(options.settings()), config);
+  }
+
+  /** Bytes of this rank's device memory that the communicator holds, by what they are for. */
+  public Map<String, Long> memory() {
+    return state.memory();
+  }
+
+  /** The configuration that it was made with. */
+  public CommunicatorConfig config() {
+    return config;
+  }
+
   /** The first failure of this communicator, on this rank or another, if there was one. */
   public Optional<NcclException> asyncError() {
     return Optional.ofNullable(state.failure());
@@ -381,10 +510,36 @@ public final class Communicator implements AutoCloseable {
 
   /**
    * Ends all operations of this communicator on this rank with an error, and tells the other ranks.
-   * Does not wait.
+   * Neither waits nor frees: close does.
    */
   public void abort() {
     state.abort();
+  }
+
+  /**
+   * Ends all operations of this communicator on all ranks with an error, which says that it was
+   * revoked. For a rank that has seen something wrong, so that all come to {@link #shrink}.
+   */
+  public void revoke() {
+    state.revoke();
+  }
+
+  /**
+   * Refuses further operations on this rank.
+   *
+   * @return done when those that were called have ended; with the failure, if there was one
+   */
+  public CompletableFuture<Void> finish() {
+    state.finish();
+    return Background.call(
+        "nccl4j-finish-" + rank(),
+        () -> {
+          state.awaitIdle(state.operationDeadline().plusSeconds(1));
+          if (state.failure() != null) {
+            throw state.failure().again();
+          }
+          return null;
+        });
   }
 
   /**
@@ -393,6 +548,15 @@ public final class Communicator implements AutoCloseable {
    */
   @Override
   public void close() {
-    state.close();
+    close(state.operationDeadline());
+  }
+
+  /**
+   * As {@link #close()}, but waits for operations no longer than a while; then it aborts them.
+   *
+   * @param patience how long; may be zero
+   */
+  public void close(Duration patience) {
+    state.close(patience);
   }
 }

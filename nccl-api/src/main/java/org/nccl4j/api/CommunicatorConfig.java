@@ -15,13 +15,19 @@ import org.nccl4j.device.InvalidArgumentException;
  * {@code with} method gives a changed copy.
  */
 public final class CommunicatorConfig {
-  private static final CommunicatorConfig DEFAULTS = new CommunicatorConfig("", Map.of());
+  private static final CommunicatorConfig DEFAULTS =
+      new CommunicatorConfig("", Map.of(), true, false);
 
   private final String name;
+  private final boolean splitShare;
+  private final boolean shrinkShare;
   private final Map<String, String> settings;
 
-  private CommunicatorConfig(String name, Map<String, String> settings) {
+  private CommunicatorConfig(
+      String name, Map<String, String> settings, boolean splitShare, boolean shrinkShare) {
     this.name = name;
+    this.splitShare = splitShare;
+    this.shrinkShare = shrinkShare;
     this.settings = settings;
   }
 
@@ -32,7 +38,8 @@ public final class CommunicatorConfig {
 
   /** A name for messages and logs; by default a number. */
   public CommunicatorConfig withName(String newName) {
-    return new CommunicatorConfig(Objects.requireNonNull(newName), settings);
+    return new CommunicatorConfig(
+        Objects.requireNonNull(newName), settings, splitShare, shrinkShare);
   }
 
   /**
@@ -66,6 +73,44 @@ public final class CommunicatorConfig {
   }
 
   /**
+   * Whether what is split from the communicator that this configuration is passed for uses its
+   * connections; by default it does, and needs no memory. Then operations of both are called in the
+   * same order on all ranks, as if they were one communicator's, and a failure of one is a failure
+   * of both. Without sharing, each is on its own. Where the device cannot share, nothing is shared.
+   */
+  public CommunicatorConfig withSplitShare(boolean share) {
+    return new CommunicatorConfig(name, settings, share, shrinkShare);
+  }
+
+  /**
+   * As {@link #withSplitShare} for shrink without abort; by default it does not share, since the
+   * excluded ranks may still use the old communicator.
+   */
+  public CommunicatorConfig withShrinkShare(boolean share) {
+    return new CommunicatorConfig(name, settings, splitShare, share);
+  }
+
+  /** The most blocks (CTAs) that an operation may take on a GPU, at least 1; by default many. */
+  public CommunicatorConfig withMaxCtas(int ctas) {
+    return with(Settings.NCCL_MAX_CTAS.name(), CallOptions.ctas("most", ctas));
+  }
+
+  /** The fewest blocks (CTAs) that an operation may take on a GPU, at least 1. */
+  public CommunicatorConfig withMinCtas(int ctas) {
+    return with(Settings.NCCL_MIN_CTAS.name(), CallOptions.ctas("fewest", ctas));
+  }
+
+  /** The network to use, by its name, such as "Socket" or "IB"; as NCCL_NET. */
+  public CommunicatorConfig withNetName(String network) {
+    return with("NCCL_NET", network);
+  }
+
+  /** The traffic class of network packets; as NCCL_IB_TC. */
+  public CommunicatorConfig withTrafficClass(int trafficClass) {
+    return with("NCCL_IB_TC", Integer.toString(trafficClass));
+  }
+
+  /**
    * A setting for this communicator alone, over system properties, environment and files.
    *
    * @param key such as "NCCL_ALGO"
@@ -73,12 +118,22 @@ public final class CommunicatorConfig {
   public CommunicatorConfig with(String key, String value) {
     Map<String, String> changed = new HashMap<>(settings);
     changed.put(Objects.requireNonNull(key), Objects.requireNonNull(value));
-    return new CommunicatorConfig(name, Map.copyOf(changed));
+    return new CommunicatorConfig(name, Map.copyOf(changed), splitShare, shrinkShare);
   }
 
   /** The name; empty if none was given. */
   public String name() {
     return name;
+  }
+
+  /** Whether splits use the connections of what they are split from. */
+  public boolean splitShare() {
+    return splitShare;
+  }
+
+  /** Whether shrinking without abort uses the connections of what is shrunk. */
+  public boolean shrinkShare() {
+    return shrinkShare;
   }
 
   /** The settings for this communicator alone. */

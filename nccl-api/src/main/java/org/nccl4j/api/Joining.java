@@ -92,7 +92,7 @@ final class Joining {
       }
     }
     if (failure != null) {
-      made.forEach(CommunicatorState::close);
+      made.forEach(state -> state.close(java.time.Duration.ZERO));
       throw failure.again();
     }
     return made;

@@ -13,6 +13,7 @@ public abstract sealed class NcclException extends RuntimeException
         InternalErrorException,
         InvalidArgumentException,
         InvalidUsageException,
+        OrderMismatchException,
         RemoteException,
         SystemErrorException,
         TimeoutException {
@@ -66,7 +67,9 @@ public abstract sealed class NcclException extends RuntimeException
    * The same error for another thread or rank to throw: its own stack trace, this one as its cause.
    */
   public final NcclException again() {
-    return of(code, problem, remedy, this);
+    return this instanceof OrderMismatchException
+        ? new OrderMismatchException(problem, remedy, this)
+        : of(code, problem, remedy, this);
   }
 
   /** An error by its code, for those who received it from another rank. */

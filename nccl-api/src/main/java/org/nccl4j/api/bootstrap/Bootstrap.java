@@ -43,6 +43,20 @@ public interface Bootstrap extends AutoCloseable {
    */
   void onFailure(Consumer<NcclException> listener);
 
+  /** Where other ranks find this one for {@link #reunite}; at most 64 bytes. */
+  byte[] meetingPoint();
+
+  /**
+   * Another bootstrap, of some of the ranks. Those who are in it make the same call; it returns
+   * once they are together. Works after a failure of this one too, until it is closed.
+   *
+   * @param members ranks of this bootstrap in their new order, this one among them
+   * @param lead the meeting point of the first of them
+   * @param key the same for all of them, another at each call
+   * @throws NcclException naming who did not come, when the deadline passes
+   */
+  Bootstrap reunite(List<Integer> members, byte[] lead, String key);
+
   /**
    * Leaves: after it, the others do not count this rank's silence as a failure. Never waits for
    * them. Calling it again does nothing.

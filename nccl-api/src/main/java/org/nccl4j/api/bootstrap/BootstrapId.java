@@ -51,6 +51,11 @@ public final class BootstrapId {
     return secret.clone();
   }
 
+  /** The same way with another secret. */
+  BootstrapId withSecret(byte[] other) {
+    return new BootstrapId(startedByRankZero, addresses, other);
+  }
+
   /** The addresses for messages. */
   String where() {
     return addresses.stream().map(BootstrapId::text).collect(Collectors.joining(" or "));

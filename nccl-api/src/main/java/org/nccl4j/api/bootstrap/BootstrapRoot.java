@@ -31,15 +31,18 @@ public final class BootstrapRoot {
     if (!options.commId().isEmpty()) {
       return fromCommId(options);
     }
+    return create(options, patience, Identity.randomBytes(BootstrapId.SECRET_BYTES));
+  }
+
+  /** A new id with a secret, and a root listening in this process. */
+  static BootstrapId create(BootstrapOptions options, Duration patience, byte[] secret) {
     List<InetAddress> hosts = LocalAddresses.choose(options);
     InetAddress bindTo = options.interfaces().isBlank() ? null : hosts.get(0);
     ServerSocketChannel socket = ListeningSocket.open(bindTo, options.ports());
     int port = ListeningSocket.port(socket);
     BootstrapId id =
         new BootstrapId(
-            false,
-            hosts.stream().map(host -> new InetSocketAddress(host, port)).toList(),
-            Identity.randomBytes(BootstrapId.SECRET_BYTES));
+            false, hosts.stream().map(host -> new InetSocketAddress(host, port)).toList(), secret);
     RootService.start(socket, id.secret(), Identity.ofThisProcess(), patience);
     return id;
   }

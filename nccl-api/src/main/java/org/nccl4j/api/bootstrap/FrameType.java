@@ -19,7 +19,11 @@ enum FrameType {
   /** Rank to next rank, first: who, and whom it looks for. */
   RING_HELLO,
   /** Rank to next rank: sequence number, rank of origin, bytes. */
-  DATA;
+  DATA,
+  /** Rank to a rank that leads a new communicator, first: its key. */
+  MEET,
+  /** The answer, last: the new root's id without its secret. */
+  MEET_AT;
 
   private static final FrameType[] ALL = values();
 

@@ -4,7 +4,9 @@ import java.security.SecureRandom;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.function.Consumer;
 import java.util.stream.IntStream;
 import org.nccl4j.device.InvalidUsageException;
@@ -16,7 +18,8 @@ public final class LocalBootstrap implements Bootstrap {
   /** What the ranks share. Guarded by its own lock. */
   private static final class Meeting {
     private final int nRanks;
-    private final long patienceNanos;
+    private final Duration deadline;
+    private final Map<String, Meeting> reunions = new HashMap<>();
     private final byte[] secret = new byte[16];
     private final List<Consumer<NcclException>> listeners = new ArrayList<>();
     private byte[][] given;
@@ -27,7 +30,7 @@ public final class LocalBootstrap implements Bootstrap {
 
     Meeting(int nRanks, Duration deadline) {
       this.nRanks = nRanks;
-      this.patienceNanos = deadline.toNanos();
+      this.deadline = deadline;
       this.given = new byte[nRanks][];
       new SecureRandom().nextBytes(secret);
     }
@@ -44,11 +47,23 @@ public final class LocalBootstrap implements Bootstrap {
         round++;
         notifyAll();
       }
-      long endNanos = System.nanoTime() + patienceNanos;
+      List<byte[]> mineToRead = result;
+      long endNanos = System.nanoTime() + deadline.toNanos();
       while (round == myRound) {
         waitForOthers(endNanos);
+        mineToRead = result;
       }
-      return result;
+      return mineToRead;
+    }
+
+    /** The meeting of some of the ranks for a key. */
+    synchronized Meeting reunion(String key, int members) {
+      return reunions.computeIfAbsent(key, none -> new Meeting(members, deadline));
+    }
+
+    /** All of a reunion have come. */
+    synchronized void met(String key) {
+      reunions.remove(key);
     }
 
     private void waitForOthers(long endNanos) {
@@ -151,6 +166,20 @@ public final class LocalBootstrap implements Bootstrap {
     if (failure != null) {
       listener.accept(failure);
     }
+  }
+
+  @Override
+  public byte[] meetingPoint() {
+    return new byte[0];
+  }
+
+  @Override
+  public Bootstrap reunite(List<Integer> members, byte[] lead, String key) {
+    Meeting reunion = meeting.reunion(key + " " + members, members.size());
+    LocalBootstrap mine = new LocalBootstrap(reunion, members.indexOf(rank));
+    mine.barrier();
+    meeting.met(key + " " + members);
+    return mine;
   }
 
   @Override

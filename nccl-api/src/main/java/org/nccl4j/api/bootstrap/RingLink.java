@@ -30,6 +30,10 @@ final class RingLink implements Listener.Acceptor, Dialer.Outcome, Connection.Ow
   /** A piece of an all-gather on its way around. */
   record Data(int sequence, int origin, byte[] bytes) {}
 
+  /** A rank of how many. */
+  record Place(int rank, int nRanks) {}
+
+  private final MeetingPoint meetings;
   private final EventLoop loop;
   private final RankMonitor monitor;
   private final ControlLink control;
@@ -50,14 +54,15 @@ final class RingLink implements Listener.Acceptor, Dialer.Outcome, Connection.Ow
       RankMonitor monitor,
       ControlLink control,
       byte[] secret,
-      int rank,
-      int nRanks) {
+      Place place,
+      MeetingPoint meetings) {
     this.loop = loop;
     this.monitor = monitor;
     this.control = control;
     this.secret = secret;
-    this.rank = rank;
-    this.nRanks = nRanks;
+    this.rank = place.rank;
+    this.nRanks = place.nRanks;
+    this.meetings = meetings;
   }
 
   /** Begins to wait for the previous rank; returns where. */
@@ -89,7 +94,6 @@ final class RingLink implements Listener.Acceptor, Dialer.Outcome, Connection.Ow
       throw e;
     }
     monitor.await(() -> previous, deadline, () -> previousMissing(deadline));
-    loop.execute(listener::close);
   }
 
   /** Passes a piece on to the next rank. */
@@ -148,12 +152,18 @@ final class RingLink implements Listener.Acceptor, Dialer.Outcome, Connection.Ow
         });
     if (listener != null) {
       loop.execute(listener::close);
+      loop.execute(meetings::close);
     }
   }
 
   @Override
   public void accepted(Connection connection, FrameType type, MessageReader first)
       throws ProtocolException {
+    if (type == FrameType.MEET) {
+      connection.handTo(this, 0);
+      meetings.asked(connection, first);
+      return;
+    }
     int from = first.number();
     int to = first.number();
     if (type != FrameType.RING_HELLO || to != rank || from != Math.floorMod(rank - 1, nRanks)) {
@@ -214,6 +224,10 @@ final class RingLink implements Listener.Acceptor, Dialer.Outcome, Connection.Ow
 
   @Override
   public void closed(Connection connection, IOException reason) {
+    if (monitor.read(() -> connection != previous && connection != next)) {
+      meetings.gone(connection);
+      return;
+    }
     boolean wasPrevious = monitor.read(() -> connection == previous);
     if (monitor.read(() -> wasPrevious ? previousLeft : nextLeft) || monitor.isClosed()) {
       return;

@@ -21,6 +21,8 @@ public final class TcpBootstrap implements Bootstrap {
   private final RankMonitor monitor;
   private final ControlLink control;
   private final RingLink ring;
+  private final MeetingPoint meetings = new MeetingPoint();
+  private volatile InetSocketAddress here;
   private volatile Failure ownFailure;
   private int sequence;
 
@@ -32,7 +34,12 @@ public final class TcpBootstrap implements Bootstrap {
     control = new ControlLink(loop, monitor, request.id(), self, request.rank());
     ring =
         new RingLink(
-            loop, monitor, control, request.id().secret(), request.rank(), request.nRanks());
+            loop,
+            monitor,
+            control,
+            request.id().secret(),
+            new RingLink.Place(request.rank(), request.nRanks()),
+            meetings);
   }
 
   /**
@@ -83,6 +90,7 @@ public final class TcpBootstrap implements Bootstrap {
     InetAddress host =
         options.interfaces().isBlank() ? local : LocalAddresses.choose(options).get(0);
     InetSocketAddress where = ring.listen(host, options.ports());
+    here = where;
     long millis = Math.max(1, deadline.leftNanos() / 1_000_000);
     Welcome welcome =
         control.introduce(
@@ -170,6 +178,25 @@ public final class TcpBootstrap implements Bootstrap {
   @Override
   public void onFailure(Consumer<NcclException> listener) {
     monitor.onFailure(listener);
+  }
+
+  @Override
+  public byte[] meetingPoint() {
+    return Reunion.encode(here);
+  }
+
+  @Override
+  public Bootstrap reunite(List<Integer> members, byte[] lead, String key) {
+    if (members.size() == 1) {
+      return LocalBootstrap.create(1, request.deadline()).get(0);
+    }
+    String whole = key + " " + Reunion.text(members);
+    return new Reunion(request, self, whole)
+        .meet(
+            members.indexOf(rank()),
+            members.size(),
+            lead,
+            way -> loop.execute(() -> meetings.publish(whole, way)));
   }
 
   @Override

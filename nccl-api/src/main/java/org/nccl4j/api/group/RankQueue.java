@@ -44,6 +44,11 @@ public final class RankQueue {
     this.signatures = signatures;
   }
 
+  /** Who decides how operations are done. */
+  public Planner planner() {
+    return planner;
+  }
+
   /**
    * A rank and how many there are.
    *

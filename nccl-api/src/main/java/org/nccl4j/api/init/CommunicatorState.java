@@ -1,117 +1,54 @@
 package org.nccl4j.api.init;
 
-import java.util.List;
+import java.time.Duration;
 import java.util.Map;
-import java.util.TreeMap;
 import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.locks.LockSupport;
 import org.nccl4j.api.bootstrap.Bootstrap;
 import org.nccl4j.api.group.OneSidedCalls;
 import org.nccl4j.api.group.RankQueue;
-import org.nccl4j.api.group.SignatureCheck;
-import org.nccl4j.api.launch.Launcher;
 import org.nccl4j.api.plan.Planner;
-import org.nccl4j.api.plan.RankFacts;
-import org.nccl4j.api.proxy.ProxyThread;
 import org.nccl4j.api.settings.Settings;
-import org.nccl4j.api.spi.PeerInfo;
 import org.nccl4j.api.window.RegisteredWindow;
 import org.nccl4j.api.window.WindowRegistry;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.NcclException;
-import org.nccl4j.device.kernel.ConnectionLayout;
-import org.nccl4j.device.kernel.KernelCommunicator;
+import org.nccl4j.device.TimeoutException;
 
-/** Everything behind one rank's communicator, from its creation to its end. */
+/** Everything behind one rank's communicator, from its creation to its end. Any thread. */
 public final class CommunicatorState {
-  private static final long POLL_NANOS = 100_000;
+  private static final long POLL_NANOS = 50_000;
 
   private final InitRequest request;
   private final Bootstrap bootstrap;
-  private final KernelCommunicator kernels;
-  private final List<Routes.NamedTransport> transports;
-  private final NvlsSetup nvls;
-  private final Map<Integer, String> routes = new TreeMap<>();
-  private final ProxyThread proxy;
-  private final Launcher launcher;
-  private final Planner planner;
-  private final RankQueue queue;
+  private final Members members;
+  private final Engine engine;
   private final WindowRegistry windows;
   private final OneSidedCalls oneSided;
+  private final AtomicInteger children = new AtomicInteger();
   private final AtomicBoolean closed = new AtomicBoolean();
 
-  /** What was made of a request so far. */
-  record Made(
-      InitRequest request,
-      Bootstrap bootstrap,
-      KernelCommunicator kernels,
-      ConnectionLayout layout,
-      RankFacts facts,
-      List<PeerInfo> peers) {}
-
-  CommunicatorState(
-      Made made,
-      List<Routes.NamedTransport> transports,
-      List<Routes.NamedTransport> chosen,
-      ProxyThread proxy,
-      NvlsSetup nvls) {
-    this.request = made.request();
-    this.bootstrap = made.bootstrap();
-    this.kernels = made.kernels();
-    this.transports = List.copyOf(transports);
-    this.nvls = nvls;
-    for (int peer = 0; peer < chosen.size(); peer++) {
-      if (chosen.get(peer) != null) {
-        routes.put(peer, chosen.get(peer).name());
-      }
-    }
-    this.proxy = proxy;
-    this.launcher = new Launcher(kernels);
-    this.planner =
-        new Planner(
-            kernels,
-            bootstrap.rank(),
-            made.facts(),
-            made.layout(),
-            nvls.nvls(),
-            request.settings().get(Settings.NCCL_ALGO),
-            request.settings().get(Settings.NCCL_PROTO));
-    this.queue =
-        new RankQueue(
-            request.name(),
-            new RankQueue.Rank(bootstrap.rank(), bootstrap.nRanks()),
-            request.device(),
-            planner,
-            launcher,
-            signatures());
+  CommunicatorState(InitRequest request, Bootstrap bootstrap, Members members, Engine engine) {
+    this.request = request;
+    this.bootstrap = bootstrap;
+    this.members = members;
+    this.engine = engine;
     this.windows =
         new WindowRegistry(
             new WindowRegistry.Setup(
                 request.name(),
                 bootstrap.rank(),
-                made.peers(),
+                members.peers(),
                 request.device(),
                 bootstrap,
                 request.settings().get(Settings.NCCL_WIN_STRIDE),
                 request.initDeadline()),
-            kernels::attach);
-    this.oneSided = new OneSidedCalls(request.name(), bootstrap.rank(), windows, kernels, launcher);
-    bootstrap.onFailure(kernels::abort);
-    if (proxy != null) {
-      proxy.start(this::fail);
-    }
-  }
-
-  private SignatureCheck signatures() {
-    return request.settings().get(Settings.NCCL_CHECK_MODE).equals("DEBUG_GLOBAL")
-        ? new SignatureCheck(kernels, planner, launcher, request.device(), bootstrap.nRanks())
-        : null;
-  }
-
-  /** Where operations go. */
-  public RankQueue queue() {
-    return queue;
+            engine.kernels()::attach);
+    this.oneSided =
+        new OneSidedCalls(
+            request.name(), bootstrap.rank(), windows, engine.kernels(), engine.launcher());
   }
 
   /** The windows of this rank. */
@@ -126,12 +63,17 @@ public final class CommunicatorState {
 
   /** Drops a window together with all other ranks. */
   public void deregister(RegisteredWindow window) {
-    windows.deregister(window, !kernels.isIdle());
+    windows.deregister(window, !engine.kernels().isIdle());
+  }
+
+  /** Where operations go. */
+  public RankQueue queue() {
+    return engine.queue();
   }
 
   /** Who decides how they are done. */
   public Planner planner() {
-    return planner;
+    return engine.queue().planner();
   }
 
   /** This rank. */
@@ -156,51 +98,130 @@ public final class CommunicatorState {
 
   /** The transport to each other rank. */
   public Map<Integer, String> routes() {
-    return Map.copyOf(routes);
+    return engine.routes();
   }
 
   /** The first failure, or null. */
   public NcclException failure() {
-    return kernels.failure();
+    return engine.kernels().failure();
+  }
+
+  InitRequest request() {
+    return request;
+  }
+
+  Bootstrap bootstrap() {
+    return bootstrap;
+  }
+
+  Members members() {
+    return members;
+  }
+
+  Engine engine() {
+    return engine;
+  }
+
+  /** A number for what is made from this communicator: the same on all ranks. */
+  int nextChild() {
+    return children.incrementAndGet();
+  }
+
+  /**
+   * Where operations of this communicator go that are planned by settings over its own; every rank
+   * uses the same.
+   */
+  public RankQueue queue(Map<String, String> overrides) {
+    return engine.queue(request.settings().with(overrides));
+  }
+
+  /** Bytes that the communicator holds on this rank's device, by what for. */
+  public Map<String, Long> memory() {
+    return Memory.of(this);
   }
 
   /** Ends this rank's operations with an error and tells the others. */
   public void abort() {
-    fail(
-        new InvalidUsageException(
-            "communicator %s was aborted by rank %d".formatted(name(), rank()),
-            "make a new communicator"));
+    engine
+        .family()
+        .fail(
+            new InvalidUsageException(
+                "communicator %s was aborted by rank %d".formatted(name(), rank()),
+                "make a new communicator, of the ranks that are left with shrink"));
   }
 
-  private void fail(NcclException cause) {
-    kernels.abort(cause);
-    bootstrap.tellFailure(cause);
+  /** Ends all ranks' operations with an error, so that they can agree on a new communicator. */
+  public void revoke() {
+    engine
+        .family()
+        .fail(
+            new InvalidUsageException(
+                "communicator %s was revoked by rank %d".formatted(name(), rank()),
+                "make another communicator with shrink, or close this one"));
   }
 
-  private boolean isIdle() {
-    return kernels.isIdle() && (proxy == null || proxy.isIdle() || kernels.failure() != null);
+  /** Refuses further operations. */
+  public void finish() {
+    engine
+        .launcher()
+        .refuse(
+            new InvalidUsageException(
+                "an operation is called on communicator %s after finish".formatted(name()),
+                "call finish after the last operation"));
   }
 
-  /** Waits for this rank's operations and frees everything. */
-  public void close() {
+  /** Throws after close. */
+  void checkOpen(String what) {
+    if (closed.get()) {
+      throw new InvalidUsageException(
+          "%s on closed communicator %s".formatted(what, name()),
+          "close a communicator after its last use");
+    }
+  }
+
+  /**
+   * Waits until this rank's operations have ended.
+   *
+   * @return whether they have, within the time
+   */
+  public boolean awaitIdle(Duration patience) {
+    long endNanos = System.nanoTime() + patience.toNanos();
+    while (!engine.kernels().isIdle() || !engine.family().isIdle()) {
+      if (System.nanoTime() - endNanos >= 0) {
+        return false;
+      }
+      LockSupport.parkNanos(POLL_NANOS);
+    }
+    return true;
+  }
+
+  /** How long an operation may wait. */
+  public Duration operationDeadline() {
+    return request.operationDeadline();
+  }
+
+  /** Waits for this rank's operations and frees everything, with an abort if they take too long. */
+  public void close(Duration patience) {
     if (!closed.compareAndSet(false, true)) {
       return;
     }
-    launcher.close();
-    long endNanos = System.nanoTime() + request.operationDeadline().toNanos();
-    while (!isIdle() && System.nanoTime() - endNanos < 0) {
-      LockSupport.parkNanos(POLL_NANOS);
+    engine.launcher().close();
+    if (!awaitIdle(patience)) {
+      engine
+          .family()
+          .fail(
+              new TimeoutException(
+                  "rank %d closed communicator %s while its operations still waited after %s"
+                      .formatted(rank(), name(), patience),
+                  "synchronize the streams before closing, or give close more time"));
+      awaitIdle(Duration.ofSeconds(1));
     }
-    if (kernels.failure() != null) {
-      bootstrap.tellFailure(kernels.failure());
-    }
-    if (proxy != null) {
-      proxy.close();
-    }
-    kernels.close();
     windows.close();
-    nvls.close();
-    transports.forEach(named -> named.transport().close());
-    bootstrap.close();
+    if (engine.kernels() != engine.family().kernels()) {
+      engine.family().tell();
+      engine.kernels().close();
+      bootstrap.close();
+    }
+    engine.family().leave();
   }
 }

@@ -17,8 +17,10 @@ import org.nccl4j.device.InvalidUsageException;
  *
  * @param peer who it is
  * @param transports names of the transports it may use, best first
+ * @param meetingPoint where others find it again; see {@link
+ *     org.nccl4j.api.bootstrap.Bootstrap#meetingPoint}
  */
-record Hello(PeerInfo peer, List<String> transports) {
+record Hello(PeerInfo peer, List<String> transports, byte[] meetingPoint) {
   byte[] toBytes() {
     ByteArrayOutputStream bytes = new ByteArrayOutputStream();
     try (DataOutputStream out = new DataOutputStream(bytes)) {
@@ -37,6 +39,8 @@ record Hello(PeerInfo peer, List<String> transports) {
       for (String transport : transports) {
         out.writeUTF(transport);
       }
+      out.writeInt(meetingPoint.length);
+      out.write(meetingPoint);
     } catch (IOException e) {
       throw new UncheckedIOException(e);
     }
@@ -55,7 +59,7 @@ record Hello(PeerInfo peer, List<String> transports) {
               Device.Kind.valueOf(in.readUTF()),
               in.readUTF(),
               names(in));
-      return new Hello(peer, names(in));
+      return new Hello(peer, names(in), in.readNBytes(in.readInt()));
     } catch (IOException | IllegalArgumentException e) {
       throw new InvalidUsageException(
           "rank %d introduces itself in a way that is not understood (%s)".formatted(rank, e),

@@ -12,6 +12,11 @@ import org.nccl4j.device.Device;
  * @param settings of this communicator
  */
 public record InitRequest(String name, Device device, Settings settings) {
+  /** The same device with another name, and with settings over these. */
+  public InitRequest derived(String newName, java.util.Map<String, String> overrides) {
+    return new InitRequest(newName, device, settings.with(overrides));
+  }
+
   Duration initDeadline() {
     return settings.get(Settings.NCCL4J_INIT_TIMEOUT);
   }

@@ -6,6 +6,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.stream.IntStream;
 import org.nccl4j.api.bootstrap.Bootstrap;
+import org.nccl4j.api.launch.Launcher;
 import org.nccl4j.api.plan.RankFacts;
 import org.nccl4j.api.proxy.ProxyThread;
 import org.nccl4j.api.registry.TransportRegistry;
@@ -18,10 +19,12 @@ import org.nccl4j.device.Device;
 import org.nccl4j.device.InternalErrorException;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.NcclException;
+import org.nccl4j.device.kernel.Connection;
 import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.KernelCommunicator;
 import org.nccl4j.device.kernel.KernelCommunicatorSpec;
 import org.nccl4j.device.kernel.KernelDevice;
+import org.nccl4j.device.kernel.Nvls;
 import org.nccl4j.device.kernel.Progress;
 import org.nccl4j.device.kernel.Tree;
 import org.nccl4j.topo.DoubleBinaryTree;
@@ -76,7 +79,8 @@ public final class Initializer {
     List<TransportProvider> providers =
         TransportRegistry.providers(request.settings().get(Settings.NCCL4J_TRANSPORTS));
     UsableNets nets = UsableNets.of(request, bootstrap);
-    List<PeerInfo> peers = meet(providers, nets);
+    Members members = meet(providers, nets);
+    List<PeerInfo> peers = members.peers();
     KernelDevice device = (KernelDevice) request.device();
     ConnectionLayout layout = device.connectionLayout(bootstrap.nRanks());
     Context context =
@@ -104,30 +108,39 @@ public final class Initializer {
     ProxyThread proxy = handlers.isEmpty() ? null : new ProxyThread(request.name(), handlers);
     Progress progress = proxy == null ? Progress.NONE : proxy;
     KernelCommunicator kernels =
-        device.createKernelCommunicator(spec(peers, layout, links, progress));
-    return new CommunicatorState(
-        new CommunicatorState.Made(request, bootstrap, kernels, layout, facts, peers),
-        transports,
-        routes,
-        proxy,
-        nvls);
+        device.createKernelCommunicator(
+            spec(
+                request, rank, peers, layout, links.sends(), links.recvs(), progress, nvls.nvls()));
+    Family family = new Family(bootstrap, kernels, transports, proxy, nvls);
+    Engine engine =
+        Engine.of(
+            new Engine.Place(request, rank, facts, layout, nvls.nvls()),
+            family,
+            kernels,
+            new Launcher(kernels),
+            Routes.names(routes));
+    return new CommunicatorState(request, bootstrap, members, engine);
   }
 
-  private List<PeerInfo> meet(List<TransportProvider> providers, UsableNets nets) {
+  private Members meet(List<TransportProvider> providers, UsableNets nets) {
     PeerInfo self =
         LocalIdentity.of(
             bootstrap.rank(),
             request.device(),
             request.settings().get(Settings.NCCL_HOSTID),
             nets.names());
-    Hello hello = new Hello(self, providers.stream().map(TransportProvider::name).toList());
+    List<String> names = providers.stream().map(TransportProvider::name).toList();
+    Hello hello = new Hello(self, names, bootstrap.meetingPoint());
     List<byte[]> hellos = bootstrap.allGather(hello.toBytes());
     List<PeerInfo> peers = new ArrayList<>();
+    List<byte[]> points = new ArrayList<>();
     for (int peer = 0; peer < hellos.size(); peer++) {
-      peers.add(Hello.fromBytes(peer, hellos.get(peer)).peer());
+      Hello theirs = Hello.fromBytes(peer, hellos.get(peer));
+      peers.add(theirs.peer());
+      points.add(theirs.meetingPoint());
     }
     refuseSharedGpu(peers);
-    return List.copyOf(peers);
+    return new Members(List.copyOf(peers), List.copyOf(points), "");
   }
 
   /**
@@ -152,10 +165,17 @@ public final class Initializer {
     }
   }
 
-  private KernelCommunicatorSpec spec(
-      List<PeerInfo> peers, ConnectionLayout layout, Links links, Progress progress) {
-    int rank = bootstrap.rank();
-    int nRanks = bootstrap.nRanks();
+  /** What a rank's kernels know of its communicator. */
+  static KernelCommunicatorSpec spec(
+      InitRequest request,
+      int rank,
+      List<PeerInfo> peers,
+      ConnectionLayout layout,
+      List<Connection> sends,
+      List<Connection> recvs,
+      Progress progress,
+      Nvls nvls) {
+    int nRanks = peers.size();
     String host = peers.get(rank).hostId();
     int local = (int) peers.stream().filter(peer -> peer.hostId().equals(host)).count();
     return new KernelCommunicatorSpec(
@@ -163,14 +183,14 @@ public final class Initializer {
         rank,
         nRanks,
         layout,
-        links.sends(),
-        links.recvs(),
+        sends,
+        recvs,
         List.of(IntStream.range(0, nRanks).toArray()),
         List.of(tree(nRanks, rank, 0), tree(nRanks, rank, 1)),
         local,
         progress,
         request.operationDeadline(),
-        nvls.nvls());
+        nvls);
   }
 
   private static Tree tree(int nRanks, int rank, int which) {

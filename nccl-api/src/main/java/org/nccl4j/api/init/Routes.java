@@ -3,6 +3,8 @@ package org.nccl4j.api.init;
 import java.lang.System.Logger;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
 import org.nccl4j.api.bootstrap.Bootstrap;
 import org.nccl4j.api.spi.PeerInfo;
 import org.nccl4j.api.spi.Support;
@@ -61,6 +63,17 @@ final class Routes {
   }
 
   private static final java.nio.charset.Charset UTF_8 = java.nio.charset.StandardCharsets.UTF_8;
+
+  /** The names of chosen transports by rank; this one is missing. */
+  static Map<Integer, String> names(List<NamedTransport> chosen) {
+    Map<Integer, String> names = new TreeMap<>();
+    for (int peer = 0; peer < chosen.size(); peer++) {
+      if (chosen.get(peer) != null) {
+        names.put(peer, chosen.get(peer).name());
+      }
+    }
+    return names;
+  }
 
   /** Names of the transports that can reach a peer from here, best first. */
   private String offer(PeerInfo peer) {

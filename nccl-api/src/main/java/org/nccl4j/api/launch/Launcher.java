@@ -30,11 +30,22 @@ public final class Launcher {
   /** 1 while a thread plans and launches, else 0. */
   private volatile int inside;
 
-  private volatile boolean closed;
+  /** What an operation is refused with; null while none is. */
+  private volatile NcclException refusal;
+
+  /** The one whose turn to launch is taken; another's where connections are shared. */
+  private final Launcher order;
 
   /** A way to the kernels of one communicator. */
   public Launcher(KernelCommunicator kernels) {
     this.kernels = kernels;
+    this.order = this;
+  }
+
+  /** A way to the kernels of a communicator that shares another's connections: one order. */
+  public Launcher(KernelCommunicator kernels, Launcher parent) {
+    this.kernels = kernels;
+    this.order = parent.order;
   }
 
   /**
@@ -45,29 +56,24 @@ public final class Launcher {
    */
   @HotPath
   public void enter() {
-    while (!INSIDE.compareAndSet(this, 0, 1)) {
+    while (!INSIDE.compareAndSet(order, 0, 1)) {
       Thread.yield();
     }
-    if (closed || kernels.failure() != null) {
+    if (refusal != null || kernels.failure() != null) {
       leave();
       throw refusal();
     }
   }
 
   private NcclException refusal() {
-    NcclException failure = kernels.failure();
-    if (failure != null && !closed) {
-      return failure.again();
-    }
-    return new InvalidUsageException(
-        "an operation is called on a closed communicator",
-        "close a communicator after its last operation");
+    NcclException refused = refusal;
+    return refused != null ? refused.again() : kernels.failure().again();
   }
 
   /** Ends planning and launching. */
   @HotPath
   public void leave() {
-    INSIDE.setRelease(this, 0);
+    INSIDE.setRelease(order, 0);
   }
 
   /** Launches a plan; between enter and leave. */
@@ -78,6 +84,23 @@ public final class Launcher {
 
   /** Refuses all further operations. */
   public void close() {
-    closed = true;
+    refuse(
+        new InvalidUsageException(
+            "an operation is called on a closed communicator",
+            "close a communicator after its last operation"));
+  }
+
+  /** Refuses all further operations with an error. */
+  public void refuse(NcclException error) {
+    while (!INSIDE.compareAndSet(order, 0, 1)) {
+      Thread.yield();
+    }
+    refusal = error;
+    leave();
+  }
+
+  /** Accepts operations again. */
+  public void accept() {
+    refusal = null;
   }
 }

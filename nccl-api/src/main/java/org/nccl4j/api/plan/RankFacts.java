@@ -22,6 +22,11 @@ public record RankFacts(int nRanks, Device.Kind kind, String model, boolean reac
             costs(), kind == Device.Kind.HOST, nvls.layout(), nvls.multicast().emulated());
   }
 
+  /** The same of some of the ranks. */
+  public RankFacts of(int some) {
+    return new RankFacts(some, kind, model, reach, nvlink);
+  }
+
   CostModel costs() {
     if (kind == Device.Kind.HOST) {
       return new HostCostModel(nRanks, Runtime.getRuntime().availableProcessors());

@@ -78,6 +78,14 @@ public final class Environment {
     return made;
   }
 
+  /** These under others, which are stronger. */
+  Environment with(Map<String, String> overrides) {
+    Environment made = new Environment();
+    made.add(overrides, "the communicator's configuration");
+    values.forEach(made.values::putIfAbsent);
+    return made;
+  }
+
   /** The strongest value of a name, if it has one anywhere. */
   public Optional<Value> find(String name) {
     return Optional.ofNullable(values.get(name));

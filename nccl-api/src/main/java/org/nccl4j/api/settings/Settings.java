@@ -28,6 +28,14 @@ public final class Settings {
           "names among LL, LL128, Simple, with ^ in front to forbid them",
           "Which protocols may be chosen.");
 
+  public static final Setting<Integer> NCCL_MIN_CTAS =
+      Setting.number(
+          "NCCL_MIN_CTAS", 1, 1, 64, "The fewest blocks that an operation takes on a GPU.");
+
+  public static final Setting<Integer> NCCL_MAX_CTAS =
+      Setting.number(
+          "NCCL_MAX_CTAS", 64, 1, 64, "The most blocks that an operation takes on a GPU.");
+
   public static final Setting<String> NCCL_COMM_ID =
       Setting.text(
           "NCCL_COMM_ID",
@@ -179,6 +187,8 @@ public final class Settings {
       List.of(
           NCCL_ALGO,
           NCCL_PROTO,
+          NCCL_MIN_CTAS,
+          NCCL_MAX_CTAS,
           NCCL_COMM_ID,
           NCCL4J_COMM_SECRET,
           NCCL_SOCKET_IFNAME,
@@ -222,6 +232,11 @@ public final class Settings {
   /** The values for a communicator in this process. */
   public static Settings ofProcess(Map<String, String> overrides) {
     return new Settings(Environment.ofProcess(overrides));
+  }
+
+  /** These under others, which are stronger. */
+  public Settings with(Map<String, String> overrides) {
+    return overrides.isEmpty() ? this : new Settings(environment.with(overrides));
   }
 
   /** The declared settings, in the order of the settings page. */

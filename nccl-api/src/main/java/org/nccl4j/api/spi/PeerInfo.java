@@ -41,4 +41,9 @@ public record PeerInfo(
       String deviceId) {
     this(rank, hostId, ipcNamespace, processId, userId, deviceKind, deviceId, List.of());
   }
+
+  /** The same process and device under another number, in another communicator. */
+  public PeerInfo withRank(int other) {
+    return new PeerInfo(other, hostId, ipcNamespace, processId, userId, deviceKind, deviceId, nets);
+  }
 }

@@ -22,6 +22,11 @@ public interface Transport extends AutoCloseable {
    */
   Connector receiver(PeerInfo peer);
 
+  /** Bytes of device memory that its connections hold on this rank. */
+  default long memoryBytes() {
+    return 0;
+  }
+
   /** Frees what it holds, its connectors included. Calling it again does nothing. */
   @Override
   void close();

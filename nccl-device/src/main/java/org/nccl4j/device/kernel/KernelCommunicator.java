@@ -1,6 +1,7 @@
 package org.nccl4j.device.kernel;
 
 import java.util.List;
+import java.util.Optional;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.NcclException;
@@ -50,6 +51,25 @@ public interface KernelCommunicator extends AutoCloseable {
 
   /** Whether all that was launched has ended. Never waits. */
   boolean isIdle();
+
+  /**
+   * A communicator of some of this one's ranks that uses this one's connections and so needs no
+   * memory. Launches of all that share are one order: who launches into one of them at a time is
+   * the engine's care, and a failure of one is a failure of all. Closed before this one.
+   *
+   * @param spec of the new communicator; its connections are not looked at
+   * @param parentRanks its ranks, as ranks of this one
+   * @return empty if this device cannot share
+   */
+  default Optional<KernelCommunicator> share(
+      KernelCommunicatorSpec spec, List<Integer> parentRanks) {
+    return Optional.empty();
+  }
+
+  /** Bytes of device memory that it holds itself, beside the transports' connections. */
+  default long memoryBytes() {
+    return 0;
+  }
 
   /** Frees what it holds; the connections are their transports'. Nothing may be running. */
   @Override

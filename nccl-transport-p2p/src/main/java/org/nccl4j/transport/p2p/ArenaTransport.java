@@ -10,6 +10,7 @@ import org.nccl4j.api.spi.Transport;
 import org.nccl4j.api.spi.TransportContext;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.InvalidUsageException;
+import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.transport.p2p.ArenaHandle.End;
 
 /** Connections of one communicator whose regions lie in one arena of each rank. */
@@ -99,6 +100,11 @@ final class ArenaTransport implements Transport {
           "the %s transport of rank %d is used after close".formatted(name, context.rank()),
           "close a communicator only after its last use");
     }
+  }
+
+  @Override
+  public long memoryBytes() {
+    return closed ? 0 : senders * ConnectionLayout.CREDIT_BYTES + receivers * layout.dataBytes();
   }
 
   @Override

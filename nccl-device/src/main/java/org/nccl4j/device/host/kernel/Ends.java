@@ -1,23 +1,75 @@
 package org.nccl4j.device.host.kernel;
 
 import java.util.List;
+import java.util.stream.IntStream;
 import org.nccl4j.device.InternalErrorException;
 import org.nccl4j.device.kernel.Connection;
 import org.nccl4j.device.kernel.KernelCommunicatorSpec;
 
-/** A communicator's connections, each with its step, by peer. */
+/**
+ * A communicator's connections, each with its step, by peer. Communicators that share connections
+ * have ends of their own, numbered by their own ranks; the steps go from one to the next when
+ * another's kernel runs.
+ */
 final class Ends {
   private final SendEnd[] sends;
   private final RecvEnd[] recvs;
 
+  /** Steps of all connections while another's kernels run, by the first communicator's ranks. */
+  private final long[] sendSteps;
+
+  private final long[] recvSteps;
+
+  /** This communicator's ranks as ranks of the first. */
+  private final int[] firstRanks;
+
+  /**
+   * Ends on another's connections.
+   *
+   * @param parentRanks this communicator's ranks as ranks of the parent
+   */
+  Ends(KernelCommunicatorSpec spec, Ends parent, List<Integer> parentRanks) {
+    sends = new SendEnd[spec.nRanks()];
+    recvs = new RecvEnd[spec.nRanks()];
+    sendSteps = parent.sendSteps;
+    recvSteps = parent.recvSteps;
+    firstRanks = parentRanks.stream().mapToInt(rank -> parent.firstRanks[rank]).toArray();
+    for (int peer = 0; peer < spec.nRanks(); peer++) {
+      int theirs = parentRanks.get(peer);
+      if (peer != spec.rank()) {
+        sends[peer] = parent.sends[theirs].numbered(peer);
+        recvs[peer] = parent.recvs[theirs].numbered(peer);
+      }
+    }
+  }
+
   Ends(KernelCommunicatorSpec spec) {
     sends = new SendEnd[spec.nRanks()];
     recvs = new RecvEnd[spec.nRanks()];
+    sendSteps = new long[spec.nRanks()];
+    recvSteps = new long[spec.nRanks()];
+    firstRanks = IntStream.range(0, spec.nRanks()).toArray();
     for (int peer = 0; peer < spec.nRanks(); peer++) {
       Connection to = at(spec.sends(), peer);
       Connection from = at(spec.recvs(), peer);
       sends[peer] = to == null ? null : new SendEnd(peer, to, spec.layout());
       recvs[peer] = from == null ? null : new RecvEnd(peer, from, spec.layout());
+    }
+  }
+
+  /** Goes on where another's kernels have left the connections. */
+  void takeOver(Ends other) {
+    for (int peer = 0; peer < other.sends.length; peer++) {
+      if (other.sends[peer] != null) {
+        other.sendSteps[other.firstRanks[peer]] = other.sends[peer].step();
+        other.recvSteps[other.firstRanks[peer]] = other.recvs[peer].step();
+      }
+    }
+    for (int peer = 0; peer < sends.length; peer++) {
+      if (sends[peer] != null) {
+        sends[peer].goOnAt(sendSteps[firstRanks[peer]]);
+        recvs[peer].goOnAt(recvSteps[firstRanks[peer]]);
+      }
     }
   }
 

@@ -4,6 +4,7 @@ import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
@@ -32,8 +33,14 @@ public final class HostKernelCommunicator implements KernelCommunicator {
   private final Kernels kernels;
   private volatile OneSided oneSided;
 
-  /** Launches so far. Written by the launching thread; read by isIdle. */
+  /** Whose connections these are; itself unless it was made by {@link #share}. */
+  private final HostKernelCommunicator root;
+
+  /** Launches so far of all that share. Written by the launching thread; read by isIdle. */
   private volatile long tickets;
+
+  /** Where it shares: one more than the ticket of its own last launch. */
+  private volatile long lastTicket;
 
   /** A communicator whose scratch memory comes from a device. */
   public HostKernelCommunicator(KernelCommunicatorSpec spec, Device device) {
@@ -41,16 +48,42 @@ public final class HostKernelCommunicator implements KernelCommunicator {
     boolean coresForAll = spec.localRanks() <= Runtime.getRuntime().availableProcessors();
     this.waiter =
         new Waiter(spec.name(), spec.rank(), spec.deadline(), coresForAll, spec.progress());
-    this.turns = new Turns(waiter, spec.progress());
     this.ends = new Ends(spec);
+    this.turns = new Turns(waiter, spec.progress(), ends);
     int llData = spec.layout().llSlotBytes() / 2;
-    this.scratch = HostMemory.of(device.allocate(Math.max(SIMPLE_SCRATCH, 3 * llData)));
+    int bytes = spec.nRanks() == 1 ? 0 : Math.max(SIMPLE_SCRATCH, 3 * llData);
+    this.scratch = HostMemory.of(device.allocate(bytes));
+    this.kernels = new Kernels(spec, ends, waiter, scratch);
+    this.root = this;
+  }
+
+  /** One that uses another's connections, and runs its kernels in one order with it. */
+  private HostKernelCommunicator(
+      KernelCommunicatorSpec spec, HostKernelCommunicator parent, List<Integer> parentRanks) {
+    this.spec = spec;
+    this.root = parent.root;
+    boolean coresForAll = spec.localRanks() <= Runtime.getRuntime().availableProcessors();
+    this.waiter = parent.waiter.child(spec.name(), spec.rank(), spec.deadline(), coresForAll);
+    this.turns = parent.turns;
+    this.ends = new Ends(spec, parent.ends, parentRanks);
+    this.scratch = parent.scratch;
     this.kernels = new Kernels(spec, ends, waiter, scratch);
   }
 
   @Override
+  public Optional<KernelCommunicator> share(
+      KernelCommunicatorSpec childSpec, List<Integer> parentRanks) {
+    return Optional.of(new HostKernelCommunicator(childSpec, this, parentRanks));
+  }
+
+  @Override
+  public long memoryBytes() {
+    return root == this ? scratch.size() : 0;
+  }
+
+  @Override
   public KernelPlan prepare(CollectiveWork work) {
-    return new HostPlan(turns, kernels.of(work));
+    return new HostPlan(turns, ends, kernels.of(work));
   }
 
   @Override
@@ -71,7 +104,7 @@ public final class HostKernelCommunicator implements KernelCommunicator {
         (peer, list) -> outs.add(new Lane.Out(ends.send(peer), list, llBytes, simpleBytes)));
     recvs.forEach(
         (peer, list) -> ins.add(new Lane.In(ends.recv(peer), list, waiter, llBytes, simpleBytes)));
-    return new HostPlan(turns, new SendRecv(outs, ins, own, waiter));
+    return new HostPlan(turns, ends, new SendRecv(outs, ins, own, waiter));
   }
 
   @Override
@@ -81,7 +114,7 @@ public final class HostKernelCommunicator implements KernelCommunicator {
 
   @Override
   public KernelPlan prepare(OneSidedWork work) {
-    return new HostPlan(turns, oneSided.of(work));
+    return new HostPlan(turns, ends, oneSided.of(work));
   }
 
   private List<P2pWork> ownPairs(List<P2pWork> sends, List<P2pWork> recvs) {
@@ -112,9 +145,13 @@ public final class HostKernelCommunicator implements KernelCommunicator {
   public void launch(KernelPlan plan, DeviceMemory send, DeviceMemory recv, DeviceStream stream) {
     HostMemory from = send == null ? null : HostMemory.of(send);
     HostMemory to = recv == null ? null : HostMemory.of(recv);
-    long ticket = tickets;
+    HostKernelCommunicator all = root;
+    long ticket = all.tickets;
     HostStream.of(stream).launch((HostPlan) plan, from, to, ticket);
-    tickets = ticket + 1;
+    all.tickets = ticket + 1;
+    if (all != this) {
+      lastTicket = ticket + 1;
+    }
   }
 
   @Override
@@ -129,11 +166,15 @@ public final class HostKernelCommunicator implements KernelCommunicator {
 
   @Override
   public boolean isIdle() {
-    return turns.reached(tickets);
+    return turns.reached(root == this ? tickets : lastTicket);
   }
 
   @Override
   public void close() {
-    scratch.close();
+    if (root == this) {
+      scratch.close();
+    } else {
+      root.waiter.forget(waiter);
+    }
   }
 }

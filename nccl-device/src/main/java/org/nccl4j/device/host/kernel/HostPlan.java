@@ -8,16 +8,18 @@ import org.nccl4j.device.kernel.KernelPlan;
 /** A prepared kernel, run when it is its communicator's turn. */
 final class HostPlan implements KernelPlan, StreamOperation {
   private final Turns turns;
+  private final Ends ends;
   private final Kernel kernel;
 
-  HostPlan(Turns turns, Kernel kernel) {
+  HostPlan(Turns turns, Ends ends, Kernel kernel) {
     this.turns = turns;
+    this.ends = ends;
     this.kernel = kernel;
   }
 
   @Override
   @HotPath
   public void run(HostMemory send, HostMemory recv, long ticket) {
-    turns.run(kernel, send, recv, ticket);
+    turns.run(kernel, ends, send, recv, ticket);
   }
 }

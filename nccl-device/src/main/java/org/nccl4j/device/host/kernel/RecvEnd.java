@@ -23,6 +23,28 @@ final class RecvEnd {
   /** The sender's tail when last looked at. */
   private long tail;
 
+  private RecvEnd(int peer, HostMemory data, HostMemory credit, ConnectionLayout layout) {
+    this.peer = peer;
+    this.data = data;
+    this.credit = credit;
+    this.layout = layout;
+  }
+
+  /** The same connection for a communicator in which the peer has another number. */
+  RecvEnd numbered(int other) {
+    return new RecvEnd(other, data, credit, layout);
+  }
+
+  long step() {
+    return step;
+  }
+
+  /** Goes on at a step that another end of the same connection has reached. */
+  void goOnAt(long reached) {
+    step = reached;
+    tail = 0;
+  }
+
   RecvEnd(int peer, Connection connection, ConnectionLayout layout) {
     this.peer = peer;
     this.data = HostMemory.of(connection.data());

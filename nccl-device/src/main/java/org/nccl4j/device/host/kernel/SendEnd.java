@@ -20,6 +20,28 @@ final class SendEnd {
   /** The receiver's head when last looked at. */
   private long head;
 
+  private SendEnd(int peer, HostMemory data, HostMemory credit, ConnectionLayout layout) {
+    this.peer = peer;
+    this.data = data;
+    this.credit = credit;
+    this.layout = layout;
+  }
+
+  /** The same connection for a communicator in which the peer has another number. */
+  SendEnd numbered(int other) {
+    return new SendEnd(other, data, credit, layout);
+  }
+
+  long step() {
+    return step;
+  }
+
+  /** Goes on at a step that another end of the same connection has reached. */
+  void goOnAt(long reached) {
+    step = reached;
+    head = 0;
+  }
+
   SendEnd(int peer, Connection connection, ConnectionLayout layout) {
     this.peer = peer;
     this.data = HostMemory.of(connection.data());

@@ -8,8 +8,9 @@ import org.nccl4j.device.host.stream.Backoff;
 import org.nccl4j.device.kernel.Progress;
 
 /**
- * Runs a communicator's kernels one at a time in the order of their tickets, whatever streams they
- * are in, since they share connections. After a failure every further kernel fails at once.
+ * Runs the kernels of communicators that share connections one at a time in the order of their
+ * tickets, whatever streams they are in, since they share connections. After a failure every
+ * further kernel fails at once.
  */
 final class Turns {
   private final Waiter waiter;
@@ -18,18 +19,26 @@ final class Turns {
   /** The ticket whose turn it is. Written by the thread that ran the one before; read by all. */
   private volatile long turn;
 
-  Turns(Waiter waiter, Progress progress) {
+  /** Whose steps the connections are at. Owned by the thread whose turn it is. */
+  private Ends current;
+
+  Turns(Waiter waiter, Progress progress, Ends first) {
     this.waiter = waiter;
     this.progress = progress;
+    this.current = first;
   }
 
   @HotPath
-  void run(Kernel kernel, HostMemory send, HostMemory recv, long ticket) {
+  void run(Kernel kernel, Ends ends, HostMemory send, HostMemory recv, long ticket) {
     if (turn != ticket) {
       awaitTurn(ticket);
     }
     try {
       waiter.check();
+      if (ends != current) {
+        ends.takeOver(current);
+        current = ends;
+      }
       kernel.run(send, recv);
     } catch (NcclException e) {
       waiter.fail(e);

@@ -2,6 +2,8 @@ package org.nccl4j.device.host.kernel;
 
 import java.nio.ByteBuffer;
 import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.TimeoutException;
@@ -20,12 +22,28 @@ final class Waiter {
   private final long patienceNanos;
   private final Backoff backoff;
   private final Progress progress;
+  private final Waiter root;
+
+  /** Those that share this one's connections. Guarded by this. */
+  private final List<Waiter> children = new ArrayList<>();
+
   private long giveUpNanos;
 
   /** The cause of the first failure. Written by any thread, once; read by waits. */
   private volatile NcclException failure;
 
   Waiter(String communicator, int rank, Duration deadline, boolean coresForAll, Progress progress) {
+    this(communicator, rank, deadline, coresForAll, progress, null);
+  }
+
+  private Waiter(
+      String communicator,
+      int rank,
+      Duration deadline,
+      boolean coresForAll,
+      Progress progress,
+      Waiter root) {
+    this.root = root == null ? this : root;
     this.communicator = communicator;
     this.rank = rank;
     this.patienceNanos = deadline.toNanos();
@@ -33,9 +51,32 @@ final class Waiter {
     this.progress = progress;
   }
 
-  synchronized void fail(NcclException cause) {
-    if (failure == null) {
-      failure = cause;
+  /**
+   * The waiter of a communicator that shares connections with this one: the failure of one is the
+   * failure of all, since it leaves connections in the middle of a step.
+   */
+  Waiter child(String name, int itsRank, Duration deadline, boolean coresForAll) {
+    Waiter child = new Waiter(name, itsRank, deadline, coresForAll, progress, root);
+    synchronized (root) {
+      root.children.add(child);
+      child.failure = root.failure;
+    }
+    return child;
+  }
+
+  /** A communicator that shared is closed. */
+  void forget(Waiter child) {
+    synchronized (root) {
+      root.children.remove(child);
+    }
+  }
+
+  void fail(NcclException cause) {
+    synchronized (root) {
+      if (root.failure == null) {
+        root.failure = cause;
+        root.children.forEach(child -> child.failure = cause);
+      }
     }
   }
 

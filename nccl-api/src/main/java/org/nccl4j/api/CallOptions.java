@@ -1,0 +1,64 @@
+package org.nccl4j.api;
+
+import java.util.HashMap;
+import java.util.Map;
+import java.util.Objects;
+import org.nccl4j.api.settings.Settings;
+import org.nccl4j.device.InvalidArgumentException;
+
+/**
+ * How single operations are to be done, where that should differ from the rest of a communicator;
+ * see {@link Communicator#withOptions}. Immutable; each {@code with} method gives a changed copy.
+ */
+public final class CallOptions {
+  private static final CallOptions DEFAULTS = new CallOptions(Map.of());
+
+  private final Map<String, String> settings;
+
+  private CallOptions(Map<String, String> settings) {
+    this.settings = settings;
+  }
+
+  /** As the communicator's. */
+  public static CallOptions defaults() {
+    return DEFAULTS;
+  }
+
+  /** Which algorithms may be chosen, in the syntax of NCCL_ALGO, such as "Ring". */
+  public CallOptions withAlgorithm(String names) {
+    return with(Settings.NCCL_ALGO.name(), names);
+  }
+
+  /** Which protocols may be chosen, in the syntax of NCCL_PROTO, such as "Simple". */
+  public CallOptions withProtocol(String names) {
+    return with(Settings.NCCL_PROTO.name(), names);
+  }
+
+  /** The most blocks (CTAs) on a GPU, at least 1. The host device has none. */
+  public CallOptions withMaxCtas(int ctas) {
+    return with(Settings.NCCL_MAX_CTAS.name(), ctas("most", ctas));
+  }
+
+  /** The fewest blocks (CTAs) on a GPU, at least 1. The host device has none. */
+  public CallOptions withMinCtas(int ctas) {
+    return with(Settings.NCCL_MIN_CTAS.name(), ctas("fewest", ctas));
+  }
+
+  private CallOptions with(String name, String value) {
+    Map<String, String> changed = new HashMap<>(settings);
+    changed.put(name, Objects.requireNonNull(value));
+    return new CallOptions(Map.copyOf(changed));
+  }
+
+  Map<String, String> settings() {
+    return settings;
+  }
+
+  static String ctas(String which, int ctas) {
+    if (ctas < 1) {
+      throw new InvalidArgumentException(
+          "the %s CTAs are %d".formatted(which, ctas), "pass 1 or more");
+    }
+    return Integer.toString(ctas);
+  }
+}

@@ -1,0 +1,91 @@
+package org.nccl4j.api.bootstrap;
+
+import java.io.IOException;
+import java.net.InetSocketAddress;
+import java.net.ProtocolException;
+import java.time.Duration;
+import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.TimeUnit;
+import org.nccl4j.device.InvalidUsageException;
+import org.nccl4j.device.SystemErrorException;
+import org.nccl4j.device.TimeoutException;
+
+/** Asks another rank's {@link MeetingPoint} for the way to a new root. */
+final class MeetingCall implements Dialer.Outcome, Connection.Owner {
+  private static final int ROUNDS = 20;
+  private static final int MAX_MESSAGE_BYTES = 4096;
+
+  private final String key;
+  private final CompletableFuture<byte[]> answer = new CompletableFuture<>();
+
+  private MeetingCall(String key) {
+    this.key = key;
+  }
+
+  /**
+   * Asks, and waits for the answer.
+   *
+   * @throws TimeoutException if the other rank does not make the same call in time
+   * @throws SystemErrorException if it cannot be reached
+   */
+  static byte[] ask(InetSocketAddress where, byte[] secret, String key, Deadline deadline) {
+    EventLoop loop = EventLoop.acquire();
+    MeetingCall call = new MeetingCall(key);
+    Dialer dialer = new Dialer(loop, List.of(where), Handshake.Purpose.RING, secret, ROUNDS, call);
+    try {
+      Duration left = Duration.ofNanos(Math.max(1, deadline.leftNanos()));
+      loop.execute(() -> dialer.start(left));
+      return call.answer.get(left.toNanos(), TimeUnit.NANOSECONDS);
+    } catch (ExecutionException e) {
+      throw new SystemErrorException(
+          "the rank that should lead the new communicator cannot be reached at %s: %s"
+              .formatted(BootstrapId.text(where), e.getCause().getMessage()),
+          "make the same call on all ranks of the new communicator, and leave out the dead ones",
+          e);
+    } catch (java.util.concurrent.TimeoutException e) {
+      throw new TimeoutException(
+          "the rank at %s has not made the matching call within %s"
+              .formatted(BootstrapId.text(where), deadline.text()),
+          "make the same call, with the same ranks, on all ranks of the new communicator, or allow"
+              + " more time with NCCL4J_INIT_TIMEOUT",
+          e);
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+      throw new InvalidUsageException(
+          "the thread was interrupted while it made a communicator",
+          "interrupt no thread that makes a communicator",
+          e);
+    } finally {
+      loop.execute(dialer::cancel);
+      loop.release();
+    }
+  }
+
+  @Override
+  public void reached(Connection connection) {
+    connection.handTo(this, MAX_MESSAGE_BYTES);
+    connection.send(new MessageWriter(FrameType.MEET).text(key, MeetingPoint.MAX_KEY).done());
+  }
+
+  @Override
+  public void failed(String reasons) {
+    answer.completeExceptionally(new IOException(reasons));
+  }
+
+  @Override
+  public void received(Connection from, FrameType type, MessageReader body)
+      throws ProtocolException {
+    if (type != FrameType.MEET_AT) {
+      throw new ProtocolException("a meeting point sent " + type);
+    }
+    answer.complete(body.bytes(MAX_MESSAGE_BYTES));
+    from.close();
+  }
+
+  @Override
+  public void closed(Connection connection, IOException reason) {
+    answer.completeExceptionally(new IOException("it closed the connection"));
+  }
+}

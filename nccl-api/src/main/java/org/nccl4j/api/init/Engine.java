@@ -1,0 +1,84 @@
+package org.nccl4j.api.init;
+
+import java.util.Map;
+import org.nccl4j.api.group.RankQueue;
+import org.nccl4j.api.group.SignatureCheck;
+import org.nccl4j.api.launch.Launcher;
+import org.nccl4j.api.plan.Planner;
+import org.nccl4j.api.plan.RankFacts;
+import org.nccl4j.api.settings.Settings;
+import org.nccl4j.device.kernel.ConnectionLayout;
+import org.nccl4j.device.kernel.KernelCommunicator;
+import org.nccl4j.device.kernel.Nvls;
+
+/**
+ * What runs the operations of one rank's communicator.
+ *
+ * @param place whose
+ * @param family what its connections belong to
+ * @param kernels its own
+ * @param launcher the order of its operations
+ * @param queue where they go
+ * @param routes names of the transports by rank
+ */
+record Engine(
+    Place place,
+    Family family,
+    KernelCommunicator kernels,
+    Launcher launcher,
+    RankQueue queue,
+    Map<Integer, String> routes) {
+
+  /**
+   * A rank's place in a communicator.
+   *
+   * @param facts what all ranks know of each other
+   * @param layout of the connections
+   * @param nvls its place in NVLS; null where there is none
+   */
+  record Place(
+      InitRequest request, int rank, RankFacts facts, ConnectionLayout layout, Nvls nvls) {}
+
+  /** An engine on kernels that have been made. */
+  static Engine of(
+      Place place,
+      Family family,
+      KernelCommunicator kernels,
+      Launcher launcher,
+      Map<Integer, String> routes) {
+    RankQueue queue = queue(place, kernels, launcher, place.request.settings());
+    return new Engine(place, family, kernels, launcher, queue, Map.copyOf(routes));
+  }
+
+  private static RankQueue queue(
+      Place place, KernelCommunicator kernels, Launcher launcher, Settings settings) {
+    InitRequest request = place.request;
+    int nRanks = place.facts.nRanks();
+    Planner planner =
+        new Planner(
+            kernels,
+            place.rank,
+            place.facts,
+            place.layout,
+            place.nvls,
+            settings.get(Settings.NCCL_ALGO),
+            settings.get(Settings.NCCL_PROTO));
+    boolean compares = settings.get(Settings.NCCL_CHECK_MODE).equals("DEBUG_GLOBAL");
+    SignatureCheck signatures =
+        compares
+            ? new SignatureCheck(request.name(), kernels, launcher, request.device(), nRanks)
+            : null;
+    return new RankQueue(
+        request.name(),
+        new RankQueue.Rank(place.rank, nRanks),
+        request.device(),
+        planner,
+        launcher,
+        signatures);
+  }
+
+  /** Where operations go that are planned by other settings. */
+  RankQueue queue(Settings settings) {
+    return queue(place, kernels, launcher, settings);
+  }
+}

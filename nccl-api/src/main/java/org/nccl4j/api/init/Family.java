@@ -1,0 +1,121 @@
+package org.nccl4j.api.init;
+
+import java.util.ArrayList;
+import java.util.List;
+import org.nccl4j.api.bootstrap.Bootstrap;
+import org.nccl4j.api.proxy.ProxyThread;
+import org.nccl4j.device.NcclException;
+import org.nccl4j.device.kernel.KernelCommunicator;
+import org.nccl4j.device.kernel.Progress;
+
+/**
+ * What communicators share whose connections are the same: those of the first, and of all that were
+ * split from it without connections of their own. Freed when the last of them is closed. A failure
+ * of one is a failure of all, since it leaves connections in the middle of a step. Any thread.
+ */
+final class Family {
+  private final Bootstrap bootstrap;
+  private final KernelCommunicator kernels;
+  private final List<Routes.NamedTransport> transports;
+  private final ProxyThread proxy;
+  private final NvlsSetup nvls;
+  private int users = 1;
+  private boolean told;
+
+  /**
+   * What a communicator has made for itself.
+   *
+   * @param proxy not yet running; null where there is nothing to do for one
+   */
+  Family(
+      Bootstrap bootstrap,
+      KernelCommunicator kernels,
+      List<Routes.NamedTransport> transports,
+      ProxyThread proxy,
+      NvlsSetup nvls) {
+    this.bootstrap = bootstrap;
+    this.kernels = kernels;
+    this.transports = List.copyOf(transports);
+    this.proxy = proxy;
+    this.nvls = nvls;
+    bootstrap.onFailure(kernels::abort);
+    if (proxy != null) {
+      proxy.start(this::fail);
+    }
+  }
+
+  /** Work on the processor for the connections. */
+  Progress progress() {
+    return proxy == null ? Progress.NONE : proxy;
+  }
+
+  /** Whether the proxy has done what kernels have left. */
+  boolean isIdle() {
+    return proxy == null || proxy.isIdle() || kernels.failure() != null;
+  }
+
+  KernelCommunicator kernels() {
+    return kernels;
+  }
+
+  /** Ends all operations of all of them with an error, and tells the other ranks. */
+  void fail(NcclException cause) {
+    kernels.abort(cause);
+    tell();
+  }
+
+  /** Tells the other ranks of the failure that there was, once. */
+  void tell() {
+    NcclException first = kernels.failure();
+    synchronized (this) {
+      if (told || first == null) {
+        return;
+      }
+      told = true;
+    }
+    bootstrap.tellFailure(first);
+  }
+
+  /** One more; false if all were closed already. */
+  synchronized boolean join() {
+    if (users == 0) {
+      return false;
+    }
+    users++;
+    return true;
+  }
+
+  /** One less; the last frees everything. */
+  void leave() {
+    synchronized (this) {
+      users--;
+      if (users > 0) {
+        return;
+      }
+    }
+    tell();
+    if (proxy != null) {
+      proxy.close();
+    }
+    kernels.close();
+    nvls.close();
+    transports.forEach(named -> named.transport().close());
+    bootstrap.close();
+  }
+
+  /** What the transports hold, for people. */
+  List<MemoryItem> memory() {
+    List<MemoryItem> items = new ArrayList<>();
+    items.add(new MemoryItem("kernels", kernels.memoryBytes()));
+    for (Routes.NamedTransport named : transports) {
+      items.add(new MemoryItem("connections by " + named.name(), named.transport().memoryBytes()));
+    }
+    if (nvls.nvls() != null) {
+      items.add(new MemoryItem("NVLS buffers", nvls.nvls().layout().bytes()));
+    }
+    return items;
+  }
+
+  /** An item of memory. */
+  record MemoryItem(String purpose, long bytes) {}
+}

@@ -1,0 +1,99 @@
+package org.nccl4j.api.init;
+
+import java.util.List;
+import java.util.function.Consumer;
+import java.util.function.Supplier;
+import org.nccl4j.api.bootstrap.Bootstrap;
+import org.nccl4j.device.InvalidUsageException;
+import org.nccl4j.device.NcclException;
+
+/**
+ * The bootstrap of a communicator that shares its parent's connections: made at its first exchange,
+ * which few such communicators ever have. Failures go by the parent's, with which it shares them.
+ */
+final class LazyBootstrap implements Bootstrap {
+  private final Bootstrap parent;
+  private final List<Integer> parentRanks;
+  private final int rank;
+  private final Supplier<Bootstrap> making;
+  private Bootstrap made;
+  private boolean closed;
+
+  /**
+   * A bootstrap to be made.
+   *
+   * @param parentRanks its ranks, as ranks of the parent
+   * @param key of the meeting
+   */
+  LazyBootstrap(Bootstrap parent, List<Integer> parentRanks, byte[] lead, String key) {
+    this.parent = parent;
+    this.parentRanks = parentRanks;
+    this.rank = parentRanks.indexOf(parent.rank());
+    this.making = () -> parent.reunite(parentRanks, lead, key);
+  }
+
+  private synchronized Bootstrap made() {
+    if (made == null) {
+      if (closed) {
+        throw new InvalidUsageException(
+            "a closed communicator makes an exchange with its other ranks",
+            "close a communicator after its last use");
+      }
+      made = making.get();
+    }
+    return made;
+  }
+
+  @Override
+  public int rank() {
+    return rank;
+  }
+
+  @Override
+  public int nRanks() {
+    return parentRanks.size();
+  }
+
+  @Override
+  public byte[] secret() {
+    return made().secret();
+  }
+
+  @Override
+  public List<byte[]> allGather(byte[] mine) {
+    return made().allGather(mine);
+  }
+
+  @Override
+  public void barrier() {
+    made().barrier();
+  }
+
+  @Override
+  public void tellFailure(NcclException cause) {
+    parent.tellFailure(cause);
+  }
+
+  @Override
+  public void onFailure(Consumer<NcclException> listener) {
+    parent.onFailure(listener);
+  }
+
+  @Override
+  public byte[] meetingPoint() {
+    return parent.meetingPoint();
+  }
+
+  @Override
+  public Bootstrap reunite(List<Integer> members, byte[] lead, String key) {
+    return parent.reunite(members.stream().map(parentRanks::get).toList(), lead, key);
+  }
+
+  @Override
+  public synchronized void close() {
+    closed = true;
+    if (made != null) {
+      made.close();
+    }
+  }
+}

@@ -1,0 +1,25 @@
+package org.nccl4j.api.init;
+
+import java.util.ArrayList;
+import java.util.List;
+import org.nccl4j.api.spi.PeerInfo;
+
+/**
+ * The ranks of a communicator as they introduced themselves.
+ *
+ * @param peers by rank
+ * @param points their meeting points, by rank
+ * @param path how it was made from the first; no other of that has the same
+ */
+record Members(List<PeerInfo> peers, List<byte[]> points, String path) {
+  /** Some of them, with new numbers. */
+  Members subset(List<Integer> ranks, String newPath) {
+    List<PeerInfo> some = new ArrayList<>();
+    List<byte[]> theirs = new ArrayList<>();
+    for (int rank = 0; rank < ranks.size(); rank++) {
+      some.add(peers.get(ranks.get(rank)).withRank(rank));
+      theirs.add(points.get(ranks.get(rank)));
+    }
+    return new Members(List.copyOf(some), List.copyOf(theirs), newPath);
+  }
+}

@@ -1,0 +1,20 @@
+package org.nccl4j.api.init;
+
+import java.util.LinkedHashMap;
+import java.util.Map;
+
+/** What a communicator holds of its device's memory. */
+final class Memory {
+  private Memory() {}
+
+  static Map<String, Long> of(CommunicatorState state) {
+    Engine engine = state.engine();
+    Map<String, Long> items = new LinkedHashMap<>();
+    if (engine.kernels() != engine.family().kernels()) {
+      items.put("kernels", engine.kernels().memoryBytes());
+      return items;
+    }
+    engine.family().memory().forEach(item -> items.put(item.purpose(), item.bytes()));
+    return items;
+  }
+}

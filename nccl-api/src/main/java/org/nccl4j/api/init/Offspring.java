@@ -1,0 +1,180 @@
+package org.nccl4j.api.init;
+
+import java.nio.ByteBuffer;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.Comparator;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.Set;
+import java.util.TreeMap;
+import org.nccl4j.api.bootstrap.Bootstrap;
+import org.nccl4j.api.launch.Launcher;
+import org.nccl4j.device.InvalidArgumentException;
+import org.nccl4j.device.InvalidUsageException;
+import org.nccl4j.device.TimeoutException;
+import org.nccl4j.device.kernel.KernelCommunicator;
+import org.nccl4j.device.kernel.KernelCommunicatorSpec;
+
+/** Makes communicators out of another: of its ranks by color, or of those that are left. */
+public final class Offspring {
+  /** The color of a rank that will be in no new communicator. */
+  public static final int NO_COLOR = -1;
+
+  private final CommunicatorState parent;
+
+  /** What is made from a communicator. */
+  public Offspring(CommunicatorState parent) {
+    this.parent = parent;
+  }
+
+  /**
+   * How something is made.
+   *
+   * @param name empty for one that says where it comes from
+   * @param settings over the parent's
+   * @param share whether to use the parent's connections
+   */
+  public record How(String name, Map<String, String> settings, boolean share) {}
+
+  private record Call(int color, int key, int rank) {}
+
+  /** The communicator of this rank's color; empty for {@link #NO_COLOR}. */
+  public Optional<CommunicatorState> split(int color, int key, How how) {
+    if (color < NO_COLOR) {
+      throw new InvalidArgumentException(
+          "split of communicator %s by color %d".formatted(parent.name(), color),
+          "pass a color of 0 or more, or Communicator.NO_COLOR");
+    }
+    checkUsable("split");
+    byte[] mine = ByteBuffer.allocate(12).putInt(color).putInt(key).putInt(0).array();
+    List<byte[]> all = parent.bootstrap().allGather(mine);
+    int number = parent.nextChild();
+    if (color == NO_COLOR) {
+      return Optional.empty();
+    }
+    List<Integer> ranks = ranksOf(color, all);
+    String label = "/split %d.%d".formatted(number, color);
+    return Optional.of(make(label, ranks, how, how.share()));
+  }
+
+  private List<Integer> ranksOf(int color, List<byte[]> all) {
+    List<Call> calls = new ArrayList<>();
+    for (int rank = 0; rank < all.size(); rank++) {
+      ByteBuffer bytes = ByteBuffer.wrap(all.get(rank));
+      if (bytes.remaining() != 12) {
+        throw new InvalidUsageException(
+            "rank %d makes another call where rank %d splits communicator %s"
+                .formatted(rank, parent.rank(), parent.name()),
+            "make the same calls in the same order on all ranks");
+      }
+      calls.add(new Call(bytes.getInt(), bytes.getInt(), rank));
+    }
+    return calls.stream()
+        .filter(call -> call.color == color)
+        .sorted(Comparator.comparingInt(Call::key).thenComparingInt(Call::rank))
+        .map(Call::rank)
+        .toList();
+  }
+
+  /**
+   * The communicator without some ranks; called by all the others.
+   *
+   * @param abort whether operations that run are ended; else they are waited for
+   */
+  public CommunicatorState shrink(Set<Integer> excluded, boolean abort, How how) {
+    parent.checkOpen("shrink");
+    List<Integer> ranks = new ArrayList<>();
+    for (int rank = 0; rank < parent.nRanks(); rank++) {
+      if (!excluded.contains(rank)) {
+        ranks.add(rank);
+      }
+    }
+    if (excluded.contains(parent.rank()) || ranks.size() + excluded.size() != parent.nRanks()) {
+      throw new InvalidArgumentException(
+          "rank %d of %d shrinks communicator %s without ranks %s"
+              .formatted(parent.rank(), parent.nRanks(), parent.name(), excluded),
+          "name ranks of this communicator, and call shrink on those that stay");
+    }
+    if (abort) {
+      parent.revoke();
+    } else {
+      checkUsable("shrink without abort");
+    }
+    if (!parent.awaitIdle(parent.operationDeadline())) {
+      throw new TimeoutException(
+          "rank %d's operations on communicator %s have not ended within %s"
+              .formatted(parent.rank(), parent.name(), parent.operationDeadline()),
+          "shrink with abort, which ends them");
+    }
+    String label = "/shrunk %d".formatted(parent.nextChild());
+    return make(label, ranks, how, how.share() && !abort);
+  }
+
+  private CommunicatorState make(String label, List<Integer> ranks, How how, boolean share) {
+    String name = how.name().isEmpty() ? parent.name() + label : how.name();
+    String path = parent.members().path() + label;
+    InitRequest request = parent.request().derived(name, how.settings());
+    byte[] lead = parent.members().points().get(ranks.get(0));
+    if (share) {
+      Bootstrap lazy = new LazyBootstrap(parent.bootstrap(), ranks, lead, path);
+      Optional<CommunicatorState> shared = shared(request, lazy, ranks, path);
+      if (shared.isPresent()) {
+        return shared.get();
+      }
+    }
+    return Initializer.create(request, parent.bootstrap().reunite(ranks, lead, path));
+  }
+
+  /** On the parent's connections, if the device can do that. */
+  private Optional<CommunicatorState> shared(
+      InitRequest request, Bootstrap bootstrap, List<Integer> ranks, String path) {
+    Members members = parent.members().subset(ranks, path);
+    Engine old = parent.engine();
+    int rank = bootstrap.rank();
+    List<org.nccl4j.device.kernel.Connection> none = Collections.nCopies(ranks.size(), null);
+    KernelCommunicatorSpec spec =
+        Initializer.spec(
+            request,
+            rank,
+            members.peers(),
+            old.place().layout(),
+            none,
+            none,
+            old.family().progress(),
+            null);
+    Optional<KernelCommunicator> kernels = old.kernels().share(spec, ranks);
+    if (kernels.isEmpty()) {
+      return Optional.empty();
+    }
+    if (!old.family().join()) {
+      kernels.get().close();
+      throw new InvalidUsageException(
+          "communicator %s is closed while it is split".formatted(parent.name()),
+          "close a communicator after its last use");
+    }
+    Map<Integer, String> routes = new TreeMap<>();
+    for (int peer = 0; peer < ranks.size(); peer++) {
+      if (peer != rank) {
+        routes.put(peer, old.routes().get(ranks.get(peer)));
+      }
+    }
+    Engine engine =
+        Engine.of(
+            new Engine.Place(
+                request, rank, old.place().facts().of(ranks.size()), old.place().layout(), null),
+            old.family(),
+            kernels.get(),
+            new Launcher(kernels.get(), old.launcher()),
+            routes);
+    return Optional.of(new CommunicatorState(request, bootstrap, members, engine));
+  }
+
+  private void checkUsable(String what) {
+    parent.checkOpen(what);
+    if (parent.failure() != null) {
+      throw parent.failure().again();
+    }
+  }
+}
