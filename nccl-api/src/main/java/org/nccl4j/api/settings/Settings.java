@@ -5,6 +5,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.stream.Stream;
 import org.nccl4j.device.kernel.ConnectionLayout;
 
 /**
@@ -183,7 +184,7 @@ public final class Settings {
           "the name of a readable file",
           "A file of lines NAME=VALUE to read settings from instead of ~/.nccl.conf.");
 
-  private static final List<Setting<?>> ALL =
+  private static final List<Setting<?>> GENERAL =
       List.of(
           NCCL_ALGO,
           NCCL_PROTO,
@@ -212,6 +213,9 @@ public final class Settings {
           NCCL4J_INIT_TIMEOUT,
           NCCL4J_TIMEOUT,
           NCCL_CONF_FILE);
+
+  private static final List<Setting<?>> ALL =
+      Stream.concat(GENERAL.stream(), InfiniBandSettings.ALL.stream()).toList();
 
   /**
    * A setting with its value, for people.

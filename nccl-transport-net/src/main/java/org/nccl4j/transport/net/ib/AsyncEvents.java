@@ -1,0 +1,106 @@
+package org.nccl4j.transport.net.ib;
+
+import static org.nccl4j.transport.net.ib.VerbsLayout.*;
+
+import java.lang.System.Logger;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+import org.nccl4j.device.NcclException;
+import org.nccl4j.device.SystemErrorException;
+
+/**
+ * What a device reports without being asked: its own death, a link that goes down, a queue in
+ * error. Looked at now and then by whoever waits for a completion; any thread.
+ *
+ * <p>The end of a device is an error for everything on it, the end of a queue for its connection. A
+ * link that goes down is neither: it may come back before the adapter's retries end. It is
+ * remembered, and named as the likely cause if a transfer then fails.
+ */
+final class AsyncEvents {
+  private static final Logger LOG = System.getLogger("org.nccl4j.NET");
+
+  private final Verbs verbs;
+  private final long context;
+  private final String device;
+  private final Descriptors descriptor;
+  private final NativeBlock event = new NativeBlock(ASYNC_EVENT_BYTES);
+  private final Map<Long, NcclException> deadQueues = new ConcurrentHashMap<>();
+  private volatile NcclException fatal;
+  private volatile String trouble = "";
+
+  AsyncEvents(Verbs verbs, long context, String device) {
+    this.verbs = verbs;
+    this.context = context;
+    this.device = device;
+    descriptor = new Descriptors(verbs.asyncDescriptor(context));
+  }
+
+  /**
+   * Takes the events that are there.
+   *
+   * @param queues the handles of a connection's queue pairs and completion queue
+   * @throws NcclException if the device, or one of these queues, is no more
+   */
+  void check(long[] queues) {
+    synchronized (this) {
+      while (descriptor.readable() && verbs.asyncEvent(context, event)) {
+        int type = event.getInt(ASYNC_EVENT_TYPE);
+        long element = event.getLong(0);
+        verbs.acknowledge(event);
+        take(type, element);
+      }
+    }
+    NcclException error = fatal;
+    for (int i = 0; error == null && !deadQueues.isEmpty() && i < queues.length; i++) {
+      error = deadQueues.get(queues[i]);
+    }
+    if (error != null) {
+      throw error.again();
+    }
+  }
+
+  /** Forgets a queue whose handle may come to mean another. */
+  void forget(long queue) {
+    deadQueues.remove(queue);
+  }
+
+  /** What is known to be wrong and may be why a transfer failed; empty if nothing. */
+  String trouble() {
+    return trouble;
+  }
+
+  private void take(int type, long element) {
+    String name = verbs.eventName(type);
+    switch (type) {
+      case EVENT_DEVICE_FATAL ->
+          fatal =
+              error(
+                  name,
+                  "see the kernel's log (dmesg) for the adapter; reset it or leave it out by"
+                      + " NCCL_IB_HCA=^"
+                      + device);
+      case EVENT_CQ_ERR, EVENT_QP_FATAL, EVENT_QP_REQ_ERR, EVENT_QP_ACCESS_ERR ->
+          deadQueues.put(
+              element,
+              error(
+                  name,
+                  "see the error of the other rank, which may be its cause, and the kernel's log"
+                      + " (dmesg)"));
+      case EVENT_PORT_ERR, EVENT_LID_CHANGE, EVENT_GID_CHANGE -> {
+        int port = (int) element;
+        trouble = "device %s reported for port %d: %s".formatted(device, port, name);
+        LOG.log(Logger.Level.WARNING, "InfiniBand: {0}", trouble);
+      }
+      case EVENT_PORT_ACTIVE -> {
+        trouble = "";
+        LOG.log(Logger.Level.INFO, "InfiniBand: port {0}:{1} is active", device, (int) element);
+      }
+      default -> LOG.log(Logger.Level.DEBUG, "InfiniBand: device {0} reports: {1}", device, name);
+    }
+  }
+
+  private SystemErrorException error(String event, String remedy) {
+    return new SystemErrorException(
+        "InfiniBand: device %s reports: %s".formatted(device, event), remedy);
+  }
+}

@@ -1,0 +1,109 @@
+package org.nccl4j.transport.net.ib;
+
+import org.nccl4j.device.HotPath;
+
+/**
+ * The queue in which a receiver tells a sender where messages may go. It lies in the sender's
+ * memory; the receiver has an image of it and writes from that, by RDMA, one slot for each group of
+ * receives. In native byte order, which is little-endian on every machine that this runs on.
+ *
+ * <pre>
+ *   slot s, 256 bytes at 256 s:  8 entries of 32 bytes, as many used as the group has messages
+ *   entry:   0  address of the receiver's memory, 8 bytes
+ *            8  remote key of it, 4 bytes
+ *           12  most bytes, 4 bytes
+ *           16  tag, 4 bytes
+ *           20  messages in the group, 4 bytes
+ *           24  sequence, 8 bytes: number of the group, from 1
+ * </pre>
+ *
+ * Group g is in slot (g - 1) mod 64. An entry lies within a cache line and its sequence is written
+ * last, so an entry with the awaited sequence is whole. A slot is used again when its group has
+ * been received, so the sender has no more need of it.
+ *
+ * <p>Behind the receiver's image are the sizes that senders write back: for each slot 8 sizes of 4
+ * bytes.
+ */
+final class ClearToSend {
+  static final int SLOTS = 64;
+  static final int MAX_RECEIVES = 8;
+  static final int ENTRY_BYTES = 32;
+  static final int SLOT_BYTES = MAX_RECEIVES * ENTRY_BYTES;
+  static final int QUEUE_BYTES = SLOTS * SLOT_BYTES;
+  static final int SIZES_SLOT_BYTES = MAX_RECEIVES * Integer.BYTES;
+  static final int BYTES = QUEUE_BYTES + SLOTS * SIZES_SLOT_BYTES;
+
+  private static final int ADDRESS = 0;
+  private static final int KEY = 8;
+  private static final int CAPACITY = 12;
+  private static final int TAG = 16;
+  private static final int COUNT = 20;
+  private static final int SEQUENCE = 24;
+
+  private final NativeBlock block = new NativeBlock(BYTES);
+
+  long address() {
+    return block.address();
+  }
+
+  /** Where a slot begins, from the queue's begin. */
+  static int slotOffset(int slot) {
+    return slot * SLOT_BYTES;
+  }
+
+  /** Where a slot's sizes are, from the queue's begin. */
+  static int sizesOffset(int slot) {
+    return QUEUE_BYTES + slot * SIZES_SLOT_BYTES;
+  }
+
+  private static int entry(int slot, int i) {
+    return slot * SLOT_BYTES + i * ENTRY_BYTES;
+  }
+
+  /** Fills an entry of the image. */
+  @HotPath
+  void put(int slot, int i, int count, long sequence, long address, int key, int bytes, int tag) {
+    int at = entry(slot, i);
+    block
+        .putLong(at + ADDRESS, address)
+        .putInt(at + KEY, key)
+        .putInt(at + CAPACITY, bytes)
+        .putInt(at + TAG, tag)
+        .putInt(at + COUNT, count)
+        .putLong(at + SEQUENCE, sequence);
+  }
+
+  /** Whether an entry has arrived; what it says may be read then. */
+  @HotPath
+  boolean arrivedAcquire(int slot, int i, long sequence) {
+    return block.getLongAcquire(entry(slot, i) + SEQUENCE) == sequence;
+  }
+
+  long remoteAddress(int slot, int i) {
+    return block.getLong(entry(slot, i) + ADDRESS);
+  }
+
+  int remoteKey(int slot, int i) {
+    return block.getInt(entry(slot, i) + KEY);
+  }
+
+  int capacity(int slot, int i) {
+    return block.getInt(entry(slot, i) + CAPACITY);
+  }
+
+  int tag(int slot, int i) {
+    return block.getInt(entry(slot, i) + TAG);
+  }
+
+  int count(int slot) {
+    return block.getInt(entry(slot, 0) + COUNT);
+  }
+
+  void putSize(int slot, int i, int bytes) {
+    block.putInt(sizesOffset(slot) + i * Integer.BYTES, bytes);
+  }
+
+  int size(int slot, int i) {
+    return block.getInt(sizesOffset(slot) + i * Integer.BYTES);
+  }
+}

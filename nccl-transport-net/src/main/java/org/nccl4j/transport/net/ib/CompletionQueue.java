@@ -1,0 +1,75 @@
+package org.nccl4j.transport.net.ib;
+
+import static org.nccl4j.transport.net.ib.VerbsLayout.*;
+
+import org.nccl4j.device.HotPath;
+import org.nccl4j.device.SystemErrorException;
+
+/** Where one connection's transfers end. Owned by one thread at a time. */
+final class CompletionQueue implements AutoCloseable {
+  private static final int BATCH = 16;
+
+  private final OpenDevice device;
+  private final long handle;
+  private final long pollFunction;
+  private final NativeBlock completions = new NativeBlock(BATCH * WC_BYTES);
+  private boolean closed;
+
+  CompletionQueue(OpenDevice device, int entries) {
+    this.device = device;
+    handle = device.verbs().createCompletionQueue(device.context(), entries);
+    pollFunction = device.verbs().pollFunction(handle);
+  }
+
+  long handle() {
+    return handle;
+  }
+
+  /** Takes up to 16 completions, which the other methods then show by index, and says how many. */
+  @HotPath
+  int poll() {
+    int count = Verbs.poll(pollFunction, handle, BATCH, completions.address());
+    if (count < 0) {
+      throw broken(count);
+    }
+    return count;
+  }
+
+  private SystemErrorException broken(int code) {
+    return new SystemErrorException(
+        "InfiniBand: ibv_poll_cq on device %s failed: %d".formatted(device.name(), code),
+        "see the kernel's log (dmesg) for the adapter");
+  }
+
+  long id(int i) {
+    return completions.getLong(i * WC_BYTES + WC_WR_ID);
+  }
+
+  int status(int i) {
+    return completions.getInt(i * WC_BYTES + WC_STATUS);
+  }
+
+  int opcode(int i) {
+    return completions.getInt(i * WC_BYTES + WC_OPCODE);
+  }
+
+  int vendorError(int i) {
+    return completions.getInt(i * WC_BYTES + WC_VENDOR_ERR);
+  }
+
+  int immediate(int i) {
+    return Integer.reverseBytes(completions.getInt(i * WC_BYTES + WC_IMM_DATA));
+  }
+
+  int queuePair(int i) {
+    return completions.getInt(i * WC_BYTES + WC_QP_NUM);
+  }
+
+  @Override
+  public void close() {
+    if (!closed) {
+      closed = true;
+      device.verbs().destroyCompletionQueue(handle);
+    }
+  }
+}

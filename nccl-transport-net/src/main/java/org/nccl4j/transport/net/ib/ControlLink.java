@@ -1,0 +1,150 @@
+package org.nccl4j.transport.net.ib;
+
+import java.io.IOException;
+import java.nio.ByteBuffer;
+import java.nio.channels.SocketChannel;
+import java.security.GeneralSecurityException;
+import java.security.MessageDigest;
+import java.security.SecureRandom;
+import javax.crypto.Mac;
+import javax.crypto.spec.SecretKeySpec;
+import org.nccl4j.device.InternalErrorException;
+
+/**
+ * The TCP connection over which two ends tell each other their queue pairs, and which stays open so
+ * that each learns when the other closes or dies. Never blocks. Owned by one thread at a time.
+ *
+ * <p>Each end sends 32 random bytes, then {@link RemoteEnd} with a keyed digest (HMAC-SHA256 under
+ * the communicator's secret) of role, session, both ends' random bytes and the message: it cannot
+ * be forged, nor said again to another connection.
+ */
+final class ControlLink implements AutoCloseable {
+  static final int NONCE_BYTES = 32;
+  private static final int MAC_BYTES = 32;
+  private static final SecureRandom RANDOM = new SecureRandom();
+
+  private final SocketChannel channel;
+  private final byte[] secret;
+  private final long session;
+  private final boolean sender;
+  private final byte[] ownNonce = new byte[NONCE_BYTES];
+  private final byte[] otherNonce = new byte[NONCE_BYTES];
+  private final ByteBuffer in = ByteBuffer.allocateDirect(RemoteEnd.BYTES + MAC_BYTES);
+  private ByteBuffer out = ByteBuffer.allocate(0);
+
+  /** Over a connected channel in non-blocking mode. */
+  ControlLink(SocketChannel channel, byte[] secret, long session, boolean sender) {
+    this.channel = channel;
+    this.secret = secret;
+    this.session = session;
+    this.sender = sender;
+    RANDOM.nextBytes(ownNonce);
+  }
+
+  /** Begins to send the random bytes. */
+  void sendNonce() {
+    out = ByteBuffer.wrap(ownNonce.clone());
+  }
+
+  /** Begins to send a description of this end; the other's random bytes have come. */
+  void sendEnd(RemoteEnd end) {
+    byte[] message = end.encode();
+    out = ByteBuffer.allocate(message.length + MAC_BYTES);
+    out.put(message).put(digest(sender, ownNonce, otherNonce, message)).flip();
+  }
+
+  /** Begins to send a byte that says that this end is ready. */
+  void sendReady() {
+    out = ByteBuffer.wrap(new byte[] {1});
+  }
+
+  /** Sends more of what has begun, and says whether all is sent. */
+  boolean flush() throws IOException {
+    if (out.hasRemaining()) {
+      channel.write(out);
+    }
+    return !out.hasRemaining();
+  }
+
+  /** Whether the other end's random bytes have come. */
+  boolean receiveNonce() throws IOException {
+    if (!fill(NONCE_BYTES)) {
+      return false;
+    }
+    in.get(otherNonce);
+    in.clear();
+    return true;
+  }
+
+  /**
+   * The other end's description once it has come, else null.
+   *
+   * @throws StrangerException if it does not know the secret
+   */
+  RemoteEnd receiveEnd() throws IOException {
+    if (!fill(RemoteEnd.BYTES + MAC_BYTES)) {
+      return null;
+    }
+    byte[] message = new byte[RemoteEnd.BYTES];
+    byte[] mac = new byte[MAC_BYTES];
+    in.get(message).get(mac);
+    in.clear();
+    if (!MessageDigest.isEqual(mac, digest(!sender, otherNonce, ownNonce, message))) {
+      throw new StrangerException();
+    }
+    return RemoteEnd.decode(message);
+  }
+
+  /** Whether the other end has said that it is ready. */
+  boolean receiveReady() throws IOException {
+    return fill(1);
+  }
+
+  /** Whether the other end has closed or died. */
+  boolean isOver() {
+    try {
+      in.clear().limit(1);
+      return channel.read(in) < 0;
+    } catch (IOException e) {
+      return true;
+    }
+  }
+
+  /** Reads until there are so many bytes; then they can be taken from the begin of the buffer. */
+  private boolean fill(int bytes) throws IOException {
+    in.limit(bytes);
+    if (in.hasRemaining() && channel.read(in) < 0) {
+      throw new IOException("the other end closed the connection");
+    }
+    if (in.hasRemaining()) {
+      return false;
+    }
+    in.flip();
+    return true;
+  }
+
+  private byte[] digest(boolean bySender, byte[] first, byte[] second, byte[] message) {
+    try {
+      Mac mac = Mac.getInstance("HmacSHA256");
+      mac.init(new SecretKeySpec(secret, "HmacSHA256"));
+      mac.update((byte) (bySender ? 'S' : 'R'));
+      mac.update(ByteBuffer.allocate(Long.BYTES).putLong(0, session));
+      mac.update(first);
+      mac.update(second);
+      return mac.doFinal(message);
+    } catch (GeneralSecurityException e) {
+      throw new InternalErrorException(
+          "this Java has no HmacSHA256", "use a complete Java runtime", e);
+    }
+  }
+
+  @Override
+  public void close() {
+    try {
+      channel.close();
+    } catch (IOException e) {
+      // It is of no use any more either way.
+      return;
+    }
+  }
+}

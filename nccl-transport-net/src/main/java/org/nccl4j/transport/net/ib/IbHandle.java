@@ -1,0 +1,91 @@
+package org.nccl4j.transport.net.ib;
+
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
+import java.net.UnknownHostException;
+import java.nio.BufferUnderflowException;
+import java.nio.ByteBuffer;
+import java.util.ArrayList;
+import java.util.List;
+import org.nccl4j.api.spi.NetListener;
+import org.nccl4j.device.InvalidArgumentException;
+
+/**
+ * What a sender needs to find a listener: at most 128 bytes.
+ *
+ * <pre>
+ *   0  "nib1"
+ *   4  session, 8 bytes: which listener is meant
+ *  12  TCP port, 2 bytes
+ *  14  queue pairs that the listener wants, 1 byte
+ *  15  number of addresses, 1 byte
+ *  16  addresses: length, 4 or 16; then so many bytes
+ * </pre>
+ *
+ * @param session which listener is meant
+ * @param port its TCP port
+ * @param queuePairs how many queue pairs it wants at least
+ * @param addresses where it can be reached, best first
+ */
+record IbHandle(long session, int port, int queuePairs, List<InetAddress> addresses) {
+  static final int MAX_QUEUE_PAIRS = 128;
+  private static final int MAGIC = 0x6e696231;
+
+  byte[] encode() {
+    ByteBuffer out = ByteBuffer.allocate(NetListener.HANDLE_BYTES);
+    out.putInt(MAGIC).putLong(session).putShort((short) port).put((byte) queuePairs);
+    int countAt = out.position();
+    out.put((byte) 0);
+    for (InetAddress address : addresses) {
+      byte[] bytes = address.getAddress();
+      if (out.remaining() > bytes.length) {
+        out.put((byte) bytes.length).put(bytes);
+        out.put(countAt, (byte) (out.get(countAt) + 1));
+      }
+    }
+    byte[] handle = new byte[out.position()];
+    out.flip().get(handle);
+    return handle;
+  }
+
+  /**
+   * The handle of these bytes.
+   *
+   * @throws InvalidArgumentException if they are none
+   */
+  static IbHandle decode(byte[] handle) {
+    try {
+      ByteBuffer in = ByteBuffer.wrap(handle);
+      if (in.getInt() == MAGIC && handle.length <= NetListener.HANDLE_BYTES) {
+        long session = in.getLong();
+        int port = in.getShort() & 0xffff;
+        int queuePairs = in.get() & 0xff;
+        int count = in.get();
+        List<InetAddress> addresses = new ArrayList<>();
+        for (int i = 0; i < count; i++) {
+          byte[] address = new byte[in.get() & 0x1f];
+          in.get(address);
+          addresses.add(InetAddress.getByAddress(address));
+        }
+        if (port > 0 && queuePairs >= 1 && queuePairs <= MAX_QUEUE_PAIRS && !addresses.isEmpty()) {
+          return new IbHandle(session, port, queuePairs, addresses);
+        }
+      }
+    } catch (BufferUnderflowException | UnknownHostException e) {
+      throw wrong(handle, e);
+    }
+    throw wrong(handle, null);
+  }
+
+  private static InvalidArgumentException wrong(byte[] handle, Throwable cause) {
+    return new InvalidArgumentException(
+        "%d bytes are not the handle of an InfiniBand listener".formatted(handle.length),
+        "pass what handle() gave on the receiving rank, and run the same version everywhere",
+        cause);
+  }
+
+  /** The addresses with the port. */
+  List<InetSocketAddress> socketAddresses() {
+    return addresses.stream().map(address -> new InetSocketAddress(address, port)).toList();
+  }
+}

@@ -1,0 +1,172 @@
+package org.nccl4j.transport.net.ib;
+
+import java.io.IOException;
+import java.lang.System.Logger;
+import java.nio.channels.ServerSocketChannel;
+import java.nio.channels.SocketChannel;
+import java.util.ArrayDeque;
+import java.util.Deque;
+import java.util.Iterator;
+import org.nccl4j.api.spi.NetContext;
+import org.nccl4j.api.spi.NetListener;
+import org.nccl4j.api.spi.NetReceiver;
+import org.nccl4j.device.InvalidUsageException;
+import org.nccl4j.device.RemoteException;
+
+/**
+ * Where one sender is awaited, by TCP. Whoever does not prove within five seconds that it knows the
+ * secret is shown the door; strangers cannot keep the sender out. Owned by one thread at a time.
+ */
+final class IbListener implements NetListener, Opened.Part {
+  private static final Logger LOG = System.getLogger("org.nccl4j.NET");
+  private static final int MOST_ARRIVALS = 64;
+
+  private final IbSettings settings;
+  private final LocalEnd local;
+  private final int rank;
+  private final byte[] secret;
+  private final IbHandle handle;
+  private final ServerSocketChannel server;
+  private final Opened opened;
+  private final Deque<Arrival> arrivals = new ArrayDeque<>();
+  private Arrival accepted;
+  private IbReceiver receiver;
+  private boolean strangersLogged;
+  private boolean done;
+  private boolean closed;
+
+  IbListener(
+      NetContext context,
+      IbSettings settings,
+      LocalEnd local,
+      IbHandle handle,
+      ServerSocketChannel server,
+      Opened opened) {
+    this.settings = settings;
+    this.local = local;
+    this.handle = handle;
+    this.server = server;
+    this.opened = opened;
+    rank = context.rank();
+    secret = context.secret();
+  }
+
+  @Override
+  public byte[] handle() {
+    return handle.encode();
+  }
+
+  @Override
+  public NetReceiver accept() {
+    if (closed) {
+      throw new InvalidUsageException(
+          "an InfiniBand listener is used after close", "close listeners after accept");
+    }
+    if (done) {
+      return null;
+    }
+    if (accepted == null) {
+      takeNew();
+      screen();
+    }
+    if (accepted == null) {
+      return null;
+    }
+    return finish();
+  }
+
+  private void takeNew() {
+    try {
+      SocketChannel channel = server.accept();
+      while (channel != null) {
+        channel.configureBlocking(false);
+        arrivals.add(new Arrival(new ControlLink(channel, secret, handle.session(), false)));
+        if (arrivals.size() > MOST_ARRIVALS) {
+          refuse(arrivals.remove(), "too many connections that say nothing");
+        }
+        channel = server.accept();
+      }
+    } catch (IOException e) {
+      LOG.log(Logger.Level.WARNING, "InfiniBand: accepting a connection failed: {0}", e);
+    }
+  }
+
+  private void screen() {
+    for (Iterator<Arrival> each = arrivals.iterator(); each.hasNext() && accepted == null; ) {
+      Arrival arrival = each.next();
+      try {
+        if (arrival.hasProved()) {
+          accepted = arrival;
+          each.remove();
+        }
+      } catch (IOException e) {
+        each.remove();
+        refuse(arrival, e.getMessage());
+      }
+    }
+  }
+
+  private void refuse(Arrival arrival, String why) {
+    arrival.link().close();
+    if (!strangersLogged) {
+      strangersLogged = true;
+      LOG.log(
+          Logger.Level.WARNING,
+          "InfiniBand: rank {0} refuses a connection on port {1}: {2}",
+          rank,
+          Integer.toString(handle.port()),
+          why);
+    }
+  }
+
+  /** Connects the queue pairs, and waits for the sender to have done the same. */
+  private NetReceiver finish() {
+    ControlLink link = accepted.link();
+    try {
+      if (receiver == null) {
+        RemoteEnd sender = accepted.end();
+        receiver = new IbReceiver(settings, local, sender.queuePairs().length, sender.split());
+        receiver.connectPairs(link, sender);
+        link.sendEnd(receiver.describe(rank));
+      }
+      if (!link.flush() || !link.receiveReady()) {
+        return null;
+      }
+    } catch (IOException e) {
+      throw new RemoteException(
+          "%s gave up its connection: %s".formatted(accepted.end().describe(), e.getMessage()),
+          "see that rank's first error",
+          e);
+    }
+    done = true;
+    IbReceiver connected = receiver;
+    receiver = null;
+    accepted = null;
+    return opened.add(connected);
+  }
+
+  @Override
+  public boolean isClosed() {
+    return closed;
+  }
+
+  @Override
+  public void close() {
+    if (closed) {
+      return;
+    }
+    closed = true;
+    arrivals.forEach(arrival -> arrival.link().close());
+    if (receiver != null) {
+      receiver.close();
+    }
+    if (accepted != null) {
+      accepted.link().close();
+    }
+    try {
+      server.close();
+    } catch (IOException e) {
+      LOG.log(Logger.Level.DEBUG, "InfiniBand: closing a listener failed", e);
+    }
+  }
+}

@@ -1,0 +1,137 @@
+package org.nccl4j.transport.net.ib;
+
+import java.io.IOException;
+import java.nio.channels.ServerSocketChannel;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.security.SecureRandom;
+import java.util.ArrayList;
+import java.util.EnumSet;
+import java.util.List;
+import java.util.Set;
+import org.nccl4j.api.spi.Net;
+import org.nccl4j.api.spi.NetContext;
+import org.nccl4j.api.spi.NetDevice;
+import org.nccl4j.api.spi.NetListener;
+import org.nccl4j.api.spi.NetSender;
+import org.nccl4j.device.InvalidArgumentException;
+import org.nccl4j.device.InvalidUsageException;
+import org.nccl4j.device.SystemErrorException;
+
+/** InfiniBand and RoCE for one communicator. Called by one thread at a time. */
+final class IbNet implements Net {
+  private static final SecureRandom RANDOM = new SecureRandom();
+  private static final int MOST_BYTES = 1 << 30;
+  private static final double LATENCY_MICROS = 1.0;
+  private static final List<Path> PEER_MEMORY =
+      List.of(
+          Path.of("/sys/module/nvidia_peermem"),
+          Path.of("/sys/kernel/mm/memory_peers/nv_mem/version"));
+
+  private final NetContext context;
+  private final IbSettings settings;
+  private final Opened opened = new Opened();
+  private List<LocalEnd> ends;
+  private List<NetDevice> devices;
+  private boolean closed;
+
+  IbNet(NetContext context) {
+    this.context = context;
+    settings = IbSettings.of(context::setting);
+  }
+
+  @Override
+  public List<NetDevice> devices() {
+    look();
+    return devices;
+  }
+
+  private void look() {
+    if (devices != null) {
+      return;
+    }
+    List<LocalEnd> found = new ArrayList<>();
+    List<NetDevice> described = new ArrayList<>();
+    for (IbPort port : IbDevices.find(Verbs.load(settings.library()), settings).usable()) {
+      found.add(new LocalEnd(port, GidChoice.choose(port, settings.gidIndex())));
+      described.add(describe(port));
+    }
+    if (found.isEmpty()) {
+      throw new SystemErrorException(
+          "InfiniBand: no port can be used any more", "run ./nccl doctor to see what changed");
+    }
+    ends = List.copyOf(found);
+    devices = List.copyOf(described);
+  }
+
+  private NetDevice describe(IbPort port) {
+    Set<NetDevice.Pointers> pointers = EnumSet.of(NetDevice.Pointers.HOST);
+    if (PEER_MEMORY.stream().anyMatch(Files::exists)) {
+      pointers.add(NetDevice.Pointers.CUDA);
+    }
+    try (OpenDevice device = OpenDevice.of(settings, port.device())) {
+      if (device.verbs().takesDmaBufs(device.domain())) {
+        pointers.add(NetDevice.Pointers.DMA_BUF);
+      }
+    }
+    return new NetDevice(
+        port.name(),
+        port.pciPath(),
+        port.guid(),
+        port.port(),
+        port.megabits(),
+        LATENCY_MICROS,
+        pointers,
+        ClearToSend.MAX_RECEIVES,
+        (int) Math.min(port.maxMessage(), MOST_BYTES));
+  }
+
+  private LocalEnd end(int device) {
+    if (closed) {
+      throw new InvalidUsageException(
+          "the InfiniBand network is used after close", "close it after its last use");
+    }
+    look();
+    if (device < 0 || device >= ends.size()) {
+      throw new InvalidArgumentException(
+          "there is no InfiniBand device %d; there are %d".formatted(device, ends.size()),
+          "pass an index into devices()");
+    }
+    return ends.get(device);
+  }
+
+  @Override
+  public NetListener listen(int device) {
+    LocalEnd local = end(device);
+    try {
+      ServerSocketChannel server = ControlAddresses.listen(context);
+      IbHandle handle =
+          new IbHandle(
+              RANDOM.nextLong(),
+              server.socket().getLocalPort(),
+              settings.queuePairs(),
+              ControlAddresses.of(context, local.gid()));
+      return opened.add(new IbListener(context, settings, local, handle, server, opened));
+    } catch (IOException e) {
+      throw new SystemErrorException(
+          "InfiniBand: a TCP port for the control connection cannot be opened: " + e.getMessage(),
+          "raise ulimit -n if there are too many open files, or widen NCCL4J_BOOTSTRAP_PORTS",
+          e);
+    }
+  }
+
+  @Override
+  public NetSender connect(int device, byte[] handle) {
+    LocalEnd local = end(device);
+    IbHandle to = IbHandle.decode(handle);
+    int pairs = Math.max(settings.queuePairs(), to.queuePairs());
+    Dialer dialer = new Dialer(to, context.secret());
+    return opened.add(new IbSender(settings, local, pairs, context.rank(), dialer));
+  }
+
+  @Override
+  public void close() {
+    closed = true;
+    opened.close();
+  }
+}

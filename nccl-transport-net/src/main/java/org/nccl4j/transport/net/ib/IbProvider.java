@@ -1,0 +1,109 @@
+package org.nccl4j.transport.net.ib;
+
+import java.lang.System.Logger;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+import org.nccl4j.api.spi.Net;
+import org.nccl4j.api.spi.NetContext;
+import org.nccl4j.api.spi.NetProvider;
+import org.nccl4j.api.spi.Support;
+import org.nccl4j.device.InvalidArgumentException;
+import org.nccl4j.device.NcclException;
+import org.nccl4j.device.SystemErrorException;
+
+/** InfiniBand and RoCE by libibverbs. */
+public final class IbProvider implements NetProvider {
+  private static final Logger LOG = System.getLogger("org.nccl4j.NET");
+  private static final int PRIORITY = 200;
+  private static final int PROBE_BYTES = 4 << 20;
+  private static final Set<String> WARNED = ConcurrentHashMap.newKeySet();
+
+  /** For the service loader. */
+  public IbProvider() {}
+
+  @Override
+  public String name() {
+    return "IB";
+  }
+
+  @Override
+  public int priority() {
+    return PRIORITY;
+  }
+
+  /**
+   * {@inheritDoc}
+   *
+   * @throws InvalidArgumentException if a setting has none of its values, or no port has a GID at
+   *     the index that is set
+   */
+  @Override
+  public Support support(NetContext context) {
+    IbSettings settings = IbSettings.of(context::setting);
+    if (settings.disabled()) {
+      return Support.no("NCCL_IB_DISABLE=1 forbids it");
+    }
+    Verbs verbs;
+    try {
+      verbs = Verbs.load(settings.library());
+    } catch (SystemErrorException | LinkageError e) {
+      return Support.no(
+          "there is no %s: apt-get install libibverbs1 ibverbs-providers"
+              .formatted(settings.library()));
+    }
+    try {
+      IbDevices devices = IbDevices.find(verbs, settings);
+      return devices.usable().isEmpty()
+          ? none(devices, settings)
+          : probe(devices.usable(), settings);
+    } catch (InvalidArgumentException e) {
+      throw e;
+    } catch (NcclException e) {
+      return unused(e.problem() + "; " + e.remedy());
+    }
+  }
+
+  private static Support none(IbDevices devices, IbSettings settings) {
+    boolean leftOut =
+        devices.all().stream().noneMatch(port -> settings.hca().allows(port.device(), port.port()));
+    if (!settings.hca().entries().isEmpty() && leftOut && !devices.all().isEmpty()) {
+      return Support.no(devices.whyNone());
+    }
+    return devices.rejected().isEmpty() ? Support.no(devices.whyNone()) : unused(devices.whyNone());
+  }
+
+  /** Chooses addresses and registers some memory, to fail here and not in the middle. */
+  private static Support probe(List<IbPort> ports, IbSettings settings) {
+    List<String> found = new ArrayList<>();
+    for (IbPort port : ports) {
+      Gid gid = GidChoice.choose(port, settings.gidIndex());
+      found.add("%s GID %s".formatted(port.name(), gid));
+    }
+    try (OpenDevice device = OpenDevice.of(settings, ports.get(0).device())) {
+      if (LockedMemory.limit().isPresent()) {
+        NativeBlock block = new NativeBlock(PROBE_BYTES);
+        device.cache().register(block.address(), PROBE_BYTES).close();
+      }
+    }
+    return Support.yes(String.join(", ", found));
+  }
+
+  /** There is hardware, but it cannot be used: said aloud, since sockets are far slower. */
+  private static Support unused(String why) {
+    if (WARNED.add(why)) {
+      LOG.log(
+          Logger.Level.WARNING,
+          "InfiniBand is there but not used; another network is used instead if there is one."
+              + " {0}",
+          why);
+    }
+    return Support.no(why);
+  }
+
+  @Override
+  public Net open(NetContext context) {
+    return new IbNet(context);
+  }
+}

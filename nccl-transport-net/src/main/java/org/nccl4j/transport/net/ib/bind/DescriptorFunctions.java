@@ -1,0 +1,14 @@
+package org.nccl4j.transport.net.ib.bind;
+
+/**
+ * What verbs need of the C library; see section 2 of the manual for each. Called only by the class
+ * Descriptors.
+ */
+public interface DescriptorFunctions {
+  /** The file name of the library. */
+  String LIBRARY = "libc.so.6";
+
+  int poll(long descriptors, long count, int milliseconds);
+
+  String strerror(int error);
+}

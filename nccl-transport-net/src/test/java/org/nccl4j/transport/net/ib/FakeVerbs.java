@@ -1,0 +1,102 @@
+package org.nccl4j.transport.net.ib;
+
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.HashMap;
+import java.util.Map;
+import java.util.Optional;
+import org.nccl4j.api.spi.NetContext;
+import org.nccl4j.device.bind.NativeLibrary;
+import org.nccl4j.transport.net.ib.bind.FakeVerbsFunctions;
+
+/**
+ * The libibverbs of fakeverbs.c in this process, with one good RoCE device unless told otherwise.
+ */
+final class FakeVerbs {
+  static final long IPV4_HIGH = 0;
+  static final long IPV4_LOOPBACK = 0x0000ffff7f000001L;
+  private static String path;
+  private static FakeVerbsFunctions library;
+
+  private FakeVerbs() {}
+
+  /** Loads it once and forgets all; skips the test, with the reason, where it cannot be built. */
+  static synchronized FakeVerbsFunctions empty() {
+    if (library == null) {
+      try {
+        Path built = Files.createTempDirectory("fakeverbs").resolve("libfakeverbs.so");
+        NativeBuild.gcc(
+            "-shared",
+            "-fPIC",
+            "-O1",
+            "-Wall",
+            "-pthread",
+            "-o",
+            built.toString(),
+            NativeBuild.source("src/test/c/fakeverbs.c").toString());
+        built.toFile().deleteOnExit();
+        built.getParent().toFile().deleteOnExit();
+        library = NativeLibrary.load(FakeVerbsFunctions.class, built.toString());
+        path = built.toString();
+      } catch (IOException e) {
+        throw new AssertionError(e);
+      }
+    }
+    library.fake_reset();
+    return library;
+  }
+
+  /** With a RoCE device roce0, MTU 4096, whose GID 1 is 127.0.0.1 in RoCE v2. */
+  static FakeVerbsFunctions withRoce() {
+    FakeVerbsFunctions fake = empty();
+    addRoce(fake, "roce0", 5);
+    return fake;
+  }
+
+  static int addRoce(FakeVerbsFunctions fake, String name, int mtu) {
+    int device =
+        fake.fake_add_device(
+            name,
+            VerbsLayout.TRANSPORT_IB,
+            VerbsLayout.PORT_ACTIVE,
+            VerbsLayout.LINK_LAYER_ETHERNET,
+            mtu);
+    fake.fake_set_gid(device, 0, 0xfe80L << 48, 1, VerbsLayout.GID_TYPE_ROCE_V1);
+    fake.fake_set_gid(device, 1, IPV4_HIGH, IPV4_LOOPBACK, VerbsLayout.GID_TYPE_ROCE_V2);
+    return device;
+  }
+
+  /** A rank's context with settings NAME, VALUE, ... */
+  static NetContext context(int rank, byte[] secret, String... settings) {
+    Map<String, String> values = new HashMap<>();
+    values.put("NCCL_IBVERBS_LIB", path);
+    for (int i = 0; i < settings.length; i += 2) {
+      values.put(settings[i], settings[i + 1]);
+    }
+    return new NetContext() {
+      @Override
+      public int rank() {
+        return rank;
+      }
+
+      @Override
+      public byte[] secret() {
+        return secret.clone();
+      }
+
+      @Override
+      public Optional<String> setting(String name) {
+        return Optional.ofNullable(values.get(name));
+      }
+    };
+  }
+
+  static NetContext context(int rank, String... settings) {
+    return context(rank, new byte[16], settings);
+  }
+
+  static IbSettings settings(String... settings) {
+    return IbSettings.of(context(0, settings)::setting);
+  }
+}

@@ -1,0 +1,140 @@
+package org.nccl4j.transport.net.ib;
+
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.StandardCopyOption;
+import java.util.Arrays;
+import java.util.Locale;
+import java.util.Optional;
+import org.nccl4j.api.spi.Net;
+import org.nccl4j.api.spi.NetContext;
+import org.nccl4j.api.spi.NetListener;
+import org.nccl4j.api.spi.NetMemory;
+import org.nccl4j.api.spi.NetReceiver;
+import org.nccl4j.api.spi.NetRequest;
+import org.nccl4j.api.spi.NetSender;
+import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.host.HostDevice;
+
+/**
+ * What ib_write_bw does, through the network of this package: one process sends messages of one
+ * size to another, a few under way at a time. Started twice: {@code receive FILE BYTES COUNT DEPTH}
+ * writes its handle to the file, {@code send} with the same arguments reads it and prints MB/s.
+ */
+public final class IbBandwidth {
+  private static final long DEADLINE_NANOS = 120_000_000_000L;
+  private static final long END = System.nanoTime() + DEADLINE_NANOS;
+
+  private IbBandwidth() {}
+
+  /** See the class. */
+  public static void main(String[] args) throws IOException {
+    boolean sends = args[0].equals("send");
+    Path file = Path.of(args[1]);
+    int bytes = Integer.parseInt(args[2]);
+    int count = Integer.parseInt(args[3]);
+    int depth = Integer.parseInt(args[4]);
+    try (Net net = new IbProvider().open(context(sends ? 0 : 1));
+        DeviceMemory memory = HostDevice.instance().allocate((long) bytes * depth)) {
+      if (sends) {
+        send(net, file, memory, bytes, count, depth);
+      } else {
+        receive(net, file, memory, bytes, count, depth);
+      }
+    }
+  }
+
+  private static void receive(
+      Net net, Path file, DeviceMemory memory, int bytes, int count, int depth) throws IOException {
+    try (NetListener listener = net.listen(0)) {
+      Path part = Path.of(file + ".part");
+      Files.write(part, listener.handle());
+      Files.move(part, file, StandardCopyOption.ATOMIC_MOVE);
+      NetReceiver receiver = listener.accept();
+      while (receiver == null) {
+        pause();
+        receiver = listener.accept();
+      }
+      NetMemory[] memories = {receiver.register(memory)};
+      NetRequest[] requests = new NetRequest[depth];
+      for (int i = 0; i < count + depth; i++) {
+        int slot = i % depth;
+        while (requests[slot] != null && !requests[slot].test(null)) {
+          pause();
+        }
+        requests[slot] = null;
+        while (i < count && requests[slot] == null) {
+          requests[slot] =
+              receiver.irecv(
+                  1, memories, new long[] {(long) slot * bytes}, new int[] {bytes}, new int[] {1});
+        }
+      }
+      System.out.println("received " + count);
+    }
+  }
+
+  private static void send(Net net, Path file, DeviceMemory memory, int bytes, int count, int depth)
+      throws IOException {
+    while (!Files.exists(file)) {
+      pause();
+    }
+    NetSender sender = net.connect(0, Files.readAllBytes(file));
+    while (!sender.isConnected()) {
+      pause();
+    }
+    NetMemory from = sender.register(memory);
+    NetRequest[] requests = new NetRequest[depth];
+    long start = System.nanoTime();
+    for (int i = 0; i < count + depth; i++) {
+      int slot = i % depth;
+      while (requests[slot] != null && !requests[slot].test(null)) {
+        pause();
+      }
+      requests[slot] = null;
+      while (i < count && requests[slot] == null) {
+        requests[slot] = sender.isend(from, (long) slot * bytes, bytes, 1);
+        if (requests[slot] == null) {
+          pause();
+        }
+      }
+    }
+    double seconds = (System.nanoTime() - start) / 1e9;
+    System.out.printf(
+        Locale.ROOT,
+        "%d x %d bytes, %d under way: %.1f MB/s, %.1f us each%n",
+        count,
+        bytes,
+        depth,
+        bytes * (double) count / seconds / 1e6,
+        seconds / count * 1e6);
+  }
+
+  private static void pause() {
+    if (System.nanoTime() > END) {
+      throw new AssertionError("not done within 120 s");
+    }
+    Thread.yield();
+  }
+
+  private static NetContext context(int rank) {
+    return new NetContext() {
+      @Override
+      public int rank() {
+        return rank;
+      }
+
+      @Override
+      public byte[] secret() {
+        byte[] secret = new byte[16];
+        Arrays.fill(secret, (byte) 7);
+        return secret;
+      }
+
+      @Override
+      public Optional<String> setting(String name) {
+        return Optional.ofNullable(System.getenv(name));
+      }
+    };
+  }
+}

@@ -1,0 +1,104 @@
+package org.nccl4j.transport.net.ib;
+
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.nio.ByteBuffer;
+import java.util.function.BooleanSupplier;
+import org.nccl4j.api.spi.Net;
+import org.nccl4j.api.spi.NetListener;
+import org.nccl4j.api.spi.NetMemory;
+import org.nccl4j.api.spi.NetReceiver;
+import org.nccl4j.api.spi.NetRequest;
+import org.nccl4j.api.spi.NetSender;
+import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.host.HostDevice;
+
+/** A connection within the process, for tests. */
+final class IbLink implements AutoCloseable {
+  private static final long DEADLINE_NANOS = 20_000_000_000L;
+
+  final Net from;
+  final Net to;
+  NetSender sender;
+  NetReceiver receiver;
+
+  /** Connects device 0 of one rank to device 0 of another, with settings NAME, VALUE, ... */
+  IbLink(String... settings) {
+    from = new IbProvider().open(FakeVerbs.context(0, settings));
+    to = new IbProvider().open(FakeVerbs.context(1, settings));
+    connect(0, 0);
+  }
+
+  private void connect(int fromDevice, int toDevice) {
+    boolean connected = false;
+    try (NetListener listener = to.listen(toDevice)) {
+      sender = from.connect(fromDevice, listener.handle());
+      await(
+          () -> {
+            boolean ready = sender.isConnected();
+            receiver = receiver == null ? listener.accept() : receiver;
+            return ready && receiver != null;
+          });
+      connected = true;
+    } finally {
+      if (!connected) {
+        close();
+      }
+    }
+  }
+
+  /** Polls until it is so. */
+  static void await(BooleanSupplier done) {
+    long end = System.nanoTime() + DEADLINE_NANOS;
+    while (!done.getAsBoolean()) {
+      assertTrue(System.nanoTime() < end, "not within 20 s");
+      Thread.onSpinWait();
+    }
+  }
+
+  NetRequest send(NetMemory memory, long offset, int bytes, int tag) {
+    NetRequest[] request = new NetRequest[1];
+    await(
+        () -> {
+          request[0] = sender.isend(memory, offset, bytes, tag);
+          return request[0] != null;
+        });
+    return request[0];
+  }
+
+  NetRequest receive(NetMemory memory, long offset, int bytes, int tag) {
+    return receiver.irecv(
+        1, new NetMemory[] {memory}, new long[] {offset}, new int[] {bytes}, new int[] {tag});
+  }
+
+  static DeviceMemory memory(int bytes) {
+    return HostDevice.instance().allocate(bytes);
+  }
+
+  /** Bytes that tell where they are. */
+  static DeviceMemory pattern(int bytes, int seed) {
+    DeviceMemory memory = memory(bytes);
+    memory.write(0, ByteBuffer.wrap(patternBytes(bytes, seed)));
+    return memory;
+  }
+
+  static byte[] patternBytes(int bytes, int seed) {
+    byte[] pattern = new byte[bytes];
+    for (int i = 0; i < bytes; i++) {
+      pattern[i] = (byte) (i * 31 + (i >> 8) * 7 + seed);
+    }
+    return pattern;
+  }
+
+  static byte[] read(DeviceMemory memory, long offset, int bytes) {
+    byte[] read = new byte[bytes];
+    memory.read(offset, ByteBuffer.wrap(read));
+    return read;
+  }
+
+  @Override
+  public void close() {
+    from.close();
+    to.close();
+  }
+}

@@ -1,0 +1,245 @@
+package org.nccl4j.transport.net.ib;
+
+import static org.junit.jupiter.api.Assertions.assertArrayEquals;
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertNotNull;
+import static org.junit.jupiter.api.Assertions.assertNull;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Random;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import org.nccl4j.api.spi.NetMemory;
+import org.nccl4j.api.spi.NetRequest;
+import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.transport.net.ib.bind.FakeVerbsFunctions;
+
+/** Messages arrive as they were sent, whatever their size, group and number of queue pairs. */
+class IbTransferTest {
+  private FakeVerbsFunctions fake;
+
+  @BeforeEach
+  void device() {
+    fake = FakeVerbs.withRoce();
+  }
+
+  @AfterEach
+  void nothingIsLeft() {
+    assertEquals(0, fake.fake_live(), "devices, domains, queues and registrations left");
+  }
+
+  @ParameterizedTest
+  @CsvSource({
+    "0, 1, 0",
+    "1, 1, 0",
+    "4096, 1, 0",
+    "1000003, 1, 0",
+    "71000000, 1, 0",
+    "0, 4, 0",
+    "1000003, 4, 0",
+    "0, 4, 1",
+    "1, 4, 1",
+    "127, 3, 1",
+    "1000003, 4, 1",
+    "71000000, 2, 1"
+  })
+  void oneMessage(int bytes, String pairs, String split) {
+    try (IbLink link =
+            new IbLink("NCCL_IB_QPS_PER_CONNECTION", pairs, "NCCL_IB_SPLIT_DATA_ON_QPS", split);
+        DeviceMemory source = IbLink.pattern(bytes + 1, 1);
+        DeviceMemory target = IbLink.memory(bytes + 16)) {
+      NetMemory from = link.sender.register(source);
+      NetMemory to = link.receiver.register(target);
+      NetRequest receive = link.receive(to, 5, bytes + 3, 42);
+      NetRequest send = link.send(from, 1, bytes, 42);
+      int[] size = new int[1];
+      IbLink.await(() -> receive.test(size));
+      IbLink.await(() -> send.test(null));
+      assertEquals(bytes, size[0]);
+      assertArrayEquals(IbLink.read(source, 1, bytes), IbLink.read(target, 5, bytes));
+      assertArrayEquals(new byte[5], IbLink.read(target, 0, 5), "nothing is written before it");
+      assertArrayEquals(new byte[8], IbLink.read(target, 5 + bytes, 8), "nor after it");
+    }
+  }
+
+  @ParameterizedTest
+  @CsvSource({"1, 0", "3, 0", "3, 1"})
+  void groupsOfReceivesTakeWhatComesInAnyOrder(String pairs, String split) {
+    long seed = System.nanoTime();
+    Random random = new Random(seed);
+    int n = 8;
+    int each = 5000;
+    try (IbLink link =
+            new IbLink("NCCL_IB_QPS_PER_CONNECTION", pairs, "NCCL_IB_SPLIT_DATA_ON_QPS", split);
+        DeviceMemory source = IbLink.pattern(n * each, 3);
+        DeviceMemory target = IbLink.memory(n * each)) {
+      NetMemory from = link.sender.register(source);
+      NetMemory to = link.receiver.register(target);
+      for (int round = 0; round < 200; round++) {
+        NetMemory[] memories = new NetMemory[n];
+        long[] offsets = new long[n];
+        int[] bytes = new int[n];
+        int[] tags = new int[n];
+        List<Integer> order = new ArrayList<>();
+        for (int i = 0; i < n; i++) {
+          memories[i] = to;
+          offsets[i] = (long) i * each;
+          bytes[i] = each;
+          tags[i] = 100 + i;
+          order.add(i);
+        }
+        java.util.Collections.shuffle(order, random);
+        NetRequest receive = link.receiver.irecv(n, memories, offsets, bytes, tags);
+        assertNotNull(receive);
+        int[] sent = new int[n];
+        List<NetRequest> sends = new ArrayList<>();
+        for (int i : order) {
+          sent[i] = random.nextInt(4) == 0 ? 0 : random.nextInt(each);
+          sends.add(link.send(from, (long) i * each, sent[i], 100 + i));
+        }
+        int[] sizes = new int[n];
+        IbLink.await(() -> receive.test(sizes));
+        sends.forEach(send -> IbLink.await(() -> send.test(null)));
+        assertArrayEquals(sent, sizes, "seed " + seed + " round " + round);
+      }
+      for (int i = 0; i < n; i++) {
+        assertEquals(
+            IbLink.read(source, (long) i * each, 1)[0], IbLink.read(target, (long) i * each, 1)[0]);
+      }
+    }
+  }
+
+  @Test
+  void tagsOfLaterReceivesDoNotWaitForEarlierOnes() {
+    try (IbLink link = new IbLink();
+        DeviceMemory source = IbLink.pattern(300, 9);
+        DeviceMemory target = IbLink.memory(300)) {
+      NetMemory from = link.sender.register(source);
+      NetMemory to = link.receiver.register(target);
+      NetRequest first = link.receive(to, 0, 100, 1);
+      NetRequest second = link.receive(to, 100, 100, 2);
+      NetRequest third = link.receive(to, 200, 100, 1);
+      NetRequest two = link.send(from, 100, 100, 2);
+      IbLink.await(() -> second.test(null));
+      NetRequest one = link.send(from, 0, 100, 1);
+      NetRequest three = link.send(from, 200, 100, 1);
+      IbLink.await(() -> third.test(null));
+      IbLink.await(() -> first.test(null));
+      for (NetRequest send : List.of(one, two, three)) {
+        IbLink.await(() -> send.test(null));
+      }
+      assertArrayEquals(IbLink.read(source, 0, 300), IbLink.read(target, 0, 300));
+    }
+  }
+
+  @Test
+  void sendsWaitForReceivesAndReceivesForRoom() {
+    try (IbLink link = new IbLink();
+        DeviceMemory source = IbLink.pattern(64, 1);
+        DeviceMemory target = IbLink.memory(64)) {
+      NetMemory from = link.sender.register(source);
+      NetMemory to = link.receiver.register(target);
+      assertNull(link.sender.isend(from, 0, 64, 7), "nothing is received yet");
+      List<NetRequest> receives = new ArrayList<>();
+      for (int i = 0; i < ClearToSend.SLOTS; i++) {
+        receives.add(link.receive(to, 0, 64, 7));
+      }
+      assertNull(link.receive(to, 0, 64, 7), "all slots are used");
+      assertNull(link.sender.isend(from, 0, 64, 8), "another tag");
+      for (int round = 0; round < 3 * ClearToSend.SLOTS; round++) {
+        NetRequest send = link.send(from, 0, 64, 7);
+        IbLink.await(() -> send.test(null));
+        NetRequest oldest = receives.remove(0);
+        IbLink.await(() -> oldest.test(null));
+        receives.add(link.receive(to, 0, 64, 7));
+      }
+    }
+  }
+
+  @Test
+  void settingsReachTheQueuePairs() {
+    try (IbLink link =
+        new IbLink(
+            "NCCL_IB_TC", "106",
+            "NCCL_IB_SL", "3",
+            "NCCL_IB_TIMEOUT", "14",
+            "NCCL_IB_RETRY_CNT", "5",
+            "NCCL_IB_GID_INDEX", "0")) {
+      assertNotNull(link.sender);
+      int[] told = new int[6];
+      for (int i = 0; i < told.length; i++) {
+        told[i] = fake.fake_attribute(i);
+      }
+      assertArrayEquals(new int[] {5, 3, 106, 14, 5, 0}, told);
+    }
+  }
+
+  @Test
+  void theSmallerMtuAndTheGreaterNumberOfQueuePairsAreUsed() {
+    FakeVerbs.addRoce(fake, "roce1", 3);
+    try (IbLink link = new IbLink("NCCL_IB_HCA", "=roce1,roce0")) {
+      assertEquals(2, link.from.devices().size());
+    }
+    try (IbLink link = new IbLink("NCCL_IB_HCA", "=roce1")) {
+      assertNotNull(link.receiver);
+      assertEquals(3, fake.fake_attribute(0));
+    }
+  }
+
+  @Test
+  void registrationsAreShared() {
+    try (IbLink link = new IbLink();
+        DeviceMemory memory = IbLink.memory(1 << 20)) {
+      int before = fake.fake_live();
+      NetMemory whole = link.sender.register(memory);
+      NetMemory part = link.sender.register(memory.slice(4096, 8192));
+      NetMemory other = link.receiver.register(memory);
+      assertEquals(before + 1, fake.fake_live(), "one registration for three");
+      whole.close();
+      whole.close();
+      part.close();
+      assertEquals(before + 1, fake.fake_live(), "still used by the third");
+      other.close();
+      assertEquals(before, fake.fake_live());
+    }
+  }
+
+  @Test
+  void dmaBufsAreRegisteredByWhereTheyAre() {
+    try (IbLink link = new IbLink();
+        DeviceMemory memory = IbLink.memory(8192)) {
+      assertTrue(
+          link.from.devices().get(0).pointers().toString().contains("DMA_BUF"),
+          "the device takes dma-bufs");
+      NetMemory registered = link.sender.registerDmaBuf(memory, 17, 4096);
+      assertTrue(
+          fake.fake_calls()
+              .contains("dmabuf offset=4096 bytes=8192 iova=%d fd=17".formatted(memory.address())));
+      NetMemory to = link.receiver.register(memory);
+      NetRequest receive = link.receive(to, 0, 10, 1);
+      NetRequest send = link.send(registered, 100, 10, 1);
+      IbLink.await(() -> send.test(null));
+      IbLink.await(() -> receive.test(null));
+    }
+  }
+
+  @Test
+  void hostMemoryNeedsNoFlushAndAFlushReadsOverTheLoopback() {
+    try (IbLink link = new IbLink();
+        DeviceMemory memory = IbLink.memory(64)) {
+      NetMemory to = link.receiver.register(memory);
+      assertNull(link.receiver.iflush(1, new NetMemory[] {to}, new long[] {0}, new int[] {64}));
+      IbReceiver receiver = (IbReceiver) link.receiver;
+      for (int i = 0; i < 100; i++) {
+        NetRequest flush = receiver.flush((IbMemory) to, 8);
+        IbLink.await(() -> flush.test(null));
+      }
+      assertTrue(fake.fake_calls().contains("send op=4 bytes=1"), "by RDMA read");
+    }
+  }
+}
