@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -17,6 +18,7 @@ static char record[1 << 20];
 static size_t recorded;
 static char failing[64];
 static int failure;
+static int failing_number;  // of the calls that begin with cuM, from 1; 0 for none
 static long live;  // allocations, handles, reservations, mappings, streams, events, graphs
 static unsigned long long next_handle = 0x1000;
 static _Thread_local CUcontext current;
@@ -31,7 +33,13 @@ void fakeReset(void) {
   recorded = 0;
   record[0] = 0;
   failing[0] = 0;
+  failing_number = 0;
   pthread_mutex_unlock(&lock);
+}
+// Lets the n-th call from now on that begins with cuM fail, and no other.
+void fakeFailNth(int n, int code) {
+  failing_number = n;
+  failure = code;
 }
 void fakeFail(const char* call, int code) {
   snprintf(failing, sizeof failing, "%s", call);
@@ -48,7 +56,8 @@ static CUresult call(long lives, const char* name, const char* format, ...) {
   n += snprintf(record + recorded + n, sizeof record - recorded - n, ")\n");
   va_end(list);
   if (recorded + n < sizeof record - 4096) recorded += n;
-  CUresult result = strcmp(failing, name) == 0 ? (CUresult)failure : CUDA_SUCCESS;
+  int nth = failing_number > 0 && strncmp(name, "cuM", 3) == 0 && --failing_number == 0;
+  CUresult result = nth || strcmp(failing, name) == 0 ? (CUresult)failure : CUDA_SUCCESS;
   if (result == CUDA_SUCCESS) live += lives;
   pthread_mutex_unlock(&lock);
   return result;
@@ -77,6 +86,7 @@ CUresult cuDeviceGetAttribute(int* v, CUdevice_attribute a, CUdevice d) {
   *v = a == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR   ? 9
        : a == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR ? 0
        : a == CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT   ? 132
+       : a == CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED    ? 1
                                                          : 0;
   return call(NO, "%d,%d", a, d);
 }
@@ -310,7 +320,80 @@ CUresult cuMemUnmap(CUdeviceptr p, size_t n) {
   m->memory = NULL;
   return call(GONE, "%zu", n);
 }
+// Multicast objects, found again by the inode of the file behind their handles.
+typedef struct {
+  ino_t inode;
+  CUmulticastObjectProp prop;
+  unsigned added, bound;  // a bit for each device
+} Team;
+static Team teams[256];
+static int n_teams;
+#define MULTICAST_GRANULARITY (4 << 20)
+
+static Team* teamOf(Physical* p) {
+  struct stat s;
+  if (fstat(p->fd, &s)) return NULL;
+  for (int i = 0; i < n_teams; i++)
+    if (teams[i].inode == s.st_ino) return &teams[i];
+  return NULL;
+}
+// What a driver would answer with an error, or worse.
+static CUresult misuse(const char* what) {
+  call(NO, "misuse: %s", what);
+  return CUDA_ERROR_INVALID_VALUE;
+}
+CUresult cuMulticastGetGranularity(size_t* g, const CUmulticastObjectProp* p,
+                                   CUmulticastGranularity_flags o) {
+  *g = MULTICAST_GRANULARITY;
+  return call(NO, "%u,%zu,%llu,%llu,%d", p->numDevices, p->size, p->handleTypes, p->flags, o);
+}
+CUresult cuMulticastCreate(CUmemGenericAllocationHandle* h, const CUmulticastObjectProp* p) {
+  OR_FAIL(NEW, "%u,%zu,%llu,%llu", p->numDevices, p->size, p->handleTypes, p->flags);
+  if (p->numDevices < 2 || p->size % MULTICAST_GRANULARITY || p->handleTypes != 1 || p->flags)
+    return misuse("properties");
+  int fd = memfd_create("fake", MFD_CLOEXEC);
+  if (ftruncate(fd, p->size)) return CUDA_ERROR_OUT_OF_MEMORY;
+  struct stat s;
+  fstat(fd, &s);
+  teams[n_teams++ % 256] = (Team){s.st_ino, *p, 0, 0};
+  if (n_teams > 256) abort();
+  *h = physicalOf(fd, p->size, NULL);
+  return CUDA_SUCCESS;
+}
+CUresult cuMulticastAddDevice(CUmemGenericAllocationHandle h, CUdevice d) {
+  OR_FAIL(NO, "%d", d);
+  Team* team = teamOf(physical(h));
+  if (!team) return misuse("no multicast object");
+  if (team->added >> d & 1) return misuse("a device is added twice");
+  team->added |= 1u << d;
+  return CUDA_SUCCESS;
+}
+CUresult cuMulticastBindMem(CUmemGenericAllocationHandle h, size_t at,
+                            CUmemGenericAllocationHandle memory, size_t from, size_t n, u64 f) {
+  OR_FAIL(NO, "%zu,%zu,%zu,%llu", at, from, n, f);
+  Team* team = teamOf(physical(h));
+  unsigned d = physical(memory)->prop.location.id;
+  if (!team) return misuse("no multicast object");
+  if (__builtin_popcount(team->added) != (int)team->prop.numDevices)
+    return misuse("memory is bound before all devices are added");
+  if (!(team->added >> d & 1)) return misuse("memory of a device that was not added");
+  if (team->bound >> d & 1) return misuse("memory is bound twice");
+  if ((at | from | n) % MULTICAST_GRANULARITY || n > team->prop.size) return misuse("size");
+  team->bound |= 1u << d;
+  return call(1, "bound", "%u", d);
+}
+CUresult cuMulticastUnbind(CUmemGenericAllocationHandle h, CUdevice d, size_t at, size_t n) {
+  OR_FAIL(NO, "%d,%zu,%zu", d, at, n);
+  Team* team = teamOf(physical(h));
+  if (!team || !(team->bound >> d & 1)) return misuse("what was not bound is unbound");
+  team->bound &= ~(1u << d);
+  return call(-1, "unbound", "%d", d);
+}
 CUresult cuMemSetAccess(CUdeviceptr p, size_t n, const CUmemAccessDesc* d, size_t c) {
+  Mapping* m = mappingAt(p);
+  Team* team = m ? teamOf(m->memory) : NULL;
+  if (team && __builtin_popcount(team->bound) != (int)team->prop.numDevices)
+    return misuse("access to a multicast object waits for ever for members");
   return call(NO, "%zu,%d,%d,%d,%zu", n, d->location.type, d->location.id, d->flags, c);
 }
 CUresult cuMemExportToShareableHandle(void* out, CUmemGenericAllocationHandle h,

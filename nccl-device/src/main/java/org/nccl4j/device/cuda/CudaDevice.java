@@ -10,7 +10,6 @@ import org.nccl4j.device.DeviceEvent;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.InvalidArgumentException;
-import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.KernelCommunicator;
 import org.nccl4j.device.kernel.KernelCommunicatorSpec;
@@ -26,6 +25,10 @@ import org.nccl4j.device.symmetric.SymmetricDevice;
  * it was.
  */
 public final class CudaDevice extends Device implements KernelDevice, SymmetricDevice {
+  private static final int MULTICAST_SUPPORTED = 132; // CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED
+  private static final int MULTICAST_DRIVER = 12010;
+  private static final int MULTICAST_CAPABILITY = 90;
+
   private final int index;
   private final CUdevice device;
   private final String name;
@@ -177,14 +180,26 @@ public final class CudaDevice extends Device implements KernelDevice, SymmetricD
 
   @Override
   public String multicastAbsence() {
-    return "this version does not use the driver's multicast objects";
+    int version = JCudaLibrary.driverVersion();
+    if (version < MULTICAST_DRIVER) {
+      return "its driver is for CUDA %d.%d, and multicast objects came with 12.1"
+          .formatted(version / 1000, version % 1000 / 10);
+    }
+    if (computeCapability < MULTICAST_CAPABILITY) {
+      return "%s has compute capability %d.%d, and NVLink SHARP came with 9.0"
+          .formatted(this, computeCapability / 10, computeCapability % 10);
+    }
+    return attribute(MULTICAST_SUPPORTED) == 0
+        ? this + " has no switch with NVLink SHARP, or its fabric manager does not run"
+        : null;
   }
 
   @Override
   public MulticastObject multicast(MulticastObject.Form form, MulticastObject.Group group) {
-    throw new InvalidUsageException(
-        "a multicast object is asked for on %s: %s".formatted(this, multicastAbsence()),
-        "set NCCL4J_NVLS_MODE=off");
+    return switch (form) {
+      case DRIVER -> new DriverMulticast(this, group);
+      case EMULATED -> new EmulatedMulticast(this, group);
+    };
   }
 
   @Override

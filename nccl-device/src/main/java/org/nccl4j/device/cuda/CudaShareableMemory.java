@@ -25,10 +25,10 @@ public final class CudaShareableMemory implements AutoCloseable {
     this.device = device;
     this.size = size;
     this.handle = handle;
-    long alignment = granularity(device);
     long reserved = 0;
     boolean mapped = false;
     try {
+      long alignment = granularity(device);
       reserved = DriverLibrary.reserveAddress(size, alignment, device);
       DriverLibrary.map(reserved, size, handle, device);
       mapped = true;
@@ -61,7 +61,12 @@ public final class CudaShareableMemory implements AutoCloseable {
                 () ->
                     new CudaShareableMemory(
                         device, size, DriverLibrary.createMemory(device.index(), size, device)));
-    memory.local().fill((byte) 0);
+    try {
+      memory.local().fill((byte) 0);
+    } catch (RuntimeException e) {
+      memory.close();
+      throw e;
+    }
     return memory;
   }
 
@@ -79,6 +84,11 @@ public final class CudaShareableMemory implements AutoCloseable {
             () ->
                 new CudaShareableMemory(
                     device, bytes, DriverLibrary.importFileDescriptor(descriptor, device)));
+  }
+
+  /** The driver's handle; it stays this memory's. */
+  long handle() {
+    return handle;
   }
 
   /** Bytes, a multiple of the granularity. */
@@ -119,20 +129,18 @@ public final class CudaShareableMemory implements AutoCloseable {
     }
   }
 
-  /** Undoes as much as was done; with a cause, what else fails is added to it. */
+  /** Undoes as much as was done; what fails on the way is added to the cause, if there is one. */
   private void release(long reserved, boolean mapped, RuntimeException cause) {
-    if (mapped) {
-      attempt(() -> DriverLibrary.unmap(reserved, size, device), cause);
-    }
+    Undo undo = new Undo(device);
+    undo.push(() -> DriverLibrary.releaseMemory(handle, device));
     if (reserved != 0) {
-      attempt(() -> DriverLibrary.freeAddress(reserved, size, device), cause);
+      undo.push(() -> DriverLibrary.freeAddress(reserved, size, device));
     }
-    attempt(() -> DriverLibrary.releaseMemory(handle, device), cause);
-  }
-
-  private static void attempt(Runnable step, RuntimeException cause) {
+    if (mapped) {
+      undo.push(() -> DriverLibrary.unmap(reserved, size, device));
+    }
     try {
-      step.run();
+      undo.run();
     } catch (RuntimeException e) {
       if (cause == null) {
         throw e;

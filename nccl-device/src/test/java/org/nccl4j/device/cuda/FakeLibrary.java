@@ -16,4 +16,7 @@ public interface FakeLibrary {
 
   /** Makes a function fail from now on. */
   void fakeFail(String call, int code);
+
+  /** Makes the n-th call from now on of those that begin with cuM fail, and no other. */
+  void fakeFailNth(int n, int code);
 }

@@ -1,0 +1,59 @@
+package org.nccl4j.device.cuda;
+
+import org.nccl4j.device.bind.CudaMulticast;
+import org.nccl4j.device.bind.NativeLibrary;
+
+/**
+ * The only caller of {@link CudaMulticast}, with results checked. Used by {@link DriverMulticast}
+ * alone, which exists only where the user's settings allow it.
+ */
+final class MulticastLibrary {
+  private static final int PROP_BYTES = 32; // CUmulticastObjectProp
+  private static final int RECOMMENDED = 1; // CU_MULTICAST_GRANULARITY_RECOMMENDED
+
+  private static final CudaMulticast CUDA = NativeLibrary.load(CudaMulticast.class, "libcuda.so.1");
+
+  private MulticastLibrary() {}
+
+  /** What sizes and offsets of an object of so many devices must be multiples of. */
+  static long granularity(int devices, long bytes, Object place) {
+    Offheap out = new Offheap(8);
+    CudaResult.check(
+        CUDA.cuMulticastGetGranularity(
+            out.address(), properties(devices, bytes).address(), RECOMMENDED),
+        "cuMulticastGetGranularity",
+        place);
+    return out.getLong(0);
+  }
+
+  /** A new object that can be exported as a file descriptor; a handle. */
+  static long create(int devices, long bytes, Object place) {
+    Offheap out = new Offheap(8);
+    CudaResult.check(
+        CUDA.cuMulticastCreate(out.address(), properties(devices, bytes).address()),
+        "cuMulticastCreate for %d devices and %d bytes".formatted(devices, bytes),
+        place);
+    return out.getLong(0);
+  }
+
+  static void addDevice(long handle, int device, Object place) {
+    CudaResult.check(CUDA.cuMulticastAddDevice(handle, device), "cuMulticastAddDevice", place);
+  }
+
+  /** Binds all of a memory at the object's begin. All devices must have been added. */
+  static void bind(long handle, long memory, long bytes, Object place) {
+    CudaResult.check(
+        CUDA.cuMulticastBindMem(handle, 0, memory, 0, bytes, 0, 0), "cuMulticastBindMem", place);
+  }
+
+  static void unbind(long handle, int device, long bytes, Object place) {
+    CudaResult.check(CUDA.cuMulticastUnbind(handle, device, 0, bytes), "cuMulticastUnbind", place);
+  }
+
+  private static Offheap properties(int devices, long bytes) {
+    return new Offheap(PROP_BYTES)
+        .putInt(0, devices)
+        .putLong(8, bytes)
+        .putLong(16, DriverLibrary.HANDLE_FILE_DESCRIPTOR);
+  }
+}
