@@ -5,6 +5,7 @@ import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Set;
 import org.nccl4j.api.launch.Launcher;
+import org.nccl4j.api.plan.DirectPlanner;
 import org.nccl4j.api.plan.Func;
 import org.nccl4j.api.plan.P2pTask;
 import org.nccl4j.api.plan.Planner;
@@ -15,12 +16,14 @@ import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.RedOp;
+import org.nccl4j.device.kernel.KernelPlan;
 
 /** Where one rank's operations go: checked, and launched at once or kept for their group's end. */
 public final class RankQueue {
   private final ArgumentCheck check;
   private final Device device;
   private final Planner planner;
+  private final DirectPlanner direct;
   private final Launcher launcher;
   private final SignatureCheck signatures;
 
@@ -35,11 +38,13 @@ public final class RankQueue {
       Rank rank,
       Device device,
       Planner planner,
+      DirectPlanner direct,
       Launcher launcher,
       SignatureCheck signatures) {
     this.check = new ArgumentCheck(name, rank.rank(), rank.nRanks(), device);
     this.device = device;
     this.planner = planner;
+    this.direct = direct;
     this.launcher = launcher;
     this.signatures = signatures;
   }
@@ -47,6 +52,11 @@ public final class RankQueue {
   /** Who decides how operations are done. */
   public Planner planner() {
     return planner;
+  }
+
+  /** Who decides whether they go straight between windows. */
+  public DirectPlanner direct() {
+    return direct;
   }
 
   /**
@@ -94,7 +104,9 @@ public final class RankQueue {
       signatures.launch(func, count, type, op, root, stream);
     }
     if (count > 0) {
-      launcher.launch(planner.plan(func, count, type, op, root), send, recv, stream);
+      KernelPlan plan = direct.plan(func, send, recv, count, type, op, root);
+      launcher.launch(
+          plan != null ? plan : planner.plan(func, count, type, op, root), send, recv, stream);
     }
   }
 

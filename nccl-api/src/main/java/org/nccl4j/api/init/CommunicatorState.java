@@ -8,8 +8,8 @@ import java.util.concurrent.locks.LockSupport;
 import org.nccl4j.api.bootstrap.Bootstrap;
 import org.nccl4j.api.group.OneSidedCalls;
 import org.nccl4j.api.group.RankQueue;
+import org.nccl4j.api.plan.DirectPlanner;
 import org.nccl4j.api.plan.Planner;
-import org.nccl4j.api.settings.Settings;
 import org.nccl4j.api.window.RegisteredWindow;
 import org.nccl4j.api.window.WindowRegistry;
 import org.nccl4j.device.Device;
@@ -35,17 +35,7 @@ public final class CommunicatorState {
     this.bootstrap = bootstrap;
     this.members = members;
     this.engine = engine;
-    this.windows =
-        new WindowRegistry(
-            new WindowRegistry.Setup(
-                request.name(),
-                bootstrap.rank(),
-                members.peers(),
-                request.device(),
-                bootstrap,
-                request.settings().get(Settings.NCCL_WIN_STRIDE),
-                request.initDeadline()),
-            engine.kernels()::attach);
+    this.windows = engine.place().windows();
     this.oneSided =
         new OneSidedCalls(
             request.name(), bootstrap.rank(), windows, engine.kernels(), engine.launcher());
@@ -59,6 +49,11 @@ public final class CommunicatorState {
   /** Where one-sided operations go. */
   public OneSidedCalls oneSided() {
     return oneSided;
+  }
+
+  /** Who decides whether they go straight between windows. */
+  public DirectPlanner direct() {
+    return engine.queue().direct();
   }
 
   /** Drops a window together with all other ranks. */

@@ -1,12 +1,15 @@
 package org.nccl4j.api.init;
 
 import java.util.Map;
+import org.nccl4j.api.bootstrap.Bootstrap;
 import org.nccl4j.api.group.RankQueue;
 import org.nccl4j.api.group.SignatureCheck;
 import org.nccl4j.api.launch.Launcher;
+import org.nccl4j.api.plan.DirectPlanner;
 import org.nccl4j.api.plan.Planner;
 import org.nccl4j.api.plan.RankFacts;
 import org.nccl4j.api.settings.Settings;
+import org.nccl4j.api.window.WindowRegistry;
 import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.KernelCommunicator;
 import org.nccl4j.device.kernel.Nvls;
@@ -34,10 +37,31 @@ record Engine(
    *
    * @param facts what all ranks know of each other
    * @param layout of the connections
+   * @param windows its windows
    * @param nvls its place in NVLS; null where there is none
    */
   record Place(
-      InitRequest request, int rank, RankFacts facts, ConnectionLayout layout, Nvls nvls) {}
+      InitRequest request,
+      int rank,
+      RankFacts facts,
+      ConnectionLayout layout,
+      WindowRegistry windows,
+      Nvls nvls) {}
+
+  /** The windows of a rank whose kernels have been made: none yet. */
+  static WindowRegistry windows(
+      InitRequest request, Members members, Bootstrap bootstrap, KernelCommunicator kernels) {
+    return new WindowRegistry(
+        new WindowRegistry.Setup(
+            request.name(),
+            bootstrap.rank(),
+            members.peers(),
+            request.device(),
+            bootstrap,
+            request.settings().get(Settings.NCCL_WIN_STRIDE),
+            request.initDeadline()),
+        kernels::attach);
+  }
 
   /** An engine on kernels that have been made. */
   static Engine of(
@@ -63,6 +87,14 @@ record Engine(
             place.nvls,
             settings.get(Settings.NCCL_ALGO),
             settings.get(Settings.NCCL_PROTO));
+    DirectPlanner direct =
+        new DirectPlanner(
+            kernels,
+            place.windows,
+            planner,
+            place.facts,
+            settings.get(Settings.NCCL_ALGO),
+            settings.get(Settings.NCCL_PROTO));
     boolean compares = settings.get(Settings.NCCL_CHECK_MODE).equals("DEBUG_GLOBAL");
     SignatureCheck signatures =
         compares
@@ -73,6 +105,7 @@ record Engine(
         new RankQueue.Rank(place.rank, nRanks),
         request.device(),
         planner,
+        direct,
         launcher,
         signatures);
   }

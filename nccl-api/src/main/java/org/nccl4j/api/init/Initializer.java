@@ -114,7 +114,13 @@ public final class Initializer {
     Family family = new Family(bootstrap, kernels, transports, proxy, nvls);
     Engine engine =
         Engine.of(
-            new Engine.Place(request, rank, facts, layout, nvls.nvls()),
+            new Engine.Place(
+                request,
+                rank,
+                facts,
+                layout,
+                Engine.windows(request, members, bootstrap, kernels),
+                nvls.nvls()),
             family,
             kernels,
             new Launcher(kernels),

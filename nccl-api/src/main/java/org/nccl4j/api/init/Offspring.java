@@ -163,7 +163,12 @@ public final class Offspring {
     Engine engine =
         Engine.of(
             new Engine.Place(
-                request, rank, old.place().facts().of(ranks.size()), old.place().layout(), null),
+                request,
+                rank,
+                old.place().facts().of(ranks.size()),
+                old.place().layout(),
+                Engine.windows(request, members, bootstrap, kernels.get()),
+                null),
             old.family(),
             kernels.get(),
             new Launcher(kernels.get(), old.launcher()),

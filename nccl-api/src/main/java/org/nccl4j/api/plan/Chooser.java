@@ -8,6 +8,7 @@ import org.nccl4j.device.DataType;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.kernel.Algorithm;
 import org.nccl4j.device.kernel.Collective;
+import org.nccl4j.device.kernel.DirectWork;
 import org.nccl4j.device.kernel.Protocol;
 
 /** Chooses the cheapest way that the settings allow. */
@@ -20,7 +21,11 @@ final class Chooser {
     this.costs = costs;
     this.algorithms =
         new Filter("NCCL_ALGO", algo)
-            .checked(Stream.of(Algorithm.values()).map(Algorithm::label).toList());
+            .checked(
+                Stream.concat(
+                        Stream.of(Algorithm.values()).map(Algorithm::label),
+                        Stream.of(DirectWork.Way.values()).map(DirectWork.Way::label))
+                    .toList());
     this.protocols =
         new Filter("NCCL_PROTO", proto)
             .checked(Stream.of(Protocol.values()).map(Protocol::label).toList());

@@ -26,13 +26,30 @@ record Filter(String setting, String value) {
       return all;
     }
     boolean exclude = list.startsWith("^");
-    Set<String> names = new LinkedHashSet<>();
-    for (String part : (exclude ? list.substring(1) : list).split(",")) {
-      names.add(normal(part));
-    }
+    Set<String> names = names(list);
     List<T> allowed =
         all.stream().filter(t -> names.contains(normal(name.apply(t))) != exclude).toList();
     return allowed.isEmpty() ? all : allowed;
+  }
+
+  /** Whether a name is allowed, and, where names are listed, is among them. */
+  boolean allows(String collective, String name) {
+    String list = listFor(normal(collective));
+    return list.isEmpty() || names(list).contains(normal(name)) != list.startsWith("^");
+  }
+
+  /** Whether a name is asked for: listed, without a ^. */
+  boolean demands(String collective, String name) {
+    String list = listFor(normal(collective));
+    return !list.isEmpty() && !list.startsWith("^") && names(list).contains(normal(name));
+  }
+
+  private static Set<String> names(String list) {
+    Set<String> names = new LinkedHashSet<>();
+    for (String part : (list.startsWith("^") ? list.substring(1) : list).split(",")) {
+      names.add(normal(part));
+    }
+    return names;
   }
 
   /**

@@ -1,6 +1,7 @@
 package org.nccl4j.api.plan;
 
 import org.nccl4j.device.kernel.Collective;
+import org.nccl4j.device.kernel.DirectWork;
 
 /** The operations that a user calls. */
 public enum Func {
@@ -41,6 +42,21 @@ public enum Func {
   /** The collective with algorithms of its own that it is, or null if it is made of sends. */
   public Collective collective() {
     return collective;
+  }
+
+  /** The direct operation that it is, or null. */
+  public DirectWork.Operation direct() {
+    return switch (this) {
+      case BROADCAST -> DirectWork.Operation.BROADCAST;
+      case REDUCE -> DirectWork.Operation.REDUCE;
+      case ALL_GATHER -> DirectWork.Operation.ALL_GATHER;
+      case REDUCE_SCATTER -> DirectWork.Operation.REDUCE_SCATTER;
+      case ALL_REDUCE -> DirectWork.Operation.ALL_REDUCE;
+      case ALL_TO_ALL -> DirectWork.Operation.ALL_TO_ALL;
+      case SCATTER -> DirectWork.Operation.SCATTER;
+      case GATHER -> DirectWork.Operation.GATHER;
+      case SEND, RECV -> null;
+    };
   }
 
   /** Whether it combines elements. */

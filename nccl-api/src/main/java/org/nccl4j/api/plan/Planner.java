@@ -139,6 +139,15 @@ public final class Planner {
     return new P2pWork(kind, peer, buffer, offset, bytes, protocol);
   }
 
+  /** Predicted microseconds of an operation that has algorithms, else NaN. */
+  double microseconds(Func func, long count, DataType type) {
+    return func.collective() == null
+        ? Double.NaN
+        : chooser
+            .choose(func.collective(), wholeBytes(func.collective(), count, type))
+            .microseconds();
+  }
+
   /** What is decided for an operation, as a table to read. */
   public String explain(Func func, long count, DataType type) {
     if (func.collective() == null) {

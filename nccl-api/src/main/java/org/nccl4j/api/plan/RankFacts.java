@@ -27,6 +27,10 @@ public record RankFacts(int nRanks, Device.Kind kind, String model, boolean reac
     return new RankFacts(some, kind, model, reach, nvlink);
   }
 
+  DirectCosts directCosts() {
+    return new HostDirectCosts(nRanks, Runtime.getRuntime().availableProcessors());
+  }
+
   CostModel costs() {
     if (kind == Device.Kind.HOST) {
       return new HostCostModel(nRanks, Runtime.getRuntime().availableProcessors());

@@ -13,6 +13,7 @@ import org.nccl4j.device.NcclException;
 import org.nccl4j.device.TimeoutException;
 import org.nccl4j.device.kernel.Collective;
 import org.nccl4j.device.kernel.CollectiveWork;
+import org.nccl4j.device.kernel.DirectWork;
 import org.nccl4j.device.kernel.KernelCommunicator;
 import org.nccl4j.device.kernel.KernelCommunicatorSpec;
 import org.nccl4j.device.kernel.KernelPlan;
@@ -90,6 +91,12 @@ final class CudaKernelCommunicator implements KernelCommunicator {
   @Override
   public void attach(SymmetricSpace given) {
     space = given;
+  }
+
+  @Override
+  public KernelPlan prepare(DirectWork work) {
+    throw new InvalidUsageException(
+        "direct kernels are not there yet on " + device, "leave NCCL_ALGO to the library");
   }
 
   @Override

@@ -27,6 +27,9 @@ public interface KernelCommunicator extends AutoCloseable {
    */
   void attach(SymmetricSpace space);
 
+  /** Prepares an operation straight between the ranks' buffers, all of whom are in the team. */
+  KernelPlan prepare(DirectWork work);
+
   /** Prepares a one-sided operation on windows. */
   KernelPlan prepare(OneSidedWork work);
 

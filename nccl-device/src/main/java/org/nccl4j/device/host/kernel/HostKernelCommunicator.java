@@ -14,6 +14,7 @@ import org.nccl4j.device.NcclException;
 import org.nccl4j.device.host.memory.HostMemory;
 import org.nccl4j.device.host.stream.HostStream;
 import org.nccl4j.device.kernel.CollectiveWork;
+import org.nccl4j.device.kernel.DirectWork;
 import org.nccl4j.device.kernel.KernelCommunicator;
 import org.nccl4j.device.kernel.KernelCommunicatorSpec;
 import org.nccl4j.device.kernel.KernelPlan;
@@ -23,7 +24,7 @@ import org.nccl4j.device.symmetric.SymmetricSpace;
 
 /** A communicator on the host device. */
 public final class HostKernelCommunicator implements KernelCommunicator {
-  private static final int SIMPLE_SCRATCH = 16 << 10;
+  private static final int SIMPLE_SCRATCH = Direct.scratchBytes();
 
   private final KernelCommunicatorSpec spec;
   private final Waiter waiter;
@@ -31,7 +32,9 @@ public final class HostKernelCommunicator implements KernelCommunicator {
   private final Ends ends;
   private final HostMemory scratch;
   private final Kernels kernels;
+  private volatile SymmetricSpace space;
   private volatile OneSided oneSided;
+  private volatile Arrivals arrivals;
 
   /** Whose connections these are; itself unless it was made by {@link #share}. */
   private final HostKernelCommunicator root;
@@ -108,8 +111,15 @@ public final class HostKernelCommunicator implements KernelCommunicator {
   }
 
   @Override
-  public void attach(SymmetricSpace space) {
-    oneSided = new OneSided(space, waiter);
+  public void attach(SymmetricSpace given) {
+    space = given;
+    oneSided = new OneSided(given, waiter);
+    arrivals = new Arrivals(given, waiter);
+  }
+
+  @Override
+  public KernelPlan prepare(DirectWork work) {
+    return new HostPlan(turns, new Direct(work, space, arrivals, scratch));
   }
 
   @Override

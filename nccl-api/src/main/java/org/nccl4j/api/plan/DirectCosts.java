@@ -1,0 +1,30 @@
+package org.nccl4j.api.plan;
+
+import org.nccl4j.device.kernel.DirectWork;
+
+/**
+ * How long the direct ways of a kind of device predictably take. All ranks of a communicator must
+ * have equal ones, since each decides for itself.
+ */
+interface DirectCosts {
+  /**
+   * Predicted microseconds, or infinity where the device has no such way for that size.
+   *
+   * @param bytes of count elements
+   */
+  double microseconds(DirectWork.Operation operation, DirectWork.Way way, long bytes);
+
+  /**
+   * Predicted microseconds of an operation that is made of sends and receives, through connections.
+   */
+  double pairwise(DirectWork.Operation operation, long bytes);
+
+  /** Blocks that should share the work; 0 leaves it to the device. */
+  int blocks(DirectWork.Operation operation, DirectWork.Way way, long bytes);
+
+  /** Whether a way without windows may be taken, so that the space is worth making at once. */
+  boolean worksWithoutWindows();
+
+  /** Where the figures come from, as a sentence. */
+  String source();
+}

@@ -1,0 +1,227 @@
+package org.nccl4j.api.plan;
+
+import java.util.stream.Stream;
+import org.nccl4j.api.window.RegisteredWindow;
+import org.nccl4j.api.window.WindowRegistry;
+import org.nccl4j.device.DataType;
+import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.HotPath;
+import org.nccl4j.device.RedOp;
+import org.nccl4j.device.kernel.DirectWork;
+import org.nccl4j.device.kernel.KernelCommunicator;
+import org.nccl4j.device.kernel.KernelPlan;
+
+/**
+ * Decides whether an operation goes straight between the ranks' buffers, by the windows that they
+ * lie in. Every rank decides alike as long as all pass buffers in windows, or none does. Used by
+ * one thread at a time.
+ */
+public final class DirectPlanner {
+  private final KernelCommunicator kernels;
+  private final WindowRegistry windows;
+  private final Planner planner;
+  private final DirectCosts costs;
+  private final Filter algorithms;
+  private final Filter protocols;
+  private final int nRanks;
+  private final DirectCache cache = new DirectCache();
+
+  /**
+   * A planner.
+   *
+   * @param planner of the ways without windows, to compare with
+   * @param algo what NCCL_ALGO says, or ""
+   * @param proto what NCCL_PROTO says, or ""
+   */
+  public DirectPlanner(
+      KernelCommunicator kernels,
+      WindowRegistry windows,
+      Planner planner,
+      RankFacts ranks,
+      String algo,
+      String proto) {
+    this.kernels = kernels;
+    this.windows = windows;
+    this.planner = planner;
+    this.costs = ranks.directCosts();
+    this.algorithms = new Filter("NCCL_ALGO", algo);
+    this.protocols = new Filter("NCCL_PROTO", proto);
+    this.nRanks = ranks.nRanks();
+  }
+
+  /** Whether the space for windows is worth making before there is a window. */
+  public boolean wantsSpace() {
+    return costs.worksWithoutWindows() && nRanks > 1 && windows.team().size() == nRanks;
+  }
+
+  /** The plan of an operation on buffers, or null if it is to take the way without windows. */
+  @HotPath
+  public KernelPlan plan(
+      Func func,
+      DeviceMemory send,
+      DeviceMemory recv,
+      long count,
+      DataType type,
+      RedOp op,
+      int root) {
+    if (!windows.hasSpace() || windows.team().size() != nRanks) {
+      return null;
+    }
+    DirectWork.Operation operation = func.direct();
+    if (operation == null) {
+      return null;
+    }
+    long bytes = count * type.bytes();
+    RegisteredWindow from = window(send, sendParts(operation) * bytes);
+    RegisteredWindow to = window(recv, recvParts(operation) * bytes);
+    boolean overlaps = from != null && to != null && overlap(send, recv, operation, bytes);
+    DirectCache.Entry known = cache.find(func, count, type, op, root, from, to, overlaps);
+    if (known == null) {
+      known = make(new Shape(func, count, type, op, root, overlaps), from, to);
+    }
+    if (known.plan() != null) {
+      if (from != null) {
+        from.use();
+      }
+      if (to != null) {
+        to.use();
+      }
+    }
+    return known.plan();
+  }
+
+  /** What a plan depends on beside the windows. */
+  private record Shape(Func func, long count, DataType type, RedOp op, int root, boolean overlaps) {
+    long bytes() {
+      return count * type.bytes();
+    }
+  }
+
+  private DirectCache.Entry make(Shape shape, RegisteredWindow from, RegisteredWindow to) {
+    DirectWork.Way way = way(shape, from != null, to != null);
+    KernelPlan plan = null;
+    if (way != null) {
+      DirectWork.Operation operation = shape.func.direct();
+      plan =
+          kernels.prepare(
+              new DirectWork(
+                  operation,
+                  way,
+                  shape.type,
+                  shape.op,
+                  shape.root,
+                  shape.count,
+                  way.needsSend(operation) ? from.view() : null,
+                  way.needsRecv(operation) ? to.view() : null,
+                  costs.blocks(operation, way, shape.bytes())));
+    }
+    return cache.put(
+        new DirectCache.Entry(
+            shape.func,
+            shape.count,
+            shape.type,
+            shape.op,
+            shape.root,
+            from,
+            to,
+            shape.overlaps,
+            plan));
+  }
+
+  /** The cheapest way that the settings and the windows allow, or null for that without windows. */
+  private DirectWork.Way way(Shape shape, boolean hasSend, boolean hasRecv) {
+    DirectWork.Operation operation = shape.func.direct();
+    String name = shape.func.label();
+    DirectWork.Way best = null;
+    double least = Double.POSITIVE_INFINITY;
+    boolean demanded = false;
+    for (DirectWork.Way way : DirectWork.Way.values()) {
+      double time = costs.microseconds(operation, way, shape.bytes());
+      boolean can =
+          (hasSend || !way.needsSend(operation))
+              && (hasRecv || !way.needsRecv(operation))
+              && !(shape.overlaps
+                  && operation == DirectWork.Operation.ALL_REDUCE
+                  && way == DirectWork.Way.ONE_SHOT);
+      if (can
+          && time < least
+          && algorithms.allows(name, way.label())
+          && protocols.allows(name, way.protocol().label())) {
+        best = way;
+        least = time;
+        demanded = algorithms.demands(name, way.label());
+      }
+    }
+    return best != null && (demanded || least < plain(shape)) ? best : null;
+  }
+
+  private double plain(Shape shape) {
+    double time = planner.microseconds(shape.func, shape.count, shape.type);
+    return Double.isNaN(time) ? costs.pairwise(shape.func.direct(), shape.bytes()) : time;
+  }
+
+  @HotPath
+  private RegisteredWindow window(DeviceMemory memory, long bytes) {
+    return memory == null ? null : windows.find(memory.address(), bytes);
+  }
+
+  @HotPath
+  private long sendParts(DirectWork.Operation operation) {
+    return switch (operation) {
+      case REDUCE_SCATTER, ALL_TO_ALL, SCATTER -> nRanks;
+      case BROADCAST, REDUCE, ALL_GATHER, ALL_REDUCE, GATHER -> 1;
+    };
+  }
+
+  @HotPath
+  private long recvParts(DirectWork.Operation operation) {
+    return switch (operation) {
+      case ALL_GATHER, ALL_TO_ALL, GATHER -> nRanks;
+      case BROADCAST, REDUCE, REDUCE_SCATTER, ALL_REDUCE, SCATTER -> 1;
+    };
+  }
+
+  @HotPath
+  private boolean overlap(
+      DeviceMemory send, DeviceMemory recv, DirectWork.Operation operation, long bytes) {
+    return send.address() < recv.address() + recvParts(operation) * bytes
+        && recv.address() < send.address() + sendParts(operation) * bytes;
+  }
+
+  /** The direct ways of an operation with both buffers in windows, as lines of a table. */
+  public String explain(Func func, long count, DataType type) {
+    if (func.direct() == null || windows.team().size() != nRanks) {
+      return "";
+    }
+    long bytes = count * type.bytes();
+    StringBuilder text = new StringBuilder();
+    text.append("  with buffers in windows; costs: %s%n".formatted(costs.source()));
+    for (DirectWork.Way way : DirectWork.Way.values()) {
+      double time = costs.microseconds(func.direct(), way, bytes);
+      if (time < Double.POSITIVE_INFINITY) {
+        text.append("  %-15s %12.2f us%n".formatted(way.label(), time));
+      }
+    }
+    text.append(
+        "  chosen with windows: %s, out of place%n"
+            .formatted(choice(func, count, type, true).orElse("as without")));
+    return text.toString();
+  }
+
+  /**
+   * The direct way of an operation out of place, such as "DirectLL LL"; empty if it takes the way
+   * without windows.
+   *
+   * @param registered whether its buffers lie in windows
+   */
+  public java.util.Optional<String> choice(
+      Func func, long count, DataType type, boolean registered) {
+    if (func.direct() == null || windows.team().size() != nRanks) {
+      return java.util.Optional.empty();
+    }
+    Shape shape = new Shape(func, count, type, RedOp.SUM, 0, false);
+    return Stream.ofNullable(way(shape, registered, registered))
+        .map(way -> way.label() + " " + way.protocol().label())
+        .findFirst();
+  }
+}

@@ -1,0 +1,57 @@
+package org.nccl4j.api.plan;
+
+import org.nccl4j.device.kernel.DirectWork;
+
+/**
+ * Direct costs on the host device: two barriers, and passes over memory for what the busiest rank
+ * reads and writes. Compared with {@link HostCostModel}, and in its units.
+ *
+ * @param nRanks ranks, all on this machine
+ * @param cores that they share
+ */
+record HostDirectCosts(int nRanks, int cores) implements DirectCosts {
+  private static final double BARRIER = 0.16;
+  private static final double PEER = 0.03;
+  private static final double GIGABYTES = 20;
+  private static final double SEND = 0.4;
+
+  @Override
+  public double microseconds(DirectWork.Operation operation, DirectWork.Way way, long bytes) {
+    if (way == DirectWork.Way.LL || way == DirectWork.Way.COPY) {
+      return Double.POSITIVE_INFINITY;
+    }
+    double sharing = Math.max(1, (double) nRanks / cores);
+    double latency = 2 * (BARRIER + nRanks * PEER);
+    return sharing * (latency + passes(operation, way) * bytes / (GIGABYTES * 1e3));
+  }
+
+  /** How often the busiest rank reads or writes count elements. */
+  private double passes(DirectWork.Operation operation, DirectWork.Way way) {
+    return switch (operation) {
+      case ALL_REDUCE -> way == DirectWork.Way.TWO_SHOT ? 2 : nRanks;
+      case ALL_GATHER, ALL_TO_ALL, REDUCE_SCATTER, SCATTER, GATHER, REDUCE -> nRanks;
+      case BROADCAST -> 2;
+    };
+  }
+
+  @Override
+  public double pairwise(DirectWork.Operation operation, long bytes) {
+    double sharing = Math.max(1, (double) nRanks / cores);
+    return sharing * (SEND + 2.0 * nRanks * bytes / (GIGABYTES * 1e3));
+  }
+
+  @Override
+  public int blocks(DirectWork.Operation operation, DirectWork.Way way, long bytes) {
+    return 1;
+  }
+
+  @Override
+  public boolean worksWithoutWindows() {
+    return false;
+  }
+
+  @Override
+  public String source() {
+    return "barriers and passes over memory, %d ranks on %d cores".formatted(nRanks, cores);
+  }
+}

@@ -1,0 +1,103 @@
+package org.nccl4j.device.kernel;
+
+import org.nccl4j.device.DataType;
+import org.nccl4j.device.RedOp;
+import org.nccl4j.device.symmetric.WindowView;
+
+/**
+ * One operation that goes straight between the buffers of the ranks, without connections.
+ *
+ * @param operation which
+ * @param way how
+ * @param type type of the elements
+ * @param op the operator; for operations that do not reduce, SUM, and not looked at
+ * @param root of operations with one, else 0
+ * @param count elements: as in the operation's call
+ * @param send the window that the send buffer lies in; null where the way does not need one
+ * @param recv the window that the receive buffer lies in; null likewise
+ * @param blocks blocks of the kernel, the same on all ranks; 0 leaves it to the device
+ */
+public record DirectWork(
+    Operation operation,
+    Way way,
+    DataType type,
+    RedOp op,
+    int root,
+    long count,
+    WindowView send,
+    WindowView recv,
+    int blocks) {
+  /** The operations. The order is the kernels'. */
+  public enum Operation {
+    /** One rank's data to all: all read them from the root's receive buffer. */
+    BROADCAST,
+    /** All ranks' data combined, to one, which reads them. */
+    REDUCE,
+    /** Each rank's data to all. */
+    ALL_GATHER,
+    /** All ranks' data combined, a part to each, which reads them. */
+    REDUCE_SCATTER,
+    /** All ranks' data combined, to all. */
+    ALL_REDUCE,
+    /** A part of each rank's data to each. */
+    ALL_TO_ALL,
+    /** A part of one rank's data to each. */
+    SCATTER,
+    /** Each rank's data to one, which reads them. */
+    GATHER;
+
+    /** Whether it combines elements. */
+    public boolean reduces() {
+      return this == REDUCE || this == REDUCE_SCATTER || this == ALL_REDUCE;
+    }
+  }
+
+  /** The ways, with the names that NCCL_ALGO takes. The order is the kernels'. */
+  public enum Way {
+    /**
+     * Through lines of data and flags in the library's own window; needs no window of the user's.
+     */
+    LL("DirectLL", Protocol.LL),
+    /** Between barriers, each rank takes or gives all that it needs or has. */
+    ONE_SHOT("DirectOneShot", Protocol.SIMPLE),
+    /** Between barriers, each rank combines a part of the data and gives it to all. */
+    TWO_SHOT("DirectTwoShot", Protocol.SIMPLE),
+    /** Between barriers, by the device's copy engines. */
+    COPY("CopyEngine", Protocol.SIMPLE);
+
+    private final String label;
+    private final Protocol protocol;
+
+    Way(String label, Protocol protocol) {
+      this.label = label;
+      this.protocol = protocol;
+    }
+
+    /** The name in NCCL_ALGO, in tables and in JSON. */
+    public String label() {
+      return label;
+    }
+
+    /** What it counts as in NCCL_PROTO. */
+    public Protocol protocol() {
+      return protocol;
+    }
+
+    /** Whether the whole send buffer of every rank must lie in a window. */
+    public boolean needsSend(Operation operation) {
+      return switch (operation) {
+        case REDUCE, REDUCE_SCATTER, ALL_REDUCE, GATHER -> this != LL;
+        case BROADCAST, ALL_GATHER, ALL_TO_ALL, SCATTER -> false;
+      };
+    }
+
+    /** Whether the whole receive buffer of every rank must lie in a window. */
+    public boolean needsRecv(Operation operation) {
+      return switch (operation) {
+        case BROADCAST, ALL_GATHER, ALL_TO_ALL, SCATTER -> this != LL;
+        case ALL_REDUCE -> this == TWO_SHOT;
+        case REDUCE, REDUCE_SCATTER, GATHER -> false;
+      };
+    }
+  }
+}
