@@ -51,7 +51,13 @@ public final class DirectPlanner {
 
   /** Whether the space for windows is worth making before there is a window. */
   public boolean wantsSpace() {
-    return costs.worksWithoutWindows() && nRanks > 1 && windows.team().size() == nRanks;
+    return costs.worksWithoutWindows() && isPossible();
+  }
+
+  /** Whether all ranks reach each other's memory, and there are others at all. */
+  @HotPath
+  private boolean isPossible() {
+    return nRanks > 1 && windows.team().size() == nRanks;
   }
 
   /** The plan of an operation on buffers, or null if it is to take the way without windows. */
@@ -64,7 +70,7 @@ public final class DirectPlanner {
       DataType type,
       RedOp op,
       int root) {
-    if (!windows.hasSpace() || windows.team().size() != nRanks) {
+    if (!isPossible() || !windows.hasSpace()) {
       return null;
     }
     DirectWork.Operation operation = func.direct();
@@ -190,7 +196,7 @@ public final class DirectPlanner {
 
   /** The direct ways of an operation with both buffers in windows, as lines of a table. */
   public String explain(Func func, long count, DataType type) {
-    if (func.direct() == null || windows.team().size() != nRanks) {
+    if (func.direct() == null || !isPossible()) {
       return "";
     }
     long bytes = count * type.bytes();
@@ -216,7 +222,7 @@ public final class DirectPlanner {
    */
   public java.util.Optional<String> choice(
       Func func, long count, DataType type, boolean registered) {
-    if (func.direct() == null || windows.team().size() != nRanks) {
+    if (func.direct() == null || !isPossible()) {
       return java.util.Optional.empty();
     }
     Shape shape = new Shape(func, count, type, RedOp.SUM, 0, false);

@@ -119,7 +119,7 @@ public final class HostKernelCommunicator implements KernelCommunicator {
 
   @Override
   public KernelPlan prepare(DirectWork work) {
-    return new HostPlan(turns, new Direct(work, space, arrivals, scratch));
+    return new HostPlan(turns, ends, new Direct(work, space, arrivals, scratch));
   }
 
   @Override
