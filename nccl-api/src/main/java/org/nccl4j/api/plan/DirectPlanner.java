@@ -162,7 +162,7 @@ public final class DirectPlanner {
   }
 
   private double plain(Shape shape) {
-    double time = planner.microseconds(shape.func, shape.count, shape.type);
+    double time = planner.microseconds(shape.func, shape.count, shape.type, shape.op);
     return Double.isNaN(time) ? costs.pairwise(shape.func.direct(), shape.bytes()) : time;
   }
 

@@ -140,11 +140,11 @@ public final class Planner {
   }
 
   /** Predicted microseconds of an operation that has algorithms, else NaN. */
-  double microseconds(Func func, long count, DataType type) {
+  double microseconds(Func func, long count, DataType type, RedOp op) {
     return func.collective() == null
         ? Double.NaN
         : chooser
-            .choose(func.collective(), wholeBytes(func.collective(), count, type))
+            .choose(func.collective(), wholeBytes(func.collective(), count, type), type, op)
             .microseconds();
   }
 
