@@ -1,14 +1,21 @@
+import org.nccl4j.transport.net.NetTransportProvider;
 import org.nccl4j.transport.net.ib.IbProvider;
+import org.nccl4j.transport.net.socket.SocketNetProvider;
 
-/** The networks that connect ranks of different hosts. */
+/** Connections between hosts: the NET transport and its networks. */
 module org.nccl4j.transport.net {
   requires transitive org.nccl4j.api;
   requires org.jnrproject.ffi;
   requires org.jnrproject.jffi;
   requires org.objectweb.asm;
 
+  exports org.nccl4j.transport.net;
   exports org.nccl4j.transport.net.ib.bind;
+  exports org.nccl4j.transport.net.socket;
 
   provides org.nccl4j.api.spi.NetProvider with
-      IbProvider;
+      IbProvider,
+      SocketNetProvider;
+  provides org.nccl4j.api.spi.TransportProvider with
+      NetTransportProvider;
 }

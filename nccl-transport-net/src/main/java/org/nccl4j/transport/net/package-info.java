@@ -1,0 +1,14 @@
+/**
+ * The NET transport: connections between ranks that share no memory, made of a network's messages.
+ * Layer: transport; depends on the SPI and the devices alone, and on no network: those are found by
+ * {@link java.util.ServiceLoader} and handed over by the engine.
+ *
+ * <p>Each end has both regions of a connection in memory of its own. A {@code SendProxy} sends each
+ * slot that the kernel has filled, and advances the head once the slot may be filled again; a
+ * {@code RecvProxy} receives into each empty slot, and advances the tail. So kernels do not know
+ * whether a peer is near or far. A message is one step: the tag is 0, the order is that of the
+ * steps, and the flow is controlled by the network.
+ *
+ * <p>LL is not used over a network: its flags save a flight only between ends that share memory.
+ */
+package org.nccl4j.transport.net;

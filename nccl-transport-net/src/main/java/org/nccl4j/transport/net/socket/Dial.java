@@ -1,0 +1,123 @@
+package org.nccl4j.transport.net.socket;
+
+import java.io.IOException;
+import java.lang.System.Logger;
+import java.net.InetSocketAddress;
+import java.nio.channels.SocketChannel;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import org.nccl4j.device.SystemErrorException;
+
+/**
+ * Connects the sockets of a connection, one after the other: the first to the first address that
+ * can be reached, the others to the same. Never waits; owned by who polls it.
+ */
+final class Dial {
+  private static final Logger LOG = System.getLogger("org.nccl4j.NET");
+
+  /** Enough for two lost packets; then the next address is tried. */
+  private static final Duration PATIENCE = Duration.ofSeconds(5);
+
+  private final SocketHandle handle;
+  private final byte[] secret;
+  private final SocketChannel[] sockets;
+  private final List<String> rejected = new ArrayList<>();
+  private int address;
+  private int index;
+  private SocketChannel channel;
+  private Acquaintance who;
+  private long until;
+
+  Dial(SocketHandle handle, byte[] secret) {
+    this.handle = handle;
+    this.secret = secret;
+    this.sockets = new SocketChannel[1 + handle.lanes()];
+  }
+
+  int lanes() {
+    return handle.lanes();
+  }
+
+  /**
+   * Takes the next step; the sockets once all are connected, else null.
+   *
+   * @throws SystemErrorException if no address can be reached
+   */
+  SocketChannel[] poll() {
+    while (index < sockets.length) {
+      try {
+        if (!connected()) {
+          return null;
+        }
+        sockets[index++] = channel;
+        channel = null;
+        who = null;
+      } catch (IOException e) {
+        reject(Acquaintance.reason(e));
+      }
+    }
+    return sockets;
+  }
+
+  private boolean connected() throws IOException {
+    if (channel == null) {
+      channel = SocketChannel.open();
+      until = System.nanoTime() + PATIENCE.toNanos();
+      channel.configureBlocking(false);
+      channel.connect(where());
+    }
+    if (System.nanoTime() - until > 0) {
+      throw new IOException("no answer within " + PATIENCE.toSeconds() + " s");
+    }
+    if (who == null) {
+      if (!channel.finishConnect()) {
+        return false;
+      }
+      who =
+          new Acquaintance(channel, Greeting.client(secret, handle.token(), index, sockets.length));
+    }
+    return who.poll();
+  }
+
+  private InetSocketAddress where() {
+    return handle.where().get(address);
+  }
+
+  /** Goes on to the next address, with all sockets. */
+  private void reject(String reason) {
+    String place = where().getAddress().getHostAddress() + ":" + where().getPort();
+    rejected.add("%s (%s)".formatted(place, reason));
+    close();
+    index = 0;
+    address++;
+    if (address == handle.addresses().size()) {
+      throw new SystemErrorException(
+          "no address of the other side can be reached: " + String.join(", ", rejected),
+          "let TCP through the firewall to its ports (NCCL4J_BOOTSTRAP_PORTS fixes them), or choose"
+              + " interfaces that lead there with NCCL_SOCKET_IFNAME on both hosts");
+    }
+    LOG.log(
+        Logger.Level.WARNING,
+        "{0} cannot be reached ({1}); trying {2}",
+        place,
+        reason,
+        where().getAddress().getHostAddress());
+  }
+
+  /** Where it is, for messages. */
+  @Override
+  public String toString() {
+    return "connecting to %s%s"
+        .formatted(where(), rejected.isEmpty() ? "" : ", after " + String.join(", ", rejected));
+  }
+
+  void close() {
+    Closing.close(channel);
+    for (int s = 0; s < index; s++) {
+      Closing.close(sockets[s]);
+    }
+    channel = null;
+    who = null;
+  }
+}

@@ -1,0 +1,25 @@
+package org.nccl4j.transport.net.socket;
+
+/**
+ * How many sockets and threads a connection has beside its first socket: what is set, else what
+ * NCCL found best for the clouds that limit the bandwidth of a single stream, else none.
+ *
+ * @param threads that serve lanes
+ * @param lanes sockets that they serve, all together
+ */
+record LaneCount(int threads, int lanes) {
+  private static final int AWS = 0x1d0f;
+  private static final int GCP = 0x1ae0;
+
+  static LaneCount of(SocketSettings settings, Nic nic) {
+    int vendor = nic.vendor();
+    int threads = settings.threads().orElse(vendor == AWS ? 2 : vendor == GCP ? 4 : 0);
+    int each = settings.socksPerThread().orElse(vendor == AWS ? 8 : 1);
+    return new LaneCount(each == 0 ? 0 : threads, threads * each);
+  }
+
+  /** As many lanes as the other end has decided on. */
+  LaneCount withLanes(int number) {
+    return new LaneCount(number == 0 ? 0 : Math.max(1, Math.min(threads, number)), number);
+  }
+}

@@ -1,0 +1,73 @@
+package org.nccl4j.transport.net.socket;
+
+import java.util.concurrent.locks.LockSupport;
+
+/** Serves some lanes of a connection: the helper thread of NCCL_SOCKET_NTHREADS. */
+final class LaneThread implements Runnable {
+  private static final int BUSY_ROUNDS = 200;
+  private static final long SHORTEST_SLEEP_NANOS = 10_000;
+  private static final long LONGEST_SLEEP_NANOS = 500_000;
+
+  private final Lane[] lanes;
+  private final int first;
+  private final int stride;
+  private final Thread thread;
+  private volatile boolean stopped;
+
+  /**
+   * A running thread.
+   *
+   * @param lanes all of the connection; socket 0 is no lane, so lane i is socket i + 1
+   * @param first it serves every stride-th from here on
+   */
+  LaneThread(Lane[] lanes, int first, int stride, String name) {
+    this.lanes = lanes;
+    this.first = first;
+    this.stride = stride;
+    this.thread = new Thread(this, "nccl4j-socket-" + name + "-" + first);
+    thread.setDaemon(true);
+    thread.start();
+  }
+
+  /** Something has been posted. */
+  void wake() {
+    LockSupport.unpark(thread);
+  }
+
+  @Override
+  public void run() {
+    int idle = 0;
+    long sleep = SHORTEST_SLEEP_NANOS;
+    while (!stopped) {
+      int bytes = 0;
+      boolean pending = false;
+      for (int lane = first; lane < lanes.length; lane += stride) {
+        bytes += lanes[lane].progress(lane + 1);
+        pending |= !lanes[lane].isIdle();
+      }
+      if (!pending) {
+        LockSupport.park(this);
+        idle = 0;
+      } else if (bytes > 0) {
+        idle = 0;
+        sleep = SHORTEST_SLEEP_NANOS;
+      } else if (++idle < BUSY_ROUNDS) {
+        Thread.yield();
+      } else {
+        LockSupport.parkNanos(this, sleep);
+        sleep = Math.min(2 * sleep, LONGEST_SLEEP_NANOS);
+      }
+    }
+  }
+
+  /** Stops it, and waits until it touches no memory any more. */
+  void close() {
+    stopped = true;
+    wake();
+    try {
+      thread.join(1000);
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+    }
+  }
+}

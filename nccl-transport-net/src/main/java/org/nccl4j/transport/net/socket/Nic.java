@@ -1,0 +1,58 @@
+package org.nccl4j.transport.net.socket;
+
+import java.io.IOException;
+import java.net.InetAddress;
+import java.nio.file.Files;
+import java.nio.file.Path;
+
+/**
+ * A network interface with the address by which others reach it.
+ *
+ * @param name such as "eth0"
+ * @param address of the host on it
+ * @param megabits speed in Mbit/s
+ * @param pciPath its place under /sys; empty if it is virtual
+ */
+record Nic(String name, InetAddress address, int megabits, String pciPath) {
+  private static final Path SYS = Path.of("/sys/class/net");
+
+  /** What NCCL takes where the system does not say. */
+  private static final int DEFAULT_MEGABITS = 10_000;
+
+  static Nic of(String name, InetAddress address) {
+    return new Nic(name, address, speed(name), device(name));
+  }
+
+  private static int speed(String name) {
+    try {
+      int megabits = Integer.parseInt(Files.readString(SYS.resolve(name).resolve("speed")).trim());
+      return megabits > 0 ? megabits : DEFAULT_MEGABITS;
+    } catch (IOException | NumberFormatException e) {
+      return DEFAULT_MEGABITS;
+    }
+  }
+
+  private static String device(String name) {
+    try {
+      return SYS.resolve(name).resolve("device").toRealPath().toString();
+    } catch (IOException e) {
+      return "";
+    }
+  }
+
+  /** The vendor of a hardware interface, such as 0x1d0f; 0 if there is none. */
+  int vendor() {
+    try {
+      return pciPath.isEmpty()
+          ? 0
+          : Integer.decode(Files.readString(Path.of(pciPath, "vendor")).trim());
+    } catch (IOException | NumberFormatException e) {
+      return 0;
+    }
+  }
+
+  @Override
+  public String toString() {
+    return "%s %s".formatted(name, address.getHostAddress());
+  }
+}

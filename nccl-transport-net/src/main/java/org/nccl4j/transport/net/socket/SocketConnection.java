@@ -1,0 +1,82 @@
+package org.nccl4j.transport.net.socket;
+
+import java.io.IOException;
+import java.nio.channels.ClosedChannelException;
+import java.nio.channels.SocketChannel;
+import org.nccl4j.api.spi.NetConnection;
+import org.nccl4j.api.spi.NetMemory;
+import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.InvalidArgumentException;
+import org.nccl4j.device.NcclException;
+import org.nccl4j.device.RemoteException;
+
+/** What both ends of a connection have in common. */
+abstract class SocketConnection implements NetConnection {
+  /** Messages that can be under way. */
+  static final int REQUESTS = 32;
+
+  static final int HEADER_BYTES = 8;
+
+  /** As a size: the sender has closed. */
+  static final int GOODBYE = -1;
+
+  private SocketChannel[] sockets = {};
+  private String peer = "?";
+  private NcclException broken;
+  private boolean closed;
+
+  final void connected(SocketChannel[] made) {
+    sockets = made;
+    try {
+      peer = String.valueOf(made[0].getRemoteAddress()).substring(1);
+    } catch (IOException e) {
+      peer = "an address that is gone";
+    }
+  }
+
+  final boolean isClosed() {
+    return closed;
+  }
+
+  final String peer() {
+    return peer;
+  }
+
+  @Override
+  public NetMemory register(DeviceMemory memory) {
+    return new SocketMemory(memory, Math.max(1, sockets.length));
+  }
+
+  @Override
+  public NetMemory registerDmaBuf(DeviceMemory memory, int fd, long offset) {
+    throw new InvalidArgumentException(
+        "sockets cannot use a dma-buf", "register host memory, and copy through it");
+  }
+
+  /** Throws what broke the connection, the same every time. */
+  final NcclException broken(IOException e) {
+    if (broken == null) {
+      String how = e instanceof ClosedChannelException ? "the other side is gone" : e.getMessage();
+      broken =
+          new RemoteException(
+              "the connection with %s broke: %s".formatted(peer, how),
+              "look at the process on the other side, and at the network",
+              e);
+    }
+    return broken;
+  }
+
+  /** Ends what is under way. */
+  abstract void end();
+
+  @Override
+  public final void close() {
+    if (!closed) {
+      closed = true;
+      end();
+      for (SocketChannel socket : sockets) {
+        Closing.close(socket);
+      }
+    }
+  }
+}

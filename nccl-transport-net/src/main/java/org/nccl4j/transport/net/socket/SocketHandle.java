@@ -1,0 +1,78 @@
+package org.nccl4j.transport.net.socket;
+
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
+import java.net.UnknownHostException;
+import java.nio.BufferUnderflowException;
+import java.nio.ByteBuffer;
+import java.util.ArrayList;
+import java.util.List;
+import org.nccl4j.device.InvalidUsageException;
+
+/**
+ * Where a listener awaits its connection. As bytes: version (1), lanes (1), port (2), token (16),
+ * number of addresses (1), then for each its length (1) and bytes.
+ *
+ * @param lanes sockets beside the first
+ * @param port it listens on
+ * @param token which of the port's listeners
+ * @param addresses best first
+ */
+record SocketHandle(int lanes, int port, byte[] token, List<InetAddress> addresses) {
+  static final int TOKEN_BYTES = 16;
+
+  /** As many addresses of 16 bytes as a handle has room for. */
+  static final int MAX_ADDRESSES = 6;
+
+  private static final byte VERSION = 1;
+  private static final int MOST_BYTES = 21 + MAX_ADDRESSES * 17;
+
+  byte[] toBytes() {
+    ByteBuffer out = ByteBuffer.allocate(MOST_BYTES);
+    out.put(VERSION).put((byte) lanes).putShort((short) port).put(token);
+    out.put((byte) addresses.size());
+    for (InetAddress address : addresses) {
+      out.put((byte) address.getAddress().length).put(address.getAddress());
+    }
+    byte[] bytes = new byte[out.position()];
+    out.flip().get(bytes);
+    return bytes;
+  }
+
+  static SocketHandle fromBytes(byte[] bytes) {
+    try {
+      ByteBuffer in = ByteBuffer.wrap(bytes);
+      if (in.get() != VERSION) {
+        throw new UnknownHostException("another version");
+      }
+      int lanes = in.get();
+      int port = in.getShort() & 0xffff;
+      byte[] token = new byte[TOKEN_BYTES];
+      in.get(token);
+      List<InetAddress> addresses = new ArrayList<>();
+      for (int left = in.get(); left > 0; left--) {
+        byte[] address = new byte[in.get()];
+        in.get(address);
+        addresses.add(InetAddress.getByAddress(address));
+      }
+      if (addresses.isEmpty()
+          || in.hasRemaining()
+          || port == 0
+          || lanes < 0
+          || lanes > SocketSettings.MAX_SOCKETS) {
+        throw new UnknownHostException("it makes no sense");
+      }
+      return new SocketHandle(lanes, port, token, List.copyOf(addresses));
+    } catch (BufferUnderflowException | UnknownHostException | NegativeArraySizeException e) {
+      throw new InvalidUsageException(
+          "%d bytes are no handle of a socket listener (%s)".formatted(bytes.length, e),
+          "run the same version of nccl4j on all ranks",
+          e);
+    }
+  }
+
+  /** The addresses with the port, as sockets take them. */
+  List<InetSocketAddress> where() {
+    return addresses.stream().map(address -> new InetSocketAddress(address, port)).toList();
+  }
+}

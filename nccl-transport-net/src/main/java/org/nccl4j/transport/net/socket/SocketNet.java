@@ -1,0 +1,96 @@
+package org.nccl4j.transport.net.socket;
+
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Set;
+import org.nccl4j.api.spi.Net;
+import org.nccl4j.api.spi.NetContext;
+import org.nccl4j.api.spi.NetDevice;
+import org.nccl4j.api.spi.NetListener;
+import org.nccl4j.api.spi.NetSender;
+import org.nccl4j.device.SystemErrorException;
+
+/** One communicator's sockets. */
+final class SocketNet implements Net {
+  /** One-way, with both sides' system calls; NCCL's figure. */
+  private static final double LATENCY_MICROS = 25;
+
+  private final byte[] secret;
+  private final SocketSettings settings;
+  private final List<Nic> nics;
+  private final List<AutoCloseable> opened = new ArrayList<>();
+  private SocketPort port;
+
+  SocketNet(NetContext context) {
+    this.secret = context.secret();
+    this.settings = SocketSettings.of(context);
+    Interfaces found = Interfaces.find(settings);
+    if (found.chosen().isEmpty()) {
+      throw new SystemErrorException(
+          "sockets cannot be used: " + found.text(), "bring up a network interface");
+    }
+    this.nics = found.chosen();
+  }
+
+  @Override
+  public List<NetDevice> devices() {
+    List<NetDevice> devices = new ArrayList<>();
+    for (Nic nic : nics) {
+      devices.add(
+          new NetDevice(
+              nic.name(),
+              nic.pciPath(),
+              devices.size(),
+              1,
+              nic.megabits(),
+              LATENCY_MICROS,
+              Set.of(NetDevice.Pointers.HOST),
+              1,
+              SocketMemory.MAX_MESSAGE));
+    }
+    return devices;
+  }
+
+  @Override
+  public NetListener listen(int device) {
+    if (port == null || !port.isOpen()) {
+      port = SocketPort.open(secret, settings, nics);
+    }
+    SocketListener listener =
+        new SocketListener(port, LaneCount.of(settings, nics.get(device)), addresses(device));
+    opened.add(listener);
+    return listener;
+  }
+
+  /** The device's address first, then the others, in case it cannot be reached. */
+  private List<java.net.InetAddress> addresses(int device) {
+    List<java.net.InetAddress> addresses = new ArrayList<>();
+    addresses.add(nics.get(device).address());
+    nics.stream().map(Nic::address).filter(a -> !addresses.contains(a)).forEach(addresses::add);
+    return addresses.subList(0, Math.min(addresses.size(), SocketHandle.MAX_ADDRESSES));
+  }
+
+  @Override
+  public NetSender connect(int device, byte[] handle) {
+    SocketHandle where = SocketHandle.fromBytes(handle);
+    SocketSender sender =
+        new SocketSender(new Dial(where, secret), LaneCount.of(settings, nics.get(device)));
+    opened.add(sender);
+    return sender;
+  }
+
+  @Override
+  public void close() {
+    for (AutoCloseable each : opened) {
+      if (each instanceof SocketListener listener) {
+        listener.closeAll();
+      } else if (each instanceof SocketSender sender) {
+        sender.close();
+      }
+    }
+    opened.clear();
+    if (port != null) {
+      port.close();
+    }
+  }
+}

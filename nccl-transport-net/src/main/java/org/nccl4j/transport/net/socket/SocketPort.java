@@ -1,0 +1,189 @@
+package org.nccl4j.transport.net.socket;
+
+import java.io.IOException;
+import java.lang.System.Logger;
+import java.net.BindException;
+import java.net.InetSocketAddress;
+import java.net.SocketAddress;
+import java.nio.ByteBuffer;
+import java.nio.channels.ServerSocketChannel;
+import java.nio.channels.SocketChannel;
+import java.time.Duration;
+import java.util.ArrayDeque;
+import java.util.HashMap;
+import java.util.Iterator;
+import java.util.List;
+import java.util.Map;
+import org.nccl4j.device.SystemErrorException;
+
+/**
+ * The listening socket of one communicator's network. It hands on only sockets that have proved
+ * that they know the secret, in time; what else comes is closed, counted, and logged once, and
+ * costs at most {@value #MAX_PENDING} descriptors. Open while a listener awaits something. Owned by
+ * the thread that polls its listeners.
+ */
+final class SocketPort {
+  static final Duration PATIENCE = Duration.ofSeconds(5);
+
+  private static final Logger LOG = System.getLogger("org.nccl4j.NET");
+  private static final int BACKLOG = 1024;
+  private static final int MAX_PENDING = 256;
+  private static final int ACCEPTS_AT_ONCE = 64;
+
+  private final ServerSocketChannel channel;
+  private final byte[] secret;
+  private final Map<ByteBuffer, SocketListener> listeners = new HashMap<>();
+  private final ArrayDeque<Guest> guests = new ArrayDeque<>();
+  private long refused;
+
+  private record Guest(Acquaintance who, SocketAddress from, long until) {}
+
+  private SocketPort(ServerSocketChannel channel, byte[] secret) {
+    this.channel = channel;
+    this.secret = secret;
+  }
+
+  /** Listens on the first free port, on the interface if there is only one. */
+  static SocketPort open(byte[] secret, SocketSettings settings, List<Nic> nics) {
+    IOException last = null;
+    for (int port = settings.firstPort(); port <= settings.lastPort(); port++) {
+      InetSocketAddress address =
+          nics.size() == 1
+              ? new InetSocketAddress(nics.get(0).address(), port)
+              : new InetSocketAddress(port);
+      try {
+        return new SocketPort(bound(address), secret);
+      } catch (BindException e) {
+        last = e;
+      } catch (IOException e) {
+        last = e;
+        break;
+      }
+    }
+    throw new SystemErrorException(
+        "the network cannot listen on a port of %d-%d: %s"
+            .formatted(
+                settings.firstPort(),
+                settings.lastPort(),
+                last == null ? "the range is empty" : last.getMessage()),
+        "give more ports with NCCL4J_BOOTSTRAP_PORTS=first-last, or raise the limit of open files"
+            + " (ulimit -n) if that is the reason",
+        last);
+  }
+
+  private static ServerSocketChannel bound(InetSocketAddress address) throws IOException {
+    ServerSocketChannel channel = ServerSocketChannel.open();
+    try {
+      channel.bind(address, BACKLOG);
+      channel.configureBlocking(false);
+      return channel;
+    } catch (IOException | RuntimeException e) {
+      channel.close();
+      throw e;
+    }
+  }
+
+  boolean isOpen() {
+    return channel.isOpen();
+  }
+
+  int number() {
+    return channel.socket().getLocalPort();
+  }
+
+  /** Has sockets that name a token handed to a listener. */
+  void add(byte[] token, SocketListener listener) {
+    listeners.put(ByteBuffer.wrap(token), listener);
+  }
+
+  /** Forgets a listener, and closes with the last. */
+  void remove(byte[] token) {
+    listeners.remove(ByteBuffer.wrap(token));
+    if (listeners.isEmpty()) {
+      close();
+    }
+  }
+
+  /** Lets in who comes, and goes on with the greetings. */
+  void poll() {
+    acceptSome();
+    for (Iterator<Guest> each = guests.iterator(); each.hasNext(); ) {
+      Guest guest = each.next();
+      try {
+        if (guest.who.poll()) {
+          each.remove();
+          introduce(guest);
+        } else if (System.nanoTime() - guest.until > 0) {
+          each.remove();
+          refuse(guest, "it did not prove itself in time");
+        }
+      } catch (IOException e) {
+        each.remove();
+        refuse(guest, Acquaintance.reason(e));
+      }
+    }
+  }
+
+  private void acceptSome() {
+    try {
+      for (int i = 0; i < ACCEPTS_AT_ONCE; i++) {
+        SocketChannel accepted = channel.accept();
+        if (accepted == null) {
+          return;
+        }
+        admit(accepted);
+      }
+    } catch (IOException e) {
+      // Out of descriptors, most likely: those that prove nothing make room for the next poll.
+      while (channel.isOpen() && !guests.isEmpty()) {
+        refuse(guests.poll(), e.getMessage());
+      }
+    }
+  }
+
+  private void admit(SocketChannel accepted) {
+    if (guests.size() >= MAX_PENDING) {
+      refuse(guests.poll(), "too many connections that do not prove themselves");
+    }
+    try {
+      accepted.configureBlocking(false);
+      Acquaintance who = new Acquaintance(accepted, Greeting.server(secret));
+      guests.add(
+          new Guest(who, accepted.getRemoteAddress(), System.nanoTime() + PATIENCE.toNanos()));
+    } catch (IOException e) {
+      Closing.close(accepted);
+    }
+  }
+
+  private void introduce(Guest guest) {
+    Greeting greeting = guest.who.greeting();
+    SocketListener listener = listeners.get(ByteBuffer.wrap(greeting.token()));
+    if (listener == null
+        || !listener.admit(guest.who.channel(), greeting.index(), greeting.sockets())) {
+      refuse(guest, "it asks for a connection that nobody awaits");
+    }
+  }
+
+  private void refuse(Guest guest, String why) {
+    guest.who.close();
+    if (refused++ == 0) {
+      LOG.log(
+          Logger.Level.WARNING,
+          "refused a connection to network port {0} from {1}: {2}; further ones are only counted",
+          Integer.toString(number()),
+          guest.from,
+          why);
+    }
+  }
+
+  /** What was turned away, for messages; empty if nothing was. */
+  String refusals() {
+    return refused == 0 ? "" : "; %d connections were refused meanwhile".formatted(refused);
+  }
+
+  void close() {
+    Closing.close(channel);
+    guests.forEach(guest -> guest.who.close());
+    guests.clear();
+  }
+}
