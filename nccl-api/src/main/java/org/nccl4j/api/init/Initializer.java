@@ -4,7 +4,6 @@ import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.stream.IntStream;
 import org.nccl4j.api.bootstrap.Bootstrap;
 import org.nccl4j.api.launch.Launcher;
 import org.nccl4j.api.plan.RankFacts;
@@ -26,8 +25,6 @@ import org.nccl4j.device.kernel.KernelCommunicatorSpec;
 import org.nccl4j.device.kernel.KernelDevice;
 import org.nccl4j.device.kernel.Nvls;
 import org.nccl4j.device.kernel.Progress;
-import org.nccl4j.device.kernel.Tree;
-import org.nccl4j.topo.DoubleBinaryTree;
 
 /** Makes one rank's communicator, step by step together with the other ranks. */
 public final class Initializer {
@@ -100,11 +97,10 @@ public final class Initializer {
         new Routes(rank, peers, transports, request.logLevel()).choose(bootstrap);
     Links links = Links.connect(peers, routes, rank, bootstrap, endNanos);
     // All-gather, so nobody goes on before all are connected.
-    RankFacts facts =
-        DomainFacts.common(
-            bootstrap.allGather(DomainFacts.of(device, request.device(), peers, routes).toBytes()));
-    nvls = NvlsSetup.open(request, context, bootstrap);
     List<ProxyHandler> handlers = links.proxyHandlers();
+    DomainFacts own = DomainFacts.of(device, request.device(), peers, routes, !handlers.isEmpty());
+    RankFacts facts = DomainFacts.common(bootstrap.allGather(own.toBytes()), Hosts.of(peers));
+    nvls = NvlsSetup.open(request, context, bootstrap);
     ProxyThread proxy = handlers.isEmpty() ? null : new ProxyThread(request.name(), handlers);
     Progress progress = proxy == null ? Progress.NONE : proxy;
     KernelCommunicator kernels =
@@ -182,6 +178,7 @@ public final class Initializer {
       Progress progress,
       Nvls nvls) {
     int nRanks = peers.size();
+    Hosts hosts = Hosts.of(peers);
     String host = peers.get(rank).hostId();
     int local = (int) peers.stream().filter(peer -> peer.hostId().equals(host)).count();
     return new KernelCommunicatorSpec(
@@ -191,21 +188,11 @@ public final class Initializer {
         layout,
         sends,
         recvs,
-        List.of(IntStream.range(0, nRanks).toArray()),
-        List.of(tree(nRanks, rank, 0), tree(nRanks, rank, 1)),
+        List.of(hosts.ring()),
+        List.of(hosts.tree(rank, 0), hosts.tree(rank, 1)),
         local,
         progress,
         request.operationDeadline(),
         nvls);
-  }
-
-  private static Tree tree(int nRanks, int rank, int which) {
-    DoubleBinaryTree.Place place = DoubleBinaryTree.place(nRanks, rank, which);
-    List<Integer> down =
-        IntStream.of(place.down0(), place.down1())
-            .filter(child -> child != DoubleBinaryTree.NONE)
-            .boxed()
-            .toList();
-    return new Tree(place.up(), down);
   }
 }

@@ -23,7 +23,7 @@ final class LocalIdentity {
    */
   static PeerInfo of(int rank, Device device, String hostId, List<String> nets) {
     String kernel = read("/proc/sys/kernel/random/boot_id");
-    String host = hostId.isEmpty() ? kernel : hostId;
+    String host = hostId.isEmpty() ? read("/proc/sys/kernel/hostname") + " " + kernel : hostId;
     String namespaces = link("/proc/self/ns/mnt") + link("/proc/self/ns/net");
     String deviceId = ((KernelDevice) device).id();
     return new PeerInfo(rank, host, namespaces, PROCESS, userId(), device.kind(), deviceId, nets);

@@ -131,6 +131,7 @@ public final class Offspring {
   private Optional<CommunicatorState> shared(
       InitRequest request, Bootstrap bootstrap, List<Integer> ranks, String path) {
     Members members = parent.members().subset(ranks, path);
+    Hosts hosts = Hosts.of(members.peers());
     Engine old = parent.engine();
     int rank = bootstrap.rank();
     List<org.nccl4j.device.kernel.Connection> none = Collections.nCopies(ranks.size(), null);
@@ -165,7 +166,7 @@ public final class Offspring {
             new Engine.Place(
                 request,
                 rank,
-                old.place().facts().of(ranks.size()),
+                old.place().facts().of(ranks.size(), hosts.count(), hosts.mostRanks()),
                 old.place().layout(),
                 Engine.windows(request, members, bootstrap, kernels.get()),
                 null),

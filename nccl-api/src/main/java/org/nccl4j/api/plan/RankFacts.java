@@ -12,8 +12,15 @@ import org.nccl4j.device.kernel.Nvls;
  * @param model of device that all have, such as "NVIDIA H200"; empty if they differ
  * @param reach whether every rank loads and stores every other's memory, without a proxy
  * @param nvlink whether all GPUs do so over NVLink, which keeps stores of 128 bytes whole
+ * @param spread over hosts
  */
-public record RankFacts(int nRanks, Device.Kind kind, String model, boolean reach, boolean nvlink) {
+public record RankFacts(
+    int nRanks, Device.Kind kind, String model, boolean reach, boolean nvlink, Spread spread) {
+  /** Ranks of one host, with memory in common. */
+  RankFacts(int nRanks, Device.Kind kind, String model, boolean reach, boolean nvlink) {
+    this(nRanks, kind, model, reach, nvlink, Spread.together(nRanks));
+  }
+
   /** With NVLS, unless that is null. */
   CostModel costs(Nvls nvls) {
     return nvls == null
@@ -22,9 +29,10 @@ public record RankFacts(int nRanks, Device.Kind kind, String model, boolean reac
             costs(), kind == Device.Kind.HOST, nvls.layout(), nvls.multicast().emulated());
   }
 
-  /** The same of some of the ranks. */
-  public RankFacts of(int some) {
-    return new RankFacts(some, kind, model, reach, nvlink);
+  /** The same of some of the ranks, which are spread over some of the hosts. */
+  public RankFacts of(int some, int hosts, int mostRanks) {
+    Spread theirs = new Spread(hosts, mostRanks, spread.carried());
+    return new RankFacts(some, kind, model, reach, nvlink, theirs);
   }
 
   DirectCosts directCosts() {
@@ -32,6 +40,9 @@ public record RankFacts(int nRanks, Device.Kind kind, String model, boolean reac
   }
 
   CostModel costs() {
+    if (kind == Device.Kind.HOST && spread.carried()) {
+      return new NetCostModel(nRanks, spread);
+    }
     if (kind == Device.Kind.HOST) {
       return new HostCostModel(nRanks, Runtime.getRuntime().availableProcessors());
     }

@@ -63,6 +63,22 @@ public final class Settings {
           List.of("AF_INET", "AF_INET6"),
           "Whether sockets use IPv4 or IPv6 alone.");
 
+  public static final Setting<Integer> NCCL_SOCKET_NTHREADS =
+      Setting.number(
+          "NCCL_SOCKET_NTHREADS",
+          0,
+          0,
+          16,
+          "Helper threads of a connection over sockets; without it chosen by the interface.");
+
+  public static final Setting<Integer> NCCL_NSOCKS_PERTHREAD =
+      Setting.number(
+          "NCCL_NSOCKS_PERTHREAD",
+          1,
+          1,
+          64,
+          "Sockets that each such thread serves; without it chosen by the interface.");
+
   public static final Setting<PortRange> NCCL4J_BOOTSTRAP_PORTS =
       Setting.ports("NCCL4J_BOOTSTRAP_PORTS", "Which ports sockets that listen may use.");
 
@@ -194,6 +210,8 @@ public final class Settings {
           NCCL4J_COMM_SECRET,
           NCCL_SOCKET_IFNAME,
           NCCL_SOCKET_FAMILY,
+          NCCL_SOCKET_NTHREADS,
+          NCCL_NSOCKS_PERTHREAD,
           NCCL4J_BOOTSTRAP_PORTS,
           NCCL_HOSTID,
           NCCL_DEBUG,

@@ -7,8 +7,8 @@ import org.nccl4j.device.Device;
  * What every rank knows of every other before there are connections.
  *
  * @param rank 0 to ranks - 1
- * @param hostId the same for ranks that share a running kernel (boot id and, where set,
- *     NCCL_HOSTID), different otherwise
+ * @param hostId the same for ranks of one host (its name and boot id or, where set, NCCL_HOSTID),
+ *     different otherwise
  * @param ipcNamespace the same for processes that see each other's file system paths and Unix
  *     sockets (mount and network namespace)
  * @param processId the same for ranks of one JVM, different otherwise

@@ -27,38 +27,44 @@ class OperationsTest {
   @ValueSource(ints = {1, 2, 3, 5, 8})
   void everyOperation(int n) throws Exception {
     try (Ranks ranks = new Ranks(n)) {
-      ranks.run(
-          (comm, stream) -> {
-            int rank = comm.rank();
-            try (DeviceMemory one = Ranks.floats(N, i -> rank * 10 + i % 3);
-                DeviceMemory many = Ranks.floats(n * N, i -> rank * 10 + i / N);
-                DeviceMemory outOne = Ranks.floats(N, i -> -1);
-                DeviceMemory outMany = Ranks.floats(n * N, i -> -1)) {
-              double sum = 10.0 * n * (n - 1) / 2;
-              comm.allReduce(one, outOne, N, DataType.FLOAT32, RedOp.SUM, stream);
-              expect(stream, outOne, i -> sum + n * (i % 3));
-              comm.broadcast(one, outOne, N, DataType.FLOAT32, n - 1, stream);
-              expect(stream, outOne, i -> (n - 1) * 10 + i % 3);
-              comm.reduce(one, outOne, N, DataType.FLOAT32, RedOp.MAX, 0, stream);
-              if (rank == 0) {
-                expect(stream, outOne, i -> (n - 1) * 10 + i % 3);
-              }
-              comm.allGather(one, outMany, N, DataType.FLOAT32, stream);
-              expect(stream, outMany, i -> i / N * 10 + i % N % 3);
-              comm.reduceScatter(many, outOne, N, DataType.FLOAT32, RedOp.SUM, stream);
-              expect(stream, outOne, i -> sum + n * rank);
-              comm.allToAll(many, outMany, N, DataType.FLOAT32, stream);
-              expect(stream, outMany, i -> i / N * 10 + rank);
-              comm.gather(one, outMany, N, DataType.FLOAT32, n - 1, stream);
-              if (rank == n - 1) {
-                expect(stream, outMany, i -> i / N * 10 + i % N % 3);
-              }
-              comm.scatter(many, outOne, N, DataType.FLOAT32, 0, stream);
-              expect(stream, outOne, i -> rank);
-              stream.synchronize();
-            }
-          });
+      everyOperation(ranks, N);
     }
+  }
+
+  /** Calls every operation, and compares with what must come out. */
+  static void everyOperation(Ranks ranks, int count) throws Exception {
+    int n = ranks.communicators.size();
+    ranks.run(
+        (comm, stream) -> {
+          int rank = comm.rank();
+          try (DeviceMemory one = Ranks.floats(count, i -> rank * 10 + i % 3);
+              DeviceMemory many = Ranks.floats(n * count, i -> rank * 10 + i / count);
+              DeviceMemory outOne = Ranks.floats(count, i -> -1);
+              DeviceMemory outMany = Ranks.floats(n * count, i -> -1)) {
+            double sum = 10.0 * n * (n - 1) / 2;
+            comm.allReduce(one, outOne, count, DataType.FLOAT32, RedOp.SUM, stream);
+            expect(stream, outOne, i -> sum + n * (i % 3));
+            comm.broadcast(one, outOne, count, DataType.FLOAT32, n - 1, stream);
+            expect(stream, outOne, i -> (n - 1) * 10 + i % 3);
+            comm.reduce(one, outOne, count, DataType.FLOAT32, RedOp.MAX, 0, stream);
+            if (rank == 0) {
+              expect(stream, outOne, i -> (n - 1) * 10 + i % 3);
+            }
+            comm.allGather(one, outMany, count, DataType.FLOAT32, stream);
+            expect(stream, outMany, i -> i / count * 10 + i % count % 3);
+            comm.reduceScatter(many, outOne, count, DataType.FLOAT32, RedOp.SUM, stream);
+            expect(stream, outOne, i -> sum + n * rank);
+            comm.allToAll(many, outMany, count, DataType.FLOAT32, stream);
+            expect(stream, outMany, i -> i / count * 10 + rank);
+            comm.gather(one, outMany, count, DataType.FLOAT32, n - 1, stream);
+            if (rank == n - 1) {
+              expect(stream, outMany, i -> i / count * 10 + i % count % 3);
+            }
+            comm.scatter(many, outOne, count, DataType.FLOAT32, 0, stream);
+            expect(stream, outOne, i -> rank);
+            stream.synchronize();
+          }
+        });
   }
 
   private static void expect(

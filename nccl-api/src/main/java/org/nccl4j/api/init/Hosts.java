@@ -1,0 +1,87 @@
+package org.nccl4j.api.init;
+
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import org.nccl4j.api.spi.PeerInfo;
+import org.nccl4j.device.kernel.Tree;
+import org.nccl4j.topo.DoubleBinaryTree;
+
+/**
+ * The ranks by host, and what follows from it: a ring that enters and leaves each host once, and
+ * two trees whose hosts form a double binary tree. Ranks whose containers share neither file system
+ * nor network count as on different hosts, since only a network connects them.
+ *
+ * @param ranks of each host, ascending; hosts by their lowest rank
+ */
+record Hosts(List<List<Integer>> ranks) {
+  static Hosts of(List<PeerInfo> peers) {
+    Map<String, List<Integer>> byHost = new LinkedHashMap<>();
+    for (int rank = 0; rank < peers.size(); rank++) {
+      PeerInfo peer = peers.get(rank);
+      byHost
+          .computeIfAbsent(peer.hostId() + " " + peer.ipcNamespace(), host -> new ArrayList<>())
+          .add(rank);
+    }
+    return new Hosts(List.copyOf(byHost.values()));
+  }
+
+  int count() {
+    return ranks.size();
+  }
+
+  /** Ranks of the host that has most. */
+  int mostRanks() {
+    return ranks.stream().mapToInt(List::size).max().orElse(0);
+  }
+
+  /** All ranks in ring order. */
+  int[] ring() {
+    return ranks.stream().flatMap(List::stream).mapToInt(Integer::intValue).toArray();
+  }
+
+  /**
+   * A rank's place in one of the two trees. On one host that is the double binary tree of the
+   * ranks. Between hosts it is that of the hosts, whose heads are different ranks in the two trees;
+   * the other ranks of a host form a binary tree below its head.
+   *
+   * @param which 0 or 1
+   */
+  Tree tree(int rank, int which) {
+    int host = 0;
+    while (!ranks.get(host).contains(rank)) {
+      host++;
+    }
+    List<Integer> locals = ranks.get(host);
+    if (count() == 1) {
+      return place(DoubleBinaryTree.place(locals.size(), locals.indexOf(rank), which), locals);
+    }
+    int size = locals.size();
+    int head = which % size;
+    int below = Math.floorMod(locals.indexOf(rank) - head, size);
+    List<Integer> down = new ArrayList<>();
+    int up = below == 0 ? -1 : locals.get(((below - 1) / 2 + head) % size);
+    if (below == 0) {
+      List<Integer> heads = ranks.stream().map(each -> each.get(which % each.size())).toList();
+      Tree between = place(DoubleBinaryTree.place(count(), host, which), heads);
+      up = between.up();
+      down.addAll(between.down());
+    }
+    for (int child = 2 * below + 1; child <= 2 * below + 2 && child < size; child++) {
+      down.add(locals.get((child + head) % size));
+    }
+    return new Tree(up, List.copyOf(down));
+  }
+
+  private static Tree place(DoubleBinaryTree.Place place, List<Integer> members) {
+    List<Integer> down = new ArrayList<>();
+    for (int child : new int[] {place.down0(), place.down1()}) {
+      if (child != DoubleBinaryTree.NONE) {
+        down.add(members.get(child));
+      }
+    }
+    int up = place.up() == DoubleBinaryTree.NONE ? -1 : members.get(place.up());
+    return new Tree(up, List.copyOf(down));
+  }
+}

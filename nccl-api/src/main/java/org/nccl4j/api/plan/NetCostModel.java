@@ -1,0 +1,136 @@
+package org.nccl4j.api.plan;
+
+import java.util.List;
+import org.nccl4j.device.kernel.Algorithm;
+import org.nccl4j.device.kernel.Collective;
+import org.nccl4j.device.kernel.ConnectionLayout;
+import org.nccl4j.device.kernel.Protocol;
+
+/**
+ * Costs on the host device where some connections go over a network: a flight for each dependent
+ * step between hosts, the work for each message, and the bytes that a host's network sends. LL
+ * saves nothing there, and is not offered. The figures are the same on all hosts.
+ *
+ * @param nRanks ranks
+ * @param spread over hosts
+ */
+record NetCostModel(int nRanks, Spread spread) implements CostModel {
+  /** One way, application to application. */
+  private static final double FLIGHT = 15;
+
+  /** System calls of one message, at both ends. */
+  private static final double MESSAGE = 6;
+
+  private static final double LOCAL_HOP = 0.5;
+  private static final double NETWORK_GIGABYTES = 1.2;
+  private static final double MEMORY_GIGABYTES = 8;
+  private static final int LEAST_CHUNK = 16 << 10;
+  private static final int CHUNKS_A_PART = 4;
+
+  @Override
+  public List<Algorithm> algorithms(Collective collective) {
+    return switch (collective) {
+      case ALL_REDUCE ->
+          List.of(Algorithm.TREE, Algorithm.RING, Algorithm.ONE_SHOT, Algorithm.TWO_SHOT);
+      case ALL_GATHER, REDUCE_SCATTER, BROADCAST, REDUCE ->
+          List.of(Algorithm.RING, Algorithm.ONE_SHOT);
+    };
+  }
+
+  @Override
+  public List<Protocol> protocols() {
+    return List.of(Protocol.SIMPLE);
+  }
+
+  @Override
+  public double microseconds(
+      Collective collective, Algorithm algorithm, Protocol protocol, long bytes) {
+    return latency(collective, algorithm)
+        + sent(collective, algorithm) * bytes / (NETWORK_GIGABYTES * 1e3)
+        + moved(collective, algorithm) * bytes / (MEMORY_GIGABYTES * 1e3);
+  }
+
+  private double latency(Collective collective, Algorithm algorithm) {
+    int others = nRanks - 1;
+    int turns = collective == Collective.ALL_REDUCE ? 2 : 1;
+    return switch (algorithm) {
+      case RING ->
+          turns * (spread.hosts() * (FLIGHT + MESSAGE) + (nRanks - spread.hosts()) * LOCAL_HOP);
+      case TREE ->
+          turns
+              * (levels(spread.hosts()) * (FLIGHT + MESSAGE)
+                  + levels(spread.mostRanks()) * LOCAL_HOP);
+      case ONE_SHOT -> FLIGHT + others * MESSAGE;
+      case TWO_SHOT -> 2 * (FLIGHT + others * MESSAGE);
+      case NVLS -> throw new IllegalArgumentException(algorithm.label());
+    };
+  }
+
+  private static double levels(int members) {
+    return Math.ceil(Math.log(members) / Math.log(2));
+  }
+
+  /** How often the busiest host's network sends the whole data. */
+  private double sent(Collective collective, Algorithm algorithm) {
+    if (spread.hosts() == 1) {
+      return 0;
+    }
+    double share = (double) (nRanks - 1) / nRanks;
+    double far = nRanks - spread.mostRanks();
+    double crossing = spread.mostRanks() * far / nRanks;
+    return switch (algorithm) {
+      case RING -> collective == Collective.ALL_REDUCE ? 2 * share : 1;
+      case TREE -> 2;
+      case ONE_SHOT ->
+          switch (collective) {
+            case ALL_REDUCE -> spread.mostRanks() * far;
+            case ALL_GATHER, REDUCE_SCATTER -> crossing;
+            case BROADCAST, REDUCE -> far;
+          };
+      case TWO_SHOT -> 2 * crossing;
+      case NVLS -> throw new IllegalArgumentException(algorithm.label());
+    };
+  }
+
+  /** How often the busiest rank moves the whole data through memory and sockets. */
+  private double moved(Collective collective, Algorithm algorithm) {
+    double others = nRanks - 1;
+    double share = others / nRanks;
+    boolean allReduce = collective == Collective.ALL_REDUCE;
+    return switch (algorithm) {
+      case RING -> allReduce ? 4 * share : 2;
+      case TREE -> 6;
+      case ONE_SHOT ->
+          switch (collective) {
+            case ALL_REDUCE -> 2.4 * others;
+            case ALL_GATHER, REDUCE_SCATTER -> 2 * share;
+            case BROADCAST, REDUCE -> 1 + others;
+          };
+      case TWO_SHOT -> 4.2 * share;
+      case NVLS -> throw new IllegalArgumentException(algorithm.label());
+    };
+  }
+
+  @Override
+  public int channels(Collective collective, Choice choice, long bytes) {
+    return 1;
+  }
+
+  @Override
+  public int chunkBytes(ConnectionLayout layout, Collective collective, Choice choice, long bytes) {
+    long part = bytes / nRanks;
+    long chunk = part / CHUNKS_A_PART & -LEAST_CHUNK;
+    return (int) Math.max(LEAST_CHUNK, Math.min(layout.simpleSlotBytes(), chunk));
+  }
+
+  @Override
+  public long llSendBytes(Func func) {
+    return -1;
+  }
+
+  @Override
+  public String source() {
+    return "flights, messages and bytes between %d hosts, %d ranks"
+        .formatted(spread.hosts(), nRanks);
+  }
+}
