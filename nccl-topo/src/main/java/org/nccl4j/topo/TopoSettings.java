@@ -112,14 +112,29 @@ public record TopoSettings(Map<String, String> values) {
     return Math.max(1, Math.min(wanted, channelsThatFitArguments()));
   }
 
-  /** NCCL_MIN_CTAS. */
+  /** NCCL_MIN_CTAS: at least 1 and at most {@link #maxCtas}. */
   public int minCtas() {
-    return number("NCCL_MIN_CTAS", 1);
+    return Math.min(positive("NCCL_MIN_CTAS").orElse(1), maxCtas());
   }
 
-  /** NCCL_MAX_CTAS. */
+  /** NCCL_MAX_CTAS: at most {@link #MAX_CHANNELS}; what is not positive does not count. */
   public int maxCtas() {
-    return number("NCCL_MAX_CTAS", MAX_CHANNELS);
+    return Math.min(positive("NCCL_MAX_CTAS").orElse(MAX_CHANNELS), MAX_CHANNELS);
+  }
+
+  /** NCCL_NCHANNELS_PER_NET_PEER: channels for a peer on another node, if set and positive. */
+  public OptionalInt channelsPerNetPeer() {
+    return positive("NCCL_NCHANNELS_PER_NET_PEER");
+  }
+
+  /** NCCL_P2P_MAX_PEERS: how many peers to expect, if set and positive. */
+  public OptionalInt maxPeers() {
+    return positive("NCCL_P2P_MAX_PEERS");
+  }
+
+  private OptionalInt positive(String name) {
+    OptionalInt value = number(name);
+    return value.isPresent() && value.getAsInt() > 0 ? value : OptionalInt.empty();
   }
 
   /** How many channels' first batches fit beside a kernel's arguments (NCCL_WORK_ARGS_BYTES). */

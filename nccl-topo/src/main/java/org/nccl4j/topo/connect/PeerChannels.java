@@ -42,11 +42,11 @@ final class PeerChannels {
       least = Math.min(least, leastOf(machine.routes()));
     }
     int perPeer = powerUp(least);
-    if (shape.nNodes() == 1 || settings.number("NCCL_NCHANNELS_PER_NET_PEER").isPresent()) {
+    if (shape.nNodes() == 1 || settings.channelsPerNetPeer().isPresent()) {
       return Math.min(total, perPeer);
     }
     // Over nodes the network is the limit: rather all peers in one round than many channels each.
-    int peers = Math.min(settings.number("NCCL_P2P_MAX_PEERS", shape.nRanks()), shape.nRanks());
+    int peers = Math.min(settings.maxPeers().orElse(shape.nRanks()), shape.nRanks());
     int batches = (peers + PEERS_PER_BATCH - 1) / PEERS_PER_BATCH;
     while ((long) perPeer * batches > total && perPeer > 1) {
       perPeer /= 2;
@@ -79,7 +79,7 @@ final class PeerChannels {
 
   private int remote(Routes routes, Node gpu) {
     return settings
-        .number("NCCL_NCHANNELS_PER_NET_PEER")
+        .channelsPerNetPeer()
         .orElseGet(
             () -> {
               NetShare share = NetShare.of(routes, gpu);

@@ -11,7 +11,7 @@ import org.nccl4j.topo.xml.XmlElement;
  * if the file has none, as one written by hand or for a virtual machine may.
  */
 public final class RankOrder {
-  private record Gpu(XmlElement element, int host, int dev, int rank) {}
+  private record Gpu(XmlElement element, int host, int dev, int rank, boolean hidden) {}
 
   private RankOrder() {}
 
@@ -24,7 +24,7 @@ public final class RankOrder {
       if (!hosts.contains(hash)) {
         hosts.add(hash);
       }
-      collect(cpu, hosts.indexOf(hash), gpus);
+      collect(cpu, hosts.indexOf(hash), false, gpus);
     }
     boolean ranked = gpus.stream().anyMatch(gpu -> gpu.rank >= 0);
     if (ranked) {
@@ -35,11 +35,7 @@ public final class RankOrder {
             ? Comparator.comparingInt(Gpu::rank)
             : Comparator.comparingInt(Gpu::host).thenComparingInt(Gpu::dev));
     for (int i = 0; i < gpus.size(); i++) {
-      if (i > 0 && ranked && gpus.get(i).rank == gpus.get(i - 1).rank) {
-        throw gpus.get(i)
-            .element
-            .error("repeats rank " + gpus.get(i).rank, "Give every GPU its own rank");
-      }
+      check(gpus.get(i), ranked && i > 0 && gpus.get(i).rank == gpus.get(i - 1).rank);
     }
     for (int i = 0; i < gpus.size(); i++) {
       gpus.get(i).element.set("rank", i);
@@ -47,7 +43,19 @@ public final class RankOrder {
     return gpus.stream().map(Gpu::element).toList();
   }
 
-  private static void collect(XmlElement element, int host, List<Gpu> gpus) {
+  private static void check(Gpu gpu, boolean repeated) {
+    if (repeated) {
+      throw gpu.element.error("repeats rank " + gpu.rank, "Give every GPU its own rank");
+    }
+    if (gpu.hidden) {
+      // The card is a leaf of the graph, so the rank would have no GPU there.
+      throw gpu.element.error(
+          "is below a network card, where no GPU is looked for",
+          "Put the GPU's <pci> beside the card's, or take its rank away");
+    }
+  }
+
+  private static void collect(XmlElement element, int host, boolean hidden, List<Gpu> gpus) {
     if (element.is("gpu")) {
       int rank = element.text("rank").isEmpty() ? -1 : element.requireInt("rank");
       if (rank < -1) {
@@ -56,14 +64,11 @@ public final class RankOrder {
       if (rank == -1 && element.text("rank").isPresent()) {
         element.unset("rank");
       }
-      gpus.add(new Gpu(element, host, element.intOr("dev", 0), rank));
+      gpus.add(new Gpu(element, host, element.intOr("dev", 0), rank, hidden));
     }
-    // What is below a network card is not looked at, so it gets no rank either.
     boolean card = element.is("pci") && element.child("nic").isPresent();
     for (XmlElement child : element.children()) {
-      if (!card || !child.is("pci")) {
-        collect(child, host, gpus);
-      }
+      collect(child, host, hidden || (card && child.is("pci")), gpus);
     }
   }
 }

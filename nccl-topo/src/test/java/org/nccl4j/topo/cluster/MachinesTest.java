@@ -157,7 +157,7 @@ class MachinesTest {
   }
 
   @Test
-  void gpusBelowANetworkCardAreNotRanks() {
+  void aGpuBelowANetworkCardIsRefusedIfItIsARank() {
     XmlElement system = TestMachines.read("pcie-2-amd");
     XmlElement cpu = system.children().get(0);
     XmlElement card = XmlElement.of("pci");
@@ -168,8 +168,28 @@ class MachinesTest {
     cpu.remove(hidden);
     card.add(hidden);
     cpu.add(card);
-    Cluster cluster = Cluster.of(system, 1, ClusterOptions.DEFAULT);
-    assertEquals(1, cluster.comm().shape().nRanks());
+    TopologyException e =
+        assertThrows(TopologyException.class, () -> Cluster.of(system, 1, ClusterOptions.DEFAULT));
+    assertTrue(e.getMessage().contains("below a network card"), e.getMessage());
+    assertTrue(e.where().startsWith("pcie-2-amd.xml:"), e.where());
+    hidden.child("gpu").orElseThrow().unset("rank");
+    assertEquals(1, Cluster.of(system, 1, ClusterOptions.DEFAULT).comm().shape().nRanks());
+  }
+
+  @Test
+  void blocksPerOperationBoundChannels() {
+    assertEquals(3, cluster("dgx-h100", 2, "NCCL_MAX_CTAS=3").comm().nChannels());
+    assertEquals(40, cluster("dgx-h100", 2, "NCCL_MIN_CTAS=40").comm().nChannels());
+    // What is not positive does not count, and the most wins over the least.
+    assertEquals(16, cluster("dgx-h100", 2, "NCCL_MAX_CTAS=0").comm().nChannels());
+    Cluster both = cluster("dgx-h100", 2, "NCCL_MIN_CTAS=40", "NCCL_MAX_CTAS=8");
+    assertEquals(8, both.comm().nChannels());
+    assertEquals(8, both.comm().nvlsChannels());
+    int usual = cluster("dgx-h100", 2).comm().channelsPerPeer();
+    assertEquals(
+        usual, cluster("dgx-h100", 2, "NCCL_NCHANNELS_PER_NET_PEER=0").comm().channelsPerPeer());
+    assertEquals(
+        8, cluster("dgx-h100", 2, "NCCL_NCHANNELS_PER_NET_PEER=8").comm().channelsPerPeer());
   }
 
   @Test
