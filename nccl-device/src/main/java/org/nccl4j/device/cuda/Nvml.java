@@ -1,0 +1,206 @@
+package org.nccl4j.device.cuda;
+
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import java.util.Optional;
+import java.util.TreeMap;
+import org.nccl4j.device.SystemErrorException;
+import org.nccl4j.device.bind.NativeLibrary;
+import org.nccl4j.device.bind.NvmlFunctions;
+
+/**
+ * The only caller of NVIDIA's management library ({@code libnvidia-ml.so.1}): which GPUs a machine
+ * has and how NVLinks and C2C links connect them. A machine without the library is an answer, with
+ * its reason. What the library cannot say of a link means that the link is not used, as in NCCL.
+ * Any thread may ask.
+ */
+public final class Nvml {
+  private static final int P2P_SUPPORTED = 0; // NVML_NVLINK_CAP_P2P_SUPPORTED
+  private static final int ENABLED = 1; // NVML_FEATURE_ENABLED
+  private static final int READ = 0; // NVML_P2P_CAPS_INDEX_READ
+  private static final int WRITE = 1; // NVML_P2P_CAPS_INDEX_WRITE
+  private static final int LINK_STATE = 165; // NVML_FI_DEV_NVLINK_GET_STATE
+  private static final int C2C_COUNT = 170; // NVML_FI_DEV_C2C_LINK_COUNT
+  private static final int C2C_STATUS = 171; // NVML_FI_DEV_C2C_LINK_GET_STATUS
+  private static final int C2C_MBPS = 172; // NVML_FI_DEV_C2C_LINK_GET_MAX_BW
+  private static final int MAX_C2C_LINKS = 64;
+  private static final int HOPPER = 90;
+
+  private static final int PCI_INFO_BYTES = 128; // nvmlPciInfo_t and room
+  private static final int BUS_ID_BYTES = 16; // nvmlPciInfo_t.busIdLegacy, its first field
+  private static final int FIELD_BYTES = 40; // nvmlFieldValue_t
+  private static final int FIELD_SCOPE = 4;
+  private static final int FIELD_RESULT = 28;
+  private static final int FIELD_VALUE = 32;
+
+  private static Nvml found;
+
+  private final NvmlFunctions nvml;
+  private final Optional<String> absence;
+  private final List<NvmlGpu> gpus = new ArrayList<>();
+  private final List<Long> handles = new ArrayList<>();
+
+  private Nvml(NvmlFunctions nvml, Optional<String> absence) {
+    this.nvml = nvml;
+    this.absence = absence;
+  }
+
+  /** Looks for the library and asks it; the same answer at every call. */
+  public static synchronized Nvml probe() {
+    if (found == null) {
+      found = look();
+    }
+    return found;
+  }
+
+  private static Nvml look() {
+    NvmlFunctions nvml;
+    try {
+      nvml = NativeLibrary.load(NvmlFunctions.class, NvmlFunctions.LIBRARY);
+    } catch (SystemErrorException e) {
+      return new Nvml(null, Optional.of(e.problem()));
+    }
+    int result = nvml.nvmlInit_v2();
+    if (result != 0) {
+      return new Nvml(
+          null,
+          Optional.of(
+              "%s does not start: %s (%d)"
+                  .formatted(NvmlFunctions.LIBRARY, nvml.nvmlErrorString(result), result)));
+    }
+    Nvml made = new Nvml(nvml, Optional.empty());
+    made.ask();
+    return made;
+  }
+
+  /** Why there is nothing to know; empty where the library answers. */
+  public Optional<String> absence() {
+    return absence;
+  }
+
+  /** All GPUs of the machine by index; empty where there is no library. */
+  public List<NvmlGpu> gpus() {
+    return List.copyOf(gpus);
+  }
+
+  /** The GPU at a PCI address as in /sys. */
+  public Optional<NvmlGpu> gpu(String busId) {
+    return gpus.stream().filter(gpu -> gpu.busId().equals(busId)).findFirst();
+  }
+
+  /** Whether two GPUs, by index, may read and write each other's memory; yes where not known. */
+  public boolean allowsPeers(int index, int other) {
+    if (index == other || index >= handles.size() || other >= handles.size()) {
+      return true;
+    }
+    Offheap out = new Offheap(8);
+    for (int capability : new int[] {READ, WRITE}) {
+      int result =
+          nvml.nvmlDeviceGetP2PStatus(
+              handles.get(index), handles.get(other), capability, out.address());
+      if (result == 0 && out.getInt(0) != 0) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  private void ask() {
+    Offheap out = new Offheap(8);
+    int count = nvml.nvmlDeviceGetCount_v2(out.address()) == 0 ? out.getInt(0) : 0;
+    for (int index = 0; index < count; index++) {
+      if (nvml.nvmlDeviceGetHandleByIndex_v2(index, out.address()) == 0) {
+        long device = out.getLong(0);
+        handles.add(device);
+        gpus.add(gpu(gpus.size(), device));
+      }
+    }
+  }
+
+  private NvmlGpu gpu(int index, long device) {
+    Offheap info = new Offheap(PCI_INFO_BYTES);
+    String busId =
+        nvml.nvmlDeviceGetPciInfo_v3(device, info.address()) == 0
+            ? busId(info).orElse(NvmlGpu.UNSEEN)
+            : NvmlGpu.UNSEEN;
+    Offheap major = new Offheap(8);
+    Offheap minor = new Offheap(8);
+    int result = nvml.nvmlDeviceGetCudaComputeCapability(device, major.address(), minor.address());
+    int capability = result == 0 ? 10 * major.getInt(0) + minor.getInt(0) : 0;
+    int[] c2c = capability >= HOPPER ? c2cLinks(device) : new int[2];
+    return new NvmlGpu(index, busId, capability, nvLinks(device, capability), c2c[0], c2c[1]);
+  }
+
+  private static int mostLinks(int capability) {
+    if (capability < 60) {
+      return 0;
+    }
+    return capability < 70 ? 4 : capability < 80 ? 6 : capability < HOPPER ? 12 : 18;
+  }
+
+  private Map<String, Integer> nvLinks(long device, int capability) {
+    Map<String, Integer> links = new TreeMap<>();
+    Offheap out = new Offheap(8);
+    Offheap info = new Offheap(PCI_INFO_BYTES);
+    for (int link = 0; link < mostLinks(capability); link++) {
+      boolean usable =
+          nvml.nvmlDeviceGetNvLinkCapability(device, link, P2P_SUPPORTED, out.address()) == 0
+              && out.getInt(0) != 0
+              && isActive(device, link, capability);
+      if (usable && nvml.nvmlDeviceGetNvLinkRemotePciInfo_v2(device, link, info.address()) == 0) {
+        links.merge(busId(info).orElse(NvmlGpu.UNSEEN), 1, Integer::sum);
+      }
+    }
+    return links;
+  }
+
+  private boolean isActive(long device, int link, int capability) {
+    if (capability >= HOPPER) {
+      return field(device, LINK_STATE, link).orElse(0) == ENABLED;
+    }
+    Offheap out = new Offheap(8);
+    return nvml.nvmlDeviceGetNvLinkState(device, link, out.address()) == 0
+        && out.getInt(0) == ENABLED;
+  }
+
+  /** MB/s of a link, and how many are active. */
+  private int[] c2cLinks(long device) {
+    int links = Math.min(MAX_C2C_LINKS, field(device, C2C_COUNT, 0).orElse(0));
+    int mbps = 0;
+    int active = 0;
+    for (int link = 0; link < links; link++) {
+      Optional<Integer> speed = field(device, C2C_MBPS, link);
+      if (field(device, C2C_STATUS, link).orElse(0) == 1 && speed.isPresent()) {
+        mbps = speed.get();
+        active++;
+      }
+    }
+    return new int[] {mbps, active};
+  }
+
+  private Optional<Integer> field(long device, int field, int scope) {
+    Offheap value = new Offheap(FIELD_BYTES).putInt(0, field).putInt(FIELD_SCOPE, scope);
+    boolean known =
+        nvml.nvmlDeviceGetFieldValues(device, 1, value.address()) == 0
+            && value.getInt(FIELD_RESULT) == 0;
+    return known ? Optional.of(value.getInt(FIELD_VALUE)) : Optional.empty();
+  }
+
+  /** The address as /sys writes it; empty if it is blank or not text, as in virtual machines. */
+  private static Optional<String> busId(Offheap info) {
+    byte[] bytes = new byte[BUS_ID_BYTES];
+    info.bytes().get(0, bytes);
+    int length = 0;
+    while (length < bytes.length && bytes[length] != 0) {
+      if (bytes[length] <= ' ' || bytes[length] >= 0x7f) {
+        return Optional.empty();
+      }
+      length++;
+    }
+    String text = new String(bytes, 0, length, StandardCharsets.US_ASCII);
+    return text.isEmpty() ? Optional.empty() : Optional.of(text.toLowerCase(Locale.ROOT));
+  }
+}
