@@ -80,9 +80,8 @@ public enum PathType {
       }
     }
     if (text.matches("[0-9].*")) {
-      String digits = text.replaceFirst("[^0-9].*", "");
-      int old = digits.length() > 2 ? OLD_LEVELS.length : Integer.parseInt(digits);
-      return Optional.of(OLD_LEVELS[Math.min(old, OLD_LEVELS.length - 1)]);
+      long old = CNumber.prefix(text).orElse(0);
+      return Optional.of(OLD_LEVELS[(int) Math.min(old, OLD_LEVELS.length - 1)]);
     }
     return Optional.empty();
   }

@@ -32,18 +32,20 @@ public record TopoSettings(Map<String, String> values) {
     return Optional.ofNullable(values.get(name)).filter(value -> !value.isEmpty());
   }
 
-  /** A number, in C's notation; text that is none reads as not set, as in NCCL. */
+  /**
+   * A number as NCCL reads one: what the text starts with, in C's notation, and 0 if that is no
+   * number. What 64 bits do not hold counts as not set.
+   */
   public OptionalInt number(String name) {
     Optional<String> text = text(name);
     if (text.isEmpty()) {
       return OptionalInt.empty();
     }
-    try {
-      long value = Long.decode(text.get().strip());
-      return OptionalInt.of((int) Math.max(Integer.MIN_VALUE, Math.min(Integer.MAX_VALUE, value)));
-    } catch (NumberFormatException e) {
+    long value = CNumber.prefix(text.get()).orElse(0);
+    if (value == Long.MAX_VALUE || value == Long.MIN_VALUE) {
       return OptionalInt.empty();
     }
+    return OptionalInt.of((int) Math.max(Integer.MIN_VALUE, Math.min(Integer.MAX_VALUE, value)));
   }
 
   /** A number or its default. */

@@ -35,7 +35,7 @@ public final class Cluster {
     int ranks = whole.machine().gpus().size();
     for (int m = 0; m < machines; m++) {
       for (MachineGraphs domain : domains) {
-        nodes.add(new NodeGraphs(domain, m * ranks));
+        nodes.add(NodeGraphs.at(domain, m * ranks));
       }
     }
     this.comm = CommGraph.connect(nodes, options.settings(), options.collNet());

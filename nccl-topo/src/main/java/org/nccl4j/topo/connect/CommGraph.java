@@ -63,7 +63,7 @@ public record CommGraph(
   public List<Integer> nvlsHeads() {
     NodeGraphs first = shape.nodes().get(0);
     return first.graphs().of(GraphKind.NVLS).channels().stream()
-        .map(channel -> channel.first() + first.rankOffset())
+        .map(channel -> first.rank(channel.first()))
         .distinct()
         .toList();
   }
@@ -159,6 +159,6 @@ public record CommGraph(
   /** A node's chain in a searched channel, as the communicator's ranks. */
   public List<Integer> chain(NodeGraphs node, GraphKind kind, int channel) {
     Channel found = node.graphs().of(kind).channels().get(channel);
-    return found.ranks().stream().map(rank -> rank + node.rankOffset()).toList();
+    return found.ranks().stream().map(node::rank).toList();
   }
 }

@@ -46,7 +46,7 @@ public record CommShape(
   /** The GPU of a rank. */
   public Node gpuOf(int rank) {
     NodeGraphs node = nodeOf(rank);
-    return node.graphs().routes().machine().gpuOfRank(rank - node.rankOffset()).orElseThrow();
+    return node.graphs().routes().machine().gpuOfRank(node.onMachine(rank)).orElseThrow();
   }
 
   /** The different machines among the nodes. */
@@ -73,7 +73,7 @@ public record CommShape(
     for (int n = 0; n < nodes.size(); n++) {
       NodeGraphs node = nodes.get(n);
       for (Node gpu : node.graphs().routes().machine().gpus()) {
-        rankToNode[gpu.gpu().rank() + node.rankOffset()] = n;
+        rankToNode[node.rank(gpu.gpu().rank())] = n;
         minSm = Math.min(minSm, gpu.gpu().sm());
         maxSm = Math.max(maxSm, gpu.gpu().sm());
       }
@@ -95,9 +95,8 @@ public record CommShape(
 
   private static int firstRank(NodeGraphs node) {
     return node.graphs().routes().machine().gpus().stream()
-            .mapToInt(gpu -> gpu.gpu().rank())
-            .min()
-            .orElse(0)
-        + node.rankOffset();
+        .mapToInt(gpu -> node.rank(gpu.gpu().rank()))
+        .min()
+        .orElse(0);
   }
 }

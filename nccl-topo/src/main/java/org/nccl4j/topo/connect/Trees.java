@@ -58,7 +58,7 @@ public final class Trees {
   }
 
   private static int step(NodeGraphs node, int channel, int rank) {
-    return node.channel(GraphKind.TREE, channel).ranks().indexOf(rank - node.rankOffset());
+    return node.channel(GraphKind.TREE, channel).ranks().indexOf(node.onMachine(rank));
   }
 
   /** At which step of a node's chain its first or second child hangs. */

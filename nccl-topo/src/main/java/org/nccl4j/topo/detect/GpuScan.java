@@ -3,7 +3,7 @@ package org.nccl4j.topo.detect;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
-import org.nccl4j.topo.xml.CNumber;
+import org.nccl4j.topo.CNumber;
 
 /**
  * GPUs as PCI shows them, for machines whose driver is not asked: addresses and generations, but no

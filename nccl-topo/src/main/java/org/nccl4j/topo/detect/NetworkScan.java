@@ -6,7 +6,7 @@ import java.util.List;
 import java.util.Optional;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
-import org.nccl4j.topo.xml.CNumber;
+import org.nccl4j.topo.CNumber;
 
 /** Networks as the kernel shows them: InfiniBand and RoCE ports, else interfaces. */
 public final class NetworkScan {

@@ -5,12 +5,12 @@ import java.math.MathContext;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
+import org.nccl4j.topo.CNumber;
 import org.nccl4j.topo.PathType;
 import org.nccl4j.topo.Pattern;
 import org.nccl4j.topo.TopoSettings;
 import org.nccl4j.topo.system.Machine;
 import org.nccl4j.topo.system.Node;
-import org.nccl4j.topo.xml.CNumber;
 import org.nccl4j.topo.xml.XmlElement;
 
 /**
@@ -112,10 +112,13 @@ public final class GraphFile {
   }
 
   private static int rank(XmlElement part, long dev, Machine machine) {
-    Optional<Node> gpu =
+    Optional<Node> byRank =
         part.text("rank").isPresent()
             ? machine.gpuOfRank(part.requireInt("rank"))
-            : machine.gpuOfDevice((int) (dev >>> HOST_SHIFT), (int) dev);
+            : Optional.empty();
+    // A file that another node's rank wrote names ranks that are not here, but like devices.
+    Optional<Node> gpu =
+        byRank.or(() -> machine.gpuOfDevice((int) (dev >>> HOST_SHIFT), (int) dev));
     return gpu.orElseThrow(() -> part.error("is no GPU of this machine", "Check dev and rank"))
         .gpu()
         .rank();

@@ -4,10 +4,10 @@ import java.util.ArrayList;
 import java.util.EnumMap;
 import java.util.List;
 import java.util.Map;
+import org.nccl4j.topo.CNumber;
 import org.nccl4j.topo.LinkType;
 import org.nccl4j.topo.NodeType;
 import org.nccl4j.topo.TopoSettings;
-import org.nccl4j.topo.xml.CNumber;
 import org.nccl4j.topo.xml.XmlElement;
 
 /**

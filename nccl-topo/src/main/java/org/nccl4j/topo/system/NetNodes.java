@@ -1,8 +1,8 @@
 package org.nccl4j.topo.system;
 
+import org.nccl4j.topo.CNumber;
 import org.nccl4j.topo.LinkType;
 import org.nccl4j.topo.NodeType;
-import org.nccl4j.topo.xml.CNumber;
 import org.nccl4j.topo.xml.XmlElement;
 
 /**

@@ -1,7 +1,7 @@
 package org.nccl4j.topo.system;
 
+import org.nccl4j.topo.CNumber;
 import org.nccl4j.topo.NodeType;
-import org.nccl4j.topo.xml.CNumber;
 import org.nccl4j.topo.xml.XmlElement;
 
 /** Addresses, classes and identities of PCI devices. */

@@ -3,7 +3,7 @@ package org.nccl4j.topo.system;
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.List;
-import org.nccl4j.topo.xml.CNumber;
+import org.nccl4j.topo.CNumber;
 import org.nccl4j.topo.xml.XmlElement;
 
 /**

@@ -8,6 +8,7 @@ import java.util.Map;
 import java.util.Objects;
 import java.util.Optional;
 import java.util.OptionalLong;
+import org.nccl4j.topo.CNumber;
 import org.nccl4j.topo.TopologyException;
 
 /**

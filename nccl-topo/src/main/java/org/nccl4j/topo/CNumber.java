@@ -1,4 +1,4 @@
-package org.nccl4j.topo.xml;
+package org.nccl4j.topo;
 
 import java.math.BigInteger;
 import java.util.OptionalLong;
