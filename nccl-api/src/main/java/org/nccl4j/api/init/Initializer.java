@@ -100,13 +100,22 @@ public final class Initializer {
     List<ProxyHandler> handlers = links.proxyHandlers();
     DomainFacts own = DomainFacts.of(device, request.device(), peers, routes, !handlers.isEmpty());
     RankFacts facts = DomainFacts.common(bootstrap.allGather(own.toBytes()), Hosts.of(peers));
+    Wiring wiring = Wiring.of(request, peers, bootstrap);
     nvls = NvlsSetup.open(request, context, bootstrap);
     ProxyThread proxy = handlers.isEmpty() ? null : new ProxyThread(request.name(), handlers);
     Progress progress = proxy == null ? Progress.NONE : proxy;
     KernelCommunicator kernels =
         device.createKernelCommunicator(
             spec(
-                request, rank, peers, layout, links.sends(), links.recvs(), progress, nvls.nvls()));
+                request,
+                rank,
+                peers,
+                layout,
+                links.sends(),
+                links.recvs(),
+                wiring,
+                progress,
+                nvls.nvls()));
     Family family = new Family(bootstrap, kernels, transports, proxy, nvls);
     Engine engine =
         Engine.of(
@@ -175,10 +184,10 @@ public final class Initializer {
       ConnectionLayout layout,
       List<Connection> sends,
       List<Connection> recvs,
+      Wiring wiring,
       Progress progress,
       Nvls nvls) {
     int nRanks = peers.size();
-    Hosts hosts = Hosts.of(peers);
     String host = peers.get(rank).hostId();
     int local = (int) peers.stream().filter(peer -> peer.hostId().equals(host)).count();
     return new KernelCommunicatorSpec(
@@ -188,8 +197,8 @@ public final class Initializer {
         layout,
         sends,
         recvs,
-        List.of(hosts.ring()),
-        List.of(hosts.tree(rank, 0), hosts.tree(rank, 1)),
+        wiring.rings(),
+        wiring.trees(),
         local,
         progress,
         request.operationDeadline(),

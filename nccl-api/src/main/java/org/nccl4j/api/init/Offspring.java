@@ -143,6 +143,7 @@ public final class Offspring {
             old.place().layout(),
             none,
             none,
+            Wiring.plain(members.peers(), rank),
             old.family().progress(),
             null);
     Optional<KernelCommunicator> kernels = old.kernels().share(spec, ranks);

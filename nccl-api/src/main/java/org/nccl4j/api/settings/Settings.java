@@ -5,6 +5,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.TreeMap;
 import java.util.stream.Stream;
 import org.nccl4j.device.kernel.ConnectionLayout;
 
@@ -193,6 +194,50 @@ public final class Settings {
           Duration.ofMinutes(10),
           "How long an operation may wait for other ranks.");
 
+  public static final Setting<String> NCCL_TOPO_FILE =
+      Setting.text(
+          "NCCL_TOPO_FILE",
+          "",
+          "the name of a topology file",
+          "The machine's topology, instead of what the kernel and the driver say.");
+
+  public static final Setting<String> NCCL_TOPO_DUMP_FILE =
+      Setting.text(
+          "NCCL_TOPO_DUMP_FILE",
+          "",
+          "the name of a file to write",
+          "Where a rank writes the topology of its machine.");
+
+  public static final Setting<Integer> NCCL_TOPO_DUMP_FILE_RANK =
+      Setting.number(
+          "NCCL_TOPO_DUMP_FILE_RANK",
+          0,
+          0,
+          Integer.MAX_VALUE,
+          "Which rank writes NCCL_TOPO_DUMP_FILE.");
+
+  public static final Setting<String> NCCL_GRAPH_FILE =
+      Setting.text(
+          "NCCL_GRAPH_FILE",
+          "",
+          "the name of a graph file",
+          "Rings and trees to use, instead of a search.");
+
+  public static final Setting<String> NCCL_GRAPH_DUMP_FILE =
+      Setting.text(
+          "NCCL_GRAPH_DUMP_FILE",
+          "",
+          "the name of a file to write",
+          "Where a rank writes the rings and trees of its node.");
+
+  public static final Setting<Integer> NCCL_GRAPH_DUMP_FILE_RANK =
+      Setting.number(
+          "NCCL_GRAPH_DUMP_FILE_RANK",
+          0,
+          0,
+          Integer.MAX_VALUE,
+          "Which rank writes NCCL_GRAPH_DUMP_FILE.");
+
   public static final Setting<String> NCCL_CONF_FILE =
       Setting.text(
           "NCCL_CONF_FILE",
@@ -230,6 +275,12 @@ public final class Settings {
           NCCL_WIN_STRIDE,
           NCCL4J_INIT_TIMEOUT,
           NCCL4J_TIMEOUT,
+          NCCL_TOPO_FILE,
+          NCCL_TOPO_DUMP_FILE,
+          NCCL_TOPO_DUMP_FILE_RANK,
+          NCCL_GRAPH_FILE,
+          NCCL_GRAPH_DUMP_FILE,
+          NCCL_GRAPH_DUMP_FILE_RANK,
           NCCL_CONF_FILE);
 
   private static final List<Setting<?>> ALL =
@@ -279,6 +330,13 @@ public final class Settings {
   /** The text that a name, declared or not, is set to. */
   public Optional<String> text(String name) {
     return environment.find(name).map(Environment.Value::text);
+  }
+
+  /** Every name that is set, declared or not, with its text. */
+  public Map<String, String> texts() {
+    Map<String, String> texts = new TreeMap<>();
+    environment.all().forEach((name, value) -> texts.put(name, value.text()));
+    return texts;
   }
 
   /** Whether the user set it, anywhere. */

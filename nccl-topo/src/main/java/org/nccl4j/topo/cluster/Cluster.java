@@ -73,14 +73,19 @@ public final class Cluster {
           "that many ranks cannot be numbered",
           "Ask for 1 to " + Integer.MAX_VALUE / perMachine + " machines");
     }
+    return new Cluster(whole, domains(whole, machines > 1, options), machines, options);
+  }
+
+  /** The graphs of the parts of a machine that stay together, alone or among others. */
+  static List<MachineGraphs> domains(Routes whole, boolean several, ClusterOptions options) {
     List<List<Node>> groups = whole.domains();
-    boolean needsNet = machines > 1 || groups.size() > 1;
+    boolean needsNet = several || groups.size() > 1;
     if (needsNet && whole.machine().nets().isEmpty()) {
       throw new TopologyException(
           "No cluster can be made",
           whole.machine().gpus().get(0).toString(),
-          machines > 1
-              ? machines + " machines without a network"
+          several
+              ? "there are several machines, and this one has no network"
               : "some GPUs reach each other only over a network, and there is none",
           "Add a <net> to the topology file, or use one machine with NCCL_SHM_DISABLE=0");
     }
@@ -89,7 +94,7 @@ public final class Cluster {
       Routes routes = Routes.trimmed(whole, gpus, options.settings(), options.driver());
       domains.add(MachineGraphs.search(routes, options.settings(), needsNet, options.collNet()));
     }
-    return new Cluster(whole, domains, machines, options);
+    return domains;
   }
 
   /** The machine as a whole. */

@@ -31,4 +31,9 @@ public record GpuFacts(
   public GpuFacts {
     nvLinks = Map.copyOf(nvLinks);
   }
+
+  /** The same GPU for a rank. */
+  public GpuFacts withRank(int user) {
+    return new GpuFacts(busId, dev, user, sm, gdr, nvLinks, c2cMbps, c2cLinks);
+  }
 }

@@ -5,6 +5,7 @@ import java.math.MathContext;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
+import java.util.function.IntUnaryOperator;
 import org.nccl4j.topo.CNumber;
 import org.nccl4j.topo.PathType;
 import org.nccl4j.topo.Pattern;
@@ -112,20 +113,31 @@ public final class GraphFile {
   }
 
   private static int rank(XmlElement part, long dev, Machine machine) {
-    Optional<Node> byRank =
-        part.text("rank").isPresent()
-            ? machine.gpuOfRank(part.requireInt("rank"))
-            : Optional.empty();
-    // A file that another node's rank wrote names ranks that are not here, but like devices.
+    // Devices come first: the same file serves every node, whose ranks differ.
     Optional<Node> gpu =
-        byRank.or(() -> machine.gpuOfDevice((int) (dev >>> HOST_SHIFT), (int) dev));
+        machine
+            .gpuOfDevice((int) (dev >>> HOST_SHIFT), (int) dev)
+            .or(
+                () ->
+                    part.text("rank").isPresent()
+                        ? machine.gpuOfRank(part.requireInt("rank"))
+                        : Optional.empty());
     return gpu.orElseThrow(() -> part.error("is no GPU of this machine", "Check dev and rank"))
         .gpu()
         .rank();
   }
 
-  /** The graphs as a file's top element, in NCCL's order. */
+  /** The graphs as a file's top element, in NCCL's order, with the machine's own ranks. */
   public static XmlElement write(MachineGraphs graphs) {
+    return write(graphs, rank -> rank);
+  }
+
+  /**
+   * The graphs as a file's top element, in NCCL's order.
+   *
+   * @param ranks the number to write for each of the machine's ranks
+   */
+  public static XmlElement write(MachineGraphs graphs, IntUnaryOperator ranks) {
     XmlElement top = XmlElement.of("graphs").set("version", 1);
     for (GraphKind kind :
         new GraphKind[] {
@@ -135,12 +147,12 @@ public final class GraphFile {
           GraphKind.COLLNET_CHAIN,
           GraphKind.NVLS
         }) {
-      top.add(write(graphs.of(kind), graphs.routes().machine()));
+      top.add(write(graphs.of(kind), graphs.routes().machine(), ranks));
     }
     return top;
   }
 
-  private static XmlElement write(ChannelGraph graph, Machine machine) {
+  private static XmlElement write(ChannelGraph graph, Machine machine, IntUnaryOperator ranks) {
     XmlElement element =
         XmlElement.of("graph")
             .set("id", graph.kind().id())
@@ -161,7 +173,7 @@ public final class GraphFile {
       for (int rank : channel.ranks()) {
         Node gpu = machine.gpuOfRank(rank).orElseThrow();
         long dev = ((long) gpu.host() << HOST_SHIFT) + gpu.gpu().dev();
-        part.add(XmlElement.of("gpu").set("dev", hex(dev)).set("rank", rank));
+        part.add(XmlElement.of("gpu").set("dev", hex(dev)).set("rank", ranks.applyAsInt(rank)));
       }
       if (!channel.nets().isEmpty()) {
         part.add(net(channel.nets().get(1)));

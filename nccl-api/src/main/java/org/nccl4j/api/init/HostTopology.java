@@ -1,0 +1,94 @@
+package org.nccl4j.api.init;
+
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Optional;
+import java.util.Set;
+import org.nccl4j.api.settings.Settings;
+import org.nccl4j.device.InvalidUsageException;
+import org.nccl4j.topo.detect.Detection;
+import org.nccl4j.topo.detect.GpuFacts;
+import org.nccl4j.topo.detect.HostFacts;
+import org.nccl4j.topo.detect.KernelFiles;
+import org.nccl4j.topo.detect.NetworkScan;
+import org.nccl4j.topo.system.PciIds;
+import org.nccl4j.topo.system.RankOrder;
+import org.nccl4j.topo.xml.TopologyXml;
+import org.nccl4j.topo.xml.XmlElement;
+
+/**
+ * The topology of this host as a topology file has it, with ranks from 0 on the GPUs of the
+ * communicator's ranks here. From the file that NCCL_TOPO_FILE names, else found out from the
+ * kernel and the driver. A file has its GPUs by bus address; where ranks are on the host device it
+ * stands for a machine that is not there, and they get its GPUs in order.
+ */
+final class HostTopology {
+  private final Settings settings;
+  private final List<MachineFacts> local;
+
+  /**
+   * Of a host.
+   *
+   * @param local what its ranks know, in their order
+   */
+  HostTopology(Settings settings, List<MachineFacts> local) {
+    this.settings = settings;
+    this.local = local;
+  }
+
+  XmlElement make(long hostHash) {
+    if (settings.isSet(Settings.NCCL_TOPO_FILE)) {
+      return fromFile(Path.of(settings.get(Settings.NCCL_TOPO_FILE)));
+    }
+    List<GpuFacts> gpus = new ArrayList<>();
+    for (int rank = 0; rank < local.size(); rank++) {
+      Optional<GpuFacts> gpu = local.get(rank).gpu();
+      if (gpu.isPresent()) {
+        gpus.add(gpu.get().withRank(rank));
+      }
+    }
+    KernelFiles files = new KernelFiles(Path.of("/"));
+    return Detection.of(files, new HostFacts(hostHash, gpus, NetworkScan.of(files)));
+  }
+
+  private XmlElement fromFile(Path file) {
+    XmlElement system = TopologyXml.readSystem(file);
+    List<XmlElement> gpus = RankOrder.apply(system);
+    Set<XmlElement> used = new HashSet<>();
+    for (int rank = 0; rank < local.size(); rank++) {
+      XmlElement gpu = find(file, gpus, rank);
+      if (!used.add(gpu)) {
+        throw gpu.error("belongs to two ranks", "Give each rank a GPU of its own");
+      }
+      gpu.set("rank", rank);
+    }
+    for (XmlElement gpu : gpus) {
+      if (!used.contains(gpu)) {
+        gpu.parent().parent().remove(gpu.parent());
+      }
+    }
+    return system;
+  }
+
+  private XmlElement find(Path file, List<XmlElement> gpus, int rank) {
+    Optional<GpuFacts> facts = local.get(rank).gpu();
+    if (facts.isEmpty() && rank < gpus.size()) {
+      return gpus.get(rank);
+    }
+    String wanted = facts.map(GpuFacts::busId).orElse("");
+    for (XmlElement gpu : gpus) {
+      String there = gpu.parent().require("busid");
+      if (facts.isPresent() && PciIds.bus(there) == PciIds.bus(wanted)) {
+        return gpu;
+      }
+    }
+    throw new InvalidUsageException(
+        facts.isPresent()
+            ? "the topology file %s has no GPU at %s".formatted(file, wanted)
+            : "the topology file %s has %d GPUs for %d ranks of this host"
+                .formatted(file, gpus.size(), local.size()),
+        "name the file of this machine in NCCL_TOPO_FILE, or unset it");
+  }
+}

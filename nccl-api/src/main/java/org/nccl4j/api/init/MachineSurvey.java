@@ -1,0 +1,126 @@
+package org.nccl4j.api.init;
+
+import java.io.ByteArrayInputStream;
+import java.io.ByteArrayOutputStream;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.HashSet;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.Set;
+import java.util.zip.DeflaterOutputStream;
+import java.util.zip.InflaterInputStream;
+import org.nccl4j.api.bootstrap.Bootstrap;
+import org.nccl4j.api.settings.Settings;
+import org.nccl4j.api.spi.PeerInfo;
+import org.nccl4j.device.InvalidUsageException;
+import org.nccl4j.topo.TopologyException;
+import org.nccl4j.topo.cluster.Fleet;
+import org.nccl4j.topo.detect.GpuFacts;
+import org.nccl4j.topo.xml.TopologyXml;
+import org.nccl4j.topo.xml.XmlElement;
+
+/**
+ * The machines that a communicator runs on, as all its ranks know them: the first rank of each host
+ * finds out what its host is, with what the others tell of their GPUs, and tells all.
+ *
+ * @param hosts every host, by its first rank; empty where nobody needs to know
+ * @param graphs whether every rank has a GPU in them, so that there are graphs to search
+ */
+record MachineSurvey(List<Fleet.Host> hosts, boolean graphs) {
+  private static final int MOST_XML_BYTES = 16 << 20;
+
+  /** Asks all ranks; collective. */
+  static MachineSurvey of(
+      Settings settings, MachineFacts mine, List<PeerInfo> peers, Bootstrap bootstrap) {
+    List<MachineFacts> facts = new ArrayList<>();
+    for (byte[] bytes : bootstrap.allGather(mine.toBytes())) {
+      facts.add(MachineFacts.fromBytes(facts.size(), bytes));
+    }
+    Map<String, List<Integer>> ranksOf = new LinkedHashMap<>();
+    peers.forEach(
+        peer -> ranksOf.computeIfAbsent(peer.hostId(), host -> new ArrayList<>()).add(peer.rank()));
+    boolean graphs = gpusEverywhere(peers, facts) || filesEverywhere(ranksOf, facts);
+    if (!graphs && facts.stream().noneMatch(MachineFacts::dumps)) {
+      return new MachineSurvey(List.of(), false);
+    }
+    List<Integer> local = ranksOf.get(peers.get(bootstrap.rank()).hostId());
+    byte[] told = new byte[0];
+    if (local.get(0) == bootstrap.rank()) {
+      HostTopology host = new HostTopology(settings, local.stream().map(facts::get).toList());
+      told = deflate(describe(host, peers.get(bootstrap.rank()).hostId()));
+    }
+    List<byte[]> all = bootstrap.allGather(told);
+    List<Fleet.Host> hosts = new ArrayList<>();
+    for (List<Integer> ranks : ranksOf.values()) {
+      int first = ranks.get(0);
+      XmlElement system = TopologyXml.parseSystem("rank " + first, inflate(first, all.get(first)));
+      hosts.add(new Fleet.Host(system, ranks.stream().mapToInt(rank -> rank).toArray()));
+    }
+    return new MachineSurvey(List.copyOf(hosts), graphs);
+  }
+
+  private static String describe(HostTopology host, String hostId) {
+    try {
+      return TopologyXml.write(host.make(hostId.hashCode() & 0xffffffffL));
+    } catch (TopologyException e) {
+      throw new InvalidUsageException(e.getMessage(), e.remedy(), e);
+    }
+  }
+
+  /** Two ranks of one GPU have no place in a topology. */
+  private static boolean gpusEverywhere(List<PeerInfo> peers, List<MachineFacts> facts) {
+    Set<String> used = new HashSet<>();
+    for (PeerInfo peer : peers) {
+      Optional<GpuFacts> gpu = facts.get(peer.rank()).gpu();
+      if (gpu.isEmpty() || !used.add(peer.hostId() + " " + gpu.get().busId())) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  private static boolean filesEverywhere(
+      Map<String, List<Integer>> ranksOf, List<MachineFacts> facts) {
+    boolean noGpus = facts.stream().allMatch(fact -> fact.gpu().isEmpty());
+    return noGpus
+        && ranksOf.values().stream().allMatch(ranks -> facts.get(ranks.get(0)).fromFile());
+  }
+
+  /** The host of a rank. */
+  Fleet.Host hostOf(int rank) {
+    for (Fleet.Host host : hosts) {
+      for (int there : host.ranks()) {
+        if (there == rank) {
+          return host;
+        }
+      }
+    }
+    throw new IllegalArgumentException("rank " + rank);
+  }
+
+  private static byte[] deflate(String text) {
+    ByteArrayOutputStream bytes = new ByteArrayOutputStream();
+    try (DeflaterOutputStream out = new DeflaterOutputStream(bytes)) {
+      out.write(text.getBytes(StandardCharsets.UTF_8));
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
+    }
+    return bytes.toByteArray();
+  }
+
+  private static String inflate(int rank, byte[] bytes) {
+    try (InflaterInputStream in = new InflaterInputStream(new ByteArrayInputStream(bytes))) {
+      return new String(in.readNBytes(MOST_XML_BYTES), StandardCharsets.UTF_8);
+    } catch (IOException e) {
+      throw new InvalidUsageException(
+          "rank %d tells of its machine in a way that is not understood (%s)".formatted(rank, e),
+          "run the same version of nccl4j on all ranks",
+          e);
+    }
+  }
+}

@@ -1,0 +1,115 @@
+package org.nccl4j.topo.cluster;
+
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import org.nccl4j.topo.TopologyException;
+import org.nccl4j.topo.connect.CommGraph;
+import org.nccl4j.topo.connect.NodeGraphs;
+import org.nccl4j.topo.path.Routes;
+import org.nccl4j.topo.search.MachineGraphs;
+import org.nccl4j.topo.system.Node;
+import org.nccl4j.topo.tuning.CostModel;
+import org.nccl4j.topo.xml.TopologyXml;
+import org.nccl4j.topo.xml.XmlElement;
+
+/**
+ * The machines of a real communicator, which may differ, and all that follows from them. Machines
+ * that are equal but for names and numbers are searched once. Immutable; safe from any thread.
+ */
+public final class Fleet {
+  private final List<NodeGraphs> nodes;
+  private final CommGraph comm;
+  private final CostModel costs;
+
+  private Fleet(List<NodeGraphs> nodes, ClusterOptions options) {
+    this.nodes = List.copyOf(nodes);
+    this.comm = CommGraph.connect(this.nodes, options.settings(), options.collNet());
+    this.costs = CostModel.of(comm, options.settings());
+  }
+
+  /**
+   * A machine and who runs on it.
+   *
+   * @param system its topology, with ranks from 0 on the GPUs that are used
+   * @param ranks the communicator's rank of each of those, ascending
+   */
+  public record Host(XmlElement system, int[] ranks) {}
+
+  /**
+   * Searches and connects machines.
+   *
+   * @param hosts every machine of the communicator, in any order
+   * @param options settings and the like
+   * @throws TopologyException if machines cannot be understood or reached, with the remedy
+   */
+  public static Fleet of(List<Host> hosts, ClusterOptions options) {
+    Map<String, List<MachineGraphs>> searched = new HashMap<>();
+    List<NodeGraphs> nodes = new ArrayList<>();
+    for (Host host : hosts) {
+      List<MachineGraphs> domains = searched.get(likeness(host.system));
+      if (domains == null) {
+        domains = search(host.system, hosts.size() > 1, options);
+        searched.put(likeness(host.system), domains);
+      }
+      int gpus = domains.stream().mapToInt(d -> d.routes().machine().gpus().size()).sum();
+      if (gpus != host.ranks.length) {
+        throw host.system.error(
+            "has " + gpus + " GPUs with a rank for " + host.ranks.length + " ranks",
+            "Give the topology of the machine that the ranks run on");
+      }
+      domains.forEach(domain -> nodes.add(NodeGraphs.of(domain, host.ranks)));
+    }
+    return new Fleet(nodes, options);
+  }
+
+  private static List<MachineGraphs> search(
+      XmlElement system, boolean several, ClusterOptions options) {
+    Routes whole = Cluster.routes(system, options);
+    return Cluster.domains(whole, several, options);
+  }
+
+  /** The text of a machine without what differs between machines that are equal for the search. */
+  private static String likeness(XmlElement system) {
+    XmlElement copy = system.copy();
+    strip(copy, new HashMap<>());
+    return TopologyXml.write(copy);
+  }
+
+  private static void strip(XmlElement element, Map<String, Integer> cards) {
+    element.unset("host_hash");
+    element.unset("affinity");
+    element
+        .text("guid")
+        .ifPresent(
+            guid -> {
+              cards.putIfAbsent(guid, cards.size());
+              element.set("guid", cards.get(guid));
+            });
+    element.children().forEach(child -> strip(child, cards));
+  }
+
+  /** Rings, trees and channels over all machines. */
+  public CommGraph comm() {
+    return comm;
+  }
+
+  /** What collectives cost. */
+  public CostModel costs() {
+    return costs;
+  }
+
+  /** The node that a rank is on. */
+  public NodeGraphs nodeOf(int rank) {
+    for (NodeGraphs node : nodes) {
+      for (Node gpu : node.graphs().routes().machine().gpus()) {
+        if (node.rank(gpu.gpu().rank()) == rank) {
+          return node;
+        }
+      }
+    }
+    throw new TopologyException(
+        "No node can be found", "rank " + rank, "no machine has it", "Ask for an existing rank");
+  }
+}
