@@ -1,5 +1,6 @@
 package org.nccl4j.it.topo;
 
+import com.fasterxml.jackson.core.JsonGenerator;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.nio.file.Files;
@@ -16,11 +17,11 @@ import picocli.CommandLine.Option;
     name = "detect",
     mixinStandardHelpOptions = true,
     description = {
-      "This machine as a topology file (NCCL_TOPO_FILE).",
-      "Without a driver's facts NVLinks are not known; pass a file for them."
+      "This machine as a topology file (NCCL_TOPO_FILE), with every port on its own.",
+      "NVLinks come from the driver; without it they are left out."
     })
 final class DetectCommand extends TopoAction {
-  @Option(names = "--dump", description = "Write the topology file here (NCCL_TOPO_DUMP_FILE).")
+  @Option(names = "--dump", description = "Write the topology file here too.")
   private Path dump;
 
   @Option(names = "--tree", description = "Print a tree to read, not the file.")
@@ -28,13 +29,24 @@ final class DetectCommand extends TopoAction {
 
   @Override
   void print(MachineOptions machine, PrintWriter out) throws IOException {
-    XmlElement system = machine.system();
-    String text = TopologyXml.write(system);
+    XmlElement system = machine.found();
     if (dump != null) {
-      Files.writeString(dump, text);
+      Files.writeString(dump, TopologyXml.write(system));
     }
-    boolean readable = tree && !system.children().isEmpty();
-    out.print(
-        readable ? MachineTree.of(Cluster.routes(system, machine.options(false)).machine()) : text);
+    if (machine.json()) {
+      try (JsonGenerator json = json(out)) {
+        json.writeStartObject();
+        json.writeStringField("machine", machine.name());
+        json.writeStringField("gpusFrom", machine.gpusFrom());
+        json.writeObjectFieldStart("system");
+        new SystemJson(json).fields(system);
+        json.writeEndObject();
+        json.writeEndObject();
+      }
+    } else if (tree && !system.children().isEmpty()) {
+      out.print(MachineTree.of(Cluster.routes(system, machine.options(false)).machine()));
+    } else {
+      out.print(TopologyXml.write(system));
+    }
   }
 }

@@ -19,7 +19,7 @@ final class ExplainCommand extends TopoAction {
 
   @Override
   void print(MachineOptions machine, PrintWriter out) throws IOException {
-    Cluster cluster = Cluster.of(machine.routes(false), nodes, machine.options(false));
+    Cluster cluster = machine.cluster(nodes, false);
     String text = Explanation.of(cluster, machine.settings());
     if (machine.json()) {
       try (JsonGenerator json = json(out)) {

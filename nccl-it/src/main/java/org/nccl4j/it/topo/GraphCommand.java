@@ -3,10 +3,8 @@ package org.nccl4j.it.topo;
 import com.fasterxml.jackson.core.JsonGenerator;
 import java.io.IOException;
 import java.io.PrintWriter;
-import java.util.ArrayList;
 import java.util.List;
 import org.nccl4j.topo.cluster.Cluster;
-import org.nccl4j.topo.path.Routes;
 import org.nccl4j.topo.search.GraphFile;
 import org.nccl4j.topo.xml.TopologyXml;
 import picocli.CommandLine.Command;
@@ -33,11 +31,7 @@ final class GraphCommand extends TopoAction {
 
   @Override
   void print(MachineOptions machine, PrintWriter out) throws IOException {
-    Routes routes = machine.routes(collNet);
-    List<Cluster> clusters = new ArrayList<>();
-    for (int count : nodes) {
-      clusters.add(Cluster.of(routes, count, machine.options(collNet)));
-    }
+    List<Cluster> clusters = machine.clusters(nodes, collNet);
     if (xml) {
       out.print(TopologyXml.write(GraphFile.write(clusters.get(0).domains().get(0))));
     } else if (machine.json()) {

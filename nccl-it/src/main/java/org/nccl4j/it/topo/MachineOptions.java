@@ -1,21 +1,25 @@
 package org.nccl4j.it.topo;
 
+import java.io.IOException;
 import java.io.PrintWriter;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.HashMap;
+import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import org.nccl4j.api.settings.Environment;
+import org.nccl4j.device.cuda.Nvml;
 import org.nccl4j.topo.TopoSettings;
+import org.nccl4j.topo.TopologyException;
 import org.nccl4j.topo.cluster.Cluster;
 import org.nccl4j.topo.cluster.ClusterOptions;
-import org.nccl4j.topo.detect.Detection;
-import org.nccl4j.topo.detect.GpuScan;
-import org.nccl4j.topo.detect.HostFacts;
-import org.nccl4j.topo.detect.KernelFiles;
-import org.nccl4j.topo.detect.NetworkScan;
+import org.nccl4j.topo.detect.NicFusion;
 import org.nccl4j.topo.path.PeerStatus;
 import org.nccl4j.topo.path.Routes;
+import org.nccl4j.topo.search.GraphFile;
+import org.nccl4j.topo.search.MachineGraphs;
 import org.nccl4j.topo.xml.TopologyXml;
 import org.nccl4j.topo.xml.XmlElement;
 import picocli.CommandLine.Model.CommandSpec;
@@ -26,14 +30,13 @@ import picocli.CommandLine.Spec;
 final class MachineOptions {
   /** How the driver answers when asked for peer access. */
   enum DriverAnswer {
+    ask,
     on,
     off
   }
 
   private static final Path VIRTUAL_TOPOLOGY =
       Path.of("/var/run/nvidia-topologyd/virtualTopology.xml");
-
-  private static final long LOCAL_HOST = 1;
 
   @Spec(Spec.Target.MIXEE)
   private CommandSpec spec;
@@ -54,14 +57,18 @@ final class MachineOptions {
 
   @Option(
       names = "--p2p-status",
-      defaultValue = "on",
-      description = "What the driver says of peer access: ${COMPLETION-CANDIDATES}.")
-  private DriverAnswer peerAccess = DriverAnswer.on;
+      defaultValue = "ask",
+      description =
+          "What the driver says of peer access: ${COMPLETION-CANDIDATES}; default: on with a file,"
+              + " else the driver is asked.")
+  private DriverAnswer peerAccess = DriverAnswer.ask;
 
   @Option(
       names = "--set",
       description = "A setting such as NCCL_CROSS_NIC=1; comes before the environment.")
   private Map<String, String> set = new HashMap<>();
+
+  private LiveMachine live;
 
   boolean json() {
     return json;
@@ -87,24 +94,90 @@ final class MachineOptions {
   }
 
   ClusterOptions options(boolean collNet) {
-    PeerStatus status = peerAccess == DriverAnswer.on ? PeerStatus.ALLOWED : PeerStatus.FORBIDDEN;
+    PeerStatus status = PeerStatus.ALLOWED;
+    if (peerAccess == DriverAnswer.off) {
+      status = PeerStatus.FORBIDDEN;
+    } else if (peerAccess == DriverAnswer.ask && isLive()) {
+      status = Nvml.probe()::allowsPeers;
+    }
     return new ClusterOptions(settings(), status, collNet);
   }
 
-  Routes routes(boolean collNet) {
+  Routes routes(boolean collNet) throws IOException {
     return Cluster.routes(system(), options(collNet));
   }
 
-  /** The file that was named, or NCCL_TOPO_FILE, or what a hypervisor says, or detection. */
-  XmlElement system() {
-    Path named =
-        file != null
-            ? file
-            : settings().text("NCCL_TOPO_FILE").map(Path::of).orElse(VIRTUAL_TOPOLOGY);
-    if (named != VIRTUAL_TOPOLOGY || Files.isReadable(VIRTUAL_TOPOLOGY)) {
-      return TopologyXml.readSystem(named);
+  /** Clusters of so many such machines; writes what NCCL_GRAPH_DUMP_FILE asks for of the first. */
+  List<Cluster> clusters(List<Integer> nodes, boolean collNet) throws IOException {
+    Routes routes = routes(collNet);
+    List<Cluster> clusters = new ArrayList<>();
+    for (int count : nodes) {
+      clusters.add(Cluster.of(routes, count, options(collNet)));
     }
-    KernelFiles files = new KernelFiles(root);
-    return Detection.of(files, new HostFacts(LOCAL_HOST, GpuScan.of(files), NetworkScan.of(files)));
+    Optional<String> dump = settings().text("NCCL_GRAPH_DUMP_FILE");
+    if (dump.isPresent()) {
+      int rank = settings().number("NCCL_GRAPH_DUMP_FILE_RANK", 0);
+      MachineGraphs graphs = domainOf(clusters.get(0), rank);
+      Files.writeString(Path.of(dump.get()), TopologyXml.write(GraphFile.write(graphs)));
+    }
+    return clusters;
+  }
+
+  Cluster cluster(int nodes, boolean collNet) throws IOException {
+    return clusters(List.of(nodes), collNet).get(0);
+  }
+
+  private static MachineGraphs domainOf(Cluster cluster, int rank) {
+    for (MachineGraphs domain : cluster.domains()) {
+      if (domain.routes().machine().gpuOfRank(rank).isPresent()) {
+        return domain;
+      }
+    }
+    throw new TopologyException(
+        "No graph can be written",
+        "NCCL_GRAPH_DUMP_FILE_RANK=" + rank,
+        "the machine has no such rank",
+        "Name one of its " + cluster.whole().machine().gpus().size() + " ranks");
+  }
+
+  /** The machine, with networks fused as the plug-in does; writes NCCL_TOPO_DUMP_FILE. */
+  private XmlElement system() throws IOException {
+    XmlElement found = found();
+    return isLive() && live().fusible() ? NicFusion.fuse(found, settings()) : found;
+  }
+
+  /**
+   * The file that was named, or NCCL_TOPO_FILE, or what a hypervisor says, or detection with every
+   * port on its own; writes it to NCCL_TOPO_DUMP_FILE.
+   */
+  XmlElement found() throws IOException {
+    XmlElement found = isLive() ? live().system() : TopologyXml.readSystem(given());
+    Optional<String> dump = settings().text("NCCL_TOPO_DUMP_FILE");
+    if (dump.isPresent()) {
+      Files.writeString(Path.of(dump.get()), TopologyXml.write(found));
+    }
+    return found;
+  }
+
+  /** Where the GPUs come from, as a sentence. */
+  String gpusFrom() {
+    return isLive() ? live().gpusFrom() : "the file " + given();
+  }
+
+  private Path given() {
+    return file != null
+        ? file
+        : settings().text("NCCL_TOPO_FILE").map(Path::of).orElse(VIRTUAL_TOPOLOGY);
+  }
+
+  private boolean isLive() {
+    return given() == VIRTUAL_TOPOLOGY && !Files.isReadable(VIRTUAL_TOPOLOGY);
+  }
+
+  private LiveMachine live() {
+    if (live == null) {
+      live = LiveMachine.of(root);
+    }
+    return live;
   }
 }

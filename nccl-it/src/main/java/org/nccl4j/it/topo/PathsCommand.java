@@ -16,7 +16,7 @@ final class PathsCommand extends TopoAction {
   @Override
   void print(MachineOptions machine, PrintWriter out) throws IOException {
     if (machine.json()) {
-      Cluster cluster = Cluster.of(machine.routes(false), 1, machine.options(false));
+      Cluster cluster = machine.cluster(1, false);
       try (JsonGenerator json = json(out)) {
         json.writeStartObject();
         new PathsJson(json, cluster.domains().get(0)).write();

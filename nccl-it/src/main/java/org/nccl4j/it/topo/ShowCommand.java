@@ -28,7 +28,7 @@ final class ShowCommand extends TopoAction {
 
   @Override
   void print(MachineOptions machine, PrintWriter out) throws IOException {
-    Cluster cluster = Cluster.of(machine.routes(false), nodes, machine.options(false));
+    Cluster cluster = machine.cluster(nodes, false);
     if (svg != null) {
       Files.writeString(svg, Drawing.of(cluster.domains().get(0), machine.name()));
     }

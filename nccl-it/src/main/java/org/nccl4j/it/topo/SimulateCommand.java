@@ -32,7 +32,7 @@ final class SimulateCommand extends TopoAction {
 
   @Override
   void print(MachineOptions machine, PrintWriter out) throws IOException {
-    Cluster cluster = Cluster.of(machine.routes(collNet), nodes, machine.options(collNet));
+    Cluster cluster = machine.cluster(nodes, collNet);
     Simulation simulation = Simulation.of(cluster, machine.settings());
     if (machine.json()) {
       try (JsonGenerator json = json(out)) {

@@ -53,7 +53,7 @@ class TopoCommandTest {
   }
 
   @ParameterizedTest
-  @ValueSource(strings = {"show", "paths", "graph", "explain", "simulate"})
+  @ValueSource(strings = {"show", "paths", "graph", "explain", "simulate", "detect"})
   void everyCommandPrintsTextAndJson(String command) throws IOException {
     assertEquals(0, run(command, "--file", file.toString()), err.toString());
     assertTrue(out.toString().lines().count() > 3, out.toString());
@@ -104,6 +104,53 @@ class TopoCommandTest {
     Path dump = folder.resolve("dump.xml");
     assertEquals(0, run("detect", "--dump", dump.toString(), "--file", file.toString()));
     assertEquals(0, run("graph", "--file", dump.toString()));
+  }
+
+  @Test
+  void dumpsAreWrittenWhereSettingsAsk() throws IOException {
+    Path topology = folder.resolve("topology.xml");
+    Path graphs = folder.resolve("graphs.xml");
+    String[] asked = {
+      "graph",
+      "--file",
+      file.toString(),
+      "--set",
+      "NCCL_TOPO_DUMP_FILE=" + topology,
+      "--set",
+      "NCCL_GRAPH_DUMP_FILE=" + graphs
+    };
+    assertEquals(0, run(asked), err.toString());
+    assertTrue(Files.readString(topology).contains("<gpu dev=\"1\""));
+    assertTrue(Files.readString(graphs).contains("<graph id=\"0\" pattern=\"4\""));
+    out.getBuffer().setLength(0);
+    String read = "NCCL_GRAPH_FILE=" + graphs;
+    assertEquals(0, run("graph", "--xml", "--file", topology.toString(), "--set", read));
+    assertEquals(Files.readString(graphs), out.toString());
+    assertEquals(
+        1,
+        run(
+            "show",
+            "--file",
+            file.toString(),
+            "--set",
+            "NCCL_GRAPH_DUMP_FILE=" + graphs,
+            "--set",
+            "NCCL_GRAPH_DUMP_FILE_RANK=9"));
+    assertTrue(err.toString().contains("NCCL_GRAPH_DUMP_FILE_RANK=9"), err.toString());
+    assertEquals(1, run("show", "--file", file.toString(), "--set", "NCCL_TOPO_DUMP_FILE=/no/a"));
+  }
+
+  @Test
+  void whatIsDetectedIsPrintedAsJson() throws IOException {
+    assertEquals(0, run("detect", "--json", "--file", file.toString()), err.toString());
+    String json = out.toString();
+    assertTrue(json.contains("\"gpu\":[{\"dev\":1,\"sm\":80,\"rank\":1"), json);
+    assertTrue(json.contains("\"nvlink\":[{\"target\":\"0000:02:00.0\",\"count\":4"), json);
+    out.getBuffer().setLength(0);
+    // An empty recorded machine has nothing in it, and says where it looked.
+    assertEquals(0, run("detect", "--json", "--root", folder.toString()), err.toString());
+    assertTrue(out.toString().contains("\"gpusFrom\":\"PCI, without NVLinks"), out.toString());
+    assertTrue(out.toString().contains("\"system\":{\"version\":1}"), out.toString());
   }
 
   @Test

@@ -1,0 +1,201 @@
+package org.nccl4j.topo.detect;
+
+import java.util.ArrayList;
+import java.util.Comparator;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Locale;
+import java.util.Set;
+import org.nccl4j.topo.PathType;
+import org.nccl4j.topo.TopoSettings;
+import org.nccl4j.topo.TopologyException;
+import org.nccl4j.topo.xml.XmlElement;
+
+/**
+ * Makes one network of several ports or cards that lie close together, for a plug-in that can send
+ * over all of them as one, as NCCL's InfiniBand can. By default ports of one card are fused;
+ * NCCL_NET_MERGE_LEVEL says how far apart they may be (LOC for none), NCCL_NET_FORCE_MERGE names
+ * groups ({@code mlx5_0,mlx5_1;mlx5_2,mlx5_3}), NCCL_NET_MERGE_POLICY=RAIL keeps to one rail.
+ */
+public final class NicFusion {
+  private static final int MAX_PORTS = 8;
+
+  /** What NCCL_NET_MERGE_LEVEL calls ports of one card; as far as the first step beyond oneself. */
+  private static final PathType PORT = PathType.NVL;
+
+  private static final PathType[] LEVELS = {
+    PathType.LOC, PathType.PIX, PathType.PXB, PathType.P2C, PathType.PXN, PathType.PHB, PathType.SYS
+  };
+
+  private final XmlElement system;
+  private final TopoSettings settings;
+  private final List<XmlElement> nets = new ArrayList<>();
+  private final Set<XmlElement> placed = new HashSet<>();
+  private int nextDev;
+
+  private NicFusion(XmlElement system, TopoSettings settings) {
+    this.system = system;
+    this.settings = settings;
+    collect(system);
+    nets.sort(Comparator.comparingInt(net -> net.requireInt("dev")));
+    nextDev = nets.stream().mapToInt(net -> net.requireInt("dev") + 1).max().orElse(0);
+  }
+
+  /**
+   * A copy of a topology with its networks fused; those that became part of another are gone.
+   *
+   * @throws TopologyException if NCCL_NET_FORCE_MERGE names what is not there, or cards of
+   *     different NUMA nodes
+   */
+  public static XmlElement fuse(XmlElement system, TopoSettings settings) {
+    NicFusion fusion = new NicFusion(system.copy(), settings);
+    fusion.forced();
+    fusion.automatic();
+    return fusion.system;
+  }
+
+  private void collect(XmlElement element) {
+    if (element.is("net") && element.text("dev").isPresent() && element.intOr("net", 1) != 0) {
+      nets.add(element);
+    }
+    element.children().forEach(this::collect);
+  }
+
+  private void forced() {
+    for (String group : settings.text("NCCL_NET_FORCE_MERGE").orElse("").split(";")) {
+      if (group.isBlank()) {
+        continue;
+      }
+      List<String> names = List.of(group.strip().split(","));
+      List<XmlElement> ports = nets.stream().filter(net -> isNamed(net, names)).toList();
+      if (ports.size() != names.size() || ports.size() > MAX_PORTS) {
+        throw new TopologyException(
+            "Networks cannot be fused",
+            "NCCL_NET_FORCE_MERGE=" + group,
+            ports.size() + " networks have these " + names.size() + " names",
+            "Name existing networks, each once and at most " + MAX_PORTS + " in a group");
+      }
+      placed.addAll(ports);
+      merge(ports);
+    }
+  }
+
+  private static boolean isNamed(XmlElement net, List<String> names) {
+    String name = net.text("name").orElse("");
+    return names.contains(name) || names.contains(name + ":" + net.intOr("port", 0));
+  }
+
+  private void automatic() {
+    PathType level = level();
+    boolean rails =
+        settings.text("NCCL_NET_MERGE_POLICY").map("RAIL"::equalsIgnoreCase).orElse(false);
+    for (XmlElement first : List.copyOf(nets)) {
+      if (!placed.add(first)) {
+        continue;
+      }
+      List<XmlElement> ports = new ArrayList<>(List.of(first));
+      for (XmlElement other : nets) {
+        boolean sameRail =
+            first.intOr("rail", -1) >= 0 && first.intOr("rail", -1) == other.intOr("rail", -1);
+        if (ports.size() < MAX_PORTS
+            && !placed.contains(other)
+            && (!rails || sameRail)
+            && NicDistance.of(List.of(first, other)).type().within(level)) {
+          ports.add(other);
+          placed.add(other);
+        }
+      }
+      merge(ports);
+    }
+  }
+
+  private PathType level() {
+    String text = settings.text("NCCL_NET_MERGE_LEVEL").orElse("PORT");
+    if (text.startsWith("PORT")) {
+      return PORT;
+    }
+    for (PathType type : LEVELS) {
+      if (text.startsWith(type.name())) {
+        return type;
+      }
+    }
+    return PathType.LOC;
+  }
+
+  private void merge(List<XmlElement> ports) {
+    if (ports.size() < 2) {
+      return;
+    }
+    XmlElement parent = parent(ports);
+    XmlElement nic = parent.child("nic").orElseGet(() -> parent.add(XmlElement.of("nic")));
+    XmlElement first = ports.get(0);
+    XmlElement fused = nic.add(XmlElement.of("net"));
+    first.attributes().forEach(fused::set);
+    fused.set("name", String.join("+", ports.stream().map(port -> port.require("name")).toList()));
+    fused.set("dev", nextDev++);
+    fused.set("speed", ports.stream().mapToInt(port -> port.intOr("speed", 0)).sum());
+    fused.unset("plane");
+    if (ports.stream().anyMatch(port -> port.intOr("rail", -1) != first.intOr("rail", -1))) {
+      fused.unset("rail");
+    }
+    ports.forEach(NicFusion::remove);
+  }
+
+  /** Where the fused network hangs: a card of their own, or one that is made up beside them. */
+  private XmlElement parent(List<XmlElement> ports) {
+    NicDistance distance = NicDistance.of(ports);
+    XmlElement common = distance.common();
+    if (common.is("system")) {
+      throw new TopologyException(
+          "Networks cannot be fused",
+          ports.get(0).require("name") + " and " + ports.get(1).require("name"),
+          "they are at different NUMA nodes",
+          "Set NCCL_NET_MERGE_LEVEL to PHB or less, or name others in NCCL_NET_FORCE_MERGE");
+    }
+    boolean bridge = common.text("class").map("0x060400"::equals).orElse(false);
+    if (!bridge && !common.is("cpu")) {
+      return common;
+    }
+    XmlElement card = madeUp(ports.get(0));
+    if (distance.addsUp()) {
+      card.set("link_width", distance.width());
+      if (common.is("pci")) {
+        common.set("link_width", distance.width());
+      }
+    }
+    return common.add(card);
+  }
+
+  private XmlElement madeUp(XmlElement port) {
+    XmlElement like = NicDistance.pciOf(port);
+    XmlElement card = XmlElement.of("pci");
+    like.attributes().forEach(card::set);
+    String busId = like.require("busid");
+    int cut = busId.lastIndexOf('.');
+    for (int function = 1; cut > 0 && function < 16; function++) {
+      String free = busId.substring(0, cut + 1) + Integer.toHexString(function);
+      if (!hasBus(system, free)) {
+        return card.set("busid", free);
+      }
+    }
+    throw like.error("leaves no free address for a fused network", "Write busid as 0000:1b:00.0");
+  }
+
+  private static boolean hasBus(XmlElement element, String busId) {
+    return element
+            .text("busid")
+            .map(text -> text.toLowerCase(Locale.ROOT).equals(busId))
+            .orElse(false)
+        || element.children().stream().anyMatch(child -> hasBus(child, busId));
+  }
+
+  /** Takes a network out, and what is above it if nothing else is there. */
+  private static void remove(XmlElement net) {
+    XmlElement element = net;
+    while (!element.is("system") && !element.is("cpu") && element.children().isEmpty()) {
+      XmlElement parent = element.parent();
+      parent.remove(element);
+      element = parent;
+    }
+  }
+}
