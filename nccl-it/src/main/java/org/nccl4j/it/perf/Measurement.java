@@ -40,7 +40,10 @@ final class Measurement {
   List<Result> run() {
     long bytes = largestBuffer();
     try (Ranks ranks = start(bytes);
-        Peer peer = settings.outputs().compareMpi() ? MpiPeer.start(ranks.count(), bytes) : null) {
+        Peer peer =
+            settings.outputs().compareMpi()
+                ? MpiPeer.start(ranks.count(), bytes, settings.ranks().placement())
+                : null) {
       List<Answer.Joined> joined = join(ranks);
       Heading heading = new Heading(settings, version, machine, out);
       CellTimer timer = new CellTimer(ranks, settings.how(), settings.ranks().deadlineSeconds());
@@ -66,7 +69,7 @@ final class Measurement {
   private Ranks start(long bytes) {
     int count = settings.ranks().count();
     return settings.ranks().processes()
-        ? ProcessRanks.start(count, bytes, err)
+        ? ProcessRanks.start(count, settings.ranks().placement(), bytes, err)
         : ThreadRanks.start(count, bytes);
   }
 

@@ -1,6 +1,8 @@
 package org.nccl4j.it.perf;
 
 import java.nio.file.Path;
+import java.util.List;
+import org.nccl4j.it.run.Placement;
 import picocli.CommandLine.Option;
 import picocli.CommandLine.Parameters;
 
@@ -113,8 +115,26 @@ final class PerfOptions {
   @Option(
       names = {"--processes"},
       paramLabel = "N",
-      description = "Ranks, as processes of this machine, instead of -t.")
+      description = "Ranks, as processes, instead of -t.")
   Integer processes;
+
+  @Option(
+      names = {"--hosts"},
+      paramLabel = "A,B",
+      split = ",",
+      description =
+          "With --processes: machines to start them on, evenly and in this order; else this one."
+              + " nccl4j must be at the same place on all of them.")
+  List<String> hosts = List.of();
+
+  @Option(
+      names = {"--launcher"},
+      paramLabel = "COMMAND",
+      defaultValue = Placement.SSH,
+      description =
+          "With --hosts: what starts a command on a host, {host} standing for its name (default:"
+              + " ${DEFAULT-VALUE}).")
+  String launcher;
 
   @Option(
       names = {"-g", "--ngpus"},

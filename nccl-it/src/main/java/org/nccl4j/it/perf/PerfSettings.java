@@ -8,6 +8,7 @@ import java.util.OptionalInt;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.it.perf.workload.Workload;
+import org.nccl4j.it.run.Placement;
 
 /**
  * What {@code perf} was told, checked.
@@ -54,6 +55,7 @@ record PerfSettings(What what, How how, Who ranks, Outputs outputs) {
    * The ranks.
    *
    * @param processes whether each is a process, or a thread of this one
+   * @param placement of the processes
    * @param settings of the communicator
    * @param transports allowed, best first; empty for all
    * @param deadlineSeconds of an operation
@@ -62,6 +64,7 @@ record PerfSettings(What what, How how, Who ranks, Outputs outputs) {
   record Who(
       int count,
       boolean processes,
+      Placement placement,
       Map<String, String> settings,
       List<String> transports,
       int deadlineSeconds,

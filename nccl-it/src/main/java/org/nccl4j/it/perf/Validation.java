@@ -21,6 +21,7 @@ import org.nccl4j.device.kernel.Protocol;
 import org.nccl4j.it.perf.peer.OpenMpi;
 import org.nccl4j.it.perf.report.Machine;
 import org.nccl4j.it.perf.workload.Workload;
+import org.nccl4j.it.run.Placement;
 
 /** Turns options into settings, or says which option is wrong, why, and what would be right. */
 final class Validation {
@@ -90,6 +91,10 @@ final class Validation {
           "leave one of them out");
     }
     boolean processes = options.processes != null;
+    if (!processes && !options.hosts.isEmpty()) {
+      throw new InvalidUsageException(
+          "--hosts is given, but ranks are threads of this process", "add --processes N");
+    }
     Integer asked = processes ? options.processes : options.threads;
     int count = asked == null ? 1 : asked;
     between(processes ? "--processes" : "-t", count, 1, MOST_RANKS);
@@ -106,6 +111,7 @@ final class Validation {
     return new PerfSettings.Who(
         count,
         processes,
+        Placement.of(options.hosts, options.launcher),
         settings,
         List.of(options.transports),
         options.timeout,

@@ -3,23 +3,27 @@ package org.nccl4j.it.run;
 import java.io.PrintWriter;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
 import org.nccl4j.device.InternalErrorException;
 
-/** Ranks of a program on this machine: starts all, ends the rest when one fails. */
+/** Ranks of a program, started from this machine: starts all, ends the rest when one fails. */
 final class LocalLaunch {
   private static final long GRACE_SECONDS = 5;
 
   private final int nRanks;
+  private final Placement placement;
   private final List<String> program;
   private final PrintWriter out;
   private final PrintWriter err;
   private final List<RunningRank> ranks = new ArrayList<>();
 
-  LocalLaunch(int nRanks, List<String> program, PrintWriter out, PrintWriter err) {
+  LocalLaunch(
+      int nRanks, Placement placement, List<String> program, PrintWriter out, PrintWriter err) {
     this.nRanks = nRanks;
+    this.placement = placement;
     this.program = List.copyOf(program);
     this.out = out;
     this.err = err;
@@ -31,14 +35,16 @@ final class LocalLaunch {
    * @return 0, or the exit status of the first rank that failed
    */
   int run() {
-    RankEnvironment environment = RankEnvironment.create(nRanks);
+    RankEnvironment environment = RankEnvironment.create(nRanks, placement);
     BlockingQueue<RunningRank> ended = new LinkedBlockingQueue<>();
     // Ctrl-C and kill end this process through its shutdown hooks: pass them on.
     Thread hook = new Thread(this::endAll);
     Runtime.getRuntime().addShutdownHook(hook);
     try {
       for (int rank = 0; rank < nRanks; rank++) {
-        RunningRank started = RunningRank.start(rank, program, environment.of(rank), out, err);
+        Map<String, String> variables = environment.of(rank);
+        List<String> command = placement.command(rank, nRanks, variables, program);
+        RunningRank started = RunningRank.start(rank, command, variables, out, err);
         ranks.add(started);
         started.process().onExit().thenRun(() -> ended.add(started));
       }

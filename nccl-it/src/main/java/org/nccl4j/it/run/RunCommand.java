@@ -35,8 +35,17 @@ public final class RunCommand implements Callable<Integer> {
       names = {"--hosts"},
       paramLabel = "A,B",
       split = ",",
-      description = "Machines to start them on (not yet: this machine only).")
+      description = "Machines to start them on, evenly and in this order; else this one.")
   private List<String> hosts = new ArrayList<>();
+
+  @Option(
+      names = {"--launcher"},
+      paramLabel = "COMMAND",
+      defaultValue = Placement.SSH,
+      description =
+          "With --hosts: what starts a command on a host, {host} standing for its name"
+              + " (default: ${DEFAULT-VALUE}).")
+  private String launcher;
 
   @Option(
       names = {"-h", "--help"},
@@ -60,15 +69,9 @@ public final class RunCommand implements Callable<Integer> {
           spec.commandLine(),
           "-n %d is out of range: use a number from 1 to %d".formatted(ranks, MOST_RANKS));
     }
-    if (!hosts.isEmpty() && !hosts.equals(List.of("localhost"))) {
-      throw new ParameterException(
-          spec.commandLine(),
-          "--hosts "
-              + String.join(",", hosts)
-              + ": ranks on other machines need the network transport, which this version of"
-              + " nccl4j does not have; leave --hosts out to start all ranks here");
-    }
-    return new LocalLaunch(ranks, program, spec.commandLine().getOut(), spec.commandLine().getErr())
+    Placement placement = Placement.of(hosts, launcher);
+    return new LocalLaunch(
+            ranks, placement, program, spec.commandLine().getOut(), spec.commandLine().getErr())
         .run();
   }
 }

@@ -25,6 +25,7 @@ import org.nccl4j.it.perf.rank.Ranks;
 import org.nccl4j.it.perf.report.Result;
 import org.nccl4j.it.perf.report.Summary;
 import org.nccl4j.it.perf.workload.Workload;
+import org.nccl4j.it.run.Placement;
 
 /** The sweep with ranks that answer by a formula: an operation takes 1 us and 1 ns an element. */
 final class SweepTest {
@@ -114,7 +115,7 @@ final class SweepTest {
                 List.of(RedOp.SUM),
                 List.of(0)),
             how,
-            new PerfSettings.Who(RANKS, false, Map.of(), List.of(), 60, false),
+            new PerfSettings.Who(RANKS, false, Placement.HERE, Map.of(), List.of(), 60, false),
             new PerfSettings.Outputs(
                 Optional.empty(), Optional.empty(), false, PerfSettings.Watching.NOTHING));
     PrintWriter out = new PrintWriter(text);

@@ -4,15 +4,19 @@ import java.io.BufferedReader;
 import java.io.File;
 import java.io.IOException;
 import java.io.InputStreamReader;
+import java.net.Inet4Address;
 import java.net.InetAddress;
+import java.net.NetworkInterface;
 import java.net.ServerSocket;
 import java.net.Socket;
+import java.net.SocketException;
 import java.net.SocketTimeoutException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.security.SecureRandom;
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.HexFormat;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
@@ -21,6 +25,7 @@ import org.nccl4j.device.RemoteException;
 import org.nccl4j.device.SystemErrorException;
 import org.nccl4j.it.perf.rank.Cell;
 import org.nccl4j.it.perf.workload.Workload;
+import org.nccl4j.it.run.Placement;
 
 /** Open MPI's ranks, each with a connection of its own on which it sleeps until an order comes. */
 public final class MpiPeer implements Peer {
@@ -44,22 +49,26 @@ public final class MpiPeer implements Peer {
    * Compiles and starts them.
    *
    * @param bufferBytes the largest buffer
+   * @param placement where; on other hosts they talk over TCP
    * @throws NcclException if Open MPI is missing or does not start
    */
-  public static MpiPeer start(int nRanks, long bufferBytes) {
-    try (ServerSocket server = new ServerSocket(0, nRanks, InetAddress.getLoopbackAddress())) {
+  public static MpiPeer start(int nRanks, long bufferBytes, Placement placement) {
+    InetAddress here = placement.isHere() ? InetAddress.getLoopbackAddress() : outward();
+    try (ServerSocket server = new ServerSocket(0, nRanks, here)) {
       Path folder = Files.createTempDirectory("nccl4j-mpi");
       OpenMpi mpi = OpenMpi.find(folder);
       byte[] random = new byte[16];
       new SecureRandom().nextBytes(random);
       String token = HexFormat.of().formatHex(random);
-      List<String> command = mpirun(nRanks);
-      command.addAll(
+      List<String> program =
           List.of(
               mpi.program().toString(),
+              here.getHostAddress(),
               Integer.toString(server.getLocalPort()),
               token,
-              Long.toString(bufferBytes)));
+              Long.toString(bufferBytes));
+      List<String> command = mpirun(nRanks);
+      command.addAll(placement.isHere() ? program : placed(nRanks, placement, program));
       File output = folder.resolve("output").toFile();
       Process process =
           new ProcessBuilder(command).redirectErrorStream(true).redirectOutput(output).start();
@@ -86,6 +95,38 @@ public final class MpiPeer implements Peer {
     if (nRanks > Runtime.getRuntime().availableProcessors()) {
       command.add("--oversubscribe");
     }
+    return command;
+  }
+
+  /** This machine's address for others. */
+  private static InetAddress outward() {
+    try {
+      for (NetworkInterface each : Collections.list(NetworkInterface.getNetworkInterfaces())) {
+        for (InetAddress address : Collections.list(each.getInetAddresses())) {
+          if (address instanceof Inet4Address && !address.isLoopbackAddress()) {
+            return address;
+          }
+        }
+      }
+    } catch (SocketException e) {
+      throw new SystemErrorException(
+          "the network interfaces cannot be listed (" + e + ")", "leave out --compare mpi", e);
+    }
+    throw new SystemErrorException(
+        "this machine has no IPv4 address but loopback", "leave out --compare mpi");
+  }
+
+  /** Over TCP, and each rank where our rank of the same number is. */
+  private static List<String> placed(int nRanks, Placement placement, List<String> program) {
+    StringBuilder script = new StringBuilder("case $OMPI_COMM_WORLD_RANK in ");
+    for (int rank = 0; rank < nRanks; rank++) {
+      String words = String.join(" ", placement.command(rank, nRanks, program));
+      script.append("%d) exec %s;; ".formatted(rank, words));
+    }
+    script.append("esac");
+    List<String> tcp = List.of("--mca", "pml", "ob1", "--mca", "btl", "tcp,self");
+    List<String> command = new ArrayList<>(tcp);
+    command.addAll(List.of("sh", "-c", script.toString()));
     return command;
   }
 

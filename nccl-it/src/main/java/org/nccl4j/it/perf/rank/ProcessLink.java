@@ -12,12 +12,14 @@ import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayDeque;
 import java.util.Deque;
+import java.util.List;
 import java.util.concurrent.ArrayBlockingQueue;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.Stream;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.RemoteException;
+import org.nccl4j.it.run.Placement;
 
 /**
  * The way to a rank's process: orders through its standard input, answers through its standard
@@ -45,8 +47,10 @@ final class ProcessLink implements RankLink {
     daemon("answers of rank ", this::readAnswers);
   }
 
-  static ProcessLink start(RankSpec spec, PrintWriter err) throws IOException {
-    Process process = new ProcessBuilder(JavaCommand.of("perf-rank")).start();
+  static ProcessLink start(Placement placement, RankSpec spec, PrintWriter err) throws IOException {
+    List<String> program = JavaCommand.of("perf-rank");
+    Process process =
+        new ProcessBuilder(placement.command(spec.rank(), spec.nRanks(), program)).start();
     // A coordinator that is interrupted takes its ranks with it.
     Runtime.getRuntime().addShutdownHook(new Thread(process::destroyForcibly));
     try {

@@ -5,23 +5,25 @@ import java.io.PrintWriter;
 import java.util.ArrayList;
 import java.util.List;
 import org.nccl4j.device.SystemErrorException;
+import org.nccl4j.it.run.Placement;
 
-/** Ranks as processes of this machine. */
+/** Ranks as processes. */
 public final class ProcessRanks {
   private ProcessRanks() {}
 
   /**
    * Starts them.
    *
+   * @param placement on which machines
    * @param bufferBytes the largest buffer that any order will use
    * @param err where to show what the ranks print, each line with its rank
    * @throws SystemErrorException if a process cannot be started
    */
-  public static Ranks start(int nRanks, long bufferBytes, PrintWriter err) {
+  public static Ranks start(int nRanks, Placement placement, long bufferBytes, PrintWriter err) {
     List<RankLink> links = new ArrayList<>();
     try {
       for (int rank = 0; rank < nRanks; rank++) {
-        links.add(ProcessLink.start(new RankSpec(rank, nRanks, bufferBytes), err));
+        links.add(ProcessLink.start(placement, new RankSpec(rank, nRanks, bufferBytes), err));
       }
       return new LinkedRanks("processes", links);
     } catch (IOException e) {

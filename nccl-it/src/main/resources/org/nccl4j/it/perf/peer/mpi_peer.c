@@ -1,6 +1,6 @@
 /* Times collectives of an MPI library, on orders from nccl4j's perf.
  *
- * Every rank connects to the port that perf listens on (arguments: port, token, bytes of the
+ * Every rank connects to the port that perf listens on (arguments: address, port, token, bytes of the
  * largest buffer), says who it is, and then sleeps in read() until the next order comes: a line
  * "workload type op root elements warmup iterations". It answers with the nanoseconds that all
  * iterations took together. It ends when the connection does. */
@@ -153,11 +153,11 @@ static long long now(void) {
   return time.tv_sec * 1000000000LL + time.tv_nsec;
 }
 
-static FILE *dial(int port, const char *token) {
+static FILE *dial(const char *host, int port, const char *token) {
   struct sockaddr_in address;
   memset(&address, 0, sizeof address);
   address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  if (inet_pton(AF_INET, host, &address.sin_addr) != 1) fail("not an address", host);
   address.sin_port = htons((unsigned short) port);
   int connection = socket(AF_INET, SOCK_STREAM, 0);
   if (connection < 0 || connect(connection, (struct sockaddr *) &address, sizeof address)) {
@@ -180,8 +180,8 @@ int main(int argc, char **argv) {
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-  if (argc != 4) fail("usage", "mpi_peer PORT TOKEN BYTES");
-  size_t bytes = strtoull(argv[3], NULL, 10) + 4096;
+  if (argc != 5) fail("usage", "mpi_peer HOST PORT TOKEN BYTES");
+  size_t bytes = strtoull(argv[4], NULL, 10) + 4096;
   sendBuffer = buffer(bytes);
   recvBuffer = buffer(bytes);
   sendCounts = calloc(4 * (size_t) ranks, sizeof(int));
@@ -189,7 +189,7 @@ int main(int argc, char **argv) {
   recvCounts = sendOffsets + ranks;
   recvOffsets = recvCounts + ranks;
 
-  FILE *orders = dial(atoi(argv[1]), argv[2]);
+  FILE *orders = dial(argv[1], atoi(argv[2]), argv[3]);
   char line[256];
   struct order order;
   while (fgets(line, sizeof line, orders)) {

@@ -14,6 +14,7 @@ import org.nccl4j.device.DataType;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.it.perf.rank.Cell;
 import org.nccl4j.it.perf.workload.Workload;
+import org.nccl4j.it.run.Placement;
 
 /** Needs Open MPI with its compiler; is skipped where there is none. */
 @Timeout(120)
@@ -30,7 +31,7 @@ final class MpiPeerTest {
   @Test
   void everyWorkloadIsTimed() {
     assumeTrue(installed("mpirun") && installed("mpicc"), "Open MPI is not installed");
-    try (MpiPeer peer = MpiPeer.start(2, 1 << 20)) {
+    try (MpiPeer peer = MpiPeer.start(2, 1 << 20, Placement.HERE)) {
       assertTrue(peer.version().startsWith("Open MPI "), peer.version());
       for (Workload workload : Workload.values()) {
         Cell cell = new Cell(workload, DataType.FLOAT32, RedOp.SUM, 1, 1000, false);
@@ -43,7 +44,7 @@ final class MpiPeerTest {
   @Test
   void broadcastIsComparedInPlace() {
     assumeTrue(installed("mpirun") && installed("mpicc"), "Open MPI is not installed");
-    try (MpiPeer peer = MpiPeer.start(1, 1024)) {
+    try (MpiPeer peer = MpiPeer.start(1, 1024, Placement.HERE)) {
       Cell broadcast = new Cell(Workload.BROADCAST, DataType.FLOAT32, RedOp.SUM, 0, 8, false);
       Cell gather = new Cell(Workload.ALL_GATHER, DataType.FLOAT32, RedOp.SUM, 0, 8, false);
       assertEquals(true, peer.resembles(broadcast.placed(true)));

@@ -17,6 +17,7 @@ import org.nccl4j.device.RedOp;
 import org.nccl4j.device.RemoteException;
 import org.nccl4j.it.perf.check.Verdict;
 import org.nccl4j.it.perf.workload.Workload;
+import org.nccl4j.it.run.Placement;
 
 /** Ranks in processes of their own, started as {@code perf} does. */
 @Timeout(120)
@@ -35,7 +36,7 @@ final class ProcessRanksTest {
 
   @Test
   void theyMeasureAndCheck() {
-    try (Ranks ranks = ProcessRanks.start(2, 4096, new PrintWriter(err))) {
+    try (Ranks ranks = ProcessRanks.start(2, Placement.HERE, 4096, new PrintWriter(err))) {
       List<Answer.Joined> joined = join(ranks);
       assertTrue(joined.get(0).pid() != joined.get(1).pid());
       for (Answer answer : ranks.all(new Order.Measure(CELL, 2, 10, 2, true), PATIENCE)) {
@@ -48,7 +49,7 @@ final class ProcessRanksTest {
 
   @Test
   void aRankThatIsKilledIsNamed() {
-    try (Ranks ranks = ProcessRanks.start(2, 4096, new PrintWriter(err))) {
+    try (Ranks ranks = ProcessRanks.start(2, Placement.HERE, 4096, new PrintWriter(err))) {
       long pid = join(ranks).get(1).pid();
       ProcessHandle.of(pid).orElseThrow().destroyForcibly();
       RemoteException e =
@@ -63,7 +64,7 @@ final class ProcessRanksTest {
 
   @Test
   void aFailureOfTheEngineComesBackAsItsKind() {
-    try (Ranks ranks = ProcessRanks.start(1, 4096, new PrintWriter(err))) {
+    try (Ranks ranks = ProcessRanks.start(1, Placement.HERE, 4096, new PrintWriter(err))) {
       NcclException e =
           assertThrows(
               NcclException.class,
