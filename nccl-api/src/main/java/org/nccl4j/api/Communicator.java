@@ -21,6 +21,7 @@ import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.RedOp;
+import org.nccl4j.device.ReductionOperator;
 import org.nccl4j.device.TimeoutException;
 
 /**
@@ -164,6 +165,22 @@ public final class Communicator implements AutoCloseable {
   }
 
   /**
+   * As {@link #allReduce(DeviceMemory, DeviceMemory, long, DataType, RedOp, DeviceStream)}, by a
+   * pre-multiplied sum or a reduction that the user supplies.
+   *
+   * @throws InvalidUsageException on a device that cannot; the host can
+   */
+  public void allReduce(
+      DeviceMemory send,
+      DeviceMemory recv,
+      long count,
+      DataType type,
+      ReductionOperator op,
+      DeviceStream stream) {
+    queue.call(Func.ALL_REDUCE, send, recv, count, type, op, 0, stream);
+  }
+
+  /**
    * The root's send buffer to all ranks.
    *
    * @param send looked at on the root alone; elsewhere it may be null
@@ -196,6 +213,18 @@ public final class Communicator implements AutoCloseable {
     queue.call(Func.REDUCE, send, recv, count, type, op, root, stream);
   }
 
+  /** As the other reduce, by an operator as for all-reduce. */
+  public void reduce(
+      DeviceMemory send,
+      DeviceMemory recv,
+      long count,
+      DataType type,
+      ReductionOperator op,
+      int root,
+      DeviceStream stream) {
+    queue.call(Func.REDUCE, send, recv, count, type, op, root, stream);
+  }
+
   /**
    * Every rank's send buffer to all, in rank order.
    *
@@ -221,6 +250,86 @@ public final class Communicator implements AutoCloseable {
       RedOp op,
       DeviceStream stream) {
     queue.call(Func.REDUCE_SCATTER, send, recv, recvCount, type, op, 0, stream);
+  }
+
+  /** As the other reduce-scatter, by an operator as for all-reduce. */
+  public void reduceScatter(
+      DeviceMemory send,
+      DeviceMemory recv,
+      long recvCount,
+      DataType type,
+      ReductionOperator op,
+      DeviceStream stream) {
+    queue.call(Func.REDUCE_SCATTER, send, recv, recvCount, type, op, 0, stream);
+  }
+
+  /**
+   * As all-gather, with a part of its own size from each rank.
+   *
+   * @param send this rank's part, counts[rank()] elements
+   * @param recv all parts
+   * @param counts elements of each rank, the same on all ranks
+   * @param offsets where each rank's part begins in recv, in elements; null for one after the other
+   */
+  public void allGatherV(
+      DeviceMemory send,
+      DeviceMemory recv,
+      long[] counts,
+      long[] offsets,
+      DataType type,
+      DeviceStream stream) {
+    new VariableCalls(this).allGatherV(send, recv, parts("counts", counts, offsets), type, stream);
+  }
+
+  /**
+   * As reduce-scatter, with a part of its own size for each rank.
+   *
+   * @param send the parts of all ranks, one after the other
+   * @param recv this rank's part of the result, counts[rank()] elements
+   * @param counts elements of each rank, the same on all ranks
+   */
+  public void reduceScatterV(
+      DeviceMemory send,
+      DeviceMemory recv,
+      long[] counts,
+      DataType type,
+      RedOp op,
+      DeviceStream stream) {
+    new VariableCalls(this)
+        .reduceScatterV(send, recv, parts("counts", counts, null), type, op, stream);
+  }
+
+  /**
+   * As all-to-all, with a part of its own size for each pair of ranks.
+   *
+   * @param sendCounts elements for each rank
+   * @param sendOffsets where they begin in send, in elements; null for one after the other
+   * @param recvCounts elements from each rank, as many as it sends to this one
+   * @param recvOffsets where they go in recv, in elements; null for one after the other
+   */
+  public void allToAllV(
+      DeviceMemory send,
+      long[] sendCounts,
+      long[] sendOffsets,
+      DeviceMemory recv,
+      long[] recvCounts,
+      long[] recvOffsets,
+      DataType type,
+      DeviceStream stream) {
+    new VariableCalls(this)
+        .allToAllV(
+            send,
+            parts("sendCounts", sendCounts, sendOffsets),
+            recv,
+            parts("recvCounts", recvCounts, recvOffsets),
+            type,
+            stream);
+  }
+
+  private static VariableCalls.Parts parts(String name, long[] counts, long[] offsets) {
+    return offsets == null
+        ? VariableCalls.Parts.packed(name, counts)
+        : new VariableCalls.Parts(name, counts, offsets);
   }
 
   /**

@@ -1,6 +1,9 @@
 package org.nccl4j.api;
 
+import java.time.Duration;
+import java.util.concurrent.CompletableFuture;
 import org.nccl4j.api.group.Groups;
+import org.nccl4j.device.DeviceStream;
 
 /**
  * Calls that belong together: those made between {@link #start()} and {@link #end()} on one thread
@@ -24,6 +27,38 @@ public final class Group {
       throw e;
     }
     Groups.end();
+  }
+
+  /**
+   * Runs calls as a group, without waiting for the operations.
+   *
+   * @return done when the operations of all the streams that were used have ended; with the error
+   *     if launching failed. Errors of operations come out of their streams.
+   */
+  public static CompletableFuture<Void> runAsync(Runnable calls, DeviceStream... streams) {
+    CompletableFuture<?>[] ends = new CompletableFuture<?>[streams.length];
+    try {
+      run(calls);
+      for (int s = 0; s < streams.length; s++) {
+        CompletableFuture<Void> end = new CompletableFuture<>();
+        streams[s].launchHostFunction(() -> end.complete(null));
+        streams[s].isIdle();
+        ends[s] = end;
+      }
+    } catch (RuntimeException e) {
+      return CompletableFuture.failedFuture(e);
+    }
+    return CompletableFuture.allOf(ends);
+  }
+
+  /**
+   * Predicts how long calls would take, without launching them. One-sided operations are not
+   * counted and must not be among the calls: they are launched.
+   *
+   * @return the predicted time of the rank that takes longest
+   */
+  public static Duration simulate(Runnable calls) {
+    return Duration.ofNanos(Math.round(Groups.simulate(calls) * 1000));
   }
 
   /** Begins a group on this thread. */

@@ -10,6 +10,7 @@ import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.RedOp;
+import org.nccl4j.device.ReductionOperator;
 
 /**
  * Whether an operation's arguments can be right, on one rank.
@@ -50,6 +51,20 @@ record ArgumentCheck(String name, int rank, int nRanks, Device device) {
     if (count > 0) {
       checkBuffer(func, "send", send, sendParts(func, root), count, type);
       checkBuffer(func, "recv", recv, recvParts(func, root), count, type);
+    }
+  }
+
+  /** Whether an operator that a user supplies is for a type, and its scalar can be read. */
+  void check(Func func, ReductionOperator operator, DataType type) {
+    if (operator.type() != null && operator.type() != type) {
+      throw wrong(
+          func,
+          "the operator %s was made for %s, the elements are %s"
+              .formatted(operator.name(), operator.type().label(), type.label()),
+          "make the operator for the type of the elements");
+    }
+    if (operator.memory() != null) {
+      checkBuffer(func, "scalar's", operator.memory(), 1, 1, type);
     }
   }
 

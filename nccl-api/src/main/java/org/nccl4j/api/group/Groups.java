@@ -60,6 +60,32 @@ public final class Groups {
     }
   }
 
+  /**
+   * Runs calls as a group of its own that is not launched.
+   *
+   * @return microseconds that the slowest rank's operations are predicted to take
+   */
+  public static double simulate(Runnable calls) {
+    Groups mine = MINE.get();
+    if (mine.depth > 0) {
+      throw new InvalidUsageException(
+          "a group is simulated inside another", "end the other group first");
+    }
+    mine.depth++;
+    try {
+      calls.run();
+      Map<RankQueue, Double> sums = new LinkedHashMap<>();
+      for (Task task : mine.tasks) {
+        sums.merge(task.queue(), task.queue().predict(task), Double::sum);
+      }
+      return sums.values().stream().mapToDouble(Double::doubleValue).max().orElse(0);
+    } finally {
+      mine.depth = 0;
+      mine.tasks.clear();
+      mine.meetings.clear();
+    }
+  }
+
   @HotPath
   static boolean isOpen() {
     return MINE.get().depth > 0;

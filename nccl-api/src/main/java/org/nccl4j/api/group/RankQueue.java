@@ -16,6 +16,7 @@ import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.RedOp;
+import org.nccl4j.device.ReductionOperator;
 import org.nccl4j.device.kernel.KernelPlan;
 
 /** Where one rank's operations go: checked, and launched at once or kept for their group's end. */
@@ -79,7 +80,7 @@ public final class RankQueue {
       DeviceStream stream) {
     check.check(func, send, recv, count, type, op, root, stream);
     if (Groups.isOpen()) {
-      Groups.add(new Task(this, func, send, recv, count, type, op, root, stream));
+      Groups.add(new Task(this, func, send, recv, count, type, op, null, root, stream));
       return;
     }
     launcher.enter();
@@ -87,6 +88,40 @@ public final class RankQueue {
       launch(func, send, recv, count, type, op, root, stream);
     } finally {
       launcher.leave();
+    }
+  }
+
+  /** An operation that reduces by an operator of its own. */
+  public void call(
+      Func func,
+      DeviceMemory send,
+      DeviceMemory recv,
+      long count,
+      DataType type,
+      ReductionOperator operator,
+      int root,
+      DeviceStream stream) {
+    check.check(func, send, recv, count, type, operator == null ? null : RedOp.SUM, root, stream);
+    check.check(func, operator, type);
+    Task task = new Task(this, func, send, recv, count, type, RedOp.SUM, operator, root, stream);
+    if (Groups.isOpen()) {
+      Groups.add(task);
+    } else {
+      launch(List.of(task));
+    }
+  }
+
+  private void launchSupplied(Task task) {
+    if (signatures != null) {
+      signatures.launch(
+          task.func(), task.count(), task.type(), task.op(), task.root(), task.stream());
+    }
+    if (task.count() > 0) {
+      launcher.launch(
+          planner.plan(task.func(), task.count(), task.type(), task.operator(), task.root()),
+          task.send(),
+          task.recv(),
+          task.stream());
     }
   }
 
@@ -110,6 +145,13 @@ public final class RankQueue {
     }
   }
 
+  /** Predicted microseconds. */
+  double predict(Task task) {
+    return task.count() == 0
+        ? 0
+        : planner.predict(task.func(), task.count(), task.type(), task.op());
+  }
+
   /** Launches a group's operations of this rank: collectives first, then sends and receives. */
   void launch(List<Task> tasks) {
     launcher.enter();
@@ -118,6 +160,8 @@ public final class RankQueue {
       for (Task task : tasks) {
         if (task.func() == Func.SEND || task.func() == Func.RECV) {
           p2p.add(task);
+        } else if (task.operator() != null) {
+          launchSupplied(task);
         } else {
           launch(
               task.func(),

@@ -1,11 +1,15 @@
 package org.nccl4j.api.plan;
 
 import java.util.ArrayList;
+import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Map;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.RedOp;
+import org.nccl4j.device.ReductionOperator;
+import org.nccl4j.device.kernel.Algorithm;
 import org.nccl4j.device.kernel.Collective;
 import org.nccl4j.device.kernel.CollectiveWork;
 import org.nccl4j.device.kernel.ConnectionLayout;
@@ -20,6 +24,8 @@ import org.nccl4j.device.kernel.Protocol;
  * one thread at a time.
  */
 public final class Planner {
+  private static final int SUPPLIED = 64;
+
   private final KernelCommunicator kernels;
   private final int rank;
   private final int nRanks;
@@ -28,6 +34,20 @@ public final class Planner {
   private final Chooser chooser;
 
   private final PlanCache cache = new PlanCache();
+
+  /** Plans by operators that users supply. */
+  private final Map<Shape, KernelPlan> supplied =
+      new LinkedHashMap<>(16, 0.75f, true) {
+        private static final long serialVersionUID = 1L;
+
+        @Override
+        protected boolean removeEldestEntry(Map.Entry<Shape, KernelPlan> eldest) {
+          return size() > SUPPLIED;
+        }
+      };
+
+  private record Shape(
+      Func func, long count, DataType type, ReductionOperator operator, int root) {}
 
   /**
    * A planner.
@@ -67,6 +87,42 @@ public final class Planner {
             : kernels.prepare(works(func, count * type.bytes(), root));
     cache.put(func, count, type, op, root, plan);
     return plan;
+  }
+
+  /** The plan of an operation that reduces by an operator of its own. */
+  public KernelPlan plan(
+      Func func, long count, DataType type, ReductionOperator operator, int root) {
+    Shape shape = new Shape(func, count, type, operator, root);
+    KernelPlan plan = supplied.get(shape);
+    if (plan == null) {
+      // Chosen as a product is, which no switch computes.
+      CollectiveWork work = work(func.collective(), count, type, RedOp.PROD, root);
+      plan = kernels.prepare(work, operator);
+      supplied.put(shape, plan);
+    }
+    return plan;
+  }
+
+  /**
+   * Predicted microseconds of an operation.
+   *
+   * @param op SUM where none is
+   */
+  public double predict(Func func, long count, DataType type, RedOp op) {
+    long bytes = count * type.bytes();
+    if (func.collective() != null) {
+      long whole = wholeBytes(func.collective(), count, type);
+      return chooser.choose(func.collective(), whole, type, op).microseconds();
+    }
+    Protocol protocol = bytes <= costs.llSendBytes(func) ? Protocol.LL : Protocol.SIMPLE;
+    // A send is a step of a ring; what a rank exchanges with all goes out one after the other.
+    double step =
+        costs.microseconds(Collective.ALL_GATHER, Algorithm.RING, protocol, bytes * nRanks)
+            / Math.max(1, nRanks - 1);
+    return switch (func) {
+      case SEND, RECV -> step;
+      default -> step * Math.max(1, nRanks - 1);
+    };
   }
 
   /** A plan for sends and receives that progress together, each with its own buffer. */

@@ -4,7 +4,9 @@ import java.util.List;
 import java.util.Optional;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
+import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.NcclException;
+import org.nccl4j.device.ReductionOperator;
 import org.nccl4j.device.symmetric.SymmetricSpace;
 
 /**
@@ -17,6 +19,17 @@ import org.nccl4j.device.symmetric.SymmetricSpace;
 public interface KernelCommunicator extends AutoCloseable {
   /** Prepares a collective. */
   KernelPlan prepare(CollectiveWork work);
+
+  /**
+   * Prepares a collective that reduces by an operator of its own instead of the work's.
+   *
+   * @throws InvalidUsageException if this device has none
+   */
+  default KernelPlan prepare(CollectiveWork work, ReductionOperator operator) {
+    throw new InvalidUsageException(
+        "this device has no reduction '%s'".formatted(operator.name()),
+        "use an operator of RedOp, or the host device, whose reductions can be supplied");
+  }
 
   /** Prepares sends and receives that progress together. */
   KernelPlan prepare(List<P2pWork> works);

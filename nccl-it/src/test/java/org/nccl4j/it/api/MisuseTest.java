@@ -46,7 +46,7 @@ class MisuseTest {
         new Wrong(
             arg, "recv buffer is null", (c, m, s) -> c.allReduce(m, null, 1, F32, RedOp.SUM, s)),
         new Wrong(arg, "type is null", (c, m, s) -> c.allReduce(m, m, 1, null, RedOp.SUM, s)),
-        new Wrong(arg, "operator is null", (c, m, s) -> c.allReduce(m, m, 1, F32, null, s)),
+        new Wrong(arg, "operator is null", (c, m, s) -> c.allReduce(m, m, 1, F32, (RedOp) null, s)),
         new Wrong(arg, "stream is null", (c, m, s) -> c.allReduce(m, m, 1, F32, RedOp.SUM, null)),
         new Wrong(arg, "count is -1", (c, m, s) -> c.allReduce(m, m, -1, F32, RedOp.SUM, s)),
         new Wrong(arg, "has 64 bytes", (c, m, s) -> c.allReduce(m, m, 17, F32, RedOp.SUM, s)),

@@ -11,6 +11,7 @@ import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.NcclException;
+import org.nccl4j.device.ReductionOperator;
 import org.nccl4j.device.host.memory.HostMemory;
 import org.nccl4j.device.host.stream.HostStream;
 import org.nccl4j.device.kernel.CollectiveWork;
@@ -87,6 +88,11 @@ public final class HostKernelCommunicator implements KernelCommunicator {
   @Override
   public KernelPlan prepare(CollectiveWork work) {
     return new HostPlan(turns, ends, kernels.of(work));
+  }
+
+  @Override
+  public KernelPlan prepare(CollectiveWork work, ReductionOperator operator) {
+    return new HostPlan(turns, ends, kernels.of(work, operator));
   }
 
   @Override

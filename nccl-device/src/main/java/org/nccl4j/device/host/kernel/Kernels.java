@@ -3,6 +3,7 @@ package org.nccl4j.device.host.kernel;
 import java.util.List;
 import java.util.stream.IntStream;
 import org.nccl4j.device.InternalErrorException;
+import org.nccl4j.device.ReductionOperator;
 import org.nccl4j.device.host.memory.HostMemory;
 import org.nccl4j.device.host.reduce.Reduction;
 import org.nccl4j.device.host.reduce.Reductions;
@@ -22,12 +23,30 @@ final class Kernels {
   /** Null where NVLS is not used. */
   private final NvlsEnds nvls;
 
+  /** What reduces instead of the work's operator; null where that does. */
+  private final ReductionOperator operator;
+
   Kernels(KernelCommunicatorSpec spec, Ends ends, Waiter waiter, HostMemory scratch) {
     this.spec = spec;
     this.ends = ends;
     this.waiter = waiter;
     this.scratch = scratch;
     this.nvls = spec.nvls() == null ? null : new NvlsEnds(spec.nvls(), waiter, scratch);
+    this.operator = null;
+  }
+
+  /** The same kernels with another reduction. */
+  private Kernels(Kernels usual, ReductionOperator operator) {
+    this.spec = usual.spec;
+    this.ends = usual.ends;
+    this.waiter = usual.waiter;
+    this.scratch = usual.scratch;
+    this.nvls = null;
+    this.operator = operator;
+  }
+
+  Kernel of(CollectiveWork work, ReductionOperator other) {
+    return new Kernels(this, other).of(work);
   }
 
   Kernel of(CollectiveWork work) {
@@ -36,6 +55,10 @@ final class Kernels {
     }
     if (spec.nRanks() == 1) {
       long bytes = work.count() * work.type().bytes();
+      Reduction alone = reduction(work);
+      if (operator != null && alone.hasPrepare()) {
+        return new Alone(alone, work.type().bytes(), bytes);
+      }
       return (send, recv) -> Copies.copyAll(send, 0, recv, 0, bytes);
     }
     return switch (work.algorithm()) {
@@ -180,7 +203,9 @@ final class Kernels {
   private Reduction reduction(CollectiveWork work) {
     return switch (work.collective()) {
       case ALL_REDUCE, REDUCE, REDUCE_SCATTER ->
-          Reductions.of(work.type(), work.op(), spec.nRanks());
+          operator == null
+              ? Reductions.of(work.type(), work.op(), spec.nRanks())
+              : Reductions.of(work.type(), operator);
       case ALL_GATHER, BROADCAST -> null;
     };
   }

@@ -3,6 +3,7 @@ package org.nccl4j.device.host.reduce;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.RedOp;
+import org.nccl4j.device.ReductionOperator;
 
 /** Makes the reduction of a type and an operator. */
 public final class Reductions {
@@ -32,6 +33,13 @@ public final class Reductions {
       case BFLOAT16 -> new BFloat16Reduction(op, ranks);
       case FLOAT8_E4M3, FLOAT8_E5M2 -> new Float8Reduction(type, op, ranks);
     };
+  }
+
+  /** A new reduction by an operator that is none of the usual ones. */
+  public static Reduction of(DataType type, ReductionOperator operator) {
+    return operator.combiner() == null
+        ? new PreMulSum(type, operator)
+        : new UserReduction(type, operator);
   }
 
   private static Reduction int8(RedOp op, int ranks, boolean signed) {

@@ -1,0 +1,184 @@
+package org.nccl4j.api;
+
+import java.util.Arrays;
+import org.nccl4j.api.group.Groups;
+import org.nccl4j.device.DataType;
+import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.DeviceStream;
+import org.nccl4j.device.InvalidArgumentException;
+import org.nccl4j.device.RedOp;
+
+/**
+ * Operations in which every rank's part has a size of its own, made of sends and receives, or of
+ * reductions, that progress together.
+ */
+final class VariableCalls {
+  private final Communicator comm;
+
+  VariableCalls(Communicator comm) {
+    this.comm = comm;
+  }
+
+  /** Elements of each rank and where they begin. */
+  record Parts(String name, long[] counts, long[] offsets) {
+    /** One after the other. */
+    static Parts packed(String name, long[] counts) {
+      long[] offsets = new long[counts == null ? 0 : counts.length];
+      for (int r = 1; r < offsets.length; r++) {
+        offsets[r] = offsets[r - 1] + counts[r - 1];
+      }
+      return new Parts(name, counts, offsets);
+    }
+  }
+
+  private DeviceMemory part(
+      String operation, DeviceMemory memory, Parts parts, int rank, DataType type) {
+    long bytes = parts.counts[rank] * type.bytes();
+    long offset = parts.offsets[rank] * type.bytes();
+    if (memory == null || offset + bytes > memory.size()) {
+      throw wrong(
+          operation,
+          "%s gives rank %d %d elements at %d, the buffer has %s"
+              .formatted(
+                  parts.name,
+                  rank,
+                  parts.counts[rank],
+                  parts.offsets[rank],
+                  memory == null ? "no memory" : memory.size() + " bytes"),
+          "pass a larger buffer, smaller counts or other offsets");
+    }
+    return memory.slice(offset, bytes);
+  }
+
+  private void check(String operation, Parts parts, DataType type) {
+    if (type == null) {
+      throw wrong(operation, "type is null", "pass one");
+    }
+    for (long[] values : new long[][] {parts.counts, parts.offsets}) {
+      if (values == null || values.length != comm.nRanks()) {
+        throw wrong(
+            operation,
+            "%s has %s entries for %d ranks"
+                .formatted(parts.name, values == null ? "no" : values.length, comm.nRanks()),
+            "pass one for each rank");
+      }
+      for (int rank = 0; rank < values.length; rank++) {
+        if (values[rank] < 0 || values[rank] > Long.MAX_VALUE / 16) {
+          throw wrong(
+              operation,
+              "%s has %d for rank %d".formatted(parts.name, values[rank], rank),
+              "pass 0 or more");
+        }
+      }
+    }
+  }
+
+  private InvalidArgumentException wrong(String operation, String problem, String remedy) {
+    return new InvalidArgumentException(
+        "%s on rank %d of communicator %s: %s"
+            .formatted(operation, comm.rank(), comm.name(), problem),
+        remedy);
+  }
+
+  void allGatherV(
+      DeviceMemory send, DeviceMemory recv, Parts parts, DataType type, DeviceStream stream) {
+    String name = "all_gather_v";
+    check(name, parts, type);
+    long mine = parts.counts[comm.rank()];
+    if (mine > 0 && (send == null || send.size() / type.bytes() < mine)) {
+      throw wrong(
+          name,
+          "the send buffer holds less than the %d elements that %s says"
+              .formatted(mine, parts.name),
+          "pass a larger buffer or smaller counts");
+    }
+    together(
+        () -> {
+          for (int distance = 0; distance < comm.nRanks(); distance++) {
+            int to = (comm.rank() + distance) % comm.nRanks();
+            int from = (comm.rank() - distance + comm.nRanks()) % comm.nRanks();
+            send(send, mine, type, to, stream);
+            recv(name, recv, parts, from, type, stream);
+          }
+        });
+  }
+
+  void allToAllV(
+      DeviceMemory send,
+      Parts sends,
+      DeviceMemory recv,
+      Parts recvs,
+      DataType type,
+      DeviceStream stream) {
+    String name = "all_to_all_v";
+    check(name, sends, type);
+    check(name, recvs, type);
+    int rank = comm.rank();
+    if (sends.counts[rank] != recvs.counts[rank]) {
+      throw wrong(
+          name,
+          "it sends itself %d elements and receives %d"
+              .formatted(sends.counts[rank], recvs.counts[rank]),
+          "pass the same count for the own rank in both");
+    }
+    together(
+        () -> {
+          for (int distance = 0; distance < comm.nRanks(); distance++) {
+            int to = (rank + distance) % comm.nRanks();
+            int from = (rank - distance + comm.nRanks()) % comm.nRanks();
+            if (sends.counts[to] > 0) {
+              send(part(name, send, sends, to, type), sends.counts[to], type, to, stream);
+            }
+            recv(name, recv, recvs, from, type, stream);
+          }
+        });
+  }
+
+  private void send(DeviceMemory buffer, long count, DataType type, int to, DeviceStream stream) {
+    if (count > 0) {
+      comm.send(buffer, count, type, to, stream);
+    }
+  }
+
+  private void recv(
+      String name, DeviceMemory buffer, Parts parts, int from, DataType type, DeviceStream stream) {
+    if (parts.counts[from] > 0) {
+      comm.recv(part(name, buffer, parts, from, type), parts.counts[from], type, from, stream);
+    }
+  }
+
+  void reduceScatterV(
+      DeviceMemory send,
+      DeviceMemory recv,
+      Parts parts,
+      DataType type,
+      RedOp op,
+      DeviceStream stream) {
+    String name = "reduce_scatter_v";
+    check(name, parts, type);
+    if (Arrays.stream(parts.counts).allMatch(count -> count == parts.counts[0])) {
+      comm.reduceScatter(send, recv, parts.counts[0], type, op, stream);
+      return;
+    }
+    together(
+        () -> {
+          for (int root = 0; root < comm.nRanks(); root++) {
+            if (parts.counts[root] > 0) {
+              DeviceMemory part = part(name, send, parts, root, type);
+              comm.reduce(part, recv, parts.counts[root], type, op, root, stream);
+            }
+          }
+        });
+  }
+
+  private static void together(Runnable calls) {
+    Groups.start();
+    try {
+      calls.run();
+    } catch (RuntimeException | Error e) {
+      Groups.discard();
+      throw e;
+    }
+    Groups.end();
+  }
+}

@@ -1,0 +1,102 @@
+package org.nccl4j.device;
+
+import java.nio.ByteBuffer;
+import java.util.Objects;
+
+/**
+ * A reduction that is not among {@link RedOp}'s: a pre-multiplied sum, or one that the user
+ * supplies. Immutable; can be used in any communicator, by several threads. Every rank passes one
+ * of the same kind; scalars may differ from rank to rank.
+ */
+public final class ReductionOperator {
+  /**
+   * Combines elements of two buffers. Must be associative and commutative, since the order in which
+   * ranks are combined depends on algorithm and size, and must not keep the buffers.
+   */
+  @FunctionalInterface
+  public interface Combiner {
+    /**
+     * Sets target[i] = a[i] op b[i] for all i below count. Element i is at byte i times the type's
+     * size, in the machine's byte order. The target may be the same memory as a or as b.
+     *
+     * <p>Called by one thread at a time for an operation, by several for several.
+     */
+    void combine(ByteBuffer a, ByteBuffer b, ByteBuffer target, int count, DataType type);
+  }
+
+  private final String name;
+  private final Combiner combiner;
+  private final DataType type;
+  private final double value;
+  private final DeviceMemory memory;
+
+  private ReductionOperator(
+      String name, Combiner combiner, DataType type, double value, DeviceMemory memory) {
+    this.name = name;
+    this.combiner = combiner;
+    this.type = type;
+    this.value = value;
+    this.memory = memory;
+  }
+
+  /**
+   * The sum of each rank's elements times its scalar.
+   *
+   * @param type of the elements that it will be used for
+   * @param scalar this rank's, rounded to the type
+   */
+  public static ReductionOperator preMulSum(DataType type, double scalar) {
+    return new ReductionOperator("premulsum", null, Objects.requireNonNull(type), scalar, null);
+  }
+
+  /**
+   * As {@link #preMulSum(DataType, double)}, with a scalar in memory: it is read when the operation
+   * runs.
+   *
+   * @param scalar one element of the type, on the communicator's device
+   * @throws InvalidArgumentException if it is smaller
+   */
+  public static ReductionOperator preMulSum(DataType type, DeviceMemory scalar) {
+    if (scalar.size() < type.bytes()) {
+      throw new InvalidArgumentException(
+          "a scalar of %d bytes for elements of %s".formatted(scalar.size(), type.label()),
+          "pass memory of %d bytes".formatted(type.bytes()));
+    }
+    return new ReductionOperator("premulsum", null, type, 0, scalar);
+  }
+
+  /**
+   * A reduction that the host device calls back for.
+   *
+   * @param name for messages
+   */
+  public static ReductionOperator of(String name, Combiner combiner) {
+    return new ReductionOperator(
+        Objects.requireNonNull(name), Objects.requireNonNull(combiner), null, 0, null);
+  }
+
+  /** For messages. */
+  public String name() {
+    return name;
+  }
+
+  /** The user's function; null for a pre-multiplied sum. */
+  public Combiner combiner() {
+    return combiner;
+  }
+
+  /** The only type that it is for; null for any. */
+  public DataType type() {
+    return type;
+  }
+
+  /** The scalar, unless it is in memory. */
+  public double value() {
+    return value;
+  }
+
+  /** Where the scalar is; null if it is a value. */
+  public DeviceMemory memory() {
+    return memory;
+  }
+}

@@ -1,0 +1,105 @@
+package org.nccl4j.device.host.reduce;
+
+import java.lang.ref.Reference;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import org.nccl4j.device.DataType;
+import org.nccl4j.device.InvalidArgumentException;
+import org.nccl4j.device.RedOp;
+import org.nccl4j.device.ReductionOperator;
+import org.nccl4j.device.host.memory.HostMemory;
+import org.nccl4j.device.numeric.ElementWriter;
+
+/** The sum of elements that each rank multiplies by its scalar first. */
+final class PreMulSum implements Reduction {
+  private static final int BLOCK_BYTES = 4096;
+
+  private final DataType type;
+  private final Reduction sum;
+  private final Reduction product;
+  private final ReductionOperator operator;
+
+  /** The scalar over and over, so that multiplying is the usual product of two buffers. */
+  private final HostMemory scalars;
+
+  private final ByteBuffer scalar;
+
+  PreMulSum(DataType type, ReductionOperator operator) {
+    if (operator.type() != type) {
+      throw new InvalidArgumentException(
+          "a pre-multiplied sum of %s is used for elements of %s"
+              .formatted(operator.type().label(), type.label()),
+          "make it for the type of the elements");
+    }
+    this.type = type;
+    this.operator = operator;
+    this.sum = Reductions.of(type, RedOp.SUM, 1);
+    this.product = Reductions.of(type, RedOp.PROD, 1);
+    ByteBuffer block = ByteBuffer.allocateDirect(BLOCK_BYTES).order(ByteOrder.nativeOrder());
+    this.scalars =
+        new HostMemory(
+            null,
+            HostMemory.addressOf(block),
+            BLOCK_BYTES,
+            () -> Reference.reachabilityFence(block));
+    this.scalar = ByteBuffer.allocate(type.bytes()).order(ByteOrder.nativeOrder());
+    ElementWriter.put(type, scalar, operator.value());
+    fill();
+  }
+
+  private void fill() {
+    for (int at = 0; at < BLOCK_BYTES; at += type.bytes()) {
+      scalars.write(at, scalar.rewind());
+    }
+  }
+
+  /** A scalar in memory counts as it is when the operation runs. */
+  private void readScalar() {
+    if (operator.memory() != null) {
+      byte[] before = scalar.array().clone();
+      operator.memory().read(0, scalar.clear());
+      if (!java.util.Arrays.equals(before, scalar.array())) {
+        fill();
+      }
+    }
+  }
+
+  @Override
+  public void reduce(
+      HostMemory a,
+      long aOffset,
+      HostMemory b,
+      long bOffset,
+      HostMemory target,
+      long targetOffset,
+      int count) {
+    sum.reduce(a, aOffset, b, bOffset, target, targetOffset, count);
+  }
+
+  @Override
+  public boolean hasPrepare() {
+    return true;
+  }
+
+  @Override
+  public void prepare(
+      HostMemory source, long sourceOffset, HostMemory target, long targetOffset, int count) {
+    readScalar();
+    int block = BLOCK_BYTES / type.bytes();
+    for (int done = 0; done < count; done += block) {
+      int some = Math.min(block, count - done);
+      long at = (long) done * type.bytes();
+      product.reduce(source, sourceOffset + at, scalars, 0, target, targetOffset + at, some);
+    }
+  }
+
+  @Override
+  public boolean hasFinish() {
+    return false;
+  }
+
+  @Override
+  public void finish(HostMemory data, long offset, int count) {
+    // Nothing to do: combined elements are the result.
+  }
+}
