@@ -21,6 +21,7 @@ kept=${XDG_CACHE_HOME:-$HOME/.cache}/nccl4j/kernels/$(
   { cat ./*.cu ./*.cuh ./*.h Makefile; echo "$2/$3"; "$nvcc" --version; } | sha256sum | cut -c1-24)
 if [ -f "$kept/float.fatbin" ] && [ ! -f "$out/float.fatbin" ]; then
   cp -p "$kept"/* "$out"
+  find "$out" -name '*.ptx' -exec touch {} +
   find "$out" -name '*.fatbin' -exec touch {} +
 fi
 make -s -j2 OUT="$out" ARCHITECTURES="$2" PTX="$3" NVCC="$nvcc"

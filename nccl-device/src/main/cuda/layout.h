@@ -15,6 +15,7 @@
 #define NCCL4J_INLINE_PEERS 32
 #define NCCL4J_INLINE_GROUPS 32
 #define NCCL4J_INLINE_WORKS 64
+#define NCCL4J_NVLS_HEADS 32
 #define NCCL4J_NONE 255
 
 enum nccl4jCollective { BROADCAST, REDUCE, ALL_GATHER, REDUCE_SCATTER, ALL_REDUCE };
@@ -85,6 +86,32 @@ typedef struct {
   uint8_t treeDown0[NCCL4J_CHANNELS];
   uint8_t treeDown1[NCCL4J_CHANNELS];
 } nccl4jCollectiveArguments;
+
+// Steps of a channel of the two NVLS connections of one head, counted over all operations.
+typedef struct {
+  uint64_t reduce;
+  uint64_t broadcast;
+} nccl4jNvlsSteps;
+
+// Arguments of NVLS.
+typedef struct {
+  nccl4jCommunicator comm;
+  uint64_t send;
+  uint64_t recv;
+  uint64_t bytes;          // as CollectiveWork.count, in bytes
+  uint64_t steps;          // nccl4jNvlsSteps[NCCL4J_CHANNELS][NCCL4J_NVLS_HEADS]
+  uint64_t unicast;        // own memory
+  uint32_t collective;
+  uint32_t op;
+  uint32_t nChannels;
+  uint32_t chunkBytes;     // most data of a step, a multiple of 128
+  uint32_t slotBytes;      // of the layout, as the next two
+  uint32_t layoutChannels;
+  int32_t nHeads;
+  int32_t headRank;        // which of them this rank is
+  uint64_t views[NCCL4J_NVLS_HEADS];  // the multicast address, or each rank's memory
+  uint8_t headRanks[NCCL4J_NVLS_HEADS];
+} nccl4jNvlsArguments;
 
 // Works with the same peer and direction, done one after the other by the same blocks.
 typedef struct {

@@ -65,7 +65,7 @@ final class CollectivePlans {
                 .kernels()
                 .collective(work.collective(), work.type(), work.algorithm(), work.protocol()),
         new CudaKernelPlan.Shape(channels, threads(work.protocol(), share)),
-        needs(work, bytes));
+        needs(spec, work, bytes));
   }
 
   private void check(CollectiveWork work) {
@@ -77,11 +77,6 @@ final class CollectivePlans {
       throw new InvalidArgumentException(
           "%s has no algorithm %s".formatted(work.collective().label(), work.algorithm().label()),
           "use Ring or OneShot");
-    }
-    if (work.algorithm() == Algorithm.NVLS) {
-      throw new InvalidArgumentException(
-          "%s by NVLS, which CUDA kernels do not have yet".formatted(work.collective().label()),
-          "use another algorithm");
     }
     if (direct && spec.nRanks() > KernelLayout.INLINE_PEERS + 1) {
       throw new InvalidArgumentException(
@@ -124,7 +119,7 @@ final class CollectivePlans {
         : (int) Math.max(2, Math.min(FLAGGED_THREADS / 32, warps)) * 32;
   }
 
-  private CudaKernelPlan.Needs needs(CollectiveWork work, long bytes) {
+  static CudaKernelPlan.Needs needs(KernelCommunicatorSpec spec, CollectiveWork work, long bytes) {
     int n = spec.nRanks();
     boolean root = work.root() == spec.rank();
     return switch (work.collective()) {

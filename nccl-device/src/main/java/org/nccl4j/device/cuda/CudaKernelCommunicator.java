@@ -11,6 +11,7 @@ import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.TimeoutException;
+import org.nccl4j.device.kernel.Algorithm;
 import org.nccl4j.device.kernel.Collective;
 import org.nccl4j.device.kernel.CollectiveWork;
 import org.nccl4j.device.kernel.DirectWork;
@@ -32,6 +33,7 @@ final class CudaKernelCommunicator implements KernelCommunicator {
   private final KernelCommunicatorSpec spec;
   private final CommunicatorMemory memory;
   private final CollectivePlans collectives;
+  private final NvlsPlans nvls;
   private final P2pPlans p2p;
   private final CUevent order;
   private final int[] capturing = new int[1];
@@ -46,6 +48,7 @@ final class CudaKernelCommunicator implements KernelCommunicator {
     this.spec = spec;
     memory = new CommunicatorMemory(device, spec);
     collectives = new CollectivePlans(this, spec, memory);
+    nvls = new NvlsPlans(this, spec, memory);
     p2p = new P2pPlans(this, spec, memory);
     try {
       order = device.context().get(() -> JCudaLibrary.createEvent(false, device));
@@ -79,7 +82,10 @@ final class CudaKernelCommunicator implements KernelCommunicator {
   @Override
   public KernelPlan prepare(CollectiveWork work) {
     checkUsable();
-    return spec.nRanks() == 1 ? p2p.prepare(alone(work)) : collectives.prepare(work);
+    if (spec.nRanks() == 1) {
+      return p2p.prepare(alone(work));
+    }
+    return work.algorithm() == Algorithm.NVLS ? nvls.prepare(work) : collectives.prepare(work);
   }
 
   @Override

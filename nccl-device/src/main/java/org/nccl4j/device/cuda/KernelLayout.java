@@ -79,5 +79,23 @@ final class KernelLayout {
   static final int WORK_PARTS = 27;
   static final int WORK_SIZE = 32;
 
+  static final int NVLS_HEADS = 32;
+  static final int NVLS_STEPS_BYTES = 16;
+
+  static final int NVLS_BYTES = 64;
+  static final int NVLS_STEPS = 72;
+  static final int NVLS_UNICAST = 80;
+  static final int NVLS_COLLECTIVE = 88;
+  static final int NVLS_OP = 92;
+  static final int NVLS_N_CHANNELS = 96;
+  static final int NVLS_CHUNK_BYTES = 100;
+  static final int NVLS_SLOT_BYTES = 104;
+  static final int NVLS_LAYOUT_CHANNELS = 108;
+  static final int NVLS_N_HEADS = 112;
+  static final int NVLS_HEAD_RANK = 116;
+  static final int NVLS_VIEWS = 120;
+  static final int NVLS_HEAD_RANKS = 376;
+  static final int NVLS_ARGUMENTS_BYTES = 408;
+
   private KernelLayout() {}
 }

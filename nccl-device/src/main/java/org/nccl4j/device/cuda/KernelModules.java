@@ -48,6 +48,12 @@ final class KernelModules {
     return function(reduces ? type.label() : COPY, name(algorithm, protocol));
   }
 
+  /** The kernel of NVLS, by the switch or emulated; loaded and ready to be launched. */
+  CUfunction nvls(Collective collective, DataType type, boolean emulated) {
+    String family = CudaKernelCommunicator.reduces(collective) ? type.label() : COPY;
+    return function("nvls_" + family, emulated ? "nccl4j_nvls_emulated" : "nccl4j_nvls_driver");
+  }
+
   /** The kernel of sends and receives; loaded and ready to be launched. */
   CUfunction p2p() {
     return function(COPY, "nccl4j_p2p");

@@ -112,7 +112,7 @@ class CollectiveGpuTest {
     return collective == Collective.ALL_GATHER || collective == Collective.REDUCE_SCATTER;
   }
 
-  private static void check(GpuRanks ranks, CollectiveWork work, Random random, long seed) {
+  static void check(GpuRanks ranks, CollectiveWork work, Random random, long seed) {
     int n = ranks.n;
     int element = work.type().bytes();
     int part = (int) work.count() * element;

@@ -9,8 +9,12 @@ import org.nccl4j.device.kernel.Connection;
 import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.KernelCommunicator;
 import org.nccl4j.device.kernel.KernelCommunicatorSpec;
+import org.nccl4j.device.kernel.MulticastObject;
+import org.nccl4j.device.kernel.Nvls;
+import org.nccl4j.device.kernel.NvlsLayout;
 import org.nccl4j.device.kernel.Progress;
 import org.nccl4j.device.kernel.Tree;
+import org.nccl4j.device.shm.DuplicateFd;
 
 /**
  * Ranks of this process, one on each GPU, connected through an arena of shareable memory on each,
@@ -22,6 +26,7 @@ final class GpuRanks implements AutoCloseable {
   final List<CudaKernelCommunicator> communicators = new ArrayList<>();
   final List<CudaStream> streams = new ArrayList<>();
   private final List<CudaShareableMemory> arenas = new ArrayList<>();
+  private final List<MulticastObject> multicasts = new ArrayList<>();
   private final ConnectionLayout layout;
   KernelCommunicatorSpec spec; // of the last rank
 
@@ -31,6 +36,11 @@ final class GpuRanks implements AutoCloseable {
 
   /** With a layout of the caller's, or null for the device's. */
   GpuRanks(int n, Duration deadline, ConnectionLayout given) {
+    this(n, deadline, given, null);
+  }
+
+  /** With emulated NVLS, unless its layout is null. */
+  GpuRanks(int n, Duration deadline, ConnectionLayout given, NvlsLayout nvlsLayout) {
     this.n = n;
     List<CudaDevice> all = CudaDevices.probe().list();
     for (int rank = 0; rank < n; rank++) {
@@ -42,6 +52,7 @@ final class GpuRanks implements AutoCloseable {
           CudaShareableMemory.create(
               device, (layout.dataBytes() + ConnectionLayout.CREDIT_BYTES) * n));
     }
+    List<Nvls> nvls = nvlsLayout == null ? null : nvls(nvlsLayout);
     List<int[]> rings = List.of(IntStream.range(0, n).toArray());
     for (int rank = 0; rank < n; rank++) {
       List<Connection> sends = new ArrayList<>();
@@ -62,10 +73,32 @@ final class GpuRanks implements AutoCloseable {
               trees(rank),
               1,
               Progress.NONE,
-              deadline);
+              deadline,
+              nvls == null ? null : nvls.get(rank));
       communicators.add((CudaKernelCommunicator) devices.get(rank).createKernelCommunicator(spec));
       streams.add((CudaStream) devices.get(rank).createStream());
     }
+  }
+
+  /** Every rank is a head. */
+  private List<Nvls> nvls(NvlsLayout nvlsLayout) {
+    List<Integer> heads = IntStream.range(0, n).boxed().toList();
+    for (int rank : heads) {
+      MulticastObject.Group group = new MulticastObject.Group(rank, n, nvlsLayout.bytes());
+      multicasts.add(devices.get(rank).multicast(MulticastObject.Form.EMULATED, group));
+      multicasts.get(rank).create();
+    }
+    for (int to : heads) {
+      for (int from : heads) {
+        if (multicasts.get(to).wants(from)) {
+          multicasts.get(to).accept(from, DuplicateFd.of(multicasts.get(from).descriptor()));
+        }
+      }
+    }
+    return heads.stream()
+        .map(rank -> multicasts.get(rank))
+        .map(m -> new Nvls(nvlsLayout, heads, multicasts.indexOf(m), m.unicast(), m.multicast()))
+        .toList();
   }
 
   /** The connection from one rank to another, as the view of one of them. */
@@ -102,6 +135,7 @@ final class GpuRanks implements AutoCloseable {
   public void close() {
     streams.forEach(CudaStream::close);
     communicators.forEach(KernelCommunicator::close);
+    multicasts.forEach(MulticastObject::close);
     arenas.forEach(CudaShareableMemory::close);
   }
 }

@@ -52,6 +52,13 @@ class LayoutTest {
     fields("nccl4jWork", "WORK_", "address", "target", "bytes", "base", "targetBase");
     fields("nccl4jWork", "WORK_", "protocol", "parts");
     put("WORK_SIZE", "sizeof(nccl4jWork)");
+    put("NVLS_HEADS", "NCCL4J_NVLS_HEADS");
+    put("NVLS_STEPS_BYTES", "sizeof(nccl4jNvlsSteps)");
+    fields("nccl4jNvlsArguments", "NVLS_", "bytes", "steps", "unicast", "collective", "op");
+    fields("nccl4jNvlsArguments", "NVLS_", "nChannels", "chunkBytes", "slotBytes");
+    fields("nccl4jNvlsArguments", "NVLS_", "layoutChannels", "nHeads", "headRank", "views");
+    fields("nccl4jNvlsArguments", "NVLS_", "headRanks");
+    put("NVLS_ARGUMENTS_BYTES", "sizeof(nccl4jNvlsArguments)");
   }
 
   private static void put(String constant, String expression) {
@@ -109,6 +116,9 @@ class LayoutTest {
     }
     body.append(
         "if (NCCL4J_CHANNELS != %d) puts(\"channels\");".formatted(ConnectionLayout.CHANNELS));
+    body.append(
+        "if (offsetof(nccl4jNvlsArguments, send) != %d) puts(\"send\");"
+            .formatted(KernelLayout.SEND));
     body.append(
         "if (NCCL4J_WORD_STRIDE != %d) puts(\"stride\");".formatted(ConnectionLayout.WORD_STRIDE));
     body.append("if (NCCL4J_SLOTS != %d) puts(\"slots\");".formatted(ConnectionLayout.STEPS));

@@ -19,6 +19,7 @@ import org.nccl4j.device.kernel.NvlsLayout;
  */
 final class NvlsGroup {
   private static final int CHUNK_MULTIPLE = 512;
+  private static final int MOST_HEADS = 32;
 
   private final TransportContext context;
   private final Form form;
@@ -80,15 +81,20 @@ final class NvlsGroup {
         agreement.take(
             "lay its buffers out",
             () -> {
+              if (context.peers().size() > MOST_HEADS) {
+                throw new Agreement.Refused(
+                    "there are %d ranks, and NVLS has at most %d heads"
+                        .formatted(context.peers().size(), MOST_HEADS));
+              }
               boolean host = context.device().kind() == Device.Kind.HOST;
               int channels = number("NCCL_NVLS_NCHANNELS");
               int chunk = number("NCCL_NVLS_CHUNKSIZE");
               mine[0] =
                   new NvlsLayout(
                       context.peers().size(),
-                      host ? 1 : channels == 0 ? 16 : channels,
+                      host ? 1 : channels == 0 ? defaultChannels() : channels,
                       chunk == 0
-                          ? host ? 64 << 10 : 128 << 10
+                          ? host || form == Form.EMULATED ? 64 << 10 : 128 << 10
                           : (chunk + CHUNK_MULTIPLE - 1) / CHUNK_MULTIPLE * CHUNK_MULTIPLE);
               return mine[0].toString();
             });
@@ -100,6 +106,11 @@ final class NvlsGroup {
       }
     }
     return mine[0];
+  }
+
+  /** The emulation's heads load from every rank: more of them in flight than the switch needs. */
+  private int defaultChannels() {
+    return form == Form.DRIVER ? 16 : 32;
   }
 
   private int number(String name) {

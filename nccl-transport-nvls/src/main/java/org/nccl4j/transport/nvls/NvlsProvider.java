@@ -27,11 +27,6 @@ public final class NvlsProvider implements MulticastProvider {
   @Override
   public Offer offer(Device device, Function<String, Optional<String>> setting) {
     String mode = text(setting, "NCCL4J_NVLS_MODE", "auto");
-    if (device.kind() == Device.Kind.CUDA) {
-      return none(
-          mode.equals("emulated") || mode.equals("hardware"),
-          "this version has no NVLS kernels for GPUs");
-    }
     return switch (mode) {
       case "off" -> none(false, "NCCL4J_NVLS_MODE is off");
       case "emulated" -> emulated();

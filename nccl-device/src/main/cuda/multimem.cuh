@@ -1,0 +1,224 @@
+// Accesses to all ranks' memories at once, in two forms with the same members: by the switch
+// (PTX multimem, from compute capability 9.0 on), and emulated, one rank's memory after the other.
+// Offsets are those of nvls.cuh's buffers, the same in all memories.
+#pragma once
+#include "reduce.cuh"
+
+namespace nccl4j {
+
+// By the switch. What it combines is limited by type and operator; see Nvls.has in Java.
+namespace multimem {
+
+__device__ __forceinline__ u64 leastWordAcquire(u64 p) {
+  u64 v;
+  asm volatile("multimem.ld_reduce.acquire.sys.global.min.u64 %0, [%1];"
+               : "=l"(v)
+               : "l"(p)
+               : "memory");
+  return v;
+}
+
+__device__ __forceinline__ void storeWordRelaxed(u64 p, u64 v) {
+  asm volatile("multimem.st.relaxed.sys.global.u64 [%0], %1;" ::"l"(p), "l"(v) : "memory");
+}
+
+// Sixteen bytes of anything.
+__device__ __forceinline__ void storePack(u64 p, Pack v) {
+  asm volatile("multimem.st.relaxed.sys.global.v4.f32 [%0], {%1,%2,%3,%4};" ::"l"(p),
+               "r"((u32)v.lo), "r"((u32)(v.lo >> 32)), "r"((u32)v.hi), "r"((u32)(v.hi >> 32))
+               : "memory");
+}
+
+#define NCCL4J_LOAD_V4(NAME, INSTRUCTION)                                            \
+  __device__ __forceinline__ Pack NAME(u64 p) {                                      \
+    u32 a, b, c, d;                                                                  \
+    asm volatile("multimem.ld_reduce.relaxed.sys.global." INSTRUCTION                \
+                 " {%0,%1,%2,%3}, [%4];"                                             \
+                 : "=r"(a), "=r"(b), "=r"(c), "=r"(d)                                \
+                 : "l"(p)                                                            \
+                 : "memory");                                                        \
+    return {a | (u64)b << 32, c | (u64)d << 32};                                     \
+  }
+
+#define NCCL4J_LOAD_32(NAME, INSTRUCTION)                                            \
+  __device__ __forceinline__ Pack NAME(u64 p) {                                      \
+    u32 v[4];                                                                        \
+    _Pragma("unroll") for (int i = 0; i < 4; i++)                                    \
+        asm volatile("multimem.ld_reduce.relaxed.sys.global." INSTRUCTION            \
+                     " %0, [%1];"                                                    \
+                     : "=r"(v[i])                                                    \
+                     : "l"(p + 4 * i)                                                \
+                     : "memory");                                                    \
+    return {v[0] | (u64)v[1] << 32, v[2] | (u64)v[3] << 32};                         \
+  }
+
+#define NCCL4J_LOAD_64(NAME, INSTRUCTION, REGISTER)                                  \
+  __device__ __forceinline__ Pack NAME(u64 p) {                                      \
+    u64 v[2];                                                                        \
+    _Pragma("unroll") for (int i = 0; i < 2; i++)                                    \
+        asm volatile("multimem.ld_reduce.relaxed.sys.global." INSTRUCTION            \
+                     " %0, [%1];"                                                    \
+                     : "=l"(v[i])                                                    \
+                     : "l"(p + 8 * i)                                                \
+                     : "memory");                                                    \
+    return {v[0], v[1]};                                                             \
+  }
+
+NCCL4J_LOAD_V4(addFloat, "add.v4.f32")
+NCCL4J_LOAD_V4(addHalf, "add.acc::f32.v4.f16x2")
+NCCL4J_LOAD_V4(minHalf, "min.v4.f16x2")
+NCCL4J_LOAD_V4(maxHalf, "max.v4.f16x2")
+NCCL4J_LOAD_V4(addBfloat16, "add.acc::f32.v4.bf16x2")
+NCCL4J_LOAD_V4(minBfloat16, "min.v4.bf16x2")
+NCCL4J_LOAD_V4(maxBfloat16, "max.v4.bf16x2")
+NCCL4J_LOAD_32(addU32, "add.u32")
+NCCL4J_LOAD_32(minS32, "min.s32")
+NCCL4J_LOAD_32(maxS32, "max.s32")
+NCCL4J_LOAD_32(minU32, "min.u32")
+NCCL4J_LOAD_32(maxU32, "max.u32")
+NCCL4J_LOAD_64(addU64, "add.u64", "l")
+NCCL4J_LOAD_64(minS64, "min.s64", "l")
+NCCL4J_LOAD_64(maxS64, "max.s64", "l")
+NCCL4J_LOAD_64(minU64, "min.u64", "l")
+NCCL4J_LOAD_64(maxU64, "max.u64", "l")
+
+__device__ __forceinline__ Pack addDouble(u64 p) {
+  double v[2];
+#pragma unroll
+  for (int i = 0; i < 2; i++)
+    asm volatile("multimem.ld_reduce.relaxed.sys.global.add.f64 %0, [%1];"
+                 : "=d"(v[i])
+                 : "l"(p + 8 * i)
+                 : "memory");
+  return {(u64)__double_as_longlong(v[0]), (u64)__double_as_longlong(v[1])};
+}
+
+// Sixteen bytes of all memories, combined.
+template <class T>
+struct Load;
+
+#define NCCL4J_LOAD(TYPE, SUM_OF, MIN_OF, MAX_OF)                                    \
+  template <>                                                                        \
+  struct Load<TYPE> {                                                                \
+    __device__ static Pack at(u32 op, u64 p) {                                       \
+      return op == MIN ? MIN_OF(p) : op == MAX ? MAX_OF(p) : SUM_OF(p);              \
+    }                                                                                \
+  };
+
+// Sums alone: the planner asks for nothing else.
+NCCL4J_LOAD(float, addFloat, addFloat, addFloat)
+NCCL4J_LOAD(double, addDouble, addDouble, addDouble)
+NCCL4J_LOAD(__half, addHalf, minHalf, maxHalf)
+NCCL4J_LOAD(__nv_bfloat16, addBfloat16, minBfloat16, maxBfloat16)
+NCCL4J_LOAD(int32_t, addU32, minS32, maxS32)
+NCCL4J_LOAD(uint32_t, addU32, minU32, maxU32)
+NCCL4J_LOAD(long long, addU64, minS64, maxS64)
+NCCL4J_LOAD(unsigned long long, addU64, minU64, maxU64)
+
+template <>
+struct Load<uint8_t> {  // of the family that only copies
+  __device__ static Pack at(u32, u64) { return {0, 0}; }
+};
+
+}  // namespace multimem
+
+// Sixteen bytes each for U places that are 512 bytes apart, at the offset and on.
+template <class T>
+class SwitchAccess {
+ public:
+  __device__ SwitchAccess(const nccl4jNvlsArguments& a) : base_(a.views[0]) {}
+
+  // Threads that look at a word of all memories, and at which rank's each of them.
+  __device__ __forceinline__ int lookers() const { return 1; }
+  __device__ __forceinline__ u64 look(int, u64 offset) const {
+    return multimem::leastWordAcquire(base_ + offset);
+  }
+
+  // Called by lookers() threads, each with its number.
+  __device__ __forceinline__ void tell(int, u64 offset, u64 v) const {
+    multimem::storeWordRelaxed(base_ + offset, v);
+  }
+
+  template <int U>
+  __device__ __forceinline__ void loadReduce(u32 op, u64 offset, u32 left, u64 (&out)[2 * U]) const {
+#pragma unroll
+    for (int i = 0; i < U; i++) {
+      if (512u * i >= left) continue;
+      Pack v = multimem::Load<T>::at(op, base_ + offset + 512 * i);
+      out[2 * i] = v.lo;
+      out[2 * i + 1] = v.hi;
+    }
+  }
+
+  __device__ __forceinline__ void store(u64 offset, Pack v) const {
+    multimem::storePack(base_ + offset, v);
+  }
+
+  // The same memory has a unicast and a multicast address: what came or goes by the one is ordered
+  // with the other only by this.
+  __device__ __forceinline__ void crossAliases() const {
+    asm volatile("fence.proxy.alias;" ::: "memory");
+  }
+
+ private:
+  u64 base_;
+};
+
+template <class T>
+class EmulatedAccess {
+ public:
+  __device__ EmulatedAccess(const nccl4jNvlsArguments& a)
+      : views_(a.views), n_(a.comm.nRanks), first_(a.comm.rank) {}
+
+  __device__ __forceinline__ int lookers() const { return n_; }
+  __device__ __forceinline__ u64 look(int rank, u64 offset) const {
+    return loadWordAcquire((void*)(views_[rank] + offset));
+  }
+  __device__ __forceinline__ void tell(int rank, u64 offset, u64 v) const {
+    storeWordRelaxed((void*)(views_[rank] + offset), v);
+  }
+
+  // From the own rank on, so that not all heads load from one rank at a time.
+  template <int U>
+  __device__ __forceinline__ void loadReduce(u32 op, u64 offset, u32 left, u64 (&out)[2 * U]) const {
+    u64 next[2 * U];
+    load<U>(first_, offset, left, out);
+    load<U>(after(first_), offset, left, next);
+    int rank = after(first_);
+    for (int i = 1; i < n_; i++) {
+      u64 now[2 * U];
+#pragma unroll
+      for (int j = 0; j < 2 * U; j++) now[j] = next[j];
+      rank = after(rank);
+      if (i + 1 < n_) load<U>(rank, offset, left, next);
+      combine<T>(op, out, now);
+    }
+  }
+
+  __device__ __forceinline__ void store(u64 offset, Pack v) const {
+    for (int i = 0, rank = first_; i < n_; i++, rank = after(rank))
+      storePack((void*)(views_[rank] + offset), v);
+  }
+
+  __device__ __forceinline__ void crossAliases() const {}
+
+ private:
+  __device__ __forceinline__ int after(int rank) const { return rank + 1 == n_ ? 0 : rank + 1; }
+
+  template <int U>
+  __device__ __forceinline__ void load(int rank, u64 offset, u32 left, u64 (&x)[2 * U]) const {
+    const char* p = (const char*)views_[rank] + offset;
+#pragma unroll
+    for (int i = 0; i < U; i++) {
+      if (512u * i >= left) continue;
+      Pack v = loadPack(p + 512 * i);
+      x[2 * i] = v.lo;
+      x[2 * i + 1] = v.hi;
+    }
+  }
+
+  const uint64_t* views_;
+  int n_, first_;
+};
+
+}  // namespace nccl4j

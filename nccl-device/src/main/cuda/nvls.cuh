@@ -1,0 +1,344 @@
+// NVLink SHARP: all-reduce, reduce-scatter and all-gather over memory that all ranks have at the
+// same offsets (class NvlsLayout says what lies where).
+//
+// A block is a channel, and has three groups of warps, which are in different chunks at a time:
+// scatter copies own data into the slots of each head's reduce connection; reduce, of a head,
+// combines its slots of all ranks and stores the outcome into the slots of its broadcast connection
+// at all ranks; gather copies what came into the user's buffer. In a reduce-scatter reduce writes
+// the user's buffer and there is no gather; in an all-gather it reads the user's and there is no
+// scatter. Between two chunks a group has a barrier of its own, and its first threads wait for and
+// post the words of the connections.
+#pragma once
+#include "multimem.cuh"
+#include "schedule.cuh"
+#include "wait.cuh"
+
+namespace nccl4j {
+namespace nvls {
+
+constexpr int kThreads = 640;
+constexpr int kCopyUnroll = 8;
+constexpr int kReduceUnroll = 4;
+constexpr u32 kWordsBytes = 4096;
+constexpr u32 kTail = 2048;  // behind the head word
+
+struct Shared {
+  u32 dead;
+  u64 reduceSteps[NCCL4J_NVLS_HEADS];  // at the kernel's beginning
+  u64 broadcastSteps[NCCL4J_NVLS_HEADS];
+};
+
+// Warps that do one thing; all functions are called by all of them.
+struct Group {
+  int thread, threads, barrier;
+
+  __device__ __forceinline__ void sync() const { barrierSync(barrier, threads); }
+};
+
+// How a channel's share is cut into loops of a chunk for each head.
+class Loop {
+ public:
+  __device__ Loop(const nccl4jNvlsArguments& a, int channel)
+      : share_(a.bytes, a.nChannels, channel),
+        heads_(a.collective == ALL_REDUCE ? a.nHeads : 1),
+        most_(a.chunkBytes) {
+    cut();
+  }
+
+  __device__ __forceinline__ bool more() const { return base_ < share_.bytes; }
+  __device__ __forceinline__ void next() {
+    base_ += (u64)chunk_ * heads_;
+    index_++;
+    cut();
+  }
+  __device__ __forceinline__ u64 index() const { return index_; }
+
+  // Of a head's chunk; 0 for some heads of the last loop of an all-reduce.
+  __device__ __forceinline__ u32 bytes(int head) const {
+    u64 skip = heads_ == 1 ? 0 : (u64)head * chunk_, rest = share_.bytes - base_;
+    return skip >= rest ? 0 : (u32)min((u64)chunk_, rest - skip);
+  }
+
+  // Where it begins in what the heads divide among themselves, or in each head's part.
+  __device__ __forceinline__ u64 at(int head) const {
+    return share_.begin + base_ + (heads_ == 1 ? 0 : (u64)head * chunk_);
+  }
+
+ private:
+  __device__ __forceinline__ void cut() {
+    if (more()) chunk_ = (u32)min((u64)most_, evenPart(share_.bytes - base_, heads_));
+  }
+
+  Share share_;
+  int heads_;
+  u32 most_, chunk_ = 0;
+  u64 base_ = 0, index_ = 0;
+};
+
+// Where a channel's connections lie.
+struct Places {
+  u64 slotBytes, connection, channels;
+  int channel;
+
+  __device__ Places(const nccl4jNvlsArguments& a, int channel)
+      : slotBytes(a.slotBytes),
+        connection(NCCL4J_SLOTS * (u64)a.slotBytes + kWordsBytes),
+        channels(a.layoutChannels),
+        channel(channel) {}
+
+  __device__ __forceinline__ u64 reduce(int h) const { return (2 * h * channels + channel) * connection; }
+  __device__ __forceinline__ u64 broadcast(int h) const {
+    return ((2 * h + 1) * channels + channel) * connection;
+  }
+  __device__ __forceinline__ u64 slot(u64 step) const { return (step & (NCCL4J_SLOTS - 1)) * slotBytes; }
+  __device__ __forceinline__ u64 head() const { return NCCL4J_SLOTS * slotBytes; }
+  __device__ __forceinline__ u64 tail() const { return head() + kTail; }
+};
+
+// A user's buffer has any alignment; a slot's packs are whole, whatever lies behind the data.
+template <class T>
+__device__ __forceinline__ Pack readUser(const char* p, u32 left) {
+  if (left >= 16 && ((u64)p & 15) == 0) return loadPack(p);
+  return {loadElements<T>(p, left < 8 ? left : 8),
+          left > 8 ? loadElements<T>(p + 8, left - 8 < 8 ? left - 8 : 8) : 0};
+}
+
+template <class T>
+__device__ __forceinline__ void writeUser(char* p, Pack v, u32 left) {
+  if (left >= 16 && ((u64)p & 15) == 0) {
+    storePack(p, v);
+    return;
+  }
+  storeElements<T>(p, v.lo, left < 8 ? left : 8);
+  if (left > 8) storeElements<T>(p + 8, v.hi, left - 8 < 8 ? left - 8 : 8);
+}
+
+// Calls f(at, left) for the first of U packs, 512 bytes apart, that a thread moves at once; left is
+// what there is from there on.
+template <int U, class F>
+__device__ __forceinline__ void forPacks(const Group& g, u32 bytes, F f) {
+  for (u32 at = (g.thread / 32 * U * 32 + g.thread % 32) * 16; at < bytes; at += g.threads * U * 16)
+    f(at, bytes - at);
+}
+
+template <class T>
+__device__ __forceinline__ void copyIn(const Group& g, const char* user, char* slot, u32 bytes,
+                                       bool scale, int nRanks) {
+  forPacks<kCopyUnroll>(g, bytes, [&](u32 at, u32 left) {
+    Pack v[kCopyUnroll];
+#pragma unroll
+    for (int i = 0; i < kCopyUnroll; i++)
+      if (512u * i < left) v[i] = readUser<T>(user + at + 512 * i, left - 512 * i);
+#pragma unroll
+    for (int i = 0; i < kCopyUnroll; i++) {
+      if (512u * i >= left) continue;
+      if (scale) v[i] = {scaleElements<T>(v[i].lo, nRanks), scaleElements<T>(v[i].hi, nRanks)};
+      storePack(slot + at + 512 * i, v[i]);
+    }
+  });
+}
+
+template <class T>
+__device__ __forceinline__ void copyOut(const Group& g, const char* slot, char* user, u32 bytes) {
+  forPacks<kCopyUnroll>(g, bytes, [&](u32 at, u32 left) {
+    Pack v[kCopyUnroll];
+#pragma unroll
+    for (int i = 0; i < kCopyUnroll; i++)
+      if (512u * i < left) v[i] = loadPack(slot + at + 512 * i);
+#pragma unroll
+    for (int i = 0; i < kCopyUnroll; i++)
+      if (512u * i < left) writeUser<T>(user + at + 512 * i, v[i], left - 512 * i);
+  });
+}
+
+// Waits until a word that look() loads reaches a value; gives up as the patience says.
+template <class F>
+__device__ __forceinline__ void await(F look, u64 value, Patience& patience, Shared& shared, int peer,
+                                      int channel, u32 kind) {
+  while (look() < value) {
+    if (patience.exhausted(peer, channel, kind, value)) {
+      *(volatile u32*)&shared.dead = 1;
+      return;
+    }
+  }
+}
+
+__device__ __forceinline__ bool isDead(Shared& shared) { return *(volatile u32*)&shared.dead; }
+
+template <class T, class A>
+__device__ void scatter(const nccl4jNvlsArguments& a, const Places& places, const Group& g,
+                        Shared& shared, int channel) {
+  A access(a);
+  Patience patience(a.comm);
+  const char* own = (const char*)a.unicast;
+  const bool scale = touchFor<T>(a.op).scale;
+  const int t = g.thread;
+  const bool mine = t < a.nHeads;
+  u64 steps = 0;
+  for (Loop loop(a, channel); loop.more(); loop.next()) {
+    u64 step = mine ? shared.reduceSteps[t] + loop.index() : 0;
+    bool used = mine && loop.bytes(t) > 0;
+    if (used && step >= NCCL4J_SLOTS) {
+      const char* word = own + places.reduce(t) + places.head();
+      await([&] { return loadWordAcquire(word); }, step - NCCL4J_SLOTS + 1, patience, shared,
+            a.headRanks[t], channel, 1);
+    }
+    g.sync();
+    if (isDead(shared)) return;
+    for (int i = 0; i < a.nHeads; i++) {
+      int h = a.headRank + i < a.nHeads ? a.headRank + i : a.headRank + i - a.nHeads;
+      u64 from = loop.at(h) + (a.collective == REDUCE_SCATTER ? a.headRanks[h] * a.bytes : 0);
+      u64 to = places.reduce(h) + places.slot(shared.reduceSteps[h] + loop.index());
+      copyIn<T>(g, (const char*)a.send + from, (char*)own + to, loop.bytes(h), scale, a.comm.nRanks);
+    }
+    g.sync();
+    if (used) {
+      access.crossAliases();
+      fenceSystem();
+      storeWordRelaxed((void*)(own + places.reduce(t) + places.tail()), step + 1);
+      steps = step + 1;
+    }
+  }
+  if (steps) ((nccl4jNvlsSteps*)a.steps)[channel * NCCL4J_NVLS_HEADS + t].reduce = steps;
+}
+
+template <class T, class A>
+__device__ void gather(const nccl4jNvlsArguments& a, const Places& places, const Group& g,
+                       Shared& shared, int channel) {
+  A access(a);
+  Patience patience(a.comm);
+  const char* own = (const char*)a.unicast;
+  const int t = g.thread;
+  const bool mine = t < a.nHeads;
+  u64 steps = 0;
+  for (Loop loop(a, channel); loop.more(); loop.next()) {
+    u64 step = mine ? shared.broadcastSteps[t] + loop.index() : 0;
+    bool used = mine && loop.bytes(t) > 0;
+    if (used) {
+      const char* word = own + places.broadcast(t) + places.tail();
+      await([&] { return loadWordAcquire(word); }, step + 1, patience, shared, a.headRanks[t],
+            channel, 0);
+      access.crossAliases();
+    }
+    g.sync();
+    if (isDead(shared)) return;
+    for (int i = 0; i < a.nHeads; i++) {
+      int h = a.headRank + i < a.nHeads ? a.headRank + i : a.headRank + i - a.nHeads;
+      u64 from = places.broadcast(h) + places.slot(shared.broadcastSteps[h] + loop.index());
+      u64 to = loop.at(h) + (a.collective == ALL_GATHER ? a.headRanks[h] * a.bytes : 0);
+      copyOut<T>(g, own + from, (char*)a.recv + to, loop.bytes(h));
+    }
+    g.sync();
+    if (used) {
+      access.crossAliases();
+      fenceSystem();
+      storeWordRelaxed((void*)(own + places.broadcast(t) + places.head()), step + 1);
+      steps = step + 1;
+    }
+  }
+  if (steps) ((nccl4jNvlsSteps*)a.steps)[channel * NCCL4J_NVLS_HEADS + t].broadcast = steps;
+}
+
+// What a head does with its chunks: combine all ranks' (FROM_ALL) or take its own; give the outcome
+// to all ranks (TO_ALL) or keep it.
+template <class T, class A, bool FROM_ALL, bool TO_ALL>
+__device__ void head(const nccl4jNvlsArguments& a, const Places& places, const Group& g,
+                     Shared& shared, int channel) {
+  A access(a);
+  Patience patience(a.comm);
+  const bool divide = FROM_ALL && touchFor<T>(a.op).divide;
+  const int h = a.headRank;
+  const u64 from = places.reduce(h), to = places.broadcast(h);
+  for (Loop loop(a, channel); loop.more() && loop.bytes(h) > 0; loop.next()) {
+    const u64 in = shared.reduceSteps[h] + loop.index();
+    const u64 out = shared.broadcastSteps[h] + loop.index();
+    const u32 bytes = loop.bytes(h);
+    if (g.thread < access.lookers()) {
+      if (TO_ALL && out >= NCCL4J_SLOTS)
+        await([&] { return access.look(g.thread, to + places.head()); }, out - NCCL4J_SLOTS + 1,
+              patience, shared, g.thread, channel, 1);
+      if (FROM_ALL)
+        await([&] { return access.look(g.thread, from + places.tail()); }, in + 1, patience, shared,
+              g.thread, channel, 0);
+      access.crossAliases();
+    }
+    g.sync();
+    if (isDead(shared)) return;
+    const u64 slotIn = from + places.slot(in), slotOut = to + places.slot(out);
+    forPacks<kReduceUnroll>(g, bytes, [&](u32 at, u32 left) {
+      u64 x[2 * kReduceUnroll];
+      if constexpr (FROM_ALL) {
+        access.template loadReduce<kReduceUnroll>(a.op, slotIn + at, left, x);
+        if (divide)
+          for (int i = 0; i < 2 * kReduceUnroll; i++) x[i] = divideElements<T>(x[i], a.comm.nRanks);
+      } else {
+        const char* user = (const char*)a.send + loop.at(h) + at;
+#pragma unroll
+        for (int i = 0; i < kReduceUnroll; i++) {
+          if (512u * i >= left) continue;
+          Pack v = readUser<T>(user + 512 * i, left - 512 * i);
+          x[2 * i] = v.lo;
+          x[2 * i + 1] = v.hi;
+        }
+      }
+#pragma unroll
+      for (int i = 0; i < kReduceUnroll; i++) {
+        if (512u * i >= left) continue;
+        Pack v = {x[2 * i], x[2 * i + 1]};
+        if constexpr (TO_ALL)
+          access.store(slotOut + at + 512 * i, v);
+        else
+          writeUser<T>((char*)a.recv + loop.at(h) + at + 512 * i, v, left - 512 * i);
+      }
+    });
+    g.sync();
+    if (g.thread < access.lookers()) {
+      access.crossAliases();
+      fenceSystem();
+      if (TO_ALL) access.tell(g.thread, to + places.tail(), out + 1);
+      if (FROM_ALL) access.tell(g.thread, from + places.head(), in + 1);
+    }
+  }
+}
+
+// The groups' threads for each collective.
+constexpr int kSide = 192;  // of an all-reduce's scatter and gather
+constexpr int kHalf = 320;  // of each group, where there are two
+
+template <class T, class A>
+__device__ void run(const nccl4jNvlsArguments& a) {
+  __shared__ Shared shared;
+  const int channel = blockIdx.x, t = threadIdx.x;
+  if (t == 0) shared.dead = 0;
+  if (t < a.nHeads) {
+    nccl4jNvlsSteps s = ((const nccl4jNvlsSteps*)a.steps)[channel * NCCL4J_NVLS_HEADS + t];
+    shared.reduceSteps[t] = s.reduce;
+    shared.broadcastSteps[t] = s.broadcast;
+  }
+  __syncthreads();
+  const Places places(a, channel);
+  if (a.collective == ALL_GATHER) {
+    if (t < kHalf)
+      head<T, A, false, true>(a, places, {t, kHalf, 1}, shared, channel);
+    else
+      gather<T, A>(a, places, {t - kHalf, kHalf, 2}, shared, channel);
+    return;
+  }
+  if constexpr (!NCCL4J_NVLS_COPIES) {
+    if (a.collective == REDUCE_SCATTER) {
+      if (t < kHalf)
+        scatter<T, A>(a, places, {t, kHalf, 1}, shared, channel);
+      else
+        head<T, A, true, false>(a, places, {t - kHalf, kHalf, 2}, shared, channel);
+    } else if (t < kSide) {
+      scatter<T, A>(a, places, {t, kSide, 1}, shared, channel);
+    } else if (t < 2 * kSide) {
+      gather<T, A>(a, places, {t - kSide, kSide, 2}, shared, channel);
+    } else {
+      head<T, A, true, true>(a, places, {t - 2 * kSide, kThreads - 2 * kSide, 3}, shared, channel);
+    }
+  }
+}
+
+}  // namespace nvls
+}  // namespace nccl4j
