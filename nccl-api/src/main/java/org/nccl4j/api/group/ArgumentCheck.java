@@ -113,7 +113,7 @@ record ArgumentCheck(String name, int rank, int nRanks, Device device) {
           "close memory only after its last operation has been called");
     }
     long unit = (long) parts * type.bytes();
-    if (count > buffer.size() / unit) {
+    if (Math.multiplyHigh(count, unit) != 0 || count * unit < 0 || count * unit > buffer.size()) {
       throw wrong(
           func,
           "the %s buffer has %d bytes, %d x %d elements of %s need %s"

@@ -17,6 +17,7 @@ record HostCostModel(int nRanks, int cores) implements CostModel {
   private static final double LL_HOP = 0.11;
   private static final double SIMPLE_HOP = 0.14;
   private static final double LL_GIGABYTES = 2.5;
+  private static final double LL128_GIGABYTES = 15;
   private static final double SIMPLE_GIGABYTES = 20;
   private static final double PEER = 0.02;
 
@@ -35,14 +36,19 @@ record HostCostModel(int nRanks, int cores) implements CostModel {
 
   @Override
   public List<Protocol> protocols() {
-    return List.of(Protocol.LL, Protocol.SIMPLE);
+    return List.of(Protocol.LL, Protocol.LL128, Protocol.SIMPLE);
   }
 
   @Override
   public double microseconds(
       Collective collective, Algorithm algorithm, Protocol protocol, long bytes) {
-    double hop = protocol == Protocol.LL ? LL_HOP : SIMPLE_HOP;
-    double gigabytes = protocol == Protocol.LL ? LL_GIGABYTES : SIMPLE_GIGABYTES;
+    double hop = protocol == Protocol.SIMPLE ? SIMPLE_HOP : LL_HOP;
+    double gigabytes =
+        switch (protocol) {
+          case LL -> LL_GIGABYTES;
+          case LL128 -> LL128_GIGABYTES;
+          case SIMPLE -> SIMPLE_GIGABYTES;
+        };
     double sharing = Math.max(1, (double) nRanks / cores);
     double latency = hops(collective, algorithm) * hop + (nRanks - 1) * PEER;
     double passes = passes(collective, algorithm) * bytes / (gigabytes * 1e3);
@@ -89,6 +95,9 @@ record HostCostModel(int nRanks, int cores) implements CostModel {
   public int chunkBytes(ConnectionLayout layout, Collective collective, Choice choice, long bytes) {
     if (choice.protocol() == Protocol.LL) {
       return layout.llSlotBytes() / 2;
+    }
+    if (choice.protocol() == Protocol.LL128) {
+      return layout.ll128SlotBytes() - ConnectionLayout.WORD_STRIDE;
     }
     boolean whole = collective == Collective.BROADCAST || collective == Collective.REDUCE;
     long part = whole ? bytes : bytes / nRanks;

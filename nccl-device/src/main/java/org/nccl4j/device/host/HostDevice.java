@@ -35,6 +35,10 @@ public final class HostDevice extends Device implements KernelDevice, SymmetricD
 
   private static final long HUGE_BYTES = 4 << 20;
   private static final int LL_SLOT_BYTES = 16 << 10;
+
+  /** A flag and 8 KiB of data; not a power of two, so that slots do not share cache sets. */
+  private static final int LL128_SLOT_BYTES = (8 << 10) + ConnectionLayout.WORD_STRIDE;
+
   private static final int SIMPLE_SLOT_BYTES = 64 << 10;
 
   private final Dispatcher dispatcher = new Dispatcher();
@@ -188,7 +192,7 @@ public final class HostDevice extends Device implements KernelDevice, SymmetricD
 
   @Override
   public ConnectionLayout connectionLayout(int nRanks) {
-    return new ConnectionLayout(LL_SLOT_BYTES, 0, SIMPLE_SLOT_BYTES);
+    return new ConnectionLayout(LL_SLOT_BYTES, LL128_SLOT_BYTES, SIMPLE_SLOT_BYTES);
   }
 
   @Override

@@ -4,7 +4,10 @@ package org.nccl4j.device.kernel;
 public enum Protocol {
   /** 4 bytes of data and 4 of flag in each 8-byte word: one flight, half the bandwidth. */
   LL("LL"),
-  /** 120 bytes of data and 8 of flag in each 128-byte line; CUDA only. */
+  /**
+   * 120 bytes of data and 8 of flag in each 128-byte line; on the host a flag in front of a slot's
+   * data. One flight where a cache line holds them all.
+   */
   LL128("LL128"),
   /** Data in a slot, then a tail word: two flights, all the bandwidth. */
   SIMPLE("Simple");

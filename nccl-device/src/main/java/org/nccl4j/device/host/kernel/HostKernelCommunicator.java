@@ -1,5 +1,7 @@
 package org.nccl4j.device.host.kernel;
 
+import java.lang.invoke.MethodHandles;
+import java.lang.invoke.VarHandle;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -26,6 +28,16 @@ import org.nccl4j.device.symmetric.SymmetricSpace;
 /** A communicator on the host device. */
 public final class HostKernelCommunicator implements KernelCommunicator {
   private static final int SIMPLE_SCRATCH = Direct.scratchBytes();
+  private static final VarHandle TICKETS;
+
+  static {
+    try {
+      TICKETS =
+          MethodHandles.lookup().findVarHandle(HostKernelCommunicator.class, "tickets", long.class);
+    } catch (ReflectiveOperationException e) {
+      throw new ExceptionInInitializerError(e);
+    }
+  }
 
   private final KernelCommunicatorSpec spec;
   private final Waiter waiter;
@@ -164,7 +176,7 @@ public final class HostKernelCommunicator implements KernelCommunicator {
     HostKernelCommunicator all = root;
     long ticket = all.tickets;
     HostStream.of(stream).launch((HostPlan) plan, from, to, ticket);
-    all.tickets = ticket + 1;
+    TICKETS.setRelease(all, ticket + 1);
     if (all != this) {
       lastTicket = ticket + 1;
     }

@@ -222,6 +222,14 @@ final class Kernels {
     int elementBytes = work.type().bytes();
     return work.protocol() == Protocol.LL
         ? new LlPrimitives(spec.rank(), waiter, recvs, sends, reduction, elementBytes, scratch)
-        : new SimplePrimitives(spec.rank(), waiter, recvs, sends, reduction, elementBytes, scratch);
+        : new SlotPrimitives(
+            spec.rank(),
+            waiter,
+            recvs,
+            sends,
+            reduction,
+            elementBytes,
+            scratch,
+            work.protocol() == Protocol.LL128);
   }
 }

@@ -10,8 +10,10 @@ import org.nccl4j.device.HotPath;
 final class Parts {
   private final long bytes;
   private final int owners;
-  private final int elementBytes;
   private final int fullChunk;
+
+  /** The chunk of the last loop. */
+  private final long lastChunk;
 
   /** Where the current loop begins, and its chunk, in bytes. */
   private long begin;
@@ -21,8 +23,10 @@ final class Parts {
   Parts(long bytes, int owners, int elementBytes, int chunkBytes) {
     this.bytes = bytes;
     this.owners = owners;
-    this.elementBytes = elementBytes;
     this.fullChunk = chunkBytes - chunkBytes % elementBytes;
+    long loop = (long) owners * fullChunk;
+    long last = bytes == 0 ? 0 : (bytes - 1) % loop + 1;
+    this.lastChunk = (last / elementBytes + owners - 1) / owners * elementBytes;
   }
 
   /** Begins the first loop; false if there is none. */
@@ -49,8 +53,7 @@ final class Parts {
     if (rest <= 0) {
       return false;
     }
-    long even = (rest / elementBytes + owners - 1) / owners * elementBytes;
-    chunk = Math.min(fullChunk, even);
+    chunk = rest >= (long) owners * fullChunk ? fullChunk : lastChunk;
     return true;
   }
 

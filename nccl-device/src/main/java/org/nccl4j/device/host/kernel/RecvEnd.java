@@ -1,24 +1,14 @@
 package org.nccl4j.device.host.kernel;
 
 import org.nccl4j.device.HotPath;
-import org.nccl4j.device.host.memory.HostMemory;
 import org.nccl4j.device.host.memory.Words;
 import org.nccl4j.device.kernel.Connection;
 import org.nccl4j.device.kernel.ConnectionLayout;
 
-/**
- * The receiving end of a connection, with its step. Owned by the thread that runs the
- * communicator's current kernel.
- */
-final class RecvEnd {
-  /** In LL the head is stored every so many steps: a sender is rarely so far ahead. */
+/** The receiving end of a connection. */
+final class RecvEnd extends ConnectionEnd {
+  /** In LL and LL128 the head is stored every so many steps: a sender is rarely so far ahead. */
   private static final int HEAD_STEPS = 4;
-
-  final int peer;
-  private final HostMemory data;
-  private final HostMemory credit;
-  private final ConnectionLayout layout;
-  private long step;
 
   /** The sender's tail when last looked at. */
   private long tail;
@@ -46,10 +36,7 @@ final class RecvEnd {
   }
 
   RecvEnd(int peer, Connection connection, ConnectionLayout layout) {
-    this.peer = peer;
-    this.data = HostMemory.of(connection.data());
-    this.credit = HostMemory.of(connection.credit());
-    this.layout = layout;
+    super(peer, connection, layout);
   }
 
   /** In Simple: waits until the slot of the current step is full. */
@@ -58,6 +45,12 @@ final class RecvEnd {
     if (tail <= step) {
       tail = waiter.awaitGreater(data, ConnectionLayout.TAIL, step, peer, "data");
     }
+  }
+
+  /** In LL128: waits until the slot of the current step is full. */
+  @HotPath
+  void awaitLl128(Waiter waiter) {
+    waiter.awaitGreater(data, ll128Slot(), step, peer, "data");
   }
 
   /** In Simple: whether the slot of the current step is full. */
@@ -69,25 +62,6 @@ final class RecvEnd {
     return tail > step;
   }
 
-  HostMemory memory() {
-    return data;
-  }
-
-  @HotPath
-  long simpleSlot() {
-    return layout.simple(step);
-  }
-
-  @HotPath
-  long llSlot() {
-    return layout.ll(step);
-  }
-
-  @HotPath
-  int llFlag() {
-    return LlLines.flag(step);
-  }
-
   /** Gives the slot of the current step back, and goes on to the next. */
   @HotPath
   void release() {
@@ -95,7 +69,7 @@ final class RecvEnd {
     Words.storeRelease(credit, ConnectionLayout.HEAD, step);
   }
 
-  /** In LL: gives slots back, some at a time, and goes on to the next. */
+  /** In LL and LL128: gives slots back, some at a time, and goes on to the next. */
   @HotPath
   void releaseLazily() {
     step++;

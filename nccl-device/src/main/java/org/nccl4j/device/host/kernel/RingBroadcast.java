@@ -5,23 +5,21 @@ import org.nccl4j.device.host.memory.HostMemory;
 
 /** Ring broadcast: chunks follow each other from the root to the rank before it. */
 final class RingBroadcast implements Kernel {
-  private final Ring ring;
   private final Primitives primitives;
   private final Parts parts;
-  private final int root;
+  private final boolean first;
+  private final boolean last;
 
   RingBroadcast(Ring ring, Primitives primitives, Parts parts, int root) {
-    this.ring = ring;
     this.primitives = primitives;
     this.parts = parts;
-    this.root = root;
+    this.first = ring.ahead(0) == root;
+    this.last = ring.next() == root;
   }
 
   @Override
   @HotPath
   public void run(HostMemory send, HostMemory recv) {
-    boolean first = ring.ahead(0) == root;
-    boolean last = ring.next() == root;
     boolean inPlace = first && send.address() == recv.address();
     for (boolean more = parts.first(); more; more = parts.next()) {
       long at = parts.offset(0);

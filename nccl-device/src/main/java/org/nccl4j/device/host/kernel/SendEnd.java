@@ -1,22 +1,12 @@
 package org.nccl4j.device.host.kernel;
 
 import org.nccl4j.device.HotPath;
-import org.nccl4j.device.host.memory.HostMemory;
 import org.nccl4j.device.host.memory.Words;
 import org.nccl4j.device.kernel.Connection;
 import org.nccl4j.device.kernel.ConnectionLayout;
 
-/**
- * The sending end of a connection, with its step. Owned by the thread that runs the communicator's
- * current kernel.
- */
-final class SendEnd {
-  final int peer;
-  private final HostMemory data;
-  private final HostMemory credit;
-  private final ConnectionLayout layout;
-  private long step;
-
+/** The sending end of a connection. */
+final class SendEnd extends ConnectionEnd {
   /** The receiver's head when last looked at. */
   private long head;
 
@@ -43,10 +33,7 @@ final class SendEnd {
   }
 
   SendEnd(int peer, Connection connection, ConnectionLayout layout) {
-    this.peer = peer;
-    this.data = HostMemory.of(connection.data());
-    this.credit = HostMemory.of(connection.credit());
-    this.layout = layout;
+    super(peer, connection, layout);
   }
 
   /** Waits until the slot of the current step is empty. */
@@ -66,25 +53,6 @@ final class SendEnd {
       head = Words.loadAcquire(credit, ConnectionLayout.HEAD);
     }
     return head > step - ConnectionLayout.STEPS;
-  }
-
-  HostMemory memory() {
-    return data;
-  }
-
-  @HotPath
-  long simpleSlot() {
-    return layout.simple(step);
-  }
-
-  @HotPath
-  long llSlot() {
-    return layout.ll(step);
-  }
-
-  @HotPath
-  int llFlag() {
-    return LlLines.flag(step);
   }
 
   /** In LL: waits until the slot of the current step is empty and free of old flags. */
@@ -111,7 +79,15 @@ final class SendEnd {
     Words.storeRelease(data, ConnectionLayout.TAIL, step);
   }
 
-  /** In LL, where the data carry the flags: goes on to the next step. */
+  /** In LL128: publishes the slot of the current step, and goes on to the next. */
+  @HotPath
+  void postLl128() {
+    long flag = ll128Slot();
+    step++;
+    Words.storeRelease(data, flag, step);
+  }
+
+  /** In LL, where every word carries its flag: goes on to the next step. */
   @HotPath
   void next() {
     step++;

@@ -1,5 +1,7 @@
 package org.nccl4j.device.host.kernel;
 
+import java.lang.invoke.MethodHandles;
+import java.lang.invoke.VarHandle;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.InternalErrorException;
 import org.nccl4j.device.NcclException;
@@ -13,6 +15,16 @@ import org.nccl4j.device.kernel.Progress;
  * further kernel fails at once.
  */
 final class Turns {
+  private static final VarHandle TURN;
+
+  static {
+    try {
+      TURN = MethodHandles.lookup().findVarHandle(Turns.class, "turn", long.class);
+    } catch (ReflectiveOperationException e) {
+      throw new ExceptionInInitializerError(e);
+    }
+  }
+
   private final Waiter waiter;
   private final Progress progress;
 
@@ -52,7 +64,7 @@ final class Turns {
       waiter.fail(internal);
       throw internal;
     } finally {
-      turn = Math.max(turn, ticket + 1);
+      TURN.setRelease(this, Math.max(turn, ticket + 1));
       progress.kernelEnded();
     }
   }

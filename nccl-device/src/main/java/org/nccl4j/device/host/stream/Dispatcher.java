@@ -83,8 +83,8 @@ public final class Dispatcher {
 
   private void sleep() {
     asleep = true;
-    // A launch that missed the flag is found here: its entry was added before it looked.
-    while (asleep && streams.stream().allMatch(stream -> stream.ended() == stream.launched())) {
+    // A launch that missed the flag is found here: it was being added before it looked.
+    while (asleep && streams.stream().allMatch(HostStream::isQuiet)) {
       LockSupport.park(this);
     }
     asleep = false;

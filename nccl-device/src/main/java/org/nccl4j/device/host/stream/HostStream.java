@@ -58,12 +58,19 @@ public final class HostStream extends DeviceStream {
     }
   }
 
+  /**
+   * Lends the thread to the first half of a full queue: it would have to wait for them anyway, and
+   * on its own core nobody else could run them.
+   */
   private void addWhenThereIsRoom(
       StreamOperation operation, HostMemory send, HostMemory recv, long ticket) {
     Backoff backoff = new Backoff(0);
     do {
-      startNow();
-      backoff.idle();
+      if (queue.run(queue.added() - LaunchQueue.CAPACITY / 2)) {
+        eager = false;
+      } else {
+        backoff.idle();
+      }
     } while (!queue.add(operation, send, recv, ticket));
   }
 
@@ -82,6 +89,11 @@ public final class HostStream extends DeviceStream {
 
   boolean isAbandoned(long endedBefore) {
     return !queue.isRunning() && queue.ended() == endedBefore && queue.added() != endedBefore;
+  }
+
+  /** Whether all has ended and nobody is launching. */
+  boolean isQuiet() {
+    return queue.isQuiet();
   }
 
   long ended() {

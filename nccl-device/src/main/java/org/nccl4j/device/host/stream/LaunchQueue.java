@@ -11,18 +11,26 @@ import org.nccl4j.device.host.memory.HostMemory;
  * The launches of a stream, in order. Any thread adds; one at a time, the runner, takes. Positions
  * count up for ever: launch p is in entry p mod the capacity. Entries are reused: nothing is
  * allocated after construction.
+ *
+ * <p>A run has no full fence between its launches: one would hold each kernel up until the stores
+ * of the kernel before have reached the other ranks. So positions are released, not volatile, and
+ * who needs to know that nobody is adding looks at {@link #isQuiet()}.
  */
 final class LaunchQueue {
   static final int CAPACITY = 1024;
 
   private static final VarHandle ADDING;
   private static final VarHandle RUNNING;
+  private static final VarHandle ADDED;
+  private static final VarHandle ENDED;
 
   static {
     try {
       MethodHandles.Lookup lookup = MethodHandles.lookup();
       ADDING = lookup.findVarHandle(LaunchQueue.class, "adding", int.class);
       RUNNING = lookup.findVarHandle(LaunchQueue.class, "running", int.class);
+      ADDED = lookup.findVarHandle(LaunchQueue.class, "added", long.class);
+      ENDED = lookup.findVarHandle(LaunchQueue.class, "ended", long.class);
     } catch (ReflectiveOperationException e) {
       throw new ExceptionInInitializerError(e);
     }
@@ -62,6 +70,15 @@ final class LaunchQueue {
     return running != 0;
   }
 
+  /**
+   * Whether all has ended and nobody is adding. If so, a thread that adds later sees, once it has
+   * added, every volatile word that the caller wrote before this call.
+   */
+  boolean isQuiet() {
+    // In this order: what an adder has left behind is seen once it has left.
+    return adding == 0 && ended == added;
+  }
+
   /** Adds a launch unless the queue is full. */
   @HotPath
   boolean add(StreamOperation operation, HostMemory send, HostMemory recv, long ticket) {
@@ -76,7 +93,7 @@ final class LaunchQueue {
       sends[entry] = send;
       recvs[entry] = recv;
       tickets[entry] = ticket;
-      added = position + 1;
+      ADDED.setRelease(this, position + 1);
     }
     ADDING.setRelease(this, 0);
     return room;
@@ -95,7 +112,7 @@ final class LaunchQueue {
     try {
       for (long position = ended; position < until; position++) {
         runEntry((int) position & (CAPACITY - 1));
-        ended = position + 1;
+        ENDED.setRelease(this, position + 1);
       }
     } finally {
       RUNNING.setRelease(this, 0);

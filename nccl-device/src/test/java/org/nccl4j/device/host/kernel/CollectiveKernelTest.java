@@ -31,11 +31,11 @@ class CollectiveKernelTest {
   void everyKernelIsRight(int n) {
     long seed = 42 + n;
     Random random = new Random(seed);
-    ConnectionLayout layout = new ConnectionLayout(64 * 16, 0, 1024);
+    ConnectionLayout layout = new ConnectionLayout(64 * 16, 7 * 128, 1024);
     try (LocalRanks ranks = new LocalRanks(n, layout, Duration.ofSeconds(30))) {
       for (Collective collective : Collective.values()) {
         for (Algorithm algorithm : algorithms(collective)) {
-          for (Protocol protocol : List.of(Protocol.LL, Protocol.SIMPLE)) {
+          for (Protocol protocol : Protocol.values()) {
             for (DataType type : DataType.values()) {
               for (RedOp op : ops(collective)) {
                 int count = counts(random);
@@ -49,7 +49,11 @@ class CollectiveKernelTest {
                         rooted(collective) ? random.nextInt(n) : 0,
                         count,
                         1,
-                        protocol == Protocol.LL ? 512 : 1024);
+                        switch (protocol) {
+                          case LL -> 512;
+                          case LL128 -> 6 * 128;
+                          case SIMPLE -> 1024;
+                        });
                 boolean inPlace = random.nextBoolean();
                 check(ranks, work, inPlace, random.nextInt(9), seed);
               }

@@ -4,28 +4,46 @@ import org.nccl4j.device.HotPath;
 import org.nccl4j.device.host.memory.HostMemory;
 import org.nccl4j.device.host.reduce.Reduction;
 
-/** The Simple protocol: the sender fills a slot, then publishes its tail. */
-final class SimplePrimitives extends Primitives {
+/**
+ * The protocols in which the data of a step lie in a slot as they are, so that a receiver can
+ * combine them in place. In Simple the sender fills the slot, then publishes its tail. In LL128 it
+ * fills the slot, then the flag in front of the data, so that a message of a cache line comes in
+ * one flight.
+ */
+final class SlotPrimitives extends Primitives {
   /** What is written last is read next: small enough that it is still in the first-level cache. */
   private static final int PIECE = 16 << 10;
 
+  /** Data that share an LL128 slot's first cache line with its flag. */
+  private static final int FLAG_LINE_DATA = 64 - ConnectionEnd.LL128_DATA;
+
   private final HostMemory scratch;
+  private final boolean ll128;
 
   /**
    * Primitives between some peers.
    *
+   * @param ll128 whether by LL128 instead of Simple
    * @param scratch at least 16 KiB
    */
-  SimplePrimitives(
+  SlotPrimitives(
       int rank,
       Waiter waiter,
       RecvEnd[] recvs,
       SendEnd[] sends,
       Reduction reduction,
       int elementBytes,
-      HostMemory scratch) {
+      HostMemory scratch,
+      boolean ll128) {
     super(rank, waiter, recvs, sends, reduction, elementBytes);
     this.scratch = scratch;
+    this.ll128 = ll128;
+  }
+
+  /** Where an end's data of the current step are. */
+  @HotPath
+  private long slot(ConnectionEnd end) {
+    return ll128 ? end.ll128Slot() + ConnectionEnd.LL128_DATA : end.simpleSlot();
   }
 
   @Override
@@ -43,7 +61,7 @@ final class SimplePrimitives extends Primitives {
     boolean receive = (mode & RECEIVE) != 0;
     await(mode);
     HostMemory first = target == null ? sends[0].memory() : target;
-    long firstOffset = target == null ? sends[0].simpleSlot() : targetOffset;
+    long firstOffset = target == null ? slot(sends[0]) : targetOffset;
     for (int at = 0; at < bytes; at += PIECE) {
       int piece = Math.min(PIECE, bytes - at);
       if (receive) {
@@ -69,7 +87,11 @@ final class SimplePrimitives extends Primitives {
     }
     if ((mode & RECEIVE) != 0) {
       for (RecvEnd end : recvs) {
-        end.awaitData(waiter);
+        if (ll128) {
+          end.awaitLl128(waiter);
+        } else {
+          end.awaitData(waiter);
+        }
       }
     }
   }
@@ -77,19 +99,27 @@ final class SimplePrimitives extends Primitives {
   private void fill(HostMemory from, long fromOffset, int firstEnd, int at, int bytes) {
     for (int s = firstEnd; s < sends.length; s++) {
       SendEnd end = sends[s];
-      Copies.copy(from, fromOffset, end.memory(), end.simpleSlot() + at, bytes);
+      copy(from, fromOffset, end.memory(), slot(end) + at, bytes);
     }
   }
 
   private void post(int mode, int bytes) {
     if ((mode & SEND) != 0) {
       for (SendEnd end : sends) {
-        end.post(bytes);
+        if (ll128) {
+          end.postLl128();
+        } else {
+          end.post(bytes);
+        }
       }
     }
     if ((mode & RECEIVE) != 0) {
       for (RecvEnd end : recvs) {
-        end.release();
+        if (ll128) {
+          end.releaseLazily();
+        } else {
+          end.release();
+        }
       }
     }
   }
@@ -138,7 +168,7 @@ final class SimplePrimitives extends Primitives {
       long nextOffset = ownOffset;
       if (place != lower) {
         next = recvs[r].memory();
-        nextOffset = recvs[r].simpleSlot() + at;
+        nextOffset = slot(recvs[r]) + at;
         r++;
       }
       if (place == 0) {
@@ -155,9 +185,28 @@ final class SimplePrimitives extends Primitives {
   /** Own data, as they enter a combination. */
   private void load(HostMemory source, long sourceOffset, HostMemory to, long toOffset, int bytes) {
     if (reduction == null || !reduction.hasPrepare()) {
+      if (ll128 && bytes > 56) {
+        Copies.copy(source, sourceOffset + 56, to, toOffset + 56, bytes - 56);
+        Copies.copy(source, sourceOffset, to, toOffset, 56);
+        return;
+      }
       Copies.copy(source, sourceOffset, to, toOffset, bytes);
     } else {
       reduction.prepare(source, sourceOffset, to, toOffset, bytes / elementBytes);
+    }
+  }
+
+  /**
+   * Copies, in LL128 last what lies beside the flag: the receiver polls that cache line, and would
+   * take it away before the flag is written.
+   */
+  private void copy(HostMemory from, long fromOffset, HostMemory to, long toOffset, int bytes) {
+    int beside = ll128 ? Math.min(bytes, FLAG_LINE_DATA) : 0;
+    if (beside < bytes) {
+      Copies.copy(from, fromOffset + beside, to, toOffset + beside, bytes - beside);
+    }
+    if (beside > 0) {
+      Copies.copy(from, fromOffset, to, toOffset, beside);
     }
   }
 
@@ -166,7 +215,7 @@ final class SimplePrimitives extends Primitives {
       HostMemory source, long sourceOffset, HostMemory to, long toOffset, int at, int bytes) {
     RecvEnd end = recvs[0];
     if (source == null) {
-      Copies.copy(end.memory(), end.simpleSlot() + at, to, toOffset, bytes);
+      Copies.copy(end.memory(), slot(end) + at, to, toOffset, bytes);
       return;
     }
     HostMemory own = source;
@@ -177,10 +226,10 @@ final class SimplePrimitives extends Primitives {
       ownOffset = 0;
     }
     int count = bytes / elementBytes;
-    reduction.reduce(own, ownOffset, end.memory(), end.simpleSlot() + at, to, toOffset, count);
+    reduction.reduce(own, ownOffset, end.memory(), slot(end) + at, to, toOffset, count);
     for (int r = 1; r < recvs.length; r++) {
       end = recvs[r];
-      reduction.reduce(to, toOffset, end.memory(), end.simpleSlot() + at, to, toOffset, count);
+      reduction.reduce(to, toOffset, end.memory(), slot(end) + at, to, toOffset, count);
     }
   }
 }

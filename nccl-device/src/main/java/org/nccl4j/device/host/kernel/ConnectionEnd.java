@@ -1,0 +1,54 @@
+package org.nccl4j.device.host.kernel;
+
+import org.nccl4j.device.HotPath;
+import org.nccl4j.device.host.memory.HostMemory;
+import org.nccl4j.device.kernel.Connection;
+import org.nccl4j.device.kernel.ConnectionLayout;
+
+/**
+ * One end of a connection: the step it is at, and where that step's slots lie. Owned by the thread
+ * that runs the communicator's current kernel.
+ */
+abstract class ConnectionEnd {
+  /** Bytes from the beginning of an LL128 slot, which is its flag, to its data. */
+  static final int LL128_DATA = 8;
+
+  final int peer;
+  final HostMemory data;
+  final HostMemory credit;
+  final ConnectionLayout layout;
+  long step;
+
+  ConnectionEnd(int peer, Connection connection, ConnectionLayout layout) {
+    this.peer = peer;
+    this.data = HostMemory.of(connection.data());
+    this.credit = HostMemory.of(connection.credit());
+    this.layout = layout;
+  }
+
+  /** Where the slots are. */
+  final HostMemory memory() {
+    return data;
+  }
+
+  @HotPath
+  final long simpleSlot() {
+    return layout.simple(step);
+  }
+
+  /** Where the LL128 slot's flag is; its data follow. */
+  @HotPath
+  final long ll128Slot() {
+    return layout.ll128(step);
+  }
+
+  @HotPath
+  final long llSlot() {
+    return layout.ll(step);
+  }
+
+  @HotPath
+  final int llFlag() {
+    return LlLines.flag(step);
+  }
+}
