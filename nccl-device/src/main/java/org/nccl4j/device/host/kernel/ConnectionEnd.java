@@ -26,6 +26,27 @@ abstract class ConnectionEnd {
     this.layout = layout;
   }
 
+  /** The same end for a communicator in which the peer has another number, at step 0. */
+  ConnectionEnd(int peer, ConnectionEnd same) {
+    this.peer = peer;
+    this.data = same.data;
+    this.credit = same.credit;
+    this.layout = same.layout;
+  }
+
+  final long step() {
+    return step;
+  }
+
+  /** Goes on at a step that another end of the same connection has reached. */
+  final void goOnAt(long reached) {
+    step = reached;
+    forget();
+  }
+
+  /** Forgets what was last seen of the other side. */
+  abstract void forget();
+
   /** Where the slots are. */
   final HostMemory memory() {
     return data;

@@ -13,30 +13,22 @@ final class RecvEnd extends ConnectionEnd {
   /** The sender's tail when last looked at. */
   private long tail;
 
-  private RecvEnd(int peer, HostMemory data, HostMemory credit, ConnectionLayout layout) {
-    this.peer = peer;
-    this.data = data;
-    this.credit = credit;
-    this.layout = layout;
+  RecvEnd(int peer, Connection connection, ConnectionLayout layout) {
+    super(peer, connection, layout);
+  }
+
+  private RecvEnd(int peer, RecvEnd same) {
+    super(peer, same);
   }
 
   /** The same connection for a communicator in which the peer has another number. */
   RecvEnd numbered(int other) {
-    return new RecvEnd(other, data, credit, layout);
+    return new RecvEnd(other, this);
   }
 
-  long step() {
-    return step;
-  }
-
-  /** Goes on at a step that another end of the same connection has reached. */
-  void goOnAt(long reached) {
-    step = reached;
+  @Override
+  void forget() {
     tail = 0;
-  }
-
-  RecvEnd(int peer, Connection connection, ConnectionLayout layout) {
-    super(peer, connection, layout);
   }
 
   /** In Simple: waits until the slot of the current step is full. */

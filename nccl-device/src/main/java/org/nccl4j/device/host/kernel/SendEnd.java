@@ -10,30 +10,22 @@ final class SendEnd extends ConnectionEnd {
   /** The receiver's head when last looked at. */
   private long head;
 
-  private SendEnd(int peer, HostMemory data, HostMemory credit, ConnectionLayout layout) {
-    this.peer = peer;
-    this.data = data;
-    this.credit = credit;
-    this.layout = layout;
+  SendEnd(int peer, Connection connection, ConnectionLayout layout) {
+    super(peer, connection, layout);
+  }
+
+  private SendEnd(int peer, SendEnd same) {
+    super(peer, same);
   }
 
   /** The same connection for a communicator in which the peer has another number. */
   SendEnd numbered(int other) {
-    return new SendEnd(other, data, credit, layout);
+    return new SendEnd(other, this);
   }
 
-  long step() {
-    return step;
-  }
-
-  /** Goes on at a step that another end of the same connection has reached. */
-  void goOnAt(long reached) {
-    step = reached;
+  @Override
+  void forget() {
     head = 0;
-  }
-
-  SendEnd(int peer, Connection connection, ConnectionLayout layout) {
-    super(peer, connection, layout);
   }
 
   /** Waits until the slot of the current step is empty. */
