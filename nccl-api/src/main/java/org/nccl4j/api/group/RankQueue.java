@@ -117,6 +117,8 @@ public final class RankQueue {
           task.func(), task.count(), task.type(), task.op(), task.root(), task.stream());
     }
     if (task.count() > 0) {
+      launcher.note(
+          task.func().ordinal(), task.type().ordinal(), 0, task.root(), task.count(), true);
       launcher.launch(
           planner.plan(task.func(), task.count(), task.type(), task.operator(), task.root()),
           task.send(),
@@ -139,6 +141,8 @@ public final class RankQueue {
       signatures.launch(func, count, type, op, root, stream);
     }
     if (count > 0) {
+      boolean collective = func != Func.SEND && func != Func.RECV;
+      launcher.note(func.ordinal(), type.ordinal(), op.ordinal(), root, count, collective);
       KernelPlan plan = direct.plan(func, send, recv, count, type, op, root);
       launcher.launch(
           plan != null ? plan : planner.plan(func, count, type, op, root), send, recv, stream);
@@ -198,6 +202,8 @@ public final class RankQueue {
     for (DeviceStream other : streams) {
       await(first, other);
     }
+    Task one = tasks.get(0);
+    launcher.note(one.func().ordinal(), one.type().ordinal(), 0, one.root(), one.count(), false);
     launcher.launch(planner.plan(works), null, null, first);
     for (DeviceStream other : streams) {
       await(other, first);

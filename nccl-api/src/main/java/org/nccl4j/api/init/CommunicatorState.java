@@ -5,11 +5,16 @@ import java.util.Map;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.locks.LockSupport;
+import java.util.stream.Stream;
 import org.nccl4j.api.bootstrap.Bootstrap;
 import org.nccl4j.api.group.OneSidedCalls;
 import org.nccl4j.api.group.RankQueue;
+import org.nccl4j.api.observe.FlightLog;
+import org.nccl4j.api.observe.Observer;
 import org.nccl4j.api.plan.DirectPlanner;
+import org.nccl4j.api.plan.Func;
 import org.nccl4j.api.plan.Planner;
+import org.nccl4j.api.settings.Settings;
 import org.nccl4j.api.window.RegisteredWindow;
 import org.nccl4j.api.window.WindowRegistry;
 import org.nccl4j.device.Device;
@@ -25,6 +30,7 @@ public final class CommunicatorState {
   private final Bootstrap bootstrap;
   private final Members members;
   private final Engine engine;
+  private final Observer observer;
   private final WindowRegistry windows;
   private final OneSidedCalls oneSided;
   private final AtomicInteger children = new AtomicInteger();
@@ -35,6 +41,22 @@ public final class CommunicatorState {
     this.bootstrap = bootstrap;
     this.members = members;
     this.engine = engine;
+    FlightLog.Rank flight =
+        new FlightLog.Rank(
+            request.name(),
+            members.id(),
+            bootstrap.rank(),
+            members.peers().size(),
+            Stream.of(Func.values()).map(Func::label).toList());
+    FlightLog log = FlightLog.open(flight);
+    engine.launcher().record(log);
+    this.observer =
+        Observer.watch(
+            log,
+            flight,
+            engine.kernels(),
+            engine.family()::tell,
+            request.settings().get(Settings.NCCL4J_FLIGHT_FILE));
     this.windows = engine.place().windows();
     this.oneSided =
         new OneSidedCalls(
@@ -217,6 +239,7 @@ public final class CommunicatorState {
       engine.kernels().close();
       bootstrap.close();
     }
+    observer.close();
     engine.family().leave();
   }
 }

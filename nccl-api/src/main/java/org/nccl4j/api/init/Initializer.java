@@ -1,5 +1,9 @@
 package org.nccl4j.api.init;
 
+import java.nio.ByteBuffer;
+import java.nio.charset.StandardCharsets;
+import java.security.MessageDigest;
+import java.security.NoSuchAlgorithmException;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
@@ -151,7 +155,7 @@ public final class Initializer {
       points.add(theirs.meetingPoint());
     }
     refuseSharedGpu(peers);
-    return new Members(List.copyOf(peers), List.copyOf(points), "");
+    return new Members(List.copyOf(peers), List.copyOf(points), "", number(bootstrap.secret()));
   }
 
   /**
@@ -173,6 +177,17 @@ public final class Initializer {
               "give each rank a GPU of its own, or set NCCL_MULTI_RANK_GPU_ENABLE=1");
         }
       }
+    }
+  }
+
+  /** A number that tells nothing of the secret. */
+  private static long number(byte[] secret) {
+    try {
+      MessageDigest hash = MessageDigest.getInstance("SHA-256");
+      hash.update("communicator".getBytes(StandardCharsets.UTF_8));
+      return ByteBuffer.wrap(hash.digest(secret)).getLong();
+    } catch (NoSuchAlgorithmException e) {
+      throw new IllegalStateException("every Java platform has SHA-256", e);
     }
   }
 

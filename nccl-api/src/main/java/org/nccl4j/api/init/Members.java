@@ -10,8 +10,9 @@ import org.nccl4j.api.spi.PeerInfo;
  * @param peers by rank
  * @param points their meeting points, by rank
  * @param path how it was made from the first; no other of that has the same
+ * @param id the same for all of them, and no other communicator's
  */
-record Members(List<PeerInfo> peers, List<byte[]> points, String path) {
+record Members(List<PeerInfo> peers, List<byte[]> points, String path, long id) {
   /** Some of them, with new numbers. */
   Members subset(List<Integer> ranks, String newPath) {
     List<PeerInfo> some = new ArrayList<>();
@@ -20,6 +21,7 @@ record Members(List<PeerInfo> peers, List<byte[]> points, String path) {
       some.add(peers.get(ranks.get(rank)).withRank(rank));
       theirs.add(points.get(ranks.get(rank)));
     }
-    return new Members(List.copyOf(some), List.copyOf(theirs), newPath);
+    return new Members(
+        List.copyOf(some), List.copyOf(theirs), newPath, id * 31 + newPath.hashCode());
   }
 }

@@ -2,6 +2,7 @@ package org.nccl4j.api.launch;
 
 import java.lang.invoke.MethodHandles;
 import java.lang.invoke.VarHandle;
+import org.nccl4j.api.observe.FlightLog;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.HotPath;
@@ -26,6 +27,7 @@ public final class Launcher {
   }
 
   private final KernelCommunicator kernels;
+  private FlightLog log = FlightLog.unread();
 
   /** 1 while a thread plans and launches, else 0. */
   private volatile int inside;
@@ -76,10 +78,22 @@ public final class Launcher {
     INSIDE.setRelease(order, 0);
   }
 
+  /** Where launches are recorded from now on. */
+  public void record(FlightLog newLog) {
+    log = newLog;
+  }
+
+  /** Says, for the record, what is launched next; see {@link FlightLog#note}. */
+  @HotPath
+  public void note(int operation, int type, int op, int root, long count, boolean collective) {
+    log.note(operation, type, op, root, count, collective ? 1 : 0);
+  }
+
   /** Launches a plan; between enter and leave. */
   @HotPath
   public void launch(KernelPlan plan, DeviceMemory send, DeviceMemory recv, DeviceStream stream) {
     kernels.launch(plan, send, recv, stream);
+    log.launched();
   }
 
   /** Refuses all further operations. */

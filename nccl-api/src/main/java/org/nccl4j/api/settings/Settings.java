@@ -238,6 +238,13 @@ public final class Settings {
           Integer.MAX_VALUE,
           "Which rank writes NCCL_GRAPH_DUMP_FILE.");
 
+  public static final Setting<String> NCCL4J_FLIGHT_FILE =
+      Setting.text(
+          "NCCL4J_FLIGHT_FILE",
+          "",
+          "the name of a file to write; %h stands for the host, %p for the process",
+          "Where the flight recorder is written when a communicator fails, for nccl diagnose.");
+
   public static final Setting<String> NCCL_CONF_FILE =
       Setting.text(
           "NCCL_CONF_FILE",
@@ -275,6 +282,7 @@ public final class Settings {
           NCCL_WIN_STRIDE,
           NCCL4J_INIT_TIMEOUT,
           NCCL4J_TIMEOUT,
+          NCCL4J_FLIGHT_FILE,
           NCCL_TOPO_FILE,
           NCCL_TOPO_DUMP_FILE,
           NCCL_TOPO_DUMP_FILE_RANK,

@@ -2,6 +2,7 @@ package org.nccl4j.device.kernel;
 
 import java.util.List;
 import java.util.Optional;
+import java.util.function.Supplier;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.InvalidUsageException;
@@ -86,6 +87,19 @@ public interface KernelCommunicator extends AutoCloseable {
   default long memoryBytes() {
     return 0;
   }
+
+  /** How many of its launches have ended, as far as is known; -1 if it does not count. */
+  default long ended() {
+    return -1;
+  }
+
+  /** The rank that its kernel has been waiting for, for a while; -1 if for none. */
+  default int waitsFor() {
+    return -1;
+  }
+
+  /** Who is asked for an explanation when a wait's deadline has passed; it may be empty. */
+  default void explainDeadlines(Supplier<String> explanation) {}
 
   /** Frees what it holds; the connections are their transports'. Nothing may be running. */
   @Override

@@ -100,6 +100,21 @@ public final class SharedSegment implements AutoCloseable {
   }
 
   /**
+   * All of it as a buffer, which must not be used after close.
+   *
+   * @throws InvalidUsageException if it is of 2 GiB or more
+   */
+  public java.nio.ByteBuffer buffer() {
+    if (region.bytes() > Integer.MAX_VALUE) {
+      throw new InvalidUsageException(
+          "a segment of %d bytes does not fit a buffer".formatted(region.bytes()),
+          "use its address");
+    }
+    return com.kenai.jffi.MemoryIO.getInstance()
+        .newDirectByteBuffer(region.address(), (int) region.bytes());
+  }
+
+  /**
    * Makes sure that a part can be touched. Where the file system has a bound the memory is taken
    * now.
    *

@@ -2,6 +2,7 @@ package org.nccl4j.it.cli;
 
 import java.io.PrintWriter;
 import java.nio.charset.StandardCharsets;
+import org.nccl4j.it.doctor.DiagnoseCommand;
 import org.nccl4j.it.doctor.DoctorCommand;
 import org.nccl4j.it.perf.PerfCommand;
 import org.nccl4j.it.perf.RankProcessCommand;
@@ -25,6 +26,7 @@ import picocli.CommandLine.Spec;
       RunCommand.class,
       TopoCommand.class,
       DoctorCommand.class,
+      DiagnoseCommand.class,
       RankProcessCommand.class,
       HelpCommand.class
     })
@@ -62,6 +64,6 @@ public final class Main implements Runnable {
   @Override
   public void run() {
     throw new ParameterException(
-        spec.commandLine(), "no command is given: say perf, run, topo or doctor");
+        spec.commandLine(), "no command is given: say perf, run, topo, doctor or diagnose");
   }
 }

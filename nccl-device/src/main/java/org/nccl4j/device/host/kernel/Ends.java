@@ -12,6 +12,12 @@ import org.nccl4j.device.kernel.KernelCommunicatorSpec;
  * another's kernel runs.
  */
 final class Ends {
+  /**
+   * Kernels on these ends that have ended. Written by the thread whose turn it is; read by whoever
+   * watches, a little late.
+   */
+  long ended;
+
   private final SendEnd[] sends;
   private final RecvEnd[] recvs;
 

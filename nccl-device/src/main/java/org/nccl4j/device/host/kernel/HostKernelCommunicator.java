@@ -7,6 +7,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.function.Supplier;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
@@ -90,6 +91,21 @@ public final class HostKernelCommunicator implements KernelCommunicator {
   public Optional<KernelCommunicator> share(
       KernelCommunicatorSpec childSpec, List<Integer> parentRanks) {
     return Optional.of(new HostKernelCommunicator(childSpec, this, parentRanks));
+  }
+
+  @Override
+  public long ended() {
+    return ends.ended;
+  }
+
+  @Override
+  public int waitsFor() {
+    return waiter.waitsFor();
+  }
+
+  @Override
+  public void explainDeadlines(Supplier<String> explanation) {
+    waiter.explain(explanation);
   }
 
   @Override

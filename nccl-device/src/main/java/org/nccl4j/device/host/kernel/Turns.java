@@ -64,6 +64,7 @@ final class Turns {
       waiter.fail(internal);
       throw internal;
     } finally {
+      ends.ended++;
       TURN.setRelease(this, Math.max(turn, ticket + 1));
       progress.kernelEnded();
     }

@@ -4,6 +4,7 @@ import java.nio.ByteBuffer;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.function.Supplier;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.TimeoutException;
@@ -28,6 +29,11 @@ final class Waiter {
   private final List<Waiter> children = new ArrayList<>();
 
   private long giveUpNanos;
+
+  /** The rank that has been waited for since a while, or -1. Read by whoever watches. */
+  private int waitsFor = -1;
+
+  private volatile Supplier<String> explanation = () -> "";
 
   /** The cause of the first failure. Written by any thread, once; read by waits. */
   private volatile NcclException failure;
@@ -80,6 +86,14 @@ final class Waiter {
     }
   }
 
+  int waitsFor() {
+    return waitsFor;
+  }
+
+  void explain(Supplier<String> newExplanation) {
+    explanation = newExplanation;
+  }
+
   NcclException failure() {
     return failure;
   }
@@ -106,6 +120,7 @@ final class Waiter {
       idle(peer, what);
       now = Words.loadAcquire(window, index);
     } while (now <= value);
+    waitsFor = -1;
     return now;
   }
 
@@ -114,6 +129,7 @@ final class Waiter {
   void begin() {
     backoff.reset();
     giveUpNanos = 0;
+    waitsFor = -1;
   }
 
   /** Between two looks of a wait: lets time pass, and throws when it is time to end. */
@@ -135,11 +151,19 @@ final class Waiter {
     long now = System.nanoTime();
     if (giveUpNanos == 0) {
       giveUpNanos = Math.max(1, now + patienceNanos);
+      waitsFor = peer;
     } else if (now - giveUpNanos > 0) {
+      String why = explanation.get();
       TimeoutException timeout =
           new TimeoutException(
-              "rank %d of communicator %s has waited %s for %s of rank %d"
-                  .formatted(rank, communicator, Duration.ofNanos(patienceNanos), what, peer),
+              "rank %d of communicator %s has waited %s for %s of rank %d%s"
+                  .formatted(
+                      rank,
+                      communicator,
+                      Duration.ofNanos(patienceNanos),
+                      what,
+                      peer,
+                      why.isEmpty() ? "" : "; " + why),
               "find out why rank %d does not make the matching call, or raise the operation deadline"
                       .formatted(peer)
                   + " (CommunicatorConfig.withOperationDeadline or NCCL4J_TIMEOUT)");

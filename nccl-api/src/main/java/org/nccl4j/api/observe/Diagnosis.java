@@ -1,0 +1,177 @@
+package org.nccl4j.api.observe;
+
+import java.util.ArrayList;
+import java.util.Comparator;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
+import java.util.stream.Collectors;
+import org.nccl4j.api.observe.RankReport.Operation;
+
+/**
+ * Says of a communicator, from what the recorders of its ranks have, who is behind and who waits
+ * for whom, in one sentence.
+ */
+public final class Diagnosis {
+  private static final int NAMED = 8;
+
+  private final Map<Integer, RankReport> ranks = new TreeMap<>();
+  private final int nRanks;
+
+  private Diagnosis(List<RankReport> reports) {
+    reports.stream()
+        .sorted(Comparator.comparingLong(RankReport::observedMillis))
+        .forEach(report -> ranks.put(report.rank(), report));
+    this.nRanks = reports.get(0).nRanks();
+  }
+
+  /** The ranks of each communicator that there are reports of. */
+  public static Map<Long, List<RankReport>> byCommunicator(List<RankReport> reports) {
+    return reports.stream()
+        .collect(
+            Collectors.groupingBy(
+                RankReport::communicator, LinkedHashMap::new, Collectors.toList()));
+  }
+
+  /**
+   * The sentence.
+   *
+   * @param reports of one communicator, at least one
+   */
+  public static String sentence(List<RankReport> reports) {
+    return new Diagnosis(reports).say();
+  }
+
+  private String say() {
+    String head = "communicator " + ranks.values().iterator().next().name() + ": ";
+    List<RankReport> waiting = ranks.values().stream().filter(r -> r.current() != null).toList();
+    if (waiting.isEmpty()) {
+      return head + "nothing is under way" + unknown();
+    }
+    String stopped = stopped();
+    if (!stopped.isEmpty()) {
+      return head + stopped + waits(waiting) + unknown();
+    }
+    int furthest = waiting.stream().mapToInt(r -> r.current().collective()).max().orElse(0);
+    List<RankReport> behind =
+        ranks.values().stream().filter(r -> collectives(r) < furthest).toList();
+    if (!behind.isEmpty()) {
+      Operation missed =
+          waiting.stream()
+              .map(RankReport::current)
+              .filter(op -> op.collective() == furthest)
+              .findFirst()
+              .orElseThrow();
+      return head
+          + names(behind)
+          + " never called collective %d (%s)".formatted(furthest, missed.text())
+          + lastOf(behind.get(0))
+          + waits(waiting)
+          + unknown();
+    }
+    return head + blamed(waiting) + waits(waiting) + unknown();
+  }
+
+  /** Those whose processes do not run. */
+  private String stopped() {
+    List<RankReport> stopped =
+        ranks.values().stream().filter(r -> "TtZX".contains(state(r))).toList();
+    if (stopped.isEmpty()) {
+      return "";
+    }
+    RankReport first = stopped.get(0);
+    return names(stopped)
+        + (stopped.size() == 1 ? " is " : " are ")
+        + (state(first).equalsIgnoreCase("T") ? "stopped" : "dead")
+        + " (%s)".formatted(first.process());
+  }
+
+  private static String state(RankReport report) {
+    String state = report.process().state();
+    return state.isEmpty() ? "?" : state;
+  }
+
+  private static int collectives(RankReport report) {
+    return report.last() == null ? 0 : report.last().collective();
+  }
+
+  private static String lastOf(RankReport report) {
+    Operation last = report.last();
+    return last == null
+        ? ", and nothing before it"
+        : "; the last of rank %d was operation %d, %s, %s"
+            .formatted(
+                report.rank(),
+                last.number(),
+                last.text(),
+                report.current() == null ? "which has ended" : "which has not ended");
+  }
+
+  /** Who is waited for and does not wait itself. */
+  private String blamed(List<RankReport> waiting) {
+    for (RankReport report : waiting) {
+      RankReport awaited = ranks.get(report.waitsFor());
+      if (report.waitsFor() >= 0 && awaited != null && awaited.waitsFor() < 0) {
+        Operation current = awaited.current();
+        return current == null
+            ? "rank %d has ended all %d operations that it called"
+                .formatted(awaited.rank(), awaited.launched())
+            : "rank %d is in operation %d, %s, and waits for nobody"
+                .formatted(awaited.rank(), current.number(), current.text());
+      }
+    }
+    boolean allKnown = ranks.size() == nRanks;
+    return waiting.stream().anyMatch(r -> r.waitsFor() >= 0)
+        ? allKnown ? "the ranks wait for each other" : "ranks wait"
+        : "operations are under way and nobody waits";
+  }
+
+  private String waits(List<RankReport> waiting) {
+    List<String> clauses = new ArrayList<>();
+    for (RankReport report : waiting) {
+      if (report.waitsFor() >= 0) {
+        clauses.add(
+            "rank %d waits for rank %d in operation %d, %s, for %.1f s"
+                .formatted(
+                    report.rank(),
+                    report.waitsFor(),
+                    report.current().number(),
+                    report.current().text(),
+                    report.stillMillis() / 1000.0));
+      }
+    }
+    if (clauses.isEmpty()) {
+      return "";
+    }
+    int more = clauses.size() - NAMED;
+    return "; "
+        + String.join(", ", clauses.subList(0, Math.min(NAMED, clauses.size())))
+        + (more > 0 ? " and %d more wait".formatted(more) : "");
+  }
+
+  private String unknown() {
+    List<Integer> missing = new ArrayList<>();
+    for (int rank = 0; rank < nRanks; rank++) {
+      if (!ranks.containsKey(rank)) {
+        missing.add(rank);
+      }
+    }
+    return missing.isEmpty()
+        ? ""
+        : "; nothing is known of %s, whose processes have ended or closed it, or are elsewhere"
+            .formatted(numbers(missing));
+  }
+
+  private static String names(List<RankReport> reports) {
+    return numbers(reports.stream().map(RankReport::rank).toList());
+  }
+
+  private static String numbers(List<Integer> ranks) {
+    String list =
+        ranks.stream().limit(NAMED).map(String::valueOf).collect(Collectors.joining(", "));
+    return (ranks.size() == 1 ? "rank " : "ranks ")
+        + list
+        + (ranks.size() > NAMED ? " and %d more".formatted(ranks.size() - NAMED) : "");
+  }
+}

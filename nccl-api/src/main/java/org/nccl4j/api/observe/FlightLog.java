@@ -1,0 +1,146 @@
+package org.nccl4j.api.observe;
+
+import java.lang.invoke.MethodHandles;
+import java.lang.invoke.VarHandle;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.nio.charset.StandardCharsets;
+import java.util.Arrays;
+import java.util.List;
+import org.nccl4j.device.HotPath;
+import org.nccl4j.device.kernel.KernelCommunicator;
+
+/**
+ * The flight recorder of one rank of a communicator; see the package's description for where things
+ * lie. To record an operation is three stores. What has ended is not stored by the operations: the
+ * {@link Observer} looks at it now and then.
+ *
+ * <p>Owner of {@code note} and {@code launched}: the thread that launches, one at a time; of the
+ * rest: any.
+ */
+public final class FlightLog {
+  static final int IN_USE = 0;
+  static final int RANK = 4;
+  static final int RANKS = 8;
+  static final int WAITS_FOR = 12;
+  static final int COMMUNICATOR = 16;
+  static final int LAUNCHED = 24;
+  static final int ENDED = 32;
+  static final int GREW = 40;
+  static final int OBSERVED = 48;
+  static final int FAILED = 56;
+  static final int NAME = 64;
+  static final int NAME_BYTES = 124;
+  static final int RING = 256;
+  static final int ENTRIES = 128;
+
+  /** The number of what is launched without a note. */
+  public static final int OTHER = 63;
+
+  private static final VarHandle LONGS =
+      MethodHandles.byteBufferViewVarHandle(long[].class, ByteOrder.nativeOrder());
+
+  private final FlightFile file;
+  private final FlightFile.Slot slot;
+  private final ByteBuffer bytes;
+  private long launched;
+  private int collectives;
+  private int what = OTHER << 26;
+  private long count;
+  private int collective;
+  private boolean closed;
+
+  private FlightLog(FlightFile file, FlightFile.Slot slot) {
+    this.file = file;
+    this.slot = slot;
+    this.bytes = slot.bytes();
+  }
+
+  /** A recorder that nobody reads, for launches before there is another. */
+  public static FlightLog unread() {
+    return new FlightLog(null, FlightFile.apart());
+  }
+
+  /**
+   * Who records.
+   *
+   * @param communicator a number that its ranks have in common, and no other communicator has
+   * @param operations names by number
+   */
+  public record Rank(
+      String name, long communicator, int rank, int nRanks, List<String> operations) {}
+
+  /** A new recorder. */
+  public static FlightLog open(Rank rank) {
+    FlightFile file = FlightFile.open(rank.operations());
+    FlightLog log = new FlightLog(file, file.take());
+    ByteBuffer bytes = log.bytes;
+    bytes.putInt(RANK, rank.rank()).putInt(RANKS, rank.nRanks()).putInt(WAITS_FOR, -1);
+    bytes.putLong(COMMUNICATOR, rank.communicator());
+    long now = System.currentTimeMillis();
+    bytes.putLong(GREW, now).putLong(OBSERVED, now);
+    byte[] letters = rank.name().getBytes(StandardCharsets.UTF_8);
+    letters = Arrays.copyOfRange(letters, Math.max(0, letters.length - NAME_BYTES), letters.length);
+    bytes.putInt(NAME, letters.length).put(NAME + 4, letters);
+    bytes.putInt(IN_USE, 1);
+    return log;
+  }
+
+  /**
+   * Says what is launched next.
+   *
+   * @param operation its number
+   * @param root or peer; 0 where there is none
+   * @param oneIfCollective 1 if all ranks call it, else 0
+   */
+  @HotPath
+  public void note(int operation, int type, int op, int root, long elements, int oneIfCollective) {
+    what = operation << 26 | type << 21 | op << 17 | root & 0x1ffff;
+    count = elements;
+    collective = oneIfCollective;
+  }
+
+  /** What was noted has been launched. */
+  @HotPath
+  public void launched() {
+    collectives += collective;
+    int at = RING + ((int) launched & (ENTRIES - 1)) * 16;
+    bytes.putLong(at, (long) what << 32 | collectives & 0xffffffffL);
+    bytes.putLong(at + 8, count);
+    launched++;
+    LONGS.setRelease(bytes, LAUNCHED, launched);
+    what = OTHER << 26;
+    collective = 0;
+  }
+
+  /** Takes down how far the kernels are; now and then. */
+  synchronized void observe(KernelCommunicator kernels, long nowMillis) {
+    if (closed) {
+      return;
+    }
+    long ended = kernels.ended();
+    if (ended < 0) {
+      ended = kernels.isIdle() ? launchedSoFar() : bytes.getLong(ENDED);
+    }
+    if (ended != bytes.getLong(ENDED)) {
+      bytes.putLong(ENDED, ended);
+      bytes.putLong(GREW, nowMillis);
+    }
+    bytes.putInt(WAITS_FOR, ended == launchedSoFar() ? -1 : kernels.waitsFor());
+    bytes.putInt(FAILED, kernels.failure() == null ? 0 : 1);
+    bytes.putLong(OBSERVED, nowMillis);
+  }
+
+  /** Operations launched so far, as far as the caller can see. */
+  long launchedSoFar() {
+    return (long) LONGS.getAcquire(bytes, LAUNCHED);
+  }
+
+  /** Ends recording. */
+  synchronized void close() {
+    if (!closed) {
+      closed = true;
+      file.give(slot);
+    }
+  }
+}

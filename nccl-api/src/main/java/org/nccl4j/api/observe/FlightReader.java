@@ -1,0 +1,203 @@
+package org.nccl4j.api.observe;
+
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.DirectoryStream;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Optional;
+import org.nccl4j.api.observe.RankReport.Operation;
+import org.nccl4j.api.observe.RankReport.ProcessReport;
+import org.nccl4j.device.DataType;
+import org.nccl4j.device.InvalidArgumentException;
+import org.nccl4j.device.RedOp;
+
+/** Reads flight recorders: this process's, another one's, or a copy in a file. */
+public final class FlightReader {
+  private static final int SIZE = (1 + FlightFile.SLOTS) * FlightFile.PAGE;
+  private static final Path PROC = Path.of("/proc");
+
+  private FlightReader() {}
+
+  /** This process's ranks; none if it never had a communicator. */
+  static List<RankReport> ofThisProcess(List<String> operations) {
+    return parse(FlightFile.open(operations).copy(), "");
+  }
+
+  /** The bytes of a process's recorder, for a file; empty if it has none that can be read. */
+  public static Optional<byte[]> copy(long pid) {
+    Path descriptors = PROC.resolve(Long.toString(pid)).resolve("fd");
+    try (DirectoryStream<Path> all = Files.newDirectoryStream(descriptors)) {
+      for (Path descriptor : all) {
+        if (Files.readSymbolicLink(descriptor).toString().startsWith("/memfd:nccl4j")
+            && Files.size(descriptor) == SIZE) {
+          byte[] bytes = Files.readAllBytes(descriptor);
+          if (isRecorder(ByteBuffer.wrap(bytes).order(ByteOrder.nativeOrder()))) {
+            return Optional.of(bytes);
+          }
+        }
+      }
+    } catch (IOException | UncheckedIOException e) {
+      // It ended meanwhile, or is another user's: nothing can be said of it.
+      return Optional.empty();
+    }
+    return Optional.empty();
+  }
+
+  /**
+   * The ranks of another process of this host and user.
+   *
+   * @throws InvalidArgumentException if it has no recorder that can be read
+   */
+  public static List<RankReport> ofProcess(long pid) {
+    byte[] bytes =
+        copy(pid)
+            .orElseThrow(
+                () ->
+                    new InvalidArgumentException(
+                        "process %d has no flight recorder that can be read".formatted(pid),
+                        "name a process on this host, of this user, that runs and has a"
+                            + " communicator of nccl4j"));
+    return parse(ByteBuffer.wrap(bytes).order(ByteOrder.nativeOrder()), state(pid));
+  }
+
+  /** The ranks of all processes of this host that can be read. */
+  public static List<RankReport> ofThisHost() {
+    List<RankReport> reports = new ArrayList<>();
+    for (long pid : pids()) {
+      copy(pid)
+          .ifPresent(
+              bytes ->
+                  reports.addAll(
+                      parse(ByteBuffer.wrap(bytes).order(ByteOrder.nativeOrder()), state(pid))));
+    }
+    return reports;
+  }
+
+  private static List<Long> pids() {
+    List<Long> pids = new ArrayList<>();
+    try (DirectoryStream<Path> all = Files.newDirectoryStream(PROC, "[0-9]*")) {
+      all.forEach(path -> pids.add(Long.valueOf(path.getFileName().toString())));
+    } catch (IOException e) {
+      return List.of();
+    }
+    return pids;
+  }
+
+  /**
+   * The ranks in a file.
+   *
+   * @throws InvalidArgumentException if it cannot be read or is no copy of a recorder
+   */
+  public static List<RankReport> ofFile(Path file) {
+    try {
+      ByteBuffer bytes = ByteBuffer.wrap(Files.readAllBytes(file)).order(ByteOrder.nativeOrder());
+      if (!isRecorder(bytes)) {
+        throw new InvalidArgumentException(
+            file + " is no copy of a flight recorder",
+            "pass files that nccl diagnose --save or NCCL4J_FLIGHT_FILE wrote");
+      }
+      return parse(bytes, "");
+    } catch (IOException e) {
+      throw new InvalidArgumentException(
+          file + " cannot be read: " + e, "pass the name of a readable file", e);
+    }
+  }
+
+  private static boolean isRecorder(ByteBuffer bytes) {
+    return bytes.capacity() == SIZE
+        && bytes.getLong(0) == FlightFile.MAGIC
+        && bytes.getInt(8) == FlightFile.VERSION;
+  }
+
+  /** "S", "R", "T" and so on; empty if it is not known. */
+  private static String state(long pid) {
+    try {
+      String stat = Files.readString(PROC.resolve(pid + "/stat"));
+      return stat.substring(stat.lastIndexOf(')') + 2, stat.lastIndexOf(')') + 3);
+    } catch (IOException | IndexOutOfBoundsException e) {
+      return "";
+    }
+  }
+
+  static List<RankReport> parse(ByteBuffer bytes, String state) {
+    String host = text(bytes, FlightFile.HOST, 64);
+    String[] names = text(bytes, FlightFile.NAMES, FlightFile.PAGE - FlightFile.NAMES).split(" ");
+    ProcessReport process = new ProcessReport(host, bytes.getLong(16), state);
+    List<RankReport> reports = new ArrayList<>();
+    for (int slot = 0; slot < FlightFile.SLOTS; slot++) {
+      ByteBuffer page =
+          bytes.slice((1 + slot) * FlightFile.PAGE, FlightFile.PAGE).order(ByteOrder.nativeOrder());
+      if (page.getInt(FlightLog.IN_USE) == 1) {
+        reports.add(rank(process, names, page));
+      }
+    }
+    return reports;
+  }
+
+  private static RankReport rank(ProcessReport process, String[] names, ByteBuffer page) {
+    long launched = page.getLong(FlightLog.LAUNCHED);
+    long observed = page.getLong(FlightLog.OBSERVED);
+    int length = Math.max(0, Math.min(page.getInt(FlightLog.NAME), FlightLog.NAME_BYTES));
+    byte[] letters = new byte[length];
+    page.get(FlightLog.NAME + 4, letters);
+    List<Operation> operations = new ArrayList<>();
+    for (long n = Math.max(0, launched - FlightLog.ENTRIES + 1); n < launched; n++) {
+      int at = FlightLog.RING + ((int) n & (FlightLog.ENTRIES - 1)) * 16;
+      operations.add(operation(n + 1, page.getLong(at), page.getLong(at + 8), names));
+    }
+    return new RankReport(
+        process,
+        page.getLong(FlightLog.COMMUNICATOR),
+        new String(letters, StandardCharsets.UTF_8),
+        page.getInt(FlightLog.RANK),
+        page.getInt(FlightLog.RANKS),
+        launched,
+        Math.min(launched, page.getLong(FlightLog.ENDED)),
+        page.getInt(FlightLog.WAITS_FOR),
+        Math.max(0, observed - page.getLong(FlightLog.GREW)),
+        observed,
+        page.getInt(FlightLog.FAILED) != 0,
+        List.copyOf(operations));
+  }
+
+  private static Operation operation(long number, long first, long count, String[] names) {
+    int what = (int) (first >>> 32);
+    int code = what >>> 26;
+    int root = what & 0x1ffff;
+    if (code >= names.length) {
+      return new Operation(number, (int) first, "other", root, count, "another operation");
+    }
+    String label = names[code];
+    DataType type = DataType.values()[(what >>> 21 & 31) % DataType.values().length];
+    RedOp op = RedOp.values()[(what >>> 17 & 15) % RedOp.values().length];
+    String text =
+        switch (label) {
+          case "send" -> "send of %d %s to rank %d".formatted(count, type.label(), root);
+          case "recv" -> "recv of %d %s from rank %d".formatted(count, type.label(), root);
+          case "broadcast", "gather", "scatter" ->
+              "%s of %d %s, root %d".formatted(label, count, type.label(), root);
+          case "reduce" ->
+              "reduce of %d %s (%s), root %d".formatted(count, type.label(), op.label(), root);
+          case "all_reduce", "reduce_scatter" ->
+              "%s of %d %s (%s)".formatted(label, count, type.label(), op.label());
+          default -> "%s of %d %s".formatted(label, count, type.label());
+        };
+    return new Operation(number, (int) first, label, root, count, text);
+  }
+
+  private static String text(ByteBuffer bytes, int at, int most) {
+    int length = 0;
+    while (length < most && bytes.get(at + length) != 0) {
+      length++;
+    }
+    byte[] letters = new byte[length];
+    bytes.get(at, letters);
+    return new String(letters, StandardCharsets.UTF_8);
+  }
+}

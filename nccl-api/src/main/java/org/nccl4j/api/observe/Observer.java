@@ -1,0 +1,117 @@
+package org.nccl4j.api.observe;
+
+import java.lang.System.Logger.Level;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.locks.LockSupport;
+import org.nccl4j.device.kernel.KernelCommunicator;
+
+/**
+ * Looks at all communicators of the process a few times a second: takes down in their recorders how
+ * far they are, and has a failure told to the other ranks. One daemon thread, which ends when there
+ * is no communicator. What it costs an operation is nothing.
+ */
+public final class Observer {
+  private static final System.Logger LOG = System.getLogger("org.nccl4j.RAS");
+  private static final long PERIOD_NANOS = 50_000_000;
+
+  private static final List<Observer> ALL = new CopyOnWriteArrayList<>();
+  private static Thread thread;
+
+  private final FlightLog log;
+  private final FlightLog.Rank rank;
+  private final KernelCommunicator kernels;
+  private final Runnable onFailure;
+  private final String file;
+  private boolean told;
+
+  private Observer(
+      FlightLog log,
+      FlightLog.Rank rank,
+      KernelCommunicator kernels,
+      Runnable onFailure,
+      String file) {
+    this.file = file;
+    this.log = log;
+    this.rank = rank;
+    this.kernels = kernels;
+    this.onFailure = onFailure;
+  }
+
+  /**
+   * Begins to look at a communicator.
+   *
+   * @param onFailure called once when it has failed, soon after
+   * @param file where the recorder is then written; empty for nowhere
+   */
+  public static Observer watch(
+      FlightLog log,
+      FlightLog.Rank rank,
+      KernelCommunicator kernels,
+      Runnable onFailure,
+      String file) {
+    Observer observer = new Observer(log, rank, kernels, onFailure, file);
+    kernels.explainDeadlines(observer::explain);
+    synchronized (Observer.class) {
+      ALL.add(observer);
+      if (thread == null) {
+        thread = new Thread(Observer::run, "nccl4j-observer");
+        thread.setDaemon(true);
+        thread.start();
+      }
+    }
+    return observer;
+  }
+
+  /** Ends it, and the recorder. */
+  public void close() {
+    synchronized (Observer.class) {
+      ALL.remove(this);
+    }
+    log.close();
+  }
+
+  private static void run() {
+    while (true) {
+      for (Observer observer : ALL) {
+        observer.look();
+      }
+      LockSupport.parkNanos(PERIOD_NANOS);
+      synchronized (Observer.class) {
+        if (ALL.isEmpty()) {
+          thread = null;
+          return;
+        }
+      }
+    }
+  }
+
+  private synchronized void look() {
+    log.observe(kernels, System.currentTimeMillis());
+    if (!told && kernels.failure() != null) {
+      told = true;
+      try {
+        onFailure.run();
+      } catch (RuntimeException e) {
+        LOG.log(Level.ERROR, "a failure could not be told", e);
+      }
+      if (!file.isEmpty()) {
+        FlightFile.open(rank.operations()).save(file);
+      }
+    }
+  }
+
+  /** Who is behind, when a deadline has passed: by all recorders that this process can read. */
+  private String explain() {
+    ALL.forEach(Observer::look);
+    List<RankReport> reports = new ArrayList<>(FlightReader.ofThisHost());
+    if (reports.isEmpty()) {
+      reports.addAll(FlightReader.ofThisProcess(rank.operations()));
+    }
+    Map<Long, List<RankReport>> all = Diagnosis.byCommunicator(reports);
+    List<RankReport> ours = all.get(rank.communicator());
+    return ours == null ? "" : Diagnosis.sentence(ours);
+  }
+}

@@ -1,0 +1,67 @@
+package org.nccl4j.api.observe;
+
+import java.util.List;
+
+/**
+ * What a flight recorder says of one rank.
+ *
+ * @param process where it is
+ * @param communicator the same for all ranks of a communicator
+ * @param name of the communicator
+ * @param launched operations launched
+ * @param ended operations ended
+ * @param waitsFor the rank that its kernel waits for; -1 if for none
+ * @param stillMillis for how long nothing has ended, when it was last observed
+ * @param observedMillis when that was, in ms since 1970
+ * @param failed whether the communicator has failed there
+ * @param operations the last ones, oldest first
+ */
+public record RankReport(
+    ProcessReport process,
+    long communicator,
+    String name,
+    int rank,
+    int nRanks,
+    long launched,
+    long ended,
+    int waitsFor,
+    long stillMillis,
+    long observedMillis,
+    boolean failed,
+    List<Operation> operations) {
+
+  /**
+   * A process.
+   *
+   * @param state as the kernel names it, such as "S" (sleeps), "R" (runs), "T" (is stopped); empty
+   *     if it is not known
+   */
+  public record ProcessReport(String host, long pid, String state) {
+    @Override
+    public String toString() {
+      return "process %d on %s".formatted(pid, host);
+    }
+  }
+
+  /**
+   * An operation.
+   *
+   * @param number of all that this rank launched, from 1
+   * @param collective number among the collectives, from 1; of a send, how many there were before
+   * @param label its name
+   * @param root or peer
+   * @param text for people
+   */
+  public record Operation(
+      long number, int collective, String label, int root, long count, String text) {}
+
+  /** The oldest operation that has not ended; null if all have, or it is too long ago. */
+  public Operation current() {
+    return operations.stream().filter(op -> op.number() == ended + 1).findFirst().orElse(null);
+  }
+
+  /** The last that was launched; null before the first. */
+  public Operation last() {
+    return operations.isEmpty() ? null : operations.get(operations.size() - 1);
+  }
+}

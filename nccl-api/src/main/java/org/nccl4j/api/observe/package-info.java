@@ -1,0 +1,26 @@
+/**
+ * What is known of communicators while they run: the flight recorder, the observer thread, and the
+ * sentence that says who waits for whom. Layer: below the launch, above the devices.
+ *
+ * <p>The recorder is memory of each process that others of the same user can read by way of {@code
+ * /proc/PID/fd}, stopped or hanging as the process may be, and of which nothing is left when it
+ * ends. Its layout, in the machine's byte order:
+ *
+ * <pre>
+ * page 0: magic "nccl4jFR" (8), version (u32), process (u64 at 16), began, ms since 1970 (u64 at
+ *         24), host (64 bytes at 64), names of operations by number, separated by spaces (at 128)
+ * page 1 + s: slot of a communicator's rank
+ *   0    1 in use (u32), rank (u32), ranks (u32), rank that is waited for or -1 (i32)
+ *   16   communicator (u64, the same for all its ranks)
+ *   24   launched (u64), ended (u64): operations; ended is what was last observed
+ *   40   when ended last grew, when last observed (u64 each, ms since 1970)
+ *   56   1 failed (u32)
+ *   64   name (u32 length, then at most 124 bytes)
+ *   256  last 128 operations: operation n at (n mod 128) x 16:
+ *        what (u32: operation 6 bits, type 5, operator 4, root or peer 17, from the highest),
+ *        number among the collectives (u32), count (u64)
+ * </pre>
+ *
+ * <p>Version 1 is the first.
+ */
+package org.nccl4j.api.observe;

@@ -1,0 +1,121 @@
+package org.nccl4j.it.doctor;
+
+import java.io.IOException;
+import java.io.PrintWriter;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.Callable;
+import org.nccl4j.api.observe.Diagnosis;
+import org.nccl4j.api.observe.FlightReader;
+import org.nccl4j.api.observe.RankReport;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.ParameterException;
+import picocli.CommandLine.Parameters;
+import picocli.CommandLine.Spec;
+
+/** {@code nccl diagnose}: who is behind, and who waits for whom. */
+@Command(
+    name = "diagnose",
+    description = {
+      "Says of each communicator, in one sentence, which ranks are behind, at which operation, and"
+          + " who waits for whom.",
+      "Reads the flight recorders of running processes of this host and user, stopped or hanging"
+          + " as they may be, and files written by --save or NCCL4J_FLIGHT_FILE, such as other"
+          + " hosts'."
+    },
+    mixinStandardHelpOptions = true)
+public final class DiagnoseCommand implements Callable<Integer> {
+  @Spec private CommandSpec spec;
+
+  @Parameters(
+      paramLabel = "PID|FILE",
+      arity = "0..*",
+      description = "Processes and files; without any, all processes that can be read.")
+  private final List<String> sources = new ArrayList<>();
+
+  @Option(
+      names = {"-t", "--table"},
+      description = "Also the state of each rank and its last operations.")
+  private boolean table;
+
+  @Option(
+      names = "--save",
+      paramLabel = "DIRECTORY",
+      description = "Also copies the processes' recorders there.")
+  private Path directory;
+
+  /** For picocli. */
+  public DiagnoseCommand() {}
+
+  @Override
+  public Integer call() {
+    PrintWriter out = spec.commandLine().getOut();
+    List<RankReport> reports = new ArrayList<>();
+    if (sources.isEmpty()) {
+      reports.addAll(FlightReader.ofThisHost());
+    }
+    for (String source : sources) {
+      boolean process = source.matches("[0-9]{1,10}") && !Files.exists(Path.of(source));
+      reports.addAll(
+          process
+              ? FlightReader.ofProcess(Long.parseLong(source))
+              : FlightReader.ofFile(Path.of(source)));
+    }
+    if (reports.isEmpty()) {
+      out.println("no process that can be read has a communicator");
+      return 1;
+    }
+    Diagnosis.byCommunicator(reports)
+        .values()
+        .forEach(
+            ranks -> {
+              out.println(Diagnosis.sentence(ranks));
+              if (table) {
+                ranks.forEach(rank -> print(out, rank));
+              }
+            });
+    if (directory != null) {
+      reports.stream().map(r -> r.process().pid()).distinct().forEach(this::save);
+    }
+    return 0;
+  }
+
+  private static void print(PrintWriter out, RankReport rank) {
+    out.printf(
+        "  rank %d of %d, %s%s: %d operations launched, %d ended%s%s%n",
+        rank.rank(),
+        rank.nRanks(),
+        rank.process(),
+        rank.process().state().isEmpty() ? "" : " (state " + rank.process().state() + ")",
+        rank.launched(),
+        rank.ended(),
+        rank.waitsFor() < 0 ? "" : ", waits for rank " + rank.waitsFor(),
+        rank.failed() ? ", failed" : "");
+    int from = Math.max(0, rank.operations().size() - 5);
+    rank.operations()
+        .subList(from, rank.operations().size())
+        .forEach(
+            op ->
+                out.printf(
+                    "    %d: %s%s%n",
+                    op.number(), op.text(), op.number() <= rank.ended() ? "" : ", not ended"));
+  }
+
+  private void save(long pid) {
+    FlightReader.copy(pid)
+        .ifPresent(
+            bytes -> {
+              Path file = directory.resolve("nccl4j-" + pid + ".flight");
+              try {
+                Files.write(file, bytes);
+              } catch (IOException e) {
+                throw new ParameterException(
+                    spec.commandLine(), "cannot write " + file + ": " + e, e, null, null);
+              }
+            });
+  }
+}

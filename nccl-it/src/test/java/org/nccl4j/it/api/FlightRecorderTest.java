@@ -1,0 +1,136 @@
+package org.nccl4j.it.api;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.io.PrintWriter;
+import java.io.StringWriter;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.FutureTask;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
+import org.nccl4j.api.CommunicatorConfig;
+import org.nccl4j.device.DataType;
+import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.NcclException;
+import org.nccl4j.device.RedOp;
+import org.nccl4j.device.TimeoutException;
+import org.nccl4j.it.cli.Main;
+
+/** Who is behind is said when a deadline passes, and by the command, to all ranks. */
+@Timeout(120)
+class FlightRecorderTest {
+  private static CommunicatorConfig deadline(long millis) {
+    return CommunicatorConfig.defaults()
+        .withOperationDeadline(Duration.ofMillis(millis))
+        .withName("flight");
+  }
+
+  @Test
+  void aDeadlineSaysWhoIsBehindAndAllRanksHearIt() throws Exception {
+    try (Ranks ranks = new Ranks(3, deadline(500))) {
+      var tasks =
+          ranks.start(
+              (comm, stream) -> {
+                try (DeviceMemory data = Ranks.floats(16, i -> 1)) {
+                  comm.allReduce(data, data, 16, DataType.FLOAT32, RedOp.SUM, stream);
+                  stream.synchronize();
+                  if (comm.rank() != 1) {
+                    comm.allReduce(data, data, 8, DataType.FLOAT32, RedOp.MAX, stream);
+                    stream.synchronize();
+                  }
+                }
+              });
+      tasks.get(1).get();
+      for (int rank : new int[] {0, 2}) {
+        ExecutionException e = assertThrows(ExecutionException.class, tasks.get(rank)::get);
+        String message = e.getCause().getMessage();
+        assertTrue(
+            message.contains("rank 1 never called collective 2 (all_reduce of 8 float (max))"),
+            message);
+      }
+      // Rank 1 has no operation under way, and hears of it all the same.
+      long end = System.nanoTime() + 20_000_000_000L;
+      while (ranks.communicators.get(1).asyncError().isEmpty() && System.nanoTime() < end) {
+        Thread.onSpinWait();
+      }
+      NcclException heard = ranks.communicators.get(1).asyncError().orElseThrow();
+      assertTrue(heard instanceof TimeoutException, heard.toString());
+      assertTrue(heard.getMessage().contains("rank 1 never called"), heard.getMessage());
+    }
+  }
+
+  @Test
+  void theCommandReadsAProcessAndAFile(@TempDir Path directory) throws Exception {
+    String pid = Long.toString(ProcessHandle.current().pid());
+    try (Ranks ranks = new Ranks(2, deadline(60_000))) {
+      var tasks =
+          ranks.start(
+              (comm, stream) -> {
+                try (DeviceMemory data = Ranks.floats(64, i -> 1)) {
+                  comm.allReduce(data, data, 64, DataType.FLOAT32, RedOp.SUM, stream);
+                  stream.synchronize();
+                  if (comm.rank() == 0) {
+                    comm.recv(data, 64, DataType.FLOAT32, 1, stream);
+                    stream.synchronize();
+                  }
+                }
+              });
+      tasks.get(1).get();
+      String text = awaitText("rank 0 waits for rank 1 in operation 2", "diagnose", "-t", pid);
+      assertTrue(text.contains("recv of 64 float from rank 1"), text);
+      assertTrue(text.contains("rank 1 has ended all 1 operations"), text);
+      assertTrue(text.contains("1: all_reduce of 64 float (sum)"), text);
+      run("diagnose", "--save", directory.toString(), pid);
+      Path file = directory.resolve("nccl4j-" + pid + ".flight");
+      String fromFile = run("diagnose", file.toString());
+      assertTrue(fromFile.contains("rank 0 waits for rank 1 in operation 2"), fromFile);
+      ranks.communicators.get(1).abort();
+      FutureTask<Void> first = tasks.get(0);
+      assertThrows(ExecutionException.class, first::get);
+    }
+    Path other = directory.resolve("other");
+    Files.writeString(other, "no recorder");
+    StringWriter err = new StringWriter();
+    PrintWriter sink = new PrintWriter(new StringWriter());
+    assertTrue(Main.run(sink, new PrintWriter(err), "diagnose", other.toString()) != 0);
+    assertTrue(err.toString().contains("is no copy of a flight recorder"), err.toString());
+  }
+
+  @Test
+  void aFailureIsWrittenToAFile(@TempDir Path directory) throws Exception {
+    CommunicatorConfig config =
+        deadline(60_000).with("NCCL4J_FLIGHT_FILE", directory.resolve("%p.flight").toString());
+    Path file = directory.resolve(ProcessHandle.current().pid() + ".flight");
+    try (Ranks ranks = new Ranks(2, config)) {
+      ranks.communicators.get(0).abort();
+      long end = System.nanoTime() + 20_000_000_000L;
+      while (!Files.exists(file) && System.nanoTime() < end) {
+        Thread.onSpinWait();
+      }
+      assertTrue(Files.size(file) > 0);
+    }
+  }
+
+  private static String run(String... arguments) {
+    StringWriter out = new StringWriter();
+    StringWriter err = new StringWriter();
+    int status = Main.run(new PrintWriter(out, true), new PrintWriter(err, true), arguments);
+    assertEquals(0, status, err.toString());
+    return out.toString();
+  }
+
+  private static String awaitText(String expected, String... arguments) {
+    long end = System.nanoTime() + 20_000_000_000L;
+    String text;
+    do {
+      text = run(arguments);
+    } while (!text.contains(expected) && System.nanoTime() < end);
+    return text;
+  }
+}
