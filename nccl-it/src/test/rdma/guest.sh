@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
 # guest.sh KERNEL FOLDER SECONDS COMMAND...: boots KERNEL (see build-kernel.sh) and runs the shell
 # COMMAND in it, in FOLDER, which alone it can change for good: the rest of the machine's files are
-# seen read-only, and /tmp is its own. In it are the RDMA devices rxe0 (Soft-RoCE over lo, MTU 4096,
-# address 127.0.0.1) and rxe1 (over a dummy Ethernet of MTU 1500, address 10.99.0.1). Output goes to
-# standard output; ends with the command's status, 124 after SECONDS, 125 if the guest broke.
+# seen read-only, and changes in /tmp are lost. In it are three RDMA devices of
+# MTU 4096, Soft-RoCE: rxe0 over lo with the address 127.0.0.1, and rxe1 and rxe2 with the addresses
+# 10.99.0.1 and 10.99.0.2, the Ethernets ve0 and ve1 at ports sw0 and sw1 of a switch. Output goes to standard
+# output; ends with the command's status, 124 after SECONDS, 125 if the guest broke.
 # $GUEST_MEMORY: megabytes, 3072 if not set. $GUEST_CPU: the one processor it runs on, 0 if not set.
 set -euo pipefail
-[ $# -ge 4 ] || { sed -n '2,8s/^# //p' "$0" >&2; exit 2; }
+[ $# -ge 4 ] || { sed -n '2,9s/^# //p' "$0" >&2; exit 2; }
 here=$(cd "$(dirname "$0")" && pwd)
 kernel=$(realpath "$1")
 folder=$(realpath "$2")

@@ -10,6 +10,7 @@ module org.nccl4j.transport.net {
   requires org.objectweb.asm;
 
   exports org.nccl4j.transport.net;
+  exports org.nccl4j.transport.net.ib;
   exports org.nccl4j.transport.net.ib.bind;
   exports org.nccl4j.transport.net.socket;
 

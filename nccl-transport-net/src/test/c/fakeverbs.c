@@ -93,6 +93,15 @@ void fake_set_gid(int device, int index, long high, long low, int type) {
   g->type = type;
 }
 
+#ifdef FAKE_ROCE
+/* For programs that cannot say what they want: one RoCE device with the address 127.0.0.1. */
+__attribute__((constructor)) static void fake_roce(void) {
+  fake_reset();
+  fake_set_gid(fake_add_device("roce0", 0, IBV_PORT_ACTIVE, IBV_LINK_LAYER_ETHERNET, IBV_MTU_4096), 1,
+               0, 0xffff7f000001, IBV_GID_TYPE_ROCE_V2);
+}
+#endif
+
 /* The call fails with this error number after so many successes, from then on. */
 void fake_fail(const char *call, int error, int after) {
   snprintf(fail_call, sizeof fail_call, "%s", call);

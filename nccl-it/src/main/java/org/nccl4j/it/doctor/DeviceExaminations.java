@@ -5,8 +5,6 @@ import java.lang.module.ModuleReader;
 import java.lang.module.ModuleReference;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
-import java.nio.file.Files;
-import java.nio.file.Path;
 import java.time.Duration;
 import java.util.List;
 import java.util.function.LongConsumer;
@@ -23,21 +21,16 @@ import org.nccl4j.device.NcclException;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.bind.NativeLibrary;
 import org.nccl4j.it.doctor.bind.CudaProbe;
-import org.nccl4j.it.doctor.bind.VerbsProbe;
 
-/** The host device, CUDA, its kernels, and InfiniBand. */
+/** The host device, CUDA and its kernels. */
 final class DeviceExaminations {
-  private static final Path INFINIBAND = Path.of("/sys/class/infiniband");
-
   private DeviceExaminations() {}
 
   static List<Examination> all() {
     return List.of(
         new Examination("host device", () -> List.of(host())),
         new Examination("cuda", () -> List.of(cuda())),
-        new Examination("fatbins", () -> List.of(fatbins())),
-        new Examination("libibverbs", () -> List.of(verbs())),
-        new Examination("infiniband", () -> List.of(infiniband())));
+        new Examination("fatbins", () -> List.of(fatbins())));
   }
 
   /** Two ranks in this process add two numbers. */
@@ -132,47 +125,6 @@ final class DeviceExaminations {
     } catch (IOException e) {
       return false;
     }
-  }
-
-  private static Finding verbs() {
-    VerbsProbe verbs;
-    try {
-      verbs = NativeLibrary.load(VerbsProbe.class, "libibverbs.so.1");
-    } catch (NcclException | LinkageError e) {
-      return Finding.missing(
-          "libibverbs",
-          "there is no libibverbs.so.1: no InfiniBand or RoCE",
-          "apt-get install libibverbs1 ibverbs-providers; not needed on one machine");
-    }
-    int devices =
-        written(
-            address -> {
-              long list = verbs.ibv_get_device_list(address);
-              if (list != 0) {
-                verbs.ibv_free_device_list(list);
-              }
-            });
-    return Finding.ok("libibverbs", "loads, and sees " + devices + " devices");
-  }
-
-  private static Finding infiniband() {
-    try (Stream<Path> entries = Files.list(INFINIBAND)) {
-      List<String> names = entries.map(entry -> entry.getFileName().toString()).sorted().toList();
-      if (!names.isEmpty()) {
-        return Finding.ok("infiniband", String.join(", ", names));
-      }
-    } catch (IOException e) {
-      return noInfiniband("the kernel shows no InfiniBand devices");
-    }
-    return noInfiniband(INFINIBAND + " is empty");
-  }
-
-  private static Finding noInfiniband(String why) {
-    return Finding.missing(
-        "infiniband",
-        why,
-        "load the adapter's driver; in a container pass --device=/dev/infiniband; not needed on"
-            + " one machine");
   }
 
   private static int written(LongConsumer function) {

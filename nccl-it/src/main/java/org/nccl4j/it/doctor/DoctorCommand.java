@@ -43,6 +43,7 @@ public final class DoctorCommand implements Callable<Integer> {
     PrintWriter out = spec.commandLine().getOut();
     List<Examination> examinations = new ArrayList<>(SystemExaminations.all());
     examinations.addAll(DeviceExaminations.all());
+    examinations.addAll(InfiniBandExaminations.all());
     examinations.addAll(ToolExaminations.all());
     List<Finding> findings = new ArrayList<>();
     for (Examination examination : examinations) {

@@ -13,8 +13,9 @@ import org.nccl4j.device.SystemErrorException;
  * error. Looked at now and then by whoever waits for a completion; any thread.
  *
  * <p>The end of a device is an error for everything on it, the end of a queue for its connection. A
- * link that goes down is neither: it may come back before the adapter's retries end. It is
- * remembered, and named as the likely cause if a transfer then fails.
+ * link that goes down may come back before the adapter's retries end: it is remembered, named as
+ * the likely cause if a transfer then fails, and an error itself if it stays down for longer than
+ * that.
  */
 final class AsyncEvents {
   private static final Logger LOG = System.getLogger("org.nccl4j.NET");
@@ -25,6 +26,7 @@ final class AsyncEvents {
   private final Descriptors descriptor;
   private final NativeBlock event = new NativeBlock(ASYNC_EVENT_BYTES);
   private final Map<Long, NcclException> deadQueues = new ConcurrentHashMap<>();
+  private final Map<Integer, Long> downSince = new ConcurrentHashMap<>();
   private volatile NcclException fatal;
   private volatile String trouble = "";
 
@@ -39,9 +41,11 @@ final class AsyncEvents {
    * Takes the events that are there.
    *
    * @param queues the handles of a connection's queue pairs and completion queue
-   * @throws NcclException if the device, or one of these queues, is no more
+   * @param port the connection's
+   * @param patienceNanos how long the port may be down
+   * @throws NcclException if the device, or one of these queues, is no more, or the port is down
    */
-  void check(long[] queues) {
+  void check(long[] queues, int port, long patienceNanos) {
     synchronized (this) {
       while (descriptor.readable() && verbs.asyncEvent(context, event)) {
         int type = event.getInt(ASYNC_EVENT_TYPE);
@@ -56,6 +60,14 @@ final class AsyncEvents {
     }
     if (error != null) {
       throw error.again();
+    }
+    Long since = downSince.get(port);
+    if (since != null && System.nanoTime() - since > patienceNanos) {
+      throw new SystemErrorException(
+          "InfiniBand: port %s:%d has been down for %.1f s"
+              .formatted(device, port, (System.nanoTime() - since) / 1e9),
+          "see its cable and switch, and ip link set up; raise NCCL_IB_TIMEOUT or"
+              + " NCCL_IB_RETRY_CNT to wait longer");
     }
   }
 
@@ -86,17 +98,23 @@ final class AsyncEvents {
                   name,
                   "see the error of the other rank, which may be its cause, and the kernel's log"
                       + " (dmesg)"));
-      case EVENT_PORT_ERR, EVENT_LID_CHANGE, EVENT_GID_CHANGE -> {
-        int port = (int) element;
-        trouble = "device %s reported for port %d: %s".formatted(device, port, name);
-        LOG.log(Logger.Level.WARNING, "InfiniBand: {0}", trouble);
+      case EVENT_PORT_ERR -> {
+        downSince.putIfAbsent((int) element, System.nanoTime());
+        trouble(Logger.Level.WARNING, name, (int) element);
       }
+      case EVENT_LID_CHANGE, EVENT_GID_CHANGE -> trouble(Logger.Level.INFO, name, (int) element);
       case EVENT_PORT_ACTIVE -> {
+        downSince.remove((int) element);
         trouble = "";
         LOG.log(Logger.Level.INFO, "InfiniBand: port {0}:{1} is active", device, (int) element);
       }
       default -> LOG.log(Logger.Level.DEBUG, "InfiniBand: device {0} reports: {1}", device, name);
     }
+  }
+
+  private void trouble(Logger.Level level, String event, int port) {
+    trouble = "device %s reported for port %d: %s".formatted(device, port, event);
+    LOG.log(level, "InfiniBand: {0}", trouble);
   }
 
   private SystemErrorException error(String event, String remedy) {

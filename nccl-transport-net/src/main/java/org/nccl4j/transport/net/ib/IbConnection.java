@@ -32,6 +32,7 @@ abstract class IbConnection implements NetConnection, Opened.Part {
   private ControlLink link;
   private RemoteEnd remote;
   private NcclException broken;
+  private final long patienceNanos;
   private int idlePolls;
   private long lookedAt;
   private long overSince;
@@ -44,6 +45,7 @@ abstract class IbConnection implements NetConnection, Opened.Part {
     this.settings = settings;
     this.local = local;
     this.pairs = new QueuePair[pairs];
+    patienceNanos = (long) (settings.patienceSeconds() * 1e9);
     device = OpenDevice.of(settings, local.port().device());
     CompletionQueue made = null;
     boolean complete = false;
@@ -143,7 +145,7 @@ abstract class IbConnection implements NetConnection, Opened.Part {
     }
     lookedAt = now;
     try {
-      device.events().check(handles);
+      device.events().check(handles, local.port().port(), patienceNanos);
     } catch (NcclException e) {
       throw fail(e);
     }

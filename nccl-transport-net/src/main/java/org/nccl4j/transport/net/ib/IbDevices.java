@@ -1,11 +1,13 @@
 package org.nccl4j.transport.net.ib;
 
+import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.stream.Stream;
 import org.nccl4j.device.NcclException;
 
 /**
@@ -87,11 +89,28 @@ record IbDevices(List<IbPort> usable, List<IbPort> all, Map<String, String> reje
       rejected.forEach((name, why) -> reasons.append(name).append(": ").append(why).append("; "));
       return reasons.substring(0, reasons.length() - 2);
     }
-    if (Files.isDirectory(SYSFS) && !Files.isDirectory(DEVICE_FILES)) {
-      return "there is no /dev/infiniband, though the kernel has InfiniBand devices: load ib_uverbs"
-          + " (modprobe ib_uverbs); in a container pass --device=/dev/infiniband";
+    if (kernelHasDevices() && !hasDeviceFiles()) {
+      return "there is no /dev/infiniband/uverbs*, though the kernel has InfiniBand devices: load"
+          + " ib_uverbs (modprobe ib_uverbs); in a container pass --device=/dev/infiniband";
     }
     return "libibverbs sees no device: load the adapter's driver; in a container pass"
         + " --device=/dev/infiniband";
+  }
+
+  /** Whether the kernel has devices, whatever the library sees. */
+  static boolean kernelHasDevices() {
+    try (Stream<Path> entries = Files.list(SYSFS)) {
+      return entries.findAny().isPresent();
+    } catch (IOException e) {
+      return false;
+    }
+  }
+
+  private static boolean hasDeviceFiles() {
+    try (Stream<Path> entries = Files.list(DEVICE_FILES)) {
+      return entries.anyMatch(entry -> entry.getFileName().toString().startsWith("uverbs"));
+    } catch (IOException e) {
+      return false;
+    }
   }
 }

@@ -71,7 +71,9 @@ public final class IbProvider implements NetProvider {
     if (!settings.hca().entries().isEmpty() && leftOut && !devices.all().isEmpty()) {
       return Support.no(devices.whyNone());
     }
-    return devices.rejected().isEmpty() ? Support.no(devices.whyNone()) : unused(devices.whyNone());
+    return devices.rejected().isEmpty() && !IbDevices.kernelHasDevices()
+        ? Support.no(devices.whyNone())
+        : unused(devices.whyNone());
   }
 
   /** Chooses addresses and registers some memory, to fail here and not in the middle. */

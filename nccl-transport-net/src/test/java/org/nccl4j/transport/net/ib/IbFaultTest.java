@@ -146,6 +146,24 @@ class IbFaultTest {
   }
 
   @Test
+  void aPortThatStaysDownForLongerThanPacketsAreRetried() {
+    try (IbLink link = new IbLink("NCCL_IB_TIMEOUT", "1", "NCCL_IB_RETRY_CNT", "0");
+        IbLink patient = new IbLink();
+        DeviceMemory memory = IbLink.memory(4096)) {
+      NetRequest waiting = link.receive(link.receiver.register(memory), 0, 64, 1);
+      NetRequest other = patient.receive(patient.receiver.register(memory), 0, 64, 1);
+      fake.fake_event(VerbsLayout.EVENT_PORT_ERR, 1);
+      assertSays(
+          assertThrows(SystemErrorException.class, () -> IbLink.await(() -> waiting.test(null))),
+          "port roce0:1 has been down",
+          "NCCL_IB_TIMEOUT");
+      NetRequest send = patient.send(patient.sender.register(memory), 0, 64, 1);
+      IbLink.await(() -> other.test(null));
+      IbLink.await(() -> send.test(null));
+    }
+  }
+
+  @Test
   void aDeviceThatDies() {
     try (IbLink link = new IbLink();
         DeviceMemory memory = IbLink.memory(4096)) {

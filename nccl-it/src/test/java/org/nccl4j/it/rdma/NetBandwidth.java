@@ -1,4 +1,4 @@
-package org.nccl4j.transport.net.ib;
+package org.nccl4j.it.rdma;
 
 import java.io.IOException;
 import java.nio.file.Files;
@@ -16,17 +16,20 @@ import org.nccl4j.api.spi.NetRequest;
 import org.nccl4j.api.spi.NetSender;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.host.HostDevice;
+import org.nccl4j.transport.net.ib.IbProvider;
 
 /**
- * What ib_write_bw does, through the network of this package: one process sends messages of one
- * size to another, a few under way at a time. Started twice: {@code receive FILE BYTES COUNT DEPTH}
- * writes its handle to the file, {@code send} with the same arguments reads it and prints MB/s.
+ * What ib_write_bw does, through the InfiniBand network: one process sends messages of one size to
+ * another, a few under way at a time. Started twice: {@code receive FILE BYTES COUNT DEPTH} writes
+ * its handle to the file, {@code send} with the same arguments reads it and prints MB/s.
  */
-public final class IbBandwidth {
+public final class NetBandwidth {
   private static final long DEADLINE_NANOS = 120_000_000_000L;
   private static final long END = System.nanoTime() + DEADLINE_NANOS;
 
-  private IbBandwidth() {}
+  private static int pauses;
+
+  private NetBandwidth() {}
 
   /** See the class. */
   public static void main(String[] args) throws IOException {
@@ -70,7 +73,6 @@ public final class IbBandwidth {
                   1, memories, new long[] {(long) slot * bytes}, new int[] {bytes}, new int[] {1});
         }
       }
-      System.out.println("received " + count);
     }
   }
 
@@ -85,9 +87,12 @@ public final class IbBandwidth {
     }
     NetMemory from = sender.register(memory);
     NetRequest[] requests = new NetRequest[depth];
-    long start = System.nanoTime();
+    long start = 0;
     for (int i = 0; i < count + depth; i++) {
       int slot = i % depth;
+      if (i == count / 2) {
+        start = System.nanoTime();
+      }
       while (requests[slot] != null && !requests[slot].test(null)) {
         pause();
       }
@@ -100,18 +105,12 @@ public final class IbBandwidth {
       }
     }
     double seconds = (System.nanoTime() - start) / 1e9;
-    System.out.printf(
-        Locale.ROOT,
-        "%d x %d bytes, %d under way: %.1f MB/s, %.1f us each%n",
-        count,
-        bytes,
-        depth,
-        bytes * (double) count / seconds / 1e6,
-        seconds / count * 1e6);
+    System.out.printf(Locale.ROOT, "%.1f%n", bytes * (count - count / 2) / seconds / 1e6);
   }
 
   private static void pause() {
-    if (System.nanoTime() > END) {
+    // The clock is a system call in the guest, and a dear one.
+    if ((++pauses & 255) == 0 && System.nanoTime() > END) {
       throw new AssertionError("not done within 120 s");
     }
     Thread.yield();

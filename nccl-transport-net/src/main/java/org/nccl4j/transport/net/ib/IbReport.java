@@ -1,0 +1,60 @@
+package org.nccl4j.transport.net.ib;
+
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.function.Function;
+import org.nccl4j.device.NcclException;
+
+/**
+ * What this machine has of InfiniBand and RoCE, for people.
+ *
+ * @param library the library that was asked for
+ * @param libraryLoads whether it is there
+ * @param ports a line for each port that can be used: what it is, and which GID is used
+ * @param unusable why others cannot, by name, with what to do about it
+ * @param nothing why there is nothing at all, with what to do about it; empty if there is something
+ */
+public record IbReport(
+    String library,
+    boolean libraryLoads,
+    List<String> ports,
+    Map<String, String> unusable,
+    String nothing) {
+  /**
+   * Looks at the machine, and leaves nothing open.
+   *
+   * @param settings the values of settings by name, where they are set
+   * @throws org.nccl4j.device.InvalidArgumentException if a setting has none of its values
+   */
+  public static IbReport of(Function<String, Optional<String>> settings) {
+    IbSettings wanted = IbSettings.of(settings);
+    Verbs verbs;
+    try {
+      verbs = Verbs.load(wanted.library());
+    } catch (NcclException | LinkageError e) {
+      return new IbReport(wanted.library(), false, List.of(), Map.of(), "");
+    }
+    IbDevices devices;
+    try {
+      devices = IbDevices.find(verbs, wanted);
+    } catch (NcclException e) {
+      return new IbReport(
+          wanted.library(), true, List.of(), Map.of(), e.problem() + ": " + e.remedy());
+    }
+    List<String> ports = new ArrayList<>();
+    Map<String, String> unusable = new LinkedHashMap<>(devices.rejected());
+    for (IbPort port : devices.usable()) {
+      try {
+        Gid gid = GidChoice.choose(port, wanted.gidIndex());
+        ports.add(port.describe() + "; uses GID " + gid.index());
+      } catch (NcclException e) {
+        unusable.put(port.name(), e.problem() + ": " + e.remedy());
+      }
+    }
+    boolean empty = ports.isEmpty() && unusable.isEmpty();
+    return new IbReport(wanted.library(), true, ports, unusable, empty ? devices.whyNone() : "");
+  }
+}
