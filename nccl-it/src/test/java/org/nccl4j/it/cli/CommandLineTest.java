@@ -79,7 +79,7 @@ final class CommandLineTest {
         "run -- true | --ranks",
         "run -n 0 -- true | -n 0 is out of range",
         "run -n two -- true | two",
-        "run -n 2 --hosts a,b -- true | --hosts a,b",
+        "perf all_reduce --hosts a,b | add --processes N",
         "doctor --jason | --jason",
       })
   void badInputIsExplained(String line, String message) {
