@@ -140,6 +140,11 @@ CUresult cuMemcpyDtoDAsync(CUdeviceptr d, CUdeviceptr s, size_t n, CUstream t) {
   memcpy((void*)d, (void*)s, n);
   return CUDA_SUCCESS;
 }
+CUresult cuMemcpyAsync(CUdeviceptr d, CUdeviceptr s, size_t n, CUstream t) {
+  OR_FAIL(NO, "%zu,%llx", n, (u64)t);
+  memcpy((void*)d, (void*)s, n);
+  return CUDA_SUCCESS;
+}
 CUresult cuMemsetD8Async(CUdeviceptr d, unsigned char v, size_t n, CUstream t) {
   OR_FAIL(NO, "%d,%zu,%llx", v, n, (u64)t);
   memset((void*)d, v, n);

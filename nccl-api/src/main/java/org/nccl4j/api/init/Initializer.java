@@ -134,6 +134,9 @@ public final class Initializer {
             kernels,
             new Launcher(kernels),
             Routes.names(routes));
+    if (engine.queue().direct().wantsSpace()) {
+      engine.place().windows().makeSpace();
+    }
     return new CommunicatorState(request, bootstrap, members, engine);
   }
 

@@ -24,6 +24,7 @@ public final class DirectPlanner {
   private final Filter algorithms;
   private final Filter protocols;
   private final int nRanks;
+  private final boolean reach;
   private final DirectCache cache = new DirectCache();
 
   /**
@@ -47,11 +48,12 @@ public final class DirectPlanner {
     this.algorithms = new Filter("NCCL_ALGO", algo);
     this.protocols = new Filter("NCCL_PROTO", proto);
     this.nRanks = ranks.nRanks();
+    this.reach = ranks.reach();
   }
 
   /** Whether the space for windows is worth making before there is a window. */
   public boolean wantsSpace() {
-    return costs.worksWithoutWindows() && isPossible();
+    return reach && costs.worksWithoutWindows() && isPossible();
   }
 
   /** Whether all ranks reach each other's memory, and there are others at all. */

@@ -2,6 +2,7 @@ package org.nccl4j.api.plan;
 
 import java.util.Optional;
 import org.nccl4j.device.Device;
+import org.nccl4j.device.cuda.CudaDevice;
 import org.nccl4j.device.kernel.Nvls;
 
 /**
@@ -36,7 +37,9 @@ public record RankFacts(
   }
 
   DirectCosts directCosts() {
-    return new HostDirectCosts(nRanks, Runtime.getRuntime().availableProcessors());
+    return kind == Device.Kind.HOST
+        ? new HostDirectCosts(nRanks, Runtime.getRuntime().availableProcessors())
+        : new GpuDirectCosts(model, nRanks, CudaDevice.lineData(nRanks));
   }
 
   CostModel costs() {

@@ -101,6 +101,12 @@ public final class WindowRegistry implements AutoCloseable {
     return resources != null;
   }
 
+  /** Bytes of the library's own window on this rank. */
+  public long memoryBytes() {
+    DeviceMemory own = resources;
+    return own == null ? 0 : own.size();
+  }
+
   /** Whether there are none. */
   @HotPath
   public boolean isEmpty() {

@@ -51,5 +51,8 @@ public interface CudaDriver {
   int cuMemGetAddressRange_v2(long base, long size, long address);
 
   /** See the CUDA driver API. */
+  int cuMemcpyAsync(long target, long source, long bytes, long stream);
+
+  /** See the CUDA driver API. */
   int cuLaunchKernelEx(long config, long function, long parameters, long extra);
 }

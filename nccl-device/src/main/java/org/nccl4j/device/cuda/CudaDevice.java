@@ -109,6 +109,14 @@ public final class CudaDevice extends Device implements KernelDevice, SymmetricD
     return CudaFlatRange.stride(memoryInfo()[1]);
   }
 
+  /**
+   * Most bytes of data that a rank can send each other in lines of data and flags, in the direct
+   * kernels.
+   */
+  public static long lineData(int nRanks) {
+    return DirectLayout.lineData(nRanks);
+  }
+
   @Override
   public long resourceBytes(int team) {
     return DirectLayout.of(team).bytes();

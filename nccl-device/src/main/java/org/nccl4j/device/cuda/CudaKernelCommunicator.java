@@ -40,7 +40,7 @@ final class CudaKernelCommunicator implements KernelCommunicator {
   private final List<DeviceMemory> ofPlans = new ArrayList<>();
   private final AtomicReference<NcclException> failure = new AtomicReference<>();
   private volatile CudaStream last; // what was launched last is in this stream
-  private volatile SymmetricSpace space;
+  private volatile DirectPlans direct;
   private boolean closed;
 
   private CudaKernelCommunicator(CudaDevice device, KernelCommunicatorSpec spec) {
@@ -96,19 +96,19 @@ final class CudaKernelCommunicator implements KernelCommunicator {
 
   @Override
   public void attach(SymmetricSpace given) {
-    space = given;
+    direct = new DirectPlans(this, spec, memory, given);
   }
 
   @Override
   public KernelPlan prepare(DirectWork work) {
-    throw new InvalidUsageException(
-        "direct kernels are not there yet on " + device, "leave NCCL_ALGO to the library");
+    checkUsable();
+    return direct.prepare(work);
   }
 
   @Override
   public KernelPlan prepare(OneSidedWork work) {
-    throw new InvalidUsageException(
-        "one-sided operations are not there yet on " + device, "use send and recv");
+    checkUsable();
+    return direct.prepare(work);
   }
 
   /** With one rank every collective is a copy. */
@@ -123,7 +123,7 @@ final class CudaKernelCommunicator implements KernelCommunicator {
   @HotPath
   public void launch(KernelPlan plan, DeviceMemory send, DeviceMemory recv, DeviceStream stream) {
     checkUsable();
-    if (!(plan instanceof CudaKernelPlan mine) || mine.owner() != this) {
+    if (!(plan instanceof CudaPlan mine) || mine.owner() != this) {
       throw foreign("a plan");
     }
     if (!(stream instanceof CudaStream into) || into.device() != device) {

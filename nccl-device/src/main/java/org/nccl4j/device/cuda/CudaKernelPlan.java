@@ -1,13 +1,12 @@
 package org.nccl4j.device.cuda;
 
 import jcuda.driver.CUfunction;
-import org.nccl4j.device.kernel.KernelPlan;
 
 /**
  * A kernel with its arguments and launch configuration, all outside the heap and filled but for the
  * buffers and the stream. Owned by the thread that launches.
  */
-final class CudaKernelPlan implements KernelPlan {
+final class CudaKernelPlan implements CudaPlan {
   private static final int ATTRIBUTE_BYTES = 72; // CUlaunchAttribute
   private static final int CONFIG_BYTES = 56; // CUlaunchConfig
   private static final int CONFIG_STREAM = 32;
@@ -53,25 +52,28 @@ final class CudaKernelPlan implements KernelPlan {
     }
   }
 
-  CudaKernelCommunicator owner() {
+  @Override
+  public CudaKernelCommunicator owner() {
     return owner;
   }
 
-  /** Whether there is nothing to launch. */
-  boolean isEmpty() {
+  @Override
+  public boolean isEmpty() {
     return handle == 0;
   }
 
-  long sendBytes() {
+  @Override
+  public long sendBytes() {
     return sendBytes;
   }
 
-  long recvBytes() {
+  @Override
+  public long recvBytes() {
     return recvBytes;
   }
 
-  /** Launches into a stream, in the current context. Neither allocates nor locks. */
-  void launch(long send, long recv, CudaStream stream) {
+  @Override
+  public void launch(long send, long recv, CudaStream stream) {
     arguments.putLong(KernelLayout.SEND, send);
     arguments.putLong(KernelLayout.RECV, recv);
     config.putLong(CONFIG_STREAM, stream.handle());

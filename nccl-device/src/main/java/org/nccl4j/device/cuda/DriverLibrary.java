@@ -140,6 +140,11 @@ final class DriverLibrary {
     return new long[] {out.getLong(0), out.getLong(8)};
   }
 
+  /** A copy between any two addresses, in the current context. Neither allocates nor locks. */
+  static void copyAsync(long target, long source, long bytes, long stream, Object place) {
+    CudaResult.check(CUDA.cuMemcpyAsync(target, source, bytes, stream), "cuMemcpyAsync", place);
+  }
+
   /**
    * Launches a kernel. Neither allocates nor locks.
    *

@@ -40,12 +40,18 @@ final class KernelModules {
   CUfunction collective(
       Collective collective, DataType type, Algorithm algorithm, Protocol protocol) {
     boolean reduces = CudaKernelCommunicator.reduces(collective);
-    if (reduces && type.isFloat8() && device.computeCapability() < 90) {
+    if (reduces) {
+      checkArithmetic(type);
+    }
+    return function(reduces ? type.label() : COPY, name(algorithm, protocol));
+  }
+
+  private void checkArithmetic(DataType type) {
+    if (type.isFloat8() && device.computeCapability() < 90) {
       throw new InvalidUsageException(
           "%s has no float8 arithmetic".formatted(device),
           "use another type, or a GPU of compute capability 9.0 or newer");
     }
-    return function(reduces ? type.label() : COPY, name(algorithm, protocol));
   }
 
   /** The kernel of NVLS, by the switch or emulated; loaded and ready to be launched. */
@@ -57,6 +63,18 @@ final class KernelModules {
   /** The kernel of sends and receives; loaded and ready to be launched. */
   CUfunction p2p() {
     return function(COPY, "nccl4j_p2p");
+  }
+
+  /**
+   * A kernel that goes straight between the ranks' buffers; loaded and ready to be launched.
+   *
+   * @param type of what it combines; not looked at where it only copies
+   */
+  CUfunction direct(boolean reduces, DataType type, String name) {
+    if (reduces) {
+      checkArithmetic(type);
+    }
+    return function("direct-" + (reduces ? type.label() : COPY), name);
   }
 
   private static String name(Algorithm algorithm, Protocol protocol) {

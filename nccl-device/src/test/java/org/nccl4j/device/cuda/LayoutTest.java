@@ -73,9 +73,14 @@ class LayoutTest {
   }
 
   private static String run(String body) throws Exception {
+    return run("layout.h", body);
+  }
+
+  /** What a program prints that includes a header of the kernels. */
+  static String run(String name, String body) throws Exception {
     Path directory = Files.createTempDirectory("layout");
     Path source = directory.resolve("probe.c");
-    Path header = NativeBuild.source("src/main/cuda/layout.h").toAbsolutePath();
+    Path header = NativeBuild.source("src/main/cuda/" + name).toAbsolutePath();
     Files.writeString(
         source,
         "#include <stddef.h>\n#include <stdio.h>\n#include \"%s\"\nint main(void) {\n%s}\n"

@@ -1,0 +1,142 @@
+package org.nccl4j.api.plan;
+
+import java.io.BufferedReader;
+import java.io.IOException;
+import java.io.InputStream;
+import java.io.InputStreamReader;
+import java.io.UncheckedIOException;
+import java.nio.charset.StandardCharsets;
+import java.util.HashMap;
+import java.util.Locale;
+import java.util.Map;
+import java.util.TreeMap;
+import org.nccl4j.device.kernel.DirectWork.Operation;
+import org.nccl4j.device.kernel.DirectWork.Way;
+
+/**
+ * Direct costs on GPUs: those measured for the model and the number of ranks, from a file of this
+ * package such as nvidia-h200.direct, and a formula where nothing was measured.
+ */
+final class GpuDirectCosts implements DirectCosts {
+  private static final double LL_LATENCY = 5;
+  private static final double BARRIERS = 8;
+  private static final double COPIES = 30;
+  private static final double GIGABYTES = 320;
+  private static final double COPY_GIGABYTES = 375;
+  private static final double LL_GIGABYTES = 150;
+  private static final double PAIRWISE = 8;
+
+  /** A guess must not win over what was measured. */
+  private static final double DOUBT = 1.5;
+
+  private final int nRanks;
+  private final String file;
+  private final long lineData;
+  private final Map<String, TreeMap<Long, Double>> curves = new HashMap<>();
+
+  /**
+   * The costs of a model.
+   *
+   * @param lineData most bytes that a rank sends another in lines
+   */
+  GpuDirectCosts(String model, int nRanks, long lineData) {
+    this.nRanks = nRanks;
+    this.lineData = lineData;
+    this.file = model.toLowerCase(Locale.ROOT).replace(' ', '-') + ".direct";
+    try (InputStream in = GpuDirectCosts.class.getResourceAsStream(file)) {
+      if (in != null) {
+        new BufferedReader(new InputStreamReader(in, StandardCharsets.UTF_8))
+            .lines()
+            .map(line -> line.split(" "))
+            .filter(words -> words[0].equals(Integer.toString(nRanks)))
+            .forEach(words -> curves.put(words[1] + " " + words[2], points(words)));
+      }
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
+    }
+  }
+
+  private static TreeMap<Long, Double> points(String[] words) {
+    TreeMap<Long, Double> points = new TreeMap<>();
+    for (int i = 3; i < words.length; i++) {
+      String[] point = words[i].split(":");
+      points.put(Long.parseLong(point[0]), Double.parseDouble(point[1]));
+    }
+    return points;
+  }
+
+  @Override
+  public double microseconds(Operation operation, Way way, long bytes) {
+    if (!exists(operation, way) || (way == Way.LL && bytes > lineData)) {
+      return Double.POSITIVE_INFINITY;
+    }
+    TreeMap<Long, Double> measured = curves.get(operation + " " + way.label());
+    return measured == null
+        ? (curves.isEmpty() ? 1 : DOUBT) * guess(operation, way, bytes)
+        : at(measured, bytes);
+  }
+
+  /** The ways that the CUDA device has. */
+  private static boolean exists(Operation operation, Way way) {
+    return switch (operation) {
+      case ALL_REDUCE -> way != Way.COPY;
+      case ALL_GATHER, ALL_TO_ALL -> way != Way.TWO_SHOT;
+      case REDUCE_SCATTER -> way == Way.LL || way == Way.ONE_SHOT;
+      case REDUCE -> way == Way.ONE_SHOT;
+      case BROADCAST, SCATTER, GATHER -> way == Way.COPY;
+    };
+  }
+
+  private double guess(Operation operation, Way way, long bytes) {
+    double traffic = traffic(operation, way) * bytes / 1e3;
+    return switch (way) {
+      case LL -> LL_LATENCY + 2 * traffic / LL_GIGABYTES;
+      case ONE_SHOT, TWO_SHOT -> BARRIERS + traffic / GIGABYTES;
+      case COPY -> COPIES + traffic / COPY_GIGABYTES;
+    };
+  }
+
+  /** How often the busiest rank sends or takes count elements over its links. */
+  private double traffic(Operation operation, Way way) {
+    double others = nRanks - 1;
+    return operation == Operation.ALL_REDUCE && way == Way.TWO_SHOT ? 2 * others / nRanks : others;
+  }
+
+  @Override
+  public double pairwise(Operation operation, long bytes) {
+    TreeMap<Long, Double> measured = curves.get(operation + " Pairwise");
+    return measured == null
+        ? PAIRWISE + traffic(operation, Way.ONE_SHOT) * bytes / (GIGABYTES * 1e3)
+        : at(measured, bytes);
+  }
+
+  /** Straight between measured sizes; beyond the largest at its bandwidth. */
+  private static double at(TreeMap<Long, Double> points, long bytes) {
+    Map.Entry<Long, Double> below = points.floorEntry(bytes);
+    Map.Entry<Long, Double> above = points.ceilingEntry(bytes);
+    if (below == null) {
+      return above.getValue();
+    }
+    if (above == null) {
+      return below.getValue() * bytes / below.getKey();
+    }
+    double span = above.getKey() - below.getKey();
+    double part = span == 0 ? 0 : (bytes - below.getKey()) / span;
+    return below.getValue() + part * (above.getValue() - below.getValue());
+  }
+
+  @Override
+  public int blocks(Operation operation, Way way, long bytes) {
+    return 0;
+  }
+
+  @Override
+  public boolean worksWithoutWindows() {
+    return true;
+  }
+
+  @Override
+  public String source() {
+    return curves.isEmpty() ? "latencies and bandwidths of NVLink" : "measured, " + file;
+  }
+}

@@ -1,0 +1,42 @@
+// The direct kernels of one type of element (FAMILY_TYPE), or those that only copy.
+#include <type_traits>
+
+#include "direct_ll.cuh"
+#include "direct_signal.cuh"
+#include "direct_window.cuh"
+
+using namespace nccl4j;
+
+extern "C" __global__ void __launch_bounds__(direct::kThreads, 1)
+    nccl4j_direct_ll(const __grid_constant__ nccl4jDirectArguments a) {
+#ifdef FAMILY_COPY
+  direct::ll<FAMILY_TYPE, false>(a);
+#else
+  direct::ll<FAMILY_TYPE, true>(a);
+#endif
+}
+
+extern "C" __global__ void __launch_bounds__(direct::kThreads, 1)
+    nccl4j_direct_window(const __grid_constant__ nccl4jDirectArguments a) {
+#ifdef FAMILY_COPY
+  direct::copyWindows(a);
+#else
+  direct::reduceWindows<FAMILY_TYPE>(a);
+#endif
+}
+
+#ifdef FAMILY_COPY
+
+extern "C" __global__ void nccl4j_direct_signal(const __grid_constant__ nccl4jDirectArguments a) {
+  direct::signal(a);
+}
+
+extern "C" __global__ void nccl4j_direct_wait(const __grid_constant__ nccl4jDirectArguments a) {
+  direct::await(a);
+}
+
+extern "C" __global__ void nccl4j_direct_meet(const __grid_constant__ nccl4jDirectArguments a) {
+  direct::meet(a);
+}
+
+#endif

@@ -1,0 +1,44 @@
+// Arguments of the kernels that go straight between the ranks' buffers. C, so that a test without
+// nvcc can check it against the Java side (class DirectPlans).
+#ifndef NCCL4J_DIRECT_LAYOUT_H
+#define NCCL4J_DIRECT_LAYOUT_H
+
+#include "layout.h"
+
+// Blocks and ranks that have barrier flags.
+#define NCCL4J_DIRECT_BLOCKS 128
+#define NCCL4J_DIRECT_RANKS 32
+
+enum nccl4jDirectOperation {
+  DIRECT_BROADCAST,
+  DIRECT_REDUCE,
+  DIRECT_ALL_GATHER,
+  DIRECT_REDUCE_SCATTER,
+  DIRECT_ALL_REDUCE,
+  DIRECT_ALL_TO_ALL,
+  DIRECT_SCATTER,
+  DIRECT_GATHER
+};
+
+typedef struct {
+  nccl4jCommunicator comm;
+  uint64_t send;       // the buffers; the only fields that differ between launches of a plan
+  uint64_t recv;
+  uint64_t sendFlat;   // added to send: rank 0's view of the same place, where it is in a window
+  uint64_t recvFlat;
+  uint64_t stride;     // from one rank's view of a window to the next's
+  uint64_t resources;  // rank 0's view of the library's own window
+  uint64_t flags;      // offsets in that: u32[NCCL4J_DIRECT_BLOCKS][NCCL4J_DIRECT_RANKS]
+  uint64_t epoch;      // u32 count of direct kernels so far, u32 blocks of this one that are done
+  uint64_t lines;      // two halves, each lineBytes for what each rank writes
+  uint64_t lineBytes;
+  uint64_t counts;     // u64 signals sent to each rank, then those waited for from each
+  uint64_t bytes;      // of count elements
+  uint32_t operation;
+  uint32_t op;
+  uint32_t root;
+  uint32_t twoShot;
+  uint32_t awaited[NCCL4J_DIRECT_RANKS];  // signals to wait for, of each rank
+} nccl4jDirectArguments;
+
+#endif

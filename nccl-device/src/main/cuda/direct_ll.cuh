@@ -1,0 +1,74 @@
+// One flight: every rank writes what another needs as lines of 8 bytes of data and 8 of flags into
+// that rank's part of the library's own window, and polls its own. For small data, in any memory.
+//
+// Two halves are used in turn. A rank writes into a half again two kernels later; by then it has
+// received all lines of the kernel between, so every other rank has begun that one and so ended the
+// one before: only exchanges of all with all can go this way.
+#pragma once
+#include "direct.cuh"
+
+namespace nccl4j {
+namespace direct {
+
+// The data of a line, once it has come.
+__device__ __forceinline__ u64 awaitLine(const nccl4jDirectArguments& a, const char* line, int from,
+                                         u32 flag) {
+  uint4 v = loadLine(line);
+  if (v.y == flag && v.w == flag) return (u64)v.z << 32 | v.x;
+  Patience patience(a.comm);
+  do {
+    if (patience.exhausted(from, blockIdx.x, 0, flag)) break;
+    v = loadLine(line);
+  } while (v.y != flag || v.w != flag);
+  return (u64)v.z << 32 | v.x;
+}
+
+template <class T, bool REDUCES>
+__device__ __forceinline__ void ll(const nccl4jDirectArguments& a) {
+  begin();
+  const u32 flag = epoch(a);
+  const int n = a.comm.nRanks, rank = a.comm.rank;
+  const u64 half = a.lines + (flag & 1) * n * a.lineBytes;
+  const u64 step = (u64)gridDim.x * blockDim.x;
+  const u64 first = (u64)blockIdx.x * blockDim.x + threadIdx.x;
+  const bool parts = a.operation == DIRECT_REDUCE_SCATTER || a.operation == DIRECT_ALL_TO_ALL;
+  const Touch touch = touchFor<T>(a.op);
+  const bool scales = REDUCES && touch.scale, divides = REDUCES && touch.divide;
+  const char* send = (const char*)a.send;
+  char* recv = (char*)a.recv;
+  auto mine = [&](int to, u64 at) {
+    u64 x = loadElements<T>(send + (parts ? to * a.bytes : 0) + at, (u32)min(8ull, a.bytes - at));
+    return scales ? scaleElements<T>(x, n) : x;
+  };
+  for (u64 at = first * 8; at < a.bytes; at += step * 8) {
+    u64 same = parts ? 0 : mine(0, at);
+    for (int d = 1; d < n; d++) {
+      int to = rank + d < n ? rank + d : rank + d - n;
+      storeLine(peer(a, to, half + rank * a.lineBytes + 2 * at), parts ? mine(to, at) : same, flag);
+    }
+  }
+  for (u64 at = first * 8; at < a.bytes; at += step * 8) {
+    const u32 bytes = (u32)min(8ull, a.bytes - at);
+    const u64 kept = mine(rank, at);
+    u64 sum[1] = {0};
+    for (int from = 0; from < n; from++) {
+      u64 x = from == rank
+                  ? kept
+                  : awaitLine(a, own(a, half + from * a.lineBytes + 2 * at), from, flag);
+      if (!REDUCES) {
+        storeElements<T>(recv + from * a.bytes + at, x, bytes);
+      } else if (from == 0) {
+        sum[0] = x;
+      } else {
+        u64 b[1] = {x};
+        combine<T>(a.op, sum, b);
+      }
+    }
+    if (REDUCES)
+      storeElements<T>(recv + at, divides ? divideElements<T>(sum[0], n) : sum[0], bytes);
+  }
+  finish(a, flag);
+}
+
+}  // namespace direct
+}  // namespace nccl4j

@@ -1,0 +1,182 @@
+// Between two barriers, straight from and to the ranks' windows: loads of what is combined, stores
+// of what is given.
+#pragma once
+#include "direct.cuh"
+
+namespace nccl4j {
+namespace direct {
+
+// Combines the ranks' packs in their order. N is the number of ranks where it is known, else 0.
+template <class T, int N, int UNROLL, class From, class To>
+__device__ __forceinline__ void combinePacks(const nccl4jDirectArguments& a, u64 begin, u64 end,
+                                             From from, To to) {
+  const Touch touch = touchFor<T>(a.op);
+  const int n = N ? N : a.comm.nRanks;
+  const u64 step = 16ull * gridDim.x * blockDim.x;
+  u64 at = begin + 16ull * (blockIdx.x * blockDim.x + threadIdx.x);
+  auto loop = [&](auto unrolled) {
+    constexpr int U = decltype(unrolled)::value;
+    for (; at + (U - 1) * step < end; at += U * step) {
+      Pack sum[U];
+      constexpr int G = N ? N : 4;  // ranks whose loads are on their way at once
+      for (int base = 0; base < n; base += G) {
+        Pack x[G][U];
+#pragma unroll
+        for (int r = 0; r < G; r++)
+#pragma unroll
+          for (int u = 0; u < U; u++)
+            if (N || base + r < n) x[r][u] = loadData(from(base + r) + at + u * step);
+#pragma unroll
+        for (int r = 0; r < G; r++)
+#pragma unroll
+          for (int u = 0; u < U; u++)
+            if (N || base + r < n) {
+              if (touch.scale) x[r][u] = scaled<T>(x[r][u], n);
+              if (base + r == 0)
+                sum[u] = x[r][u];
+              else
+                add<T>(a.op, sum[u], x[r][u]);
+            }
+      }
+#pragma unroll
+      for (int u = 0; u < U; u++) {
+        if (touch.divide) sum[u] = divided<T>(sum[u], n);
+        to(at + u * step, sum[u]);
+      }
+    }
+  };
+  if constexpr (UNROLL > 1) loop(std::integral_constant<int, UNROLL>());
+  loop(std::integral_constant<int, 1>());
+}
+
+// What packs cannot do: the last bytes, or all where the buffers are not aligned.
+template <class T, class From, class To>
+__device__ __forceinline__ void combineWords(const nccl4jDirectArguments& a, u64 begin, u64 end,
+                                             From from, To to) {
+  const Touch touch = touchFor<T>(a.op);
+  const int n = a.comm.nRanks;
+  const u64 step = 8ull * gridDim.x * blockDim.x;
+  for (u64 at = begin + 8ull * (blockIdx.x * blockDim.x + threadIdx.x); at < end; at += step) {
+    const u32 bytes = (u32)min(8ull, end - at);
+    u64 sum[1];
+    for (int r = 0; r < n; r++) {
+      u64 x[1] = {loadElements<T>(from(r) + at, bytes)};
+      if (touch.scale) x[0] = scaleElements<T>(x[0], n);
+      if (r == 0)
+        sum[0] = x[0];
+      else
+        combine<T>(a.op, sum, x);
+    }
+    to(at, touch.divide ? divideElements<T>(sum[0], n) : sum[0], bytes);
+  }
+}
+
+template <class T, class From, class ToPack, class ToWord>
+__device__ __forceinline__ void combineAll(const nccl4jDirectArguments& a, u64 begin, u64 end,
+                                           bool aligned, From from, ToPack toPack, ToWord toWord) {
+  u64 packed = aligned ? begin + (end - begin) / 16 * 16 : begin;
+  if constexpr (sizeof(T) == 1) {  // 16 elements a pack: arithmetic, and code, without end
+    combinePacks<T, 0, 1>(a, begin, packed, from, toPack);
+  } else {
+    switch (a.comm.nRanks) {
+      case 2: combinePacks<T, 2, 4>(a, begin, packed, from, toPack); break;
+      case 4: combinePacks<T, 4, sizeof(T) == 2 ? 2 : 4>(a, begin, packed, from, toPack); break;
+      case 8: combinePacks<T, 8, 2>(a, begin, packed, from, toPack); break;
+      default: combinePacks<T, 0, 1>(a, begin, packed, from, toPack);
+    }
+  }
+  combineWords<T>(a, packed, end, from, toWord);
+}
+
+template <class T>
+__device__ __forceinline__ void reduceWindows(const nccl4jDirectArguments& a) {
+  begin();
+  const u32 number = epoch(a);
+  const int n = a.comm.nRanks, rank = a.comm.rank;
+  barrier(a, 2 * number);
+  if (a.twoShot) {
+    // Parts of whole packs; the last rank's has the rest.
+    const u64 all = a.bytes;
+    u64 part = (all / n + 15) / 16 * 16;
+    u64 begin = min(all, rank * part);
+    u64 end = rank == n - 1 ? all : min(all, begin + part);
+    bool aligned = ((a.send | a.recv) & 15) == 0;
+    combineAll<T>(
+        a, begin, end, aligned, [&](int r) { return sendOf(a, r); },
+        [&](u64 at, Pack x) {
+          for (int d = 0; d < n; d++) {
+            int to = rank + d < n ? rank + d : rank + d - n;
+            storeData(recvOf(a, to) + at, x);
+          }
+        },
+        [&](u64 at, u64 x, u32 bytes) {
+          for (int d = 0; d < n; d++) storeElements<T>(recvOf(a, d) + at, x, bytes);
+        });
+  } else if (a.operation != DIRECT_REDUCE || rank == a.root) {
+    u64 skip = a.operation == DIRECT_REDUCE_SCATTER ? rank * a.bytes : 0;
+    bool aligned = ((a.send + skip | a.recv) & 15) == 0;
+    combineAll<T>(
+        a, 0, a.bytes, aligned, [&](int r) { return sendOf(a, r) + skip; },
+        [&](u64 at, Pack x) { storeData((char*)a.recv + at, x); },
+        [&](u64 at, u64 x, u32 bytes) { storeElements<T>((char*)a.recv + at, x, bytes); });
+  }
+  barrier(a, 2 * number + 1);
+  finish(a, number);
+}
+
+// Copies a range to one or all ranks. Ranks begin with their next, so that none is everybody's.
+template <int UNROLL, class From, class To>
+__device__ __forceinline__ void copy(const nccl4jDirectArguments& a, bool aligned, int firstRank,
+                                     int ranks, From from, To to) {
+  const int n = a.comm.nRanks, rank = a.comm.rank;
+  const u64 threads = (u64)gridDim.x * blockDim.x;
+  const u64 thread = (u64)blockIdx.x * blockDim.x + threadIdx.x;
+  const u64 packed = aligned ? a.bytes / 16 * 16 : 0;
+  const u64 step = 16 * threads;
+  auto place = [&](int d) { return rank + d < n ? rank + d : rank + d - n; };
+  u64 at = 16 * thread;
+  auto loop = [&](auto unrolled) {
+    constexpr int U = decltype(unrolled)::value;
+    for (; at + (U - 1) * step < packed; at += U * step) {
+      Pack x[U];
+      for (int d = firstRank; d < ranks; d++) {
+        const char* source = from(place(d));
+        if (d == firstRank || source != from(place(d - 1))) {
+#pragma unroll
+          for (int u = 0; u < U; u++) x[u] = loadData(source + at + u * step);
+        }
+        char* target = to(place(d));
+#pragma unroll
+        for (int u = 0; u < U; u++) storeData(target + at + u * step, x[u]);
+      }
+    }
+  };
+  loop(std::integral_constant<int, UNROLL>());
+  loop(std::integral_constant<int, 1>());
+  for (u64 w = packed + 8 * thread; w < a.bytes; w += 8 * threads) {
+    const u32 bytes = (u32)min(8ull, a.bytes - w);
+    for (int d = firstRank; d < ranks; d++)
+      storeElements<uint8_t>(to(place(d)) + w, loadElements<uint8_t>(from(place(d)) + w, bytes),
+                             bytes);
+  }
+}
+
+__device__ __forceinline__ void copyWindows(const nccl4jDirectArguments& a) {
+  begin();
+  const u32 number = epoch(a);
+  const int n = a.comm.nRanks, rank = a.comm.rank;
+  const bool gathers = a.operation == DIRECT_ALL_GATHER;
+  const bool aligned = ((a.send | a.recv | a.bytes) & 15) == 0;
+  // In place the own part is there already.
+  const bool inPlace = gathers && a.send == a.recv + rank * a.bytes;
+  barrier(a, 2 * number);
+  copy<4>(
+      a, aligned, inPlace ? 1 : 0, n,
+      [&](int r) { return (const char*)a.send + (gathers ? 0 : r * a.bytes); },
+      [&](int r) { return recvOf(a, r) + rank * a.bytes; });
+  barrier(a, 2 * number + 1);
+  finish(a, number);
+}
+
+}  // namespace direct
+}  // namespace nccl4j

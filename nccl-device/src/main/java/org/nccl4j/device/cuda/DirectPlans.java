@@ -1,0 +1,173 @@
+package org.nccl4j.device.cuda;
+
+import jcuda.driver.CUfunction;
+import org.nccl4j.device.InvalidUsageException;
+import org.nccl4j.device.kernel.DirectWork;
+import org.nccl4j.device.kernel.DirectWork.Operation;
+import org.nccl4j.device.kernel.KernelCommunicatorSpec;
+import org.nccl4j.device.kernel.OneSidedWork;
+import org.nccl4j.device.symmetric.SymmetricSpace;
+import org.nccl4j.device.symmetric.WindowView;
+
+/** Turns direct and one-sided works into kernels and copies. */
+final class DirectPlans {
+  private static final int THREADS = 512; // direct::kThreads
+  private static final int LINE_DATA = 8;
+  private static final long LL_BLOCK_BYTES = 4 << 10;
+  private static final long WINDOW_BLOCK_BYTES = 16 << 10;
+  private static final int MOST_LL_BLOCKS = 64;
+  private static final int MOST_WINDOW_BLOCKS = 64;
+
+  private final CudaKernelCommunicator communicator;
+  private final KernelCommunicatorSpec spec;
+  private final CommunicatorMemory memory;
+  private final SymmetricSpace space;
+  private final DirectLayout layout;
+
+  DirectPlans(
+      CudaKernelCommunicator communicator,
+      KernelCommunicatorSpec spec,
+      CommunicatorMemory memory,
+      SymmetricSpace space) {
+    this.communicator = communicator;
+    this.spec = spec;
+    this.memory = memory;
+    this.space = space;
+    this.layout = DirectLayout.of(space.size());
+  }
+
+  CudaPlan prepare(DirectWork work) {
+    check(work);
+    return work.way() == DirectWork.Way.COPY
+        ? new CopyPlan(communicator, work, space, meeting(), needs(work))
+        : kernel(work);
+  }
+
+  private void check(DirectWork work) {
+    Operation operation = work.operation();
+    boolean lines = work.way() == DirectWork.Way.LL;
+    boolean known =
+        switch (operation) {
+          case ALL_REDUCE -> work.way() != DirectWork.Way.COPY;
+          case ALL_GATHER, ALL_TO_ALL -> work.way() != DirectWork.Way.TWO_SHOT;
+          case REDUCE_SCATTER -> lines || work.way() == DirectWork.Way.ONE_SHOT;
+          case REDUCE -> work.way() == DirectWork.Way.ONE_SHOT;
+          case BROADCAST, SCATTER, GATHER -> work.way() == DirectWork.Way.COPY;
+        };
+    long bytes = work.count() * work.type().bytes();
+    if (!known || space.size() > DirectLayout.RANKS || (lines && bytes > layout.lineBytes() / 2)) {
+      throw new InvalidUsageException(
+          "%s of %d bytes by %s among %d ranks on %s"
+              .formatted(operation, bytes, work.way().label(), space.size(), communicator.device()),
+          "leave NCCL_ALGO to the library for this operation");
+    }
+  }
+
+  private CudaKernelPlan kernel(DirectWork work) {
+    long bytes = work.count() * work.type().bytes();
+    Offheap arguments = arguments();
+    put(arguments, DirectArguments.SEND_FLAT, work.send());
+    put(arguments, DirectArguments.RECV_FLAT, work.recv());
+    arguments
+        .putLong(DirectArguments.BYTES, bytes)
+        .putInt(DirectArguments.OPERATION, work.operation().ordinal())
+        .putInt(DirectArguments.OP, work.op().ordinal())
+        .putInt(DirectArguments.ROOT, work.root())
+        .putInt(DirectArguments.TWO_SHOT, work.way() == DirectWork.Way.TWO_SHOT ? 1 : 0);
+    boolean lines = work.way() == DirectWork.Way.LL;
+    int blocks = work.blocks() > 0 ? work.blocks() : blocks(work, bytes);
+    return new CudaKernelPlan(
+        communicator,
+        arguments,
+        bytes == 0
+            ? null
+            : communicator
+                .device()
+                .kernels()
+                .direct(
+                    work.operation().reduces(),
+                    work.type(),
+                    lines ? "nccl4j_direct_ll" : "nccl4j_direct_window"),
+        new CudaKernelPlan.Shape(Math.min(DirectLayout.BLOCKS, blocks), threads(work, bytes)),
+        needs(work));
+  }
+
+  /** Blocks where the planner leaves it to the device. */
+  private int blocks(DirectWork work, long bytes) {
+    if (work.way() == DirectWork.Way.LL) {
+      return (int) Math.max(1, Math.min(MOST_LL_BLOCKS, bytes / LL_BLOCK_BYTES));
+    }
+    long share = work.way() == DirectWork.Way.TWO_SHOT ? bytes / space.size() : bytes;
+    return (int) Math.max(1, Math.min(MOST_WINDOW_BLOCKS, share / WINDOW_BLOCK_BYTES));
+  }
+
+  private static int threads(DirectWork work, long bytes) {
+    if (work.way() != DirectWork.Way.LL) {
+      return THREADS;
+    }
+    long lines = (bytes + LINE_DATA - 1) / LINE_DATA;
+    return (int) Math.max(32, Math.min(THREADS, (lines + 31) / 32 * 32));
+  }
+
+  private CudaKernelPlan.Needs needs(DirectWork work) {
+    long bytes = work.count() * work.type().bytes();
+    boolean root = work.root() == spec.rank();
+    int n = space.size();
+    return switch (work.operation()) {
+      case BROADCAST -> new CudaKernelPlan.Needs(root ? bytes : 0, bytes);
+      case REDUCE -> new CudaKernelPlan.Needs(bytes, root ? bytes : 0);
+      case ALL_GATHER -> new CudaKernelPlan.Needs(bytes, n * bytes);
+      case REDUCE_SCATTER -> new CudaKernelPlan.Needs(n * bytes, bytes);
+      case ALL_REDUCE -> new CudaKernelPlan.Needs(bytes, bytes);
+      case ALL_TO_ALL -> new CudaKernelPlan.Needs(n * bytes, n * bytes);
+      case SCATTER -> new CudaKernelPlan.Needs(root ? n * bytes : 0, bytes);
+      case GATHER -> new CudaKernelPlan.Needs(bytes, root ? n * bytes : 0);
+    };
+  }
+
+  /** What the kernels of a communicator have in common. */
+  private Offheap arguments() {
+    Offheap arguments = new Offheap(DirectArguments.SIZE);
+    memory.putCommunicator(arguments);
+    return arguments
+        .putLong(DirectArguments.STRIDE, space.stride())
+        .putLong(DirectArguments.RESOURCES, space.resources().peers().get(0).address())
+        .putLong(DirectArguments.FLAGS, layout.flags())
+        .putLong(DirectArguments.EPOCH, layout.epoch())
+        .putLong(DirectArguments.LINES, layout.lines())
+        .putLong(DirectArguments.LINE_BYTES, layout.lineBytes())
+        .putLong(DirectArguments.COUNTS, layout.counts());
+  }
+
+  private static void put(Offheap arguments, int offset, WindowView window) {
+    arguments.putLong(
+        offset, window == null ? 0 : window.peers().get(0).address() - window.address());
+  }
+
+  /** All ranks meet: a kernel of its own. */
+  private CudaKernelPlan meeting() {
+    return small("nccl4j_direct_meet", arguments());
+  }
+
+  private CudaKernelPlan small(String name, Offheap arguments) {
+    CUfunction function = communicator.device().kernels().direct(false, null, name);
+    return new CudaKernelPlan(
+        communicator,
+        arguments,
+        function,
+        new CudaKernelPlan.Shape(1, 32),
+        new CudaKernelPlan.Needs(0, 0));
+  }
+
+  CudaPlan prepare(OneSidedWork work) {
+    Offheap arguments = arguments();
+    if (work instanceof OneSidedWork.Put put) {
+      arguments.putInt(DirectArguments.ROOT, put.place());
+      return new PutPlan(communicator, put, small("nccl4j_direct_signal", arguments));
+    }
+    for (OneSidedWork.Awaited from : ((OneSidedWork.Wait) work).awaited()) {
+      arguments.putInt(DirectArguments.AWAITED + 4 * from.place(), from.signals());
+    }
+    return small("nccl4j_direct_wait", arguments);
+  }
+}

@@ -1,0 +1,39 @@
+package org.nccl4j.device.cuda;
+
+import org.nccl4j.device.kernel.OneSidedWork;
+
+/**
+ * A copy into another rank's window by a copy engine, then its signal.
+ *
+ * @param signal the kernel that signals
+ */
+record PutPlan(CudaKernelCommunicator owner, OneSidedWork.Put put, CudaKernelPlan signal)
+    implements CudaPlan {
+  @Override
+  public boolean isEmpty() {
+    return false;
+  }
+
+  @Override
+  public long sendBytes() {
+    return 0;
+  }
+
+  @Override
+  public long recvBytes() {
+    return 0;
+  }
+
+  @Override
+  public void launch(long send, long recv, CudaStream stream) {
+    if (put.bytes() > 0) {
+      DriverLibrary.copyAsync(
+          put.window().peers().get(put.place()).address() + put.offset(),
+          put.source().address(),
+          put.bytes(),
+          stream.handle(),
+          owner.device());
+    }
+    signal.launch(0, 0, stream);
+  }
+}
