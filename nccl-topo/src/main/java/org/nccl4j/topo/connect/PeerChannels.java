@@ -4,6 +4,7 @@ import java.util.List;
 import org.nccl4j.topo.NodeType;
 import org.nccl4j.topo.PathType;
 import org.nccl4j.topo.TopoSettings;
+import org.nccl4j.topo.TopologyException;
 import org.nccl4j.topo.path.Locality;
 import org.nccl4j.topo.path.Path;
 import org.nccl4j.topo.path.Routes;
@@ -83,6 +84,13 @@ final class PeerChannels {
         .orElseGet(
             () -> {
               NetShare share = NetShare.of(routes, gpu);
+              if (share.nets() == 0 && settings.matchesNccl()) {
+                throw new TopologyException(
+                    "No network can be chosen",
+                    gpu.toString(),
+                    "it reaches no network, where NCCL gives up",
+                    "Unset NCCL4J_TOPO_COMPAT, or add a <net> that it reaches");
+              }
               int perChannel = Math.max(1, settings.number("NCCL_P2P_PER_CHANNEL_NET_BW", 14));
               int forBandwidth = ((int) share.bandwidth() + perChannel - 1) / perChannel;
               return share.nets() == 0

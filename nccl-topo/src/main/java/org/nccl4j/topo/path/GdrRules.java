@@ -3,6 +3,7 @@ package org.nccl4j.topo.path;
 import org.nccl4j.topo.NodeType;
 import org.nccl4j.topo.PathType;
 import org.nccl4j.topo.TopoSettings;
+import org.nccl4j.topo.TopologyException;
 import org.nccl4j.topo.system.Node;
 
 /** Whether a network card may access a GPU's memory directly (GPUDirect RDMA). */
@@ -68,6 +69,9 @@ public final class GdrRules {
     if (path.type() != PathType.PXN) {
       return gpu;
     }
+    if (settings.matchesNccl()) {
+      checkAsNccl(path, gpu);
+    }
     int hop = 1;
     while (hop < path.hops() - 1 && path.node(hop).type() != NodeType.DEV) {
       hop++;
@@ -77,5 +81,20 @@ public final class GdrRules {
       return gpu;
     }
     return paths.machine().gpuOfDevice(device.host(), device.device().dev()).orElse(gpu);
+  }
+
+  /** NCCL looks for the GPU behind NVSwitches only, and gives up where an NVLink passes a CPU. */
+  private static void checkAsNccl(Path path, Node gpu) {
+    int hop = 1;
+    while (hop < path.hops() - 1 && path.node(hop).type() == NodeType.NVS) {
+      hop++;
+    }
+    if (path.node(hop).type() != NodeType.DEV) {
+      throw new TopologyException(
+          "No relaying GPU can be found",
+          gpu.toString(),
+          "its NVLink passes " + path.node(hop) + ", where NCCL gives up",
+          "Unset NCCL4J_TOPO_COMPAT, or set NCCL_PXN_DISABLE=1");
+    }
   }
 }

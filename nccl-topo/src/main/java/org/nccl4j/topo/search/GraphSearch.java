@@ -151,7 +151,10 @@ final class GraphSearch {
 
   /** One slow channel in the order of the machine, so that communication works at all. */
   private void makeUp() {
-    if (space.settings.matchesNccl() && space.machine.nets().isEmpty()) {
+    int last = best.gpus - 1;
+    boolean networked =
+        space.nets.preferred(0) != Draft.NO_NET && space.nets.preferred(last) != Draft.NO_NET;
+    if (space.settings.matchesNccl() && !networked) {
       throw new TopologyException(
           "No graph can be made",
           space.gpus.get(0).toString(),
@@ -164,7 +167,6 @@ final class GraphSearch {
             + " Check the topology file, or allow longer paths with NCCL_P2P_LEVEL=SYS.",
         best.kind.label(),
         best.gpus);
-    int last = best.gpus - 1;
     for (int g = 0; g <= last; g++) {
       best.gpu(0, g, g);
     }
@@ -172,7 +174,6 @@ final class GraphSearch {
     best.typeIntra = PathType.SYS;
     best.netIn(0, space.nets.preferred(0));
     best.netOut(0, space.nets.preferred(last));
-    boolean networked = best.netIn(0) != Draft.NO_NET && best.netOut(0) != Draft.NO_NET;
     best.bwInter = networked ? 0.1f : 0;
     best.typeInter = networked ? PathType.SYS : PathType.DIS;
     best.nChannels = 1;
