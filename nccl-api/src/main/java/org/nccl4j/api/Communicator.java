@@ -413,7 +413,7 @@ public final class Communicator implements AutoCloseable {
    */
   public Window registerWindow(DeviceMemory memory) {
     Window window = new Window(state.name());
-    Groups.meet(() -> window.complete(state.windows().register(memory), state.windows().team()));
+    Groups.meet(() -> window.complete(state.windows().register(memory), state.windows()));
     return window;
   }
 
@@ -432,7 +432,23 @@ public final class Communicator implements AutoCloseable {
               .formatted(rank(), window, name()),
           "deregister each window once, with the communicator that registered it");
     }
-    Groups.meet(() -> state.deregister(registered));
+    Groups.meet(
+        () -> {
+          state.deregister(registered);
+          window.freeHandle();
+        });
+  }
+
+  /**
+   * What kernels of the user's own need beside windows. Collective, as {@link #registerWindow}, but
+   * not in a group.
+   *
+   * @param barriers how many barriers of the team kernels will use, often one for each block
+   * @param slots values of 8 bytes that a rank can send each other in one epoch of an LL all-to-all
+   * @throws InvalidArgumentException for more than 4096 of either
+   */
+  public DeviceCommunicator createDeviceCommunicator(int barriers, int slots) {
+    return DeviceCommunicator.create(state.windows(), rank(), barriers, slots);
   }
 
   /**

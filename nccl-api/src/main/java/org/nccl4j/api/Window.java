@@ -1,10 +1,14 @@
 package org.nccl4j.api;
 
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
 import org.nccl4j.api.window.RegisteredWindow;
 import org.nccl4j.api.window.Team;
+import org.nccl4j.api.window.WindowRegistry;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.InvalidUsageException;
+import org.nccl4j.device.symmetric.WindowView;
 
 /**
  * Memory that all ranks of a communicator registered together ({@link
@@ -12,19 +16,24 @@ import org.nccl4j.device.InvalidUsageException;
  * can be used from the group's end on.
  */
 public final class Window {
+  private static final int HANDLE_BYTES = 32;
+
   private final String communicator;
 
   /** Set once, when all ranks have registered it. */
   private volatile RegisteredWindow registered;
 
   private volatile Team team;
+  private volatile WindowRegistry windows;
+  private DeviceMemory handle;
 
   Window(String communicator) {
     this.communicator = communicator;
   }
 
-  void complete(RegisteredWindow window, Team of) {
-    team = of;
+  void complete(RegisteredWindow window, WindowRegistry of) {
+    windows = of;
+    team = of.team();
     registered = window;
   }
 
@@ -76,6 +85,39 @@ public final class Window {
           this + " is used after it was deregistered", "deregister a window after its last use");
     }
     return window.view().peers().get(rank - team.first());
+  }
+
+  /**
+   * Where this rank's device finds a {@code nccl4jWindow} of it (header {@code nccl4j_device.cuh}),
+   * for kernels of a user's own; made at the first call, freed when the window is deregistered.
+   */
+  public synchronized long deviceHandle() {
+    RegisteredWindow window = registered();
+    if (window.isDropped()) {
+      throw new InvalidUsageException(
+          this + " is used after it was deregistered", "deregister a window after its last use");
+    }
+    if (handle == null) {
+      ByteBuffer layout = ByteBuffer.allocateDirect(HANDLE_BYTES).order(ByteOrder.nativeOrder());
+      putHandle(layout, window.view(), windows.stride(), team);
+      handle = windows.device().allocate(HANDLE_BYTES);
+      handle.write(0, layout.flip());
+    }
+    return handle.address();
+  }
+
+  /** Fills a {@code nccl4jWindow}. */
+  static void putHandle(ByteBuffer layout, WindowView view, long stride, Team team) {
+    layout.putLong(view.peers().get(0).address()).putLong(stride).putLong(view.size());
+    layout.putInt(team.place()).putInt(team.size());
+  }
+
+  /** Frees what {@link #deviceHandle} made. */
+  synchronized void freeHandle() {
+    if (handle != null) {
+      handle.close();
+      handle = null;
+    }
   }
 
   @Override

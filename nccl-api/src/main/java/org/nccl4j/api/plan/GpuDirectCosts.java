@@ -33,6 +33,7 @@ final class GpuDirectCosts implements DirectCosts {
   private final String file;
   private final long lineData;
   private final Map<String, TreeMap<Long, Double>> curves = new HashMap<>();
+  private final Map<String, TreeMap<Long, Integer>> blocks = new HashMap<>();
 
   /**
    * The costs of a model.
@@ -49,20 +50,25 @@ final class GpuDirectCosts implements DirectCosts {
             .lines()
             .map(line -> line.split(" "))
             .filter(words -> words[0].equals(Integer.toString(nRanks)))
-            .forEach(words -> curves.put(words[1] + " " + words[2], points(words)));
+            .forEach(this::read);
       }
     } catch (IOException e) {
       throw new UncheckedIOException(e);
     }
   }
 
-  private static TreeMap<Long, Double> points(String[] words) {
-    TreeMap<Long, Double> points = new TreeMap<>();
+  /** A line: ranks, operation, way, then bytes:microseconds or bytes:microseconds:blocks. */
+  private void read(String[] words) {
+    String way = words[1] + " " + words[2];
+    TreeMap<Long, Double> times = new TreeMap<>();
+    TreeMap<Long, Integer> best = new TreeMap<>();
     for (int i = 3; i < words.length; i++) {
       String[] point = words[i].split(":");
-      points.put(Long.parseLong(point[0]), Double.parseDouble(point[1]));
+      times.put(Long.parseLong(point[0]), Double.parseDouble(point[1]));
+      best.put(Long.parseLong(point[0]), point.length < 3 ? 0 : Integer.parseInt(point[2]));
     }
-    return points;
+    curves.put(way, times);
+    blocks.put(way, best);
   }
 
   @Override
@@ -127,7 +133,12 @@ final class GpuDirectCosts implements DirectCosts {
 
   @Override
   public int blocks(Operation operation, Way way, long bytes) {
-    return 0;
+    TreeMap<Long, Integer> best = blocks.get(operation + " " + way.label());
+    if (best == null) {
+      return 0;
+    }
+    Map.Entry<Long, Integer> nearest = best.floorEntry(bytes);
+    return (nearest == null ? best.firstEntry() : nearest).getValue();
   }
 
   @Override

@@ -53,6 +53,7 @@ public final class WindowRegistry implements AutoCloseable {
   private SpaceAllocator space;
   private FlatRange range;
   private volatile DeviceMemory resources;
+  private final List<DeviceMemory> ofLibrary = new ArrayList<>();
   private long windows;
   private boolean closed;
 
@@ -122,6 +123,30 @@ public final class WindowRegistry implements AutoCloseable {
   public synchronized RegisteredWindow register(DeviceMemory memory) {
     makeSpace();
     return register(memory, null, true);
+  }
+
+  /**
+   * Registers memory of the library's own, which operations do not find. Collective; the memory is
+   * closed with this registry, or by {@link #releaseForLibrary}.
+   */
+  public synchronized RegisteredWindow registerForLibrary(DeviceMemory memory) {
+    makeSpace();
+    RegisteredWindow window = register(memory, null, false);
+    ofLibrary.add(memory);
+    return window;
+  }
+
+  /** Gives such memory up on this rank alone; its addresses stay taken until close. */
+  public synchronized void releaseForLibrary(RegisteredWindow window, DeviceMemory memory) {
+    window.drop();
+    if (ofLibrary.remove(memory)) {
+      memory.close();
+    }
+  }
+
+  /** Bytes from one rank's stretch of the flat range to the next. */
+  public synchronized long stride() {
+    return range.stride();
   }
 
   /** Makes the flat range and the library's own window, before anybody's first. */
@@ -321,6 +346,7 @@ public final class WindowRegistry implements AutoCloseable {
       if (resources != null) {
         resources.close();
       }
+      ofLibrary.forEach(DeviceMemory::close);
     }
   }
 }

@@ -27,6 +27,7 @@ import picocli.CommandLine.Spec;
       TopoCommand.class,
       DoctorCommand.class,
       DiagnoseCommand.class,
+      DeviceHeadersCommand.class,
       RankProcessCommand.class,
       HelpCommand.class
     })

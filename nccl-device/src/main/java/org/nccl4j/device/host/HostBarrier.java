@@ -1,0 +1,53 @@
+package org.nccl4j.device.host;
+
+import java.time.Duration;
+import java.util.List;
+import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.host.memory.HostMemory;
+import org.nccl4j.device.host.memory.Words;
+import org.nccl4j.device.host.stream.Backoff;
+
+/**
+ * A barrier among ranks that share memory of the host: each has words of its own with each other.
+ * What a rank wrote before it comes is seen by those that have waited. One thread a rank.
+ */
+public final class HostBarrier {
+  private static final long STRIDE = 128;
+
+  private final List<HostMemory> peers;
+  private final int place;
+  private final long offset;
+  private long epoch;
+
+  /**
+   * A barrier.
+   *
+   * @param peers memory of each rank, by place, zero when new
+   * @param place this rank's
+   * @param offset where its words begin: 128 bytes for each rank
+   */
+  public HostBarrier(List<DeviceMemory> peers, int place, long offset) {
+    this.peers = peers.stream().map(HostMemory::of).toList();
+    this.place = place;
+    this.offset = offset;
+  }
+
+  /** Waits until all have come; false if one has not in time: then it is of no further use. */
+  public boolean await(Duration patience) {
+    epoch++;
+    for (HostMemory peer : peers) {
+      Words.storeRelease(peer, offset + place * STRIDE, epoch);
+    }
+    long endNanos = System.nanoTime() + patience.toNanos();
+    Backoff backoff = new Backoff(Backoff.SPINS);
+    for (int other = 0; other < peers.size(); other++) {
+      while (Words.loadAcquire(peers.get(place), offset + other * STRIDE) < epoch) {
+        backoff.idle();
+        if (backoff.isSlow() && System.nanoTime() - endNanos > 0) {
+          return false;
+        }
+      }
+    }
+    return true;
+  }
+}

@@ -1,0 +1,171 @@
+package org.nccl4j.device.cuda;
+
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import org.nccl4j.device.DataType;
+import org.nccl4j.device.DeviceEvent;
+import org.nccl4j.device.RedOp;
+import org.nccl4j.device.kernel.DirectWork;
+import org.nccl4j.device.kernel.DirectWork.Operation;
+import org.nccl4j.device.kernel.DirectWork.Way;
+import org.nccl4j.device.kernel.KernelPlan;
+
+/**
+ * Times of the direct ways on this machine's GPUs, as lines for a file of measured costs: {@code
+ * DirectTimes RANKS MOST_BYTES [graph]}. For each size the best number of blocks is looked for; the
+ * median of five rounds counts. Run by hand; results are checked by {@link DirectGpuTest}.
+ */
+final class DirectTimes {
+  private static final int[] BLOCKS = {1, 2, 4, 8, 16, 32, 64, 128};
+  private static final int ROUNDS = 5;
+
+  private final GpuRanks ranks;
+  private final DirectRanks windows;
+  private final ExecutorService threads;
+  private final boolean graph;
+
+  private DirectTimes(int n, long most, boolean graph) {
+    this.ranks = new GpuRanks(n, Duration.ofSeconds(5));
+    this.windows = new DirectRanks(ranks, most);
+    this.threads = Executors.newFixedThreadPool(n);
+    this.graph = graph;
+  }
+
+  public static void main(String[] arguments) throws Exception {
+    int n = Integer.parseInt(arguments[0]);
+    long most = Long.parseLong(arguments[1]);
+    boolean graph = arguments.length > 2 && arguments[2].equals("graph");
+    DirectTimes times = new DirectTimes(n, most, graph);
+    for (Operation operation :
+        List.of(
+            Operation.ALL_REDUCE,
+            Operation.ALL_GATHER,
+            Operation.REDUCE_SCATTER,
+            Operation.ALL_TO_ALL)) {
+      for (Way way : Way.values()) {
+        times.line(operation, way, most);
+      }
+    }
+    System.exit(0);
+  }
+
+  private void line(Operation operation, Way way, long most) throws Exception {
+    boolean all = operation == Operation.ALL_REDUCE;
+    boolean exists =
+        switch (way) {
+          case LL, ONE_SHOT -> true;
+          case TWO_SHOT -> all;
+          case COPY -> operation == Operation.ALL_GATHER || operation == Operation.ALL_TO_ALL;
+        };
+    if (!exists) {
+      return;
+    }
+    int n = ranks.n;
+    StringBuilder line = new StringBuilder("%d %s %s".formatted(n, operation, way.label()));
+    long least = way == Way.LL ? 8 : way == Way.COPY ? 4 << 20 : 8 << 10;
+    long limit = way == Way.LL ? CudaDevice.lineData(n) : graph ? 64 << 20 : most;
+    for (long total = 8; total <= limit * (all ? 1 : n); total *= 4) {
+      long bytes = all ? total : total / n;
+      if (bytes < least || bytes > limit || bytes % 4 != 0 || total > most) {
+        continue;
+      }
+      double best = Double.MAX_VALUE;
+      int with = 0;
+      for (int blocks : BLOCKS) {
+        boolean sensible =
+            way == Way.COPY
+                ? blocks == 1
+                : bytes / blocks >= (way == Way.LL ? 1024 : 2048) || blocks == 1;
+        if (sensible && bytes / blocks <= 8 << 20 && !(bytes > 64 << 10 && blocks < 4)
+            || way == Way.COPY && blocks == 1) {
+          double time = time(operation, way, bytes, blocks);
+          if (time < best) {
+            best = time;
+            with = blocks;
+          }
+        }
+      }
+      line.append(" %d:%.2f:%d".formatted(bytes, best, with));
+    }
+    System.out.println(line);
+  }
+
+  private double time(Operation operation, Way way, long bytes, int blocks) throws Exception {
+    List<KernelPlan> plans = new ArrayList<>();
+    for (int rank = 0; rank < ranks.n; rank++) {
+      plans.add(
+          ranks
+              .communicators
+              .get(rank)
+              .prepare(
+                  new DirectWork(
+                      operation,
+                      way,
+                      DataType.FLOAT32,
+                      RedOp.SUM,
+                      0,
+                      bytes / 4,
+                      way.needsSend(operation) ? windows.sends.get(rank) : null,
+                      way.needsRecv(operation) ? windows.recvs.get(rank) : null,
+                      blocks)));
+    }
+    int iterations = (int) Math.max(5, Math.min(100, (64L << 20) / Math.max(1, bytes)));
+    round(plans, 5);
+    double[] times = new double[ROUNDS];
+    for (int round = 0; round < ROUNDS; round++) {
+      times[round] = round(plans, iterations);
+    }
+    Arrays.sort(times);
+    return times[ROUNDS / 2];
+  }
+
+  private double round(List<KernelPlan> plans, int iterations) throws Exception {
+    List<Future<Double>> futures = new ArrayList<>();
+    for (int rank = 0; rank < ranks.n; rank++) {
+      int mine = rank;
+      futures.add(threads.submit(() -> launches(mine, plans.get(mine), iterations)));
+    }
+    double most = 0;
+    for (Future<Double> future : futures) {
+      most = Math.max(most, future.get());
+    }
+    return most;
+  }
+
+  private double launches(int rank, KernelPlan plan, int iterations) {
+    CudaStream stream = ranks.streams.get(rank);
+    var communicator = ranks.communicators.get(rank);
+    CudaGraph captured = null;
+    if (graph) {
+      stream.beginCapture();
+      for (int i = 0; i < 10; i++) {
+        communicator.launch(plan, windows.send.get(rank), windows.recv.get(rank), stream);
+      }
+      captured = stream.endCapture();
+    }
+    int launches = graph ? Math.max(1, iterations / 10) : iterations;
+    try (DeviceEvent start = ranks.devices.get(rank).createEvent();
+        DeviceEvent end = ranks.devices.get(rank).createEvent()) {
+      stream.record(start);
+      for (int i = 0; i < launches; i++) {
+        if (captured != null) {
+          captured.launch(stream);
+        } else {
+          communicator.launch(plan, windows.send.get(rank), windows.recv.get(rank), stream);
+        }
+      }
+      stream.record(end);
+      stream.synchronize();
+      return end.microsecondsSince(start) / (launches * (graph ? 10 : 1));
+    } finally {
+      if (captured != null) {
+        captured.close();
+      }
+    }
+  }
+}

@@ -1,0 +1,147 @@
+package org.nccl4j.it.api;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.io.PrintWriter;
+import java.io.StringWriter;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.List;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
+import org.nccl4j.api.DeviceCommunicator;
+import org.nccl4j.api.Devices;
+import org.nccl4j.api.Window;
+import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.InvalidArgumentException;
+import org.nccl4j.device.InvalidUsageException;
+import org.nccl4j.device.TimeoutException;
+import org.nccl4j.it.cli.Main;
+
+/** A user's own kernels on the host, and what the device API gives to those on GPUs. */
+@Timeout(60)
+class DeviceCommunicatorTest {
+  private static final int N = 3;
+  private static final int COUNT = 5000;
+  private static final Duration PATIENCE = Duration.ofSeconds(20);
+
+  /** An all-reduce as a user would write it. */
+  private static void ownAllReduce(DeviceCommunicator device, Window send, Window recv, int rank) {
+    device.barrier(0, PATIENCE); // everybody's data are there
+    float[] sum = new float[COUNT];
+    for (int peer : device.team()) {
+      float[] theirs = Ranks.floats(send.peer(peer));
+      for (int i = 0; i < COUNT; i++) {
+        sum[i] += theirs[i];
+      }
+    }
+    ByteBuffer result = ByteBuffer.allocate(4 * COUNT).order(ByteOrder.nativeOrder());
+    result.asFloatBuffer().put(sum);
+    recv.peer(rank).write(0, result);
+    device.barrier(0, PATIENCE); // nobody reads any more
+  }
+
+  @Test
+  void aUsersOwnAllReduce() throws Exception {
+    try (Ranks ranks = new Ranks(N)) {
+      ranks.run(
+          (comm, stream) -> {
+            try (DeviceMemory in = Devices.host().memAlloc(4 * COUNT);
+                DeviceMemory out = Devices.host().memAlloc(4 * COUNT)) {
+              Window send = comm.registerWindow(in);
+              Window recv = comm.registerWindow(out);
+              try (DeviceCommunicator device = comm.createDeviceCommunicator(2, 0)) {
+                assertEquals(List.of(0, 1, 2), device.team());
+                for (int round = 1; round <= 50; round++) {
+                  ByteBuffer data = ByteBuffer.allocate(4 * COUNT).order(ByteOrder.nativeOrder());
+                  for (int i = 0; i < COUNT; i++) {
+                    data.putFloat(round * (comm.rank() + 1) + i);
+                  }
+                  in.write(0, data.flip());
+                  stream.launchHostFunction(() -> ownAllReduce(device, send, recv, comm.rank()));
+                  stream.synchronize();
+                  float[] got = Ranks.floats(out);
+                  for (int i = 0; i < COUNT; i++) {
+                    assertEquals(round * 6 + 3 * i, got[i]);
+                  }
+                }
+              }
+              comm.deregisterWindow(send);
+              comm.deregisterWindow(recv);
+            }
+          });
+    }
+  }
+
+  @Test
+  void handlesSayWhereWindowsAre() throws Exception {
+    try (Ranks ranks = new Ranks(2)) {
+      ranks.run(
+          (comm, stream) -> {
+            try (DeviceMemory memory = Devices.host().memAlloc(1000)) {
+              Window window = comm.registerWindow(memory);
+              ByteBuffer handle = ByteBuffer.allocate(32).order(ByteOrder.nativeOrder());
+              Devices.host().wrap(window.deviceHandle(), 32).read(0, handle);
+              long base = handle.getLong(0);
+              long stride = handle.getLong(8);
+              assertEquals(window.peer(0).address(), base);
+              assertEquals(window.peer(1).address(), base + stride);
+              assertEquals(1000, handle.getLong(16));
+              assertEquals(comm.rank(), handle.getInt(24));
+              assertEquals(2, handle.getInt(28));
+              comm.deregisterWindow(window);
+              assertThrows(InvalidUsageException.class, window::deviceHandle);
+            }
+          });
+    }
+  }
+
+  @Test
+  void aRankThatDoesNotComeIsATimeout() throws Exception {
+    try (Ranks ranks = new Ranks(2)) {
+      ranks.run(
+          (comm, stream) -> {
+            DeviceCommunicator device = comm.createDeviceCommunicator(1, 0);
+            if (comm.rank() == 0) {
+              assertThrows(TimeoutException.class, () -> device.barrier(0, Duration.ofMillis(100)));
+            }
+            assertThrows(
+                InvalidArgumentException.class, () -> device.barrier(1, Duration.ofMillis(1)));
+            device.close();
+            assertThrows(
+                InvalidUsageException.class, () -> device.barrier(0, Duration.ofMillis(1)));
+            assertThrows(
+                InvalidArgumentException.class, () -> comm.createDeviceCommunicator(-1, 0));
+          });
+    }
+  }
+
+  @Test
+  void headersAreUnpacked(@TempDir Path folder) throws Exception {
+    Path directory = folder.resolve("include");
+    StringWriter out = new StringWriter();
+    StringWriter err = new StringWriter();
+    int status =
+        Main.run(
+            new PrintWriter(out), new PrintWriter(err), "device-headers", directory.toString());
+    assertEquals(0, status, err::toString);
+    Path header = directory.resolve("nccl4j_device.cuh");
+    assertTrue(Files.readString(header).contains("struct nccl4jWindow"));
+    assertEquals(header.toString(), out.toString().strip());
+    Files.writeString(folder.resolve("file"), "");
+    assertEquals(
+        1,
+        Main.run(
+            new PrintWriter(out),
+            new PrintWriter(err),
+            "device-headers",
+            folder.resolve("file").resolve("below").toString()));
+    assertTrue(err.toString().contains("remedy"), err::toString);
+  }
+}

@@ -1,0 +1,173 @@
+package org.nccl4j.it.device;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
+
+import java.io.InputStream;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import jcuda.Pointer;
+import jcuda.driver.CUcontext;
+import jcuda.driver.CUdevice;
+import jcuda.driver.CUfunction;
+import jcuda.driver.CUmodule;
+import jcuda.driver.JCudaDriver;
+import org.junit.jupiter.api.Tag;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+import org.nccl4j.api.Communicator;
+import org.nccl4j.api.DeviceCommunicator;
+import org.nccl4j.api.Window;
+import org.nccl4j.device.Device;
+import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.cuda.CudaDevice;
+import org.nccl4j.device.cuda.CudaDevices;
+import org.nccl4j.device.cuda.DeviceHeaders;
+
+/** Example: a user's own kernels, compiled by nvcc and launched through JCuda. Needs GPUs. */
+@Tag("gpu")
+class OwnKernelGpuTest {
+  private static final int COUNT = 1 << 20;
+  private static final int PAIRS = 512;
+  private static final int BLOCKS = 16;
+
+  @ParameterizedTest
+  @ValueSource(ints = {2, 4})
+  void ownKernelsAllReduce(int n, @TempDir Path folder) throws Exception {
+    List<CudaDevice> all = CudaDevices.probe().list();
+    assumeTrue(all.size() >= n, "needs %d GPUs".formatted(n));
+    byte[] cubin = compile(folder);
+    List<Device> devices = new ArrayList<>(all.subList(0, n));
+    ExecutorService threads = Executors.newFixedThreadPool(n);
+    List<Communicator> ranks = Communicator.initAll(devices);
+    List<Future<?>> futures = new ArrayList<>();
+    for (Communicator rank : ranks) {
+      futures.add(
+          threads.submit(
+              () -> {
+                run(rank, cubin);
+                return null;
+              }));
+    }
+    for (Future<?> future : futures) {
+      future.get();
+    }
+    threads.shutdown();
+    ranks.forEach(Communicator::close);
+  }
+
+  private static byte[] compile(Path folder) throws Exception {
+    DeviceHeaders.unpack(folder);
+    Path source = folder.resolve("own_kernel.cu");
+    try (InputStream in = OwnKernelGpuTest.class.getResourceAsStream("own_kernel.cu")) {
+      Files.copy(in, source);
+    }
+    Path cubin = folder.resolve("own_kernel.cubin");
+    Process nvcc =
+        new ProcessBuilder(
+                "nvcc",
+                "-cubin",
+                "-arch=native",
+                "-I" + folder,
+                "-o",
+                cubin.toString(),
+                source.toString())
+            .redirectErrorStream(true)
+            .start();
+    String output = new String(nvcc.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
+    assertEquals(0, nvcc.waitFor(), output);
+    return Files.readAllBytes(cubin);
+  }
+
+  private static float value(int rank, int i) {
+    return (i % 1000) + 10 * rank;
+  }
+
+  private static void run(Communicator rank, byte[] cubin) {
+    CudaDevice device = (CudaDevice) rank.device();
+    makeCurrent(device.index());
+    CUmodule module = new CUmodule();
+    check(JCudaDriver.cuModuleLoadData(module, cubin));
+    try (DeviceMemory in = device.memAlloc(4 * COUNT);
+        DeviceMemory out = device.memAlloc(4 * COUNT);
+        DeviceMemory failed = device.allocate(4)) {
+      ByteBuffer data = ByteBuffer.allocateDirect(4 * COUNT).order(ByteOrder.nativeOrder());
+      for (int i = 0; i < COUNT; i++) {
+        data.putFloat(value(rank.rank(), i));
+      }
+      in.write(0, data.flip());
+      Window send = rank.registerWindow(in);
+      Window recv = rank.registerWindow(out);
+      try (DeviceCommunicator own = rank.createDeviceCommunicator(BLOCKS, PAIRS)) {
+        for (int round = 0; round < 20; round++) {
+          long[] windows = {send.deviceHandle(), recv.deviceHandle()};
+          launch(module, "ownAllReduce", BLOCKS, own.address(), windows, COUNT, failed.address());
+          verify(rank, out, COUNT);
+          long[] buffers = {in.address(), out.address()};
+          launch(module, "ownSmallAllReduce", 1, own.address(), buffers, PAIRS, failed.address());
+          verify(rank, out, 2 * PAIRS);
+        }
+        ByteBuffer flag = ByteBuffer.allocateDirect(4).order(ByteOrder.nativeOrder());
+        failed.read(0, flag);
+        assertEquals(0, flag.getInt(0), "a wait timed out");
+        rank.deregisterWindow(send);
+        rank.deregisterWindow(recv);
+      }
+    }
+  }
+
+  /** The primary context, in which nccl4j works too. */
+  private static void makeCurrent(int index) {
+    CUdevice device = new CUdevice();
+    check(JCudaDriver.cuDeviceGet(device, index));
+    CUcontext context = new CUcontext();
+    check(JCudaDriver.cuDevicePrimaryCtxRetain(context, device));
+    check(JCudaDriver.cuCtxSetCurrent(context));
+  }
+
+  private static void launch(
+      CUmodule module,
+      String name,
+      int blocks,
+      long communicator,
+      long[] buffers,
+      int count,
+      long failed) {
+    CUfunction function = new CUfunction();
+    check(JCudaDriver.cuModuleGetFunction(function, module, name));
+    Pointer arguments =
+        Pointer.to(
+            Pointer.to(new long[] {communicator}),
+            Pointer.to(new long[] {buffers[0]}),
+            Pointer.to(new long[] {buffers[1]}),
+            Pointer.to(new int[] {count}),
+            Pointer.to(new long[] {failed}));
+    check(JCudaDriver.cuLaunchKernel(function, blocks, 1, 1, 256, 1, 1, 0, null, arguments, null));
+    check(JCudaDriver.cuCtxSynchronize());
+  }
+
+  private static void verify(Communicator rank, DeviceMemory out, int count) {
+    ByteBuffer data = ByteBuffer.allocateDirect(4 * count).order(ByteOrder.nativeOrder());
+    out.read(0, data);
+    for (int i = 0; i < count; i++) {
+      float sum = 0;
+      for (int r = 0; r < rank.nRanks(); r++) {
+        sum += value(r, i);
+      }
+      assertEquals(sum, data.getFloat(4 * i), "element " + i);
+    }
+  }
+
+  private static void check(int code) {
+    assertEquals(0, code, () -> jcuda.driver.CUresult.stringFor(code));
+  }
+}

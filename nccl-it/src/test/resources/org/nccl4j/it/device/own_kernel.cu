@@ -1,0 +1,52 @@
+// A user's own all-reduce: every rank reads its part of all send windows and writes the sum to all
+// receive windows. Compiled by the example with nvcc -I DIR, after ./nccl device-headers DIR.
+#include "nccl4j_device.cuh"
+
+using namespace nccl4j_device;
+
+constexpr uint64_t kPatience = 5000000000ull;
+
+extern "C" __global__ void ownAllReduce(const nccl4jDeviceCommunicator* c, const nccl4jWindow* send,
+                                        const nccl4jWindow* recv, int count, int* failed) {
+  const Team team = teamLsa(*c);
+  LsaBarrier<CoopBlock> barrier(CoopBlock(), *c, blockIdx.x);
+  if (!__syncthreads_and(barrier.sync(kPatience))) {
+    *failed = 1;
+    return;
+  }
+  const int part = (count + team.size - 1) / team.size;
+  const int end = min(count, (team.place + 1) * part);
+  for (int i = team.place * part + blockIdx.x * blockDim.x + threadIdx.x; i < end;
+       i += gridDim.x * blockDim.x) {
+    float sum = 0;
+    for (int p = 0; p < team.size; p++) sum += peerPointer<float>(*send, p)[i];
+    for (int p = 0; p < team.size; p++) peerPointer<float>(*recv, p)[i] = sum;
+  }
+  if (!__syncthreads_and(barrier.sync(kPatience))) *failed = 1;
+}
+
+// The same for up to c->slots pairs of floats by lines of data and flags, in any memory.
+extern "C" __global__ void ownSmallAllReduce(const nccl4jDeviceCommunicator* c, const float2* send,
+                                             float2* recv, int pairs, int* failed) {
+  const Team team = teamLsa(*c);
+  LLAllToAll lines(*c);
+  for (int i = threadIdx.x; i < pairs; i += blockDim.x) {
+    float2 own = send[i];
+    uint64_t bits = (uint64_t)__float_as_uint(own.y) << 32 | __float_as_uint(own.x);
+    for (int p = 0; p < team.size; p++)
+      if (p != team.place) lines.send(p, i, bits);
+    float2 sum = {0, 0};
+    for (int p = 0; p < team.size; p++) {
+      float2 x = own;
+      uint64_t theirs;
+      if (p != team.place) {
+        if (!lines.recv(p, i, theirs, kPatience)) *failed = 1;
+        x = {__uint_as_float((uint32_t)theirs), __uint_as_float((uint32_t)(theirs >> 32))};
+      }
+      sum.x += x.x;
+      sum.y += x.y;
+    }
+    recv[i] = sum;
+  }
+  lines.endEpoch();
+}
