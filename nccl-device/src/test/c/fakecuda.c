@@ -46,6 +46,25 @@ void fakeFail(const char* call, int code) {
   failure = code;
 }
 
+// For processes that have the fake in the driver's place: FAKECUDA_FAIL=function:code, and what was
+// called goes to the file FAKECUDA_RECORD at the end.
+__attribute__((constructor)) static void begin(void) {
+  const char* fail = getenv("FAKECUDA_FAIL");
+  const char* colon = fail ? strchr(fail, ':') : NULL;
+  if (colon) {
+    snprintf(failing, sizeof failing, "%.*s", (int)(colon - fail), fail);
+    failure = atoi(colon + 1);
+  }
+}
+__attribute__((destructor)) static void end(void) {
+  const char* name = getenv("FAKECUDA_RECORD");
+  FILE* file = name ? fopen(name, "w") : NULL;
+  if (file) {
+    fputs(record, file);
+    fclose(file);
+  }
+}
+
 // Records a call; the result that it should have.
 static CUresult call(long lives, const char* name, const char* format, ...) {
   pthread_mutex_lock(&lock);

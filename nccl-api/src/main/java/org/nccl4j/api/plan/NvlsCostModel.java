@@ -32,6 +32,9 @@ record NvlsCostModel(CostModel base, boolean host, NvlsLayout layout, boolean em
   /** How much of that accesses through the switch's multicast reach, as NCCL's model has it. */
   private static final double MULTICAST_EFFICIENCY = 0.85;
 
+  /** How much the emulation reaches: it waits for loads from other GPUs. */
+  private static final double EMULATION_EFFICIENCY = 0.8;
+
   private static final double HOST_LATENCY = 2;
   private static final double HOST_GIGABYTES = 20;
   private static final int LEAST_CHUNK = 8 << 10;
@@ -78,7 +81,7 @@ record NvlsCostModel(CostModel base, boolean host, NvlsLayout layout, boolean em
     }
     double carried =
         emulated
-            ? (allReduce ? 2 : 1) * (n - 1) / n
+            ? (allReduce ? 2 : 1) * (n - 1) / n / EMULATION_EFFICIENCY
             : (allReduce ? 1 + 1 / n : 1) / MULTICAST_EFFICIENCY;
     return LATENCY + carried * bytes / (LINK_GIGABYTES * 1e3);
   }

@@ -1,0 +1,172 @@
+package org.nccl4j.it.nvls;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
+
+import java.io.File;
+import java.io.IOException;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.Objects;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/**
+ * What a whole communicator asks of the driver for NVLS, in a process of its own with the recording
+ * fake in the driver's place: two ranks, each on a fake GPU.
+ */
+@Timeout(120)
+class DriverMulticastTest {
+  @TempDir static Path folder;
+
+  /** What a process called, printed and logged. */
+  private record Ran(List<String> calls, String output) {
+    long count(String call) {
+      return calls.stream()
+          .filter(c -> c.startsWith(call + "(") || c.startsWith(call + ":"))
+          .count();
+    }
+
+    long warnings() {
+      return output.lines().filter(line -> line.startsWith("WARNING: ")).count();
+    }
+  }
+
+  @BeforeAll
+  static void buildTheFake() throws Exception {
+    Path include = cudaInclude();
+    Path source = Path.of("..", "nccl-device", "src", "test", "c", "fakecuda.c");
+    List<String> command =
+        List.of(
+            "gcc",
+            "-shared",
+            "-fPIC",
+            "-I" + include,
+            "-Wl,-soname,libcuda.so.1",
+            "-o",
+            folder.resolve("libcuda.so.1").toString(),
+            source.toString());
+    Process gcc;
+    try {
+      gcc = new ProcessBuilder(command).inheritIO().start();
+    } catch (IOException e) {
+      assumeTrue(false, "no gcc: " + e.getMessage());
+      return;
+    }
+    assertEquals(0, gcc.waitFor());
+  }
+
+  private static Path cudaInclude() throws IOException {
+    List<Path> roots = new ArrayList<>(List.of(Path.of("/usr/local/cuda")));
+    for (String directory : System.getenv().getOrDefault("PATH", "").split(":")) {
+      Path nvcc = Path.of(directory, "nvcc");
+      if (Files.isExecutable(nvcc)) {
+        roots.add(nvcc.toRealPath().getParent().getParent());
+      }
+    }
+    Path found =
+        roots.stream()
+            .map(root -> root.resolve("include"))
+            .filter(include -> Files.exists(include.resolve("cuda.h")))
+            .findFirst()
+            .orElse(null);
+    assumeTrue(found != null, "no cuda.h beside nvcc or in /usr/local/cuda/include");
+    return found;
+  }
+
+  private static Ran run(Map<String, String> settings) throws Exception {
+    String classPath =
+        Stream.of(
+                "target/test-classes",
+                "target/classes",
+                System.getProperty("jdk.module.path"),
+                System.getProperty("java.class.path"))
+            .filter(Objects::nonNull)
+            .reduce((a, b) -> a + File.pathSeparator + b)
+            .orElseThrow();
+    ProcessBuilder builder =
+        new ProcessBuilder(
+            Path.of(System.getProperty("java.home"), "bin", "java").toString(),
+            "-XX:TieredStopAtLevel=1",
+            "-cp",
+            classPath,
+            FakeGpuRanks.class.getName());
+    Path record = Files.createTempFile(folder, "calls", ".txt");
+    Map<String, String> environment = builder.environment();
+    environment.keySet().removeIf(name -> name.startsWith("NCCL"));
+    environment.put("LD_LIBRARY_PATH", folder.toString());
+    environment.put("FAKECUDA_RECORD", record.toString());
+    environment.putAll(settings);
+    Process process = builder.redirectErrorStream(true).start();
+    String output = new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
+    assertEquals(0, process.waitFor(), output);
+    return new Ran(Files.readAllLines(record), output);
+  }
+
+  /** Whatever else asks for it. */
+  @ParameterizedTest
+  @ValueSource(strings = {"auto", "hardware"})
+  void whereItIsForbiddenNoMulticastFunctionIsCalled(String mode) throws Exception {
+    Ran ran = run(Map.of("NCCL_ALGO", "NVLS", "NCCL4J_NVLS_MODE", mode, "NCCL_NVLS_ENABLE", "0"));
+    assertTrue(ran.output.contains("without NVLS"), ran.output);
+    assertTrue(ran.output.contains("NCCL_NVLS_ENABLE=0 forbids"), ran.output);
+    assertEquals(1, ran.warnings(), ran.output);
+    assertTrue(ran.count("cuMemCreate") > 0, "the fake was there");
+    assertEquals(0, ran.calls.stream().filter(call -> call.contains("Multicast")).count());
+  }
+
+  @Test
+  void theEmulationCallsNoMulticastFunction() throws Exception {
+    Ran ran = run(Map.of("NCCL4J_NVLS_MODE", "emulated", "NCCL_NVLS_ENABLE", "0"));
+    assertTrue(ran.output.contains("with NVLS"), ran.output);
+    assertEquals(0, ran.calls.stream().filter(call -> call.contains("Multicast")).count());
+  }
+
+  @Test
+  void nobodyAsksUnasked() throws Exception {
+    Ran ran = run(Map.of());
+    assertTrue(ran.output.contains("without NVLS"), ran.output);
+    assertEquals(0, ran.calls.stream().filter(call -> call.contains("Multicast")).count());
+  }
+
+  @Test
+  void whereItIsAskedForAnObjectIsMadeOfAllRanksAndUndone() throws Exception {
+    Ran ran = run(Map.of("NCCL4J_NVLS_MODE", "hardware"));
+    assertTrue(ran.output.contains("with NVLS"), ran.output);
+    assertEquals(1, ran.count("cuMulticastCreate"));
+    assertEquals(2, ran.count("cuMulticastAddDevice"));
+    assertEquals(2, ran.count("cuMulticastBindMem"));
+    assertEquals(2, ran.count("cuMulticastUnbind"));
+    assertEquals(0, ran.count("misuse"), ran.calls.toString());
+    assertEquals(0, ran.warnings(), ran.output);
+  }
+
+  /** Slots of the switch that are all taken, say: the communicator is made without NVLS. */
+  @ParameterizedTest
+  @ValueSource(
+      strings = {
+        "cuMulticastGetGranularity",
+        "cuMulticastCreate",
+        "cuMulticastAddDevice",
+        "cuMulticastBindMem",
+      })
+  void aRefusalOfTheDriverIsOneWarningThatNamesTheCall(String call) throws Exception {
+    Ran ran = run(Map.of("NCCL_ALGO", "NVLS", "FAKECUDA_FAIL", call + ":2"));
+    assertTrue(ran.output.contains("without NVLS"), ran.output);
+    assertEquals(1, ran.warnings(), ran.output);
+    assertTrue(ran.output.contains("rank 0 cannot "), ran.output);
+    assertTrue(ran.output.contains(call), ran.output);
+    assertEquals(ran.count("bound"), ran.count("unbound"));
+    assertEquals(0, ran.count("misuse"), ran.calls.toString());
+  }
+}
