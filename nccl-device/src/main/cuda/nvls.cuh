@@ -23,7 +23,7 @@ constexpr u32 kWordsBytes = 4096;
 constexpr u32 kTail = 2048;  // behind the head word
 
 struct Shared {
-  u32 dead;
+  u32 dead[4];  // by group's barrier: a group ends together, at the same chunk
   u64 reduceSteps[NCCL4J_NVLS_HEADS];  // at the kernel's beginning
   u64 broadcastSteps[NCCL4J_NVLS_HEADS];
 };
@@ -153,23 +153,24 @@ __device__ __forceinline__ void copyOut(const Group& g, const char* slot, char* 
 
 // Waits until a word that look() loads reaches a value; gives up as the patience says.
 template <class F>
-__device__ __forceinline__ void await(F look, u64 value, Patience& patience, Shared& shared, int peer,
+__device__ __forceinline__ void await(F look, u64 value, Patience& patience, u32& dead, int peer,
                                       int channel, u32 kind) {
   while (look() < value) {
     if (patience.exhausted(peer, channel, kind, value)) {
-      *(volatile u32*)&shared.dead = 1;
+      *(volatile u32*)&dead = 1;
       return;
     }
   }
 }
 
-__device__ __forceinline__ bool isDead(Shared& shared) { return *(volatile u32*)&shared.dead; }
+__device__ __forceinline__ bool isDead(const u32& dead) { return *(volatile const u32*)&dead; }
 
 template <class T, class A>
 __device__ void scatter(const nccl4jNvlsArguments& a, const Places& places, const Group& g,
                         Shared& shared, int channel) {
   A access(a);
   Patience patience(a.comm);
+  u32& dead = shared.dead[g.barrier];
   const char* own = (const char*)a.unicast;
   const bool scale = touchFor<T>(a.op).scale;
   const int t = g.thread;
@@ -180,11 +181,11 @@ __device__ void scatter(const nccl4jNvlsArguments& a, const Places& places, cons
     bool used = mine && loop.bytes(t) > 0;
     if (used && step >= NCCL4J_SLOTS) {
       const char* word = own + places.reduce(t) + places.head();
-      await([&] { return loadWordAcquire(word); }, step - NCCL4J_SLOTS + 1, patience, shared,
+      await([&] { return loadWordAcquire(word); }, step - NCCL4J_SLOTS + 1, patience, dead,
             a.headRanks[t], channel, 1);
     }
     g.sync();
-    if (isDead(shared)) return;
+    if (isDead(dead)) return;
     for (int i = 0; i < a.nHeads; i++) {
       int h = a.headRank + i < a.nHeads ? a.headRank + i : a.headRank + i - a.nHeads;
       u64 from = loop.at(h) + (a.collective == REDUCE_SCATTER ? a.headRanks[h] * a.bytes : 0);
@@ -207,6 +208,7 @@ __device__ void gather(const nccl4jNvlsArguments& a, const Places& places, const
                        Shared& shared, int channel) {
   A access(a);
   Patience patience(a.comm);
+  u32& dead = shared.dead[g.barrier];
   const char* own = (const char*)a.unicast;
   const int t = g.thread;
   const bool mine = t < a.nHeads;
@@ -216,12 +218,12 @@ __device__ void gather(const nccl4jNvlsArguments& a, const Places& places, const
     bool used = mine && loop.bytes(t) > 0;
     if (used) {
       const char* word = own + places.broadcast(t) + places.tail();
-      await([&] { return loadWordAcquire(word); }, step + 1, patience, shared, a.headRanks[t],
+      await([&] { return loadWordAcquire(word); }, step + 1, patience, dead, a.headRanks[t],
             channel, 0);
       access.crossAliases();
     }
     g.sync();
-    if (isDead(shared)) return;
+    if (isDead(dead)) return;
     for (int i = 0; i < a.nHeads; i++) {
       int h = a.headRank + i < a.nHeads ? a.headRank + i : a.headRank + i - a.nHeads;
       u64 from = places.broadcast(h) + places.slot(shared.broadcastSteps[h] + loop.index());
@@ -246,6 +248,7 @@ __device__ void head(const nccl4jNvlsArguments& a, const Places& places, const G
                      Shared& shared, int channel) {
   A access(a);
   Patience patience(a.comm);
+  u32& dead = shared.dead[g.barrier];
   const bool divide = FROM_ALL && touchFor<T>(a.op).divide;
   const int h = a.headRank;
   const u64 from = places.reduce(h), to = places.broadcast(h);
@@ -256,14 +259,14 @@ __device__ void head(const nccl4jNvlsArguments& a, const Places& places, const G
     if (g.thread < access.lookers()) {
       if (TO_ALL && out >= NCCL4J_SLOTS)
         await([&] { return access.look(g.thread, to + places.head()); }, out - NCCL4J_SLOTS + 1,
-              patience, shared, g.thread, channel, 1);
+              patience, dead, g.thread, channel, 1);
       if (FROM_ALL)
-        await([&] { return access.look(g.thread, from + places.tail()); }, in + 1, patience, shared,
+        await([&] { return access.look(g.thread, from + places.tail()); }, in + 1, patience, dead,
               g.thread, channel, 0);
       access.crossAliases();
     }
     g.sync();
-    if (isDead(shared)) return;
+    if (isDead(dead)) return;
     const u64 slotIn = from + places.slot(in), slotOut = to + places.slot(out);
     forPacks<kReduceUnroll>(g, bytes, [&](u32 at, u32 left) {
       u64 x[2 * kReduceUnroll];
@@ -309,7 +312,7 @@ template <class T, class A>
 __device__ void run(const nccl4jNvlsArguments& a) {
   __shared__ Shared shared;
   const int channel = blockIdx.x, t = threadIdx.x;
-  if (t == 0) shared.dead = 0;
+  if (t < 4) shared.dead[t] = 0;
   if (t < a.nHeads) {
     nccl4jNvlsSteps s = ((const nccl4jNvlsSteps*)a.steps)[channel * NCCL4J_NVLS_HEADS + t];
     shared.reduceSteps[t] = s.reduce;

@@ -19,6 +19,7 @@ import org.nccl4j.device.kernel.Collective;
 import org.nccl4j.device.kernel.CollectiveWork;
 import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.KernelPlan;
+import org.nccl4j.device.kernel.NvlsLayout;
 import org.nccl4j.device.kernel.P2pWork;
 import org.nccl4j.device.kernel.Protocol;
 
@@ -37,7 +38,7 @@ final class KernelTimes {
   private volatile double hostMicros; // of the last measurement
 
   private KernelTimes(int n, long most) {
-    ranks = new GpuRanks(n, Duration.ofSeconds(5), layout());
+    ranks = new GpuRanks(n, Duration.ofSeconds(5), layout(), nvls(n));
     threads = Executors.newFixedThreadPool(n);
     for (int rank = 0; rank < n; rank++) {
       sends.add(ranks.devices.get(rank).allocate(most));
@@ -58,6 +59,16 @@ final class KernelTimes {
         unit * Integer.parseInt(kib[0]),
         unit * Integer.parseInt(kib[1]),
         unit * Integer.parseInt(kib[2]));
+  }
+
+  /** Emulated NVLS from -Dnvls=channels,KiB of a chunk; else without. */
+  private static NvlsLayout nvls(int n) {
+    String nvls = System.getProperty("nvls");
+    if (nvls == null) {
+      return null;
+    }
+    String[] sizes = nvls.split(",");
+    return new NvlsLayout(n, Integer.parseInt(sizes[0]), Integer.parseInt(sizes[1]) << 10);
   }
 
   public static void main(String[] arguments) throws Exception {
@@ -110,7 +121,8 @@ final class KernelTimes {
         new StringBuilder(
             "%s %s %s %d channels, %d GPUs:".formatted(what, how, protocol, channels, ranks.n));
     long limit = protocol == Protocol.SIMPLE ? most : Math.min(most, 8 << 20);
-    for (long bytes = protocol == Protocol.SIMPLE ? 32 << 10 : 128; bytes <= limit; bytes *= 4) {
+    long first = Long.getLong("first", protocol == Protocol.SIMPLE ? 32 << 10 : 128);
+    for (long bytes = first; bytes <= limit; bytes *= 4) {
       List<KernelPlan> plans = new ArrayList<>();
       for (int rank = 0; rank < ranks.n; rank++) {
         plans.add(plan(what, how, protocol, channels, bytes, rank));

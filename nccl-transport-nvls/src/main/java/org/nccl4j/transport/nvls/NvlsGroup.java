@@ -94,7 +94,7 @@ final class NvlsGroup {
                       context.peers().size(),
                       host ? 1 : channels == 0 ? defaultChannels() : channels,
                       chunk == 0
-                          ? host || form == Form.EMULATED ? 64 << 10 : 128 << 10
+                          ? defaultChunk(host)
                           : (chunk + CHUNK_MULTIPLE - 1) / CHUNK_MULTIPLE * CHUNK_MULTIPLE);
               return mine[0].toString();
             });
@@ -110,7 +110,11 @@ final class NvlsGroup {
 
   /** The emulation's heads load from every rank: more of them in flight than the switch needs. */
   private int defaultChannels() {
-    return form == Form.DRIVER ? 16 : 32;
+    return form == Form.DRIVER ? 16 : 64;
+  }
+
+  private int defaultChunk(boolean host) {
+    return form == Form.DRIVER ? 128 << 10 : host ? 64 << 10 : 32 << 10;
   }
 
   private int number(String name) {
