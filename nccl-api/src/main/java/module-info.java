@@ -2,6 +2,7 @@
 module org.nccl4j.api {
   requires transitive org.nccl4j.topo;
   requires transitive org.nccl4j.device;
+  requires jdk.jfr;
 
   exports org.nccl4j.api;
   exports org.nccl4j.api.spi;
@@ -12,5 +13,7 @@ module org.nccl4j.api {
 
   uses org.nccl4j.api.spi.MulticastProvider;
   uses org.nccl4j.api.spi.NetProvider;
+  uses org.nccl4j.api.spi.ProfilerProvider;
   uses org.nccl4j.api.spi.TransportProvider;
+  uses org.nccl4j.api.spi.TunerProvider;
 }

@@ -90,6 +90,19 @@ public final class CommunicatorConfig {
     return new CommunicatorConfig(name, settings, splitShare, share);
   }
 
+  /** On what the bits of a reduction may depend; see docs/determinism.md. */
+  public enum Determinism {
+    /** On the ranks' data, the number of ranks, the size and the settings: not on the run. */
+    RUN_TO_RUN,
+    /** Nor on the size: every element is combined in the order of the ranks. */
+    SIZE_INVARIANT
+  }
+
+  /** On what the bits of a reduction may depend; by default {@link Determinism#RUN_TO_RUN}. */
+  public CommunicatorConfig withDeterminism(Determinism determinism) {
+    return with(Settings.NCCL4J_DETERMINISM.name(), determinism.name());
+  }
+
   /** The most blocks (CTAs) that an operation may take on a GPU, at least 1; by default many. */
   public CommunicatorConfig withMaxCtas(int ctas) {
     return with(Settings.NCCL_MAX_CTAS.name(), CallOptions.ctas("most", ctas));

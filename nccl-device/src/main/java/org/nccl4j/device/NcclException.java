@@ -22,19 +22,74 @@ public abstract sealed class NcclException extends RuntimeException
   /** What kind of thing went wrong; NCCL's result codes. */
   public enum Code {
     /** The CUDA driver refused a call. */
-    UNHANDLED_CUDA_ERROR,
+    UNHANDLED_CUDA_ERROR(
+        "NCCL4J-CUDA",
+        "The CUDA driver refused a call; the message has its name and the driver's own code",
+        "look at what the message says of the code; `./nccl doctor` tests driver and GPUs, and"
+            + " `dmesg` has the GPU's own complaints (Xid)"),
     /** The operating system refused a call. */
-    SYSTEM_ERROR,
+    SYSTEM_ERROR(
+        "NCCL4J-SYSTEM",
+        "The operating system refused a call: memory, descriptors, sockets, or an address that"
+            + " cannot be reached; the message has the call and its errno",
+        "raise the limit or choose the network that the message names; `./nccl doctor` shows the"
+            + " limits of this machine"),
     /** A defect of nccl4j. */
-    INTERNAL_ERROR,
+    INTERNAL_ERROR(
+        "NCCL4J-INTERNAL",
+        "Something that should not be possible: a defect of nccl4j or of a plug-in",
+        "report it, with the stack trace and the output of NCCL_DEBUG=INFO"),
     /** An argument that no state of the program would make right. */
-    INVALID_ARGUMENT,
+    INVALID_ARGUMENT(
+        "NCCL4J-ARGUMENT",
+        "An argument or a setting that cannot be right; nothing was launched or allocated",
+        "correct the argument that the message names; a communicator stays usable"),
     /** A call that does not fit the state of the program or the calls of other ranks. */
-    INVALID_USAGE,
+    INVALID_USAGE(
+        "NCCL4J-USAGE",
+        "A call that does not fit the program's state or the other ranks' calls: after close, in"
+            + " another order, with another count",
+        "make the same calls in the same order on all ranks; NCCL_CHECK_MODE=DEBUG_GLOBAL compares"
+            + " them and names the first that differs"),
     /** Another rank failed, or the way to it. */
-    REMOTE_ERROR,
+    REMOTE_ERROR(
+        "NCCL4J-REMOTE",
+        "Another rank failed, its process ended or gives no sign of life, or the way to it broke;"
+            + " the message names the rank, its host and its process",
+        "look at that rank's own output first; go on without it by Communicator.shrink with"
+            + " ShrinkMode.ABORT"),
     /** A deadline passed. */
-    TIMEOUT
+    TIMEOUT(
+        "NCCL4J-TIMEOUT",
+        "A deadline passed; the message says who is behind, at which operation, and who waits for"
+            + " whom",
+        "look at what the rank that is behind is doing (jstack, `./nccl diagnose`), or allow more"
+            + " time with NCCL4J_TIMEOUT or NCCL4J_INIT_TIMEOUT");
+
+    private final String id;
+    private final String meaning;
+    private final String remedy;
+
+    Code(String id, String meaning, String remedy) {
+      this.id = id;
+      this.meaning = meaning;
+      this.remedy = remedy;
+    }
+
+    /** Its identifier in messages and in docs/errors.md; it never changes. */
+    public String id() {
+      return id;
+    }
+
+    /** What it means in general; no full stop at the end. */
+    public String meaning() {
+      return meaning;
+    }
+
+    /** What to do in general; no full stop at the end. */
+    public String remedy() {
+      return remedy;
+    }
   }
 
   private final Code code;
@@ -42,7 +97,7 @@ public abstract sealed class NcclException extends RuntimeException
   private final String remedy;
 
   NcclException(Code code, String problem, String remedy, Throwable cause) {
-    super(problem + ". Remedy: " + remedy + ".", cause);
+    super(problem + ". Remedy: " + remedy + ". [" + code.id() + "]", cause);
     this.code = Objects.requireNonNull(code);
     this.problem = problem;
     this.remedy = remedy;

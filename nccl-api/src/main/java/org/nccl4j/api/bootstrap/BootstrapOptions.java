@@ -1,5 +1,6 @@
 package org.nccl4j.api.bootstrap;
 
+import java.time.Duration;
 import org.nccl4j.api.settings.PortRange;
 import org.nccl4j.api.settings.Settings;
 
@@ -12,9 +13,23 @@ import org.nccl4j.api.settings.Settings;
  *     empty for a choice
  * @param family AF_INET, AF_INET6, or empty for either
  * @param ports which ports may be listened on
+ * @param silence how long a process may give no sign of life before it counts as failed
  */
 public record BootstrapOptions(
-    String commId, String commSecret, String interfaces, String family, PortRange ports) {
+    String commId,
+    String commSecret,
+    String interfaces,
+    String family,
+    PortRange ports,
+    Duration silence) {
+
+  private static final Duration USUAL_SILENCE = Duration.ofSeconds(60);
+
+  /** With the usual patience for silent processes. */
+  public BootstrapOptions(
+      String commId, String commSecret, String interfaces, String family, PortRange ports) {
+    this(commId, commSecret, interfaces, family, ports, USUAL_SILENCE);
+  }
 
   /** Nothing set. */
   public static BootstrapOptions defaults() {
@@ -28,7 +43,8 @@ public record BootstrapOptions(
         settings.get(Settings.NCCL4J_COMM_SECRET),
         settings.get(Settings.NCCL_SOCKET_IFNAME),
         settings.get(Settings.NCCL_SOCKET_FAMILY),
-        settings.get(Settings.NCCL4J_BOOTSTRAP_PORTS));
+        settings.get(Settings.NCCL4J_BOOTSTRAP_PORTS),
+        settings.get(Settings.NCCL4J_HEARTBEAT_TIMEOUT));
   }
 
   @Override

@@ -26,14 +26,26 @@ final class ControlLink implements Dialer.Outcome, Connection.Owner {
   private final BootstrapId id;
   private final Identity self;
   private final int rank;
+  private final Duration silence;
   private Connection connection;
   private String unreachable;
   private Identity root;
   private Welcome welcome;
   private boolean rootMayLeave;
+
+  /** Owned by the loop's thread. */
+  private Pulse pulse;
+
   private boolean over;
 
-  ControlLink(EventLoop loop, RankMonitor monitor, BootstrapId id, Identity self, int rank) {
+  ControlLink(
+      EventLoop loop,
+      RankMonitor monitor,
+      BootstrapId id,
+      Identity self,
+      int rank,
+      Duration silence) {
+    this.silence = silence;
     this.loop = loop;
     this.monitor = monitor;
     this.id = id;
@@ -102,6 +114,12 @@ final class ControlLink implements Dialer.Outcome, Connection.Owner {
     if (to == null) {
       return;
     }
+    loop.execute(
+        () -> {
+          if (pulse != null) {
+            pulse.stop();
+          }
+        });
     ByteBuffer goodbye = new MessageWriter(FrameType.GOODBYE).done();
     Identity server = monitor.read(() -> root);
     boolean rootIsHere = server != null && server.token().equals(self.token());
@@ -153,8 +171,10 @@ final class ControlLink implements Dialer.Outcome, Connection.Owner {
         Identity who = Hello.decodeIdentity(body);
         monitor.change(() -> root = who);
       }
+      case HEARTBEAT -> pulse.heard();
       case WELCOME -> {
         Welcome all = Welcome.decode(body);
+        begin(from);
         monitor.change(() -> welcome = all);
       }
       case FAILURE -> monitor.failedOutside(Failure.decode(body).toException());
@@ -163,8 +183,30 @@ final class ControlLink implements Dialer.Outcome, Connection.Owner {
     }
   }
 
+  private void begin(Connection to) {
+    pulse =
+        new Pulse(
+            loop,
+            silence,
+            () -> to.send(new MessageWriter(FrameType.HEARTBEAT).number(silence.toMillis()).done()),
+            this::rootIsSilent);
+    pulse.start();
+  }
+
+  private void rootIsSilent(Duration length) {
+    monitor.failedOutside(
+        new RemoteException(
+            "the process of the bootstrap root (%s) has given no sign of life for %s"
+                .formatted(rootText(), Deadline.after(length).text()),
+            "look whether it is stopped, or its host or network is down; a longer silence is allowed"
+                + " by NCCL4J_HEARTBEAT_TIMEOUT"));
+  }
+
   @Override
   public void closed(Connection was, IOException reason) {
+    if (pulse != null) {
+      pulse.stop();
+    }
     monitor.change(() -> over = true);
     if (!monitor.read(() -> rootMayLeave)) {
       String broken = reason instanceof ProtocolException ? " (" + reason.getMessage() + ")" : "";

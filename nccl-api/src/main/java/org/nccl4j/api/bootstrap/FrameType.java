@@ -23,7 +23,9 @@ enum FrameType {
   /** Rank to a rank that leads a new communicator, first: its key. */
   MEET,
   /** The answer, last: the new root's id without its secret. */
-  MEET_AT;
+  MEET_AT,
+  /** Rank to root now and then, with the milliseconds of silence it allows; and back, empty. */
+  HEARTBEAT;
 
   private static final FrameType[] ALL = values();
 

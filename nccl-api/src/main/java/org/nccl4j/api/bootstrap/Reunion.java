@@ -34,7 +34,8 @@ final class Reunion {
   Bootstrap meet(int place, int nRanks, byte[] lead, java.util.function.Consumer<byte[]> publish) {
     BootstrapOptions given = old.options();
     BootstrapOptions options =
-        new BootstrapOptions("", "", given.interfaces(), given.family(), given.ports());
+        new BootstrapOptions(
+            "", "", given.interfaces(), given.family(), given.ports(), given.silence());
     Duration limit = old.deadline();
     BootstrapId id;
     if (place == 0) {

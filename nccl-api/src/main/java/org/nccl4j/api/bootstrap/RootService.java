@@ -32,6 +32,7 @@ final class RootService implements Listener.Acceptor, Connection.Owner {
   private final Identity self;
   private final Formation formation;
   private final Map<Connection, Hello> members = new LinkedHashMap<>();
+  private final Beats beats;
   private final Set<Integer> told = new HashSet<>();
   private EventLoop.Timer timeout;
   private Failure failure;
@@ -43,6 +44,7 @@ final class RootService implements Listener.Acceptor, Connection.Owner {
   private RootService(EventLoop loop, ServerSocketChannel socket, byte[] secret, Identity self) {
     this.loop = loop;
     this.self = self;
+    beats = new Beats(loop, this::silent);
     formation = new Formation(self.version());
     listener =
         new Listener(loop, socket, Handshake.Purpose.CONTROL, secret, Listener.PATIENCE, this);
@@ -135,7 +137,11 @@ final class RootService implements Listener.Acceptor, Connection.Owner {
       if (failure == null) {
         fail(said, connection);
       }
+    } else if (type == FrameType.HEARTBEAT) {
+      beats.heard(connection, Duration.ofMillis(Math.max(1, body.longNumber())));
+      connection.send(new MessageWriter(FrameType.HEARTBEAT).done());
     } else if (type == FrameType.GOODBYE) {
+      beats.forget(connection);
       members.remove(connection);
       if (!formed && failure == null) {
         fail(ended(hello, "left while the communicator was being created"), null);
@@ -151,6 +157,7 @@ final class RootService implements Listener.Acceptor, Connection.Owner {
   @Override
   public void closed(Connection connection, IOException reason) {
     Hello hello = members.remove(connection);
+    beats.forget(connection);
     if (hello != null && failure == null) {
       String how =
           reason instanceof ProtocolException
@@ -160,6 +167,22 @@ final class RootService implements Listener.Acceptor, Connection.Owner {
     }
     leaveIfAlone();
     closeIfDone();
+  }
+
+  /** A rank's process has been silent for too long. */
+  private void silent(Connection connection, Duration length) {
+    Hello hello = members.get(connection);
+    if (hello != null && failure == null) {
+      fail(
+          new Failure(
+              Code.REMOTE_ERROR,
+              "%s has given no sign of life for %s"
+                  .formatted(hello.text(), Deadline.after(length).text()),
+              "look whether the process is stopped, or its host or network is down; a longer"
+                  + " silence is allowed by NCCL4J_HEARTBEAT_TIMEOUT",
+              ""),
+          null);
+    }
   }
 
   private static Failure ended(Hello hello, String how) {
@@ -212,6 +235,7 @@ final class RootService implements Listener.Acceptor, Connection.Owner {
     if (!closed) {
       closed = true;
       timeout.cancel();
+      beats.close();
       listener.close();
       Set.copyOf(members.keySet()).forEach(Connection::close);
       members.clear();

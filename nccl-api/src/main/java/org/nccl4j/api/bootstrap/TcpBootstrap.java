@@ -31,7 +31,9 @@ public final class TcpBootstrap implements Bootstrap {
     this.self = self;
     loop = EventLoop.acquire();
     monitor = new RankMonitor(request.rank());
-    control = new ControlLink(loop, monitor, request.id(), self, request.rank());
+    control =
+        new ControlLink(
+            loop, monitor, request.id(), self, request.rank(), request.options().silence());
     ring =
         new RingLink(
             loop,

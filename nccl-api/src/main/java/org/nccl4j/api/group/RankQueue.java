@@ -28,6 +28,9 @@ public final class RankQueue {
   private final Launcher launcher;
   private final SignatureCheck signatures;
 
+  /** Null where nobody listens. */
+  private OperationHook hook;
+
   /**
    * A queue of one rank.
    *
@@ -48,6 +51,11 @@ public final class RankQueue {
     this.direct = direct;
     this.launcher = launcher;
     this.signatures = signatures;
+  }
+
+  /** Has operations told to a hook from now on. */
+  public void tell(OperationHook newHook) {
+    hook = newHook;
   }
 
   /** Who decides how operations are done. */
@@ -124,6 +132,9 @@ public final class RankQueue {
           task.send(),
           task.recv(),
           task.stream());
+      if (hook != null) {
+        hook.launched(task.func().label(), task.count(), task.type(), task.root(), task.stream());
+      }
     }
   }
 
@@ -146,6 +157,9 @@ public final class RankQueue {
       KernelPlan plan = direct.plan(func, send, recv, count, type, op, root);
       launcher.launch(
           plan != null ? plan : planner.plan(func, count, type, op, root), send, recv, stream);
+      if (hook != null) {
+        hook.launched(func.label(), count, type, root, stream);
+      }
     }
   }
 
@@ -205,6 +219,11 @@ public final class RankQueue {
     Task one = tasks.get(0);
     launcher.note(one.func().ordinal(), one.type().ordinal(), 0, one.root(), one.count(), false);
     launcher.launch(planner.plan(works), null, null, first);
+    for (Task task : tasks) {
+      if (hook != null) {
+        hook.launched(task.func().label(), task.count(), task.type(), task.root(), first);
+      }
+    }
     for (DeviceStream other : streams) {
       await(other, first);
     }

@@ -240,6 +240,9 @@ public final class CommunicatorState {
       bootstrap.close();
     }
     observer.close();
+    if (engine.hook() != null) {
+      engine.hook().close();
+    }
     engine.family().leave();
   }
 }

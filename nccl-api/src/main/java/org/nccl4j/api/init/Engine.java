@@ -2,13 +2,16 @@ package org.nccl4j.api.init;
 
 import java.util.Map;
 import org.nccl4j.api.bootstrap.Bootstrap;
+import org.nccl4j.api.group.OperationHook;
 import org.nccl4j.api.group.RankQueue;
 import org.nccl4j.api.group.SignatureCheck;
 import org.nccl4j.api.launch.Launcher;
+import org.nccl4j.api.plan.CostEdit;
 import org.nccl4j.api.plan.DirectPlanner;
 import org.nccl4j.api.plan.Planner;
 import org.nccl4j.api.plan.RankFacts;
 import org.nccl4j.api.settings.Settings;
+import org.nccl4j.api.spi.TunerContext;
 import org.nccl4j.api.window.WindowRegistry;
 import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.KernelCommunicator;
@@ -22,6 +25,7 @@ import org.nccl4j.device.kernel.Nvls;
  * @param kernels its own
  * @param launcher the order of its operations
  * @param queue where they go
+ * @param hook who is told of them; null where nobody is
  * @param routes names of the transports by rank
  */
 record Engine(
@@ -30,6 +34,7 @@ record Engine(
     KernelCommunicator kernels,
     Launcher launcher,
     RankQueue queue,
+    OperationHook hook,
     Map<Integer, String> routes) {
 
   /**
@@ -39,6 +44,7 @@ record Engine(
    * @param layout of the connections
    * @param windows its windows
    * @param nvls its place in NVLS; null where there is none
+   * @param hosts machines that the ranks are on
    */
   record Place(
       InitRequest request,
@@ -46,7 +52,8 @@ record Engine(
       RankFacts facts,
       ConnectionLayout layout,
       WindowRegistry windows,
-      Nvls nvls) {}
+      Nvls nvls,
+      int hosts) {}
 
   /** The windows of a rank whose kernels have been made: none yet. */
   static WindowRegistry windows(
@@ -70,14 +77,23 @@ record Engine(
       KernelCommunicator kernels,
       Launcher launcher,
       Map<Integer, String> routes) {
-    RankQueue queue = queue(place, kernels, launcher, place.request.settings());
-    return new Engine(place, family, kernels, launcher, queue, Map.copyOf(routes));
+    Settings settings = place.request.settings();
+    RankQueue queue = queue(place, kernels, launcher, settings);
+    OperationHook hook =
+        Plugins.profilers(settings, place.request.name(), place.rank, place.facts.nRanks());
+    queue.tell(hook);
+    return new Engine(place, family, kernels, launcher, queue, hook, Map.copyOf(routes));
   }
 
   private static RankQueue queue(
       Place place, KernelCommunicator kernels, Launcher launcher, Settings settings) {
     InitRequest request = place.request;
     int nRanks = place.facts.nRanks();
+    String algorithms = ReductionOrder.algorithms(settings);
+    CostEdit edit =
+        Plugins.tuner(
+            settings,
+            new TunerContext(request.name(), nRanks, place.hosts, request.device().kind()));
     Planner planner =
         new Planner(
             kernels,
@@ -85,15 +101,17 @@ record Engine(
             place.facts,
             place.layout,
             place.nvls,
-            settings.get(Settings.NCCL_ALGO),
-            settings.get(Settings.NCCL_PROTO));
+            algorithms,
+            settings.get(Settings.NCCL_PROTO),
+            edit);
+    ReductionOrder.check(settings, planner, request.name(), nRanks);
     DirectPlanner direct =
         new DirectPlanner(
             kernels,
             place.windows,
             planner,
             place.facts,
-            settings.get(Settings.NCCL_ALGO),
+            algorithms,
             settings.get(Settings.NCCL_PROTO));
     boolean compares = settings.get(Settings.NCCL_CHECK_MODE).equals("DEBUG_GLOBAL");
     SignatureCheck signatures =
@@ -112,6 +130,8 @@ record Engine(
 
   /** Where operations go that are planned by other settings. */
   RankQueue queue(Settings settings) {
-    return queue(place, kernels, launcher, settings);
+    RankQueue other = queue(place, kernels, launcher, settings);
+    other.tell(hook);
+    return other;
   }
 }

@@ -10,6 +10,7 @@ import java.util.List;
 import java.util.Map;
 import org.nccl4j.api.bootstrap.Bootstrap;
 import org.nccl4j.api.launch.Launcher;
+import org.nccl4j.api.observe.InitTimes;
 import org.nccl4j.api.plan.RankFacts;
 import org.nccl4j.api.proxy.ProxyThread;
 import org.nccl4j.api.registry.TransportRegistry;
@@ -77,9 +78,12 @@ public final class Initializer {
 
   private CommunicatorState create() {
     int rank = bootstrap.rank();
+    InitTimes times = new InitTimes(request.name(), rank);
+    times.begin("plug-ins and networks");
     List<TransportProvider> providers =
         TransportRegistry.providers(request.settings().get(Settings.NCCL4J_TRANSPORTS));
     UsableNets nets = UsableNets.of(request, bootstrap);
+    times.begin("ranks meet");
     Members members = meet(providers, nets);
     List<PeerInfo> peers = members.peers();
     KernelDevice device = (KernelDevice) request.device();
@@ -93,12 +97,14 @@ public final class Initializer {
             layout,
             bootstrap.secret(),
             request.settings());
+    times.begin("transports");
     for (TransportProvider provider : providers) {
       Transport transport = provider.open(context);
       transports.add(new Routes.NamedTransport(provider.name(), transport));
     }
     List<Routes.NamedTransport> routes =
         new Routes(rank, peers, transports, request.logLevel()).choose(bootstrap);
+    times.begin("connections");
     Links links = Links.connect(peers, routes, rank, bootstrap, endNanos);
     // All-gather, so nobody goes on before all are connected.
     List<ProxyHandler> handlers = links.proxyHandlers();
@@ -108,6 +114,7 @@ public final class Initializer {
     nvls = NvlsSetup.open(request, context, bootstrap);
     ProxyThread proxy = handlers.isEmpty() ? null : new ProxyThread(request.name(), handlers);
     Progress progress = proxy == null ? Progress.NONE : proxy;
+    times.begin("kernels");
     KernelCommunicator kernels =
         device.createKernelCommunicator(
             spec(
@@ -129,7 +136,8 @@ public final class Initializer {
                 facts,
                 layout,
                 Engine.windows(request, members, bootstrap, kernels),
-                nvls.nvls()),
+                nvls.nvls(),
+                members.hosts()),
             family,
             kernels,
             new Launcher(kernels),
@@ -137,6 +145,7 @@ public final class Initializer {
     if (engine.queue().direct().wantsSpace()) {
       engine.place().windows().makeSpace();
     }
+    times.done(request.logLevel());
     return new CommunicatorState(request, bootstrap, members, engine);
   }
 

@@ -24,4 +24,9 @@ record Members(List<PeerInfo> peers, List<byte[]> points, String path, long id) 
     return new Members(
         List.copyOf(some), List.copyOf(theirs), newPath, id * 31 + newPath.hashCode());
   }
+
+  /** Machines that they are on. */
+  int hosts() {
+    return (int) peers.stream().map(PeerInfo::hostId).distinct().count();
+  }
 }

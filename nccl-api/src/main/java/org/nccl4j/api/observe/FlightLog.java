@@ -40,6 +40,8 @@ public final class FlightLog {
   private static final VarHandle LONGS =
       MethodHandles.byteBufferViewVarHandle(long[].class, ByteOrder.nativeOrder());
 
+  private static final FlightLog UNREAD = new FlightLog(null, FlightFile.apart());
+
   private final FlightFile file;
   private final FlightFile.Slot slot;
   private final ByteBuffer bytes;
@@ -58,7 +60,7 @@ public final class FlightLog {
 
   /** A recorder that nobody reads, for launches before there is another. */
   public static FlightLog unread() {
-    return new FlightLog(null, FlightFile.apart());
+    return UNREAD;
   }
 
   /**
@@ -129,6 +131,14 @@ public final class FlightLog {
     bytes.putInt(WAITS_FOR, ended == launchedSoFar() ? -1 : kernels.waitsFor());
     bytes.putInt(FAILED, kernels.failure() == null ? 0 : 1);
     bytes.putLong(OBSERVED, nowMillis);
+  }
+
+  /** What it says now. */
+  RankReport report(List<String> operations) {
+    return FlightReader.rank(
+        new RankReport.ProcessReport("", ProcessHandle.current().pid(), ""),
+        operations.toArray(String[]::new),
+        bytes);
   }
 
   /** Operations launched so far, as far as the caller can see. */

@@ -140,7 +140,7 @@ public final class FlightReader {
     return reports;
   }
 
-  private static RankReport rank(ProcessReport process, String[] names, ByteBuffer page) {
+  static RankReport rank(ProcessReport process, String[] names, ByteBuffer page) {
     long launched = page.getLong(FlightLog.LAUNCHED);
     long observed = page.getLong(FlightLog.OBSERVED);
     int length = Math.max(0, Math.min(page.getInt(FlightLog.NAME), FlightLog.NAME_BYTES));
@@ -171,7 +171,7 @@ public final class FlightReader {
     int code = what >>> 26;
     int root = what & 0x1ffff;
     if (code >= names.length) {
-      return new Operation(number, (int) first, "other", root, count, "another operation");
+      return new Operation(number, (int) first, "other", root, count, 0, "another operation");
     }
     String label = names[code];
     DataType type = DataType.values()[(what >>> 21 & 31) % DataType.values().length];
@@ -188,7 +188,7 @@ public final class FlightReader {
               "%s of %d %s (%s)".formatted(label, count, type.label(), op.label());
           default -> "%s of %d %s".formatted(label, count, type.label());
         };
-    return new Operation(number, (int) first, label, root, count, text);
+    return new Operation(number, (int) first, label, root, count, count * type.bytes(), text);
   }
 
   private static String text(ByteBuffer bytes, int at, int most) {

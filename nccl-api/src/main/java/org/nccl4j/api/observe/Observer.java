@@ -25,6 +25,7 @@ public final class Observer {
   private final KernelCommunicator kernels;
   private final Runnable onFailure;
   private final String file;
+  private final Recording recording;
   private boolean told;
 
   private Observer(
@@ -38,6 +39,7 @@ public final class Observer {
     this.rank = rank;
     this.kernels = kernels;
     this.onFailure = onFailure;
+    this.recording = new Recording(log, rank);
   }
 
   /**
@@ -90,6 +92,7 @@ public final class Observer {
 
   private synchronized void look() {
     log.observe(kernels, System.currentTimeMillis());
+    recording.look(kernels);
     if (!told && kernels.failure() != null) {
       told = true;
       try {

@@ -50,10 +50,12 @@ public record RankReport(
    * @param collective number among the collectives, from 1; of a send, how many there were before
    * @param label its name
    * @param root or peer
+   * @param count elements, as in the call
+   * @param bytes of so many elements
    * @param text for people
    */
   public record Operation(
-      long number, int collective, String label, int root, long count, String text) {}
+      long number, int collective, String label, int root, long count, long bytes, String text) {}
 
   /** The oldest operation that has not ended; null if all have, or it is too long ago. */
   public Operation current() {

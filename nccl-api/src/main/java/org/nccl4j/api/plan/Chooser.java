@@ -16,8 +16,14 @@ final class Chooser {
   private final CostModel costs;
   private final Filter algorithms;
   private final Filter protocols;
+  private final CostEdit edit;
 
   Chooser(CostModel costs, String algo, String proto) {
+    this(costs, algo, proto, CostEdit.NONE);
+  }
+
+  Chooser(CostModel costs, String algo, String proto, CostEdit edit) {
+    this.edit = edit;
     this.costs = costs;
     this.algorithms =
         new Filter("NCCL_ALGO", algo)
@@ -51,8 +57,34 @@ final class Chooser {
         choices.add(new Choice(algorithm, protocol, time));
       }
     }
-    choices.sort(Comparator.comparingDouble(Choice::microseconds));
-    return choices;
+    List<Choice> edited = edited(collective, bytes, type, choices);
+    edited.sort(Comparator.comparingDouble(Choice::microseconds));
+    return edited;
+  }
+
+  /** With the times that a tuner gives; without those that it forbids, unless it forbids all. */
+  private List<Choice> edited(
+      Collective collective, long bytes, DataType type, List<Choice> choices) {
+    if (edit == CostEdit.NONE) {
+      return choices;
+    }
+    List<CostEdit.Way> ways = new ArrayList<>();
+    for (Choice choice : choices) {
+      ways.add(
+          new CostEdit.Way(
+              ways.size(),
+              choice.algorithm().label(),
+              choice.protocol().label(),
+              choice.microseconds()));
+    }
+    List<Choice> edited = new ArrayList<>();
+    for (CostEdit.Way way : edit.edit(collective.label(), bytes, type, ways)) {
+      if (way.microseconds() != Double.POSITIVE_INFINITY) {
+        Choice old = choices.get(way.index());
+        edited.add(new Choice(old.algorithm(), old.protocol(), way.microseconds()));
+      }
+    }
+    return edited.isEmpty() ? choices : edited;
   }
 
   /** Every way with its predicted time, and the choice with its reason. */

@@ -65,12 +65,29 @@ public final class Planner {
       Nvls nvls,
       String algo,
       String proto) {
+    this(kernels, rank, ranks, layout, nvls, algo, proto, CostEdit.NONE);
+  }
+
+  /**
+   * A planner whose predicted times are edited.
+   *
+   * @param edit the same on all ranks
+   */
+  public Planner(
+      KernelCommunicator kernels,
+      int rank,
+      RankFacts ranks,
+      ConnectionLayout layout,
+      Nvls nvls,
+      String algo,
+      String proto,
+      CostEdit edit) {
     this.kernels = kernels;
     this.rank = rank;
     this.nRanks = ranks.nRanks();
     this.layout = layout;
     this.costs = ranks.costs(nvls);
-    this.chooser = new Chooser(costs, algo, proto);
+    this.chooser = new Chooser(costs, algo, proto, edit);
   }
 
   /** The plan of an operation on the launch's own buffers. */

@@ -15,7 +15,9 @@ import org.nccl4j.api.settings.Setting;
 import org.nccl4j.api.settings.Settings;
 import org.nccl4j.api.spi.MulticastProvider;
 import org.nccl4j.api.spi.NetProvider;
+import org.nccl4j.api.spi.ProfilerProvider;
 import org.nccl4j.api.spi.TransportProvider;
+import org.nccl4j.api.spi.TunerProvider;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.InvalidUsageException;
 
@@ -55,6 +57,50 @@ public final class TransportRegistry {
   public static List<NetProvider> nets(String wanted) {
     return new Kind<>("network", Settings.NCCL_NET, NetProvider::name, NetProvider::priority)
         .choose(ServiceLoader.load(NetProvider.class).iterator(), wanted);
+  }
+
+  /**
+   * The tuners that may be used, by name.
+   *
+   * @param wanted the name of one, as NCCL_TUNER_PLUGIN says; empty for all
+   */
+  public static List<TunerProvider> tuners(String wanted) {
+    return chosen(
+        ServiceLoader.load(TunerProvider.class).stream().map(ServiceLoader.Provider::get).toList(),
+        TunerProvider::name,
+        wanted,
+        "NCCL_TUNER_PLUGIN");
+  }
+
+  /**
+   * The profilers that may be used, by name.
+   *
+   * @param wanted the name of one, as NCCL_PROFILER_PLUGIN says; empty for all
+   */
+  public static List<ProfilerProvider> profilers(String wanted) {
+    return chosen(
+        ServiceLoader.load(ProfilerProvider.class).stream()
+            .map(ServiceLoader.Provider::get)
+            .toList(),
+        ProfilerProvider::name,
+        wanted,
+        "NCCL_PROFILER_PLUGIN");
+  }
+
+  private static <P> List<P> chosen(
+      List<P> found, Function<P, String> name, String wanted, String setting) {
+    List<P> all =
+        found.stream()
+            .filter(p -> wanted.isEmpty() || name.apply(p).equalsIgnoreCase(wanted))
+            .sorted(Comparator.comparing(name))
+            .toList();
+    if (all.isEmpty() && !wanted.isEmpty()) {
+      throw new InvalidArgumentException(
+          "%s=%s is not among those found: %s"
+              .formatted(setting, wanted, found.stream().map(name).toList()),
+          "correct the name, or put the plug-in's jar on the module path");
+    }
+    return all;
   }
 
   /** What gives ranks multicast memory, if it is on the path; of several the first by name. */

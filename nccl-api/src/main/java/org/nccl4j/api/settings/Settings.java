@@ -238,6 +238,33 @@ public final class Settings {
           Integer.MAX_VALUE,
           "Which rank writes NCCL_GRAPH_DUMP_FILE.");
 
+  public static final Setting<String> NCCL_TUNER_PLUGIN =
+      Setting.text(
+          "NCCL_TUNER_PLUGIN",
+          "",
+          "the name of a tuner on the module path, or none",
+          "Which tuner edits the predicted times; without it the first by name.");
+
+  public static final Setting<String> NCCL_PROFILER_PLUGIN =
+      Setting.text(
+          "NCCL_PROFILER_PLUGIN",
+          "",
+          "the name of a profiler on the module path, or none",
+          "Which profiler is told of operations; without it all that are found.");
+
+  public static final Setting<Duration> NCCL4J_HEARTBEAT_TIMEOUT =
+      Setting.duration(
+          "NCCL4J_HEARTBEAT_TIMEOUT",
+          Duration.ofSeconds(60),
+          "How long a rank's process may give no sign of life before its communicators fail.");
+
+  public static final Setting<String> NCCL4J_DETERMINISM =
+      Setting.choice(
+          "NCCL4J_DETERMINISM",
+          "RUN_TO_RUN",
+          List.of("RUN_TO_RUN", "SIZE_INVARIANT"),
+          "On what the bits of a reduction may depend.");
+
   public static final Setting<String> NCCL4J_FLIGHT_FILE =
       Setting.text(
           "NCCL4J_FLIGHT_FILE",
@@ -282,6 +309,10 @@ public final class Settings {
           NCCL_WIN_STRIDE,
           NCCL4J_INIT_TIMEOUT,
           NCCL4J_TIMEOUT,
+          NCCL_TUNER_PLUGIN,
+          NCCL_PROFILER_PLUGIN,
+          NCCL4J_HEARTBEAT_TIMEOUT,
+          NCCL4J_DETERMINISM,
           NCCL4J_FLIGHT_FILE,
           NCCL_TOPO_FILE,
           NCCL_TOPO_DUMP_FILE,

@@ -4,6 +4,7 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.HexFormat;
 import java.util.List;
@@ -207,6 +208,51 @@ class FailureChannelTest {
     System.out.println(
         "told of a killed process after " + (System.nanoTime() - start) / 1_000_000 + " ms");
     assertTrue(witness.says().contains("process " + other.pid()));
+  }
+
+  @Test
+  void aProcessThatIsStoppedIsNamed() throws Exception {
+    BootstrapId id = Ranks.newId();
+    String hex = HexFormat.of().formatHex(id.encode());
+    RankProcess other = keep(RankProcess.start(hex, 2, 1, 1000));
+    Bootstrap rank = TcpBootstrap.join(Ranks.request(id, 2, 0, Ranks.LONG));
+    toClose.add(rank);
+    assertEquals("joined", other.says());
+    List<BlockingQueue<NcclException>> heard = listen(List.of(rank));
+    other.signal("STOP");
+    NcclException cause = heard.get(0).poll(20, TimeUnit.SECONDS);
+    other.signal("CONT");
+    FormationFailureTest.assertSays(
+        RemoteException.class,
+        cause,
+        "rank 1 (host ",
+        "process " + other.pid(),
+        "no sign of life for 1 s");
+  }
+
+  @Test
+  void aRootThatIsStoppedIsNamed() throws Exception {
+    RankProcess root = keep(RankProcess.start("new", 2, 0));
+    BootstrapId id = BootstrapId.decode(HexFormat.of().parseHex(root.says()));
+    JoinRequest usual = Ranks.request(id, 2, 1, Ranks.LONG);
+    BootstrapOptions options = usual.options();
+    BootstrapOptions impatient =
+        new BootstrapOptions(
+            "",
+            "",
+            options.interfaces(),
+            options.family(),
+            options.ports(),
+            Duration.ofMillis(1000));
+    Bootstrap rank = TcpBootstrap.join(new JoinRequest(2, id, 1, usual.deadline(), impatient));
+    toClose.add(rank);
+    assertEquals("joined", root.says());
+    List<BlockingQueue<NcclException>> heard = listen(List.of(rank));
+    root.signal("STOP");
+    NcclException cause = heard.get(0).poll(20, TimeUnit.SECONDS);
+    root.signal("CONT");
+    FormationFailureTest.assertSays(
+        RemoteException.class, cause, "bootstrap root (rank 0, host ", "no sign of life for 1 s");
   }
 
   @Test

@@ -27,6 +27,11 @@ final class RankProcess implements AutoCloseable {
    * @param id in hexadecimal; "new" to have it make one, which is the first line it says
    */
   static RankProcess start(String id, int nRanks, int rank) throws IOException {
+    return start(id, nRanks, rank, 60_000);
+  }
+
+  /** As above, with some milliseconds of silence that it allows. */
+  static RankProcess start(String id, int nRanks, int rank, long silence) throws IOException {
     String java = Path.of(System.getProperty("java.home"), "bin", "java").toString();
     String path =
         System.getProperty("java.class.path")
@@ -38,6 +43,7 @@ final class RankProcess implements AutoCloseable {
                     java,
                     "-Xshare:auto",
                     "-XX:TieredStopAtLevel=1",
+                    "-Dnccl4j.test.silence=" + silence,
                     "-cp",
                     classesOf(RankProcess.class)
                         + System.getProperty("path.separator")
@@ -69,6 +75,11 @@ final class RankProcess implements AutoCloseable {
   void leave() throws IOException, InterruptedException {
     process.getOutputStream().close();
     process.waitFor();
+  }
+
+  /** Stops it, or lets it go on. */
+  void signal(String name) throws IOException, InterruptedException {
+    new ProcessBuilder("kill", "-" + name, Long.toString(pid())).start().waitFor();
   }
 
   void kill() {

@@ -17,7 +17,13 @@ final class Ranks {
   static final Duration LONG = Duration.ofSeconds(30);
 
   static final BootstrapOptions LOOPBACK =
-      new BootstrapOptions("", "", "lo", "AF_INET", org.nccl4j.api.settings.PortRange.ANY);
+      new BootstrapOptions(
+          "",
+          "",
+          "lo",
+          "AF_INET",
+          org.nccl4j.api.settings.PortRange.ANY,
+          Duration.ofMillis(Long.getLong("nccl4j.test.silence", 60_000)));
 
   /** A result or what was thrown. */
   record Ended<T>(T result, Throwable thrown) {

@@ -1,0 +1,71 @@
+package org.nccl4j.api.bootstrap;
+
+import java.time.Duration;
+import java.util.HashMap;
+import java.util.Map;
+import java.util.function.BiConsumer;
+
+/**
+ * When the root last heard of each rank. A root that was itself stopped for a while does not take
+ * that for the ranks' silence.
+ *
+ * <p>Owner thread: the loop's.
+ */
+final class Beats {
+  private static final Duration SHORTEST = Duration.ofMillis(100);
+
+  private record Last(long nanos, Duration allowed) {}
+
+  private final EventLoop loop;
+  private final BiConsumer<Connection, Duration> silent;
+  private final Map<Connection, Last> last = new HashMap<>();
+  private EventLoop.Timer timer;
+
+  /** How often to look: for the least patient rank. */
+  private Duration period;
+
+  private long lookedNanos;
+
+  Beats(EventLoop loop, BiConsumer<Connection, Duration> silent) {
+    this.loop = loop;
+    this.silent = silent;
+  }
+
+  void heard(Connection connection, Duration allowed) {
+    last.put(connection, new Last(System.nanoTime(), allowed));
+    Duration tenth = allowed.dividedBy(10);
+    Duration wanted = tenth.compareTo(SHORTEST) < 0 ? SHORTEST : tenth;
+    period = period == null || wanted.compareTo(period) < 0 ? wanted : period;
+    if (timer == null) {
+      lookedNanos = System.nanoTime();
+      timer = loop.after(period, this::look);
+    }
+  }
+
+  void forget(Connection connection) {
+    last.remove(connection);
+  }
+
+  private void look() {
+    long now = System.nanoTime();
+    if (now - lookedNanos > 3 * period.toNanos()) {
+      last.replaceAll((connection, was) -> new Last(now, was.allowed));
+    }
+    lookedNanos = now;
+    for (Map.Entry<Connection, Last> each : Map.copyOf(last).entrySet()) {
+      Last was = each.getValue();
+      if (now - was.nanos > was.allowed.toNanos()) {
+        last.remove(each.getKey());
+        silent.accept(each.getKey(), was.allowed);
+      }
+    }
+    timer = loop.after(period, this::look);
+  }
+
+  void close() {
+    last.clear();
+    if (timer != null) {
+      timer.cancel();
+    }
+  }
+}

@@ -1,0 +1,76 @@
+package org.nccl4j.api.bootstrap;
+
+import java.time.Duration;
+import java.util.function.Consumer;
+
+/**
+ * Sends signs of life over a connection, and notices when none come back. A process that was itself
+ * stopped for a while does not take that for the other's silence.
+ *
+ * <p>Owner thread: the loop's.
+ */
+final class Pulse {
+  private static final int BEATS = 4;
+
+  private final EventLoop loop;
+  private final Duration silence;
+  private final Runnable beat;
+  private final Consumer<Duration> silent;
+  private EventLoop.Timer timer;
+  private long heardNanos;
+  private long dueNanos;
+
+  /**
+   * A pulse that does not beat yet.
+   *
+   * @param silence how long the other side may be silent
+   * @param beat sends a sign of life
+   * @param silent called once when the other side has been silent for too long
+   */
+  Pulse(EventLoop loop, Duration silence, Runnable beat, Consumer<Duration> silent) {
+    this.loop = loop;
+    this.silence = silence;
+    this.beat = beat;
+    this.silent = silent;
+  }
+
+  /** Begins. */
+  void start() {
+    heardNanos = System.nanoTime();
+    beat.run();
+    next();
+  }
+
+  /** The other side has given a sign of life. */
+  void heard() {
+    heardNanos = System.nanoTime();
+  }
+
+  /** Ends. */
+  void stop() {
+    if (timer != null) {
+      timer.cancel();
+      timer = null;
+    }
+  }
+
+  private void next() {
+    Duration interval = silence.dividedBy(BEATS);
+    dueNanos = System.nanoTime() + interval.toNanos();
+    timer = loop.after(interval, this::tick);
+  }
+
+  private void tick() {
+    long now = System.nanoTime();
+    if (now - dueNanos > silence.toNanos() / BEATS) {
+      heardNanos = now;
+    }
+    if (now - heardNanos > silence.toNanos()) {
+      timer = null;
+      silent.accept(silence);
+      return;
+    }
+    beat.run();
+    next();
+  }
+}

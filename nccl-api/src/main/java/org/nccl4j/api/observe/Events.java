@@ -1,0 +1,103 @@
+package org.nccl4j.api.observe;
+
+import jdk.jfr.Category;
+import jdk.jfr.DataAmount;
+import jdk.jfr.Description;
+import jdk.jfr.Event;
+import jdk.jfr.Label;
+import jdk.jfr.Name;
+import jdk.jfr.StackTrace;
+import jdk.jfr.Timespan;
+
+/**
+ * What Java Flight Recorder is told. Operations cost nothing for it: the observer looks at them a
+ * few times a second.
+ */
+final class Events {
+  private Events() {}
+
+  /** A phase of a communicator's creation. */
+  @Name("org.nccl4j.InitPhase")
+  @Label("Communicator creation")
+  @Category("nccl4j")
+  @StackTrace(false)
+  static final class InitPhase extends Event {
+    @Label("Communicator")
+    String communicator;
+
+    @Label("Rank")
+    int rank;
+
+    @Label("Phase")
+    String phase;
+  }
+
+  /** What a communicator did since the last event. */
+  @Name("org.nccl4j.Progress")
+  @Label("Communicator progress")
+  @Description("Operations of a communicator in the last second, where there were any")
+  @Category("nccl4j")
+  @StackTrace(false)
+  static final class Progress extends Event {
+    @Label("Communicator")
+    String communicator;
+
+    @Label("Rank")
+    int rank;
+
+    @Label("Operations launched")
+    long launched;
+
+    @Label("Operations ended")
+    long ended;
+
+    @Label("Last operation")
+    String operation;
+
+    @Label("Its size")
+    @DataAmount
+    long bytes;
+  }
+
+  /** An operation that has not ended for a second or more. */
+  @Name("org.nccl4j.Stall")
+  @Label("Operation without progress")
+  @Category("nccl4j")
+  @StackTrace(false)
+  static final class Stall extends Event {
+    @Label("Communicator")
+    String communicator;
+
+    @Label("Rank")
+    int rank;
+
+    @Label("Operation")
+    String operation;
+
+    @Label("Rank that is waited for")
+    int waitsFor;
+
+    @Label("Since")
+    @Timespan(Timespan.MILLISECONDS)
+    long millis;
+  }
+
+  /** The first failure of a communicator. */
+  @Name("org.nccl4j.Failure")
+  @Label("Communicator failure")
+  @Category("nccl4j")
+  @StackTrace(false)
+  static final class Failure extends Event {
+    @Label("Communicator")
+    String communicator;
+
+    @Label("Rank")
+    int rank;
+
+    @Label("Code")
+    String code;
+
+    @Label("Message")
+    String message;
+  }
+}

@@ -1,0 +1,67 @@
+package org.nccl4j.api.observe;
+
+import java.lang.System.Logger.Level;
+import java.util.LinkedHashMap;
+import java.util.Locale;
+import java.util.Map;
+import java.util.stream.Collectors;
+
+/**
+ * How long the phases of a communicator's creation take: as events for Java Flight Recorder, and as
+ * one line of the log. One thread.
+ */
+public final class InitTimes {
+  private static final System.Logger LOG = System.getLogger("org.nccl4j.INIT");
+
+  private final String communicator;
+  private final int rank;
+  private final Map<String, Long> nanos = new LinkedHashMap<>();
+  private Events.InitPhase phase;
+  private String name;
+  private long began;
+
+  /** Nothing has begun. */
+  public InitTimes(String communicator, int rank) {
+    this.communicator = communicator;
+    this.rank = rank;
+  }
+
+  /** Ends the phase that is under way, and begins another. */
+  public void begin(String nextName) {
+    end();
+    name = nextName;
+    began = System.nanoTime();
+    phase = new Events.InitPhase();
+    phase.begin();
+  }
+
+  private void end() {
+    if (phase != null) {
+      nanos.merge(name, System.nanoTime() - began, Long::sum);
+      phase.communicator = communicator;
+      phase.rank = rank;
+      phase.phase = name;
+      phase.commit();
+      phase = null;
+    }
+  }
+
+  /** Ends the last phase, and logs all. */
+  public void done(Level level) {
+    end();
+    if (LOG.isLoggable(level)) {
+      String parts =
+          nanos.entrySet().stream()
+              .map(e -> String.format(Locale.ROOT, "%s %.2f ms", e.getKey(), e.getValue() / 1e6))
+              .collect(Collectors.joining(", "));
+      double all = nanos.values().stream().mapToLong(Long::longValue).sum() / 1e6;
+      LOG.log(
+          level,
+          "rank {0} of communicator {1} was made in {2} ms: {3}",
+          Integer.toString(rank),
+          communicator,
+          String.format(Locale.ROOT, "%.2f", all),
+          parts);
+    }
+  }
+}

@@ -1,0 +1,78 @@
+package org.nccl4j.api.observe;
+
+import org.nccl4j.api.observe.RankReport.Operation;
+import org.nccl4j.device.NcclException;
+import org.nccl4j.device.kernel.KernelCommunicator;
+
+/**
+ * Makes Java Flight Recorder's events of one rank, from what the flight recorder has. Owner thread:
+ * the observer's.
+ */
+final class Recording {
+  private static final long PERIOD_NANOS = 1_000_000_000L;
+
+  private final FlightLog log;
+  private final FlightLog.Rank rank;
+  private long lastNanos = System.nanoTime();
+  private long launched;
+  private long ended;
+  private boolean failed;
+
+  Recording(FlightLog log, FlightLog.Rank rank) {
+    this.log = log;
+    this.rank = rank;
+  }
+
+  void look(KernelCommunicator kernels) {
+    NcclException failure = kernels.failure();
+    if (failure != null && !failed) {
+      failed = true;
+      fail(failure);
+    }
+    long now = System.nanoTime();
+    if (now - lastNanos >= PERIOD_NANOS) {
+      lastNanos = now;
+      second();
+    }
+  }
+
+  private void fail(NcclException failure) {
+    Events.Failure event = new Events.Failure();
+    if (event.shouldCommit()) {
+      event.communicator = rank.name();
+      event.rank = rank.rank();
+      event.code = failure.code().name();
+      event.message = failure.getMessage();
+      event.commit();
+    }
+  }
+
+  private void second() {
+    Events.Progress progress = new Events.Progress();
+    Events.Stall stall = new Events.Stall();
+    if (!progress.isEnabled() && !stall.isEnabled()) {
+      return;
+    }
+    RankReport report = log.report(rank.operations());
+    if (report.launched() > launched || report.ended() > ended) {
+      Operation last = report.last();
+      progress.communicator = rank.name();
+      progress.rank = rank.rank();
+      progress.launched = report.launched() - launched;
+      progress.ended = report.ended() - ended;
+      progress.operation = last == null ? "" : last.text();
+      progress.bytes = last == null ? 0 : last.bytes();
+      progress.commit();
+    }
+    if (report.current() != null && report.stillMillis() >= 1000) {
+      stall.communicator = rank.name();
+      stall.rank = rank.rank();
+      stall.operation = report.current().text();
+      stall.waitsFor = report.waitsFor();
+      stall.millis = report.stillMillis();
+      stall.commit();
+    }
+    launched = report.launched();
+    ended = report.ended();
+  }
+}

@@ -1,0 +1,22 @@
+package org.nccl4j.api.spi;
+
+import org.nccl4j.device.DataType;
+
+/**
+ * Edits the table of predicted times from which an algorithm and a protocol are chosen. Called by
+ * one thread at a time, once for each shape of an operation; the choice is kept.
+ *
+ * <p>All ranks of a communicator must edit alike: what it does may depend on its arguments and on
+ * what all ranks know in common, and on nothing else. Ranks that choose differently hang.
+ */
+@FunctionalInterface
+public interface Tuner {
+  /**
+   * Changes predicted times.
+   *
+   * @param collective such as "AllReduce"
+   * @param bytes of the whole data
+   * @param table the ways that the device and the settings allow
+   */
+  void tune(String collective, long bytes, DataType type, CostTable table);
+}

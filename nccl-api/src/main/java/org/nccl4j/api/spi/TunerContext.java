@@ -1,0 +1,13 @@
+package org.nccl4j.api.spi;
+
+import org.nccl4j.device.Device;
+
+/**
+ * What a tuner is told of its communicator; the same on all ranks.
+ *
+ * @param communicator its name
+ * @param nRanks ranks
+ * @param nHosts machines that they are on
+ * @param deviceKind host or CUDA
+ */
+public record TunerContext(String communicator, int nRanks, int nHosts, Device.Kind deviceKind) {}

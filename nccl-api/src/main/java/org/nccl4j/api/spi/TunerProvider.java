@@ -1,0 +1,13 @@
+package org.nccl4j.api.spi;
+
+/**
+ * Makes tuners; found by {@link java.util.ServiceLoader}. Stateless; any thread may call any
+ * method. Of several, the first by name is used, or the one that NCCL_TUNER_PLUGIN names.
+ */
+public interface TunerProvider {
+  /** Its name in logs and in NCCL_TUNER_PLUGIN: at most 32 letters, digits and hyphens. */
+  String name();
+
+  /** A tuner for one rank of one communicator. */
+  Tuner open(TunerContext context);
+}

@@ -1,0 +1,179 @@
+package org.nccl4j.it.api;
+
+import static org.junit.jupiter.api.Assertions.assertArrayEquals;
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.io.IOException;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Map;
+import java.util.Random;
+import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.nccl4j.api.Communicator;
+import org.nccl4j.api.CommunicatorConfig;
+import org.nccl4j.api.CommunicatorConfig.Determinism;
+import org.nccl4j.api.Devices;
+import org.nccl4j.api.UniqueId;
+import org.nccl4j.device.DataType;
+import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.DeviceStream;
+import org.nccl4j.device.InvalidUsageException;
+import org.nccl4j.device.RedOp;
+
+/** The same bits again: in another run, another process, and, where asked for, another size. */
+@Timeout(200)
+class DeterminismTest {
+  private static final int RANKS = 3;
+  private static final int MOST = 70_000;
+  private static final int[] SIZES = {1, 7, 1000, 20_001, MOST};
+
+  /** Numbers whose sum depends on the order. */
+  private static float[] numbers(int rank) {
+    Random random = new Random(99 + rank);
+    float[] numbers = new float[MOST];
+    for (int i = 0; i < MOST; i++) {
+      numbers[i] = (float) (random.nextGaussian() * Math.pow(10, random.nextInt(8)));
+    }
+    return numbers;
+  }
+
+  /** A checksum of the bits of each size's all-reduce, and the whole of the first elements. */
+  static int[] results(Communicator comm, DeviceStream stream) {
+    float[] mine = numbers(comm.rank());
+    List<Integer> sums = new ArrayList<>();
+    for (int size : SIZES) {
+      for (RedOp op : new RedOp[] {RedOp.SUM, RedOp.AVG, RedOp.PROD}) {
+        try (DeviceMemory data = Ranks.floats(size, i -> mine[i])) {
+          comm.allReduce(data, data, size, DataType.FLOAT32, op, stream);
+          stream.synchronize();
+          sums.add(Arrays.hashCode(bits(data)));
+        }
+      }
+    }
+    return sums.stream().mapToInt(Integer::intValue).toArray();
+  }
+
+  private static byte[] bits(DeviceMemory memory) {
+    byte[] bytes = new byte[(int) memory.size()];
+    memory.read(0, ByteBuffer.wrap(bytes).order(ByteOrder.nativeOrder()));
+    return bytes;
+  }
+
+  private static int[] inThreads(CommunicatorConfig config) throws Exception {
+    int[][] all = new int[RANKS][];
+    try (Ranks ranks = new Ranks(RANKS, config)) {
+      ranks.run((comm, stream) -> all[comm.rank()] = results(comm, stream));
+    }
+    for (int[] each : all) {
+      assertArrayEquals(all[0], each, "ranks differ");
+    }
+    return all[0];
+  }
+
+  @Test
+  void everyAlgorithmGivesTheSameBitsAgain() throws Exception {
+    for (String algorithm : List.of("", "Ring", "Tree", "OneShot", "TwoShot")) {
+      for (String protocol : List.of("Simple", "LL")) {
+        CommunicatorConfig config =
+            CommunicatorConfig.defaults().with("NCCL_ALGO", algorithm).with("NCCL_PROTO", protocol);
+        assertArrayEquals(inThreads(config), inThreads(config), algorithm + " " + protocol);
+      }
+    }
+  }
+
+  @Test
+  void processesGiveTheSameBitsAsThreads() throws Exception {
+    int[] expected = inThreads(CommunicatorConfig.defaults());
+    UniqueId id = UniqueId.create();
+    List<Process> processes = new ArrayList<>();
+    for (int rank = 0; rank < RANKS; rank++) {
+      processes.add(start(id, rank));
+    }
+    for (Process process : processes) {
+      String said =
+          new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8).trim();
+      assertTrue(process.waitFor(60, TimeUnit.SECONDS));
+      assertEquals(Arrays.toString(expected), said);
+    }
+  }
+
+  private static Process start(UniqueId id, int rank) throws IOException {
+    String java = Path.of(System.getProperty("java.home"), "bin", "java").toString();
+    ProcessBuilder builder =
+        new ProcessBuilder(
+            java,
+            "-XX:TieredStopAtLevel=1",
+            "-cp",
+            ChaosRank.classPath(),
+            DeterminismTest.class.getName(),
+            Integer.toString(rank));
+    builder.environment().putAll(Map.of("NCCL4J_TEST_ID", id.toString()));
+    builder.redirectError(ProcessBuilder.Redirect.INHERIT);
+    return builder.start();
+  }
+
+  /** A rank in a process: says its results. */
+  public static void main(String[] arguments) {
+    int rank = Integer.parseInt(arguments[0]);
+    UniqueId id = UniqueId.parse(System.getenv("NCCL4J_TEST_ID"));
+    try (Communicator comm = Communicator.initRank(RANKS, id, rank, Devices.host());
+        DeviceStream stream = Devices.host().createStream()) {
+      System.out.println(Arrays.toString(results(comm, stream)));
+    }
+  }
+
+  @Test
+  void anElementsSumDoesNotDependOnTheSizeWhereThatIsAskedFor() throws Exception {
+    CommunicatorConfig config =
+        CommunicatorConfig.defaults().withDeterminism(Determinism.SIZE_INVARIANT);
+    try (Ranks ranks = new Ranks(RANKS, config)) {
+      ranks.run(
+          (comm, stream) -> {
+            float[] mine = numbers(comm.rank());
+            int[] firsts = new int[SIZES.length];
+            for (int s = 0; s < SIZES.length; s++) {
+              try (DeviceMemory data = Ranks.floats(SIZES[s], i -> mine[i])) {
+                comm.allReduce(data, data, SIZES[s], DataType.FLOAT32, RedOp.SUM, stream);
+                stream.synchronize();
+                float[] got = Ranks.floats(data);
+                firsts[s] = Float.floatToRawIntBits(got[0]);
+                for (int i : new int[] {0, got.length / 2, got.length - 1}) {
+                  assertEquals(inRankOrder(i), got[i], "element " + i + " of " + got.length);
+                }
+              }
+            }
+            assertEquals(1, Arrays.stream(firsts).distinct().count());
+          });
+    }
+  }
+
+  private static float inRankOrder(int element) {
+    float sum = numbers(0)[element];
+    for (int rank = 1; rank < RANKS; rank++) {
+      sum += numbers(rank)[element];
+    }
+    return sum;
+  }
+
+  @Test
+  void anAlgorithmAndSizeInvarianceContradictEachOther() {
+    CommunicatorConfig config =
+        CommunicatorConfig.defaults()
+            .withDeterminism(Determinism.SIZE_INVARIANT)
+            .with("NCCL_ALGO", "Ring");
+    InvalidUsageException e =
+        assertThrows(
+            InvalidUsageException.class,
+            () -> Communicator.initAll(List.of(Devices.host(), Devices.host()), config));
+    assertTrue(e.getMessage().contains("NCCL_ALGO"), e.getMessage());
+  }
+}

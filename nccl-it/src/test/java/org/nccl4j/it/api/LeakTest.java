@@ -1,0 +1,104 @@
+package org.nccl4j.it.api;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.Collections;
+import java.util.List;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.nccl4j.api.Communicator;
+import org.nccl4j.api.CommunicatorConfig;
+import org.nccl4j.api.Devices;
+import org.nccl4j.api.UniqueId;
+import org.nccl4j.device.DataType;
+import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.DeviceStream;
+import org.nccl4j.device.RedOp;
+
+/** Communicators that are closed leave nothing: no descriptor, thread, mapping or file. */
+@Timeout(300)
+class LeakTest {
+  private static final int ROUNDS = 500;
+
+  private record Footprint(long descriptors, long threads, long mappings) {
+    static Footprint now() throws IOException {
+      long threads =
+          Thread.getAllStackTraces().keySet().stream()
+              .filter(thread -> thread.getName().startsWith("nccl4j-"))
+              .count();
+      try (Stream<Path> descriptors = Files.list(Path.of("/proc/self/fd"));
+          Stream<String> mappings = Files.lines(Path.of("/proc/self/maps"))) {
+        return new Footprint(descriptors.count(), threads, mappings.count());
+      }
+    }
+  }
+
+  @Test
+  void twoThousandCommunicators() throws Exception {
+    try (DeviceMemory a = Ranks.floats(64, i -> 1);
+        DeviceMemory b = Ranks.floats(64, i -> 1);
+        DeviceStream first = Devices.host().createStream();
+        DeviceStream second = Devices.host().createStream()) {
+      Round round = new Round(a, b, first, second);
+      round.run();
+      round.overSockets();
+      Footprint before = Footprint.now();
+      for (int i = 0; i < ROUNDS; i++) {
+        round.run();
+      }
+      for (int i = 0; i < 20; i++) {
+        round.overSockets();
+      }
+      Footprint after = awaitFewer(before);
+      assertEquals(before.descriptors, after.descriptors, "descriptors");
+      assertTrue(after.threads <= before.threads + 1, before + " " + after);
+      assertTrue(after.mappings <= before.mappings + 64, before + " " + after);
+    }
+  }
+
+  /** Sockets and threads end a moment after close. */
+  private static Footprint awaitFewer(Footprint before) throws IOException {
+    long end = System.nanoTime() + 20_000_000_000L;
+    Footprint now = Footprint.now();
+    while ((now.descriptors > before.descriptors || now.threads > before.threads + 1)
+        && System.nanoTime() < end) {
+      System.gc();
+      now = Footprint.now();
+    }
+    return now;
+  }
+
+  /** Two ranks, and a split of them: four communicators. */
+  private record Round(DeviceMemory a, DeviceMemory b, DeviceStream first, DeviceStream second) {
+    void run() throws Exception {
+      use(Communicator.initAll(Collections.nCopies(2, Devices.host())));
+    }
+
+    void overSockets() throws Exception {
+      UniqueId id = UniqueId.create();
+      CommunicatorConfig config = CommunicatorConfig.defaults();
+      var other = Communicator.initRankAsync(2, id, 1, Devices.host(), config);
+      Communicator mine = Communicator.initRank(2, id, 0, Devices.host(), config);
+      use(List.of(mine, other.get()));
+    }
+
+    private void use(List<Communicator> comms) throws Exception {
+      var childOfSecond = comms.get(1).splitAsync(0, 0, CommunicatorConfig.defaults());
+      Communicator child = comms.get(0).split(0, 0).orElseThrow();
+      Communicator otherChild = childOfSecond.get().orElseThrow();
+      child.allReduce(a, a, 64, DataType.FLOAT32, RedOp.MAX, first);
+      otherChild.allReduce(b, b, 64, DataType.FLOAT32, RedOp.MAX, second);
+      second.isIdle();
+      first.synchronize();
+      second.synchronize();
+      child.close();
+      otherChild.close();
+      comms.forEach(Communicator::close);
+    }
+  }
+}

@@ -1,0 +1,164 @@
+package org.nccl4j.it.sample;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+import static org.junit.jupiter.api.DynamicTest.dynamicTest;
+
+import java.io.File;
+import java.io.PrintWriter;
+import java.io.StringWriter;
+import java.net.URL;
+import java.net.URLClassLoader;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.Collections;
+import java.util.List;
+import java.util.spi.ToolProvider;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.DynamicTest;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.TestFactory;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
+import org.nccl4j.api.Communicator;
+import org.nccl4j.api.CommunicatorConfig;
+import org.nccl4j.api.Devices;
+import org.nccl4j.api.spi.ProfilerProvider;
+import org.nccl4j.api.spi.TunerProvider;
+import org.nccl4j.device.DataType;
+import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.DeviceStream;
+import org.nccl4j.device.InvalidArgumentException;
+import org.nccl4j.device.RedOp;
+import org.nccl4j.it.contract.ProfilerContract;
+import org.nccl4j.it.contract.TunerContract;
+
+/**
+ * The sample tuner and profiler: compiled against the API alone, found, kept to their contracts.
+ */
+@Timeout(120)
+class PluginsTest {
+  private static final Path SOURCE =
+      Path.of("src", "test", "sample-plugins", "org", "example", "plugins", "SmallRing.java");
+
+  @TempDir private Path classes;
+  private ClassLoader usual;
+  private URLClassLoader loader;
+
+  @BeforeEach
+  void compile() throws Exception {
+    String path =
+        Stream.of(System.getProperty("jdk.module.path"), System.getProperty("java.class.path"))
+            .filter(text -> text != null && !text.isEmpty())
+            .collect(Collectors.joining(File.pathSeparator));
+    StringWriter said = new StringWriter();
+    int status =
+        ToolProvider.findFirst("javac")
+            .orElseThrow()
+            .run(
+                new PrintWriter(said),
+                new PrintWriter(said),
+                "-d",
+                classes.toString(),
+                "-cp",
+                path,
+                SOURCE.toString());
+    assertEquals(0, status, said.toString());
+    Path services = Files.createDirectories(classes.resolve("META-INF/services"));
+    Files.writeString(
+        services.resolve(TunerProvider.class.getName()), "org.example.plugins.SmallRing$Tuning\n");
+    Files.writeString(
+        services.resolve(ProfilerProvider.class.getName()),
+        "org.example.plugins.SmallRing$Profiling\n");
+    usual = Thread.currentThread().getContextClassLoader();
+    loader =
+        new URLClassLoader(new URL[] {classes.toUri().toURL()}, PluginsTest.class.getClassLoader());
+    Thread.currentThread().setContextClassLoader(loader);
+  }
+
+  @AfterEach
+  void restore() throws Exception {
+    Thread.currentThread().setContextClassLoader(usual);
+    loader.close();
+  }
+
+  @TestFactory
+  List<DynamicTest> contracts() throws Exception {
+    TunerProvider tuner = (TunerProvider) make("Tuning");
+    ProfilerProvider profiler = (ProfilerProvider) make("Profiling");
+    TunerContract tuners =
+        new TunerContract() {
+          @Override
+          protected TunerProvider provider() {
+            return tuner;
+          }
+        };
+    ProfilerContract profilers =
+        new ProfilerContract() {
+          @Override
+          protected ProfilerProvider provider() {
+            return profiler;
+          }
+
+          @Override
+          protected String communicator() {
+            return "profiled";
+          }
+        };
+    return Stream.concat(tuners.checks().stream(), profilers.checks().stream())
+        .map(check -> dynamicTest(check.name(), check::run))
+        .toList();
+  }
+
+  private Object make(String provider) throws Exception {
+    return loader
+        .loadClass("org.example.plugins.SmallRing$" + provider)
+        .getConstructor()
+        .newInstance();
+  }
+
+  private static List<Communicator> two(CommunicatorConfig config) {
+    return Communicator.initAll(Collections.nCopies(2, Devices.host()), config);
+  }
+
+  @Test
+  void theTunerChangesTheChoice() {
+    List<Communicator> tuned = two(CommunicatorConfig.defaults());
+    List<Communicator> plain = two(CommunicatorConfig.defaults().with("NCCL_TUNER_PLUGIN", "none"));
+    assertEquals("Ring", tuned.get(0).decision("all_reduce", 2, DataType.FLOAT32).algorithm());
+    assertTrue(
+        !plain.get(0).decision("all_reduce", 2, DataType.FLOAT32).algorithm().equals("Ring"));
+    assertEquals(
+        plain.get(0).decision("all_reduce", 1 << 20, DataType.FLOAT32),
+        tuned.get(0).decision("all_reduce", 1 << 20, DataType.FLOAT32));
+    Stream.of(tuned, plain).forEach(list -> list.forEach(Communicator::close));
+    CommunicatorConfig unknown =
+        CommunicatorConfig.defaults().with("NCCL_TUNER_PLUGIN", "small-rnig");
+    InvalidArgumentException e = assertThrows(InvalidArgumentException.class, () -> two(unknown));
+    assertTrue(e.getMessage().contains("small-ring"), e.getMessage());
+  }
+
+  @Test
+  void theProfilerIsTold() throws Exception {
+    List<Communicator> comms = two(CommunicatorConfig.defaults().withName("profiled"));
+    try (DeviceMemory a = Devices.host().allocate(64);
+        DeviceMemory b = Devices.host().allocate(64);
+        DeviceStream first = Devices.host().createStream();
+        DeviceStream second = Devices.host().createStream()) {
+      comms.get(0).allReduce(a, a, 16, DataType.FLOAT32, RedOp.SUM, first);
+      comms.get(1).allReduce(b, b, 16, DataType.FLOAT32, RedOp.SUM, second);
+      second.isIdle();
+      first.synchronize();
+      second.synchronize();
+      comms.forEach(Communicator::close);
+    }
+    Class<?> keeper = loader.loadClass("org.example.plugins.SmallRing$Profiling");
+    assertEquals(
+        List.of("launched all_reduce 64", "ended all_reduce 1", "closed"),
+        keeper.getField("TOLD").get(null));
+  }
+}
