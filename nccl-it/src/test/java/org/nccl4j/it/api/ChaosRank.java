@@ -116,9 +116,11 @@ final class ChaosRank {
           return;
         }
         Random after = new Random(plan.seed + 1);
-        try (Communicator left = comm.shrink(Set.of(plan.victim), ShrinkMode.ABORT)) {
+        // A stream of its own: the other may still have an error that nobody has asked for.
+        try (Communicator left = comm.shrink(Set.of(plan.victim), ShrinkMode.ABORT);
+            DeviceStream fresh = Devices.host().createStream()) {
           for (int n = 0; n < 3; n++) {
-            operation(left, stream, after);
+            operation(left, fresh, after);
           }
         }
       } finally {
