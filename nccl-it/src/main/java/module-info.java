@@ -12,6 +12,7 @@ module org.nccl4j.it {
 
   exports org.nccl4j.it.contract;
   exports org.nccl4j.it.doctor.bind;
+  exports org.nccl4j.it.perf.nccl.bind;
   exports org.nccl4j.it.perf.rank.bind;
 
   opens org.nccl4j.it.cli to

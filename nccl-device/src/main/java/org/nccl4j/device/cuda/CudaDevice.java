@@ -215,6 +215,14 @@ public final class CudaDevice extends Device implements KernelDevice, SymmetricD
     return CudaKernelCommunicator.create(this, spec);
   }
 
+  /**
+   * Makes this device's primary context the calling thread's, as cudaSetDevice does: for other
+   * libraries that are called on the thread.
+   */
+  public void makeCurrent() {
+    context().enter();
+  }
+
   /** The primary context, made at the first call. */
   CudaContext context() {
     CudaContext made = context;

@@ -5,9 +5,11 @@ import java.util.ArrayList;
 import java.util.List;
 import org.nccl4j.it.perf.check.Verdict;
 import org.nccl4j.it.perf.rank.Answer;
-import org.nccl4j.it.perf.rank.Cell;
+import org.nccl4j.it.perf.rank.Library;
 import org.nccl4j.it.perf.rank.Order;
+import org.nccl4j.it.perf.rank.Pace;
 import org.nccl4j.it.perf.rank.Ranks;
+import org.nccl4j.it.perf.workload.Cell;
 
 /** Has the ranks time and check cells. Used by one thread. */
 final class CellTimer {
@@ -28,7 +30,16 @@ final class CellTimer {
    * @param expected the same as known so far; 0 if unknown
    */
   double micros(Cell cell, int warmup, int iterations, double expected) {
-    Order order = new Order.Measure(cell, warmup, iterations, how.aggregate(), how.blocking());
+    return micros(cell, warmup, iterations, expected, Library.OURS);
+  }
+
+  /** The same of any library. */
+  double micros(Cell cell, int warmup, int wanted, double expected, Library library) {
+    int graph = Math.min(how.graph(), wanted);
+    int iterations = graph > 0 ? wanted / graph * graph : wanted;
+    Order order =
+        new Order.Measure(
+            cell, new Pace(warmup, iterations, how.aggregate(), how.blocking(), graph), library);
     List<Long> nanos = new ArrayList<>();
     double seconds = expected * (warmup + (double) iterations * how.aggregate()) / 1e6;
     for (Answer answer : ranks.all(order, patience(seconds))) {

@@ -2,6 +2,7 @@ package org.nccl4j.it.perf;
 
 import java.io.PrintWriter;
 import java.util.List;
+import org.nccl4j.device.Device;
 import org.nccl4j.it.perf.rank.Answer;
 import org.nccl4j.it.perf.report.Machine;
 import org.nccl4j.it.perf.workload.Workload;
@@ -28,7 +29,7 @@ final class Heading {
     out.printf("# Collective test starting: %s%n", workload.label());
     out.printf(
         "# %s %d minBytes %d maxBytes %d step: %s warmup iters: %s iters: %s agg iters: %d"
-            + " validation: %d graph: 0%n",
+            + " validation: %d graph: %d%n",
         who.processes() ? "nProcess" : "nThread",
         who.count(),
         sizes.min(),
@@ -37,7 +38,8 @@ final class Heading {
         how.warmup().isPresent() ? how.warmup().getAsInt() : "auto",
         how.iterations().isPresent() ? how.iterations().getAsInt() : "auto",
         how.aggregate(),
-        how.checks());
+        how.checks(),
+        how.graph());
     if (how.blocking()) {
       out.println("# Blocking: waits for each iteration and for all ranks");
     }
@@ -46,11 +48,15 @@ final class Heading {
     }
     out.println("#");
     out.println("# Using devices");
-    for (int rank = 0; rank < ranks.size(); rank++) {
-      Answer.Joined joined = ranks.get(rank);
-      out.printf(
-          "#  Rank %2d Group %2d Pid %6d on %10s device %2d [host] %s%n",
-          rank, 0, joined.pid(), machine.host(), 0, joined.device());
+    boolean cuda = who.kind() == Device.Kind.CUDA;
+    int rank = 0;
+    for (Answer.Joined joined : ranks) {
+      for (String device : joined.devices()) {
+        out.printf(
+            "#  Rank %2d Group %2d Pid %6d on %10s device %2d [%s] %s%n",
+            rank, 0, joined.pid(), machine.host(), cuda ? rank : 0, cuda ? "cuda" : "host", device);
+        rank++;
+      }
     }
     out.flush();
   }

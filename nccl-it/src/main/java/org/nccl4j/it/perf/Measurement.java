@@ -8,10 +8,13 @@ import java.util.TreeSet;
 import org.nccl4j.it.perf.peer.MpiPeer;
 import org.nccl4j.it.perf.peer.Peer;
 import org.nccl4j.it.perf.rank.Answer;
+import org.nccl4j.it.perf.rank.Library;
 import org.nccl4j.it.perf.rank.Order;
 import org.nccl4j.it.perf.rank.ProcessRanks;
+import org.nccl4j.it.perf.rank.RankSpec;
 import org.nccl4j.it.perf.rank.Ranks;
 import org.nccl4j.it.perf.rank.ThreadRanks;
+import org.nccl4j.it.perf.report.Costs;
 import org.nccl4j.it.perf.report.Machine;
 import org.nccl4j.it.perf.report.Result;
 import org.nccl4j.it.perf.report.Summary;
@@ -26,6 +29,7 @@ final class Measurement {
   private final Machine machine;
   private final PrintWriter out;
   private final PrintWriter err;
+  private final List<Costs> costs = new ArrayList<>();
 
   Measurement(
       PerfSettings settings, String version, Machine machine, PrintWriter out, PrintWriter err) {
@@ -39,46 +43,74 @@ final class Measurement {
   /** Measures everything. */
   List<Result> run() {
     long bytes = largestBuffer();
-    try (Ranks ranks = start(bytes);
-        Peer peer =
-            settings.outputs().compareMpi()
-                ? MpiPeer.start(ranks.count(), bytes, settings.ranks().placement())
-                : null) {
+    try (Ranks ranks = start(bytes)) {
       List<Answer.Joined> joined = join(ranks);
-      Heading heading = new Heading(settings, version, machine, out);
       CellTimer timer = new CellTimer(ranks, settings.how(), settings.ranks().deadlineSeconds());
-      String transport = String.join(",", new TreeSet<>(joined.get(0).transports().values()));
-      List<Result> results = new ArrayList<>();
-      for (Workload workload : settings.what().workloads()) {
-        heading.print(workload, joined);
-        List<Result> part = new Sweep(settings, timer, peer, transport, out).run(workload);
-        new Summary(part).print(out);
-        out.printf("#%n# Collective test concluded: %s%n", workload.label());
-        out.flush();
-        results.addAll(part);
-      }
-      if (peer != null && settings.what().workloads().size() > 1) {
-        out.println("# All collectives together:");
-        new Summary(results).print(out);
-        out.flush();
-      }
-      return results;
+      return switch (settings.outputs().comparison().with()) {
+        case NOTHING -> run(ranks, joined, timer, List.of());
+        case MPI -> {
+          try (Peer mpi =
+              MpiPeer.start(settings.ranks().count(), bytes, settings.ranks().placement())) {
+            yield run(ranks, joined, timer, List.of(mpi));
+          }
+        }
+        case LIBNCCL -> {
+          LibncclRanks libnccl = new LibncclRanks(ranks, settings.ranks().processes());
+          costs.addAll(libnccl.costs(version));
+          Costs.print(costs, out);
+          yield run(ranks, joined, timer, libnccl.join(timer));
+        }
+      };
     }
   }
 
+  /** What communicators cost; none if that was not measured. */
+  List<Costs> costs() {
+    return List.copyOf(costs);
+  }
+
+  private List<Result> run(
+      Ranks ranks, List<Answer.Joined> joined, CellTimer timer, List<Peer> peers) {
+    Heading heading = new Heading(settings, version, machine, out);
+    String transport = String.join(",", new TreeSet<>(joined.get(0).transports().values()));
+    List<Result> results = new ArrayList<>();
+    for (Workload workload : settings.what().workloads()) {
+      heading.print(workload, joined);
+      List<Result> part = new Sweep(settings, timer, peers, transport, out).run(workload);
+      new Summary(part).print(out);
+      out.printf("#%n# Collective test concluded: %s%n", workload.label());
+      out.flush();
+      results.addAll(part);
+    }
+    if (!peers.isEmpty() && settings.what().workloads().size() > 1) {
+      out.println("# All collectives together:");
+      new Summary(results).print(out);
+      out.flush();
+    }
+    return results;
+  }
+
   private Ranks start(long bytes) {
-    int count = settings.ranks().count();
-    return settings.ranks().processes()
-        ? ProcessRanks.start(count, settings.ranks().placement(), bytes, err)
-        : ThreadRanks.start(count, bytes);
+    PerfSettings.Who who = settings.ranks();
+    RankSpec spec =
+        new RankSpec(
+            0,
+            who.count(),
+            who.drives(),
+            bytes,
+            who.kind(),
+            settings.outputs().comparison().file());
+    return who.processes()
+        ? ProcessRanks.start(spec, who.placement(), err)
+        : ThreadRanks.start(spec);
   }
 
   private List<Answer.Joined> join(Ranks ranks) {
     PerfSettings.Who who = settings.ranks();
     String id =
         who.processes()
-            ? ((Answer.Text) ranks.one(0, new Order.CreateId(), JOIN_PATIENCE)).text()
-            : "";
+            ? ((Answer.Text) ranks.one(0, new Order.CreateId(Library.OURS), JOIN_PATIENCE)).text()
+            : "perf";
     Order join =
         new Order.Join(id, who.settings(), who.transports(), who.deadlineSeconds(), who.bound());
     return ranks.all(join, JOIN_PATIENCE).stream().map(Answer.Joined.class::cast).toList();

@@ -3,6 +3,7 @@ package org.nccl4j.it.perf;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.Callable;
+import org.nccl4j.device.Device;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.it.perf.report.HtmlReport;
 import org.nccl4j.it.perf.report.JsonReport;
@@ -51,13 +52,18 @@ public final class PerfCommand implements Callable<Integer> {
     Measurement measurement =
         new Measurement(settings, version, machine, command.getOut(), command.getErr());
     List<Result> results = measurement.run();
+    PerfSettings.Who who = settings.ranks();
     Report report =
         new Report(
             machine,
             version,
             words(command),
-            settings.ranks().processes() ? "processes" : "threads",
-            results);
+            new Report.Setting(
+                who.processes() ? "processes" : "threads",
+                who.kind() == Device.Kind.CUDA ? "cuda" : "host",
+                settings.how().graph() > 0),
+            results,
+            measurement.costs());
     settings.outputs().json().ifPresent(file -> JsonReport.write(report, file));
     settings.outputs().html().ifPresent(file -> HtmlReport.write(report, file));
     return new Summary(results).right() ? 0 : 1;

@@ -148,7 +148,7 @@ final class PerfOptions {
       names = {"-G", "--cudagraph"},
       paramLabel = "N",
       defaultValue = "0",
-      description = "Launches of a captured CUDA graph (CUDA device only).")
+      description = "So many iterations in a CUDA graph, launched again and again; 0: no graph.")
   int graph;
 
   @Option(
@@ -192,8 +192,8 @@ final class PerfOptions {
   @Option(
       names = {"--device"},
       paramLabel = "host|cuda",
-      defaultValue = "host",
-      description = "Where the buffers are (default: ${DEFAULT-VALUE}).")
+      defaultValue = "auto",
+      description = "Where the buffers are (default: cuda if there is a GPU, else host).")
   String device;
 
   @Option(
@@ -217,8 +217,11 @@ final class PerfOptions {
 
   @Option(
       names = {"--compare"},
-      paramLabel = "mpi",
-      description = "Measures the installed Open MPI beside ours, and adds a column time/ours.")
+      paramLabel = "mpi|libnccl",
+      description =
+          "Measures the installed Open MPI (host device) or libnccl (libnccl=FILE names it; CUDA "
+              + "device) beside ours, and adds a column time/ours; of libnccl the best of plain "
+              + "and registered buffers.")
   String compare;
 
   @Option(

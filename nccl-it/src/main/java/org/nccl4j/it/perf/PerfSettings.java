@@ -6,6 +6,7 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.OptionalInt;
 import org.nccl4j.device.DataType;
+import org.nccl4j.device.Device;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.it.perf.workload.Workload;
 import org.nccl4j.it.run.Placement;
@@ -39,6 +40,7 @@ record PerfSettings(What what, How how, Who ranks, Outputs outputs) {
    * @param jitWarmupMillis how long all sizes run before a sweep
    * @param aggregate operations in a group
    * @param checks checked operations for each cell
+   * @param graph iterations in a CUDA graph; 0 for none
    * @param explain whether to show the planner's tables
    */
   record How(
@@ -48,12 +50,15 @@ record PerfSettings(What what, How how, Who ranks, Outputs outputs) {
       int aggregate,
       int checks,
       boolean blocking,
+      int graph,
       Averaging averaging,
       boolean explain) {}
 
   /**
    * The ranks.
    *
+   * @param drives ranks of one thread
+   * @param kind of their devices
    * @param processes whether each is a process, or a thread of this one
    * @param placement of the processes
    * @param settings of the communicator
@@ -63,6 +68,8 @@ record PerfSettings(What what, How how, Who ranks, Outputs outputs) {
    */
   record Who(
       int count,
+      int drives,
+      Device.Kind kind,
       boolean processes,
       Placement placement,
       Map<String, String> settings,
@@ -73,10 +80,11 @@ record PerfSettings(What what, How how, Who ranks, Outputs outputs) {
   /**
    * Where the results go, beside the table.
    *
-   * @param compareMpi whether to measure Open MPI too
+   * @param comparison what to measure too
    * @param watching what somebody watches while it runs
    */
-  record Outputs(Optional<Path> json, Optional<Path> html, boolean compareMpi, Watching watching) {}
+  record Outputs(
+      Optional<Path> json, Optional<Path> html, Comparison comparison, Watching watching) {}
 
   /** What somebody watches while it runs. */
   enum Watching {

@@ -2,6 +2,8 @@ package org.nccl4j.it.perf;
 
 import java.io.PrintWriter;
 import java.util.ArrayList;
+import java.util.Comparator;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeSet;
@@ -10,12 +12,12 @@ import org.nccl4j.device.RedOp;
 import org.nccl4j.it.perf.check.Verdict;
 import org.nccl4j.it.perf.peer.Peer;
 import org.nccl4j.it.perf.rank.Answer;
-import org.nccl4j.it.perf.rank.Cell;
 import org.nccl4j.it.perf.report.Choice;
 import org.nccl4j.it.perf.report.Progress;
 import org.nccl4j.it.perf.report.Reference;
 import org.nccl4j.it.perf.report.Result;
 import org.nccl4j.it.perf.report.Table;
+import org.nccl4j.it.perf.workload.Cell;
 import org.nccl4j.it.perf.workload.Workload;
 
 /** Measures one workload with every type, operator, root and size, and prints the rows. */
@@ -23,7 +25,7 @@ final class Sweep {
 
   private final PerfSettings settings;
   private final CellTimer timer;
-  private final Peer peer;
+  private final List<Peer> peers;
   private final PrintWriter out;
   private final Table table;
   private final String transport;
@@ -31,16 +33,17 @@ final class Sweep {
   /**
    * A sweep.
    *
-   * @param peer to compare with; null for none
+   * @param peers to compare with; of those with one name the best counts
    * @param transport names of those between the ranks
    */
-  Sweep(PerfSettings settings, CellTimer timer, Peer peer, String transport, PrintWriter out) {
+  Sweep(
+      PerfSettings settings, CellTimer timer, List<Peer> peers, String transport, PrintWriter out) {
     this.settings = settings;
     this.timer = timer;
-    this.peer = peer;
+    this.peers = peers;
     this.transport = transport;
     this.out = out;
-    table = new Table(out, peer == null ? "" : peer.name());
+    table = new Table(out, peers.isEmpty() ? "" : peers.get(0).name());
   }
 
   /** Measures a workload. */
@@ -122,19 +125,26 @@ final class Sweep {
 
   private Result measure(Cell cell, double expected) {
     Repetition repetition = repetition(expected);
-    boolean compared = peer != null && peer.resembles(cell) && cell.bytes(ranks()) > 0;
+    List<Peer> compared =
+        peers.stream().filter(peer -> peer.resembles(cell) && cell.bytes(ranks()) > 0).toList();
     List<Double> ours = new ArrayList<>();
-    List<Double> theirs = new ArrayList<>();
+    Map<Peer, List<Double>> theirs = new LinkedHashMap<>();
     for (int round = 0; round < repetition.rounds(); round++) {
       ours.add(timer.micros(cell, repetition.warmup(), repetition.iterations(), expected));
-      if (compared) {
-        theirs.add(peer.micros(cell, repetition.warmup(), repetition.iterations()));
+      for (Peer peer : compared) {
+        theirs
+            .computeIfAbsent(peer, key -> new ArrayList<>())
+            .add(peer.micros(cell, repetition.warmup(), repetition.iterations()));
       }
     }
     Answer.Explained told = timer.explanation(cell);
     Choice choice = new Choice(told.algorithm(), told.protocol(), transport);
     List<Reference> references =
-        compared ? List.of(new Reference(peer.name(), peer.version(), median(theirs))) : List.of();
+        theirs.entrySet().stream()
+            .map(e -> new Reference(e.getKey().name(), e.getKey().version(), median(e.getValue())))
+            .min(Comparator.comparingDouble(Reference::timeUs))
+            .stream()
+            .toList();
     return new Result(cell, ranks(), median(ours), timer.check(cell), choice, references);
   }
 

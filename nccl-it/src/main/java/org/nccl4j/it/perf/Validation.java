@@ -13,11 +13,14 @@ import java.util.OptionalInt;
 import java.util.function.Function;
 import java.util.stream.IntStream;
 import org.nccl4j.device.DataType;
+import org.nccl4j.device.Device;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.RedOp;
+import org.nccl4j.device.cuda.CudaDevices;
 import org.nccl4j.device.kernel.Algorithm;
 import org.nccl4j.device.kernel.Protocol;
+import org.nccl4j.it.perf.nccl.Libnccl;
 import org.nccl4j.it.perf.peer.OpenMpi;
 import org.nccl4j.it.perf.report.Machine;
 import org.nccl4j.it.perf.workload.Workload;
@@ -40,8 +43,13 @@ final class Validation {
    * @throws InvalidArgumentException or {@link InvalidUsageException} for the first wrong option
    */
   PerfSettings settings(PerfSettings.Watching watching) {
-    refuseWhatDoesNotApply();
-    PerfSettings.Who ranks = ranks();
+    Device.Kind kind = kind();
+    refuseWhatDoesNotApply(kind);
+    PerfSettings.Who ranks = ranks(kind);
+    if (kind == Device.Kind.CUDA) {
+      refuseMissingGpus(ranks.count());
+    }
+    Comparison comparison = comparison(kind);
     PerfSettings.What what =
         new PerfSettings.What(
             workloads(ranks.count(), !"all".equals(options.collective)),
@@ -49,34 +57,53 @@ final class Validation {
             each("-d", options.type, DataType.values(), DataType::label),
             ops(),
             roots(ranks.count()));
-    if (compareMpi()) {
+    boolean mpi = comparison.with() == Comparison.With.MPI;
+    if (mpi) {
       refuseWhatMpiLacks(what);
     }
-    refuseWhatDoesNotFit(what.sizes().max(), ranks.count());
+    if (kind == Device.Kind.HOST) {
+      refuseWhatDoesNotFit(what.sizes().max() * (mpi ? 2 : 1), ranks.count());
+    }
     return new PerfSettings(
         what,
         how(),
         ranks,
         new PerfSettings.Outputs(
-            file("--json", options.json), file("--html", options.html), compareMpi(), watching));
+            file("--json", options.json), file("--html", options.html), comparison, watching));
   }
 
-  private void refuseWhatDoesNotApply() {
-    if ("cuda".equals(options.device)) {
-      throw new InvalidUsageException(
-          "--device cuda: this version of nccl4j has no CUDA device yet", "use --device host");
-    } else if (!"host".equals(options.device)) {
-      throw new InvalidArgumentException(
-          "--device " + options.device + ": there is no such device", "use --device host");
-    }
-    if (options.gpus != 1) {
+  private Device.Kind kind() {
+    return switch (options.device) {
+      case "host" -> Device.Kind.HOST;
+      case "cuda" -> Device.Kind.CUDA;
+      case "auto" -> CudaDevices.probe().list().isEmpty() ? Device.Kind.HOST : Device.Kind.CUDA;
+      default ->
+          throw new InvalidArgumentException(
+              "--device " + options.device + ": there is no such device",
+              "use --device host or --device cuda");
+    };
+  }
+
+  private void refuseWhatDoesNotApply(Device.Kind kind) {
+    between("-g", options.gpus, 1, MOST_RANKS);
+    between("-G", options.graph, 0, 1000);
+    if (kind == Device.Kind.HOST && options.gpus != 1) {
       throw new InvalidUsageException(
           "-g " + options.gpus + ": a thread drives one rank on the host device",
           "use -t for more ranks");
     }
-    if (options.graph != 0) {
+    if (kind == Device.Kind.HOST && options.graph != 0) {
       throw new InvalidUsageException(
           "-G " + options.graph + ": the host device has no graphs", "leave it out");
+    }
+    if (options.graph != 0 && options.blocking != 0) {
+      throw new InvalidUsageException(
+          "-G and -z are both given: a graph's iterations are not waited for one by one",
+          "leave one of them out");
+    }
+    if (options.processes != null && options.gpus != 1) {
+      throw new InvalidUsageException(
+          "--processes and -g " + options.gpus + ": each process drives one GPU", "leave -g out");
     }
     if (options.register != 0) {
       throw new InvalidUsageException(
@@ -84,7 +111,21 @@ final class Validation {
     }
   }
 
-  private PerfSettings.Who ranks() {
+  private static void refuseMissingGpus(int nRanks) {
+    int gpus = CudaDevices.probe().list().size();
+    if (gpus == 0) {
+      throw new InvalidUsageException(
+          "--device cuda: " + CudaDevices.probe().absence().orElse("there is no GPU"),
+          "repair that, or use --device host");
+    }
+    if (nRanks > gpus) {
+      throw new InvalidUsageException(
+          "%d ranks: each needs a GPU, and this process sees %d".formatted(nRanks, gpus),
+          "use fewer threads (-t) or GPUs a thread (-g), or look at CUDA_VISIBLE_DEVICES");
+    }
+  }
+
+  private PerfSettings.Who ranks(Device.Kind kind) {
     if (options.threads != null && options.processes != null) {
       throw new InvalidUsageException(
           "-t and --processes are both given: ranks are threads or processes, not both",
@@ -96,8 +137,8 @@ final class Validation {
           "--hosts is given, but ranks are threads of this process", "add --processes N");
     }
     Integer asked = processes ? options.processes : options.threads;
-    int count = asked == null ? 1 : asked;
-    between(processes ? "--processes" : "-t", count, 1, MOST_RANKS);
+    int threads = asked == null ? 1 : asked;
+    between(processes ? "--processes" : "-t", threads, 1, MOST_RANKS);
     Map<String, String> settings = new HashMap<>();
     names("--algo", options.algorithm, Algorithm.values(), Algorithm::label)
         .ifPresent(value -> settings.put("NCCL_ALGO", value));
@@ -109,7 +150,9 @@ final class Validation {
           "--bind-to " + options.binding + ": there is no such binding", "use core or none");
     }
     return new PerfSettings.Who(
-        count,
+        threads * options.gpus,
+        options.gpus,
+        kind,
         processes,
         Placement.of(options.hosts, options.launcher),
         settings,
@@ -131,6 +174,7 @@ final class Validation {
         options.aggregate,
         options.checks,
         options.blocking == 1,
+        options.graph,
         Averaging.values()[options.average],
         options.explain);
   }
@@ -188,16 +232,32 @@ final class Validation {
     return options.root >= 0 ? List.of(options.root) : IntStream.range(0, nRanks).boxed().toList();
   }
 
-  private boolean compareMpi() {
-    if (options.compare != null && !"mpi".equals(options.compare)) {
-      throw new InvalidArgumentException(
-          "--compare " + options.compare + ": perf cannot measure that", "use --compare mpi");
+  private Comparison comparison(Device.Kind kind) {
+    if (options.compare == null) {
+      return Comparison.NONE;
     }
-    return options.compare != null;
+    String[] words = options.compare.split("=", 2);
+    if (words[0].equals("libnccl")) {
+      if (kind == Device.Kind.HOST) {
+        throw new InvalidUsageException(
+            "--compare libnccl: libnccl works on GPUs only", "use it with --device cuda");
+      }
+      return new Comparison(Comparison.With.LIBNCCL, words.length > 1 ? words[1] : Libnccl.FILE);
+    }
+    if (!options.compare.equals("mpi")) {
+      throw new InvalidArgumentException(
+          "--compare " + options.compare + ": perf cannot measure that",
+          "use --compare mpi, libnccl, or libnccl=FILE");
+    }
+    if (kind == Device.Kind.CUDA) {
+      throw new InvalidUsageException(
+          "--compare mpi: it is measured on host memory", "use it with --device host");
+    }
+    return new Comparison(Comparison.With.MPI, "");
   }
 
   private void refuseWhatDoesNotFit(long bytes, int nRanks) {
-    ByteSize need = new ByteSize(bytes * 2 * nRanks * (compareMpi() ? 2 : 1));
+    ByteSize need = new ByteSize(bytes * 2 * nRanks);
     ByteSize available = new ByteSize(Machine.availableMemory());
     if (available.bytes() > 0 && need.bytes() > available.bytes()) {
       throw new InvalidUsageException(

@@ -4,8 +4,8 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.TimeUnit;
-import org.nccl4j.it.perf.rank.Cell;
 import org.nccl4j.it.perf.report.Progress;
+import org.nccl4j.it.perf.workload.Cell;
 
 /**
  * Runs all cells of a sweep again and again until the just-in-time compiler has seen them all, and

@@ -15,15 +15,16 @@ import java.util.Optional;
 import java.util.OptionalInt;
 import org.junit.jupiter.api.Test;
 import org.nccl4j.device.DataType;
+import org.nccl4j.device.Device;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.it.perf.check.Verdict;
 import org.nccl4j.it.perf.peer.Peer;
 import org.nccl4j.it.perf.rank.Answer;
-import org.nccl4j.it.perf.rank.Cell;
 import org.nccl4j.it.perf.rank.Order;
 import org.nccl4j.it.perf.rank.Ranks;
 import org.nccl4j.it.perf.report.Result;
 import org.nccl4j.it.perf.report.Summary;
+import org.nccl4j.it.perf.workload.Cell;
 import org.nccl4j.it.perf.workload.Workload;
 import org.nccl4j.it.run.Placement;
 
@@ -54,8 +55,9 @@ final class SweepTest {
     public List<Answer> all(Order order, Duration patience) {
       if (order instanceof Order.Measure measure) {
         measured.add(measure);
-        long nanos = (1000 + measure.cell().elements()) * measure.iterations();
-        return List.of(new Answer.Took(nanos * measure.aggregate()), new Answer.Took(3 * nanos));
+        long nanos = (1000 + measure.cell().elements()) * measure.pace().iterations();
+        return List.of(
+            new Answer.Took(nanos * measure.pace().aggregate()), new Answer.Took(3 * nanos));
       }
       Cell cell = ((Order.Check) order).cell();
       boolean wrong = cell.elements() >= wrongFrom;
@@ -104,6 +106,7 @@ final class SweepTest {
             1,
             1,
             false,
+            0,
             averaging,
             false);
     PerfSettings settings =
@@ -115,11 +118,21 @@ final class SweepTest {
                 List.of(RedOp.SUM),
                 List.of(0)),
             how,
-            new PerfSettings.Who(RANKS, false, Placement.HERE, Map.of(), List.of(), 60, false),
+            new PerfSettings.Who(
+                RANKS, 1, Device.Kind.HOST, false, Placement.HERE, Map.of(), List.of(), 60, false),
             new PerfSettings.Outputs(
-                Optional.empty(), Optional.empty(), false, PerfSettings.Watching.NOTHING));
+                Optional.empty(),
+                Optional.empty(),
+                Comparison.NONE,
+                PerfSettings.Watching.NOTHING));
     PrintWriter out = new PrintWriter(text);
-    return new Sweep(settings, new CellTimer(ranks, how, 60), peer, "P2P", out).run(workload);
+    return new Sweep(
+            settings,
+            new CellTimer(ranks, how, 60),
+            peer == null ? List.of() : List.of(peer),
+            "P2P",
+            out)
+        .run(workload);
   }
 
   @Test
@@ -160,8 +173,8 @@ final class SweepTest {
   void automaticIterationsFollowTheTime() {
     sweep(Workload.ALL_REDUCE, Averaging.RANK0, 0, null);
     Order.Measure last = ranks.measured.get(ranks.measured.size() - 1);
-    assertEquals((int) (15_000 / 2.024), last.iterations());
-    assertEquals(last.iterations() / 5, last.warmup());
+    assertEquals((int) (15_000 / 2.024), last.pace().iterations());
+    assertEquals(last.pace().iterations() / 5, last.pace().warmup());
   }
 
   @Test

@@ -23,7 +23,7 @@ import java.util.concurrent.TimeUnit;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.RemoteException;
 import org.nccl4j.device.SystemErrorException;
-import org.nccl4j.it.perf.rank.Cell;
+import org.nccl4j.it.perf.workload.Cell;
 import org.nccl4j.it.perf.workload.Workload;
 import org.nccl4j.it.run.Placement;
 

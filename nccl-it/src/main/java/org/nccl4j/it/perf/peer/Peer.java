@@ -1,6 +1,6 @@
 package org.nccl4j.it.perf.peer;
 
-import org.nccl4j.it.perf.rank.Cell;
+import org.nccl4j.it.perf.workload.Cell;
 
 /** Another library that is measured beside ours. Used by one thread. */
 public interface Peer extends AutoCloseable {

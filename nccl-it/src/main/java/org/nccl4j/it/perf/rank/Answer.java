@@ -1,6 +1,7 @@
 package org.nccl4j.it.perf.rank;
 
 import java.io.Serializable;
+import java.util.List;
 import java.util.Map;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.it.perf.check.Verdict;
@@ -11,14 +12,33 @@ public sealed interface Answer extends Serializable {
   record Text(String text) implements Answer {}
 
   /**
-   * Who this rank is.
+   * Who this rank is, or these ranks are.
    *
    * @param pid of its process
-   * @param device its device's name
+   * @param devices the devices' names, one for each rank
    * @param transports the transport to each other rank
    * @param bound whether it stays on a core of its own
    */
-  record Joined(long pid, String device, Map<Integer, String> transports, boolean bound)
+  record Joined(long pid, List<String> devices, Map<Integer, String> transports, boolean bound)
+      implements Answer {}
+
+  /**
+   * What communicators cost.
+   *
+   * @param firstMillis the first creation
+   * @param laterMillis the second, while the first was there
+   * @param closeMillis the end of the second
+   * @param createdBytes device memory after the first
+   * @param usedBytes after a first all-reduce and a first all-to-all too
+   * @param callMicros of the calling thread, for a warm all-reduce of 8 bytes
+   */
+  record Costs(
+      double firstMillis,
+      double laterMillis,
+      double closeMillis,
+      long createdBytes,
+      long usedBytes,
+      double callMicros)
       implements Answer {}
 
   /**

@@ -1,15 +1,15 @@
 package org.nccl4j.it.perf.rank;
 
-import java.util.Collections;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
 import org.nccl4j.api.Communicator;
 import org.nccl4j.api.CommunicatorConfig;
-import org.nccl4j.api.Devices;
 import org.nccl4j.device.NcclException;
 
-/** Ranks of one process: the first to come makes the communicators of all. */
+/** Ranks of one process: the first to come with an id makes the communicators of all. */
 final class LocalEntrance implements Entrance {
-  private List<Communicator> communicators;
+  private final Map<String, List<Communicator>> made = new HashMap<>();
   private NcclException failure;
 
   @Override
@@ -17,14 +17,15 @@ final class LocalEntrance implements Entrance {
     if (failure != null) {
       throw failure.again();
     }
+    List<Communicator> communicators = made.get(uniqueId);
     if (communicators == null) {
       try {
-        communicators =
-            Communicator.initAll(Collections.nCopies(spec.nRanks(), Devices.host()), config);
+        communicators = Communicator.initAll(spec.devices(), config);
       } catch (NcclException e) {
         failure = e;
         throw e;
       }
+      made.put(uniqueId, communicators);
     }
     return communicators.get(spec.rank());
   }

@@ -3,16 +3,17 @@ package org.nccl4j.it.perf.rank;
 import java.io.Serializable;
 import java.util.List;
 import java.util.Map;
+import org.nccl4j.it.perf.workload.Cell;
 
 /** What the coordinator can tell a rank to do. */
 public sealed interface Order extends Serializable {
-  /** Make a unique id and answer with its text. For rank 0. */
-  record CreateId() implements Order {}
+  /** Make a unique id of a library and answer with its text. For rank 0. */
+  record CreateId(Library library) implements Order {}
 
   /**
    * Join the communicator; answer with who you are.
    *
-   * @param uniqueId its text; empty for ranks of one process
+   * @param uniqueId its text; for ranks of one process any text that is not used again
    * @param settings of the communicator
    * @param transports allowed, best first; empty for all
    * @param deadlineSeconds of an operation
@@ -27,15 +28,21 @@ public sealed interface Order extends Serializable {
       implements Order {}
 
   /**
-   * Run an operation; answer with the time.
+   * Join a communicator of libnccl.
    *
-   * @param warmup operations before the clock starts
-   * @param iterations timed, each of {@code aggregate} operations
-   * @param aggregate operations in one group
-   * @param blocking whether to wait for each iteration and for the other ranks
+   * @param library with or without windows
    */
-  record Measure(Cell cell, int warmup, int iterations, int aggregate, boolean blocking)
-      implements Order {}
+  record JoinLibnccl(Library library, String uniqueId) implements Order {}
+
+  /**
+   * Make and close communicators of a library; answer with times and memory.
+   *
+   * @param uniqueIds two
+   */
+  record Costs(Library library, List<String> uniqueIds) implements Order {}
+
+  /** Run an operation; answer with the time. */
+  record Measure(Cell cell, Pace pace, Library library) implements Order {}
 
   /** Run an operation once on fresh data; answer with what was wrong. */
   record Check(Cell cell, long seed) implements Order {}

@@ -14,16 +14,16 @@ public final class ProcessRanks {
   /**
    * Starts them.
    *
+   * @param all of the first process; the others' are like it
    * @param placement on which machines
-   * @param bufferBytes the largest buffer that any order will use
    * @param err where to show what the ranks print, each line with its rank
    * @throws SystemErrorException if a process cannot be started
    */
-  public static Ranks start(int nRanks, Placement placement, long bufferBytes, PrintWriter err) {
+  public static Ranks start(RankSpec all, Placement placement, PrintWriter err) {
     List<RankLink> links = new ArrayList<>();
     try {
-      for (int rank = 0; rank < nRanks; rank++) {
-        links.add(ProcessLink.start(placement, new RankSpec(rank, nRanks, bufferBytes), err));
+      for (int rank = 0; rank < all.nRanks(); rank++) {
+        links.add(ProcessLink.start(placement, all.at(rank, 1), err));
       }
       return new LinkedRanks("processes", links);
     } catch (IOException e) {

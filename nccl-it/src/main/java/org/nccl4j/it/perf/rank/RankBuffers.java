@@ -5,8 +5,10 @@ import org.nccl4j.api.Communicator;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
+import org.nccl4j.it.perf.nccl.Libnccl;
 import org.nccl4j.it.perf.workload.Buffers;
 import org.nccl4j.it.perf.workload.Call;
+import org.nccl4j.it.perf.workload.Cell;
 import org.nccl4j.it.perf.workload.Layout;
 import org.nccl4j.it.perf.workload.Operation;
 import org.nccl4j.it.perf.workload.Operations;
@@ -24,6 +26,7 @@ final class RankBuffers implements AutoCloseable {
   private final RankSpec spec;
   private final DeviceMemory first;
   private final DeviceMemory second;
+  private final Runnable release;
 
   private Cell preparedCell;
   private Operation prepared;
@@ -33,6 +36,30 @@ final class RankBuffers implements AutoCloseable {
     this.spec = spec;
     first = device.allocate(spec.bufferBytes() + GUARD_BYTES);
     second = device.allocate(spec.bufferBytes() + GUARD_BYTES);
+    release = () -> {};
+  }
+
+  /** Buffers that libnccl can make windows of; with its device's context current. */
+  RankBuffers(Device device, RankSpec spec, Libnccl nccl) {
+    this.spec = spec;
+    long bytes = spec.bufferBytes() + GUARD_BYTES;
+    long one = nccl.allocate(bytes);
+    long two = nccl.allocate(bytes);
+    first = device.wrap(one, bytes);
+    second = device.wrap(two, bytes);
+    release =
+        () -> {
+          nccl.free(one);
+          nccl.free(two);
+        };
+  }
+
+  DeviceMemory first() {
+    return first;
+  }
+
+  DeviceMemory second() {
+    return second;
   }
 
   /**
@@ -47,19 +74,24 @@ final class RankBuffers implements AutoCloseable {
   /** The operation of a cell; the same object as long as the cell is the same. */
   Operation operation(Communicator communicator, DeviceStream stream, Cell cell) {
     if (!cell.equals(preparedCell)) {
-      Call call =
-          new Call(
-              communicator,
-              stream,
-              place(cell),
-              cell.layout(spec.nRanks()),
-              buffers(cell),
-              cell.op(),
-              cell.inPlace());
-      prepared = Operations.of(cell.workload(), call);
+      prepared = unprepared(communicator, stream, cell);
       preparedCell = cell;
     }
     return prepared;
+  }
+
+  /** The operation of a cell, made anew. */
+  Operation unprepared(Communicator communicator, DeviceStream stream, Cell cell) {
+    return Operations.of(
+        cell.workload(),
+        new Call(
+            communicator,
+            stream,
+            place(cell),
+            cell.layout(spec.nRanks()),
+            buffers(cell),
+            cell.op(),
+            cell.inPlace()));
   }
 
   /**
@@ -88,7 +120,8 @@ final class RankBuffers implements AutoCloseable {
         cell.workload().expected(layout, place(cell)));
   }
 
-  private Buffers buffers(Cell cell) {
+  /** The parts of the buffers that a cell uses. */
+  Buffers buffers(Cell cell) {
     Layout layout = cell.layout(spec.nRanks());
     long size = cell.type().bytes();
     long part = spec.rank() * layout.count() * size;
@@ -123,5 +156,6 @@ final class RankBuffers implements AutoCloseable {
   public void close() {
     first.close();
     second.close();
+    release.run();
   }
 }

@@ -9,7 +9,6 @@ import java.io.ObjectOutputStream;
 import java.io.PrintStream;
 import org.nccl4j.api.Communicator;
 import org.nccl4j.api.CommunicatorConfig;
-import org.nccl4j.api.Devices;
 import org.nccl4j.api.UniqueId;
 import org.nccl4j.device.InternalErrorException;
 
@@ -23,7 +22,7 @@ public final class RankProcess {
 
   private static Communicator join(RankSpec spec, String uniqueId, CommunicatorConfig config) {
     UniqueId id = UniqueId.parse(uniqueId);
-    return Communicator.initRank(spec.nRanks(), id, spec.rank(), Devices.host(), config);
+    return Communicator.initRank(spec.nRanks(), id, spec.rank(), spec.device(spec.rank()), config);
   }
 
   /**

@@ -1,12 +1,42 @@
 package org.nccl4j.it.perf.rank;
 
 import java.io.Serializable;
+import java.util.List;
+import java.util.stream.IntStream;
+import org.nccl4j.api.Devices;
+import org.nccl4j.device.Device;
+import org.nccl4j.device.cuda.CudaDevices;
 
 /**
- * What a rank must know before its first order.
+ * What a thread or process of ranks must know before its first order.
  *
- * @param rank this one
- * @param nRanks all
+ * @param rank its first rank
+ * @param nRanks all ranks of all
+ * @param drives ranks of this thread, from its first on
  * @param bufferBytes the largest buffer that any order will use
+ * @param kind of device; on CUDA rank r has GPU r
+ * @param libnccl its file, where it is compared with; else empty
  */
-public record RankSpec(int rank, int nRanks, long bufferBytes) implements Serializable {}
+public record RankSpec(
+    int rank, int nRanks, int drives, long bufferBytes, Device.Kind kind, String libnccl)
+    implements Serializable {
+  /** One rank on the host device. */
+  public static RankSpec host(int rank, int nRanks, long bufferBytes) {
+    return new RankSpec(rank, nRanks, 1, bufferBytes, Device.Kind.HOST, "");
+  }
+
+  /** The same as if its ranks were others. */
+  public RankSpec at(int newRank, int newDrives) {
+    return new RankSpec(newRank, nRanks, newDrives, bufferBytes, kind, libnccl);
+  }
+
+  /** The device of a rank. */
+  Device device(int ofRank) {
+    return kind == Device.Kind.HOST ? Devices.host() : CudaDevices.probe().device(ofRank);
+  }
+
+  /** The devices of all ranks. */
+  List<Device> devices() {
+    return IntStream.range(0, nRanks).mapToObj(this::device).toList();
+  }
+}

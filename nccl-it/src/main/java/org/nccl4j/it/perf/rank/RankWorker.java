@@ -3,37 +3,33 @@ package org.nccl4j.it.perf.rank;
 import java.io.PrintWriter;
 import java.io.StringWriter;
 import java.time.Duration;
-import java.util.Map;
+import java.util.ArrayList;
+import java.util.List;
 import org.nccl4j.api.Communicator;
 import org.nccl4j.api.CommunicatorConfig;
 import org.nccl4j.api.Decision;
-import org.nccl4j.api.Devices;
 import org.nccl4j.api.Group;
 import org.nccl4j.api.UniqueId;
-import org.nccl4j.device.DataType;
-import org.nccl4j.device.Device;
-import org.nccl4j.device.DeviceMemory;
-import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.NcclException;
-import org.nccl4j.device.RedOp;
 import org.nccl4j.it.perf.check.DataSet;
 import org.nccl4j.it.perf.check.Verdict;
+import org.nccl4j.it.perf.nccl.Libnccl;
+import org.nccl4j.it.perf.workload.Cell;
 import org.nccl4j.it.perf.workload.Operation;
 import org.nccl4j.it.perf.workload.Segment;
 
-/** Does one rank's orders with a communicator of its own. Used by one thread. */
+/** Does the orders of the ranks that one thread drives, each with a communicator of its own. */
 public final class RankWorker implements AutoCloseable {
   private final RankSpec spec;
   private final Entrance entrance;
-  private Communicator communicator;
-  private DeviceStream stream;
-  private RankBuffers buffers;
-  private DeviceMemory barrier;
+  private final List<RankLane> lanes = new ArrayList<>();
+  private CommunicatorConfig config = CommunicatorConfig.defaults().withName("perf");
+  private Libnccl nccl;
 
   /**
-   * A rank that has not joined yet.
+   * Ranks that have not joined yet.
    *
-   * @param entrance where it will
+   * @param entrance where they will
    */
   RankWorker(RankSpec spec, Entrance entrance) {
     this.spec = spec;
@@ -61,16 +57,29 @@ public final class RankWorker implements AutoCloseable {
       return join(join);
     } else if (order instanceof Order.Explain explain) {
       return explain(explain.cell());
-    } else if (order instanceof Order.CreateId) {
-      return new Answer.Text(UniqueId.create().toString());
+    } else if (order instanceof Order.CreateId create) {
+      return new Answer.Text(
+          create.library() == Library.OURS ? UniqueId.create().toString() : nccl().uniqueId());
+    } else if (order instanceof Order.JoinLibnccl join) {
+      return join(join);
+    } else if (order instanceof Order.Costs costs) {
+      return costs(costs);
     }
     close();
     return new Answer.Left();
   }
 
+  private Libnccl nccl() {
+    if (nccl == null && !spec.libnccl().isEmpty()) {
+      nccl = Libnccl.load(spec.libnccl());
+    }
+    return nccl;
+  }
+
   private Answer explain(Cell cell) {
     String operation = cell.workload().operation();
     long count = cell.layout(spec.nRanks()).count();
+    Communicator communicator = lanes.get(0).communicator();
     Decision decision = communicator.decision(operation, count, cell.type());
     return new Answer.Explained(
         decision.algorithm(),
@@ -78,83 +87,137 @@ public final class RankWorker implements AutoCloseable {
         communicator.explain(operation, count, cell.type()));
   }
 
-  private Answer join(Order.Join order) {
-    CommunicatorConfig config =
-        CommunicatorConfig.defaults()
-            .withName("perf")
-            .withOperationDeadline(Duration.ofSeconds(order.deadlineSeconds()));
-    for (Map.Entry<String, String> setting : order.settings().entrySet()) {
-      config = config.with(setting.getKey(), setting.getValue());
+  private void makeLanes() {
+    for (int i = lanes.size(); i < spec.drives(); i++) {
+      lanes.add(new RankLane(spec.at(spec.rank() + i, 1), nccl()));
     }
+  }
+
+  private Answer join(Order.Join order) {
+    config = config.withOperationDeadline(Duration.ofSeconds(order.deadlineSeconds()));
+    order.settings().forEach((key, value) -> config = config.with(key, value));
     if (!order.transports().isEmpty()) {
       config = config.withTransports(order.transports());
     }
-    Device device = Devices.host();
-    communicator = entrance.join(spec, order.uniqueId(), config);
-    stream = device.createStream();
-    barrier = device.allocate(DataType.INT32.bytes());
-    buffers = new RankBuffers(device, spec);
+    makeLanes();
+    List<String> devices = new ArrayList<>();
+    for (RankLane lane : lanes) {
+      lane.join(entrance.join(lane.spec(), order.uniqueId(), config));
+      devices.add(lane.device().name());
+    }
     // Last, since the engine counts the cores that its threads may use.
     boolean bound = order.bound() && CoreBinding.bind(spec);
     return new Answer.Joined(
-        ProcessHandle.current().pid(), device.name(), communicator.transports(), bound);
+        ProcessHandle.current().pid(),
+        List.copyOf(devices),
+        lanes.get(0).communicator().transports(),
+        bound);
+  }
+
+  private Answer join(Order.JoinLibnccl order) {
+    makeLanes();
+    nccl.groupStart();
+    lanes.forEach(lane -> lane.join(order.library(), order.uniqueId()));
+    nccl.groupEnd();
+    return new Answer.Text(nccl.version());
+  }
+
+  private Answer costs(Order.Costs order) {
+    makeLanes();
+    RankLane lane = lanes.get(0);
+    lane.makeCurrent();
+    return new CommunicatorCosts(lane)
+        .measure(
+            id ->
+                order.library() == Library.OURS
+                    ? CommunicatorCosts.ours(lane, entrance.join(lane.spec(), id, config))
+                    : CommunicatorCosts.theirs(NcclRank.join(lane, id, false)),
+            order.uniqueIds());
   }
 
   private long measure(Order.Measure order) {
-    Operation operation = buffers.operation(communicator, stream, order.cell());
-    buffers.clear(order.cell());
-    launch(operation, order.warmup(), 1);
-    stream.synchronize();
-    awaitOthers();
+    Pace pace = order.pace();
+    List<Operation> operations = new ArrayList<>();
+    for (RankLane lane : lanes) {
+      lane.makeCurrent();
+      operations.add(lane.operation(order.cell(), order.library()));
+      lane.buffers().clear(order.cell());
+    }
+    try (Launches launches = new Launches(lanes, operations, order.library(), pace.aggregate())) {
+      if (pace.graph() > 0) {
+        launches.run(1); // what is done once for each shape is not for a capture
+        synchronize();
+        launches.capture(pace.graph());
+        launches.runGraphs(pace.warmup() / pace.graph());
+      } else {
+        launches.run(pace.warmup());
+      }
+      synchronize();
+      awaitOthers();
+      return clock(launches, pace);
+    }
+  }
+
+  private long clock(Launches launches, Pace pace) {
     long start = System.nanoTime();
-    if (order.blocking()) {
-      for (int i = 0; i < order.iterations(); i++) {
-        launch(operation, 1, order.aggregate());
-        stream.synchronize();
+    if (pace.blocking()) {
+      for (int i = 0; i < pace.iterations(); i++) {
+        launches.run(1);
+        synchronize();
         awaitOthers();
       }
+    } else if (pace.graph() > 0) {
+      launches.runGraphs(pace.iterations() / pace.graph());
+      synchronize();
     } else {
-      launch(operation, order.iterations(), order.aggregate());
-      stream.synchronize();
+      launches.run(pace.iterations());
+      synchronize();
     }
     return System.nanoTime() - start;
   }
 
-  private static void launch(Operation operation, int iterations, int aggregate) {
-    if (aggregate == 1) {
-      for (int i = 0; i < iterations; i++) {
-        operation.launch();
-      }
-      return;
-    }
-    for (int i = 0; i < iterations; i++) {
-      Group.start();
-      for (int k = 0; k < aggregate; k++) {
-        operation.launch();
-      }
-      Group.end();
+  private void synchronize() {
+    for (RankLane lane : lanes) {
+      lane.stream().synchronize();
     }
   }
 
   /** Returns once every rank has come here. */
   private void awaitOthers() {
-    communicator.allReduce(barrier, barrier, 1, DataType.INT32, RedOp.SUM, stream);
-    stream.synchronize();
+    if (lanes.size() == 1) {
+      lanes.get(0).launchBarrier();
+    } else {
+      Group.run(() -> lanes.forEach(RankLane::launchBarrier));
+    }
+    synchronize();
   }
 
   private Verdict check(Cell cell, long seed) {
-    RankBuffers.Checked checked = buffers.checked(cell);
-    long reach = cell.layout(spec.nRanks()).send();
-    DataSet data = new DataSet(cell.type(), cell.op(), spec.nRanks(), reach, seed);
-    DataSet.poison(checked.everything());
-    data.fillSend(spec.rank(), checked.buffers().send());
-    Operation operation = buffers.operation(communicator, stream, cell);
+    List<RankBuffers.Checked> all = new ArrayList<>();
+    List<Operation> operations = new ArrayList<>();
+    List<DataSet> data = new ArrayList<>();
+    for (RankLane lane : lanes) {
+      RankBuffers.Checked checked = lane.buffers().checked(cell);
+      long reach = cell.layout(spec.nRanks()).send();
+      DataSet set = new DataSet(cell.type(), cell.op(), spec.nRanks(), reach, seed);
+      DataSet.poison(checked.everything());
+      set.fillSend(lane.rank(), checked.buffers().send());
+      all.add(checked);
+      data.add(set);
+      operations.add(lane.operation(cell, Library.OURS));
+    }
     awaitOthers();
-    operation.launch();
-    stream.synchronize();
-    Verdict verdict = new Verdict(0, DataSet.damage(checked.guard()), "");
-    for (Segment segment : checked.expected()) {
-      verdict = verdict.and(data.verify(segment, checked.buffers().recv()));
+    try (Launches launches = new Launches(lanes, operations, Library.OURS, 1)) {
+      launches.run(1);
+    }
+    synchronize();
+    Verdict verdict = Verdict.RIGHT;
+    for (int lane = 0; lane < all.size(); lane++) {
+      RankBuffers.Checked checked = all.get(lane);
+      verdict = verdict.and(new Verdict(0, DataSet.damage(checked.guard()), ""));
+      for (Segment segment : checked.expected()) {
+        verdict = verdict.and(data.get(lane).verify(segment, checked.buffers().recv()));
+      }
     }
     return verdict;
   }
@@ -167,18 +230,7 @@ public final class RankWorker implements AutoCloseable {
 
   @Override
   public void close() {
-    if (communicator != null) {
-      communicator.close();
-      communicator = null;
-    }
-    if (stream != null) {
-      stream.close();
-      stream = null;
-    }
-    if (buffers != null) {
-      buffers.close();
-      barrier.close();
-      buffers = null;
-    }
+    lanes.forEach(RankLane::close);
+    lanes.clear();
   }
 }

@@ -14,13 +14,13 @@ public final class ThreadRanks {
   /**
    * Starts them.
    *
-   * @param bufferBytes the largest buffer that any order will use
+   * @param all of the first thread; the others' are like it
    */
-  public static Ranks start(int nRanks, long bufferBytes) {
+  public static Ranks start(RankSpec all) {
     List<RankLink> links = new ArrayList<>();
     Entrance entrance = new LocalEntrance();
-    for (int rank = 0; rank < nRanks; rank++) {
-      links.add(new Link(new RankSpec(rank, nRanks, bufferBytes), entrance));
+    for (int rank = 0; rank < all.nRanks(); rank += all.drives()) {
+      links.add(new Link(all.at(rank, all.drives()), entrance));
     }
     return new LinkedRanks("threads", links);
   }

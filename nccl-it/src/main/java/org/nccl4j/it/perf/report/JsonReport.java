@@ -6,6 +6,7 @@ import java.io.IOException;
 import java.io.StringWriter;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.List;
 import org.nccl4j.device.SystemErrorException;
 
 /** Results as JSON. Bandwidths are in GB/s, sizes as in nccl-tests' size column. */
@@ -45,9 +46,10 @@ public final class JsonReport {
       json.writeEndArray();
       json.writeArrayFieldStart("results");
       for (Result result : report.results()) {
-        result(json, result, report.mode());
+        result(json, result, report.setting());
       }
       json.writeEndArray();
+      costs(json, report.costs());
       json.writeEndObject();
     } catch (IOException e) {
       throw new SystemErrorException("a report cannot be written", "report this as a defect", e);
@@ -66,19 +68,39 @@ public final class JsonReport {
     json.writeEndObject();
   }
 
-  private static void result(JsonGenerator json, Result result, String mode) throws IOException {
+  private static void costs(JsonGenerator json, List<Costs> all) throws IOException {
+    if (all.isEmpty()) {
+      return;
+    }
+    json.writeArrayFieldStart("communicators");
+    for (Costs costs : all) {
+      json.writeStartObject();
+      json.writeStringField("library", costs.library());
+      json.writeNumberField("firstMs", costs.firstMillis());
+      json.writeNumberField("laterMs", costs.laterMillis());
+      json.writeNumberField("closeMs", costs.closeMillis());
+      json.writeNumberField("createdBytes", costs.createdBytes());
+      json.writeNumberField("usedBytes", costs.usedBytes());
+      json.writeNumberField("callUs", costs.callMicros());
+      json.writeEndObject();
+    }
+    json.writeEndArray();
+  }
+
+  private static void result(JsonGenerator json, Result result, Report.Setting setting)
+      throws IOException {
     json.writeStartObject();
     json.writeStringField("collective", result.cell().workload().label());
-    json.writeStringField("device", "host");
+    json.writeStringField("device", setting.device());
     json.writeNumberField("ranks", result.nRanks());
-    json.writeStringField("mode", mode);
+    json.writeStringField("mode", setting.mode());
     json.writeStringField("type", result.cell().type().label());
     json.writeStringField("op", result.op());
     json.writeNumberField("root", result.root());
     json.writeNumberField("bytes", result.bytes());
     json.writeNumberField("count", result.count());
     json.writeBooleanField("inPlace", result.cell().inPlace());
-    json.writeBooleanField("graph", false);
+    json.writeBooleanField("graph", setting.graph());
     json.writeBooleanField("registered", false);
     json.writeStringField("algorithm", result.choice().algorithm());
     json.writeStringField("protocol", result.choice().protocol());

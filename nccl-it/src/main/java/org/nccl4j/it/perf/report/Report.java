@@ -8,8 +8,23 @@ import java.util.List;
  * @param machine where it ran
  * @param version of nccl4j
  * @param command as it was given
- * @param mode "threads" or "processes"
+ * @param setting how the ranks were
  * @param results in the order in which they were measured
+ * @param costs of communicators; none if they were not measured
  */
 public record Report(
-    Machine machine, String version, List<String> command, String mode, List<Result> results) {}
+    Machine machine,
+    String version,
+    List<String> command,
+    Setting setting,
+    List<Result> results,
+    List<Costs> costs) {
+  /**
+   * How the ranks were.
+   *
+   * @param mode "threads" or "processes"
+   * @param device "host" or "cuda"
+   * @param graph whether operations were in CUDA graphs
+   */
+  public record Setting(String mode, String device, boolean graph) {}
+}

@@ -2,7 +2,7 @@ package org.nccl4j.it.perf.report;
 
 import java.util.List;
 import org.nccl4j.it.perf.check.Verdict;
-import org.nccl4j.it.perf.rank.Cell;
+import org.nccl4j.it.perf.workload.Cell;
 import org.nccl4j.it.perf.workload.Workload;
 
 /**

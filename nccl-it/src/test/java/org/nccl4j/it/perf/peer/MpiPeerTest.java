@@ -12,7 +12,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.RedOp;
-import org.nccl4j.it.perf.rank.Cell;
+import org.nccl4j.it.perf.workload.Cell;
 import org.nccl4j.it.perf.workload.Workload;
 import org.nccl4j.it.run.Placement;
 

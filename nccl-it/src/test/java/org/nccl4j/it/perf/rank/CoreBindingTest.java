@@ -20,7 +20,7 @@ final class CoreBindingTest {
 
   @Test
   void moreRanksThanCoresAreNotBound() {
-    assertEquals(false, CoreBinding.bind(new RankSpec(0, 100_000, 8)));
+    assertEquals(false, CoreBinding.bind(RankSpec.host(0, 100_000, 8)));
   }
 
   /** On a thread of its own, which then ends, so that no other test runs on one core. */
@@ -29,7 +29,7 @@ final class CoreBindingTest {
     String cores =
         CompletableFuture.supplyAsync(
                 () -> {
-                  assertTrue(CoreBinding.bind(new RankSpec(0, 1, 8)));
+                  assertTrue(CoreBinding.bind(RankSpec.host(0, 1, 8)));
                   return coresOfThisThread();
                 },
                 task -> new Thread(task).start())

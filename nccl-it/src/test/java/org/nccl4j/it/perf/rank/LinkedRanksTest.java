@@ -63,14 +63,16 @@ final class LinkedRanksTest {
     first.answers.add(new Answer.Took(1));
     second.answers.add(new Answer.Took(2));
     assertEquals(
-        List.of(new Answer.Took(1), new Answer.Took(2)), ranks.all(new Order.CreateId(), PATIENCE));
+        List.of(new Answer.Took(1), new Answer.Took(2)),
+        ranks.all(new Order.CreateId(Library.OURS), PATIENCE));
   }
 
   @Test
   void silentRankIsNamedWithWhereItIs() {
     first.answers.add(new Answer.Took(1));
     TimeoutException e =
-        assertThrows(TimeoutException.class, () -> ranks.all(new Order.CreateId(), PATIENCE));
+        assertThrows(
+            TimeoutException.class, () -> ranks.all(new Order.CreateId(Library.OURS), PATIENCE));
     assertTrue(e.problem().contains("rank 1: is at Somewhere.java"), e.problem());
     assertTrue(!e.problem().contains("rank 0"), e.problem());
   }
@@ -81,7 +83,8 @@ final class LinkedRanksTest {
     second.answers.add(failed(NcclException.Code.INVALID_ARGUMENT, "the buffer is too small"));
     InvalidArgumentException e =
         assertThrows(
-            InvalidArgumentException.class, () -> ranks.all(new Order.CreateId(), PATIENCE));
+            InvalidArgumentException.class,
+            () -> ranks.all(new Order.CreateId(Library.OURS), PATIENCE));
     assertEquals("rank 1: the buffer is too small", e.problem());
     assertEquals("mend it", e.remedy());
   }
@@ -90,7 +93,8 @@ final class LinkedRanksTest {
   void aRankThatIsSilentAfterAFailureIsNamedToo() {
     first.answers.add(failed(NcclException.Code.TIMEOUT, "waited for rank 1"));
     TimeoutException e =
-        assertThrows(TimeoutException.class, () -> ranks.all(new Order.CreateId(), PATIENCE));
+        assertThrows(
+            TimeoutException.class, () -> ranks.all(new Order.CreateId(Library.OURS), PATIENCE));
     assertTrue(e.problem().contains("rank 0: waited for rank 1"), e.problem());
     assertTrue(e.problem().contains("rank 1: is at Somewhere.java"), e.problem());
   }
@@ -100,14 +104,16 @@ final class LinkedRanksTest {
     second.death = new RemoteException("rank 1 (process 7) ended with status 137", "look");
     RemoteException e =
         assertThrows(
-            RemoteException.class, () -> ranks.all(new Order.CreateId(), Duration.ofMinutes(9)));
+            RemoteException.class,
+            () -> ranks.all(new Order.CreateId(Library.OURS), Duration.ofMinutes(9)));
     assertTrue(e.problem().contains("process 7"), e.problem());
   }
 
   @Test
   void brokenRanksAreEndedWithoutAsking() {
     second.death = new RemoteException("rank 1 died", "look");
-    assertThrows(RemoteException.class, () -> ranks.all(new Order.CreateId(), PATIENCE));
+    assertThrows(
+        RemoteException.class, () -> ranks.all(new Order.CreateId(Library.OURS), PATIENCE));
     ranks.close();
     assertTrue(first.closed && second.closed);
     assertTrue(first.order instanceof Order.CreateId);

@@ -16,6 +16,7 @@ import org.nccl4j.device.NcclException;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.RemoteException;
 import org.nccl4j.it.perf.check.Verdict;
+import org.nccl4j.it.perf.workload.Cell;
 import org.nccl4j.it.perf.workload.Workload;
 import org.nccl4j.it.run.Placement;
 
@@ -29,17 +30,19 @@ final class ProcessRanksTest {
   private final StringWriter err = new StringWriter();
 
   private List<Answer.Joined> join(Ranks ranks) {
-    String id = ((Answer.Text) ranks.one(0, new Order.CreateId(), PATIENCE)).text();
+    String id = ((Answer.Text) ranks.one(0, new Order.CreateId(Library.OURS), PATIENCE)).text();
     Order join = new Order.Join(id, Map.of(), List.of(), 10, true);
     return ranks.all(join, PATIENCE).stream().map(Answer.Joined.class::cast).toList();
   }
 
   @Test
   void theyMeasureAndCheck() {
-    try (Ranks ranks = ProcessRanks.start(2, Placement.HERE, 4096, new PrintWriter(err))) {
+    try (Ranks ranks =
+        ProcessRanks.start(RankSpec.host(0, 2, 4096), Placement.HERE, new PrintWriter(err))) {
       List<Answer.Joined> joined = join(ranks);
       assertTrue(joined.get(0).pid() != joined.get(1).pid());
-      for (Answer answer : ranks.all(new Order.Measure(CELL, 2, 10, 2, true), PATIENCE)) {
+      for (Answer answer :
+          ranks.all(new Order.Measure(CELL, new Pace(2, 10, 2, true, 0), Library.OURS), PATIENCE)) {
         assertTrue(((Answer.Took) answer).nanos() > 0);
       }
       Answer right = new Answer.Checked(Verdict.RIGHT);
@@ -49,13 +52,17 @@ final class ProcessRanksTest {
 
   @Test
   void aRankThatIsKilledIsNamed() {
-    try (Ranks ranks = ProcessRanks.start(2, Placement.HERE, 4096, new PrintWriter(err))) {
+    try (Ranks ranks =
+        ProcessRanks.start(RankSpec.host(0, 2, 4096), Placement.HERE, new PrintWriter(err))) {
       long pid = join(ranks).get(1).pid();
       ProcessHandle.of(pid).orElseThrow().destroyForcibly();
       RemoteException e =
           assertThrows(
               RemoteException.class,
-              () -> ranks.all(new Order.Measure(CELL, 0, 100, 1, false), PATIENCE));
+              () ->
+                  ranks.all(
+                      new Order.Measure(CELL, new Pace(0, 100, 1, false, 0), Library.OURS),
+                      PATIENCE));
       assertTrue(e.problem().contains("rank 1"), e.problem());
       assertTrue(e.problem().contains("process " + pid), e.problem());
       assertTrue(e.problem().contains("137"), e.problem());
@@ -64,7 +71,8 @@ final class ProcessRanksTest {
 
   @Test
   void aFailureOfTheEngineComesBackAsItsKind() {
-    try (Ranks ranks = ProcessRanks.start(1, Placement.HERE, 4096, new PrintWriter(err))) {
+    try (Ranks ranks =
+        ProcessRanks.start(RankSpec.host(0, 1, 4096), Placement.HERE, new PrintWriter(err))) {
       NcclException e =
           assertThrows(
               NcclException.class,

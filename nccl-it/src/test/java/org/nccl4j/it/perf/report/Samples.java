@@ -4,7 +4,7 @@ import java.util.List;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.it.perf.check.Verdict;
-import org.nccl4j.it.perf.rank.Cell;
+import org.nccl4j.it.perf.workload.Cell;
 import org.nccl4j.it.perf.workload.Workload;
 
 /** Results to show. */
@@ -30,7 +30,8 @@ final class Samples {
         MACHINE,
         "0.1.0",
         List.of("nccl", "perf", "all_reduce", "</script>"),
-        "threads",
-        List.of(result(2, false, 1.5, 0), result(2, true, 1.25, 0), result(262144, false, 100, 7)));
+        new Report.Setting("threads", "host", false),
+        List.of(result(2, false, 1.5, 0), result(2, true, 1.25, 0), result(262144, false, 100, 7)),
+        List.of());
   }
 }

@@ -1,10 +1,8 @@
-package org.nccl4j.it.perf.rank;
+package org.nccl4j.it.perf.workload;
 
 import java.io.Serializable;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.RedOp;
-import org.nccl4j.it.perf.workload.Layout;
-import org.nccl4j.it.perf.workload.Workload;
 
 /**
  * One thing to measure: half a row of the table.

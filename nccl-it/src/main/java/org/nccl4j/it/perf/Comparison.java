@@ -1,0 +1,20 @@
+package org.nccl4j.it.perf;
+
+/**
+ * What is measured beside ours.
+ *
+ * @param file libnccl's file, for {@link With#LIBNCCL}; else empty
+ */
+record Comparison(With with, String file) {
+  static final Comparison NONE = new Comparison(With.NOTHING, "");
+
+  /** What there is to compare with. */
+  enum With {
+    /** Nothing. */
+    NOTHING,
+    /** The installed Open MPI. */
+    MPI,
+    /** The installed libnccl. */
+    LIBNCCL
+  }
+}

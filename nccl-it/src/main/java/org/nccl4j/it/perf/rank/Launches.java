@@ -1,0 +1,93 @@
+package org.nccl4j.it.perf.rank;
+
+import java.util.ArrayList;
+import java.util.List;
+import org.nccl4j.api.Group;
+import org.nccl4j.device.cuda.CudaGraph;
+import org.nccl4j.device.cuda.CudaStream;
+import org.nccl4j.it.perf.workload.Operation;
+
+/**
+ * One iteration of a measurement on all lanes of a thread: an operation, a group of operations, or
+ * a graph of iterations. Used by one thread.
+ */
+final class Launches implements AutoCloseable {
+  private final List<RankLane> lanes;
+  private final List<Operation> operations;
+  private final Library library;
+  private final int aggregate;
+  private final List<CudaGraph> graphs = new ArrayList<>();
+
+  /**
+   * Iterations of one operation on each lane.
+   *
+   * @param operations by lane
+   */
+  Launches(List<RankLane> lanes, List<Operation> operations, Library library, int aggregate) {
+    this.lanes = lanes;
+    this.operations = operations;
+    this.library = library;
+    this.aggregate = aggregate;
+  }
+
+  /** Launches iterations. */
+  void run(int iterations) {
+    if (lanes.size() == 1 && aggregate == 1) {
+      Operation operation = operations.get(0);
+      for (int i = 0; i < iterations; i++) {
+        operation.launch();
+      }
+      return;
+    }
+    for (int i = 0; i < iterations; i++) {
+      groupStart();
+      for (int k = 0; k < aggregate; k++) {
+        for (int lane = 0; lane < lanes.size(); lane++) {
+          operations.get(lane).launch();
+        }
+      }
+      groupEnd();
+    }
+  }
+
+  private void groupStart() {
+    if (library == Library.OURS) {
+      Group.start();
+    } else {
+      lanes.get(0).nccl().groupStart();
+    }
+  }
+
+  private void groupEnd() {
+    if (library == Library.OURS) {
+      Group.end();
+    } else {
+      lanes.get(0).nccl().groupEnd();
+    }
+  }
+
+  /** Records iterations into a graph for each lane. */
+  void capture(int iterations) {
+    lanes.forEach(lane -> stream(lane).beginCapture());
+    run(iterations);
+    lanes.forEach(lane -> graphs.add(stream(lane).endCapture()));
+  }
+
+  /** Launches what was captured. */
+  void runGraphs(int times) {
+    for (int i = 0; i < times; i++) {
+      for (int lane = 0; lane < graphs.size(); lane++) {
+        graphs.get(lane).launch(stream(lanes.get(lane)));
+      }
+    }
+  }
+
+  private static CudaStream stream(RankLane lane) {
+    return (CudaStream) lane.stream();
+  }
+
+  @Override
+  public void close() {
+    graphs.forEach(CudaGraph::close);
+  }
+}

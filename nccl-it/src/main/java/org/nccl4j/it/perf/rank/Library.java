@@ -1,0 +1,22 @@
+package org.nccl4j.it.perf.rank;
+
+/** Whose operations are measured. */
+public enum Library {
+  /** Ours. */
+  OURS("nccl4j"),
+  /** The installed libnccl, as a user gets it. */
+  LIBNCCL("libnccl"),
+  /** The installed libnccl with the buffers registered as symmetric windows. */
+  LIBNCCL_WINDOWS("libnccl with windows");
+
+  private final String label;
+
+  Library(String label) {
+    this.label = label;
+  }
+
+  /** For tables. */
+  public String label() {
+    return label;
+  }
+}

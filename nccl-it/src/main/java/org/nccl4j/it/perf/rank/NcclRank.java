@@ -1,0 +1,59 @@
+package org.nccl4j.it.perf.rank;
+
+import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.cuda.CudaStream;
+import org.nccl4j.it.perf.nccl.Libnccl;
+import org.nccl4j.it.perf.workload.Cell;
+import org.nccl4j.it.perf.workload.Operation;
+
+/** A rank in a communicator of libnccl. Used by one thread. */
+final class NcclRank implements AutoCloseable {
+  private final RankLane lane;
+  private final Libnccl nccl;
+  private final long communicator;
+  private final long[] windows;
+  private Cell preparedCell;
+  private Operation prepared;
+
+  private NcclRank(RankLane lane, long communicator, boolean registered) {
+    this.lane = lane;
+    this.nccl = lane.nccl();
+    this.communicator = communicator;
+    windows =
+        registered
+            ? new long[] {register(lane.buffers().first()), register(lane.buffers().second())}
+            : new long[0];
+  }
+
+  /** Joins, with the lane's context current; returns once all ranks have. */
+  static NcclRank join(RankLane lane, String uniqueId, boolean registered) {
+    long made = lane.nccl().join(lane.spec().nRanks(), uniqueId, lane.rank());
+    return new NcclRank(lane, made, registered);
+  }
+
+  private long register(DeviceMemory memory) {
+    return nccl.register(communicator, memory.address(), memory.size());
+  }
+
+  /** A cell's operation; the same object as long as the cell is the same. */
+  Operation operation(Cell cell) {
+    if (!cell.equals(preparedCell)) {
+      long stream = ((CudaStream) lane.stream()).handle();
+      Libnccl.Place place =
+          new Libnccl.Place(communicator, lane.rank(), lane.spec().nRanks(), stream);
+      prepared = nccl.operation(cell, lane.buffers().buffers(cell), place)::run;
+      preparedCell = cell;
+    }
+    return prepared;
+  }
+
+  @Override
+  public void close() {
+    for (long window : windows) {
+      if (window != 0) {
+        nccl.deregister(communicator, window);
+      }
+    }
+    nccl.destroy(communicator);
+  }
+}

@@ -1,0 +1,110 @@
+package org.nccl4j.it.perf.rank;
+
+import java.util.EnumMap;
+import java.util.Map;
+import org.nccl4j.api.Communicator;
+import org.nccl4j.device.DataType;
+import org.nccl4j.device.Device;
+import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.DeviceStream;
+import org.nccl4j.device.RedOp;
+import org.nccl4j.device.cuda.CudaDevice;
+import org.nccl4j.it.perf.nccl.Libnccl;
+import org.nccl4j.it.perf.workload.Cell;
+import org.nccl4j.it.perf.workload.Operation;
+
+/** One rank: its device, stream, buffers and communicators. Used by one thread. */
+final class RankLane implements AutoCloseable {
+  private final RankSpec spec;
+  private final Device device;
+  private final Libnccl nccl;
+  private final DeviceStream stream;
+  private final RankBuffers buffers;
+  private final DeviceMemory barrier;
+  private final Map<Library, NcclRank> others = new EnumMap<>(Library.class);
+  private Communicator communicator;
+
+  /**
+   * A rank that has not joined yet.
+   *
+   * @param spec with this rank
+   * @param nccl to compare with, or null
+   */
+  RankLane(RankSpec spec, Libnccl nccl) {
+    this.spec = spec;
+    this.nccl = nccl;
+    device = spec.device(spec.rank());
+    makeCurrent();
+    stream = device.createStream();
+    barrier = device.allocate(DataType.INT32.bytes());
+    buffers = nccl == null ? new RankBuffers(device, spec) : new RankBuffers(device, spec, nccl);
+  }
+
+  /** libnccl works on the device of the thread's context; ours does not mind. */
+  void makeCurrent() {
+    if (device instanceof CudaDevice cuda) {
+      cuda.makeCurrent();
+    }
+  }
+
+  int rank() {
+    return spec.rank();
+  }
+
+  Device device() {
+    return device;
+  }
+
+  DeviceStream stream() {
+    return stream;
+  }
+
+  RankBuffers buffers() {
+    return buffers;
+  }
+
+  Libnccl nccl() {
+    return nccl;
+  }
+
+  RankSpec spec() {
+    return spec;
+  }
+
+  Communicator communicator() {
+    return communicator;
+  }
+
+  void join(Communicator joined) {
+    communicator = joined;
+  }
+
+  void join(Library library, String uniqueId) {
+    makeCurrent();
+    others.put(library, NcclRank.join(this, uniqueId, library == Library.LIBNCCL_WINDOWS));
+  }
+
+  /** A cell's operation by a library; the same object as long as the cell is the same. */
+  Operation operation(Cell cell, Library library) {
+    return library == Library.OURS
+        ? buffers.operation(communicator, stream, cell)
+        : others.get(library).operation(cell);
+  }
+
+  /** Puts a small all-reduce into the stream. */
+  void launchBarrier() {
+    communicator.allReduce(barrier, barrier, 1, DataType.INT32, RedOp.SUM, stream);
+  }
+
+  @Override
+  public void close() {
+    makeCurrent();
+    others.values().forEach(NcclRank::close);
+    if (communicator != null) {
+      communicator.close();
+    }
+    stream.close();
+    barrier.close();
+    buffers.close();
+  }
+}
