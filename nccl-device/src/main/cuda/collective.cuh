@@ -1,5 +1,6 @@
 // The kernels of collectives, one for each protocol, over the type of the elements.
 #pragma once
+#include "launch.cuh"
 #include "ll.cuh"
 #include "ll128.cuh"
 #include "schedule.cuh"
@@ -25,11 +26,15 @@ __device__ __forceinline__ int setFan(Fan& fan, const nccl4jCollectiveArguments&
                   : i + (i >= rank);
     if (peer == NCCL4J_NONE) peer = -1;
     if (peer < 0) fan.rank[i] = peer;
-    if (peer >= 0) {
-      const nccl4jPeer& ends = a.peerTable ? ((const nccl4jPeer*)a.peerTable)[peer] : a.peers[peer];
-      head = fan.set(i, peer, ends, a.comm, channel);
-    }
   }
+  nccl4jPeer ends = {};
+  if (peer >= 0) ends = a.peerTable ? ((const nccl4jPeer*)a.peerTable)[peer] : a.peers[peer];
+  // Arguments take a while to come at their first use: they are asked for before the wait.
+  asm volatile("" ::"l"(ends.sendData), "l"(ends.sendCredit), "l"(ends.recvData), "l"(ends.recvCredit),
+               "l"(a.comm.steps), "l"(a.send), "l"(a.recv), "l"(a.bytes));
+  awaitPredecessor();
+  admitSuccessor();
+  if (peer >= 0) head = fan.set(i, peer, ends, a.comm, channel);
   if (i == 0) {
     fan.n = entries;
     fan.self = ring || tree ? 0 : rank;

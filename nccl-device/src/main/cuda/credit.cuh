@@ -54,12 +54,19 @@ class Credit {
     if ((step.recvCount & 3) == 3) tell();
   }
 
+  // This kernel's few steps are exchanged both ways with all peers. Then they need not be told: what
+  // a peer sends in a later kernel says that it has taken them. A kernel that ends with a store to a
+  // peer waits for it to arrive.
+  __device__ __forceinline__ void mutual() { mutual_ = true; }
+
   // At the end: tells the rest and keeps the steps for what comes next. All threads.
   __device__ void close() {
-    tell();
+    if (!mutual_) tell();
     if (threadIdx.x < 32 && threadIdx.x < fan_.n && fan_.rank[threadIdx.x] >= 0) {
       int i = threadIdx.x;
       nccl4jSteps* steps = steps_ + (u64)fan_.rank[i] * NCCL4J_CHANNELS + channel_;
+      // A peer whose data came is in this kernel: it has taken all that was sent before.
+      if (mutual_ && received_) steps->implied = fan_.sent[i];
       if (sent_) steps->sent = fan_.sent[i] += sent_;
       if (received_) steps->received = fan_.received[i] += received_;
     }
@@ -84,6 +91,7 @@ class Credit {
   Fan& fan_;
   nccl4jSteps* steps_;
   int channel_;
+  bool mutual_ = false;
   u32 sent_ = 0, received_ = 0, told_ = 0;  // of fan entry threadIdx.x, in the first warp
 };
 

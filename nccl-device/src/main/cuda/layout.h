@@ -37,6 +37,8 @@ typedef struct {
 typedef struct {
   uint64_t sent;
   uint64_t received;
+  uint64_t implied;  // of sent, those that the peer must have taken, since it sent something later
+  uint64_t pad;
 } nccl4jSteps;
 
 // Host memory that the device polls and reports to.

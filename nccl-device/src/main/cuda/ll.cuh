@@ -6,7 +6,8 @@
 
 namespace nccl4j {
 
-template <class T>
+// GROUP: peers whose lines are on their way at once.
+template <class T, int GROUP = 8>
 class LLPrimitives {
  public:
   static constexpr int kSlices = 1;
@@ -37,10 +38,12 @@ class LLPrimitives {
     credit_.give(step);
   }
 
+  __device__ __forceinline__ void mutual() { credit_.mutual(); }
+
   __device__ void finish() { credit_.close(); }
 
  private:
-  static constexpr int kGroup = 8;  // peers whose lines are on their way at once
+  static constexpr int kGroup = GROUP;
 
   __device__ __forceinline__ void reduce(const Step& step, u32 u) {
     u32 at = u * kUnit;
@@ -50,10 +53,10 @@ class LLPrimitives {
     u64 own = 0;
     if (step.src) {
       own = loadElements<T>(step.src + at, n);
-      if (touch_.scale && step.scale != SCALE_NONE) own = scaleElements<T>(own, nRanks_);
+      if (kCombines && touch_.scale && step.scale != SCALE_NONE) own = scaleElements<T>(own, nRanks_);
     }
     auto add = [&](u64 x) {
-      if (have) {
+      if (kCombines && have) {
         u64 b[1] = {x};
         combine<T>(op_, acc, b);
       } else {
@@ -72,7 +75,7 @@ class LLPrimitives {
         for (int j = 0; j < kGroup; j++) {
           if (step.recvMask >> (g + j) & 1) {
             u64 x = await(line[j], g + j, step, u);
-            if (touch_.scale && step.scale == SCALE_ALL) x = scaleElements<T>(x, nRanks_);
+            if (kCombines && touch_.scale && step.scale == SCALE_ALL) x = scaleElements<T>(x, nRanks_);
             if (!ownDone && g + j >= fan_.self) {
               add(own);
               ownDone = true;
@@ -83,7 +86,7 @@ class LLPrimitives {
       }
     }
     if (!ownDone) add(own);
-    if (touch_.divide && step.last) acc[0] = divideElements<T>(acc[0], nRanks_);
+    if (kCombines && touch_.divide && step.last) acc[0] = divideElements<T>(acc[0], nRanks_);
     if (step.sendMask) {
       for (int i = 0; i < fan_.n; i++)
         if (step.sendMask >> i & 1) send(i, step, u, acc[0]);

@@ -40,6 +40,8 @@ class LL128Primitives {
     credit_.give(step);
   }
 
+  __device__ __forceinline__ void mutual() { credit_.mutual(); }
+
   __device__ void finish() { credit_.close(); }
 
  private:
@@ -50,11 +52,11 @@ class LL128Primitives {
     u64 own[2] = {0, 0}, acc[2] = {0, 0};
     if (step.src) {
       load(own, step.src, step.bytes, line);
-      if (touch_.scale && step.scale != SCALE_NONE) scale(own);
+      if (kCombines && touch_.scale && step.scale != SCALE_NONE) scale(own);
     }
     bool have = false, ownDone = step.src == nullptr;
     auto add = [&](const u64(&x)[2]) {
-      if (have) {
+      if (kCombines && have) {
         combine<T>(op_, acc, x);
       } else {
         acc[0] = x[0];
@@ -73,7 +75,7 @@ class LL128Primitives {
           if (step.recvMask >> (g + j) & 1) {
             Pack y = await(x[j], active, g + j, step, line);
             u64 words[2] = {y.lo, y.hi};
-            if (touch_.scale && step.scale == SCALE_ALL) scale(words);
+            if (kCombines && touch_.scale && step.scale == SCALE_ALL) scale(words);
             if (!ownDone && g + j >= fan_.self) {
               add(own);
               ownDone = true;
@@ -84,7 +86,7 @@ class LL128Primitives {
       }
     }
     if (!ownDone) add(own);
-    if (touch_.divide && step.last) {
+    if (kCombines && touch_.divide && step.last) {
       acc[0] = divideElements<T>(acc[0], nRanks_);
       acc[1] = divideElements<T>(acc[1], nRanks_);
     }

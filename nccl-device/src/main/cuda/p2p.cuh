@@ -56,6 +56,8 @@ __device__ __forceinline__ void runP2p(const nccl4jP2pArguments& a) {
   const bool send = group.kind == GROUP_SEND, copy = group.kind == GROUP_COPY;
   const int warp = threadIdx.x / 32, lane = threadIdx.x & 31;
   u64 head = 0;
+  awaitPredecessor();
+  admitSuccessor();
   if (threadIdx.x == 0 && !copy) {
     nccl4jPeer ends = {group.data, send ? group.credit : 0, group.data, group.credit};
     fan.n = 1;
@@ -84,11 +86,13 @@ __device__ __forceinline__ void runP2p(const nccl4jP2pArguments& a) {
         simple::post(shared, fan, a.comm, channel, lane);
       }
     } else {
-      if (threadIdx.x == 0 && w != group.firstWork && send)
-        head = loadWordRelaxed((void*)fan.sendCredit[0]);
+      if (threadIdx.x == 0 && w != group.firstWork && send) {
+        u64 told = loadWordRelaxed((void*)fan.sendCredit[0]);
+        head = told > head ? told : head;
+      }
       Credit::open(credit, head, threadIdx.x == 0 ? fan.sent[0] : 0, threadIdx.x == 0 && send);
       __syncthreads();
-      LLPrimitives<T> p(credit, fan, a.comm, channel, SUM);
+      LLPrimitives<T, 1> p(credit, fan, a.comm, channel, SUM);
       transfer(p, send, data, share.bytes, a.comm.llSlot / NCCL4J_CHANNELS / 2);
       p.finish();
     }

@@ -5,6 +5,10 @@
 
 namespace nccl4j {
 
+// Steps of an exchange of all with all that need not be told: fewer than there are slots, since the
+// next exchange has to begin before this one's are known to be taken.
+constexpr u64 kMutualSlices = 2;
+
 // A channel's share of a buffer.
 struct Share {
   u64 begin, bytes;
@@ -127,6 +131,7 @@ __device__ __forceinline__ void oneShot(P& p, const nccl4jCollectiveArguments& a
   const bool receives = !rooted || !sends;
   const Share share(a.bytes, a.nChannels, channel);
   const u64 slices = (share.bytes + a.sliceBytes - 1) / a.sliceBytes;
+  if (!rooted && slices <= kMutualSlices) p.mutual();
   for (u64 i = 0; i < slices + kLag; i++) {
     for (int receiving = 0; receiving < 2; receiving++) {
       if (receiving ? i < kLag || !receives : i >= slices || !sends) continue;
@@ -169,6 +174,7 @@ __device__ __forceinline__ void twoShot(P& p, const nccl4jCollectiveArguments& a
   const u64 full = share.bytes / (most * n);  // rounds of full parts
   const u64 rounds = full + (share.bytes % (most * n) != 0);
   u32 sent = 0, received = 0;
+  if (rounds <= 1) p.mutual();
   for (u64 i = 0; i < rounds + 2; i++) {
     for (u64 phase = 0; phase < 3; phase++) {
       if (i < phase || i - phase >= rounds) continue;

@@ -68,14 +68,16 @@ __device__ __forceinline__ void reducePacks(const MoveDescription& m, u32 op, in
         for (int i = 0; i < 2 * UNROLL; i++) x[i] = scaleElements<T>(x[i], nRanks);
     };
     load(a, 0);
-    if (m.nSrc > 1) load(b, 1);
-    scale(a, 0);
-    for (u32 s = 1; s < m.nSrc; s++) {
-      scale(b, s);
-      combine<T>(op, a, b);
-      if (s + 1 < m.nSrc) load(b, s + 1);
+    if (kCombines) {
+      if (m.nSrc > 1) load(b, 1);
+      scale(a, 0);
+      for (u32 s = 1; s < m.nSrc; s++) {
+        scale(b, s);
+        combine<T>(op, a, b);
+        if (s + 1 < m.nSrc) load(b, s + 1);
+      }
     }
-    if (m.divide)
+    if (kCombines && m.divide)
       for (int i = 0; i < 2 * UNROLL; i++) a[i] = divideElements<T>(a[i], nRanks);
     for (u32 d = 0; d < m.nDst; d++) {
 #pragma unroll
@@ -99,15 +101,15 @@ __device__ __forceinline__ void reduceCopy(const MoveDescription& m, u32 op, int
   for (u32 at = nPacks * 16 + thread * 8; at < m.bytes; at += 8 * kThreads) {
     u32 n = m.bytes - at < 8 ? m.bytes - at : 8;
     u64 a[1], b[1];
-    for (u32 s = 0; s < m.nSrc; s++) {
+    for (u32 s = 0; s < (kCombines ? m.nSrc : 1); s++) {
       b[0] = loadElements<T>((char*)m.src[s] + at, n);
-      if (m.scaleMask >> s & 1) b[0] = scaleElements<T>(b[0], nRanks);
+      if (kCombines && m.scaleMask >> s & 1) b[0] = scaleElements<T>(b[0], nRanks);
       if (s == 0)
         a[0] = b[0];
-      else
+      else if (kCombines)
         combine<T>(op, a, b);
     }
-    if (m.divide) a[0] = divideElements<T>(a[0], nRanks);
+    if (kCombines && m.divide) a[0] = divideElements<T>(a[0], nRanks);
     for (u32 d = 0; d < m.nDst; d++) storeElements<T>((char*)m.dst[d] + at, a[0], n);
   }
 }
@@ -204,8 +206,12 @@ class SimplePrimitives {
     if (lane_ < fan.n) {
       sent_ = fan.sent[lane_];
       received_ = fan.received[lane_];
+      head_ = fan.implied[lane_];
     }
   }
+
+  // Tails and heads are told for every step here.
+  __device__ __forceinline__ void mutual() {}
 
   static constexpr int kSlices = 4;  // of a chunk
 

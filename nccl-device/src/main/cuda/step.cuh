@@ -8,6 +8,13 @@ namespace nccl4j {
 
 constexpr int kMaxFan = 32;
 
+// Whether this family has operators at all; what only copies has one source for each result.
+#ifdef FAMILY_COPY
+constexpr bool kCombines = false;
+#else
+constexpr bool kCombines = true;
+#endif
+
 enum StepKind : u32 {
   STEP_REDUCE,   // combine own data and all received; the result to dst and all sent to
   STEP_SCATTER,  // a part of own data to each sent to
@@ -49,15 +56,17 @@ struct Fan {
   u64 recvCredit[kMaxFan];
   u64 sent[kMaxFan];  // at the kernel's beginning
   u64 received[kMaxFan];
+  u64 implied[kMaxFan];
 
-  // Called by one thread for each entry, before a barrier. Returns the head of the connection to
-  // the peer, which is on its way together with the steps.
+  // Called by one thread for each entry, before a barrier. Returns how many steps the peer is known
+  // to have taken: by the head of the connection to it, or because it sent something later.
   __device__ u64 set(int i, int peer, const nccl4jPeer& p, const nccl4jCommunicator& comm,
                      int channel) {
     const nccl4jSteps* steps = (const nccl4jSteps*)comm.steps + (u64)peer * NCCL4J_CHANNELS + channel;
     u64 credit = p.sendCredit + channel * NCCL4J_WORD_STRIDE;
     u64 head = p.sendCredit ? loadWordRelaxed((void*)credit) : 0;
     Pack counts = loadPack(steps);
+    u64 taken = loadWordRelaxed(&steps->implied);
     rank[i] = peer;
     sendData[i] = p.sendData;
     sendCredit[i] = credit;
@@ -65,7 +74,8 @@ struct Fan {
     recvCredit[i] = p.recvCredit + channel * NCCL4J_WORD_STRIDE;
     sent[i] = counts.lo;
     received[i] = counts.hi;
-    return head;
+    implied[i] = taken;
+    return head > taken ? head : taken;
   }
 };
 

@@ -14,23 +14,34 @@ class Patience {
   // slow, so both are looked at seldom.
   __device__ __forceinline__ bool exhausted(int peer, int channel, u32 kind, u64 step) {
     if ((++looks_ & 1023) != 0) return false;
-    return expired(peer, channel, kind, step);
+    start_ = look(control_, budget_, start_, {peer, channel, kind, step});
+    return start_ == kGone;
   }
 
  private:
-  __device__ __noinline__ bool expired(int peer, int channel, u32 kind, u64 step) {
-    if (loadControl(&control_->abort) != 0) return true;
+  static constexpr u64 kGone = ~0ull;
+
+  struct Awaited {
+    int peer, channel;
+    u32 kind;
+    u64 step;
+  };
+
+  // When the waiting began, or kGone. Takes and gives values only: a pointer to this object would
+  // keep it, and all that it is part of, out of registers.
+  __device__ static __noinline__ u64 look(nccl4jControl* control, u64 budget, u64 start, Awaited a) {
+    if (loadControl(&control->abort) != 0) return kGone;
     u64 now = nanoseconds();
-    if (start_ == 0) start_ = now;
-    if (now - start_ < budget_) return false;
-    control_->failedPeer = peer;
-    control_->failedChannel = channel;
-    control_->failedKind = kind;
-    control_->failedStep = step;
+    if (start == 0) start = now;
+    if (now - start < budget) return start;
+    control->failedPeer = a.peer;
+    control->failedChannel = a.channel;
+    control->failedKind = a.kind;
+    control->failedStep = a.step;
     fenceSystem();
-    storeControl(&control_->failed, 1);
-    storeControl(&control_->abort, 1);
-    return true;
+    storeControl(&control->failed, 1);
+    storeControl(&control->abort, 1);
+    return kGone;
   }
 
   nccl4jControl* control_;

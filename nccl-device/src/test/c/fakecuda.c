@@ -435,9 +435,11 @@ CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle* h, void* o
 }
 CUresult cuLaunchKernelEx(const CUlaunchConfig* c, CUfunction f, void** params, void** extra) {
   memcpy(arguments, params[0], sizeof arguments);
-  int id = c->numAttrs ? (int)c->attrs[0].id : -1;
-  int value = c->numAttrs ? (int)c->attrs[0].value.memSyncDomain : -1;
-  return call(NO, "%u,%u,%u,%u,%u,%u,%u,%llx,%d:%d,%llx", c->gridDimX, c->gridDimY, c->gridDimZ,
-              c->blockDimX, c->blockDimY, c->blockDimZ, c->sharedMemBytes, (u64)c->hStream, id, value,
+  char attributes[256] = "";
+  for (unsigned i = 0; i < c->numAttrs; i++)  // what we use has an int as its value
+    snprintf(attributes + strlen(attributes), 32, "%s%d:%d", i ? "+" : "", c->attrs[i].id,
+             *(const int*)&c->attrs[i].value);
+  return call(NO, "%u,%u,%u,%u,%u,%u,%u,%llx,%s,%llx", c->gridDimX, c->gridDimY, c->gridDimZ,
+              c->blockDimX, c->blockDimY, c->blockDimZ, c->sharedMemBytes, (u64)c->hStream, attributes,
               (u64)extra);
 }

@@ -11,12 +11,20 @@ final class CudaKernelPlan implements CudaPlan {
   private static final int CONFIG_BYTES = 56; // CUlaunchConfig
   private static final int CONFIG_STREAM = 32;
   private static final int CONFIG_ATTRIBUTES = 40;
+  private static final int CONFIG_ATTRIBUTE_COUNT = 48;
   private static final int MEM_SYNC_DOMAIN = 10; // CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN
   private static final int DOMAIN_REMOTE = 1;
+  private static final int EARLY_START = 6; // ..._PROGRAMMATIC_STREAM_SERIALIZATION
+
+  /**
+   * Blocks of up to so many threads come before the kernel in front of them has ended, and wait. So
+   * small, they leave room for the kernels of other communicators, for which that one may wait.
+   */
+  private static final int MOST_EARLY_THREADS = 256;
 
   private final CudaKernelCommunicator owner;
   private final Offheap arguments;
-  private final Offheap config = new Offheap(CONFIG_BYTES + ATTRIBUTE_BYTES);
+  private final Offheap config = new Offheap(CONFIG_BYTES + 2 * ATTRIBUTE_BYTES);
   private final Offheap parameters = new Offheap(8);
   private final CUfunction function; // keeps the object behind the handle
   private final long handle;
@@ -48,7 +56,13 @@ final class CudaKernelPlan implements CudaPlan {
       // Fences of these kernels then wait for their own stores only, not for those of kernels that
       // compute beside them.
       config.putInt(CONFIG_BYTES, MEM_SYNC_DOMAIN).putInt(CONFIG_BYTES + 8, DOMAIN_REMOTE);
-      config.putLong(CONFIG_ATTRIBUTES, config.address() + CONFIG_BYTES).putInt(48, 1);
+      boolean early = shape.threads <= MOST_EARLY_THREADS;
+      if (early) {
+        int second = CONFIG_BYTES + ATTRIBUTE_BYTES;
+        config.putInt(second, EARLY_START).putInt(second + 8, 1);
+      }
+      config.putLong(CONFIG_ATTRIBUTES, config.address() + CONFIG_BYTES);
+      config.putInt(CONFIG_ATTRIBUTE_COUNT, early ? 2 : 1);
     }
   }
 

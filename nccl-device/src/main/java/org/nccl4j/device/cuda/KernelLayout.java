@@ -11,7 +11,7 @@ final class KernelLayout {
   static final int NONE = 255;
 
   static final int PEER_BYTES = 32;
-  static final int STEPS_BYTES = 16;
+  static final int STEPS_BYTES = 32;
 
   static final int CONTROL_ABORT = 0;
   static final int CONTROL_FAILED = 64;

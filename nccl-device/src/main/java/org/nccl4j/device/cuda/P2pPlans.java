@@ -85,8 +85,22 @@ final class P2pPlans {
         communicator,
         arguments,
         blocks == 0 ? null : communicator.device().kernels().p2p(),
-        new CudaKernelPlan.Shape(blocks, THREADS),
+        new CudaKernelPlan.Shape(blocks, threads(groups)),
         new CudaKernelPlan.Needs(need(works, P2pWork.Kind.SEND), need(works, P2pWork.Kind.RECV)));
+  }
+
+  /** All roles where a transfer is Simple; otherwise as many as have a line of LL each. */
+  private static int threads(Map<Key, List<Transfer>> groups) {
+    long lines = 0;
+    for (List<Transfer> transfers : groups.values()) {
+      for (Transfer transfer : transfers) {
+        if (transfer.protocol() != Protocol.LL) {
+          return THREADS;
+        }
+        lines = Math.max(lines, transfer.bytes() / transfer.parts() / 8);
+      }
+    }
+    return (int) Math.max(64, Math.min(512, (lines + 31) / 32 * 32));
   }
 
   private Map<Key, List<Transfer>> group(List<P2pWork> works) {

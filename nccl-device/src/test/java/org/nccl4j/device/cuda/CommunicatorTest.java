@@ -79,7 +79,7 @@ class CommunicatorTest {
       communicator.launch(plan, send, recv, ranks.streams.get(0));
       String stream = Long.toHexString(ranks.streams.get(0).handle());
       assertTrue(
-          fake.fakeRecord().contains("cuLaunchKernelEx(4,1,1,128,1,1,0," + stream + ",10:1,0)"),
+          fake.fakeRecord().contains("cuLaunchKernelEx(4,1,1,128,1,1,0," + stream + ",10:1+6:1,0)"),
           fake.fakeRecord());
       Offheap arguments = new Offheap(112);
       fake.fakeArguments(arguments.address());

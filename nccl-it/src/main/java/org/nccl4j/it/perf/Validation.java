@@ -46,10 +46,10 @@ final class Validation {
     Device.Kind kind = kind();
     refuseWhatDoesNotApply(kind);
     PerfSettings.Who ranks = ranks(kind);
+    Comparison comparison = comparison(kind);
     if (kind == Device.Kind.CUDA) {
       refuseMissingGpus(ranks.count());
     }
-    Comparison comparison = comparison(kind);
     PerfSettings.What what =
         new PerfSettings.What(
             workloads(ranks.count(), !"all".equals(options.collective)),

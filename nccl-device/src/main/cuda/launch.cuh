@@ -1,0 +1,24 @@
+// Kernels that follow each other in a stream begin before the one before has ended (programmatic
+// dependent launch, compute capability 9.0): its blocks come to the multiprocessors early and wait
+// there. PTX: griddepcontrol.
+#pragma once
+
+namespace nccl4j {
+
+// Returns once everything before this kernel has ended and can be seen. Every thread calls it before
+// it touches memory that another kernel or the host may have written.
+__device__ __forceinline__ void awaitPredecessor() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+
+// Lets the next kernel's blocks come. Not before awaitPredecessor, so that at most one kernel waits
+// and others find room.
+__device__ __forceinline__ void admitSuccessor() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
+}
+
+}  // namespace nccl4j

@@ -1,0 +1,46 @@
+#!/bin/sh
+# Packs nccl4j with a Java runtime and the tests that need GPUs, for machines that have neither
+# Java nor Maven. Called by `nccl dist` after a build with tests.
+#   dist.sh ROOT JAVA_HOME ARCHIVE
+set -eu
+root=$1
+home=$2
+archive=$3
+
+fail() {
+  printf 'nccl: %s\n' "$1" >&2
+  printf '  remedy: %s\n' "$2" >&2
+  exit 1
+}
+
+# What our modules and JUnit need of the JDK; jdk.crypto.ec and the like are not among it.
+modules=java.base,java.logging,java.management,java.xml,jdk.management,jdk.unsupported,jdk.jfr
+
+[ -d "$home/jmods" ] || fail "$home has no jmods, from which a runtime is made" \
+  "set JAVA_HOME to a whole JDK (apt-get install openjdk-17-jdk-headless)"
+case $archive in
+  /*) ;;
+  *) archive=$PWD/$archive ;;
+esac
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT INT TERM
+top=$work/nccl4j
+mkdir -p "$top/tests/classes"
+"$home/bin/jlink" --add-modules "$modules" --no-header-files --no-man-pages --compress=2 \
+  --strip-java-debug-attributes --output "$top/jre"
+rm -rf "$top/jre/legal/"*/*.md
+cp -r "$root/nccl-it/target/modules" "$top/modules"
+cp "$root"/nccl-it/target/nccl-it-*.jar "$top/modules"
+rm -f "$top/modules/"*-tests.jar
+cp "$root/nccl" "$root/nccl-it/src/main/dist/gpu-tests" "$root/LICENSE" "$top"
+cp "$root"/nccl-it/target/console/*.jar "$top/tests"
+for module in nccl-device nccl-transport-p2p nccl-it; do
+  [ -d "$root/$module/target/test-classes" ] || fail "$module's tests are not compiled" \
+    "run ./nccl dist, which compiles them"
+  cp -r "$root/$module/target/test-classes/." "$top/tests/classes"
+done
+mkdir -p "$(dirname "$archive")"
+tar -C "$work" --sort=name --owner=0 --group=0 --mtime=@0 -c nccl4j | gzip -9n > "$archive"
+size=$(($(wc -c < "$archive") / 1024))
+printf '%s: %d.%d MiB\n' "$archive" $((size / 1024)) $((size % 1024 * 10 / 1024))
+printf 'elsewhere: tar xzf %s && nccl4j/nccl doctor\n' "$(basename "$archive")"
