@@ -14,7 +14,7 @@ fail() {
 }
 
 # What our modules and JUnit need of the JDK; jdk.crypto.ec and the like are not among it.
-modules=java.base,java.logging,java.management,java.xml,jdk.management,jdk.unsupported,jdk.jfr
+modules=java.base,java.logging,java.management,jdk.management,jdk.unsupported,jdk.jfr
 
 [ -d "$home/jmods" ] || fail "$home has no jmods, from which a runtime is made" \
   "set JAVA_HOME to a whole JDK (apt-get install openjdk-17-jdk-headless)"
@@ -26,12 +26,23 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT INT TERM
 top=$work/nccl4j
 mkdir -p "$top/tests/classes"
-"$home/bin/jlink" --add-modules "$modules" --no-header-files --no-man-pages --compress=2 \
+# Not compressed, since the archive is.
+"$home/bin/jlink" --add-modules "$modules" --no-header-files --no-man-pages --compress=0 \
   --strip-java-debug-attributes --output "$top/jre"
-rm -rf "$top/jre/legal/"*/*.md
+if command -v strip > /dev/null; then
+  find "$top/jre/lib" -name '*.so' -exec strip --strip-unneeded {} + 2> /dev/null || true
+fi
 cp -r "$root/nccl-it/target/modules" "$top/modules"
 cp "$root"/nccl-it/target/nccl-it-*.jar "$top/modules"
 rm -f "$top/modules/"*-tests.jar
+# Of JCuda's native libraries the driver's alone is used, an eighth of them.
+for natives in "$top"/modules/jcuda-natives-*.jar; do
+  mkdir "$work/natives"
+  (cd "$work/natives" && "$home/bin/jar" xf "$natives" &&
+    find lib -type f ! -name 'libJCudaDriver-*' -delete)
+  rm "$natives"
+  "$home/bin/jar" cfM "$natives" -C "$work/natives" .
+done
 cp "$root/nccl" "$root/nccl-it/src/main/dist/gpu-tests" "$root/LICENSE" "$top"
 cp "$root"/nccl-it/target/console/*.jar "$top/tests"
 for module in nccl-device nccl-transport-p2p nccl-it; do

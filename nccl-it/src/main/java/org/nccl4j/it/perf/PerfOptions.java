@@ -13,7 +13,7 @@ final class PerfOptions {
       paramLabel = "COLLECTIVE",
       description =
           "all_reduce, all_gather, reduce_scatter, broadcast, reduce, alltoall, alltoallv, gather, "
-              + "scatter, sendrecv, hypercube, or all.")
+              + "scatter, sendrecv, hypercube, several of them with commas between, or all.")
   String collective;
 
   @Option(

@@ -293,13 +293,22 @@ final class Validation {
     if ("all".equals(text)) {
       return List.of(values);
     }
-    List<T> found = Arrays.stream(values).filter(value -> label.apply(value).equals(text)).toList();
-    if (found.isEmpty()) {
-      String known = String.join(", ", Arrays.stream(values).map(label).toList());
-      throw new InvalidArgumentException(
-          option + " " + text + ": there is no such thing", "use one of " + known + ", or all");
+    List<T> found = new ArrayList<>();
+    for (String name : text.split(",", -1)) {
+      T named =
+          Arrays.stream(values)
+              .filter(value -> label.apply(value).equals(name))
+              .findFirst()
+              .orElseThrow(() -> unknown(option, name, Arrays.stream(values).map(label).toList()));
+      found.add(named);
     }
     return found;
+  }
+
+  private static InvalidArgumentException unknown(String option, String name, List<String> known) {
+    return new InvalidArgumentException(
+        "%s %s: there is no such thing".formatted(option, name),
+        "use some of " + String.join(",", known) + ", or all");
   }
 
   private static <T> Optional<String> names(
