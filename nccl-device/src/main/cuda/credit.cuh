@@ -59,7 +59,15 @@ class Credit {
   // peer waits for it to arrive.
   __device__ __forceinline__ void mutual() { mutual_ = true; }
 
-  // At the end: tells the rest and keeps the steps for what comes next. All threads.
+  // At the beginning of what counts on all slots: tells what mutual kernels before left untold.
+  __device__ void remind() {
+    int i = threadIdx.x;
+    if (i < fan_.n && fan_.rank[i] >= 0)
+      storeWordRelaxed((void*)fan_.recvCredit[i], fan_.received[i]);
+  }
+
+  // At the end: tells the rest and keeps the steps for what comes next. All threads. Of a mutual
+  // kernel other warps may still be receiving, so there the fan stays as it is.
   __device__ void close() {
     if (!mutual_) tell();
     if (threadIdx.x < 32 && threadIdx.x < fan_.n && fan_.rank[threadIdx.x] >= 0) {
@@ -67,8 +75,13 @@ class Credit {
       nccl4jSteps* steps = steps_ + (u64)fan_.rank[i] * NCCL4J_CHANNELS + channel_;
       // A peer whose data came is in this kernel: it has taken all that was sent before.
       if (mutual_ && received_) steps->implied = fan_.sent[i];
-      if (sent_) steps->sent = fan_.sent[i] += sent_;
-      if (received_) steps->received = fan_.received[i] += received_;
+      u64 sent = fan_.sent[i] + sent_, received = fan_.received[i] + received_;
+      if (sent_) steps->sent = sent;
+      if (received_) steps->received = received;
+      if (!mutual_) {
+        fan_.sent[i] = sent;
+        fan_.received[i] = received;
+      }
     }
   }
 

@@ -40,6 +40,8 @@ class LLPrimitives {
 
   __device__ __forceinline__ void mutual() { credit_.mutual(); }
 
+  __device__ void remind() { credit_.remind(); }
+
   __device__ void finish() { credit_.close(); }
 
  private:

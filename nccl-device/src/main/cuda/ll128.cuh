@@ -42,6 +42,8 @@ class LL128Primitives {
 
   __device__ __forceinline__ void mutual() { credit_.mutual(); }
 
+  __device__ void remind() { credit_.remind(); }
+
   __device__ void finish() { credit_.close(); }
 
  private:

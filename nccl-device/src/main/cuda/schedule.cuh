@@ -174,7 +174,10 @@ __device__ __forceinline__ void twoShot(P& p, const nccl4jCollectiveArguments& a
   const u64 full = share.bytes / (most * n);  // rounds of full parts
   const u64 rounds = full + (share.bytes % (most * n) != 0);
   u32 sent = 0, received = 0;
-  if (rounds <= 1) p.mutual();
+  if (rounds <= 1)
+    p.mutual();
+  else
+    p.remind();  // seven parts are on their way before the first four have been received
   for (u64 i = 0; i < rounds + 2; i++) {
     for (u64 phase = 0; phase < 3; phase++) {
       if (i < phase || i - phase >= rounds) continue;

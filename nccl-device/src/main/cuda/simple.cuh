@@ -213,6 +213,8 @@ class SimplePrimitives {
   // Tails and heads are told for every step here.
   __device__ __forceinline__ void mutual() {}
 
+  __device__ __forceinline__ void remind() {}
+
   static constexpr int kSlices = 4;  // of a chunk
 
   __device__ void run(const Step& step) {

@@ -94,7 +94,8 @@ final class P2pPlans {
     long lines = 0;
     for (List<Transfer> transfers : groups.values()) {
       for (Transfer transfer : transfers) {
-        if (transfer.protocol() != Protocol.LL) {
+        boolean copies = transfer.target() != null;
+        if (transfer.protocol() != Protocol.LL && !copies) {
           return THREADS;
         }
         lines = Math.max(lines, transfer.bytes() / transfer.parts() / 8);

@@ -1,0 +1,137 @@
+package org.nccl4j.it.perf.rank;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+
+import java.io.OutputStream;
+import java.io.PrintWriter;
+import java.nio.charset.StandardCharsets;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.Random;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import org.junit.jupiter.api.Tag;
+import org.junit.jupiter.api.Test;
+import org.nccl4j.device.DataType;
+import org.nccl4j.device.Device;
+import org.nccl4j.device.RedOp;
+import org.nccl4j.device.cuda.CudaDevices;
+import org.nccl4j.it.perf.workload.Cell;
+import org.nccl4j.it.perf.workload.Workload;
+
+/**
+ * Random operations on all GPUs through the engine, each on fresh data in poisoned buffers,
+ * compared with what the host computes: as threads, as processes, several communicators at once,
+ * and beyond 4 GiB.
+ */
+@Tag("gpu")
+class RandomOperationsGpuTest {
+  private static final Duration PATIENCE = Duration.ofSeconds(60);
+  private static final int MOST_BYTES = 1 << 20;
+  private static final long SEED = Long.getLong("seed", System.nanoTime());
+
+  private final int gpus = CudaDevices.probe().list().size();
+
+  private RankSpec spec(long bytes) {
+    return new RankSpec(0, gpus, 1, bytes, Device.Kind.CUDA, "");
+  }
+
+  private static void join(Ranks ranks, String id) {
+    ranks.all(new Order.Join(id, Map.of(), List.of(), 20, false), PATIENCE);
+  }
+
+  private static void check(Ranks ranks, Cell cell, long seed) {
+    for (Answer answer : ranks.all(new Order.Check(cell, seed), PATIENCE)) {
+      var verdict = ((Answer.Checked) answer).verdict();
+      assertEquals(0, verdict.wrong() + verdict.outside(), () -> cell + ": " + verdict.first());
+    }
+  }
+
+  /** Sizes are spread over the powers of two, and mostly odd. */
+  private Cell random(Random random) {
+    Workload workload;
+    do {
+      workload = Workload.values()[random.nextInt(Workload.values().length)];
+    } while (!workload.refusal(gpus).isEmpty());
+    DataType type = DataType.values()[random.nextInt(DataType.values().length)];
+    RedOp op = RedOp.values()[random.nextInt(RedOp.values().length)];
+    long bytes = 1 + random.nextInt(1 << random.nextInt(21));
+    return new Cell(
+        workload,
+        type,
+        workload.reduces() ? op : RedOp.SUM,
+        workload.rooted() ? random.nextInt(gpus) : 0,
+        Math.min(bytes, MOST_BYTES) / type.bytes(),
+        workload.hasInPlace() && random.nextBoolean());
+  }
+
+  private void operations(Ranks ranks, int count, long seed) {
+    Random random = new Random(seed);
+    for (int i = 0; i < count; i++) {
+      check(ranks, random(random), i);
+    }
+  }
+
+  @Test
+  void tenThousandAsThreads() {
+    System.out.println("seed " + SEED);
+    try (Ranks ranks = ThreadRanks.start(spec(MOST_BYTES))) {
+      join(ranks, "threads");
+      operations(ranks, 10_000, SEED);
+    }
+  }
+
+  @Test
+  void aThousandAsProcesses() {
+    System.out.println("seed " + SEED);
+    PrintWriter err =
+        new PrintWriter(OutputStream.nullOutputStream(), true, StandardCharsets.UTF_8);
+    try (Ranks ranks = ProcessRanks.start(spec(MOST_BYTES), err)) {
+      Answer id = ranks.one(0, new Order.CreateId(Library.OURS), PATIENCE);
+      join(ranks, ((Answer.Text) id).text());
+      operations(ranks, 1000, SEED);
+    }
+  }
+
+  @Test
+  void twoCommunicatorsAtOnce() throws Exception {
+    ExecutorService threads = Executors.newFixedThreadPool(2);
+    List<Future<?>> done = new ArrayList<>();
+    for (int which = 0; which < 2; which++) {
+      long seed = SEED + which;
+      done.add(
+          threads.submit(
+              () -> {
+                try (Ranks ranks = ThreadRanks.start(spec(MOST_BYTES))) {
+                  join(ranks, "one of two");
+                  operations(ranks, 1500, seed);
+                }
+              }));
+    }
+    for (Future<?> each : done) {
+      each.get();
+    }
+    threads.shutdown();
+  }
+
+  @Test
+  void beyondFourGibibytes() {
+    long bytes = (1L << 32) + (12 << 20) + 4;
+    try (Ranks ranks = ThreadRanks.start(spec(bytes))) {
+      join(ranks, "large");
+      for (Workload workload :
+          List.of(
+              Workload.ALL_REDUCE,
+              Workload.ALL_GATHER,
+              Workload.REDUCE_SCATTER,
+              Workload.BROADCAST,
+              Workload.ALL_TO_ALL,
+              Workload.SEND_RECV)) {
+        check(ranks, new Cell(workload, DataType.UINT8, RedOp.SUM, 0, bytes, false), 1);
+      }
+    }
+  }
+}
