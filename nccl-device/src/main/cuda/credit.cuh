@@ -34,7 +34,9 @@ class Credit {
       u32 margin = ~0u;
       if (step.sendMask >> i & 1) {
         do {
-          margin = (u32)(loadWordAcquire((void*)fan_.sendCredit[i]) + NCCL4J_SLOTS - fan_.sent[i]);
+          u64 head = loadWordAcquire((void*)fan_.sendCredit[i]);
+          if (head < fan_.implied[i]) head = fan_.implied[i];  // mutual kernels did not tell
+          margin = (u32)(head + NCCL4J_SLOTS - fan_.sent[i]);
           if (dead) margin = ~0u;
           if (margin <= step.sendCount)
             dead = patience.exhausted(fan_.rank[i], channel_, 1, fan_.sent[i] + step.sendCount);

@@ -23,8 +23,10 @@ record GpuCostModel(int nRanks, boolean reach, boolean nvlink) implements CostMo
   private static final double LAUNCH = 4.5;
   private static final int LEAST_CHUNK = 2 << 10;
   private static final int GATHER_CHUNKS = 4;
-  private static final long LL_SEND_BYTES = 128 << 10;
-  private static final long LL_EXCHANGE_BYTES = 32 << 10;
+  private static final long LL_SEND_BYTES = 512 << 10;
+
+  /** In an all-to-all, by all sends of a rank together. */
+  private static final long LL_EXCHANGE_BYTES = 384 << 10;
 
   @Override
   public List<Algorithm> algorithms(Collective collective) {
@@ -95,7 +97,8 @@ record GpuCostModel(int nRanks, boolean reach, boolean nvlink) implements CostMo
   /** Whole slots, but in direct all-gathers smaller steps: copying out overlaps arriving. */
   @Override
   public int chunkBytes(ConnectionLayout layout, Collective collective, Choice choice, long bytes) {
-    if (collective == Collective.ALL_GATHER
+    if (nRanks > 2
+        && collective == Collective.ALL_GATHER
         && choice.algorithm() == Algorithm.ONE_SHOT
         && choice.protocol() == Protocol.SIMPLE) {
       long chunk = bytes / nRanks / CHANNELS / GATHER_CHUNKS & -LEAST_CHUNK;
@@ -106,7 +109,7 @@ record GpuCostModel(int nRanks, boolean reach, boolean nvlink) implements CostMo
 
   @Override
   public long llSendBytes(Func func) {
-    return func == Func.ALL_TO_ALL && nRanks > 2 ? LL_EXCHANGE_BYTES : LL_SEND_BYTES;
+    return func == Func.ALL_TO_ALL ? LL_EXCHANGE_BYTES / Math.max(1, nRanks - 1) : LL_SEND_BYTES;
   }
 
   @Override

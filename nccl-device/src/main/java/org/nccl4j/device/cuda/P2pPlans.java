@@ -24,7 +24,7 @@ import org.nccl4j.device.kernel.Protocol;
 final class P2pPlans {
   private static final int THREADS = 576; // kSimpleThreads
   private static final int LEAST_SIMPLE_PART = 32 << 10;
-  private static final int LEAST_LL_PART = 4 << 10;
+  private static final int LEAST_LL_PART = 2 << 10;
   private static final int COPY_PARTS = 64;
 
   private enum Kind {

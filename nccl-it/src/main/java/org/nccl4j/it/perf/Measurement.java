@@ -56,8 +56,10 @@ final class Measurement {
         }
         case LIBNCCL -> {
           LibncclRanks libnccl = new LibncclRanks(ranks, settings.ranks().processes());
-          costs.addAll(libnccl.costs(version));
-          Costs.print(costs, out);
+          if (settings.ranks().drives() == 1) {
+            costs.addAll(libnccl.costs(version));
+            Costs.print(costs, out);
+          }
           yield run(ranks, joined, timer, libnccl.join(timer));
         }
       };

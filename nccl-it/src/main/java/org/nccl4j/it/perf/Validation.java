@@ -47,7 +47,7 @@ final class Validation {
     refuseWhatDoesNotApply(kind);
     PerfSettings.Who ranks = ranks(kind);
     Comparison comparison = comparison(kind);
-    if (kind == Device.Kind.CUDA) {
+    if (kind == Device.Kind.CUDA && options.hosts == null) {
       refuseMissingGpus(ranks.count());
     }
     PerfSettings.What what =

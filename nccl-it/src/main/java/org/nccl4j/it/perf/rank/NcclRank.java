@@ -1,6 +1,7 @@
 package org.nccl4j.it.perf.rank;
 
 import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.RemoteException;
 import org.nccl4j.device.cuda.CudaStream;
 import org.nccl4j.it.perf.nccl.Libnccl;
 import org.nccl4j.it.perf.workload.Cell;
@@ -32,7 +33,13 @@ final class NcclRank implements AutoCloseable {
   }
 
   private long register(DeviceMemory memory) {
-    return nccl.register(communicator, memory.address(), memory.size());
+    long window = nccl.register(communicator, memory.address(), memory.size());
+    if (window == 0) {
+      throw new RemoteException(
+          "libnccl makes no window of a buffer and does not say why",
+          "set NCCL_DEBUG=INFO to see what it says, or leave --compare out");
+    }
+    return window;
   }
 
   /** A cell's operation; the same object as long as the cell is the same. */

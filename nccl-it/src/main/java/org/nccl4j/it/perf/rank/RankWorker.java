@@ -5,11 +5,15 @@ import java.io.StringWriter;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.FutureTask;
+import java.util.function.Consumer;
 import org.nccl4j.api.Communicator;
 import org.nccl4j.api.CommunicatorConfig;
 import org.nccl4j.api.Decision;
 import org.nccl4j.api.Group;
 import org.nccl4j.api.UniqueId;
+import org.nccl4j.device.InternalErrorException;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.it.perf.check.DataSet;
 import org.nccl4j.it.perf.check.Verdict;
@@ -116,10 +120,31 @@ public final class RankWorker implements AutoCloseable {
 
   private Answer join(Order.JoinLibnccl order) {
     makeLanes();
-    nccl.groupStart();
-    lanes.forEach(lane -> lane.join(order.library(), order.uniqueId()));
-    nccl.groupEnd();
+    atOnce(lane -> lane.join(order.library(), order.uniqueId()));
     return new Answer.Text(nccl.version());
+  }
+
+  /** Does something that waits for the other ranks, for all lanes of this thread. */
+  private void atOnce(Consumer<RankLane> action) {
+    List<FutureTask<Void>> tasks = new ArrayList<>();
+    for (RankLane lane : lanes.subList(1, lanes.size())) {
+      FutureTask<Void> task = new FutureTask<>(() -> action.accept(lane), null);
+      tasks.add(task);
+      new Thread(task, "rank " + lane.rank()).start();
+    }
+    action.accept(lanes.get(0));
+    for (FutureTask<Void> task : tasks) {
+      try {
+        task.get();
+      } catch (ExecutionException e) {
+        throw e.getCause() instanceof NcclException nccl
+            ? nccl.again()
+            : new InternalErrorException("a rank could not join", "report this", e);
+      } catch (InterruptedException e) {
+        Thread.currentThread().interrupt();
+        throw new InternalErrorException("a rank was interrupted", "run the command again", e);
+      }
+    }
   }
 
   private Answer costs(Order.Costs order) {

@@ -21,6 +21,7 @@ import org.nccl4j.device.RedOp;
 import org.nccl4j.device.cuda.CudaDevices;
 import org.nccl4j.it.perf.workload.Cell;
 import org.nccl4j.it.perf.workload.Workload;
+import org.nccl4j.it.run.Placement;
 
 /**
  * Random operations on all GPUs through the engine, each on fresh data in poisoned buffers,
@@ -89,7 +90,7 @@ class RandomOperationsGpuTest {
     System.out.println("seed " + SEED);
     PrintWriter err =
         new PrintWriter(OutputStream.nullOutputStream(), true, StandardCharsets.UTF_8);
-    try (Ranks ranks = ProcessRanks.start(spec(MOST_BYTES), err)) {
+    try (Ranks ranks = ProcessRanks.start(spec(MOST_BYTES), Placement.HERE, err)) {
       Answer id = ranks.one(0, new Order.CreateId(Library.OURS), PATIENCE);
       join(ranks, ((Answer.Text) id).text());
       operations(ranks, 1000, SEED);
