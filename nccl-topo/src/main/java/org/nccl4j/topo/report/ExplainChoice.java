@@ -1,6 +1,7 @@
 package org.nccl4j.topo.report;
 
-import java.util.Locale;
+import java.util.ArrayList;
+import java.util.List;
 import java.util.Optional;
 import org.nccl4j.topo.Collective;
 import org.nccl4j.topo.tuning.CostModel;
@@ -20,6 +21,7 @@ final class ExplainChoice {
 
   void write(CostModel costs) {
     for (Collective collective : Collective.values()) {
+      List<String> ranges = new ArrayList<>();
       int from = SMALLEST_POWER;
       while (from <= LARGEST_POWER) {
         Optional<Selection> selection = costs.select(collective, 1L << from);
@@ -30,9 +32,15 @@ final class ExplainChoice {
         while (to < LARGEST_POWER && same(costs, collective, to + 1, selection.get())) {
           to++;
         }
-        say(collective, selection.get(), to);
+        ranges.add(range(selection.get(), from, to));
         from = to + 1;
       }
+      explanation.say(
+          SECTION,
+          collective.label(),
+          String.join(", ", ranges)
+              + ": the cheapest by latency + bytes / bandwidth. NCCL_ALGO and NCCL_PROTO forbid or"
+              + " force.");
     }
   }
 
@@ -47,18 +55,12 @@ final class ExplainChoice {
         .isPresent();
   }
 
-  private void say(Collective collective, Selection selection, int to) {
-    String limit = to == LARGEST_POWER ? "and all larger" : "up to " + size(1L << to);
-    explanation.say(
-        SECTION,
-        collective.label(),
-        String.format(
-            Locale.ROOT,
-            "%s: %s with %s is cheapest by latency + bytes / bandwidth. NCCL_ALGO and NCCL_PROTO"
-                + " forbid or force.",
-            limit,
-            selection.algorithm().label(),
-            selection.protocol().label()));
+  private static String range(Selection selection, int from, int to) {
+    String way = selection.algorithm().label() + " " + selection.protocol().label();
+    if (to < LARGEST_POWER) {
+      return "up to " + size(1L << to) + " " + way;
+    }
+    return from == SMALLEST_POWER ? "always " + way : "above " + way;
   }
 
   private static String size(long bytes) {
