@@ -4,6 +4,7 @@ import java.io.ByteArrayInputStream;
 import java.io.ByteArrayOutputStream;
 import java.io.IOException;
 import java.io.UncheckedIOException;
+import java.lang.System.Logger;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.HashSet;
@@ -32,6 +33,7 @@ import org.nccl4j.topo.xml.XmlElement;
  * @param graphs whether every rank has a GPU in them, so that there are graphs to search
  */
 record MachineSurvey(List<Fleet.Host> hosts, boolean graphs) {
+  private static final Logger LOG = System.getLogger("org.nccl4j.GRAPH");
   private static final int MOST_XML_BYTES = 16 << 20;
 
   /** Asks all ranks; collective. */
@@ -52,9 +54,12 @@ record MachineSurvey(List<Fleet.Host> hosts, boolean graphs) {
     byte[] told = new byte[0];
     if (local.get(0) == bootstrap.rank()) {
       HostTopology host = new HostTopology(settings, local.stream().map(facts::get).toList());
-      told = deflate(describe(host, peers.get(bootstrap.rank()).hostId()));
+      told = describe(host, peers.get(bootstrap.rank()).hostId(), mine.fromFile());
     }
     List<byte[]> all = bootstrap.allGather(told);
+    if (ranksOf.values().stream().anyMatch(ranks -> all.get(ranks.get(0)).length == 0)) {
+      return new MachineSurvey(List.of(), false);
+    }
     List<Fleet.Host> hosts = new ArrayList<>();
     for (List<Integer> ranks : ranksOf.values()) {
       int first = ranks.get(0);
@@ -64,11 +69,19 @@ record MachineSurvey(List<Fleet.Host> hosts, boolean graphs) {
     return new MachineSurvey(List.copyOf(hosts), graphs);
   }
 
-  private static String describe(HostTopology host, String hostId) {
+  /** Nothing where detection fails: who named no file can do without. */
+  private static byte[] describe(HostTopology host, String hostId, boolean fromFile) {
     try {
-      return TopologyXml.write(host.make(hostId.hashCode() & 0xffffffffL));
+      return deflate(TopologyXml.write(host.make(hostId.hashCode() & 0xffffffffL)));
     } catch (TopologyException e) {
-      throw new InvalidUsageException(e.getMessage(), e.remedy(), e);
+      if (fromFile) {
+        throw new InvalidUsageException(e.getMessage(), e.remedy(), e);
+      }
+      LOG.log(
+          Logger.Level.WARNING,
+          "The topology of this machine is not known; rings follow the ranks. {0}",
+          e.getMessage());
+      return new byte[0];
     }
   }
 
