@@ -83,13 +83,14 @@ public final class IbProbe {
     NetRequest receive =
         receiver.irecv(1, new NetMemory[] {to}, new long[1], new int[] {bytes}, new int[] {1});
     NetRequest[] send = new NetRequest[1];
+    boolean[] ended = new boolean[2];
     await(
         () -> {
-          send[0] = sender.isend(from, 0, bytes, 1);
-          return send[0] != null;
+          send[0] = send[0] == null ? sender.isend(from, 0, bytes, 1) : send[0];
+          ended[0] = ended[0] || send[0] != null && send[0].test(null);
+          ended[1] = ended[1] || receive.test(null);
+          return ended[0] && ended[1];
         });
-    await(() -> send[0].test(null));
-    await(() -> receive.test(null));
   }
 
   private static void await(BooleanSupplier done) {

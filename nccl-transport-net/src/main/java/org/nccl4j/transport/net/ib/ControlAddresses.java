@@ -8,6 +8,7 @@ import java.net.NetworkInterface;
 import java.net.UnknownHostException;
 import java.nio.channels.ServerSocketChannel;
 import java.util.Collections;
+import java.util.Comparator;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Optional;
@@ -21,6 +22,9 @@ import org.nccl4j.device.InvalidArgumentException;
  * names if it is set; loopback comes last, for ranks of one host.
  */
 final class ControlAddresses {
+  /** How interfaces are called that lead to containers and guests of this host. */
+  private static final List<String> VIRTUAL = List.of("docker", "virbr", "br-", "cni");
+
   private ControlAddresses() {}
 
   /** Addresses to be reached at, best first. */
@@ -33,7 +37,9 @@ final class ControlAddresses {
     HcaFilter filter = HcaFilter.parse(names.orElse("").replace(":", ""));
     Set<InetAddress> loopback = new LinkedHashSet<>();
     for (NetworkInterface each : Collections.list(NetworkInterface.getNetworkInterfaces())) {
-      if (each.isUp() && filter.allows(each.getName(), 0)) {
+      boolean leadsNowhere =
+          names.isEmpty() && VIRTUAL.stream().anyMatch(each.getName()::startsWith);
+      if (each.isUp() && !leadsNowhere && filter.allows(each.getName(), 0)) {
         for (InetAddress address : Collections.list(each.getInetAddresses())) {
           if (!address.isLinkLocalAddress()) {
             (each.isLoopback() ? loopback : addresses).add(address);
@@ -42,10 +48,10 @@ final class ControlAddresses {
       }
     }
     addresses.addAll(loopback);
-    return addresses.stream().sorted((a, b) -> rank(a, gid) - rank(b, gid)).toList();
+    return addresses.stream().sorted(Comparator.comparingInt(ControlAddresses::rank)).toList();
   }
 
-  private static int rank(InetAddress address, Gid gid) {
+  private static int rank(InetAddress address) {
     boolean v4 = address instanceof Inet4Address;
     return (address.isLoopbackAddress() ? 4 : 0) + (v4 ? 0 : 1);
   }
