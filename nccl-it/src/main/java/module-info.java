@@ -1,6 +1,7 @@
 /** The command line, and the integration tests of all modules together. */
 module org.nccl4j.it {
   requires transitive org.nccl4j.api;
+  requires org.nccl4j.transport.net;
   requires org.nccl4j.transport.p2p;
   requires org.nccl4j.transport.net;
   requires info.picocli;

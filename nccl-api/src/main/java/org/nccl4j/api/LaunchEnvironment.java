@@ -7,7 +7,9 @@ import org.nccl4j.device.InvalidArgumentException;
 
 /**
  * Which rank this process is, by the variables that its launcher set: {@code nccl run}, torchrun,
- * Open MPI or Slurm, in this order. Slurm's come last because other launchers run inside its jobs.
+ * Open MPI, Slurm or an indexed job of Kubernetes, in this order: other launchers run inside the
+ * latter two. Kubernetes says which rank a pod is, and the pod's template has to say how many there
+ * are (NCCL4J_NRANKS).
  *
  * @param launcher who set the variables
  * @param rank of this process
@@ -32,7 +34,9 @@ public record LaunchEnvironment(
               "OMPI_COMM_WORLD_RANK",
               "OMPI_COMM_WORLD_SIZE",
               "OMPI_COMM_WORLD_LOCAL_RANK"),
-          new Names("Slurm", "SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID"));
+          new Names("Slurm", "SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID"),
+          new Names(
+              "Kubernetes", "JOB_COMPLETION_INDEX", "NCCL4J_NRANKS", "NCCL4J_LOCAL_RANK"));
 
   private record Names(String launcher, String rank, String nRanks, String localRank) {}
 

@@ -27,7 +27,8 @@ final class LaunchEnvironmentTest {
     "RANK=3 WORLD_SIZE=8 LOCAL_RANK=1 SLURM_PROCID=0 SLURM_NTASKS=1, torchrun, 3, 8, 1",
     "RANK=3 WORLD_SIZE=8, torchrun, 3, 8, 3",
     "OMPI_COMM_WORLD_RANK=2 OMPI_COMM_WORLD_SIZE=3 OMPI_COMM_WORLD_LOCAL_RANK=0, Open MPI, 2, 3, 0",
-    "SLURM_PROCID=5 SLURM_NTASKS=6 SLURM_LOCALID=2, Slurm, 5, 6, 2"
+    "SLURM_PROCID=5 SLURM_NTASKS=6 SLURM_LOCALID=2, Slurm, 5, 6, 2",
+    "JOB_COMPLETION_INDEX=2 NCCL4J_NRANKS=3 NCCL4J_LOCAL_RANK=0, Kubernetes, 2, 3, 0"
   })
   void launcherIsRecognized(String text, String launcher, int rank, int nRanks, int localRank) {
     LaunchEnvironment found = LaunchEnvironment.of(variables(text)).orElseThrow();

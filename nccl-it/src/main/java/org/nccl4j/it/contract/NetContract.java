@@ -1,0 +1,31 @@
+package org.nccl4j.it.contract;
+
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import org.nccl4j.api.spi.NetProvider;
+
+/**
+ * What every network has to keep. Its author extends this, says how it is made, and runs the
+ * checks. Both ends are in this process.
+ */
+public abstract class NetContract {
+  /** For subclasses. */
+  protected NetContract() {}
+
+  /** A new provider. */
+  protected abstract NetProvider provider();
+
+  /** The settings that the network is told. */
+  protected Map<String, String> settings() {
+    return Map.of();
+  }
+
+  /** All checks, in an order that begins with the simple ones. */
+  public final List<Check> checks() {
+    List<Check> checks = new ArrayList<>();
+    checks.addAll(new NetMessageChecks(this).all());
+    checks.addAll(new NetLifeCycleChecks(this).all());
+    return List.copyOf(checks);
+  }
+}

@@ -1,0 +1,53 @@
+package org.nccl4j.it.net;
+
+import static org.junit.jupiter.api.DynamicTest.dynamicTest;
+
+import java.util.Map;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.DynamicTest;
+import org.junit.jupiter.api.TestFactory;
+import org.nccl4j.api.spi.NetProvider;
+import org.nccl4j.it.contract.FaultyNetProvider;
+import org.nccl4j.it.contract.NetContract;
+import org.nccl4j.it.contract.NetFaults;
+import org.nccl4j.transport.net.socket.SocketNetProvider;
+
+/** Sockets keep the contract: with one socket, with several, and when they are slow. */
+class SocketContractTest {
+  private static final Map<String, String> ONE = Map.of("NCCL_SOCKET_IFNAME", "lo");
+  private static final Map<String, String> SEVERAL =
+      Map.of("NCCL_SOCKET_IFNAME", "lo", "NCCL_SOCKET_NTHREADS", "2", "NCCL_NSOCKS_PERTHREAD", "2");
+
+  private static Stream<DynamicTest> contract(NetProvider net, Map<String, String> settings) {
+    NetContract contract =
+        new NetContract() {
+          @Override
+          protected NetProvider provider() {
+            return net;
+          }
+
+          @Override
+          protected Map<String, String> settings() {
+            return settings;
+          }
+        };
+    return contract.checks().stream().map(check -> dynamicTest(check.name(), check::run));
+  }
+
+  @TestFactory
+  Stream<DynamicTest> oneSocket() {
+    return contract(new SocketNetProvider(), ONE);
+  }
+
+  @TestFactory
+  Stream<DynamicTest> severalSockets() {
+    return contract(new SocketNetProvider(), SEVERAL);
+  }
+
+  @TestFactory
+  Stream<DynamicTest> slow() {
+    NetProvider slow = new FaultyNetProvider(new SocketNetProvider(), NetFaults.slow(11));
+    // The wrapper allocates, and begins messages only when it likes.
+    return contract(slow, ONE).filter(test -> !test.getDisplayName().contains("warm"));
+  }
+}
