@@ -3,7 +3,6 @@ module org.nccl4j.it {
   requires transitive org.nccl4j.api;
   requires org.nccl4j.transport.net;
   requires org.nccl4j.transport.p2p;
-  requires org.nccl4j.transport.net;
   requires info.picocli;
   requires jdk.management;
   requires com.fasterxml.jackson.core;

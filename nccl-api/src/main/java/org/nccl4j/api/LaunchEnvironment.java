@@ -35,8 +35,7 @@ public record LaunchEnvironment(
               "OMPI_COMM_WORLD_SIZE",
               "OMPI_COMM_WORLD_LOCAL_RANK"),
           new Names("Slurm", "SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID"),
-          new Names(
-              "Kubernetes", "JOB_COMPLETION_INDEX", "NCCL4J_NRANKS", "NCCL4J_LOCAL_RANK"));
+          new Names("Kubernetes", "JOB_COMPLETION_INDEX", "NCCL4J_NRANKS", "NCCL4J_LOCAL_RANK"));
 
   private record Names(String launcher, String rank, String nRanks, String localRank) {}
 

@@ -32,7 +32,9 @@ import org.nccl4j.it.contract.NetFaults;
 import org.nccl4j.transport.net.NetTransportProvider;
 import org.nccl4j.transport.net.socket.SocketNetProvider;
 
-/** The NET transport's proxies over networks that behave badly; the test takes the kernels' part. */
+/**
+ * The NET transport's proxies over networks that behave badly; the test takes the kernels' part.
+ */
 @Timeout(60)
 class NetFaultTest {
   private static final ConnectionLayout LAYOUT = new ConnectionLayout(4096, 0, 64 << 10);
