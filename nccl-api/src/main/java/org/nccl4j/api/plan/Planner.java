@@ -1,5 +1,6 @@
 package org.nccl4j.api.plan;
 
+import java.util.HashMap;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -24,6 +25,8 @@ import org.nccl4j.device.kernel.Protocol;
  * one thread at a time.
  */
 public final class Planner {
+  private static final int MOST_GROUPS = 256;
+
   private static final int SUPPLIED = 64;
 
   private final KernelCommunicator kernels;
@@ -34,6 +37,9 @@ public final class Planner {
   private final Chooser chooser;
 
   private final PlanCache cache = new PlanCache();
+
+  /** Of groups of sends and receives, by the very memories that they name. */
+  private final Map<List<P2pTask>, KernelPlan> groups = new HashMap<>();
 
   /** Plans by operators that users supply. */
   private final Map<Shape, KernelPlan> supplied =
@@ -144,6 +150,19 @@ public final class Planner {
 
   /** A plan for sends and receives that progress together, each with its own buffer. */
   public KernelPlan plan(List<P2pTask> tasks) {
+    KernelPlan known = groups.get(tasks);
+    if (known != null) {
+      return known;
+    }
+    if (groups.size() == MOST_GROUPS) {
+      groups.clear();
+    }
+    KernelPlan made = make(tasks);
+    groups.put(List.copyOf(tasks), made);
+    return made;
+  }
+
+  private KernelPlan make(List<P2pTask> tasks) {
     List<P2pWork> works = new ArrayList<>();
     for (P2pTask task : tasks) {
       works.add(work(Func.SEND, task.sends(), task.peer(), task.buffer(), 0, task.bytes()));
