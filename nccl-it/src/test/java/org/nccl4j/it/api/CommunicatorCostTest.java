@@ -3,9 +3,9 @@ package org.nccl4j.it.api;
 import java.time.Duration;
 import java.util.Arrays;
 import java.util.Optional;
-import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.condition.EnabledIfSystemProperty;
 import org.nccl4j.api.Communicator;
 import org.nccl4j.api.observe.FlightLog;
 import org.nccl4j.device.DataType;
@@ -16,7 +16,7 @@ import org.nccl4j.device.RedOp;
  * Measures what is around operations: the recorder, a split, a close. The figures are in
  * docs/benchmarks/communicators.md.
  */
-@Tag("slow")
+@EnabledIfSystemProperty(named = "nccl4j.measure", matches = "true")
 @Timeout(300)
 class CommunicatorCostTest {
   @Test
