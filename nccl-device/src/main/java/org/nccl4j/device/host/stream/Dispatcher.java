@@ -35,6 +35,11 @@ public final class Dispatcher {
     return streams;
   }
 
+  /** Whether it waits to be told of a launch. */
+  boolean isAsleep() {
+    return asleep;
+  }
+
   /** There is a launch. Cheap unless the dispatcher sleeps. */
   void notice() {
     if (asleep) {

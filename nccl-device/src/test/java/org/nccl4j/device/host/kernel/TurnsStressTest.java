@@ -1,0 +1,127 @@
+package org.nccl4j.device.host.kernel;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.RepeatedTest;
+import org.junit.jupiter.api.Timeout;
+import org.nccl4j.device.InvalidUsageException;
+import org.nccl4j.device.NcclException;
+import org.nccl4j.device.host.HostDevice;
+import org.nccl4j.device.kernel.ConnectionLayout;
+import org.nccl4j.device.kernel.KernelCommunicatorSpec;
+import org.nccl4j.device.kernel.Progress;
+import org.nccl4j.device.kernel.Tree;
+
+/**
+ * Kernels of one communicator in many threads: they run by their tickets, one at a time, each
+ * seeing what those before have written; after a failure none runs.
+ */
+@Timeout(120)
+class TurnsStressTest {
+  private static final int THREADS = 4;
+  private static final int TICKETS = 8_000;
+
+  /** Plain fields: only the turns order the accesses. */
+  private long next;
+
+  private String wrong = "";
+
+  private void kernel(long ticket) {
+    if (next != ticket) {
+      wrong = "ticket %d runs as number %d".formatted(ticket, next);
+    }
+    next = ticket + 1;
+  }
+
+  @RepeatedTest(3)
+  void kernelsTakeTurns() throws Exception {
+    Waiter waiter = new Waiter("turns", 0, Duration.ofSeconds(30), false, Progress.NONE);
+    Ends ends = new Ends(alone());
+    Turns turns = new Turns(waiter, Progress.NONE, ends);
+    inThreads(
+        first -> {
+          for (long ticket = first; ticket < TICKETS; ticket += THREADS) {
+            long mine = ticket;
+            turns.run((send, recv) -> kernel(mine), ends, null, null, ticket);
+          }
+        });
+    assertEquals("", wrong);
+    assertEquals(TICKETS, next);
+    assertTrue(turns.reached(TICKETS));
+  }
+
+  @RepeatedTest(3)
+  void afterAFailureNoneRuns() throws Exception {
+    Waiter waiter = new Waiter("turns", 0, Duration.ofSeconds(30), false, Progress.NONE);
+    Ends ends = new Ends(alone());
+    Turns turns = new Turns(waiter, Progress.NONE, ends);
+    int failing = 1000;
+    inThreads(
+        first -> {
+          for (long ticket = first; ticket < 2 * failing; ticket += THREADS) {
+            long mine = ticket;
+            if (ticket < failing) {
+              turns.run((send, recv) -> kernel(mine), ends, null, null, ticket);
+            } else {
+              NcclException e =
+                  assertThrows(
+                      NcclException.class,
+                      () -> turns.run((send, recv) -> fail(mine), ends, null, null, mine));
+              assertTrue(e.getMessage().contains("ticket 1000"), e.getMessage());
+            }
+          }
+        });
+    assertEquals("", wrong);
+    assertEquals(failing, next);
+  }
+
+  private static void fail(long ticket) {
+    throw new InvalidUsageException("ticket " + ticket + " fails", "none");
+  }
+
+  private interface Part {
+    void run(int first);
+  }
+
+  private static void inThreads(Part part) throws Exception {
+    ExecutorService threads = Executors.newFixedThreadPool(THREADS);
+    List<Future<?>> all = new ArrayList<>();
+    for (int t = 0; t < THREADS; t++) {
+      int first = t;
+      all.add(threads.submit(() -> part.run(first)));
+    }
+    for (Future<?> one : all) {
+      one.get(60, TimeUnit.SECONDS);
+    }
+    threads.shutdown();
+  }
+
+  private static KernelCommunicatorSpec alone() {
+    ConnectionLayout layout = HostDevice.instance().connectionLayout(1);
+    List<org.nccl4j.device.kernel.Connection> none = new ArrayList<>();
+    none.add(null);
+    int[] ring = {0};
+    Tree tree = new Tree(-1, List.of());
+    return new KernelCommunicatorSpec(
+        "turns",
+        0,
+        1,
+        layout,
+        none,
+        none,
+        List.of(ring),
+        List.of(tree, tree),
+        1,
+        Progress.NONE,
+        Duration.ofSeconds(30));
+  }
+}

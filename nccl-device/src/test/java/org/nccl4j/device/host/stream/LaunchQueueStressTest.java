@@ -1,0 +1,125 @@
+package org.nccl4j.device.host.stream;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertNull;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import java.util.concurrent.TimeUnit;
+import java.util.function.BooleanSupplier;
+import org.junit.jupiter.api.RepeatedTest;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.nccl4j.device.host.HostDevice;
+
+/**
+ * Several threads add to and run one queue as fast as they can. What must hold whatever they do:
+ * every launch runs once, those of one adder in their order, never two at a time, and each sees all
+ * that was written before it was added and by those that ran before.
+ */
+@Timeout(120)
+class LaunchQueueStressTest {
+  private static final int ADDERS = 3;
+  private static final int RUNNERS = 3;
+  private static final int LAUNCHES = 40_000;
+
+  /** Plain fields throughout: only the queue orders the accesses. */
+  private static final class Witness {
+    final long[] written = new long[ADDERS];
+    final long[] next = new long[ADDERS];
+    boolean inside;
+    long ran;
+    String wrong;
+
+    void run(int adder, long launch) {
+      if (inside) {
+        wrong = "two launches run at a time";
+      }
+      inside = true;
+      if (next[adder] != launch) {
+        wrong = "launch %d of adder %d runs as number %d".formatted(launch, adder, next[adder]);
+      }
+      if (written[adder] < launch) {
+        wrong = "launch %d does not see what was written before it".formatted(launch);
+      }
+      next[adder] = launch + 1;
+      ran++;
+      inside = false;
+    }
+  }
+
+  @RepeatedTest(5)
+  void launchesRunOnceInOrderAndAlone() throws Exception {
+    LaunchQueue queue = new LaunchQueue();
+    Witness witness = new Witness();
+    ExecutorService threads = Executors.newFixedThreadPool(ADDERS + RUNNERS);
+    List<Future<?>> all = new ArrayList<>();
+    for (int a = 0; a < ADDERS; a++) {
+      int adder = a;
+      StreamOperation operation = (send, recv, ticket) -> witness.run(adder, ticket);
+      all.add(threads.submit(() -> addAll(queue, witness, adder, operation)));
+    }
+    for (int r = 0; r < RUNNERS; r++) {
+      all.add(threads.submit(() -> runAll(queue)));
+    }
+    for (Future<?> one : all) {
+      one.get(60, TimeUnit.SECONDS);
+    }
+    threads.shutdown();
+    assertNull(queue.takeError());
+    assertNull(witness.wrong);
+    assertEquals((long) ADDERS * LAUNCHES, witness.ran);
+  }
+
+  private static void addAll(
+      LaunchQueue queue, Witness witness, int adder, StreamOperation operation) {
+    for (long launch = 0; launch < LAUNCHES; launch++) {
+      witness.written[adder] = launch;
+      while (!queue.add(operation, null, null, launch)) {
+        // As a stream does: who finds the queue full runs its first half.
+        if (!queue.run(queue.added() - LaunchQueue.CAPACITY / 2)) {
+          Thread.yield();
+        }
+      }
+    }
+  }
+
+  private static void runAll(LaunchQueue queue) {
+    while (queue.ended() < (long) ADDERS * LAUNCHES) {
+      if (!queue.run(queue.added())) {
+        Thread.yield();
+      }
+    }
+  }
+
+  /**
+   * Launches that come just when the dispatcher goes to sleep are not left behind, although nobody
+   * synchronizes.
+   */
+  @Test
+  void noLaunchIsLostToADispatcherThatGoesToSleep() {
+    Dispatcher dispatcher = new Dispatcher();
+    long[] ran = new long[1];
+    for (int round = 0; round < 25; round++) {
+      // A new one each time: a stream that was once left alone has a thread of its own at once.
+      try (HostStream stream = new HostStream(HostDevice.instance(), dispatcher)) {
+        await(dispatcher::isAsleep, "the dispatcher does not go to sleep");
+        stream.launch((send, recv, ticket) -> ran[0]++, null, null, 0);
+        await(stream::isEmpty, "the launch of round " + round + " was left behind");
+        assertEquals(round + 1, ran[0]);
+      }
+    }
+  }
+
+  private static void await(BooleanSupplier condition, String otherwise) {
+    long end = System.nanoTime() + 20_000_000_000L;
+    while (!condition.getAsBoolean()) {
+      assertTrue(System.nanoTime() - end < 0, otherwise);
+      Thread.onSpinWait();
+    }
+  }
+}
