@@ -25,10 +25,16 @@ public record InitRequest(String name, Device device, Settings settings) {
     return settings.get(Settings.NCCL4J_TIMEOUT);
   }
 
-  /** INFO where NCCL_DEBUG asks for it, else DEBUG. */
-  System.Logger.Level logLevel() {
+  /**
+   * INFO where NCCL_DEBUG and NCCL_DEBUG_SUBSYS ask for it, else DEBUG.
+   *
+   * @param subsystems whose matter it is
+   */
+  System.Logger.Level logLevel(String... subsystems) {
+    boolean wanted = settings.get(Settings.NCCL_DEBUG_SUBSYS).logAny(subsystems);
     return switch (settings.get(Settings.NCCL_DEBUG)) {
-      case "INFO", "ABORT", "TRACE" -> System.Logger.Level.INFO;
+      case "INFO", "ABORT", "TRACE" ->
+          wanted ? System.Logger.Level.INFO : System.Logger.Level.DEBUG;
       default -> System.Logger.Level.DEBUG;
     };
   }

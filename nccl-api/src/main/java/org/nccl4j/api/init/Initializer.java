@@ -103,7 +103,7 @@ public final class Initializer {
       transports.add(new Routes.NamedTransport(provider.name(), transport));
     }
     List<Routes.NamedTransport> routes =
-        new Routes(rank, peers, transports, request.logLevel()).choose(bootstrap);
+        new Routes(rank, peers, transports, request.logLevel("INIT")).choose(bootstrap);
     times.begin("connections");
     Links links = Links.connect(peers, routes, rank, bootstrap, endNanos);
     // All-gather, so nobody goes on before all are connected.

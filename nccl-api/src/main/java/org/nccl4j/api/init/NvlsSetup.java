@@ -63,7 +63,8 @@ final class NvlsSetup implements AutoCloseable {
           request.name(),
           made.reason());
     } else {
-      LOG.log(request.logLevel(), "rank {0}: NVLS, {1}", context.rank(), made.reason());
+      LOG.log(
+          request.logLevel("INIT", "NVLS"), "rank {0}: NVLS, {1}", context.rank(), made.reason());
     }
     return new NvlsSetup(made);
   }

@@ -45,7 +45,7 @@ record UsableNets(List<NetProvider> providers) {
         usable.add(net);
       }
     }
-    LOG.log(request.logLevel(), "rank {0}: networks{1}", bootstrap.rank(), table);
+    LOG.log(request.logLevel("INIT", "NET"), "rank {0}: networks{1}", bootstrap.rank(), table);
     return new UsableNets(List.copyOf(usable));
   }
 

@@ -67,7 +67,7 @@ record Wiring(List<int[]> rings, List<Tree> trees) {
       dump.noGraphs();
     }
     LOG.log(
-        request.logLevel(),
+        request.logLevel("INIT", "GRAPH"),
         "rank {0}: {1} rings by {2}, the first {3}",
         bootstrap.rank(),
         wiring.rings.size(),

@@ -59,6 +59,19 @@ public final class Setting<T> {
                 .orElseThrow(() -> new IllegalArgumentException("none of the choices")));
   }
 
+  /** A choice, or the absolute name of a directory. */
+  static Setting<String> choiceOrDirectory(
+      String name, String byDefault, List<String> choices, String sentence) {
+    Setting<String> choice = choice(name, byDefault, choices, sentence);
+    return new Setting<>(
+        name,
+        byDefault,
+        choice.allowed() + ", or the absolute name of a directory",
+        sentence,
+        false,
+        text -> text.startsWith("/") ? text : choice.parser.apply(text));
+  }
+
   static Setting<Boolean> flag(String name, boolean byDefault, String sentence) {
     return new Setting<>(name, byDefault, "0 or 1", sentence, false, Setting::parseFlag);
   }
@@ -97,6 +110,16 @@ public final class Setting<T> {
         sentence,
         false,
         Setting::parseBytes);
+  }
+
+  static Setting<Subsystems> subsystems(String name, String sentence) {
+    return new Setting<>(
+        name,
+        Subsystems.DEFAULT,
+        "names among " + Subsystems.NAMES + ", with ^ in front to exclude",
+        sentence,
+        false,
+        Subsystems::parse);
   }
 
   static Setting<PortRange> ports(String name, String sentence) {

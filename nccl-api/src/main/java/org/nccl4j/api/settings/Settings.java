@@ -97,20 +97,17 @@ public final class Settings {
           List.of("NONE", "VERSION", "WARN", "INFO", "ABORT", "TRACE"),
           "How much is logged.");
 
-  public static final Setting<String> NCCL_DEBUG_SUBSYS =
-      Setting.text(
-          "NCCL_DEBUG_SUBSYS",
-          "INIT,BOOTSTRAP,ENV",
-          "names among INIT, COLL, P2P, SHM, NET, GRAPH, TUNING, ENV, ALLOC, CALL, PROXY, NVLS,"
-              + " BOOTSTRAP, REG, PROFILE, RAS, ALL, with ^ in front to exclude",
-          "What is logged at NCCL_DEBUG=INFO.");
+  public static final Setting<Subsystems> NCCL_DEBUG_SUBSYS =
+      Setting.subsystems("NCCL_DEBUG_SUBSYS", "What is logged at NCCL_DEBUG=INFO and above.");
 
   public static final Setting<String> NCCL_CHECK_MODE =
       Setting.choice(
           "NCCL_CHECK_MODE",
           "DEFAULT",
           List.of("DEFAULT", "DEBUG_LOCAL", "DEBUG_GLOBAL"),
-          "How far the arguments of operations are checked, on this rank or across ranks.");
+          "How far the calls of operations are checked: DEFAULT and DEBUG_LOCAL check each rank's own"
+              + " arguments, which costs nothing to speak of; DEBUG_GLOBAL also compares the ranks'"
+              + " calls.");
 
   public static final Setting<Boolean> NCCL_SHM_DISABLE =
       Setting.flag("NCCL_SHM_DISABLE", false, "Forbids shared memory between processes.");
@@ -172,7 +169,7 @@ public final class Settings {
           "Which networks the NET transport may use; without it all, by priority and name.");
 
   public static final Setting<String> NCCL4J_SHM =
-      Setting.choice(
+      Setting.choiceOrDirectory(
           "NCCL4J_SHM",
           "memfd",
           List.of("memfd", "devshm"),

@@ -79,6 +79,7 @@ class SettingsTest {
     assertFalse(with("NCCL_SHM_DISABLE", "off").get(Settings.NCCL_SHM_DISABLE));
     assertFalse(with("NCCL_SHM_DISABLE", "  ").get(Settings.NCCL_SHM_DISABLE));
     assertEquals("devshm", with("NCCL4J_SHM", "DevShm").get(Settings.NCCL4J_SHM));
+    assertEquals("/mnt/Mem", with("NCCL4J_SHM", "/mnt/Mem").get(Settings.NCCL4J_SHM));
     assertEquals(
         new PortRange(29500, 29600),
         with("NCCL4J_BOOTSTRAP_PORTS", "29500-29600").get(Settings.NCCL4J_BOOTSTRAP_PORTS));
@@ -159,5 +160,23 @@ class SettingsTest {
 
   private Path file(String name, String content) throws IOException {
     return Files.writeString(folder.resolve(name), content);
+  }
+
+  @Test
+  void subsystemsAreNamedOrExcluded() {
+    assertTrue(with("NCCL_DEBUG", "INFO").get(Settings.NCCL_DEBUG_SUBSYS).logAny("INIT"));
+    assertFalse(with("NCCL_DEBUG", "INFO").get(Settings.NCCL_DEBUG_SUBSYS).logAny("NET", "GRAPH"));
+    Subsystems some = with("NCCL_DEBUG_SUBSYS", "net, GRAPH").get(Settings.NCCL_DEBUG_SUBSYS);
+    assertEquals("GRAPH,NET", some.toString());
+    assertFalse(some.logAny("INIT"));
+    Subsystems most = with("NCCL_DEBUG_SUBSYS", "^INIT,NET").get(Settings.NCCL_DEBUG_SUBSYS);
+    assertTrue(most.logAny("GRAPH"));
+    assertFalse(most.logAny("INIT", "NET"));
+    assertTrue(with("NCCL_DEBUG_SUBSYS", "ALL").get(Settings.NCCL_DEBUG_SUBSYS).logAny("RAS"));
+    InvalidArgumentException e =
+        assertThrows(
+            InvalidArgumentException.class,
+            () -> with("NCCL_DEBUG_SUBSYS", "INIT,NETS").get(Settings.NCCL_DEBUG_SUBSYS));
+    assertTrue(e.getMessage().contains("INIT,NETS"), e.getMessage());
   }
 }

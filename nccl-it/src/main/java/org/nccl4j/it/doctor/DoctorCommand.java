@@ -9,6 +9,7 @@ import java.io.UncheckedIOException;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.Callable;
+import org.nccl4j.api.settings.Settings;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
@@ -45,6 +46,7 @@ public final class DoctorCommand implements Callable<Integer> {
     examinations.addAll(DeviceExaminations.all());
     examinations.addAll(InfiniBandExaminations.all());
     examinations.addAll(ToolExaminations.all());
+    examinations.addAll(SettingExaminations.all());
     List<Finding> findings = new ArrayList<>();
     for (Examination examination : examinations) {
       List<Finding> part = examination.findings();
@@ -57,6 +59,7 @@ public final class DoctorCommand implements Callable<Integer> {
     if (json) {
       out.println(text(findings, !fatal));
     } else {
+      SettingExaminations.entries().forEach(entry -> print(entry, out));
       out.println(
           fatal
               ? "Something that nothing works without is missing."
@@ -72,6 +75,12 @@ public final class DoctorCommand implements Callable<Integer> {
       out.printf("%-23s fix: %s%n", "", finding.fix());
     }
     out.flush();
+  }
+
+  /** A setting's name and value, and where it was set unless it was not. */
+  private static void print(Settings.Entry entry, PrintWriter out) {
+    String origin = entry.origin().equals("default") ? "" : "  (" + entry.origin() + ")";
+    out.printf("SETTING  %s=%s%s%n", entry.setting().name(), entry.value(), origin);
   }
 
   private static String text(List<Finding> findings, boolean usable) {
@@ -91,10 +100,26 @@ public final class DoctorCommand implements Callable<Integer> {
         generator.writeEndObject();
       }
       generator.writeEndArray();
+      write(SettingExaminations.entries(), generator);
       generator.writeEndObject();
     } catch (IOException e) {
       throw new UncheckedIOException(e);
     }
     return text.toString();
+  }
+
+  private static void write(List<Settings.Entry> entries, JsonGenerator generator)
+      throws IOException {
+    generator.writeArrayFieldStart("settings");
+    for (Settings.Entry entry : entries) {
+      generator.writeStartObject();
+      generator.writeStringField("name", entry.setting().name());
+      generator.writeStringField("value", entry.value());
+      generator.writeStringField("origin", entry.origin());
+      generator.writeStringField("allowed", entry.setting().allowed());
+      generator.writeStringField("purpose", entry.setting().sentence());
+      generator.writeEndObject();
+    }
+    generator.writeEndArray();
   }
 }

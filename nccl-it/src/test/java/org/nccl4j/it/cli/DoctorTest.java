@@ -25,7 +25,7 @@ final class DoctorTest {
     List<String> lines = out.toString().lines().toList();
     for (int i = 0; i < lines.size() - 1; i++) {
       String line = lines.get(i);
-      assertTrue(line.matches("(OK|WARN|MISSING) +\\S.*| +fix: .*"), line);
+      assertTrue(line.matches("(OK|WARN|MISSING|SETTING) +\\S.*| +fix: .*"), line);
       if (line.startsWith("WARN") || line.startsWith("MISSING")) {
         assertTrue(lines.get(i + 1).strip().startsWith("fix: "), line);
       }
@@ -55,5 +55,24 @@ final class DoctorTest {
             List.of("java", "cores", "memory", "libc", "memfd", "/dev/shm", "host device", "cuda")),
         subjects::toString);
     assertTrue(subjects.containsAll(List.of("fatbins", "libibverbs", "infiniband", "open mpi")));
+  }
+
+  @Test
+  void settingsAreListedWithTheirOriginAndMistakesNamed() {
+    System.setProperty("NCCL4J_TIMEOUT", "77s");
+    System.setProperty("NCCL_DEBUG", "LOUD");
+    System.setProperty("NCCL4J_TIMOUT", "1s");
+    try {
+      assertEquals(1, Main.run(new PrintWriter(out), new PrintWriter(err), "doctor"));
+    } finally {
+      System.clearProperty("NCCL4J_TIMEOUT");
+      System.clearProperty("NCCL_DEBUG");
+      System.clearProperty("NCCL4J_TIMOUT");
+    }
+    List<String> lines = out.toString().lines().toList();
+    assertTrue(lines.contains("SETTING  NCCL4J_TIMEOUT=77s  (system property)"), out::toString);
+    assertTrue(lines.contains("SETTING  NCCL4J_INIT_TIMEOUT=PT1M"), out::toString);
+    assertTrue(out.toString().contains("the setting NCCL_DEBUG is \"LOUD\""), out::toString);
+    assertTrue(out.toString().contains("NCCL4J_TIMOUT"), out::toString);
   }
 }

@@ -1,0 +1,70 @@
+package org.nccl4j.api.settings;
+
+import java.util.List;
+import java.util.Locale;
+import java.util.Set;
+import java.util.TreeSet;
+import java.util.stream.Stream;
+
+/**
+ * Parts of the library that log, by NCCL's names.
+ *
+ * @param names of those that do
+ */
+public record Subsystems(Set<String> names) {
+  static final String ALL = "ALL";
+
+  static final List<String> NAMES =
+      List.of(
+          "INIT",
+          "COLL",
+          "P2P",
+          "SHM",
+          "NET",
+          "GRAPH",
+          "TUNING",
+          "ENV",
+          "ALLOC",
+          "CALL",
+          "PROXY",
+          "NVLS",
+          "BOOTSTRAP",
+          "REG",
+          "PROFILE",
+          "RAS",
+          ALL);
+
+  /** What NCCL logs unless it is told otherwise. */
+  static final Subsystems DEFAULT = new Subsystems(Set.of("INIT", "BOOTSTRAP", "ENV"));
+
+  /** Names with commas between them, or with ^ in front those that do not log. */
+  static Subsystems parse(String text) {
+    boolean exclude = text.startsWith("^");
+    Set<String> named = new TreeSet<>();
+    for (String part : (exclude ? text.substring(1) : text).split(",")) {
+      String name = part.trim().toUpperCase(Locale.ROOT);
+      if (!NAMES.contains(name)) {
+        throw new IllegalArgumentException(part + " is no subsystem");
+      }
+      named.add(name);
+    }
+    Set<String> logging = new TreeSet<>(exclude ? NAMES : named);
+    if (exclude) {
+      logging.removeAll(named);
+      logging.remove(ALL);
+    } else if (named.contains(ALL)) {
+      logging.addAll(NAMES);
+    }
+    return new Subsystems(logging);
+  }
+
+  /** Whether any of some logs. */
+  public boolean logAny(String... some) {
+    return Stream.of(some).anyMatch(names::contains);
+  }
+
+  @Override
+  public String toString() {
+    return String.join(",", new TreeSet<>(names));
+  }
+}
