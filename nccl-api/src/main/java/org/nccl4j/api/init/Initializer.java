@@ -145,7 +145,7 @@ public final class Initializer {
     if (engine.queue().direct().wantsSpace()) {
       engine.place().windows().makeSpace();
     }
-    times.done(request.logLevel());
+    times.done(request.logLevel("INIT"));
     return new CommunicatorState(request, bootstrap, members, engine);
   }
 

@@ -116,7 +116,7 @@ public final class Setting<T> {
     return new Setting<>(
         name,
         Subsystems.DEFAULT,
-        "names among " + Subsystems.NAMES + ", with ^ in front to exclude",
+        "names among " + String.join(", ", Subsystems.NAMES) + ", with ^ in front to exclude",
         sentence,
         false,
         Subsystems::parse);

@@ -50,6 +50,21 @@ final class EndToEndTest {
     assertTrue(!out.toString().contains("WRONG"), out::toString);
   }
 
+  /**
+   * Every type and operator, at counts that fit no slot or word, across processes: one launch of
+   * processes for each line.
+   */
+  @ParameterizedTest
+  @ValueSource(
+      strings = {
+        "all --processes 3 -d all -o all -b 24 -e 14K -f 23",
+        "all_reduce --processes 2 -d all -o all -b 56 -e 150K -f 51 --algo Tree --proto LL128",
+        "all --processes 4 -d all -o all -b 96 -e 9K -f 90 --algo Ring --proto LL",
+      })
+  void everyTypeAndOperatorIsRightAcrossProcesses(String line) {
+    everythingIsRight(line);
+  }
+
   @Test
   void resultsAreWritten(@TempDir Path folder) throws IOException {
     Path json = folder.resolve("out.json");
