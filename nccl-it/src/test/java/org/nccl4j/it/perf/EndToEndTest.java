@@ -57,9 +57,9 @@ final class EndToEndTest {
   @ParameterizedTest
   @ValueSource(
       strings = {
-        "all --processes 3 -d all -o all -b 24 -e 14K -f 23",
-        "all_reduce --processes 2 -d all -o all -b 56 -e 150K -f 51 --algo Tree --proto LL128",
-        "all --processes 4 -d all -o all -b 96 -e 9K -f 90 --algo Ring --proto LL",
+        "all --processes 3 -d all -o all -b 12696 -e 12696",
+        "all_reduce --processes 2 -d all -o all -b 56 -e 3K -f 51 --algo Tree --proto LL128",
+        "reduce_scatter --processes 4 -d all -o all -b 96 -e 9K -f 90 --algo Ring --proto LL",
       })
   void everyTypeAndOperatorIsRightAcrossProcesses(String line) {
     everythingIsRight(line);
