@@ -6,7 +6,9 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import static org.junit.jupiter.api.DynamicTest.dynamicTest;
 
 import java.time.Duration;
+import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.concurrent.ExecutionException;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.DynamicTest;
@@ -17,6 +19,7 @@ import org.nccl4j.api.Communicator;
 import org.nccl4j.api.CommunicatorConfig;
 import org.nccl4j.api.Devices;
 import org.nccl4j.api.Group;
+import org.nccl4j.api.UniqueId;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
@@ -210,6 +213,66 @@ class MisuseTest {
         assertTrue(e.getCause().getMessage().contains("rank 1 calls"), e.toString());
       }
     }
+  }
+
+  private interface Different {
+    void call(Communicator comm, DeviceMemory data, DeviceStream stream);
+  }
+
+  @TestFactory
+  Stream<DynamicTest> typesOperatorsRootsAndOperationsAreComparedToo() {
+    Map<String, Different> calls = new LinkedHashMap<>();
+    calls.put(
+        "type=int32",
+        (c, m, s) -> c.allReduce(m, m, 8, c.rank() == 0 ? F32 : DataType.INT32, RedOp.SUM, s));
+    calls.put(
+        "op=max", (c, m, s) -> c.allReduce(m, m, 8, F32, c.rank() == 0 ? RedOp.SUM : RedOp.MAX, s));
+    calls.put("root=1", (c, m, s) -> c.broadcast(m, m, 8, F32, c.rank(), s));
+    calls.put(
+        "broadcast(",
+        (c, m, s) -> {
+          if (c.rank() == 0) {
+            c.allReduce(m, m, 8, F32, RedOp.SUM, s);
+          } else {
+            c.broadcast(m, m, 8, F32, 0, s);
+          }
+        });
+    return calls.entrySet().stream()
+        .map(e -> dynamicTest(e.getKey(), () -> assertCompared(e.getKey(), e.getValue())));
+  }
+
+  private static void assertCompared(String named, Different different) throws Exception {
+    CommunicatorConfig config =
+        CommunicatorConfig.defaults().with("NCCL_CHECK_MODE", "DEBUG_GLOBAL");
+    try (Ranks ranks = new Ranks(2, config)) {
+      var tasks =
+          ranks.start(
+              (comm, stream) -> {
+                try (DeviceMemory data = Ranks.floats(16, i -> 1)) {
+                  different.call(comm, data, stream);
+                  stream.synchronize();
+                }
+              });
+      for (var task : tasks) {
+        ExecutionException e = assertThrows(ExecutionException.class, task::get);
+        assertTrue(e.getCause().getMessage().contains(named), e.toString());
+      }
+    }
+  }
+
+  @Test
+  void aRankThatNeverComesIsNamedByTheInitDeadline() {
+    CommunicatorConfig config =
+        CommunicatorConfig.defaults()
+            .with("NCCL4J_TRANSPORTS", "SHM")
+            .with("NCCL4J_INIT_TIMEOUT", "500ms");
+    long begin = System.nanoTime();
+    TimeoutException e =
+        assertThrows(
+            TimeoutException.class,
+            () -> Communicator.initRank(2, UniqueId.create(), 0, Devices.host(), config));
+    assertTrue(e.getMessage().contains("rank 1"), e.getMessage());
+    assertTrue(System.nanoTime() - begin < 30_000_000_000L, "the deadline was 0.5 s");
   }
 
   @Test
