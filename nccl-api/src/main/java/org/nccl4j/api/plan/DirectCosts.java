@@ -25,6 +25,9 @@ interface DirectCosts {
   /** Whether a way without windows may be taken, so that the space is worth making at once. */
   boolean worksWithoutWindows();
 
+  /** Whether they may be compared with those of other ways: measured, not guessed. */
+  boolean areMeasured();
+
   /** Where the figures come from, as a sentence. */
   String source();
 }

@@ -53,7 +53,11 @@ public final class DirectPlanner {
 
   /** Whether the space for windows is worth making before there is a window. */
   public boolean wantsSpace() {
-    return reach && costs.worksWithoutWindows() && isPossible();
+    boolean wanted =
+        costs.areMeasured() && algorithms.allows("", DirectWork.Way.LL.label())
+            || Stream.of(Func.values())
+                .anyMatch(func -> algorithms.demands(func.label(), DirectWork.Way.LL.label()));
+    return reach && costs.worksWithoutWindows() && isPossible() && wanted;
   }
 
   /** Whether all ranks reach each other's memory, and there are others at all. */
@@ -160,7 +164,8 @@ public final class DirectPlanner {
         demanded = algorithms.demands(name, way.label());
       }
     }
-    return best != null && (demanded || least < plain(shape)) ? best : null;
+    boolean pays = costs.areMeasured() && least < plain(shape);
+    return best != null && (demanded || pays) ? best : null;
   }
 
   private double plain(Shape shape) {

@@ -147,7 +147,14 @@ final class GpuDirectCosts implements DirectCosts {
   }
 
   @Override
+  public boolean areMeasured() {
+    return !curves.isEmpty();
+  }
+
+  @Override
   public String source() {
-    return curves.isEmpty() ? "latencies and bandwidths of NVLink" : "measured, " + file;
+    return curves.isEmpty()
+        ? "guessed, since none were measured for this GPU: taken only where NCCL_ALGO asks for them"
+        : "measured, " + file;
   }
 }

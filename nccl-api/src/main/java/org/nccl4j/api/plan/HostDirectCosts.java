@@ -51,6 +51,11 @@ record HostDirectCosts(int nRanks, int cores) implements DirectCosts {
   }
 
   @Override
+  public boolean areMeasured() {
+    return true;
+  }
+
+  @Override
   public String source() {
     return "barriers and passes over memory, %d ranks on %d cores".formatted(nRanks, cores);
   }
