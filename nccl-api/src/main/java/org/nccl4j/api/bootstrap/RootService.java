@@ -183,6 +183,13 @@ final class RootService implements Listener.Acceptor, Connection.Owner {
               ""),
           null);
     }
+    if (hello != null) {
+      // If it is only stopped it reads the failure later; nobody waits for its goodbye.
+      members.remove(connection);
+      connection.finish(failure.encode());
+      leaveIfAlone();
+      loop.execute(this::closeIfDone);
+    }
   }
 
   private static Failure ended(Hello hello, String how) {
