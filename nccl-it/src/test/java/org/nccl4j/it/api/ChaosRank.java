@@ -135,6 +135,7 @@ final class ChaosRank {
     Random random = new Random(plan.seed);
     boolean mayFail = plan.fault != Fault.NONE && comm.rank() != plan.victim;
     try {
+      meet(comm, stream);
       for (int n = 0; n < plan.operations; n++) {
         operation(comm, stream, random);
       }
@@ -155,6 +156,17 @@ final class ChaosRank {
       throw e;
     }
     throw new AssertionError("nothing failed");
+  }
+
+  /**
+   * The victim comes out of this only when all others are in it: a fault before that could end
+   * another rank's creation, and there would be nothing to shrink.
+   */
+  private static void meet(Communicator comm, DeviceStream stream) {
+    try (DeviceMemory one = Ranks.floats(1, i -> 1)) {
+      comm.allReduce(one, one, 1, DataType.FLOAT32, RedOp.SUM, stream);
+      stream.synchronize();
+    }
   }
 
   private static void suffer(Communicator comm, Fault fault, BufferedReader in) throws IOException {

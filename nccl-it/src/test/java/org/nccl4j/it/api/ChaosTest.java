@@ -65,7 +65,7 @@ class ChaosTest {
           says.add(line);
         }
       } catch (IOException e) {
-        says.add("bad output: " + e);
+        // The stream of a killed process may be closed under its reader: the end all the same.
       }
       says.add("ended");
     }
