@@ -7,12 +7,14 @@ import java.util.List;
 
 /** How to start another process of the program that this one runs. */
 public final class JavaCommand {
-  private static final String MAIN = "org.nccl4j.it/org.nccl4j.it.cli.Main";
+  private static final String MODULE = "org.nccl4j.it";
+  private static final String MAIN = "org.nccl4j.it.cli.Main";
 
   private JavaCommand() {}
 
   /**
-   * The command line: this process's Java, its options and modules.
+   * The command line: this process's Java, its options and modules, or its class path alone where
+   * it runs on that.
    *
    * @param arguments of the program
    */
@@ -29,8 +31,12 @@ public final class JavaCommand {
       command.add("-cp");
       command.add(classPath);
     }
-    command.add("-m");
-    command.add(MAIN);
+    if (JavaCommand.class.getModule().isNamed()) {
+      command.add("-m");
+      command.add(MODULE + "/" + MAIN);
+    } else {
+      command.add(MAIN);
+    }
     command.addAll(List.of(arguments));
     return command;
   }
