@@ -45,6 +45,8 @@ class NvmlTest {
     ProcessBuilder child =
         new ProcessBuilder(
                 Path.of(System.getProperty("java.home"), "bin", "java").toString(),
+                // Else newer Java puts a warning of native access before the answer.
+                "--enable-native-access=ALL-UNNAMED",
                 "-cp",
                 path,
                 NvmlTest.class.getName(),
