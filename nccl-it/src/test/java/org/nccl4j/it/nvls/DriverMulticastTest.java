@@ -98,6 +98,8 @@ class DriverMulticastTest {
         new ProcessBuilder(
             Path.of(System.getProperty("java.home"), "bin", "java").toString(),
             "-XX:TieredStopAtLevel=1",
+            // Else newer Java puts a warning of native access among the communicator's.
+            "--enable-native-access=ALL-UNNAMED",
             "-cp",
             classPath,
             FakeGpuRanks.class.getName());
