@@ -389,7 +389,7 @@ CUresult cuMulticastAddDevice(CUmemGenericAllocationHandle h, CUdevice d) {
   Team* team = teamOf(physical(h));
   if (!team) return misuse("no multicast object");
   if (team->added >> d & 1) return misuse("a device is added twice");
-  team->added |= 1u << d;
+  __atomic_fetch_or(&team->added, 1u << d, __ATOMIC_SEQ_CST);
   return CUDA_SUCCESS;
 }
 CUresult cuMulticastBindMem(CUmemGenericAllocationHandle h, size_t at,
@@ -403,14 +403,14 @@ CUresult cuMulticastBindMem(CUmemGenericAllocationHandle h, size_t at,
   if (!(team->added >> d & 1)) return misuse("memory of a device that was not added");
   if (team->bound >> d & 1) return misuse("memory is bound twice");
   if ((at | from | n) % MULTICAST_GRANULARITY || n > team->prop.size) return misuse("size");
-  team->bound |= 1u << d;
+  __atomic_fetch_or(&team->bound, 1u << d, __ATOMIC_SEQ_CST);
   return call(1, "bound", "%u", d);
 }
 CUresult cuMulticastUnbind(CUmemGenericAllocationHandle h, CUdevice d, size_t at, size_t n) {
   OR_FAIL(NO, "%d,%zu,%zu", d, at, n);
   Team* team = teamOf(physical(h));
   if (!team || !(team->bound >> d & 1)) return misuse("what was not bound is unbound");
-  team->bound &= ~(1u << d);
+  __atomic_fetch_and(&team->bound, ~(1u << d), __ATOMIC_SEQ_CST);
   return call(-1, "unbound", "%d", d);
 }
 CUresult cuMemSetAccess(CUdeviceptr p, size_t n, const CUmemAccessDesc* d, size_t c) {
