@@ -56,20 +56,8 @@ record GpuCostModel(int nRanks, boolean reach, boolean nvlink) implements CostMo
           case LL128 -> 170;
           case SIMPLE -> algorithm == Algorithm.TREE ? 150 : 335;
         };
-    double flights = LAUNCH + hops(collective, algorithm) * hop;
+    double flights = LAUNCH + Hops.of(collective, algorithm, nRanks) * hop;
     return flights + sent(collective, algorithm) * bytes / (gigabytes * 1e3);
-  }
-
-  /** Flights that wait for each other. */
-  private double hops(Collective collective, Algorithm algorithm) {
-    int around = nRanks - 1;
-    return switch (algorithm) {
-      case RING -> collective == Collective.ALL_REDUCE ? 2 * around : around;
-      case TREE -> 2 * Math.ceil(Math.log(nRanks) / Math.log(2)) + 1;
-      case ONE_SHOT -> 1;
-      case TWO_SHOT -> 2;
-      case NVLS -> throw new IllegalArgumentException(algorithm.label());
-    };
   }
 
   /** How often the busiest rank sends the whole data. */

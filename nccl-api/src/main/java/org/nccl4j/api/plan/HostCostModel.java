@@ -50,21 +50,9 @@ record HostCostModel(int nRanks, int cores) implements CostModel {
           case SIMPLE -> SIMPLE_GIGABYTES;
         };
     double sharing = Math.max(1, (double) nRanks / cores);
-    double latency = hops(collective, algorithm) * hop + (nRanks - 1) * PEER;
+    double latency = Hops.of(collective, algorithm, nRanks) * hop + (nRanks - 1) * PEER;
     double passes = passes(collective, algorithm) * bytes / (gigabytes * 1e3);
     return sharing * (latency + passes);
-  }
-
-  /** Hand-overs that wait for each other. */
-  private double hops(Collective collective, Algorithm algorithm) {
-    int around = nRanks - 1;
-    return switch (algorithm) {
-      case RING -> collective == Collective.ALL_REDUCE ? 2 * around : around;
-      case TREE -> 2 * Math.ceil(Math.log(nRanks) / Math.log(2)) + 1;
-      case ONE_SHOT -> 1;
-      case TWO_SHOT -> 2;
-      case NVLS -> throw new IllegalArgumentException(algorithm.label());
-    };
   }
 
   /** How often the busiest rank moves the whole data. */

@@ -1,0 +1,25 @@
+package org.nccl4j.api.plan;
+
+import org.nccl4j.device.kernel.Algorithm;
+import org.nccl4j.device.kernel.Collective;
+
+/** How many hand-overs of a collective wait for each other, whatever carries them. */
+final class Hops {
+  private Hops() {}
+
+  /**
+   * The longest chain of hand-overs from rank to rank.
+   *
+   * @throws IllegalArgumentException for NVLS, whose switch hands over to all at once
+   */
+  static double of(Collective collective, Algorithm algorithm, int nRanks) {
+    int around = nRanks - 1;
+    return switch (algorithm) {
+      case RING -> collective == Collective.ALL_REDUCE ? 2 * around : around;
+      case TREE -> 2 * Math.ceil(Math.log(nRanks) / Math.log(2)) + 1;
+      case ONE_SHOT -> 1;
+      case TWO_SHOT -> 2;
+      case NVLS -> throw new IllegalArgumentException(algorithm.label());
+    };
+  }
+}
