@@ -78,9 +78,12 @@ final class RunningRank {
 
   /** Asks it and what it started to end. */
   void terminate() {
-    process.descendants().forEach(ProcessHandle::destroy);
+    // Looked up first: once it has ended they are no longer its descendants. Signalled after it:
+    // a shell whose child ends first may be gone before it hears of the end, and says nothing.
+    List<ProcessHandle> descendants = process.descendants().toList();
     // Process.destroy() would close the pipes, and what it prints while it ends would be lost.
     process.toHandle().destroy();
+    descendants.forEach(ProcessHandle::destroy);
   }
 
   /** Ends it and what it started. */

@@ -1,6 +1,5 @@
 package org.nccl4j.it.api;
 
-import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.io.IOException;
@@ -55,7 +54,8 @@ class LeakTest {
         round.overSockets();
       }
       Footprint after = awaitFewer(before);
-      assertEquals(before.descriptors, after.descriptors, "descriptors");
+      // Fewer is no leak: what an earlier test left to the collector may go in the meantime.
+      assertTrue(after.descriptors <= before.descriptors, before + " " + after);
       assertTrue(after.threads <= before.threads + 1, before + " " + after);
       assertTrue(after.mappings <= before.mappings + 64, before + " " + after);
     }
