@@ -6,7 +6,7 @@ import org.nccl4j.device.host.memory.HostMemory;
 
 /** Copies between host memories. */
 final class Copies {
-  private static final int FEW = 64;
+  private static final int FEW = 56;
 
   private Copies() {}
 

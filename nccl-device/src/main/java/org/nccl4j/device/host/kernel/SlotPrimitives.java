@@ -60,6 +60,13 @@ final class SlotPrimitives extends Primitives {
     }
     boolean receive = (mode & RECEIVE) != 0;
     await(mode);
+    if (mode == SEND && target != null && bytes <= PIECE && !prepares()) {
+      // The own copy is made while the data are under way.
+      fill(source, sourceOffset, 0, 0, bytes);
+      post(mode, bytes);
+      Copies.copy(source, sourceOffset, target, targetOffset, bytes);
+      return;
+    }
     HostMemory first = target == null ? sends[0].memory() : target;
     long firstOffset = target == null ? slot(sends[0]) : targetOffset;
     for (int at = 0; at < bytes; at += PIECE) {
@@ -182,15 +189,14 @@ final class SlotPrimitives extends Primitives {
     }
   }
 
+  private boolean prepares() {
+    return reduction != null && reduction.hasPrepare();
+  }
+
   /** Own data, as they enter a combination. */
   private void load(HostMemory source, long sourceOffset, HostMemory to, long toOffset, int bytes) {
-    if (reduction == null || !reduction.hasPrepare()) {
-      if (ll128 && bytes > 56) {
-        Copies.copy(source, sourceOffset + 56, to, toOffset + 56, bytes - 56);
-        Copies.copy(source, sourceOffset, to, toOffset, 56);
-        return;
-      }
-      Copies.copy(source, sourceOffset, to, toOffset, bytes);
+    if (!prepares()) {
+      copy(source, sourceOffset, to, toOffset, bytes);
     } else {
       reduction.prepare(source, sourceOffset, to, toOffset, bytes / elementBytes);
     }
