@@ -2,6 +2,7 @@ package org.nccl4j.api.init;
 
 import java.nio.charset.StandardCharsets;
 import java.util.List;
+import java.util.Optional;
 import org.nccl4j.api.plan.RankFacts;
 import org.nccl4j.api.plan.Spread;
 import org.nccl4j.api.spi.PeerInfo;
@@ -61,7 +62,7 @@ record DomainFacts(Device.Kind kind, boolean reach, boolean nvlink, boolean carr
         facts.stream().allMatch(f -> f.model.equals(first.model)) ? first.model : "",
         facts.stream().allMatch(DomainFacts::reach),
         facts.stream().allMatch(DomainFacts::nvlink),
-        new Spread(
-            hosts.count(), hosts.mostRanks(), facts.stream().anyMatch(DomainFacts::carried)));
+        new Spread(hosts.count(), hosts.mostRanks(), facts.stream().anyMatch(DomainFacts::carried)),
+        Optional.empty());
   }
 }

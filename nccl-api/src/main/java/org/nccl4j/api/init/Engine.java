@@ -45,6 +45,7 @@ record Engine(
    * @param windows its windows
    * @param nvls its place in NVLS; null where there is none
    * @param hosts machines that the ranks are on
+   * @param machines those machines, as far as they are known
    */
   record Place(
       InitRequest request,
@@ -53,7 +54,8 @@ record Engine(
       ConnectionLayout layout,
       WindowRegistry windows,
       Nvls nvls,
-      int hosts) {}
+      int hosts,
+      MachineSurvey machines) {}
 
   /** The windows of a rank whose kernels have been made: none yet. */
   static WindowRegistry windows(

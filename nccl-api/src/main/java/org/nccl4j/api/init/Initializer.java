@@ -109,8 +109,9 @@ public final class Initializer {
     // All-gather, so nobody goes on before all are connected.
     List<ProxyHandler> handlers = links.proxyHandlers();
     DomainFacts own = DomainFacts.of(device, request.device(), peers, routes, !handlers.isEmpty());
-    RankFacts facts = DomainFacts.common(bootstrap.allGather(own.toBytes()), Hosts.of(peers));
-    Wiring wiring = Wiring.of(request, peers, bootstrap);
+    RankFacts known = DomainFacts.common(bootstrap.allGather(own.toBytes()), Hosts.of(peers));
+    MachineSurvey machines = MachineSurvey.of(request, peers, bootstrap);
+    Wiring wiring = Wiring.of(request, machines, peers, bootstrap);
     nvls = NvlsSetup.open(request, context, bootstrap);
     ProxyThread proxy = handlers.isEmpty() ? null : new ProxyThread(request.name(), handlers);
     Progress progress = proxy == null ? Progress.NONE : proxy;
@@ -133,11 +134,12 @@ public final class Initializer {
             new Engine.Place(
                 request,
                 rank,
-                facts,
+                known.with(wiring.fleet()),
                 layout,
                 Engine.windows(request, members, bootstrap, kernels),
                 nvls.nvls(),
-                members.hosts()),
+                members.hosts(),
+                machines),
             family,
             kernels,
             new Launcher(kernels),

@@ -7,12 +7,15 @@ import java.io.UncheckedIOException;
 import java.lang.System.Logger;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.HashMap;
 import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
+import java.util.stream.IntStream;
 import java.util.zip.DeflaterOutputStream;
 import java.util.zip.InflaterInputStream;
 import org.nccl4j.api.bootstrap.Bootstrap;
@@ -31,14 +34,18 @@ import org.nccl4j.topo.xml.XmlElement;
  *
  * @param hosts every host, by its first rank; empty where nobody needs to know
  * @param graphs whether every rank has a GPU in them, so that there are graphs to search
+ * @param gpus whether those GPUs are there, and not only in a file
  */
-record MachineSurvey(List<Fleet.Host> hosts, boolean graphs) {
+record MachineSurvey(List<Fleet.Host> hosts, boolean graphs, boolean gpus) {
+  private static final MachineSurvey NONE = new MachineSurvey(List.of(), false, false);
+
   private static final Logger LOG = System.getLogger("org.nccl4j.GRAPH");
   private static final int MOST_XML_BYTES = 16 << 20;
 
   /** Asks all ranks; collective. */
-  static MachineSurvey of(
-      Settings settings, MachineFacts mine, List<PeerInfo> peers, Bootstrap bootstrap) {
+  static MachineSurvey of(InitRequest request, List<PeerInfo> peers, Bootstrap bootstrap) {
+    Settings settings = request.settings();
+    MachineFacts mine = MachineFacts.of(request.device(), settings);
     List<MachineFacts> facts = new ArrayList<>();
     for (byte[] bytes : bootstrap.allGather(mine.toBytes())) {
       facts.add(MachineFacts.fromBytes(facts.size(), bytes));
@@ -46,9 +53,10 @@ record MachineSurvey(List<Fleet.Host> hosts, boolean graphs) {
     Map<String, List<Integer>> ranksOf = new LinkedHashMap<>();
     peers.forEach(
         peer -> ranksOf.computeIfAbsent(peer.hostId(), host -> new ArrayList<>()).add(peer.rank()));
-    boolean graphs = gpusEverywhere(peers, facts) || filesEverywhere(ranksOf, facts);
+    boolean gpus = gpusEverywhere(peers, facts);
+    boolean graphs = gpus || filesEverywhere(ranksOf, facts);
     if (!graphs && facts.stream().noneMatch(MachineFacts::dumps)) {
-      return new MachineSurvey(List.of(), false);
+      return NONE;
     }
     List<Integer> local = ranksOf.get(peers.get(bootstrap.rank()).hostId());
     byte[] told = new byte[0];
@@ -58,7 +66,7 @@ record MachineSurvey(List<Fleet.Host> hosts, boolean graphs) {
     }
     List<byte[]> all = bootstrap.allGather(told);
     if (ranksOf.values().stream().anyMatch(ranks -> all.get(ranks.get(0)).length == 0)) {
-      return new MachineSurvey(List.of(), false);
+      return NONE;
     }
     List<Fleet.Host> hosts = new ArrayList<>();
     for (List<Integer> ranks : ranksOf.values()) {
@@ -66,7 +74,7 @@ record MachineSurvey(List<Fleet.Host> hosts, boolean graphs) {
       XmlElement system = TopologyXml.parseSystem("rank " + first, inflate(first, all.get(first)));
       hosts.add(new Fleet.Host(system, ranks.stream().mapToInt(rank -> rank).toArray()));
     }
-    return new MachineSurvey(List.copyOf(hosts), graphs);
+    return new MachineSurvey(List.copyOf(hosts), graphs, gpus);
   }
 
   /** Nothing where detection fails: who named no file can do without. */
@@ -102,6 +110,47 @@ record MachineSurvey(List<Fleet.Host> hosts, boolean graphs) {
     boolean noGpus = facts.stream().allMatch(fact -> fact.gpu().isEmpty());
     return noGpus
         && ranksOf.values().stream().allMatch(ranks -> facts.get(ranks.get(0)).fromFile());
+  }
+
+  /**
+   * The machines of some of the ranks, with their GPUs alone.
+   *
+   * @param some the ranks; each gets the number of its place in the list
+   */
+  MachineSurvey of(List<Integer> some) {
+    List<Fleet.Host> fewer = new ArrayList<>();
+    for (Fleet.Host host : hosts) {
+      int[] theirs =
+          IntStream.range(0, some.size())
+              .filter(rank -> Arrays.binarySearch(host.ranks(), some.get(rank)) >= 0)
+              .toArray();
+      if (theirs.length > 0) {
+        XmlElement system = host.system().copy();
+        Map<Integer, Integer> numbers = new HashMap<>();
+        for (int number = 0; number < theirs.length; number++) {
+          numbers.put(Arrays.binarySearch(host.ranks(), some.get(theirs[number])), number);
+        }
+        keep(system, numbers);
+        fewer.add(new Fleet.Host(system, theirs));
+      }
+    }
+    return new MachineSurvey(List.copyOf(fewer), graphs, gpus);
+  }
+
+  /** Gives GPUs their new numbers, and removes those that have none. */
+  private static void keep(XmlElement element, Map<Integer, Integer> numbers) {
+    for (XmlElement child : List.copyOf(element.children())) {
+      if (child.is("gpu") && child.text("rank").isPresent()) {
+        Integer number = numbers.get(child.requireInt("rank"));
+        if (number == null) {
+          element.parent().remove(element);
+          return;
+        }
+        child.set("rank", number);
+      } else {
+        keep(child, numbers);
+      }
+    }
   }
 
   /** The host of a rank. */

@@ -134,6 +134,9 @@ public final class Offspring {
     Hosts hosts = Hosts.of(members.peers());
     Engine old = parent.engine();
     int rank = bootstrap.rank();
+    MachineSurvey machines = old.place().machines().of(ranks);
+    Wiring wiring =
+        Wiring.among(request, parent.request().settings(), machines, members.peers(), rank);
     List<org.nccl4j.device.kernel.Connection> none = Collections.nCopies(ranks.size(), null);
     KernelCommunicatorSpec spec =
         Initializer.spec(
@@ -143,7 +146,7 @@ public final class Offspring {
             old.place().layout(),
             none,
             none,
-            Wiring.plain(members.peers(), rank),
+            wiring,
             old.family().progress(),
             null);
     Optional<KernelCommunicator> kernels = old.kernels().share(spec, ranks);
@@ -167,11 +170,14 @@ public final class Offspring {
             new Engine.Place(
                 request,
                 rank,
-                old.place().facts().of(ranks.size(), hosts.count(), hosts.mostRanks()),
+                old.place()
+                    .facts()
+                    .of(ranks.size(), hosts.count(), hosts.mostRanks(), wiring.fleet()),
                 old.place().layout(),
                 Engine.windows(request, members, bootstrap, kernels.get()),
                 null,
-                members.hosts()),
+                members.hosts(),
+                machines),
             old.family(),
             kernels.get(),
             new Launcher(kernels.get(), old.launcher()),

@@ -5,13 +5,20 @@ import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.Set;
 import java.util.stream.IntStream;
 import org.nccl4j.api.bootstrap.Bootstrap;
+import org.nccl4j.api.settings.Settings;
 import org.nccl4j.api.spi.PeerInfo;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.cuda.Nvml;
 import org.nccl4j.device.kernel.Tree;
+import org.nccl4j.topo.Algorithm;
+import org.nccl4j.topo.Collective;
 import org.nccl4j.topo.PathType;
+import org.nccl4j.topo.Protocol;
 import org.nccl4j.topo.TopoSettings;
 import org.nccl4j.topo.TopologyException;
 import org.nccl4j.topo.cluster.ClusterOptions;
@@ -27,65 +34,106 @@ import org.nccl4j.topo.search.GraphKind;
  *
  * @param rings all ranks, a list for each channel
  * @param trees this rank's places; trees of one channel follow each other, and each takes half
+ * @param fleet what the rings were searched in; empty where they follow the ranks
  */
-record Wiring(List<int[]> rings, List<Tree> trees) {
+record Wiring(List<int[]> rings, List<Tree> trees, Optional<Fleet> fleet) {
   private static final Logger LOG = System.getLogger("org.nccl4j.GRAPH");
 
+  /** What the planner asks for itself, with algorithms that NCCL does not have. */
+  private static final Set<String> PLANNERS = Set.of("NCCL_ALGO", "NCCL_PROTO");
+
+  /** Of those at which channels are compared; each is that many times the one before. */
+  private static final long LEAST_SIZE = 64;
+
   /**
-   * Finds out what the machines are and agrees on rings and trees; collective.
+   * Searches the machines of all ranks and agrees on rings, trees and costs; collective.
    *
    * @throws InvalidUsageException if a topology or graph file that the user named is wrong, or if
    *     ranks come to different results
    */
-  static Wiring of(InitRequest request, List<PeerInfo> peers, Bootstrap bootstrap) {
-    MachineFacts mine = MachineFacts.of(request.device(), request.settings());
-    MachineSurvey survey = MachineSurvey.of(request.settings(), mine, peers, bootstrap);
+  static Wiring of(
+      InitRequest request, MachineSurvey survey, List<PeerInfo> peers, Bootstrap bootstrap) {
     if (survey.hosts().isEmpty()) {
       return plain(peers, bootstrap.rank());
     }
     TopologyDump dump = new TopologyDump(request.settings(), bootstrap.rank());
     dump.machine(survey);
     Wiring wiring = plain(peers, bootstrap.rank());
-    String source = "the ranks' order";
     if (survey.graphs()) {
-      TopoSettings settings = new TopoSettings(request.settings().texts());
       try {
-        Fleet fleet = Fleet.of(survey.hosts(), new ClusterOptions(settings, driver(mine), false));
+        Fleet fleet = fleet(request.settings(), survey);
         dump.graphs(fleet);
-        wiring = wiring.along(fleet.comm(), bootstrap.rank());
-        source = "the search of the topology";
+        wiring = wiring.along(fleet, bootstrap.rank());
       } catch (TopologyException e) {
-        if (mine.fromFile() || settings.text("NCCL_GRAPH_FILE").isPresent()) {
+        boolean named = request.settings().isSet(Settings.NCCL_GRAPH_FILE);
+        if (request.settings().isSet(Settings.NCCL_TOPO_FILE) || named) {
           throw new InvalidUsageException(e.getMessage(), e.remedy(), e);
         }
-        LOG.log(
-            Logger.Level.WARNING,
-            "The topology gives no rings; they follow the ranks instead. {0}",
-            e.getMessage());
+        warn(e);
       }
     } else {
       dump.noGraphs();
     }
-    LOG.log(
-        request.logLevel("INIT", "GRAPH"),
-        "rank {0}: {1} rings by {2}, the first {3}",
-        bootstrap.rank(),
-        wiring.rings.size(),
-        source,
-        Arrays.toString(wiring.rings.get(0)));
+    wiring.tell(request, bootstrap.rank());
     wiring.agree(bootstrap);
     return wiring;
   }
 
-  private static PeerStatus driver(MachineFacts mine) {
-    Nvml nvml = mine.gpu().isPresent() ? Nvml.probe() : null;
-    return nvml == null ? PeerStatus.ALLOWED : nvml::allowsPeers;
+  /**
+   * Rings and trees of some of the ranks of a communicator, whose machines are known: all find the
+   * same without asking each other.
+   *
+   * @param first the settings that the ranks of the communicator have agreed on
+   * @param survey of these ranks
+   */
+  static Wiring among(
+      InitRequest request, Settings first, MachineSurvey survey, List<PeerInfo> peers, int rank) {
+    Wiring wiring = plain(peers, rank);
+    if (!survey.graphs()) {
+      return wiring;
+    }
+    try {
+      wiring = wiring.along(fleet(first, survey), rank);
+    } catch (TopologyException e) {
+      warn(e);
+    }
+    wiring.tell(request, rank);
+    return wiring;
+  }
+
+  private static Fleet fleet(Settings settings, MachineSurvey survey) {
+    Map<String, String> texts = settings.texts();
+    texts.keySet().removeAll(PLANNERS);
+    return Fleet.of(
+        survey.hosts(), new ClusterOptions(new TopoSettings(texts), driver(survey), false));
+  }
+
+  private static void warn(TopologyException e) {
+    LOG.log(
+        Logger.Level.WARNING,
+        "The topology gives no rings; they follow the ranks instead. {0}",
+        e.getMessage());
+  }
+
+  private void tell(InitRequest request, int rank) {
+    LOG.log(
+        request.logLevel("INIT", "GRAPH"),
+        "rank {0}: {1} rings by {2}, the first {3}",
+        rank,
+        rings.size(),
+        fleet.isPresent() ? "the search of the topology" : "the ranks' order",
+        Arrays.toString(rings.get(0)));
+  }
+
+  private static PeerStatus driver(MachineSurvey survey) {
+    return survey.gpus() ? Nvml.probe()::allowsPeers : PeerStatus.ALLOWED;
   }
 
   /** By the ranks' hosts alone. */
   static Wiring plain(List<PeerInfo> peers, int rank) {
     Hosts hosts = Hosts.of(peers);
-    return new Wiring(List.of(hosts.ring()), List.of(hosts.tree(rank, 0), hosts.tree(rank, 1)));
+    return new Wiring(
+        List.of(hosts.ring()), List.of(hosts.tree(rank, 0), hosts.tree(rank, 1)), Optional.empty());
   }
 
   /**
@@ -93,14 +141,15 @@ record Wiring(List<int[]> rings, List<Tree> trees) {
    * GPUs of one node that all have NVLinks to each other a chain is only a longer way; there the
    * trees over ranks stay.
    */
-  private Wiring along(CommGraph comm, int rank) {
+  private Wiring along(Fleet searched, int rank) {
+    CommGraph comm = searched.comm();
     List<int[]> order = new ArrayList<>();
     for (int c = 0; c < comm.nChannels(); c++) {
       order.add(comm.rings().order(c));
     }
     PathType within = comm.of(GraphKind.TREE).typeIntra();
     boolean flat = comm.shape().nNodes() == 1 && within.within(PathType.NVL);
-    return new Wiring(order, flat ? trees : treesOf(comm, rank));
+    return new Wiring(order, flat ? trees : treesOf(comm, rank), Optional.of(searched));
   }
 
   private static List<Tree> treesOf(CommGraph comm, int rank) {
@@ -120,17 +169,37 @@ record Wiring(List<int[]> rings, List<Tree> trees) {
 
   /** Ranks that would go different ways, because their settings differ, must not start. */
   private void agree(Bootstrap bootstrap) {
-    int hash = rings.size();
+    int way = rings.size();
     for (int[] ring : rings) {
-      hash = 31 * hash + Arrays.hashCode(ring);
+      way = 31 * way + Arrays.hashCode(ring);
     }
-    List<byte[]> all = bootstrap.allGather(ByteBuffer.allocate(4).putInt(hash).array());
+    int cost = fleet.map(Wiring::costs).orElse(0);
+    byte[] mine = ByteBuffer.allocate(8).putInt(way).putInt(cost).array();
+    List<byte[]> all = bootstrap.allGather(mine);
     for (int rank = 0; rank < all.size(); rank++) {
-      if (ByteBuffer.wrap(all.get(rank)).getInt() != hash) {
+      if (!Arrays.equals(all.get(rank), mine)) {
+        boolean rings = ByteBuffer.wrap(all.get(rank)).getInt() != way;
         throw new InvalidUsageException(
-            "ranks %d and %d find different rings".formatted(bootstrap.rank(), rank),
+            "ranks %d and %d find different %s"
+                .formatted(bootstrap.rank(), rank, rings ? "rings" : "costs of collectives"),
             "give all ranks the same NCCL_ settings, such as NCCL_GRAPH_FILE and NCCL_CROSS_NIC");
       }
     }
+  }
+
+  /** All that decides which way an operation takes. */
+  private static int costs(Fleet fleet) {
+    int hash = fleet.comm().nChannels();
+    for (Collective collective : Collective.values()) {
+      for (Algorithm algorithm : Algorithm.values()) {
+        for (Protocol protocol : Protocol.values()) {
+          hash = 31 * hash + fleet.costs().cost(collective, algorithm, protocol).hashCode();
+          for (long bytes = LEAST_SIZE; bytes <= 1 << 30; bytes *= LEAST_SIZE) {
+            hash = 31 * hash + fleet.effort().of(algorithm, protocol, bytes).hashCode();
+          }
+        }
+      }
+    }
+    return hash;
   }
 }

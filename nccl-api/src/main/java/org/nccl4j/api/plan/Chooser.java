@@ -3,6 +3,7 @@ package org.nccl4j.api.plan;
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.List;
+import java.util.Optional;
 import java.util.stream.Stream;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.RedOp;
@@ -87,26 +88,25 @@ final class Chooser {
     return edited.isEmpty() ? choices : edited;
   }
 
-  /** Every way with its predicted time, and the choice with its reason. */
+  /**
+   * Every way with its predicted time and where that comes from, and the choice with its reason.
+   */
   String explain(Collective collective, long bytes, DataType type) {
     StringBuilder text = new StringBuilder();
     text.append("%s of %d bytes; costs: %s%n".formatted(collective.label(), bytes, costs.source()));
     List<Choice> allowed = choices(collective, bytes, type, RedOp.SUM);
     for (Algorithm algorithm : costs.algorithms(collective)) {
       for (Protocol protocol : costs.protocols()) {
-        if (!costs.has(algorithm, protocol)) {
-          continue;
+        if (costs.has(algorithm, protocol)) {
+          text.append(
+              line(
+                  collective,
+                  new Choice(
+                      algorithm,
+                      protocol,
+                      costs.microseconds(collective, algorithm, protocol, bytes)),
+                  allowed));
         }
-        double time = costs.microseconds(collective, algorithm, protocol, bytes);
-        boolean may =
-            allowed.stream().anyMatch(c -> c.algorithm() == algorithm && c.protocol() == protocol);
-        text.append(
-            "  %-8s %-6s %12.2f us%s%n"
-                .formatted(
-                    algorithm.label(),
-                    protocol.label(),
-                    time,
-                    may ? "" : "  not allowed by NCCL_ALGO or NCCL_PROTO"));
       }
     }
     Choice best = allowed.get(0);
@@ -114,5 +114,23 @@ final class Chooser {
         "  chosen: %s %s, the cheapest that is allowed%n"
             .formatted(best.algorithm().label(), best.protocol().label()));
     return text.toString();
+  }
+
+  private String line(Collective collective, Choice way, List<Choice> allowed) {
+    Algorithm algorithm = way.algorithm();
+    Protocol protocol = way.protocol();
+    String source = costs.source(collective, algorithm, protocol);
+    Optional<Choice> kept =
+        allowed.stream()
+            .filter(c -> c.algorithm() == algorithm && c.protocol() == protocol)
+            .findFirst();
+    String note = "";
+    if (kept.isEmpty()) {
+      note = "; not allowed by NCCL_ALGO, NCCL_PROTO or the tuner";
+    } else if (kept.get().microseconds() != way.microseconds()) {
+      note = "; the tuner says %.2f us".formatted(kept.get().microseconds());
+    }
+    return "  %-8s %-6s %12.2f us  %s%s%n"
+        .formatted(algorithm.label(), protocol.label(), way.microseconds(), source, note);
   }
 }

@@ -59,4 +59,7 @@ interface CostModel {
 
   /** Where the figures come from, as a sentence. */
   String source();
+
+  /** Where the figures of one way come from, in a few words. */
+  String source(Collective collective, Algorithm algorithm, Protocol protocol);
 }

@@ -7,8 +7,9 @@ import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.Protocol;
 
 /**
- * Costs on GPUs for which there is no table: a launch, a flight for each dependent step, and the
- * busiest rank's bytes at a protocol's bandwidth. The constants are fitted to H200 over NVLink.
+ * Costs on GPUs of which neither a table nor the topology is known, such as ranks that share one: a
+ * launch, a flight for each dependent step, and the busiest rank's bytes at a protocol's bandwidth.
+ * The constants are fitted to H200 over NVLink.
  *
  * @param nRanks ranks
  * @param reach whether every rank loads and stores every other's memory
@@ -20,7 +21,9 @@ record GpuCostModel(int nRanks, boolean reach, boolean nvlink) implements CostMo
   /** Ranks up to which the kernels of the direct algorithms have room for their peers. */
   private static final int MOST_DIRECT = 33;
 
-  private static final double LAUNCH = 4.5;
+  /** Until a kernel runs and has ended, without hand-overs. */
+  static final double LAUNCH = 4.5;
+
   private static final int LEAST_CHUNK = 2 << 10;
   private static final int GATHER_CHUNKS = 4;
   private static final long LL_SEND_BYTES = 512 << 10;
@@ -61,7 +64,7 @@ record GpuCostModel(int nRanks, boolean reach, boolean nvlink) implements CostMo
   }
 
   /** How often the busiest rank sends the whole data. */
-  private double sent(Collective collective, Algorithm algorithm) {
+  double sent(Collective collective, Algorithm algorithm) {
     double others = nRanks - 1;
     double share = others / nRanks;
     return switch (collective) {
@@ -104,5 +107,10 @@ record GpuCostModel(int nRanks, boolean reach, boolean nvlink) implements CostMo
   public String source() {
     return "launch, flights and bytes of %d GPUs%s"
         .formatted(nRanks, nvlink ? " over NVLink" : reach ? " without NVLink" : "");
+  }
+
+  @Override
+  public String source(Collective collective, Algorithm algorithm, Protocol protocol) {
+    return "formula, fitted on H200";
   }
 }

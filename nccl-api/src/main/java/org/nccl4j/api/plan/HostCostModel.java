@@ -103,4 +103,9 @@ record HostCostModel(int nRanks, int cores) implements CostModel {
     return "hand-overs between cores and passes over memory, %d ranks on %d cores"
         .formatted(nRanks, cores);
   }
+
+  @Override
+  public String source(Collective collective, Algorithm algorithm, Protocol protocol) {
+    return "formula, fitted on hosts";
+  }
 }

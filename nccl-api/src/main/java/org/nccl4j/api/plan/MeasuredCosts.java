@@ -113,6 +113,13 @@ final class MeasuredCosts {
     }
 
     @Override
+    public boolean has(Algorithm algorithm, Protocol protocol) {
+      return model.has(algorithm, protocol)
+          || curves.keySet().stream()
+              .anyMatch(way -> way.algorithm == algorithm && way.protocol == protocol);
+    }
+
+    @Override
     public List<Protocol> protocols() {
       return model.protocols();
     }
@@ -127,9 +134,10 @@ final class MeasuredCosts {
           : 2 * model.microseconds(collective, algorithm, protocol, bytes);
     }
 
+    /** Those that were measured. */
     @Override
     public int channels(Collective collective, Choice choice, long bytes) {
-      return model.channels(collective, choice, bytes);
+      return ConnectionLayout.CHANNELS;
     }
 
     @Override
@@ -146,6 +154,14 @@ final class MeasuredCosts {
     @Override
     public String source() {
       return "measured, " + file;
+    }
+
+    @Override
+    public String source(Collective collective, Algorithm algorithm, Protocol protocol) {
+      return curves.containsKey(new Way(collective, algorithm, protocol))
+          ? "measured, " + file
+          : "not measured, twice what is predicted: "
+              + model.source(collective, algorithm, protocol);
     }
   }
 }

@@ -114,4 +114,11 @@ record NvlsCostModel(CostModel base, boolean host, NvlsLayout layout, boolean em
   public String source() {
     return base.source() + "; NVLS " + (emulated ? "emulated" : "by the switch, predicted");
   }
+
+  @Override
+  public String source(Collective collective, Algorithm algorithm, Protocol protocol) {
+    return algorithm == Algorithm.NVLS
+        ? host ? "formula, fitted on hosts" : "predicted by what the links carry"
+        : base.source(collective, algorithm, protocol);
+  }
 }

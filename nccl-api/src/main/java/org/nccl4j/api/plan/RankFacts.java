@@ -4,9 +4,12 @@ import java.util.Optional;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.cuda.CudaDevice;
 import org.nccl4j.device.kernel.Nvls;
+import org.nccl4j.topo.cluster.Fleet;
 
 /**
- * What all ranks know alike of each other and their devices, for choosing algorithms.
+ * What all ranks know alike of each other and their devices, for choosing algorithms. Times come
+ * from what was measured for the GPU's model, over the topology's cost model, over a formula where
+ * there is no topology. Of memory of a host neither knows anything; it has formulas of its own.
  *
  * @param nRanks how many
  * @param kind of device that all have
@@ -14,12 +17,24 @@ import org.nccl4j.device.kernel.Nvls;
  * @param reach whether every rank loads and stores every other's memory, without a proxy
  * @param nvlink whether all GPUs do so over NVLink, which keeps stores of 128 bytes whole
  * @param spread over hosts
+ * @param topology of the ranks' GPUs, where it is known
  */
 public record RankFacts(
-    int nRanks, Device.Kind kind, String model, boolean reach, boolean nvlink, Spread spread) {
+    int nRanks,
+    Device.Kind kind,
+    String model,
+    boolean reach,
+    boolean nvlink,
+    Spread spread,
+    Optional<Fleet> topology) {
   /** Ranks of one host, with memory in common. */
   RankFacts(int nRanks, Device.Kind kind, String model, boolean reach, boolean nvlink) {
-    this(nRanks, kind, model, reach, nvlink, Spread.together(nRanks));
+    this(nRanks, kind, model, reach, nvlink, Spread.together(nRanks), Optional.empty());
+  }
+
+  /** With the topology, if there is one. */
+  public RankFacts with(Optional<Fleet> fleet) {
+    return new RankFacts(nRanks, kind, model, reach, nvlink, spread, fleet);
   }
 
   /** With NVLS, unless that is null. */
@@ -31,9 +46,9 @@ public record RankFacts(
   }
 
   /** The same of some of the ranks, which are spread over some of the hosts. */
-  public RankFacts of(int some, int hosts, int mostRanks) {
+  public RankFacts of(int some, int hosts, int mostRanks, Optional<Fleet> theirTopology) {
     Spread theirs = new Spread(hosts, mostRanks, spread.carried());
-    return new RankFacts(some, kind, model, reach, nvlink, theirs);
+    return new RankFacts(some, kind, model, reach, nvlink, theirs, theirTopology);
   }
 
   DirectCosts directCosts() {
@@ -50,8 +65,10 @@ public record RankFacts(
       return new HostCostModel(nRanks, Runtime.getRuntime().availableProcessors());
     }
     GpuCostModel formula = new GpuCostModel(nRanks, reach, nvlink);
+    CostModel predicted =
+        topology.<CostModel>map(fleet -> new TopologyCostModel(fleet, formula)).orElse(formula);
     Optional<MeasuredCosts> measured =
         reach && nvlink ? MeasuredCosts.find(model, nRanks) : Optional.empty();
-    return measured.<CostModel>map(costs -> costs.over(formula)).orElse(formula);
+    return measured.map(costs -> costs.over(predicted)).orElse(predicted);
   }
 }

@@ -9,15 +9,18 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.List;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
+import org.nccl4j.api.Communicator;
 import org.nccl4j.api.CommunicatorConfig;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.RedOp;
 
@@ -57,18 +60,7 @@ class TopologyTest {
 
   private static void allReduces(CommunicatorConfig config, int n) throws Exception {
     try (Ranks ranks = new Ranks(n, config)) {
-      ranks.run(
-          (comm, stream) -> {
-            try (DeviceMemory data = Ranks.floats(N, i -> comm.rank() + i % 7)) {
-              comm.allReduce(data, data, N, DataType.FLOAT32, RedOp.SUM, stream);
-              stream.synchronize();
-              float[] expected = new float[N];
-              for (int i = 0; i < N; i++) {
-                expected[i] = n * (n - 1) / 2f + n * (i % 7);
-              }
-              assertArrayEquals(expected, Ranks.floats(data));
-            }
-          });
+      ranks.run((comm, stream) -> sums(comm, stream));
     }
   }
 
@@ -77,6 +69,36 @@ class TopologyTest {
   void operationsAreRightAlongItsRingsAndTrees(String algorithm) throws Exception {
     for (int n : new int[] {1, 3, 4}) {
       allReduces(config().with("NCCL_ALGO", algorithm), n);
+    }
+  }
+
+  /** On the parent's connections, in another order, and along rings of the search. */
+  @Test
+  void splitsFollowTheTopologyToo() throws Exception {
+    try (Ranks ranks = new Ranks(4, config().with("NCCL_ALGO", "Ring,Tree"))) {
+      ranks.run(
+          (comm, stream) -> {
+            try (Communicator half = comm.split(comm.rank() / 2, -comm.rank()).orElseThrow();
+                Communicator turned = comm.split(0, -comm.rank()).orElseThrow();
+                Communicator again = turned.split(turned.rank() % 3, 0).orElseThrow()) {
+              for (Communicator each : List.of(half, turned, again)) {
+                sums(each, stream);
+              }
+            }
+          });
+    }
+  }
+
+  private static void sums(Communicator comm, DeviceStream stream) {
+    int n = comm.nRanks();
+    try (DeviceMemory data = Ranks.floats(N, i -> comm.rank() + i % 7)) {
+      comm.allReduce(data, data, N, DataType.FLOAT32, RedOp.SUM, stream);
+      stream.synchronize();
+      float[] expected = new float[N];
+      for (int i = 0; i < N; i++) {
+        expected[i] = n * (n - 1) / 2f + n * (i % 7);
+      }
+      assertArrayEquals(expected, Ranks.floats(data));
     }
   }
 

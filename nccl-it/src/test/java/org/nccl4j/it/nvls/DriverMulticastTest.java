@@ -171,4 +171,14 @@ class DriverMulticastTest {
     assertEquals(ran.count("bound"), ran.count("unbound"));
     assertEquals(0, ran.count("misuse"), ran.calls.toString());
   }
+
+  /** Of a GPU that nobody measured; by an algorithm that the topology's model does not have. */
+  @Test
+  void gpusArePlannedByTheTopologysCostModel() throws Exception {
+    Ran ran = run(Map.of("NCCL_ALGO", "TwoShot"));
+    assertTrue(ran.output.contains("NCCL's model on the topology: 2 GPUs"), ran.output);
+    assertTrue(ran.output.contains("topology, NCCL's tables; not allowed by"), ran.output);
+    assertTrue(ran.output.contains("chosen: TwoShot"), ran.output);
+    assertEquals(0, ran.warnings(), ran.output);
+  }
 }

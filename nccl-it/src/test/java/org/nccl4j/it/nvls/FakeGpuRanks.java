@@ -15,6 +15,7 @@ final class FakeGpuRanks {
     List<Communicator> ranks = Communicator.initAll(devices);
     String table = ranks.get(0).explain("all_reduce", 1 << 20, org.nccl4j.device.DataType.FLOAT32);
     System.out.println(table.contains("NVLS") ? "with NVLS" : "without NVLS");
+    System.out.println(table);
     ranks.forEach(Communicator::close);
   }
 }

@@ -11,6 +11,7 @@ import org.nccl4j.topo.path.Routes;
 import org.nccl4j.topo.search.MachineGraphs;
 import org.nccl4j.topo.system.Node;
 import org.nccl4j.topo.tuning.CostModel;
+import org.nccl4j.topo.tuning.EffortModel;
 import org.nccl4j.topo.xml.TopologyXml;
 import org.nccl4j.topo.xml.XmlElement;
 
@@ -22,11 +23,13 @@ public final class Fleet {
   private final List<NodeGraphs> nodes;
   private final CommGraph comm;
   private final CostModel costs;
+  private final EffortModel effort;
 
   private Fleet(List<NodeGraphs> nodes, ClusterOptions options) {
     this.nodes = List.copyOf(nodes);
     this.comm = CommGraph.connect(this.nodes, options.settings(), options.collNet());
     this.costs = CostModel.of(comm, options.settings());
+    this.effort = EffortModel.of(comm, options.settings());
   }
 
   /**
@@ -98,6 +101,11 @@ public final class Fleet {
   /** What collectives cost. */
   public CostModel costs() {
     return costs;
+  }
+
+  /** How many channels and threads they are worth. */
+  public EffortModel effort() {
+    return effort;
   }
 
   /** The node that a rank is on. */

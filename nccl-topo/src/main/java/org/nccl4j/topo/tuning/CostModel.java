@@ -3,11 +3,13 @@ package org.nccl4j.topo.tuning;
 import java.util.Optional;
 import org.nccl4j.topo.Algorithm;
 import org.nccl4j.topo.Collective;
+import org.nccl4j.topo.PathType;
 import org.nccl4j.topo.Protocol;
 import org.nccl4j.topo.TopoSettings;
 import org.nccl4j.topo.connect.AlignedGraph;
 import org.nccl4j.topo.connect.CommGraph;
 import org.nccl4j.topo.system.Facts;
+import org.nccl4j.topo.tuning.TunerConstants.Hardware;
 
 /**
  * What every collective costs with every algorithm and protocol on one communicator. Immutable and
@@ -90,6 +92,13 @@ public final class CostModel {
   /** Latency and bandwidth. */
   public Cost cost(Collective collective, Algorithm algorithm, Protocol protocol) {
     return costs[collective.ordinal()][algorithm.ordinal()][protocol.ordinal()];
+  }
+
+  /** Microseconds until what one GPU of a node stores for another has arrived, flags and all. */
+  public float handOver(Protocol protocol) {
+    Hardware within =
+        graph(comm, Algorithm.RING).typeIntra() == PathType.NVL ? Hardware.NVLINK : Hardware.PCI;
+    return (float) TunerConstants.step(within, Algorithm.TREE, protocol);
   }
 
   /** Microseconds for one operation; negative if not available. */

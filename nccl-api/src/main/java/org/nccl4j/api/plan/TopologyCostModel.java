@@ -1,0 +1,154 @@
+package org.nccl4j.api.plan;
+
+import java.util.List;
+import org.nccl4j.device.kernel.Algorithm;
+import org.nccl4j.device.kernel.Collective;
+import org.nccl4j.device.kernel.ConnectionLayout;
+import org.nccl4j.device.kernel.Protocol;
+import org.nccl4j.topo.PathType;
+import org.nccl4j.topo.cluster.Fleet;
+import org.nccl4j.topo.connect.AlignedGraph;
+import org.nccl4j.topo.search.GraphKind;
+import org.nccl4j.topo.tuning.Effort;
+
+/**
+ * Costs on GPUs of which the topology is known: rings and trees by its cost model, which is NCCL's.
+ * NCCL's has no one-shot and two-shot; those take a launch, the same model's time for each
+ * hand-over, and a share of the bandwidth that it finds for rings.
+ *
+ * @param fleet the GPUs, searched and connected
+ * @param kernels what the device's kernels can do
+ */
+record TopologyCostModel(Fleet fleet, GpuCostModel kernels) implements CostModel {
+  /** Of the rings' bandwidth, as measured on H200: docs/benchmarks/h200-kernels.md. */
+  private static final double LL_SHARE = 0.24;
+
+  private static final double LL128_SHARE = 0.46;
+  private static final double SIMPLE_SHARE = 0.9;
+
+  /** What one channel carries with our slots, a sixth of NCCL's: same page. */
+  private static final double CHANNEL_GIGABYTES = 5.2;
+
+  @Override
+  public List<Algorithm> algorithms(Collective collective) {
+    return kernels.algorithms(collective);
+  }
+
+  @Override
+  public List<Protocol> protocols() {
+    return kernels.protocols();
+  }
+
+  /** LL128 only where the model says that 128 bytes arrive whole. */
+  @Override
+  public boolean has(Algorithm algorithm, Protocol protocol) {
+    return protocol != Protocol.LL128
+        || fleet
+            .costs()
+            .cost(org.nccl4j.topo.Collective.ALL_REDUCE, theirs(algorithm), theirs(protocol))
+            .available();
+  }
+
+  @Override
+  public double microseconds(
+      Collective collective, Algorithm algorithm, Protocol protocol, long bytes) {
+    return switch (algorithm) {
+      case RING, TREE -> {
+        float time =
+            fleet
+                .costs()
+                .time(
+                    org.nccl4j.topo.Collective.valueOf(collective.name()),
+                    theirs(algorithm),
+                    theirs(protocol),
+                    bytes);
+        yield time < 0 ? Double.POSITIVE_INFINITY : time;
+      }
+      case ONE_SHOT, TWO_SHOT -> direct(collective, algorithm, protocol, bytes);
+      case NVLS -> throw new IllegalArgumentException(algorithm.label());
+    };
+  }
+
+  /** A flag beside the data or behind it: LL arrives as fast as LL128. */
+  private double direct(Collective collective, Algorithm algorithm, Protocol protocol, long bytes) {
+    Protocol flight = protocol == Protocol.SIMPLE ? protocol : Protocol.LL128;
+    double share =
+        switch (protocol) {
+          case LL -> LL_SHARE;
+          case LL128 -> LL128_SHARE;
+          case SIMPLE -> SIMPLE_SHARE;
+        };
+    return GpuCostModel.LAUNCH
+        + Hops.of(collective, algorithm, kernels.nRanks()) * fleet.costs().handOver(theirs(flight))
+        + kernels.sent(collective, algorithm) * crossing() * bytes / (share * bandwidth() * 1e3);
+  }
+
+  /** GB/s of all rings together: what a GPU sends to its peers. */
+  double bandwidth() {
+    AlignedGraph ring = fleet.comm().of(GraphKind.RING);
+    return ring.nChannels() * (double) ring.bwIntra();
+  }
+
+  /**
+   * How much slower all with all is than a ring of the same bytes for each rank: between NUMA nodes
+   * a ring sends one rank's, all with all those of half the ranks to the other half.
+   */
+  private double crossing() {
+    double n = kernels.nRanks();
+    boolean numa = fleet.comm().of(GraphKind.RING).typeIntra() == PathType.SYS;
+    return numa ? Math.max(1, n * n / 4 / (n - 1)) : 1;
+  }
+
+  /**
+   * As many as carry what the rings can, but at least the model's own number; for small data fewer,
+   * as the model says.
+   */
+  @Override
+  public int channels(Collective collective, Choice choice, long bytes) {
+    int searched = fleet.comm().nChannels();
+    double most =
+        Math.min(ConnectionLayout.CHANNELS, Math.max(searched, bandwidth() / CHANNEL_GIGABYTES));
+    Effort effort = fleet.effort().of(theirs(choice.algorithm()), theirs(choice.protocol()), bytes);
+    return (int) Math.max(1, Math.ceil(most * effort.channels() / searched));
+  }
+
+  @Override
+  public int chunkBytes(ConnectionLayout layout, Collective collective, Choice choice, long bytes) {
+    return kernels.chunkBytes(layout, collective, choice, bytes);
+  }
+
+  @Override
+  public long llSendBytes(Func func) {
+    return kernels.llSendBytes(func);
+  }
+
+  @Override
+  public String source() {
+    AlignedGraph ring = fleet.comm().of(GraphKind.RING);
+    return "NCCL's model on the topology: %d GPUs on %d nodes, %d rings of %s GB/s over %s"
+        .formatted(
+            kernels.nRanks(),
+            fleet.comm().shape().nNodes(),
+            ring.nChannels(),
+            ring.bwIntra(),
+            ring.typeIntra());
+  }
+
+  @Override
+  public String source(Collective collective, Algorithm algorithm, Protocol protocol) {
+    return theirs(algorithm).label().equals(algorithm.label())
+        ? "topology, NCCL's tables"
+        : "topology, share of the rings' bandwidth";
+  }
+
+  /** The same algorithm there; what goes straight to all has the rings' conditions. */
+  private static org.nccl4j.topo.Algorithm theirs(Algorithm algorithm) {
+    return algorithm == Algorithm.TREE
+        ? org.nccl4j.topo.Algorithm.TREE
+        : org.nccl4j.topo.Algorithm.RING;
+  }
+
+  private static org.nccl4j.topo.Protocol theirs(Protocol protocol) {
+    return org.nccl4j.topo.Protocol.valueOf(protocol.name());
+  }
+}
