@@ -6,22 +6,16 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
-import java.util.stream.Stream;
-import org.nccl4j.api.group.Groups;
 import org.nccl4j.api.group.RankQueue;
 import org.nccl4j.api.init.CommunicatorState;
 import org.nccl4j.api.init.Offspring;
 import org.nccl4j.api.plan.Func;
-import org.nccl4j.api.window.RegisteredWindow;
+import org.nccl4j.api.plan.Way;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.Device;
-import org.nccl4j.device.DeviceMemory;
-import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.NcclException;
-import org.nccl4j.device.RedOp;
-import org.nccl4j.device.ReductionOperator;
 import org.nccl4j.device.TimeoutException;
 
 /**
@@ -30,10 +24,8 @@ import org.nccl4j.device.TimeoutException;
  * <p>Operations are launched into a stream and run there; the call itself does not wait for other
  * ranks. Every rank makes the same collective calls in the same order with the same count, type,
  * operator and root. Buffers are memories of this rank's device, as large as the operation needs (a
- * larger one is used from its start). In place means what it means in NCCL: all-reduce, broadcast
- * and reduce with the same memory for both; all-gather with {@code send} being the rank's part of
- * {@code recv}; reduce-scatter with {@code recv} being the rank's part of {@code send}; gather and
- * scatter likewise at the root. Other overlaps give undefined data.
+ * larger one is used from its start). The operations themselves are inherited: those that every
+ * rank concerned calls from {@link Operations}, those of one rank alone from {@link OneSided}.
  *
  * <p>Any thread may call any method; operations take effect in the order of the calls. Errors of an
  * operation that has begun come out of its stream's synchronize and {@link #asyncError()}; the
@@ -44,12 +36,10 @@ import org.nccl4j.device.TimeoutException;
  * InvalidUsageException} after {@link #close()} or for closed memory; and the cause itself after a
  * failure.
  */
-public final class Communicator implements AutoCloseable {
+public final class Communicator extends Operations implements AutoCloseable {
   /** The color of a rank that will be in none of the communicators that a split makes. */
   public static final int NO_COLOR = Offspring.NO_COLOR;
 
-  private final CommunicatorState state;
-  private final RankQueue queue;
   private final CommunicatorConfig config;
 
   private Communicator(CommunicatorState state, CommunicatorConfig config) {
@@ -57,8 +47,7 @@ public final class Communicator implements AutoCloseable {
   }
 
   private Communicator(CommunicatorState state, RankQueue queue, CommunicatorConfig config) {
-    this.state = state;
-    this.queue = queue;
+    super(state, queue);
     this.config = config;
   }
 
@@ -150,350 +139,6 @@ public final class Communicator implements AutoCloseable {
   }
 
   /**
-   * Combines all ranks' send buffers, the result to all.
-   *
-   * @param count elements of each buffer
-   */
-  public void allReduce(
-      DeviceMemory send,
-      DeviceMemory recv,
-      long count,
-      DataType type,
-      RedOp op,
-      DeviceStream stream) {
-    queue.call(Func.ALL_REDUCE, send, recv, count, type, op, 0, stream);
-  }
-
-  /**
-   * As {@link #allReduce(DeviceMemory, DeviceMemory, long, DataType, RedOp, DeviceStream)}, by a
-   * pre-multiplied sum or a reduction that the user supplies.
-   *
-   * @throws InvalidUsageException on a device that cannot; the host can
-   */
-  public void allReduce(
-      DeviceMemory send,
-      DeviceMemory recv,
-      long count,
-      DataType type,
-      ReductionOperator op,
-      DeviceStream stream) {
-    queue.call(Func.ALL_REDUCE, send, recv, count, type, op, 0, stream);
-  }
-
-  /**
-   * The root's send buffer to all ranks.
-   *
-   * @param send looked at on the root alone; elsewhere it may be null
-   * @param count elements of each buffer
-   */
-  public void broadcast(
-      DeviceMemory send,
-      DeviceMemory recv,
-      long count,
-      DataType type,
-      int root,
-      DeviceStream stream) {
-    queue.call(Func.BROADCAST, send, recv, count, type, RedOp.SUM, root, stream);
-  }
-
-  /**
-   * Combines all ranks' send buffers, the result to the root.
-   *
-   * @param recv written on the root alone; elsewhere it may be null
-   * @param count elements of each buffer
-   */
-  public void reduce(
-      DeviceMemory send,
-      DeviceMemory recv,
-      long count,
-      DataType type,
-      RedOp op,
-      int root,
-      DeviceStream stream) {
-    queue.call(Func.REDUCE, send, recv, count, type, op, root, stream);
-  }
-
-  /** As the other reduce, by an operator as for all-reduce. */
-  public void reduce(
-      DeviceMemory send,
-      DeviceMemory recv,
-      long count,
-      DataType type,
-      ReductionOperator op,
-      int root,
-      DeviceStream stream) {
-    queue.call(Func.REDUCE, send, recv, count, type, op, root, stream);
-  }
-
-  /**
-   * Every rank's send buffer to all, in rank order.
-   *
-   * @param recv nRanks x sendCount elements
-   * @param sendCount elements that each rank sends
-   */
-  public void allGather(
-      DeviceMemory send, DeviceMemory recv, long sendCount, DataType type, DeviceStream stream) {
-    queue.call(Func.ALL_GATHER, send, recv, sendCount, type, RedOp.SUM, 0, stream);
-  }
-
-  /**
-   * Combines all ranks' send buffers, part r of the result to rank r.
-   *
-   * @param send nRanks x recvCount elements
-   * @param recvCount elements that each rank receives
-   */
-  public void reduceScatter(
-      DeviceMemory send,
-      DeviceMemory recv,
-      long recvCount,
-      DataType type,
-      RedOp op,
-      DeviceStream stream) {
-    queue.call(Func.REDUCE_SCATTER, send, recv, recvCount, type, op, 0, stream);
-  }
-
-  /** As the other reduce-scatter, by an operator as for all-reduce. */
-  public void reduceScatter(
-      DeviceMemory send,
-      DeviceMemory recv,
-      long recvCount,
-      DataType type,
-      ReductionOperator op,
-      DeviceStream stream) {
-    queue.call(Func.REDUCE_SCATTER, send, recv, recvCount, type, op, 0, stream);
-  }
-
-  /**
-   * As all-gather, with a part of its own size from each rank.
-   *
-   * @param send this rank's part, counts[rank()] elements
-   * @param recv all parts
-   * @param counts elements of each rank, the same on all ranks
-   * @param offsets where each rank's part begins in recv, in elements; null for one after the other
-   */
-  public void allGatherV(
-      DeviceMemory send,
-      DeviceMemory recv,
-      long[] counts,
-      long[] offsets,
-      DataType type,
-      DeviceStream stream) {
-    new VariableCalls(this).allGatherV(send, recv, parts("counts", counts, offsets), type, stream);
-  }
-
-  /**
-   * As reduce-scatter, with a part of its own size for each rank.
-   *
-   * @param send the parts of all ranks, one after the other
-   * @param recv this rank's part of the result, counts[rank()] elements
-   * @param counts elements of each rank, the same on all ranks
-   */
-  public void reduceScatterV(
-      DeviceMemory send,
-      DeviceMemory recv,
-      long[] counts,
-      DataType type,
-      RedOp op,
-      DeviceStream stream) {
-    new VariableCalls(this)
-        .reduceScatterV(send, recv, parts("counts", counts, null), type, op, stream);
-  }
-
-  /**
-   * As all-to-all, with a part of its own size for each pair of ranks.
-   *
-   * @param sendCounts elements for each rank
-   * @param sendOffsets where they begin in send, in elements; null for one after the other
-   * @param recvCounts elements from each rank, as many as it sends to this one
-   * @param recvOffsets where they go in recv, in elements; null for one after the other
-   */
-  public void allToAllV(
-      DeviceMemory send,
-      long[] sendCounts,
-      long[] sendOffsets,
-      DeviceMemory recv,
-      long[] recvCounts,
-      long[] recvOffsets,
-      DataType type,
-      DeviceStream stream) {
-    new VariableCalls(this)
-        .allToAllV(
-            send,
-            parts("sendCounts", sendCounts, sendOffsets),
-            recv,
-            parts("recvCounts", recvCounts, recvOffsets),
-            type,
-            stream);
-  }
-
-  private static VariableCalls.Parts parts(String name, long[] counts, long[] offsets) {
-    return offsets == null
-        ? VariableCalls.Parts.packed(name, counts)
-        : new VariableCalls.Parts(name, counts, offsets);
-  }
-
-  /**
-   * Part p of every rank's send buffer to rank p, in rank order.
-   *
-   * @param send nRanks x count elements; must not overlap recv
-   * @param recv nRanks x count elements
-   * @param count elements that each rank sends to each
-   */
-  public void allToAll(
-      DeviceMemory send, DeviceMemory recv, long count, DataType type, DeviceStream stream) {
-    queue.call(Func.ALL_TO_ALL, send, recv, count, type, RedOp.SUM, 0, stream);
-  }
-
-  /**
-   * Every rank's send buffer to the root, in rank order.
-   *
-   * @param recv nRanks x sendCount elements on the root; elsewhere it may be null
-   * @param sendCount elements that each rank sends
-   */
-  public void gather(
-      DeviceMemory send,
-      DeviceMemory recv,
-      long sendCount,
-      DataType type,
-      int root,
-      DeviceStream stream) {
-    queue.call(Func.GATHER, send, recv, sendCount, type, RedOp.SUM, root, stream);
-  }
-
-  /**
-   * Part r of the root's send buffer to rank r.
-   *
-   * @param send nRanks x recvCount elements on the root; elsewhere it may be null
-   * @param recvCount elements that each rank receives
-   */
-  public void scatter(
-      DeviceMemory send,
-      DeviceMemory recv,
-      long recvCount,
-      DataType type,
-      int root,
-      DeviceStream stream) {
-    queue.call(Func.SCATTER, send, recv, recvCount, type, RedOp.SUM, root, stream);
-  }
-
-  /**
-   * Sends to a rank that makes the matching {@link #recv} call. Sends and receives that depend on
-   * each other belong in one {@link Group}.
-   *
-   * @param count elements, the same as the receiver's
-   */
-  public void send(DeviceMemory buffer, long count, DataType type, int peer, DeviceStream stream) {
-    queue.call(Func.SEND, buffer, null, count, type, RedOp.SUM, peer, stream);
-  }
-
-  /**
-   * Receives from a rank that makes the matching {@link #send} call.
-   *
-   * @param count elements, the same as the sender's
-   */
-  public void recv(DeviceMemory buffer, long count, DataType type, int peer, DeviceStream stream) {
-    queue.call(Func.RECV, null, buffer, count, type, RedOp.SUM, peer, stream);
-  }
-
-  /**
-   * Registers memory of all ranks as a window: operations whose buffers lie in windows, on every
-   * rank at the same offset, go without a copy; and other ranks may write into it ({@link
-   * #putSignal}). Collective: every rank calls it, with as many bytes, in the same order, and it
-   * returns once all have. In a {@link Group} it takes effect at the group's end, so that one
-   * thread can register for several ranks.
-   *
-   * <p>An operation takes the way of windows only if its whole buffer lies in one; that must then
-   * be so on all ranks. A buffer that is partly outside is like one without a window.
-   *
-   * @param memory from {@link Device#memAlloc}, or a slice of that; several windows may lie in one
-   *     allocation
-   * @throws InvalidArgumentException on all ranks, naming one: for memory that other ranks cannot
-   *     map, sizes or offsets that differ between ranks, or no more room in the windows' range
-   * @throws InvalidUsageException on all ranks: if they call different things
-   */
-  public Window registerWindow(DeviceMemory memory) {
-    Window window = new Window(state.name());
-    Groups.meet(() -> window.complete(state.windows().register(memory), state.windows()));
-    return window;
-  }
-
-  /**
-   * Ends the use of a window. Collective, as {@link #registerWindow}; the memory stays its owner's.
-   * What is still registered when a communicator closes is deregistered then.
-   *
-   * @throws InvalidUsageException if it was deregistered before, or is of another communicator; on
-   *     all ranks, if operations of any still use it: then it stays
-   */
-  public void deregisterWindow(Window window) {
-    RegisteredWindow registered = window.registered();
-    if (!state.windows().has(registered)) {
-      throw new InvalidUsageException(
-          "rank %d deregisters %s of another communicator, or twice, in communicator %s"
-              .formatted(rank(), window, name()),
-          "deregister each window once, with the communicator that registered it");
-    }
-    Groups.meet(
-        () -> {
-          state.deregister(registered);
-          window.freeHandle();
-        });
-  }
-
-  /**
-   * What kernels of the user's own need beside windows. Collective, as {@link #registerWindow}, but
-   * not in a group.
-   *
-   * @param barriers how many barriers of the team kernels will use, often one for each block
-   * @param slots values of 8 bytes that a rank can send each other in one epoch of an LL all-to-all
-   * @throws InvalidArgumentException for more than 4096 of either
-   */
-  public DeviceCommunicator createDeviceCommunicator(int barriers, int slots) {
-    return DeviceCommunicator.create(state.windows(), rank(), barriers, slots);
-  }
-
-  /**
-   * Writes into a rank's window and then signals that rank, without its taking part. The rank must
-   * be on this machine.
-   *
-   * @param source what is written
-   * @param count elements; 0 writes nothing and signals
-   * @param peer whose window
-   * @param window a window of this communicator
-   * @param offset where in the peer's window, in bytes
-   * @throws InvalidArgumentException if the data do not fit, or the peer is no rank or not in reach
-   */
-  public void putSignal(
-      DeviceMemory source,
-      long count,
-      DataType type,
-      int peer,
-      Window window,
-      long offset,
-      DeviceStream stream) {
-    state.oneSided().put(source, count, type, peer, window.registered(), offset, stream);
-  }
-
-  /**
-   * Signals a rank: after all that this rank has put to it before in the same stream.
-   *
-   * @throws InvalidUsageException before the first window is registered
-   */
-  public void signal(int peer, DeviceStream stream) {
-    state.oneSided().signal(peer, stream);
-  }
-
-  /**
-   * Lets a stream wait until ranks have signalled this one. Each signal is waited for once.
-   *
-   * @param signals how many signals of which ranks
-   * @throws InvalidArgumentException for a peer that is no rank, or fewer than 1 signal
-   * @throws InvalidUsageException before the first window is registered
-   */
-  public void waitSignal(Map<Integer, Integer> signals, DeviceStream stream) {
-    state.oneSided().await(signals, stream);
-  }
-
-  /**
    * What the planner decides for an operation of a size, as a table to read: every algorithm and
    * protocol with its predicted time, the choice, and the reason.
    *
@@ -502,7 +147,7 @@ public final class Communicator implements AutoCloseable {
    * @throws InvalidArgumentException for an operation that does not exist
    */
   public String explain(String operation, long count, DataType type) {
-    return queue.planner().explain(func(operation), count, type);
+    return queue.planner().explain(Func.labelled(operation), count, type);
   }
 
   /**
@@ -513,19 +158,8 @@ public final class Communicator implements AutoCloseable {
    * @throws InvalidArgumentException for an operation that does not exist
    */
   public Decision decision(String operation, long count, DataType type) {
-    String[] words = queue.planner().choice(func(operation), count, type).split(" ");
-    return new Decision(words[0], words[1]);
-  }
-
-  private static Func func(String operation) {
-    return Stream.of(Func.values())
-        .filter(func -> func.label().equals(operation))
-        .findFirst()
-        .orElseThrow(
-            () ->
-                new InvalidArgumentException(
-                    "there is no operation '" + operation + "'",
-                    "use one of " + Stream.of(Func.values()).map(Func::label).toList()));
+    Way way = queue.planner().way(Func.labelled(operation), count, type);
+    return new Decision(way.algorithm(), way.protocol());
   }
 
   /**

@@ -13,9 +13,9 @@ import org.nccl4j.device.RedOp;
  * reductions, that progress together.
  */
 final class VariableCalls {
-  private final Communicator comm;
+  private final Operations comm;
 
-  VariableCalls(Communicator comm) {
+  VariableCalls(Operations comm) {
     this.comm = comm;
   }
 
@@ -55,11 +55,11 @@ final class VariableCalls {
       throw wrong(operation, "type is null", "pass one");
     }
     for (long[] values : new long[][] {parts.counts, parts.offsets}) {
-      if (values == null || values.length != comm.nRanks()) {
+      if (values == null || values.length != comm.state.nRanks()) {
         throw wrong(
             operation,
             "%s has %s entries for %d ranks"
-                .formatted(parts.name, values == null ? "no" : values.length, comm.nRanks()),
+                .formatted(parts.name, values == null ? "no" : values.length, comm.state.nRanks()),
             "pass one for each rank");
       }
       for (int rank = 0; rank < values.length; rank++) {
@@ -76,7 +76,7 @@ final class VariableCalls {
   private InvalidArgumentException wrong(String operation, String problem, String remedy) {
     return new InvalidArgumentException(
         "%s on rank %d of communicator %s: %s"
-            .formatted(operation, comm.rank(), comm.name(), problem),
+            .formatted(operation, comm.state.rank(), comm.state.name(), problem),
         remedy);
   }
 
@@ -84,7 +84,7 @@ final class VariableCalls {
       DeviceMemory send, DeviceMemory recv, Parts parts, DataType type, DeviceStream stream) {
     String name = "all_gather_v";
     check(name, parts, type);
-    long mine = parts.counts[comm.rank()];
+    long mine = parts.counts[comm.state.rank()];
     if (mine > 0 && (send == null || send.size() / type.bytes() < mine)) {
       throw wrong(
           name,
@@ -94,9 +94,9 @@ final class VariableCalls {
     }
     together(
         () -> {
-          for (int distance = 0; distance < comm.nRanks(); distance++) {
-            int to = (comm.rank() + distance) % comm.nRanks();
-            int from = (comm.rank() - distance + comm.nRanks()) % comm.nRanks();
+          for (int distance = 0; distance < comm.state.nRanks(); distance++) {
+            int to = (comm.state.rank() + distance) % comm.state.nRanks();
+            int from = (comm.state.rank() - distance + comm.state.nRanks()) % comm.state.nRanks();
             send(send, mine, type, to, stream);
             recv(name, recv, parts, from, type, stream);
           }
@@ -113,7 +113,7 @@ final class VariableCalls {
     String name = "all_to_all_v";
     check(name, sends, type);
     check(name, recvs, type);
-    int rank = comm.rank();
+    int rank = comm.state.rank();
     if (sends.counts[rank] != recvs.counts[rank]) {
       throw wrong(
           name,
@@ -123,9 +123,9 @@ final class VariableCalls {
     }
     together(
         () -> {
-          for (int distance = 0; distance < comm.nRanks(); distance++) {
-            int to = (rank + distance) % comm.nRanks();
-            int from = (rank - distance + comm.nRanks()) % comm.nRanks();
+          for (int distance = 0; distance < comm.state.nRanks(); distance++) {
+            int to = (rank + distance) % comm.state.nRanks();
+            int from = (rank - distance + comm.state.nRanks()) % comm.state.nRanks();
             if (sends.counts[to] > 0) {
               send(part(name, send, sends, to, type), sends.counts[to], type, to, stream);
             }
@@ -162,7 +162,7 @@ final class VariableCalls {
     }
     together(
         () -> {
-          for (int root = 0; root < comm.nRanks(); root++) {
+          for (int root = 0; root < comm.state.nRanks(); root++) {
             if (parts.counts[root] > 0) {
               DeviceMemory part = part(name, send, parts, root, type);
               comm.reduce(part, recv, parts.counts[root], type, op, root, stream);

@@ -2,6 +2,7 @@ package org.nccl4j.api.init;
 
 import org.nccl4j.api.plan.Func;
 import org.nccl4j.api.plan.Planner;
+import org.nccl4j.api.plan.Way;
 import org.nccl4j.api.settings.Settings;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.InvalidUsageException;
@@ -41,11 +42,11 @@ final class ReductionOrder {
     }
     for (Func func : new Func[] {Func.ALL_REDUCE, Func.REDUCE, Func.REDUCE_SCATTER}) {
       for (long count : COUNTS) {
-        String choice = planner.choice(func, count, DataType.FLOAT32);
-        if (!IN_RANK_ORDER.contains(choice.substring(0, choice.indexOf(' ')))) {
+        Way way = planner.way(func, count, DataType.FLOAT32);
+        if (!IN_RANK_ORDER.contains(way.algorithm())) {
           throw new InvalidUsageException(
               "communicator %s has %s by %s alone, which is not SIZE_INVARIANT"
-                  .formatted(communicator, func.label(), choice),
+                  .formatted(communicator, func.label(), way),
               "unset NCCL4J_DETERMINISM, or use ranks that reach each other's memory");
         }
       }

@@ -1,5 +1,6 @@
 package org.nccl4j.api.plan;
 
+import java.util.Optional;
 import java.util.stream.Stream;
 import org.nccl4j.api.window.RegisteredWindow;
 import org.nccl4j.api.window.WindowRegistry;
@@ -217,24 +218,14 @@ public final class DirectPlanner {
     }
     text.append(
         "  chosen with windows: %s, out of place%n"
-            .formatted(choice(func, count, type, true).orElse("as without")));
+            .formatted(withWindows(func, count, type).map(Way::toString).orElse("as without")));
     return text.toString();
   }
 
-  /**
-   * The direct way of an operation out of place, such as "DirectLL LL"; empty if it takes the way
-   * without windows.
-   *
-   * @param registered whether its buffers lie in windows
-   */
-  public java.util.Optional<String> choice(
-      Func func, long count, DataType type, boolean registered) {
-    if (func.direct() == null || !isPossible()) {
-      return java.util.Optional.empty();
-    }
+  /** The direct way out of place; empty if the way without windows is taken. */
+  private Optional<Way> withWindows(Func func, long count, DataType type) {
     Shape shape = new Shape(func, count, type, RedOp.SUM, 0, false);
-    return Stream.ofNullable(way(shape, registered, registered))
-        .map(way -> way.label() + " " + way.protocol().label())
-        .findFirst();
+    return Optional.ofNullable(way(shape, true, true))
+        .map(way -> new Way(way.label(), way.protocol().label()));
   }
 }

@@ -1,5 +1,7 @@
 package org.nccl4j.api.plan;
 
+import java.util.stream.Stream;
+import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.kernel.Collective;
 import org.nccl4j.device.kernel.DirectWork;
 
@@ -37,6 +39,22 @@ public enum Func {
   /** The name in nccl-tests. */
   public String label() {
     return label;
+  }
+
+  /**
+   * The operation of a name in nccl-tests.
+   *
+   * @throws InvalidArgumentException for an operation that does not exist
+   */
+  public static Func labelled(String label) {
+    return Stream.of(values())
+        .filter(func -> func.label.equals(label))
+        .findFirst()
+        .orElseThrow(
+            () ->
+                new InvalidArgumentException(
+                    "there is no operation '" + label + "'",
+                    "use one of " + Stream.of(values()).map(Func::label).toList()));
   }
 
   /** The collective with algorithms of its own that it is, or null if it is made of sends. */

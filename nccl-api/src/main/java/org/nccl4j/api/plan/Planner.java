@@ -137,7 +137,7 @@ public final class Planner {
       long whole = wholeBytes(func.collective(), count, type);
       return chooser.choose(func.collective(), whole, type, op).microseconds();
     }
-    Protocol protocol = bytes <= costs.llSendBytes(func) ? Protocol.LL : Protocol.SIMPLE;
+    Protocol protocol = sendProtocol(func, bytes);
     // A send is a step of a ring; what a rank exchanges with all goes out one after the other.
     double step =
         costs.microseconds(Collective.ALL_GATHER, Algorithm.RING, protocol, bytes * nRanks)
@@ -226,7 +226,7 @@ public final class Planner {
 
   private P2pWork work(
       Func func, boolean sends, int peer, DeviceMemory buffer, long offset, long bytes) {
-    Protocol protocol = bytes <= costs.llSendBytes(func) ? Protocol.LL : Protocol.SIMPLE;
+    Protocol protocol = sendProtocol(func, bytes);
     P2pWork.Kind kind = sends ? P2pWork.Kind.SEND : P2pWork.Kind.RECV;
     return new P2pWork(kind, peer, buffer, offset, bytes, protocol);
   }
@@ -249,14 +249,18 @@ public final class Planner {
     return chooser.explain(func.collective(), wholeBytes(func.collective(), count, type), type);
   }
 
-  /** The algorithm and protocol of an operation, such as "Ring Simple", for tables. */
-  public String choice(Func func, long count, DataType type) {
+  /** The algorithm and protocol of an operation. */
+  public Way way(Func func, long count, DataType type) {
     if (func.collective() == null) {
-      return "Pairwise " + (count * type.bytes() <= costs.llSendBytes(func) ? "LL" : "Simple");
+      return new Way("Pairwise", sendProtocol(func, count * type.bytes()).label());
     }
     Choice choice =
         chooser.choose(
             func.collective(), wholeBytes(func.collective(), count, type), type, RedOp.SUM);
-    return choice.algorithm().label() + " " + choice.protocol().label();
+    return new Way(choice.algorithm().label(), choice.protocol().label());
+  }
+
+  private Protocol sendProtocol(Func func, long bytes) {
+    return bytes <= costs.llSendBytes(func) ? Protocol.LL : Protocol.SIMPLE;
   }
 }

@@ -8,7 +8,8 @@ public interface LibcFunctions {
   /** The file name of the library. */
   String LIBRARY = "libc.so.6";
 
-  long mmap(long address, long bytes, int protection, int flags, int fd, long offset);
+  /** The last argument is none of mmap's, as at {@link CudaMulticast#cuMulticastBindMem}. */
+  long mmap(long address, long bytes, int protection, int flags, int fd, long offset, long none);
 
   int munmap(long address, long bytes);
 

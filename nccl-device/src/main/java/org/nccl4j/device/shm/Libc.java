@@ -51,27 +51,28 @@ final class Libc {
 
   /** Maps all of a file, shared. */
   static long mapShared(int fd, long bytes) {
-    return mapped(C.mmap(0, bytes, PROT_READ_WRITE, MAP_SHARED, fd, 0), bytes);
+    return mapped(C.mmap(0, bytes, PROT_READ_WRITE, MAP_SHARED, fd, 0, 0), bytes);
   }
 
   /** Maps zeroed memory that takes pages only where it is touched. */
   static long mapAnonymous(long bytes) {
-    return mapped(C.mmap(0, bytes, PROT_READ_WRITE, MAP_PRIVATE_ANONYMOUS_NORESERVE, -1, 0), bytes);
+    return mapped(
+        C.mmap(0, bytes, PROT_READ_WRITE, MAP_PRIVATE_ANONYMOUS_NORESERVE, -1, 0, 0), bytes);
   }
 
   /** Addresses without memory. */
   static long reserve(long bytes) {
-    return mapped(C.mmap(0, bytes, 0, MAP_PRIVATE_ANONYMOUS_NORESERVE, -1, 0), bytes);
+    return mapped(C.mmap(0, bytes, 0, MAP_PRIVATE_ANONYMOUS_NORESERVE, -1, 0, 0), bytes);
   }
 
   /** Takes the memory of a part of a reserved range away. */
   static void reserveAgain(long address, long bytes) {
-    mapped(C.mmap(address, bytes, 0, MAP_PRIVATE_ANONYMOUS_NORESERVE | MAP_FIXED, -1, 0), bytes);
+    mapped(C.mmap(address, bytes, 0, MAP_PRIVATE_ANONYMOUS_NORESERVE | MAP_FIXED, -1, 0, 0), bytes);
   }
 
   /** Maps the beginning of a file, shared, into a reserved range. */
   static void mapSharedAt(long address, int fd, long bytes) {
-    mapped(C.mmap(address, bytes, PROT_READ_WRITE, MAP_SHARED | MAP_FIXED, fd, 0), bytes);
+    mapped(C.mmap(address, bytes, PROT_READ_WRITE, MAP_SHARED | MAP_FIXED, fd, 0, 0), bytes);
   }
 
   private static long mapped(long address, long bytes) {

@@ -13,20 +13,15 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.Random;
-import java.util.concurrent.atomic.AtomicReference;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
-import org.nccl4j.api.CommunicatorConfig;
 import org.nccl4j.api.Devices;
 import org.nccl4j.api.Group;
 import org.nccl4j.api.Window;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.DeviceMemory;
-import org.nccl4j.device.DeviceStream;
-import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.InvalidUsageException;
-import org.nccl4j.device.NcclException;
 
 /** Windows through the user's API, ranks as threads. */
 @Timeout(120)
@@ -142,205 +137,6 @@ class WindowTest {
               }
               stream.synchronize();
               comm.deregisterWindow(window);
-            }
-          });
-    }
-  }
-
-  private static void everyRankFails(
-      Class<? extends NcclException> type, String message, Ranks.Body body) throws Exception {
-    try (Ranks ranks = new Ranks(N)) {
-      ranks.run(
-          (comm, stream) -> {
-            NcclException e = assertThrows(type, () -> body.run(comm, stream));
-            assertTrue(e.getMessage().contains(message), e.getMessage());
-            try (DeviceMemory memory = alloc(64)) { // and the communicator is as good as before
-              comm.deregisterWindow(comm.registerWindow(memory));
-            }
-          });
-    }
-  }
-
-  @Test
-  void memoryThatCannotBeExported() throws Exception {
-    everyRankFails(
-        InvalidArgumentException.class,
-        "rank 1 of communicator",
-        (comm, stream) -> {
-          try (DeviceMemory good = alloc(4096);
-              DeviceMemory bad = Devices.host().allocate(4096)) {
-            comm.registerWindow(comm.rank() == 1 ? bad : good);
-          }
-        });
-  }
-
-  @Test
-  void sizesThatDiffer() throws Exception {
-    everyRankFails(
-        InvalidArgumentException.class,
-        "rank 0 registers a window of 4096 bytes and rank 2 one of 4100",
-        (comm, stream) -> {
-          try (DeviceMemory memory = alloc(8192)) {
-            comm.registerWindow(memory.slice(0, comm.rank() == 2 ? 4100 : 4096));
-          }
-        });
-  }
-
-  @Test
-  void offsetsThatDiffer() throws Exception {
-    everyRankFails(
-        InvalidArgumentException.class,
-        "rank 0 registers a window at byte 0 of its allocation and rank 1 at byte 8",
-        (comm, stream) -> {
-          try (DeviceMemory memory = alloc(8192)) {
-            comm.registerWindow(memory.slice(comm.rank() == 1 ? 8 : 0, 4096));
-          }
-        });
-  }
-
-  @Test
-  void closedNullAndEmptyMemoryAndMemoryBeyondItsAllocation() throws Exception {
-    everyRankFails(
-        InvalidUsageException.class,
-        "the memory is closed",
-        (comm, stream) -> {
-          DeviceMemory memory = alloc(64);
-          if (comm.rank() == 2) {
-            memory.close();
-          }
-          comm.registerWindow(memory);
-        });
-    everyRankFails(
-        InvalidArgumentException.class, "memory is null", (comm, s) -> comm.registerWindow(null));
-    everyRankFails(
-        InvalidArgumentException.class, "0 bytes", (comm, s) -> comm.registerWindow(alloc(0)));
-    everyRankFails(
-        InvalidArgumentException.class,
-        "ends 1000 bytes after its allocation",
-        (comm, stream) -> {
-          try (DeviceMemory memory = alloc(4096)) {
-            comm.registerWindow(Devices.host().wrap(memory.address(), 5096));
-          }
-        });
-  }
-
-  @Test
-  void deregisteringTwice() throws Exception {
-    everyRankFails(
-        InvalidUsageException.class,
-        "or twice",
-        (comm, stream) -> {
-          try (DeviceMemory memory = alloc(64)) {
-            Window window = comm.registerWindow(memory);
-            comm.deregisterWindow(window);
-            comm.deregisterWindow(window);
-          }
-        });
-  }
-
-  @Test
-  void deregisteringInUse() throws Exception {
-    AtomicReference<DeviceStream> waiting = new AtomicReference<>();
-    try (Ranks ranks = new Ranks(N)) {
-      ranks.run(
-          (comm, stream) -> {
-            try (DeviceMemory memory = alloc(64);
-                DeviceMemory one = alloc(64)) {
-              Window window = comm.registerWindow(memory);
-              if (comm.rank() == 1) {
-                comm.waitSignal(Map.of(0, 1), stream); // holds the put back
-                comm.putSignal(one, 8, DataType.INT64, 2, window, 0, stream);
-                waiting.set(stream);
-              }
-              InvalidUsageException e =
-                  assertThrows(InvalidUsageException.class, () -> comm.deregisterWindow(window));
-              assertTrue(e.getMessage().contains("while operations of rank 1 use it"));
-              assertTrue(window.isRegistered());
-              if (comm.rank() == 0) {
-                comm.signal(1, stream);
-              }
-              stream.synchronize();
-              comm.deregisterWindow(window);
-            }
-          });
-    }
-  }
-
-  @Test
-  void ranksThatCallDifferentThings() throws Exception {
-    try (Ranks ranks = new Ranks(2)) {
-      ranks.run(
-          (comm, stream) -> {
-            try (DeviceMemory memory = alloc(64)) {
-              Window window = comm.registerWindow(memory);
-              InvalidUsageException e =
-                  assertThrows(
-                      InvalidUsageException.class,
-                      () -> {
-                        if (comm.rank() == 0) {
-                          comm.registerWindow(memory);
-                        } else {
-                          comm.deregisterWindow(window);
-                        }
-                      });
-              assertTrue(
-                  e.getMessage()
-                      .contains("rank 0 calls registerWindow and rank 1 calls deregister"),
-                  e.getMessage());
-              comm.deregisterWindow(window);
-            }
-          });
-    }
-  }
-
-  @Test
-  void noMoreRoom() throws Exception {
-    CommunicatorConfig small = CommunicatorConfig.defaults().with("NCCL_WIN_STRIDE", "1M");
-    try (Ranks ranks = new Ranks(2, small)) {
-      ranks.run(
-          (comm, stream) -> {
-            try (DeviceMemory first = alloc(700_000);
-                DeviceMemory second = alloc(700_000)) {
-              Window window = comm.registerWindow(first);
-              InvalidArgumentException e =
-                  assertThrows(InvalidArgumentException.class, () -> comm.registerWindow(second));
-              assertTrue(e.getMessage().contains("NCCL_WIN_STRIDE"), e.getMessage());
-              comm.deregisterWindow(window);
-              comm.deregisterWindow(comm.registerWindow(second));
-            }
-          });
-    }
-  }
-
-  @Test
-  void wrongPutsAndSignals() throws Exception {
-    try (Ranks ranks = new Ranks(2);
-        DeviceMemory memory = alloc(64)) {
-      ranks.run(
-          (comm, stream) -> {
-            assertThrows(InvalidUsageException.class, () -> comm.signal(0, stream));
-            try (DeviceMemory mine = alloc(64)) {
-              Window window = comm.registerWindow(mine);
-              DataType f32 = DataType.FLOAT32;
-              for (Ranks.Body wrong :
-                  List.<Ranks.Body>of(
-                      (c, s) -> c.putSignal(memory, 17, f32, 0, window, 0, s),
-                      (c, s) -> c.putSignal(memory, 1, f32, 0, window, 61, s),
-                      (c, s) -> c.putSignal(memory, 1, f32, 0, window, -1, s),
-                      (c, s) -> c.putSignal(memory, -1, f32, 0, window, 0, s),
-                      (c, s) -> c.putSignal(memory, 1, f32, 2, window, 0, s),
-                      (c, s) -> c.putSignal(null, 1, f32, 0, window, 0, s),
-                      (c, s) -> c.putSignal(memory.slice(0, 8), 3, f32, 0, window, 0, s),
-                      (c, s) -> c.putSignal(memory, 1, f32, 0, window, 0, null),
-                      (c, s) -> c.signal(-1, s),
-                      (c, s) -> c.waitSignal(Map.of(0, 0), s),
-                      (c, s) -> c.waitSignal(Map.of(5, 1), s))) {
-                assertThrows(InvalidArgumentException.class, () -> wrong.run(comm, stream));
-              }
-              comm.deregisterWindow(window);
-              assertThrows(
-                  InvalidUsageException.class,
-                  () -> comm.putSignal(memory, 1, f32, 0, window, 0, stream));
             }
           });
     }

@@ -1,0 +1,126 @@
+package org.nccl4j.api;
+
+import java.util.Map;
+import org.nccl4j.api.group.Groups;
+import org.nccl4j.api.group.RankQueue;
+import org.nccl4j.api.init.CommunicatorState;
+import org.nccl4j.api.window.RegisteredWindow;
+import org.nccl4j.device.DataType;
+import org.nccl4j.device.Device;
+import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.DeviceStream;
+import org.nccl4j.device.InvalidArgumentException;
+import org.nccl4j.device.InvalidUsageException;
+
+/**
+ * Windows, and the operations into them that one rank calls without the other's taking part. What
+ * all operations have in common is said at {@link Communicator}, which every object of this class
+ * is.
+ */
+public abstract sealed class OneSided permits Operations {
+  final CommunicatorState state;
+  final RankQueue queue;
+
+  OneSided(CommunicatorState state, RankQueue queue) {
+    this.state = state;
+    this.queue = queue;
+  }
+
+  /**
+   * Registers memory of all ranks as a window: operations whose buffers lie in windows, on every
+   * rank at the same offset, go without a copy; and other ranks may write into it ({@link
+   * #putSignal}). Collective: every rank calls it, with as many bytes, in the same order, and it
+   * returns once all have. In a {@link Group} it takes effect at the group's end, so that one
+   * thread can register for several ranks.
+   *
+   * <p>An operation takes the way of windows only if its whole buffer lies in one; that must then
+   * be so on all ranks. A buffer that is partly outside is like one without a window.
+   *
+   * @param memory from {@link Device#memAlloc}, or a slice of that; several windows may lie in one
+   *     allocation
+   * @throws InvalidArgumentException on all ranks, naming one: for memory that other ranks cannot
+   *     map, sizes or offsets that differ between ranks, or no more room in the windows' range
+   * @throws InvalidUsageException on all ranks: if they call different things
+   */
+  public Window registerWindow(DeviceMemory memory) {
+    Window window = new Window(state.name());
+    Groups.meet(() -> window.complete(state.windows().register(memory), state.windows()));
+    return window;
+  }
+
+  /**
+   * Ends the use of a window. Collective, as {@link #registerWindow}; the memory stays its owner's.
+   * What is still registered when a communicator closes is deregistered then.
+   *
+   * @throws InvalidUsageException if it was deregistered before, or is of another communicator; on
+   *     all ranks, if operations of any still use it: then it stays
+   */
+  public void deregisterWindow(Window window) {
+    RegisteredWindow registered = window.registered();
+    if (!state.windows().has(registered)) {
+      throw new InvalidUsageException(
+          "rank %d deregisters %s of another communicator, or twice, in communicator %s"
+              .formatted(state.rank(), window, state.name()),
+          "deregister each window once, with the communicator that registered it");
+    }
+    Groups.meet(
+        () -> {
+          state.deregister(registered);
+          window.freeHandle();
+        });
+  }
+
+  /**
+   * What kernels of the user's own need beside windows. Collective, as {@link #registerWindow}, but
+   * not in a group.
+   *
+   * @param barriers how many barriers of the team kernels will use, often one for each block
+   * @param slots values of 8 bytes that a rank can send each other in one epoch of an LL all-to-all
+   * @throws InvalidArgumentException for more than 4096 of either
+   */
+  public DeviceCommunicator createDeviceCommunicator(int barriers, int slots) {
+    return DeviceCommunicator.create(state.windows(), state.rank(), barriers, slots);
+  }
+
+  /**
+   * Writes into a rank's window and then signals that rank, without its taking part. The rank must
+   * be on this machine.
+   *
+   * @param source what is written
+   * @param count elements; 0 writes nothing and signals
+   * @param peer whose window
+   * @param window a window of this communicator
+   * @param offset where in the peer's window, in bytes
+   * @throws InvalidArgumentException if the data do not fit, or the peer is no rank or not in reach
+   */
+  public void putSignal(
+      DeviceMemory source,
+      long count,
+      DataType type,
+      int peer,
+      Window window,
+      long offset,
+      DeviceStream stream) {
+    state.oneSided().put(source, count, type, peer, window.registered(), offset, stream);
+  }
+
+  /**
+   * Signals a rank: after all that this rank has put to it before in the same stream.
+   *
+   * @throws InvalidUsageException before the first window is registered
+   */
+  public void signal(int peer, DeviceStream stream) {
+    state.oneSided().signal(peer, stream);
+  }
+
+  /**
+   * Lets a stream wait until ranks have signalled this one. Each signal is waited for once.
+   *
+   * @param signals how many signals of which ranks
+   * @throws InvalidArgumentException for a peer that is no rank, or fewer than 1 signal
+   * @throws InvalidUsageException before the first window is registered
+   */
+  public void waitSignal(Map<Integer, Integer> signals, DeviceStream stream) {
+    state.oneSided().await(signals, stream);
+  }
+}
