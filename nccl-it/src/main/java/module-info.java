@@ -4,6 +4,7 @@ module org.nccl4j.it {
   requires org.nccl4j.transport.net;
   requires org.nccl4j.transport.p2p;
   requires info.picocli;
+  requires jdk.jfr;
   requires jdk.management;
   requires com.fasterxml.jackson.core;
   requires me.tongfei.progressbar;

@@ -5,6 +5,7 @@ import org.nccl4j.transport.net.socket.SocketNetProvider;
 /** Connections between hosts: the NET transport and its networks. */
 module org.nccl4j.transport.net {
   requires transitive org.nccl4j.api;
+  requires jdk.jfr;
   requires org.jnrproject.ffi;
   requires org.jnrproject.jffi;
   requires org.objectweb.asm;

@@ -318,4 +318,8 @@ public final class Communicator extends Operations implements AutoCloseable {
   public void close(Duration patience) {
     state.close(patience);
   }
+
+  CommunicatorState state() {
+    return state;
+  }
 }

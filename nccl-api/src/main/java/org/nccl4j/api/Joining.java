@@ -17,7 +17,9 @@ import org.nccl4j.api.bootstrap.TcpBootstrap;
 import org.nccl4j.api.init.CommunicatorState;
 import org.nccl4j.api.init.InitRequest;
 import org.nccl4j.api.init.Initializer;
+import org.nccl4j.api.settings.DebugSettings;
 import org.nccl4j.api.settings.Settings;
+import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.InternalErrorException;
 import org.nccl4j.device.InvalidArgumentException;
@@ -28,7 +30,7 @@ import org.nccl4j.device.NcclException;
 final class Joining {
   private static final AtomicInteger NUMBER = new AtomicInteger();
 
-  private static final System.Logger LOG = System.getLogger("org.nccl4j.ENV");
+  private static final System.Logger LOG = DebugLog.of("ENV");
 
   /** Hints that have been logged: one is enough. */
   private static final Set<String> HINTS = ConcurrentHashMap.newKeySet();
@@ -114,8 +116,21 @@ final class Joining {
     return config.name().isEmpty() ? Integer.toString(NUMBER.incrementAndGet()) : config.name();
   }
 
+  /** Before anything is logged, and before anything is made. */
+  private static void openLog(Settings settings) {
+    String file = settings.get(DebugSettings.NCCL_DEBUG_FILE);
+    if (!file.isEmpty()) {
+      switch (settings.get(DebugSettings.NCCL_DEBUG)) {
+        case "WARN" -> DebugLog.toFile(file, System.Logger.Level.WARNING);
+        case "INFO", "ABORT", "TRACE" -> DebugLog.toFile(file, System.Logger.Level.INFO);
+        default -> {}
+      }
+    }
+  }
+
   private static Settings settings(CommunicatorConfig config) {
     Settings settings = Settings.ofProcess(config.settings());
+    openLog(settings);
     for (String hint : settings.hints()) {
       if (HINTS.add(hint)) {
         LOG.log(System.Logger.Level.WARNING, hint);

@@ -44,6 +44,11 @@ public abstract class DeviceStream implements AutoCloseable {
    */
   public abstract void copy(DeviceMemory source, DeviceMemory target);
 
+  /** Whether what is launched now is not run but recorded into a graph. */
+  public boolean isCapturing() {
+    return false;
+  }
+
   /**
    * Launches a function that the host runs when all launched before has ended. It must not call
    * this library's operations.

@@ -11,6 +11,7 @@ import java.nio.channels.SocketChannel;
 import java.time.Duration;
 import java.util.ArrayDeque;
 import java.util.concurrent.atomic.AtomicBoolean;
+import org.nccl4j.device.DebugLog;
 
 /**
  * A TCP connection that begins with the {@link Handshake} and then carries messages, each bounded.
@@ -165,8 +166,7 @@ final class Connection implements EventLoop.Handler {
     try {
       channel.close();
     } catch (IOException e) {
-      System.getLogger("org.nccl4j.bootstrap")
-          .log(System.Logger.Level.DEBUG, "closing a connection", e);
+      DebugLog.of("BOOTSTRAP").log(System.Logger.Level.DEBUG, "closing a connection", e);
     }
     loop.wakeup();
   }

@@ -10,6 +10,7 @@ import java.time.Duration;
 import java.util.PriorityQueue;
 import java.util.Queue;
 import java.util.concurrent.ConcurrentLinkedQueue;
+import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.SystemErrorException;
 
 /**
@@ -20,7 +21,7 @@ import org.nccl4j.device.SystemErrorException;
  * <p>Owner of everything registered with it: handlers, tasks and timers run on its thread alone.
  */
 final class EventLoop implements Runnable {
-  private static final System.Logger LOG = System.getLogger("org.nccl4j.bootstrap");
+  private static final System.Logger LOG = DebugLog.of("BOOTSTRAP");
 
   /** What is told that its channel can make progress. */
   interface Handler {

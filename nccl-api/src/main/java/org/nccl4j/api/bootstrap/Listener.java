@@ -10,6 +10,7 @@ import java.time.Duration;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import org.nccl4j.device.DebugLog;
 
 /**
  * A listening socket that hands on only connections which have proved that they know the secret and
@@ -28,7 +29,7 @@ final class Listener implements EventLoop.Handler, Connection.Owner {
   /** How long a connection may take to prove itself. */
   static final Duration PATIENCE = Duration.ofSeconds(5);
 
-  private static final System.Logger LOG = System.getLogger("org.nccl4j.bootstrap");
+  private static final System.Logger LOG = DebugLog.of("BOOTSTRAP");
   private static final int MAX_PENDING = 256;
   private static final int ACCEPTS_AT_ONCE = 64;
   private static final int FIRST_MESSAGE_BYTES = 4096;

@@ -6,6 +6,7 @@ import java.net.InetSocketAddress;
 import java.util.Arrays;
 import java.util.List;
 import java.util.function.Consumer;
+import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.InternalErrorException;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.InvalidUsageException;
@@ -13,7 +14,7 @@ import org.nccl4j.device.NcclException;
 
 /** The bootstrap over TCP: a connection to the root and a ring among the ranks. */
 public final class TcpBootstrap implements Bootstrap {
-  private static final System.Logger LOG = System.getLogger("org.nccl4j.bootstrap");
+  private static final System.Logger LOG = DebugLog.of("BOOTSTRAP");
 
   private final JoinRequest request;
   private final Identity self;

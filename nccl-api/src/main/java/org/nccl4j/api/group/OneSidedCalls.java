@@ -4,6 +4,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import org.nccl4j.api.launch.Launcher;
+import org.nccl4j.api.plan.OneSided;
 import org.nccl4j.api.window.RegisteredWindow;
 import org.nccl4j.api.window.Team;
 import org.nccl4j.api.window.WindowRegistry;
@@ -73,8 +74,9 @@ public final class OneSidedCalls {
     checkSource(what, source, count, type);
     window.use();
     launch(
-        what,
+        OneSided.PUT_SIGNAL,
         new OneSidedWork.Put(place, source, window.view(), offset, count * type.bytes()),
+        new Shape(peer, count, type),
         stream);
   }
 
@@ -104,7 +106,11 @@ public final class OneSidedCalls {
 
   /** Signals a rank. */
   public void signal(int peer, DeviceStream stream) {
-    launch("signal", new OneSidedWork.Put(place("signal", peer), null, null, 0, 0), stream);
+    launch(
+        OneSided.SIGNAL,
+        new OneSidedWork.Put(place("signal", peer), null, null, 0, 0),
+        new Shape(peer, 0, DataType.INT8),
+        stream);
   }
 
   /** Waits for signals. */
@@ -118,11 +124,24 @@ public final class OneSidedCalls {
           awaited.add(new OneSidedWork.Awaited(place("waitSignal", peer), count));
         });
     if (!awaited.isEmpty()) {
-      launch("waitSignal", new OneSidedWork.Wait(List.copyOf(awaited)), stream);
+      int first = signals.keySet().iterator().next();
+      launch(
+          OneSided.WAIT_SIGNAL,
+          new OneSidedWork.Wait(List.copyOf(awaited)),
+          new Shape(first, 0, DataType.INT8),
+          stream);
     }
   }
 
-  private void launch(String what, OneSidedWork work, DeviceStream stream) {
+  /**
+   * What is recorded of an operation.
+   *
+   * @param peer the first, of several
+   */
+  private record Shape(int peer, long count, DataType type) {}
+
+  private void launch(OneSided call, OneSidedWork work, Shape shape, DeviceStream stream) {
+    String what = call.method();
     if (stream == null || stream.device() != windows.device()) {
       throw wrong(
           what,
@@ -131,7 +150,9 @@ public final class OneSidedCalls {
     }
     launcher.enter();
     try {
+      launcher.note(call.number(), shape.type.ordinal(), 0, shape.peer, shape.count, false);
       launcher.launch(kernels.prepare(work), null, null, stream);
+      launcher.tell(call.label(), shape.count, shape.type, shape.peer, stream);
     } finally {
       launcher.leave();
     }

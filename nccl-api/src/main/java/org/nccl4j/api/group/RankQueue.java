@@ -28,9 +28,6 @@ public final class RankQueue {
   private final Launcher launcher;
   private final SignatureCheck signatures;
 
-  /** Null where nobody listens. */
-  private OperationHook hook;
-
   /**
    * A queue of one rank.
    *
@@ -51,11 +48,6 @@ public final class RankQueue {
     this.direct = direct;
     this.launcher = launcher;
     this.signatures = signatures;
-  }
-
-  /** Has operations told to a hook from now on. */
-  public void tell(OperationHook newHook) {
-    hook = newHook;
   }
 
   /** Who decides how operations are done. */
@@ -132,9 +124,7 @@ public final class RankQueue {
           task.send(),
           task.recv(),
           task.stream());
-      if (hook != null) {
-        hook.launched(task.func().label(), task.count(), task.type(), task.root(), task.stream());
-      }
+      launcher.tell(task.func().label(), task.count(), task.type(), task.root(), task.stream());
     }
   }
 
@@ -157,9 +147,7 @@ public final class RankQueue {
       KernelPlan plan = direct.plan(func, send, recv, count, type, op, root);
       launcher.launch(
           plan != null ? plan : planner.plan(func, count, type, op, root), send, recv, stream);
-      if (hook != null) {
-        hook.launched(func.label(), count, type, root, stream);
-      }
+      launcher.tell(func.label(), count, type, root, stream);
     }
   }
 
@@ -220,9 +208,7 @@ public final class RankQueue {
     launcher.note(one.func().ordinal(), one.type().ordinal(), 0, one.root(), one.count(), false);
     launcher.launch(planner.plan(works), null, null, first);
     for (Task task : tasks) {
-      if (hook != null) {
-        hook.launched(task.func().label(), task.count(), task.type(), task.root(), first);
-      }
+      launcher.tell(task.func().label(), task.count(), task.type(), task.root(), first);
     }
     for (DeviceStream other : streams) {
       await(other, first);

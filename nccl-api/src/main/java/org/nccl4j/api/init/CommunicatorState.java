@@ -5,16 +5,16 @@ import java.util.Map;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.locks.LockSupport;
-import java.util.stream.Stream;
 import org.nccl4j.api.bootstrap.Bootstrap;
 import org.nccl4j.api.group.OneSidedCalls;
 import org.nccl4j.api.group.RankQueue;
 import org.nccl4j.api.observe.FlightLog;
 import org.nccl4j.api.observe.Observer;
+import org.nccl4j.api.observe.OperationHooks;
 import org.nccl4j.api.plan.DirectPlanner;
-import org.nccl4j.api.plan.Func;
+import org.nccl4j.api.plan.OneSided;
 import org.nccl4j.api.plan.Planner;
-import org.nccl4j.api.settings.Settings;
+import org.nccl4j.api.settings.DebugSettings;
 import org.nccl4j.api.window.RegisteredWindow;
 import org.nccl4j.api.window.WindowRegistry;
 import org.nccl4j.device.Device;
@@ -47,7 +47,7 @@ public final class CommunicatorState {
             members.id(),
             bootstrap.rank(),
             members.peers().size(),
-            Stream.of(Func.values()).map(Func::label).toList());
+            OneSided.labels());
     FlightLog log = FlightLog.open(flight);
     engine.launcher().record(log);
     this.observer =
@@ -55,8 +55,9 @@ public final class CommunicatorState {
             log,
             flight,
             engine.kernels(),
+            engine.launcher().hooks(),
             engine.family()::tell,
-            request.settings().get(Settings.NCCL4J_FLIGHT_FILE));
+            request.settings().get(DebugSettings.NCCL4J_FLIGHT_FILE));
     this.windows = engine.place().windows();
     this.oneSided =
         new OneSidedCalls(
@@ -116,6 +117,11 @@ public final class CommunicatorState {
   /** The transport to each other rank. */
   public Map<Integer, String> routes() {
     return engine.routes();
+  }
+
+  /** Who is told of this rank's operations. */
+  public OperationHooks hooks() {
+    return engine.launcher().hooks();
   }
 
   /** The first failure, or null. */
@@ -240,9 +246,7 @@ public final class CommunicatorState {
       bootstrap.close();
     }
     observer.close();
-    if (engine.hook() != null) {
-      engine.hook().close();
-    }
+    engine.launcher().hooks().close();
     engine.family().leave();
   }
 }

@@ -2,10 +2,10 @@ package org.nccl4j.api.init;
 
 import java.util.Map;
 import org.nccl4j.api.bootstrap.Bootstrap;
-import org.nccl4j.api.group.OperationHook;
 import org.nccl4j.api.group.RankQueue;
 import org.nccl4j.api.group.SignatureCheck;
 import org.nccl4j.api.launch.Launcher;
+import org.nccl4j.api.observe.OperationLines;
 import org.nccl4j.api.plan.CostEdit;
 import org.nccl4j.api.plan.DirectPlanner;
 import org.nccl4j.api.plan.Planner;
@@ -25,7 +25,6 @@ import org.nccl4j.device.kernel.Nvls;
  * @param kernels its own
  * @param launcher the order of its operations
  * @param queue where they go
- * @param hook who is told of them; null where nobody is
  * @param routes names of the transports by rank
  */
 record Engine(
@@ -34,7 +33,6 @@ record Engine(
     KernelCommunicator kernels,
     Launcher launcher,
     RankQueue queue,
-    OperationHook hook,
     Map<Integer, String> routes) {
 
   /**
@@ -81,10 +79,12 @@ record Engine(
       Map<Integer, String> routes) {
     Settings settings = place.request.settings();
     RankQueue queue = queue(place, kernels, launcher, settings);
-    OperationHook hook =
-        Plugins.profilers(settings, place.request.name(), place.rank, place.facts.nRanks());
-    queue.tell(hook);
-    return new Engine(place, family, kernels, launcher, queue, hook, Map.copyOf(routes));
+    Plugins.profilers(settings, place.request.name(), place.rank, place.facts.nRanks())
+        .ifPresent(launcher.hooks()::add);
+    if (place.request.logLevel("COLL") == System.Logger.Level.INFO) {
+      launcher.hooks().add(new OperationLines(place.request.name(), place.rank));
+    }
+    return new Engine(place, family, kernels, launcher, queue, Map.copyOf(routes));
   }
 
   private static RankQueue queue(
@@ -132,8 +132,6 @@ record Engine(
 
   /** Where operations go that are planned by other settings. */
   RankQueue queue(Settings settings) {
-    RankQueue other = queue(place, kernels, launcher, settings);
-    other.tell(hook);
-    return other;
+    return queue(place, kernels, launcher, settings);
   }
 }

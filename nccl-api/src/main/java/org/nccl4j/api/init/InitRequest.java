@@ -1,6 +1,7 @@
 package org.nccl4j.api.init;
 
 import java.time.Duration;
+import org.nccl4j.api.settings.DebugSettings;
 import org.nccl4j.api.settings.Settings;
 import org.nccl4j.device.Device;
 
@@ -31,8 +32,8 @@ public record InitRequest(String name, Device device, Settings settings) {
    * @param subsystems whose matter it is
    */
   System.Logger.Level logLevel(String... subsystems) {
-    boolean wanted = settings.get(Settings.NCCL_DEBUG_SUBSYS).logAny(subsystems);
-    return switch (settings.get(Settings.NCCL_DEBUG)) {
+    boolean wanted = settings.get(DebugSettings.NCCL_DEBUG_SUBSYS).logAny(subsystems);
+    return switch (settings.get(DebugSettings.NCCL_DEBUG)) {
       case "INFO", "ABORT", "TRACE" ->
           wanted ? System.Logger.Level.INFO : System.Logger.Level.DEBUG;
       default -> System.Logger.Level.DEBUG;

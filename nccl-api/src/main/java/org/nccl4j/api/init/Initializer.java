@@ -79,7 +79,7 @@ public final class Initializer {
   private CommunicatorState create() {
     int rank = bootstrap.rank();
     InitTimes times = new InitTimes(request.name(), rank);
-    times.begin("plug-ins and networks");
+    times.begin("plug-ins, nets");
     List<TransportProvider> providers =
         TransportRegistry.providers(request.settings().get(Settings.NCCL4J_TRANSPORTS));
     UsableNets nets = UsableNets.of(request, bootstrap);

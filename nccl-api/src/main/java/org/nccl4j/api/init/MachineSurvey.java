@@ -21,6 +21,7 @@ import java.util.zip.InflaterInputStream;
 import org.nccl4j.api.bootstrap.Bootstrap;
 import org.nccl4j.api.settings.Settings;
 import org.nccl4j.api.spi.PeerInfo;
+import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.topo.TopologyException;
 import org.nccl4j.topo.cluster.Fleet;
@@ -39,7 +40,7 @@ import org.nccl4j.topo.xml.XmlElement;
 record MachineSurvey(List<Fleet.Host> hosts, boolean graphs, boolean gpus) {
   private static final MachineSurvey NONE = new MachineSurvey(List.of(), false, false);
 
-  private static final Logger LOG = System.getLogger("org.nccl4j.GRAPH");
+  private static final Logger LOG = DebugLog.of("GRAPH");
   private static final int MOST_XML_BYTES = 16 << 20;
 
   /** Asks all ranks; collective. */

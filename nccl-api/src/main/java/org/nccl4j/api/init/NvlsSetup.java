@@ -11,6 +11,7 @@ import org.nccl4j.api.settings.Settings;
 import org.nccl4j.api.spi.Multicast;
 import org.nccl4j.api.spi.MulticastProvider;
 import org.nccl4j.api.spi.MulticastProvider.Offer;
+import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.kernel.MulticastObject.Form;
 import org.nccl4j.device.kernel.Nvls;
@@ -21,7 +22,7 @@ import org.nccl4j.device.kernel.Nvls;
  * communicator does without.
  */
 final class NvlsSetup implements AutoCloseable {
-  private static final Logger LOG = System.getLogger("org.nccl4j.NVLS");
+  private static final Logger LOG = DebugLog.of("NVLS");
   private static final String SEPARATOR = "\t";
 
   private final Multicast multicast;

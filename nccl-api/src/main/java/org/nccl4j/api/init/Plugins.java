@@ -2,7 +2,8 @@ package org.nccl4j.api.init;
 
 import java.util.ArrayList;
 import java.util.List;
-import org.nccl4j.api.group.OperationHook;
+import java.util.Optional;
+import org.nccl4j.api.observe.OperationHook;
 import org.nccl4j.api.plan.CostEdit;
 import org.nccl4j.api.registry.TransportRegistry;
 import org.nccl4j.api.settings.Settings;
@@ -68,59 +69,62 @@ final class Plugins {
     }
   }
 
-  /** The hook of the profilers that want the communicator; null where there is none. */
-  static OperationHook profilers(Settings settings, String name, int rank, int nRanks) {
+  /** The hook of the profilers that want the communicator and something of it. */
+  static Optional<OperationHook> profilers(Settings settings, String name, int rank, int nRanks) {
     String wanted = settings.get(Settings.NCCL_PROFILER_PLUGIN);
     if (wanted.equalsIgnoreCase(NONE)) {
-      return null;
+      return Optional.empty();
     }
-    List<Profiler> profilers = new ArrayList<>();
+    List<Told> told = new ArrayList<>();
     for (ProfilerProvider provider : TransportRegistry.profilers(wanted)) {
-      provider.open(name, rank, nRanks).ifPresent(profilers::add);
+      provider
+          .open(name, rank, nRanks)
+          .ifPresent(profiler -> told.add(new Told(profiler, profiler.activation())));
     }
-    return profilers.isEmpty() ? null : new Hook(List.copyOf(profilers));
+    return told.isEmpty() ? Optional.empty() : Optional.of(new Hook(List.copyOf(told)));
+  }
+
+  /**
+   * A profiler.
+   *
+   * @param mask what it wants to be told
+   */
+  private record Told(Profiler profiler, int mask) {
+    boolean wants(int event) {
+      return (mask & event) != 0;
+    }
   }
 
   /** Tells profilers what they want to know. Called by one thread at a time. */
   private static final class Hook implements OperationHook {
-    private final List<Profiler> profilers;
-    private final int mask;
+    private final List<Told> all;
+    private final List<Told> ofLaunches;
+    private final List<Told> ofEnds;
     private long number;
 
-    Hook(List<Profiler> profilers) {
-      this.profilers = profilers;
-      this.mask = profilers.stream().mapToInt(Profiler::activation).reduce(0, (a, b) -> a | b);
+    Hook(List<Told> all) {
+      this.all = all;
+      this.ofLaunches = all.stream().filter(told -> told.wants(Profiler.LAUNCHES)).toList();
+      this.ofEnds = all.stream().filter(told -> told.wants(Profiler.ENDS)).toList();
     }
 
     @Override
     public void launched(String what, long count, DataType type, int root, DeviceStream stream) {
       number++;
-      if (mask == 0) {
+      if (ofLaunches.isEmpty() && ofEnds.isEmpty()) {
         return;
       }
       Profiler.Operation operation =
           new Profiler.Operation(number, what, count, count * type.bytes(), root);
-      tell(Profiler.LAUNCHES, operation);
-      if ((mask & Profiler.ENDS) != 0) {
-        stream.launchHostFunction(() -> tell(Profiler.ENDS, operation));
-      }
-    }
-
-    private void tell(int event, Profiler.Operation operation) {
-      for (Profiler profiler : profilers) {
-        if ((profiler.activation() & event) != 0) {
-          if (event == Profiler.LAUNCHES) {
-            profiler.launched(operation);
-          } else {
-            profiler.ended(operation);
-          }
-        }
+      ofLaunches.forEach(told -> told.profiler.launched(operation));
+      if (!ofEnds.isEmpty() && !stream.isCapturing()) {
+        stream.launchHostFunction(() -> ofEnds.forEach(told -> told.profiler.ended(operation)));
       }
     }
 
     @Override
     public void close() {
-      profilers.forEach(Profiler::close);
+      all.forEach(told -> told.profiler.close());
     }
   }
 }

@@ -9,6 +9,7 @@ import org.nccl4j.api.bootstrap.Bootstrap;
 import org.nccl4j.api.spi.PeerInfo;
 import org.nccl4j.api.spi.Support;
 import org.nccl4j.api.spi.Transport;
+import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.InvalidUsageException;
 
 /**
@@ -16,7 +17,7 @@ import org.nccl4j.device.InvalidUsageException;
  * the first in the order of its lower rank that both can use.
  */
 final class Routes {
-  private static final Logger LOG = System.getLogger("org.nccl4j.INIT");
+  private static final Logger LOG = DebugLog.of("INIT");
 
   private final int rank;
   private final List<PeerInfo> peers;

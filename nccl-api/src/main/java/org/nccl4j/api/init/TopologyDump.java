@@ -6,6 +6,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import org.nccl4j.api.settings.Setting;
 import org.nccl4j.api.settings.Settings;
+import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.SystemErrorException;
 import org.nccl4j.topo.cluster.Fleet;
 import org.nccl4j.topo.connect.NodeGraphs;
@@ -18,7 +19,7 @@ import org.nccl4j.topo.xml.XmlElement;
  * (NCCL_GRAPH_DUMP_FILE), with the communicator's ranks, if this is the rank that has to.
  */
 final class TopologyDump {
-  private static final Logger LOG = System.getLogger("org.nccl4j.GRAPH");
+  private static final Logger LOG = DebugLog.of("GRAPH");
 
   private final Settings settings;
   private final int rank;

@@ -10,6 +10,7 @@ import org.nccl4j.api.settings.Settings;
 import org.nccl4j.api.spi.NetContext;
 import org.nccl4j.api.spi.NetProvider;
 import org.nccl4j.api.spi.Support;
+import org.nccl4j.device.DebugLog;
 
 /**
  * The networks that can be used on a rank.
@@ -17,7 +18,7 @@ import org.nccl4j.api.spi.Support;
  * @param providers best first
  */
 record UsableNets(List<NetProvider> providers) {
-  private static final Logger LOG = System.getLogger("org.nccl4j.NET");
+  private static final Logger LOG = DebugLog.of("NET");
 
   private record Context(int rank, byte[] secret, Settings settings) implements NetContext {
     @Override

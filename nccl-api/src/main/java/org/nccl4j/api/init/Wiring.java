@@ -12,6 +12,7 @@ import java.util.stream.IntStream;
 import org.nccl4j.api.bootstrap.Bootstrap;
 import org.nccl4j.api.settings.Settings;
 import org.nccl4j.api.spi.PeerInfo;
+import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.cuda.Nvml;
 import org.nccl4j.device.kernel.Tree;
@@ -37,7 +38,7 @@ import org.nccl4j.topo.search.GraphKind;
  * @param fleet what the rings were searched in; empty where they follow the ranks
  */
 record Wiring(List<int[]> rings, List<Tree> trees, Optional<Fleet> fleet) {
-  private static final Logger LOG = System.getLogger("org.nccl4j.GRAPH");
+  private static final Logger LOG = DebugLog.of("GRAPH");
 
   /** What the planner asks for itself, with algorithms that NCCL does not have. */
   private static final Set<String> PLANNERS = Set.of("NCCL_ALGO", "NCCL_PROTO");

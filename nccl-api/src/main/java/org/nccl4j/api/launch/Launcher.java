@@ -3,6 +3,8 @@ package org.nccl4j.api.launch;
 import java.lang.invoke.MethodHandles;
 import java.lang.invoke.VarHandle;
 import org.nccl4j.api.observe.FlightLog;
+import org.nccl4j.api.observe.OperationHooks;
+import org.nccl4j.device.DataType;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.HotPath;
@@ -27,6 +29,7 @@ public final class Launcher {
   }
 
   private final KernelCommunicator kernels;
+  private final OperationHooks hooks = new OperationHooks();
   private FlightLog log = FlightLog.unread();
 
   /** 1 while a thread plans and launches, else 0. */
@@ -94,6 +97,17 @@ public final class Launcher {
   public void launch(KernelPlan plan, DeviceMemory send, DeviceMemory recv, DeviceStream stream) {
     kernels.launch(plan, send, recv, stream);
     log.launched();
+  }
+
+  /** Who is told of the operations that are launched. */
+  public OperationHooks hooks() {
+    return hooks;
+  }
+
+  /** Tells whoever listens of an operation that was launched. */
+  @HotPath
+  public void tell(String what, long count, DataType type, int root, DeviceStream stream) {
+    hooks.tell(what, count, type, root, stream);
   }
 
   /** Refuses all further operations. */

@@ -3,6 +3,7 @@ package org.nccl4j.api.observe;
 import jdk.jfr.Category;
 import jdk.jfr.DataAmount;
 import jdk.jfr.Description;
+import jdk.jfr.Enabled;
 import jdk.jfr.Event;
 import jdk.jfr.Label;
 import jdk.jfr.Name;
@@ -10,8 +11,8 @@ import jdk.jfr.StackTrace;
 import jdk.jfr.Timespan;
 
 /**
- * What Java Flight Recorder is told. Operations cost nothing for it: the observer looks at them a
- * few times a second.
+ * What Java Flight Recorder is told. But for {@link Operation}, which a recording must ask for by
+ * name, operations cost nothing for it: the observer looks at them a few times a second.
  */
 final class Events {
   private Events() {}
@@ -30,6 +31,34 @@ final class Events {
 
     @Label("Phase")
     String phase;
+  }
+
+  /** An operation, from its launch until its stream has ended it. */
+  @Name("org.nccl4j.Operation")
+  @Label("Operation")
+  @Description("A collective, send, receive or one-sided operation, with its wait in the stream")
+  @Category("nccl4j")
+  @Enabled(false)
+  @StackTrace(false)
+  static final class Operation extends Event {
+    @Label("Communicator")
+    String communicator;
+
+    @Label("Rank")
+    int rank;
+
+    @Label("Operation")
+    String operation;
+
+    @Label("Element type")
+    String type;
+
+    @Label("Size")
+    @DataAmount
+    long bytes;
+
+    @Label("Root or peer")
+    int root;
   }
 
   /** What a communicator did since the last event. */

@@ -10,6 +10,7 @@ import java.nio.file.Path;
 import java.nio.file.StandardCopyOption;
 import java.util.BitSet;
 import java.util.List;
+import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.shm.SharedSegment;
 
@@ -26,7 +27,7 @@ final class FlightFile {
   static final int HOST = 64;
   static final int NAMES = 128;
 
-  private static final System.Logger LOG = System.getLogger("org.nccl4j.RAS");
+  private static final System.Logger LOG = DebugLog.of("RAS");
   private static FlightFile ours;
 
   /** Keeps the memory mapped for as long as the process lives; null where it is not shared. */
@@ -69,21 +70,13 @@ final class FlightFile {
   private void describe(List<String> operations) {
     bytes.putLong(0, MAGIC).putInt(8, VERSION).putLong(16, ProcessHandle.current().pid());
     bytes.putLong(24, System.currentTimeMillis());
-    put(HOST, hostName(), 63);
+    put(HOST, DebugLog.hostName(), 63);
     put(NAMES, String.join(" ", operations), PAGE - NAMES - 1);
   }
 
   private void put(int at, String text, int most) {
     byte[] letters = text.getBytes(StandardCharsets.UTF_8);
     bytes.put(at, letters, 0, Math.min(letters.length, most));
-  }
-
-  private static String hostName() {
-    try {
-      return Files.readString(Path.of("/proc/sys/kernel/hostname")).trim();
-    } catch (IOException e) {
-      return "?";
-    }
   }
 
   /** A slot of zeros; of other memory if none is free. */
@@ -118,8 +111,7 @@ final class FlightFile {
 
   /** Writes all of it; a failure is logged. */
   void save(String name) {
-    long pid = ProcessHandle.current().pid();
-    Path file = Path.of(name.replace("%h", hostName()).replace("%p", Long.toString(pid)));
+    Path file = DebugLog.expand(name);
     try {
       Path unfinished = Path.of(file + ".unfinished");
       Files.write(unfinished, copy().array());

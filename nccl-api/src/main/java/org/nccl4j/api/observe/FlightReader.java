@@ -180,6 +180,9 @@ public final class FlightReader {
         switch (label) {
           case "send" -> "send of %d %s to rank %d".formatted(count, type.label(), root);
           case "recv" -> "recv of %d %s from rank %d".formatted(count, type.label(), root);
+          case "put_signal" -> "put of %d %s to rank %d".formatted(count, type.label(), root);
+          case "signal" -> "signal to rank %d".formatted(root);
+          case "wait_signal" -> "wait for a signal of rank %d".formatted(root);
           case "broadcast", "gather", "scatter" ->
               "%s of %d %s, root %d".formatted(label, count, type.label(), root);
           case "reduce" ->

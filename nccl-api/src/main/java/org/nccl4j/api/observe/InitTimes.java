@@ -5,13 +5,14 @@ import java.util.LinkedHashMap;
 import java.util.Locale;
 import java.util.Map;
 import java.util.stream.Collectors;
+import org.nccl4j.device.DebugLog;
 
 /**
  * How long the phases of a communicator's creation take: as events for Java Flight Recorder, and as
  * one line of the log. One thread.
  */
 public final class InitTimes {
-  private static final System.Logger LOG = System.getLogger("org.nccl4j.INIT");
+  private static final System.Logger LOG = DebugLog.of("INIT");
 
   private final String communicator;
   private final int rank;

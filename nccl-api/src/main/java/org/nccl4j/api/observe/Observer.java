@@ -6,6 +6,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.locks.LockSupport;
+import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.kernel.KernelCommunicator;
 
 /**
@@ -14,7 +15,7 @@ import org.nccl4j.device.kernel.KernelCommunicator;
  * is no communicator. What it costs an operation is nothing.
  */
 public final class Observer {
-  private static final System.Logger LOG = System.getLogger("org.nccl4j.RAS");
+  private static final System.Logger LOG = DebugLog.of("RAS");
   private static final long PERIOD_NANOS = 50_000_000;
 
   private static final List<Observer> ALL = new CopyOnWriteArrayList<>();
@@ -32,6 +33,7 @@ public final class Observer {
       FlightLog log,
       FlightLog.Rank rank,
       KernelCommunicator kernels,
+      OperationHooks hooks,
       Runnable onFailure,
       String file) {
     this.file = file;
@@ -39,12 +41,13 @@ public final class Observer {
     this.rank = rank;
     this.kernels = kernels;
     this.onFailure = onFailure;
-    this.recording = new Recording(log, rank);
+    this.recording = new Recording(log, rank, hooks);
   }
 
   /**
    * Begins to look at a communicator.
    *
+   * @param hooks where it listens for operations while a recording asks for them
    * @param onFailure called once when it has failed, soon after
    * @param file where the recorder is then written; empty for nowhere
    */
@@ -52,9 +55,10 @@ public final class Observer {
       FlightLog log,
       FlightLog.Rank rank,
       KernelCommunicator kernels,
+      OperationHooks hooks,
       Runnable onFailure,
       String file) {
-    Observer observer = new Observer(log, rank, kernels, onFailure, file);
+    Observer observer = new Observer(log, rank, kernels, hooks, onFailure, file);
     kernels.explainDeadlines(observer::explain);
     synchronized (Observer.class) {
       ALL.add(observer);

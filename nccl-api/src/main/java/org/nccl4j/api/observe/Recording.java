@@ -13,17 +13,21 @@ final class Recording {
 
   private final FlightLog log;
   private final FlightLog.Rank rank;
+  private final OperationEvents operations;
   private long lastNanos = System.nanoTime();
   private long launched;
   private long ended;
   private boolean failed;
 
-  Recording(FlightLog log, FlightLog.Rank rank) {
+  Recording(FlightLog log, FlightLog.Rank rank, OperationHooks hooks) {
     this.log = log;
     this.rank = rank;
+    this.operations = new OperationEvents(rank, hooks);
+    operations.look();
   }
 
   void look(KernelCommunicator kernels) {
+    operations.look();
     NcclException failure = kernels.failure();
     if (failure != null && !failed) {
       failed = true;

@@ -18,6 +18,7 @@ import org.nccl4j.api.spi.NetProvider;
 import org.nccl4j.api.spi.ProfilerProvider;
 import org.nccl4j.api.spi.TransportProvider;
 import org.nccl4j.api.spi.TunerProvider;
+import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.InvalidUsageException;
 
@@ -26,7 +27,7 @@ import org.nccl4j.device.InvalidUsageException;
  * tried.
  */
 public final class TransportRegistry {
-  private static final Logger LOG = System.getLogger("org.nccl4j.INIT");
+  private static final Logger LOG = DebugLog.of("INIT");
   private static final Pattern NAME = Pattern.compile("[A-Za-z0-9-]{1,32}");
 
   private TransportRegistry() {}

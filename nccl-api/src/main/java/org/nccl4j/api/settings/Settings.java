@@ -90,16 +90,6 @@ public final class Settings {
           "any text",
           "Stands for the host's identity: ranks with the same value count as on one host.");
 
-  public static final Setting<String> NCCL_DEBUG =
-      Setting.choice(
-          "NCCL_DEBUG",
-          "NONE",
-          List.of("NONE", "VERSION", "WARN", "INFO", "ABORT", "TRACE"),
-          "How much is logged.");
-
-  public static final Setting<Subsystems> NCCL_DEBUG_SUBSYS =
-      Setting.subsystems("NCCL_DEBUG_SUBSYS", "What is logged at NCCL_DEBUG=INFO and above.");
-
   public static final Setting<String> NCCL_CHECK_MODE =
       Setting.choice(
           "NCCL_CHECK_MODE",
@@ -262,13 +252,6 @@ public final class Settings {
           List.of("RUN_TO_RUN", "SIZE_INVARIANT"),
           "On what the bits of a reduction may depend.");
 
-  public static final Setting<String> NCCL4J_FLIGHT_FILE =
-      Setting.text(
-          "NCCL4J_FLIGHT_FILE",
-          "",
-          "the name of a file to write; %h stands for the host, %p for the process",
-          "Where the flight recorder is written when a communicator fails, for nccl diagnose.");
-
   public static final Setting<String> NCCL_CONF_FILE =
       Setting.text(
           "NCCL_CONF_FILE",
@@ -290,8 +273,6 @@ public final class Settings {
           NCCL_NSOCKS_PERTHREAD,
           NCCL4J_BOOTSTRAP_PORTS,
           NCCL_HOSTID,
-          NCCL_DEBUG,
-          NCCL_DEBUG_SUBSYS,
           NCCL_CHECK_MODE,
           NCCL_SHM_DISABLE,
           NCCL_MULTI_RANK_GPU_ENABLE,
@@ -310,7 +291,6 @@ public final class Settings {
           NCCL_PROFILER_PLUGIN,
           NCCL4J_HEARTBEAT_TIMEOUT,
           NCCL4J_DETERMINISM,
-          NCCL4J_FLIGHT_FILE,
           NCCL_TOPO_FILE,
           NCCL_TOPO_DUMP_FILE,
           NCCL_TOPO_DUMP_FILE_RANK,
@@ -320,7 +300,7 @@ public final class Settings {
           NCCL_CONF_FILE);
 
   private static final List<Setting<?>> ALL =
-      Stream.concat(GENERAL.stream(), InfiniBandSettings.ALL.stream()).toList();
+      Stream.of(GENERAL, DebugSettings.ALL, InfiniBandSettings.ALL).flatMap(List::stream).toList();
 
   /**
    * A setting with its value, for people.

@@ -28,7 +28,10 @@ public interface Profiler extends AutoCloseable {
   /** It has been launched; only with {@link #LAUNCHES}. */
   default void launched(Operation operation) {}
 
-  /** All of its stream up to it has ended; only with {@link #ENDS}. */
+  /**
+   * All of its stream up to it has ended; only with {@link #ENDS}, and not of what was captured
+   * into a graph.
+   */
   default void ended(Operation operation) {}
 
   /** The communicator is closed. */

@@ -145,9 +145,11 @@ class SettingsTest {
 
   private static Set<String> constants() {
     Set<String> names = new HashSet<>();
-    for (java.lang.reflect.Field field : Settings.class.getDeclaredFields()) {
-      if (field.getType() == Setting.class) {
-        names.add(field.getName());
+    for (Class<?> declaring : List.of(Settings.class, DebugSettings.class)) {
+      for (java.lang.reflect.Field field : declaring.getDeclaredFields()) {
+        if (field.getType() == Setting.class) {
+          names.add(field.getName());
+        }
       }
     }
     return names;
@@ -164,19 +166,20 @@ class SettingsTest {
 
   @Test
   void subsystemsAreNamedOrExcluded() {
-    assertTrue(with("NCCL_DEBUG", "INFO").get(Settings.NCCL_DEBUG_SUBSYS).logAny("INIT"));
-    assertFalse(with("NCCL_DEBUG", "INFO").get(Settings.NCCL_DEBUG_SUBSYS).logAny("NET", "GRAPH"));
-    Subsystems some = with("NCCL_DEBUG_SUBSYS", "net, GRAPH").get(Settings.NCCL_DEBUG_SUBSYS);
+    assertTrue(with("NCCL_DEBUG", "INFO").get(DebugSettings.NCCL_DEBUG_SUBSYS).logAny("INIT"));
+    assertFalse(
+        with("NCCL_DEBUG", "INFO").get(DebugSettings.NCCL_DEBUG_SUBSYS).logAny("NET", "GRAPH"));
+    Subsystems some = with("NCCL_DEBUG_SUBSYS", "net, GRAPH").get(DebugSettings.NCCL_DEBUG_SUBSYS);
     assertEquals("GRAPH,NET", some.toString());
     assertFalse(some.logAny("INIT"));
-    Subsystems most = with("NCCL_DEBUG_SUBSYS", "^INIT,NET").get(Settings.NCCL_DEBUG_SUBSYS);
+    Subsystems most = with("NCCL_DEBUG_SUBSYS", "^INIT,NET").get(DebugSettings.NCCL_DEBUG_SUBSYS);
     assertTrue(most.logAny("GRAPH"));
     assertFalse(most.logAny("INIT", "NET"));
-    assertTrue(with("NCCL_DEBUG_SUBSYS", "ALL").get(Settings.NCCL_DEBUG_SUBSYS).logAny("RAS"));
+    assertTrue(with("NCCL_DEBUG_SUBSYS", "ALL").get(DebugSettings.NCCL_DEBUG_SUBSYS).logAny("RAS"));
     InvalidArgumentException e =
         assertThrows(
             InvalidArgumentException.class,
-            () -> with("NCCL_DEBUG_SUBSYS", "INIT,NETS").get(Settings.NCCL_DEBUG_SUBSYS));
+            () -> with("NCCL_DEBUG_SUBSYS", "INIT,NETS").get(DebugSettings.NCCL_DEBUG_SUBSYS));
     assertTrue(e.getMessage().contains("INIT,NETS"), e.getMessage());
   }
 }

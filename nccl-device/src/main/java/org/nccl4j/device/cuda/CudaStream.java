@@ -110,6 +110,11 @@ public final class CudaStream extends DeviceStream {
   }
 
   @Override
+  public boolean isCapturing() {
+    return JCudaLibrary.isCapturing(stream, new int[1], device);
+  }
+
+  @Override
   public void launchHostFunction(Runnable function) {
     JCudaLibrary.launchHostFunction(
         stream,

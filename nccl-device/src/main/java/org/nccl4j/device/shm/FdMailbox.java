@@ -4,6 +4,7 @@ import java.io.IOException;
 import java.nio.file.Path;
 import java.util.Arrays;
 import java.util.Optional;
+import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.SystemErrorException;
@@ -21,7 +22,7 @@ public final class FdMailbox implements AutoCloseable {
   /** Most bytes of a key. */
   public static final int MAX_KEY = SealedKey.MAX_KEY;
 
-  private static final System.Logger LOG = System.getLogger("org.nccl4j.shm");
+  private static final System.Logger LOG = DebugLog.of("SHM");
 
   private final OwnedFd socket;
   private final Path path;

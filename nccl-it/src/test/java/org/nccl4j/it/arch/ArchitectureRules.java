@@ -120,7 +120,7 @@ final class ArchitectureRules {
         .whereLayer("launch")
         .mayOnlyBeAccessedByLayers("init", "group", "plan")
         .whereLayer("observe")
-        .mayOnlyBeAccessedByLayers("init", "launch")
+        .mayOnlyBeAccessedByLayers("communicator", "init", "launch")
         .whereLayer("proxy")
         .mayOnlyBeAccessedByLayers("init", "launch")
         .whereLayer("registry")

@@ -24,6 +24,8 @@ final class RecvProxy implements ProxyHandler {
   private final long[] offsets = new long[1];
   private final int[] sizes;
   private final int[] tags = new int[1];
+  private final int[] arrived = new int[1];
+  private final StepEvents events;
   private long posted;
   private long received;
 
@@ -41,6 +43,7 @@ final class RecvProxy implements ProxyHandler {
     this.layout = layout;
     this.sizes = new int[] {layout.simpleSlotBytes()};
     this.breakage = new Breakage(ranks);
+    this.events = new StepEvents(ranks, "recv");
   }
 
   @Override
@@ -66,7 +69,8 @@ final class RecvProxy implements ProxyHandler {
       if (request == null) {
         return done;
       }
-      requests[slot(posted++)] = request;
+      requests[slot(posted)] = request;
+      events.posted(posted++);
       done++;
     }
     return done;
@@ -74,7 +78,8 @@ final class RecvProxy implements ProxyHandler {
 
   private int complete() {
     int done = 0;
-    while (received < posted && requests[slot(received)].test(null)) {
+    while (received < posted && requests[slot(received)].test(arrived)) {
+      events.done(received, arrived[0]);
       received++;
       done++;
       Step.storeRelease(data, ConnectionLayout.TAIL, received);

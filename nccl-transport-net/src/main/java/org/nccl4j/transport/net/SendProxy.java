@@ -23,6 +23,7 @@ final class SendProxy implements ProxyHandler {
   private final ConnectionLayout layout;
   private final Breakage breakage;
   private final NetRequest[] requests = new NetRequest[ConnectionLayout.STEPS];
+  private final StepEvents events;
   private long posted;
   private long transmitted;
 
@@ -39,6 +40,7 @@ final class SendProxy implements ProxyHandler {
     this.credit = credit;
     this.layout = layout;
     this.breakage = new Breakage(ranks);
+    this.events = new StepEvents(ranks, "send");
   }
 
   @Override
@@ -64,7 +66,8 @@ final class SendProxy implements ProxyHandler {
       if (request == null) {
         return done;
       }
-      requests[slot(posted++)] = request;
+      requests[slot(posted)] = request;
+      events.posted(posted++);
       done++;
     }
     return done;
@@ -73,6 +76,7 @@ final class SendProxy implements ProxyHandler {
   private int complete() {
     int done = 0;
     while (transmitted < posted && requests[slot(transmitted)].test(null)) {
+      events.done(transmitted, data.getInt((int) ConnectionLayout.size(transmitted)));
       transmitted++;
       done++;
     }

@@ -5,6 +5,7 @@ import static org.nccl4j.transport.net.ib.VerbsLayout.*;
 import java.lang.System.Logger;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
+import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.SystemErrorException;
 
@@ -18,7 +19,7 @@ import org.nccl4j.device.SystemErrorException;
  * that.
  */
 final class AsyncEvents {
-  private static final Logger LOG = System.getLogger("org.nccl4j.NET");
+  private static final Logger LOG = DebugLog.of("NET");
 
   private final Verbs verbs;
   private final long context;

@@ -10,6 +10,7 @@ import java.util.Iterator;
 import org.nccl4j.api.spi.NetContext;
 import org.nccl4j.api.spi.NetListener;
 import org.nccl4j.api.spi.NetReceiver;
+import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.RemoteException;
 
@@ -18,7 +19,7 @@ import org.nccl4j.device.RemoteException;
  * secret is shown the door; strangers cannot keep the sender out. Owned by one thread at a time.
  */
 final class IbListener implements NetListener, Opened.Part {
-  private static final Logger LOG = System.getLogger("org.nccl4j.NET");
+  private static final Logger LOG = DebugLog.of("NET");
   private static final int MOST_ARRIVALS = 64;
 
   private final IbSettings settings;

@@ -9,13 +9,14 @@ import org.nccl4j.api.spi.Net;
 import org.nccl4j.api.spi.NetContext;
 import org.nccl4j.api.spi.NetProvider;
 import org.nccl4j.api.spi.Support;
+import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.SystemErrorException;
 
 /** InfiniBand and RoCE by libibverbs. */
 public final class IbProvider implements NetProvider {
-  private static final Logger LOG = System.getLogger("org.nccl4j.NET");
+  private static final Logger LOG = DebugLog.of("NET");
   private static final int PRIORITY = 200;
   private static final int PROBE_BYTES = 4 << 20;
   private static final Set<String> WARNED = ConcurrentHashMap.newKeySet();

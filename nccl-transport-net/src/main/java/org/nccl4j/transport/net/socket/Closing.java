@@ -2,10 +2,11 @@ package org.nccl4j.transport.net.socket;
 
 import java.io.Closeable;
 import java.io.IOException;
+import org.nccl4j.device.DebugLog;
 
 /** Closes what cannot tell anything of interest any more. */
 final class Closing {
-  private static final System.Logger LOG = System.getLogger("org.nccl4j.NET");
+  private static final System.Logger LOG = DebugLog.of("NET");
 
   private Closing() {}
 

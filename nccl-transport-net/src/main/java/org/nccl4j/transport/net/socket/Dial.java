@@ -7,6 +7,7 @@ import java.nio.channels.SocketChannel;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.SystemErrorException;
 
 /**
@@ -14,7 +15,7 @@ import org.nccl4j.device.SystemErrorException;
  * can be reached, the others to the same. Never waits; owned by who polls it.
  */
 final class Dial {
-  private static final Logger LOG = System.getLogger("org.nccl4j.NET");
+  private static final Logger LOG = DebugLog.of("NET");
 
   /** Enough for two lost packets; then the next address is tried. */
   private static final Duration PATIENCE = Duration.ofSeconds(5);

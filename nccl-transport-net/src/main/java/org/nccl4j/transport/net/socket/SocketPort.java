@@ -14,6 +14,7 @@ import java.util.HashMap;
 import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
+import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.SystemErrorException;
 
 /**
@@ -25,7 +26,7 @@ import org.nccl4j.device.SystemErrorException;
 final class SocketPort {
   static final Duration PATIENCE = Duration.ofSeconds(5);
 
-  private static final Logger LOG = System.getLogger("org.nccl4j.NET");
+  private static final Logger LOG = DebugLog.of("NET");
   private static final int BACKLOG = 1024;
   private static final int MAX_PENDING = 256;
   private static final int ACCEPTS_AT_ONCE = 64;

@@ -1,14 +1,14 @@
-package org.nccl4j.api.group;
+package org.nccl4j.api.observe;
 
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.DeviceStream;
 
-/** Is told of a rank's operations, in their order; for profilers. */
+/** Is told of a rank's operations, in their order, by one thread at a time. */
 public interface OperationHook extends AutoCloseable {
   /** An operation has been launched into a stream. */
   void launched(String what, long count, DataType type, int root, DeviceStream stream);
 
   /** There will be no more. */
   @Override
-  void close();
+  default void close() {}
 }

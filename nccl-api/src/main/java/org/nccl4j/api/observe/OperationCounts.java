@@ -1,0 +1,67 @@
+package org.nccl4j.api.observe;
+
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.atomic.LongAdder;
+import java.util.function.BiConsumer;
+import org.nccl4j.device.DataType;
+import org.nccl4j.device.DeviceStream;
+
+/** Counts one rank's operations by name, while it is told of them. Any thread reads. */
+public final class OperationCounts implements OperationHook {
+  /**
+   * Of one operation.
+   *
+   * @param launched into streams
+   * @param bytes of their counts
+   * @param ended those whose end was seen; those that were captured into graphs are not
+   * @param nanos from launch to end, of those together
+   */
+  public record Count(LongAdder launched, LongAdder bytes, LongAdder ended, LongAdder nanos) {
+    private Count() {
+      this(new LongAdder(), new LongAdder(), new LongAdder(), new LongAdder());
+    }
+  }
+
+  private final Map<String, Count> counts = new ConcurrentHashMap<>();
+  private final BiConsumer<String, Count> onFirst;
+
+  /**
+   * Nothing counted.
+   *
+   * @param onFirst told of each operation's counts when it is launched for the first time
+   */
+  public OperationCounts(BiConsumer<String, Count> onFirst) {
+    this.onFirst = onFirst;
+  }
+
+  /** What was counted, by operation. */
+  public Map<String, Count> all() {
+    return Map.copyOf(counts);
+  }
+
+  private Count of(String what) {
+    Count count = counts.get(what);
+    if (count == null) {
+      count = new Count();
+      counts.put(what, count);
+      onFirst.accept(what, count);
+    }
+    return count;
+  }
+
+  @Override
+  public void launched(String what, long count, DataType type, int root, DeviceStream stream) {
+    Count of = of(what);
+    of.launched.increment();
+    of.bytes.add(count * type.bytes());
+    if (!stream.isCapturing()) {
+      long began = System.nanoTime();
+      stream.launchHostFunction(
+          () -> {
+            of.nanos.add(System.nanoTime() - began);
+            of.ended.increment();
+          });
+    }
+  }
+}

@@ -1,0 +1,49 @@
+package org.nccl4j.api.observe;
+
+import org.nccl4j.device.DataType;
+import org.nccl4j.device.DeviceStream;
+
+/**
+ * Makes an event for Java Flight Recorder of each operation; told of them only while a recording
+ * asks for such events.
+ */
+final class OperationEvents implements OperationHook {
+  private static final Events.Operation PROBE = new Events.Operation();
+
+  private final FlightLog.Rank rank;
+  private final OperationHooks hooks;
+  private boolean listening;
+
+  OperationEvents(FlightLog.Rank rank, OperationHooks hooks) {
+    this.rank = rank;
+    this.hooks = hooks;
+  }
+
+  /** Listens if a recording asks for it, else not; by the observer. */
+  void look() {
+    if (PROBE.isEnabled() != listening) {
+      listening = !listening;
+      if (listening) {
+        hooks.add(this);
+      } else {
+        hooks.remove(this);
+      }
+    }
+  }
+
+  @Override
+  public void launched(String what, long count, DataType type, int root, DeviceStream stream) {
+    if (stream.isCapturing()) {
+      return;
+    }
+    Events.Operation event = new Events.Operation();
+    event.begin();
+    event.communicator = rank.name();
+    event.rank = rank.rank();
+    event.operation = what;
+    event.type = type.label();
+    event.bytes = count * type.bytes();
+    event.root = root;
+    stream.launchHostFunction(event::commit);
+  }
+}

@@ -1,0 +1,51 @@
+package org.nccl4j.api.observe;
+
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import org.nccl4j.device.DataType;
+import org.nccl4j.device.DeviceStream;
+import org.nccl4j.device.HotPath;
+
+/**
+ * Who is told of one rank's operations. Where nobody is, an operation costs a look at an empty
+ * array. Hooks come and go on any thread; operations are told by the thread that launches.
+ */
+public final class OperationHooks implements AutoCloseable {
+  private static final OperationHook[] NONE = {};
+
+  /** Never changed, only replaced. */
+  private volatile OperationHook[] hooks = NONE;
+
+  /** Has a hook told of operations from now on. */
+  public synchronized void add(OperationHook hook) {
+    OperationHook[] more = Arrays.copyOf(hooks, hooks.length + 1);
+    more[hooks.length] = hook;
+    hooks = more;
+  }
+
+  /** Has a hook told of no more operations, and closes it; nothing if it is not told of any. */
+  public synchronized void remove(OperationHook hook) {
+    List<OperationHook> left = new ArrayList<>(List.of(hooks));
+    if (left.remove(hook)) {
+      hooks = left.toArray(NONE);
+      hook.close();
+    }
+  }
+
+  /** An operation has been launched. */
+  @HotPath
+  public void tell(String what, long count, DataType type, int root, DeviceStream stream) {
+    for (OperationHook hook : hooks) {
+      hook.launched(what, count, type, root, stream);
+    }
+  }
+
+  /** Removes all. */
+  @Override
+  public synchronized void close() {
+    for (OperationHook hook : hooks) {
+      remove(hook);
+    }
+  }
+}

@@ -1,0 +1,38 @@
+package org.nccl4j.api.settings;
+
+import java.util.List;
+
+/** The settings of what is logged and recorded. */
+public final class DebugSettings {
+  public static final Setting<String> NCCL_DEBUG =
+      Setting.choice(
+          "NCCL_DEBUG",
+          "NONE",
+          List.of("NONE", "VERSION", "WARN", "INFO", "ABORT", "TRACE"),
+          "How much is logged.");
+
+  public static final Setting<Subsystems> NCCL_DEBUG_SUBSYS =
+      Setting.subsystems(
+          "NCCL_DEBUG_SUBSYS",
+          "What is logged at NCCL_DEBUG=INFO and above; COLL logs a line for each operation.");
+
+  public static final Setting<String> NCCL_DEBUG_FILE =
+      Setting.text(
+          "NCCL_DEBUG_FILE",
+          "",
+          "the name of a file to append to; %h stands for the host, %p for the process, %% for %",
+          "Where it is logged at NCCL_DEBUG=WARN and above, instead of to System.Logger; the first"
+              + " file that a process names serves all its communicators.");
+
+  public static final Setting<String> NCCL4J_FLIGHT_FILE =
+      Setting.text(
+          "NCCL4J_FLIGHT_FILE",
+          "",
+          "the name of a file to write; %h stands for the host, %p for the process, %% for %",
+          "Where the flight recorder is written when a communicator fails, for nccl diagnose.");
+
+  static final List<Setting<?>> ALL =
+      List.of(NCCL_DEBUG, NCCL_DEBUG_SUBSYS, NCCL_DEBUG_FILE, NCCL4J_FLIGHT_FILE);
+
+  private DebugSettings() {}
+}

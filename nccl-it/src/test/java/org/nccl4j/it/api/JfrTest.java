@@ -1,0 +1,105 @@
+package org.nccl4j.it.api;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Set;
+import java.util.stream.Collectors;
+import jdk.jfr.Recording;
+import jdk.jfr.consumer.RecordedEvent;
+import jdk.jfr.consumer.RecordingFile;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
+import org.nccl4j.api.CommunicatorConfig;
+import org.nccl4j.device.DataType;
+import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.RedOp;
+
+/** What Java Flight Recorder gets to know. */
+@Timeout(120)
+class JfrTest {
+  @TempDir private Path directory;
+
+  private static void reduce(Ranks ranks, int times) throws Exception {
+    ranks.run(
+        (comm, stream) -> {
+          try (DeviceMemory data = Ranks.floats(1000, i -> 1)) {
+            for (int n = 0; n < times; n++) {
+              comm.allReduce(data, data, 1000, DataType.FLOAT32, RedOp.MAX, stream);
+            }
+            stream.synchronize();
+          }
+        });
+  }
+
+  private List<RecordedEvent> events(Recording recording, String communicator) throws Exception {
+    Path file = directory.resolve("recording.jfr");
+    recording.dump(file);
+    List<RecordedEvent> events = new ArrayList<>(RecordingFile.readAllEvents(file));
+    events.removeIf(
+        event ->
+            event.hasField("communicator")
+                && !communicator.equals(event.getString("communicator")));
+    return events;
+  }
+
+  private static List<RecordedEvent> named(List<RecordedEvent> events, String name) {
+    return events.stream().filter(e -> e.getEventType().getName().equals(name)).toList();
+  }
+
+  @Test
+  void operationsAndProxyStepsAreToldWhereARecordingAsks() throws Exception {
+    CommunicatorConfig config =
+        CommunicatorConfig.defaults().withName("recorded").withTransports(List.of("NET"));
+    try (Recording recording = new Recording()) {
+      recording.enable("org.nccl4j.Operation");
+      recording.enable("org.nccl4j.ProxyStep");
+      recording.start();
+      try (Ranks ranks = new Ranks(2, config)) {
+        reduce(ranks, 5);
+      }
+      recording.stop();
+      List<RecordedEvent> all = events(recording, "recorded");
+      List<RecordedEvent> operations = named(all, "org.nccl4j.Operation");
+      assertEquals(10, operations.size());
+      for (RecordedEvent operation : operations) {
+        assertEquals("all_reduce", operation.getString("operation"));
+        assertEquals(4000, operation.getLong("bytes"));
+        assertTrue(operation.getDuration().toNanos() > 0);
+      }
+      assertEquals(
+          Set.of(0, 1), operations.stream().map(e -> e.getInt("rank")).collect(Collectors.toSet()));
+      List<RecordedEvent> steps = named(all, "org.nccl4j.ProxyStep");
+      assertEquals(
+          Set.of("0 send 1", "0 recv 1", "1 send 0", "1 recv 0"),
+          steps.stream()
+              .map(e -> e.getInt("rank") + " " + e.getString("direction") + " " + e.getInt("peer"))
+              .collect(Collectors.toSet()));
+      assertTrue(steps.stream().allMatch(step -> step.getLong("bytes") > 0));
+    }
+  }
+
+  @Test
+  void aRecordingThatAsksForNothingHasThePhasesOfCreationAlone() throws Exception {
+    try (Recording recording = new Recording()) {
+      recording.start();
+      try (Ranks ranks = new Ranks(2, CommunicatorConfig.defaults().withName("phases"))) {
+        reduce(ranks, 5);
+      }
+      recording.stop();
+      List<RecordedEvent> all = events(recording, "phases");
+      assertEquals(0, named(all, "org.nccl4j.Operation").size());
+      assertEquals(0, named(all, "org.nccl4j.ProxyStep").size());
+      assertEquals(
+          Set.of("ranks meet", "transports", "connections"),
+          named(all, "org.nccl4j.InitPhase").stream()
+              .map(e -> e.getString("phase"))
+              .filter(Set.of("ranks meet", "transports", "connections")::contains)
+              .collect(Collectors.toSet()));
+    }
+  }
+}
