@@ -43,6 +43,12 @@ public interface Bootstrap extends AutoCloseable {
    */
   void onFailure(Consumer<NcclException> listener);
 
+  /**
+   * Throws another rank's failure if this rank has heard of one; for waits beside the bootstrap.
+   * Neither waits nor sends.
+   */
+  void checkFailure();
+
   /** Where other ranks find this one for {@link #reunite}; at most 64 bytes. */
   byte[] meetingPoint();
 

@@ -86,7 +86,7 @@ public final class LocalBootstrap implements Bootstrap {
       checkFailure();
     }
 
-    private void checkFailure() {
+    synchronized void checkFailure() {
       if (failure != null) {
         throw failure.again();
       }
@@ -166,6 +166,11 @@ public final class LocalBootstrap implements Bootstrap {
     if (failure != null) {
       listener.accept(failure);
     }
+  }
+
+  @Override
+  public void checkFailure() {
+    meeting.checkFailure();
   }
 
   @Override

@@ -184,6 +184,14 @@ public final class TcpBootstrap implements Bootstrap {
   }
 
   @Override
+  public void checkFailure() {
+    NcclException failure = monitor.failure();
+    if (failure != null) {
+      throw failure.again();
+    }
+  }
+
+  @Override
   public byte[] meetingPoint() {
     return Reunion.encode(here);
   }

@@ -80,6 +80,11 @@ final class LazyBootstrap implements Bootstrap {
   }
 
   @Override
+  public void checkFailure() {
+    parent.checkFailure();
+  }
+
+  @Override
   public byte[] meetingPoint() {
     return parent.meetingPoint();
   }

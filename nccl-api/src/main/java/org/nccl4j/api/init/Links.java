@@ -47,7 +47,7 @@ final class Links {
       links.receivers.add(route == null ? null : route.transport().receiver(peer));
     }
     List<byte[]> handles = bootstrap.allGather(links.handles(routes));
-    links.connect(handles, endNanos);
+    links.connect(handles, bootstrap, endNanos);
     return links;
   }
 
@@ -74,7 +74,7 @@ final class Links {
     bytes.putShort((short) handle.length).put(handle);
   }
 
-  private void connect(List<byte[]> handles, long endNanos) {
+  private void connect(List<byte[]> handles, Bootstrap bootstrap, long endNanos) {
     List<Pending> pending = new ArrayList<>();
     for (int peer = 0; peer < senders.size(); peer++) {
       if (peer != rank) {
@@ -87,6 +87,7 @@ final class Links {
       if (pending.isEmpty()) {
         return;
       }
+      bootstrap.checkFailure();
       if (System.nanoTime() - endNanos > 0) {
         Pending first = pending.get(0);
         throw new TimeoutException(

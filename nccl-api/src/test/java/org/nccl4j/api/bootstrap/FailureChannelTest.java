@@ -37,6 +37,7 @@ class FailureChannelTest {
   void theFirstCauseReachesEveryOtherRankAndNotItsOwn() throws Exception {
     List<Bootstrap> ranks = threads(5);
     List<BlockingQueue<NcclException>> heard = listen(ranks);
+    ranks.forEach(Bootstrap::checkFailure);
     ranks.get(3).tellFailure(new SystemErrorException("the disk is full", "empty it"));
     for (int rank : new int[] {0, 1, 2, 4}) {
       NcclException cause = heard.get(rank).poll(20, TimeUnit.SECONDS);
@@ -44,6 +45,10 @@ class FailureChannelTest {
           RemoteException.class, cause, "rank 3 (host ", "process ", "failed: the disk is full");
       assertEquals("empty it", cause.remedy());
       assertEquals(SystemErrorException.class, cause.getCause().getClass());
+      FormationFailureTest.assertSays(
+          RemoteException.class,
+          assertThrows(NcclException.class, ranks.get(rank)::checkFailure),
+          "the disk is full");
     }
     ranks.get(1).tellFailure(new SystemErrorException("another", "none"));
     ranks.forEach(Bootstrap::close);
