@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +22,8 @@ struct fake_gid { uint8_t raw[16]; uint32_t type; };
 
 struct fake_device {
   struct ibv_device device;
-  int state, layer, mtu, ports;
+  int state, layer, mtu, ports, lid;
+  int events[2];
   struct fake_gid gids[GIDS];
 };
 
@@ -32,7 +34,8 @@ struct fake_waiting { struct ibv_wc wc; struct fake_waiting *next; };
 struct fake_qp {
   struct ibv_qp qp;
   int state, receives;
-  uint32_t peer, mtu, sl, tc, timeout, retries, sgid;
+  uint32_t peer;
+  struct ibv_ah_attr path;
   uint64_t receive_ids[4096];
   unsigned receive_head, receive_tail;
   struct fake_waiting *waiting, **waiting_end;
@@ -50,13 +53,13 @@ static size_t calls_length;
 static char fail_call[64];
 static int fail_errno, fail_after;
 static int wc_status, wc_after;
-static int pipe_fds[2] = {-1, -1};
 static uint64_t lost_from;
 
 /* ---- what the test says ---- */
 
 void fake_reset(void) {
   pthread_mutex_lock(&lock);
+  for (int i = 0; i < device_count; i++) { close(devices[i].events[0]); close(devices[i].events[1]); }
   memset(devices, 0, sizeof devices);
   device_count = 0;
   calls_length = 0;
@@ -64,10 +67,6 @@ void fake_reset(void) {
   fail_call[0] = 0;
   wc_status = 0;
   lost_from = 0;
-  if (pipe_fds[0] < 0 && pipe(pipe_fds) != 0) abort();
-  fcntl(pipe_fds[0], F_SETFL, O_NONBLOCK);
-  char drained[64];
-  while (read(pipe_fds[0], drained, sizeof drained) > 0) {}
   pthread_mutex_unlock(&lock);
 }
 
@@ -81,8 +80,13 @@ int fake_add_device(const char *name, int transport, int state, int layer, int m
   d->layer = layer;
   d->mtu = mtu;
   d->ports = 1;
+  d->lid = layer == IBV_LINK_LAYER_INFINIBAND ? 7 + device_count : 0;
+  if (pipe(d->events) != 0 || fcntl(d->events[0], F_SETFL, O_NONBLOCK) != 0) abort();
   return device_count++;
 }
+
+/* A device has so many ports, all alike but for the LID, which counts from its own. */
+void fake_set_ports(int device, int ports) { devices[device].ports = ports; }
 
 void fake_set_gid(int device, int index, long high, long low, int type) {
   struct fake_gid *g = &devices[device].gids[index];
@@ -115,13 +119,13 @@ void fake_complete_with(int status, int after) { wc_status = status; wc_after = 
 /* Writes of more bytes than this are lost on the way; 0: none are. */
 void fake_lose_from(long bytes) { lost_from = bytes; }
 
-/* The device reports an event about an element. */
-void fake_event(int type, long element) {
+/* A device reports an event about an element. */
+void fake_event(int device, int type, long element) {
   struct ibv_async_event e;
   memset(&e, 0, sizeof e);
   e.element.qp = (void *)element;
   e.event_type = type;
-  if (write(pipe_fds[1], &e, sizeof e) != sizeof e) abort();
+  if (write(devices[device].events[1], &e, sizeof e) != sizeof e) abort();
 }
 
 /* Everything that was made and not yet destroyed. */
@@ -129,22 +133,16 @@ int fake_live(void) { return live; }
 
 const char *fake_calls(void) { return calls; }
 
-/* What the last queue pair was told: mtu, sl, traffic class, timeout, retries, source GID index. */
-int fake_attribute(int which) {
-  for (int i = QPS - 1; i >= 0; i--) {
-    if (qps[i] && qps[i]->state >= IBV_QPS_RTR) {
-      struct fake_qp *q = qps[i];
-      uint32_t all[] = {q->mtu, q->sl, q->tc, q->timeout, q->retries, q->sgid};
-      return all[which];
-    }
-  }
-  return -1;
-}
-
 long fake_last_qp(void) {
   for (int i = QPS - 1; i >= 0; i--)
     if (qps[i]) return (long)&qps[i]->qp;
   return 0;
+}
+
+/* The completion queue of the last queue pair. */
+long fake_last_cq(void) {
+  long qp = fake_last_qp();
+  return qp ? (long)((struct ibv_qp *)qp)->send_cq : 0;
 }
 
 /* ---- the library ---- */
@@ -156,6 +154,32 @@ static int record(const char *call) {
     errno = fail_errno;
     return fail_errno;
   }
+  return 0;
+}
+
+__attribute__((format(printf, 1, 2))) static void say(const char *format, ...) {
+  char text[200];
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(text, sizeof text, format, arguments);
+  va_end(arguments);
+  record(text);
+}
+
+static uint64_t half(const uint8_t *raw) {
+  uint64_t value = 0;
+  for (int i = 0; i < 8; i++) value = value << 8 | raw[i];
+  return value;
+}
+
+/* Whether packets on a path come to a device: by its LID on a subnet, else by a GID of both ends. */
+static int leads(const struct ibv_ah_attr *path, struct ibv_device *from, struct ibv_device *to) {
+  struct fake_device *d = (void *)to, *own = (void *)from;
+  static const uint8_t none[16];
+  if (!path->is_global) return d->layer == IBV_LINK_LAYER_INFINIBAND && path->dlid >= d->lid && path->dlid < d->lid + d->ports;
+  if (path->grh.sgid_index >= GIDS || memcmp(own->gids[path->grh.sgid_index].raw, none, 16) == 0) return 0;
+  for (int i = 0; i < GIDS; i++)
+    if (memcmp(d->gids[i].raw, path->grh.dgid.raw, 16) == 0) return 1;
   return 0;
 }
 
@@ -179,13 +203,14 @@ static int fake_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_
 static int fake_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
 
 struct ibv_context *ibv_open_device(struct ibv_device *d) {
+  say("open %s", d->name);
   if (record("ibv_open_device")) return NULL;
   struct ibv_context *c = calloc(1, sizeof *c);
   c->device = d;
   c->ops.poll_cq = fake_poll;
   c->ops.post_send = fake_post_send;
   c->ops.post_recv = fake_post_recv;
-  c->async_fd = pipe_fds[0];
+  c->async_fd = ((struct fake_device *)d)->events[0];
   live++;
   return c;
 }
@@ -209,7 +234,7 @@ int ibv_query_port(struct ibv_context *c, uint8_t port, struct _compat_ibv_port_
   a->active_mtu = d->mtu;
   a->gid_tbl_len = GIDS;
   a->max_msg_sz = 1u << 31;
-  a->lid = 7;
+  a->lid = d->lid ? d->lid + port - 1 : 0;
   a->active_width = 2;
   a->active_speed = 64;
   a->link_layer = d->layer;
@@ -228,14 +253,16 @@ ssize_t _ibv_query_gid_table(struct ibv_context *c, struct ibv_gid_entry *e, siz
   static const uint8_t none[16];
   size_t n = 0;
   if (record("_ibv_query_gid_table")) return -1;
-  for (int i = 0; i < GIDS && n < max; i++) {
-    if (memcmp(d->gids[i].raw, none, 16) == 0) continue;
-    memset(&e[n], 0, size);
-    memcpy(e[n].gid.raw, d->gids[i].raw, 16);
-    e[n].gid_index = i;
-    e[n].port_num = 1;
-    e[n].gid_type = d->gids[i].type;
-    n++;
+  for (int port = 1; port <= d->ports; port++) {
+    for (int i = 0; i < GIDS && n < max; i++) {
+      if (memcmp(d->gids[i].raw, none, 16) == 0) continue;
+      memset(&e[n], 0, size);
+      memcpy(e[n].gid.raw, d->gids[i].raw, 16);
+      e[n].gid_index = i;
+      e[n].port_num = port;
+      e[n].gid_type = d->gids[i].type;
+      n++;
+    }
   }
   return n;
 }
@@ -273,9 +300,7 @@ struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *address, size_t bytes, int ac
 }
 
 struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t bytes, uint64_t iova, int fd, int access) {
-  char call[200];
-  snprintf(call, sizeof call, "dmabuf offset=%lu bytes=%zu iova=%lu fd=%d access=%d", offset, bytes, iova, fd, access);
-  record(call);
+  say("dmabuf offset=%lu bytes=%zu iova=%lu fd=%d access=%d", offset, bytes, iova, fd, access);
   if (record("ibv_reg_dmabuf_mr")) return NULL;
   if (fd < 0) { errno = EBADF; return NULL; }
   return registered(pd, (void *)iova, bytes);
@@ -327,20 +352,23 @@ int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *a, int mask) {
   snprintf(call, sizeof call, "ibv_modify_qp:%d", a->qp_state);
   int error = record(call);
   if (error) return error;
-  if (mask & IBV_QP_AV) {
-    q->peer = a->dest_qp_num;
-    q->mtu = a->path_mtu;
-    q->sl = a->ah_attr.sl;
-    q->tc = a->ah_attr.grh.traffic_class;
-    q->sgid = a->ah_attr.grh.sgid_index;
-    if (a->ah_attr.port_num != 1) return EINVAL;
+  int ports = ((struct fake_device *)qp->context->device)->ports;
+  if (a->qp_state == IBV_QPS_INIT) {
+    say("init pkey=%d port=%d access=%d", a->pkey_index, a->port_num, a->qp_access_flags);
+    if (a->port_num < 1 || a->port_num > ports || !(a->qp_access_flags & IBV_ACCESS_REMOTE_WRITE)) return EINVAL;
   }
-  if (a->qp_state == IBV_QPS_INIT && (a->port_num != 1 || !(a->qp_access_flags & IBV_ACCESS_REMOTE_WRITE))) return EINVAL;
-  if (a->qp_state == IBV_QPS_RTR && q->state != IBV_QPS_INIT) return EINVAL;
+  if (a->qp_state == IBV_QPS_RTR) {
+    if (q->state != IBV_QPS_INIT || !(mask & IBV_QP_AV) || a->ah_attr.port_num > ports) return EINVAL;
+    q->peer = a->dest_qp_num;
+    q->path = a->ah_attr;
+    say("path mtu=%d sl=%d port=%d dlid=%d global=%d", a->path_mtu, q->path.sl, q->path.port_num, q->path.dlid, q->path.is_global);
+    if (q->path.is_global)
+      say("grh sgid=%d dgid=%016lx.%016lx tc=%d hops=%d", q->path.grh.sgid_index, half(q->path.grh.dgid.raw),
+          half(q->path.grh.dgid.raw + 8), q->path.grh.traffic_class, q->path.grh.hop_limit);
+  }
   if (a->qp_state == IBV_QPS_RTS) {
     if (q->state != IBV_QPS_RTR || a->max_rd_atomic != 1 || a->rnr_retry != 7) return EINVAL;
-    q->timeout = a->timeout;
-    q->retries = a->retry_cnt;
+    say("ready timeout=%d retries=%d", a->timeout, a->retry_cnt);
   }
   q->state = a->qp_state;
   return 0;
@@ -369,7 +397,17 @@ const char *ibv_wc_status_str(enum ibv_wc_status s) {
 }
 
 const char *ibv_event_type_str(enum ibv_event_type t) {
-  return t == IBV_EVENT_DEVICE_FATAL ? "device fatal" : t == IBV_EVENT_PORT_ERR ? "port error" : t == IBV_EVENT_QP_FATAL ? "local work queue catastrophic error" : "event";
+  switch (t) {
+    case IBV_EVENT_CQ_ERR: return "CQ error";
+    case IBV_EVENT_QP_FATAL: return "local work queue catastrophic error";
+    case IBV_EVENT_QP_REQ_ERR: return "invalid request local work queue error";
+    case IBV_EVENT_QP_ACCESS_ERR: return "local access violation work queue error";
+    case IBV_EVENT_DEVICE_FATAL: return "device fatal";
+    case IBV_EVENT_PORT_ERR: return "port error";
+    case IBV_EVENT_LID_CHANGE: return "LID change";
+    case IBV_EVENT_GID_CHANGE: return "GID table change";
+    default: return "event";
+  }
 }
 
 static void push(struct ibv_cq *to, const struct ibv_wc *wc) {
@@ -409,7 +447,7 @@ static void deliver(struct fake_qp *q) {
 static int one_send(struct fake_qp *q, struct ibv_send_wr *wr, uint32_t bytes) {
   struct fake_qp *peer = q->peer >= 0x100000 && q->peer < 0x100000 + QPS ? qps[q->peer - 0x100000] : NULL;
   uint64_t there = wr->wr.rdma.remote_addr;
-  if (!peer || peer->state < IBV_QPS_RTR || (lost_from && bytes >= lost_from)) return IBV_WC_RETRY_EXC_ERR;
+  if (!peer || peer->state < IBV_QPS_RTR || !leads(&q->path, q->qp.context->device, peer->qp.context->device) || (lost_from && bytes >= lost_from)) return IBV_WC_RETRY_EXC_ERR;
   if (bytes && !known(wr->sg_list->addr, bytes, wr->sg_list->lkey, 0)) return IBV_WC_LOC_PROT_ERR;
   if (bytes && !known(there, bytes, wr->wr.rdma.rkey, 1)) return IBV_WC_REM_ACCESS_ERR;
   if (wr->opcode == IBV_WR_RDMA_READ) memcpy((void *)wr->sg_list->addr, (void *)there, bytes);

@@ -23,6 +23,12 @@ final class InfiniBandSettings {
               UNSET,
               1023,
               "Which GID of a port is used; -1: RoCE v2 with an IPv4 address, if there is one."),
+          Setting.number(
+              "NCCL_IB_ROUTABLE_FLID_GID_INDEX",
+              1,
+              0,
+              1023,
+              "Which GID an InfiniBand port uses, if it names a router to other subnets."),
           Setting.number("NCCL_IB_TC", UNSET, UNSET, 255, "Traffic class of RoCE packets; -1: 0."),
           Setting.number(
               "NCCL_IB_SL", UNSET, UNSET, 15, "Service level of InfiniBand packets; -1: 0."),

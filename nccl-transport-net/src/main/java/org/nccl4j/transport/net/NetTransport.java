@@ -1,10 +1,13 @@
 package org.nccl4j.transport.net;
 
+import java.lang.System.Logger;
 import java.util.ArrayList;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.Set;
 import org.nccl4j.api.spi.Connector;
 import org.nccl4j.api.spi.Net;
 import org.nccl4j.api.spi.NetProvider;
@@ -17,7 +20,10 @@ import org.nccl4j.device.InternalErrorException;
 
 /** One communicator's connections over networks. Opens a network when it is first needed. */
 final class NetTransport implements Transport {
+  private static final Logger LOG = System.getLogger("org.nccl4j.NET");
+
   private final TransportContext context;
+  private final Set<String> fallbacks = new HashSet<>();
   private final Map<String, Net> nets = new HashMap<>();
   private final List<NetEnd> ends = new ArrayList<>();
 
@@ -57,7 +63,24 @@ final class NetTransport implements Transport {
 
   private Net net(PeerInfo peer) {
     String name = common(peer).orElseThrow(() -> stranger(peer));
+    nameFallback(name, peer);
     return nets.computeIfAbsent(name, this::open);
+  }
+
+  /** Says, once for each network, that ranks without it have another used with them. */
+  private void nameFallback(String name, PeerInfo peer) {
+    String best = self().nets().get(0);
+    if (!best.equals(name) && !peer.nets().contains(best) && fallbacks.add(best + name)) {
+      LOG.log(
+          Logger.Level.WARNING,
+          "rank {0} can use network {1}, rank {2} only {3}: they use {4}; run ./nccl doctor on rank"
+              + " {2}''s host to see what it lacks, or set NCCL_NET={1} to have an error instead",
+          self().rank(),
+          best,
+          peer.rank(),
+          peer.nets(),
+          name);
+    }
   }
 
   private Net open(String name) {

@@ -54,6 +54,7 @@ final class FlushPair implements AutoCloseable {
               owner.local.port().lid(),
               owner.local.port().mtu(),
               false,
+              owner.local.port().ethernet(),
               owner.local.gid().address(),
               0,
               0,

@@ -70,6 +70,14 @@ record Gid(int port, int index, Type type, byte[] address) {
     return java.nio.ByteBuffer.wrap(address).getLong();
   }
 
+  /**
+   * The LID of the router that leads to an InfiniBand address from other subnets; 0 if it names
+   * none.
+   */
+  static int flid(byte[] address) {
+    return (address[4] & 0xff) << 8 | address[5] & 0xff;
+  }
+
   /** As an address is written. */
   static String text(byte[] address) {
     try {

@@ -12,12 +12,14 @@ final class GidChoice {
 
   /**
    * The one that NCCL_IB_GID_INDEX names; else RoCE v2 before v1, and within that IPv4 before IPv6
-   * that is routed, before a link-local address, before loopback.
+   * that is routed, before a link-local address, before loopback. On InfiniBand, the one at
+   * NCCL_IB_ROUTABLE_FLID_GID_INDEX if it names a router, else the first.
    *
    * @throws InvalidArgumentException if there is none at the index
    * @throws SystemErrorException if a RoCE port has none at all
    */
-  static Gid choose(IbPort port, int wantedIndex) {
+  static Gid choose(IbPort port, IbSettings settings) {
+    int wantedIndex = settings.gidIndex();
     List<Gid> gids = port.gids();
     if (wantedIndex >= 0) {
       return gids.stream()
@@ -28,7 +30,11 @@ final class GidChoice {
     Optional<Gid> best =
         port.ethernet()
             ? gids.stream().min(Comparator.comparingInt(GidChoice::rank))
-            : gids.stream().min(Comparator.comparingInt(Gid::index));
+            : gids.stream()
+                .filter(gid -> gid.index() == settings.routedGidIndex())
+                .filter(gid -> Gid.flid(gid.address()) != 0)
+                .findFirst()
+                .or(() -> gids.stream().min(Comparator.comparingInt(Gid::index)));
     return best.orElseThrow(
         () ->
             new SystemErrorException(

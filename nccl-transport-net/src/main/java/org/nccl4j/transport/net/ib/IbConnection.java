@@ -83,6 +83,7 @@ abstract class IbConnection implements NetConnection, Opened.Part {
         local.port().lid(),
         local.port().mtu(),
         split,
+        local.port().ethernet(),
         local.gid().address(),
         memory,
         remoteKey,

@@ -53,7 +53,7 @@ final class IbNet implements Net {
     List<LocalEnd> found = new ArrayList<>();
     List<NetDevice> described = new ArrayList<>();
     for (IbPort port : IbDevices.find(Verbs.load(settings.library()), settings).usable()) {
-      found.add(new LocalEnd(port, GidChoice.choose(port, settings.gidIndex())));
+      found.add(new LocalEnd(port, GidChoice.choose(port, settings)));
       described.add(describe(port));
     }
     if (found.isEmpty()) {

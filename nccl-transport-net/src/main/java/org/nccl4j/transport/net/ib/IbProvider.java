@@ -50,9 +50,10 @@ public final class IbProvider implements NetProvider {
     try {
       verbs = Verbs.load(settings.library());
     } catch (SystemErrorException | LinkageError e) {
-      return Support.no(
+      String why =
           "there is no %s: apt-get install libibverbs1 ibverbs-providers"
-              .formatted(settings.library()));
+              .formatted(settings.library());
+      return IbDevices.kernelHasDevices() ? unused(why) : Support.no(why);
     }
     try {
       IbDevices devices = IbDevices.find(verbs, settings);
@@ -68,8 +69,10 @@ public final class IbProvider implements NetProvider {
 
   private static Support none(IbDevices devices, IbSettings settings) {
     boolean leftOut =
-        devices.all().stream().noneMatch(port -> settings.hca().allows(port.device(), port.port()));
-    if (!settings.hca().entries().isEmpty() && leftOut && !devices.all().isEmpty()) {
+        settings.hca().exclude()
+            && devices.all().stream()
+                .noneMatch(port -> settings.hca().allows(port.device(), port.port()));
+    if (leftOut && !devices.all().isEmpty()) {
       return Support.no(devices.whyNone());
     }
     return devices.rejected().isEmpty() && !IbDevices.kernelHasDevices()
@@ -81,7 +84,7 @@ public final class IbProvider implements NetProvider {
   private static Support probe(List<IbPort> ports, IbSettings settings) {
     List<String> found = new ArrayList<>();
     for (IbPort port : ports) {
-      Gid gid = GidChoice.choose(port, settings.gidIndex());
+      Gid gid = GidChoice.choose(port, settings);
       found.add("%s GID %s".formatted(port.name(), gid));
     }
     try (OpenDevice device = OpenDevice.of(settings, ports.get(0).device())) {

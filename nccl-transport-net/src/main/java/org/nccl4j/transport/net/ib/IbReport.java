@@ -48,7 +48,7 @@ public record IbReport(
     Map<String, String> unusable = new LinkedHashMap<>(devices.rejected());
     for (IbPort port : devices.usable()) {
       try {
-        Gid gid = GidChoice.choose(port, wanted.gidIndex());
+        Gid gid = GidChoice.choose(port, wanted);
         ports.add(port.describe() + "; uses GID " + gid.index());
       } catch (NcclException e) {
         unusable.put(port.name(), e.problem() + ": " + e.remedy());

@@ -12,6 +12,8 @@ import org.nccl4j.transport.net.ib.bind.VerbsFunctions;
  * @param disabled NCCL_IB_DISABLE
  * @param hca NCCL_IB_HCA: which devices and ports
  * @param gidIndex NCCL_IB_GID_INDEX; -1 to choose
+ * @param routedGidIndex NCCL_IB_ROUTABLE_FLID_GID_INDEX: where an InfiniBand port may have an
+ *     address that other subnets reach
  * @param trafficClass NCCL_IB_TC, 0 to 255: DSCP and ECN of RoCE packets
  * @param serviceLevel NCCL_IB_SL, 0 to 15
  * @param timeout NCCL_IB_TIMEOUT, 1 to 31: a packet is sent again after 4.096 us times 2 to this
@@ -26,6 +28,7 @@ record IbSettings(
     boolean disabled,
     HcaFilter hca,
     int gidIndex,
+    int routedGidIndex,
     int trafficClass,
     int serviceLevel,
     int timeout,
@@ -44,6 +47,7 @@ record IbSettings(
         flag(values, "NCCL_IB_DISABLE"),
         HcaFilter.parse(values.apply("NCCL_IB_HCA").orElse("")),
         number(values, "NCCL_IB_GID_INDEX", -1, -1, 1023),
+        number(values, "NCCL_IB_ROUTABLE_FLID_GID_INDEX", 1, 0, 1023),
         Math.max(0, number(values, "NCCL_IB_TC", -1, -1, 255)),
         Math.max(0, number(values, "NCCL_IB_SL", -1, -1, 15)),
         number(values, "NCCL_IB_TIMEOUT", 20, 1, 31),

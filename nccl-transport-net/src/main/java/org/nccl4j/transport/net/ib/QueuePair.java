@@ -10,7 +10,6 @@ import org.nccl4j.device.SystemErrorException;
 final class QueuePair implements AutoCloseable {
   private static final int MIN_RNR_TIMER = 12;
   private static final int RNR_RETRY_FOREVER = 7;
-  private static final int HOP_LIMIT = 255;
   private static final int PSN = 0;
 
   private final OpenDevice device;
@@ -59,18 +58,8 @@ final class QueuePair implements AutoCloseable {
             .putInt(QP_ATTR_DEST_QP_NUM, remoteNumber)
             .putInt(QP_ATTR_RQ_PSN, PSN)
             .putByte(QP_ATTR_MAX_DEST_RD_ATOMIC, 1)
-            .putByte(QP_ATTR_MIN_RNR_TIMER, MIN_RNR_TIMER)
-            .putByte(QP_ATTR_SL, settings.serviceLevel())
-            .putByte(QP_ATTR_AH_PORT_NUM, local.port().port());
-    if (local.port().ethernet() || local.gid().subnetPrefix() != remote.subnetPrefix()) {
-      attributes
-          .putByte(QP_ATTR_IS_GLOBAL, 1)
-          .putBytes(QP_ATTR_DGID, remote.gid())
-          .putByte(QP_ATTR_SGID_INDEX, local.gid().index())
-          .putByte(QP_ATTR_HOP_LIMIT, HOP_LIMIT)
-          .putByte(QP_ATTR_TRAFFIC_CLASS, settings.trafficClass());
-    }
-    attributes.putShort(QP_ATTR_DLID, remote.lid());
+            .putByte(QP_ATTR_MIN_RNR_TIMER, MIN_RNR_TIMER);
+    Path.fill(attributes, settings, local, remote);
     int mask =
         QP_STATE
             | QP_AV

@@ -1,6 +1,5 @@
 package org.nccl4j.transport.net.ib;
 
-import java.util.Map;
 import java.util.TreeMap;
 
 /**
@@ -43,7 +42,8 @@ final class RegistrationCache {
       return remoteKey;
     }
 
-    private boolean contains(long from, long length) {
+    /** Whether a range of addresses lies in it. */
+    boolean holds(long from, long length) {
       return Long.compareUnsigned(start, from) <= 0
           && Long.compareUnsigned(from + length, start + bytes) <= 0;
     }
@@ -72,10 +72,11 @@ final class RegistrationCache {
   synchronized Region register(long address, long bytes) {
     long start = address & -PAGE;
     long length = (address + Math.max(bytes, 1) + PAGE - 1 & -PAGE) - start;
-    Map.Entry<Long, Region> before = byStart.floorEntry(start);
-    if (before != null && before.getValue().contains(start, length)) {
-      before.getValue().users++;
-      return before.getValue();
+    for (Region before : byStart.headMap(start, true).descendingMap().values()) {
+      if (before.holds(start, length)) {
+        before.users++;
+        return before;
+      }
     }
     long handle = verbs.registerMemory(domain, start, length, device);
     // A longer one that begins at the same page takes the shorter one's place.

@@ -11,7 +11,7 @@ import org.nccl4j.device.RemoteException;
  *   0  rank, 4 bytes
  *   4  LID, 2 bytes
  *   6  MTU as libibverbs counts, 1 byte
- *   7  whether messages are split over the queue pairs, 1 byte
+ *   7  1 byte: bit 0, whether messages are split over the queue pairs; bit 1, whether it is RoCE
  *   8  GID, 16 bytes
  *  24  address of the memory that the other end writes to, 8 bytes
  *  32  its remote key, 4 bytes
@@ -24,6 +24,7 @@ import org.nccl4j.device.RemoteException;
  * @param lid its port's
  * @param mtu its port's
  * @param split whether its messages are split
+ * @param ethernet whether its port is RoCE, not InfiniBand
  * @param gid its address
  * @param memory where the other end writes: a sender's clear-to-send queue, a receiver's sizes
  * @param remoteKey the key for that
@@ -35,6 +36,7 @@ record RemoteEnd(
     int lid,
     int mtu,
     boolean split,
+    boolean ethernet,
     byte[] gid,
     long memory,
     int remoteKey,
@@ -42,6 +44,8 @@ record RemoteEnd(
     int[] queuePairs) {
   static final int BYTES = 104 + Integer.BYTES * IbHandle.MAX_QUEUE_PAIRS;
   private static final int NAME_BYTES = 64;
+  private static final int SPLIT = 1;
+  private static final int ETHERNET = 2;
 
   long subnetPrefix() {
     return ByteBuffer.wrap(gid).getLong();
@@ -49,7 +53,8 @@ record RemoteEnd(
 
   byte[] encode() {
     ByteBuffer out = ByteBuffer.allocate(BYTES);
-    out.putInt(rank).putShort((short) lid).put((byte) mtu).put((byte) (split ? 1 : 0)).put(gid);
+    int flags = (split ? SPLIT : 0) | (ethernet ? ETHERNET : 0);
+    out.putInt(rank).putShort((short) lid).put((byte) mtu).put((byte) flags).put(gid);
     out.putLong(memory).putInt(remoteKey).putInt(queuePairs.length);
     byte[] name = portName.getBytes(StandardCharsets.UTF_8);
     out.put(name, 0, Math.min(name.length, NAME_BYTES));
@@ -70,7 +75,7 @@ record RemoteEnd(
     int rank = in.getInt();
     int lid = in.getShort() & 0xffff;
     int mtu = in.get();
-    boolean split = in.get() != 0;
+    int flags = in.get();
     byte[] gid = new byte[Gid.BYTES];
     in.get(gid);
     long memory = in.getLong();
@@ -90,7 +95,10 @@ record RemoteEnd(
     }
     int end = name.indexOf(0);
     String portName = end < 0 ? name : name.substring(0, end);
-    return new RemoteEnd(rank, lid, mtu, split, gid, memory, remoteKey, portName, queuePairs);
+    boolean split = (flags & SPLIT) != 0;
+    boolean ethernet = (flags & ETHERNET) != 0;
+    return new RemoteEnd(
+        rank, lid, mtu, split, ethernet, gid, memory, remoteKey, portName, queuePairs);
   }
 
   /** For people. */

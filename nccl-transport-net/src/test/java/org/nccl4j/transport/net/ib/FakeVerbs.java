@@ -4,6 +4,7 @@ import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.HashMap;
+import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import org.nccl4j.api.spi.NetContext;
@@ -16,6 +17,7 @@ import org.nccl4j.transport.net.ib.bind.FakeVerbsFunctions;
 final class FakeVerbs {
   static final long IPV4_HIGH = 0;
   static final long IPV4_LOOPBACK = 0x0000ffff7f000001L;
+  private static final int GID_TYPE_IB = 0;
   private static String path;
   private static FakeVerbsFunctions library;
 
@@ -65,6 +67,24 @@ final class FakeVerbs {
     fake.fake_set_gid(device, 0, 0xfe80L << 48, 1, VerbsLayout.GID_TYPE_ROCE_V1);
     fake.fake_set_gid(device, 1, IPV4_HIGH, IPV4_LOOPBACK, VerbsLayout.GID_TYPE_ROCE_V2);
     return device;
+  }
+
+  /** An InfiniBand device, MTU 2048, whose LID is 7 and its place; its GID 0 is on a subnet. */
+  static int addInfiniBand(FakeVerbsFunctions fake, String name, long subnet) {
+    int device =
+        fake.fake_add_device(
+            name,
+            VerbsLayout.TRANSPORT_IB,
+            VerbsLayout.PORT_ACTIVE,
+            VerbsLayout.LINK_LAYER_INFINIBAND,
+            4);
+    fake.fake_set_gid(device, 0, subnet, 0xa0L + device, GID_TYPE_IB);
+    return device;
+  }
+
+  /** The recorded calls that begin with a word, each once, in order. */
+  static List<String> calls(FakeVerbsFunctions fake, String word) {
+    return fake.fake_calls().lines().filter(call -> call.startsWith(word)).distinct().toList();
   }
 
   /** A rank's context with settings NAME, VALUE, ... */

@@ -129,7 +129,7 @@ class IbFaultTest {
         DeviceMemory memory = IbLink.memory(4096)) {
       NetMemory from = link.sender.register(memory);
       NetMemory to = link.receiver.register(memory);
-      fake.fake_event(VerbsLayout.EVENT_PORT_ERR, 1);
+      fake.fake_event(0, VerbsLayout.EVENT_PORT_ERR, 1);
       NetRequest waiting = link.receive(to, 0, 64, 1);
       for (int i = 0; i < 200_000; i++) {
         waiting.test(null);
@@ -141,7 +141,7 @@ class IbFaultTest {
           "port 1",
           "port error");
       fake.fake_complete_with(0, 0);
-      fake.fake_event(VerbsLayout.EVENT_PORT_ACTIVE, 1);
+      fake.fake_event(0, VerbsLayout.EVENT_PORT_ACTIVE, 1);
     }
   }
 
@@ -152,7 +152,7 @@ class IbFaultTest {
         DeviceMemory memory = IbLink.memory(4096)) {
       NetRequest waiting = link.receive(link.receiver.register(memory), 0, 64, 1);
       NetRequest other = patient.receive(patient.receiver.register(memory), 0, 64, 1);
-      fake.fake_event(VerbsLayout.EVENT_PORT_ERR, 1);
+      fake.fake_event(0, VerbsLayout.EVENT_PORT_ERR, 1);
       assertSays(
           assertThrows(SystemErrorException.class, () -> IbLink.await(() -> waiting.test(null))),
           "port roce0:1 has been down",
@@ -169,7 +169,7 @@ class IbFaultTest {
         DeviceMemory memory = IbLink.memory(4096)) {
       NetMemory to = link.receiver.register(memory);
       NetRequest waiting = link.receive(to, 0, 64, 1);
-      fake.fake_event(VerbsLayout.EVENT_DEVICE_FATAL, 0);
+      fake.fake_event(0, VerbsLayout.EVENT_DEVICE_FATAL, 0);
       assertSays(
           assertThrows(SystemErrorException.class, () -> IbLink.await(() -> waiting.test(null))),
           "roce0",
@@ -178,22 +178,43 @@ class IbFaultTest {
     }
   }
 
-  @Test
-  void aQueueThatDiesConcernsItsConnectionAlone() {
+  @ParameterizedTest
+  @CsvSource({"0, CQ error", "1, work queue catastrophic", "2, invalid request", "3, access"})
+  void aQueueThatDiesConcernsItsConnectionAlone(int type, String name) {
     try (IbLink healthy = new IbLink();
         IbLink link = new IbLink();
         DeviceMemory memory = IbLink.memory(4096)) {
       NetMemory to = link.receiver.register(memory);
-      NetMemory other = healthy.receiver.register(memory);
       NetRequest waiting = link.receive(to, 0, 64, 1);
-      fake.fake_event(VerbsLayout.EVENT_QP_FATAL, fake.fake_last_qp());
+      boolean queue = type == VerbsLayout.EVENT_CQ_ERR;
+      fake.fake_event(0, type, queue ? fake.fake_last_cq() : fake.fake_last_qp());
       assertSays(
           assertThrows(SystemErrorException.class, () -> IbLink.await(() -> waiting.test(null))),
-          "work queue catastrophic");
-      NetRequest receive = healthy.receive(other, 0, 64, 1);
-      NetRequest send = healthy.send(healthy.sender.register(memory), 64, 64, 1);
-      IbLink.await(() -> receive.test(null));
-      IbLink.await(() -> send.test(null));
+          "device roce0 reports",
+          name,
+          "dmesg");
+      assertTrue(healthy.moves(64));
+    }
+  }
+
+  @ParameterizedTest
+  @CsvSource({"11, LID change", "18, GID table change"})
+  void anAddressThatChangesIsNamedOnceATransferFails(int type, String name) {
+    try (IbLink link = new IbLink();
+        DeviceMemory memory = IbLink.memory(4096)) {
+      NetMemory from = link.sender.register(memory);
+      NetRequest waiting = link.receive(link.receiver.register(memory), 0, 64, 1);
+      fake.fake_event(0, type, 1);
+      IbLink.await(
+          () -> {
+            waiting.test(null);
+            return ((IbConnection) link.sender).device.events().trouble().contains(name);
+          });
+      fake.fake_complete_with(VerbsLayout.WC_RETRY_EXC_ERR, 0);
+      NetRequest lost = link.send(from, 0, 64, 1);
+      assertSays(
+          assertThrows(RemoteException.class, () -> IbLink.await(() -> lost.test(null))),
+          "device roce0 reported for port 1: " + name);
     }
   }
 

@@ -29,6 +29,27 @@ final class IbLink implements AutoCloseable {
     connect(0, 0);
   }
 
+  /** Connects devices that two ranks choose by settings of their own. */
+  IbLink(String[] fromSettings, String[] toSettings) {
+    from = new IbProvider().open(FakeVerbs.context(0, fromSettings));
+    to = new IbProvider().open(FakeVerbs.context(1, toSettings));
+    connect(0, 0);
+  }
+
+  /** Moves bytes and says whether they arrived whole. */
+  boolean moves(int bytes) {
+    try (DeviceMemory source = pattern(bytes, 5);
+        DeviceMemory target = memory(bytes);
+        NetMemory out = sender.register(source);
+        NetMemory in = receiver.register(target)) {
+      NetRequest receive = receive(in, 0, bytes, 3);
+      NetRequest send = send(out, 0, bytes, 3);
+      await(() -> receive.test(null));
+      await(() -> send.test(null));
+      return java.util.Arrays.equals(patternBytes(bytes, 5), read(target, 0, bytes));
+    }
+  }
+
   private void connect(int fromDevice, int toDevice) {
     boolean connected = false;
     try (NetListener listener = to.listen(toDevice)) {

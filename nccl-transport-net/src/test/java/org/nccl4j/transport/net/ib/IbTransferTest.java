@@ -4,7 +4,6 @@ import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertNotNull;
 import static org.junit.jupiter.api.Assertions.assertNull;
-import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.util.ArrayList;
 import java.util.List;
@@ -158,88 +157,6 @@ class IbTransferTest {
         IbLink.await(() -> oldest.test(null));
         receives.add(link.receive(to, 0, 64, 7));
       }
-    }
-  }
-
-  @Test
-  void settingsReachTheQueuePairs() {
-    try (IbLink link =
-        new IbLink(
-            "NCCL_IB_TC", "106",
-            "NCCL_IB_SL", "3",
-            "NCCL_IB_TIMEOUT", "14",
-            "NCCL_IB_RETRY_CNT", "5",
-            "NCCL_IB_GID_INDEX", "0")) {
-      assertNotNull(link.sender);
-      int[] told = new int[6];
-      for (int i = 0; i < told.length; i++) {
-        told[i] = fake.fake_attribute(i);
-      }
-      assertArrayEquals(new int[] {5, 3, 106, 14, 5, 0}, told);
-    }
-  }
-
-  @Test
-  void theSmallerMtuAndTheGreaterNumberOfQueuePairsAreUsed() {
-    FakeVerbs.addRoce(fake, "roce1", 3);
-    try (IbLink link = new IbLink("NCCL_IB_HCA", "=roce1,roce0")) {
-      assertEquals(2, link.from.devices().size());
-    }
-    try (IbLink link = new IbLink("NCCL_IB_HCA", "=roce1")) {
-      assertNotNull(link.receiver);
-      assertEquals(3, fake.fake_attribute(0));
-    }
-  }
-
-  @Test
-  void registrationsAreShared() {
-    try (IbLink link = new IbLink();
-        DeviceMemory memory = IbLink.memory(1 << 20)) {
-      int before = fake.fake_live();
-      NetMemory whole = link.sender.register(memory);
-      NetMemory part = link.sender.register(memory.slice(4096, 8192));
-      NetMemory other = link.receiver.register(memory);
-      assertEquals(before + 1, fake.fake_live(), "one registration for three");
-      whole.close();
-      whole.close();
-      part.close();
-      assertEquals(before + 1, fake.fake_live(), "still used by the third");
-      other.close();
-      assertEquals(before, fake.fake_live());
-    }
-  }
-
-  @Test
-  void dmaBufsAreRegisteredByWhereTheyAre() {
-    try (IbLink link = new IbLink();
-        DeviceMemory memory = IbLink.memory(8192)) {
-      assertTrue(
-          link.from.devices().get(0).pointers().toString().contains("DMA_BUF"),
-          "the device takes dma-bufs");
-      NetMemory registered = link.sender.registerDmaBuf(memory, 17, 4096);
-      assertTrue(
-          fake.fake_calls()
-              .contains("dmabuf offset=4096 bytes=8192 iova=%d fd=17".formatted(memory.address())));
-      NetMemory to = link.receiver.register(memory);
-      NetRequest receive = link.receive(to, 0, 10, 1);
-      NetRequest send = link.send(registered, 100, 10, 1);
-      IbLink.await(() -> send.test(null));
-      IbLink.await(() -> receive.test(null));
-    }
-  }
-
-  @Test
-  void hostMemoryNeedsNoFlushAndAFlushReadsOverTheLoopback() {
-    try (IbLink link = new IbLink();
-        DeviceMemory memory = IbLink.memory(64)) {
-      NetMemory to = link.receiver.register(memory);
-      assertNull(link.receiver.iflush(1, new NetMemory[] {to}, new long[] {0}, new int[] {64}));
-      IbReceiver receiver = (IbReceiver) link.receiver;
-      for (int i = 0; i < 100; i++) {
-        NetRequest flush = receiver.flush((IbMemory) to, 8);
-        IbLink.await(() -> flush.test(null));
-      }
-      assertTrue(fake.fake_calls().contains("send op=4 bytes=1"), "by RDMA read");
     }
   }
 }

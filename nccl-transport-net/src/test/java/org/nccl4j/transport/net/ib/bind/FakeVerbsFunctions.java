@@ -14,13 +14,15 @@ public interface FakeVerbsFunctions {
 
   void fake_lose_from(long bytes);
 
-  void fake_event(int type, long element);
+  void fake_event(int device, int type, long element);
+
+  void fake_set_ports(int device, int ports);
 
   int fake_live();
 
   String fake_calls();
 
-  int fake_attribute(int which);
-
   long fake_last_qp();
+
+  long fake_last_cq();
 }

@@ -1,0 +1,143 @@
+package org.nccl4j.it.api;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.TimeUnit;
+import java.util.function.Function;
+import java.util.logging.Handler;
+import java.util.logging.Level;
+import java.util.logging.LogRecord;
+import java.util.logging.Logger;
+import java.util.logging.SimpleFormatter;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.nccl4j.api.Communicator;
+import org.nccl4j.api.CommunicatorConfig;
+import org.nccl4j.api.Devices;
+import org.nccl4j.api.UniqueId;
+import org.nccl4j.device.DataType;
+import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.DeviceStream;
+import org.nccl4j.device.RedOp;
+
+/** Where InfiniBand cannot be used sockets are, and a warning says so, unless it was asked for. */
+@Timeout(120)
+class NetworkFallbackTest {
+  private final List<String> warnings = new ArrayList<>();
+  private final Logger logger = Logger.getLogger("org.nccl4j.NET");
+  private final Handler collector =
+      new Handler() {
+        @Override
+        public void publish(LogRecord record) {
+          if (record.getLevel().intValue() >= Level.WARNING.intValue()) {
+            synchronized (warnings) {
+              warnings.add(new SimpleFormatter().formatMessage(record));
+            }
+          }
+        }
+
+        @Override
+        public void flush() {}
+
+        @Override
+        public void close() {}
+      };
+
+  @BeforeEach
+  void listen() {
+    logger.addHandler(collector);
+  }
+
+  @AfterEach
+  void listenNoMore() {
+    logger.removeHandler(collector);
+  }
+
+  private CommunicatorConfig config(String... settings) {
+    CommunicatorConfig config =
+        CommunicatorConfig.defaults()
+            .withTransports(List.of("NET"))
+            .with("NCCL_IBVERBS_LIB", FakeVerbsLibrary.path());
+    for (int i = 0; i < settings.length; i += 2) {
+      config = config.with(settings[i], settings[i + 1]);
+    }
+    return config;
+  }
+
+  /** Two ranks, each with its configuration, add their numbers; what was warned of. */
+  private List<String> warningsOf(Function<Integer, CommunicatorConfig> configs) throws Exception {
+    UniqueId id = UniqueId.create();
+    List<CompletableFuture<Float>> sums = new ArrayList<>();
+    for (int i = 0; i < 2; i++) {
+      int rank = i;
+      CompletableFuture<Float> sum = new CompletableFuture<>();
+      sums.add(sum);
+      Thread thread =
+          new Thread(
+              () -> {
+                try {
+                  sum.complete(sum(id, rank, configs.apply(rank)));
+                } catch (RuntimeException | Error e) {
+                  sum.completeExceptionally(e);
+                }
+              });
+      thread.setDaemon(true);
+      thread.start();
+    }
+    for (CompletableFuture<Float> sum : sums) {
+      assertEquals(3f, sum.get(100, TimeUnit.SECONDS));
+    }
+    synchronized (warnings) {
+      return List.copyOf(warnings);
+    }
+  }
+
+  private static float sum(UniqueId id, int rank, CommunicatorConfig config) {
+    try (Communicator communicator = Communicator.initRank(2, id, rank, Devices.host(), config);
+        DeviceStream stream = communicator.device().createStream();
+        DeviceMemory data = Ranks.floats(10, i -> rank + 1)) {
+      communicator.allReduce(data, data, 10, DataType.FLOAT32, RedOp.SUM, stream);
+      stream.synchronize();
+      return Ranks.floats(data)[9];
+    }
+  }
+
+  private static void assertOne(List<String> warnings, String... texts) {
+    List<String> those = warnings.stream().filter(text -> text.contains(texts[0])).toList();
+    assertEquals(1, those.size(), warnings::toString);
+    for (String text : texts) {
+      assertTrue(those.get(0).contains(text), text + " in: " + those.get(0));
+    }
+  }
+
+  @Test
+  void noWarningWhereItIsUsedOrForbidden() throws Exception {
+    assertEquals(List.of(), warningsOf(rank -> config()));
+    assertEquals(List.of(), warningsOf(rank -> config("NCCL_IB_DISABLE", "1")));
+    assertEquals(List.of(), warningsOf(rank -> config("NCCL_IB_HCA", "^roce")));
+  }
+
+  @Test
+  void aDeviceThatIsNotThereIsNamed() throws Exception {
+    assertOne(
+        warningsOf(rank -> config("NCCL_IB_HCA", "=mlx5_7")),
+        "InfiniBand is there but not used",
+        "roce0:1: NCCL_IB_HCA==mlx5_7 leaves it out");
+  }
+
+  @Test
+  void oneRankWithoutItHasSocketsUsedByBothAndItIsSaid() throws Exception {
+    assertOne(
+        warningsOf(rank -> rank == 0 ? config() : config("NCCL_IB_DISABLE", "1")),
+        "rank 0 can use network IB",
+        "rank 1 only [Socket]",
+        "they use Socket",
+        "NCCL_NET=IB");
+  }
+}

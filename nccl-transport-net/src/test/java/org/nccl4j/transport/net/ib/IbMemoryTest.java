@@ -1,0 +1,202 @@
+package org.nccl4j.transport.net.ib;
+
+import static org.junit.jupiter.api.Assertions.assertArrayEquals;
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertNotEquals;
+import static org.junit.jupiter.api.Assertions.assertNotNull;
+import static org.junit.jupiter.api.Assertions.assertNull;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Random;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.nccl4j.api.spi.NetMemory;
+import org.nccl4j.api.spi.NetRequest;
+import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.SystemErrorException;
+import org.nccl4j.transport.net.ib.bind.FakeVerbsFunctions;
+
+/** Memory is registered once while it is used, by address or by dma-buf; a GPU's is flushed. */
+class IbMemoryTest {
+  private static final long PAGE = 4096;
+
+  private FakeVerbsFunctions fake;
+
+  @BeforeEach
+  void device() {
+    fake = FakeVerbs.withRoce();
+  }
+
+  @AfterEach
+  void nothingIsLeft() {
+    assertEquals(0, fake.fake_live(), "devices, domains, queues and registrations left");
+  }
+
+  @Test
+  void registrationsAreShared() {
+    try (IbLink link = new IbLink();
+        DeviceMemory memory = IbLink.memory(1 << 20)) {
+      int before = fake.fake_live();
+      NetMemory whole = link.sender.register(memory);
+      NetMemory part = link.sender.register(memory.slice(4096, 8192));
+      NetMemory other = link.receiver.register(memory);
+      assertEquals(before + 1, fake.fake_live(), "one registration for three");
+      whole.close();
+      whole.close();
+      part.close();
+      assertEquals(before + 1, fake.fake_live(), "still used by the third");
+      other.close();
+      assertEquals(before, fake.fake_live());
+    }
+  }
+
+  @Test
+  void theCacheCountsUsersAndFindsEveryRegistrationThatHoldsARange() {
+    try (OpenDevice open = OpenDevice.of(FakeVerbs.settings(), "roce0")) {
+      RegistrationCache cache = open.cache();
+      RegistrationCache.Region small = cache.register(100 * PAGE, 2 * PAGE);
+      RegistrationCache.Region large = cache.register(90 * PAGE, 50 * PAGE);
+      assertNotEquals(small.localKey(), large.localKey(), "the small one does not hold it");
+      RegistrationCache.Region within = cache.register(110 * PAGE + 5, 10);
+      assertEquals(large.localKey(), within.localKey(), "behind a smaller one that begins later");
+      assertEquals(small.localKey(), cache.register(100 * PAGE, PAGE).localKey());
+      assertEquals(2, cache.size());
+      small.close();
+      assertEquals(2, cache.size(), "one user is left");
+      small.close();
+      assertEquals(1, cache.size());
+      large.close();
+      assertEquals(large.localKey(), cache.register(95 * PAGE, 1).localKey());
+      large.close();
+      within.close();
+      assertEquals(0, cache.size());
+      RegistrationCache.Region again = cache.register(90 * PAGE, 50 * PAGE);
+      assertNotEquals(large.remoteKey(), again.remoteKey(), "memory may be another by now");
+      again.close();
+    }
+  }
+
+  @Test
+  void aLongerRegistrationAtTheSamePlaceLeavesTheShorterOneToItsUsers() {
+    try (OpenDevice open = OpenDevice.of(FakeVerbs.settings(), "roce0")) {
+      RegistrationCache cache = open.cache();
+      int before = fake.fake_live();
+      RegistrationCache.Region shorter = cache.register(PAGE, PAGE);
+      RegistrationCache.Region longer = cache.register(PAGE, 3 * PAGE);
+      assertEquals(before + 2, fake.fake_live());
+      assertEquals(longer.localKey(), cache.register(2 * PAGE, PAGE).localKey());
+      shorter.close();
+      assertEquals(before + 1, fake.fake_live());
+      longer.close();
+      assertEquals(longer.localKey(), cache.register(PAGE, 1).localKey(), "still cached");
+      longer.close();
+      longer.close();
+      assertEquals(before, fake.fake_live());
+    }
+  }
+
+  @Test
+  void aRegistrationThatFailsLeavesTheCacheAsItWas() {
+    try (OpenDevice open = OpenDevice.of(FakeVerbs.settings(), "roce0")) {
+      RegistrationCache cache = open.cache();
+      RegistrationCache.Region first = cache.register(PAGE, PAGE);
+      fake.fake_fail("ibv_reg_mr", 12, 0);
+      assertThrows(SystemErrorException.class, () -> cache.register(PAGE, 2 * PAGE));
+      assertEquals(first.localKey(), cache.register(PAGE, PAGE).localKey());
+      first.close();
+      first.close();
+      assertEquals(0, cache.size());
+    }
+  }
+
+  @Test
+  void randomRangesAreHeldByWhatTheyAreGivenWhoeverComesAndGoes() {
+    long seed = System.nanoTime();
+    Random random = new Random(seed);
+    record Use(RegistrationCache.Region region, long start, long bytes) {}
+    try (OpenDevice open = OpenDevice.of(FakeVerbs.settings(), "roce0")) {
+      List<Use> uses = new ArrayList<>();
+      for (int i = 0; i < 3000; i++) {
+        if (uses.size() > 30 || !uses.isEmpty() && random.nextInt(3) == 0) {
+          uses.remove(random.nextInt(uses.size())).region().close();
+        } else {
+          long start = PAGE + random.nextInt(1 << 18);
+          long bytes = 1 + random.nextInt(1 << random.nextInt(18));
+          uses.add(new Use(open.cache().register(start, bytes), start, bytes));
+        }
+        for (Use use : uses) {
+          assertTrue(use.region().holds(use.start(), use.bytes()), "seed " + seed + " step " + i);
+        }
+      }
+      uses.forEach(use -> use.region().close());
+      assertEquals(0, open.cache().size(), "seed " + seed);
+    }
+  }
+
+  @Test
+  void dmaBufsAreRegisteredByWhereTheyAre() {
+    try (IbLink link = new IbLink();
+        DeviceMemory memory = IbLink.memory(8192)) {
+      assertTrue(
+          link.from.devices().get(0).pointers().toString().contains("DMA_BUF"),
+          "the device takes dma-bufs");
+      NetMemory registered = link.sender.registerDmaBuf(memory, 17, 4096);
+      assertTrue(
+          fake.fake_calls()
+              .contains("dmabuf offset=4096 bytes=8192 iova=%d fd=17".formatted(memory.address())));
+      int shared = fake.fake_live();
+      NetMemory again = link.sender.registerDmaBuf(memory, 17, 4096);
+      assertEquals(shared + 1, fake.fake_live(), "a descriptor's number may mean another buffer");
+      again.close();
+      NetMemory to = link.receiver.register(memory);
+      NetRequest receive = link.receive(to, 0, 10, 1);
+      NetRequest send = link.send(registered, 100, 10, 1);
+      IbLink.await(() -> send.test(null));
+      IbLink.await(() -> receive.test(null));
+    }
+  }
+
+  @Test
+  void whatIsReceivedIntoAGpuIsFlushedByOneReadOfIt() {
+    try (IbLink link = new IbLink();
+        GpuMemory gpu = new GpuMemory(IbLink.memory(8192));
+        DeviceMemory source = IbLink.pattern(1000, 2);
+        DeviceMemory host = IbLink.memory(64)) {
+      NetMemory in = link.receiver.registerDmaBuf(gpu, 17, 0);
+      NetMemory out = link.sender.register(source);
+      for (int round = 0; round < 100; round++) {
+        NetRequest receive = link.receive(in, 100, 1000, 1);
+        NetRequest send = link.send(out, 0, 1000, 1);
+        IbLink.await(() -> receive.test(null));
+        NetRequest flush =
+            link.receiver.iflush(
+                2,
+                new NetMemory[] {in, link.receiver.register(host)},
+                new long[] {100, 0},
+                new int[] {1000, 64});
+        assertNotNull(flush, "GPU memory is among what was received");
+        IbLink.await(() -> flush.test(null));
+        IbLink.await(() -> send.test(null));
+      }
+      assertEquals(
+          100, fake.fake_calls().lines().filter(call -> call.startsWith("send op=4 ")).count());
+      assertArrayEquals(IbLink.patternBytes(1000, 2), IbLink.read(gpu, 100, 1000));
+    }
+  }
+
+  @Test
+  void nothingIsFlushedWhereNothingCameToAGpu() {
+    try (IbLink link = new IbLink();
+        GpuMemory gpu = new GpuMemory(IbLink.memory(64));
+        DeviceMemory host = IbLink.memory(64)) {
+      NetMemory[] both = {link.receiver.register(host), link.receiver.register(gpu)};
+      assertNull(link.receiver.iflush(2, both, new long[2], new int[] {64, 0}));
+      assertNull(link.receiver.iflush(1, both, new long[2], new int[] {64}));
+      assertEquals(0, FakeVerbs.calls(fake, "send op=4 ").size());
+    }
+  }
+}
