@@ -1,8 +1,9 @@
 #!/bin/sh
 # Ranks on several hosts, each a network namespace of this machine.
 #
-#   run.sh           correctness on 2, 3 and 5 hosts, with the rate cut too; a killed rank, and a
-#                    link taken down, in the middle of a large all-reduce
+#   run.sh           correctness on 2, 3 and 5 hosts, with the rate cut too; a program's ranks by
+#                    nccl run; a killed rank, and a link taken down, in the middle of a large
+#                    all-reduce
 #
 # Skips with a reason where there are no namespaces. Needs what mvn verify has built.
 set -u
@@ -66,10 +67,61 @@ correctness() {
   done
 }
 
-# start_ranks N SECONDS: an endless all-reduce, each rank's output in $work/RANK.
-start_ranks() {
+class_path() {
   path=$target/classes:$target/test-classes
   for jar in "$target"/modules/*.jar; do path=$path:$jar; done
+  echo "$path"
+}
+
+# launch OPTIONS... -- PROGRAM...: nccl run on all hosts, its output in $log.
+launch() {
+  in_host 0 timeout 100 "$nccl" run --hosts "$(host_list)" --launcher "$LAUNCHER" "$@" > "$log" 2>&1
+}
+
+launched() {
+  hosts_up 3
+  log=$(mktemp)
+  if launch -n 5 -- java -Xmx256m -cp "$(class_path)" org.nccl4j.it.launch.LaunchedRank &&
+    [ "$(grep -c 'nccl run: rank . of 5.*all right' "$log")" = 5 ]; then
+    echo "ok: nccl run, 5 ranks on 3 hosts"
+  else
+    fail "nccl run, 5 ranks on 3 hosts"
+    cat "$log"
+  fi
+
+  # The blanks and quotes of a word reach the program; the secret is on no command line.
+  launch -n 3 -- sh -c 'echo "$0 on $(ip -4 -o addr show eth0 | grep -o "10.99.0.[0-9]")"; printf %s "$NCCL4J_UNIQUE_ID" | grep -qaF -f - /proc/[0-9]*/cmdline && exit 9; exit 0' "it's rank"
+  status=$?
+  for i in 1 2 3; do
+    [ "$(grep -c "\[$((i - 1))\] it's rank on 10.99.0.$i" "$log")" = 1 ] || status="$status, no rank on host $i"
+  done
+  if [ "$status" = 0 ]; then
+    echo "ok: nccl run, words with blanks, each rank on its host"
+  else
+    fail "nccl run: each rank on its host ($status)"
+    cat "$log"
+  fi
+
+  launch -n 3 -- sh -c 'test $NCCL4J_RANK = 1 && exit 7; sleep 600'
+  status=$?
+  left=100
+  while [ -n "$(for host in $HOSTS; do ip netns pids "$host"; done)" ] && [ $left -gt 0 ]; do
+    sleep 0.1
+    left=$((left - 1))
+  done
+  if [ $status = 7 ] && [ $left -gt 0 ]; then
+    echo "ok: nccl run, a rank that fails ends the others on all hosts"
+  else
+    fail "nccl run: status $status instead of 7, or ranks are left"
+    cat "$log"
+  fi
+  rm -f "$log"
+  hosts_down
+}
+
+# start_ranks N SECONDS: an endless all-reduce, each rank's output in $work/RANK.
+start_ranks() {
+  path=$(class_path)
   rank=0
   while [ $rank -lt "$1" ]; do
     in_host $rank env NCCL4J_RANK=$rank NCCL4J_NRANKS="$1" NCCL4J_HEARTBEAT_TIMEOUT="$2" \
@@ -132,6 +184,7 @@ can_make_hosts
 trap hosts_down EXIT
 trap 'exit 130' INT TERM
 correctness
+launched
 faults
 [ $failures = 0 ] || { printf '%d failures\n' $failures; exit 1; }
 echo "all right"

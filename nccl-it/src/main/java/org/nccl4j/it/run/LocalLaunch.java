@@ -42,9 +42,7 @@ final class LocalLaunch {
     Runtime.getRuntime().addShutdownHook(hook);
     try {
       for (int rank = 0; rank < nRanks; rank++) {
-        Map<String, String> variables = environment.of(rank);
-        List<String> command = placement.command(rank, nRanks, variables, program);
-        RunningRank started = RunningRank.start(rank, command, variables, out, err);
+        RunningRank started = start(rank, environment.of(rank));
         ranks.add(started);
         started.process().onExit().thenRun(() -> ended.add(started));
       }
@@ -55,6 +53,13 @@ final class LocalLaunch {
     } finally {
       endAll();
     }
+  }
+
+  private RunningRank start(int rank, Map<String, String> variables) {
+    return placement.isHere()
+        ? RunningRank.start(rank, program, variables, out, err)
+        : RunningRank.start(
+            rank, placement.shell(rank, nRanks), RemoteScript.of(variables, program), out, err);
   }
 
   private int await(BlockingQueue<RunningRank> ended) throws InterruptedException {

@@ -2,7 +2,6 @@ package org.nccl4j.it.run;
 
 import java.util.ArrayList;
 import java.util.List;
-import java.util.Map;
 
 /**
  * Which machine each rank runs on, and how a command is started there.
@@ -65,15 +64,8 @@ public record Placement(List<String> hosts, List<String> launcher) {
     return command;
   }
 
-  /** The command that starts a program as a rank, with its variables on the command line. */
-  public List<String> command(
-      int rank, int nRanks, Map<String, String> variables, List<String> program) {
-    if (isHere()) {
-      return program;
-    }
-    List<String> words = new ArrayList<>(List.of("env"));
-    variables.forEach((name, value) -> words.add(name + "=" + value));
-    words.addAll(program);
-    return command(rank, nRanks, words);
+  /** The command that starts a shell where a rank is, which reads what to do. */
+  List<String> shell(int rank, int nRanks) {
+    return command(rank, nRanks, List.of("sh", "-s"));
   }
 }

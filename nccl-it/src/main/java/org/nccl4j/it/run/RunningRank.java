@@ -1,6 +1,7 @@
 package org.nccl4j.it.run;
 
 import java.io.BufferedReader;
+import java.io.File;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.nio.charset.StandardCharsets;
@@ -36,10 +37,34 @@ final class RunningRank {
       PrintWriter err) {
     ProcessBuilder builder = new ProcessBuilder(program);
     builder.environment().putAll(variables);
+    builder.redirectInput(new File("/dev/null"));
+    return new RunningRank(rank, started(rank, builder), out, err);
+  }
+
+  /**
+   * Starts a rank by a shell, wherever that is.
+   *
+   * @param shell that reads what to do
+   * @param script what that is; its input stays open until the rank has ended
+   * @throws InvalidArgumentException if there is no such program as starts the shell
+   */
+  static RunningRank start(
+      int rank, List<String> shell, String script, PrintWriter out, PrintWriter err) {
+    Process process = started(rank, new ProcessBuilder(shell));
+    RunningRank running = new RunningRank(rank, process, out, err);
     try {
-      Process process = builder.start();
-      process.getOutputStream().close();
-      return new RunningRank(rank, process, out, err);
+      process.getOutputStream().write(script.getBytes(StandardCharsets.UTF_8));
+      process.getOutputStream().flush();
+    } catch (IOException e) {
+      // It has ended without reading: its status and what it printed say why.
+      err.printf("nccl run: %s takes no input (%s)%n", String.join(" ", shell), e.getMessage());
+    }
+    return running;
+  }
+
+  private static Process started(int rank, ProcessBuilder builder) {
+    try {
+      return builder.start();
     } catch (IOException e) {
       throw new InvalidArgumentException(
           "rank " + rank + " cannot be started: " + e.getMessage(),

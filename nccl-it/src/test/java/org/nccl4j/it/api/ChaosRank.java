@@ -29,7 +29,7 @@ import org.nccl4j.device.RedOp;
  * reads, does random operations, suffers what the seed says, goes on with those that are left, and
  * says how it was.
  */
-final class ChaosRank {
+public final class ChaosRank {
   /** What happens in a round. */
   enum Fault {
     NONE,
@@ -56,7 +56,7 @@ final class ChaosRank {
   private ChaosRank() {}
 
   /** Where another process finds all classes. */
-  static String classPath() {
+  public static String classPath() {
     String own = ChaosRank.class.getProtectionDomain().getCodeSource().getLocation().getPath();
     Path classes = Path.of("target", "classes").toAbsolutePath();
     Path tests = Path.of("target", "test-classes").toAbsolutePath();

@@ -67,8 +67,7 @@ public final class MpiPeer implements Peer {
               Integer.toString(server.getLocalPort()),
               token,
               Long.toString(bufferBytes));
-      List<String> command = mpirun(nRanks);
-      command.addAll(placement.isHere() ? program : placed(nRanks, placement, program));
+      List<String> command = MpiCommand.of(nRanks, placement, folder, program);
       File output = folder.resolve("output").toFile();
       Process process =
           new ProcessBuilder(command).redirectErrorStream(true).redirectOutput(output).start();
@@ -87,17 +86,6 @@ public final class MpiPeer implements Peer {
     }
   }
 
-  private static List<String> mpirun(int nRanks) {
-    List<String> command = new ArrayList<>(List.of("mpirun", "-n", Integer.toString(nRanks)));
-    if ("root".equals(System.getProperty("user.name"))) {
-      command.add("--allow-run-as-root");
-    }
-    if (nRanks > Runtime.getRuntime().availableProcessors()) {
-      command.add("--oversubscribe");
-    }
-    return command;
-  }
-
   /** This machine's address for others. */
   private static InetAddress outward() {
     try {
@@ -114,20 +102,6 @@ public final class MpiPeer implements Peer {
     }
     throw new SystemErrorException(
         "this machine has no IPv4 address but loopback", "leave out --compare mpi");
-  }
-
-  /** Over TCP, and each rank where our rank of the same number is. */
-  private static List<String> placed(int nRanks, Placement placement, List<String> program) {
-    StringBuilder script = new StringBuilder("case $OMPI_COMM_WORLD_RANK in ");
-    for (int rank = 0; rank < nRanks; rank++) {
-      String words = String.join(" ", placement.command(rank, nRanks, program));
-      script.append("%d) exec %s;; ".formatted(rank, words));
-    }
-    script.append("esac");
-    List<String> tcp = List.of("--mca", "pml", "ob1", "--mca", "btl", "tcp,self");
-    List<String> command = new ArrayList<>(tcp);
-    command.addAll(List.of("sh", "-c", script.toString()));
-    return command;
   }
 
   private void accept(ServerSocket server, int nRanks, String token) throws IOException {
@@ -232,7 +206,7 @@ public final class MpiPeer implements Peer {
       if (!process.waitFor(5, TimeUnit.SECONDS)) {
         process.destroyForcibly();
       }
-      for (String name : List.of("mpi_peer", "mpi_peer.c", "output")) {
+      for (String name : List.of("mpi_peer", "mpi_peer.c", "output", MpiCommand.AGENT)) {
         Files.deleteIfExists(folder.resolve(name));
       }
       Files.deleteIfExists(folder);
