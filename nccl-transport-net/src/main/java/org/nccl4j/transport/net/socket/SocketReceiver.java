@@ -29,6 +29,9 @@ final class SocketReceiver extends SocketConnection implements NetReceiver {
   /** The message that is being read into its memory, or null. */
   private Receive current;
 
+  /** Whether the last read took all that had come, so that another would bring nothing. */
+  private boolean drained;
+
   private boolean goodbye;
 
   SocketReceiver(SocketChannel[] sockets, LaneCount count) {
@@ -71,6 +74,9 @@ final class SocketReceiver extends SocketConnection implements NetReceiver {
           return;
         }
         if (current != null && !fill()) {
+          return;
+        }
+        if (drained && buffer.remaining() < HEADER_BYTES) {
           return;
         }
       }
@@ -150,14 +156,17 @@ final class SocketReceiver extends SocketConnection implements NetReceiver {
     } else {
       buffer.clear();
     }
+    long room = buffer.remaining();
     long got;
     if (message == null) {
       got = socket.read(buffer);
     } else {
+      room += message.remaining();
       pieces[0] = message;
       pieces[1] = buffer;
       got = socket.read(pieces);
     }
+    drained = got < room;
     buffer.flip();
     if (got < 0) {
       throw new ClosedChannelException();

@@ -10,6 +10,9 @@ import org.nccl4j.device.HotPath;
 
 /** The sending end: writes messages one after the other. */
 final class SocketSender extends SocketConnection implements NetSender {
+  /** Messages up to here are copied behind their header, which makes them one piece to write. */
+  private static final int COPIED = 1 << 10;
+
   private final Dial dial;
   private final LaneCount preferred;
   private final Send[] sends = new Send[REQUESTS];
@@ -115,7 +118,7 @@ final class SocketSender extends SocketConnection implements NetSender {
 
   /** A message under way. */
   private final class Send implements NetRequest {
-    private final ByteBuffer header = ByteBuffer.allocateDirect(HEADER_BYTES);
+    private final ByteBuffer header = ByteBuffer.allocateDirect(HEADER_BYTES + COPIED);
     private final long[] targets;
     private SocketMemory memory;
     private long offset;
@@ -137,6 +140,14 @@ final class SocketSender extends SocketConnection implements NetSender {
       busy = true;
       header.clear();
       header.putInt(0, length).putInt(Integer.BYTES, tag);
+      if (length <= COPIED && !lanes.take(length)) {
+        ByteBuffer payload = from.view(0, at, length);
+        header.put(HEADER_BYTES, payload, payload.position(), length);
+        header.limit(HEADER_BYTES + length);
+        sent = length;
+      } else {
+        header.limit(HEADER_BYTES);
+      }
     }
 
     @Override
