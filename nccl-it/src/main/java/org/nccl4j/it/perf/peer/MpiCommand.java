@@ -48,10 +48,12 @@ final class MpiCommand {
     List<String> hosts = new ArrayList<>();
     slots.forEach((host, ranks) -> hosts.add(host + ":" + ranks));
     List<String> options = new ArrayList<>(List.of("--host", String.join(",", hosts)));
-    // Hosts that are network namespaces have the same cores: no daemon knows which are free.
+    // Hosts that are network namespaces have the same cores, and no daemon knows which are free:
+    // our program binds itself.
     options.addAll(List.of("--bind-to", "none"));
     option(options, "plm_rsh_agent", agent(placement, folder).toString());
     option(options, "plm_rsh_no_tree_spawn", "1");
+    option(options, "orte_tmpdir_base", folder.toString());
     option(options, "pml", "ob1");
     option(options, "btl", "tcp,self");
     return options;

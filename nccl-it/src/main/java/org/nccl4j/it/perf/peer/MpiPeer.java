@@ -17,9 +17,11 @@ import java.nio.file.Path;
 import java.security.SecureRandom;
 import java.util.ArrayList;
 import java.util.Collections;
+import java.util.Comparator;
 import java.util.HexFormat;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
+import java.util.stream.Stream;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.RemoteException;
 import org.nccl4j.device.SystemErrorException;
@@ -66,7 +68,8 @@ public final class MpiPeer implements Peer {
               here.getHostAddress(),
               Integer.toString(server.getLocalPort()),
               token,
-              Long.toString(bufferBytes));
+              Long.toString(bufferBytes),
+              placement.isHere() ? "none" : "core");
       List<String> command = MpiCommand.of(nRanks, placement, folder, program);
       File output = folder.resolve("output").toFile();
       Process process =
@@ -206,10 +209,11 @@ public final class MpiPeer implements Peer {
       if (!process.waitFor(5, TimeUnit.SECONDS)) {
         process.destroyForcibly();
       }
-      for (String name : List.of("mpi_peer", "mpi_peer.c", "output", MpiCommand.AGENT)) {
-        Files.deleteIfExists(folder.resolve(name));
+      try (Stream<Path> all = Files.walk(folder)) {
+        for (Path each : all.sorted(Comparator.reverseOrder()).toList()) {
+          Files.deleteIfExists(each);
+        }
       }
-      Files.deleteIfExists(folder);
     } catch (IOException e) {
       throw new SystemErrorException(folder + " cannot be removed (" + e + ")", "remove it", e);
     } catch (InterruptedException e) {

@@ -1,13 +1,15 @@
 /* Times collectives of an MPI library, on orders from nccl4j's perf.
  *
  * Every rank connects to the port that perf listens on (arguments: address, port, token, bytes of the
- * largest buffer), says who it is, and then sleeps in read() until the next order comes: a line
+ * largest buffer, and "core" if it shall bind itself), says who it is, and then sleeps in read() until the next order comes: a line
  * "workload type op root elements warmup iterations". It answers with the nanoseconds that all
  * iterations took together. It ends when the connection does. */
+#define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <mpi.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -176,11 +178,26 @@ static char *buffer(size_t bytes) {
   return memory;
 }
 
+/* Keeps each rank on a core of its own where there are enough, by the rule of CoreBinding.java. */
+static void bindToCore(void) {
+  cpu_set_t allowed, mine;
+  if (sched_getaffinity(0, sizeof allowed, &allowed) || CPU_COUNT(&allowed) < ranks) return;
+  for (int core = 0, seen = 0; core < CPU_SETSIZE; core++) {
+    if (CPU_ISSET(core, &allowed) && seen++ == rank) {
+      CPU_ZERO(&mine);
+      CPU_SET(core, &mine);
+      sched_setaffinity(0, sizeof mine, &mine);
+      return;
+    }
+  }
+}
+
 int main(int argc, char **argv) {
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-  if (argc != 5) fail("usage", "mpi_peer HOST PORT TOKEN BYTES");
+  if (argc != 6) fail("usage", "mpi_peer HOST PORT TOKEN BYTES core|none");
+  if (!strcmp(argv[5], "core")) bindToCore();
   size_t bytes = strtoull(argv[4], NULL, 10) + 4096;
   sendBuffer = buffer(bytes);
   recvBuffer = buffer(bytes);

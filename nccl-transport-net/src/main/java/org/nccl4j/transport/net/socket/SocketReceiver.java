@@ -17,7 +17,10 @@ import org.nccl4j.device.InvalidArgumentException;
  * straight into its memory.
  */
 final class SocketReceiver extends SocketConnection implements NetReceiver {
-  private static final int BUFFER_BYTES = 1 << 10;
+  /**
+   * Messages up to about here take one read, and are copied once more; so does a larger's begin.
+   */
+  private static final int BUFFER_BYTES = 16 << 10;
 
   private final SocketChannel socket;
   private final Lanes lanes;
