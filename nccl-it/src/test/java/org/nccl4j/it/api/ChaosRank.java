@@ -8,6 +8,7 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
+import java.util.List;
 import java.util.Objects;
 import java.util.Random;
 import java.util.Set;
@@ -32,26 +33,68 @@ import org.nccl4j.device.RedOp;
 public final class ChaosRank {
   /** What happens in a round. */
   enum Fault {
+    /** Nothing. */
     NONE,
+    /** The victim aborts. */
     ABORT,
+    /** Its process is killed. */
     KILL,
-    STOP
+    /** Its process is stopped. */
+    STOP,
+    /**
+     * Nothing of what it sends arrives, nor of what is sent to it; its control connections live.
+     */
+    CUT,
+    /** The connections of its network are reset. */
+    RESET;
+
+    /** Whether the victim itself sees the communicator fail, too. */
+    boolean isOfNetwork() {
+      return this == CUT || this == RESET;
+    }
   }
 
   /**
    * A round, the same for all ranks.
    *
+   * @param net whether the ranks are connected by sockets instead of shared memory
    * @param operations before the fault
    */
-  record Plan(long seed, int nRanks, Fault fault, int victim, int operations) {
+  record Plan(long seed, int nRanks, Fault fault, boolean net, int victim, int operations) {
     static Plan of(long seed, int nRanks) {
       Random random = new Random(seed * 7919);
-      int dice = random.nextInt(40);
+      int dice = random.nextInt(80);
       Fault fault =
-          dice < 1 ? Fault.STOP : dice < 4 ? Fault.KILL : dice < 22 ? Fault.ABORT : Fault.NONE;
-      return new Plan(seed, nRanks, fault, random.nextInt(nRanks), random.nextInt(8));
+          dice < 1
+              ? Fault.STOP
+              : dice < 2
+                  ? Fault.CUT
+                  : dice < 5
+                      ? Fault.RESET
+                      : dice < 10 ? Fault.KILL : dice < 42 ? Fault.ABORT : Fault.NONE;
+      boolean net = random.nextInt(4) == 0 || fault.isOfNetwork();
+      return new Plan(seed, nRanks, fault, net, random.nextInt(nRanks), random.nextInt(8));
+    }
+
+    CommunicatorConfig config() {
+      CommunicatorConfig config =
+          PATIENT
+              .withOperationDeadline(Duration.ofSeconds(fault == Fault.CUT ? 3 : 30))
+              .with("NCCL4J_HEARTBEAT_TIMEOUT", fault == Fault.STOP ? "3s" : "30s");
+      return net
+          ? config
+              .withTransports(List.of("NET"))
+              .with("NCCL_NET", CuttableNet.NAME)
+              .with("NCCL_SOCKET_IFNAME", "lo")
+          : config;
     }
   }
+
+  /** Of what must not fail. */
+  private static final CommunicatorConfig PATIENT =
+      CommunicatorConfig.defaults()
+          .withOperationDeadline(Duration.ofSeconds(30))
+          .withInitDeadline(Duration.ofSeconds(30));
 
   private ChaosRank() {}
 
@@ -104,20 +147,29 @@ public final class ChaosRank {
 
   private static void round(UniqueId id, Plan plan, int rank, BufferedReader in)
       throws IOException {
-    CommunicatorConfig config =
-        CommunicatorConfig.defaults()
-            .withOperationDeadline(Duration.ofSeconds(30))
-            .withInitDeadline(Duration.ofSeconds(30))
-            .with("NCCL4J_HEARTBEAT_TIMEOUT", plan.fault == Fault.STOP ? "1500ms" : "30s");
+    if (!plan.fault.isOfNetwork() || rank != plan.victim) {
+      play(id, plan, rank, in);
+      return;
+    }
+    try (Cables cables = new Cables()) {
+      CuttableNet.cables = cables;
+      play(id, plan, rank, in);
+    } finally {
+      CuttableNet.cables = null;
+    }
+  }
+
+  private static void play(UniqueId id, Plan plan, int rank, BufferedReader in) throws IOException {
     try (DeviceStream stream = Devices.host().createStream()) {
-      Communicator comm = Communicator.initRank(plan.nRanks, id, rank, Devices.host(), config);
+      Communicator comm =
+          Communicator.initRank(plan.nRanks, id, rank, Devices.host(), plan.config());
       try {
-        if (!disturbed(comm, stream, plan, in)) {
+        if (!disturbed(comm, stream, plan, in) || rank == plan.victim) {
           return;
         }
         Random after = new Random(plan.seed + 1);
         // A stream of its own: the other may still have an error that nobody has asked for.
-        try (Communicator left = comm.shrink(Set.of(plan.victim), ShrinkMode.ABORT);
+        try (Communicator left = comm.shrink(Set.of(plan.victim), ShrinkMode.ABORT, PATIENT);
             DeviceStream fresh = Devices.host().createStream()) {
           for (int n = 0; n < 3; n++) {
             operation(left, fresh, after);
@@ -133,7 +185,8 @@ public final class ChaosRank {
   private static boolean disturbed(
       Communicator comm, DeviceStream stream, Plan plan, BufferedReader in) throws IOException {
     Random random = new Random(plan.seed);
-    boolean mayFail = plan.fault != Fault.NONE && comm.rank() != plan.victim;
+    boolean mayFail =
+        plan.fault != Fault.NONE && (comm.rank() != plan.victim || plan.fault.isOfNetwork());
     try {
       meet(comm, stream);
       for (int n = 0; n < plan.operations; n++) {
@@ -144,7 +197,9 @@ public final class ChaosRank {
       }
       if (comm.rank() == plan.victim) {
         suffer(comm, plan.fault, in);
-        return false;
+        if (!plan.fault.isOfNetwork()) {
+          return false;
+        }
       }
       for (int n = 0; n < 1000; n++) {
         operation(comm, stream, random);
@@ -179,6 +234,8 @@ public final class ChaosRank {
           throw new AssertionError("told " + word);
         }
       }
+      case CUT -> CuttableNet.cables.cut();
+      case RESET -> CuttableNet.cables.reset();
       case NONE -> {}
     }
   }

@@ -1,0 +1,116 @@
+package org.nccl4j.it.api;
+
+import java.io.UncheckedIOException;
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
+import java.net.UnknownHostException;
+import java.nio.ByteBuffer;
+import java.util.Arrays;
+import java.util.List;
+import org.nccl4j.api.spi.Net;
+import org.nccl4j.api.spi.NetContext;
+import org.nccl4j.api.spi.NetDevice;
+import org.nccl4j.api.spi.NetListener;
+import org.nccl4j.api.spi.NetProvider;
+import org.nccl4j.api.spi.NetReceiver;
+import org.nccl4j.api.spi.NetSender;
+import org.nccl4j.api.spi.Support;
+import org.nccl4j.transport.net.socket.SocketNetProvider;
+
+/**
+ * The socket network, where those connections that this process begins or awaits lead through
+ * {@link Cables} while it has some. It is found by name only.
+ */
+public final class CuttableNet implements NetProvider {
+  static final String NAME = "Cuttable";
+
+  /** Where a handle of sockets has its port, and its list of addresses: see SocketHandle. */
+  private static final int PORT = 2;
+
+  private static final int ADDRESSES = 20;
+
+  /** This process's; null where its connections are direct. */
+  static volatile Cables cables;
+
+  private final NetProvider inner = new SocketNetProvider();
+
+  /** For the service loader. */
+  public CuttableNet() {}
+
+  @Override
+  public String name() {
+    return NAME;
+  }
+
+  @Override
+  public int priority() {
+    return 1;
+  }
+
+  @Override
+  public Support support(NetContext context) {
+    return inner.support(context);
+  }
+
+  @Override
+  public Net open(NetContext context) {
+    return new Cut(inner.open(context));
+  }
+
+  private record Cut(Net inner) implements Net {
+    @Override
+    public List<NetDevice> devices() {
+      return inner.devices();
+    }
+
+    @Override
+    public NetListener listen(int device) {
+      NetListener listener = inner.listen(device);
+      return new Listener(listener, detour(listener.handle()));
+    }
+
+    @Override
+    public NetSender connect(int device, byte[] handle) {
+      return inner.connect(device, detour(handle));
+    }
+
+    @Override
+    public void close() {
+      inner.close();
+    }
+  }
+
+  private record Listener(NetListener inner, byte[] handle) implements NetListener {
+    @Override
+    public NetReceiver accept() {
+      return inner.accept();
+    }
+
+    @Override
+    public void close() {
+      inner.close();
+    }
+  }
+
+  /** The handle of a forwarder to a handle's first address. */
+  private static byte[] detour(byte[] handle) {
+    Cables through = cables;
+    if (through == null) {
+      return handle;
+    }
+    ByteBuffer bytes = ByteBuffer.wrap(handle);
+    int port = bytes.getShort(PORT) & 0xffff;
+    byte[] address =
+        Arrays.copyOfRange(handle, ADDRESSES + 2, ADDRESSES + 2 + handle[ADDRESSES + 1]);
+    try {
+      InetSocketAddress target = new InetSocketAddress(InetAddress.getByAddress(address), port);
+      byte[] loopback = InetAddress.getLoopbackAddress().getAddress();
+      ByteBuffer other = ByteBuffer.allocate(ADDRESSES + 2 + loopback.length);
+      other.put(handle, 0, ADDRESSES).put((byte) 1).put((byte) loopback.length).put(loopback);
+      other.putShort(PORT, (short) through.to(target));
+      return other.array();
+    } catch (UnknownHostException e) {
+      throw new UncheckedIOException(e);
+    }
+  }
+}
