@@ -46,12 +46,18 @@ public final class Diagnosis {
   private String say() {
     String head = "communicator " + ranks.values().iterator().next().name() + ": ";
     List<RankReport> waiting = ranks.values().stream().filter(r -> r.current() != null).toList();
+    String disagreement = disagreement();
     if (waiting.isEmpty()) {
-      return head + "nothing is under way" + unknown();
+      // Calls that differ may end all the same, with a wrong result.
+      String differ = disagreement.isEmpty() ? "" : disagreement + "; ";
+      return head + differ + "nothing is under way" + unknown();
     }
     String stopped = stopped();
     if (!stopped.isEmpty()) {
       return head + stopped + waits(waiting) + unknown();
+    }
+    if (!disagreement.isEmpty()) {
+      return head + disagreement + waits(waiting) + unknown();
     }
     int furthest = waiting.stream().mapToInt(r -> r.current().collective()).max().orElse(0);
     List<RankReport> behind =
@@ -90,6 +96,32 @@ public final class Diagnosis {
   private static String state(RankReport report) {
     String state = report.process().state();
     return state.isEmpty() ? "?" : state;
+  }
+
+  /** The first collective on record that ranks called in different ways; empty if none is. */
+  private String disagreement() {
+    Map<Integer, Map<String, List<RankReport>>> calls = new TreeMap<>();
+    for (RankReport report : ranks.values()) {
+      for (Operation operation : report.operations()) {
+        if (operation.isCollective()) {
+          calls
+              .computeIfAbsent(operation.collective(), number -> new LinkedHashMap<>())
+              .computeIfAbsent(operation.text(), text -> new ArrayList<>())
+              .add(report);
+        }
+      }
+    }
+    for (Map.Entry<Integer, Map<String, List<RankReport>>> call : calls.entrySet()) {
+      if (call.getValue().size() > 1) {
+        return "the ranks disagree on collective %d: ".formatted(call.getKey())
+            + call.getValue().entrySet().stream()
+                .sorted(Comparator.comparingInt(entry -> entry.getValue().size()))
+                .limit(NAMED)
+                .map(entry -> names(entry.getValue()) + " called " + entry.getKey())
+                .collect(Collectors.joining(", "));
+      }
+    }
+    return "";
   }
 
   private static int collectives(RankReport report) {

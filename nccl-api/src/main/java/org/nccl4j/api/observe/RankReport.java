@@ -1,6 +1,7 @@
 package org.nccl4j.api.observe;
 
 import java.util.List;
+import java.util.Set;
 
 /**
  * What a flight recorder says of one rank.
@@ -55,7 +56,15 @@ public record RankReport(
    * @param text for people
    */
   public record Operation(
-      long number, int collective, String label, int root, long count, long bytes, String text) {}
+      long number, int collective, String label, int root, long count, long bytes, String text) {
+    private static final Set<String> OF_TWO_RANKS =
+        Set.of("send", "recv", "put_signal", "signal", "wait_signal", "other");
+
+    /** Whether all ranks call it, with the same arguments. */
+    public boolean isCollective() {
+      return !OF_TWO_RANKS.contains(label);
+    }
+  }
 
   /** The oldest operation that has not ended; null if all have, or it is too long ago. */
   public Operation current() {
