@@ -122,7 +122,10 @@ public final class FlightLog {
     }
     long ended = kernels.ended();
     if (ended < 0) {
-      ended = kernels.isIdle() ? launchedSoFar() : bytes.getLong(ENDED);
+      // Of a device that does not count: a kernel that gave up has ended too, but not its
+      // operation.
+      boolean all = kernels.waitsFor() < 0 && kernels.isIdle();
+      ended = all ? launchedSoFar() : bytes.getLong(ENDED);
     }
     if (ended != bytes.getLong(ENDED)) {
       bytes.putLong(ENDED, ended);

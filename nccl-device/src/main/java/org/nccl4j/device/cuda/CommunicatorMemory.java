@@ -117,6 +117,20 @@ final class CommunicatorMemory implements AutoCloseable {
             control.getLong(KernelLayout.CONTROL_FAILED_STEP));
   }
 
+  /** The rank that a kernel waited for when it gave up; -1 while none has. */
+  int failedPeer() {
+    if (control.getInt(KernelLayout.CONTROL_FAILED) == 0) {
+      return -1;
+    }
+    VarHandle.acquireFence(); // as above
+    return control.getInt(KernelLayout.CONTROL_FAILED_PEER);
+  }
+
+  /** Where the control words are on the host; for tests, which take the kernels' part. */
+  Pointer control() {
+    return control;
+  }
+
   @Override
   public void close() {
     memory.close();

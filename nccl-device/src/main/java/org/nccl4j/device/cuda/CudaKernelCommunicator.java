@@ -2,7 +2,9 @@ package org.nccl4j.device.cuda;
 
 import java.util.ArrayList;
 import java.util.List;
+import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicReference;
+import java.util.function.Supplier;
 import jcuda.driver.CUevent;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
@@ -39,6 +41,11 @@ final class CudaKernelCommunicator implements KernelCommunicator {
   private final int[] capturing = new int[1];
   private final List<DeviceMemory> ofPlans = new ArrayList<>();
   private final AtomicReference<NcclException> failure = new AtomicReference<>();
+
+  /** Set by the first who sees that a kernel gave up: it asks why, and may be asked meanwhile. */
+  private final AtomicBoolean explaining = new AtomicBoolean();
+
+  private volatile Supplier<String> explanation = () -> "";
   private volatile CudaStream last; // what was launched last is in this stream
   private volatile DirectPlans direct;
   private boolean closed;
@@ -173,15 +180,32 @@ final class CudaKernelCommunicator implements KernelCommunicator {
     NcclException known = failure.get();
     if (known == null) {
       String report = closed ? null : memory.kernelFailure();
-      if (report != null) {
+      if (report != null && explaining.compareAndSet(false, true)) {
+        String why = explanation.get();
         failure.compareAndSet(
             null,
             new TimeoutException(
-                report, "look for the rank that did not take part, or raise the deadline"));
-        known = failure.get();
+                why.isEmpty() ? report : report + "; " + why,
+                "look for the rank that did not take part, or raise the deadline"));
       }
+      known = failure.get();
     }
     return known;
+  }
+
+  /** Known once a kernel has given up: only then does it write whom it waited for. */
+  @Override
+  public int waitsFor() {
+    return closed ? -1 : memory.failedPeer();
+  }
+
+  @Override
+  public void explainDeadlines(Supplier<String> newExplanation) {
+    explanation = newExplanation;
+  }
+
+  CommunicatorMemory memory() {
+    return memory;
   }
 
   @Override

@@ -157,6 +157,23 @@ class CommunicatorTest {
   }
 
   @Test
+  void aKernelThatGivesUpSaysWhomItWaitedForAndTheRecordersSayWhy() {
+    try (GpuRanks ranks = new GpuRanks(2, Duration.ofSeconds(3))) {
+      CudaKernelCommunicator communicator = ranks.communicators.get(0);
+      // What explains looks at the communicator, as the observer does.
+      communicator.explainDeadlines(
+          () -> "rank %d is behind, %s".formatted(communicator.waitsFor(), communicator.failure()));
+      assertEquals(-1, communicator.waitsFor());
+      communicator.memory().control().putInt(KernelLayout.CONTROL_FAILED_PEER, 1);
+      communicator.memory().control().putInt(KernelLayout.CONTROL_FAILED, 1);
+      String message = communicator.failure().getMessage();
+      assertTrue(message.contains("for data of rank 1"), message);
+      assertTrue(message.contains("; rank 1 is behind, null"), message);
+      assertEquals(1, communicator.waitsFor());
+    }
+  }
+
+  @Test
   void afterAnAbortItsCauseIsThrown() {
     try (GpuRanks ranks = new GpuRanks(2, Duration.ofSeconds(3))) {
       var communicator = ranks.communicators.get(0);
