@@ -5,45 +5,91 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import static org.junit.jupiter.api.DynamicTest.dynamicTest;
 
 import java.io.IOException;
+import java.io.PrintWriter;
+import java.io.StringWriter;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
+import java.util.spi.ToolProvider;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.DynamicTest;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.TestFactory;
+import org.junit.jupiter.api.function.ThrowingConsumer;
 import org.junit.jupiter.api.io.TempDir;
 
 /** The programs of the tutorial compile, run, and print what is written there. */
 class TutorialTest {
   private static final Path TUTORIAL = Path.of("..", "docs", "tutorial");
+  private static final List<Integer> FOR_GPUS = List.of(8, 9);
+  private static final Pattern NUMBER = Pattern.compile("([0-9]+)-.*\\.md");
   private static final Pattern PRINTS = Pattern.compile("// prints (.*)");
 
   @TempDir private static Path folder;
 
+  /** Those that run everywhere. */
   @TestFactory
   List<DynamicTest> steps() throws IOException {
+    return tests(List.of(1, 2, 3, 4, 5, 6, 7, 10, 11), TutorialTest::run);
+  }
+
+  @TestFactory
+  List<DynamicTest> stepsForGpusCompile() throws IOException {
+    return tests(FOR_GPUS, TutorialTest::compile);
+  }
+
+  @TestFactory
+  @Tag("gpu")
+  List<DynamicTest> stepsForGpus() throws IOException {
+    return tests(FOR_GPUS, TutorialTest::run);
+  }
+
+  private static List<DynamicTest> tests(List<Integer> steps, ThrowingConsumer<Path> body)
+      throws IOException {
+    List<DynamicTest> tests = new ArrayList<>();
     try (Stream<Path> pages = Files.list(TUTORIAL)) {
-      List<DynamicTest> tests =
-          pages
-              .filter(page -> page.getFileName().toString().matches("[1-7]-.*\\.md"))
-              .sorted()
-              .map(page -> dynamicTest(page.getFileName().toString(), () -> run(page)))
-              .toList();
-      assertEquals(7, tests.size());
-      return tests;
+      for (Path page : pages.sorted().toList()) {
+        if (steps.contains(number(page))) {
+          tests.add(dynamicTest(page.getFileName().toString(), () -> body.accept(page)));
+        }
+      }
     }
+    assertEquals(steps.size(), tests.size());
+    return tests;
+  }
+
+  /** A page's number; 0 if it has none. */
+  private static int number(Path page) {
+    Matcher number = NUMBER.matcher(page.getFileName().toString());
+    return number.matches() ? Integer.parseInt(number.group(1)) : 0;
+  }
+
+  private static String program(Path page) throws IOException {
+    String text = Files.readString(page);
+    int begin = text.indexOf("```java") + "```java\n".length();
+    return text.substring(begin, text.indexOf("```", begin));
+  }
+
+  private static Path source(Path page) throws IOException {
+    return Files.writeString(folder.resolve("Step" + number(page) + ".java"), program(page));
+  }
+
+  private static void compile(Path page) throws IOException {
+    StringWriter said = new StringWriter();
+    PrintWriter out = new PrintWriter(said);
+    String classes = folder.resolve("classes").toString();
+    String[] options = {"-d", classes, "-cp", ChaosRank.classPath(), source(page).toString()};
+    int status = ToolProvider.findFirst("javac").orElseThrow().run(out, out, options);
+    assertEquals(0, status, said.toString());
   }
 
   private static void run(Path page) throws Exception {
-    String text = Files.readString(page);
-    int begin = text.indexOf("```java") + "```java\n".length();
-    String program = text.substring(begin, text.indexOf("```", begin));
-    Path source = folder.resolve("Step" + page.getFileName().toString().charAt(0) + ".java");
-    Files.writeString(source, program);
+    Path source = source(page);
     Process process =
         new ProcessBuilder(
                 Path.of(System.getProperty("java.home"), "bin", "java").toString(),
@@ -55,9 +101,9 @@ class TutorialTest {
             .redirectErrorStream(true)
             .start();
     String output = new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
-    assertTrue(process.waitFor(60, TimeUnit.SECONDS));
+    assertTrue(process.waitFor(180, TimeUnit.SECONDS));
     assertEquals(0, process.exitValue(), output);
-    Matcher expected = PRINTS.matcher(program);
+    Matcher expected = PRINTS.matcher(program(page));
     assertTrue(expected.find(), page.toString());
     do {
       String line = expected.group(1).trim();
