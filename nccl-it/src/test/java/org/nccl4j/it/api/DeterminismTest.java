@@ -22,6 +22,7 @@ import org.nccl4j.api.Communicator;
 import org.nccl4j.api.CommunicatorConfig;
 import org.nccl4j.api.CommunicatorConfig.Determinism;
 import org.nccl4j.api.Devices;
+import org.nccl4j.api.Group;
 import org.nccl4j.api.UniqueId;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.DeviceMemory;
@@ -91,6 +92,35 @@ class DeterminismTest {
   }
 
   @Test
+  void oneThreadForAllRanksGivesTheSameBitsAsOneForEach() throws Exception {
+    List<Integer> sums = new ArrayList<>();
+    float[][] all = {numbers(0), numbers(1), numbers(2)};
+    try (Ranks ranks = new Ranks(RANKS)) {
+      for (int size : SIZES) {
+        for (RedOp op : new RedOp[] {RedOp.SUM, RedOp.AVG, RedOp.PROD}) {
+          List<DeviceMemory> data = new ArrayList<>();
+          for (float[] mine : all) {
+            data.add(Ranks.floats(size, i -> mine[i]));
+          }
+          Group.run(
+              () -> {
+                for (Communicator comm : ranks.communicators) {
+                  DeviceMemory own = data.get(comm.rank());
+                  DeviceStream stream = ranks.streams.get(comm.rank());
+                  comm.allReduce(own, own, size, DataType.FLOAT32, op, stream);
+                }
+              });
+          ranks.streams.forEach(DeviceStream::synchronize);
+          sums.add(Arrays.hashCode(bits(data.get(RANKS - 1))));
+          data.forEach(DeviceMemory::close);
+        }
+      }
+    }
+    int[] one = sums.stream().mapToInt(Integer::intValue).toArray();
+    assertArrayEquals(inThreads(CommunicatorConfig.defaults()), one);
+  }
+
+  @Test
   void processesGiveTheSameBitsAsThreads() throws Exception {
     int[] expected = inThreads(CommunicatorConfig.defaults());
     UniqueId id = UniqueId.create();
@@ -101,7 +131,7 @@ class DeterminismTest {
     for (Process process : processes) {
       String said =
           new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8).trim();
-      assertTrue(process.waitFor(60, TimeUnit.SECONDS));
+      assertTrue(process.waitFor(180, TimeUnit.SECONDS));
       assertEquals(Arrays.toString(expected), said);
     }
   }

@@ -18,7 +18,7 @@ class SimulationTest {
   void aHundredThousandGpus() {
     Simulation simulation =
         assertTimeout(
-            Duration.ofSeconds(10),
+            Duration.ofSeconds(60),
             () ->
                 Simulation.of(
                     Cluster.of(TestMachines.read("dgx-h100"), 12500, ClusterOptions.DEFAULT),

@@ -35,7 +35,7 @@ class BadInputTest {
 
   private static TopologyException refused(String text) {
     return Assertions.assertTimeoutPreemptively(
-        Duration.ofSeconds(10),
+        Duration.ofSeconds(60),
         () ->
             assertThrows(
                 TopologyException.class,
