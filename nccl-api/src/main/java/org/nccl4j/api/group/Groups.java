@@ -4,12 +4,16 @@ import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.atomic.AtomicInteger;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.InvalidUsageException;
 
 /** The group that each thread has open, if any. */
 public final class Groups {
   private static final ThreadLocal<Groups> MINE = ThreadLocal.withInitial(Groups::new);
+
+  /** Groups that threads have open: while there are none, no thread need look for its own. */
+  private static final AtomicInteger OPEN = new AtomicInteger();
 
   private final List<Task> tasks = new ArrayList<>();
   private final List<Runnable> meetings = new ArrayList<>();
@@ -19,7 +23,21 @@ public final class Groups {
 
   /** Begins a group, or a level of one. */
   public static void start() {
-    MINE.get().depth++;
+    MINE.get().enter();
+  }
+
+  private void enter() {
+    if (depth == 0) {
+      OPEN.incrementAndGet();
+    }
+    depth++;
+  }
+
+  private void leave() {
+    depth--;
+    if (depth == 0) {
+      OPEN.decrementAndGet();
+    }
   }
 
   /**
@@ -34,7 +52,7 @@ public final class Groups {
           "a group is ended that was not started on this thread",
           "call Group.start() first, on the same thread, or use Group.run");
     }
-    mine.depth--;
+    mine.leave();
     if (mine.depth == 0) {
       mine.launch();
     }
@@ -43,7 +61,9 @@ public final class Groups {
   /** Ends a level without launching what was called since the outermost start. */
   public static void discard() {
     Groups mine = MINE.get();
-    mine.depth = Math.max(0, mine.depth - 1);
+    if (mine.depth > 0) {
+      mine.leave();
+    }
     mine.tasks.clear();
     mine.meetings.clear();
   }
@@ -71,7 +91,7 @@ public final class Groups {
       throw new InvalidUsageException(
           "a group is simulated inside another", "end the other group first");
     }
-    mine.depth++;
+    mine.enter();
     try {
       calls.run();
       Map<RankQueue, Double> sums = new LinkedHashMap<>();
@@ -80,15 +100,18 @@ public final class Groups {
       }
       return sums.values().stream().mapToDouble(Double::doubleValue).max().orElse(0);
     } finally {
-      mine.depth = 0;
+      while (mine.depth > 0) {
+        mine.leave();
+      }
       mine.tasks.clear();
       mine.meetings.clear();
     }
   }
 
+  /** Whether the calling thread has one open. */
   @HotPath
   static boolean isOpen() {
-    return MINE.get().depth > 0;
+    return OPEN.getOpaque() > 0 && MINE.get().depth > 0;
   }
 
   static void add(Task task) {

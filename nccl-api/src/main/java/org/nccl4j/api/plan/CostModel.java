@@ -51,11 +51,16 @@ interface CostModel {
    */
   int chunkBytes(ConnectionLayout layout, Collective collective, Choice choice, long bytes);
 
+  /** What a send of few bytes takes; a larger one takes Simple. */
+  default Protocol smallSendProtocol() {
+    return Protocol.LL;
+  }
+
   /**
-   * Up to how many bytes a send takes LL. Both ends decide by it, so it depends on nothing that
-   * they do not both know.
+   * Up to how many bytes a send is one of few. Both ends decide by it, so it depends on nothing
+   * that they do not both know.
    */
-  long llSendBytes(Func func);
+  long smallSendBytes(Func func);
 
   /** Where the figures come from, as a sentence. */
   String source();

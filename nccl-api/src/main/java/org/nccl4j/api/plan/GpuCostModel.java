@@ -99,7 +99,7 @@ record GpuCostModel(int nRanks, boolean reach, boolean nvlink) implements CostMo
   }
 
   @Override
-  public long llSendBytes(Func func) {
+  public long smallSendBytes(Func func) {
     return func == Func.ALL_TO_ALL ? LL_EXCHANGE_BYTES / Math.max(1, nRanks - 1) : LL_SEND_BYTES;
   }
 

@@ -21,7 +21,7 @@ record HostCostModel(int nRanks, int cores) implements CostModel {
   private static final double SIMPLE_GIGABYTES = 20;
   private static final double PEER = 0.02;
 
-  /** Up to here a send takes LL: its latency counts for more than its bandwidth. */
+  /** Up to here a send takes LL128: its latency counts for more than its bandwidth. */
   private static final long LL_SEND_BYTES = 512;
 
   private static final int LEAST_CHUNK = 8 << 10;
@@ -94,7 +94,12 @@ record HostCostModel(int nRanks, int cores) implements CostModel {
   }
 
   @Override
-  public long llSendBytes(Func func) {
+  public Protocol smallSendProtocol() {
+    return Protocol.LL128;
+  }
+
+  @Override
+  public long smallSendBytes(Func func) {
     return LL_SEND_BYTES;
   }
 

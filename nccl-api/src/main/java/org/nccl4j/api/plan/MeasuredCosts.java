@@ -147,8 +147,8 @@ final class MeasuredCosts {
     }
 
     @Override
-    public long llSendBytes(Func func) {
-      return model.llSendBytes(func);
+    public long smallSendBytes(Func func) {
+      return model.smallSendBytes(func);
     }
 
     @Override

@@ -124,7 +124,7 @@ record NetCostModel(int nRanks, Spread spread) implements CostModel {
   }
 
   @Override
-  public long llSendBytes(Func func) {
+  public long smallSendBytes(Func func) {
     return -1;
   }
 

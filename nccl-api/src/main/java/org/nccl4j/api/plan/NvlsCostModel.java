@@ -106,8 +106,13 @@ record NvlsCostModel(CostModel base, boolean host, NvlsLayout layout, boolean em
   }
 
   @Override
-  public long llSendBytes(Func func) {
-    return base.llSendBytes(func);
+  public Protocol smallSendProtocol() {
+    return base.smallSendProtocol();
+  }
+
+  @Override
+  public long smallSendBytes(Func func) {
+    return base.smallSendBytes(func);
   }
 
   @Override

@@ -243,8 +243,8 @@ public final class Planner {
   /** What is decided for an operation, as a table to read. */
   public String explain(Func func, long count, DataType type) {
     if (func.collective() == null) {
-      return "%s is made of sends and receives: LL up to %d bytes each, else Simple%n"
-          .formatted(func.label(), costs.llSendBytes(func));
+      return "%s is made of sends and receives: %s up to %d bytes each, else Simple%n"
+          .formatted(func.label(), costs.smallSendProtocol().label(), costs.smallSendBytes(func));
     }
     return chooser.explain(func.collective(), wholeBytes(func.collective(), count, type), type);
   }
@@ -261,6 +261,6 @@ public final class Planner {
   }
 
   private Protocol sendProtocol(Func func, long bytes) {
-    return bytes <= costs.llSendBytes(func) ? Protocol.LL : Protocol.SIMPLE;
+    return bytes <= costs.smallSendBytes(func) ? costs.smallSendProtocol() : Protocol.SIMPLE;
   }
 }

@@ -118,8 +118,8 @@ record TopologyCostModel(Fleet fleet, GpuCostModel kernels) implements CostModel
   }
 
   @Override
-  public long llSendBytes(Func func) {
-    return kernels.llSendBytes(func);
+  public long smallSendBytes(Func func) {
+    return kernels.smallSendBytes(func);
   }
 
   @Override

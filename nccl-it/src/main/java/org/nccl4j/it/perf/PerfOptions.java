@@ -185,8 +185,8 @@ final class PerfOptions {
       paramLabel = "core|none",
       defaultValue = "core",
       description =
-          "Whether each rank of --processes stays on a core of its own, where there are enough, as"
-              + " with mpirun (default: ${DEFAULT-VALUE}).")
+          "Whether each rank, a process or a thread of the host device, stays on a core of its own,"
+              + " where there are enough, as with mpirun (default: ${DEFAULT-VALUE}).")
   String binding;
 
   @Option(

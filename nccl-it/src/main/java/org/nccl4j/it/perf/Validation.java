@@ -158,7 +158,8 @@ final class Validation {
         settings,
         List.of(options.transports),
         options.timeout,
-        processes && options.binding.equals("core"));
+        options.binding.equals("core")
+            && (processes || kind == Device.Kind.HOST && options.gpus == 1));
   }
 
   private PerfSettings.How how() {

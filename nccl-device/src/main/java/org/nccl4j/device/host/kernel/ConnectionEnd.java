@@ -63,6 +63,12 @@ abstract class ConnectionEnd {
     return layout.ll128(step);
   }
 
+  /** Where the LL128 slot's data are. */
+  @HotPath
+  final long ll128Data() {
+    return ll128Slot() + LL128_DATA;
+  }
+
   @HotPath
   final long llSlot() {
     return layout.ll(step);

@@ -8,6 +8,9 @@ import org.nccl4j.device.host.memory.HostMemory;
 final class Copies {
   private static final int FEW = 56;
 
+  /** Data that share an LL128 slot's first cache line with its flag. */
+  private static final int FLAG_LINE_DATA = 64 - ConnectionEnd.LL128_DATA;
+
   private Copies() {}
 
   /** Copies up to {@link HostMemory#MAX_ACCESS} bytes. */
@@ -29,6 +32,20 @@ final class Copies {
     for (; at < bytes; at++) {
       to.put(toIndex + at, from.get(fromIndex + at));
     }
+  }
+
+  /**
+   * Copies into an LL128 slot, last what lies beside its flag: the receiver polls that cache line,
+   * and would take it away before the flag is written.
+   */
+  @HotPath
+  static void copyFlagLineLast(
+      HostMemory source, long sourceOffset, HostMemory target, long targetOffset, int bytes) {
+    int beside = Math.min(bytes, FLAG_LINE_DATA);
+    if (beside < bytes) {
+      copy(source, sourceOffset + beside, target, targetOffset + beside, bytes - beside);
+    }
+    copy(source, sourceOffset, target, targetOffset, beside);
   }
 
   /** Copies any number of bytes, unless source and target are the same. */

@@ -133,14 +133,10 @@ public final class HostKernelCommunicator implements KernelCommunicator {
           .add(work);
     }
     List<P2pWork> own = ownPairs(sends.remove(spec.rank()), recvs.remove(spec.rank()));
-    int llBytes = spec.layout().llSlotBytes() / 2;
-    int simpleBytes = spec.layout().simpleSlotBytes();
     List<Lane> outs = new ArrayList<>();
     List<Lane> ins = new ArrayList<>();
-    sends.forEach(
-        (peer, list) -> outs.add(new Lane.Out(ends.send(peer), list, llBytes, simpleBytes)));
-    recvs.forEach(
-        (peer, list) -> ins.add(new Lane.In(ends.recv(peer), list, waiter, llBytes, simpleBytes)));
+    sends.forEach((peer, list) -> outs.add(new Lane.Out(ends.send(peer), list)));
+    recvs.forEach((peer, list) -> ins.add(new Lane.In(ends.recv(peer), list, waiter)));
     return new HostPlan(turns, ends, new SendRecv(outs, ins, own, waiter));
   }
 

@@ -3,6 +3,7 @@ package org.nccl4j.device.host.kernel;
 import java.util.List;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.host.memory.HostMemory;
+import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.P2pWork;
 import org.nccl4j.device.kernel.Protocol;
 
@@ -12,13 +13,15 @@ import org.nccl4j.device.kernel.Protocol;
  */
 abstract class Lane {
   final int peer;
+  private final ConnectionLayout layout;
   private final P2pWork[] works;
   private final HostMemory[] buffers;
   private int current;
   private long done;
 
-  Lane(int peer, List<P2pWork> works) {
-    this.peer = peer;
+  Lane(ConnectionEnd end, List<P2pWork> works) {
+    this.peer = end.peer;
+    this.layout = end.layout;
     this.works = works.stream().filter(work -> work.bytes() > 0).toArray(P2pWork[]::new);
     this.buffers = new HostMemory[this.works.length];
     for (int w = 0; w < this.works.length; w++) {
@@ -46,10 +49,10 @@ abstract class Lane {
   @HotPath
   final boolean progress(HostMemory ownBuffer) {
     P2pWork work = works[current];
-    boolean ll = work.protocol() == Protocol.LL;
-    int bytes = (int) Math.min(stepBytes(ll), work.bytes() - done);
+    Protocol protocol = work.protocol();
+    int bytes = (int) Math.min(stepBytes(protocol), work.bytes() - done);
     HostMemory buffer = buffers[current] == null ? ownBuffer : buffers[current];
-    if (!step(buffer, work.offset() + done, bytes, ll)) {
+    if (!step(buffer, work.offset() + done, bytes, protocol)) {
       return false;
     }
     done += bytes;
@@ -61,43 +64,46 @@ abstract class Lane {
   }
 
   /** Most bytes of a step. */
-  abstract int stepBytes(boolean ll);
+  private int stepBytes(Protocol protocol) {
+    return switch (protocol) {
+      case LL -> layout.llSlotBytes() / 2;
+      case LL128 -> layout.ll128SlotBytes() - ConnectionEnd.LL128_DATA;
+      case SIMPLE -> layout.simpleSlotBytes();
+    };
+  }
 
   /** Moves one step's bytes if that can be done now. */
-  abstract boolean step(HostMemory buffer, long offset, int bytes, boolean ll);
+  abstract boolean step(HostMemory buffer, long offset, int bytes, Protocol protocol);
 
   /** Sends. */
   static final class Out extends Lane {
     private final SendEnd end;
-    private final int llBytes;
-    private final int simpleBytes;
 
-    Out(SendEnd end, List<P2pWork> works, int llBytes, int simpleBytes) {
-      super(end.peer, works);
+    Out(SendEnd end, List<P2pWork> works) {
+      super(end, works);
       this.end = end;
-      this.llBytes = llBytes;
-      this.simpleBytes = simpleBytes;
     }
 
     @Override
     @HotPath
-    int stepBytes(boolean ll) {
-      return ll ? llBytes : simpleBytes;
-    }
-
-    @Override
-    @HotPath
-    boolean step(HostMemory buffer, long offset, int bytes, boolean ll) {
+    boolean step(HostMemory buffer, long offset, int bytes, Protocol protocol) {
       if (!end.hasCredit()) {
         return false;
       }
-      if (ll) {
-        end.clearIfWrapped();
-        LlLines.pack(buffer, offset, bytes, end.memory(), end.llSlot(), end.llFlag());
-        end.next();
-      } else {
-        Copies.copy(buffer, offset, end.memory(), end.simpleSlot(), bytes);
-        end.post(bytes);
+      switch (protocol) {
+        case LL -> {
+          end.clearIfWrapped();
+          LlLines.pack(buffer, offset, bytes, end.memory(), end.llSlot(), end.llFlag());
+          end.next();
+        }
+        case LL128 -> {
+          Copies.copyFlagLineLast(buffer, offset, end.memory(), end.ll128Data(), bytes);
+          end.postLl128();
+        }
+        case SIMPLE -> {
+          Copies.copy(buffer, offset, end.memory(), end.simpleSlot(), bytes);
+          end.post(bytes);
+        }
       }
       return true;
     }
@@ -107,38 +113,38 @@ abstract class Lane {
   static final class In extends Lane {
     private final RecvEnd end;
     private final Waiter waiter;
-    private final int llBytes;
-    private final int simpleBytes;
 
-    In(RecvEnd end, List<P2pWork> works, Waiter waiter, int llBytes, int simpleBytes) {
-      super(end.peer, works);
+    In(RecvEnd end, List<P2pWork> works, Waiter waiter) {
+      super(end, works);
       this.end = end;
       this.waiter = waiter;
-      this.llBytes = llBytes;
-      this.simpleBytes = simpleBytes;
     }
 
     @Override
     @HotPath
-    int stepBytes(boolean ll) {
-      return ll ? llBytes : simpleBytes;
-    }
-
-    @Override
-    @HotPath
-    boolean step(HostMemory buffer, long offset, int bytes, boolean ll) {
-      if (ll) {
-        if (!LlLines.isComplete(end, bytes, end.llFlag())) {
-          return false;
+    boolean step(HostMemory buffer, long offset, int bytes, Protocol protocol) {
+      switch (protocol) {
+        case LL -> {
+          if (!LlLines.isComplete(end, bytes, end.llFlag())) {
+            return false;
+          }
+          LlLines.unpack(end, buffer, offset, bytes, end.llFlag(), waiter);
+          end.releaseLazily();
         }
-        LlLines.unpack(end, buffer, offset, bytes, end.llFlag(), waiter);
-        end.releaseLazily();
-      } else {
-        if (!end.hasData()) {
-          return false;
+        case LL128 -> {
+          if (!end.hasLl128()) {
+            return false;
+          }
+          Copies.copy(end.memory(), end.ll128Data(), buffer, offset, bytes);
+          end.releaseLazily();
         }
-        Copies.copy(end.memory(), end.simpleSlot(), buffer, offset, bytes);
-        end.release();
+        case SIMPLE -> {
+          if (!end.hasData()) {
+            return false;
+          }
+          Copies.copy(end.memory(), end.simpleSlot(), buffer, offset, bytes);
+          end.release();
+        }
       }
       return true;
     }

@@ -4,7 +4,14 @@ import org.nccl4j.device.HotPath;
 import org.nccl4j.device.host.memory.HostMemory;
 import org.nccl4j.device.host.reduce.Reduction;
 
-/** The LL protocol: every word carries its own flag. */
+/**
+ * The LL protocol: every word carries its own flag.
+ *
+ * <p>Its steps go the same way as those of {@link SlotPrimitives}, and share no code with them:
+ * here data become readable only by being unpacked into scratch memory, word for word with its
+ * wait, there they are combined where they lie after one wait for all. What is common is in {@link
+ * Primitives}, the ends and {@link Reduction}.
+ */
 final class LlPrimitives extends Primitives {
   private final HostMemory scratch;
   private final long other;

@@ -45,6 +45,12 @@ final class RecvEnd extends ConnectionEnd {
     waiter.awaitGreater(data, ll128Slot(), step, peer, "data");
   }
 
+  /** In LL128: whether the slot of the current step is full. */
+  @HotPath
+  boolean hasLl128() {
+    return Words.loadAcquire(data, ll128Slot()) > step;
+  }
+
   /** In Simple: whether the slot of the current step is full. */
   @HotPath
   boolean hasData() {

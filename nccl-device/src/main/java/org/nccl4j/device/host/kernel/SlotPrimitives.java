@@ -14,9 +14,6 @@ final class SlotPrimitives extends Primitives {
   /** What is written last is read next: small enough that it is still in the first-level cache. */
   private static final int PIECE = 16 << 10;
 
-  /** Data that share an LL128 slot's first cache line with its flag. */
-  private static final int FLAG_LINE_DATA = 64 - ConnectionEnd.LL128_DATA;
-
   private final HostMemory scratch;
   private final boolean ll128;
 
@@ -43,7 +40,7 @@ final class SlotPrimitives extends Primitives {
   /** Where an end's data of the current step are. */
   @HotPath
   private long slot(ConnectionEnd end) {
-    return ll128 ? end.ll128Slot() + ConnectionEnd.LL128_DATA : end.simpleSlot();
+    return ll128 ? end.ll128Data() : end.simpleSlot();
   }
 
   @Override
@@ -202,17 +199,12 @@ final class SlotPrimitives extends Primitives {
     }
   }
 
-  /**
-   * Copies, in LL128 last what lies beside the flag: the receiver polls that cache line, and would
-   * take it away before the flag is written.
-   */
+  /** Copies, in LL128 last what lies beside the flag. */
   private void copy(HostMemory from, long fromOffset, HostMemory to, long toOffset, int bytes) {
-    int beside = ll128 ? Math.min(bytes, FLAG_LINE_DATA) : 0;
-    if (beside < bytes) {
-      Copies.copy(from, fromOffset + beside, to, toOffset + beside, bytes - beside);
-    }
-    if (beside > 0) {
-      Copies.copy(from, fromOffset, to, toOffset, beside);
+    if (ll128) {
+      Copies.copyFlagLineLast(from, fromOffset, to, toOffset, bytes);
+    } else {
+      Copies.copy(from, fromOffset, to, toOffset, bytes);
     }
   }
 

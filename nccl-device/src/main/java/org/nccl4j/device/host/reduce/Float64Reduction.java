@@ -6,7 +6,7 @@ import org.nccl4j.device.DataType;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.RedOp;
 
-/** float64. */
+/** float64; as {@link Float32Reduction}, where it says why. */
 final class Float64Reduction extends StagedReduction {
   private final double[] left = new double[BLOCK_BYTES >> 3];
   private final double[] right = new double[BLOCK_BYTES >> 3];

@@ -6,7 +6,9 @@ import org.nccl4j.device.DataType;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.RedOp;
 
-/** int32 and uint32. */
+/**
+ * int32 and uint32; as {@link Int64Reduction}, for the reason that {@link Float32Reduction} gives.
+ */
 final class Int32Reduction extends StagedReduction {
   private final int[] left = new int[BLOCK_BYTES >> 2];
   private final int[] right = new int[BLOCK_BYTES >> 2];

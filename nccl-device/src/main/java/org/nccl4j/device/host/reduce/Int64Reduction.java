@@ -6,7 +6,9 @@ import org.nccl4j.device.DataType;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.RedOp;
 
-/** int64 and uint64. */
+/**
+ * int64 and uint64; as {@link Int32Reduction}, for the reason that {@link Float32Reduction} gives.
+ */
 final class Int64Reduction extends StagedReduction {
   private final long[] left = new long[BLOCK_BYTES >> 3];
   private final long[] right = new long[BLOCK_BYTES >> 3];

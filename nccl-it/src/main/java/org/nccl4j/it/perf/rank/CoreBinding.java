@@ -16,8 +16,8 @@ import org.nccl4j.it.perf.rank.bind.Scheduling;
 /**
  * Keeps each rank on a core of its own where there are enough, as mpirun does: otherwise the kernel
  * may put two ranks that wait for each other on one core while another program has the other, and
- * each hand-over then costs a switch between them. For ranks in processes of their own: threads
- * that the engine starts inherit the binding, and ranks of one process share some of those.
+ * each hand-over then costs a switch between them. Threads that the engine starts for a rank
+ * inherit its binding; those that ranks of one process share are to be there before.
  */
 final class CoreBinding {
   private static final int MASK_BYTES = 128;

@@ -109,13 +109,21 @@ public final class RankWorker implements AutoCloseable {
       lane.join(entrance.join(lane.spec(), order.uniqueId(), config));
       devices.add(lane.device().name());
     }
-    // Last, since the engine counts the cores that its threads may use.
-    boolean bound = order.bound() && CoreBinding.bind(spec);
+    boolean bound = order.bound() && bind();
     return new Answer.Joined(
         ProcessHandle.current().pid(),
         List.copyOf(devices),
         lanes.get(0).communicator().transports(),
         bound);
+  }
+
+  /**
+   * Last, since the engine counts the cores that its threads may use; and once the threads that all
+   * ranks of a process share have started, which are to stay unbound.
+   */
+  private boolean bind() {
+    awaitOthers();
+    return CoreBinding.bind(spec);
   }
 
   private Answer join(Order.JoinLibnccl order) {
