@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # bandwidth.sh KERNEL [BYTES...]: messages of each size from one process to another in the RDMA guest,
-# by the InfiniBand network and by ib_write_bw, three times in turn, 8 under way. Prints MB/s and the
-# ratio of the medians. Build first: mvn package -DskipTests. Needs the package perftest.
+# by the InfiniBand network, by announced.c, which does the same in C, and by ib_write_bw, in turn,
+# $ROUNDS times (5), 8 under way. Prints the medians in MB/s and what the network reaches of the others.
+# Build first: mvn package -DskipTests. Needs the packages perftest, libibverbs-dev and gcc.
 set -euo pipefail
-[ $# -ge 1 ] || { sed -n '2,4s/^# //p' "$0" >&2; exit 2; }
+[ $# -ge 1 ] || { sed -n '2,5s/^# //p' "$0" >&2; exit 2; }
 here=$(cd "$(dirname "$0")" && pwd)
 kernel=$(realpath "$1")
 shift
@@ -12,6 +13,7 @@ jar=$(ls "$target"/nccl-it-*.jar | head -n 1)
 [ $# -gt 0 ] || set -- 65536 1048576 8388608
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
+gcc -O2 -o "$folder/announced" "$here/announced.c" -libverbs
 cat >"$folder/measure" <<END
 java="java -Xmx256m -XX:+UseSerialGC -XX:-UsePerfData -p $jar:$target/modules
   --patch-module org.nccl4j.it=$target/test-classes -m org.nccl4j.it/org.nccl4j.it.rdma.NetBandwidth"
@@ -40,15 +42,32 @@ theirs() {
 export NCCL_IB_HCA==rxe0
 for bytes in $*; do
   n=\$((134217728 / bytes))
-  for round in 1 2 3; do
-    echo "\$bytes \$(ours \$bytes \$((2 * n))) \$(theirs \$bytes \$n)"
+  for round in \$(seq ${ROUNDS:-5}); do
+    echo "\$bytes \$(ours \$bytes \$((2 * n))) \$(./announced rxe0 \$bytes \$((2 * n)) 8 200)" \
+      "\$(theirs \$bytes \$n)"
   done
 done
 END
 "$here/guest.sh" "$kernel" "$folder" 600 'bash measure' | tee "$folder/figures" >&2
-sort -n -k1,1 -k2,2 "$folder/figures" | awk '{o[$1] = o[$1] " " $2} END {for (b in o) print b, o[b]}' |
-  sort -n >"$folder/ours"
-sort -n -k1,1 -k3,3 "$folder/figures" | awk '{t[$1] = t[$1] " " $3} END {for (b in t) print b, t[b]}' |
-  sort -n >"$folder/theirs"
-echo "bytes, nccl4j MB/s, ib_write_bw MB/s, ratio (medians of 3)"
-join "$folder/ours" "$folder/theirs" | awk '{printf "%d %.0f %.0f %.2f\n", $1, $3, $6, $3 / $6}'
+echo "bytes, nccl4j, in C, ib_write_bw (medians, MB/s), nccl4j / in C, nccl4j / ib_write_bw"
+awk '
+  function median(values, n, i, j, t) {
+    for (i = 2; i <= n; i++)
+      for (j = i; j > 1 && values[j - 1] > values[j]; j--) {
+        t = values[j]; values[j] = values[j - 1]; values[j - 1] = t
+      }
+    return n % 2 ? values[(n + 1) / 2] : (values[n / 2] + values[n / 2 + 1]) / 2
+  }
+  function row(k, column, v, n) {
+    n = 0
+    for (r = 1; r <= count[k]; r++) v[++n] = all[k, column, r]
+    return median(v, n)
+  }
+  !($1 in count) { order[++sizes] = $1 }
+  { count[$1]++; for (c = 2; c <= 4; c++) all[$1, c, count[$1]] = $c + 0 }
+  END {
+    for (s = 1; s <= sizes; s++) {
+      k = order[s]; a = row(k, 2); b = row(k, 3); c = row(k, 4)
+      printf "%d %.0f %.0f %.0f %.2f %.2f\n", k, a, b, c, a / b, a / c
+    }
+  }' "$folder/figures"

@@ -28,19 +28,18 @@ public final class NetBandwidth {
   private static final long DEADLINE_NANOS = 120_000_000_000L;
   private static final long END = System.nanoTime() + DEADLINE_NANOS;
 
-  private static final int RECEIVER_YIELDS = 4;
-  private static final long SLEEP_NANOS = 50_000;
+  private static final long SENDER_SLEEP_NANOS = 200_000;
+  private static final long RECEIVER_SLEEP_NANOS = 50_000;
 
   private static int pauses;
-  private static int idle;
-  private static int yields;
+  private static long sleepNanos;
 
   private NetBandwidth() {}
 
   /** See the class. */
   public static void main(String[] args) throws IOException {
     boolean sends = args[0].equals("send");
-    yields = sends ? Integer.MAX_VALUE : RECEIVER_YIELDS;
+    sleepNanos = sends ? SENDER_SLEEP_NANOS : RECEIVER_SLEEP_NANOS;
     Path file = Path.of(args[1]);
     int bytes = Integer.parseInt(args[2]);
     int count = Integer.parseInt(args[3]);
@@ -74,7 +73,6 @@ public final class NetBandwidth {
           pause();
         }
         requests[slot] = null;
-        idle = 0;
         while (i < count && requests[slot] == null) {
           requests[slot] =
               receiver.irecv(1, memories, new long[] {0}, new int[] {bytes}, new int[] {1});
@@ -104,7 +102,6 @@ public final class NetBandwidth {
         pause();
       }
       requests[slot] = null;
-      idle = 0;
       while (i < count && requests[slot] == null) {
         requests[slot] = sender.isend(from, 0, bytes, 1);
         if (requests[slot] == null) {
@@ -117,18 +114,13 @@ public final class NetBandwidth {
   }
 
   /**
-   * Between two looks. Like ib_write_bw's, the sender polls and the receiver sleeps: the guest has
-   * one processor, which has to move the data too.
+   * Between two looks. Both ends sleep: the guest has one processor, which has to move the data too.
    */
   private static void pause() {
     if ((++pauses & 255) == 0 && System.nanoTime() > END) {
       throw new AssertionError("not done within 120 s");
     }
-    if (++idle <= yields) {
-      Thread.yield();
-    } else {
-      LockSupport.parkNanos(SLEEP_NANOS);
-    }
+    LockSupport.parkNanos(sleepNanos);
   }
 
   private static NetContext context(int rank) {

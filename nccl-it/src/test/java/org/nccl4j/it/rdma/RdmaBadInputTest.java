@@ -20,7 +20,7 @@ class RdmaBadInputTest {
 
   private void assertSays(String command, String... texts)
       throws IOException, InterruptedException {
-    String output = new Guest(folder).run(60, command).succeeded().output();
+    String output = new Guest(folder).run(300, command).succeeded().output();
     for (String text : texts) {
       assertTrue(output.contains(text), text + " in: " + output);
     }

@@ -20,13 +20,13 @@ class RdmaCollectivesTest {
   @TempDir private Path folder;
 
   @ParameterizedTest
-  @CsvSource({"rxe0, 1, 0", "rxe1, 4, 0", "rxe1, 2, 1"})
+  @CsvSource({"rxe0, 1, 0", "rxe1, 4, 0", "rxe1, 2, 1", "'rxe1,rxe2', 2, 0"})
   void allCollectivesBetweenTwoProcesses(String device, int pairs, int split)
       throws IOException, InterruptedException {
     Guest.Result result =
         new Guest(folder)
             .run(
-                240,
+                900,
                 "NCCL4J_TRANSPORTS=NET NCCL_NET=IB NCCL_IB_HCA==%s".formatted(device)
                     + " NCCL_IB_QPS_PER_CONNECTION=%d NCCL_IB_SPLIT_DATA_ON_QPS=%d "
                         .formatted(pairs, split)
@@ -41,7 +41,7 @@ class RdmaCollectivesTest {
   void typesAndOperators(String type, String operator) throws IOException, InterruptedException {
     new Guest(folder)
         .run(
-            120,
+            600,
             "NCCL4J_TRANSPORTS=NET NCCL_NET=IB "
                 + Guest.nccl(
                     "perf all_reduce --processes 2 --device host -b 4 -e 1M -f 512 -n 2 -w 1 -d %s"
@@ -56,7 +56,7 @@ class RdmaCollectivesTest {
     Guest.Result result =
         new Guest(folder)
             .run(
-                120,
+                600,
                 "rm -r /dev/infiniband; NCCL4J_TRANSPORTS=NET "
                     + Guest.nccl(
                         "perf all_reduce --processes 2 --device host -b 64K -e 64K -n 2 -w 1"))
@@ -71,7 +71,7 @@ class RdmaCollectivesTest {
     Guest.Result result =
         new Guest(folder)
             .run(
-                120,
+                600,
                 "rm -r /dev/infiniband; NCCL4J_TRANSPORTS=NET NCCL_NET=IB "
                     + Guest.nccl(
                         "perf all_reduce --processes 2 --device host -b 64K -e 64K -n 2 -w 1"));

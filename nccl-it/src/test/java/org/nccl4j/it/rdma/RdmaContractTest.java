@@ -25,7 +25,7 @@ class RdmaContractTest {
       })
   void everyCheckIsKept(String settings) throws IOException, InterruptedException {
     Guest.Result result =
-        new Guest(folder).run(240, Guest.main(IbContract.class, settings)).succeeded();
+        new Guest(folder).run(900, Guest.main(IbContract.class, settings)).succeeded();
     assertEquals(List.of(), Guest.lines(result, "broken: "), result.output());
     assertEquals(
         new IbContract(Map.of()).checks().size(),
