@@ -79,8 +79,8 @@ public final class ChaosRank {
     CommunicatorConfig config() {
       CommunicatorConfig config =
           PATIENT
-              .withOperationDeadline(Duration.ofSeconds(fault == Fault.CUT ? 3 : 30))
-              .with("NCCL4J_HEARTBEAT_TIMEOUT", fault == Fault.STOP ? "3s" : "30s");
+              .withOperationDeadline(Duration.ofSeconds(fault == Fault.CUT ? 2 : 30))
+              .with("NCCL4J_HEARTBEAT_TIMEOUT", fault == Fault.STOP ? "2s" : "30s");
       return net
           ? config
               .withTransports(List.of("NET"))
