@@ -15,9 +15,10 @@ import org.nccl4j.device.InvalidArgumentException;
 /**
  * What a unique id says: where the bootstrap root listens and the secret of its communicator.
  *
- * <p>As bytes: version (1), flags (1: bit 0, rank 0 starts the root), port (2), secret (16), number
- * of hosts (1), then for each its kind (1: 4, 6 or 'n') and its address of 4 or 16 bytes, or the
- * length (1) and letters of its name. At most {@value #MAX_BYTES} bytes. Version 1 is the first.
+ * <p>As bytes: version (1), flags (1: bit 0, the first rank that comes to it starts the root), port
+ * (2), secret (16), number of hosts (1), then for each its kind (1: 4, 6 or 'n') and its address of
+ * 4 or 16 bytes, or the length (1) and letters of its name. At most {@value #MAX_BYTES} bytes.
+ * Version 1 is the first.
  */
 public final class BootstrapId {
   /** No id is longer. */
@@ -27,19 +28,19 @@ public final class BootstrapId {
   private static final byte VERSION = 1;
   private static final int FIXED_BYTES = 5 + SECRET_BYTES;
 
-  private final boolean startedByRankZero;
+  private final boolean startedByFirstRank;
   private final List<InetSocketAddress> addresses;
   private final byte[] secret;
 
-  BootstrapId(boolean startedByRankZero, List<InetSocketAddress> addresses, byte[] secret) {
-    this.startedByRankZero = startedByRankZero;
+  BootstrapId(boolean startedByFirstRank, List<InetSocketAddress> addresses, byte[] secret) {
+    this.startedByFirstRank = startedByFirstRank;
     this.addresses = List.copyOf(addresses);
     this.secret = secret.clone();
   }
 
-  /** Whether the root is started by rank 0 when it joins, and not listening before. */
-  boolean startedByRankZero() {
-    return startedByRankZero;
+  /** Whether the first of the root's ranks starts it when it joins, and not listening before. */
+  boolean startedByFirstRank() {
+    return startedByFirstRank;
   }
 
   /** Where the root listens, best first, all with one port; a name is unresolved. */
@@ -53,7 +54,7 @@ public final class BootstrapId {
 
   /** The same way with another secret. */
   BootstrapId withSecret(byte[] other) {
-    return new BootstrapId(startedByRankZero, addresses, other);
+    return new BootstrapId(startedByFirstRank, addresses, other);
   }
 
   /** The addresses for messages. */
@@ -72,7 +73,7 @@ public final class BootstrapId {
   /** As bytes, for every rank. */
   public byte[] encode() {
     ByteBuffer out = ByteBuffer.allocate(512);
-    out.put(VERSION).put((byte) (startedByRankZero ? 1 : 0));
+    out.put(VERSION).put((byte) (startedByFirstRank ? 1 : 0));
     out.putShort((short) addresses.get(0).getPort()).put(secret).put((byte) addresses.size());
     for (InetSocketAddress address : addresses) {
       if (address.isUnresolved()) {

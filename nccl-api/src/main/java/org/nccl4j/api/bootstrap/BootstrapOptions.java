@@ -2,6 +2,7 @@ package org.nccl4j.api.bootstrap;
 
 import java.time.Duration;
 import org.nccl4j.api.settings.PortRange;
+import org.nccl4j.api.settings.ScaleSettings;
 import org.nccl4j.api.settings.Settings;
 
 /**
@@ -14,6 +15,7 @@ import org.nccl4j.api.settings.Settings;
  * @param family AF_INET, AF_INET6, or empty for either
  * @param ports which ports may be listened on
  * @param silence how long a process may give no sign of life before it counts as failed
+ * @param stagger how many ranks may come to a root at once
  */
 public record BootstrapOptions(
     String commId,
@@ -21,14 +23,25 @@ public record BootstrapOptions(
     String interfaces,
     String family,
     PortRange ports,
-    Duration silence) {
+    Duration silence,
+    Stagger stagger) {
 
   private static final Duration USUAL_SILENCE = Duration.ofSeconds(60);
 
   /** With the usual patience for silent processes. */
   public BootstrapOptions(
       String commId, String commSecret, String interfaces, String family, PortRange ports) {
-    this(commId, commSecret, interfaces, family, ports, USUAL_SILENCE);
+    this(commId, commSecret, interfaces, family, ports, USUAL_SILENCE, Stagger.USUAL);
+  }
+
+  /** These, with another patience for silent processes. */
+  public BootstrapOptions withSilence(Duration other) {
+    return new BootstrapOptions(commId, commSecret, interfaces, family, ports, other, stagger);
+  }
+
+  /** These, of ranks that know each other already. */
+  BootstrapOptions withoutCommId() {
+    return new BootstrapOptions("", "", interfaces, family, ports, silence, stagger);
   }
 
   /** Nothing set. */
@@ -44,7 +57,10 @@ public record BootstrapOptions(
         settings.get(Settings.NCCL_SOCKET_IFNAME),
         settings.get(Settings.NCCL_SOCKET_FAMILY),
         settings.get(Settings.NCCL4J_BOOTSTRAP_PORTS),
-        settings.get(Settings.NCCL4J_HEARTBEAT_TIMEOUT));
+        settings.get(Settings.NCCL4J_HEARTBEAT_TIMEOUT),
+        new Stagger(
+            settings.get(ScaleSettings.NCCL_UID_STAGGER_RATE),
+            settings.get(ScaleSettings.NCCL_UID_STAGGER_THRESHOLD)));
   }
 
   @Override

@@ -47,8 +47,8 @@ public final class BootstrapRoot {
     return id;
   }
 
-  /** Starts the root of an id that says that rank 0 does. */
-  static void startForRankZero(
+  /** Starts the root of an id that says that its first rank does. */
+  static void startForFirstRank(
       BootstrapId id, List<InetSocketAddress> resolved, Identity self, Duration patience) {
     InetSocketAddress address = resolved.get(0);
     PortRange port = new PortRange(address.getPort(), address.getPort());

@@ -8,7 +8,6 @@ import java.nio.ByteBuffer;
 import java.time.Duration;
 import java.util.List;
 import org.nccl4j.device.NcclException;
-import org.nccl4j.device.RemoteException;
 import org.nccl4j.device.SystemErrorException;
 import org.nccl4j.device.TimeoutException;
 
@@ -27,6 +26,7 @@ final class ControlLink implements Dialer.Outcome, Connection.Owner {
   private final Identity self;
   private final int rank;
   private final Duration silence;
+  private final FailurePaths failures;
   private Connection connection;
   private String unreachable;
   private Identity root;
@@ -44,8 +44,10 @@ final class ControlLink implements Dialer.Outcome, Connection.Owner {
       BootstrapId id,
       Identity self,
       int rank,
-      Duration silence) {
+      Duration silence,
+      FailurePaths failures) {
     this.silence = silence;
+    this.failures = failures;
     this.loop = loop;
     this.monitor = monitor;
     this.id = id;
@@ -55,7 +57,7 @@ final class ControlLink implements Dialer.Outcome, Connection.Owner {
 
   /** Connects to the root; returns this side's address, by which other ranks may reach it too. */
   InetAddress connect(List<InetSocketAddress> addresses, Deadline deadline) {
-    int rounds = id.startedByRankZero() ? Integer.MAX_VALUE : ROUNDS;
+    int rounds = id.startedByFirstRank() ? Integer.MAX_VALUE : ROUNDS;
     Dialer dialer =
         new Dialer(loop, addresses, Handshake.Purpose.CONTROL, id.secret(), rounds, this);
     loop.execute(() -> dialer.start(Duration.ofNanos(Math.max(1, deadline.leftNanos()))));
@@ -78,9 +80,13 @@ final class ControlLink implements Dialer.Outcome, Connection.Owner {
     return local.getAddress();
   }
 
-  /** Introduces this rank, and waits until all have come. */
-  Welcome introduce(Hello hello, Deadline deadline) {
+  /** Introduces this rank. */
+  void introduce(Hello hello) {
     monitor.read(() -> connection).send(hello.encode());
+  }
+
+  /** Waits until all who come to this root have come. */
+  Welcome awaitWelcome(Deadline deadline) {
     return monitor.await(
         () -> welcome,
         deadline,
@@ -177,7 +183,7 @@ final class ControlLink implements Dialer.Outcome, Connection.Owner {
         begin(from);
         monitor.change(() -> welcome = all);
       }
-      case FAILURE -> monitor.failedOutside(Failure.decode(body).toException());
+      case FAILURE -> failures.heard(Failure.decode(body), this);
       case ROOT_LEAVES -> monitor.change(() -> rootMayLeave = true);
       default -> throw new ProtocolException("the root sent " + type);
     }
@@ -194,12 +200,15 @@ final class ControlLink implements Dialer.Outcome, Connection.Owner {
   }
 
   private void rootIsSilent(Duration length) {
-    monitor.failedOutside(
-        new RemoteException(
+    failures.heard(
+        new Failure(
+            NcclException.Code.REMOTE_ERROR,
             "the process of the bootstrap root (%s) has given no sign of life for %s"
                 .formatted(rootText(), Deadline.after(length).text()),
             "look whether it is stopped, or its host or network is down; a longer silence is allowed"
-                + " by NCCL4J_HEARTBEAT_TIMEOUT"));
+                + " by NCCL4J_HEARTBEAT_TIMEOUT",
+            ""),
+        this);
   }
 
   @Override
@@ -210,14 +219,17 @@ final class ControlLink implements Dialer.Outcome, Connection.Owner {
     monitor.change(() -> over = true);
     if (!monitor.read(() -> rootMayLeave)) {
       String broken = reason instanceof ProtocolException ? " (" + reason.getMessage() + ")" : "";
-      monitor.failedOutside(
-          new RemoteException(
+      failures.heard(
+          new Failure(
+              NcclException.Code.REMOTE_ERROR,
               "the process of the bootstrap root ("
                   + rootText()
                   + ") ended without closing"
                   + broken,
               "look at that process's output for the reason, such as an exception, a kill, or no"
-                  + " memory"));
+                  + " memory",
+              ""),
+          this);
     }
   }
 
@@ -234,7 +246,7 @@ final class ControlLink implements Dialer.Outcome, Connection.Owner {
   private NcclException rootUnreachable(String reasons, Deadline deadline) {
     boolean refused = reasons.contains("ECONNREFUSED");
     String hint =
-        id.startedByRankZero()
+        id.startedByFirstRank()
             ? "start rank 0, with the same NCCL_COMM_ID, on the host that it names; "
             : refused
                 ? "keep the process that created the unique id alive, and use each id for one"

@@ -16,6 +16,12 @@ record Deadline(long nanoTime, Duration length) {
     return new Deadline(System.nanoTime() + bounded.toNanos(), bounded);
   }
 
+  /** This, or one that comes before it after a length from now. */
+  Deadline atMost(Duration other) {
+    Deadline sooner = after(other);
+    return sooner.nanoTime - nanoTime < 0 ? sooner : this;
+  }
+
   /** Nanoseconds until it; not positive once it has passed. */
   long leftNanos() {
     return nanoTime - System.nanoTime();

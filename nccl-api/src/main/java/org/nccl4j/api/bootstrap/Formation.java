@@ -7,13 +7,13 @@ import java.util.Optional;
 import java.util.TreeMap;
 import org.nccl4j.device.NcclException.Code;
 
-/** Which ranks have come to the root, and whether they fit together. Knows no socket, no clock. */
+/** Which ranks have come to a root, and whether they fit together. Knows no socket, no clock. */
 final class Formation {
   private static final int NAMED_AT_MOST = 32;
 
   private final String version;
   private final Map<Integer, Hello> came = new TreeMap<>();
-  private int nRanks;
+  private Hello first;
   private int mostClaimed;
 
   Formation(String version) {
@@ -23,46 +23,77 @@ final class Formation {
   /** Takes a rank in, or says why the ranks do not fit together. */
   Optional<Failure> add(Hello hello) {
     Optional<Failure> objection = objection(hello);
-    if (nRanks == 0) {
-      nRanks = Math.max(1, hello.nRanks());
+    if (first == null) {
+      first = hello;
     }
-    mostClaimed = Math.max(mostClaimed, hello.nRanks());
+    mostClaimed = Math.max(mostClaimed, claimed(hello));
     if (objection.isEmpty()) {
       came.put(hello.rank(), hello);
     }
     return objection;
   }
 
+  /** How many ranks would come to this root if a rank is right. */
+  private static int claimed(Hello hello) {
+    boolean one = hello.place() == null || hello.place().nRoots() <= 1;
+    boolean sane = !one && hello.place().nRoots() <= hello.nRanks();
+    return sane
+        ? new Roots(hello.nRanks(), hello.place().nRoots()).expected(hello.place().root())
+        : hello.nRanks();
+  }
+
+  /** Whether any rank has come. */
+  boolean begun() {
+    return first != null;
+  }
+
   boolean complete() {
-    return nRanks > 0 && came.size() == nRanks;
+    return !came.isEmpty() && came.size() == roots().expected(first.place().root());
   }
 
-  /** What the first rank said; 0 before it. */
-  int nRanks() {
-    return nRanks;
-  }
-
-  /** How many ranks there may be, where they disagree. */
+  /** How many ranks may come here, where they disagree. */
   int mostClaimed() {
     return mostClaimed;
   }
 
-  Hello rank(int rank) {
-    return came.get(Math.floorMod(rank, nRanks));
+  /** What a rank is to be told once all have come. */
+  Welcome welcome(Hello hello, String rootRanks) {
+    int nRanks = first.nRanks();
+    int root = first.place().root();
+    boolean guest = roots().of(hello.rank()) != root;
+    boolean leads = roots().hostOf(hello.rank()) >= 0;
+    Hello next = guest ? null : came.get((hello.rank() + 1) % nRanks);
+    Hello previous = came.get(Math.floorMod(hello.rank() - 1, nRanks));
+    return new Welcome(
+        guest ? null : next.place().ring(),
+        guest ? "" : next.text(),
+        leads && !guest ? "" : previous.text(),
+        rootRanks);
+  }
+
+  private Roots roots() {
+    return new Roots(first.nRanks(), first.place().nRoots());
   }
 
   /** What to say when the time is over. */
   Failure late(String deadline, String refusals) {
     List<Integer> missing = new ArrayList<>();
-    for (int rank = 0; rank < nRanks; rank++) {
-      if (!came.containsKey(rank)) {
+    for (int rank = 0; rank < first.nRanks(); rank++) {
+      if (roots().comes(rank, first.place().root()) && !came.containsKey(rank)) {
         missing.add(rank);
       }
     }
     String problem =
-        "%s of %d did not come to the bootstrap root within %s; %s came%s"
+        "%s of %d did not come to the bootstrap root%s within %s; %s came%s"
             .formatted(
-                names(missing), nRanks, deadline, names(List.copyOf(came.keySet())), refusals);
+                names(missing),
+                first.nRanks(),
+                roots().count() == 1
+                    ? ""
+                    : " %d of %d".formatted(first.place().root(), roots().count()),
+                deadline,
+                names(List.copyOf(came.keySet())),
+                refusals);
     return new Failure(
         Code.TIMEOUT,
         problem,
@@ -77,11 +108,10 @@ final class Formation {
           "%s runs nccl4j %s, the root %s".formatted(hello.text(), hello.who().version(), version),
           "give all ranks the same nccl4j");
     }
-    if (nRanks != 0 && hello.nRanks() != nRanks) {
+    if (first != null && hello.nRanks() != first.nRanks()) {
       return wrong(
           "%s was started as one of %d ranks, %s as one of %d"
-              .formatted(
-                  hello.text(), hello.nRanks(), came.values().iterator().next().text(), nRanks),
+              .formatted(hello.text(), hello.nRanks(), first.text(), first.nRanks()),
           "pass the same number of ranks everywhere");
     }
     if (hello.rank() < 0 || hello.rank() >= hello.nRanks()) {
@@ -95,6 +125,35 @@ final class Formation {
           "rank %d came twice: %s, and %s"
               .formatted(hello.rank(), twin.who().text(), hello.who().text()),
           "give every rank another number");
+    }
+    return wrongIds(hello);
+  }
+
+  private Optional<Failure> wrongIds(Hello hello) {
+    Hello.Place place = hello.place();
+    String remedy = "pass the same unique ids in the same order to all ranks";
+    if (first != null && place.nRoots() != first.place().nRoots()) {
+      return wrong(
+          "%s was given %d unique ids, %s %d"
+              .formatted(hello.text(), place.nRoots(), first.text(), first.place().nRoots()),
+          remedy);
+    }
+    boolean sane =
+        place.nRoots() >= 1
+            && place.nRoots() <= hello.nRanks()
+            && place.root() >= 0
+            && place.root() < place.nRoots();
+    if (!sane
+        || (first != null && place.root() != first.place().root())
+        || !new Roots(hello.nRanks(), place.nRoots()).comes(hello.rank(), place.root())) {
+      return wrong(
+          "%s comes to this root by unique id %d of %d%s"
+              .formatted(
+                  hello.text(),
+                  place.root(),
+                  place.nRoots(),
+                  first == null ? "" : ", " + first.text() + " by " + first.place().root()),
+          remedy);
     }
     return Optional.empty();
   }

@@ -16,11 +16,11 @@ enum FrameType {
   GOODBYE,
   /** Root to rank: the root's process has no rank any more, its end is no failure. Empty. */
   ROOT_LEAVES,
-  /** Rank to next rank, first: who, and whom it looks for. */
+  /** Rank to next rank, first: whom it looks for, and who it is. */
   RING_HELLO,
   /** Rank to next rank: sequence number, rank of origin, bytes. */
   DATA,
-  /** Rank to a rank that leads a new communicator, first: its key. */
+  /** Rank to a rank that leads a new communicator, first: whom it looks for, and the key. */
   MEET,
   /** The answer, last: the new root's id without its secret. */
   MEET_AT,

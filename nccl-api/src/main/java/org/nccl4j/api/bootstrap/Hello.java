@@ -12,9 +12,18 @@ import java.nio.ByteBuffer;
  * @param rank which one it is
  * @param nRanks how many there are, as far as it knows
  * @param deadlineMillis how long it will wait for the others
- * @param ring where it waits for the rank before it; null if it has another version
+ * @param place what only ranks of one version understand; null if it has another version
  */
-record Hello(Identity who, int rank, int nRanks, long deadlineMillis, InetSocketAddress ring) {
+record Hello(Identity who, int rank, int nRanks, long deadlineMillis, Place place) {
+  /**
+   * Where a rank is to be found.
+   *
+   * @param root which of the roots it takes the one that it talks to for
+   * @param nRoots how many roots there are, as far as it knows
+   * @param ring where it waits for the rank before it
+   */
+  record Place(int root, int nRoots, InetSocketAddress ring) {}
+
   static final int MAX_TEXT = 256;
 
   ByteBuffer encode() {
@@ -22,7 +31,9 @@ record Hello(Identity who, int rank, int nRanks, long deadlineMillis, InetSocket
         .number(rank)
         .number(nRanks)
         .number(deadlineMillis)
-        .address(ring)
+        .number(place.root)
+        .number(place.nRoots)
+        .address(place.ring)
         .done();
   }
 
@@ -32,7 +43,8 @@ record Hello(Identity who, int rank, int nRanks, long deadlineMillis, InetSocket
     int nRanks = in.number();
     long deadlineMillis = in.longNumber();
     boolean ours = who.version().equals(ourVersion);
-    return new Hello(who, rank, nRanks, deadlineMillis, ours ? in.address() : null);
+    Place place = ours ? new Place(in.number(), in.number(), in.address()) : null;
+    return new Hello(who, rank, nRanks, deadlineMillis, place);
   }
 
   static MessageWriter encode(MessageWriter out, Identity who) {

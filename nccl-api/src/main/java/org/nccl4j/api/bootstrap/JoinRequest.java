@@ -1,6 +1,12 @@
 package org.nccl4j.api.bootstrap;
 
+import java.nio.charset.StandardCharsets;
+import java.security.MessageDigest;
+import java.security.NoSuchAlgorithmException;
 import java.time.Duration;
+import java.util.Arrays;
+import java.util.HexFormat;
+import java.util.List;
 import java.util.Objects;
 import org.nccl4j.device.InvalidArgumentException;
 
@@ -8,17 +14,17 @@ import org.nccl4j.device.InvalidArgumentException;
  * How a rank joins.
  *
  * @param nRanks how many ranks there will be, the same for all
- * @param id the same for all; good for one communicator
+ * @param ids one for each root, the same in the same order for all; good for one communicator
  * @param rank this one, 0 to nRanks - 1
  * @param deadline how long forming may take, and afterwards each exchange
  * @param options the sockets' settings
  */
 public record JoinRequest(
-    int nRanks, BootstrapId id, int rank, Duration deadline, BootstrapOptions options) {
+    int nRanks, List<BootstrapId> ids, int rank, Duration deadline, BootstrapOptions options) {
 
-  /** Checks the range of rank and deadline. */
+  /** Checks the range of rank and deadline, and the ids' number. */
   public JoinRequest {
-    Objects.requireNonNull(id);
+    ids = List.copyOf(ids);
     Objects.requireNonNull(options);
     if (nRanks < 1 || rank < 0 || rank >= nRanks) {
       throw new InvalidArgumentException(
@@ -28,6 +34,44 @@ public record JoinRequest(
     if (deadline.isNegative() || deadline.isZero()) {
       throw new InvalidArgumentException(
           "the deadline is " + deadline, "pass a duration longer than nothing");
+    }
+    if (ids.isEmpty() || ids.size() > nRanks) {
+      throw new InvalidArgumentException(
+          "%d unique ids for %d ranks".formatted(ids.size(), nRanks),
+          "pass at least one id and no more than there are ranks; one for some hundreds of ranks is"
+              + " enough");
+    }
+    if (ids.stream().map(id -> HexFormat.of().formatHex(id.encode())).distinct().count()
+        < ids.size()) {
+      throw new InvalidArgumentException(
+          "a unique id is passed twice among %d".formatted(ids.size()),
+          "create each with a call of its own, and without NCCL_COMM_ID, which makes all of them"
+              + " the same");
+    }
+  }
+
+  /** With one root. */
+  public JoinRequest(
+      int nRanks, BootstrapId id, int rank, Duration deadline, BootstrapOptions options) {
+    this(nRanks, List.of(id), rank, deadline, options);
+  }
+
+  Roots roots() {
+    return new Roots(nRanks, ids.size());
+  }
+
+  /** What the ranks of this communicator know in common: the id's secret, or made of all ids'. */
+  byte[] secret() {
+    if (ids.size() == 1) {
+      return ids.get(0).secret();
+    }
+    try {
+      MessageDigest hash = MessageDigest.getInstance("SHA-256");
+      hash.update("nccl4j ids\n".getBytes(StandardCharsets.UTF_8));
+      ids.forEach(id -> hash.update(id.secret()));
+      return Arrays.copyOf(hash.digest(), BootstrapId.SECRET_BYTES);
+    } catch (NoSuchAlgorithmException e) {
+      throw new IllegalStateException("every Java platform has SHA-256", e);
     }
   }
 }

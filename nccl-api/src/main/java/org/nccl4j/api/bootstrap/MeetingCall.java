@@ -1,7 +1,6 @@
 package org.nccl4j.api.bootstrap;
 
 import java.io.IOException;
-import java.net.InetSocketAddress;
 import java.net.ProtocolException;
 import java.time.Duration;
 import java.util.List;
@@ -17,10 +16,12 @@ final class MeetingCall implements Dialer.Outcome, Connection.Owner {
   private static final int ROUNDS = 20;
   private static final int MAX_MESSAGE_BYTES = 4096;
 
+  private final int rank;
   private final String key;
   private final CompletableFuture<byte[]> answer = new CompletableFuture<>();
 
-  private MeetingCall(String key) {
+  private MeetingCall(int rank, String key) {
+    this.rank = rank;
     this.key = key;
   }
 
@@ -30,10 +31,11 @@ final class MeetingCall implements Dialer.Outcome, Connection.Owner {
    * @throws TimeoutException if the other rank does not make the same call in time
    * @throws SystemErrorException if it cannot be reached
    */
-  static byte[] ask(InetSocketAddress where, byte[] secret, String key, Deadline deadline) {
+  static byte[] ask(MeetingAddress where, byte[] secret, String key, Deadline deadline) {
     EventLoop loop = EventLoop.acquire();
-    MeetingCall call = new MeetingCall(key);
-    Dialer dialer = new Dialer(loop, List.of(where), Handshake.Purpose.RING, secret, ROUNDS, call);
+    MeetingCall call = new MeetingCall(where.rank(), key);
+    Dialer dialer =
+        new Dialer(loop, List.of(where.socket()), Handshake.Purpose.RING, secret, ROUNDS, call);
     try {
       Duration left = Duration.ofNanos(Math.max(1, deadline.leftNanos()));
       loop.execute(() -> dialer.start(left));
@@ -41,13 +43,13 @@ final class MeetingCall implements Dialer.Outcome, Connection.Owner {
     } catch (ExecutionException e) {
       throw new SystemErrorException(
           "the rank that should lead the new communicator cannot be reached at %s: %s"
-              .formatted(BootstrapId.text(where), e.getCause().getMessage()),
+              .formatted(where.text(), e.getCause().getMessage()),
           "make the same call on all ranks of the new communicator, and leave out the dead ones",
           e);
     } catch (java.util.concurrent.TimeoutException e) {
       throw new TimeoutException(
-          "the rank at %s has not made the matching call within %s"
-              .formatted(BootstrapId.text(where), deadline.text()),
+          "the rank that should lead the new communicator, at %s, has not made the matching call within %s"
+              .formatted(where.text(), deadline.text()),
           "make the same call, with the same ranks, on all ranks of the new communicator, or allow"
               + " more time with NCCL4J_INIT_TIMEOUT",
           e);
@@ -66,7 +68,8 @@ final class MeetingCall implements Dialer.Outcome, Connection.Owner {
   @Override
   public void reached(Connection connection) {
     connection.handTo(this, MAX_MESSAGE_BYTES);
-    connection.send(new MessageWriter(FrameType.MEET).text(key, MeetingPoint.MAX_KEY).done());
+    connection.send(
+        new MessageWriter(FrameType.MEET).number(rank).text(key, MeetingPoint.MAX_KEY).done());
   }
 
   @Override

@@ -1,5 +1,6 @@
 package org.nccl4j.api.bootstrap;
 
+import java.time.Duration;
 import java.util.function.Consumer;
 import java.util.function.Supplier;
 import org.nccl4j.device.InvalidUsageException;
@@ -39,6 +40,15 @@ final class RankMonitor {
    * @param late what to throw when the deadline has passed
    */
   synchronized <T> T await(Supplier<T> ready, Deadline deadline, Supplier<NcclException> late) {
+    T result = awaitOrNull(ready, deadline);
+    if (result == null) {
+      throw late.get();
+    }
+    return result;
+  }
+
+  /** As {@link #await}, but gives null when the deadline has passed. */
+  synchronized <T> T awaitOrNull(Supplier<T> ready, Deadline deadline) {
     while (true) {
       if (failure != null) {
         throw failure.again();
@@ -54,9 +64,17 @@ final class RankMonitor {
       }
       long left = deadline.leftNanos();
       if (left <= 0) {
-        throw late.get();
+        return null;
       }
       waitNanos(left);
+    }
+  }
+
+  /** Waits a while; a failure or the end comes before. */
+  synchronized void pause(Duration length) {
+    Deadline end = Deadline.after(length);
+    while (isUsable() && !end.passed()) {
+      waitNanos(end.leftNanos());
     }
   }
 

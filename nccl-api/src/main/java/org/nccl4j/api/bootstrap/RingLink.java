@@ -4,9 +4,10 @@ import java.io.IOException;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.net.ProtocolException;
-import java.nio.channels.ServerSocketChannel;
+import java.nio.ByteBuffer;
 import java.time.Duration;
 import java.util.ArrayDeque;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Queue;
 import org.nccl4j.api.settings.PortRange;
@@ -27,6 +28,9 @@ final class RingLink implements Listener.Acceptor, Dialer.Outcome, Connection.Ow
   /** How long the root may take to name the cause when a neighbour's connection ends. */
   private static final Duration CAUSE_LIMIT = Duration.ofSeconds(1);
 
+  /** How long pieces may be kept. */
+  private static final Duration PATIENCE = Duration.ofMillis(50);
+
   /** A piece of an all-gather on its way around. */
   record Data(int sequence, int origin, byte[] bytes) {}
 
@@ -36,12 +40,17 @@ final class RingLink implements Listener.Acceptor, Dialer.Outcome, Connection.Ow
   private final MeetingPoint meetings;
   private final EventLoop loop;
   private final RankMonitor monitor;
-  private final ControlLink control;
+  private final FailurePaths failures;
   private final byte[] secret;
   private final int rank;
   private final int nRanks;
+  private final int bundle;
+
+  /** Pieces to go on that are not yet sent; used by the exchanging thread alone. */
+  private final List<ByteBuffer> bundled = new ArrayList<>();
+
   private final Queue<Data> inbox = new ArrayDeque<>();
-  private Listener listener;
+  private RingPorts ports;
   private Connection previous;
   private Connection next;
   private String unreachable;
@@ -52,26 +61,24 @@ final class RingLink implements Listener.Acceptor, Dialer.Outcome, Connection.Ow
   RingLink(
       EventLoop loop,
       RankMonitor monitor,
-      ControlLink control,
+      FailurePaths failures,
       byte[] secret,
       Place place,
       MeetingPoint meetings) {
     this.loop = loop;
     this.monitor = monitor;
-    this.control = control;
+    this.failures = failures;
     this.secret = secret;
     this.rank = place.rank;
     this.nRanks = place.nRanks;
     this.meetings = meetings;
+    bundle = Math.max(1, (int) Math.sqrt(nRanks));
   }
 
   /** Begins to wait for the previous rank; returns where. */
-  InetSocketAddress listen(InetAddress host, PortRange ports) {
-    ServerSocketChannel socket = ListeningSocket.open(host, ports);
-    InetSocketAddress where = new InetSocketAddress(host, ListeningSocket.port(socket));
-    listener = new Listener(loop, socket, Handshake.Purpose.RING, secret, Listener.PATIENCE, this);
-    loop.execute(listener::start);
-    return where;
+  InetSocketAddress listen(InetAddress host, PortRange allowed) {
+    ports = RingPorts.join(loop, secret, host, allowed, rank, this);
+    return ports.where();
   }
 
   /** Closes the ring: connects to the next rank and waits for the previous one. */
@@ -96,40 +103,91 @@ final class RingLink implements Listener.Acceptor, Dialer.Outcome, Connection.Ow
     monitor.await(() -> previous, deadline, () -> previousMissing(deadline));
   }
 
-  /** Passes a piece on to the next rank. */
-  void send(Data data) {
-    next.send(
+  /**
+   * Passes a piece on to the next rank, alone or with those that were kept before it. Pieces go in
+   * bundles of about the square root of the ranks' number, which saves most of the messages and no
+   * step of the way: each ends with the piece of a rank that the bundle's size divides, which that
+   * rank sends at once.
+   *
+   * @param last whether it is the last piece that goes to the next rank
+   */
+  void pass(Data data, boolean last) {
+    bundled.add(
         new MessageWriter(FrameType.DATA)
             .number(data.sequence())
             .number(data.origin())
             .bytes(data.bytes())
             .done());
+    if (last || endsBundle(data.origin())) {
+      flush();
+    }
   }
 
-  /** Waits for the next piece from the previous rank. */
+  private void flush() {
+    if (!bundled.isEmpty()) {
+      next.send(together(bundled));
+      bundled.clear();
+    }
+  }
+
+  private boolean endsBundle(int origin) {
+    return origin % bundle == 0;
+  }
+
+  private static ByteBuffer together(List<ByteBuffer> messages) {
+    if (messages.size() == 1) {
+      return messages.get(0);
+    }
+    ByteBuffer all = ByteBuffer.allocate(messages.stream().mapToInt(ByteBuffer::remaining).sum());
+    messages.forEach(all::put);
+    return all.flip();
+  }
+
+  /**
+   * Waits for the next piece from the previous rank. Where that takes long, sends on what is kept,
+   * so that each rank gets as far as it can and the one that is missing can be named.
+   */
   Data receive(int expectedOrigin, Deadline deadline) {
-    return monitor.await(
-        () -> {
-          if (inbox.isEmpty() && previousLeft) {
-            throw new InvalidUsageException(
-                neighbours.previousText()
-                    + " closed its communicator while others still exchange with it",
-                "close a communicator only when all its ranks are done with it");
-          }
-          return inbox.poll();
-        },
-        deadline,
-        () ->
-            new TimeoutException(
-                "rank %d has not taken part in an exchange that rank %d waits for since %s"
-                    .formatted(expectedOrigin, rank, deadline.text()),
-                "look at what that rank is doing (jstack), or allow more time with"
-                    + " NCCL4J_INIT_TIMEOUT"));
+    while (true) {
+      Data piece = monitor.awaitOrNull(this::nextPiece, deadline.atMost(PATIENCE));
+      if (piece != null) {
+        return piece;
+      }
+      flush();
+      if (deadline.passed()) {
+        throw missing(expectedOrigin, deadline);
+      }
+    }
   }
 
-  /** Tells both neighbours of a failure; they pass it on. */
-  void tell(Failure failure) {
-    forward(failure, null);
+  private Data nextPiece() {
+    if (inbox.isEmpty() && previousLeft) {
+      throw new InvalidUsageException(
+          neighbours.previousText()
+              + " closed its communicator while others still exchange with it",
+          "close a communicator only when all its ranks are done with it");
+    }
+    return inbox.poll();
+  }
+
+  private TimeoutException missing(int expectedOrigin, Deadline deadline) {
+    return new TimeoutException(
+        "rank %d has not taken part in an exchange that rank %d waits for since %s"
+            .formatted(expectedOrigin, rank, deadline.text()),
+        "look at what that rank is doing (jstack), or allow more time with NCCL4J_INIT_TIMEOUT");
+  }
+
+  /**
+   * Tells both neighbours of a failure; they pass it on.
+   *
+   * @param source the connection that it came by, which is left out
+   */
+  void tell(Failure failure, Object source) {
+    for (Connection each : monitor.read(() -> new Connection[] {previous, next})) {
+      if (each != null && each != source && each.isOpen()) {
+        each.send(failure.encode());
+      }
+    }
   }
 
   /**
@@ -150,8 +208,8 @@ final class RingLink implements Listener.Acceptor, Dialer.Outcome, Connection.Ow
             }
           }
         });
-    if (listener != null) {
-      loop.execute(listener::close);
+    if (ports != null) {
+      ports.leave(rank);
       loop.execute(meetings::close);
     }
   }
@@ -165,8 +223,7 @@ final class RingLink implements Listener.Acceptor, Dialer.Outcome, Connection.Ow
       return;
     }
     int from = first.number();
-    int to = first.number();
-    if (type != FrameType.RING_HELLO || to != rank || from != Math.floorMod(rank - 1, nRanks)) {
+    if (type != FrameType.RING_HELLO || from != Math.floorMod(rank - 1, nRanks)) {
       throw new ProtocolException("it is not the previous rank");
     }
     connection.handTo(this, MAX_MESSAGE_BYTES);
@@ -185,8 +242,8 @@ final class RingLink implements Listener.Acceptor, Dialer.Outcome, Connection.Ow
     connection.handTo(this, MAX_MESSAGE_BYTES);
     connection.send(
         new MessageWriter(FrameType.RING_HELLO)
-            .number(rank)
             .number(Math.floorMod(rank + 1, nRanks))
+            .number(rank)
             .done());
     monitor.change(
         () -> {
@@ -209,14 +266,13 @@ final class RingLink implements Listener.Acceptor, Dialer.Outcome, Connection.Ow
     switch (type) {
       case DATA -> {
         Data data = new Data(body.number(), body.number(), body.bytes(MAX_DATA_BYTES));
-        monitor.change(() -> inbox.add(data));
-      }
-      case FAILURE -> {
-        Failure failure = Failure.decode(body);
-        if (monitor.failedOutside(failure.toException()) && !control.alive()) {
-          forward(failure, from);
+        if (endsBundle(data.origin()) || data.origin() == (rank + 1) % nRanks) {
+          monitor.change(() -> inbox.add(data));
+        } else {
+          monitor.read(() -> inbox.add(data));
         }
       }
+      case FAILURE -> failures.heard(Failure.decode(body), from);
       case GOODBYE -> monitor.change(() -> left(from));
       default -> throw new ProtocolException("a neighbour sent " + type);
     }
@@ -232,7 +288,7 @@ final class RingLink implements Listener.Acceptor, Dialer.Outcome, Connection.Ow
     if (monitor.read(() -> wasPrevious ? previousLeft : nextLeft) || monitor.isClosed()) {
       return;
     }
-    if (control.alive()) {
+    if (failures.rootsAlive()) {
       loop.after(CAUSE_LIMIT, () -> broken(connection, wasPrevious, reason));
     } else {
       broken(connection, wasPrevious, reason);
@@ -253,19 +309,13 @@ final class RingLink implements Listener.Acceptor, Dialer.Outcome, Connection.Ow
             : " ended without closing its communicator, or its connection to rank "
                 + rank
                 + " broke";
-    Failure failure =
+    failures.heard(
         new Failure(
             NcclException.Code.REMOTE_ERROR,
             who + why,
             "look at that process's output for the reason, and at the network between the two",
-            "");
-    if (monitor.failedOutside(failure.toException())) {
-      if (control.alive()) {
-        control.tell(failure);
-      } else {
-        forward(failure, connection);
-      }
-    }
+            ""),
+        connection);
   }
 
   private void left(Connection who) {
@@ -274,14 +324,6 @@ final class RingLink implements Listener.Acceptor, Dialer.Outcome, Connection.Ow
     }
     if (who == next) {
       nextLeft = true;
-    }
-  }
-
-  private void forward(Failure failure, Connection source) {
-    for (Connection each : monitor.read(() -> new Connection[] {previous, next})) {
-      if (each != null && each != source && each.isOpen()) {
-        each.send(failure.encode());
-      }
     }
   }
 

@@ -14,10 +14,10 @@ import java.util.Set;
 import org.nccl4j.device.NcclException.Code;
 
 /**
- * The bootstrap root of one communicator. It collects the hellos of all ranks, tells each its place
- * in the ring or what is wrong, and afterwards keeps the connections as the channel on which
- * failures are told: the first one, told by a rank or seen as a connection that ends without a
- * goodbye, goes to all other ranks.
+ * The bootstrap root of a communicator, or of a block of its ranks where there are several (see
+ * {@link Roots}). It collects the hellos, tells each rank its place in the ring or what is wrong,
+ * and afterwards keeps the connections as the channel on which failures are told: the first one,
+ * told by a rank or seen as a connection that ends without a goodbye, goes to all other ranks.
  *
  * <p>States: forming, then formed or failed, then closed. It closes when all ranks have left, and
  * when forming has failed, once every rank has heard so or the time for forming is over.
@@ -79,7 +79,7 @@ final class RootService implements Listener.Acceptor, Connection.Owner {
       tell(connection, hello);
       return;
     }
-    if (formation.nRanks() == 0) {
+    if (!formation.begun()) {
       limitForming(Duration.ofMillis(Math.max(1, hello.deadlineMillis())));
     }
     Optional<Failure> objection = formation.add(hello);
@@ -119,12 +119,7 @@ final class RootService implements Listener.Acceptor, Connection.Owner {
     String rootRanks =
         String.join(", ", ours.stream().map(hello -> "rank " + hello.rank()).toList());
     members.forEach(
-        (connection, hello) -> {
-          Hello next = formation.rank(hello.rank() + 1);
-          Hello previous = formation.rank(hello.rank() - 1);
-          connection.send(
-              new Welcome(next.ring(), next.text(), previous.text(), rootRanks).encode());
-        });
+        (connection, hello) -> connection.send(formation.welcome(hello, rootRanks).encode()));
     leaveIfAlone();
   }
 

@@ -12,7 +12,10 @@ import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.NcclException;
 
-/** The bootstrap over TCP: a connection to the root and a ring among the ranks. */
+/**
+ * The bootstrap over TCP: a connection to the rank's root, a ring among all ranks, and for the
+ * first rank of each root's block a connection to the root before too (see {@link Roots}).
+ */
 public final class TcpBootstrap implements Bootstrap {
   private static final System.Logger LOG = DebugLog.of("BOOTSTRAP");
 
@@ -20,7 +23,12 @@ public final class TcpBootstrap implements Bootstrap {
   private final Identity self;
   private final EventLoop loop;
   private final RankMonitor monitor;
+  private final FailurePaths failures;
   private final ControlLink control;
+
+  /** Null for most ranks. */
+  private final ControlLink asGuest;
+
   private final RingLink ring;
   private final MeetingPoint meetings = new MeetingPoint();
   private volatile InetSocketAddress here;
@@ -32,17 +40,33 @@ public final class TcpBootstrap implements Bootstrap {
     this.self = self;
     loop = EventLoop.acquire();
     monitor = new RankMonitor(request.rank());
-    control =
-        new ControlLink(
-            loop, monitor, request.id(), self, request.rank(), request.options().silence());
+    failures = new FailurePaths(monitor);
+    control = link(request.roots().of(request.rank()));
+    int host = request.roots().hostOf(request.rank());
+    asGuest = host < 0 ? null : link(host);
     ring =
         new RingLink(
             loop,
             monitor,
-            control,
-            request.id().secret(),
+            failures,
+            request.secret(),
             new RingLink.Place(request.rank(), request.nRanks()),
             meetings);
+    failures.set(ring);
+  }
+
+  private ControlLink link(int root) {
+    ControlLink made =
+        new ControlLink(
+            loop,
+            monitor,
+            request.ids().get(root),
+            self,
+            request.rank(),
+            request.options().silence(),
+            failures);
+    failures.add(made);
+    return made;
   }
 
   /**
@@ -75,32 +99,54 @@ public final class TcpBootstrap implements Bootstrap {
   }
 
   private void form(Deadline deadline) {
-    BootstrapId id = request.id();
+    Roots roots = request.roots();
+    int rank = request.rank();
+    int own = roots.of(rank);
+    Stagger stagger = request.options().stagger();
+    monitor.pause(stagger.delay(rank - roots.first(own), request.nRanks()));
+    BootstrapId id = request.ids().get(own);
     List<InetSocketAddress> addresses = HostNames.resolve(id.addresses(), deadline);
-    if (id.startedByRankZero() && request.rank() == 0) {
-      if (request.options().commSecret().isEmpty()
-          && !addresses.get(0).getAddress().isLoopbackAddress()) {
-        LOG.log(
-            Level.WARNING,
-            "anybody who reaches {0} can join this communicator: NCCL_COMM_ID is no secret; set"
-                + " NCCL4J_COMM_SECRET to the same on all ranks",
-            id.where());
-      }
-      BootstrapRoot.startForRankZero(id, addresses, self, request.deadline());
+    if (id.startedByFirstRank() && rank == roots.first(own)) {
+      startRoot(id, addresses);
     }
     InetAddress local = control.connect(addresses, deadline);
     BootstrapOptions options = request.options();
     InetAddress host =
         options.interfaces().isBlank() ? local : LocalAddresses.choose(options).get(0);
-    InetSocketAddress where = ring.listen(host, options.ports());
-    here = where;
+    here = ring.listen(host, options.ports());
     long millis = Math.max(1, deadline.leftNanos() / 1_000_000);
-    Welcome welcome =
-        control.introduce(
-            new Hello(self, request.rank(), request.nRanks(), millis, where), deadline);
-    if (request.nRanks() > 1) {
-      ring.connect(welcome, deadline);
+    control.introduce(hello(own, millis));
+    if (asGuest != null) {
+      BootstrapId other = request.ids().get(roots.hostOf(rank));
+      asGuest.connect(HostNames.resolve(other.addresses(), deadline), deadline);
+      asGuest.introduce(hello(roots.hostOf(rank), millis));
     }
+    Welcome welcome = control.awaitWelcome(deadline);
+    if (request.nRanks() > 1) {
+      boolean alone = asGuest == null;
+      ring.connect(alone ? welcome : welcome.after(asGuest.awaitWelcome(deadline)), deadline);
+    }
+    if (roots.count() > 1) {
+      // A root knows of its own ranks alone.
+      aroundTheRing(new byte[0], deadline);
+    }
+  }
+
+  private Hello hello(int root, long millis) {
+    Hello.Place place = new Hello.Place(root, request.ids().size(), here);
+    return new Hello(self, request.rank(), request.nRanks(), millis, place);
+  }
+
+  private void startRoot(BootstrapId id, List<InetSocketAddress> addresses) {
+    if (request.options().commSecret().isEmpty()
+        && !addresses.get(0).getAddress().isLoopbackAddress()) {
+      LOG.log(
+          Level.WARNING,
+          "anybody who reaches {0} can join this communicator: NCCL_COMM_ID is no secret; set"
+              + " NCCL4J_COMM_SECRET to the same on all ranks",
+          id.where());
+    }
+    BootstrapRoot.startForFirstRank(id, addresses, self, request.deadline());
   }
 
   @Override
@@ -115,7 +161,7 @@ public final class TcpBootstrap implements Bootstrap {
 
   @Override
   public byte[] secret() {
-    return request.id().secret();
+    return request.secret();
   }
 
   @Override
@@ -146,7 +192,7 @@ public final class TcpBootstrap implements Bootstrap {
     sequence++;
     RingLink.Data data = new RingLink.Data(sequence, rank(), mine);
     for (int step = 1; step < nRanks(); step++) {
-      ring.send(data);
+      ring.pass(data, step == nRanks() - 1);
       int origin = Math.floorMod(rank() - step, nRanks());
       data = ring.receive(origin, deadline);
       if (data.sequence() != sequence || data.origin() != origin) {
@@ -171,11 +217,7 @@ public final class TcpBootstrap implements Bootstrap {
     }
     Failure failure = Failure.of(cause, "rank " + rank() + " (" + self.text() + ")");
     ownFailure = failure;
-    if (control.alive()) {
-      control.tell(failure);
-    } else {
-      ring.tell(failure);
-    }
+    failures.tell(failure);
   }
 
   @Override
@@ -193,7 +235,7 @@ public final class TcpBootstrap implements Bootstrap {
 
   @Override
   public byte[] meetingPoint() {
-    return Reunion.encode(here);
+    return new MeetingAddress(here, rank()).encode();
   }
 
   @Override
@@ -216,6 +258,9 @@ public final class TcpBootstrap implements Bootstrap {
       NcclException heard = monitor.failure();
       Failure own = ownFailure;
       ring.leave(own != null || heard == null ? own : Failure.of(heard, ""));
+      if (asGuest != null) {
+        asGuest.leave();
+      }
       control.leave();
       loop.release();
     }

@@ -300,7 +300,9 @@ public final class Settings {
           NCCL_CONF_FILE);
 
   private static final List<Setting<?>> ALL =
-      Stream.of(GENERAL, DebugSettings.ALL, InfiniBandSettings.ALL).flatMap(List::stream).toList();
+      Stream.of(GENERAL, ScaleSettings.ALL, DebugSettings.ALL, InfiniBandSettings.ALL)
+          .flatMap(List::stream)
+          .toList();
 
   /**
    * A setting with its value, for people.

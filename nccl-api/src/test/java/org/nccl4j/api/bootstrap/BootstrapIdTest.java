@@ -28,7 +28,7 @@ class BootstrapIdTest {
     BootstrapId back = BootstrapId.decode(id.encode());
     assertEquals(addresses, back.addresses());
     assertArrayEquals(id.secret(), back.secret());
-    assertTrue(back.startedByRankZero());
+    assertTrue(back.startedByFirstRank());
     assertTrue(id.encode().length <= BootstrapId.MAX_BYTES);
     assertEquals("10.1.2.3:65535 or [fd00:0:0:0:0:0:0:2]:65535 or a.name:65535", back.where());
   }

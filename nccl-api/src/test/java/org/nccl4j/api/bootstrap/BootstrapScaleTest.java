@@ -1,6 +1,7 @@
 package org.nccl4j.api.bootstrap;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.io.IOException;
 import java.nio.file.Files;
@@ -12,42 +13,52 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
 /**
- * Many ranks of one process, over the loopback interface. The system property nccl4j.ranks says how
- * many; the figures of 4,096 are in docs/benchmarks/bootstrap.md.
+ * Many ranks of one process, over the loopback interface. The system properties nccl4j.ranks and
+ * nccl4j.roots say how many, nccl4j.piece how many bytes each gives to an all-gather; the figures
+ * of 4,096 ranks are in docs/benchmarks/bootstrap.md.
  */
-@Timeout(600)
+@Timeout(900)
 class BootstrapScaleTest {
+  private static final Duration LONG = Duration.ofSeconds(300);
+
   @Test
   void manyRanksComeTogether() throws Exception {
     int n = Integer.getInteger("nccl4j.ranks", 128);
-    BootstrapId id = Ranks.newId();
+    int roots = Integer.getInteger("nccl4j.roots", 4);
+    int piece = Integer.getInteger("nccl4j.piece", 1);
     long before = descriptors();
+    List<BootstrapId> ids = Ranks.newIds(roots);
     long start = System.nanoTime();
     List<Ranks.Ended<Bootstrap>> joined =
-        Ranks.run(
-            n, rank -> TcpBootstrap.join(Ranks.request(id, n, rank, Duration.ofSeconds(300))));
+        Ranks.run(n, rank -> TcpBootstrap.join(Ranks.request(ids, n, rank, LONG)));
     double formed = (System.nanoTime() - start) / 1e9;
-    long during = descriptors();
+    long during = descriptors() - before;
     List<Bootstrap> ranks = joined.stream().map(Ranks.Ended::get).toList();
     start = System.nanoTime();
     List<Ranks.Ended<Integer>> sums =
         Ranks.run(
             n,
             rank -> {
-              byte[] mine = {(byte) (rank & 1)};
+              byte[] mine = new byte[piece];
+              mine[0] = (byte) (rank & 1);
               return ranks.get(rank).allGather(mine).stream().mapToInt(b -> b[0]).sum();
             });
     double gathered = (System.nanoTime() - start) / 1e9;
     sums.forEach(sum -> assertEquals(n / 2, sum.get()));
-    System.out.printf(
-        "%d ranks: formed in %.2f s, one all-gather %.2f s, %d descriptors%n",
-        n, formed, gathered, during - before);
+    start = System.nanoTime();
     Ranks.run(
         n,
         rank -> {
           ranks.get(rank).close();
           return null;
         });
+    double closed = (System.nanoTime() - start) / 1e9;
+    System.out.printf(
+        "%d ranks, %d roots: formed in %.2f s, one all-gather of %d bytes %.2f s, closed in %.2f s,"
+            + " %d descriptors%n",
+        n, roots, formed, piece, gathered, closed, during);
+    // Two ends of a connection to the root and of one to the next rank; guests have one more.
+    assertTrue(during <= 4 * n + 2 * roots + 8, during + " descriptors");
   }
 
   private static long descriptors() throws IOException {

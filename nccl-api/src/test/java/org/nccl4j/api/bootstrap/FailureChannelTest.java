@@ -240,15 +240,7 @@ class FailureChannelTest {
     RankProcess root = keep(RankProcess.start("new", 2, 0));
     BootstrapId id = BootstrapId.decode(HexFormat.of().parseHex(root.says()));
     JoinRequest usual = Ranks.request(id, 2, 1, Ranks.LONG);
-    BootstrapOptions options = usual.options();
-    BootstrapOptions impatient =
-        new BootstrapOptions(
-            "",
-            "",
-            options.interfaces(),
-            options.family(),
-            options.ports(),
-            Duration.ofMillis(1000));
+    BootstrapOptions impatient = usual.options().withSilence(Duration.ofMillis(1000));
     Bootstrap rank = TcpBootstrap.join(new JoinRequest(2, id, 1, usual.deadline(), impatient));
     toClose.add(rank);
     assertEquals("joined", root.says());

@@ -72,11 +72,11 @@ class HostileConnectionsTest {
             index -> {
               if (index == 4) {
                 List<Integer> ports = LeftBehind.listeningPorts();
-                while (ports.size() < 4) {
+                while (ports.size() < 2) {
                   ports = LeftBehind.listeningPorts();
                 }
                 for (int port : ports) {
-                  attack(port, Purpose.RING, random, ATTACKS / 4);
+                  attack(port, Purpose.RING, random, ATTACKS / 2);
                 }
                 attacked.set(true);
                 return 0;

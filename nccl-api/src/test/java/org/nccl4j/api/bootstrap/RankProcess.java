@@ -8,6 +8,7 @@ import java.nio.file.Path;
 import java.util.HexFormat;
 import java.util.List;
 import java.util.concurrent.CountDownLatch;
+import java.util.stream.Stream;
 import org.nccl4j.device.NcclException;
 
 /** A rank in a Java process of its own, which says on its output how far it has come. */
@@ -24,7 +25,8 @@ final class RankProcess implements AutoCloseable {
   /**
    * Starts one.
    *
-   * @param id in hexadecimal; "new" to have it make one, which is the first line it says
+   * @param id in hexadecimal, several with commas between; "new" to have it make one, which is the
+   *     first line it says
    */
   static RankProcess start(String id, int nRanks, int rank) throws IOException {
     return start(id, nRanks, rank, 60_000);
@@ -94,17 +96,20 @@ final class RankProcess implements AutoCloseable {
 
   /** The other side: joins, says "joined", waits for a failure, says it, or for its input's end. */
   public static void main(String[] arguments) throws InterruptedException {
-    BootstrapId id;
+    List<BootstrapId> ids;
     if (arguments[0].equals("new")) {
-      id = Ranks.newId();
-      System.out.println(HexFormat.of().formatHex(id.encode()));
+      ids = Ranks.newIds(1);
+      System.out.println(HexFormat.of().formatHex(ids.get(0).encode()));
     } else {
-      id = BootstrapId.decode(HexFormat.of().parseHex(arguments[0]));
+      ids =
+          Stream.of(arguments[0].split(","))
+              .map(id -> BootstrapId.decode(HexFormat.of().parseHex(id)))
+              .toList();
     }
     int nRanks = Integer.parseInt(arguments[1]);
     int rank = Integer.parseInt(arguments[2]);
     CountDownLatch failed = new CountDownLatch(1);
-    Bootstrap bootstrap = TcpBootstrap.join(Ranks.request(id, nRanks, rank, Ranks.LONG));
+    Bootstrap bootstrap = TcpBootstrap.join(Ranks.request(ids, nRanks, rank, Ranks.LONG));
     bootstrap.onFailure(
         (NcclException cause) -> {
           System.out.println(cause.problem());

@@ -9,6 +9,7 @@ import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Function;
+import java.util.stream.Stream;
 import org.nccl4j.device.NcclException;
 
 /** Ranks as threads of this process, and what became of each. */
@@ -23,7 +24,8 @@ final class Ranks {
           "lo",
           "AF_INET",
           org.nccl4j.api.settings.PortRange.ANY,
-          Duration.ofMillis(Long.getLong("nccl4j.test.silence", 60_000)));
+          Duration.ofMillis(Long.getLong("nccl4j.test.silence", 60_000)),
+          Stagger.USUAL);
 
   /** A result or what was thrown. */
   record Ended<T>(T result, Throwable thrown) {
@@ -48,8 +50,16 @@ final class Ranks {
     return BootstrapRoot.create(LOOPBACK, LONG);
   }
 
+  static List<BootstrapId> newIds(int count) {
+    return Stream.generate(Ranks::newId).limit(count).toList();
+  }
+
   static JoinRequest request(BootstrapId id, int nRanks, int rank, Duration deadline) {
-    return new JoinRequest(nRanks, id, rank, deadline, LOOPBACK);
+    return request(List.of(id), nRanks, rank, deadline);
+  }
+
+  static JoinRequest request(List<BootstrapId> ids, int nRanks, int rank, Duration deadline) {
+    return new JoinRequest(nRanks, ids, rank, deadline, LOOPBACK);
   }
 
   /** Runs something for each index at the same time, and waits for all. */
@@ -73,7 +83,7 @@ final class Ranks {
 
   private static <T> Ended<T> end(Future<T> future) {
     try {
-      return new Ended<>(future.get(120, TimeUnit.SECONDS), null);
+      return new Ended<>(future.get(300, TimeUnit.SECONDS), null);
     } catch (ExecutionException e) {
       return new Ended<>(null, e.getCause());
     } catch (InterruptedException | java.util.concurrent.TimeoutException e) {

@@ -120,6 +120,7 @@ class SettingsTest {
     }
     assertEquals(Settings.declared().size(), names.size());
     Set<String> declared = new HashSet<>(constants());
+    ScaleSettings.ALL.forEach(setting -> declared.add(setting.name()));
     InfiniBandSettings.ALL.forEach(setting -> declared.add(setting.name()));
     assertEquals(declared, names);
   }

@@ -1,0 +1,39 @@
+package org.nccl4j.api.bootstrap;
+
+import java.net.InetSocketAddress;
+import java.net.ProtocolException;
+import java.nio.ByteBuffer;
+import org.nccl4j.device.InvalidUsageException;
+
+/**
+ * Where a rank's {@link MeetingPoint} is: a listening socket, which it may share, and its number.
+ *
+ * @param socket where its process listens
+ * @param rank in the communicator that the meeting point belongs to
+ */
+record MeetingAddress(InetSocketAddress socket, int rank) {
+  /** As bytes, for other ranks. */
+  byte[] encode() {
+    ByteBuffer frame = new MessageWriter(FrameType.MEET).address(socket).number(rank).done();
+    byte[] bytes = new byte[frame.remaining() - MessageWriter.HEADER_BYTES];
+    frame.position(MessageWriter.HEADER_BYTES).get(bytes);
+    return bytes;
+  }
+
+  static MeetingAddress decode(byte[] bytes) {
+    try {
+      MessageReader in = new MessageReader(ByteBuffer.wrap(bytes));
+      return new MeetingAddress(in.address(), in.number());
+    } catch (ProtocolException e) {
+      throw new InvalidUsageException(
+          "a rank's meeting point is not understood (" + e.getMessage() + ")",
+          "run the same version of nccl4j on all ranks",
+          e);
+    }
+  }
+
+  /** For messages. */
+  String text() {
+    return BootstrapId.text(socket);
+  }
+}

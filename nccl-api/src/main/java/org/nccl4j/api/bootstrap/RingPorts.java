@@ -1,0 +1,90 @@
+package org.nccl4j.api.bootstrap;
+
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
+import java.net.ProtocolException;
+import java.nio.channels.ServerSocketChannel;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+import org.nccl4j.api.settings.PortRange;
+
+/**
+ * The listening socket of those ranks of a communicator that live in this process: one for all of
+ * them, so that thousands do not need as many descriptors. Who connects says which rank it wants.
+ * The last rank that leaves closes it. Any thread.
+ */
+final class RingPorts implements Listener.Acceptor {
+  private static final List<RingPorts> OPEN = new ArrayList<>();
+
+  private final byte[] secret;
+  private final InetAddress host;
+  private final PortRange ports;
+  private final EventLoop loop;
+  private final Listener listener;
+  private final InetSocketAddress where;
+  private final Map<Integer, Listener.Acceptor> ranks = new ConcurrentHashMap<>();
+
+  private RingPorts(EventLoop loop, byte[] secret, InetAddress host, PortRange ports) {
+    this.secret = secret;
+    this.host = host;
+    this.ports = ports;
+    this.loop = loop;
+    ServerSocketChannel socket = ListeningSocket.open(host, ports);
+    where = new InetSocketAddress(host, ListeningSocket.port(socket));
+    listener = new Listener(loop, socket, Handshake.Purpose.RING, secret, Listener.PATIENCE, this);
+  }
+
+  /** Begins to accept for a rank; the first message of a connection names the rank. */
+  static RingPorts join(
+      EventLoop loop,
+      byte[] secret,
+      InetAddress host,
+      PortRange ports,
+      int rank,
+      Listener.Acceptor acceptor) {
+    synchronized (OPEN) {
+      for (RingPorts each : OPEN) {
+        if (each.serves(secret, host, ports) && each.ranks.putIfAbsent(rank, acceptor) == null) {
+          return each;
+        }
+      }
+      RingPorts made = new RingPorts(loop, secret, host, ports);
+      made.ranks.put(rank, acceptor);
+      OPEN.add(made);
+      loop.execute(made.listener::start);
+      return made;
+    }
+  }
+
+  private boolean serves(byte[] otherSecret, InetAddress otherHost, PortRange otherPorts) {
+    return Arrays.equals(secret, otherSecret) && host.equals(otherHost) && ports.equals(otherPorts);
+  }
+
+  InetSocketAddress where() {
+    return where;
+  }
+
+  /** The rank accepts no more. */
+  void leave(int rank) {
+    synchronized (OPEN) {
+      ranks.remove(rank);
+      if (ranks.isEmpty() && OPEN.remove(this)) {
+        loop.execute(listener::close);
+      }
+    }
+  }
+
+  @Override
+  public void accepted(Connection connection, FrameType type, MessageReader first)
+      throws ProtocolException {
+    Listener.Acceptor rank = ranks.get(first.number());
+    if (rank == null) {
+      connection.close();
+    } else {
+      rank.accepted(connection, type, first);
+    }
+  }
+}

@@ -1,0 +1,24 @@
+package org.nccl4j.api.bootstrap;
+
+import java.time.Duration;
+
+/**
+ * In many ranks' case each waits a little before it goes to its root, so that they do not all stand
+ * at its door at once.
+ *
+ * @param rate how many ranks a second may come to a root
+ * @param threshold up to how many ranks a communicator has without it
+ */
+public record Stagger(int rate, int threshold) {
+  /** As NCCL does it. */
+  public static final Stagger USUAL = new Stagger(7000, 256);
+
+  /**
+   * How long a rank waits.
+   *
+   * @param place the rank's among those of its root
+   */
+  Duration delay(int place, int nRanks) {
+    return nRanks <= threshold ? Duration.ZERO : Duration.ofNanos(place * 1_000_000_000L / rate);
+  }
+}

@@ -1,0 +1,26 @@
+package org.nccl4j.api.settings;
+
+import java.util.List;
+
+/** The settings of communicators of very many ranks. */
+public final class ScaleSettings {
+  public static final Setting<Integer> NCCL_UID_STAGGER_RATE =
+      Setting.number(
+          "NCCL_UID_STAGGER_RATE",
+          7000,
+          1,
+          1_000_000,
+          "How many ranks a second come to a bootstrap root, where there are many.");
+
+  public static final Setting<Integer> NCCL_UID_STAGGER_THRESHOLD =
+      Setting.number(
+          "NCCL_UID_STAGGER_THRESHOLD",
+          256,
+          1,
+          1_000_000,
+          "Up to how many ranks all may come to the bootstrap root at once.");
+
+  static final List<Setting<?>> ALL = List.of(NCCL_UID_STAGGER_RATE, NCCL_UID_STAGGER_THRESHOLD);
+
+  private ScaleSettings() {}
+}

@@ -1,0 +1,261 @@
+package org.nccl4j.api.bootstrap;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.HexFormat;
+import java.util.List;
+import java.util.concurrent.BlockingQueue;
+import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import org.nccl4j.api.settings.PortRange;
+import org.nccl4j.device.InvalidArgumentException;
+import org.nccl4j.device.InvalidUsageException;
+import org.nccl4j.device.NcclException;
+import org.nccl4j.device.RemoteException;
+import org.nccl4j.device.SystemErrorException;
+import org.nccl4j.device.TimeoutException;
+
+/** Ranks that come together by several roots. */
+class SeveralRootsTest {
+  private static final Duration SHORT = Duration.ofSeconds(3);
+  private final List<AutoCloseable> toClose = new ArrayList<>();
+
+  @AfterEach
+  void nothingIsLeft() throws Exception {
+    for (AutoCloseable each : toClose) {
+      each.close();
+    }
+    LeftBehind.nothing();
+  }
+
+  @Test
+  void everyRankBelongsToOneRootAndBlocksDifferByOneAtMost() {
+    for (int n = 1; n <= 40; n++) {
+      for (int count = 1; count <= n; count++) {
+        Roots roots = new Roots(n, count);
+        int rank = 0;
+        for (int root = 0; root < count; root++) {
+          assertEquals(rank, roots.first(root));
+          int size = roots.blockSize(root);
+          assertTrue(size == n / count || size == n / count + 1, n + " ranks, " + count + " roots");
+          for (int i = 0; i < size; i++) {
+            assertEquals(root, roots.of(rank));
+            boolean guest = i == 0 && count > 1;
+            assertEquals(guest ? (root + count - 1) % count : -1, roots.hostOf(rank));
+            rank++;
+          }
+        }
+        assertEquals(n, rank);
+      }
+    }
+  }
+
+  @ParameterizedTest
+  @CsvSource({"2,2", "5,2", "7,3", "6,6", "9,4"})
+  void ranksMeetAcrossRoots(int nRanks, int roots) {
+    List<BootstrapId> ids = Ranks.newIds(roots);
+    List<Ranks.Ended<List<byte[]>>> all =
+        Ranks.run(
+            nRanks,
+            rank -> {
+              try (Bootstrap mine =
+                  TcpBootstrap.join(Ranks.request(ids, nRanks, rank, Ranks.LONG))) {
+                mine.barrier();
+                List<byte[]> got = mine.allGather(new byte[] {rank.byteValue()});
+                got = new ArrayList<>(got);
+                got.add(mine.secret());
+                return got;
+              }
+            });
+    String secret = HexFormat.of().formatHex(all.get(0).get().get(nRanks));
+    for (Ranks.Ended<List<byte[]>> each : all) {
+      for (int rank = 0; rank < nRanks; rank++) {
+        assertEquals(rank, each.get().get(rank)[0]);
+      }
+      assertEquals(secret, HexFormat.of().formatHex(each.get().get(nRanks)));
+    }
+  }
+
+  @Test
+  void someOfTheRanksMeetAgain() {
+    List<Bootstrap> ranks = threads(6, 3);
+    byte[] lead = ranks.get(1).meetingPoint();
+    List<Integer> members = List.of(1, 2, 5);
+    List<Ranks.Ended<Integer>> all =
+        Ranks.run(
+            3,
+            index -> {
+              Bootstrap old = ranks.get(members.get(index));
+              try (Bootstrap made = old.reunite(members, lead, "again")) {
+                return made.allGather(new byte[1]).size();
+              }
+            });
+    all.forEach(each -> assertEquals(3, each.get()));
+  }
+
+  @ParameterizedTest
+  @CsvSource({"0", "1", "4", "8"})
+  void aFailureGoesFromRootToRoot(int rank) {
+    List<Bootstrap> ranks = threads(9, 4);
+    List<BlockingQueue<NcclException>> heard = listen(ranks);
+    ranks.get(rank).tellFailure(new SystemErrorException("the disk is full", "empty it"));
+    for (int other = 0; other < 9; other++) {
+      if (other != rank) {
+        assertSays(poll(heard.get(other)), RemoteException.class, "rank " + rank + " (", "disk");
+      }
+    }
+  }
+
+  /** Rank 2 is the first of its root's ranks and the guest of the root before. */
+  @ParameterizedTest
+  @CsvSource({"1", "2"})
+  void aProcessThatIsKilledIsNamedByAllRoots(int victim) throws Exception {
+    List<BootstrapId> ids = Ranks.newIds(3);
+    String hex = String.join(",", ids.stream().map(SeveralRootsTest::hex).toList());
+    RankProcess process = RankProcess.start(hex, 6, victim);
+    toClose.add(process);
+    List<Bootstrap> ranks =
+        Ranks.run(
+                5,
+                index -> {
+                  int rank = index < victim ? index : index + 1;
+                  return TcpBootstrap.join(Ranks.request(ids, 6, rank, Ranks.LONG));
+                })
+            .stream()
+            .map(Ranks.Ended::get)
+            .toList();
+    toClose.addAll(ranks);
+    List<BlockingQueue<NcclException>> heard = listen(ranks);
+    assertEquals("joined", process.says());
+    process.kill();
+    for (BlockingQueue<NcclException> each : heard) {
+      assertSays(
+          poll(each), RemoteException.class, "rank " + victim + " (", "ended without closing");
+    }
+  }
+
+  @Test
+  void aRankThatNeverComesIsNamedInAllBlocks() {
+    for (int missing : new int[] {1, 2}) {
+      List<BootstrapId> ids = Ranks.newIds(3);
+      List<Ranks.Ended<Bootstrap>> all =
+          Ranks.run(
+              5,
+              index -> {
+                int rank = index < missing ? index : index + 1;
+                return TcpBootstrap.join(Ranks.request(ids, 6, rank, SHORT));
+              });
+      for (Ranks.Ended<Bootstrap> each : all) {
+        assertSays(each.failure(), TimeoutException.class, "rank " + missing + " of 6 did not");
+      }
+    }
+  }
+
+  @Test
+  void listsOfIdsThatDifferAreNamed() {
+    List<BootstrapId> ids = impatientIds();
+    List<Ranks.Ended<Bootstrap>> fewer =
+        Ranks.run(
+            2,
+            rank ->
+                TcpBootstrap.join(
+                    Ranks.request(rank == 0 ? ids : List.of(ids.get(0)), 2, rank, SHORT)));
+    for (Ranks.Ended<Bootstrap> each : fewer) {
+      assertSays(each.failure(), InvalidUsageException.class, "was given", "unique ids");
+    }
+    List<BootstrapId> more = impatientIds();
+    List<BootstrapId> turned = List.of(more.get(1), more.get(0));
+    List<Ranks.Ended<Bootstrap>> swapped =
+        Ranks.run(
+            2, rank -> TcpBootstrap.join(Ranks.request(rank == 0 ? more : turned, 2, rank, SHORT)));
+    for (Ranks.Ended<Bootstrap> each : swapped) {
+      assertSays(each.failure(), InvalidUsageException.class, "by unique id");
+      assertEquals(
+          "pass the same unique ids in the same order to all ranks", each.failure().remedy());
+    }
+  }
+
+  /** Their roots end soon if no rank gets as far as coming to them. */
+  private static List<BootstrapId> impatientIds() {
+    Duration patience = Duration.ofSeconds(10);
+    return List.of(
+        BootstrapRoot.create(Ranks.LOOPBACK, patience),
+        BootstrapRoot.create(Ranks.LOOPBACK, patience));
+  }
+
+  @Test
+  void wrongNumbersOfIdsAreRefused() {
+    List<BootstrapId> ids = Ranks.newIds(2);
+    assertSays(
+        assertThrows(InvalidArgumentException.class, () -> Ranks.request(ids, 1, 0, Ranks.LONG)),
+        InvalidArgumentException.class,
+        "2 unique ids for 1 ranks");
+    List<BootstrapId> twice = List.of(ids.get(0), ids.get(0));
+    assertSays(
+        assertThrows(InvalidArgumentException.class, () -> Ranks.request(twice, 2, 0, Ranks.LONG)),
+        InvalidArgumentException.class,
+        "passed twice");
+    assertThrows(InvalidArgumentException.class, () -> Ranks.request(List.of(), 2, 0, Ranks.LONG));
+    Ranks.run(2, rank -> TcpBootstrap.join(Ranks.request(ids, 2, rank, Ranks.LONG)))
+        .forEach(each -> toClose.add(each.get()));
+  }
+
+  @Test
+  void manyRanksComeOneAfterTheOther() {
+    Stagger stagger = new Stagger(1000, 4);
+    assertEquals(Duration.ZERO, stagger.delay(3, 4));
+    assertEquals(Duration.ofMillis(3), stagger.delay(3, 5));
+    BootstrapOptions options =
+        new BootstrapOptions(
+            "", "", "lo", "AF_INET", PortRange.ANY, Ranks.LOOPBACK.silence(), stagger);
+    List<BootstrapId> ids = Ranks.newIds(2);
+    Ranks.run(6, rank -> TcpBootstrap.join(new JoinRequest(6, ids, rank, Ranks.LONG, options)))
+        .forEach(each -> toClose.add(each.get()));
+  }
+
+  private List<Bootstrap> threads(int nRanks, int roots) {
+    List<BootstrapId> ids = Ranks.newIds(roots);
+    List<Bootstrap> ranks =
+        Ranks.run(nRanks, rank -> TcpBootstrap.join(Ranks.request(ids, nRanks, rank, Ranks.LONG)))
+            .stream()
+            .map(Ranks.Ended::get)
+            .toList();
+    toClose.addAll(ranks);
+    return ranks;
+  }
+
+  private static List<BlockingQueue<NcclException>> listen(List<Bootstrap> ranks) {
+    List<BlockingQueue<NcclException>> heard = new ArrayList<>();
+    for (Bootstrap each : ranks) {
+      BlockingQueue<NcclException> queue = new LinkedBlockingQueue<>();
+      each.onFailure(queue::add);
+      heard.add(queue);
+    }
+    return heard;
+  }
+
+  private static NcclException poll(BlockingQueue<NcclException> from) {
+    try {
+      return from.poll(60, TimeUnit.SECONDS);
+    } catch (InterruptedException e) {
+      throw new AssertionError(e);
+    }
+  }
+
+  private static String hex(BootstrapId id) {
+    return HexFormat.of().formatHex(id.encode());
+  }
+
+  private static void assertSays(
+      NcclException failure, Class<? extends NcclException> kind, String... parts) {
+    FormationFailureTest.assertSays(kind, failure, parts);
+  }
+}
