@@ -78,11 +78,24 @@ public final class Communicator extends Operations implements AutoCloseable {
    */
   public static Communicator initRank(
       int nRanks, UniqueId id, int rank, Device device, CommunicatorConfig config) {
+    return initRank(nRanks, List.of(id), rank, device, config);
+  }
+
+  /**
+   * As {@link #initRank(int, UniqueId, int, Device, CommunicatorConfig)}, for a large job, by
+   * several bootstrap roots: one for each id, which brings a block of the ranks together. NCCL's
+   * ncclCommInitRankScalable.
+   *
+   * @param ids the same in the same order for all, made by different processes; at most nRanks. One
+   *     for some hundreds of ranks is enough
+   */
+  public static Communicator initRank(
+      int nRanks, List<UniqueId> ids, int rank, Device device, CommunicatorConfig config) {
     if (nRanks < 1 || rank < 0 || rank >= nRanks) {
       throw new InvalidArgumentException(
           "rank %d of %d ranks".formatted(rank, nRanks), "pass a rank from 0 to nRanks - 1");
     }
-    return new Communicator(Joining.join(nRanks, id, rank, device, config), config);
+    return new Communicator(Joining.join(nRanks, ids, rank, device, config), config);
   }
 
   /**
@@ -250,6 +263,39 @@ public final class Communicator extends Operations implements AutoCloseable {
    */
   public Communicator withOptions(CallOptions options) {
     return new Communicator(state, state.queue(options.settings()), config);
+  }
+
+  /**
+   * Gives back the device memory of this communicator, until {@link #resume}: connections, kernels'
+   * tables, NVLS buffers and the space of windows. Waits for this rank's operations. Collective:
+   * all ranks call it, and it is refused on all where one cannot.
+   *
+   * <p>Operations, splits and registrations are refused meanwhile. Memory of the user's is not
+   * touched; plans and graphs that were captured on the communicator are of no further use.
+   *
+   * @throws InvalidUsageException naming the rank whose communicator is a split's, is used by
+   *     splits, has windows, device communicators, or operations that do not end; then nothing has
+   *     changed
+   */
+  public void suspend() {
+    state.suspend();
+  }
+
+  /**
+   * Makes what {@link #suspend} gave back anew, and lets operations go on. Collective. Returns
+   * before any rank's next operation can be lost; takes about as long as making a communicator.
+   *
+   * @throws InvalidUsageException if it is not suspended
+   * @throws NcclException as when a communicator is made; it is then of no further use but to be
+   *     closed
+   */
+  public void resume() {
+    state.resume();
+  }
+
+  /** Whether it is suspended now. */
+  public boolean isSuspended() {
+    return state.isSuspended();
   }
 
   /** Bytes of this rank's device memory that the communicator holds, by what they are for. */

@@ -38,13 +38,13 @@ final class Joining {
   private Joining() {}
 
   static CommunicatorState join(
-      int nRanks, UniqueId id, int rank, Device device, CommunicatorConfig config) {
+      int nRanks, List<UniqueId> ids, int rank, Device device, CommunicatorConfig config) {
     Objects.requireNonNull(device, "device");
     Settings settings = settings(config);
     JoinRequest request =
         new JoinRequest(
             nRanks,
-            BootstrapId.decode(id.toBytes()),
+            ids.stream().map(id -> BootstrapId.decode(id.toBytes())).toList(),
             rank,
             settings.get(Settings.NCCL4J_INIT_TIMEOUT),
             BootstrapOptions.from(settings));

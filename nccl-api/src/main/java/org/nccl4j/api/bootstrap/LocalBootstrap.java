@@ -21,7 +21,7 @@ public final class LocalBootstrap implements Bootstrap {
     private final Duration deadline;
     private final Map<String, Meeting> reunions = new HashMap<>();
     private final byte[] secret = new byte[16];
-    private final List<Consumer<NcclException>> listeners = new ArrayList<>();
+    private final Map<Integer, Consumer<NcclException>> listeners = new HashMap<>();
     private byte[][] given;
     private List<byte[]> result;
     private int came;
@@ -98,12 +98,12 @@ public final class LocalBootstrap implements Bootstrap {
       }
       failure = cause;
       notifyAll();
-      return List.copyOf(listeners);
+      return List.copyOf(listeners.values());
     }
 
     /** The failure that there was, or null and the listener is kept. */
-    synchronized NcclException listen(Consumer<NcclException> listener) {
-      listeners.add(listener);
+    synchronized NcclException listen(int rank, Consumer<NcclException> listener) {
+      listeners.put(rank, listener);
       return failure;
     }
   }
@@ -162,7 +162,7 @@ public final class LocalBootstrap implements Bootstrap {
 
   @Override
   public void onFailure(Consumer<NcclException> listener) {
-    NcclException failure = meeting.listen(listener);
+    NcclException failure = meeting.listen(rank, listener);
     if (failure != null) {
       listener.accept(failure);
     }

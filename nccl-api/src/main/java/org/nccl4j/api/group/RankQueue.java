@@ -23,10 +23,10 @@ import org.nccl4j.device.kernel.KernelPlan;
 public final class RankQueue {
   private final ArgumentCheck check;
   private final Device device;
-  private final Planner planner;
-  private final DirectPlanner direct;
-  private final Launcher launcher;
-  private final SignatureCheck signatures;
+  private Planner planner;
+  private DirectPlanner direct;
+  private Launcher launcher;
+  private SignatureCheck signatures;
 
   /**
    * A queue of one rank.
@@ -48,6 +48,17 @@ public final class RankQueue {
     this.direct = direct;
     this.launcher = launcher;
     this.signatures = signatures;
+  }
+
+  /**
+   * Does from now on as another queue of the same rank, whose kernels have been made anew. Who
+   * calls operations has to see that: it happens before them.
+   */
+  public void become(RankQueue other) {
+    planner = other.planner;
+    direct = other.direct;
+    launcher = other.launcher;
+    signatures = other.signatures;
   }
 
   /** Who decides how operations are done. */

@@ -2,6 +2,7 @@ package org.nccl4j.api.init;
 
 import java.time.Duration;
 import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.locks.LockSupport;
@@ -29,10 +30,13 @@ public final class CommunicatorState {
   private final InitRequest request;
   private final Bootstrap bootstrap;
   private final Members members;
-  private final Engine engine;
-  private final Observer observer;
-  private final WindowRegistry windows;
-  private final OneSidedCalls oneSided;
+  private final RankQueue queue;
+
+  /** Queues of operations that are planned by settings of their own. */
+  private final Map<RankQueue, Settings> others = new ConcurrentHashMap<>();
+
+  private volatile Running running;
+  private volatile boolean suspended;
   private final AtomicInteger children = new AtomicInteger();
   private final AtomicBoolean closed = new AtomicBoolean();
 
@@ -40,7 +44,14 @@ public final class CommunicatorState {
     this.request = request;
     this.bootstrap = bootstrap;
     this.members = members;
-    this.engine = engine;
+    this.queue = engine.queue();
+    this.running = run(engine);
+  }
+
+  /** What is there from creation to the end, or until and after a suspension. */
+  private record Running(Engine engine, Observer observer, OneSidedCalls oneSided) {}
+
+  private Running run(Engine engine) {
     FlightLog.Rank flight =
         new FlightLog.Rank(
             request.name(),
@@ -50,7 +61,7 @@ public final class CommunicatorState {
             OneSided.labels());
     FlightLog log = FlightLog.open(flight);
     engine.launcher().record(log);
-    this.observer =
+    Observer observer =
         Observer.watch(
             log,
             flight,
@@ -58,40 +69,86 @@ public final class CommunicatorState {
             engine.launcher().hooks(),
             engine.family()::tell,
             request.settings().get(DebugSettings.NCCL4J_FLIGHT_FILE));
-    this.windows = engine.place().windows();
-    this.oneSided =
+    OneSidedCalls oneSided =
         new OneSidedCalls(
-            request.name(), bootstrap.rank(), windows, engine.kernels(), engine.launcher());
+            request.name(),
+            bootstrap.rank(),
+            engine.place().windows(),
+            engine.kernels(),
+            engine.launcher());
+    return new Running(engine, observer, oneSided);
+  }
+
+  /**
+   * Gives back what the communicator holds of its device, together with all other ranks. Until
+   * {@link #resume} it does nothing but wait and close.
+   */
+  public synchronized void suspend() {
+    checkRunning("suspend");
+    new Suspension(this).suspend();
+  }
+
+  /** All ranks have agreed: what looks at the engine ends before the engine does. */
+  void release() {
+    suspended = true;
+    end(running);
+  }
+
+  /** Makes anew what {@link #suspend} gave back, together with all other ranks. */
+  public synchronized void resume() {
+    checkOpen("resume");
+    if (!suspended) {
+      throw new InvalidUsageException(
+          "communicator %s is resumed on rank %d and is not suspended".formatted(name(), rank()),
+          "call resume once after suspend, on all ranks");
+    }
+    NcclException failure = failure();
+    if (failure != null) {
+      throw failure.again();
+    }
+    Engine engine = new Suspension(this).resume();
+    engine.launcher().adopt(hooks());
+    running = run(engine);
+    queue.become(engine.queue());
+    others.forEach((each, settings) -> each.become(engine.queue(settings)));
+    suspended = false;
+  }
+
+  /** Whether it is suspended now. */
+  public boolean isSuspended() {
+    return suspended;
   }
 
   /** The windows of this rank. */
   public WindowRegistry windows() {
-    return windows;
+    checkRunning("an operation on windows");
+    return engine().place().windows();
   }
 
   /** Where one-sided operations go. */
   public OneSidedCalls oneSided() {
-    return oneSided;
+    checkRunning("a one-sided operation");
+    return running.oneSided;
   }
 
   /** Who decides whether they go straight between windows. */
   public DirectPlanner direct() {
-    return engine.queue().direct();
+    return queue.direct();
   }
 
   /** Drops a window together with all other ranks. */
   public void deregister(RegisteredWindow window) {
-    windows.deregister(window, !engine.kernels().isIdle());
+    windows().deregister(window, !engine().kernels().isIdle());
   }
 
   /** Where operations go. */
   public RankQueue queue() {
-    return engine.queue();
+    return queue;
   }
 
   /** Who decides how they are done. */
   public Planner planner() {
-    return engine.queue().planner();
+    return queue.planner();
   }
 
   /** This rank. */
@@ -116,17 +173,17 @@ public final class CommunicatorState {
 
   /** The transport to each other rank. */
   public Map<Integer, String> routes() {
-    return engine.routes();
+    return engine().routes();
   }
 
   /** Who is told of this rank's operations. */
   public OperationHooks hooks() {
-    return engine.launcher().hooks();
+    return engine().launcher().hooks();
   }
 
   /** The first failure, or null. */
   public NcclException failure() {
-    return engine.kernels().failure();
+    return engine().family().failure();
   }
 
   InitRequest request() {
@@ -142,7 +199,7 @@ public final class CommunicatorState {
   }
 
   Engine engine() {
-    return engine;
+    return running.engine;
   }
 
   /** A number for what is made from this communicator: the same on all ranks. */
@@ -155,17 +212,21 @@ public final class CommunicatorState {
    * uses the same.
    */
   public RankQueue queue(Map<String, String> overrides) {
-    return engine.queue(request.settings().with(overrides));
+    checkRunning("an operation with options");
+    Settings settings = request.settings().with(overrides);
+    RankQueue other = engine().queue(settings);
+    others.put(other, settings);
+    return other;
   }
 
   /** Bytes that the communicator holds on this rank's device, by what for. */
   public Map<String, Long> memory() {
-    return Memory.of(this);
+    return suspended ? Map.of() : Memory.of(this);
   }
 
   /** Ends this rank's operations with an error and tells the others. */
   public void abort() {
-    engine
+    engine()
         .family()
         .fail(
             new InvalidUsageException(
@@ -175,7 +236,7 @@ public final class CommunicatorState {
 
   /** Ends all ranks' operations with an error, so that they can agree on a new communicator. */
   public void revoke() {
-    engine
+    engine()
         .family()
         .fail(
             new InvalidUsageException(
@@ -185,7 +246,7 @@ public final class CommunicatorState {
 
   /** Refuses further operations. */
   public void finish() {
-    engine
+    engine()
         .launcher()
         .refuse(
             new InvalidUsageException(
@@ -202,6 +263,14 @@ public final class CommunicatorState {
     }
   }
 
+  /** Throws after close and while suspended. */
+  void checkRunning(String what) {
+    checkOpen(what);
+    if (suspended) {
+      throw new Suspension(this).refusal();
+    }
+  }
+
   /**
    * Waits until this rank's operations have ended.
    *
@@ -209,7 +278,8 @@ public final class CommunicatorState {
    */
   public boolean awaitIdle(Duration patience) {
     long endNanos = System.nanoTime() + patience.toNanos();
-    while (!engine.kernels().isIdle() || !engine.family().isIdle()) {
+    Engine engine = engine();
+    while (!suspended && !(engine.kernels().isIdle() && engine.family().isIdle())) {
       if (System.nanoTime() - endNanos >= 0) {
         return false;
       }
@@ -228,6 +298,7 @@ public final class CommunicatorState {
     if (!closed.compareAndSet(false, true)) {
       return;
     }
+    Engine engine = engine();
     engine.launcher().close();
     if (!awaitIdle(patience)) {
       engine
@@ -239,14 +310,24 @@ public final class CommunicatorState {
                   "synchronize the streams before closing, or give close more time"));
       awaitIdle(Duration.ofSeconds(1));
     }
-    windows.close();
+    synchronized (this) {
+      if (!suspended) {
+        engine = engine();
+        end(running);
+      }
+    }
+    engine.launcher().hooks().close();
+    engine.family().leave();
+  }
+
+  private void end(Running what) {
+    Engine engine = what.engine;
+    engine.place().windows().close();
     if (engine.kernels() != engine.family().kernels()) {
       engine.family().tell();
       engine.kernels().close();
       bootstrap.close();
     }
-    observer.close();
-    engine.launcher().hooks().close();
-    engine.family().leave();
+    what.observer.close();
   }
 }

@@ -22,6 +22,12 @@ final class Family {
   private int users = 1;
   private boolean told;
 
+  /** Whether what was made is gone. */
+  private volatile boolean freed;
+
+  /** The first failure that came after that; null if there was none. */
+  private volatile NcclException late;
+
   /**
    * What a communicator has made for itself.
    *
@@ -38,7 +44,7 @@ final class Family {
     this.transports = List.copyOf(transports);
     this.proxy = proxy;
     this.nvls = nvls;
-    bootstrap.onFailure(kernels::abort);
+    bootstrap.onFailure(this::failedOutside);
     if (proxy != null) {
       proxy.start(this::fail);
     }
@@ -49,9 +55,29 @@ final class Family {
     return proxy == null ? Progress.NONE : proxy;
   }
 
+  /** Another rank's failure; guarded, since kernels that are freed cannot be aborted. */
+  private synchronized void failedOutside(NcclException cause) {
+    if (freed) {
+      late = late == null ? cause : late;
+    } else {
+      kernels.abort(cause);
+    }
+  }
+
+  /** The first failure of all that share, on this rank or another; null if there was none. */
+  NcclException failure() {
+    NcclException first = kernels.failure();
+    return first == null ? late : first;
+  }
+
+  /** Whether splits use it too. */
+  synchronized boolean isShared() {
+    return users > 1;
+  }
+
   /** Whether the proxy has done what kernels have left. */
   boolean isIdle() {
-    return proxy == null || proxy.isIdle() || kernels.failure() != null;
+    return freed || proxy == null || proxy.isIdle() || kernels.failure() != null;
   }
 
   KernelCommunicator kernels() {
@@ -60,13 +86,13 @@ final class Family {
 
   /** Ends all operations of all of them with an error, and tells the other ranks. */
   void fail(NcclException cause) {
-    kernels.abort(cause);
+    failedOutside(cause);
     tell();
   }
 
   /** Tells the other ranks of the failure that there was, once. */
   void tell() {
-    NcclException first = kernels.failure();
+    NcclException first = failure();
     synchronized (this) {
       if (told || first == null) {
         return;
@@ -94,13 +120,24 @@ final class Family {
       }
     }
     tell();
+    free();
+    bootstrap.close();
+  }
+
+  /** Frees everything but the bootstrap. Nothing may be running. */
+  void free() {
+    synchronized (this) {
+      if (freed) {
+        return;
+      }
+      freed = true;
+    }
     if (proxy != null) {
       proxy.close();
     }
     kernels.close();
     nvls.close();
     transports.forEach(named -> named.transport().close());
-    bootstrap.close();
   }
 
   /** What the transports hold, for people. */

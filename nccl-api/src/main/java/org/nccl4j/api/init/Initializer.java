@@ -50,9 +50,21 @@ public final class Initializer {
    * bootstrap; if it fails, all ranks are told why and everything is freed.
    */
   public static CommunicatorState create(InitRequest request, Bootstrap bootstrap) {
+    Made made = make(request, bootstrap);
+    return new CommunicatorState(request, bootstrap, made.members, made.engine);
+  }
+
+  /** Makes what runs the operations of a communicator anew; as {@link #create}. */
+  static Engine again(InitRequest request, Bootstrap bootstrap) {
+    return make(request, bootstrap).engine;
+  }
+
+  private record Made(Members members, Engine engine) {}
+
+  private static Made make(InitRequest request, Bootstrap bootstrap) {
     Initializer initializer = new Initializer(request, bootstrap);
     try {
-      return initializer.create();
+      return initializer.make();
     } catch (NcclException e) {
       initializer.undo(e);
       throw e;
@@ -76,7 +88,7 @@ public final class Initializer {
     bootstrap.close();
   }
 
-  private CommunicatorState create() {
+  private Made make() {
     int rank = bootstrap.rank();
     InitTimes times = new InitTimes(request.name(), rank);
     times.begin("plug-ins, nets");
@@ -148,7 +160,7 @@ public final class Initializer {
       engine.place().windows().makeSpace();
     }
     times.done(request.logLevel("INIT"));
-    return new CommunicatorState(request, bootstrap, members, engine);
+    return new Made(members, engine);
   }
 
   private Members meet(List<TransportProvider> providers, UsableNets nets) {

@@ -10,8 +10,8 @@ final class Memory {
   static Map<String, Long> of(CommunicatorState state) {
     Engine engine = state.engine();
     Map<String, Long> items = new LinkedHashMap<>();
-    if (state.windows().memoryBytes() > 0) {
-      items.put("windows", state.windows().memoryBytes());
+    if (engine.place().windows().memoryBytes() > 0) {
+      items.put("windows", engine.place().windows().memoryBytes());
     }
     if (engine.kernels() != engine.family().kernels()) {
       items.put("kernels", engine.kernels().memoryBytes());

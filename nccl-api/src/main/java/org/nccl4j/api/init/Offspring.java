@@ -47,6 +47,7 @@ public final class Offspring {
           "split of communicator %s by color %d".formatted(parent.name(), color),
           "pass a color of 0 or more, or Communicator.NO_COLOR");
     }
+    parent.checkRunning("split");
     checkUsable("split");
     byte[] mine = ByteBuffer.allocate(12).putInt(color).putInt(key).putInt(0).array();
     List<byte[]> all = parent.bootstrap().allGather(mine);
@@ -100,6 +101,7 @@ public final class Offspring {
     if (abort) {
       parent.revoke();
     } else {
+      parent.checkRunning("shrink without abort");
       checkUsable("shrink without abort");
     }
     if (!parent.awaitIdle(parent.operationDeadline())) {

@@ -29,7 +29,7 @@ public final class Launcher {
   }
 
   private final KernelCommunicator kernels;
-  private final OperationHooks hooks = new OperationHooks();
+  private OperationHooks hooks = new OperationHooks();
   private FlightLog log = FlightLog.unread();
 
   /** 1 while a thread plans and launches, else 0. */
@@ -102,6 +102,12 @@ public final class Launcher {
   /** Who is told of the operations that are launched. */
   public OperationHooks hooks() {
     return hooks;
+  }
+
+  /** Tells those of another launcher instead; before its first launch. */
+  public void adopt(OperationHooks others) {
+    hooks.close();
+    hooks = others;
   }
 
   /** Tells whoever listens of an operation that was launched. */

@@ -114,6 +114,11 @@ public final class WindowRegistry implements AutoCloseable {
     return table.isEmpty();
   }
 
+  /** Whether there is nothing but the library's own space, if that. */
+  public synchronized boolean isUnused() {
+    return table.isEmpty() && ofLibrary.isEmpty();
+  }
+
   /**
    * Registers a memory together with all other ranks.
    *

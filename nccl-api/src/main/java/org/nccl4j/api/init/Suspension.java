@@ -1,0 +1,79 @@
+package org.nccl4j.api.init;
+
+import java.nio.charset.StandardCharsets;
+import java.util.List;
+import org.nccl4j.device.InvalidUsageException;
+import org.nccl4j.device.NcclException;
+
+/**
+ * Gives back what a communicator holds of its device while nobody uses it, and makes it anew: the
+ * connections, the kernels' tables, NVLS and the windows' space. The ranks stay together by their
+ * bootstrap. Both steps are collective, and refused on all ranks if one cannot take them.
+ */
+final class Suspension {
+  private final CommunicatorState state;
+
+  Suspension(CommunicatorState state) {
+    this.state = state;
+  }
+
+  /** What operations are refused with meanwhile. */
+  InvalidUsageException refusal() {
+    return new InvalidUsageException(
+        "communicator %s is suspended on rank %d".formatted(state.name(), state.rank()),
+        "call resume on all ranks first");
+  }
+
+  /** Frees; on an error nothing has changed. */
+  void suspend() {
+    Engine engine = state.engine();
+    engine.launcher().refuse(refusal());
+    try {
+      agree(obstacle(engine));
+    } catch (RuntimeException e) {
+      engine.launcher().accept();
+      throw e;
+    }
+    state.release();
+    engine.family().free();
+  }
+
+  /** Why this rank cannot suspend; empty if it can. */
+  private String obstacle(Engine engine) {
+    if (engine.kernels() != engine.family().kernels()) {
+      return "it was split from another communicator, whose connections it uses; suspend that one";
+    }
+    if (engine.family().isShared()) {
+      return "communicators that were split from it use its connections; close these first";
+    }
+    if (!engine.place().windows().isUnused()) {
+      return "it has windows or device communicators; deregister and close these first";
+    }
+    if (!state.awaitIdle(state.operationDeadline())) {
+      return "its operations have not ended within " + state.operationDeadline();
+    }
+    return "";
+  }
+
+  private void agree(String obstacle) {
+    NcclException failure = state.failure();
+    if (failure != null) {
+      throw failure.again();
+    }
+    byte[] mine = obstacle.getBytes(StandardCharsets.UTF_8);
+    List<byte[]> all = state.bootstrap().allGather(mine);
+    for (int rank = 0; rank < all.size(); rank++) {
+      if (all.get(rank).length > 0) {
+        throw new InvalidUsageException(
+            "communicator %s cannot be suspended on rank %d: %s"
+                .formatted(state.name(), rank, new String(all.get(rank), StandardCharsets.UTF_8)),
+            "suspend a communicator that is idle and that nothing else is built on");
+      }
+    }
+  }
+
+  /** Makes everything anew, together with all other ranks. */
+  Engine resume() {
+    return Initializer.again(state.request(), state.bootstrap());
+  }
+}
