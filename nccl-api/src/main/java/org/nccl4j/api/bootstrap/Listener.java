@@ -30,6 +30,10 @@ final class Listener implements EventLoop.Handler, Connection.Owner {
   static final Duration PATIENCE = Duration.ofSeconds(5);
 
   private static final System.Logger LOG = DebugLog.of("BOOTSTRAP");
+
+  /** How much longer one may take that has proved itself: a process of many ranks is slow. */
+  private static final int PROVED_PATIENCE = 12;
+
   private static final int MAX_PENDING = 256;
   private static final int ACCEPTS_AT_ONCE = 64;
   private static final int FIRST_MESSAGE_BYTES = 4096;
@@ -129,7 +133,15 @@ final class Listener implements EventLoop.Handler, Connection.Owner {
   /** From here on a flood of strangers cannot push it out. */
   @Override
   public void authenticated(Connection connection) {
-    proved.put(connection, pending.remove(connection));
+    EventLoop.Timer first = pending.remove(connection);
+    if (first != null) {
+      first.cancel();
+    }
+    proved.put(
+        connection,
+        loop.after(
+            patience.multipliedBy(PROVED_PATIENCE),
+            () -> refuse(connection, "it did not say what it wants in time")));
   }
 
   @Override

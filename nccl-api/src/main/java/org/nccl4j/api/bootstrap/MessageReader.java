@@ -40,6 +40,13 @@ final class MessageReader {
     return bytes;
   }
 
+  /** All that has not been read. */
+  ByteBuffer rest() {
+    ByteBuffer left = in.slice();
+    in.position(in.limit());
+    return left;
+  }
+
   InetSocketAddress address() throws ProtocolException {
     try {
       InetAddress host = InetAddress.getByAddress(bytes(16));

@@ -9,9 +9,15 @@ import java.util.Arrays;
 final class MessageWriter {
   static final int HEADER_BYTES = 5;
 
-  private ByteBuffer out = ByteBuffer.allocate(256);
+  private ByteBuffer out;
 
   MessageWriter(FrameType type) {
+    this(type, 256);
+  }
+
+  /** With room for so many bytes of fields. */
+  MessageWriter(FrameType type, int bytes) {
+    out = ByteBuffer.allocate(HEADER_BYTES + bytes);
     out.putInt(0).put((byte) type.ordinal());
   }
 
@@ -33,6 +39,12 @@ final class MessageWriter {
 
   MessageWriter bytes(byte[] value) {
     room(4 + value.length).putInt(value.length).put(value);
+    return this;
+  }
+
+  /** Bytes whose length the fields before tell, or that end the message. */
+  MessageWriter raw(ByteBuffer value) {
+    room(value.remaining()).put(value);
     return this;
   }
 

@@ -4,7 +4,6 @@ import java.io.IOException;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.net.ProtocolException;
-import java.nio.ByteBuffer;
 import java.time.Duration;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
@@ -22,7 +21,7 @@ import org.nccl4j.device.TimeoutException;
  */
 final class RingLink implements Listener.Acceptor, Dialer.Outcome, Connection.Owner {
   static final int MAX_DATA_BYTES = 1 << 20;
-  private static final int MAX_MESSAGE_BYTES = MAX_DATA_BYTES + 64;
+  private static final int MAX_MESSAGE_BYTES = Bundle.MAX_BYTES + 64;
   private static final int ROUNDS = 20;
 
   /** How long the root may take to name the cause when a neighbour's connection ends. */
@@ -30,9 +29,6 @@ final class RingLink implements Listener.Acceptor, Dialer.Outcome, Connection.Ow
 
   /** How long pieces may be kept. */
   private static final Duration PATIENCE = Duration.ofMillis(50);
-
-  /** A piece of an all-gather on its way around. */
-  record Data(int sequence, int origin, byte[] bytes) {}
 
   /** A rank of how many. */
   record Place(int rank, int nRanks) {}
@@ -47,9 +43,10 @@ final class RingLink implements Listener.Acceptor, Dialer.Outcome, Connection.Ow
   private final int bundle;
 
   /** Pieces to go on that are not yet sent; used by the exchanging thread alone. */
-  private final List<ByteBuffer> bundled = new ArrayList<>();
+  private final List<Bundle> kept = new ArrayList<>();
 
-  private final Queue<Data> inbox = new ArrayDeque<>();
+  private int keptBytes;
+  private final Queue<Bundle> inbox = new ArrayDeque<>();
   private RingPorts ports;
   private Connection previous;
   private Connection next;
@@ -104,52 +101,40 @@ final class RingLink implements Listener.Acceptor, Dialer.Outcome, Connection.Ow
   }
 
   /**
-   * Passes a piece on to the next rank, alone or with those that were kept before it. Pieces go in
-   * bundles of about the square root of the ranks' number, which saves most of the messages and no
-   * step of the way: each ends with the piece of a rank that the bundle's size divides, which that
-   * rank sends at once.
-   *
-   * @param last whether it is the last piece that goes to the next rank
+   * Passes pieces on to the next rank, at once or with those that come after. They go in bundles of
+   * about the square root of the ranks' number, which saves most of the messages and no step of the
+   * way: each ends with the piece of a rank that the bundle's size divides, which that rank sends
+   * at once.
    */
-  void pass(Data data, boolean last) {
-    bundled.add(
-        new MessageWriter(FrameType.DATA)
-            .number(data.sequence())
-            .number(data.origin())
-            .bytes(data.bytes())
-            .done());
-    if (last || endsBundle(data.origin())) {
+  void pass(Bundle pieces) {
+    if (keptBytes + pieces.bytes() > Bundle.MAX_BYTES) {
+      flush();
+    }
+    kept.add(pieces);
+    keptBytes += pieces.bytes();
+    if (pieces.lastOrigin(nRanks) % bundle == 0) {
       flush();
     }
   }
 
-  private void flush() {
-    if (!bundled.isEmpty()) {
-      next.send(together(bundled));
-      bundled.clear();
+  /** Passes on what has been kept. */
+  void flush() {
+    if (!kept.isEmpty()) {
+      next.send(Bundle.encode(kept));
+      kept.clear();
+      keptBytes = 0;
     }
-  }
-
-  private boolean endsBundle(int origin) {
-    return origin % bundle == 0;
-  }
-
-  private static ByteBuffer together(List<ByteBuffer> messages) {
-    if (messages.size() == 1) {
-      return messages.get(0);
-    }
-    ByteBuffer all = ByteBuffer.allocate(messages.stream().mapToInt(ByteBuffer::remaining).sum());
-    messages.forEach(all::put);
-    return all.flip();
   }
 
   /**
-   * Waits for the next piece from the previous rank. Where that takes long, sends on what is kept,
+   * Waits for the next pieces from the previous rank. Where that takes long, sends on what is kept,
    * so that each rank gets as far as it can and the one that is missing can be named.
    */
-  Data receive(int expectedOrigin, Deadline deadline) {
+  Bundle receive(int expectedOrigin, Deadline deadline) {
     while (true) {
-      Data piece = monitor.awaitOrNull(this::nextPiece, deadline.atMost(PATIENCE));
+      Bundle piece =
+          monitor.awaitOrNull(
+              this::nextPiece, kept.isEmpty() ? deadline : deadline.atMost(PATIENCE));
       if (piece != null) {
         return piece;
       }
@@ -160,7 +145,7 @@ final class RingLink implements Listener.Acceptor, Dialer.Outcome, Connection.Ow
     }
   }
 
-  private Data nextPiece() {
+  private Bundle nextPiece() {
     if (inbox.isEmpty() && previousLeft) {
       throw new InvalidUsageException(
           neighbours.previousText()
@@ -265,12 +250,8 @@ final class RingLink implements Listener.Acceptor, Dialer.Outcome, Connection.Ow
       throws ProtocolException {
     switch (type) {
       case DATA -> {
-        Data data = new Data(body.number(), body.number(), body.bytes(MAX_DATA_BYTES));
-        if (endsBundle(data.origin()) || data.origin() == (rank + 1) % nRanks) {
-          monitor.change(() -> inbox.add(data));
-        } else {
-          monitor.read(() -> inbox.add(data));
-        }
+        Bundle pieces = Bundle.decode(body);
+        monitor.change(() -> inbox.add(pieces));
       }
       case FAILURE -> failures.heard(Failure.decode(body), from);
       case GOODBYE -> monitor.change(() -> left(from));

@@ -184,25 +184,38 @@ public final class TcpBootstrap implements Bootstrap {
     allGather(new byte[0]);
   }
 
-  /** In step s every rank passes on what it got in step s - 1, so it gets rank - s's bytes. */
+  /** Every rank passes on what it gets, but for the next rank's own piece, which has been there. */
   private List<byte[]> aroundTheRing(byte[] mine, Deadline deadline) {
     checkUsable();
     byte[][] all = new byte[nRanks()][];
     all[rank()] = mine;
     sequence++;
-    RingLink.Data data = new RingLink.Data(sequence, rank(), mine);
-    for (int step = 1; step < nRanks(); step++) {
-      ring.pass(data, step == nRanks() - 1);
-      int origin = Math.floorMod(rank() - step, nRanks());
-      data = ring.receive(origin, deadline);
-      if (data.sequence() != sequence || data.origin() != origin) {
+    if (nRanks() > 1) {
+      ring.pass(Bundle.own(sequence, rank(), mine));
+    }
+    int due = rank();
+    for (int left = nRanks() - 1; left > 0; ) {
+      due = Math.floorMod(due - 1, nRanks());
+      Bundle pieces = ring.receive(due, deadline);
+      if (pieces.sequence() != sequence
+          || pieces.origin() != due
+          || pieces.count() < 1
+          || pieces.count() > left) {
         throw new InternalErrorException(
-            "rank %d got piece %d of rank %d in exchange %d, where rank %d's was due"
-                .formatted(rank(), data.sequence(), data.origin(), sequence, origin),
+            "rank %d got %d pieces from rank %d on in exchange %d of exchange %d, where rank %d's was due"
+                .formatted(
+                    rank(), pieces.count(), pieces.origin(), sequence, pieces.sequence(), due),
             "make the same exchanges in the same order on all ranks, or report this");
       }
-      all[origin] = data.bytes();
+      pieces.read(all);
+      due = pieces.lastOrigin(nRanks());
+      left -= pieces.count();
+      Bundle goesOn = left > 0 ? pieces : pieces.withoutLast();
+      if (goesOn != null) {
+        ring.pass(goesOn);
+      }
     }
+    ring.flush();
     return Arrays.asList(all);
   }
 
