@@ -128,22 +128,48 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext* c, CUdevice d) {
 CUresult cuCtxGetCurrent(CUcontext* c) { *c = current; return CUDA_SUCCESS; }
 CUresult cuCtxSetCurrent(CUcontext c) { current = c; return call(NO, "%llx", (u64)c); }
 CUresult cuMemGetInfo(size_t* f, size_t* t) { *f = 1000; *t = 2000; return call(NO, ""); }
+// What cuMemAlloc and cuMemHostAlloc gave, for who asks about an address.
+static struct {
+  CUdeviceptr at;
+  size_t size;
+  int type, device;
+} known[4096];
+static void* know(void* p, size_t n, CUmemorytype type) {
+  pthread_mutex_lock(&lock);
+  for (int i = 0; i < 4096; i++)
+    if (!known[i].at) {
+      known[i].at = (CUdeviceptr)p;
+      known[i].size = n;
+      known[i].type = type;
+      known[i].device = (int)((u64)current - 0xc000);
+      break;
+    }
+  pthread_mutex_unlock(&lock);
+  return p;
+}
+static void forget(void* p) {
+  pthread_mutex_lock(&lock);
+  for (int i = 0; i < 4096; i++)
+    if (known[i].at == (CUdeviceptr)p) known[i].at = 0;
+  pthread_mutex_unlock(&lock);
+  free(p);
+}
 CUresult cuMemAlloc(CUdeviceptr* p, size_t n) {
   OR_FAIL(NEW, "%zu", n);
-  *p = (CUdeviceptr)calloc(1, n);
+  *p = (CUdeviceptr)know(calloc(1, n), n, CU_MEMORYTYPE_DEVICE);
   return CUDA_SUCCESS;
 }
-CUresult cuMemFree(CUdeviceptr p) { free((void*)p); return call(GONE, ""); }
+CUresult cuMemFree(CUdeviceptr p) { forget((void*)p); return call(GONE, ""); }
 CUresult cuMemHostAlloc(void** p, size_t n, unsigned f) {
   OR_FAIL(NEW, "%zu,%u", n, f);
-  *p = calloc(1, n);
+  *p = know(calloc(1, n), n, CU_MEMORYTYPE_HOST);
   return CUDA_SUCCESS;
 }
 CUresult cuMemHostGetDevicePointer(CUdeviceptr* d, void* p, unsigned f) {
   *d = (CUdeviceptr)p;
   return call(NO, "%u", f);
 }
-CUresult cuMemFreeHost(void* p) { free(p); return call(GONE, ""); }
+CUresult cuMemFreeHost(void* p) { forget(p); return call(GONE, ""); }
 CUresult cuMemcpyHtoD(CUdeviceptr d, const void* s, size_t n) {
   OR_FAIL(NO, "%zu", n);
   memcpy((void*)d, s, n);
@@ -300,6 +326,21 @@ CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp* p,
                                                 CUmemGenericAllocationHandle h) {
   *p = physical(h)->prop;
   return call(NO, "");
+}
+CUresult cuPointerGetAttribute(void* data, CUpointer_attribute attribute, CUdeviceptr at) {
+  OR_FAIL(NO, "%d", attribute);
+  int asked = attribute == CU_POINTER_ATTRIBUTE_MEMORY_TYPE;
+  Mapping* m = mappingAt(at);
+  if (m) {
+    *(int*)data = asked ? CU_MEMORYTYPE_DEVICE : m->memory->prop.location.id;
+    return CUDA_SUCCESS;
+  }
+  for (int i = 0; i < 4096; i++)
+    if (known[i].at && at - known[i].at < known[i].size) {
+      *(int*)data = asked ? known[i].type : known[i].device;
+      return CUDA_SUCCESS;
+    }
+  return CUDA_ERROR_INVALID_VALUE;
 }
 CUresult cuMemGetAddressRange_v2(CUdeviceptr* base, size_t* size, CUdeviceptr at) {
   Mapping* m = mappingAt(at);

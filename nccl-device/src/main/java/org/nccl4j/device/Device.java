@@ -1,5 +1,7 @@
 package org.nccl4j.device;
 
+import java.util.Optional;
+
 /**
  * Something that has memory and executes operations on it in streams: a CUDA GPU, or the host.
  *
@@ -54,6 +56,18 @@ public abstract class Device {
    * @throws InvalidArgumentException if the address is 0 while bytes is not, or bytes is negative
    */
   public abstract DeviceMemory wrap(long address, long bytes);
+
+  /**
+   * What is wrong with a memory as a buffer of operations, as far as the device's driver knows,
+   * such as an address of the host's where one of the device is due. Asks the driver, so it is for
+   * finding mistakes (NCCL_CHECK_POINTERS=1).
+   *
+   * @param memory of this device
+   * @return a clause that begins with "the"; empty if nothing is known against it
+   */
+  public Optional<String> objection(DeviceMemory memory) {
+    return Optional.empty();
+  }
 
   /** A new stream: operations launched into it run one after the other, in order of launch. */
   public abstract DeviceStream createStream();

@@ -1,5 +1,6 @@
 package org.nccl4j.api.group;
 
+import java.util.Optional;
 import org.nccl4j.api.plan.Func;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.Device;
@@ -16,8 +17,9 @@ import org.nccl4j.device.ReductionOperator;
  * Whether an operation's arguments can be right, on one rank.
  *
  * @param name of the communicator
+ * @param checksPointers whether the device is asked about each buffer's address
  */
-record ArgumentCheck(String name, int rank, int nRanks, Device device) {
+record ArgumentCheck(String name, int rank, int nRanks, Device device, boolean checksPointers) {
   @HotPath
   void check(
       Func func,
@@ -125,6 +127,19 @@ record ArgumentCheck(String name, int rank, int nRanks, Device device) {
                   type.label(),
                   java.math.BigInteger.valueOf(unit).multiply(java.math.BigInteger.valueOf(count))),
           "pass a larger buffer or a smaller count");
+    }
+    if (checksPointers) {
+      checkPointer(func, which, buffer.slice(0, count * unit));
+    }
+  }
+
+  private void checkPointer(Func func, String which, DeviceMemory part) {
+    Optional<String> objection = device.objection(part);
+    if (objection.isPresent()) {
+      throw wrong(
+          func,
+          "of the %s buffer %s".formatted(which, objection.get()),
+          "wrap the address of memory that was allocated for " + device.name());
     }
   }
 

@@ -42,7 +42,7 @@ public final class RankQueue {
       DirectPlanner direct,
       Launcher launcher,
       SignatureCheck signatures) {
-    this.check = new ArgumentCheck(name, rank.rank(), rank.nRanks(), device);
+    this.check = new ArgumentCheck(name, rank.rank(), rank.nRanks(), device, rank.checksPointers());
     this.device = device;
     this.planner = planner;
     this.direct = direct;
@@ -75,8 +75,9 @@ public final class RankQueue {
    * A rank and how many there are.
    *
    * @param rank 0 to nRanks - 1
+   * @param checksPointers whether the device is asked about each buffer's address
    */
-  public record Rank(int rank, int nRanks) {}
+  public record Rank(int rank, int nRanks, boolean checksPointers) {}
 
   /** An operation; one that has neither operator nor root passes SUM and 0. */
   @HotPath

@@ -16,6 +16,7 @@ import org.nccl4j.api.plan.DirectPlanner;
 import org.nccl4j.api.plan.OneSided;
 import org.nccl4j.api.plan.Planner;
 import org.nccl4j.api.settings.DebugSettings;
+import org.nccl4j.api.settings.Settings;
 import org.nccl4j.api.window.RegisteredWindow;
 import org.nccl4j.api.window.WindowRegistry;
 import org.nccl4j.device.Device;
@@ -68,7 +69,9 @@ public final class CommunicatorState {
             engine.kernels(),
             engine.launcher().hooks(),
             engine.family()::tell,
-            request.settings().get(DebugSettings.NCCL4J_FLIGHT_FILE));
+            new Observer.Wishes(
+                request.settings().get(Settings.NCCL_CHECK_MODE).equals("DEBUG_GLOBAL"),
+                request.settings().get(DebugSettings.NCCL4J_FLIGHT_FILE)));
     OneSidedCalls oneSided =
         new OneSidedCalls(
             request.name(),

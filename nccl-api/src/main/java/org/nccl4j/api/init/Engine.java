@@ -7,12 +7,15 @@ import org.nccl4j.api.group.SignatureCheck;
 import org.nccl4j.api.launch.Launcher;
 import org.nccl4j.api.observe.OperationLines;
 import org.nccl4j.api.plan.CostEdit;
+import org.nccl4j.api.plan.CtaLimits;
 import org.nccl4j.api.plan.DirectPlanner;
 import org.nccl4j.api.plan.Planner;
 import org.nccl4j.api.plan.RankFacts;
+import org.nccl4j.api.settings.DebugSettings;
 import org.nccl4j.api.settings.Settings;
 import org.nccl4j.api.spi.TunerContext;
 import org.nccl4j.api.window.WindowRegistry;
+import org.nccl4j.device.Device;
 import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.KernelCommunicator;
 import org.nccl4j.device.kernel.Nvls;
@@ -96,25 +99,13 @@ record Engine(
         Plugins.tuner(
             settings,
             new TunerContext(request.name(), nRanks, place.hosts, request.device().kind()));
+    Planner.Rules rules =
+        new Planner.Rules(
+            algorithms, settings.get(Settings.NCCL_PROTO), edit, ctas(settings, request.device()));
     Planner planner =
-        new Planner(
-            kernels,
-            place.rank,
-            place.facts,
-            place.layout,
-            place.nvls,
-            algorithms,
-            settings.get(Settings.NCCL_PROTO),
-            edit);
+        new Planner(kernels, place.rank, place.facts, place.layout, place.nvls, rules);
     ReductionOrder.check(settings, planner, request.name(), nRanks);
-    DirectPlanner direct =
-        new DirectPlanner(
-            kernels,
-            place.windows,
-            planner,
-            place.facts,
-            algorithms,
-            settings.get(Settings.NCCL_PROTO));
+    DirectPlanner direct = new DirectPlanner(kernels, place.windows, planner, place.facts, rules);
     boolean compares = settings.get(Settings.NCCL_CHECK_MODE).equals("DEBUG_GLOBAL");
     SignatureCheck signatures =
         compares
@@ -122,12 +113,19 @@ record Engine(
             : null;
     return new RankQueue(
         request.name(),
-        new RankQueue.Rank(place.rank, nRanks),
+        new RankQueue.Rank(place.rank, nRanks, settings.get(DebugSettings.NCCL_CHECK_POINTERS)),
         request.device(),
         planner,
         direct,
         launcher,
         signatures);
+  }
+
+  /** The host's streams have no blocks. */
+  private static CtaLimits ctas(Settings settings, Device device) {
+    return device.kind() == Device.Kind.CUDA
+        ? new CtaLimits(settings.get(Settings.NCCL_MIN_CTAS), settings.get(Settings.NCCL_MAX_CTAS))
+        : CtaLimits.NONE;
   }
 
   /** Where operations go that are planned by other settings. */

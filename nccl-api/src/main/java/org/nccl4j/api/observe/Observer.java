@@ -1,7 +1,6 @@
 package org.nccl4j.api.observe;
 
 import java.lang.System.Logger.Level;
-import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CopyOnWriteArrayList;
@@ -18,6 +17,9 @@ public final class Observer {
   private static final System.Logger LOG = DebugLog.of("RAS");
   private static final long PERIOD_NANOS = 50_000_000;
 
+  /** How often to look for conflicts, where that is wanted. */
+  private static final long COMPARE_MILLIS = 1000;
+
   private static final List<Observer> ALL = new CopyOnWriteArrayList<>();
   private static Thread thread;
 
@@ -25,9 +27,18 @@ public final class Observer {
   private final FlightLog.Rank rank;
   private final KernelCommunicator kernels;
   private final Runnable onFailure;
-  private final String file;
+  private final Wishes wishes;
   private final Recording recording;
   private boolean told;
+  private long comparedMillis;
+
+  /**
+   * What users want beside the recorder.
+   *
+   * @param compares whether to look for communicators that are used in different order
+   * @param file where the recorder is written after a failure; empty for nowhere
+   */
+  public record Wishes(boolean compares, String file) {}
 
   private Observer(
       FlightLog log,
@@ -35,8 +46,8 @@ public final class Observer {
       KernelCommunicator kernels,
       OperationHooks hooks,
       Runnable onFailure,
-      String file) {
-    this.file = file;
+      Wishes wishes) {
+    this.wishes = wishes;
     this.log = log;
     this.rank = rank;
     this.kernels = kernels;
@@ -49,7 +60,6 @@ public final class Observer {
    *
    * @param hooks where it listens for operations while a recording asks for them
    * @param onFailure called once when it has failed, soon after
-   * @param file where the recorder is then written; empty for nowhere
    */
   public static Observer watch(
       FlightLog log,
@@ -57,8 +67,8 @@ public final class Observer {
       KernelCommunicator kernels,
       OperationHooks hooks,
       Runnable onFailure,
-      String file) {
-    Observer observer = new Observer(log, rank, kernels, hooks, onFailure, file);
+      Wishes wishes) {
+    Observer observer = new Observer(log, rank, kernels, hooks, onFailure, wishes);
     kernels.explainDeadlines(observer::explain);
     synchronized (Observer.class) {
       ALL.add(observer);
@@ -97,6 +107,9 @@ public final class Observer {
   private synchronized void look() {
     log.observe(kernels, System.currentTimeMillis());
     recording.look(kernels);
+    if (wishes.compares) {
+      compare(System.currentTimeMillis());
+    }
     if (!told && kernels.failure() != null) {
       told = true;
       try {
@@ -104,8 +117,8 @@ public final class Observer {
       } catch (RuntimeException e) {
         LOG.log(Level.ERROR, "a failure could not be told", e);
       }
-      if (!file.isEmpty()) {
-        FlightFile.open(rank.operations()).save(file);
+      if (!wishes.file.isEmpty()) {
+        FlightFile.open(rank.operations()).save(wishes.file);
       }
     }
   }
@@ -113,12 +126,24 @@ public final class Observer {
   /** Who is behind, when a deadline has passed: by all recorders that this process can read. */
   private String explain() {
     ALL.forEach(Observer::look);
-    List<RankReport> reports = new ArrayList<>(FlightReader.ofThisHost());
-    if (reports.isEmpty()) {
-      reports.addAll(FlightReader.ofThisProcess(rank.operations()));
-    }
-    Map<Long, List<RankReport>> all = Diagnosis.byCommunicator(reports);
+    Map<Long, List<RankReport>> all = Diagnosis.byCommunicator(reports());
     List<RankReport> ours = all.get(rank.communicator());
     return ours == null ? "" : Diagnosis.sentence(ours);
+  }
+
+  /** All that this process can read. */
+  private List<RankReport> reports() {
+    List<RankReport> reports = FlightReader.ofThisHost();
+    return reports.isEmpty() ? FlightReader.ofThisProcess(rank.operations()) : reports;
+  }
+
+  /** Ends what waits for ever because ranks use communicators in different order. */
+  private void compare(long nowMillis) {
+    if (nowMillis - comparedMillis >= COMPARE_MILLIS
+        && kernels.failure() == null
+        && kernels.waitsFor() >= 0) {
+      comparedMillis = nowMillis;
+      new OrderConflict(reports()).of(rank.communicator(), rank.rank()).ifPresent(kernels::abort);
+    }
   }
 }

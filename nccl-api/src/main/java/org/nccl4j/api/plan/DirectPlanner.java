@@ -24,6 +24,7 @@ public final class DirectPlanner {
   private final DirectCosts costs;
   private final Filter algorithms;
   private final Filter protocols;
+  private final CtaLimits ctas;
   private final int nRanks;
   private final boolean reach;
   private final DirectCache cache = new DirectCache();
@@ -32,22 +33,21 @@ public final class DirectPlanner {
    * A planner.
    *
    * @param planner of the ways without windows, to compare with
-   * @param algo what NCCL_ALGO says, or ""
-   * @param proto what NCCL_PROTO says, or ""
+   * @param rules what the other planner goes by too
    */
   public DirectPlanner(
       KernelCommunicator kernels,
       WindowRegistry windows,
       Planner planner,
       RankFacts ranks,
-      String algo,
-      String proto) {
+      Planner.Rules rules) {
     this.kernels = kernels;
     this.windows = windows;
     this.planner = planner;
     this.costs = ranks.directCosts();
-    this.algorithms = new Filter("NCCL_ALGO", algo);
-    this.protocols = new Filter("NCCL_PROTO", proto);
+    this.algorithms = new Filter("NCCL_ALGO", rules.algo());
+    this.protocols = new Filter("NCCL_PROTO", rules.proto());
+    this.ctas = rules.ctas();
     this.nRanks = ranks.nRanks();
     this.reach = ranks.reach();
   }
@@ -126,7 +126,7 @@ public final class DirectPlanner {
                   shape.count,
                   way.needsSend(operation) ? from.view() : null,
                   way.needsRecv(operation) ? to.view() : null,
-                  costs.blocks(operation, way, shape.bytes())));
+                  ctas.limit(costs.blocks(operation, way, shape.bytes()))));
     }
     return cache.put(
         new DirectCache.Entry(

@@ -35,6 +35,7 @@ public final class Planner {
   private final ConnectionLayout layout;
   private final CostModel costs;
   private final Chooser chooser;
+  private final CtaLimits ctas;
 
   private final PlanCache cache = new PlanCache();
 
@@ -56,12 +57,20 @@ public final class Planner {
       Func func, long count, DataType type, ReductionOperator operator, int root) {}
 
   /**
+   * What users say about plans, the same on all ranks.
+   *
+   * @param algo what NCCL_ALGO says, or ""
+   * @param proto what NCCL_PROTO says, or ""
+   * @param edit of predicted times
+   * @param ctas of GPUs' blocks
+   */
+  public record Rules(String algo, String proto, CostEdit edit, CtaLimits ctas) {}
+
+  /**
    * A planner.
    *
    * @param ranks who communicates; all of them alike for all ranks
    * @param nvls this rank's place in NVLS, or null
-   * @param algo what NCCL_ALGO says, or ""
-   * @param proto what NCCL_PROTO says, or ""
    */
   public Planner(
       KernelCommunicator kernels,
@@ -69,31 +78,14 @@ public final class Planner {
       RankFacts ranks,
       ConnectionLayout layout,
       Nvls nvls,
-      String algo,
-      String proto) {
-    this(kernels, rank, ranks, layout, nvls, algo, proto, CostEdit.NONE);
-  }
-
-  /**
-   * A planner whose predicted times are edited.
-   *
-   * @param edit the same on all ranks
-   */
-  public Planner(
-      KernelCommunicator kernels,
-      int rank,
-      RankFacts ranks,
-      ConnectionLayout layout,
-      Nvls nvls,
-      String algo,
-      String proto,
-      CostEdit edit) {
+      Rules rules) {
     this.kernels = kernels;
     this.rank = rank;
     this.nRanks = ranks.nRanks();
     this.layout = layout;
     this.costs = ranks.costs(nvls);
-    this.chooser = new Chooser(costs, algo, proto, edit);
+    this.chooser = new Chooser(costs, rules.algo, rules.proto, rules.edit);
+    this.ctas = rules.ctas;
   }
 
   /** The plan of an operation on the launch's own buffers. */
@@ -182,8 +174,16 @@ public final class Planner {
         op,
         root,
         count,
-        costs.channels(collective, choice, bytes),
+        channels(collective, choice, bytes),
         costs.chunkBytes(layout, collective, choice, bytes));
+  }
+
+  /** NVLS has the channels that its buffers were made for. */
+  private int channels(Collective collective, Choice choice, long bytes) {
+    int wanted = costs.channels(collective, choice, bytes);
+    return choice.algorithm() == Algorithm.NVLS
+        ? wanted
+        : Math.min(ConnectionLayout.CHANNELS, ctas.limit(wanted));
   }
 
   private long wholeBytes(Collective collective, long count, DataType type) {

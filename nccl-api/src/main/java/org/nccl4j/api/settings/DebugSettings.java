@@ -2,7 +2,7 @@ package org.nccl4j.api.settings;
 
 import java.util.List;
 
-/** The settings of what is logged and recorded. */
+/** The settings of what is logged, recorded and checked. */
 public final class DebugSettings {
   public static final Setting<String> NCCL_DEBUG =
       Setting.choice(
@@ -31,8 +31,16 @@ public final class DebugSettings {
           "the name of a file to write; %h stands for the host, %p for the process, %% for %",
           "Where the flight recorder is written when a communicator fails, for nccl diagnose.");
 
+  public static final Setting<Boolean> NCCL_CHECK_POINTERS =
+      Setting.flag(
+          "NCCL_CHECK_POINTERS",
+          false,
+          "Asks the driver about the address of each buffer, so that one of the host's memory or of"
+              + " another device is refused; costs microseconds a call.");
+
   static final List<Setting<?>> ALL =
-      List.of(NCCL_DEBUG, NCCL_DEBUG_SUBSYS, NCCL_DEBUG_FILE, NCCL4J_FLIGHT_FILE);
+      List.of(
+          NCCL_DEBUG, NCCL_DEBUG_SUBSYS, NCCL_DEBUG_FILE, NCCL4J_FLIGHT_FILE, NCCL_CHECK_POINTERS);
 
   private DebugSettings() {}
 }

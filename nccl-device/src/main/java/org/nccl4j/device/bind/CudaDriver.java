@@ -51,6 +51,9 @@ public interface CudaDriver {
   int cuMemGetAddressRange_v2(long base, long size, long address);
 
   /** See the CUDA driver API. */
+  int cuPointerGetAttribute(long data, int attribute, long address);
+
+  /** See the CUDA driver API. */
   int cuMemcpyAsync(long target, long source, long bytes, long stream);
 
   /** See the CUDA driver API. */

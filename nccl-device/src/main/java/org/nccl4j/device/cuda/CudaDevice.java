@@ -147,6 +147,33 @@ public final class CudaDevice extends Device implements KernelDevice, SymmetricD
     return wrap(Handles.address(pointer), bytes);
   }
 
+  /** Looks at both ends. Pinned and managed memory of the host is as good as the device's. */
+  @Override
+  public Optional<String> objection(DeviceMemory memory) {
+    if (memory.size() == 0) {
+      return Optional.empty();
+    }
+    long last = memory.address() + memory.size() - 1;
+    return context().get(() -> objection(memory.address()).or(() -> objection(last)));
+  }
+
+  private Optional<String> objection(long address) {
+    int type = DriverLibrary.memoryType(address, this);
+    if (type == DriverLibrary.UNKNOWN) {
+      return Optional.of(
+          "the address 0x%x is none that the driver knows: it is of the host's memory, or was freed"
+              .formatted(address));
+    }
+    if (type == DriverLibrary.MEMORY_OF_DEVICE) {
+      int of = DriverLibrary.deviceOf(address, this);
+      if (of != index) {
+        return Optional.of(
+            "the address 0x%x is of device %d's memory, not of %s".formatted(address, of, this));
+      }
+    }
+    return Optional.empty();
+  }
+
   @Override
   public DeviceStream createStream() {
     return new CudaStream(

@@ -1,5 +1,6 @@
 package org.nccl4j.device.cuda;
 
+import jcuda.driver.CUresult;
 import org.nccl4j.device.bind.CudaDriver;
 import org.nccl4j.device.bind.NativeLibrary;
 
@@ -14,6 +15,9 @@ final class DriverLibrary {
   private static final int ACCESS_BYTES = 12; // CUmemAccessDesc
   private static final int PINNED = 1; // CU_MEM_ALLOCATION_TYPE_PINNED
   private static final int LOCATION_DEVICE = 1; // CU_MEM_LOCATION_TYPE_DEVICE
+  static final int MEMORY_OF_DEVICE = 2; // CU_MEMORYTYPE_DEVICE
+  private static final int POINTER_MEMORY_TYPE = 2; // CU_POINTER_ATTRIBUTE_MEMORY_TYPE
+  private static final int POINTER_DEVICE_ORDINAL = 9; // CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
   private static final int READ_WRITE = 3; // CU_MEM_ACCESS_FLAGS_PROT_READWRITE
   private static final int RECOMMENDED = 1; // CU_MEM_ALLOC_GRANULARITY_RECOMMENDED
 
@@ -128,6 +132,29 @@ final class DriverLibrary {
         "cuMemGetAllocationPropertiesFromHandle",
         place);
     return (prop.getInt(4) & HANDLE_FILE_DESCRIPTOR) != 0;
+  }
+
+  /** What is behind an address that the driver does not know. */
+  static final int UNKNOWN = 0;
+
+  /** What is behind an address: {@link #UNKNOWN}, or a CUmemorytype. */
+  static int memoryType(long address, Object place) {
+    return pointerAttribute(POINTER_MEMORY_TYPE, address, place);
+  }
+
+  /** The device whose memory is behind an address that the driver knows. */
+  static int deviceOf(long address, Object place) {
+    return pointerAttribute(POINTER_DEVICE_ORDINAL, address, place);
+  }
+
+  private static int pointerAttribute(int attribute, long address, Object place) {
+    Offheap out = new Offheap(8);
+    int code = CUDA.cuPointerGetAttribute(out.address(), attribute, address);
+    if (code == CUresult.CUDA_ERROR_INVALID_VALUE) {
+      return UNKNOWN;
+    }
+    CudaResult.check(code, "cuPointerGetAttribute", place);
+    return out.getInt(0);
   }
 
   /** Where the allocation behind an address begins, and its bytes. */

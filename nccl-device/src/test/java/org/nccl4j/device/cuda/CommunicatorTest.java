@@ -156,6 +156,25 @@ class CommunicatorTest {
     }
   }
 
+  /** The driver may be what hangs, and a call that waits for the device would hang with it. */
+  @Test
+  void anAbortAsksNothingOfTheDriver() {
+    try (GpuRanks ranks = new GpuRanks(2, Duration.ofSeconds(3))) {
+      var communicator = ranks.communicators.get(0);
+      fake.fakeReset();
+      communicator.abort(new RemoteException("rank 1 is gone", "restart it"));
+      assertEquals("rank 1 is gone", communicator.failure().problem());
+      assertEquals("", fake.fakeRecord());
+      communicator.close();
+      String closing = fake.fakeRecord();
+      assertEquals(
+          "",
+          closing.replaceAll("(cuMemFree_v2|cuMemFreeHost|cuEventDestroy_v2|cuCtx.*)\\(.*\n", ""));
+      communicator.close();
+      assertEquals(closing, fake.fakeRecord(), "closed once");
+    }
+  }
+
   @Test
   void aKernelThatGivesUpSaysWhomItWaitedForAndTheRecordersSayWhy() {
     try (GpuRanks ranks = new GpuRanks(2, Duration.ofSeconds(3))) {

@@ -8,6 +8,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import java.nio.ByteBuffer;
 import java.time.Duration;
 import java.util.List;
+import java.util.Optional;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
@@ -81,6 +82,24 @@ class DriverTest {
     assertFalse(slice.isOpen());
     assertThrows(InvalidUsageException.class, () -> slice.fill((byte) 1));
     assertEquals(1, fake.fakeRecord().split("cuMemFree_v2\\(").length - 1);
+  }
+
+  @Test
+  void addressesThatAreNotTheDevicesAreObjectedTo() {
+    try (DeviceMemory own = device.allocate(100);
+        DeviceMemory mapped = device.memAlloc(100);
+        DeviceMemory other = CudaDevices.probe().device(1).allocate(100)) {
+      assertEquals(Optional.empty(), device.objection(own));
+      assertEquals(Optional.empty(), device.objection(own.slice(10, 90)));
+      assertEquals(Optional.empty(), device.objection(mapped));
+      assertEquals(Optional.empty(), device.objection(device.wrap(0, 0)));
+      String foreign = device.objection(device.wrap(other.address(), 100)).orElseThrow();
+      assertTrue(foreign.contains("is of device 1's memory, not of CUDA device 0"), foreign);
+      String longer = device.objection(device.wrap(own.address(), 1L << 40)).orElseThrow();
+      assertTrue(longer.contains("is none that the driver knows"), longer);
+      String host = device.objection(device.wrap(new Offheap(64).address(), 64)).orElseThrow();
+      assertTrue(host.contains("is of the host's memory, or was freed"), host);
+    }
   }
 
   @Test

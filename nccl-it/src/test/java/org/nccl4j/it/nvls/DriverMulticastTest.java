@@ -172,6 +172,57 @@ class DriverMulticastTest {
     assertEquals(0, ran.count("misuse"), ran.calls.toString());
   }
 
+  /** As many blocks as a call's options, or the settings, allow. */
+  @Test
+  void limitsOfBlocksReachTheLaunch() throws Exception {
+    Path kernels = Path.of("../nccl-device/target/classes/org/nccl4j/device/cuda/kernels");
+    assumeTrue(Files.exists(kernels.resolve("float.fatbin")), "built without nvcc");
+    Ran ran = run(Map.of("JAVA_TOOL_OPTIONS", "-Dnccl4j.ctas=true"));
+    List<Integer> blocks =
+        ran.calls.stream()
+            .filter(call -> call.startsWith("cuLaunchKernelEx("))
+            .map(call -> Integer.valueOf(call.substring(17, call.indexOf(','))))
+            .toList();
+    assertEquals(List.of(3, 64, 1, 7), blocks.subList(1, 5), blocks.toString());
+    Ran set = run(Map.of("JAVA_TOOL_OPTIONS", "-Dnccl4j.ctas=true", "NCCL_MAX_CTAS", "5"));
+    assertTrue(
+        set.calls.stream().anyMatch(call -> call.startsWith("cuLaunchKernelEx(5,")),
+        set.calls.toString());
+  }
+
+  @Test
+  void memoryOfTheHostIsRefusedWherePointersAreChecked() throws Exception {
+    Ran ran =
+        run(Map.of("JAVA_TOOL_OPTIONS", "-Dnccl4j.host.pointer=true", "NCCL_CHECK_POINTERS", "1"));
+    String refused =
+        ran.output.lines().filter(line -> line.startsWith("refused: ")).findFirst().orElse("");
+    assertTrue(refused.contains("of the recv buffer the address 0x"), ran.output);
+    assertTrue(refused.contains("is none that the driver knows"), refused);
+    assertTrue(refused.contains("Remedy: wrap the address of memory"), refused);
+    assertTrue(ran.count("cuPointerGetAttribute") > 0, "the driver was asked");
+    assertEquals(0, ran.count("cuLaunchKernelEx"), "nothing was launched");
+  }
+
+  /** What a suspension gives back is device memory too, and all of it. */
+  @Test
+  void suspendedCommunicatorsHoldNoDeviceMemory() throws Exception {
+    Ran ran = run(Map.of("JAVA_TOOL_OPTIONS", "-Dnccl4j.suspensions=2"));
+    assertEquals(2, ran.output.lines().filter(line -> line.equals("suspended with 0")).count());
+    assertTrue(ran.output.lines().anyMatch(line -> line.matches("held [1-9].*")), ran.output);
+    for (String[] pair :
+        new String[][] {
+          {"cuMemAlloc_v2", "cuMemFree_v2"},
+          {"cuMemHostAlloc", "cuMemFreeHost"},
+          {"cuMemAddressReserve", "cuMemAddressFree"},
+          {"cuMemMap", "cuMemUnmap"},
+          {"cuEventCreate", "cuEventDestroy_v2"}
+        }) {
+      assertEquals(ran.count(pair[0]), ran.count(pair[1]), pair[0] + " " + ran.calls);
+    }
+    assertTrue(ran.count("cuMemCreate") >= 2 * 3, "made anew each time");
+    assertEquals(0, ran.warnings(), ran.output);
+  }
+
   /** Of a GPU that nobody measured; by an algorithm that the topology's model does not have. */
   @Test
   void gpusArePlannedByTheTopologysCostModel() throws Exception {

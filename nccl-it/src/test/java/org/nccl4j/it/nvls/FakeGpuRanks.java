@@ -1,21 +1,81 @@
 package org.nccl4j.it.nvls;
 
 import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.Executor;
+import java.util.function.Consumer;
+import org.nccl4j.api.CallOptions;
 import org.nccl4j.api.Communicator;
+import org.nccl4j.api.Devices;
+import org.nccl4j.device.DataType;
 import org.nccl4j.device.Device;
+import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.DeviceStream;
+import org.nccl4j.device.InvalidArgumentException;
+import org.nccl4j.device.RedOp;
 import org.nccl4j.device.cuda.CudaDevices;
 
 /** A program that makes a communicator of all GPUs and closes it. */
 final class FakeGpuRanks {
+  private static final Executor THREADS = task -> new Thread(task).start();
+
   private FakeGpuRanks() {}
 
-  /** No arguments; settings come from the environment. */
+  /** No arguments; settings come from the environment, what else to do from properties. */
   public static void main(String[] arguments) {
     List<Device> devices = List.copyOf(CudaDevices.probe().list());
     List<Communicator> ranks = Communicator.initAll(devices);
-    String table = ranks.get(0).explain("all_reduce", 1 << 20, org.nccl4j.device.DataType.FLOAT32);
+    String table = ranks.get(0).explain("all_reduce", 1 << 20, DataType.FLOAT32);
     System.out.println(table.contains("NVLS") ? "with NVLS" : "without NVLS");
     System.out.println(table);
+    if (Boolean.getBoolean("nccl4j.ctas")) {
+      launchWithLimits(ranks.get(0));
+    }
+    if (Boolean.getBoolean("nccl4j.host.pointer")) {
+      passHostMemory(ranks.get(0));
+    }
+    for (int time = 0; time < Integer.getInteger("nccl4j.suspensions", 0); time++) {
+      System.out.println("held " + ranks.get(0).memory().size() + " kinds of memory");
+      together(ranks, Communicator::suspend);
+      System.out.println("suspended with " + ranks.get(0).memory().size());
+      together(ranks, Communicator::resume);
+    }
     ranks.forEach(Communicator::close);
+  }
+
+  /** Launches on the fake end at once and move nothing. */
+  private static void launchWithLimits(Communicator comm) {
+    int count = 16 << 20;
+    try (DeviceMemory data = comm.device().allocate(4L * count);
+        DeviceStream stream = comm.device().createStream()) {
+      CallOptions ring = CallOptions.defaults().withAlgorithm("Ring").withProtocol("Simple");
+      for (CallOptions options :
+          List.of(ring, ring.withMaxCtas(3), ring.withMinCtas(64), ring.withMaxCtas(1))) {
+        comm.withOptions(options).allReduce(data, data, count, DataType.FLOAT32, RedOp.SUM, stream);
+      }
+      comm.withOptions(ring.withMinCtas(7))
+          .allReduce(data, data, 1, DataType.FLOAT32, RedOp.SUM, stream);
+    }
+  }
+
+  private static void passHostMemory(Communicator comm) {
+    try (DeviceMemory host = Devices.host().allocate(64);
+        DeviceMemory good = comm.device().allocate(64);
+        DeviceStream stream = comm.device().createStream()) {
+      DeviceMemory wrong = comm.device().wrap(host.address(), 64);
+      comm.allReduce(good, wrong, 16, DataType.FLOAT32, RedOp.SUM, stream);
+      System.out.println("taken");
+    } catch (InvalidArgumentException e) {
+      System.out.println("refused: " + e.getMessage());
+    }
+  }
+
+  /** All ranks do the same, each on a thread. */
+  private static void together(List<Communicator> ranks, Consumer<Communicator> what) {
+    CompletableFuture.allOf(
+            ranks.stream()
+                .map(rank -> CompletableFuture.runAsync(() -> what.accept(rank), THREADS))
+                .toArray(CompletableFuture<?>[]::new))
+        .join();
   }
 }

@@ -1,0 +1,94 @@
+package org.nccl4j.api.observe;
+
+import java.util.List;
+import java.util.Optional;
+import org.nccl4j.device.OrderMismatchException;
+
+/**
+ * Finds, by the recorders of a host, two communicators whose operations wait for each other: on one
+ * rank an operation of the first runs and one of the second is queued behind it, on another rank it
+ * is the other way round, and nothing has ended for a while. Neither can ever go on.
+ */
+final class OrderConflict {
+  /** How long nothing must have ended, so that no operation that is only slow is taken for it. */
+  static final long STILL_MILLIS = 2000;
+
+  private final List<RankReport> all;
+
+  OrderConflict(List<RankReport> all) {
+    this.all = all;
+  }
+
+  /**
+   * The conflict that a rank is in.
+   *
+   * @param communicator the rank's
+   */
+  Optional<OrderMismatchException> of(long communicator, int rank) {
+    for (RankReport mine : all) {
+      if (mine.communicator() == communicator && mine.rank() == rank && waits(mine)) {
+        for (RankReport peer : all) {
+          if (peer.communicator() == communicator
+              && peer.rank() == mine.waitsFor()
+              && isQueued(peer)) {
+            return of(mine, peer);
+          }
+        }
+      }
+    }
+    return Optional.empty();
+  }
+
+  /** Another communicator in which the peer waits for the one that waits for the peer here. */
+  private Optional<OrderMismatchException> of(RankReport mine, RankReport peer) {
+    for (RankReport running : all) {
+      if (running.communicator() == mine.communicator()
+          || !running.process().equals(peer.process())
+          || !waits(running)) {
+        continue;
+      }
+      for (RankReport queued : all) {
+        if (queued.communicator() == running.communicator()
+            && queued.rank() == running.waitsFor()
+            && queued.process().equals(mine.process())
+            && isQueued(queued)) {
+          return Optional.of(conflict(mine, queued, running, peer));
+        }
+      }
+    }
+    return Optional.empty();
+  }
+
+  private static OrderMismatchException conflict(
+      RankReport mine, RankReport queued, RankReport running, RankReport peer) {
+    return new OrderMismatchException(
+        "communicators %s and %s are used in different order: %s and %s wait for each other"
+            .formatted(mine.name(), running.name(), inFront(mine, queued), inFront(running, peer)),
+        "call operations of both in the same order on all ranks, or give each communicator a stream"
+            + " of its own");
+  }
+
+  private static String inFront(RankReport first, RankReport behind) {
+    return "%s of rank %d of %s (%s), with %s of rank %d of %s behind it,"
+        .formatted(
+            first.current().text(),
+            first.rank(),
+            first.name(),
+            first.process(),
+            behind.current().text(),
+            behind.rank(),
+            behind.name());
+  }
+
+  private static boolean waits(RankReport report) {
+    return report.current() != null && report.waitsFor() >= 0 && isStill(report);
+  }
+
+  private static boolean isQueued(RankReport report) {
+    return report.current() != null && report.waitsFor() < 0 && isStill(report);
+  }
+
+  private static boolean isStill(RankReport report) {
+    return report.stillMillis() >= STILL_MILLIS && !report.failed();
+  }
+}

@@ -1,0 +1,135 @@
+package org.nccl4j.it.api;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+import static org.junit.jupiter.api.DynamicTest.dynamicTest;
+
+import java.time.Duration;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.DynamicTest;
+import org.junit.jupiter.api.TestFactory;
+import org.junit.jupiter.api.Timeout;
+import org.nccl4j.api.CallOptions;
+import org.nccl4j.api.Communicator;
+import org.nccl4j.api.Communicator.ShrinkMode;
+import org.nccl4j.api.CommunicatorConfig;
+import org.nccl4j.api.Devices;
+import org.nccl4j.api.UniqueId;
+import org.nccl4j.device.DataType;
+import org.nccl4j.device.Device;
+import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.DeviceStream;
+import org.nccl4j.device.InvalidArgumentException;
+import org.nccl4j.device.InvalidUsageException;
+import org.nccl4j.device.NcclException;
+import org.nccl4j.device.RedOp;
+
+/**
+ * Wrong calls that make communicators, configurations and ids, and operations on parts of different
+ * sizes: each has its error and its message, and leaves the communicator usable.
+ */
+@Timeout(120)
+class MisuseOfMakingTest {
+  private static final DataType F32 = DataType.FLOAT32;
+  private static final CommunicatorConfig DEFAULTS = CommunicatorConfig.defaults();
+  private static final CallOptions OPTIONS = CallOptions.defaults();
+
+  private record Wrong(Class<? extends NcclException> type, String message, Call call) {}
+
+  private interface Call {
+    void run(Communicator comm, DeviceMemory ok, DeviceStream stream);
+  }
+
+  private static Stream<Wrong> making() {
+    Class<InvalidArgumentException> arg = InvalidArgumentException.class;
+    Class<InvalidUsageException> use = InvalidUsageException.class;
+    Device host = Devices.host();
+    return Stream.of(
+        new Wrong(arg, "by color -5", (c, m, s) -> c.split(-5, 0)),
+        new Wrong(arg, "of 2 ranks is grown to 2", (c, m, s) -> c.grow(2, null, DEFAULTS)),
+        new Wrong(arg, "without ranks [0]", (c, m, s) -> c.shrink(Set.of(0), ShrinkMode.WAIT)),
+        new Wrong(arg, "without ranks [9]", (c, m, s) -> c.shrink(Set.of(9), ShrinkMode.ABORT)),
+        new Wrong(use, "is not suspended", (c, m, s) -> c.resume()),
+        new Wrong(arg, "Rign", (c, m, s) -> c.withOptions(OPTIONS.withAlgorithm("Rign"))),
+        new Wrong(arg, "LL256", (c, m, s) -> c.withOptions(OPTIONS.withProtocol("LL256"))),
+        new Wrong(arg, "the most CTAs are 0", (c, m, s) -> OPTIONS.withMaxCtas(0)),
+        new Wrong(arg, "the fewest CTAs are -1", (c, m, s) -> DEFAULTS.withMinCtas(-1)),
+        new Wrong(
+            arg,
+            "the init deadline is PT0S",
+            (c, m, s) -> DEFAULTS.withInitDeadline(Duration.ZERO)),
+        new Wrong(
+            arg,
+            "the operation deadline is PT-1S",
+            (c, m, s) -> DEFAULTS.withOperationDeadline(Duration.ofSeconds(-1))),
+        new Wrong(
+            arg, "a communicator of no devices", (c, m, s) -> Communicator.initAll(List.of())),
+        new Wrong(
+            arg,
+            "rank 2 of 2 ranks",
+            (c, m, s) -> Communicator.initRank(2, List.of(), 2, host, DEFAULTS)),
+        new Wrong(
+            arg,
+            "0 unique ids for 2 ranks",
+            (c, m, s) -> Communicator.initRank(2, List.of(), 0, host, DEFAULTS)),
+        new Wrong(arg, "is not a unique id", (c, m, s) -> UniqueId.parse("not hexadecimal")),
+        new Wrong(arg, "it has 3 bytes", (c, m, s) -> UniqueId.fromBytes(new byte[3])));
+  }
+
+  private static Stream<Wrong> parts() {
+    Class<InvalidArgumentException> arg = InvalidArgumentException.class;
+    long[] one = {1};
+    long[] negative = {1, -1};
+    long[] large = {1, 100};
+    long[] fine = {1, 1};
+    return Stream.of(
+        new Wrong(
+            arg,
+            "counts has 1 entries for 2 ranks",
+            (c, m, s) -> c.allGatherV(m, m, one, null, F32, s)),
+        new Wrong(
+            arg,
+            "counts has -1 for rank 1",
+            (c, m, s) -> c.allGatherV(m, m, negative, null, F32, s)),
+        new Wrong(
+            arg,
+            "sendCounts gives rank 1 100 elements at",
+            (c, m, s) -> c.allToAllV(m, large, null, m, fine, null, F32, s)),
+        new Wrong(
+            arg, "type is null", (c, m, s) -> c.reduceScatterV(m, m, fine, null, RedOp.SUM, s)),
+        new Wrong(arg, "recv buffer is null", (c, m, s) -> c.gather(m, null, 1, F32, c.rank(), s)),
+        new Wrong(arg, "root 5 is not a rank", (c, m, s) -> c.scatter(m, m, 1, F32, 5, s)),
+        new Wrong(arg, "peer -1 is not a rank", (c, m, s) -> c.recv(m, 1, F32, -1, s)),
+        new Wrong(arg, "9", (c, m, s) -> c.signal(9, s)),
+        new Wrong(arg, "9", (c, m, s) -> c.waitSignal(Map.of(9, 1), s)));
+  }
+
+  @TestFactory
+  Stream<DynamicTest> wrongCallsAreNamed() {
+    return Stream.concat(making(), parts())
+        .map(wrong -> dynamicTest(wrong.message, () -> assertNamed(wrong)));
+  }
+
+  private static void assertNamed(Wrong wrong) throws Exception {
+    try (Ranks ranks = new Ranks(2);
+        DeviceMemory ok = Devices.host().allocate(64)) {
+      Communicator comm = ranks.communicators.get(0);
+      NcclException e =
+          assertThrows(wrong.type, () -> wrong.call.run(comm, ok, ranks.streams.get(0)));
+      assertTrue(e.getMessage().contains(wrong.message), e.getMessage());
+      assertTrue(e.getMessage().contains("Remedy: "), e.getMessage());
+      ranks.run(
+          (each, stream) -> {
+            try (DeviceMemory data = Ranks.floats(16, i -> 1)) {
+              each.allReduce(data, data, 16, F32, RedOp.SUM, stream);
+              stream.synchronize();
+              assertEquals(2f, Ranks.floats(data)[15]);
+            }
+          });
+    }
+  }
+}

@@ -1,0 +1,67 @@
+package org.nccl4j.it.api;
+
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.CyclicBarrier;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.nccl4j.api.Communicator;
+import org.nccl4j.api.CommunicatorConfig;
+import org.nccl4j.device.DataType;
+import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.DeviceStream;
+import org.nccl4j.device.NcclException;
+import org.nccl4j.device.OrderMismatchException;
+import org.nccl4j.device.RedOp;
+
+/** Communicators that have nothing in common but the order in which they are used. */
+@Timeout(120)
+class OrderConflictTest {
+  private static final CommunicatorConfig DEBUG =
+      CommunicatorConfig.defaults().with("NCCL_CHECK_MODE", "DEBUG_GLOBAL");
+
+  @Test
+  void conflictingOrdersAreNamedInsteadOfHanging() throws Exception {
+    List<NcclException> errors = new ArrayList<>();
+    try (Ranks first = new Ranks(2, DEBUG.withName("weights"));
+        Ranks second = new Ranks(2, DEBUG.withName("gradients"))) {
+      CyclicBarrier bothCalled = new CyclicBarrier(2);
+      first.run(
+          (comm, stream) -> {
+            Communicator other = second.communicators.get(comm.rank());
+            List<Communicator> order =
+                comm.rank() == 0 ? List.of(comm, other) : List.of(other, comm);
+            try (DeviceMemory data = Ranks.floats(16, i -> 1)) {
+              for (Communicator each : order) {
+                sum(each, data, stream);
+              }
+              bothCalled.await();
+              stream.synchronize();
+            } catch (NcclException e) {
+              synchronized (errors) {
+                errors.add(e);
+              }
+            }
+          });
+      List<NcclException> all = new ArrayList<>(errors);
+      for (Ranks ranks : List.of(first, second)) {
+        ranks.communicators.forEach(comm -> comm.asyncError().ifPresent(all::add));
+      }
+      NcclException mismatch =
+          all.stream()
+              .filter(OrderMismatchException.class::isInstance)
+              .findFirst()
+              .orElseThrow(() -> new AssertionError(all.toString()));
+      assertTrue(mismatch.problem().contains("communicators "), mismatch.problem());
+      assertTrue(mismatch.problem().contains("weights"), mismatch.problem());
+      assertTrue(mismatch.problem().contains("gradients"), mismatch.problem());
+      assertTrue(mismatch.problem().contains("used in different order"), mismatch.problem());
+    }
+  }
+
+  private static void sum(Communicator comm, DeviceMemory data, DeviceStream stream) {
+    comm.allReduce(data, data, 16, DataType.FLOAT32, RedOp.SUM, stream);
+  }
+}
