@@ -13,6 +13,16 @@ import org.nccl4j.device.InvalidArgumentException;
  * How a communicator is to be made. What is not said here is taken from the system properties, the
  * environment and the configuration files, and then from the settings' defaults. Immutable; each
  * {@code with} method gives a changed copy.
+ *
+ * <p>Of the fields of NCCL's ncclConfig_t: blocking is the choice between a method and its
+ * asynchronous twin, such as {@link Communicator#initRankAsync}; commName, minCTAs, maxCTAs,
+ * netName, trafficClass, splitShare and shrinkShare have methods here; nvlsCTAs is the setting
+ * NCCL_NVLS_NCHANNELS. The others mean nothing here: kernels are not launched in clusters
+ * (cgaClusterSize); there is no CollNet (collnetEnable); algorithms are chosen by time alone
+ * (CTAPolicy, nvlinkCentricSched); a connection over a network has one channel
+ * (nChannelsPerNetPeer); all pairs of ranks are connected when the communicator is made
+ * (maxP2pPeers); one-sided operations have one context (numRmaCtx); launches outside and inside
+ * graphs may always be mixed, in the order of the calls (graphUsageMode, graphStreamOrdering).
  */
 public final class CommunicatorConfig {
   private static final CommunicatorConfig DEFAULTS =
@@ -103,12 +113,19 @@ public final class CommunicatorConfig {
     return with(Settings.NCCL4J_DETERMINISM.name(), determinism.name());
   }
 
-  /** The most blocks (CTAs) that an operation may take on a GPU, at least 1; by default many. */
+  /**
+   * The most blocks (CTAs) that an operation may take on a GPU, at least 1; by default many. Holds
+   * for collectives and for what goes straight between windows by a number of blocks that was
+   * measured; NVLS has its own number of channels.
+   */
   public CommunicatorConfig withMaxCtas(int ctas) {
     return with(Settings.NCCL_MAX_CTAS.name(), CallOptions.ctas("most", ctas));
   }
 
-  /** The fewest blocks (CTAs) that an operation may take on a GPU, at least 1. */
+  /**
+   * The fewest blocks (CTAs) that an operation may take on a GPU, at least 1; where it is more than
+   * the most, that counts.
+   */
   public CommunicatorConfig withMinCtas(int ctas) {
     return with(Settings.NCCL_MIN_CTAS.name(), CallOptions.ctas("fewest", ctas));
   }

@@ -8,6 +8,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.concurrent.CyclicBarrier;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -131,9 +132,11 @@ class SuspendTest {
   @Test
   void aFailureMeanwhileIsHeardAndAShrunkCommunicatorGoesOn() throws Exception {
     try (Ranks ranks = new Ranks(3)) {
+      CyclicBarrier allSuspended = new CyclicBarrier(3);
       ranks.run(
           (comm, stream) -> {
             comm.suspend();
+            allSuspended.await();
             if (comm.rank() == 2) {
               comm.abort();
               return;
