@@ -15,12 +15,13 @@ import org.nccl4j.api.spi.PeerInfo;
 import org.nccl4j.api.spi.Support;
 import org.nccl4j.api.spi.Transport;
 import org.nccl4j.api.spi.TransportContext;
+import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.InternalErrorException;
 
 /** One communicator's connections over networks. Opens a network when it is first needed. */
 final class NetTransport implements Transport {
-  private static final Logger LOG = System.getLogger("org.nccl4j.NET");
+  private static final Logger LOG = DebugLog.of("NET");
 
   private final TransportContext context;
   private final Set<String> fallbacks = new HashSet<>();
