@@ -6,6 +6,7 @@ import java.util.HashSet;
 import java.util.List;
 import java.util.Optional;
 import java.util.Set;
+import java.util.SortedMap;
 import org.nccl4j.api.settings.Settings;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.topo.detect.Detection;
@@ -17,23 +18,24 @@ import org.nccl4j.topo.system.PciIds;
 import org.nccl4j.topo.system.RankOrder;
 import org.nccl4j.topo.xml.TopologyXml;
 import org.nccl4j.topo.xml.XmlElement;
+import org.nccl4j.topo.xml.XmlFusion;
 
 /**
- * The topology of this host as a topology file has it, with ranks from 0 on the GPUs of the
- * communicator's ranks here. From the file that NCCL_TOPO_FILE names, else found out from the
- * kernel and the driver. A file has its GPUs by bus address; where ranks are on the host device it
- * stands for a machine that is not there, and they get its GPUs in order.
+ * The topology of this host as some ranks see it and as a topology file has it, with those ranks on
+ * their GPUs, numbered from 0 on the host. From the file that NCCL_TOPO_FILE names, else found out
+ * from the kernel and the driver. A file has its GPUs by bus address; where ranks are on the host
+ * device it stands for a machine that is not there, and they get its GPUs in order.
  */
 final class HostTopology {
   private final Settings settings;
-  private final List<MachineFacts> local;
+  private final SortedMap<Integer, MachineFacts> local;
 
   /**
    * Of a host.
    *
-   * @param local what its ranks know, in their order
+   * @param local what ranks know who see the same of it, by their number on the host
    */
-  HostTopology(Settings settings, List<MachineFacts> local) {
+  HostTopology(Settings settings, SortedMap<Integer, MachineFacts> local) {
     this.settings = settings;
     this.local = local;
   }
@@ -43,12 +45,7 @@ final class HostTopology {
       return fromFile(Path.of(settings.get(Settings.NCCL_TOPO_FILE)));
     }
     List<GpuFacts> gpus = new ArrayList<>();
-    for (int rank = 0; rank < local.size(); rank++) {
-      Optional<GpuFacts> gpu = local.get(rank).gpu();
-      if (gpu.isPresent()) {
-        gpus.add(gpu.get().withRank(rank));
-      }
-    }
+    local.forEach((rank, facts) -> facts.gpu().ifPresent(gpu -> gpus.add(gpu.withRank(rank))));
     KernelFiles files = new KernelFiles(Path.of("/"));
     return Detection.of(files, new HostFacts(hostHash, gpus, NetworkScan.of(files)));
   }
@@ -57,7 +54,7 @@ final class HostTopology {
     XmlElement system = TopologyXml.readSystem(file);
     List<XmlElement> gpus = RankOrder.apply(system);
     Set<XmlElement> used = new HashSet<>();
-    for (int rank = 0; rank < local.size(); rank++) {
+    for (int rank : local.keySet()) {
       XmlElement gpu = find(file, gpus, rank);
       if (!used.add(gpu)) {
         throw gpu.error("belongs to two ranks", "Give each rank a GPU of its own");
@@ -88,7 +85,38 @@ final class HostTopology {
         facts.isPresent()
             ? "the topology file %s has no GPU at %s".formatted(file, wanted)
             : "the topology file %s has %d GPUs for %d ranks of this host"
-                .formatted(file, gpus.size(), local.size()),
+                .formatted(file, gpus.size(), local.lastKey() + 1),
         "name the file of this machine in NCCL_TOPO_FILE, or unset it");
+  }
+
+  /**
+   * One machine of what is seen of it from several containers, each of which shows its own
+   * networks. Elements that are equal are one.
+   *
+   * @param files whether they come from files, whose networks have numbers that others know
+   */
+  static XmlElement join(List<XmlElement> views, boolean files) {
+    if (views.size() > 1 && !files) {
+      views.forEach(view -> nets(view).forEach(net -> net.unset("dev")));
+    }
+    XmlElement union = XmlFusion.fuse(views);
+    if (views.size() > 1 && !files) {
+      int dev = 0;
+      for (XmlElement net : nets(union)) {
+        net.set("dev", dev++);
+      }
+    }
+    return union;
+  }
+
+  private static List<XmlElement> nets(XmlElement element) {
+    List<XmlElement> nets = new ArrayList<>();
+    for (XmlElement child : element.children()) {
+      if (child.is("net")) {
+        nets.add(child);
+      }
+      nets.addAll(nets(child));
+    }
+    return nets;
   }
 }

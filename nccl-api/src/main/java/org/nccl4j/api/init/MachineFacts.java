@@ -15,6 +15,7 @@ import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.cuda.CudaDevice;
 import org.nccl4j.device.cuda.Nvml;
 import org.nccl4j.device.cuda.NvmlGpu;
+import org.nccl4j.device.cuda.PeerLinks;
 import org.nccl4j.topo.detect.GpuFacts;
 
 /**
@@ -36,7 +37,7 @@ record MachineFacts(Optional<GpuFacts> gpu, boolean fromFile, boolean dumps) {
             || settings.isSet(Settings.NCCL_GRAPH_DUMP_FILE));
   }
 
-  /** From the management library; where it is missing the GPU counts as one without NVLinks. */
+  /** From the management library; where it is missing, links as peers' atomics show them. */
   private static GpuFacts gpu(CudaDevice device) {
     NvmlGpu found =
         Nvml.probe()
@@ -47,7 +48,7 @@ record MachineFacts(Optional<GpuFacts> gpu, boolean fromFile, boolean dumps) {
                         device.index(),
                         device.pciBusId(),
                         device.computeCapability(),
-                        Map.of(),
+                        PeerLinks.of(device),
                         0,
                         0));
     return new GpuFacts(

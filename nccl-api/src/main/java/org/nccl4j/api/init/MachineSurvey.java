@@ -15,6 +15,8 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
+import java.util.SortedMap;
+import java.util.TreeMap;
 import java.util.stream.IntStream;
 import java.util.zip.DeflaterOutputStream;
 import java.util.zip.InflaterInputStream;
@@ -23,6 +25,7 @@ import org.nccl4j.api.settings.Settings;
 import org.nccl4j.api.spi.PeerInfo;
 import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.InvalidUsageException;
+import org.nccl4j.device.cuda.Nvml;
 import org.nccl4j.topo.TopologyException;
 import org.nccl4j.topo.cluster.Fleet;
 import org.nccl4j.topo.detect.GpuFacts;
@@ -30,8 +33,9 @@ import org.nccl4j.topo.xml.TopologyXml;
 import org.nccl4j.topo.xml.XmlElement;
 
 /**
- * The machines that a communicator runs on, as all its ranks know them: the first rank of each host
- * finds out what its host is, with what the others tell of their GPUs, and tells all.
+ * The machines that a communicator runs on, as all its ranks know them: the first rank of each
+ * container finds out what its host is, with what the others there tell of their GPUs, and tells
+ * all, who join what is told of each host.
  *
  * @param hosts every host, by its first rank; empty where nobody needs to know
  * @param graphs whether every rank has a GPU in them, so that there are graphs to search
@@ -55,27 +59,58 @@ record MachineSurvey(List<Fleet.Host> hosts, boolean graphs, boolean gpus) {
     peers.forEach(
         peer -> ranksOf.computeIfAbsent(peer.hostId(), host -> new ArrayList<>()).add(peer.rank()));
     boolean gpus = gpusEverywhere(peers, facts);
+    if (gpus && Nvml.probe().absence().isPresent()) {
+      LOG.log(
+          request.logLevel("INIT", "GRAPH"),
+          "NVLinks are taken from the atomics between GPUs, C2C links are not known: {0}",
+          Nvml.probe().absence().get());
+    }
     boolean graphs = gpus || filesEverywhere(ranksOf, facts);
     if (!graphs && facts.stream().noneMatch(MachineFacts::dumps)) {
       return NONE;
     }
-    List<Integer> local = ranksOf.get(peers.get(bootstrap.rank()).hostId());
+    Map<Integer, SortedMap<Integer, MachineFacts>> views = views(peers, ranksOf, facts);
     byte[] told = new byte[0];
-    if (local.get(0) == bootstrap.rank()) {
-      HostTopology host = new HostTopology(settings, local.stream().map(facts::get).toList());
+    if (views.containsKey(bootstrap.rank())) {
+      HostTopology host = new HostTopology(settings, views.get(bootstrap.rank()));
       told = describe(host, peers.get(bootstrap.rank()).hostId(), mine.fromFile());
     }
     List<byte[]> all = bootstrap.allGather(told);
-    if (ranksOf.values().stream().anyMatch(ranks -> all.get(ranks.get(0)).length == 0)) {
+    if (views.keySet().stream().anyMatch(rank -> all.get(rank).length == 0)) {
       return NONE;
     }
     List<Fleet.Host> hosts = new ArrayList<>();
     for (List<Integer> ranks : ranksOf.values()) {
-      int first = ranks.get(0);
-      XmlElement system = TopologyXml.parseSystem("rank " + first, inflate(first, all.get(first)));
+      List<XmlElement> seen = new ArrayList<>();
+      for (int rank : ranks) {
+        if (views.containsKey(rank)) {
+          seen.add(TopologyXml.parseSystem("rank " + rank, inflate(rank, all.get(rank))));
+        }
+      }
+      XmlElement system = HostTopology.join(seen, facts.get(ranks.get(0)).fromFile());
       hosts.add(new Fleet.Host(system, ranks.stream().mapToInt(rank -> rank).toArray()));
     }
     return new MachineSurvey(List.copyOf(hosts), graphs, gpus);
+  }
+
+  /**
+   * Who tells of its host, and for whom: the first rank of each container, for those in it, with
+   * their numbers on the host.
+   */
+  private static Map<Integer, SortedMap<Integer, MachineFacts>> views(
+      List<PeerInfo> peers, Map<String, List<Integer>> ranksOf, List<MachineFacts> facts) {
+    Map<Integer, SortedMap<Integer, MachineFacts>> views = new TreeMap<>();
+    for (List<Integer> ranks : ranksOf.values()) {
+      Map<String, Integer> firsts = new HashMap<>();
+      for (int number = 0; number < ranks.size(); number++) {
+        int rank = ranks.get(number);
+        firsts.putIfAbsent(peers.get(rank).ipcNamespace(), rank);
+        views
+            .computeIfAbsent(firsts.get(peers.get(rank).ipcNamespace()), first -> new TreeMap<>())
+            .put(number, facts.get(rank));
+      }
+    }
+    return views;
   }
 
   /** Nothing where detection fails: who named no file can do without. */

@@ -19,6 +19,8 @@ import org.nccl4j.device.DebugLog;
  */
 record UsableNets(List<NetProvider> providers) {
   private static final Logger LOG = DebugLog.of("NET");
+  private static final List<String> FUSION =
+      List.of("NCCL_NET_MERGE_LEVEL", "NCCL_NET_FORCE_MERGE", "NCCL_NET_MERGE_POLICY");
 
   private record Context(int rank, byte[] secret, Settings settings) implements NetContext {
     @Override
@@ -47,7 +49,25 @@ record UsableNets(List<NetProvider> providers) {
       }
     }
     LOG.log(request.logLevel("INIT", "NET"), "rank {0}: networks{1}", bootstrap.rank(), table);
+    if (bootstrap.rank() == 0 && !usable.isEmpty()) {
+      warnOfFusion(request.settings());
+    }
     return new UsableNets(List.copyOf(usable));
+  }
+
+  /** Says of settings that NCCL hands to networks which send over several cards as one. */
+  private static void warnOfFusion(Settings settings) {
+    for (String name : FUSION) {
+      Optional<String> text = settings.text(name);
+      if (text.isPresent() && !(name.equals(FUSION.get(0)) && text.get().equals("LOC"))) {
+        LOG.log(
+            Logger.Level.WARNING,
+            "{0}={1} has no effect on communicators: no network here makes one device of several"
+                + " cards. It acts in nccl topo; name cards by NCCL_SOCKET_IFNAME or NCCL_IB_HCA",
+            name,
+            text.get());
+      }
+    }
   }
 
   List<String> names() {

@@ -12,6 +12,7 @@ import org.nccl4j.topo.cluster.ClusterOptions;
 import org.nccl4j.topo.cluster.Fleet;
 import org.nccl4j.topo.path.PeerStatus;
 import org.nccl4j.topo.xml.TopologyXml;
+import org.nccl4j.topo.xml.XmlElement;
 
 /** The machines of some of a communicator's ranks. */
 class MachineSurveyTest {
@@ -83,5 +84,43 @@ class MachineSurveyTest {
     assertEquals(2, some.hosts().size());
     assertArrayEquals(new int[] {1, 3}, some.hosts().get(0).ranks());
     assertArrayEquals(new int[] {0, 2}, some.hosts().get(1).ranks());
+  }
+
+  private static XmlElement view(int gpu, String... nets) {
+    StringBuilder text =
+        new StringBuilder("<system version=\"1\"><cpu numaid=\"0\" arch=\"x86_64\">\n");
+    text.append("<pci busid=\"0000:1%d:00.0\"><gpu dev=\"%d\"".formatted(gpu, gpu));
+    text.append(" sm=\"80\" rank=\"%d\"/></pci><nic>".formatted(gpu));
+    for (int dev = 0; dev < nets.length; dev++) {
+      text.append("<net name=\"%s\" dev=\"%d\"/>".formatted(nets[dev], dev));
+    }
+    return TopologyXml.parseSystem("view", text + "</nic></cpu></system>");
+  }
+
+  /** Networks that several containers see are one, and no two have the same number. */
+  @Test
+  void whatContainersOfAHostSeeIsJoined() {
+    XmlElement joined =
+        HostTopology.join(
+            List.of(view(0, "mlx5_0", "eth0"), view(1, "eth1", "mlx5_0"), view(2, "mlx5_0")),
+            false);
+    String text = TopologyXml.write(joined);
+    for (int gpu = 0; gpu < 3; gpu++) {
+      assertTrue(text.contains("<gpu dev=\"%d\"".formatted(gpu)), text);
+    }
+    assertEquals(1, text.split("<cpu ").length - 1, text);
+    assertEquals(3, text.split("<net ").length - 1, text);
+    for (int dev = 0; dev < 3; dev++) {
+      assertEquals(1, text.split("\"\\w+\" dev=\"%d\"/>".formatted(dev)).length - 1, text);
+    }
+  }
+
+  @Test
+  void oneViewAndFilesKeepTheirNumbers() {
+    XmlElement view = view(0, "mlx5_0", "eth0");
+    String before = TopologyXml.write(view);
+    assertEquals(before, TopologyXml.write(HostTopology.join(List.of(view), false)));
+    XmlElement again = view(0, "mlx5_0", "eth0");
+    assertEquals(before, TopologyXml.write(HostTopology.join(List.of(view, again), true)));
   }
 }

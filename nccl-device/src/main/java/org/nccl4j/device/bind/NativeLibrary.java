@@ -25,9 +25,14 @@ public final class NativeLibrary {
       return LibraryLoader.create(type).failImmediately().load(name);
     } catch (UnsatisfiedLinkError e) {
       throw new SystemErrorException(
-          "the native library " + name + " cannot be loaded (" + e.getMessage() + ")",
+          "the native library %s cannot be loaded (%s)".formatted(name, reason(e)),
           "install it, or add its directory to LD_LIBRARY_PATH; ./nccl doctor tells which are needed",
           e);
     }
+  }
+
+  /** One line: the loader says the same for each way that it tries. */
+  private static String reason(UnsatisfiedLinkError e) {
+    return String.valueOf(e.getMessage()).lines().findFirst().orElse("without a reason");
   }
 }

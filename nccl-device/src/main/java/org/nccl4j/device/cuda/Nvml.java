@@ -134,7 +134,8 @@ public final class Nvml {
     return new NvmlGpu(index, busId, capability, nvLinks(device, capability), c2c[0], c2c[1]);
   }
 
-  private static int mostLinks(int capability) {
+  /** Links that NCCL asks for, by generation. */
+  static int mostLinks(int capability) {
     if (capability < 60) {
       return 0;
     }

@@ -20,6 +20,7 @@ import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.bind.NativeLibrary;
+import org.nccl4j.device.cuda.Nvml;
 import org.nccl4j.it.doctor.bind.CudaProbe;
 
 /** The host device, CUDA and its kernels. */
@@ -30,6 +31,7 @@ final class DeviceExaminations {
     return List.of(
         new Examination("host device", () -> List.of(host())),
         new Examination("cuda", () -> List.of(cuda())),
+        new Examination("nvml", () -> List.of(nvml())),
         new Examination("fatbins", () -> List.of(fatbins())));
   }
 
@@ -99,6 +101,24 @@ final class DeviceExaminations {
     return devices > 0
         ? Finding.ok("cuda", detail)
         : Finding.missing("cuda", detail, "see nvidia-smi, and CUDA_VISIBLE_DEVICES");
+  }
+
+  /** Where NVLinks are counted. */
+  private static Finding nvml() {
+    Nvml nvml = Nvml.probe();
+    if (nvml.absence().isPresent()) {
+      return Finding.missing(
+          "nvml",
+          nvml.absence().get() + ": the topology's NVLinks are only guessed, from atomics",
+          "install NVIDIA's driver with libnvidia-ml.so.1; in a container set"
+              + " NVIDIA_DRIVER_CAPABILITIES=compute,utility");
+    }
+    int links =
+        nvml.gpus().stream()
+            .flatMap(gpu -> gpu.nvLinks().values().stream())
+            .mapToInt(Integer::intValue)
+            .sum();
+    return Finding.ok("nvml", "%d GPUs with %d NVLinks".formatted(nvml.gpus().size(), links));
   }
 
   private static Finding fatbins() {

@@ -18,7 +18,7 @@ import picocli.CommandLine.Option;
     mixinStandardHelpOptions = true,
     description = {
       "This machine as a topology file (NCCL_TOPO_FILE), with every port on its own.",
-      "NVLinks come from the driver; without it they are left out."
+      "NVLinks come from NVML; without it from the atomics between GPUs, and a note says so."
     })
 final class DetectCommand extends TopoAction {
   @Option(names = "--dump", description = "Write the topology file here too.")

@@ -1,8 +1,12 @@
 package org.nccl4j.it.topo;
 
 import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.List;
+import java.util.Optional;
+import org.nccl4j.device.cuda.CudaDevices;
 import org.nccl4j.device.cuda.Nvml;
+import org.nccl4j.device.cuda.PeerLinks;
 import org.nccl4j.topo.detect.Detection;
 import org.nccl4j.topo.detect.GpuFacts;
 import org.nccl4j.topo.detect.GpuScan;
@@ -14,14 +18,17 @@ import org.nccl4j.topo.xml.XmlElement;
 
 /**
  * This machine, or a recorded one, as it is found: GPUs and their links from the driver's
- * management library, without it from PCI alone; everything else from the kernel's files.
+ * management library, without it from PCI and the atomics between them; everything else from the
+ * kernel's files.
  *
  * @param system the topology, with each port of a network card on its own
  * @param gpusFrom where the GPUs come from, as a sentence
+ * @param doubt what is not known of the GPUs and why; empty where all is
  * @param networks how many networks there are
  * @param fusible whether their plug-in can send over several as one
  */
-record LiveMachine(XmlElement system, String gpusFrom, int networks, boolean fusible) {
+record LiveMachine(
+    XmlElement system, String gpusFrom, Optional<String> doubt, int networks, boolean fusible) {
   private static final Path HERE = Path.of("/");
   private static final long LOCAL_HOST = 1;
 
@@ -33,30 +40,66 @@ record LiveMachine(XmlElement system, String gpusFrom, int networks, boolean fus
     if (!root.toAbsolutePath().normalize().equals(HERE)) {
       List<GpuFacts> gpus = GpuScan.of(files);
       XmlElement system = Detection.of(files, new HostFacts(LOCAL_HOST, gpus, nets));
-      return new LiveMachine(system, "PCI, without NVLinks (recorded)", nets.size(), fusible);
+      String from = "PCI, without NVLinks (recorded)";
+      return new LiveMachine(system, from, Optional.empty(), nets.size(), fusible);
     }
-    Nvml nvml = Nvml.probe();
-    List<GpuFacts> gpus =
-        nvml.absence().isPresent()
-            ? GpuScan.of(files)
-            : nvml.gpus().stream()
-                .map(
-                    gpu ->
-                        new GpuFacts(
-                            gpu.busId(),
-                            gpu.index(),
-                            gpu.index(),
-                            gpu.computeCapability(),
-                            true,
-                            gpu.nvLinks(),
-                            gpu.c2cMbps(),
-                            gpu.c2cLinks()))
-                .toList();
-    String from =
-        nvml.absence()
-            .map(why -> "PCI, without NVLinks: " + why)
-            .orElse("the driver's management library (NVML)");
+    Optional<String> absence = Nvml.probe().absence();
+    List<GpuFacts> gpus = absence.isPresent() ? withoutNvml(GpuScan.of(files)) : byNvml();
     XmlElement system = Detection.of(files, new HostFacts(LOCAL_HOST, gpus, nets));
-    return new LiveMachine(system, from, nets.size(), fusible);
+    return new LiveMachine(
+        system,
+        absence
+            .map(why -> "PCI, and NVLinks as atomics between GPUs show them: " + why)
+            .orElse("the driver's management library (NVML)"),
+        gpus.isEmpty() ? Optional.empty() : absence.map(LiveMachine::doubt),
+        nets.size(),
+        fusible);
+  }
+
+  private static String doubt(String absence) {
+    return "NVML is missing ("
+        + absence
+        + "): NVLinks are taken from the atomics between GPUs, C2C"
+        + " links are left out. Install libnvidia-ml.so.1; in a container set"
+        + " NVIDIA_DRIVER_CAPABILITIES=compute,utility";
+  }
+
+  private static List<GpuFacts> byNvml() {
+    return Nvml.probe().gpus().stream()
+        .map(
+            gpu ->
+                new GpuFacts(
+                    gpu.busId(),
+                    gpu.index(),
+                    gpu.index(),
+                    gpu.computeCapability(),
+                    true,
+                    gpu.nvLinks(),
+                    gpu.c2cMbps(),
+                    gpu.c2cLinks()))
+        .toList();
+  }
+
+  /** Those that PCI shows, with what the CUDA driver knows of those that this process sees. */
+  private static List<GpuFacts> withoutNvml(List<GpuFacts> scanned) {
+    List<GpuFacts> gpus = new ArrayList<>();
+    for (GpuFacts gpu : scanned) {
+      gpus.add(
+          CudaDevices.probe()
+              .find(gpu.busId())
+              .map(
+                  device ->
+                      new GpuFacts(
+                          gpu.busId(),
+                          gpu.dev(),
+                          gpu.rank(),
+                          device.computeCapability(),
+                          gpu.gdr(),
+                          PeerLinks.of(device),
+                          0,
+                          0))
+              .orElse(gpu));
+    }
+    return gpus;
   }
 }

@@ -177,6 +177,7 @@ final class MachineOptions {
   private LiveMachine live() {
     if (live == null) {
       live = LiveMachine.of(root);
+      live.doubt().ifPresent(doubt -> err().println("note: " + doubt));
     }
     return live;
   }

@@ -52,7 +52,16 @@ final class DoctorTest {
     }
     assertTrue(
         subjects.containsAll(
-            List.of("java", "cores", "memory", "libc", "memfd", "/dev/shm", "host device", "cuda")),
+            List.of(
+                "java",
+                "cores",
+                "memory",
+                "libc",
+                "memfd",
+                "/dev/shm",
+                "host device",
+                "cuda",
+                "nvml")),
         subjects::toString);
     assertTrue(subjects.containsAll(List.of("fatbins", "libibverbs", "infiniband", "open mpi")));
   }

@@ -127,7 +127,9 @@ public final class Drawing {
     } else {
       String colour = link.type() == LinkType.NVL ? "#76b900" : "#888888";
       double width = Math.min(8, 1 + link.bandwidth() / 60);
-      canvas.line(x1, y1, x2, y2, colour, width, text);
+      // From the lower edge of one box to the upper edge of the other, not behind a third.
+      int edge = Integer.signum(y2 - y1) * BOX_HEIGHT / 2;
+      canvas.line(x1, y1 + edge, x2, y2 - edge, colour, width, text);
     }
   }
 
@@ -194,15 +196,19 @@ public final class Drawing {
     for (int i = 0; i < steps && ranks.size() > 1; i++) {
       Node from = device(ranks.get(i));
       Node to = device(ranks.get((i + 1) % ranks.size()));
-      canvas.arc(
-          centre.get(from) + 4 * number - 14,
-          ROW_DEVICE + BOX_HEIGHT,
-          centre.get(to) + 4 * number - 14,
-          COLOURS[number],
-          2,
-          5 * number,
-          "");
+      int x1 = centre.get(from) + 4 * number - 14;
+      int x2 = centre.get(to) + 4 * number - 14;
+      int lower = 5 * number + pastSwitch(SvgCanvas.hang(x1, x2, 0));
+      canvas.arc(x1, ROW_DEVICE + BOX_HEIGHT, x2, COLOURS[number], 2, lower, "");
     }
+  }
+
+  /** How much lower a curve has to hang so as not to pass behind the NVSwitch's box. */
+  private int pastSwitch(int hang) {
+    int bottom = ROW_DEVICE + BOX_HEIGHT + hang;
+    int free = ROW_NVSWITCH + BOX_HEIGHT + GAP / 2;
+    boolean hits = bottom > ROW_NVSWITCH - 2 * GAP && bottom < free;
+    return hits && !machine.nvSwitches().isEmpty() ? (free - bottom) * 4 / 3 : 0;
   }
 
   private Node device(int rank) {

@@ -5,6 +5,9 @@ import java.util.Locale;
 
 /** Shapes of a picture, collected as SVG. What is added later is on top. */
 final class SvgCanvas {
+  /** How wide a letter of a link's label is, at most. */
+  private static final int TAG_LETTER = 7;
+
   private static final String FONT = "font-family=\"sans-serif\" font-size=\"12\"";
 
   private final StringBuilder body = new StringBuilder();
@@ -39,6 +42,11 @@ final class SvgCanvas {
     tag(x1 + (x2 - x1) * 2 / 5, y1 + (y2 - y1) * 2 / 5, text);
   }
 
+  /** How far a curve hangs down. */
+  static int hang(int x1, int x2, int lower) {
+    return (24 + lower + Math.abs(x2 - x1) / 10) * 3 / 4;
+  }
+
   /** A curve that hangs below two points of equal height. */
   void arc(int x1, int y, int x2, String colour, double width, int lower, String text) {
     int depth = y + 24 + lower + Math.abs(x2 - x1) / 10;
@@ -46,7 +54,7 @@ final class SvgCanvas {
         "<path d=\"M %d %d C %d %d %d %d %d %d\" fill=\"none\" stroke=\"%s\""
             + " stroke-width=\"%.1f\"/>",
         x1, y, x1, depth, x2, depth, x2, y, colour, width);
-    tag((x1 + x2) / 2, y + (depth - y) * 3 / 4, text);
+    tag((x1 + x2) / 2, y + hang(x1, x2, lower), text);
   }
 
   void label(int x, int y, String text) {
@@ -56,14 +64,18 @@ final class SvgCanvas {
   /** Labels of links come last, so that no later line covers them. */
   private void tag(int x, int y, String text) {
     if (!text.isEmpty()) {
+      int width = TAG_LETTER * text.length() + 6;
       tags.append(
           String.format(
               Locale.ROOT,
-              "<text x=\"%d\" y=\"%d\" text-anchor=\"middle\" font-family=\"sans-serif\""
-                  + " font-size=\"10\" fill=\"#333333\" stroke=\"#ffffff\" stroke-width=\"3\""
-                  + " paint-order=\"stroke\">%s</text>%n",
+              "<rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"15\" rx=\"3\" fill=\"#ffffff\""
+                  + " fill-opacity=\"0.9\"/><text x=\"%d\" y=\"%d\" text-anchor=\"middle\""
+                  + " font-family=\"sans-serif\" font-size=\"11\" fill=\"#333333\">%s</text>%n",
+              x - width / 2,
+              y - 8,
+              width,
               x,
-              y,
+              y + 4,
               escape(text)));
     }
   }

@@ -81,6 +81,13 @@ public final class TopologyXml {
   }
 
   private static String content(Path file) {
+    if (Files.exists(file) && !Files.isRegularFile(file)) {
+      throw new TopologyException(
+          "XML cannot be read",
+          file + ":0",
+          "it is no regular file, and reading it might never end",
+          "Give a topology or graph file");
+    }
     try (InputStream in = Files.newInputStream(file)) {
       byte[] bytes = in.readNBytes(XmlLimits.DEFAULT.bytes() + 1);
       if (bytes.length > XmlLimits.DEFAULT.bytes()) {

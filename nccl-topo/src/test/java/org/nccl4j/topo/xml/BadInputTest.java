@@ -5,9 +5,13 @@ import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.io.RandomAccessFile;
+import java.nio.file.Path;
 import java.time.Duration;
+import java.util.List;
 import org.junit.jupiter.api.Assertions;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.nccl4j.topo.TopologyException;
@@ -173,5 +177,26 @@ class BadInputTest {
     Cluster cluster =
         Cluster.of(TopologyXml.parseSystem("cycle.xml", text), 1, ClusterOptions.DEFAULT);
     assertEquals(1, cluster.comm().shape().nRanks());
+  }
+
+  @Test
+  void whatIsNoFileIsRefused(@TempDir Path folder) throws Exception {
+    Path huge = folder.resolve("huge.xml");
+    try (RandomAccessFile file = new RandomAccessFile(huge.toFile(), "rw")) {
+      file.setLength(1L << 40);
+    }
+    Path fifo = folder.resolve("fifo");
+    Process made = new ProcessBuilder("mkfifo", fifo.toString()).start();
+    assertEquals(0, made.waitFor());
+    List<Path> files =
+        List.of(huge, fifo, folder, Path.of("/dev/zero"), folder.resolve("none.xml"));
+    for (Path file : files) {
+      TopologyException e =
+          Assertions.assertTimeoutPreemptively(
+              Duration.ofSeconds(60),
+              () -> assertThrows(TopologyException.class, () -> TopologyXml.readSystem(file)));
+      assertTrue(e.where().startsWith(file + ":"), e.where());
+      assertFalse(e.remedy().isBlank());
+    }
   }
 }
