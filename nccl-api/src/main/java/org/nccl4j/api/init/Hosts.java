@@ -49,10 +49,7 @@ record Hosts(List<List<Integer>> ranks) {
    * @param which 0 or 1
    */
   Tree tree(int rank, int which) {
-    int host = 0;
-    while (!ranks.get(host).contains(rank)) {
-      host++;
-    }
+    int host = hostOf(rank);
     List<Integer> locals = ranks.get(host);
     if (count() == 1) {
       return place(DoubleBinaryTree.place(locals.size(), locals.indexOf(rank), which), locals);
@@ -64,7 +61,7 @@ record Hosts(List<List<Integer>> ranks) {
     int up = below == 0 ? -1 : locals.get(((below - 1) / 2 + head) % size);
     if (below == 0) {
       List<Integer> heads = ranks.stream().map(each -> each.get(which % each.size())).toList();
-      Tree between = place(DoubleBinaryTree.place(count(), host, which), heads);
+      Tree between = between(heads, host, which);
       up = between.up();
       down.addAll(between.down());
     }
@@ -72,6 +69,25 @@ record Hosts(List<List<Integer>> ranks) {
       down.add(locals.get((child + head) % size));
     }
     return new Tree(up, List.copyOf(down));
+  }
+
+  /** The host of a rank. */
+  int hostOf(int rank) {
+    int host = 0;
+    while (!ranks.get(host).contains(rank)) {
+      host++;
+    }
+    return host;
+  }
+
+  /**
+   * A place in one of the two trees of some ranks, one of each host.
+   *
+   * @param some by host
+   * @param which 0 or 1
+   */
+  static Tree between(List<Integer> some, int host, int which) {
+    return place(DoubleBinaryTree.place(some.size(), host, which), some);
   }
 
   private static Tree place(DoubleBinaryTree.Place place, List<Integer> members) {

@@ -124,7 +124,7 @@ public final class Initializer {
     RankFacts known = DomainFacts.common(bootstrap.allGather(own.toBytes()), Hosts.of(peers));
     MachineSurvey machines = MachineSurvey.of(request, peers, bootstrap);
     Wiring wiring = Wiring.of(request, machines, peers, bootstrap);
-    nvls = NvlsSetup.open(request, context, bootstrap);
+    nvls = NvlsSetup.open(request, context, wiring, bootstrap);
     ProxyThread proxy = handlers.isEmpty() ? null : new ProxyThread(request.name(), handlers);
     Progress progress = proxy == null ? Progress.NONE : proxy;
     times.begin("kernels");

@@ -11,6 +11,7 @@ import org.nccl4j.api.settings.Settings;
 import org.nccl4j.api.spi.Multicast;
 import org.nccl4j.api.spi.MulticastProvider;
 import org.nccl4j.api.spi.MulticastProvider.Offer;
+import org.nccl4j.api.spi.MulticastProvider.Team;
 import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.kernel.MulticastObject.Form;
@@ -26,13 +27,15 @@ final class NvlsSetup implements AutoCloseable {
   private static final String SEPARATOR = "\t";
 
   private final Multicast multicast;
+  private final Nvls nvls;
 
-  private NvlsSetup(Multicast multicast) {
+  private NvlsSetup(Multicast multicast, Nvls nvls) {
     this.multicast = multicast;
+    this.nvls = nvls;
   }
 
   /** Takes part in the decision and, if it is yes, in the making. Every rank calls it. */
-  static NvlsSetup open(InitRequest request, Context context, Bootstrap bootstrap) {
+  static NvlsSetup open(InitRequest request, Context context, Wiring wiring, Bootstrap bootstrap) {
     Settings settings = request.settings();
     List.of(
             Settings.NCCL4J_NVLS_MODE,
@@ -46,17 +49,20 @@ final class NvlsSetup implements AutoCloseable {
             .map(p -> p.offer(request.device(), settings::text))
             .orElse(new Offer(Optional.empty(), false, "nccl-transport-nvls is not on the path"));
     List<Offer> offers = bootstrap.allGather(encode(mine)).stream().map(NvlsSetup::decode).toList();
-    String refusal = refusal(context, offers);
+    Hosts hosts = Hosts.of(context.peers());
+    String refusal = refusal(context, hosts, offers);
     if (refusal != null) {
       Logger.Level level =
           context.rank() == 0 && offers.stream().anyMatch(Offer::wanted)
               ? Logger.Level.WARNING
               : Logger.Level.DEBUG;
       LOG.log(level, "communicator {0} is without NVLS: {1}", request.name(), refusal);
-      return new NvlsSetup(null);
+      return new NvlsSetup(null, null);
     }
     Form form = mine.form().orElseThrow();
-    Multicast made = provider.orElseThrow().open(context, form, bootstrap::allGather);
+    NvlsTeams teams = new NvlsTeams(hosts, wiring, kind(context) == Device.Kind.CUDA);
+    Team team = teams.of(context.rank());
+    Multicast made = provider.orElseThrow().open(context, team, form, bootstrap::allGather);
     if (made.nvls().isEmpty()) {
       LOG.log(
           context.rank() == 0 ? Logger.Level.WARNING : Logger.Level.DEBUG,
@@ -67,11 +73,13 @@ final class NvlsSetup implements AutoCloseable {
       LOG.log(
           request.logLevel("INIT", "NVLS"), "rank {0}: NVLS, {1}", context.rank(), made.reason());
     }
-    return new NvlsSetup(made);
+    return new NvlsSetup(
+        made,
+        made.nvls().map(n -> n.among(hosts.count(), teams.trees(context.rank()))).orElse(null));
   }
 
   /** Why these offers lead to nothing, the same on all ranks; null if they lead to something. */
-  private static String refusal(Context context, List<Offer> offers) {
+  private static String refusal(Context context, Hosts hosts, List<Offer> offers) {
     int nRanks = offers.size();
     Optional<Form> first = offers.get(0).form();
     for (int rank = 0; rank < nRanks; rank++) {
@@ -86,9 +94,9 @@ final class NvlsSetup implements AutoCloseable {
     if (nRanks == 1) {
       return "there is one rank";
     }
-    String host = context.peers().get(0).hostId();
-    if (context.peers().stream().anyMatch(peer -> !peer.hostId().equals(host))) {
-      return "its ranks are on several machines, and NVLS over a network is not in this version";
+    if (hosts.count() > 1 && kind(context) == Device.Kind.CUDA) {
+      return "its ranks are on several machines, and GPU memory goes over no network in this"
+          + " version";
     }
     if (context.peers().stream().anyMatch(peer -> peer.deviceKind() != kind(context))) {
       return "its ranks are on devices of several kinds";
@@ -132,7 +140,7 @@ final class NvlsSetup implements AutoCloseable {
 
   /** This rank's place in NVLS, or null. */
   Nvls nvls() {
-    return multicast == null ? null : multicast.nvls().orElse(null);
+    return nvls;
   }
 
   @Override

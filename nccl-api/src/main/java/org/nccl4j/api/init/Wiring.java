@@ -168,9 +168,25 @@ record Wiring(List<int[]> rings, List<Tree> trees, Optional<Fleet> fleet) {
     return new Tree(place.up(), IntStream.of(place.down()).filter(d -> d >= 0).boxed().toList());
   }
 
+  /**
+   * NVLS's heads of all nodes, in the order of each node's search; none where there was no search
+   * or it found no NVSwitch.
+   */
+  List<Integer> nvlsHeads() {
+    return fleet.map(Fleet::comm).filter(CommGraph::nvls).stream()
+        .flatMap(comm -> comm.shape().nodes().stream().map(comm::nvlsHeads))
+        .flatMap(List::stream)
+        .toList();
+  }
+
+  /** Channels that the search gives NVLS, or 0. */
+  int nvlsChannels() {
+    return fleet.map(found -> found.comm().nvlsChannels()).orElse(0);
+  }
+
   /** Ranks that would go different ways, because their settings differ, must not start. */
   private void agree(Bootstrap bootstrap) {
-    int way = rings.size();
+    int way = 31 * rings.size() + nvlsHeads().hashCode();
     for (int[] ring : rings) {
       way = 31 * way + Arrays.hashCode(ring);
     }

@@ -10,7 +10,7 @@ final class Hops {
   /**
    * The longest chain of hand-overs from rank to rank.
    *
-   * @throws IllegalArgumentException for NVLS, whose switch hands over to all at once
+   * @throws IllegalArgumentException for what {@link NvlsCostModel} predicts
    */
   static double of(Collective collective, Algorithm algorithm, int nRanks) {
     int around = nRanks - 1;
@@ -19,7 +19,7 @@ final class Hops {
       case TREE -> 2 * Math.ceil(Math.log(nRanks) / Math.log(2)) + 1;
       case ONE_SHOT -> 1;
       case TWO_SHOT -> 2;
-      case NVLS -> throw new IllegalArgumentException(algorithm.label());
+      case NVLS, NVLS_TREE -> throw new IllegalArgumentException(algorithm.label());
     };
   }
 }

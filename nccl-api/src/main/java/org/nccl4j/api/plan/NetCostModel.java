@@ -62,8 +62,13 @@ record NetCostModel(int nRanks, Spread spread) implements CostModel {
                   + levels(spread.mostRanks()) * LOCAL_HOP);
       case ONE_SHOT -> FLIGHT + others * MESSAGE;
       case TWO_SHOT -> 2 * (FLIGHT + others * MESSAGE);
-      case NVLS -> throw new IllegalArgumentException(algorithm.label());
+      case NVLS, NVLS_TREE -> throw new IllegalArgumentException(algorithm.label());
     };
+  }
+
+  /** Ups and downs of a tree between hosts, and what a host sends of a whole in it. */
+  static double treeMicroseconds(int hosts, long bytes) {
+    return 2 * levels(hosts) * (FLIGHT + MESSAGE) + 2 * bytes / (NETWORK_GIGABYTES * 1e3);
   }
 
   private static double levels(int members) {
@@ -88,7 +93,7 @@ record NetCostModel(int nRanks, Spread spread) implements CostModel {
             case BROADCAST, REDUCE -> far;
           };
       case TWO_SHOT -> 2 * crossing;
-      case NVLS -> throw new IllegalArgumentException(algorithm.label());
+      case NVLS, NVLS_TREE -> throw new IllegalArgumentException(algorithm.label());
     };
   }
 
@@ -107,7 +112,7 @@ record NetCostModel(int nRanks, Spread spread) implements CostModel {
             case BROADCAST, REDUCE -> 1 + others;
           };
       case TWO_SHOT -> 4.2 * share;
-      case NVLS -> throw new IllegalArgumentException(algorithm.label());
+      case NVLS, NVLS_TREE -> throw new IllegalArgumentException(algorithm.label());
     };
   }
 

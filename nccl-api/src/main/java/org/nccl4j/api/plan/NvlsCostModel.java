@@ -18,11 +18,10 @@ import org.nccl4j.device.kernel.Protocol;
  *
  * @param base the costs of all else
  * @param host whether it is the host device, which emulates NVLS by passes over memory
- * @param layout of the buffers
- * @param emulated whether the ranks do what the switch would
+ * @param nvls this rank's place, of which only what is the same on all ranks is looked at
+ * @param local ranks of the machine that has most
  */
-record NvlsCostModel(CostModel base, boolean host, NvlsLayout layout, boolean emulated)
-    implements CostModel {
+record NvlsCostModel(CostModel base, boolean host, Nvls nvls, int local) implements CostModel {
   /** A launch, and scatter, sum and gather one after the other, with a flight for each word. */
   private static final double LATENCY = 20;
 
@@ -43,24 +42,31 @@ record NvlsCostModel(CostModel base, boolean host, NvlsLayout layout, boolean em
   @Override
   public List<Algorithm> algorithms(Collective collective) {
     List<Algorithm> algorithms = new ArrayList<>(base.algorithms(collective));
-    if (Nvls.has(collective)) {
+    boolean allReduce = collective == Collective.ALL_REDUCE;
+    if (nvls.machines() > 1) {
+      if (allReduce) {
+        algorithms.add(Algorithm.NVLS_TREE);
+      }
+    } else if (allReduce || Nvls.has(collective) && nvls.allAreHeads()) {
       algorithms.add(Algorithm.NVLS);
     }
     return algorithms;
   }
 
+  private static boolean isNvls(Algorithm algorithm) {
+    return algorithm == Algorithm.NVLS || algorithm == Algorithm.NVLS_TREE;
+  }
+
   @Override
   public boolean has(Algorithm algorithm, Collective collective, DataType type, RedOp op) {
-    return algorithm == Algorithm.NVLS
+    return isNvls(algorithm)
         ? Nvls.has(collective, type, op)
         : base.has(algorithm, collective, type, op);
   }
 
   @Override
   public boolean has(Algorithm algorithm, Protocol protocol) {
-    return algorithm == Algorithm.NVLS
-        ? protocol == Protocol.SIMPLE
-        : base.has(algorithm, protocol);
+    return isNvls(algorithm) ? protocol == Protocol.SIMPLE : base.has(algorithm, protocol);
   }
 
   @Override
@@ -71,16 +77,19 @@ record NvlsCostModel(CostModel base, boolean host, NvlsLayout layout, boolean em
   @Override
   public double microseconds(
       Collective collective, Algorithm algorithm, Protocol protocol, long bytes) {
-    if (algorithm != Algorithm.NVLS) {
+    if (!isNvls(algorithm)) {
       return base.microseconds(collective, algorithm, protocol, bytes);
     }
     boolean allReduce = collective == Collective.ALL_REDUCE;
-    double n = layout.nHeads();
+    double n = local;
     if (host) {
-      return n * HOST_LATENCY + (allReduce ? 6 : 3) * bytes / (HOST_GIGABYTES * 1e3);
+      double here = n * HOST_LATENCY + (allReduce ? 6 : 3) * bytes / (HOST_GIGABYTES * 1e3);
+      return nvls.machines() == 1
+          ? here
+          : here + NetCostModel.treeMicroseconds(nvls.machines(), bytes);
     }
     double carried =
-        emulated
+        nvls.multicast().emulated()
             ? (allReduce ? 2 : 1) * (n - 1) / n / EMULATION_EFFICIENCY
             : (allReduce ? 1 + 1 / n : 1) / MULTICAST_EFFICIENCY;
     return LATENCY + carried * bytes / (LINK_GIGABYTES * 1e3);
@@ -88,8 +97,8 @@ record NvlsCostModel(CostModel base, boolean host, NvlsLayout layout, boolean em
 
   @Override
   public int channels(Collective collective, Choice choice, long bytes) {
-    return choice.algorithm() == Algorithm.NVLS
-        ? layout.nChannels()
+    return isNvls(choice.algorithm())
+        ? nvls.layout().nChannels()
         : base.channels(collective, choice, bytes);
   }
 
@@ -97,9 +106,10 @@ record NvlsCostModel(CostModel base, boolean host, NvlsLayout layout, boolean em
   @Override
   public int chunkBytes(
       ConnectionLayout connections, Collective collective, Choice choice, long bytes) {
-    if (choice.algorithm() != Algorithm.NVLS) {
+    if (!isNvls(choice.algorithm())) {
       return base.chunkBytes(connections, collective, choice, bytes);
     }
+    NvlsLayout layout = nvls.layout();
     long part = bytes / layout.nHeads() / layout.nChannels();
     long chunk = part / CHUNKS_A_PART & -LEAST_CHUNK;
     return (int) Math.min(layout.chunkBytes(), Math.max(LEAST_CHUNK, chunk));
@@ -117,12 +127,14 @@ record NvlsCostModel(CostModel base, boolean host, NvlsLayout layout, boolean em
 
   @Override
   public String source() {
-    return base.source() + "; NVLS " + (emulated ? "emulated" : "by the switch, predicted");
+    return base.source()
+        + "; NVLS "
+        + (nvls.multicast().emulated() ? "emulated" : "by the switch, predicted");
   }
 
   @Override
   public String source(Collective collective, Algorithm algorithm, Protocol protocol) {
-    return algorithm == Algorithm.NVLS
+    return isNvls(algorithm)
         ? host ? "formula, fitted on hosts" : "predicted by what the links carry"
         : base.source(collective, algorithm, protocol);
   }

@@ -41,8 +41,7 @@ public record RankFacts(
   CostModel costs(Nvls nvls) {
     return nvls == null
         ? costs()
-        : new NvlsCostModel(
-            costs(), kind == Device.Kind.HOST, nvls.layout(), nvls.multicast().emulated());
+        : new NvlsCostModel(costs(), kind == Device.Kind.HOST, nvls, spread.mostRanks());
   }
 
   /** The same of some of the ranks, which are spread over some of the hosts. */

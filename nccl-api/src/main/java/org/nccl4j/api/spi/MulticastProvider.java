@@ -23,6 +23,22 @@ public interface MulticastProvider {
    */
   record Offer(Optional<MulticastObject.Form> form, boolean wanted, String reason) {}
 
+  /**
+   * The ranks of one machine, which have a multicast object.
+   *
+   * @param members their ranks, ascending; the caller is among them
+   * @param heads those that combine a part each, in the order of the parts; as many on every
+   *     machine
+   * @param channels that the search of the topology gives NVLS; 0 where it was not asked
+   */
+  record Team(List<Integer> members, List<Integer> heads, int channels) {
+    /** Copies the lists. */
+    public Team {
+      members = List.copyOf(members);
+      heads = List.copyOf(heads);
+    }
+  }
+
   /** Lets ranks exchange a few bytes; every rank calls it equally often. */
   @FunctionalInterface
   interface Exchange {
@@ -38,10 +54,13 @@ public interface MulticastProvider {
   Offer offer(Device device, Function<String, Optional<String>> setting);
 
   /**
-   * Makes the memory of one communicator, whose ranks all offered the form, together with the other
-   * ranks. Where a rank cannot, all ranks give up and have freed everything.
+   * Makes the memory of one machine's ranks of a communicator, whose ranks all offered the form, in
+   * step with all other ranks. Where a rank of any machine cannot, all ranks give up and have freed
+   * everything.
    *
+   * @param team this rank's machine
+   * @param exchange among all ranks of the communicator
    * @throws org.nccl4j.device.NcclException from the exchange
    */
-  Multicast open(TransportContext context, MulticastObject.Form form, Exchange exchange);
+  Multicast open(TransportContext context, Team team, MulticastObject.Form form, Exchange exchange);
 }

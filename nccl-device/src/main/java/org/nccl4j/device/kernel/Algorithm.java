@@ -11,7 +11,12 @@ public enum Algorithm {
   /** Reduce-scatter straight to each part's owner, then all-gather straight from it. */
   TWO_SHOT("TwoShot"),
   /** NVLink SHARP: each head combines its part by loads from all, and gives it out by one store. */
-  NVLS("NVLS");
+  NVLS("NVLS"),
+  /**
+   * Between machines: each head combines its part of its machine as in NVLS; the heads of one part
+   * combine theirs along a double binary tree, and give the result out on their machines.
+   */
+  NVLS_TREE("NVLSTree");
 
   private final String label;
 

@@ -9,17 +9,52 @@ import org.nccl4j.device.RedOp;
  * A rank's place in NVLS and the memory that it works on.
  *
  * @param layout of the memory
- * @param heads ranks that combine a part each; up, in NCCL's words
+ * @param members ranks of this rank's machine
+ * @param heads those of them that combine a part each; up, in NCCL's words
  * @param headRank which of the heads this rank is, or -1; down, in NCCL's words
  * @param unicast this rank's own memory
- * @param multicast all ranks' memories, in the order of the ranks
+ * @param multicast all members' memories, in their order
+ * @param trees where there are other machines, a head's places in the two trees that it forms with
+ *     their heads of the same number; empty for who is no head, and on a single machine
+ * @param machines how many
  */
 public record Nvls(
     NvlsLayout layout,
+    List<Integer> members,
     List<Integer> heads,
     int headRank,
     DeviceMemory unicast,
-    MulticastMemory multicast) {
+    MulticastMemory multicast,
+    List<Tree> trees,
+    int machines) {
+  /** On a single machine, where every rank is a head. */
+  public Nvls(
+      NvlsLayout layout,
+      List<Integer> heads,
+      int headRank,
+      DeviceMemory unicast,
+      MulticastMemory multicast) {
+    this(
+        layout,
+        heads,
+        heads,
+        headRank,
+        unicast,
+        multicast,
+        /* trees= */ List.of(),
+        /* machines= */ 1);
+  }
+
+  /** The same among several machines. */
+  public Nvls among(int count, List<Tree> places) {
+    return new Nvls(layout, members, heads, headRank, unicast, multicast, places, count);
+  }
+
+  /** Whether every rank combines a part, as all-gather and reduce-scatter need it. */
+  public boolean allAreHeads() {
+    return heads.size() == members.size();
+  }
+
   /** Whether NVLS has a collective at all. */
   public static boolean has(Collective collective) {
     return switch (collective) {

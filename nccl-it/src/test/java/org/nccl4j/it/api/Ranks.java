@@ -6,6 +6,7 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.FutureTask;
 import java.util.concurrent.TimeUnit;
@@ -13,6 +14,7 @@ import java.util.function.IntToDoubleFunction;
 import org.nccl4j.api.Communicator;
 import org.nccl4j.api.CommunicatorConfig;
 import org.nccl4j.api.Devices;
+import org.nccl4j.api.UniqueId;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
 
@@ -31,12 +33,36 @@ final class Ranks implements AutoCloseable {
   }
 
   Ranks(int n, CommunicatorConfig config) {
-    CommunicatorConfig bounded =
-        config.settings().containsKey("NCCL4J_TIMEOUT")
-            ? config
-            : config.withOperationDeadline(Duration.ofSeconds(60));
-    communicators = Communicator.initAll(Collections.nCopies(n, Devices.host()), bounded);
+    this(Communicator.initAll(Collections.nCopies(n, Devices.host()), bounded(config)));
+  }
+
+  private Ranks(List<Communicator> communicators) {
+    this.communicators = communicators;
     communicators.forEach(c -> streams.add(c.device().createStream()));
+  }
+
+  private static CommunicatorConfig bounded(CommunicatorConfig config) {
+    return config.settings().containsKey("NCCL4J_TIMEOUT")
+        ? config
+        : config.withOperationDeadline(Duration.ofSeconds(60));
+  }
+
+  /**
+   * Ranks that say they are on several hosts; those of different hosts are connected by sockets.
+   *
+   * @param hosts a letter for each rank: those with the same are on one host
+   */
+  static Ranks onHosts(String hosts, CommunicatorConfig config) {
+    // Else the process's own memory would connect them.
+    CommunicatorConfig local =
+        bounded(config).with("NCCL_SOCKET_IFNAME", "lo").with("NCCL_P2P_DISABLE", "1");
+    UniqueId id = UniqueId.create(local);
+    List<CompletableFuture<Communicator>> joining = new ArrayList<>();
+    for (int rank = 0; rank < hosts.length(); rank++) {
+      CommunicatorConfig own = local.with("NCCL_HOSTID", "host " + hosts.charAt(rank));
+      joining.add(Communicator.initRankAsync(hosts.length(), id, rank, Devices.host(), own));
+    }
+    return new Ranks(joining.stream().map(CompletableFuture::join).toList());
   }
 
   /** Runs a body on a thread for each rank; throws the first rank's error. */

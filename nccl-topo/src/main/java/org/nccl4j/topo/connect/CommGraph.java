@@ -61,9 +61,13 @@ public record CommGraph(
 
   /** The NVLS heads of the first node, each once. */
   public List<Integer> nvlsHeads() {
-    NodeGraphs first = shape.nodes().get(0);
-    return first.graphs().of(GraphKind.NVLS).channels().stream()
-        .map(channel -> first.rank(channel.first()))
+    return nvlsHeads(shape.nodes().get(0));
+  }
+
+  /** The NVLS heads of a node in the order of its search, each once. */
+  public List<Integer> nvlsHeads(NodeGraphs node) {
+    return node.graphs().of(GraphKind.NVLS).channels().stream()
+        .map(channel -> node.rank(channel.first()))
         .distinct()
         .toList();
   }

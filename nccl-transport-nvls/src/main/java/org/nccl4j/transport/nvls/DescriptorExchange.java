@@ -4,6 +4,7 @@ import java.nio.ByteBuffer;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.Collection;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Optional;
@@ -26,12 +27,18 @@ final class DescriptorExchange {
 
   private final TransportContext context;
   private final Agreement agreement;
-  private final int rank;
 
-  DescriptorExchange(TransportContext context, Agreement agreement) {
+  /** Ranks of the members. */
+  private final List<Integer> members;
+
+  /** Which of them this one is. */
+  private final int member;
+
+  DescriptorExchange(TransportContext context, List<Integer> members, Agreement agreement) {
     this.context = context;
     this.agreement = agreement;
-    this.rank = context.rank();
+    this.members = members;
+    this.member = members.indexOf(context.rank());
   }
 
   /** Gives and takes all that the members want. */
@@ -59,18 +66,19 @@ final class DescriptorExchange {
     }
   }
 
-  /** A letter for each rank: y where its descriptor is wanted here. */
+  /** A letter for each member: y where its descriptor is wanted here. */
   private String wants(MulticastObject object) {
     StringBuilder letters = new StringBuilder();
-    for (PeerInfo peer : context.peers()) {
-      letters.append(object.wants(peer.rank()) ? 'y' : 'n');
+    for (int other = 0; other < members.size(); other++) {
+      letters.append(object.wants(other) ? 'y' : 'n');
     }
     return letters.toString();
   }
 
   private void checkReach() throws Agreement.Refused {
-    PeerInfo self = context.peers().get(rank);
-    for (PeerInfo peer : context.peers()) {
+    PeerInfo self = context.peers().get(context.rank());
+    for (int rank : members) {
+      PeerInfo peer = context.peers().get(rank);
       if (!peer.ipcNamespace().equals(self.ipcNamespace()) || peer.userId() != self.userId()) {
         throw new Agreement.Refused(
             "rank %d runs as another user or in another container".formatted(peer.rank()));
@@ -80,23 +88,24 @@ final class DescriptorExchange {
 
   private void exchange(MulticastObject object, FdMailbox mailbox, List<String> letters)
       throws Agreement.Refused {
-    int n = letters.size();
+    int n = members.size();
     List<Integer> takers = new ArrayList<>();
     Set<Integer> givers = new HashSet<>();
     for (int other = 0; other < n; other++) {
-      if (letters.get(other).charAt(rank) == 'y') {
+      if (letters.get(members.get(other)).charAt(member) == 'y') {
         takers.add(other);
       }
       if (object.wants(other)) {
         givers.add(other);
       }
     }
-    byte[] key = ByteBuffer.allocate(Integer.BYTES).putInt(rank).array();
+    byte[] key = ByteBuffer.allocate(Integer.BYTES).putInt(member).array();
     long end = System.nanoTime() + PATIENCE.toNanos();
     while (!takers.isEmpty() || !givers.isEmpty()) {
       takers.removeIf(
           taker ->
-              mailbox.post(object.descriptor(), Path.of(letters.get(taker).substring(n)), key));
+              mailbox.post(
+                  object.descriptor(), Path.of(letters.get(members.get(taker)).substring(n)), key));
       Optional<ReceivedFd> received = mailbox.poll();
       if (received.isPresent()) {
         int giver = ByteBuffer.wrap(received.get().key()).getInt();
@@ -105,10 +114,14 @@ final class DescriptorExchange {
       } else if (System.nanoTime() - end > 0) {
         throw new Agreement.Refused(
             "after %s nothing came from ranks %s and ranks %s take nothing"
-                .formatted(PATIENCE, givers, takers));
+                .formatted(PATIENCE, ranks(givers), ranks(takers)));
       } else if (!takers.isEmpty() || !givers.isEmpty()) {
         LockSupport.parkNanos(POLL_NANOS);
       }
     }
+  }
+
+  private List<Integer> ranks(Collection<Integer> some) {
+    return some.stream().map(members::get).toList();
   }
 }

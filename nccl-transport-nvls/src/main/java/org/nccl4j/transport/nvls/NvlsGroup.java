@@ -2,11 +2,12 @@ package org.nccl4j.transport.nvls;
 
 import java.util.List;
 import java.util.Optional;
-import java.util.stream.IntStream;
 import org.nccl4j.api.spi.Multicast;
+import org.nccl4j.api.spi.MulticastProvider.Team;
 import org.nccl4j.api.spi.TransportContext;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.InvalidArgumentException;
+import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.KernelDevice;
 import org.nccl4j.device.kernel.MulticastObject;
 import org.nccl4j.device.kernel.MulticastObject.Form;
@@ -14,19 +15,22 @@ import org.nccl4j.device.kernel.Nvls;
 import org.nccl4j.device.kernel.NvlsLayout;
 
 /**
- * The multicast object of a communicator whose ranks are all on one machine, each on a device of
- * its own. Every rank is a head, as the search finds it wherever all GPUs are on one NVSwitch.
+ * The multicast object of the ranks of one machine, each on a device of its own. All ranks of a
+ * communicator take its steps together, also those of other machines, so that all of them have
+ * theirs or none has.
  */
 final class NvlsGroup {
   private static final int CHUNK_MULTIPLE = 512;
   private static final int MOST_HEADS = 32;
 
   private final TransportContext context;
+  private final Team team;
   private final Form form;
   private final Agreement agreement;
 
-  NvlsGroup(TransportContext context, Form form, Agreement agreement) {
+  NvlsGroup(TransportContext context, Team team, Form form, Agreement agreement) {
     this.context = context;
+    this.team = team;
     this.form = form;
     this.agreement = agreement;
   }
@@ -36,7 +40,8 @@ final class NvlsGroup {
     try {
       NvlsLayout layout = layout();
       MulticastObject.Group group =
-          new MulticastObject.Group(context.rank(), context.peers().size(), layout.bytes());
+          new MulticastObject.Group(
+              team.members().indexOf(context.rank()), team.members().size(), layout.bytes());
       agreement.take(
           "make its part of a multicast object",
           () -> {
@@ -44,13 +49,20 @@ final class NvlsGroup {
             object[0].create();
             return "";
           });
-      new DescriptorExchange(context, agreement).meet(object[0]);
+      new DescriptorExchange(context, team.members(), agreement).meet(object[0]);
       agreement.take("add its device to the multicast object", step(object[0]::addDevice));
       agreement.take("bind its memory to the multicast object", step(object[0]::bind));
       agreement.take("map the multicast object", step(object[0]::map));
-      List<Integer> heads = IntStream.range(0, group.members()).boxed().toList();
       Nvls nvls =
-          new Nvls(layout, heads, context.rank(), object[0].unicast(), object[0].multicast());
+          new Nvls(
+              layout,
+              team.members(),
+              team.heads(),
+              team.heads().indexOf(context.rank()),
+              object[0].unicast(),
+              object[0].multicast(),
+              List.of(),
+              1);
       return new Made(Optional.of(nvls), reason(layout), object[0]);
     } catch (Agreement.Refused e) {
       close(object[0]);
@@ -81,17 +93,17 @@ final class NvlsGroup {
         agreement.take(
             "lay its buffers out",
             () -> {
-              if (context.peers().size() > MOST_HEADS) {
+              if (team.heads().size() > MOST_HEADS) {
                 throw new Agreement.Refused(
-                    "there are %d ranks, and NVLS has at most %d heads"
-                        .formatted(context.peers().size(), MOST_HEADS));
+                    "there are %d ranks to be heads, and NVLS has at most %d"
+                        .formatted(team.heads().size(), MOST_HEADS));
               }
               boolean host = context.device().kind() == Device.Kind.HOST;
               int channels = number("NCCL_NVLS_NCHANNELS");
               int chunk = number("NCCL_NVLS_CHUNKSIZE");
               mine[0] =
                   new NvlsLayout(
-                      context.peers().size(),
+                      team.heads().size(),
                       host ? 1 : channels == 0 ? defaultChannels() : channels,
                       chunk == 0
                           ? defaultChunk(host)
@@ -110,7 +122,10 @@ final class NvlsGroup {
 
   /** The emulation's heads load from every rank: more of them in flight than the switch needs. */
   private int defaultChannels() {
-    return form == Form.DRIVER ? 16 : 64;
+    if (form == Form.EMULATED) {
+      return 64;
+    }
+    return team.channels() > 0 ? Math.min(team.channels(), ConnectionLayout.CHANNELS) : 16;
   }
 
   private int defaultChunk(boolean host) {

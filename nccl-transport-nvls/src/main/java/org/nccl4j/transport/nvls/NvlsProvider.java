@@ -2,6 +2,7 @@ package org.nccl4j.transport.nvls;
 
 import java.util.Locale;
 import java.util.Optional;
+import java.util.Set;
 import java.util.function.Function;
 import org.nccl4j.api.spi.Multicast;
 import org.nccl4j.api.spi.MulticastProvider;
@@ -16,6 +17,8 @@ import org.nccl4j.device.kernel.MulticastObject.Form;
  * functions is called.
  */
 public final class NvlsProvider implements MulticastProvider {
+  private static final Set<String> NAMES = Set.of("nvls", "nvlstree");
+
   /** For {@link java.util.ServiceLoader}. */
   public NvlsProvider() {}
 
@@ -48,7 +51,7 @@ public final class NvlsProvider implements MulticastProvider {
       String list = section.substring(section.indexOf(':') + 1).trim();
       if (!list.startsWith("^")) {
         for (String name : list.split(",")) {
-          if (name.trim().equals("nvls")) {
+          if (NAMES.contains(name.trim().replace("_", ""))) {
             return true;
           }
         }
@@ -81,7 +84,7 @@ public final class NvlsProvider implements MulticastProvider {
   }
 
   @Override
-  public Multicast open(TransportContext context, Form form, Exchange exchange) {
-    return new NvlsGroup(context, form, new Agreement(exchange)).make();
+  public Multicast open(TransportContext context, Team team, Form form, Exchange exchange) {
+    return new NvlsGroup(context, team, form, new Agreement(exchange)).make();
   }
 }

@@ -5,8 +5,10 @@ import java.util.stream.IntStream;
 import org.nccl4j.device.InternalErrorException;
 import org.nccl4j.device.ReductionOperator;
 import org.nccl4j.device.host.memory.HostMemory;
+import org.nccl4j.device.host.reduce.PreparedReduction;
 import org.nccl4j.device.host.reduce.Reduction;
 import org.nccl4j.device.host.reduce.Reductions;
+import org.nccl4j.device.kernel.Collective;
 import org.nccl4j.device.kernel.CollectiveWork;
 import org.nccl4j.device.kernel.KernelCommunicatorSpec;
 import org.nccl4j.device.kernel.Nvls;
@@ -67,6 +69,7 @@ final class Kernels {
       case ONE_SHOT -> oneShot(work);
       case TWO_SHOT -> twoShot(work);
       case NVLS -> nvls(work);
+      case NVLS_TREE -> nvlsTree(work);
     };
   }
 
@@ -137,7 +140,7 @@ final class Kernels {
 
   private Kernel tree(CollectiveWork work, int tree, long begin, long count) {
     Tree place = spec.trees().get(tree);
-    List<Integer> parent = place.up() < 0 ? List.of() : List.of(place.up());
+    List<Integer> parent = parent(place);
     List<Integer> children = place.down();
     return new TreeAllReduce(
         primitives(work, children, parent, reduction(work)),
@@ -164,6 +167,37 @@ final class Kernels {
       case ALL_GATHER -> new NvlsKernels.AllGather(nvls, new Parts(bytes, 1, size, chunk), bytes);
       case BROADCAST, REDUCE -> throw none(work);
     };
+  }
+
+  private Kernel nvlsTree(CollectiveWork work) {
+    if (nvls == null
+        || spec.nvls().machines() == 1
+        || work.collective() != Collective.ALL_REDUCE
+        || !Nvls.has(work.collective(), work.type(), work.op())) {
+      throw none(work);
+    }
+    int size = work.type().bytes();
+    int slot = Math.min(spec.nvls().layout().chunkBytes(), spec.layout().simpleSlotBytes());
+    int heads = spec.nvls().heads().size();
+    Parts parts = new Parts(work.count() * size, heads, size, Math.min(work.chunkBytes(), slot));
+    Reduction reduction = reduction(work);
+    Reduction prepared = new PreparedReduction(reduction);
+    List<Tree> trees = spec.nvls().trees();
+    return new NvlsTreeAllReduce(
+        nvls,
+        parts,
+        reduction,
+        size,
+        trees.stream()
+            .map(t -> primitives(work, t.down(), parent(t), prepared))
+            .toArray(Primitives[]::new),
+        trees.stream()
+            .map(t -> primitives(work, parent(t), t.down(), null))
+            .toArray(Primitives[]::new));
+  }
+
+  private static List<Integer> parent(Tree place) {
+    return place.up() < 0 ? List.of() : List.of(place.up());
   }
 
   private static InternalErrorException none(CollectiveWork work) {

@@ -5,7 +5,7 @@ import org.nccl4j.device.HotPath;
 import org.nccl4j.device.host.memory.HostMemory;
 import org.nccl4j.device.host.memory.Words;
 import org.nccl4j.device.host.reduce.Reduction;
-import org.nccl4j.device.kernel.MulticastMemory;
+import org.nccl4j.device.kernel.Nvls;
 
 /**
  * Accesses to all ranks' memories at once, as the switch has them, done here one memory after the
@@ -15,15 +15,27 @@ import org.nccl4j.device.kernel.MulticastMemory;
 final class MulticastAccess {
   private final HostMemory[] views;
 
-  MulticastAccess(MulticastMemory memory) {
-    List<HostMemory> all = memory.views().stream().map(HostMemory::of).toList();
+  /** Whose each is. */
+  private final int[] ranks;
+
+  MulticastAccess(Nvls nvls) {
+    List<HostMemory> all = nvls.multicast().views().stream().map(HostMemory::of).toList();
     this.views = all.toArray(HostMemory[]::new);
+    this.ranks = nvls.members().stream().mapToInt(Integer::intValue).toArray();
   }
 
-  /** All memories' elements at a place, combined, to a target. As multimem.ld_reduce. */
+  /**
+   * All memories' elements at a place, combined, to a target. As multimem.ld_reduce.
+   *
+   * @param size bytes of an element
+   */
   @HotPath
   void loadReduce(
-      Reduction reduction, long offset, HostMemory target, long targetOffset, int count) {
+      Reduction reduction, long offset, HostMemory target, long targetOffset, int count, int size) {
+    if (views.length == 1) {
+      Copies.copyAll(views[0], offset, target, targetOffset, (long) count * size);
+      return;
+    }
     HostMemory sum = views[0];
     long sumOffset = offset;
     for (int v = 1; v < views.length; v++) {
@@ -38,6 +50,16 @@ final class MulticastAccess {
   void store(HostMemory source, long sourceOffset, long offset, int bytes) {
     for (HostMemory view : views) {
       Copies.copy(source, sourceOffset, view, offset, bytes);
+    }
+  }
+
+  /** Bytes that are at a place of one of the memories, to the same place of all others. */
+  @HotPath
+  void spread(HostMemory source, long offset, int bytes) {
+    for (HostMemory view : views) {
+      if (view.address() != source.address()) {
+        Copies.copy(source, offset, view, offset, bytes);
+      }
     }
   }
 
@@ -56,8 +78,8 @@ final class MulticastAccess {
   @HotPath
   long awaitLeastGreater(Waiter waiter, long offset, long value, String what) {
     long least = Long.MAX_VALUE;
-    for (int rank = 0; rank < views.length; rank++) {
-      least = Math.min(least, waiter.awaitGreater(views[rank], offset, value, rank, what));
+    for (int v = 0; v < views.length; v++) {
+      least = Math.min(least, waiter.awaitGreater(views[v], offset, value, ranks[v], what));
     }
     return least;
   }

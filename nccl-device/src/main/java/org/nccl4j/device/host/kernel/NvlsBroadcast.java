@@ -49,6 +49,12 @@ final class NvlsBroadcast {
     return base + layout.slot(filled);
   }
 
+  /** The head: the offset of the slot of a step after the next one. */
+  @HotPath
+  long slotAhead(int steps) {
+    return base + layout.slot(filled + steps);
+  }
+
   /** The head: all ranks' slots are full. */
   @HotPath
   void post() {

@@ -30,7 +30,7 @@ final class NvlsEnds {
     this.nvls = nvls;
     this.waiter = waiter;
     this.own = HostMemory.of(nvls.unicast());
-    this.all = new MulticastAccess(nvls.multicast());
+    this.all = new MulticastAccess(nvls);
     this.scratch = scratch;
     int heads = nvls.heads().size();
     this.up = new NvlsReduce[heads];
@@ -61,7 +61,7 @@ final class NvlsEnds {
     if (bytes > 0) {
       NvlsReduce from = up[nvls.headRank()];
       long slot = from.awaitAll(waiter);
-      all.loadReduce(reduction, slot, target, offset, bytes / size);
+      all.loadReduce(reduction, slot, target, offset, bytes / size, size);
       reduction.finish(target, offset, bytes / size);
       from.release();
     }
@@ -77,13 +77,51 @@ final class NvlsEnds {
       long slot = from.awaitAll(waiter);
       for (int at = 0; at < bytes; at += PIECE) {
         int piece = Math.min(PIECE, bytes - at);
-        all.loadReduce(reduction, slot + at, scratch, 0, piece / size);
+        all.loadReduce(reduction, slot + at, scratch, 0, piece / size, size);
         reduction.finish(scratch, 0, piece / size);
         all.store(scratch, 0, target + at, piece);
       }
       from.release();
       to.post();
     }
+  }
+
+  /** Where this rank's own memory is. */
+  HostMemory own() {
+    return own;
+  }
+
+  /**
+   * As a head: everybody's data combined, not finished, to this rank's own slot of a step that it
+   * will give out; it has emptied it. Returns the slot's offset in {@link #own}.
+   *
+   * @param ahead steps that come to be given out before it
+   */
+  @HotPath
+  long reduceAhead(Reduction reduction, int ahead, int bytes, int size) {
+    NvlsReduce from = up[nvls.headRank()];
+    long target = down[nvls.headRank()].slotAhead(ahead);
+    long slot = from.awaitAll(waiter);
+    for (int at = 0; at < bytes; at += PIECE) {
+      int piece = Math.min(PIECE, bytes - at);
+      all.loadReduce(reduction, slot + at, own, target + at, piece / size, size);
+    }
+    from.release();
+    return target;
+  }
+
+  /** As a head: the offset of this rank's own slot of the step that it gives out next. */
+  @HotPath
+  long slotAhead() {
+    return down[nvls.headRank()].slotAhead(0);
+  }
+
+  /** As a head: the next step's data, which are in this rank's own slot, to everybody else. */
+  @HotPath
+  void spread(int bytes) {
+    NvlsBroadcast to = down[nvls.headRank()];
+    all.spread(own, to.awaitAllFree(waiter), bytes);
+    to.post();
   }
 
   /** As a head: own data to everybody. */

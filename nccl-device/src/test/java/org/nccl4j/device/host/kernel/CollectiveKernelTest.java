@@ -92,6 +92,45 @@ class CollectiveKernelTest {
     assertEquals(3 * (2 * reductions + DataType.values().length), done);
   }
 
+  /** NVLS inside machines and trees between them, in whatever numbers of ranks. */
+  @ParameterizedTest
+  @ValueSource(strings = {"1 1", "1 1 1", "2 2", "3 2", "1 3 2", "2 2 2", "3 3 3", "2 1 2 3 1"})
+  void everyNvlsTreeIsRight(String sizes) {
+    List<List<Integer>> machines = new ArrayList<>();
+    int n = 0;
+    for (String size : sizes.split(" ")) {
+      List<Integer> ranks = new ArrayList<>();
+      for (int r = 0; r < Integer.parseInt(size); r++) {
+        ranks.add(n++);
+      }
+      machines.add(ranks);
+    }
+    long seed = 62 + n;
+    Random random = new Random(seed);
+    // Steps of 512 bytes: their slots and credits wrap round many times.
+    ConnectionLayout layout = new ConnectionLayout(64 * 16, 0, 1024);
+    try (LocalRanks ranks = new LocalRanks(layout, Duration.ofSeconds(30), 512, machines)) {
+      for (DataType type : DataType.values()) {
+        for (RedOp op : RedOp.values()) {
+          for (int turn = 0; turn < 3 && Nvls.has(Collective.ALL_REDUCE, type, op); turn++) {
+            CollectiveWork work =
+                new CollectiveWork(
+                    Collective.ALL_REDUCE,
+                    Algorithm.NVLS_TREE,
+                    Protocol.SIMPLE,
+                    type,
+                    op,
+                    0,
+                    turn == 0 ? 3000 * n + 1 : counts(random),
+                    1,
+                    1 << 20);
+            check(ranks, work, random.nextBoolean(), random.nextInt(9), seed);
+          }
+        }
+      }
+    }
+  }
+
   private static int counts(Random random) {
     return switch (random.nextInt(4)) {
       case 0 -> random.nextInt(3);

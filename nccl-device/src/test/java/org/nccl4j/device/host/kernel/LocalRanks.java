@@ -2,6 +2,7 @@ package org.nccl4j.device.host.kernel;
 
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.List;
 import java.util.stream.IntStream;
 import org.nccl4j.device.DeviceMemory;
@@ -32,7 +33,16 @@ final class LocalRanks implements AutoCloseable {
 
   /** With NVLS in chunks of so many bytes, unless that is 0. */
   LocalRanks(int n, ConnectionLayout layout, Duration deadline, int nvlsChunkBytes) {
-    this.n = n;
+    this(layout, deadline, nvlsChunkBytes, List.of(IntStream.range(0, n).boxed().toList()));
+  }
+
+  /** As if on several machines, whose ranks are given. */
+  LocalRanks(
+      ConnectionLayout layout,
+      Duration deadline,
+      int nvlsChunkBytes,
+      List<List<Integer>> machines) {
+    this.n = machines.stream().mapToInt(List::size).sum();
     this.layout = layout;
     Connection[][] fromTo = new Connection[n][n];
     for (int from = 0; from < n; from++) {
@@ -44,7 +54,7 @@ final class LocalRanks implements AutoCloseable {
       }
     }
     int[] ring = IntStream.range(0, n).toArray();
-    List<Nvls> nvls = nvlsChunkBytes == 0 ? null : nvls(new NvlsLayout(n, 1, nvlsChunkBytes));
+    List<Nvls> nvls = nvlsChunkBytes == 0 ? null : nvls(nvlsChunkBytes, machines);
     for (int rank = 0; rank < n; rank++) {
       List<Connection> sends = new ArrayList<>();
       List<Connection> recvs = new ArrayList<>();
@@ -71,15 +81,51 @@ final class LocalRanks implements AutoCloseable {
     }
   }
 
-  /** Every rank is a head. */
-  private List<Nvls> nvls(NvlsLayout nvlsLayout) {
-    List<DeviceMemory> views = new ArrayList<>();
-    for (int rank = 0; rank < n; rank++) {
-      views.add(memory(nvlsLayout.bytes()));
+  /** As many ranks of each machine are heads as the smallest has; the last come first. */
+  private List<Nvls> nvls(int chunkBytes, List<List<Integer>> machines) {
+    int nHeads = machines.stream().mapToInt(List::size).min().orElseThrow();
+    NvlsLayout nvlsLayout = new NvlsLayout(nHeads, 1, chunkBytes);
+    List<List<Integer>> heads =
+        machines.stream().map(m -> lastFirst(m).subList(0, nHeads)).toList();
+    Nvls[] places = new Nvls[n];
+    for (int machine = 0; machine < machines.size(); machine++) {
+      List<Integer> members = machines.get(machine);
+      List<DeviceMemory> views = members.stream().map(m -> memory(nvlsLayout.bytes())).toList();
+      MulticastMemory all = new MulticastMemory(/* emulated= */ true, views);
+      for (int member = 0; member < members.size(); member++) {
+        int headRank = heads.get(machine).indexOf(members.get(member));
+        places[members.get(member)] =
+            new Nvls(
+                nvlsLayout,
+                members,
+                heads.get(machine),
+                headRank,
+                views.get(member),
+                all,
+                headRank < 0 || machines.size() == 1
+                    ? List.of()
+                    : headTrees(machine, heads.stream().map(h -> h.get(headRank)).toList()),
+                machines.size());
+      }
     }
-    MulticastMemory all = new MulticastMemory(/* emulated= */ true, views);
-    List<Integer> heads = IntStream.range(0, n).boxed().toList();
-    return heads.stream().map(r -> new Nvls(nvlsLayout, heads, r, views.get(r), all)).toList();
+    return List.of(places);
+  }
+
+  private static List<Integer> lastFirst(List<Integer> ranks) {
+    List<Integer> reversed = new ArrayList<>(ranks);
+    Collections.reverse(reversed);
+    return reversed;
+  }
+
+  /** A chain from the first machine's head, and one from the last's. */
+  private static List<Tree> headTrees(int machine, List<Integer> heads) {
+    Integer before = machine == 0 ? null : heads.get(machine - 1);
+    Integer after = machine + 1 == heads.size() ? null : heads.get(machine + 1);
+    return List.of(chain(before, after), chain(after, before));
+  }
+
+  private static Tree chain(Integer up, Integer down) {
+    return new Tree(up == null ? -1 : up, down == null ? List.of() : List.of(down));
   }
 
   private DeviceMemory memory(long bytes) {

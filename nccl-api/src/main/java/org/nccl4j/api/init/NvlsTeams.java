@@ -1,0 +1,59 @@
+package org.nccl4j.api.init;
+
+import java.util.List;
+import org.nccl4j.api.spi.MulticastProvider.Team;
+import org.nccl4j.device.kernel.Tree;
+
+/**
+ * Who has a multicast object with whom, and which ranks are its heads: those that the search of the
+ * topology found, in its order, or else all ranks of a machine. Every machine has as many heads as
+ * the one that has fewest, so that head h of each has the same part of the data. Kernels of GPUs
+ * need every rank to be one.
+ */
+final class NvlsTeams {
+  private final Hosts hosts;
+
+  /** By host. */
+  private final List<List<Integer>> heads;
+
+  private final int channels;
+
+  /**
+   * Teams.
+   *
+   * @param all whether every rank has to be a head
+   */
+  NvlsTeams(Hosts hosts, Wiring wiring, boolean all) {
+    this.hosts = hosts;
+    this.channels = wiring.nvlsChannels();
+    List<List<Integer>> able =
+        hosts.ranks().stream().map(ranks -> among(ranks, wiring.nvlsHeads(), all)).toList();
+    int fewest = able.stream().mapToInt(List::size).min().orElse(0);
+    this.heads = able.stream().map(some -> some.subList(0, fewest)).toList();
+  }
+
+  private static List<Integer> among(List<Integer> ranks, List<Integer> found, boolean all) {
+    List<Integer> some = found.stream().filter(ranks::contains).toList();
+    return some.isEmpty() || all && some.size() < ranks.size() ? ranks : some;
+  }
+
+  /** The team of a rank's machine. */
+  Team of(int rank) {
+    int host = hosts.hostOf(rank);
+    return new Team(hosts.ranks().get(host), heads.get(host), channels);
+  }
+
+  /**
+   * A rank's places in the double binary tree of the heads of its number; none where it is no head,
+   * or where there is one machine.
+   */
+  List<Tree> trees(int rank) {
+    int host = hosts.hostOf(rank);
+    int number = heads.get(host).indexOf(rank);
+    if (number < 0 || hosts.count() == 1) {
+      return List.of();
+    }
+    List<Integer> peers = heads.stream().map(each -> each.get(number)).toList();
+    return List.of(Hosts.between(peers, host, 0), Hosts.between(peers, host, 1));
+  }
+}
