@@ -320,7 +320,7 @@ public final class CommunicatorState {
       }
     }
     engine.launcher().hooks().close();
-    engine.family().leave();
+    engine.family().leave(patience);
   }
 
   private void end(Running what) {

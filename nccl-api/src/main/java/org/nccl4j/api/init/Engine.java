@@ -105,7 +105,8 @@ record Engine(
     Planner planner =
         new Planner(kernels, place.rank, place.facts, place.layout, place.nvls, rules);
     ReductionOrder.check(settings, planner, request.name(), nRanks);
-    DirectPlanner direct = new DirectPlanner(kernels, place.windows, planner, place.facts, rules);
+    DirectPlanner direct =
+        new DirectPlanner(kernels, place.windows, planner, place.facts, place.nvls, rules);
     boolean compares = settings.get(Settings.NCCL_CHECK_MODE).equals("DEBUG_GLOBAL");
     SignatureCheck signatures =
         compares

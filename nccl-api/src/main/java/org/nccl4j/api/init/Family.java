@@ -1,5 +1,6 @@
 package org.nccl4j.api.init;
 
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import org.nccl4j.api.bootstrap.Bootstrap;
@@ -111,8 +112,12 @@ final class Family {
     return true;
   }
 
-  /** One less; the last frees everything. */
-  void leave() {
+  /**
+   * One less; the last frees everything, with NVLS once the other ranks do so too.
+   *
+   * @param patience how long they are waited for
+   */
+  void leave(Duration patience) {
     synchronized (this) {
       users--;
       if (users > 0) {
@@ -120,15 +125,26 @@ final class Family {
       }
     }
     tell();
-    free();
-    bootstrap.close();
+    boolean failed = failure() != null;
+    if (end()) {
+      nvls.leave(bootstrap, patience, failed, this::releaseAll);
+    } else {
+      bootstrap.close();
+    }
   }
 
-  /** Frees everything but the bootstrap. Nothing may be running. */
+  /** Frees everything but the bootstrap. Nothing may be running, on no rank. */
   void free() {
+    if (end()) {
+      release();
+    }
+  }
+
+  /** Ends what runs on this rank; false if it was ended before. */
+  private boolean end() {
     synchronized (this) {
       if (freed) {
-        return;
+        return false;
       }
       freed = true;
     }
@@ -136,8 +152,17 @@ final class Family {
       proxy.close();
     }
     kernels.close();
+    return true;
+  }
+
+  private void release() {
     nvls.close();
     transports.forEach(named -> named.transport().close());
+  }
+
+  private void releaseAll() {
+    release();
+    bootstrap.close();
   }
 
   /** What the transports hold, for people. */

@@ -2,6 +2,7 @@ package org.nccl4j.api.init;
 
 import java.lang.System.Logger;
 import java.nio.charset.StandardCharsets;
+import java.time.Duration;
 import java.util.List;
 import java.util.Optional;
 import java.util.stream.IntStream;
@@ -29,9 +30,13 @@ final class NvlsSetup implements AutoCloseable {
   private final Multicast multicast;
   private final Nvls nvls;
 
-  private NvlsSetup(Multicast multicast, Nvls nvls) {
+  /** Null where there is nothing to leave together. */
+  private final Farewell farewell;
+
+  private NvlsSetup(Multicast multicast, Nvls nvls, Farewell farewell) {
     this.multicast = multicast;
     this.nvls = nvls;
+    this.farewell = farewell;
   }
 
   /** Takes part in the decision and, if it is yes, in the making. Every rank calls it. */
@@ -57,10 +62,14 @@ final class NvlsSetup implements AutoCloseable {
               ? Logger.Level.WARNING
               : Logger.Level.DEBUG;
       LOG.log(level, "communicator {0} is without NVLS: {1}", request.name(), refusal);
-      return new NvlsSetup(null, null);
+      return new NvlsSetup(null, null, null);
     }
     Form form = mine.form().orElseThrow();
-    NvlsTeams teams = new NvlsTeams(hosts, wiring, kind(context) == Device.Kind.CUDA);
+    NvlsTeams teams = new NvlsTeams(
+            hosts,
+            wiring.nvlsHeads(),
+            wiring.nvlsChannels(),
+            kind(context) == Device.Kind.CUDA);
     Team team = teams.of(context.rank());
     Multicast made = provider.orElseThrow().open(context, team, form, bootstrap::allGather);
     if (made.nvls().isEmpty()) {
@@ -73,9 +82,11 @@ final class NvlsSetup implements AutoCloseable {
       LOG.log(
           request.logLevel("INIT", "NVLS"), "rank {0}: NVLS, {1}", context.rank(), made.reason());
     }
-    return new NvlsSetup(
-        made,
-        made.nvls().map(n -> n.among(hosts.count(), teams.trees(context.rank()))).orElse(null));
+    if (made.nvls().isEmpty()) {
+      return new NvlsSetup(made, null, null);
+    }
+    Nvls place = made.nvls().get().among(hosts.count(), teams.trees(context.rank()));
+    return new NvlsSetup(made, place, farewell(context, bootstrap, made));
   }
 
   /** Why these offers lead to nothing, the same on all ranks; null if they lead to something. */
@@ -136,6 +147,29 @@ final class NvlsSetup implements AutoCloseable {
         form,
         parts.length > 1 && Boolean.parseBoolean(parts[1]),
         parts.length > 2 ? parts[2] : "runs another version of nccl4j");
+  }
+
+  private static Farewell farewell(Context context, Bootstrap bootstrap, Multicast made) {
+    try {
+      return Farewell.of(context.peers(), bootstrap);
+    } catch (RuntimeException | Error e) {
+      made.close();
+      throw e;
+    }
+  }
+
+  /**
+   * Frees what a rank holds, this among it: at once where there is no NVLS or after a failure, else
+   * when no rank of any process needs this one's memory any more.
+   *
+   * @param patience how long others are waited for
+   */
+  void leave(Bootstrap bootstrap, Duration patience, boolean failed, Runnable free) {
+    if (farewell == null) {
+      free.run();
+    } else {
+      farewell.leave(bootstrap, patience, failed, free);
+    }
   }
 
   /** This rank's place in NVLS, or null. */

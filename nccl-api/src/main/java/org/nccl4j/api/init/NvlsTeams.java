@@ -21,13 +21,15 @@ final class NvlsTeams {
   /**
    * Teams.
    *
+   * @param found heads of all hosts that the search found, in its order
+   * @param channels that it gives NVLS, or 0
    * @param all whether every rank has to be a head
    */
-  NvlsTeams(Hosts hosts, Wiring wiring, boolean all) {
+  NvlsTeams(Hosts hosts, List<Integer> found, int channels, boolean all) {
     this.hosts = hosts;
-    this.channels = wiring.nvlsChannels();
+    this.channels = channels;
     List<List<Integer>> able =
-        hosts.ranks().stream().map(ranks -> among(ranks, wiring.nvlsHeads(), all)).toList();
+        hosts.ranks().stream().map(ranks -> among(ranks, found, all)).toList();
     int fewest = able.stream().mapToInt(List::size).min().orElse(0);
     this.heads = able.stream().map(some -> some.subList(0, fewest)).toList();
   }

@@ -11,6 +11,7 @@ import org.nccl4j.device.RedOp;
 import org.nccl4j.device.kernel.DirectWork;
 import org.nccl4j.device.kernel.KernelCommunicator;
 import org.nccl4j.device.kernel.KernelPlan;
+import org.nccl4j.device.kernel.Nvls;
 
 /**
  * Decides whether an operation goes straight between the ranks' buffers, by the windows that they
@@ -33,6 +34,7 @@ public final class DirectPlanner {
    * A planner.
    *
    * @param planner of the ways without windows, to compare with
+   * @param nvls this rank's place in NVLS, or null
    * @param rules what the other planner goes by too
    */
   public DirectPlanner(
@@ -40,11 +42,12 @@ public final class DirectPlanner {
       WindowRegistry windows,
       Planner planner,
       RankFacts ranks,
+      Nvls nvls,
       Planner.Rules rules) {
     this.kernels = kernels;
     this.windows = windows;
     this.planner = planner;
-    this.costs = ranks.directCosts();
+    this.costs = ranks.directCosts(nvls);
     this.algorithms = new Filter("NCCL_ALGO", rules.algo());
     this.protocols = new Filter("NCCL_PROTO", rules.proto());
     this.ctas = rules.ctas();
@@ -151,13 +154,15 @@ public final class DirectPlanner {
     for (DirectWork.Way way : DirectWork.Way.values()) {
       double time = costs.microseconds(operation, way, shape.bytes());
       boolean can =
-          (hasSend || !way.needsSend(operation))
+          time < least
+              && (way != DirectWork.Way.NVLS
+                  || Nvls.hasInPlace(shape.func.collective(), shape.type, shape.op))
+              && (hasSend || !way.needsSend(operation))
               && (hasRecv || !way.needsRecv(operation))
               && !(shape.overlaps
                   && operation == DirectWork.Operation.ALL_REDUCE
                   && way == DirectWork.Way.ONE_SHOT);
       if (can
-          && time < least
           && algorithms.allows(name, way.label())
           && protocols.allows(name, way.protocol().label())) {
         best = way;

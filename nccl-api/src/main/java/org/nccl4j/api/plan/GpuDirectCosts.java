@@ -84,6 +84,10 @@ final class GpuDirectCosts implements DirectCosts {
 
   /** The ways that the CUDA device has. */
   private static boolean exists(Operation operation, Way way) {
+    return way != Way.NVLS && existsWithoutSwitch(operation, way);
+  }
+
+  private static boolean existsWithoutSwitch(Operation operation, Way way) {
     return switch (operation) {
       case ALL_REDUCE -> way != Way.COPY;
       case ALL_GATHER, ALL_TO_ALL -> way != Way.TWO_SHOT;
@@ -99,6 +103,7 @@ final class GpuDirectCosts implements DirectCosts {
       case LL -> LL_LATENCY + 2 * traffic / LL_GIGABYTES;
       case ONE_SHOT, TWO_SHOT -> BARRIERS + traffic / GIGABYTES;
       case COPY -> COPIES + traffic / COPY_GIGABYTES;
+      case NVLS -> throw new IllegalArgumentException(way.label());
     };
   }
 

@@ -17,7 +17,7 @@ record HostDirectCosts(int nRanks, int cores) implements DirectCosts {
 
   @Override
   public double microseconds(DirectWork.Operation operation, DirectWork.Way way, long bytes) {
-    if (way == DirectWork.Way.LL || way == DirectWork.Way.COPY) {
+    if (way != DirectWork.Way.ONE_SHOT && way != DirectWork.Way.TWO_SHOT) {
       return Double.POSITIVE_INFINITY;
     }
     double sharing = Math.max(1, (double) nRanks / cores);

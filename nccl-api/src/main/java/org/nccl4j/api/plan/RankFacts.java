@@ -50,7 +50,14 @@ public record RankFacts(
     return new RankFacts(some, kind, model, reach, nvlink, theirs, theirTopology);
   }
 
-  DirectCosts directCosts() {
+  /** With NVLS in place where a rank's place allows it; null is no place. */
+  DirectCosts directCosts(Nvls nvls) {
+    return nvls == null || nvls.machines() > 1 || kind != Device.Kind.HOST
+        ? directCosts()
+        : new NvlsDirectCosts(directCosts(), nvls);
+  }
+
+  private DirectCosts directCosts() {
     return kind == Device.Kind.HOST
         ? new HostDirectCosts(nRanks, Runtime.getRuntime().availableProcessors())
         : new GpuDirectCosts(model, nRanks, CudaDevice.lineData(nRanks));

@@ -63,7 +63,12 @@ public record DirectWork(
     /** Between barriers, each rank combines a part of the data and gives it to all. */
     TWO_SHOT("DirectTwoShot", Protocol.SIMPLE),
     /** Between barriers, by the device's copy engines. */
-    COPY("CopyEngine", Protocol.SIMPLE);
+    COPY("CopyEngine", Protocol.SIMPLE),
+    /**
+     * NVLS in place: between barriers, each head combines its part by loads from all ranks' windows
+     * at once, and gives it to all by one store.
+     */
+    NVLS("NVLS", Protocol.SIMPLE);
 
     private final String label;
     private final Protocol protocol;
@@ -95,7 +100,7 @@ public record DirectWork(
     public boolean needsRecv(Operation operation) {
       return switch (operation) {
         case BROADCAST, ALL_GATHER, ALL_TO_ALL, SCATTER -> this != LL;
-        case ALL_REDUCE -> this == TWO_SHOT;
+        case ALL_REDUCE -> this == TWO_SHOT || this == NVLS;
         case REDUCE, REDUCE_SCATTER, GATHER -> false;
       };
     }

@@ -83,4 +83,14 @@ public record Nvls(
       case PROD -> false;
     };
   }
+
+  /**
+   * Whether it can be done in place, in users' registered buffers: those of a mean of
+   * floating-point numbers would have to be scaled first.
+   */
+  public static boolean hasInPlace(Collective collective, DataType type, RedOp op) {
+    boolean scales =
+        collective != Collective.ALL_GATHER && op == RedOp.AVG && type.isFloatingPoint();
+    return has(collective, type, op) && !scales;
+  }
 }

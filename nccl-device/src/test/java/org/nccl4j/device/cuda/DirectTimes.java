@@ -61,6 +61,7 @@ final class DirectTimes {
           case LL, ONE_SHOT -> true;
           case TWO_SHOT -> all;
           case COPY -> operation == Operation.ALL_GATHER || operation == Operation.ALL_TO_ALL;
+          case NVLS -> false;
         };
     if (!exists) {
       return;

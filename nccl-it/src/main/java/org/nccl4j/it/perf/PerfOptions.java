@@ -199,7 +199,9 @@ final class PerfOptions {
   @Option(
       names = {"--algo"},
       paramLabel = "NAME",
-      description = "Forces algorithms, like NCCL_ALGO: Ring, Tree, OneShot, TwoShot.")
+      description =
+          "Forces algorithms, like NCCL_ALGO: Ring, Tree, OneShot, TwoShot, NVLS, NVLSTree (on several "
+              + "hosts); on windows DirectLL, DirectOneShot, DirectTwoShot, CopyEngine.")
   String algorithm;
 
   @Option(

@@ -29,7 +29,7 @@ import org.nccl4j.device.numeric.Float16;
  */
 @Timeout(120)
 class NvlsAgreementTest {
-  private static final int MOST = 40_000;
+  private static final int MOST = 10_000;
 
   /** On one machine. */
   @ParameterizedTest

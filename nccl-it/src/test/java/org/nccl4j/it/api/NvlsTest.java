@@ -5,6 +5,8 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.nio.ByteBuffer;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Random;
@@ -15,6 +17,7 @@ import java.util.logging.Logger;
 import java.util.logging.SimpleFormatter;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
@@ -193,10 +196,14 @@ class NvlsTest {
   }
 
   private static Handler collect(List<String> warnings) {
+    return collect(warnings, Level.WARNING);
+  }
+
+  private static Handler collect(List<String> warnings, Level least) {
     return new Handler() {
       @Override
       public void publish(LogRecord record) {
-        if (record.getLevel().intValue() >= Level.WARNING.intValue()) {
+        if (record.getLevel().intValue() >= least.intValue()) {
           synchronized (warnings) {
             warnings.add(new SimpleFormatter().formatMessage(record));
           }
@@ -209,6 +216,36 @@ class NvlsTest {
       @Override
       public void close() {}
     };
+  }
+
+  /** A machine as a file has it, with an NVSwitch, and its GPUs in another order than the ranks. */
+  @Test
+  void headsAndChannelsComeFromTheTopology(@TempDir Path folder) throws Exception {
+    StringBuilder text =
+        new StringBuilder(
+            "<system version=\"1\">\n<cpu numaid=\"0\" arch=\"x86_64\" vendor=\"AuthenticAMD\">\n");
+    for (int gpu = 0; gpu < 4; gpu++) {
+      text.append(
+          "<pci busid=\"0000:1%d:00.0\" class=\"0x030200\" link_speed=\"32.0 GT/s PCIe\""
+                  .formatted(gpu)
+              + " link_width=\"16\"><gpu dev=\"%d\" sm=\"90\" rank=\"%d\" gdr=\"1\">"
+                  .formatted(gpu, 3 - gpu)
+              + "<nvlink target=\"0000:20:00.0\" count=\"18\" tclass=\"0x068000\"/></gpu></pci>\n");
+    }
+    Path file = Files.writeString(folder.resolve("four.xml"), text + "</cpu>\n</system>\n");
+    List<String> lines = new ArrayList<>();
+    Logger logger = Logger.getLogger("org.nccl4j.NVLS");
+    Handler handler = collect(lines, Level.FINE);
+    Level before = logger.getLevel();
+    logger.setLevel(Level.FINE);
+    logger.addHandler(handler);
+    try (Ranks ranks = new Ranks(4, NVLS.with("NCCL_TOPO_FILE", file.toString()))) {
+      OperationsTest.everyOperation(ranks, 12_345);
+    } finally {
+      logger.removeHandler(handler);
+      logger.setLevel(before);
+    }
+    assertTrue(lines.stream().anyMatch(line -> line.contains("heads [3, 2, 1, 0]")), lines::toString);
   }
 
   /** Small and large operations in turn, so that words and slots wrap round between kernels. */

@@ -153,6 +153,25 @@ class DriverMulticastTest {
     assertEquals(0, ran.warnings(), ran.output);
   }
 
+  /** A switch whose memory is gone would fail the kernels of who still works. */
+  @Test
+  void nothingIsUndoneBeforeTheLastRankCloses() throws Exception {
+    Ran ran = run(Map.of("NCCL4J_NVLS_MODE", "hardware"));
+    String mark = "cuMemAlloc_v2(" + FakeGpuRanks.MARK_BYTES + ")";
+    int last = -1;
+    int firstUndone = Integer.MAX_VALUE;
+    for (int call = 0; call < ran.calls.size(); call++) {
+      String name = ran.calls.get(call);
+      if (name.startsWith(mark)) {
+        last = call;
+      } else if (name.startsWith("cuMulticastUnbind(")) {
+        firstUndone = Math.min(firstUndone, call);
+      }
+    }
+    assertEquals(2, ran.calls.stream().filter(call -> call.startsWith(mark)).count());
+    assertTrue(last < firstUndone, "unbound at " + firstUndone + ", last close at " + last);
+  }
+
   /** Slots of the switch that are all taken, say: the communicator is made without NVLS. */
   @ParameterizedTest
   @ValueSource(

@@ -17,6 +17,9 @@ import org.nccl4j.device.cuda.CudaDevices;
 
 /** A program that makes a communicator of all GPUs and closes it. */
 final class FakeGpuRanks {
+  /** No other allocation has this size. */
+  static final long MARK_BYTES = 123 << 10;
+
   private static final Executor THREADS = task -> new Thread(task).start();
 
   private FakeGpuRanks() {}
@@ -40,7 +43,11 @@ final class FakeGpuRanks {
       System.out.println("suspended with " + ranks.get(0).memory().size());
       together(ranks, Communicator::resume);
     }
-    ranks.forEach(Communicator::close);
+    // One after the other on one thread, with calls in between that can be told from others.
+    for (Communicator rank : ranks) {
+      devices.get(0).allocate(MARK_BYTES);
+      rank.close();
+    }
   }
 
   /** Launches on the fake end at once and move nothing. */

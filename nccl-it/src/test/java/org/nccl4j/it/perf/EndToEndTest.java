@@ -10,11 +10,19 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Set;
+import java.util.TreeSet;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
+import org.nccl4j.device.DataType;
+import org.nccl4j.device.RedOp;
+import org.nccl4j.device.kernel.Collective;
+import org.nccl4j.device.kernel.Nvls;
 import org.nccl4j.it.cli.Main;
 
 /** The whole command with the real engine, briefly. */
@@ -84,6 +92,35 @@ final class EndToEndTest {
     assertTrue(out.toString().contains("# Out of bounds values : 0 OK"), out::toString);
     assertTrue(Files.readString(json).contains("\"algorithm\" : \"NVLS\""));
     assertTrue(!Files.readString(json).contains("\"algorithm\" : \"Ring\""));
+  }
+
+  /** Each rank a process, with counts that are cut into uneven parts. */
+  @Test
+  void processesHaveEveryTypeAndOperatorOfNvls(@TempDir Path folder) throws IOException {
+    Path json = folder.resolve("out.json");
+    String collectives = "all_reduce,all_gather,reduce_scatter";
+    everythingIsRight(
+        collectives + " --processes 3 -d all -o all -b 12696 -e 12696 --algo NVLS --json " + json);
+    Matcher results =
+        Pattern.compile(
+                "\"collective\" : \"(\\w+)\".*?\"type\" : \"(\\w+)\".*?\"algorithm\" : \"(\\w+)\"",
+                Pattern.DOTALL)
+            .matcher(Files.readString(json));
+    Set<String> byNvls = new TreeSet<>();
+    while (results.find()) {
+      if (results.group(3).equals("NVLS")) {
+        byNvls.add(results.group(1) + " " + results.group(2));
+      }
+    }
+    Set<String> expected = new TreeSet<>();
+    for (DataType type : DataType.values()) {
+      expected.add("all_gather " + type.label());
+      if (Nvls.has(Collective.ALL_REDUCE, type, RedOp.SUM)) {
+        expected.add("all_reduce " + type.label());
+        expected.add("reduce_scatter " + type.label());
+      }
+    }
+    assertEquals(expected, byNvls);
   }
 
   @Test

@@ -143,10 +143,10 @@ final class NvlsGroup {
   }
 
   private String reason(NvlsLayout layout) {
-    return "%s, %d heads, %d channels, chunks of %d bytes, %d bytes a rank"
+    return "%s, heads %s, %d channels, chunks of %d bytes, %d bytes a rank"
         .formatted(
             form == Form.DRIVER ? "by the switch" : "emulated",
-            layout.nHeads(),
+            team.heads(),
             layout.nChannels(),
             layout.chunkBytes(),
             layout.bytes());

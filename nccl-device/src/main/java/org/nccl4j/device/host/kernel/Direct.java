@@ -66,7 +66,7 @@ final class Direct implements Kernel {
     if (work.operation() == DirectWork.Operation.BROADCAST && self == work.root()) {
       Copies.copyAll(send, 0, recv, 0, bytes);
     }
-    arrivals.begin(signature(sendAt, recvAt));
+    arrivals.begin(signature(work, sendAt, recvAt));
     switch (work.operation()) {
       case ALL_REDUCE -> allReduce(sendAt, recv, recvAt);
       case REDUCE_SCATTER -> combine(sendAt + self * bytes, 0, bytes, recv, 0, -1);
@@ -93,12 +93,12 @@ final class Direct implements Kernel {
   }
 
   /** Differs, almost surely, between operations that do not belong together. */
-  private long signature(long sendAt, long recvAt) {
+  static long signature(DirectWork work, long sendAt, long recvAt) {
     long hash = work.operation().ordinal() * 31L + work.way().ordinal();
     hash = hash * 31 + work.type().ordinal();
     hash = hash * 31 + work.op().ordinal();
     hash = hash * 31 + work.root();
-    hash = (hash * 31 + bytes) * 0x9E3779B97F4A7C15L;
+    hash = (hash * 31 + work.count() * work.type().bytes()) * 0x9E3779B97F4A7C15L;
     hash = hash + sendAt + 1 + (work.send() == null ? 0 : work.send().number() << 40);
     hash = hash * 0x9E3779B97F4A7C15L;
     return hash + recvAt + 1 + (work.recv() == null ? 0 : work.recv().number() << 40);

@@ -149,7 +149,11 @@ public final class HostKernelCommunicator implements KernelCommunicator {
 
   @Override
   public KernelPlan prepare(DirectWork work) {
-    return new HostPlan(turns, ends, new Direct(work, space, arrivals, scratch));
+    Kernel kernel =
+        work.way() == DirectWork.Way.NVLS
+            ? new NvlsInPlace(work, spec.nvls(), space, arrivals, scratch)
+            : new Direct(work, space, arrivals, scratch);
+    return new HostPlan(turns, ends, kernel);
   }
 
   @Override

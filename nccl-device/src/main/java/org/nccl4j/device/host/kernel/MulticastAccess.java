@@ -1,6 +1,7 @@
 package org.nccl4j.device.host.kernel;
 
 import java.util.List;
+import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.host.memory.HostMemory;
 import org.nccl4j.device.host.memory.Words;
@@ -19,9 +20,13 @@ final class MulticastAccess {
   private final int[] ranks;
 
   MulticastAccess(Nvls nvls) {
-    List<HostMemory> all = nvls.multicast().views().stream().map(HostMemory::of).toList();
-    this.views = all.toArray(HostMemory[]::new);
-    this.ranks = nvls.members().stream().mapToInt(Integer::intValue).toArray();
+    this(nvls.multicast().views(), nvls.members());
+  }
+
+  /** Of the same memory of each of some ranks. */
+  MulticastAccess(List<DeviceMemory> memories, List<Integer> ranks) {
+    this.views = memories.stream().map(HostMemory::of).toArray(HostMemory[]::new);
+    this.ranks = ranks.stream().mapToInt(Integer::intValue).toArray();
   }
 
   /**

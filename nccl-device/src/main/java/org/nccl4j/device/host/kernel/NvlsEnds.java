@@ -18,8 +18,8 @@ final class NvlsEnds {
   private final HostMemory own;
   private final MulticastAccess all;
   private final HostMemory scratch;
-  private final NvlsReduce[] up;
-  private final NvlsBroadcast[] down;
+  private final NvlsConnection[] up;
+  private final NvlsConnection[] down;
 
   /**
    * The connections of a rank.
@@ -33,11 +33,11 @@ final class NvlsEnds {
     this.all = new MulticastAccess(nvls);
     this.scratch = scratch;
     int heads = nvls.heads().size();
-    this.up = new NvlsReduce[heads];
-    this.down = new NvlsBroadcast[heads];
+    this.up = new NvlsConnection[heads];
+    this.down = new NvlsConnection[heads];
     for (int head = 0; head < heads; head++) {
-      up[head] = new NvlsReduce(nvls, all, head);
-      down[head] = new NvlsBroadcast(nvls, all, head);
+      up[head] = NvlsConnection.reduce(nvls, all, head);
+      down[head] = NvlsConnection.broadcast(nvls, all, head);
     }
   }
 
@@ -59,11 +59,11 @@ final class NvlsEnds {
   @HotPath
   void reduce(Reduction reduction, HostMemory target, long offset, int bytes, int size) {
     if (bytes > 0) {
-      NvlsReduce from = up[nvls.headRank()];
-      long slot = from.awaitAll(waiter);
+      NvlsConnection from = up[nvls.headRank()];
+      long slot = from.awaitAllFull(waiter);
       all.loadReduce(reduction, slot, target, offset, bytes / size, size);
       reduction.finish(target, offset, bytes / size);
-      from.release();
+      from.releaseAll();
     }
   }
 
@@ -71,18 +71,18 @@ final class NvlsEnds {
   @HotPath
   void reduceBroadcast(Reduction reduction, int bytes, int size) {
     if (bytes > 0) {
-      NvlsReduce from = up[nvls.headRank()];
-      NvlsBroadcast to = down[nvls.headRank()];
+      NvlsConnection from = up[nvls.headRank()];
+      NvlsConnection to = down[nvls.headRank()];
       long target = to.awaitAllFree(waiter);
-      long slot = from.awaitAll(waiter);
+      long slot = from.awaitAllFull(waiter);
       for (int at = 0; at < bytes; at += PIECE) {
         int piece = Math.min(PIECE, bytes - at);
         all.loadReduce(reduction, slot + at, scratch, 0, piece / size, size);
         reduction.finish(scratch, 0, piece / size);
         all.store(scratch, 0, target + at, piece);
       }
-      from.release();
-      to.post();
+      from.releaseAll();
+      to.postAll();
     }
   }
 
@@ -99,14 +99,14 @@ final class NvlsEnds {
    */
   @HotPath
   long reduceAhead(Reduction reduction, int ahead, int bytes, int size) {
-    NvlsReduce from = up[nvls.headRank()];
+    NvlsConnection from = up[nvls.headRank()];
     long target = down[nvls.headRank()].slotAhead(ahead);
-    long slot = from.awaitAll(waiter);
+    long slot = from.awaitAllFull(waiter);
     for (int at = 0; at < bytes; at += PIECE) {
       int piece = Math.min(PIECE, bytes - at);
       all.loadReduce(reduction, slot + at, own, target + at, piece / size, size);
     }
-    from.release();
+    from.releaseAll();
     return target;
   }
 
@@ -119,18 +119,18 @@ final class NvlsEnds {
   /** As a head: the next step's data, which are in this rank's own slot, to everybody else. */
   @HotPath
   void spread(int bytes) {
-    NvlsBroadcast to = down[nvls.headRank()];
+    NvlsConnection to = down[nvls.headRank()];
     all.spread(own, to.awaitAllFree(waiter), bytes);
-    to.post();
+    to.postAll();
   }
 
   /** As a head: own data to everybody. */
   @HotPath
   void broadcast(HostMemory source, long offset, int bytes) {
     if (bytes > 0) {
-      NvlsBroadcast to = down[nvls.headRank()];
+      NvlsConnection to = down[nvls.headRank()];
       all.store(source, offset, to.awaitAllFree(waiter), bytes);
-      to.post();
+      to.postAll();
     }
   }
 
@@ -138,7 +138,7 @@ final class NvlsEnds {
   @HotPath
   void gather(int head, HostMemory target, long offset, int bytes) {
     if (bytes > 0) {
-      NvlsBroadcast from = down[head];
+      NvlsConnection from = down[head];
       Copies.copy(own, from.awaitFull(waiter), target, offset, bytes);
       from.release();
     }

@@ -1,0 +1,96 @@
+package org.nccl4j.api.init;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.TimeUnit;
+import java.util.stream.IntStream;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.nccl4j.api.bootstrap.Bootstrap;
+import org.nccl4j.api.bootstrap.LocalBootstrap;
+import org.nccl4j.api.spi.PeerInfo;
+import org.nccl4j.device.Device;
+import org.nccl4j.device.InternalErrorException;
+
+@Timeout(60)
+class FarewellTest {
+  private static final Duration LONG = Duration.ofSeconds(50);
+
+  private final List<Integer> freed = Collections.synchronizedList(new ArrayList<>());
+  private List<Bootstrap> bootstraps;
+  private List<Farewell> farewells;
+
+  /** Ranks, each with the process that it says it is of. */
+  private void come(String... processes) {
+    int n = processes.length;
+    bootstraps = LocalBootstrap.create(n, LONG);
+    List<PeerInfo> peers =
+        IntStream.range(0, n)
+            .mapToObj(
+                r -> new PeerInfo(r, "host", "ns", processes[r], 0, Device.Kind.HOST, "host"))
+            .toList();
+    List<CompletableFuture<Farewell>> coming = new ArrayList<>();
+    for (Bootstrap bootstrap : bootstraps) {
+      CompletableFuture<Farewell> one = new CompletableFuture<>();
+      Thread thread = new Thread(() -> one.complete(Farewell.of(peers, bootstrap)));
+      thread.start();
+      coming.add(one);
+    }
+    farewells = coming.stream().map(CompletableFuture::join).toList();
+  }
+
+  private void leave(int rank, Duration patience, boolean failed) {
+    farewells.get(rank).leave(bootstraps.get(rank), patience, failed, () -> freed.add(rank));
+  }
+
+  @Test
+  void onOneThreadTheLastOfAProcessFreesForAll() {
+    come("a", "a", "a");
+    leave(2, LONG, false);
+    leave(0, LONG, false);
+    assertEquals(List.of(), freed);
+    leave(1, LONG, false);
+    assertEquals(List.of(2, 0, 1), freed);
+  }
+
+  @Test
+  void otherProcessesAreWaitedFor() throws Exception {
+    come("a", "b", "a");
+    leave(0, LONG, false);
+    Thread last = new Thread(() -> leave(2, LONG, false));
+    last.start();
+    while (last.getState() != Thread.State.TIMED_WAITING) {
+      Thread.onSpinWait();
+    }
+    assertEquals(List.of(), freed);
+    leave(1, LONG, false);
+    last.join(TimeUnit.SECONDS.toMillis(50));
+    assertEquals(List.of(0, 1, 2), freed.stream().sorted().toList());
+  }
+
+  @Test
+  void patienceEnds() {
+    come("a", "b");
+    leave(0, Duration.ofMillis(20), false);
+    assertEquals(List.of(0), freed);
+  }
+
+  @Test
+  void whoFailedDoesNotWaitAndIsNotWaitedFor() {
+    come("a", "b", "b");
+    bootstraps.get(1).tellFailure(new InternalErrorException("something broke", "mend it"));
+    leave(1, LONG, true);
+    assertEquals(List.of(1), freed);
+    long begin = System.nanoTime();
+    leave(0, LONG, false);
+    leave(2, LONG, true);
+    assertEquals(List.of(1, 0, 2), freed);
+    assertTrue(System.nanoTime() - begin < LONG.toNanos());
+  }
+}

@@ -1,0 +1,122 @@
+package org.nccl4j.it.api;
+
+import static org.junit.jupiter.api.Assertions.assertArrayEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.nio.ByteBuffer;
+import java.util.List;
+import java.util.Random;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+import org.nccl4j.api.Communicator;
+import org.nccl4j.api.CommunicatorConfig;
+import org.nccl4j.api.Devices;
+import org.nccl4j.api.NvlsMode;
+import org.nccl4j.api.Window;
+import org.nccl4j.device.DataType;
+import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.DeviceStream;
+import org.nccl4j.device.RedOp;
+
+/** NVLS on buffers in windows, in place: what comes out is what comes out without windows. */
+@Timeout(120)
+class NvlsWindowTest {
+  private static final int MOST = 30_000;
+  private static final CommunicatorConfig NVLS =
+      CommunicatorConfig.defaults().with("NCCL_ALGO", "NVLS");
+  private static final List<DataType> TYPES =
+      List.of(DataType.INT32, DataType.UINT32, DataType.INT64, DataType.UINT64);
+
+  /** Integers, whose sums, means, least and greatest do not depend on the order. */
+  @ParameterizedTest
+  @ValueSource(ints = {2, 3, 5})
+  void itGivesWhatTheOtherWaysGive(int n) throws Exception {
+    try (Ranks ranks = new Ranks(n, NVLS)) {
+      ranks.run((comm, stream) -> everything(comm, stream, 40 + n));
+    }
+  }
+
+  private static void everything(Communicator comm, DeviceStream stream, long seed) {
+    int n = comm.nRanks();
+    Random common = new Random(seed);
+    try (DeviceMemory a = Devices.host().memAlloc(8L * MOST * n + 4096);
+        DeviceMemory b = Devices.host().memAlloc(8L * MOST * n + 4096);
+        DeviceMemory plain = Devices.host().allocate(8L * MOST * n);
+        DeviceMemory expected = Devices.host().allocate(8L * MOST * n)) {
+      Window sends = comm.registerWindow(a);
+      Window receives = comm.registerWindow(b);
+      String table = comm.explain("all_reduce", 1000, DataType.INT32);
+      assertTrue(table.contains("chosen with windows: NVLS"), table);
+      for (int round = 0; round < 60; round++) {
+        int count = 1 + common.nextInt(round % 2 == 0 ? 40 : MOST);
+        DataType type = TYPES.get(common.nextInt(TYPES.size()));
+        RedOp op = List.of(RedOp.SUM, RedOp.MAX, RedOp.MIN, RedOp.AVG).get(common.nextInt(4));
+        long at = 8L * common.nextInt(100);
+        long bytes = (long) count * type.bytes();
+        int kind = round % 3;
+        int in = kind == 1 ? n : 1;
+        int out = kind == 2 ? n : 1;
+        byte[] data = new byte[(int) (in * bytes)];
+        new Random(seed * 1000 + round * 10L + comm.rank()).nextBytes(data);
+        // In place every other time.
+        DeviceMemory base = common.nextBoolean() ? a : b;
+        long sendAt = base == b && kind == 2 ? at + comm.rank() * bytes : at;
+        long recvAt = base == b && kind == 1 ? at + comm.rank() * bytes : at;
+        DeviceMemory send = base.slice(sendAt, in * bytes);
+        DeviceMemory recv = b.slice(recvAt, out * bytes);
+        plain.write(0, ByteBuffer.wrap(data));
+        run(comm, stream, kind, plain, expected, count, type, op);
+        send.write(0, ByteBuffer.wrap(data));
+        run(comm, stream, kind, send, recv, count, type, op);
+        assertArrayEquals(
+            bytes(expected, out * bytes),
+            bytes(recv, out * bytes),
+            "round %d: %d of %s, %s, in place %s".formatted(round, kind, type, op, base == b));
+      }
+      comm.deregisterWindow(sends);
+      comm.deregisterWindow(receives);
+    }
+  }
+
+  private static void run(
+      Communicator comm,
+      DeviceStream stream,
+      int kind,
+      DeviceMemory send,
+      DeviceMemory recv,
+      int count,
+      DataType type,
+      RedOp op) {
+    switch (kind) {
+      case 0 -> comm.allReduce(send, recv, count, type, op, stream);
+      case 1 -> comm.reduceScatter(send, recv, count, type, op, stream);
+      default -> comm.allGather(send, recv, count, type, stream);
+    }
+    stream.synchronize();
+  }
+
+  private static byte[] bytes(DeviceMemory memory, long bytes) {
+    ByteBuffer data = ByteBuffer.allocate((int) bytes);
+    memory.slice(0, bytes).read(0, data);
+    return data.array();
+  }
+
+  /** Whoever does not ask for it goes the cheapest way, which the emulation is not. */
+  @Test
+  void emulatedItIsNotTheCheapestWay() throws Exception {
+    try (Ranks ranks =
+        new Ranks(2, CommunicatorConfig.defaults().withNvlsMode(NvlsMode.EMULATED))) {
+      ranks.run(
+          (comm, stream) -> {
+            try (DeviceMemory a = Devices.host().memAlloc(4096)) {
+              Window window = comm.registerWindow(a);
+              String table = comm.explain("all_reduce", 1000, DataType.INT32);
+              assertTrue(table.contains("chosen with windows: Direct"), table);
+              comm.deregisterWindow(window);
+            }
+          });
+    }
+  }
+}
