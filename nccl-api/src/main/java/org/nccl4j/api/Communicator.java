@@ -153,14 +153,16 @@ public final class Communicator extends Operations implements AutoCloseable {
 
   /**
    * What the planner decides for an operation of a size, as a table to read: every algorithm and
-   * protocol with its predicted time, the choice, and the reason.
+   * protocol with its predicted time, the choice, and the reason; and the same of buffers in
+   * windows, where all ranks reach each other's memory.
    *
    * @param operation a name as in nccl-tests, such as "all_reduce" or "alltoall"
    * @param count as in the operation's call
    * @throws InvalidArgumentException for an operation that does not exist
    */
   public String explain(String operation, long count, DataType type) {
-    return queue.planner().explain(Func.labelled(operation), count, type);
+    Func func = Func.labelled(operation);
+    return queue.planner().explain(func, count, type) + queue.direct().explain(func, count, type);
   }
 
   /**

@@ -65,11 +65,9 @@ final class NvlsSetup implements AutoCloseable {
       return new NvlsSetup(null, null, null);
     }
     Form form = mine.form().orElseThrow();
-    NvlsTeams teams = new NvlsTeams(
-            hosts,
-            wiring.nvlsHeads(),
-            wiring.nvlsChannels(),
-            kind(context) == Device.Kind.CUDA);
+    NvlsTeams teams =
+        new NvlsTeams(
+            hosts, wiring.nvlsHeads(), wiring.nvlsChannels(), kind(context) == Device.Kind.CUDA);
     Team team = teams.of(context.rank());
     Multicast made = provider.orElseThrow().open(context, team, form, bootstrap::allGather);
     if (made.nvls().isEmpty()) {

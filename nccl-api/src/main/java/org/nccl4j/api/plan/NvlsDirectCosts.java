@@ -20,8 +20,7 @@ record NvlsDirectCosts(DirectCosts base, Nvls nvls) implements DirectCosts {
       return base.microseconds(operation, way, bytes);
     }
     return switch (operation) {
-      case ALL_REDUCE ->
-          EMULATION * base.microseconds(operation, DirectWork.Way.TWO_SHOT, bytes);
+      case ALL_REDUCE -> EMULATION * base.microseconds(operation, DirectWork.Way.TWO_SHOT, bytes);
       case ALL_GATHER, REDUCE_SCATTER ->
           nvls.allAreHeads()
               ? EMULATION * base.microseconds(operation, DirectWork.Way.ONE_SHOT, bytes)

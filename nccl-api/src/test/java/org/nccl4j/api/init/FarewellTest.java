@@ -32,8 +32,7 @@ class FarewellTest {
     bootstraps = LocalBootstrap.create(n, LONG);
     List<PeerInfo> peers =
         IntStream.range(0, n)
-            .mapToObj(
-                r -> new PeerInfo(r, "host", "ns", processes[r], 0, Device.Kind.HOST, "host"))
+            .mapToObj(r -> new PeerInfo(r, "host", "ns", processes[r], 0, Device.Kind.HOST, "host"))
             .toList();
     List<CompletableFuture<Farewell>> coming = new ArrayList<>();
     for (Bootstrap bootstrap : bootstraps) {

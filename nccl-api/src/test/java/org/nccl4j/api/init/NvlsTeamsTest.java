@@ -30,8 +30,7 @@ class NvlsTeamsTest {
   /** As kernels of GPUs need it. */
   @Test
   void whereAllHaveToBeHeadsTheyAre() {
-    assertEquals(
-        List.of(0, 1, 2, 3), new NvlsTeams(ONE, List.of(3, 1), 16, true).of(0).heads());
+    assertEquals(List.of(0, 1, 2, 3), new NvlsTeams(ONE, List.of(3, 1), 16, true).of(0).heads());
   }
 
   @Test

@@ -48,8 +48,7 @@ final class DirectPlans {
     boolean lines = work.way() == DirectWork.Way.LL;
     boolean known =
         switch (operation) {
-          case ALL_REDUCE ->
-              work.way() != DirectWork.Way.COPY && work.way() != DirectWork.Way.NVLS;
+          case ALL_REDUCE -> work.way() != DirectWork.Way.COPY && work.way() != DirectWork.Way.NVLS;
           case ALL_GATHER, ALL_TO_ALL ->
               work.way() != DirectWork.Way.TWO_SHOT && work.way() != DirectWork.Way.NVLS;
           case REDUCE_SCATTER -> lines || work.way() == DirectWork.Way.ONE_SHOT;

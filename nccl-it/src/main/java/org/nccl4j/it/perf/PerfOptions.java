@@ -200,8 +200,8 @@ final class PerfOptions {
       names = {"--algo"},
       paramLabel = "NAME",
       description =
-          "Forces algorithms, like NCCL_ALGO: Ring, Tree, OneShot, TwoShot, NVLS, NVLSTree (on several "
-              + "hosts); on windows DirectLL, DirectOneShot, DirectTwoShot, CopyEngine.")
+          "Forces algorithms, like NCCL_ALGO: Ring, Tree, OneShot, TwoShot, NVLS, and between hosts "
+              + "NVLSTree.")
   String algorithm;
 
   @Option(

@@ -29,7 +29,7 @@ import org.nccl4j.device.numeric.Float16;
  */
 @Timeout(120)
 class NvlsAgreementTest {
-  private static final int MOST = 10_000;
+  private static final int MOST = 4_000;
 
   /** On one machine. */
   @ParameterizedTest
@@ -40,7 +40,7 @@ class NvlsAgreementTest {
 
   /** On several machines, each letter a rank's. */
   @ParameterizedTest
-  @ValueSource(strings = {"aabb", "abcabc", "aaabc"})
+  @ValueSource(strings = {"aabb", "abcab"})
   void waysBetweenMachinesAgree(String hosts) throws Exception {
     agree(List.of("NVLSTree", "Ring", "Tree", "TwoShot"), hosts, 80 + hosts.length());
   }

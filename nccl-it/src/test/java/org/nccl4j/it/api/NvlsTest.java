@@ -245,7 +245,8 @@ class NvlsTest {
       logger.removeHandler(handler);
       logger.setLevel(before);
     }
-    assertTrue(lines.stream().anyMatch(line -> line.contains("heads [3, 2, 1, 0]")), lines::toString);
+    assertTrue(
+        lines.stream().anyMatch(line -> line.contains("heads [3, 2, 1, 0]")), lines::toString);
   }
 
   /** Small and large operations in turn, so that words and slots wrap round between kernels. */

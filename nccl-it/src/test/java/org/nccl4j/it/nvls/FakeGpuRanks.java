@@ -45,7 +45,7 @@ final class FakeGpuRanks {
     }
     // One after the other on one thread, with calls in between that can be told from others.
     for (Communicator rank : ranks) {
-      devices.get(0).allocate(MARK_BYTES);
+      devices.get(0).allocate(MARK_BYTES).close();
       rank.close();
     }
   }

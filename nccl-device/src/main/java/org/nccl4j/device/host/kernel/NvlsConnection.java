@@ -8,11 +8,11 @@ import org.nccl4j.device.kernel.Nvls;
 import org.nccl4j.device.kernel.NvlsLayout;
 
 /**
- * A connection between a head and all ranks of its machine, in one direction: on a reduce connection
- * each rank fills a slot of its own memory and the head empties those of all at once; on a broadcast
- * connection the head fills all slots at once and each rank empties its own. So there are two kinds
- * of ends: one sees its own memory, the other, which only the head has, that of all. Owned by the
- * thread that runs the communicator's current kernel.
+ * A connection between a head and all ranks of its machine, in one direction: on a reduce
+ * connection each rank fills a slot of its own memory and the head empties those of all at once; on
+ * a broadcast connection the head fills all slots at once and each rank empties its own. So there
+ * are two kinds of ends: one sees its own memory, the other, which only the head has, that of all.
+ * Owned by the thread that runs the communicator's current kernel.
  */
 final class NvlsConnection {
   private final int peer;
