@@ -25,6 +25,9 @@ import org.nccl4j.device.kernel.Protocol;
  * One connection between two threads that do nothing else: a step is received as it was sent, by
  * each protocol and by all of them in turn, whoever is ahead. Every byte tells its step and its
  * place, so that a slot that is read too early or filled again too early shows.
+ *
+ * <p>Shown to fail when a sender takes one slot more than it has credit for, when slots are given
+ * back before they are read, and when LL's flags are not waited for.
  */
 @Timeout(600)
 class ConnectionStressTest {

@@ -20,6 +20,12 @@ import org.nccl4j.device.host.HostDevice;
  * Several threads add to and run one queue as fast as they can. What must hold whatever they do:
  * every launch runs once, those of one adder in their order, never two at a time, and each sees all
  * that was written before it was added and by those that ran before.
+ *
+ * <p>Shown to fail, on two cores of x86-64, when in the queue: the position is published before its
+ * entry is written; a launch counts as ended before it runs; the lock of those who add, or of those
+ * who run, is a load and a store instead of a compare-and-set; the queue takes one launch more than
+ * it has entries; the adders' lock is given back before the entry is whole. A plain store in place
+ * of a release does not show there, since x86-64 keeps stores in order.
  */
 @Timeout(600)
 class LaunchQueueStressTest {
@@ -111,6 +117,79 @@ class LaunchQueueStressTest {
         stream.launch((send, recv, ticket) -> ran[0]++, null, null, 0);
         await(stream::isEmpty, "the launch of round " + round + " was left behind");
         assertEquals(round + 1, ran[0]);
+      }
+    }
+  }
+
+  /**
+   * One adds and then looks whether the other sleeps; the other says that it sleeps and then looks
+   * whether somebody adds. At least one must see the other, or a launch is left behind.
+   *
+   * <p>Shown to fail when isQuiet looks at the positions alone, or at them first.
+   */
+  @Test
+  void whoAddsAndWhoFallsAsleepDoNotMissEachOther() throws Exception {
+    Encounter encounter = new Encounter();
+    ExecutorService threads = Executors.newFixedThreadPool(2);
+    Future<?> adder = threads.submit(encounter::add);
+    Future<?> sleeper = threads.submit(encounter::sleep);
+    adder.get(60, TimeUnit.SECONDS);
+    sleeper.get(60, TimeUnit.SECONDS);
+    threads.shutdown();
+    assertEquals(0, encounter.missed);
+  }
+
+  /** Two threads that meet again and again, each time at the same moment as nearly as can be. */
+  private static final class Encounter {
+    static final int TIMES = 200_000;
+
+    /** So that it ends soon also where the two have one core, and hardly ever meet. */
+    final long end = System.nanoTime() + 3_000_000_000L;
+
+    final LaunchQueue queue = new LaunchQueue();
+    volatile boolean asleep;
+    volatile int adders;
+    volatile int sleepers;
+    volatile boolean over;
+    boolean sawSleep;
+    boolean sawQuiet;
+    int missed;
+
+    void add() {
+      for (int time = 0; !over; time++) {
+        asleep = false;
+        queue.run(queue.added());
+        over = time == TIMES || System.nanoTime() - end > 0;
+        adders++;
+        meet(true);
+        queue.add((send, recv, ticket) -> {}, null, null, time);
+        sawSleep = asleep;
+        adders++;
+        meet(true);
+        missed += !sawSleep && sawQuiet ? 1 : 0;
+      }
+    }
+
+    void sleep() {
+      boolean last = false;
+      while (!last) {
+        sleepers++;
+        meet(false);
+        last = over;
+        asleep = true;
+        sawQuiet = queue.isQuiet();
+        sleepers++;
+        meet(false);
+      }
+    }
+
+    /** Both count to the same number: the other's writes before are seen after. */
+    private void meet(boolean adder) {
+      int mine = adder ? adders : sleepers;
+      for (int looks = 0; (adder ? sleepers : adders) < mine; looks++) {
+        if (looks > 1000) {
+          Thread.yield();
+        }
       }
     }
   }
