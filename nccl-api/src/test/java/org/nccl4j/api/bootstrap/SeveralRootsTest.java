@@ -144,18 +144,17 @@ class SeveralRootsTest {
 
   @Test
   void aRankThatNeverComesIsNamedInAllBlocks() {
-    for (int missing : new int[] {1, 2}) {
-      List<BootstrapId> ids = Ranks.newIds(3);
-      List<Ranks.Ended<Bootstrap>> all =
-          Ranks.run(
-              5,
-              index -> {
-                int rank = index < missing ? index : index + 1;
-                return TcpBootstrap.join(Ranks.request(ids, 6, rank, SHORT));
-              });
-      for (Ranks.Ended<Bootstrap> each : all) {
-        assertSays(each.failure(), TimeoutException.class, "rank " + missing + " of 6 did not");
-      }
+    int missing = 1;
+    List<BootstrapId> ids = Ranks.newIds(3);
+    List<Ranks.Ended<Bootstrap>> all =
+        Ranks.run(
+            5,
+            index -> {
+              int rank = index < missing ? index : index + 1;
+              return TcpBootstrap.join(Ranks.request(ids, 6, rank, SHORT));
+            });
+    for (Ranks.Ended<Bootstrap> each : all) {
+      assertSays(each.failure(), TimeoutException.class, "rank 1 of 6 did not");
     }
   }
 
@@ -185,7 +184,7 @@ class SeveralRootsTest {
 
   /** Their roots end soon if no rank gets as far as coming to them. */
   private static List<BootstrapId> impatientIds() {
-    Duration patience = Duration.ofSeconds(10);
+    Duration patience = Duration.ofSeconds(5);
     return List.of(
         BootstrapRoot.create(Ranks.LOOPBACK, patience),
         BootstrapRoot.create(Ranks.LOOPBACK, patience));
