@@ -114,7 +114,8 @@ public final class NetBandwidth {
   }
 
   /**
-   * Between two looks. Both ends sleep: the guest has one processor, which has to move the data too.
+   * Between two looks. Both ends sleep: the guest has one processor, which has to move the data
+   * too.
    */
   private static void pause() {
     if ((++pauses & 255) == 0 && System.nanoTime() > END) {
