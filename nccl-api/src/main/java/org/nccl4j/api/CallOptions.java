@@ -2,7 +2,6 @@ package org.nccl4j.api;
 
 import java.util.HashMap;
 import java.util.Map;
-import java.util.Objects;
 import org.nccl4j.api.settings.Settings;
 import org.nccl4j.device.InvalidArgumentException;
 
@@ -46,7 +45,7 @@ public final class CallOptions {
 
   private CallOptions with(String name, String value) {
     Map<String, String> changed = new HashMap<>(settings);
-    changed.put(name, Objects.requireNonNull(value));
+    changed.put(name, Given.notNull(value, "value of " + name));
     return new CallOptions(Map.copyOf(changed));
   }
 

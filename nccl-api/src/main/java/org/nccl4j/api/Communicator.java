@@ -1,6 +1,7 @@
 package org.nccl4j.api;
 
 import java.time.Duration;
+import java.util.Collections;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
@@ -78,7 +79,7 @@ public final class Communicator extends Operations implements AutoCloseable {
    */
   public static Communicator initRank(
       int nRanks, UniqueId id, int rank, Device device, CommunicatorConfig config) {
-    return initRank(nRanks, List.of(id), rank, device, config);
+    return initRank(nRanks, Collections.singletonList(id), rank, device, config);
   }
 
   /**

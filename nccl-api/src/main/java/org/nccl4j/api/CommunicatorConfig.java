@@ -5,7 +5,6 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
-import java.util.Objects;
 import org.nccl4j.api.settings.Settings;
 import org.nccl4j.device.InvalidArgumentException;
 
@@ -49,7 +48,7 @@ public final class CommunicatorConfig {
   /** A name for messages and logs; by default a number. */
   public CommunicatorConfig withName(String newName) {
     return new CommunicatorConfig(
-        Objects.requireNonNull(newName), settings, splitShare, shrinkShare);
+        Given.notNull(newName, "name of the communicator"), settings, splitShare, shrinkShare);
   }
 
   /**
@@ -147,7 +146,7 @@ public final class CommunicatorConfig {
    */
   public CommunicatorConfig with(String key, String value) {
     Map<String, String> changed = new HashMap<>(settings);
-    changed.put(Objects.requireNonNull(key), Objects.requireNonNull(value));
+    changed.put(Given.notNull(key, "name of a setting"), Given.notNull(value, "value of " + key));
     return new CommunicatorConfig(name, Map.copyOf(changed), splitShare, shrinkShare);
   }
 

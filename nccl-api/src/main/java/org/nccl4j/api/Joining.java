@@ -2,7 +2,6 @@ package org.nccl4j.api;
 
 import java.util.ArrayList;
 import java.util.List;
-import java.util.Objects;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ExecutionException;
@@ -39,8 +38,9 @@ final class Joining {
 
   static CommunicatorState join(
       int nRanks, List<UniqueId> ids, int rank, Device device, CommunicatorConfig config) {
-    Objects.requireNonNull(device, "device");
-    Settings settings = settings(config);
+    Given.notNull(device, "device");
+    Given.notNull(ids, "list of unique ids").forEach(id -> Given.notNull(id, "unique id"));
+    Settings settings = settings(Given.notNull(config, "configuration"));
     JoinRequest request =
         new JoinRequest(
             nRanks,
@@ -53,11 +53,12 @@ final class Joining {
   }
 
   static List<CommunicatorState> joinAll(List<Device> devices, CommunicatorConfig config) {
+    Given.notNull(devices, "list of devices").forEach(device -> Given.notNull(device, "device"));
     if (devices.isEmpty()) {
       throw new InvalidArgumentException(
           "a communicator of no devices", "pass a device for each rank");
     }
-    Settings settings = settings(config);
+    Settings settings = settings(Given.notNull(config, "configuration"));
     List<Bootstrap> bootstraps =
         LocalBootstrap.create(devices.size(), settings.get(Settings.NCCL4J_INIT_TIMEOUT));
     List<FutureTask<CommunicatorState>> tasks = new ArrayList<>();
@@ -108,7 +109,6 @@ final class Joining {
   }
 
   private static InitRequest request(String name, Device device, Settings settings) {
-    Objects.requireNonNull(device, "device");
     return new InitRequest(name, device, settings);
   }
 

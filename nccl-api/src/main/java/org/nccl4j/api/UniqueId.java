@@ -3,7 +3,6 @@ package org.nccl4j.api;
 import java.time.Duration;
 import java.util.Arrays;
 import java.util.HexFormat;
-import java.util.Objects;
 import org.nccl4j.api.bootstrap.BootstrapId;
 import org.nccl4j.api.bootstrap.BootstrapOptions;
 import org.nccl4j.api.bootstrap.BootstrapRoot;
@@ -61,7 +60,7 @@ public final class UniqueId {
    * @throws InvalidArgumentException if these are not the bytes of an id
    */
   public static UniqueId fromBytes(byte[] bytes) {
-    return new UniqueId(BootstrapId.decode(Objects.requireNonNull(bytes)).encode());
+    return new UniqueId(BootstrapId.decode(Given.notNull(bytes, "bytes of a unique id")).encode());
   }
 
   /**

@@ -6,6 +6,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import static org.junit.jupiter.api.DynamicTest.dynamicTest;
 
 import java.time.Duration;
+import java.util.Arrays;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -16,12 +17,14 @@ import org.junit.jupiter.api.DynamicTest;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.TestFactory;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.function.Executable;
 import org.nccl4j.api.Communicator;
 import org.nccl4j.api.CommunicatorConfig;
 import org.nccl4j.api.Devices;
 import org.nccl4j.api.Group;
 import org.nccl4j.api.UniqueId;
 import org.nccl4j.device.DataType;
+import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.InvalidArgumentException;
@@ -180,6 +183,26 @@ class MisuseTest {
   private static void allToAllV(Communicator comm, DeviceMemory data, DeviceStream stream) {
     long[] counts = {4, 4};
     comm.allToAllV(data, counts, null, data, counts, null, F32, stream);
+  }
+
+  @Test
+  void nullsAtCreation() {
+    UniqueId id = UniqueId.create();
+    Device device = Devices.host();
+    CommunicatorConfig config = CommunicatorConfig.defaults();
+    assertSaysNull("unique id", () -> Communicator.initRank(2, (UniqueId) null, 0, device, config));
+    assertSaysNull("device", () -> Communicator.initRank(2, id, 0, null, config));
+    assertSaysNull("configuration", () -> Communicator.initRank(2, id, 0, device, null));
+    assertSaysNull("list of devices", () -> Communicator.initAll(null));
+    assertSaysNull("device", () -> Communicator.initAll(Arrays.asList(device, null)));
+    assertSaysNull("configuration", () -> Communicator.initAll(List.of(device), null));
+    assertSaysNull("value of X", () -> config.with("X", null));
+    assertSaysNull("bytes of a unique id", () -> UniqueId.fromBytes(null));
+  }
+
+  private static void assertSaysNull(String what, Executable call) {
+    InvalidArgumentException e = assertThrows(InvalidArgumentException.class, call);
+    assertTrue(e.getMessage().contains("null was passed for the " + what), e.getMessage());
   }
 
   @Test

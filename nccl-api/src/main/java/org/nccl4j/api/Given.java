@@ -1,0 +1,20 @@
+package org.nccl4j.api;
+
+import org.nccl4j.device.InvalidArgumentException;
+
+/** Arguments that may not be null. */
+final class Given {
+  private Given() {}
+
+  /**
+   * @param what the argument as the caller knows it, e.g. "unique id"
+   * @return the value
+   * @throws InvalidArgumentException if it is null
+   */
+  static <T> T notNull(T value, String what) {
+    if (value == null) {
+      throw new InvalidArgumentException("null was passed for the " + what, "pass one");
+    }
+    return value;
+  }
+}
