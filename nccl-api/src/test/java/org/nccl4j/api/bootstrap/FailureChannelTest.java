@@ -9,7 +9,6 @@ import java.util.ArrayList;
 import java.util.HexFormat;
 import java.util.List;
 import java.util.concurrent.BlockingQueue;
-import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
@@ -36,7 +35,7 @@ class FailureChannelTest {
   @Test
   void theFirstCauseReachesEveryOtherRankAndNotItsOwn() throws Exception {
     List<Bootstrap> ranks = threads(5);
-    List<BlockingQueue<NcclException>> heard = listen(ranks);
+    List<BlockingQueue<NcclException>> heard = Ranks.listen(ranks);
     ranks.forEach(Bootstrap::checkFailure);
     ranks.get(3).tellFailure(new SystemErrorException("the disk is full", "empty it"));
     for (int rank : new int[] {0, 1, 2, 4}) {
@@ -101,7 +100,7 @@ class FailureChannelTest {
   @Test
   void aListenerThatComesLateIsCalledAtOnce() throws Exception {
     List<Bootstrap> ranks = threads(2);
-    List<BlockingQueue<NcclException>> heard = listen(ranks);
+    List<BlockingQueue<NcclException>> heard = Ranks.listen(ranks);
     ranks.get(0).tellFailure(new SystemErrorException("one", "two"));
     heard.get(1).poll(20, TimeUnit.SECONDS);
     List<Bootstrap> more = threads(2);
@@ -157,7 +156,7 @@ class FailureChannelTest {
   void leavingInAnyOrderIsNoFailure() throws Exception {
     for (int first = 0; first < 4; first++) {
       List<Bootstrap> ranks = threads(4);
-      List<BlockingQueue<NcclException>> heard = listen(ranks);
+      List<BlockingQueue<NcclException>> heard = Ranks.listen(ranks);
       ranks.get(first).close();
       ranks.get(first).close();
       ranks.forEach(Bootstrap::close);
@@ -171,7 +170,7 @@ class FailureChannelTest {
   @Test
   void anInterruptEndsTheWaitAndTellsTheOthers() throws Exception {
     List<Bootstrap> ranks = threads(2);
-    List<BlockingQueue<NcclException>> heard = listen(ranks);
+    List<BlockingQueue<NcclException>> heard = Ranks.listen(ranks);
     Ranks.Ended<List<byte[]>> ended =
         Ranks.run(
                 1,
@@ -198,7 +197,7 @@ class FailureChannelTest {
     toClose.addAll(ranks);
     assertEquals("joined", other.says());
     assertEquals("joined", witness.says());
-    List<BlockingQueue<NcclException>> heard = listen(ranks);
+    List<BlockingQueue<NcclException>> heard = Ranks.listen(ranks);
     long start = System.nanoTime();
     other.kill();
     for (BlockingQueue<NcclException> each : heard) {
@@ -223,7 +222,7 @@ class FailureChannelTest {
     Bootstrap rank = TcpBootstrap.join(Ranks.request(id, 2, 0, Ranks.LONG));
     toClose.add(rank);
     assertEquals("joined", other.says());
-    List<BlockingQueue<NcclException>> heard = listen(List.of(rank));
+    List<BlockingQueue<NcclException>> heard = Ranks.listen(List.of(rank));
     other.signal("STOP");
     NcclException cause = heard.get(0).poll(20, TimeUnit.SECONDS);
     other.signal("CONT");
@@ -244,7 +243,7 @@ class FailureChannelTest {
     Bootstrap rank = TcpBootstrap.join(new JoinRequest(2, id, 1, usual.deadline(), impatient));
     toClose.add(rank);
     assertEquals("joined", root.says());
-    List<BlockingQueue<NcclException>> heard = listen(List.of(rank));
+    List<BlockingQueue<NcclException>> heard = Ranks.listen(List.of(rank));
     root.signal("STOP");
     NcclException cause = heard.get(0).poll(20, TimeUnit.SECONDS);
     root.signal("CONT");
@@ -263,7 +262,7 @@ class FailureChannelTest {
             .toList();
     toClose.addAll(ranks);
     assertEquals("joined", root.says());
-    List<BlockingQueue<NcclException>> heard = listen(ranks);
+    List<BlockingQueue<NcclException>> heard = Ranks.listen(ranks);
     root.kill();
     for (BlockingQueue<NcclException> each : heard) {
       NcclException cause = each.poll(20, TimeUnit.SECONDS);
@@ -309,7 +308,7 @@ class FailureChannelTest {
             .toList();
     toClose.addAll(ranks);
     assertEquals("joined", victim.says());
-    List<BlockingQueue<NcclException>> heard = listen(ranks);
+    List<BlockingQueue<NcclException>> heard = Ranks.listen(ranks);
     root.leave();
     assertTrue(heard.stream().allMatch(BlockingQueue::isEmpty), heard.toString());
     victim.kill();
@@ -330,23 +329,8 @@ class FailureChannelTest {
   }
 
   private List<Bootstrap> threads(int nRanks) {
-    BootstrapId id = Ranks.newId();
-    List<Bootstrap> ranks =
-        Ranks.run(nRanks, rank -> TcpBootstrap.join(Ranks.request(id, nRanks, rank, Ranks.LONG)))
-            .stream()
-            .map(Ranks.Ended::get)
-            .toList();
+    List<Bootstrap> ranks = Ranks.joined(nRanks, 1);
     toClose.addAll(ranks);
     return ranks;
-  }
-
-  private static List<BlockingQueue<NcclException>> listen(List<Bootstrap> ranks) {
-    List<BlockingQueue<NcclException>> heard = new ArrayList<>();
-    for (Bootstrap each : ranks) {
-      BlockingQueue<NcclException> queue = new LinkedBlockingQueue<>();
-      each.onFailure(queue::add);
-      heard.add(queue);
-    }
-    return heard;
   }
 }

@@ -21,11 +21,9 @@ final class LeftBehind {
 
   private static final List<String> TABLES = List.of("tcp", "tcp6");
 
-  /** Threads that serve the whole process, and stay when an earlier test has needed them. */
-  private static final Set<String> OF_THE_PROCESS = Set.of("nccl4j-dispatcher", "nccl4j-observer");
-
-  /** Threads in which communicators, not bootstraps, wait for ranks that may never close. */
-  private static final String CLOSE = "nccl4j-close-";
+  /** What the names of the bootstrap's threads begin with. */
+  private static final List<String> THREADS =
+      List.of("nccl4j-bootstrap", "nccl4j-failure-of-rank-", "nccl4j-resolver");
 
   private LeftBehind() {}
 
@@ -41,9 +39,7 @@ final class LeftBehind {
 
   static List<Thread> threads() {
     return Thread.getAllStackTraces().keySet().stream()
-        .filter(thread -> thread.getName().startsWith("nccl4j-"))
-        .filter(thread -> !OF_THE_PROCESS.contains(thread.getName()))
-        .filter(thread -> !thread.getName().startsWith(CLOSE))
+        .filter(thread -> THREADS.stream().anyMatch(thread.getName()::startsWith))
         .toList();
   }
 

@@ -3,10 +3,12 @@ package org.nccl4j.api.bootstrap;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
+import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Function;
 import java.util.stream.Stream;
@@ -60,6 +62,25 @@ final class Ranks {
 
   static JoinRequest request(List<BootstrapId> ids, int nRanks, int rank, Duration deadline) {
     return new JoinRequest(nRanks, ids, rank, deadline, LOOPBACK);
+  }
+
+  /** All ranks of a new communicator with several roots, which the caller closes. */
+  static List<Bootstrap> joined(int nRanks, int roots) {
+    List<BootstrapId> ids = newIds(roots);
+    return run(nRanks, rank -> TcpBootstrap.join(request(ids, nRanks, rank, LONG))).stream()
+        .map(Ended::get)
+        .toList();
+  }
+
+  /** What each rank hears of the others' failures. */
+  static List<BlockingQueue<NcclException>> listen(List<Bootstrap> ranks) {
+    List<BlockingQueue<NcclException>> heard = new ArrayList<>();
+    for (Bootstrap each : ranks) {
+      BlockingQueue<NcclException> queue = new LinkedBlockingQueue<>();
+      each.onFailure(queue::add);
+      heard.add(queue);
+    }
+    return heard;
   }
 
   /** Runs something for each index at the same time, and waits for all. */

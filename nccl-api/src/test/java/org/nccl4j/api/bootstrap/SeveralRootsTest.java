@@ -3,13 +3,13 @@ package org.nccl4j.api.bootstrap;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
+import static org.nccl4j.api.bootstrap.FormationFailureTest.assertSays;
 
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.HexFormat;
 import java.util.List;
 import java.util.concurrent.BlockingQueue;
-import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
@@ -105,11 +105,11 @@ class SeveralRootsTest {
   @CsvSource({"0", "1", "4", "8"})
   void aFailureGoesFromRootToRoot(int rank) {
     List<Bootstrap> ranks = threads(9, 4);
-    List<BlockingQueue<NcclException>> heard = listen(ranks);
+    List<BlockingQueue<NcclException>> heard = Ranks.listen(ranks);
     ranks.get(rank).tellFailure(new SystemErrorException("the disk is full", "empty it"));
     for (int other = 0; other < 9; other++) {
       if (other != rank) {
-        assertSays(poll(heard.get(other)), RemoteException.class, "rank " + rank + " (", "disk");
+        assertSays(RemoteException.class, poll(heard.get(other)), "rank " + rank + " (", "disk");
       }
     }
   }
@@ -133,12 +133,12 @@ class SeveralRootsTest {
             .map(Ranks.Ended::get)
             .toList();
     toClose.addAll(ranks);
-    List<BlockingQueue<NcclException>> heard = listen(ranks);
+    List<BlockingQueue<NcclException>> heard = Ranks.listen(ranks);
     assertEquals("joined", process.says());
     process.kill();
     for (BlockingQueue<NcclException> each : heard) {
       assertSays(
-          poll(each), RemoteException.class, "rank " + victim + " (", "ended without closing");
+          RemoteException.class, poll(each), "rank " + victim + " (", "ended without closing");
     }
   }
 
@@ -154,7 +154,7 @@ class SeveralRootsTest {
               return TcpBootstrap.join(Ranks.request(ids, 6, rank, SHORT));
             });
     for (Ranks.Ended<Bootstrap> each : all) {
-      assertSays(each.failure(), TimeoutException.class, "rank 1 of 6 did not");
+      assertSays(TimeoutException.class, each.failure(), "rank 1 of 6 did not");
     }
   }
 
@@ -168,7 +168,7 @@ class SeveralRootsTest {
                 TcpBootstrap.join(
                     Ranks.request(rank == 0 ? ids : List.of(ids.get(0)), 2, rank, SHORT)));
     for (Ranks.Ended<Bootstrap> each : fewer) {
-      assertSays(each.failure(), InvalidUsageException.class, "was given", "unique ids");
+      assertSays(InvalidUsageException.class, each.failure(), "was given", "unique ids");
     }
     List<BootstrapId> more = impatientIds();
     List<BootstrapId> turned = List.of(more.get(1), more.get(0));
@@ -176,7 +176,7 @@ class SeveralRootsTest {
         Ranks.run(
             2, rank -> TcpBootstrap.join(Ranks.request(rank == 0 ? more : turned, 2, rank, SHORT)));
     for (Ranks.Ended<Bootstrap> each : swapped) {
-      assertSays(each.failure(), InvalidUsageException.class, "by unique id");
+      assertSays(InvalidUsageException.class, each.failure(), "by unique id");
       assertEquals(
           "pass the same unique ids in the same order to all ranks", each.failure().remedy());
     }
@@ -194,13 +194,13 @@ class SeveralRootsTest {
   void wrongNumbersOfIdsAreRefused() {
     List<BootstrapId> ids = Ranks.newIds(2);
     assertSays(
-        assertThrows(InvalidArgumentException.class, () -> Ranks.request(ids, 1, 0, Ranks.LONG)),
         InvalidArgumentException.class,
+        assertThrows(InvalidArgumentException.class, () -> Ranks.request(ids, 1, 0, Ranks.LONG)),
         "2 unique ids for 1 ranks");
     List<BootstrapId> twice = List.of(ids.get(0), ids.get(0));
     assertSays(
-        assertThrows(InvalidArgumentException.class, () -> Ranks.request(twice, 2, 0, Ranks.LONG)),
         InvalidArgumentException.class,
+        assertThrows(InvalidArgumentException.class, () -> Ranks.request(twice, 2, 0, Ranks.LONG)),
         "passed twice");
     assertThrows(InvalidArgumentException.class, () -> Ranks.request(List.of(), 2, 0, Ranks.LONG));
     Ranks.run(2, rank -> TcpBootstrap.join(Ranks.request(ids, 2, rank, Ranks.LONG)))
@@ -221,24 +221,9 @@ class SeveralRootsTest {
   }
 
   private List<Bootstrap> threads(int nRanks, int roots) {
-    List<BootstrapId> ids = Ranks.newIds(roots);
-    List<Bootstrap> ranks =
-        Ranks.run(nRanks, rank -> TcpBootstrap.join(Ranks.request(ids, nRanks, rank, Ranks.LONG)))
-            .stream()
-            .map(Ranks.Ended::get)
-            .toList();
+    List<Bootstrap> ranks = Ranks.joined(nRanks, roots);
     toClose.addAll(ranks);
     return ranks;
-  }
-
-  private static List<BlockingQueue<NcclException>> listen(List<Bootstrap> ranks) {
-    List<BlockingQueue<NcclException>> heard = new ArrayList<>();
-    for (Bootstrap each : ranks) {
-      BlockingQueue<NcclException> queue = new LinkedBlockingQueue<>();
-      each.onFailure(queue::add);
-      heard.add(queue);
-    }
-    return heard;
   }
 
   private static NcclException poll(BlockingQueue<NcclException> from) {
@@ -251,10 +236,5 @@ class SeveralRootsTest {
 
   private static String hex(BootstrapId id) {
     return HexFormat.of().formatHex(id.encode());
-  }
-
-  private static void assertSays(
-      NcclException failure, Class<? extends NcclException> kind, String... parts) {
-    FormationFailureTest.assertSays(kind, failure, parts);
   }
 }
