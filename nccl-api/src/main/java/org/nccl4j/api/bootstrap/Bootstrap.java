@@ -31,6 +31,19 @@ public interface Bootstrap extends AutoCloseable {
   void barrier();
 
   /**
+   * By when an exchange that begins now must have ended, on the clock of System.nanoTime. While a
+   * communicator is being made, that is the end of one deadline for all of it, which began when the
+   * ranks began to meet; else every exchange has the whole deadline.
+   */
+  long exchangeEnd();
+
+  /** Something is made anew over this bootstrap: one deadline from now on, until {@link #made}. */
+  void making();
+
+  /** What was being made, after the ranks met or since {@link #making}, is made. */
+  void made();
+
+  /**
    * Tells all other ranks that this one failed, with the cause; they hear it by the listener they
    * gave. Best effort, never throws, does not wait long.
    */

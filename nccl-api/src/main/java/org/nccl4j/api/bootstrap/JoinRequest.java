@@ -16,7 +16,8 @@ import org.nccl4j.device.InvalidArgumentException;
  * @param nRanks how many ranks there will be, the same for all
  * @param ids one for each root, the same in the same order for all; good for one communicator
  * @param rank this one, 0 to nRanks - 1
- * @param deadline how long forming may take, and afterwards each exchange
+ * @param deadline how long it may take to form and to make a communicator, together; afterwards
+ *     each exchange
  * @param options the sockets' settings
  */
 public record JoinRequest(

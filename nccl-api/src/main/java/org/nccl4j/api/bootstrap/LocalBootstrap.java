@@ -35,7 +35,7 @@ public final class LocalBootstrap implements Bootstrap {
       new SecureRandom().nextBytes(secret);
     }
 
-    synchronized List<byte[]> exchange(int rank, byte[] mine) {
+    synchronized List<byte[]> exchange(int rank, byte[] mine, long endNanos) {
       checkFailure();
       given[rank] = mine;
       came++;
@@ -48,7 +48,6 @@ public final class LocalBootstrap implements Bootstrap {
         notifyAll();
       }
       List<byte[]> mineToRead = result;
-      long endNanos = System.nanoTime() + deadline.toNanos();
       while (round == myRound) {
         waitForOthers(endNanos);
         mineToRead = result;
@@ -110,16 +109,18 @@ public final class LocalBootstrap implements Bootstrap {
 
   private final Meeting meeting;
   private final int rank;
+  private final CreationDeadline creation;
 
   private LocalBootstrap(Meeting meeting, int rank) {
     this.meeting = meeting;
     this.rank = rank;
+    this.creation = new CreationDeadline(Deadline.after(meeting.deadline));
   }
 
   /**
    * A bootstrap for each rank.
    *
-   * @param deadline for each exchange
+   * @param deadline for what is made over it, from now on, and later for each exchange
    */
   public static List<Bootstrap> create(int nRanks, Duration deadline) {
     Meeting meeting = new Meeting(nRanks, deadline);
@@ -147,12 +148,27 @@ public final class LocalBootstrap implements Bootstrap {
 
   @Override
   public List<byte[]> allGather(byte[] mine) {
-    return meeting.exchange(rank, mine);
+    return meeting.exchange(rank, mine, exchangeEnd());
   }
 
   @Override
   public void barrier() {
-    meeting.exchange(rank, new byte[0]);
+    meeting.exchange(rank, new byte[0], exchangeEnd());
+  }
+
+  @Override
+  public long exchangeEnd() {
+    return creation.now().nanoTime();
+  }
+
+  @Override
+  public void making() {
+    creation.begin();
+  }
+
+  @Override
+  public void made() {
+    creation.end();
   }
 
   @Override

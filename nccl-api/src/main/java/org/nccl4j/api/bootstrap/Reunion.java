@@ -30,16 +30,16 @@ final class Reunion {
   Bootstrap meet(int place, int nRanks, byte[] lead, java.util.function.Consumer<byte[]> publish) {
     BootstrapOptions options = old.options().withoutCommId();
     Duration limit = old.deadline();
+    Deadline deadline = Deadline.after(limit);
     BootstrapId id;
     if (place == 0) {
       id = BootstrapRoot.create(options, limit, secret());
       publish.accept(id.withSecret(new byte[BootstrapId.SECRET_BYTES]).encode());
     } else {
-      Deadline deadline = Deadline.after(limit);
       byte[] way = MeetingCall.ask(MeetingAddress.decode(lead), old.secret(), key, deadline);
       id = BootstrapId.decode(way).withSecret(secret());
     }
-    return TcpBootstrap.join(new JoinRequest(nRanks, id, place, limit, options), self);
+    return TcpBootstrap.join(new JoinRequest(nRanks, id, place, limit, options), self, deadline);
   }
 
   /** Derived, so that it never travels. */

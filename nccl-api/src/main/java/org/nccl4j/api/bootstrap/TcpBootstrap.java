@@ -20,6 +20,7 @@ public final class TcpBootstrap implements Bootstrap {
   private static final System.Logger LOG = DebugLog.of("BOOTSTRAP");
 
   private final JoinRequest request;
+  private final CreationDeadline creation;
   private final Identity self;
   private final EventLoop loop;
   private final RankMonitor monitor;
@@ -35,8 +36,9 @@ public final class TcpBootstrap implements Bootstrap {
   private volatile Failure ownFailure;
   private int sequence;
 
-  private TcpBootstrap(JoinRequest request, Identity self) {
+  private TcpBootstrap(JoinRequest request, Identity self, Deadline deadline) {
     this.request = request;
+    this.creation = new CreationDeadline(deadline);
     this.self = self;
     loop = EventLoop.acquire();
     monitor = new RankMonitor(request.rank());
@@ -84,9 +86,14 @@ public final class TcpBootstrap implements Bootstrap {
 
   /** Joins under another identity, for tests. */
   static Bootstrap join(JoinRequest request, Identity self) {
-    TcpBootstrap made = new TcpBootstrap(request, self);
+    return join(request, self, Deadline.after(request.deadline()));
+  }
+
+  /** Joins within what is left of a deadline. */
+  static Bootstrap join(JoinRequest request, Identity self, Deadline deadline) {
+    TcpBootstrap made = new TcpBootstrap(request, self, deadline);
     try {
-      made.form(Deadline.after(request.deadline()));
+      made.form(deadline);
       return made;
     } catch (NcclException e) {
       made.tellFailure(e);
@@ -172,7 +179,7 @@ public final class TcpBootstrap implements Bootstrap {
           "offer at most " + RingLink.MAX_DATA_BYTES);
     }
     try {
-      return aroundTheRing(mine.clone(), Deadline.after(request.deadline()));
+      return aroundTheRing(mine.clone(), creation.now());
     } catch (NcclException e) {
       tellFailure(e);
       throw e;
@@ -186,7 +193,7 @@ public final class TcpBootstrap implements Bootstrap {
 
   /** Every rank passes on what it gets, but for the next rank's own piece, which has been there. */
   private List<byte[]> aroundTheRing(byte[] mine, Deadline deadline) {
-    checkUsable();
+    checkUsable(deadline);
     byte[][] all = new byte[nRanks()][];
     all[rank()] = mine;
     sequence++;
@@ -219,8 +226,23 @@ public final class TcpBootstrap implements Bootstrap {
     return Arrays.asList(all);
   }
 
-  private void checkUsable() {
-    monitor.await(() -> monitor.isUsable() ? true : null, Deadline.after(request.deadline()), null);
+  private void checkUsable(Deadline deadline) {
+    monitor.await(() -> monitor.isUsable() ? true : null, deadline, null);
+  }
+
+  @Override
+  public long exchangeEnd() {
+    return creation.now().nanoTime();
+  }
+
+  @Override
+  public void making() {
+    creation.begin();
+  }
+
+  @Override
+  public void made() {
+    creation.end();
   }
 
   @Override

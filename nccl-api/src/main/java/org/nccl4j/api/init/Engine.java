@@ -68,8 +68,7 @@ record Engine(
             members.peers(),
             request.device(),
             bootstrap,
-            request.settings().get(Settings.NCCL_WIN_STRIDE),
-            request.initDeadline()),
+            request.settings().get(Settings.NCCL_WIN_STRIDE)),
         kernels::attach);
   }
 

@@ -18,10 +18,6 @@ public record InitRequest(String name, Device device, Settings settings) {
     return new InitRequest(newName, device, settings.with(overrides));
   }
 
-  Duration initDeadline() {
-    return settings.get(Settings.NCCL4J_INIT_TIMEOUT);
-  }
-
   Duration operationDeadline() {
     return settings.get(Settings.NCCL4J_TIMEOUT);
   }

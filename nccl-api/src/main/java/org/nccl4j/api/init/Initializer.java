@@ -35,14 +35,12 @@ import org.nccl4j.device.kernel.Progress;
 public final class Initializer {
   private final InitRequest request;
   private final Bootstrap bootstrap;
-  private final long endNanos;
   private final List<Routes.NamedTransport> transports = new ArrayList<>();
   private NvlsSetup nvls;
 
   private Initializer(InitRequest request, Bootstrap bootstrap) {
     this.request = request;
     this.bootstrap = bootstrap;
-    this.endNanos = System.nanoTime() + request.initDeadline().toNanos();
   }
 
   /**
@@ -56,6 +54,7 @@ public final class Initializer {
 
   /** Makes what runs the operations of a communicator anew; as {@link #create}. */
   static Engine again(InitRequest request, Bootstrap bootstrap) {
+    bootstrap.making();
     return make(request, bootstrap).engine;
   }
 
@@ -117,7 +116,7 @@ public final class Initializer {
     List<Routes.NamedTransport> routes =
         new Routes(rank, peers, transports, request.logLevel("INIT")).choose(bootstrap);
     times.begin("connections");
-    Links links = Links.connect(peers, routes, rank, bootstrap, endNanos);
+    Links links = Links.connect(peers, routes, rank, bootstrap, bootstrap.exchangeEnd());
     // All-gather, so nobody goes on before all are connected.
     List<ProxyHandler> handlers = links.proxyHandlers();
     DomainFacts own = DomainFacts.of(device, request.device(), peers, routes, !handlers.isEmpty());
@@ -159,6 +158,7 @@ public final class Initializer {
     if (engine.queue().direct().wantsSpace()) {
       engine.place().windows().makeSpace();
     }
+    bootstrap.made();
     times.done(request.logLevel("INIT"));
     return new Made(members, engine);
   }

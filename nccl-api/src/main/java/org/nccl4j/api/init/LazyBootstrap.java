@@ -32,7 +32,7 @@ final class LazyBootstrap implements Bootstrap {
     this.making = () -> parent.reunite(parentRanks, lead, key);
   }
 
-  private synchronized Bootstrap made() {
+  private synchronized Bootstrap underneath() {
     if (made == null) {
       if (closed) {
         throw new InvalidUsageException(
@@ -40,6 +40,7 @@ final class LazyBootstrap implements Bootstrap {
             "close a communicator after its last use");
       }
       made = making.get();
+      made.made();
     }
     return made;
   }
@@ -56,17 +57,34 @@ final class LazyBootstrap implements Bootstrap {
 
   @Override
   public byte[] secret() {
-    return made().secret();
+    return underneath().secret();
   }
 
   @Override
   public List<byte[]> allGather(byte[] mine) {
-    return made().allGather(mine);
+    return underneath().allGather(mine);
   }
 
   @Override
   public void barrier() {
-    made().barrier();
+    underneath().barrier();
+  }
+
+  @Override
+  public long exchangeEnd() {
+    return underneath().exchangeEnd();
+  }
+
+  @Override
+  public void making() {
+    underneath().making();
+  }
+
+  @Override
+  public synchronized void made() {
+    if (made != null) {
+      made.made();
+    }
   }
 
   @Override

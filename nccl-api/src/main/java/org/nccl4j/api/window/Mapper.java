@@ -97,7 +97,7 @@ final class Mapper {
     }
     return mailboxes.isEmpty()
         ? Map.of()
-        : offer.exchange().swap(mailboxes, own, System.nanoTime() + setup.deadline().toNanos());
+        : offer.exchange().swap(mailboxes, own, setup.bootstrap().exchangeEnd());
   }
 
   private Exportable local(int rank, Exportable own, Offer offer) {

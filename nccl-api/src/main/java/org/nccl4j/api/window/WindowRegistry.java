@@ -1,6 +1,5 @@
 package org.nccl4j.api.window;
 
-import java.time.Duration;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
@@ -31,7 +30,6 @@ public final class WindowRegistry implements AutoCloseable {
    * @param name of the communicator
    * @param peers all ranks
    * @param stride what NCCL_WIN_STRIDE says, or 0 for the devices' own
-   * @param deadline for each registration
    */
   public record Setup(
       String name,
@@ -39,8 +37,7 @@ public final class WindowRegistry implements AutoCloseable {
       List<PeerInfo> peers,
       Device device,
       Bootstrap bootstrap,
-      long stride,
-      Duration deadline) {}
+      long stride) {}
 
   private final Setup setup;
   private final Team team;

@@ -1,0 +1,99 @@
+package org.nccl4j.api.bootstrap;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.time.Duration;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.function.Function;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.DynamicTest;
+import org.junit.jupiter.api.TestFactory;
+import org.junit.jupiter.api.Timeout;
+import org.nccl4j.device.NcclException;
+import org.nccl4j.device.TimeoutException;
+
+/** One deadline for all that it takes to make a communicator. */
+@Timeout(120)
+class CreationDeadlineTest {
+  private static final Duration SHORT = Duration.ofSeconds(2);
+
+  /** How two ranks come together. */
+  private static Map<String, Function<Duration, List<Bootstrap>>> ways() {
+    Map<String, Function<Duration, List<Bootstrap>>> ways = new HashMap<>();
+    ways.put("in memory", deadline -> LocalBootstrap.create(2, deadline));
+    ways.put("by sockets", deadline -> joined(Ranks.newIds(1), deadline));
+    ways.put("again", deadline -> again(joined(Ranks.newIds(1), deadline)));
+    return ways;
+  }
+
+  private static List<Bootstrap> joined(List<BootstrapId> ids, Duration deadline) {
+    return Ranks.run(2, rank -> TcpBootstrap.join(Ranks.request(ids, 2, rank, deadline))).stream()
+        .map(Ranks.Ended::get)
+        .toList();
+  }
+
+  private static List<Bootstrap> again(List<Bootstrap> old) {
+    old.forEach(Bootstrap::made);
+    byte[] lead = old.get(0).meetingPoint();
+    List<Bootstrap> made =
+        Ranks.run(2, rank -> old.get(rank).reunite(List.of(0, 1), lead, "again")).stream()
+            .map(Ranks.Ended::get)
+            .toList();
+    old.forEach(Bootstrap::close);
+    return made;
+  }
+
+  @TestFactory
+  Stream<DynamicTest> exchangesThatEachEndInTimeDoNotMakeACreationEndless() {
+    return ways().entrySet().stream()
+        .map(way -> DynamicTest.dynamicTest(way.getKey(), () -> neverMade(way.getValue())));
+  }
+
+  private static void neverMade(Function<Duration, List<Bootstrap>> way) {
+    List<Bootstrap> ranks = way.apply(SHORT);
+    List<Ranks.Ended<Object>> ended =
+        Ranks.run(
+            2,
+            rank -> {
+              while (true) {
+                ranks.get(rank).barrier();
+              }
+            });
+    assertTrue(
+        ended.stream().anyMatch(each -> each.failure() instanceof TimeoutException),
+        ended.toString());
+    NcclException first = ended.get(0).failure();
+    assertTrue(first.getMessage().contains("NCCL4J_INIT_TIMEOUT"), first.getMessage());
+    ranks.forEach(Bootstrap::close);
+  }
+
+  @TestFactory
+  Stream<DynamicTest> whatIsMadeHasADeadlineForEachExchange() {
+    return ways().entrySet().stream()
+        .map(way -> DynamicTest.dynamicTest(way.getKey(), () -> made(way.getValue())));
+  }
+
+  private static void made(Function<Duration, List<Bootstrap>> way) {
+    List<Bootstrap> ranks = way.apply(Ranks.LONG);
+    Bootstrap one = ranks.get(0);
+    long end = one.exchangeEnd();
+    Ranks.run(
+            2,
+            rank -> {
+              ranks.get(rank).barrier();
+              return null;
+            })
+        .forEach(Ranks.Ended::get);
+    assertEquals(end, one.exchangeEnd(), "the exchange has used up its part of the deadline");
+    one.made();
+    long next = one.exchangeEnd();
+    assertTrue(next - end > 0, "an exchange after the creation has the whole deadline");
+    assertTrue(one.exchangeEnd() - next > 0, "and so has the one after it");
+    one.making();
+    assertEquals(one.exchangeEnd(), one.exchangeEnd(), "and another creation has one for all");
+    ranks.forEach(Bootstrap::close);
+  }
+}
