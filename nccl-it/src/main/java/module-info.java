@@ -16,6 +16,9 @@ module org.nccl4j.it {
   exports org.nccl4j.it.perf.nccl.bind;
   exports org.nccl4j.it.perf.rank.bind;
 
+  provides org.nccl4j.api.spi.NetProvider with
+      org.nccl4j.it.contract.FaultySockets;
+
   opens org.nccl4j.it.cli to
       info.picocli;
   opens org.nccl4j.it.perf to

@@ -1,6 +1,7 @@
 # Hosts as network namespaces: made, used and removed by the scripts beside this one.
 #
 #   hosts_up N      makes N namespaces, joined by a switch; names in $HOSTS (words)
+#   second_rail     gives each host an eth1 with 10.98.0.(I+1)/24, on a switch of its own
 #   hosts_down      removes them, and ends what still runs in them
 #   in_host I CMD   runs a command in the I-th, from 0
 #
@@ -40,6 +41,19 @@ hosts_up() {
     ip -n "$host" addr add "10.99.0.$((i + 1))/24" dev eth0
     ip -n "$host" addr add "fd99::$((i + 1))/64" dev eth0 nodad 2>/dev/null || true
     ip -n "$host" link set eth0 up
+    i=$((i + 1))
+  done
+}
+
+second_rail() {
+  ip -n "$PREFIX-switch" link add br1 type bridge
+  ip -n "$PREFIX-switch" link set br1 up
+  i=0
+  for host in $HOSTS; do
+    ip -n "$host" link add eth1 type veth peer name "rail$i" netns "$PREFIX-switch"
+    ip -n "$PREFIX-switch" link set "rail$i" master br1 up
+    ip -n "$host" addr add "10.98.0.$((i + 1))/24" dev eth1
+    ip -n "$host" link set eth1 up
     i=$((i + 1))
   done
 }

@@ -33,6 +33,17 @@ check() {
   rm -f "$log"
 }
 
+# rails WHAT: both interfaces of host 0 have sent more than a tenth of the bytes.
+rails() {
+  first=$(in_host 0 cat /sys/class/net/eth0/statistics/tx_bytes)
+  second=$(in_host 0 cat /sys/class/net/eth1/statistics/tx_bytes)
+  if [ "$first" -gt $((second / 9)) ] && [ "$second" -gt $((first / 9)) ]; then
+    printf 'ok: %s goes over both interfaces (%s and %s bytes)\n' "$1" "$first" "$second"
+  else
+    fail "$1 goes over one interface (eth0 $first bytes, eth1 $second)"
+  fi
+}
+
 slow_down() {
   for host in $HOSTS; do
     ip netns exec "$host" tc qdisc add dev eth0 root tbf rate 100mbit burst 64kb latency 50ms
@@ -48,6 +59,17 @@ correctness() {
         check 2 4 all -b 4 -e 300K -f 17
         check 2 2 all_reduce -d all -b 1K -e 1K
         check 2 2 reduce_scatter -d bfloat16 -o prod -b 40K -e 40K
+        second_rail
+        check 2 4 alltoall -b 4M -e 4M
+        rails "an all-to-all of two ranks a host"
+        hosts_down
+        hosts_up $n
+        second_rail
+        NCCL_SOCKET_NTHREADS=2 check 2 2 all_reduce -b 4M -e 4M
+        rails "an all-reduce over two sockets a connection"
+        # A rail that leads nowhere is named, and not used.
+        ip -n "$PREFIX-switch" link set rail1 down
+        NCCL_SOCKET_NTHREADS=2 check 2 2 all_reduce -b 1M -e 1M
         if command -v tc >/dev/null 2>&1; then
           slow_down
           check 2 2 all_reduce -b 1M -e 1M
@@ -57,6 +79,8 @@ correctness() {
         fi
         ;;
       3)
+        check 3 3 all_gather --algo pat -d all -b 1K -e 1K
+        check 3 3 reduce_scatter --algo pat -d all -b 1K -e 1K
         check 3 5 all_reduce --algo tree -b 4 -e 3M -f 30
         check 3 5 all_reduce --algo ring -b 4 -e 3M -f 30
         NCCL_SOCKET_NTHREADS=2 NCCL_NSOCKS_PERTHREAD=2 check 3 3 all_reduce -b 3M -e 3M

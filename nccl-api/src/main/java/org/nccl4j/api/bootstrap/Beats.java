@@ -14,6 +14,14 @@ import java.util.function.BiConsumer;
 final class Beats {
   private static final Duration SHORTEST = Duration.ofMillis(100);
 
+  /** Looks in the time that a silence may last; it is noticed a look before that has passed. */
+  private static final int LOOKS = 20;
+
+  private static final int MISSED = 18;
+
+  /** After how many looks' time without a look this process was itself stopped. */
+  private static final int STOPPED = 6;
+
   private record Last(long nanos, Duration allowed) {}
 
   private final EventLoop loop;
@@ -33,8 +41,8 @@ final class Beats {
 
   void heard(Connection connection, Duration allowed) {
     last.put(connection, new Last(System.nanoTime(), allowed));
-    Duration tenth = allowed.dividedBy(10);
-    Duration wanted = tenth.compareTo(SHORTEST) < 0 ? SHORTEST : tenth;
+    Duration share = allowed.dividedBy(LOOKS);
+    Duration wanted = share.compareTo(SHORTEST) < 0 ? SHORTEST : share;
     period = period == null || wanted.compareTo(period) < 0 ? wanted : period;
     if (timer == null) {
       lookedNanos = System.nanoTime();
@@ -48,13 +56,13 @@ final class Beats {
 
   private void look() {
     long now = System.nanoTime();
-    if (now - lookedNanos > 3 * period.toNanos()) {
+    if (now - lookedNanos > STOPPED * period.toNanos()) {
       last.replaceAll((connection, was) -> new Last(now, was.allowed));
     }
     lookedNanos = now;
     for (Map.Entry<Connection, Last> each : Map.copyOf(last).entrySet()) {
       Last was = each.getValue();
-      if (now - was.nanos > was.allowed.toNanos()) {
+      if (now - was.nanos > MISSED * (was.allowed.toNanos() / LOOKS)) {
         last.remove(each.getKey());
         silent.accept(each.getKey(), was.allowed);
       }

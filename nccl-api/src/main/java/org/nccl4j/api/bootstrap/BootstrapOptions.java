@@ -26,7 +26,7 @@ public record BootstrapOptions(
     Duration silence,
     Stagger stagger) {
 
-  private static final Duration USUAL_SILENCE = Duration.ofSeconds(60);
+  private static final Duration USUAL_SILENCE = Duration.ofSeconds(30);
 
   /** With the usual patience for silent processes. */
   public BootstrapOptions(

@@ -10,7 +10,14 @@ import java.util.function.Consumer;
  * <p>Owner thread: the loop's.
  */
 final class Pulse {
-  private static final int BEATS = 4;
+  /** Enough that a silence is noticed well within the time that it may last. */
+  private static final int BEATS = 20;
+
+  /** After how many beats without an answer the other side counts as silent. */
+  private static final int MISSED = 18;
+
+  /** By how many beats this process is late if it was itself stopped. */
+  private static final int STOPPED = 5;
 
   private final EventLoop loop;
   private final Duration silence;
@@ -23,7 +30,7 @@ final class Pulse {
   /**
    * A pulse that does not beat yet.
    *
-   * @param silence how long the other side may be silent
+   * @param silence within how long the other side's silence is to be noticed
    * @param beat sends a sign of life
    * @param silent called once when the other side has been silent for too long
    */
@@ -62,10 +69,10 @@ final class Pulse {
 
   private void tick() {
     long now = System.nanoTime();
-    if (now - dueNanos > silence.toNanos() / BEATS) {
+    if (now - dueNanos > STOPPED * (silence.toNanos() / BEATS)) {
       heardNanos = now;
     }
-    if (now - heardNanos > silence.toNanos()) {
+    if (now - heardNanos > MISSED * (silence.toNanos() / BEATS)) {
       timer = null;
       silent.accept(silence);
       return;

@@ -73,7 +73,7 @@ record GpuCostModel(int nRanks, boolean reach, boolean nvlink) implements CostMo
             case RING, TWO_SHOT -> 2 * share;
             case TREE -> 3;
             case ONE_SHOT -> others;
-            case NVLS, NVLS_TREE -> throw new IllegalArgumentException(algorithm.label());
+            case NVLS, NVLS_TREE, PAT -> throw new IllegalArgumentException(algorithm.label());
           };
       case ALL_GATHER, REDUCE_SCATTER -> share;
       case BROADCAST, REDUCE -> algorithm == Algorithm.RING ? 1 : others;

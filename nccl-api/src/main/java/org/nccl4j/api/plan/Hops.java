@@ -19,6 +19,7 @@ final class Hops {
       case TREE -> 2 * Math.ceil(Math.log(nRanks) / Math.log(2)) + 1;
       case ONE_SHOT -> 1;
       case TWO_SHOT -> 2;
+      case PAT -> Math.ceil(Math.log(nRanks) / Math.log(2));
       case NVLS, NVLS_TREE -> throw new IllegalArgumentException(algorithm.label());
     };
   }

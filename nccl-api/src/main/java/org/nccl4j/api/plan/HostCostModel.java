@@ -65,7 +65,7 @@ record HostCostModel(int nRanks, int cores) implements CostModel {
             case RING, TWO_SHOT -> 4 * share;
             case TREE -> 5;
             case ONE_SHOT -> 2.4 * others;
-            case NVLS, NVLS_TREE -> throw new IllegalArgumentException(algorithm.label());
+            case NVLS, NVLS_TREE, PAT -> throw new IllegalArgumentException(algorithm.label());
           };
       case ALL_GATHER, REDUCE_SCATTER -> algorithm == Algorithm.RING ? 2.2 * share : 2 * share;
       case BROADCAST -> algorithm == Algorithm.RING ? 2 : 1 + others;

@@ -32,8 +32,11 @@ record NetCostModel(int nRanks, Spread spread) implements CostModel {
     return switch (collective) {
       case ALL_REDUCE ->
           List.of(Algorithm.TREE, Algorithm.RING, Algorithm.ONE_SHOT, Algorithm.TWO_SHOT);
-      case ALL_GATHER, REDUCE_SCATTER, BROADCAST, REDUCE ->
-          List.of(Algorithm.RING, Algorithm.ONE_SHOT);
+      case ALL_GATHER, REDUCE_SCATTER ->
+          spread.mostRanks() == 1
+              ? List.of(Algorithm.RING, Algorithm.PAT, Algorithm.ONE_SHOT)
+              : List.of(Algorithm.RING, Algorithm.ONE_SHOT);
+      case BROADCAST, REDUCE -> List.of(Algorithm.RING, Algorithm.ONE_SHOT);
     };
   }
 
@@ -60,6 +63,7 @@ record NetCostModel(int nRanks, Spread spread) implements CostModel {
           turns
               * (levels(spread.hosts()) * (FLIGHT + MESSAGE)
                   + levels(spread.mostRanks()) * LOCAL_HOP);
+      case PAT -> levels(nRanks) * (FLIGHT + MESSAGE);
       case ONE_SHOT -> FLIGHT + others * MESSAGE;
       case TWO_SHOT -> 2 * (FLIGHT + others * MESSAGE);
       case NVLS, NVLS_TREE -> throw new IllegalArgumentException(algorithm.label());
@@ -84,7 +88,13 @@ record NetCostModel(int nRanks, Spread spread) implements CostModel {
     double far = nRanks - spread.mostRanks();
     double crossing = spread.mostRanks() * far / nRanks;
     return switch (algorithm) {
-      case RING -> collective == Collective.ALL_REDUCE ? 2 * share : 1;
+      case RING ->
+          switch (collective) {
+            case ALL_REDUCE -> 2 * share;
+            case ALL_GATHER, REDUCE_SCATTER -> share;
+            case BROADCAST, REDUCE -> 1;
+          };
+      case PAT -> share;
       case TREE -> 2;
       case ONE_SHOT ->
           switch (collective) {
@@ -104,6 +114,7 @@ record NetCostModel(int nRanks, Spread spread) implements CostModel {
     boolean allReduce = collective == Collective.ALL_REDUCE;
     return switch (algorithm) {
       case RING -> allReduce ? 4 * share : 2;
+      case PAT -> 2;
       case TREE -> 6;
       case ONE_SHOT ->
           switch (collective) {
@@ -124,7 +135,9 @@ record NetCostModel(int nRanks, Spread spread) implements CostModel {
   @Override
   public int chunkBytes(ConnectionLayout layout, Collective collective, Choice choice, long bytes) {
     long part = bytes / nRanks;
-    long chunk = part / CHUNKS_A_PART & -LEAST_CHUNK;
+    // A message of PAT carries the chunks of up to half of the ranks.
+    int together = choice.algorithm() == Algorithm.PAT ? nRanks / 2 : 1;
+    long chunk = together * Math.max(LEAST_CHUNK, part / CHUNKS_A_PART & -LEAST_CHUNK);
     return (int) Math.max(LEAST_CHUNK, Math.min(layout.simpleSlotBytes(), chunk));
   }
 

@@ -65,7 +65,7 @@ record TopologyCostModel(Fleet fleet, GpuCostModel kernels) implements CostModel
         yield time < 0 ? Double.POSITIVE_INFINITY : time;
       }
       case ONE_SHOT, TWO_SHOT -> direct(collective, algorithm, protocol, bytes);
-      case NVLS, NVLS_TREE -> throw new IllegalArgumentException(algorithm.label());
+      case NVLS, NVLS_TREE, PAT -> throw new IllegalArgumentException(algorithm.label());
     };
   }
 

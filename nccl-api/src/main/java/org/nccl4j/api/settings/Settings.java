@@ -242,8 +242,8 @@ public final class Settings {
   public static final Setting<Duration> NCCL4J_HEARTBEAT_TIMEOUT =
       Setting.duration(
           "NCCL4J_HEARTBEAT_TIMEOUT",
-          Duration.ofSeconds(60),
-          "How long a rank's process may give no sign of life before its communicators fail.");
+          Duration.ofSeconds(30),
+          "Within how long a rank that gives no sign of life is named as dead on all others.");
 
   public static final Setting<String> NCCL4J_DETERMINISM =
       Setting.choice(

@@ -73,6 +73,11 @@ final class CollectivePlans {
         work.algorithm() == Algorithm.ONE_SHOT || work.algorithm() == Algorithm.TWO_SHOT;
     boolean allReduceOnly =
         work.algorithm() == Algorithm.TREE || work.algorithm() == Algorithm.TWO_SHOT;
+    if (work.algorithm() == Algorithm.PAT) {
+      throw new InvalidArgumentException(
+          "GPUs have no algorithm PAT, which is for ranks on hosts of their own",
+          "use Ring or Tree");
+    }
     if (allReduceOnly && work.collective() != Collective.ALL_REDUCE) {
       throw new InvalidArgumentException(
           "%s has no algorithm %s".formatted(work.collective().label(), work.algorithm().label()),

@@ -16,7 +16,9 @@ public enum Algorithm {
    * Between machines: each head combines its part of its machine as in NVLS; the heads of one part
    * combine theirs along a double binary tree, and give the result out on their machines.
    */
-  NVLS_TREE("NVLSTree");
+  NVLS_TREE("NVLSTree"),
+  /** Parallel aggregated trees: a tree for each rank's part, their messages put together. */
+  PAT("PAT");
 
   private final String label;
 

@@ -36,7 +36,7 @@ final class Ranks implements AutoCloseable {
     this(Communicator.initAll(Collections.nCopies(n, Devices.host()), bounded(config)));
   }
 
-  private Ranks(List<Communicator> communicators) {
+  Ranks(List<Communicator> communicators) {
     this.communicators = communicators;
     communicators.forEach(c -> streams.add(c.device().createStream()));
   }

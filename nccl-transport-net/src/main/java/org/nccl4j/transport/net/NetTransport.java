@@ -90,6 +90,10 @@ final class NetTransport implements Transport {
     return provider.open(context);
   }
 
+  private int device(Net net) {
+    return DeviceChoice.of(context.rank(), context.peers(), net.devices());
+  }
+
   private static InternalErrorException stranger(PeerInfo peer) {
     return new InternalErrorException(
         "a connection to rank %d, which no network reaches, is asked for".formatted(peer.rank()),
@@ -98,12 +102,14 @@ final class NetTransport implements Transport {
 
   @Override
   public Connector sender(PeerInfo peer) {
-    return kept(new SendConnector(net(peer), context, peer));
+    Net net = net(peer);
+    return kept(new SendConnector(net, device(net), context, peer));
   }
 
   @Override
   public Connector receiver(PeerInfo peer) {
-    return kept(new RecvConnector(net(peer), context, peer));
+    Net net = net(peer);
+    return kept(new RecvConnector(net, device(net), context, peer));
   }
 
   private <E extends NetEnd> E kept(E end) {

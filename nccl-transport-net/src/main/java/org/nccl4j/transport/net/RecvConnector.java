@@ -13,9 +13,9 @@ final class RecvConnector extends NetEnd {
   private final NetListener listener;
   private NetReceiver receiver;
 
-  RecvConnector(Net net, TransportContext context, PeerInfo peer) {
+  RecvConnector(Net net, int device, TransportContext context, PeerInfo peer) {
     super(context, peer);
-    this.listener = net.listen(0);
+    this.listener = net.listen(device);
   }
 
   @Override

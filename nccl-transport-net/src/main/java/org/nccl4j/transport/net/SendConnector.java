@@ -10,12 +10,14 @@ import org.nccl4j.api.spi.TransportContext;
 /** The sending end; it connects to where the receiving end listens. */
 final class SendConnector extends NetEnd {
   private final Net net;
+  private final int device;
   private NetSender sender;
   private boolean done;
 
-  SendConnector(Net net, TransportContext context, PeerInfo peer) {
+  SendConnector(Net net, int device, TransportContext context, PeerInfo peer) {
     super(context, peer);
     this.net = net;
+    this.device = device;
   }
 
   @Override
@@ -26,7 +28,7 @@ final class SendConnector extends NetEnd {
   @Override
   public boolean connect(byte[] remoteHandle) {
     if (sender == null) {
-      sender = net.connect(0, remoteHandle);
+      sender = net.connect(device, remoteHandle);
     }
     if (!done && sender.isConnected()) {
       connected(sender);

@@ -70,6 +70,35 @@ final class Kernels {
       case TWO_SHOT -> twoShot(work);
       case NVLS -> nvls(work);
       case NVLS_TREE -> nvlsTree(work);
+      case PAT -> pat(work);
+    };
+  }
+
+  private Kernel pat(CollectiveWork work) {
+    PatTrees trees = new PatTrees(spec.rank(), spec.nRanks());
+    int size = work.type().bytes();
+    long bytes = work.count() * size;
+    int message = Math.min(work.chunkBytes(), spec.layout().simpleSlotBytes());
+    int chunk = trees.chunkBytes(message, size);
+    if (chunk == 0) {
+      throw none(work);
+    }
+    SendEnd[] after = new SendEnd[trees.distances()];
+    SendEnd[] before = new SendEnd[trees.distances()];
+    RecvEnd[] fromBefore = new RecvEnd[trees.distances()];
+    RecvEnd[] fromAfter = new RecvEnd[trees.distances()];
+    for (int level = 0; level < trees.distances(); level++) {
+      after[level] = ends.send(trees.at(1 << level));
+      before[level] = ends.send(trees.at(-(1 << level)));
+      fromBefore[level] = ends.recv(trees.at(-(1 << level)));
+      fromAfter[level] = ends.recv(trees.at(1 << level));
+    }
+    return switch (work.collective()) {
+      case ALL_GATHER -> new PatAllGather(trees, waiter, after, fromBefore, bytes, chunk);
+      case REDUCE_SCATTER ->
+          new PatReduceScatter(
+              trees, waiter, before, fromAfter, reduction(work), size, scratch, bytes, chunk);
+      case ALL_REDUCE, BROADCAST, REDUCE -> throw none(work);
     };
   }
 

@@ -43,6 +43,20 @@ final class RecvEnd extends ConnectionEnd {
     }
   }
 
+  /** In Simple: waits until the slot of a step after the current one is full. */
+  @HotPath
+  void awaitData(Waiter waiter, int ahead) {
+    if (tail <= step + ahead) {
+      tail = waiter.awaitGreater(data, ConnectionLayout.TAIL, step + ahead, peer, "data");
+    }
+  }
+
+  /** In Simple: the slot of a step after the current one. */
+  @HotPath
+  long simpleSlot(int ahead) {
+    return layout.simple(step + ahead);
+  }
+
   /** In LL128: waits until the slot of the current step is full. */
   @HotPath
   void awaitLl128(Waiter waiter) {

@@ -8,6 +8,7 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Random;
+import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 import org.nccl4j.device.DataType;
@@ -29,14 +30,48 @@ class CollectiveKernelTest {
   @ParameterizedTest
   @ValueSource(ints = {1, 2, 3, 4, 5, 8})
   void everyKernelIsRight(int n) {
+    everyKernelIsRight(n, Collective.values(), List.of());
+  }
+
+  /** Trees of all shapes. */
+  @ParameterizedTest
+  @ValueSource(ints = {2, 3, 4, 5, 6, 7, 8, 9, 17, 33})
+  void everyTreeOfPatIsRight(int n) {
+    Collective[] both = {Collective.ALL_GATHER, Collective.REDUCE_SCATTER};
+    everyKernelIsRight(n, both, List.of(Algorithm.PAT));
+  }
+
+  @Test
+  void patHasMoreDistancesThanAConnectionHasSlots() {
+    int n = 130;
+    ConnectionLayout layout = new ConnectionLayout(64 * 16, 0, 1024);
+    try (LocalRanks ranks = new LocalRanks(n, layout, Duration.ofSeconds(30))) {
+      for (Collective collective : List.of(Collective.ALL_GATHER, Collective.REDUCE_SCATTER)) {
+        CollectiveWork work =
+            new CollectiveWork(
+                collective,
+                Algorithm.PAT,
+                Protocol.SIMPLE,
+                DataType.INT64,
+                RedOp.SUM,
+                0,
+                25,
+                1,
+                1024);
+        check(ranks, work, /* inPlace= */ false, 0, n);
+      }
+    }
+  }
+
+  private static void everyKernelIsRight(int n, Collective[] collectives, List<Algorithm> only) {
     long seed = 42 + n;
     Random random = new Random(seed);
     ConnectionLayout layout = new ConnectionLayout(64 * 16, 7 * 128, 1024);
     try (LocalRanks ranks = new LocalRanks(n, layout, Duration.ofSeconds(30))) {
-      for (Collective collective : Collective.values()) {
-        for (Algorithm algorithm : algorithms(collective)) {
-          for (Protocol protocol : Protocol.values()) {
-            for (DataType type : DataType.values()) {
+      for (Collective collective : collectives) {
+        for (Algorithm algorithm : only.isEmpty() ? algorithms(collective) : only) {
+          for (Protocol protocol : protocols(algorithm)) {
+            for (DataType type : types(n)) {
               for (RedOp op : ops(collective)) {
                 int count = counts(random);
                 CollectiveWork work =
@@ -144,6 +179,17 @@ class CollectiveKernelTest {
     return collective == Collective.ALL_REDUCE
         ? List.of(Algorithm.TREE, Algorithm.RING, Algorithm.ONE_SHOT, Algorithm.TWO_SHOT)
         : List.of(Algorithm.RING, Algorithm.ONE_SHOT);
+  }
+
+  /** Sums of more ranks than that are not exact in the smallest types. */
+  private static DataType[] types(int n) {
+    return n <= 9
+        ? DataType.values()
+        : new DataType[] {DataType.INT32, DataType.FLOAT32, DataType.FLOAT64};
+  }
+
+  private static Protocol[] protocols(Algorithm algorithm) {
+    return algorithm == Algorithm.PAT ? new Protocol[] {Protocol.SIMPLE} : Protocol.values();
   }
 
   private static List<RedOp> ops(Collective collective) {

@@ -20,6 +20,9 @@ import org.nccl4j.device.kernel.Tree;
 
 /** Ranks of this process, connected by plain memory, without the engine. */
 final class LocalRanks implements AutoCloseable {
+  /** With more, only those at distances of powers of two are connected with each other. */
+  private static final int MOST_WITH_ALL = 40;
+
   final HostDevice device = HostDevice.instance();
   final int n;
   final ConnectionLayout layout;
@@ -48,7 +51,7 @@ final class LocalRanks implements AutoCloseable {
     for (int from = 0; from < n; from++) {
       for (int to = 0; to < n; to++) {
         fromTo[from][to] =
-            from == to
+            from == to || n > MOST_WITH_ALL && !isPowerOfTwo(to - from) && !isPowerOfTwo(from - to)
                 ? null
                 : new Connection(memory(layout.dataBytes()), memory(ConnectionLayout.CREDIT_BYTES));
       }
@@ -126,6 +129,10 @@ final class LocalRanks implements AutoCloseable {
 
   private static Tree chain(Integer up, Integer down) {
     return new Tree(up == null ? -1 : up, down == null ? List.of() : List.of(down));
+  }
+
+  private boolean isPowerOfTwo(int places) {
+    return Integer.bitCount(Math.floorMod(places, n)) == 1;
   }
 
   private DeviceMemory memory(long bytes) {

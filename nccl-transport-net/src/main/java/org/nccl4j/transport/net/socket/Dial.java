@@ -6,13 +6,16 @@ import java.net.InetSocketAddress;
 import java.nio.channels.SocketChannel;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.HashSet;
 import java.util.List;
+import java.util.Set;
 import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.SystemErrorException;
 
 /**
  * Connects the sockets of a connection, one after the other: the first to the first address that
- * can be reached, the others to the same. Never waits; owned by who polls it.
+ * can be reached, the others in turn to the addresses of all rails, as far as these can be reached.
+ * Never waits; owned by who polls it.
  */
 final class Dial {
   private static final Logger LOG = DebugLog.of("NET");
@@ -24,6 +27,10 @@ final class Dial {
   private final byte[] secret;
   private final SocketChannel[] sockets;
   private final List<String> rejected = new ArrayList<>();
+
+  /** Rails that cannot be reached, by the index of their address. */
+  private final Set<Integer> cut = new HashSet<>();
+
   private int address;
   private int index;
   private SocketChannel channel;
@@ -82,12 +89,34 @@ final class Dial {
   }
 
   private InetSocketAddress where() {
-    return handle.where().get(address);
+    return handle.where().get(rail());
   }
 
-  /** Goes on to the next address, with all sockets. */
+  /** Which address the current socket goes to. */
+  private int rail() {
+    if (index == 0 || address >= handle.rails()) {
+      return address;
+    }
+    int rail = (address + index - 1) % handle.rails();
+    return cut.contains(rail) ? address : rail;
+  }
+
+  /** Goes on without a rail, or to the next address. */
   private void reject(String reason) {
     String place = where().getAddress().getHostAddress() + ":" + where().getPort();
+    if (rail() != address) {
+      cut.add(rail());
+      Closing.close(channel);
+      channel = null;
+      who = null;
+      LOG.log(
+          Logger.Level.WARNING,
+          "{0} cannot be reached ({1}), so this connection does not use it; NCCL_SOCKET_IFNAME"
+              + " leaves out interfaces that do not lead to all hosts",
+          place,
+          reason);
+      return;
+    }
     rejected.add("%s (%s)".formatted(place, reason));
     close();
     index = 0;

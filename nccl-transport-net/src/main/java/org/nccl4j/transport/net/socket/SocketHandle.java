@@ -11,21 +11,22 @@ import org.nccl4j.device.InvalidUsageException;
 
 /**
  * Where a listener awaits its connection. As bytes: version (1), lanes (1), port (2), token (16),
- * number of addresses (1), then for each its length (1) and bytes.
+ * number of addresses (1), then for each its length (1) and bytes; rails (1).
  *
  * @param lanes sockets beside the first
  * @param port it listens on
  * @param token which of the port's listeners
  * @param addresses best first
+ * @param rails how many of them, from the first on, the connection's sockets are spread over
  */
-record SocketHandle(int lanes, int port, byte[] token, List<InetAddress> addresses) {
+record SocketHandle(int lanes, int port, byte[] token, List<InetAddress> addresses, int rails) {
   static final int TOKEN_BYTES = 16;
 
   /** As many addresses of 16 bytes as a handle has room for. */
   static final int MAX_ADDRESSES = 6;
 
-  private static final byte VERSION = 1;
-  private static final int MOST_BYTES = 21 + MAX_ADDRESSES * 17;
+  private static final byte VERSION = 2;
+  private static final int MOST_BYTES = 22 + MAX_ADDRESSES * 17;
 
   byte[] toBytes() {
     ByteBuffer out = ByteBuffer.allocate(MOST_BYTES);
@@ -34,6 +35,7 @@ record SocketHandle(int lanes, int port, byte[] token, List<InetAddress> address
     for (InetAddress address : addresses) {
       out.put((byte) address.getAddress().length).put(address.getAddress());
     }
+    out.put((byte) rails);
     byte[] bytes = new byte[out.position()];
     out.flip().get(bytes);
     return bytes;
@@ -55,14 +57,17 @@ record SocketHandle(int lanes, int port, byte[] token, List<InetAddress> address
         in.get(address);
         addresses.add(InetAddress.getByAddress(address));
       }
+      int rails = in.get();
       if (addresses.isEmpty()
+          || rails < 1
+          || rails > addresses.size()
           || in.hasRemaining()
           || port == 0
           || lanes < 0
           || lanes > SocketSettings.MAX_SOCKETS) {
         throw new UnknownHostException("it makes no sense");
       }
-      return new SocketHandle(lanes, port, token, List.copyOf(addresses));
+      return new SocketHandle(lanes, port, token, List.copyOf(addresses), rails);
     } catch (BufferUnderflowException | UnknownHostException | NegativeArraySizeException e) {
       throw new InvalidUsageException(
           "%d bytes are no handle of a socket listener (%s)".formatted(bytes.length, e),

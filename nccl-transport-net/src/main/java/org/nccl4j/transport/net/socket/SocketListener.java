@@ -16,12 +16,12 @@ final class SocketListener implements NetListener {
   private SocketReceiver receiver;
   private boolean closed;
 
-  SocketListener(SocketPort port, LaneCount lanes, List<InetAddress> addresses) {
+  SocketListener(SocketPort port, LaneCount lanes, List<InetAddress> addresses, int rails) {
     this.port = port;
     this.lanes = lanes;
     this.handle =
         new SocketHandle(
-            lanes.lanes(), port.number(), Greeting.random(Greeting.TOKEN_BYTES), addresses);
+            lanes.lanes(), port.number(), Greeting.random(Greeting.TOKEN_BYTES), addresses, rails);
     this.sockets = new SocketChannel[1 + lanes.lanes()];
     this.missing = sockets.length;
     port.add(handle.token(), this);

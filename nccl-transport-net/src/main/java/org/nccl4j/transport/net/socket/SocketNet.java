@@ -1,8 +1,10 @@
 package org.nccl4j.transport.net.socket;
 
+import java.net.InetAddress;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Set;
+import java.util.stream.Stream;
 import org.nccl4j.api.spi.Net;
 import org.nccl4j.api.spi.NetContext;
 import org.nccl4j.api.spi.NetDevice;
@@ -57,17 +59,36 @@ final class SocketNet implements Net {
       port = SocketPort.open(secret, settings, nics);
     }
     SocketListener listener =
-        new SocketListener(port, LaneCount.of(settings, nics.get(device)), addresses(device));
+        new SocketListener(
+            port, LaneCount.of(settings, nics.get(device)), addresses(device), rails(device));
     opened.add(listener);
     return listener;
   }
 
-  /** The device's address first, then the others, in case it cannot be reached. */
-  private List<java.net.InetAddress> addresses(int device) {
-    List<java.net.InetAddress> addresses = new ArrayList<>();
-    addresses.add(nics.get(device).address());
-    nics.stream().map(Nic::address).filter(a -> !addresses.contains(a)).forEach(addresses::add);
-    return addresses.subList(0, Math.min(addresses.size(), SocketHandle.MAX_ADDRESSES));
+  /** The device's address first, then those of devices as fast as it, then the others. */
+  private List<InetAddress> addresses(int device) {
+    Nic first = nics.get(device);
+    return Stream.of(
+            Stream.of(first),
+            nics.stream().filter(nic -> nic.megabits() == first.megabits()),
+            nics.stream())
+        .flatMap(each -> each)
+        .map(Nic::address)
+        .distinct()
+        .limit(SocketHandle.MAX_ADDRESSES)
+        .toList();
+  }
+
+  /** Devices as fast as one, itself included: a connection's sockets are spread over them. */
+  private int rails(int device) {
+    int megabits = nics.get(device).megabits();
+    long rails =
+        nics.stream()
+            .filter(nic -> nic.megabits() == megabits)
+            .map(Nic::address)
+            .distinct()
+            .count();
+    return (int) Math.min(rails, SocketHandle.MAX_ADDRESSES);
   }
 
   @Override

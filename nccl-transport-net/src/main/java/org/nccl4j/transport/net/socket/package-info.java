@@ -1,7 +1,8 @@
 /**
  * The network of TCP sockets. Layer: network; depends on the SPI alone.
  *
- * <p>{@code Interfaces} selects the network interfaces, each a device. {@code SocketPort} is the
+ * <p>{@code Interfaces} selects the network interfaces, each a device; those as fast as a
+ * connection's device are its rails, and its lanes are spread over them. {@code SocketPort} is the
  * one listening socket of a communicator's network, open while connections are awaited; it hands a
  * connection to the {@code SocketListener} that the {@code Greeting} names, once the greeting's
  * proof was right. {@code Dial} connects to the first of a handle's addresses that can be reached,

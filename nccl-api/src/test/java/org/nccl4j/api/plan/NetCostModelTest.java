@@ -1,0 +1,54 @@
+package org.nccl4j.api.plan;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.util.List;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import org.nccl4j.device.DataType;
+import org.nccl4j.device.RedOp;
+import org.nccl4j.device.kernel.Algorithm;
+import org.nccl4j.device.kernel.Collective;
+import org.nccl4j.device.kernel.Protocol;
+
+class NetCostModelTest {
+  private static CostModel costs(int hosts, int ranksAHost) {
+    Spread spread = new Spread(hosts, ranksAHost, /* carried= */ true);
+    return new NetCostModel(hosts * ranksAHost, spread);
+  }
+
+  /** The more hosts, the more a logarithm of messages saves. */
+  @ParameterizedTest
+  @CsvSource({"ALL_GATHER, 16, PAT", "REDUCE_SCATTER, 64, PAT", "ALL_GATHER, 2, OneShot"})
+  void smallDataTakeFewMessages(Collective collective, int hosts, String algorithm) {
+    Choice choice =
+        new Chooser(costs(hosts, 1), "", "").choose(collective, 4096, DataType.INT8, RedOp.SUM);
+    assertEquals(algorithm, choice.algorithm().label());
+  }
+
+  @Test
+  void patIsForOneRankAHost() {
+    for (Collective collective : Collective.values()) {
+      boolean both = collective == Collective.ALL_GATHER || collective == Collective.REDUCE_SCATTER;
+      assertEquals(both, costs(4, 1).algorithms(collective).contains(Algorithm.PAT));
+      assertTrue(!costs(4, 2).algorithms(collective).contains(Algorithm.PAT));
+    }
+  }
+
+  /** All ways by which every part goes once from host to host are bound by the same bytes. */
+  @Test
+  void largeDataAreBoundByWhatAHostSends() {
+    CostModel costs = costs(4, 1);
+    long bytes = 1L << 30;
+    double ring = microseconds(costs, Algorithm.RING, bytes);
+    for (Algorithm algorithm : List.of(Algorithm.PAT, Algorithm.ONE_SHOT)) {
+      assertEquals(1, microseconds(costs, algorithm, bytes) / ring, 0.1, algorithm.label());
+    }
+  }
+
+  private static double microseconds(CostModel costs, Algorithm algorithm, long bytes) {
+    return costs.microseconds(Collective.ALL_GATHER, algorithm, Protocol.SIMPLE, bytes);
+  }
+}

@@ -1,0 +1,71 @@
+package org.nccl4j.it.api;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import org.nccl4j.api.CommunicatorConfig;
+import org.nccl4j.device.DataType;
+import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.DeviceStream;
+import org.nccl4j.device.RedOp;
+import org.nccl4j.device.ReductionOperator;
+
+/** All-gather and reduce-scatter by parallel aggregated trees, with one rank a host. */
+@Timeout(120)
+class PatTest {
+  private static final CommunicatorConfig PAT =
+      CommunicatorConfig.defaults().with("NCCL_ALGO", "PAT");
+
+  @ParameterizedTest
+  @CsvSource({"2, 300001", "3, 1", "4, 70001", "5, 777", "6, 33333", "7, 3", "8, 1000", "9, 20011"})
+  void everyOperation(int n, int count) throws Exception {
+    try (Ranks ranks = SeveralHosts.of(n, 1, PAT)) {
+      for (String collective : new String[] {"all_gather", "reduce_scatter"}) {
+        assertEquals(
+            "PAT",
+            ranks.communicators.get(0).decision(collective, count, DataType.FLOAT32).algorithm());
+      }
+      OperationsTest.everyOperation(ranks, count);
+    }
+  }
+
+  /** Own elements are multiplied before, and sums divided after they are combined. */
+  @Test
+  void operatorsThatPrepareAndFinish() throws Exception {
+    int n = 4;
+    int count = 9001;
+    try (Ranks ranks = SeveralHosts.of(n, 1, PAT)) {
+      ranks.run(
+          (comm, stream) -> {
+            try (DeviceMemory in = Ranks.floats(n * count, i -> comm.rank() + 1);
+                DeviceMemory out = Ranks.floats(count, i -> -1)) {
+              comm.reduceScatter(in, out, count, DataType.FLOAT32, RedOp.AVG, stream);
+              expect(stream, out, 2.5f);
+              var half = ReductionOperator.preMulSum(DataType.FLOAT32, 0.5);
+              comm.reduceScatter(in, out, count, DataType.FLOAT32, half, stream);
+              expect(stream, out, 5);
+            }
+          });
+    }
+  }
+
+  private static void expect(DeviceStream stream, DeviceMemory memory, float value) {
+    stream.synchronize();
+    for (float each : Ranks.floats(memory)) {
+      assertEquals(value, each);
+    }
+  }
+
+  @Test
+  void withTwoRanksAHostThereIsNone() throws Exception {
+    try (Ranks ranks = SeveralHosts.of(4, 2, CommunicatorConfig.defaults())) {
+      String table = ranks.communicators.get(0).explain("all_gather", 1000, DataType.FLOAT32);
+      assertFalse(table.contains("PAT"), table);
+      OperationsTest.everyOperation(ranks, 1000);
+    }
+  }
+}

@@ -1,0 +1,281 @@
+package org.nccl4j.it.net;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertNotNull;
+import static org.junit.jupiter.api.Assertions.assertNull;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.io.IOException;
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
+import java.nio.ByteBuffer;
+import java.nio.channels.SocketChannel;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Optional;
+import java.util.Set;
+import java.util.concurrent.ConcurrentLinkedQueue;
+import java.util.concurrent.FutureTask;
+import java.util.concurrent.TimeUnit;
+import java.util.function.BooleanSupplier;
+import java.util.logging.Handler;
+import java.util.logging.LogRecord;
+import java.util.logging.Logger;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.nccl4j.api.Communicator;
+import org.nccl4j.api.CommunicatorConfig;
+import org.nccl4j.api.Devices;
+import org.nccl4j.api.UniqueId;
+import org.nccl4j.api.spi.Net;
+import org.nccl4j.api.spi.NetContext;
+import org.nccl4j.api.spi.NetListener;
+import org.nccl4j.api.spi.NetReceiver;
+import org.nccl4j.api.spi.NetSender;
+import org.nccl4j.device.DataType;
+import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.DeviceStream;
+import org.nccl4j.device.RedOp;
+import org.nccl4j.it.contract.FaultyWire;
+import org.nccl4j.it.contract.WireFaults;
+import org.nccl4j.transport.net.socket.SocketNetProvider;
+
+/** What one rank has really said, said again by a stranger on the ports that are open. */
+@Timeout(180)
+class ReplayTest {
+  private static final int TIMES = 30;
+
+  /** Of an id and of a handle of sockets: where the port is. */
+  private static final int PORT_AT = 2;
+
+  /** Of what a rank says to the root: greeting and proof; then a message with its length. */
+  private static final int BOOTSTRAP_PROOF = 27 + 32;
+
+  private static final int NET_PROOF = 44 + 32;
+
+  private final Warnings warnings = new Warnings();
+  private final Logger logger = Logger.getLogger("org.nccl4j");
+
+  /** What is logged of refused connections. */
+  private static final class Warnings extends Handler {
+    private final ConcurrentLinkedQueue<String> refusals = new ConcurrentLinkedQueue<>();
+
+    @Override
+    public void publish(LogRecord log) {
+      if (log.getMessage() != null && log.getMessage().startsWith("refused a connection")) {
+        refusals.add(log.getMessage() + List.of(log.getParameters()));
+      }
+    }
+
+    @Override
+    public void flush() {
+      refusals.removeIf(String::isEmpty);
+    }
+
+    @Override
+    public void close() {
+      refusals.clear();
+    }
+  }
+
+  @BeforeEach
+  void listen() {
+    logger.addHandler(warnings);
+  }
+
+  @AfterEach
+  void stopListening() {
+    logger.removeHandler(warnings);
+  }
+
+  private static NetContext context(int rank) {
+    return new NetContext() {
+      @Override
+      public int rank() {
+        return rank;
+      }
+
+      @Override
+      public byte[] secret() {
+        return "sixteen bytes ok".getBytes(StandardCharsets.US_ASCII);
+      }
+
+      @Override
+      public Optional<String> setting(String name) {
+        return name.equals("NCCL_SOCKET_IFNAME") ? Optional.of("lo") : Optional.empty();
+      }
+    };
+  }
+
+  private static void until(String what, BooleanSupplier so) {
+    long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(60);
+    while (!so.getAsBoolean()) {
+      assertTrue(System.nanoTime() - end < 0, "waited too long for " + what);
+      Thread.onSpinWait();
+    }
+  }
+
+  private static byte[] withPort(byte[] place, int port) {
+    byte[] other = place.clone();
+    ByteBuffer.wrap(other).putShort(PORT_AT, (short) port);
+    return other;
+  }
+
+  private static InetSocketAddress here(int port) {
+    return new InetSocketAddress(InetAddress.getLoopbackAddress(), port);
+  }
+
+  @Test
+  void aConnectionOfTheNetwork() throws Exception {
+    try (Net net = new SocketNetProvider().open(context(0));
+        Net friend = new SocketNetProvider().open(context(1))) {
+      NetListener first = net.listen(0);
+      NetListener second = net.listen(0);
+      int port = ByteBuffer.wrap(first.handle()).getShort(PORT_AT) & 0xffff;
+      byte[] said;
+      try (FaultyWire wire = FaultyWire.before(here(port), WireFaults.none())) {
+        connect(friend, first, withPort(first.handle(), wire.port()));
+        said = wire.recorded().get(0);
+      }
+      assertTrue(said.length >= NET_PROOF, "only " + said.length + " bytes were recorded");
+      for (int time = 0; time < TIMES; time++) {
+        replay(port, said, () -> assertNull(second.accept()));
+      }
+      assertEquals(1, warnings.refusals.size(), warnings.refusals.toString());
+      connect(friend, second, second.handle());
+    }
+  }
+
+  private static void connect(Net from, NetListener listener, byte[] handle) {
+    NetSender sender = from.connect(0, handle);
+    NetReceiver[] receiver = new NetReceiver[1];
+    until(
+        "a connection",
+        () -> {
+          receiver[0] = receiver[0] == null ? listener.accept() : receiver[0];
+          return sender.isConnected() && receiver[0] != null;
+        });
+    assertNotNull(receiver[0]);
+  }
+
+  /** Says it again, and waits until the connection is ended by the other side. */
+  private static void replay(int port, byte[] said, Runnable meanwhile) throws IOException {
+    try (SocketChannel stranger = SocketChannel.open(here(port))) {
+      stranger.configureBlocking(false);
+      ByteBuffer out = ByteBuffer.wrap(said);
+      ByteBuffer in = ByteBuffer.allocate(4096);
+      until(
+          "the end of a replayed connection",
+          () -> {
+            meanwhile.run();
+            try {
+              stranger.write(out);
+              return stranger.read(in) < 0;
+            } catch (IOException e) {
+              return true;
+            }
+          });
+      assertTrue(in.position() < 64, "a replayed connection is answered");
+    }
+  }
+
+  @Test
+  void aRankThatJoins() throws Exception {
+    CommunicatorConfig config = CommunicatorConfig.defaults().with("NCCL_SOCKET_IFNAME", "lo");
+    Set<Integer> before = listeningPorts();
+    UniqueId id = UniqueId.create(config);
+    int root = ByteBuffer.wrap(id.toBytes()).getShort(PORT_AT) & 0xffff;
+    try (FaultyWire wire = FaultyWire.before(here(root), WireFaults.none())) {
+      UniqueId byWire = UniqueId.fromBytes(withPort(id.toBytes(), wire.port()));
+      FutureTask<Communicator> second = join(byWire, 1, config);
+      until("what rank 1 says", () -> saysHello(wire.recorded()));
+      byte[] said = wire.recorded().get(0);
+      for (int time = 0; time < TIMES; time++) {
+        replay(root, said, () -> {});
+      }
+      until("the warning", () -> !warnings.refusals.isEmpty());
+      assertEquals(1, warnings.refusals.size(), warnings.refusals.toString());
+      FutureTask<Communicator> first = join(id, 0, config);
+      try (Communicator one = first.get(60, TimeUnit.SECONDS);
+          Communicator other = second.get(60, TimeUnit.SECONDS)) {
+        for (int port : listeningPorts()) {
+          if (!before.contains(port) && port != wire.port()) {
+            replay(port, said, () -> {});
+          }
+        }
+        assertSum(one, other);
+      }
+    }
+  }
+
+  private static FutureTask<Communicator> join(UniqueId id, int rank, CommunicatorConfig config) {
+    FutureTask<Communicator> task =
+        new FutureTask<>(() -> Communicator.initRank(2, id, rank, Devices.host(), config));
+    Thread thread = new Thread(task, "joins as " + rank);
+    thread.setDaemon(true);
+    thread.start();
+    return task;
+  }
+
+  private static boolean saysHello(List<byte[]> recorded) {
+    if (recorded.isEmpty() || recorded.get(0).length < BOOTSTRAP_PROOF + Integer.BYTES) {
+      return false;
+    }
+    int length = ByteBuffer.wrap(recorded.get(0)).getInt(BOOTSTRAP_PROOF);
+    return recorded.get(0).length >= BOOTSTRAP_PROOF + Integer.BYTES + 1 + length;
+  }
+
+  private static void assertSum(Communicator... communicators) {
+    DeviceStream[] streams = new DeviceStream[communicators.length];
+    DeviceMemory[] data = new DeviceMemory[communicators.length];
+    for (int rank = 0; rank < streams.length; rank++) {
+      streams[rank] = communicators[rank].device().createStream();
+      data[rank] = Devices.host().allocate(1);
+      data[rank].write(0, ByteBuffer.wrap(new byte[] {(byte) (rank + 1)}));
+      communicators[rank].allReduce(
+          data[rank], data[rank], 1, DataType.INT8, RedOp.SUM, streams[rank]);
+    }
+    for (int rank = 0; rank < streams.length; rank++) {
+      streams[rank].synchronize();
+      ByteBuffer sum = ByteBuffer.allocate(1);
+      data[rank].read(0, sum);
+      assertEquals(3, sum.get(0));
+      data[rank].close();
+      streams[rank].close();
+    }
+  }
+
+  private static String target(Path file) {
+    try {
+      return Files.readSymbolicLink(file).toString();
+    } catch (IOException e) {
+      return "closed meanwhile";
+    }
+  }
+
+  /** Ports that this process listens on. */
+  private static Set<Integer> listeningPorts() throws IOException {
+    Set<String> own = new HashSet<>();
+    try (Stream<Path> files = Files.list(Path.of("/proc/self/fd"))) {
+      files.forEach(file -> own.add(target(file)));
+    }
+    Set<Integer> ports = new HashSet<>();
+    for (String table : List.of("tcp", "tcp6")) {
+      for (String line : Files.readAllLines(Path.of("/proc/self/net", table))) {
+        String[] words = line.trim().split("\\s+");
+        if (words.length > 9
+            && words[3].equals("0A")
+            && own.contains("socket:[%s]".formatted(words[9]))) {
+          ports.add(Integer.parseInt(words[1].substring(words[1].indexOf(':') + 1), 16));
+        }
+      }
+    }
+    return ports;
+  }
+}

@@ -1,0 +1,30 @@
+package org.nccl4j.transport.net;
+
+import java.util.List;
+import java.util.stream.IntStream;
+import org.nccl4j.api.spi.NetDevice;
+import org.nccl4j.api.spi.PeerInfo;
+
+/**
+ * Which of a network's devices a rank uses: the ranks of a host take turns with its fastest ones,
+ * so that all of these are used at once. The processor's memory is as near to one as to another; so
+ * no rank sends by way of another's (PXN), which only spares a GPU's data a longer way.
+ */
+final class DeviceChoice {
+  private DeviceChoice() {}
+
+  /**
+   * The index of a rank's device.
+   *
+   * @param peers all ranks
+   * @param devices of its host, not empty
+   */
+  static int of(int rank, List<PeerInfo> peers, List<NetDevice> devices) {
+    int most = devices.stream().mapToInt(NetDevice::megabits).max().orElse(0);
+    int[] fastest =
+        IntStream.range(0, devices.size()).filter(d -> devices.get(d).megabits() == most).toArray();
+    String host = peers.get(rank).hostId();
+    long before = peers.stream().filter(p -> p.rank() < rank && p.hostId().equals(host)).count();
+    return fastest[(int) (before % fastest.length)];
+  }
+}

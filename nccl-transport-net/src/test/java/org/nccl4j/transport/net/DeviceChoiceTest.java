@@ -1,0 +1,60 @@
+package org.nccl4j.transport.net;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Set;
+import org.junit.jupiter.api.Test;
+import org.nccl4j.api.spi.NetDevice;
+import org.nccl4j.api.spi.PeerInfo;
+import org.nccl4j.device.Device;
+
+class DeviceChoiceTest {
+  private static List<PeerInfo> peers(String... hosts) {
+    List<PeerInfo> peers = new ArrayList<>();
+    for (String host : hosts) {
+      peers.add(
+          new PeerInfo(peers.size(), host, "", "", 0, Device.Kind.HOST, "host", List.of("Socket")));
+    }
+    return peers;
+  }
+
+  private static List<NetDevice> devices(int... megabits) {
+    List<NetDevice> devices = new ArrayList<>();
+    for (int speed : megabits) {
+      devices.add(
+          new NetDevice(
+              "eth" + devices.size(),
+              "",
+              devices.size(),
+              1,
+              speed,
+              25,
+              Set.of(NetDevice.Pointers.HOST),
+              1,
+              1 << 20));
+    }
+    return devices;
+  }
+
+  @Test
+  void theRanksOfAHostTakeTurns() {
+    List<PeerInfo> peers = peers("a", "b", "a", "a", "b");
+    List<NetDevice> devices = devices(100, 100);
+    assertEquals(0, DeviceChoice.of(0, peers, devices));
+    assertEquals(0, DeviceChoice.of(1, peers, devices));
+    assertEquals(1, DeviceChoice.of(2, peers, devices));
+    assertEquals(0, DeviceChoice.of(3, peers, devices));
+    assertEquals(1, DeviceChoice.of(4, peers, devices));
+  }
+
+  @Test
+  void slowDevicesAreLeftOut() {
+    List<PeerInfo> peers = peers("a", "a", "a");
+    List<NetDevice> devices = devices(1, 100, 10, 100);
+    assertEquals(1, DeviceChoice.of(0, peers, devices));
+    assertEquals(3, DeviceChoice.of(1, peers, devices));
+    assertEquals(1, DeviceChoice.of(2, peers, devices));
+  }
+}
