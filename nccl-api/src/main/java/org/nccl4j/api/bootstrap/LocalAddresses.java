@@ -9,18 +9,23 @@ import java.util.ArrayList;
 import java.util.Collections;
 import java.util.Comparator;
 import java.util.List;
+import java.util.function.Predicate;
 import java.util.stream.Stream;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.SystemErrorException;
 
 /**
  * Which of this host's addresses others are told. With NCCL_SOCKET_IFNAME, the first that it
- * selects; without it, the first of an interface that is up and leads somewhere, then loopback,
- * which is enough where all ranks are on this host. IPv4 comes before IPv6, unless
- * NCCL_SOCKET_FAMILY says otherwise.
+ * selects; without it, one of each interface that is up and leads somewhere, in the order of their
+ * numbers, then loopback, which is enough where all ranks are on this host. Virtual interfaces
+ * count where there are no others. IPv4 comes before IPv6, unless NCCL_SOCKET_FAMILY says
+ * otherwise.
  */
 final class LocalAddresses {
   private static final List<String> VIRTUAL = List.of("docker", "veth", "virbr", "br-", "cni");
+
+  /** So many of IPv6 and loopback leave room in an id. */
+  private static final int MOST = 4;
 
   private LocalAddresses() {}
 
@@ -30,13 +35,11 @@ final class LocalAddresses {
     if (!options.interfaces().isBlank()) {
       return List.of(chosen(all, options));
     }
-    List<InetAddress> addresses = new ArrayList<>();
-    all.stream()
-        .filter(candidate -> !isLoopback(candidate))
-        .sorted(Comparator.comparing(LocalAddresses::isVirtual))
-        .flatMap(candidate -> usable(candidate, options.family()))
-        .findFirst()
-        .ifPresent(addresses::add);
+    List<InetAddress> addresses =
+        new ArrayList<>(outward(all, candidate -> !isVirtual(candidate), options.family()));
+    if (addresses.isEmpty()) {
+      addresses.addAll(outward(all, LocalAddresses::isVirtual, options.family()));
+    }
     all.stream()
         .filter(LocalAddresses::isLoopback)
         .flatMap(candidate -> usable(candidate, options.family()))
@@ -50,6 +53,16 @@ final class LocalAddresses {
               + " NCCL_SOCKET_FAMILY");
     }
     return addresses;
+  }
+
+  private static List<InetAddress> outward(
+      List<NetworkInterface> all, Predicate<NetworkInterface> which, String family) {
+    return all.stream()
+        .filter(candidate -> !isLoopback(candidate))
+        .filter(which)
+        .flatMap(candidate -> usable(candidate, family).limit(1))
+        .limit(MOST)
+        .toList();
   }
 
   private static InetAddress chosen(List<NetworkInterface> all, BootstrapOptions options) {
@@ -91,6 +104,7 @@ final class LocalAddresses {
           up.add(each);
         }
       }
+      up.sort(Comparator.comparing(NetworkInterface::getIndex));
       return up;
     } catch (SocketException e) {
       throw new SystemErrorException(
