@@ -18,6 +18,10 @@ static char record[1 << 20];
 static size_t recorded;
 static char failing[64];
 static int failure;
+static int version = 13000;
+static int wide_operations = 1;
+static int n_kept;  // memory operations of streams that wait
+static int capturing;  // what a stream answers who asks
 static int failing_number;  // of the calls that begin with cuM, from 1; 0 for none
 static long live;  // allocations, handles, reservations, mappings, streams, events, graphs
 static unsigned long long next_handle = 0x1000;
@@ -34,6 +38,10 @@ void fakeReset(void) {
   record[0] = 0;
   failing[0] = 0;
   failing_number = 0;
+  version = 13000;
+  capturing = 0;
+  wide_operations = 1;
+  n_kept = 0;
   pthread_mutex_unlock(&lock);
 }
 // Lets the n-th call from now on that begins with cuM fail, and no other.
@@ -41,6 +49,8 @@ void fakeFailNth(int n, int code) {
   failing_number = n;
   failure = code;
 }
+void fakeWideOperations(int on) { wide_operations = on; }
+void fakeCapturing(int on) { capturing = on; }
 void fakeFail(const char* call, int code) {
   snprintf(failing, sizeof failing, "%s", call);
   failure = code;
@@ -94,7 +104,8 @@ static unsigned long long handle(void) { return next_handle += 0x10; }
 typedef unsigned long long u64;
 
 CUresult cuInit(unsigned f) { return call(NO, "%u", f); }
-CUresult cuDriverGetVersion(int* v) { *v = 13000; return call(NO, ""); }
+void fakeVersion(int v) { version = v; }
+CUresult cuDriverGetVersion(int* v) { *v = version; return call(NO, ""); }
 CUresult cuDeviceGetCount(int* n) { *n = 2; return call(NO, ""); }
 CUresult cuDeviceGet(CUdevice* d, int i) { *d = i; return call(NO, "%d", i); }
 CUresult cuDeviceGetName(char* s, int n, CUdevice d) {
@@ -106,6 +117,7 @@ CUresult cuDeviceGetAttribute(int* v, CUdevice_attribute a, CUdevice d) {
        : a == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR ? 0
        : a == CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT   ? 132
        : a == CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED    ? 1
+       : a == CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS ? wide_operations
                                                          : 0;
   return call(NO, "%d,%d", a, d);
 }
@@ -190,6 +202,83 @@ CUresult cuMemcpyAsync(CUdeviceptr d, CUdeviceptr s, size_t n, CUstream t) {
   memcpy((void*)d, (void*)s, n);
   return CUDA_SUCCESS;
 }
+// The attribute must be for all copies: its index is that of the first.
+static CUresult batch(const char* name, CUdeviceptr* d, CUdeviceptr* s, size_t* n, size_t count,
+                      CUmemcpyAttributes* a, size_t* first, size_t attributes, CUstream t) {
+  OR_FAIL(0, name, "%zu,%zu,%d,%u,%zu,%zu,%llx", count, count ? n[count - 1] : 0, a->srcAccessOrder,
+          a->flags, first[0], attributes, (u64)t);
+  if (!t || capturing || !count) return CUDA_ERROR_INVALID_VALUE;
+  for (size_t i = 0; i < count; i++) memcpy((void*)d[i], (void*)s[i], n[i]);
+  return CUDA_SUCCESS;
+}
+#undef cuMemcpyBatchAsync
+CUresult cuMemcpyBatchAsync(CUdeviceptr* d, CUdeviceptr* s, size_t* n, size_t count,
+                            CUmemcpyAttributes* a, size_t* first, size_t attributes, size_t* failed,
+                            CUstream t) {
+  *failed = ~0ull;
+  return batch(__func__, d, s, n, count, a, first, attributes, t);
+}
+CUresult cuMemcpyBatchAsync_v2(CUdeviceptr* d, CUdeviceptr* s, size_t* n, size_t count,
+                               CUmemcpyAttributes* a, size_t* first, size_t attributes, CUstream t) {
+  return batch(__func__, d, s, n, count, a, first, attributes, t);
+}
+// Memory operations of streams. What comes after a wait that is not fulfilled is kept until it is.
+static struct {
+  CUstream stream;
+  u64 at, value;
+  int wide, waits;
+} kept[1024];
+static int fulfilled(u64 at, u64 value, int wide) {
+  return wide ? (long long)(*(u64*)at - value) >= 0
+              : (int)(*(unsigned*)at - (unsigned)value) >= 0;
+}
+static void store(u64 at, u64 value, int wide) {
+  if (wide) *(volatile u64*)at = value;
+  else *(volatile unsigned*)at = (unsigned)value;
+}
+static void proceed(void) {
+  for (int more = 1; more;) {
+    more = 0;
+    for (int i = 0; i < n_kept; i++) {
+      int behind = 0;
+      for (int j = 0; j < i; j++) behind |= kept[j].stream == kept[i].stream;
+      if (behind || (kept[i].waits && !fulfilled(kept[i].at, kept[i].value, kept[i].wide))) continue;
+      if (!kept[i].waits) store(kept[i].at, kept[i].value, kept[i].wide);
+      n_kept--;
+      memmove(kept + i, kept + i + 1, (n_kept - i) * sizeof kept[0]);
+      more = 1;
+      break;
+    }
+  }
+}
+static CUresult memoryOperation(const char* name, CUstream t, u64 at, u64 value, unsigned f, int wide,
+                                int waits) {
+  OR_FAIL(0, name, "%llx,%llu,%u", (u64)t, value, f);
+  pthread_mutex_lock(&lock);
+  if (n_kept == 1024) abort();
+  kept[n_kept].stream = t;
+  kept[n_kept].at = at;
+  kept[n_kept].value = value;
+  kept[n_kept].wide = wide;
+  kept[n_kept++].waits = waits;
+  proceed();
+  pthread_mutex_unlock(&lock);
+  return CUDA_SUCCESS;
+}
+CUresult cuStreamWaitValue32(CUstream t, CUdeviceptr at, cuuint32_t v, unsigned f) {
+  return memoryOperation(__func__, t, at, v, f, 0, 1);
+}
+CUresult cuStreamWaitValue64(CUstream t, CUdeviceptr at, cuuint64_t v, unsigned f) {
+  return memoryOperation(__func__, t, at, v, f, 1, 1);
+}
+CUresult cuStreamWriteValue32(CUstream t, CUdeviceptr at, cuuint32_t v, unsigned f) {
+  return memoryOperation(__func__, t, at, v, f, 0, 0);
+}
+CUresult cuStreamWriteValue64(CUstream t, CUdeviceptr at, cuuint64_t v, unsigned f) {
+  return memoryOperation(__func__, t, at, v, f, 1, 0);
+}
+// Streams that still wait.
+int fakeWaiting(void) { return n_kept; }
 CUresult cuMemsetD8Async(CUdeviceptr d, unsigned char v, size_t n, CUstream t) {
   OR_FAIL(NO, "%d,%zu,%llx", v, n, (u64)t);
   memset((void*)d, v, n);
@@ -207,7 +296,7 @@ CUresult cuStreamWaitEvent(CUstream t, CUevent e, unsigned f) {
   return call(NO, "%llx,%llx,%u", (u64)t, (u64)e, f);
 }
 CUresult cuStreamIsCapturing(CUstream t, CUstreamCaptureStatus* s) {
-  *s = CU_STREAM_CAPTURE_STATUS_NONE;
+  *s = capturing ? CU_STREAM_CAPTURE_STATUS_ACTIVE : CU_STREAM_CAPTURE_STATUS_NONE;
   return call(NO, "%llx", (u64)t);
 }
 CUresult cuStreamBeginCapture(CUstream t, CUstreamCaptureMode m) {
@@ -477,9 +566,15 @@ CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle* h, void* o
 CUresult cuLaunchKernelEx(const CUlaunchConfig* c, CUfunction f, void** params, void** extra) {
   memcpy(arguments, params[0], sizeof arguments);
   char attributes[256] = "";
-  for (unsigned i = 0; i < c->numAttrs; i++)  // what we use has an int as its value
-    snprintf(attributes + strlen(attributes), 32, "%s%d:%d", i ? "+" : "", c->attrs[i].id,
-             *(const int*)&c->attrs[i].value);
+  for (unsigned i = 0; i < c->numAttrs; i++) {  // the value of others is an int
+    const CUlaunchAttribute* a = &c->attrs[i];
+    snprintf(attributes + strlen(attributes), 32, "%s%d:%d", i ? "+" : "", a->id, *(int*)&a->value);
+    if (a->id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION) {
+      snprintf(attributes + strlen(attributes), 32, "x%ux%u", a->value.clusterDim.y,
+               a->value.clusterDim.z);
+      if (c->gridDimX % a->value.clusterDim.x) return CUDA_ERROR_INVALID_VALUE;
+    }
+  }
   return call(NO, "%u,%u,%u,%u,%u,%u,%u,%llx,%s,%llx", c->gridDimX, c->gridDimY, c->gridDimZ,
               c->blockDimX, c->blockDimY, c->blockDimZ, c->sharedMemBytes, (u64)c->hStream, attributes,
               (u64)extra);

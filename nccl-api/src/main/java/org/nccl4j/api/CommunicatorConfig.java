@@ -16,12 +16,12 @@ import org.nccl4j.device.InvalidArgumentException;
  * <p>Of the fields of NCCL's ncclConfig_t: blocking is the choice between a method and its
  * asynchronous twin, such as {@link Communicator#initRankAsync}; commName, minCTAs, maxCTAs,
  * netName, trafficClass, splitShare and shrinkShare have methods here; nvlsCTAs is the setting
- * NCCL_NVLS_NCHANNELS. The others mean nothing here: kernels are not launched in clusters
- * (cgaClusterSize); there is no CollNet (collnetEnable); algorithms are chosen by time alone
- * (CTAPolicy, nvlinkCentricSched); a connection over a network has one channel
- * (nChannelsPerNetPeer); all pairs of ranks are connected when the communicator is made
- * (maxP2pPeers); one-sided operations have one context (numRmaCtx); launches outside and inside
- * graphs may always be mixed, in the order of the calls (graphUsageMode, graphStreamOrdering).
+ * NCCL_NVLS_NCHANNELS, cgaClusterSize is NCCL_CGA_CLUSTER_SIZE. The others mean nothing here: there
+ * is no CollNet (collnetEnable); algorithms are chosen by time alone (CTAPolicy,
+ * nvlinkCentricSched); a connection over a network has one channel (nChannelsPerNetPeer); all pairs
+ * of ranks are connected when the communicator is made (maxP2pPeers); one-sided operations have one
+ * context (numRmaCtx); launches outside and inside graphs may always be mixed, in the order of the
+ * calls (graphUsageMode, graphStreamOrdering).
  */
 public final class CommunicatorConfig {
   private static final CommunicatorConfig DEFAULTS =

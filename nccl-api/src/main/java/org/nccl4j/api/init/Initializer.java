@@ -243,6 +243,7 @@ public final class Initializer {
         local,
         progress,
         request.operationDeadline(),
-        nvls);
+        nvls,
+        request.settings().get(Settings.NCCL_CGA_CLUSTER_SIZE));
   }
 }

@@ -7,6 +7,9 @@ import org.nccl4j.device.kernel.DirectWork;
  * have equal ones, since each decides for itself.
  */
 interface DirectCosts {
+  /** From here on: there is the way, and it is not taken unless the user asks for it. */
+  double ONLY_WHERE_ASKED = 1e12;
+
   /**
    * Predicted microseconds, or infinity where the device has no such way for that size.
    *

@@ -217,8 +217,11 @@ public final class DirectPlanner {
     text.append("  with buffers in windows; costs: %s%n".formatted(costs.source()));
     for (DirectWork.Way way : DirectWork.Way.values()) {
       double time = costs.microseconds(func.direct(), way, bytes);
-      if (time < Double.POSITIVE_INFINITY) {
-        text.append("  %-15s %12.2f us%n".formatted(way.label(), time));
+      if (time >= DirectCosts.ONLY_WHERE_ASKED && time < Double.POSITIVE_INFINITY) {
+        text.append(
+            "  %-16s not measured: taken only where NCCL_ALGO names it%n".formatted(way.label()));
+      } else if (time < Double.POSITIVE_INFINITY) {
+        text.append("  %-16s %11.2f us%n".formatted(way.label(), time));
       }
     }
     text.append(

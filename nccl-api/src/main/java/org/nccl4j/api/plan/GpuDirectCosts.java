@@ -77,9 +77,12 @@ final class GpuDirectCosts implements DirectCosts {
       return Double.POSITIVE_INFINITY;
     }
     TreeMap<Long, Double> measured = curves.get(operation + " " + way.label());
-    return measured == null
-        ? (curves.isEmpty() ? 1 : DOUBT) * guess(operation, way, bytes)
-        : at(measured, bytes);
+    if (measured != null) {
+      return at(measured, bytes);
+    }
+    return way == Way.COPY_BATCH || way == Way.COPY_STREAM
+        ? ONLY_WHERE_ASKED + bytes
+        : (curves.isEmpty() ? 1 : DOUBT) * guess(operation, way, bytes);
   }
 
   /** The ways that the CUDA device has. */
@@ -88,12 +91,13 @@ final class GpuDirectCosts implements DirectCosts {
   }
 
   private static boolean existsWithoutSwitch(Operation operation, Way way) {
+    boolean copies = way == Way.COPY || way == Way.COPY_BATCH || way == Way.COPY_STREAM;
     return switch (operation) {
-      case ALL_REDUCE -> way != Way.COPY;
+      case ALL_REDUCE -> !copies;
       case ALL_GATHER, ALL_TO_ALL -> way != Way.TWO_SHOT;
       case REDUCE_SCATTER -> way == Way.LL || way == Way.ONE_SHOT;
       case REDUCE -> way == Way.ONE_SHOT;
-      case BROADCAST, SCATTER, GATHER -> way == Way.COPY;
+      case BROADCAST, SCATTER, GATHER -> copies;
     };
   }
 
@@ -103,7 +107,7 @@ final class GpuDirectCosts implements DirectCosts {
       case LL -> LL_LATENCY + 2 * traffic / LL_GIGABYTES;
       case ONE_SHOT, TWO_SHOT -> BARRIERS + traffic / GIGABYTES;
       case COPY -> COPIES + traffic / COPY_GIGABYTES;
-      case NVLS -> throw new IllegalArgumentException(way.label());
+      case COPY_BATCH, COPY_STREAM, NVLS -> throw new IllegalArgumentException(way.label());
     };
   }
 

@@ -4,6 +4,7 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.util.List;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
@@ -13,6 +14,7 @@ import org.nccl4j.device.RedOp;
 import org.nccl4j.device.kernel.Algorithm;
 import org.nccl4j.device.kernel.Collective;
 import org.nccl4j.device.kernel.ConnectionLayout;
+import org.nccl4j.device.kernel.DirectWork;
 import org.nccl4j.device.kernel.Protocol;
 
 class GpuChoiceTest {
@@ -91,5 +93,23 @@ class GpuChoiceTest {
     assertEquals(2048, costs.chunkBytes(layout, Collective.ALL_GATHER, direct, 8));
     assertEquals(
         Integer.MAX_VALUE, costs.chunkBytes(layout, Collective.REDUCE_SCATTER, direct, 8 << 20));
+  }
+
+  /** Nobody has measured them on any GPU, so no comparison of times may choose them. */
+  @ParameterizedTest
+  @CsvSource({"NVIDIA H200", "NVIDIA Unheard-of"})
+  void copiesInBatchesAreThereButNeverTheCheapest(String model) {
+    DirectCosts costs = new GpuDirectCosts(model, 4, 1 << 20);
+    for (DirectWork.Operation operation : DirectWork.Operation.values()) {
+      for (DirectWork.Way way : List.of(DirectWork.Way.COPY_BATCH, DirectWork.Way.COPY_STREAM)) {
+        double time = costs.microseconds(operation, way, 1L << 32);
+        assertEquals(operation.reduces(), time == Double.POSITIVE_INFINITY);
+        assertTrue(time >= DirectCosts.ONLY_WHERE_ASKED);
+        assertTrue(
+            operation.reduces()
+                || costs.microseconds(operation, DirectWork.Way.COPY, 1L << 32)
+                    < DirectCosts.ONLY_WHERE_ASKED / 1000);
+      }
+    }
   }
 }

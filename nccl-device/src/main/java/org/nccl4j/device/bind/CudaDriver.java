@@ -58,4 +58,39 @@ public interface CudaDriver {
 
   /** See the CUDA driver API. */
   int cuLaunchKernelEx(long config, long function, long parameters, long extra);
+
+  /** Of CUDA 12.8. The index of a copy that failed goes to {@code failed}. */
+  int cuMemcpyBatchAsync(
+      long targets,
+      long sources,
+      long sizes,
+      long count,
+      long attributes,
+      long attributeIndices,
+      long attributeCount,
+      long failed,
+      long stream);
+
+  /** Of CUDA 13.0. */
+  int cuMemcpyBatchAsync_v2(
+      long targets,
+      long sources,
+      long sizes,
+      long count,
+      long attributes,
+      long attributeIndices,
+      long attributeCount,
+      long stream);
+
+  /** See the CUDA driver API. */
+  int cuStreamWaitValue32_v2(long stream, long address, int value, int flags);
+
+  /** See the CUDA driver API. */
+  int cuStreamWaitValue64_v2(long stream, long address, long value, int flags);
+
+  /** See the CUDA driver API. */
+  int cuStreamWriteValue32_v2(long stream, long address, int value, int flags);
+
+  /** See the CUDA driver API. */
+  int cuStreamWriteValue64_v2(long stream, long address, long value, int flags);
 }

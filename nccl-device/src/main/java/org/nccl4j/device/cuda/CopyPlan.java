@@ -2,7 +2,6 @@ package org.nccl4j.device.cuda;
 
 import org.nccl4j.device.kernel.DirectWork;
 import org.nccl4j.device.symmetric.SymmetricSpace;
-import org.nccl4j.device.symmetric.WindowView;
 
 /**
  * An operation that only moves data, by copy engines. In round d every rank writes to the d-th
@@ -12,15 +11,11 @@ import org.nccl4j.device.symmetric.WindowView;
  */
 final class CopyPlan implements CudaPlan {
   private final CudaKernelCommunicator owner;
-  private final DirectWork work;
+  private final CopyRoutes routes;
   private final CudaKernelPlan meeting;
   private final CudaKernelPlan.Needs needs;
   private final int n;
   private final int rank;
-  private final long bytes;
-  private final long stride;
-  private final long sendFlat;
-  private final long recvFlat;
 
   CopyPlan(
       CudaKernelCommunicator owner,
@@ -29,19 +24,11 @@ final class CopyPlan implements CudaPlan {
       CudaKernelPlan meeting,
       CudaKernelPlan.Needs needs) {
     this.owner = owner;
-    this.work = work;
+    this.routes = new CopyRoutes(work, space);
     this.meeting = meeting;
     this.needs = needs;
     this.n = space.size();
     this.rank = space.place();
-    this.bytes = work.count() * work.type().bytes();
-    this.stride = space.stride();
-    this.sendFlat = flat(work.send());
-    this.recvFlat = flat(work.recv());
-  }
-
-  private static long flat(WindowView window) {
-    return window == null ? 0 : window.peers().get(0).address() - window.address();
   }
 
   @Override
@@ -51,7 +38,7 @@ final class CopyPlan implements CudaPlan {
 
   @Override
   public boolean isEmpty() {
-    return bytes == 0;
+    return routes.bytes() == 0;
   }
 
   @Override
@@ -67,52 +54,22 @@ final class CopyPlan implements CudaPlan {
   @Override
   public void launch(long send, long recv, CudaStream stream) {
     meeting.launch(0, 0, stream);
-    boolean root = rank == work.root();
+    boolean copies = routes.copies();
     for (int distance = 0; distance < n; distance++) {
       int other = (rank + distance) % n;
       if (distance > 1) {
         meeting.launch(0, 0, stream);
       }
-      switch (work.operation()) {
-        case ALL_GATHER -> copy(peer(recv, other) + rank * bytes, send, other, stream);
-        case ALL_TO_ALL ->
-            copy(peer(recv, other) + rank * bytes, send + other * bytes, other, stream);
-        case BROADCAST -> {
-          if (root) {
-            copy(peer(recv, other), send, other, stream);
-          }
-        }
-        case SCATTER -> {
-          if (root) {
-            copy(peer(recv, other), send + other * bytes, other, stream);
-          }
-        }
-        case GATHER -> {
-          if (root) {
-            long source = send + sendFlat + other * stride;
-            long target = recv + other * bytes;
-            copy(target, other == rank ? send : source, stream);
-          }
-        }
-        case ALL_REDUCE, REDUCE, REDUCE_SCATTER ->
-            throw new IllegalStateException(work.operation() + " by copies");
+      if (copies) {
+        copy(routes.target(recv, other), routes.source(send, other), stream);
       }
     }
     meeting.launch(0, 0, stream);
   }
 
-  private long peer(long recv, int other) {
-    return recv + recvFlat + other * stride;
-  }
-
-  /** To another rank, or to the own buffer by the address that the user has for it. */
-  private void copy(long target, long source, int other, CudaStream stream) {
-    copy(other == rank ? target - recvFlat - rank * stride : target, source, stream);
-  }
-
   private void copy(long target, long source, CudaStream stream) {
     if (target != source) {
-      DriverLibrary.copyAsync(target, source, bytes, stream.handle(), owner.device());
+      DriverLibrary.copyAsync(target, source, routes.bytes(), stream.handle(), owner.device());
     }
   }
 }

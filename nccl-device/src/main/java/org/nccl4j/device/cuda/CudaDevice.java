@@ -278,7 +278,8 @@ public final class CudaDevice extends Device implements KernelDevice, SymmetricD
     return made;
   }
 
-  private int attribute(int attribute) {
+  /** A CU_DEVICE_ATTRIBUTE. */
+  int attribute(int attribute) {
     return JCudaLibrary.deviceAttribute(device, attribute, this);
   }
 

@@ -79,6 +79,11 @@ final class CudaKernelCommunicator implements KernelCommunicator {
     return device;
   }
 
+  /** Blocks of a cluster that the user asked for, or 0. */
+  int clusterBlocks() {
+    return spec.clusterBlocks();
+  }
+
   /** Device memory that lives as long as this communicator. */
   DeviceMemory allocateForPlan(long bytes) {
     DeviceMemory allocated = device.allocate(bytes);
@@ -173,13 +178,14 @@ final class CudaKernelCommunicator implements KernelCommunicator {
   public void abort(NcclException cause) {
     failure.compareAndSet(null, cause);
     memory.abort();
+    releaseStreams();
   }
 
   @Override
   public NcclException failure() {
     NcclException known = failure.get();
     if (known == null) {
-      String report = closed ? null : memory.kernelFailure();
+      String report = closed ? null : report();
       if (report != null && explaining.compareAndSet(false, true)) {
         String why = explanation.get();
         failure.compareAndSet(
@@ -189,8 +195,25 @@ final class CudaKernelCommunicator implements KernelCommunicator {
                 "look for the rank that did not take part, or raise the deadline"));
       }
       known = failure.get();
+      if (known != null) {
+        releaseStreams();
+      }
     }
     return known;
+  }
+
+  /** What a kernel or a stream that waits too long says; null while all is well. */
+  private String report() {
+    String ofKernel = memory.kernelFailure();
+    DirectPlans plans = direct;
+    return ofKernel != null || plans == null ? ofKernel : plans.stall();
+  }
+
+  private void releaseStreams() {
+    DirectPlans plans = direct;
+    if (plans != null) {
+      plans.release();
+    }
   }
 
   /** Known once a kernel has given up: only then does it write whom it waited for. */
@@ -221,6 +244,9 @@ final class CudaKernelCommunicator implements KernelCommunicator {
       closed = true;
       JCudaLibrary.destroyEvent(order, device);
       ofPlans.forEach(DeviceMemory::close);
+      if (direct != null) {
+        direct.close();
+      }
       memory.close();
     }
   }

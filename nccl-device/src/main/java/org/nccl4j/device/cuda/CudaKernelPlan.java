@@ -13,6 +13,7 @@ final class CudaKernelPlan implements CudaPlan {
   private static final int CONFIG_ATTRIBUTES = 40;
   private static final int CONFIG_ATTRIBUTE_COUNT = 48;
   private static final int MEM_SYNC_DOMAIN = 10; // CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN
+  private static final int CLUSTER_DIMENSION = 4; // CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
   private static final int DOMAIN_REMOTE = 1;
   private static final int EARLY_START = 6; // ..._PROGRAMMATIC_STREAM_SERIALIZATION
 
@@ -24,7 +25,7 @@ final class CudaKernelPlan implements CudaPlan {
 
   private final CudaKernelCommunicator owner;
   private final Offheap arguments;
-  private final Offheap config = new Offheap(CONFIG_BYTES + 2 * ATTRIBUTE_BYTES);
+  private final Offheap config = new Offheap(CONFIG_BYTES + 3 * ATTRIBUTE_BYTES);
   private final Offheap parameters = new Offheap(8);
   private final CUfunction function; // keeps the object behind the handle
   private final long handle;
@@ -55,15 +56,35 @@ final class CudaKernelPlan implements CudaPlan {
     if (owner.device().computeCapability() >= 90) {
       // Fences of these kernels then wait for their own stores only, not for those of kernels that
       // compute beside them.
-      config.putInt(CONFIG_BYTES, MEM_SYNC_DOMAIN).putInt(CONFIG_BYTES + 8, DOMAIN_REMOTE);
-      boolean early = shape.threads <= MOST_EARLY_THREADS;
-      if (early) {
-        int second = CONFIG_BYTES + ATTRIBUTE_BYTES;
-        config.putInt(second, EARLY_START).putInt(second + 8, 1);
+      config.putInt(add(MEM_SYNC_DOMAIN), DOMAIN_REMOTE);
+      if (shape.threads <= MOST_EARLY_THREADS) {
+        config.putInt(add(EARLY_START), 1);
+      }
+      int cluster = clusterBlocks(shape.blocks, owner.clusterBlocks());
+      if (cluster > 1) {
+        int value = add(CLUSTER_DIMENSION);
+        config.putInt(value, cluster).putInt(value + 4, 1).putInt(value + 8, 1);
       }
       config.putLong(CONFIG_ATTRIBUTES, config.address() + CONFIG_BYTES);
-      config.putInt(CONFIG_ATTRIBUTE_COUNT, early ? 2 : 1);
     }
+  }
+
+  /** Adds a launch attribute; where its value goes. */
+  private int add(int attribute) {
+    int count = config.getInt(CONFIG_ATTRIBUTE_COUNT);
+    config.putInt(CONFIG_ATTRIBUTE_COUNT, count + 1);
+    int at = CONFIG_BYTES + count * ATTRIBUTE_BYTES;
+    config.putInt(at, attribute);
+    return at + 8;
+  }
+
+  /** The largest size of clusters, up to the one asked for, that divides a number of blocks. */
+  static int clusterBlocks(int blocks, int asked) {
+    int cluster = Math.max(1, asked);
+    while (blocks % cluster != 0) {
+      cluster--;
+    }
+    return cluster;
   }
 
   @Override

@@ -8,13 +8,15 @@ import org.nccl4j.device.symmetric.ResourceLayout;
  *
  * @param flags u32 a block and rank, written by the rank: barriers of blocks
  * @param epoch u32 count of the direct kernels so far, u32 blocks of the current one that are done
+ * @param arrivals u64 a rank, written by the rank: the last meeting of streams that it came to
  * @param counts u64 signals sent to each rank, then u64 those waited for from each; the owner's
  *     alone
  * @param lines LL lines: two halves used in turn, in each a part for what each rank writes
  * @param lineBytes bytes of one rank's part of a half
  * @param bytes all of it
  */
-record DirectLayout(long flags, long epoch, long counts, long lines, long lineBytes, long bytes) {
+record DirectLayout(
+    long flags, long epoch, long arrivals, long counts, long lines, long lineBytes, long bytes) {
   /** Blocks that have flags. */
   static final int BLOCKS = 128;
 
@@ -27,10 +29,12 @@ record DirectLayout(long flags, long epoch, long counts, long lines, long lineBy
   static DirectLayout of(int team) {
     long flags = new ResourceLayout(team).rest();
     long epoch = flags + 4L * BLOCKS * RANKS;
+    long arrivals = epoch + 2048;
     long counts = epoch + 4096;
     long lines = counts + 4096;
     long lineBytes = Math.max(LEAST_LINES, ALL_LINES / Integer.highestOneBit(team));
-    return new DirectLayout(flags, epoch, counts, lines, lineBytes, lines + 2 * team * lineBytes);
+    return new DirectLayout(
+        flags, epoch, arrivals, counts, lines, lineBytes, lines + 2 * team * lineBytes);
   }
 
   /** Most bytes of data that a rank can send another in lines. */

@@ -10,7 +10,7 @@ import org.nccl4j.device.symmetric.SymmetricSpace;
 import org.nccl4j.device.symmetric.WindowView;
 
 /** Turns direct and one-sided works into kernels and copies. */
-final class DirectPlans {
+final class DirectPlans implements AutoCloseable {
   private static final int THREADS = 512; // direct::kThreads
   private static final int LINE_DATA = 8;
   private static final long LL_BLOCK_BYTES = 4 << 10;
@@ -23,6 +23,7 @@ final class DirectPlans {
   private final CommunicatorMemory memory;
   private final SymmetricSpace space;
   private final DirectLayout layout;
+  private volatile StreamMeeting streamMeeting;
 
   DirectPlans(
       CudaKernelCommunicator communicator,
@@ -38,22 +39,58 @@ final class DirectPlans {
 
   CudaPlan prepare(DirectWork work) {
     check(work);
-    return work.way() == DirectWork.Way.COPY
-        ? new CopyPlan(communicator, work, space, meeting(), needs(work))
-        : kernel(work);
+    return switch (work.way()) {
+      case COPY -> new CopyPlan(communicator, work, space, meeting(), needs(work));
+      case COPY_BATCH -> {
+        CudaKernelPlan kernel = meeting();
+        BatchCopyPlan.Meeting byKernel = (stream, captured) -> kernel.launch(0, 0, stream);
+        yield new BatchCopyPlan(communicator, work, space, byKernel, needs(work));
+      }
+      case COPY_STREAM ->
+          new BatchCopyPlan(communicator, work, space, streamMeeting(), needs(work));
+      case LL, ONE_SHOT, TWO_SHOT, NVLS -> kernel(work);
+    };
+  }
+
+  /** One for all plans: the ranks' meetings have one order. */
+  private StreamMeeting streamMeeting() {
+    if (streamMeeting == null) {
+      streamMeeting = new StreamMeeting(communicator.device(), spec, space, meeting());
+    }
+    return streamMeeting;
+  }
+
+  /** Why a wait of a stream has lasted too long, or null. Any thread. */
+  String stall() {
+    StreamMeeting made = streamMeeting;
+    return made == null ? null : made.stall();
+  }
+
+  /** Ends what waits without a kernel, for good. Any thread. */
+  void release() {
+    StreamMeeting made = streamMeeting;
+    if (made != null) {
+      made.release();
+    }
+  }
+
+  @Override
+  public void close() {
+    if (streamMeeting != null) {
+      streamMeeting.close();
+    }
   }
 
   private void check(DirectWork work) {
     Operation operation = work.operation();
     boolean lines = work.way() == DirectWork.Way.LL;
     boolean known =
-        switch (operation) {
-          case ALL_REDUCE -> work.way() != DirectWork.Way.COPY && work.way() != DirectWork.Way.NVLS;
-          case ALL_GATHER, ALL_TO_ALL ->
-              work.way() != DirectWork.Way.TWO_SHOT && work.way() != DirectWork.Way.NVLS;
-          case REDUCE_SCATTER -> lines || work.way() == DirectWork.Way.ONE_SHOT;
-          case REDUCE -> work.way() == DirectWork.Way.ONE_SHOT;
-          case BROADCAST, SCATTER, GATHER -> work.way() == DirectWork.Way.COPY;
+        switch (work.way()) {
+          case LL -> !isRooted(operation);
+          case ONE_SHOT -> operation == Operation.REDUCE || !isRooted(operation);
+          case TWO_SHOT -> operation == Operation.ALL_REDUCE;
+          case COPY, COPY_BATCH, COPY_STREAM -> !operation.reduces();
+          case NVLS -> false;
         };
     long bytes = work.count() * work.type().bytes();
     if (!known || space.size() > DirectLayout.RANKS || (lines && bytes > layout.lineBytes() / 2)) {
@@ -62,6 +99,13 @@ final class DirectPlans {
               .formatted(operation, bytes, work.way().label(), space.size(), communicator.device()),
           "leave NCCL_ALGO to the library for this operation");
     }
+  }
+
+  private static boolean isRooted(Operation operation) {
+    return switch (operation) {
+      case BROADCAST, REDUCE, SCATTER, GATHER -> true;
+      case ALL_REDUCE, ALL_GATHER, REDUCE_SCATTER, ALL_TO_ALL -> false;
+    };
   }
 
   private CudaKernelPlan kernel(DirectWork work) {

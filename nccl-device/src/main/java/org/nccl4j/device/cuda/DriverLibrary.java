@@ -1,5 +1,6 @@
 package org.nccl4j.device.cuda;
 
+import java.util.Optional;
 import jcuda.driver.CUresult;
 import org.nccl4j.device.bind.CudaDriver;
 import org.nccl4j.device.bind.NativeLibrary;
@@ -19,6 +20,7 @@ final class DriverLibrary {
   private static final int POINTER_MEMORY_TYPE = 2; // CU_POINTER_ATTRIBUTE_MEMORY_TYPE
   private static final int POINTER_DEVICE_ORDINAL = 9; // CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
   private static final int READ_WRITE = 3; // CU_MEM_ACCESS_FLAGS_PROT_READWRITE
+  private static final int WAIT_REACHED = 0; // CU_STREAM_WAIT_VALUE_GEQ
   private static final int RECOMMENDED = 1; // CU_MEM_ALLOC_GRANULARITY_RECOMMENDED
 
   private static final CudaDriver CUDA = NativeLibrary.load(CudaDriver.class, "libcuda.so.1");
@@ -170,6 +172,82 @@ final class DriverLibrary {
   /** A copy between any two addresses, in the current context. Neither allocates nor locks. */
   static void copyAsync(long target, long source, long bytes, long stream, Object place) {
     CudaResult.check(CUDA.cuMemcpyAsync(target, source, bytes, stream), "cuMemcpyAsync", place);
+  }
+
+  /** The first driver that takes several copies in one call. */
+  private static final int BATCH_DRIVER = 12080;
+
+  /** The first driver whose call does not say which copy failed. */
+  private static final int BATCH_DRIVER_2 = 13000;
+
+  /** Why copies cannot be given to the driver in one call; empty where they can. */
+  static Optional<String> batchAbsence() {
+    int version = JCudaLibrary.driverVersion();
+    return version >= BATCH_DRIVER
+        ? Optional.empty()
+        : Optional.of(
+            "the driver is for CUDA %d.%d, and copies in batches came with 12.8"
+                .formatted(version / 1000, version % 1000 / 10));
+  }
+
+  /**
+   * Copies that may go beside each other, in the current context. Neither allocates nor locks. Not
+   * for the legacy default stream, nor while the stream is being captured.
+   *
+   * @param batch addresses of what cuMemcpyBatchAsync takes
+   * @param driver its version
+   */
+  static void copyBatchAsync(CopyBatch batch, int driver, long stream, Object place) {
+    int code =
+        driver >= BATCH_DRIVER_2
+            ? CUDA.cuMemcpyBatchAsync_v2(
+                batch.targets(),
+                batch.sources(),
+                batch.sizes(),
+                batch.count(),
+                batch.attributes(),
+                batch.attributeIndices(),
+                1,
+                stream)
+            : CUDA.cuMemcpyBatchAsync(
+                batch.targets(),
+                batch.sources(),
+                batch.sizes(),
+                batch.count(),
+                batch.attributes(),
+                batch.attributeIndices(),
+                1,
+                batch.failed(),
+                stream);
+    CudaResult.check(code, "cuMemcpyBatchAsync", place);
+  }
+
+  /**
+   * The stream stores a word, after all that came before it in the stream and is seen by who sees
+   * the word. Neither allocates nor locks.
+   *
+   * @param wide whether the word has 64 bits, and not 32
+   */
+  static void streamWrite(long stream, long address, long value, boolean wide, Object place) {
+    CudaResult.check(
+        wide
+            ? CUDA.cuStreamWriteValue64_v2(stream, address, value, 0)
+            : CUDA.cuStreamWriteValue32_v2(stream, address, (int) value, 0),
+        wide ? "cuStreamWriteValue64" : "cuStreamWriteValue32",
+        place);
+  }
+
+  /**
+   * The stream goes on when a word has reached a value, counted cyclically. Has no deadline: the
+   * caller must be able to store the word. Neither allocates nor locks.
+   */
+  static void streamWait(long stream, long address, long value, boolean wide, Object place) {
+    CudaResult.check(
+        wide
+            ? CUDA.cuStreamWaitValue64_v2(stream, address, value, WAIT_REACHED)
+            : CUDA.cuStreamWaitValue32_v2(stream, address, (int) value, WAIT_REACHED),
+        wide ? "cuStreamWaitValue64" : "cuStreamWaitValue32",
+        place);
   }
 
   /**

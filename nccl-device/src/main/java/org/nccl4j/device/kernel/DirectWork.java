@@ -64,6 +64,10 @@ public record DirectWork(
     TWO_SHOT("DirectTwoShot", Protocol.SIMPLE),
     /** Between barriers, by the device's copy engines. */
     COPY("CopyEngine", Protocol.SIMPLE),
+    /** The same with all of a rank's copies in one call of the driver, and no barriers between. */
+    COPY_BATCH("CopyEngineBatch", Protocol.SIMPLE),
+    /** As that, and the barriers are memory operations of the streams: no kernel is launched. */
+    COPY_STREAM("CopyEngineStream", Protocol.SIMPLE),
     /**
      * NVLS in place: between barriers, each head combines its part by loads from all ranks' windows
      * at once, and gives it to all by one store.

@@ -18,6 +18,8 @@ import java.util.List;
  * @param progress what a kernel that waits on the processor may do meanwhile
  * @param deadline longest that an operation may wait for another rank
  * @param nvls this rank's place in NVLS; null where it is not used
+ * @param clusterBlocks blocks of a cluster, where the device has such; 0 for launches without
+ *     clusters
  */
 public record KernelCommunicatorSpec(
     String name,
@@ -31,7 +33,56 @@ public record KernelCommunicatorSpec(
     int localRanks,
     Progress progress,
     Duration deadline,
-    Nvls nvls) {
+    Nvls nvls,
+    int clusterBlocks) {
+  /** A communicator without clusters. */
+  public KernelCommunicatorSpec(
+      String name,
+      int rank,
+      int nRanks,
+      ConnectionLayout layout,
+      List<Connection> sends,
+      List<Connection> recvs,
+      List<int[]> ring,
+      List<Tree> trees,
+      int localRanks,
+      Progress progress,
+      Duration deadline,
+      Nvls nvls) {
+    this(
+        name,
+        rank,
+        nRanks,
+        layout,
+        sends,
+        recvs,
+        ring,
+        trees,
+        localRanks,
+        progress,
+        deadline,
+        nvls,
+        0);
+  }
+
+  /** The same with another size of clusters. */
+  public KernelCommunicatorSpec withClusterBlocks(int blocks) {
+    return new KernelCommunicatorSpec(
+        name,
+        rank,
+        nRanks,
+        layout,
+        sends,
+        recvs,
+        ring,
+        trees,
+        localRanks,
+        progress,
+        deadline,
+        nvls,
+        blocks);
+  }
+
   /** A communicator without NVLS. */
   public KernelCommunicatorSpec(
       String name,

@@ -94,6 +94,40 @@ class CommunicatorTest {
   }
 
   @Test
+  void clustersHaveAsManyBlocksAsDivideTheGrid() {
+    assertEquals(4, CudaKernelPlan.clusterBlocks(8, 4));
+    assertEquals(3, CudaKernelPlan.clusterBlocks(9, 4));
+    assertEquals(1, CudaKernelPlan.clusterBlocks(7, 4));
+    assertEquals(1, CudaKernelPlan.clusterBlocks(8, 0));
+  }
+
+  @Test
+  void aLaunchHasTheClustersThatWereAskedFor() {
+    assumeKernels();
+    try (GpuRanks ranks = new GpuRanks(2, Duration.ofSeconds(3));
+        DeviceMemory buffer = ranks.devices.get(1).allocate(4000)) {
+      CollectiveWork work = sum(Collective.ALL_REDUCE, Algorithm.RING, Protocol.SIMPLE);
+      for (int blocks : new int[] {0, 2, 3, 8}) {
+        CudaKernelCommunicator communicator =
+            CudaKernelCommunicator.create(
+                ranks.devices.get(1), ranks.spec.withClusterBlocks(blocks));
+        fake.fakeReset();
+        communicator.launch(communicator.prepare(work), buffer, buffer, ranks.streams.get(1));
+        String shape = fake.fakeRecord();
+        String expected =
+            switch (blocks) {
+              case 2, 3 -> "+4:2x1x1,";
+              case 8 -> "+4:4x1x1,";
+              default -> "10:1,";
+            };
+        assertTrue(shape.contains("cuLaunchKernelEx(4,"), shape);
+        assertTrue(shape.contains("10:1") && shape.contains(expected), shape);
+        communicator.close();
+      }
+    }
+  }
+
+  @Test
   void aChangeOfStreamsKeepsTheOrder() {
     assumeKernels();
     try (GpuRanks ranks = new GpuRanks(2, Duration.ofSeconds(3));

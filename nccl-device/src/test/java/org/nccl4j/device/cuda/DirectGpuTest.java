@@ -50,7 +50,15 @@ class DirectGpuTest {
           new Kind(Operation.REDUCE, Way.ONE_SHOT),
           new Kind(Operation.BROADCAST, Way.COPY),
           new Kind(Operation.SCATTER, Way.COPY),
-          new Kind(Operation.GATHER, Way.COPY));
+          new Kind(Operation.GATHER, Way.COPY),
+          new Kind(Operation.ALL_GATHER, Way.COPY_BATCH),
+          new Kind(Operation.ALL_TO_ALL, Way.COPY_BATCH),
+          new Kind(Operation.BROADCAST, Way.COPY_BATCH),
+          new Kind(Operation.SCATTER, Way.COPY_BATCH),
+          new Kind(Operation.GATHER, Way.COPY_BATCH),
+          new Kind(Operation.ALL_GATHER, Way.COPY_STREAM),
+          new Kind(Operation.ALL_TO_ALL, Way.COPY_STREAM),
+          new Kind(Operation.BROADCAST, Way.COPY_STREAM));
 
   /** All kinds and operators of a type; odd counts, shifted and in place by chance. */
   @ParameterizedTest

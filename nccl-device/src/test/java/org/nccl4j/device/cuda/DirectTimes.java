@@ -56,11 +56,14 @@ final class DirectTimes {
 
   private void line(Operation operation, Way way, long most) throws Exception {
     boolean all = operation == Operation.ALL_REDUCE;
+    boolean copies = way == Way.COPY || way == Way.COPY_BATCH || way == Way.COPY_STREAM;
     boolean exists =
         switch (way) {
           case LL, ONE_SHOT -> true;
           case TWO_SHOT -> all;
-          case COPY -> operation == Operation.ALL_GATHER || operation == Operation.ALL_TO_ALL;
+          case COPY, COPY_BATCH, COPY_STREAM ->
+              (!graph || way != Way.COPY_STREAM)
+                  && (operation == Operation.ALL_GATHER || operation == Operation.ALL_TO_ALL);
           case NVLS -> false;
         };
     if (!exists) {
@@ -68,7 +71,7 @@ final class DirectTimes {
     }
     int n = ranks.n;
     StringBuilder line = new StringBuilder("%d %s %s".formatted(n, operation, way.label()));
-    long least = way == Way.LL ? 8 : way == Way.COPY ? 4 << 20 : 8 << 10;
+    long least = way == Way.LL ? 8 : copies ? 4 << 20 : 8 << 10;
     long limit = way == Way.LL ? CudaDevice.lineData(n) : graph ? 64 << 20 : most;
     for (long total = 8; total <= limit * (all ? 1 : n); total *= 4) {
       long bytes = all ? total : total / n;
@@ -79,11 +82,9 @@ final class DirectTimes {
       int with = 0;
       for (int blocks : BLOCKS) {
         boolean sensible =
-            way == Way.COPY
-                ? blocks == 1
-                : bytes / blocks >= (way == Way.LL ? 1024 : 2048) || blocks == 1;
+            copies ? blocks == 1 : bytes / blocks >= (way == Way.LL ? 1024 : 2048) || blocks == 1;
         if (sensible && bytes / blocks <= 8 << 20 && !(bytes > 64 << 10 && blocks < 4)
-            || way == Way.COPY && blocks == 1) {
+            || copies && blocks == 1) {
           double time = time(operation, way, bytes, blocks);
           if (time < best) {
             best = time;

@@ -19,4 +19,16 @@ public interface FakeLibrary {
 
   /** Makes the n-th call from now on of those that begin with cuM fail, and no other. */
   void fakeFailNth(int n, int code);
+
+  /** The CUDA version that the driver says it speaks, until the reset. */
+  void fakeVersion(int version);
+
+  /** Whether every stream says that it is being captured, until the reset. */
+  void fakeCapturing(int on);
+
+  /** Whether devices say that streams can store and await 64 bits, until the reset. */
+  void fakeWideOperations(int on);
+
+  /** How many memory operations of streams wait, or come after one that does. */
+  int fakeWaiting();
 }

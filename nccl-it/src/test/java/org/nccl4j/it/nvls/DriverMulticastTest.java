@@ -203,9 +203,19 @@ class DriverMulticastTest {
             .map(call -> Integer.valueOf(call.substring(17, call.indexOf(','))))
             .toList();
     assertEquals(List.of(3, 64, 1, 7), blocks.subList(1, 5), blocks.toString());
-    Ran set = run(Map.of("JAVA_TOOL_OPTIONS", "-Dnccl4j.ctas=true", "NCCL_MAX_CTAS", "5"));
+    assertTrue(ran.calls.stream().noneMatch(call -> call.contains("+4:")), "without clusters");
+    Ran set =
+        run(
+            Map.of(
+                "JAVA_TOOL_OPTIONS",
+                "-Dnccl4j.ctas=true",
+                "NCCL_MAX_CTAS",
+                "5",
+                "NCCL_CGA_CLUSTER_SIZE",
+                "5"));
     assertTrue(
-        set.calls.stream().anyMatch(call -> call.startsWith("cuLaunchKernelEx(5,")),
+        set.calls.stream()
+            .anyMatch(call -> call.startsWith("cuLaunchKernelEx(5,") && call.contains("4:5x1x1")),
         set.calls.toString());
   }
 

@@ -1,0 +1,69 @@
+package org.nccl4j.device.cuda;
+
+import org.nccl4j.device.kernel.DirectWork;
+import org.nccl4j.device.symmetric.SymmetricSpace;
+import org.nccl4j.device.symmetric.WindowView;
+
+/**
+ * Which copies a rank makes in an operation that only moves data: for each rank of the team at most
+ * one, from where and to where. The own buffers are taken by the addresses that the user has for
+ * them, those of others by the windows.
+ */
+final class CopyRoutes {
+  private final DirectWork work;
+  private final int rank;
+  private final long bytes;
+  private final long stride;
+  private final long sendFlat;
+  private final long recvFlat;
+
+  CopyRoutes(DirectWork work, SymmetricSpace space) {
+    this.work = work;
+    this.rank = space.place();
+    this.bytes = work.count() * work.type().bytes();
+    this.stride = space.stride();
+    this.sendFlat = flat(work.send());
+    this.recvFlat = flat(work.recv());
+  }
+
+  private static long flat(WindowView window) {
+    return window == null ? 0 : window.peers().get(0).address() - window.address();
+  }
+
+  /** Bytes of each copy. */
+  long bytes() {
+    return bytes;
+  }
+
+  /** Whether this rank copies anything that is another's, or comes from it. */
+  boolean copies() {
+    return switch (work.operation()) {
+      case ALL_GATHER, ALL_TO_ALL -> true;
+      case BROADCAST, SCATTER, GATHER -> rank == work.root();
+      case ALL_REDUCE, REDUCE, REDUCE_SCATTER ->
+          throw new IllegalStateException(work.operation() + " by copies");
+    };
+  }
+
+  long target(long recv, int other) {
+    long own = recv;
+    if (work.operation() == DirectWork.Operation.GATHER) {
+      return own + other * bytes;
+    }
+    if (other != rank) {
+      own += recvFlat + other * stride;
+    }
+    boolean parts =
+        work.operation() == DirectWork.Operation.ALL_GATHER
+            || work.operation() == DirectWork.Operation.ALL_TO_ALL;
+    return parts ? own + rank * bytes : own;
+  }
+
+  long source(long send, int other) {
+    return switch (work.operation()) {
+      case ALL_TO_ALL, SCATTER -> send + other * bytes;
+      case GATHER -> other == rank ? send : send + sendFlat + other * stride;
+      default -> send;
+    };
+  }
+}
