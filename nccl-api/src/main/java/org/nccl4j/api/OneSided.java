@@ -44,7 +44,8 @@ public abstract sealed class OneSided permits Operations {
    */
   public Window registerWindow(DeviceMemory memory) {
     Window window = new Window(state.name());
-    Groups.meet(() -> window.complete(state.windows().register(memory), state.windows()));
+    Groups.meet(
+        state.windows(), () -> window.complete(state.windows().register(memory), state.windows()));
     return window;
   }
 
@@ -64,10 +65,51 @@ public abstract sealed class OneSided permits Operations {
           "deregister each window once, with the communicator that registered it");
     }
     Groups.meet(
+        state.windows(),
         () -> {
           state.deregister(registered);
           window.freeHandle();
         });
+  }
+
+  /**
+   * Registers memory of this rank, so that collectives on it go without a copy where the ranks can
+   * reach each other's memory; NCCL's ncclCommRegister. Not collective: returns at once.
+   *
+   * <p>As in NCCL, an operation's buffers are registered on all its ranks or on none, and lie at
+   * the same offset in what is registered, which has the same size everywhere. The first operation
+   * on it, outside the capture of a graph, waits for the other ranks, which make a window of it
+   * together; so a thread that drives several ranks calls it in a {@link Group}. Where that cannot
+   * be, for one rank's memory, the operations go as if nothing were registered, and {@link
+   * Registration#obstacle} says why. Between machines it changes nothing: there data go through the
+   * connections' own memory, which the network knows. A window does the same without that wait
+   * ({@link #registerWindow}).
+   *
+   * @param memory from {@link Device#memAlloc}, or a slice of that, to be of any use; may be any
+   * @throws InvalidArgumentException for null, no bytes, or memory of another device
+   * @throws InvalidUsageException for closed memory
+   */
+  public Registration register(DeviceMemory memory) {
+    return new Registration(state, state.register(memory));
+  }
+
+  /**
+   * Ends the use of registered memory on this rank, which is the caller's again; NCCL's
+   * ncclCommDeregister. Not collective. The other ranks' mapping of it goes when they have
+   * deregistered too and register something else, or close. What is still registered when a
+   * communicator closes is deregistered then.
+   *
+   * @throws InvalidUsageException if it is of another communicator, was deregistered before, or is
+   *     used by operations that have not ended; and after close
+   */
+  public void deregister(Registration registration) {
+    if (registration == null) {
+      throw new InvalidArgumentException(
+          "deregister on rank %d of communicator %s: the registration is null"
+              .formatted(state.rank(), state.name()),
+          "pass what register gave");
+    }
+    state.deregister(registration.registered());
   }
 
   /**

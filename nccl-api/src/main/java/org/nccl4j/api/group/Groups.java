@@ -16,7 +16,7 @@ public final class Groups {
   private static final AtomicInteger OPEN = new AtomicInteger();
 
   private final List<Task> tasks = new ArrayList<>();
-  private final List<Runnable> meetings = new ArrayList<>();
+  private final List<Meetings.Meeting> meetings = new ArrayList<>();
   private int depth;
 
   private Groups() {}
@@ -70,11 +70,14 @@ public final class Groups {
 
   /**
    * Runs what waits for other ranks: at once, or at the end of this thread's group, there at the
-   * same time as the others of the group and before its operations.
+   * same time as those of other ranks in the group, after those of the same, and before its
+   * operations.
+   *
+   * @param whose tells ranks of communicators apart
    */
-  public static void meet(Runnable meeting) {
+  public static void meet(Object whose, Runnable meeting) {
     if (isOpen()) {
-      MINE.get().meetings.add(meeting);
+      MINE.get().meetings.add(new Meetings.Meeting(whose, meeting));
     } else {
       meeting.run();
     }
@@ -119,7 +122,7 @@ public final class Groups {
   }
 
   private void launch() {
-    List<Runnable> now = List.copyOf(meetings);
+    List<Meetings.Meeting> now = List.copyOf(meetings);
     meetings.clear();
     try {
       Meetings.run(now);

@@ -1,26 +1,42 @@
 package org.nccl4j.api.group;
 
 import java.util.ArrayList;
+import java.util.IdentityHashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.FutureTask;
 import org.nccl4j.device.InternalErrorException;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.NcclException;
 
-/** Runs what waits for other ranks, each on a thread of its own where there are several. */
+/**
+ * Runs what waits for other ranks: what one rank waits for in the order of its calls, and each rank
+ * of several on a thread of its own.
+ */
 final class Meetings {
+  /**
+   * Something that waits for other ranks.
+   *
+   * @param whose one object for each rank of each communicator
+   */
+  record Meeting(Object whose, Runnable call) {}
+
   private Meetings() {}
 
   /** Runs them all, and throws the first error once all have ended. */
-  static void run(List<Runnable> meetings) {
-    if (meetings.size() < 2) {
-      meetings.forEach(Runnable::run);
+  static void run(List<Meeting> meetings) {
+    Map<Object, List<Runnable>> byRank = new IdentityHashMap<>();
+    for (Meeting meeting : meetings) {
+      byRank.computeIfAbsent(meeting.whose, none -> new ArrayList<>()).add(meeting.call);
+    }
+    if (byRank.size() < 2) {
+      meetings.forEach(meeting -> meeting.call.run());
       return;
     }
     List<FutureTask<Void>> tasks = new ArrayList<>();
-    for (Runnable meeting : meetings) {
-      FutureTask<Void> task = new FutureTask<>(meeting, null);
+    for (List<Runnable> calls : byRank.values()) {
+      FutureTask<Void> task = new FutureTask<>(() -> calls.forEach(Runnable::run), null);
       Thread thread = new Thread(task, "nccl4j-meeting-" + tasks.size());
       thread.setDaemon(true);
       thread.start();

@@ -91,6 +91,9 @@ public final class RankQueue {
       int root,
       DeviceStream stream) {
     check.check(func, send, recv, count, type, op, root, stream);
+    if (direct.isUndecided()) {
+      decide(func, send, recv, count, type, stream);
+    }
     if (Groups.isOpen()) {
       Groups.add(new Task(this, func, send, recv, count, type, op, null, root, stream));
       return;
@@ -100,6 +103,20 @@ public final class RankQueue {
       launch(func, send, recv, count, type, op, root, stream);
     } finally {
       launcher.leave();
+    }
+  }
+
+  /** Buffers that are registered and have not been used are mapped first, by all ranks. */
+  private void decide(
+      Func func,
+      DeviceMemory send,
+      DeviceMemory recv,
+      long count,
+      DataType type,
+      DeviceStream stream) {
+    if (func.direct() != null && count > 0 && !stream.isCapturing()) {
+      DirectPlanner deciding = direct;
+      Groups.meet(deciding.windows(), () -> deciding.decide(func, send, recv, count, type));
     }
   }
 

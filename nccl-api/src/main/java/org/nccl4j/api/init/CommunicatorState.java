@@ -17,9 +17,11 @@ import org.nccl4j.api.plan.OneSided;
 import org.nccl4j.api.plan.Planner;
 import org.nccl4j.api.settings.DebugSettings;
 import org.nccl4j.api.settings.Settings;
+import org.nccl4j.api.window.LocalRegistration;
 import org.nccl4j.api.window.RegisteredWindow;
 import org.nccl4j.api.window.WindowRegistry;
 import org.nccl4j.device.Device;
+import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.TimeoutException;
@@ -142,6 +144,19 @@ public final class CommunicatorState {
   /** Drops a window together with all other ranks. */
   public void deregister(RegisteredWindow window) {
     windows().deregister(window, !engine().kernels().isIdle());
+  }
+
+  /** Registers memory of this rank alone. */
+  public LocalRegistration register(DeviceMemory memory) {
+    checkRunning("register");
+    return engine().place().windows().registrations().add(memory);
+  }
+
+  /** Ends the use of such memory, on this rank alone. */
+  public void deregister(LocalRegistration registration) {
+    checkRunning("deregister");
+    boolean busy = !engine().kernels().isIdle();
+    engine().place().windows().registrations().remove(registration, busy);
   }
 
   /** Where operations go. */

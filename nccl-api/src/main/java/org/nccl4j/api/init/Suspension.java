@@ -47,7 +47,8 @@ final class Suspension {
       return "communicators that were split from it use its connections; close these first";
     }
     if (!engine.place().windows().isUnused()) {
-      return "it has windows or device communicators; deregister and close these first";
+      return "it has windows, registered memory or device communicators; deregister and close these"
+          + " first";
     }
     if (!state.awaitIdle(state.operationDeadline())) {
       return "its operations have not ended within " + state.operationDeadline();

@@ -1,12 +1,16 @@
 package org.nccl4j.api.plan;
 
+import java.util.ArrayList;
+import java.util.List;
 import java.util.Optional;
 import java.util.stream.Stream;
 import org.nccl4j.api.window.RegisteredWindow;
+import org.nccl4j.api.window.Registrations;
 import org.nccl4j.api.window.WindowRegistry;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.HotPath;
+import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.kernel.DirectWork;
 import org.nccl4j.device.kernel.KernelCommunicator;
@@ -68,6 +72,34 @@ public final class DirectPlanner {
   @HotPath
   private boolean isPossible() {
     return nRanks > 1 && windows.team().size() == nRanks;
+  }
+
+  /** The windows that it knows of. */
+  public WindowRegistry windows() {
+    return windows;
+  }
+
+  /** Whether there are registered buffers of which the ranks have not decided together. */
+  @HotPath
+  public boolean isUndecided() {
+    return windows.registrations().arePending();
+  }
+
+  /**
+   * Has the ranks decide of an operation's buffers, as far as all ranks have them; see {@link
+   * Registrations#map}.
+   */
+  public void decide(Func func, DeviceMemory send, DeviceMemory recv, long count, DataType type) {
+    DirectWork.Operation operation = func.direct();
+    long bytes = count * type.bytes();
+    List<Registrations.Buffer> buffers = new ArrayList<>();
+    if (func != Func.BROADCAST && func != Func.SCATTER) {
+      buffers.add(new Registrations.Buffer(send, sendParts(operation) * bytes));
+    }
+    if (func != Func.REDUCE && func != Func.GATHER) {
+      buffers.add(new Registrations.Buffer(recv, recvParts(operation) * bytes));
+    }
+    windows.registrations().map(buffers);
   }
 
   /** The plan of an operation on buffers, or null if it is to take the way without windows. */
@@ -181,7 +213,19 @@ public final class DirectPlanner {
 
   @HotPath
   private RegisteredWindow window(DeviceMemory memory, long bytes) {
-    return memory == null ? null : windows.find(memory.address(), bytes);
+    RegisteredWindow found = memory == null ? null : windows.find(memory.address(), bytes);
+    if (found != null && !found.memory().isOpen()) {
+      throw gone(found);
+    }
+    return found;
+  }
+
+  /** What is at its addresses now is other memory than the other ranks have mapped. */
+  private static InvalidUsageException gone(RegisteredWindow window) {
+    return new InvalidUsageException(
+        "an operation's buffer lies in window %d, whose memory (%s) was closed while it was registered"
+            .formatted(window.number(), window.memory()),
+        "deregister memory before it is closed");
   }
 
   @HotPath

@@ -10,23 +10,24 @@ import org.nccl4j.device.symmetric.Exportable;
 final class Fitness {
   private Fitness() {}
 
-  static NcclException of(WindowRegistry.Setup setup, DeviceMemory memory) {
+  static NcclException of(String call, WindowRegistry.Setup setup, DeviceMemory memory) {
     if (memory == null) {
       return new InvalidArgumentException(
-          where(setup) + "the memory is null", "pass what memAlloc gave");
+          where(call, setup) + "the memory is null", "pass what memAlloc gave");
     }
     if (memory.device() != setup.device()) {
       return new InvalidArgumentException(
-          where(setup) + "the memory belongs to " + memory.device().name(),
+          where(call, setup) + "the memory belongs to " + memory.device().name(),
           "pass memory of " + setup.device().name());
     }
     if (!memory.isOpen()) {
       return new InvalidUsageException(
-          where(setup) + "the memory is closed", "close memory after its window is deregistered");
+          where(call, setup) + "the memory is closed",
+          "close memory after it has been deregistered");
     }
     if (memory.size() == 0) {
       return new InvalidArgumentException(
-          where(setup) + "the memory has 0 bytes", "register 1 byte or more");
+          where(call, setup) + "the memory has 0 bytes", "register 1 byte or more");
     }
     return null;
   }
@@ -50,6 +51,10 @@ final class Fitness {
   }
 
   private static String where(WindowRegistry.Setup setup) {
-    return "registerWindow on rank %d of communicator %s: ".formatted(setup.rank(), setup.name());
+    return where("registerWindow", setup);
+  }
+
+  private static String where(String call, WindowRegistry.Setup setup) {
+    return "%s on rank %d of communicator %s: ".formatted(call, setup.rank(), setup.name());
   }
 }

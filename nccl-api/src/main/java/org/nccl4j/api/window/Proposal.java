@@ -6,6 +6,8 @@ import java.io.DataInputStream;
 import java.io.DataOutputStream;
 import java.io.IOException;
 import java.io.UncheckedIOException;
+import java.util.ArrayList;
+import java.util.List;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.NcclException;
 
@@ -21,6 +23,7 @@ import org.nccl4j.device.NcclException;
  * @param bytes the window's size
  * @param stride of the rank's flat range
  * @param mailbox where the rank receives file descriptors, or ""
+ * @param givenUp numbers of windows that the rank has no more use for
  */
 record Proposal(
     Step step,
@@ -31,7 +34,8 @@ record Proposal(
     long offset,
     long bytes,
     long stride,
-    String mailbox) {
+    String mailbox,
+    List<Long> givenUp) {
   /** The steps. */
   enum Step {
     REGISTER("registerWindow"),
@@ -51,7 +55,7 @@ record Proposal(
 
   /** A step in which nothing but its outcome is told. */
   static Proposal outcome(Step step, long window, NcclException error) {
-    return new Proposal(step, error, window, 0, 0, 0, 0, 0, "");
+    return new Proposal(step, error, window, 0, 0, 0, 0, 0, "", List.of());
   }
 
   byte[] toBytes() {
@@ -67,10 +71,22 @@ record Proposal(
         out.writeLong(value);
       }
       out.writeUTF(mailbox);
+      out.writeInt(givenUp.size());
+      for (long number : givenUp) {
+        out.writeLong(number);
+      }
     } catch (IOException e) {
       throw new UncheckedIOException(e);
     }
     return bytes.toByteArray();
+  }
+
+  private static List<Long> numbers(DataInputStream in) throws IOException {
+    List<Long> numbers = new ArrayList<>();
+    for (int left = in.readInt(); left > 0; left--) {
+      numbers.add(in.readLong());
+    }
+    return List.copyOf(numbers);
   }
 
   static Proposal fromBytes(int rank, byte[] bytes) {
@@ -91,7 +107,8 @@ record Proposal(
           in.readLong(),
           in.readLong(),
           in.readLong(),
-          in.readUTF());
+          in.readUTF(),
+          numbers(in));
     } catch (IOException | ArrayIndexOutOfBoundsException e) {
       throw new InvalidUsageException(
           "rank %d's part in registering a window is not understood (%s)".formatted(rank, e),

@@ -45,7 +45,9 @@ public final class WindowRegistry implements AutoCloseable {
   private final Agreement agreement;
   private final Mapper mapper;
   private final Consumer<SymmetricSpace> onSpace;
+  private final Registrations registrations;
   private final WindowTable table = new WindowTable();
+  private final GivenUp givenUp = new GivenUp();
   private final Map<SymmetricMemory.Key, SymmetricMemory> memories = new HashMap<>();
   private SpaceAllocator space;
   private FlatRange range;
@@ -66,6 +68,7 @@ public final class WindowRegistry implements AutoCloseable {
     this.agreement = new Agreement(setup);
     this.mapper = new Mapper(setup, team);
     this.onSpace = onSpace;
+    this.registrations = new Registrations(this, setup.name(), setup.rank());
   }
 
   /** Whose memory is registered. */
@@ -94,6 +97,27 @@ public final class WindowRegistry implements AutoCloseable {
     return table.has(window);
   }
 
+  /** What ranks register without each other. */
+  public Registrations registrations() {
+    return registrations;
+  }
+
+  /** Why no operation of this communicator can use registered memory; null if one can. */
+  String obstacle() {
+    if (team.size() == nRanks() && nRanks() > 1) {
+      return null;
+    }
+    return nRanks() == 1
+        ? "the communicator has one rank"
+        : "the ranks are on several machines: what goes over a network goes through the"
+            + " connections' own memory, which the network knows";
+  }
+
+  /** What is wrong with a memory for a call, or null. */
+  NcclException unfit(String call, DeviceMemory memory) {
+    return Fitness.of(call, setup, memory);
+  }
+
   /** Whether there is a space for windows: whether there ever was one. */
   public boolean hasSpace() {
     return resources != null;
@@ -113,7 +137,7 @@ public final class WindowRegistry implements AutoCloseable {
 
   /** Whether there is nothing but the library's own space, if that. */
   public synchronized boolean isUnused() {
-    return table.isEmpty() && ofLibrary.isEmpty();
+    return table.isEmpty() && ofLibrary.isEmpty() && registrations.isEmpty();
   }
 
   /**
@@ -190,7 +214,7 @@ public final class WindowRegistry implements AutoCloseable {
    * @param users whether it is a user's, to be found by address
    */
   private RegisteredWindow register(DeviceMemory memory, NcclException lack, boolean users) {
-    NcclException unfit = lack != null ? lack : Fitness.of(setup, memory);
+    NcclException unfit = lack != null ? lack : unfit("registerWindow", memory);
     Exportable own = unfit == null ? device.exportable(memory).orElse(null) : null;
     if (unfit == null && own == null) {
       unfit = Fitness.notExportable(setup, memory);
@@ -210,7 +234,9 @@ public final class WindowRegistry implements AutoCloseable {
                   own == null ? 0 : memory.address() - own.address(),
                   memory == null ? 0 : memory.size(),
                   stride,
-                  offer.mailbox()));
+                  offer.mailbox(),
+                  givenUp.numbers()));
+      givenUp.byAll(all).forEach(each -> release(each.mapped()));
       agreement.checkAlike(all);
       SymmetricMemory mapped = obtain(all, own, offer);
       mapped.retain();
@@ -315,6 +341,18 @@ public final class WindowRegistry implements AutoCloseable {
     release(window.mapped());
   }
 
+  /**
+   * This rank has no more use for a window. It stays mapped until all ranks have given it up and
+   * register another.
+   */
+  synchronized void giveUp(RegisteredWindow window) {
+    if (!closed) {
+      window.drop();
+      table.remove(window);
+      givenUp.add(window);
+    }
+  }
+
   private void release(SymmetricMemory memory) {
     if (memory.release()) {
       memories.remove(memory.key);
@@ -333,7 +371,12 @@ public final class WindowRegistry implements AutoCloseable {
 
   /** Unmaps all windows on this rank. Nothing may be running. */
   @Override
-  public synchronized void close() {
+  public void close() {
+    registrations.close();
+    unmap();
+  }
+
+  private synchronized void unmap() {
     if (!closed) {
       closed = true;
       for (RegisteredWindow window : table.all()) {

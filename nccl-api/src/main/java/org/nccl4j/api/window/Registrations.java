@@ -1,0 +1,159 @@
+package org.nccl4j.api.window;
+
+import java.util.List;
+import java.util.concurrent.CopyOnWriteArrayList;
+import org.nccl4j.device.DebugLog;
+import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.HotPath;
+import org.nccl4j.device.InternalErrorException;
+import org.nccl4j.device.InvalidUsageException;
+import org.nccl4j.device.NcclException;
+import org.nccl4j.device.RemoteException;
+import org.nccl4j.device.TimeoutException;
+
+/**
+ * Memory that a rank registered by itself, without the others. At the first operation on it the
+ * ranks make windows of what they have registered, all together, or agree that they cannot; from
+ * then on it is found as a window is. Any thread.
+ */
+public final class Registrations {
+  private static final System.Logger LOG = DebugLog.of("REG");
+
+  private final WindowRegistry windows;
+  private final String name;
+  private final int rank;
+  private final List<LocalRegistration> all = new CopyOnWriteArrayList<>();
+
+  /** Whether there is one that the ranks have not tried to use; written under the lock. */
+  private volatile boolean pending;
+
+  Registrations(WindowRegistry windows, String name, int rank) {
+    this.windows = windows;
+    this.name = name;
+    this.rank = rank;
+  }
+
+  /**
+   * One more; nobody else is asked.
+   *
+   * @throws NcclException if the memory cannot be registered by anybody
+   */
+  public LocalRegistration add(DeviceMemory memory) {
+    NcclException unfit = windows.unfit("register", memory);
+    if (unfit != null) {
+      throw unfit;
+    }
+    synchronized (this) {
+      LocalRegistration made = new LocalRegistration(memory, windows.obstacle());
+      all.add(made);
+      pending |= made.isPending();
+      return made;
+    }
+  }
+
+  /** Whether the next operation may have to find out whether its buffers can be used. */
+  @HotPath
+  public boolean arePending() {
+    return pending;
+  }
+
+  boolean isEmpty() {
+    return all.isEmpty();
+  }
+
+  /**
+   * A buffer of an operation.
+   *
+   * @param memory may be null
+   * @param bytes that the operation uses
+   */
+  public record Buffer(DeviceMemory memory, long bytes) {}
+
+  /**
+   * Before an operation: where one of its buffers lies in memory that the ranks have not tried to
+   * use, all ranks make windows of what their buffers lie in, one after the other. Ranks whose
+   * buffers are not registered, or otherwise, make all agree to go without.
+   *
+   * @param buffers those that all ranks have
+   * @throws TimeoutException naming the ranks that did not come, as their buffers are not
+   *     registered
+   */
+  public synchronized void map(List<Buffer> buffers) {
+    if (buffers.stream().anyMatch(this::isPending)) {
+      buffers.forEach(this::map);
+      pending = all.stream().anyMatch(LocalRegistration::isPending);
+    }
+  }
+
+  private boolean isPending(Buffer buffer) {
+    LocalRegistration found = find(buffer);
+    return found != null && found.isPending();
+  }
+
+  private LocalRegistration find(Buffer buffer) {
+    for (LocalRegistration each : all) {
+      if (buffer.memory != null && each.holds(buffer.memory.address(), buffer.bytes)) {
+        return each;
+      }
+    }
+    return null;
+  }
+
+  private void map(Buffer buffer) {
+    LocalRegistration found = find(buffer);
+    try {
+      RegisteredWindow window = windows.register(found == null ? null : found.memory());
+      found.mapped(window);
+    } catch (TimeoutException e) {
+      throw new TimeoutException(
+          "rank %d of communicator %s calls an operation on registered memory for the first time, and %s"
+              .formatted(rank, name, e.problem()),
+          "register the buffers of an operation on all ranks or on none",
+          e);
+    } catch (RemoteException | InternalErrorException e) {
+      throw e;
+    } catch (NcclException e) {
+      // The same on all ranks.
+      if (found != null) {
+        found.refused(e.problem());
+      }
+      LOG.log(
+          System.Logger.Level.DEBUG,
+          "rank {0} of communicator {1} goes without registered memory: {2}",
+          rank,
+          name,
+          e.problem());
+    }
+  }
+
+  /**
+   * Ends the use of one, on this rank alone.
+   *
+   * @param busy whether operations on this rank have not ended
+   * @throws InvalidUsageException if it is of another communicator, was dropped before, or is in
+   *     use
+   */
+  public synchronized void remove(LocalRegistration registration, boolean busy) {
+    if (!all.contains(registration)) {
+      throw new InvalidUsageException(
+          "rank %d deregisters memory of another communicator, or twice, in communicator %s"
+              .formatted(rank, name),
+          "deregister each registration once, with the communicator that made it");
+    }
+    if (busy && registration.windows().stream().anyMatch(RegisteredWindow::isUsed)) {
+      throw new InvalidUsageException(
+          "rank %d deregisters memory that operations of communicator %s use".formatted(rank, name),
+          "synchronize the streams of its operations first");
+    }
+    all.remove(registration);
+    registration.drop();
+    registration.windows().forEach(windows::giveUp);
+    pending = all.stream().anyMatch(LocalRegistration::isPending);
+  }
+
+  synchronized void close() {
+    all.forEach(LocalRegistration::drop);
+    all.clear();
+    pending = false;
+  }
+}
