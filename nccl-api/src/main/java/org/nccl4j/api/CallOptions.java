@@ -3,6 +3,7 @@ package org.nccl4j.api;
 import java.util.HashMap;
 import java.util.Map;
 import org.nccl4j.api.settings.Settings;
+import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 
 /**
@@ -56,7 +57,7 @@ public final class CallOptions {
   static String ctas(String which, int ctas) {
     if (ctas < 1) {
       throw new InvalidArgumentException(
-          "the %s CTAs are %d".formatted(which, ctas), "pass 1 or more");
+          ErrorId.SETTING, "the %s CTAs are %d".formatted(which, ctas), "pass 1 or more");
     }
     return Integer.toString(ctas);
   }

@@ -14,6 +14,7 @@ import org.nccl4j.api.plan.Func;
 import org.nccl4j.api.plan.Way;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.Device;
+import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.NcclException;
@@ -94,7 +95,9 @@ public final class Communicator extends Operations implements AutoCloseable {
       int nRanks, List<UniqueId> ids, int rank, Device device, CommunicatorConfig config) {
     if (nRanks < 1 || rank < 0 || rank >= nRanks) {
       throw new InvalidArgumentException(
-          "rank %d of %d ranks".formatted(rank, nRanks), "pass a rank from 0 to nRanks - 1");
+          ErrorId.RANK,
+          "rank %d of %d ranks".formatted(rank, nRanks),
+          "pass a rank from 0 to nRanks - 1");
     }
     return new Communicator(Joining.join(nRanks, ids, rank, device, config), config);
   }
@@ -247,6 +250,7 @@ public final class Communicator extends Operations implements AutoCloseable {
   public Communicator grow(int nRanks, UniqueId id, CommunicatorConfig changes) {
     if (nRanks <= nRanks()) {
       throw new InvalidArgumentException(
+          ErrorId.RANK,
           "communicator %s of %d ranks is grown to %d".formatted(name(), nRanks(), nRanks),
           "pass the number of ranks after growing");
     }

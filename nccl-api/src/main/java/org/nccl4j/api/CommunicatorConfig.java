@@ -6,6 +6,7 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import org.nccl4j.api.settings.Settings;
+import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 
 /**
@@ -173,7 +174,7 @@ public final class CommunicatorConfig {
   private static String millis(String what, Duration value) {
     if (value.toMillis() < 1) {
       throw new InvalidArgumentException(
-          what + " is " + value, "pass a duration of a millisecond or more");
+          ErrorId.SETTING, what + " is " + value, "pass a duration of a millisecond or more");
     }
     return value.toMillis() + "ms";
   }

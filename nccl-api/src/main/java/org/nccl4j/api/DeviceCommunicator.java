@@ -10,6 +10,7 @@ import org.nccl4j.api.window.Team;
 import org.nccl4j.api.window.WindowRegistry;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.TimeoutException;
@@ -114,6 +115,7 @@ public final class DeviceCommunicator implements AutoCloseable {
   public void barrier(int index, Duration patience) {
     if (closed || windows.device().kind() != Device.Kind.HOST) {
       throw new InvalidUsageException(
+          ErrorId.CLOSED,
           closed
               ? "a barrier of a closed device communicator is used"
               : "a barrier of a GPU's communicator is used from Java",
@@ -128,6 +130,7 @@ public final class DeviceCommunicator implements AutoCloseable {
     }
     if (!barriers.get(index).await(patience)) {
       throw new TimeoutException(
+          ErrorId.OPERATION,
           "a rank did not come to barrier %d within %s".formatted(index, patience),
           "find out why, or wait longer");
     }

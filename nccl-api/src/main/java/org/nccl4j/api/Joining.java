@@ -20,6 +20,7 @@ import org.nccl4j.api.settings.DebugSettings;
 import org.nccl4j.api.settings.Settings;
 import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.Device;
+import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InternalErrorException;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.InvalidUsageException;
@@ -89,6 +90,7 @@ final class Joining {
         Thread.currentThread().interrupt();
         failure =
             new InvalidUsageException(
+                ErrorId.INTERRUPTED,
                 "the thread was interrupted while it made communicators",
                 "interrupt no thread that makes a communicator",
                 e);

@@ -3,6 +3,7 @@ package org.nccl4j.api;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 
 /**
@@ -78,6 +79,7 @@ public record LaunchEnvironment(
     String text = variables.get(name);
     if (text == null) {
       throw new InvalidArgumentException(
+          ErrorId.SETTING,
           "%s is not set, though other variables of %s are".formatted(name, launcher),
           "start the program with " + launcher + ", or unset its variables");
     }
@@ -97,6 +99,7 @@ public record LaunchEnvironment(
     String range =
         most == Integer.MAX_VALUE ? "at least " + least : "from " + least + " to " + most;
     return new InvalidArgumentException(
+        ErrorId.SETTING,
         "%s is \"%s\", not a number %s".formatted(name, text, range),
         "start the program with " + launcher + ", which sets it");
   }

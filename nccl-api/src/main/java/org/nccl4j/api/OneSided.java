@@ -9,6 +9,7 @@ import org.nccl4j.device.DataType;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
+import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.InvalidUsageException;
 
@@ -60,6 +61,7 @@ public abstract sealed class OneSided permits Operations {
     RegisteredWindow registered = window.registered();
     if (!state.windows().has(registered)) {
       throw new InvalidUsageException(
+          ErrorId.HANDLE,
           "rank %d deregisters %s of another communicator, or twice, in communicator %s"
               .formatted(state.rank(), window, state.name()),
           "deregister each window once, with the communicator that registered it");

@@ -7,6 +7,7 @@ import org.nccl4j.api.bootstrap.BootstrapId;
 import org.nccl4j.api.bootstrap.BootstrapOptions;
 import org.nccl4j.api.bootstrap.BootstrapRoot;
 import org.nccl4j.api.settings.Settings;
+import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 
 /**
@@ -73,6 +74,7 @@ public final class UniqueId {
       return fromBytes(HexFormat.of().parseHex(text));
     } catch (IllegalArgumentException e) {
       throw new InvalidArgumentException(
+          ErrorId.UNIQUE_ID,
           "this text is not a unique id (" + e.getMessage() + ")",
           "pass on what UniqueId.toString() gave, unchanged",
           e);

@@ -5,6 +5,7 @@ import org.nccl4j.api.group.Groups;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
+import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.RedOp;
 
@@ -38,6 +39,7 @@ final class VariableCalls {
     if (memory == null || offset + bytes > memory.size()) {
       throw wrong(
           operation,
+          ErrorId.BUFFER,
           "%s gives rank %d %d elements at %d, the buffer has %s"
               .formatted(
                   parts.name,
@@ -52,12 +54,13 @@ final class VariableCalls {
 
   private void check(String operation, Parts parts, DataType type) {
     if (type == null) {
-      throw wrong(operation, "type is null", "pass one");
+      throw wrong(operation, ErrorId.TYPE, "type is null", "pass one");
     }
     for (long[] values : new long[][] {parts.counts, parts.offsets}) {
       if (values == null || values.length != comm.state.nRanks()) {
         throw wrong(
             operation,
+            ErrorId.COUNT,
             "%s has %s entries for %d ranks"
                 .formatted(parts.name, values == null ? "no" : values.length, comm.state.nRanks()),
             "pass one for each rank");
@@ -66,6 +69,7 @@ final class VariableCalls {
         if (values[rank] < 0 || values[rank] > Long.MAX_VALUE / 16) {
           throw wrong(
               operation,
+              ErrorId.COUNT,
               "%s has %d for rank %d".formatted(parts.name, values[rank], rank),
               "pass 0 or more");
         }
@@ -73,8 +77,10 @@ final class VariableCalls {
     }
   }
 
-  private InvalidArgumentException wrong(String operation, String problem, String remedy) {
+  private InvalidArgumentException wrong(
+      String operation, ErrorId id, String problem, String remedy) {
     return new InvalidArgumentException(
+        id,
         "%s on rank %d of communicator %s: %s"
             .formatted(operation, comm.state.rank(), comm.state.name(), problem),
         remedy);
@@ -88,6 +94,7 @@ final class VariableCalls {
     if (mine > 0 && (send == null || send.size() / type.bytes() < mine)) {
       throw wrong(
           name,
+          ErrorId.BUFFER,
           "the send buffer holds less than the %d elements that %s says"
               .formatted(mine, parts.name),
           "pass a larger buffer or smaller counts");
@@ -117,6 +124,7 @@ final class VariableCalls {
     if (sends.counts[rank] != recvs.counts[rank]) {
       throw wrong(
           name,
+          ErrorId.COUNT,
           "it sends itself %d elements and receives %d"
               .formatted(sends.counts[rank], recvs.counts[rank]),
           "pass the same count for the own rank in both");

@@ -6,6 +6,7 @@ import org.nccl4j.api.window.RegisteredWindow;
 import org.nccl4j.api.window.Team;
 import org.nccl4j.api.window.WindowRegistry;
 import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.symmetric.WindowView;
@@ -41,6 +42,7 @@ public final class Window {
     RegisteredWindow window = registered;
     if (window == null) {
       throw new InvalidUsageException(
+          ErrorId.HANDLE,
           "a window of communicator %s is used before its group has ended".formatted(communicator),
           "end the group first");
     }
@@ -77,12 +79,15 @@ public final class Window {
     RegisteredWindow window = registered();
     if (!team.has(rank)) {
       throw new InvalidArgumentException(
+          ErrorId.RANK,
           "rank %d's part of %s is not in reach of loads and stores".formatted(rank, this),
           "pass one of the ranks " + team.ranks());
     }
     if (window.isDropped()) {
       throw new InvalidUsageException(
-          this + " is used after it was deregistered", "deregister a window after its last use");
+          ErrorId.HANDLE,
+          this + " is used after it was deregistered",
+          "deregister a window after its last use");
     }
     return window.view().peers().get(rank - team.first());
   }
@@ -95,7 +100,9 @@ public final class Window {
     RegisteredWindow window = registered();
     if (window.isDropped()) {
       throw new InvalidUsageException(
-          this + " is used after it was deregistered", "deregister a window after its last use");
+          ErrorId.HANDLE,
+          this + " is used after it was deregistered",
+          "deregister a window after its last use");
     }
     if (handle == null) {
       ByteBuffer layout = ByteBuffer.allocateDirect(HANDLE_BYTES).order(ByteOrder.nativeOrder());

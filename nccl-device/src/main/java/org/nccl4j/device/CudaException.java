@@ -6,11 +6,11 @@ public final class CudaException extends NcclException {
 
   /** An error without an underlying cause. See {@link NcclException} for the parameters. */
   public CudaException(String problem, String remedy) {
-    super(Code.UNHANDLED_CUDA_ERROR, problem, remedy, null);
+    super(Code.UNHANDLED_CUDA_ERROR, ErrorId.CUDA, problem, remedy, null);
   }
 
   /** An error with an underlying cause. See {@link NcclException} for the parameters. */
   public CudaException(String problem, String remedy, Throwable cause) {
-    super(Code.UNHANDLED_CUDA_ERROR, problem, remedy, cause);
+    super(Code.UNHANDLED_CUDA_ERROR, ErrorId.CUDA, problem, remedy, cause);
   }
 }

@@ -70,6 +70,7 @@ public final class DebugLog implements System.Logger {
       target = new Target(path, writer, least);
     } catch (IOException e) {
       throw new InvalidArgumentException(
+          ErrorId.SETTING,
           "the file %s, which NCCL_DEBUG_FILE names, cannot be written: %s".formatted(path, e),
           "set NCCL_DEBUG_FILE to a file in an existing directory, or unset it",
           e);

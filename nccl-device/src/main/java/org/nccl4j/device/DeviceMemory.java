@@ -79,6 +79,7 @@ public abstract class DeviceMemory implements AutoCloseable {
   protected final void checkRange(long offset, long bytes) {
     if (offset < 0 || bytes < 0 || offset > size - bytes) {
       throw new InvalidArgumentException(
+          ErrorId.BUFFER,
           "bytes %d to %d are not inside a memory of %d bytes"
               .formatted(offset, offset + bytes, size),
           "pass an offset and a length that fit, or allocate more");
@@ -89,6 +90,7 @@ public abstract class DeviceMemory implements AutoCloseable {
   protected final void checkOpen() {
     if (!isOpen()) {
       throw new InvalidUsageException(
+          ErrorId.CLOSED,
           "memory of %d bytes at 0x%x is used after close".formatted(size, address()),
           "close memory only after its last use");
     }

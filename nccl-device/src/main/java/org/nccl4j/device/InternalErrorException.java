@@ -6,11 +6,11 @@ public final class InternalErrorException extends NcclException {
 
   /** An error without an underlying cause. See {@link NcclException} for the parameters. */
   public InternalErrorException(String problem, String remedy) {
-    super(Code.INTERNAL_ERROR, problem, remedy, null);
+    super(Code.INTERNAL_ERROR, ErrorId.INTERNAL, problem, remedy, null);
   }
 
   /** An error with an underlying cause. See {@link NcclException} for the parameters. */
   public InternalErrorException(String problem, String remedy, Throwable cause) {
-    super(Code.INTERNAL_ERROR, problem, remedy, cause);
+    super(Code.INTERNAL_ERROR, ErrorId.INTERNAL, problem, remedy, cause);
   }
 }

@@ -6,11 +6,21 @@ public final class InvalidArgumentException extends NcclException {
 
   /** An error without an underlying cause. See {@link NcclException} for the parameters. */
   public InvalidArgumentException(String problem, String remedy) {
-    super(Code.INVALID_ARGUMENT, problem, remedy, null);
+    super(Code.INVALID_ARGUMENT, ErrorId.ARGUMENT, problem, remedy, null);
   }
 
   /** An error with an underlying cause. See {@link NcclException} for the parameters. */
   public InvalidArgumentException(String problem, String remedy, Throwable cause) {
-    super(Code.INVALID_ARGUMENT, problem, remedy, cause);
+    super(Code.INVALID_ARGUMENT, ErrorId.ARGUMENT, problem, remedy, cause);
+  }
+
+  /** An error of a kind of its code. See {@link NcclException} for the parameters. */
+  public InvalidArgumentException(ErrorId id, String problem, String remedy) {
+    this(id, problem, remedy, null);
+  }
+
+  /** An error of a kind, with an underlying cause. See {@link NcclException} for the parameters. */
+  public InvalidArgumentException(ErrorId id, String problem, String remedy, Throwable cause) {
+    super(Code.INVALID_ARGUMENT, id, problem, remedy, cause);
   }
 }

@@ -6,11 +6,21 @@ public final class InvalidUsageException extends NcclException {
 
   /** An error without an underlying cause. See {@link NcclException} for the parameters. */
   public InvalidUsageException(String problem, String remedy) {
-    super(Code.INVALID_USAGE, problem, remedy, null);
+    super(Code.INVALID_USAGE, ErrorId.USAGE, problem, remedy, null);
   }
 
   /** An error with an underlying cause. See {@link NcclException} for the parameters. */
   public InvalidUsageException(String problem, String remedy, Throwable cause) {
-    super(Code.INVALID_USAGE, problem, remedy, cause);
+    super(Code.INVALID_USAGE, ErrorId.USAGE, problem, remedy, cause);
+  }
+
+  /** An error of a kind of its code. See {@link NcclException} for the parameters. */
+  public InvalidUsageException(ErrorId id, String problem, String remedy) {
+    this(id, problem, remedy, null);
+  }
+
+  /** An error of a kind, with an underlying cause. See {@link NcclException} for the parameters. */
+  public InvalidUsageException(ErrorId id, String problem, String remedy, Throwable cause) {
+    super(Code.INVALID_USAGE, id, problem, remedy, cause);
   }
 }

@@ -1,7 +1,5 @@
 package org.nccl4j.device;
 
-import java.util.Objects;
-
 /**
  * Anything that goes wrong in nccl4j. Its message has the fact and the place in one sentence and
  * the remedy (a setting, a command, a change in the program) in another.
@@ -23,62 +21,48 @@ public abstract sealed class NcclException extends RuntimeException
   public enum Code {
     /** The CUDA driver refused a call. */
     UNHANDLED_CUDA_ERROR(
-        "NCCL4J-CUDA",
         "The CUDA driver refused a call; the message has its name and the driver's own code",
         "look at what the message says of the code; `./nccl doctor` tests driver and GPUs, and"
             + " `dmesg` has the GPU's own complaints (Xid)"),
     /** The operating system refused a call. */
     SYSTEM_ERROR(
-        "NCCL4J-SYSTEM",
         "The operating system refused a call: memory, descriptors, sockets, or an address that"
             + " cannot be reached; the message has the call and its errno",
         "raise the limit or choose the network that the message names; `./nccl doctor` shows the"
             + " limits of this machine"),
     /** A defect of nccl4j. */
     INTERNAL_ERROR(
-        "NCCL4J-INTERNAL",
         "Something that should not be possible: a defect of nccl4j or of a plug-in",
         "report it, with the stack trace and the output of NCCL_DEBUG=INFO"),
     /** An argument that no state of the program would make right. */
     INVALID_ARGUMENT(
-        "NCCL4J-ARGUMENT",
         "An argument or a setting that cannot be right; nothing was launched or allocated",
         "correct the argument that the message names; a communicator stays usable"),
     /** A call that does not fit the state of the program or the calls of other ranks. */
     INVALID_USAGE(
-        "NCCL4J-USAGE",
         "A call that does not fit the program's state or the other ranks' calls: after close, in"
             + " another order, with another count",
         "make the same calls in the same order on all ranks; NCCL_CHECK_MODE=DEBUG_GLOBAL compares"
             + " them and names the first that differs"),
     /** Another rank failed, or the way to it. */
     REMOTE_ERROR(
-        "NCCL4J-REMOTE",
         "Another rank failed, its process ended or gives no sign of life, or the way to it broke;"
             + " the message names the rank, its host and its process",
         "look at that rank's own output first; go on without it by Communicator.shrink with"
             + " ShrinkMode.ABORT"),
     /** A deadline passed. */
     TIMEOUT(
-        "NCCL4J-TIMEOUT",
         "A deadline passed; the message says who is behind, at which operation, and who waits for"
             + " whom",
         "look at what the rank that is behind is doing (jstack, `./nccl diagnose`), or allow more"
             + " time with NCCL4J_TIMEOUT or NCCL4J_INIT_TIMEOUT");
 
-    private final String id;
     private final String meaning;
     private final String remedy;
 
-    Code(String id, String meaning, String remedy) {
-      this.id = id;
+    Code(String meaning, String remedy) {
       this.meaning = meaning;
       this.remedy = remedy;
-    }
-
-    /** Its identifier in messages and in docs/errors.md; it never changes. */
-    public String id() {
-      return id;
     }
 
     /** What it means in general; no full stop at the end. */
@@ -92,20 +76,28 @@ public abstract sealed class NcclException extends RuntimeException
     }
   }
 
-  private final Code code;
+  private final ErrorId id;
   private final String problem;
   private final String remedy;
 
-  NcclException(Code code, String problem, String remedy, Throwable cause) {
-    super(problem + ". Remedy: " + remedy + ". [" + code.id() + "]", cause);
-    this.code = Objects.requireNonNull(code);
+  NcclException(Code code, ErrorId id, String problem, String remedy, Throwable cause) {
+    super(problem + ". Remedy: " + remedy + ". [" + id.text() + "]", cause);
+    if (id.code() != code) {
+      throw new IllegalArgumentException(id + " is no kind of " + code);
+    }
+    this.id = id;
     this.problem = problem;
     this.remedy = remedy;
   }
 
   /** The result code. */
   public final Code code() {
-    return code;
+    return id.code();
+  }
+
+  /** What kind of it; in the message, and in docs/errors.md. */
+  public final ErrorId id() {
+    return id;
   }
 
   /** What happened, where and why; no full stop at the end. */
@@ -122,21 +114,22 @@ public abstract sealed class NcclException extends RuntimeException
    * The same error for another thread or rank to throw: its own stack trace, this one as its cause.
    */
   public final NcclException again() {
-    return this instanceof OrderMismatchException
-        ? new OrderMismatchException(problem, remedy, this)
-        : of(code, problem, remedy, this);
+    return of(id, problem, remedy, this);
   }
 
-  /** An error by its code, for those who received it from another rank. */
-  public static NcclException of(Code code, String problem, String remedy, Throwable cause) {
-    return switch (code) {
+  /** An error by its kind, for those who received it from another rank. */
+  public static NcclException of(ErrorId id, String problem, String remedy, Throwable cause) {
+    if (id == ErrorId.ORDER_DIFFERS) {
+      return new OrderMismatchException(problem, remedy, cause);
+    }
+    return switch (id.code()) {
       case UNHANDLED_CUDA_ERROR -> new CudaException(problem, remedy, cause);
-      case SYSTEM_ERROR -> new SystemErrorException(problem, remedy, cause);
+      case SYSTEM_ERROR -> new SystemErrorException(id, problem, remedy, cause);
       case INTERNAL_ERROR -> new InternalErrorException(problem, remedy, cause);
-      case INVALID_ARGUMENT -> new InvalidArgumentException(problem, remedy, cause);
-      case INVALID_USAGE -> new InvalidUsageException(problem, remedy, cause);
-      case REMOTE_ERROR -> new RemoteException(problem, remedy, cause);
-      case TIMEOUT -> new TimeoutException(problem, remedy, cause);
+      case INVALID_ARGUMENT -> new InvalidArgumentException(id, problem, remedy, cause);
+      case INVALID_USAGE -> new InvalidUsageException(id, problem, remedy, cause);
+      case REMOTE_ERROR -> new RemoteException(id, problem, remedy, cause);
+      case TIMEOUT -> new TimeoutException(id, problem, remedy, cause);
     };
   }
 }

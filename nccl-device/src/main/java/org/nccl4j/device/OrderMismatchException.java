@@ -14,6 +14,6 @@ public final class OrderMismatchException extends NcclException {
 
   /** An error with an underlying cause. See {@link NcclException} for the parameters. */
   public OrderMismatchException(String problem, String remedy, Throwable cause) {
-    super(Code.INVALID_USAGE, problem, remedy, cause);
+    super(Code.INVALID_USAGE, ErrorId.ORDER_DIFFERS, problem, remedy, cause);
   }
 }

@@ -59,6 +59,7 @@ public final class ReductionOperator {
   public static ReductionOperator preMulSum(DataType type, DeviceMemory scalar) {
     if (scalar.size() < type.bytes()) {
       throw new InvalidArgumentException(
+          ErrorId.TYPE,
           "a scalar of %d bytes for elements of %s".formatted(scalar.size(), type.label()),
           "pass memory of %d bytes".formatted(type.bytes()));
     }

@@ -6,11 +6,21 @@ public final class RemoteException extends NcclException {
 
   /** An error without an underlying cause. See {@link NcclException} for the parameters. */
   public RemoteException(String problem, String remedy) {
-    super(Code.REMOTE_ERROR, problem, remedy, null);
+    super(Code.REMOTE_ERROR, ErrorId.REMOTE, problem, remedy, null);
   }
 
   /** An error with an underlying cause. See {@link NcclException} for the parameters. */
   public RemoteException(String problem, String remedy, Throwable cause) {
-    super(Code.REMOTE_ERROR, problem, remedy, cause);
+    super(Code.REMOTE_ERROR, ErrorId.REMOTE, problem, remedy, cause);
+  }
+
+  /** An error of a kind of its code. See {@link NcclException} for the parameters. */
+  public RemoteException(ErrorId id, String problem, String remedy) {
+    this(id, problem, remedy, null);
+  }
+
+  /** An error of a kind, with an underlying cause. See {@link NcclException} for the parameters. */
+  public RemoteException(ErrorId id, String problem, String remedy, Throwable cause) {
+    super(Code.REMOTE_ERROR, id, problem, remedy, cause);
   }
 }

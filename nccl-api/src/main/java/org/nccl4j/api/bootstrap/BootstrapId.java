@@ -10,6 +10,7 @@ import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.stream.Collectors;
+import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 
 /**
@@ -86,6 +87,7 @@ public final class BootstrapId {
     }
     if (out.position() > MAX_BYTES) {
       throw new InvalidArgumentException(
+          ErrorId.UNIQUE_ID,
           "a unique id has no room for the host name \"" + addresses.get(0).getHostString() + "\"",
           "give its address, or a name of at most 100 letters");
     }
@@ -147,6 +149,7 @@ public final class BootstrapId {
 
   private static InvalidArgumentException notAnId(String why, Exception cause) {
     return new InvalidArgumentException(
+        ErrorId.UNIQUE_ID,
         "these bytes are not a unique id: " + why,
         "pass on what UniqueId.toBytes() gave, unchanged",
         cause);

@@ -10,6 +10,7 @@ import java.time.Duration;
 import java.util.Arrays;
 import java.util.List;
 import org.nccl4j.api.settings.PortRange;
+import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 
 /** Makes ids, and starts the roots that they lead to. */
@@ -62,6 +63,7 @@ public final class BootstrapRoot {
     int port = colon < 1 ? NEVER_RESOLVED : portOf(text.substring(colon + 1));
     if (port == NEVER_RESOLVED) {
       throw new InvalidArgumentException(
+          ErrorId.SETTING,
           "NCCL_COMM_ID is \"" + text + "\", which is not host:port",
           "set it to an address or name of rank 0's host and a free port, such as 10.0.0.1:29500"
               + " or [fd00::1]:29500");

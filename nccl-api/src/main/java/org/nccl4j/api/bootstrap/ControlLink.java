@@ -7,6 +7,7 @@ import java.net.ProtocolException;
 import java.nio.ByteBuffer;
 import java.time.Duration;
 import java.util.List;
+import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.SystemErrorException;
 import org.nccl4j.device.TimeoutException;
@@ -92,6 +93,7 @@ final class ControlLink implements Dialer.Outcome, Connection.Owner {
         deadline,
         () ->
             new TimeoutException(
+                ErrorId.RANKS_MISSING,
                 "rank %d waited %s for the bootstrap root at %s, which did not answer"
                     .formatted(rank, deadline.text(), id.where()),
                 "see whether the root's process (%s) hangs, or allow more time with NCCL4J_INIT_TIMEOUT"
@@ -202,7 +204,7 @@ final class ControlLink implements Dialer.Outcome, Connection.Owner {
   private void rootIsSilent(Duration length) {
     failures.heard(
         new Failure(
-            NcclException.Code.REMOTE_ERROR,
+            ErrorId.RANK_SILENT,
             "the process of the bootstrap root (%s) has given no sign of life for %s"
                 .formatted(rootText(), Deadline.after(length).text()),
             "look whether it is stopped, or its host or network is down; a longer silence is allowed"
@@ -221,7 +223,7 @@ final class ControlLink implements Dialer.Outcome, Connection.Owner {
       String broken = reason instanceof ProtocolException ? " (" + reason.getMessage() + ")" : "";
       failures.heard(
           new Failure(
-              NcclException.Code.REMOTE_ERROR,
+              ErrorId.RANK_DIED,
               "the process of the bootstrap root ("
                   + rootText()
                   + ") ended without closing"
@@ -253,6 +255,7 @@ final class ControlLink implements Dialer.Outcome, Connection.Owner {
                     + " communicator and within its time; "
                 : "";
     return new SystemErrorException(
+        ErrorId.UNREACHABLE,
         "rank %d (%s) cannot reach the bootstrap root at %s within %s: %s"
             .formatted(rank, self.text(), id.where(), deadline.text(), reasons),
         hint

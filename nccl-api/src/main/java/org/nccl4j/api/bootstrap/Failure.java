@@ -2,29 +2,30 @@ package org.nccl4j.api.bootstrap;
 
 import java.net.ProtocolException;
 import java.nio.ByteBuffer;
+import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.RemoteException;
 
 /**
  * The first thing that went wrong, as it travels.
  *
- * @param code its kind
+ * @param id what kind of thing
  * @param problem what happened
  * @param remedy what to do about it
  * @param origin the rank that it happened to, with host and process; empty if the sentence says it
  *     all, as the root's findings do
  */
-record Failure(NcclException.Code code, String problem, String remedy, String origin) {
+record Failure(ErrorId id, String problem, String remedy, String origin) {
   private static final int MAX_TEXT = 8192;
 
   /** What a rank tells of itself. */
   static Failure of(NcclException cause, String origin) {
-    return new Failure(cause.code(), cause.problem(), cause.remedy(), origin);
+    return new Failure(cause.id(), cause.problem(), cause.remedy(), origin);
   }
 
   ByteBuffer encode() {
     return new MessageWriter(FrameType.FAILURE)
-        .number(code.ordinal())
+        .number(id.ordinal())
         .text(problem, MAX_TEXT)
         .text(remedy, MAX_TEXT)
         .text(origin, Hello.MAX_TEXT)
@@ -32,19 +33,19 @@ record Failure(NcclException.Code code, String problem, String remedy, String or
   }
 
   static Failure decode(MessageReader in) throws ProtocolException {
-    int code = in.number();
-    NcclException.Code[] codes = NcclException.Code.values();
-    if (code < 0 || code >= codes.length) {
-      throw new ProtocolException("it sent a failure of unknown kind " + code);
+    int number = in.number();
+    ErrorId[] ids = ErrorId.values();
+    if (number < 0 || number >= ids.length) {
+      throw new ProtocolException("it sent a failure of unknown kind " + number);
     }
-    return new Failure(codes[code], in.text(MAX_TEXT), in.text(MAX_TEXT), in.text(Hello.MAX_TEXT));
+    return new Failure(ids[number], in.text(MAX_TEXT), in.text(MAX_TEXT), in.text(Hello.MAX_TEXT));
   }
 
   /** What a rank that hears of it throws: another rank's failure, or what the root found. */
   NcclException toException() {
-    NcclException itself = NcclException.of(code, problem, remedy, null);
+    NcclException itself = NcclException.of(id, problem, remedy, null);
     return origin.isEmpty()
         ? itself
-        : new RemoteException(origin + " failed: " + problem, remedy, itself);
+        : new RemoteException(ErrorId.RANK_FAILED, origin + " failed: " + problem, remedy, itself);
   }
 }

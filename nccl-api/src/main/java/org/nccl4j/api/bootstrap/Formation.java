@@ -5,7 +5,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.TreeMap;
-import org.nccl4j.device.NcclException.Code;
+import org.nccl4j.device.ErrorId;
 
 /** Which ranks have come to a root, and whether they fit together. Knows no socket, no clock. */
 final class Formation {
@@ -95,7 +95,7 @@ final class Formation {
                 names(List.copyOf(came.keySet())),
                 refusals);
     return new Failure(
-        Code.TIMEOUT,
+        ErrorId.RANKS_MISSING,
         problem,
         "look at why these did not start or cannot reach the root, or allow more time with"
             + " NCCL4J_INIT_TIMEOUT",
@@ -159,7 +159,7 @@ final class Formation {
   }
 
   private static Optional<Failure> wrong(String problem, String remedy) {
-    return Optional.of(new Failure(Code.INVALID_USAGE, problem, remedy, ""));
+    return Optional.of(new Failure(ErrorId.RANKS_DIFFER, problem, remedy, ""));
   }
 
   private static String names(List<Integer> ranks) {

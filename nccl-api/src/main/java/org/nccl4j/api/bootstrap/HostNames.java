@@ -8,6 +8,7 @@ import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
+import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.SystemErrorException;
 
@@ -50,11 +51,13 @@ final class HostNames {
     } catch (InterruptedException e) {
       Thread.currentThread().interrupt();
       throw new InvalidUsageException(
+          ErrorId.INTERRUPTED,
           "the thread was interrupted while it looked up the bootstrap root's host",
           "do not interrupt a thread that creates a communicator",
           e);
     } catch (ExecutionException | java.util.concurrent.TimeoutException e) {
       throw new SystemErrorException(
+          ErrorId.UNREACHABLE,
           "the bootstrap root's host \"" + name + "\" cannot be resolved to an address",
           "set NCCL_COMM_ID to an address, or to a name that this host can resolve",
           e);

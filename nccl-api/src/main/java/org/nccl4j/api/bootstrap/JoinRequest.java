@@ -8,6 +8,7 @@ import java.util.Arrays;
 import java.util.HexFormat;
 import java.util.List;
 import java.util.Objects;
+import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 
 /**
@@ -29,6 +30,7 @@ public record JoinRequest(
     Objects.requireNonNull(options);
     if (nRanks < 1 || rank < 0 || rank >= nRanks) {
       throw new InvalidArgumentException(
+          ErrorId.RANK,
           "rank " + rank + " is not one of " + nRanks + " ranks",
           "pass the number of ranks, at least 1, and a rank from 0 to one less");
     }
@@ -38,6 +40,7 @@ public record JoinRequest(
     }
     if (ids.isEmpty() || ids.size() > nRanks) {
       throw new InvalidArgumentException(
+          ErrorId.UNIQUE_ID,
           "%d unique ids for %d ranks".formatted(ids.size(), nRanks),
           "pass at least one id and no more than there are ranks; one for some hundreds of ranks is"
               + " enough");
@@ -45,6 +48,7 @@ public record JoinRequest(
     if (ids.stream().map(id -> HexFormat.of().formatHex(id.encode())).distinct().count()
         < ids.size()) {
       throw new InvalidArgumentException(
+          ErrorId.UNIQUE_ID,
           "a unique id is passed twice among %d".formatted(ids.size()),
           "create each with a call of its own, and without NCCL_COMM_ID, which makes all of them"
               + " the same");

@@ -6,6 +6,7 @@ import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.nio.channels.ServerSocketChannel;
 import org.nccl4j.api.settings.PortRange;
+import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.SystemErrorException;
 
 /** Opens sockets that listen, on ports that are allowed. */
@@ -61,6 +62,7 @@ final class ListeningSocket {
         "the bootstrap cannot listen on " + where + ", port " + ports + ": " + e.getMessage();
     if (e instanceof BindException bind && inUse(bind)) {
       return new SystemErrorException(
+          ErrorId.PORT,
           problem + " (EADDRINUSE)",
           "end the program that has the port, or choose another with NCCL_COMM_ID=host:port or"
               + " NCCL4J_BOOTSTRAP_PORTS=first-last",
@@ -68,12 +70,16 @@ final class ListeningSocket {
     }
     if (e instanceof BindException) {
       return new SystemErrorException(
+          ErrorId.PORT,
           problem,
           "run rank 0 on the host that NCCL_COMM_ID names, with an address that this host has, and"
               + " a port that this user may use",
           e);
     }
     return new SystemErrorException(
-        problem, "raise the limit of open files (ulimit -n) if that is the reason", e);
+        ErrorId.PORT,
+        problem,
+        "raise the limit of open files (ulimit -n) if that is the reason",
+        e);
   }
 }

@@ -11,6 +11,7 @@ import java.util.Comparator;
 import java.util.List;
 import java.util.function.Predicate;
 import java.util.stream.Stream;
+import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.SystemErrorException;
 
@@ -47,6 +48,7 @@ final class LocalAddresses {
         .ifPresent(addresses::add);
     if (addresses.isEmpty()) {
       throw new SystemErrorException(
+          ErrorId.INTERFACE,
           "this host has no network interface that is up with an address"
               + (options.family().isEmpty() ? "" : " of family " + options.family()),
           "bring up an interface, at least loopback (ip link set lo up), or change"
@@ -73,6 +75,7 @@ final class LocalAddresses {
         .orElseThrow(
             () ->
                 new InvalidArgumentException(
+                    ErrorId.SETTING,
                     "NCCL_SOCKET_IFNAME=%s selects no interface that is up with an address%s; there are %s"
                         .formatted(
                             options.interfaces(),

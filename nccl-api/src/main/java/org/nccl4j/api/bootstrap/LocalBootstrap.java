@@ -9,6 +9,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.function.Consumer;
 import java.util.stream.IntStream;
+import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.TimeoutException;
@@ -70,6 +71,7 @@ public final class LocalBootstrap implements Bootstrap {
       if (millis <= 0) {
         int[] missing = IntStream.range(0, nRanks).filter(r -> given[r] == null).toArray();
         throw new TimeoutException(
+            ErrorId.RANKS_MISSING,
             "ranks %s did not take part in time".formatted(Arrays.toString(missing)),
             "give more time (withInitDeadline or NCCL4J_INIT_TIMEOUT)");
       }
@@ -78,6 +80,7 @@ public final class LocalBootstrap implements Bootstrap {
       } catch (InterruptedException e) {
         Thread.currentThread().interrupt();
         throw new InvalidUsageException(
+            ErrorId.INTERRUPTED,
             "the thread was interrupted while it waited for other ranks",
             "interrupt no thread that makes a communicator",
             e);

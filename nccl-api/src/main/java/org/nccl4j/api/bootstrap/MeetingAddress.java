@@ -3,6 +3,7 @@ package org.nccl4j.api.bootstrap;
 import java.net.InetSocketAddress;
 import java.net.ProtocolException;
 import java.nio.ByteBuffer;
+import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
 
 /**
@@ -26,6 +27,7 @@ record MeetingAddress(InetSocketAddress socket, int rank) {
       return new MeetingAddress(in.address(), in.number());
     } catch (ProtocolException e) {
       throw new InvalidUsageException(
+          ErrorId.RANKS_DIFFER,
           "a rank's meeting point is not understood (" + e.getMessage() + ")",
           "run the same version of nccl4j on all ranks",
           e);

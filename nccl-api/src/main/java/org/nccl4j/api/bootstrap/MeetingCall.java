@@ -7,6 +7,7 @@ import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
+import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.SystemErrorException;
 import org.nccl4j.device.TimeoutException;
@@ -42,12 +43,14 @@ final class MeetingCall implements Dialer.Outcome, Connection.Owner {
       return call.answer.get(left.toNanos(), TimeUnit.NANOSECONDS);
     } catch (ExecutionException e) {
       throw new SystemErrorException(
+          ErrorId.UNREACHABLE,
           "the rank that should lead the new communicator cannot be reached at %s: %s"
               .formatted(where.text(), e.getCause().getMessage()),
           "make the same call on all ranks of the new communicator, and leave out the dead ones",
           e);
     } catch (java.util.concurrent.TimeoutException e) {
       throw new TimeoutException(
+          ErrorId.RANKS_MISSING,
           "the rank that should lead the new communicator, at %s, has not made the matching call within %s"
               .formatted(where.text(), deadline.text()),
           "make the same call, with the same ranks, on all ranks of the new communicator, or allow"
@@ -56,6 +59,7 @@ final class MeetingCall implements Dialer.Outcome, Connection.Owner {
     } catch (InterruptedException e) {
       Thread.currentThread().interrupt();
       throw new InvalidUsageException(
+          ErrorId.INTERRUPTED,
           "the thread was interrupted while it made a communicator",
           "interrupt no thread that makes a communicator",
           e);

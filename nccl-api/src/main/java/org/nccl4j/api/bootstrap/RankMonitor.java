@@ -3,6 +3,7 @@ package org.nccl4j.api.bootstrap;
 import java.time.Duration;
 import java.util.function.Consumer;
 import java.util.function.Supplier;
+import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.NcclException;
 
@@ -59,6 +60,7 @@ final class RankMonitor {
       }
       if (closed) {
         throw new InvalidUsageException(
+            ErrorId.CLOSED,
             "rank " + rank + "'s bootstrap is closed",
             "do not use a communicator after closing it");
       }
@@ -84,6 +86,7 @@ final class RankMonitor {
     } catch (InterruptedException e) {
       Thread.currentThread().interrupt();
       throw new InvalidUsageException(
+          ErrorId.INTERRUPTED,
           "the thread was interrupted while rank " + rank + " waited for other ranks",
           "do not interrupt a thread that waits for other ranks; use abort to end it",
           e);

@@ -10,6 +10,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Queue;
 import org.nccl4j.api.settings.PortRange;
+import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.SystemErrorException;
@@ -148,6 +149,7 @@ final class RingLink implements Listener.Acceptor, Dialer.Outcome, Connection.Ow
   private Bundle nextPiece() {
     if (inbox.isEmpty() && previousLeft) {
       throw new InvalidUsageException(
+          ErrorId.CLOSED,
           neighbours.previousText()
               + " closed its communicator while others still exchange with it",
           "close a communicator only when all its ranks are done with it");
@@ -157,6 +159,7 @@ final class RingLink implements Listener.Acceptor, Dialer.Outcome, Connection.Ow
 
   private TimeoutException missing(int expectedOrigin, Deadline deadline) {
     return new TimeoutException(
+        ErrorId.RANKS_MISSING,
         "rank %d has not taken part in an exchange that rank %d waits for since %s"
             .formatted(expectedOrigin, rank, deadline.text()),
         "look at what that rank is doing (jstack), or allow more time with NCCL4J_INIT_TIMEOUT");
@@ -292,7 +295,7 @@ final class RingLink implements Listener.Acceptor, Dialer.Outcome, Connection.Ow
                 + " broke";
     failures.heard(
         new Failure(
-            NcclException.Code.REMOTE_ERROR,
+            ErrorId.RANK_DIED,
             who + why,
             "look at that process's output for the reason, and at the network between the two",
             ""),
@@ -310,6 +313,7 @@ final class RingLink implements Listener.Acceptor, Dialer.Outcome, Connection.Ow
 
   private NcclException nextUnreachable(String reasons) {
     return new SystemErrorException(
+        ErrorId.UNREACHABLE,
         "rank %d cannot connect to %s: %s".formatted(rank, neighbours.nextText(), reasons),
         "let TCP through the firewall between these hosts (NCCL4J_BOOTSTRAP_PORTS fixes the ports),"
             + " or choose the network with NCCL_SOCKET_IFNAME");
@@ -317,6 +321,7 @@ final class RingLink implements Listener.Acceptor, Dialer.Outcome, Connection.Ow
 
   private NcclException previousMissing(Deadline deadline) {
     return new TimeoutException(
+        ErrorId.NOT_CONNECTED,
         "%s did not connect to rank %d within %s"
             .formatted(neighbours.previousText(), rank, deadline.text()),
         "let TCP through the firewall between these hosts (NCCL4J_BOOTSTRAP_PORTS fixes the ports),"

@@ -11,7 +11,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
-import org.nccl4j.device.NcclException.Code;
+import org.nccl4j.device.ErrorId;
 
 /**
  * The bootstrap root of a communicator, or of a block of its ranks where there are several (see
@@ -170,7 +170,7 @@ final class RootService implements Listener.Acceptor, Connection.Owner {
     if (hello != null && failure == null) {
       fail(
           new Failure(
-              Code.REMOTE_ERROR,
+              ErrorId.RANK_SILENT,
               "%s has given no sign of life for %s"
                   .formatted(hello.text(), Deadline.after(length).text()),
               "look whether the process is stopped, or its host or network is down; a longer"
@@ -189,7 +189,7 @@ final class RootService implements Listener.Acceptor, Connection.Owner {
 
   private static Failure ended(Hello hello, String how) {
     return new Failure(
-        Code.REMOTE_ERROR,
+        ErrorId.RANK_DIED,
         hello.text() + " " + how,
         "look at that process's output for the reason, such as an exception, a kill, or no memory",
         "");

@@ -6,6 +6,7 @@ import org.nccl4j.device.DataType;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
+import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.InvalidUsageException;
@@ -33,6 +34,7 @@ record ArgumentCheck(String name, int rank, int nRanks, Device device, boolean c
     if (type == null || op == null || stream == null) {
       throw wrong(
           func,
+          stream == null && type != null && op != null ? ErrorId.STREAM : ErrorId.TYPE,
           (type == null ? "type" : op == null ? "operator" : "stream") + " is null",
           "pass one");
     }
@@ -40,15 +42,19 @@ record ArgumentCheck(String name, int rank, int nRanks, Device device, boolean c
       boolean peer = func == Func.SEND || func == Func.RECV;
       throw wrong(
           func,
+          ErrorId.RANK,
           "%s %d is not a rank of %d".formatted(peer ? "peer" : "root", root, nRanks),
           "pass 0 to " + (nRanks - 1));
     }
     if (count < 0) {
-      throw wrong(func, "count is " + count, "pass 0 or more");
+      throw wrong(func, ErrorId.COUNT, "count is " + count, "pass 0 or more");
     }
     if (stream.device() != device) {
       throw wrong(
-          func, "the stream belongs to " + stream.device().name(), "create it on " + device.name());
+          func,
+          ErrorId.STREAM,
+          "the stream belongs to " + stream.device().name(),
+          "create it on " + device.name());
     }
     if (count > 0) {
       checkBuffer(func, "send", send, sendParts(func, root), count, type);
@@ -61,6 +67,7 @@ record ArgumentCheck(String name, int rank, int nRanks, Device device, boolean c
     if (operator.type() != null && operator.type() != type) {
       throw wrong(
           func,
+          ErrorId.TYPE,
           "the operator %s was made for %s, the elements are %s"
               .formatted(operator.name(), operator.type().label(), type.label()),
           "make the operator for the type of the elements");
@@ -101,16 +108,22 @@ record ArgumentCheck(String name, int rank, int nRanks, Device device, boolean c
       return;
     }
     if (buffer == null) {
-      throw wrong(func, "the " + which + " buffer is null", "pass memory of " + device.name());
+      throw wrong(
+          func,
+          ErrorId.BUFFER,
+          "the " + which + " buffer is null",
+          "pass memory of " + device.name());
     }
     if (buffer.device() != device) {
       throw wrong(
           func,
+          ErrorId.BUFFER,
           "the %s buffer belongs to %s".formatted(which, buffer.device().name()),
           "allocate it on " + device.name());
     }
     if (!buffer.isOpen()) {
       throw new InvalidUsageException(
+          ErrorId.CLOSED,
           where(func) + "the " + which + " buffer is closed",
           "close memory only after its last operation has been called");
     }
@@ -118,6 +131,7 @@ record ArgumentCheck(String name, int rank, int nRanks, Device device, boolean c
     if (Math.multiplyHigh(count, unit) != 0 || count * unit < 0 || count * unit > buffer.size()) {
       throw wrong(
           func,
+          ErrorId.BUFFER,
           "the %s buffer has %d bytes, %d x %d elements of %s need %s"
               .formatted(
                   which,
@@ -138,13 +152,14 @@ record ArgumentCheck(String name, int rank, int nRanks, Device device, boolean c
     if (objection.isPresent()) {
       throw wrong(
           func,
+          ErrorId.BUFFER,
           "of the %s buffer %s".formatted(which, objection.get()),
           "wrap the address of memory that was allocated for " + device.name());
     }
   }
 
-  private NcclException wrong(Func func, String problem, String remedy) {
-    return new InvalidArgumentException(where(func) + problem, remedy);
+  private NcclException wrong(Func func, ErrorId id, String problem, String remedy) {
+    return new InvalidArgumentException(id, where(func) + problem, remedy);
   }
 
   private String where(Func func) {

@@ -5,6 +5,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.atomic.AtomicInteger;
+import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.InvalidUsageException;
 
@@ -49,6 +50,7 @@ public final class Groups {
     Groups mine = MINE.get();
     if (mine.depth == 0) {
       throw new InvalidUsageException(
+          ErrorId.GROUP,
           "a group is ended that was not started on this thread",
           "call Group.start() first, on the same thread, or use Group.run");
     }
@@ -92,7 +94,7 @@ public final class Groups {
     Groups mine = MINE.get();
     if (mine.depth > 0) {
       throw new InvalidUsageException(
-          "a group is simulated inside another", "end the other group first");
+          ErrorId.GROUP, "a group is simulated inside another", "end the other group first");
     }
     mine.enter();
     try {

@@ -6,6 +6,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.FutureTask;
+import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InternalErrorException;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.NcclException;
@@ -66,6 +67,7 @@ final class Meetings {
     } catch (InterruptedException e) {
       Thread.currentThread().interrupt();
       return new InvalidUsageException(
+          ErrorId.INTERRUPTED,
           "the thread was interrupted while its group waited for other ranks",
           "interrupt no thread that ends a group",
           e);

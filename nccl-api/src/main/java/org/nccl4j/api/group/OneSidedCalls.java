@@ -11,6 +11,7 @@ import org.nccl4j.api.window.WindowRegistry;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
+import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.kernel.KernelCommunicator;
@@ -57,16 +58,22 @@ public final class OneSidedCalls {
     int place = place(what, peer);
     if (!windows.has(window)) {
       throw new InvalidUsageException(
+          ErrorId.HANDLE,
           where(what) + "the window is deregistered, or of another communicator",
           "pass a window that this communicator registered");
     }
     if (type == null || count < 0) {
-      throw wrong(what, type == null ? "type is null" : "count is " + count, "pass 0 or more");
+      throw wrong(
+          what,
+          type == null ? ErrorId.TYPE : ErrorId.COUNT,
+          type == null ? "type is null" : "count is " + count,
+          "pass 0 or more");
     }
     long room = window.view().size();
     if (offset < 0 || offset > room || count > (room - offset) / type.bytes()) {
       throw wrong(
           what,
+          ErrorId.COUNT,
           "%d elements of %s at byte %d do not fit a window of %d bytes"
               .formatted(count, type.label(), offset, room),
           "stay inside the peer's window");
@@ -87,17 +94,20 @@ public final class OneSidedCalls {
     if (source == null || source.device() != windows.device()) {
       throw wrong(
           what,
+          ErrorId.BUFFER,
           source == null ? "the source is null" : "the source belongs to " + source.device().name(),
           "pass memory of " + windows.device().name());
     }
     if (!source.isOpen()) {
       throw new InvalidUsageException(
+          ErrorId.CLOSED,
           where(what) + "the source is closed",
           "close memory only after its last operation has been called");
     }
     if (count > source.size() / type.bytes()) {
       throw wrong(
           what,
+          ErrorId.BUFFER,
           "the source has %d bytes, too few for %d elements of %s"
               .formatted(source.size(), count, type.label()),
           "pass a larger source or a smaller count");
@@ -119,7 +129,8 @@ public final class OneSidedCalls {
     signals.forEach(
         (peer, count) -> {
           if (count == null || count < 1) {
-            throw wrong("waitSignal", count + " signals are awaited", "wait for 1 or more");
+            throw wrong(
+                "waitSignal", ErrorId.COUNT, count + " signals are awaited", "wait for 1 or more");
           }
           awaited.add(new OneSidedWork.Awaited(place("waitSignal", peer), count));
         });
@@ -145,6 +156,7 @@ public final class OneSidedCalls {
     if (stream == null || stream.device() != windows.device()) {
       throw wrong(
           what,
+          ErrorId.STREAM,
           stream == null ? "stream is null" : "the stream belongs to " + stream.device().name(),
           "create it on " + windows.device().name());
     }
@@ -163,24 +175,28 @@ public final class OneSidedCalls {
     if (peer < 0 || peer >= windows.nRanks()) {
       throw wrong(
           what,
+          ErrorId.RANK,
           "peer %d is not a rank of %d".formatted(peer, windows.nRanks()),
           "pass 0 to " + (windows.nRanks() - 1));
     }
     if (!team.has(peer)) {
       throw wrong(
           what,
+          ErrorId.RANK,
           "rank %d's memory is not in reach of loads and stores".formatted(peer),
           "use send and recv between machines");
     }
     if (!windows.hasSpace()) {
       throw new InvalidUsageException(
-          where(what) + "no window was registered yet", "call registerWindow on all ranks first");
+          ErrorId.HANDLE,
+          where(what) + "no window was registered yet",
+          "call registerWindow on all ranks first");
     }
     return peer - team.first();
   }
 
-  private InvalidArgumentException wrong(String what, String problem, String remedy) {
-    return new InvalidArgumentException(where(what) + problem, remedy);
+  private InvalidArgumentException wrong(String what, ErrorId id, String problem, String remedy) {
+    return new InvalidArgumentException(id, where(what) + problem, remedy);
   }
 
   private String where(String what) {

@@ -10,6 +10,7 @@ import org.nccl4j.device.DataType;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
+import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.OrderMismatchException;
@@ -113,6 +114,7 @@ public final class SignatureCheck {
               + " (CommunicatorConfig.withSplitShare(false))");
     }
     return new InvalidUsageException(
+        ErrorId.CALLS_DIFFER,
         "the ranks call different operations: rank 0 calls %s, rank %d calls %s"
             .formatted(first, rank, other),
         "make the same calls in the same order on all ranks");

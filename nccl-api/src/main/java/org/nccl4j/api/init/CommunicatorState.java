@@ -22,6 +22,7 @@ import org.nccl4j.api.window.RegisteredWindow;
 import org.nccl4j.api.window.WindowRegistry;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.TimeoutException;
@@ -104,6 +105,7 @@ public final class CommunicatorState {
     checkOpen("resume");
     if (!suspended) {
       throw new InvalidUsageException(
+          ErrorId.SUSPENDED,
           "communicator %s is resumed on rank %d and is not suspended".formatted(name(), rank()),
           "call resume once after suspend, on all ranks");
     }
@@ -248,6 +250,7 @@ public final class CommunicatorState {
         .family()
         .fail(
             new InvalidUsageException(
+                ErrorId.ABORTED,
                 "communicator %s was aborted by rank %d".formatted(name(), rank()),
                 "make a new communicator, of the ranks that are left with shrink"));
   }
@@ -258,6 +261,7 @@ public final class CommunicatorState {
         .family()
         .fail(
             new InvalidUsageException(
+                ErrorId.REVOKED,
                 "communicator %s was revoked by rank %d".formatted(name(), rank()),
                 "make another communicator with shrink, or close this one"));
   }
@@ -268,6 +272,7 @@ public final class CommunicatorState {
         .launcher()
         .refuse(
             new InvalidUsageException(
+                ErrorId.CLOSED,
                 "an operation is called on communicator %s after finish".formatted(name()),
                 "call finish after the last operation"));
   }
@@ -276,6 +281,7 @@ public final class CommunicatorState {
   void checkOpen(String what) {
     if (closed.get()) {
       throw new InvalidUsageException(
+          ErrorId.CLOSED,
           "%s on closed communicator %s".formatted(what, name()),
           "close a communicator after its last use");
     }
@@ -323,6 +329,7 @@ public final class CommunicatorState {
           .family()
           .fail(
               new TimeoutException(
+                  ErrorId.STILL_RUNNING,
                   "rank %d closed communicator %s while its operations still waited after %s"
                       .formatted(rank(), name(), patience),
                   "synchronize the streams before closing, or give close more time"));

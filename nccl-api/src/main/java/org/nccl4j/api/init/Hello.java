@@ -10,6 +10,7 @@ import java.util.ArrayList;
 import java.util.List;
 import org.nccl4j.api.spi.PeerInfo;
 import org.nccl4j.device.Device;
+import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
 
 /**
@@ -62,6 +63,7 @@ record Hello(PeerInfo peer, List<String> transports, byte[] meetingPoint) {
       return new Hello(peer, names(in), in.readNBytes(in.readInt()));
     } catch (IOException | IllegalArgumentException e) {
       throw new InvalidUsageException(
+          ErrorId.RANKS_DIFFER,
           "rank %d introduces itself in a way that is not understood (%s)".formatted(rank, e),
           "run the same version of nccl4j on all ranks",
           e);

@@ -20,6 +20,7 @@ import org.nccl4j.api.spi.ProxyHandler;
 import org.nccl4j.api.spi.Transport;
 import org.nccl4j.api.spi.TransportProvider;
 import org.nccl4j.device.Device;
+import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InternalErrorException;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.NcclException;
@@ -198,6 +199,7 @@ public final class Initializer {
         Integer other = ranks.put(peer.hostId() + " " + peer.deviceId(), peer.rank());
         if (other != null) {
           throw new InvalidUsageException(
+              ErrorId.SHARED_GPU,
               "ranks %d and %d of communicator %s both use GPU %s"
                   .formatted(other, peer.rank(), request.name(), peer.deviceId()),
               "give each rank a GPU of its own, or set NCCL_MULTI_RANK_GPU_ENABLE=1");

@@ -4,6 +4,7 @@ import java.util.List;
 import java.util.function.Consumer;
 import java.util.function.Supplier;
 import org.nccl4j.api.bootstrap.Bootstrap;
+import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.NcclException;
 
@@ -36,6 +37,7 @@ final class LazyBootstrap implements Bootstrap {
     if (made == null) {
       if (closed) {
         throw new InvalidUsageException(
+            ErrorId.CLOSED,
             "a closed communicator makes an exchange with its other ranks",
             "close a communicator after its last use");
       }

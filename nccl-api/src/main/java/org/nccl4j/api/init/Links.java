@@ -9,6 +9,7 @@ import org.nccl4j.api.bootstrap.Bootstrap;
 import org.nccl4j.api.spi.Connector;
 import org.nccl4j.api.spi.PeerInfo;
 import org.nccl4j.api.spi.ProxyHandler;
+import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InternalErrorException;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.TimeoutException;
@@ -91,6 +92,7 @@ final class Links {
       if (System.nanoTime() - endNanos > 0) {
         Pending first = pending.get(0);
         throw new TimeoutException(
+            ErrorId.NOT_CONNECTED,
             "rank %d is not connected with rank %d by the deadline: %s"
                 .formatted(rank, first.peer, first.connector),
             "look at rank %d's log, or give more time (withInitDeadline or NCCL4J_INIT_TIMEOUT)"
@@ -119,6 +121,7 @@ final class Links {
       return handle;
     } catch (BufferUnderflowException | IllegalArgumentException | NegativeArraySizeException e) {
       throw new InvalidUsageException(
+          ErrorId.RANKS_DIFFER,
           "rank %d sent handles that are not understood (%s)".formatted(peer, e),
           "run the same version of nccl4j on all ranks",
           e);

@@ -11,6 +11,7 @@ import java.util.Optional;
 import java.util.TreeMap;
 import org.nccl4j.api.settings.Settings;
 import org.nccl4j.device.Device;
+import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.cuda.CudaDevice;
 import org.nccl4j.device.cuda.Nvml;
@@ -99,6 +100,7 @@ record MachineFacts(Optional<GpuFacts> gpu, boolean fromFile, boolean dumps) {
           in.readBoolean() ? Optional.of(read(in)) : Optional.empty(), fromFile, dumps);
     } catch (IOException e) {
       throw new InvalidUsageException(
+          ErrorId.RANKS_DIFFER,
           "rank %d tells of its machine in a way that is not understood (%s)".formatted(rank, e),
           "run the same version of nccl4j on all ranks",
           e);

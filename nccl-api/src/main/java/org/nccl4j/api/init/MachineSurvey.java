@@ -24,6 +24,7 @@ import org.nccl4j.api.bootstrap.Bootstrap;
 import org.nccl4j.api.settings.Settings;
 import org.nccl4j.api.spi.PeerInfo;
 import org.nccl4j.device.DebugLog;
+import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.cuda.Nvml;
 import org.nccl4j.topo.TopologyException;
@@ -216,6 +217,7 @@ record MachineSurvey(List<Fleet.Host> hosts, boolean graphs, boolean gpus) {
       return new String(in.readNBytes(MOST_XML_BYTES), StandardCharsets.UTF_8);
     } catch (IOException e) {
       throw new InvalidUsageException(
+          ErrorId.RANKS_DIFFER,
           "rank %d tells of its machine in a way that is not understood (%s)".formatted(rank, e),
           "run the same version of nccl4j on all ranks",
           e);

@@ -11,6 +11,7 @@ import java.util.Set;
 import java.util.TreeMap;
 import org.nccl4j.api.bootstrap.Bootstrap;
 import org.nccl4j.api.launch.Launcher;
+import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.TimeoutException;
@@ -44,6 +45,7 @@ public final class Offspring {
   public Optional<CommunicatorState> split(int color, int key, How how) {
     if (color < NO_COLOR) {
       throw new InvalidArgumentException(
+          ErrorId.RANK,
           "split of communicator %s by color %d".formatted(parent.name(), color),
           "pass a color of 0 or more, or Communicator.NO_COLOR");
     }
@@ -66,6 +68,7 @@ public final class Offspring {
       ByteBuffer bytes = ByteBuffer.wrap(all.get(rank));
       if (bytes.remaining() != 12) {
         throw new InvalidUsageException(
+            ErrorId.CALLS_DIFFER,
             "rank %d makes another call where rank %d splits communicator %s"
                 .formatted(rank, parent.rank(), parent.name()),
             "make the same calls in the same order on all ranks");
@@ -94,6 +97,7 @@ public final class Offspring {
     }
     if (excluded.contains(parent.rank()) || ranks.size() + excluded.size() != parent.nRanks()) {
       throw new InvalidArgumentException(
+          ErrorId.RANK,
           "rank %d of %d shrinks communicator %s without ranks %s"
               .formatted(parent.rank(), parent.nRanks(), parent.name(), excluded),
           "name ranks of this communicator, and call shrink on those that stay");
@@ -106,6 +110,7 @@ public final class Offspring {
     }
     if (!parent.awaitIdle(parent.operationDeadline())) {
       throw new TimeoutException(
+          ErrorId.STILL_RUNNING,
           "rank %d's operations on communicator %s have not ended within %s"
               .formatted(parent.rank(), parent.name(), parent.operationDeadline()),
           "shrink with abort, which ends them");
@@ -158,6 +163,7 @@ public final class Offspring {
     if (!old.family().join()) {
       kernels.get().close();
       throw new InvalidUsageException(
+          ErrorId.CLOSED,
           "communicator %s is closed while it is split".formatted(parent.name()),
           "close a communicator after its last use");
     }

@@ -10,6 +10,7 @@ import org.nccl4j.api.spi.PeerInfo;
 import org.nccl4j.api.spi.Support;
 import org.nccl4j.api.spi.Transport;
 import org.nccl4j.device.DebugLog;
+import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
 
 /**
@@ -107,6 +108,7 @@ final class Routes {
       }
     }
     throw new InvalidUsageException(
+        ErrorId.NO_TRANSPORT,
         "no transport connects rank %d with rank %d; rank %d can use [%s], rank %d [%s]; asked:%s"
             .formatted(rank, peer, rank, mine, peer, theirs, table),
         "put a transport that reaches it on the module path of both, or change the setting that the"

@@ -2,6 +2,7 @@ package org.nccl4j.api.init;
 
 import java.nio.charset.StandardCharsets;
 import java.util.List;
+import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.NcclException;
 
@@ -20,6 +21,7 @@ final class Suspension {
   /** What operations are refused with meanwhile. */
   InvalidUsageException refusal() {
     return new InvalidUsageException(
+        ErrorId.SUSPENDED,
         "communicator %s is suspended on rank %d".formatted(state.name(), state.rank()),
         "call resume on all ranks first");
   }
@@ -66,6 +68,7 @@ final class Suspension {
     for (int rank = 0; rank < all.size(); rank++) {
       if (all.get(rank).length > 0) {
         throw new InvalidUsageException(
+            ErrorId.SUSPENDED,
             "communicator %s cannot be suspended on rank %d: %s"
                 .formatted(state.name(), rank, new String(all.get(rank), StandardCharsets.UTF_8)),
             "suspend a communicator that is idle and that nothing else is built on");

@@ -13,6 +13,7 @@ import org.nccl4j.api.bootstrap.Bootstrap;
 import org.nccl4j.api.settings.Settings;
 import org.nccl4j.api.spi.PeerInfo;
 import org.nccl4j.device.DebugLog;
+import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.cuda.Nvml;
 import org.nccl4j.device.kernel.Tree;
@@ -197,6 +198,7 @@ record Wiring(List<int[]> rings, List<Tree> trees, Optional<Fleet> fleet) {
       if (!Arrays.equals(all.get(rank), mine)) {
         boolean rings = ByteBuffer.wrap(all.get(rank)).getInt() != way;
         throw new InvalidUsageException(
+            ErrorId.SETTINGS_DIFFER,
             "ranks %d and %d find different %s"
                 .formatted(bootstrap.rank(), rank, rings ? "rings" : "costs of collectives"),
             "give all ranks the same NCCL_ settings, such as NCCL_GRAPH_FILE and NCCL_CROSS_NIC");

@@ -7,6 +7,7 @@ import org.nccl4j.api.observe.OperationHooks;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
+import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.NcclException;
@@ -120,6 +121,7 @@ public final class Launcher {
   public void close() {
     refuse(
         new InvalidUsageException(
+            ErrorId.CLOSED,
             "an operation is called on a closed communicator",
             "close a communicator after its last operation"));
   }

@@ -9,6 +9,7 @@ import org.nccl4j.api.window.Registrations;
 import org.nccl4j.api.window.WindowRegistry;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.RedOp;
@@ -223,6 +224,7 @@ public final class DirectPlanner {
   /** What is at its addresses now is other memory than the other ranks have mapped. */
   private static InvalidUsageException gone(RegisteredWindow window) {
     return new InvalidUsageException(
+        ErrorId.CLOSED,
         "an operation's buffer lies in window %d, whose memory (%s) was closed while it was registered"
             .formatted(window.number(), window.memory()),
         "deregister memory before it is closed");

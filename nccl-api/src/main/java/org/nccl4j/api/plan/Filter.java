@@ -5,6 +5,7 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Set;
 import java.util.function.Function;
+import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 
 /**
@@ -65,6 +66,7 @@ record Filter(String setting, String value) {
       for (String part : (list.startsWith("^") ? list.substring(1) : list).split(",")) {
         if (!part.isBlank() && !names.contains(normal(part))) {
           throw new InvalidArgumentException(
+              ErrorId.NAME,
               "%s=%s names '%s', which does not exist".formatted(setting, value, part.trim()),
               "use some of " + String.join(", ", known));
         }

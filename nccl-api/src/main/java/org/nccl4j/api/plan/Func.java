@@ -1,6 +1,7 @@
 package org.nccl4j.api.plan;
 
 import java.util.stream.Stream;
+import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.kernel.Collective;
 import org.nccl4j.device.kernel.DirectWork;
@@ -53,6 +54,7 @@ public enum Func {
         .orElseThrow(
             () ->
                 new InvalidArgumentException(
+                    ErrorId.NAME,
                     "there is no operation '" + label + "'",
                     "use one of " + Stream.of(values()).map(Func::label).toList()));
   }

@@ -19,6 +19,7 @@ import org.nccl4j.api.spi.ProfilerProvider;
 import org.nccl4j.api.spi.TransportProvider;
 import org.nccl4j.api.spi.TunerProvider;
 import org.nccl4j.device.DebugLog;
+import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.InvalidUsageException;
 
@@ -97,6 +98,7 @@ public final class TransportRegistry {
             .toList();
     if (all.isEmpty() && !wanted.isEmpty()) {
       throw new InvalidArgumentException(
+          ErrorId.NAME,
           "%s=%s is not among those found: %s"
               .formatted(setting, wanted, found.stream().map(name).toList()),
           "correct the name, or put the plug-in's jar on the module path");
@@ -140,6 +142,7 @@ public final class TransportRegistry {
           .orElseThrow(
               () ->
                   new InvalidArgumentException(
+                      ErrorId.NAME,
                       "%s=%s names '%s', which is not among the %ss found: %s"
                           .formatted(
                               setting.name(), wanted, one, what, all.stream().map(name).toList()),

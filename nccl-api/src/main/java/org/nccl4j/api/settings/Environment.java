@@ -9,6 +9,7 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.SortedMap;
 import java.util.TreeMap;
+import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 
 /**
@@ -116,6 +117,7 @@ public final class Environment {
       }
     } catch (IOException e) {
       throw new InvalidArgumentException(
+          ErrorId.SETTING,
           "the settings file "
               + file
               + (namedBy.isEmpty() ? "" : ", named by NCCL_CONF_FILE (" + namedBy + "),")

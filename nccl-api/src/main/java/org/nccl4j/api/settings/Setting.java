@@ -5,6 +5,7 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Optional;
 import java.util.function.Function;
+import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 
 /**
@@ -171,6 +172,7 @@ public final class Setting<T> {
       return parser.apply(set.get().text());
     } catch (IllegalArgumentException e) {
       throw new InvalidArgumentException(
+          ErrorId.SETTING,
           "the setting "
               + name
               + " is \""

@@ -2,6 +2,7 @@ package org.nccl4j.api.window;
 
 import java.util.ArrayList;
 import java.util.List;
+import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.NcclException;
@@ -39,6 +40,7 @@ final class Agreement {
     for (int rank = 1; rank < all.size(); rank++) {
       if (all.get(rank).step() != all.get(0).step()) {
         throw new InvalidUsageException(
+            ErrorId.CALLS_DIFFER,
             "in communicator %s rank 0 calls %s and rank %d calls %s"
                 .formatted(
                     setup.name(), all.get(0).step().label(), rank, all.get(rank).step().label()),
@@ -54,12 +56,14 @@ final class Agreement {
       Proposal other = all.get(rank);
       if (other.bytes() != first.bytes()) {
         throw new InvalidArgumentException(
+            ErrorId.WINDOW,
             "in communicator %s rank 0 registers a window of %d bytes and rank %d one of %d"
                 .formatted(setup.name(), first.bytes(), rank, other.bytes()),
             "register windows of the same size on all ranks");
       }
       if (other.offset() != first.offset()) {
         throw new InvalidArgumentException(
+            ErrorId.WINDOW,
             ("in communicator %s rank 0 registers a window at byte %d of its allocation and rank %d"
                     + " at byte %d")
                 .formatted(setup.name(), first.offset(), rank, other.offset()),
@@ -73,6 +77,7 @@ final class Agreement {
     for (int rank = 1; rank < all.size(); rank++) {
       if (all.get(rank).window() != all.get(0).window()) {
         throw new InvalidUsageException(
+            ErrorId.CALLS_DIFFER,
             "in communicator %s rank 0 deregisters window %d and rank %d window %d"
                 .formatted(setup.name(), all.get(0).window(), rank, all.get(rank).window()),
             "deregister windows in the same order on all ranks");

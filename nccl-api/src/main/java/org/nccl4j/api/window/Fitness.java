@@ -1,6 +1,7 @@
 package org.nccl4j.api.window;
 
 import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.NcclException;
@@ -13,27 +14,30 @@ final class Fitness {
   static NcclException of(String call, WindowRegistry.Setup setup, DeviceMemory memory) {
     if (memory == null) {
       return new InvalidArgumentException(
-          where(call, setup) + "the memory is null", "pass what memAlloc gave");
+          ErrorId.BUFFER, where(call, setup) + "the memory is null", "pass what memAlloc gave");
     }
     if (memory.device() != setup.device()) {
       return new InvalidArgumentException(
+          ErrorId.BUFFER,
           where(call, setup) + "the memory belongs to " + memory.device().name(),
           "pass memory of " + setup.device().name());
     }
     if (!memory.isOpen()) {
       return new InvalidUsageException(
+          ErrorId.CLOSED,
           where(call, setup) + "the memory is closed",
           "close memory after it has been deregistered");
     }
     if (memory.size() == 0) {
       return new InvalidArgumentException(
-          where(call, setup) + "the memory has 0 bytes", "register 1 byte or more");
+          ErrorId.BUFFER, where(call, setup) + "the memory has 0 bytes", "register 1 byte or more");
     }
     return null;
   }
 
   static NcclException notExportable(WindowRegistry.Setup setup, DeviceMemory memory) {
     return new InvalidArgumentException(
+        ErrorId.WINDOW,
         where(setup) + "%s cannot be mapped by other ranks".formatted(memory),
         "allocate it with Device.memAlloc instead of allocate");
   }
@@ -44,6 +48,7 @@ final class Fitness {
     return memory.size() <= allocation.size() - offset
         ? null
         : new InvalidArgumentException(
+            ErrorId.WINDOW,
             where(setup)
                 + "%s ends %d bytes after its allocation"
                     .formatted(memory, offset + memory.size() - allocation.size()),

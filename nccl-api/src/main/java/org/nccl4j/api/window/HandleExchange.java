@@ -8,6 +8,7 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
 import java.util.concurrent.locks.LockSupport;
+import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.RemoteException;
 import org.nccl4j.device.TimeoutException;
 import org.nccl4j.device.shm.FdMailbox;
@@ -58,6 +59,7 @@ final class HandleExchange implements AutoCloseable {
           Set<Integer> missing = new HashSet<>(paths.keySet());
           missing.removeAll(received.keySet());
           throw new TimeoutException(
+              ErrorId.NOT_CONNECTED,
               "rank %d has no memory of ranks %s by the deadline".formatted(rank, missing),
               "look at their logs, or give more time (withInitDeadline or NCCL4J_INIT_TIMEOUT)");
         }

@@ -8,6 +8,7 @@ import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.util.ArrayList;
 import java.util.List;
+import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.NcclException;
 
@@ -62,7 +63,7 @@ record Proposal(
     ByteArrayOutputStream bytes = new ByteArrayOutputStream();
     try (DataOutputStream out = new DataOutputStream(bytes)) {
       out.writeByte(step.ordinal());
-      out.writeByte(error == null ? -1 : error.code().ordinal());
+      out.writeByte(error == null ? -1 : error.id().ordinal());
       if (error != null) {
         out.writeUTF(error.problem());
         out.writeUTF(error.remedy());
@@ -92,12 +93,9 @@ record Proposal(
   static Proposal fromBytes(int rank, byte[] bytes) {
     try (DataInputStream in = new DataInputStream(new ByteArrayInputStream(bytes))) {
       Step step = Step.values()[in.readByte()];
-      int code = in.readByte();
+      int id = in.readByte();
       NcclException error =
-          code < 0
-              ? null
-              : NcclException.of(
-                  NcclException.Code.values()[code], in.readUTF(), in.readUTF(), null);
+          id < 0 ? null : NcclException.of(ErrorId.values()[id], in.readUTF(), in.readUTF(), null);
       return new Proposal(
           step,
           error,
@@ -111,6 +109,7 @@ record Proposal(
           numbers(in));
     } catch (IOException | ArrayIndexOutOfBoundsException e) {
       throw new InvalidUsageException(
+          ErrorId.RANKS_DIFFER,
           "rank %d's part in registering a window is not understood (%s)".formatted(rank, e),
           "make the same calls in the same order, with the same version of nccl4j, on all ranks",
           e);

@@ -4,6 +4,7 @@ import java.util.List;
 import java.util.concurrent.CopyOnWriteArrayList;
 import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.InternalErrorException;
 import org.nccl4j.device.InvalidUsageException;
@@ -106,6 +107,7 @@ public final class Registrations {
       found.mapped(window);
     } catch (TimeoutException e) {
       throw new TimeoutException(
+          ErrorId.RANKS_MISSING,
           "rank %d of communicator %s calls an operation on registered memory for the first time, and %s"
               .formatted(rank, name, e.problem()),
           "register the buffers of an operation on all ranks or on none",
@@ -136,12 +138,14 @@ public final class Registrations {
   public synchronized void remove(LocalRegistration registration, boolean busy) {
     if (!all.contains(registration)) {
       throw new InvalidUsageException(
+          ErrorId.HANDLE,
           "rank %d deregisters memory of another communicator, or twice, in communicator %s"
               .formatted(rank, name),
           "deregister each registration once, with the communicator that made it");
     }
     if (busy && registration.windows().stream().anyMatch(RegisteredWindow::isUsed)) {
       throw new InvalidUsageException(
+          ErrorId.HANDLE,
           "rank %d deregisters memory that operations of communicator %s use".formatted(rank, name),
           "synchronize the streams of its operations first");
     }

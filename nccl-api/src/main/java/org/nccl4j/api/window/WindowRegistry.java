@@ -9,6 +9,7 @@ import org.nccl4j.api.bootstrap.Bootstrap;
 import org.nccl4j.api.spi.PeerInfo;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.InvalidUsageException;
@@ -286,6 +287,7 @@ public final class WindowRegistry implements AutoCloseable {
     long offset = space.allocate(bytes, device.granularity());
     if (offset == SpaceAllocator.NONE) {
       throw new InvalidArgumentException(
+          ErrorId.WINDOW,
           "an allocation of %d bytes does not fit the windows' range of %d bytes, of which %d are in"
                   .formatted(bytes, space.size(), space.usedBytes())
               + " use, in communicator "
@@ -322,6 +324,7 @@ public final class WindowRegistry implements AutoCloseable {
     checkOpen();
     if (window.isDropped()) {
       throw new InvalidUsageException(
+          ErrorId.HANDLE,
           "window %d of communicator %s is deregistered twice on rank %d"
               .formatted(window.number(), setup.name(), setup.rank()),
           "deregister each window once");
@@ -329,6 +332,7 @@ public final class WindowRegistry implements AutoCloseable {
     InvalidUsageException inUse =
         busy && window.isUsed()
             ? new InvalidUsageException(
+                ErrorId.HANDLE,
                 "window %d of communicator %s is deregistered while operations of rank %d use it"
                     .formatted(window.number(), setup.name(), setup.rank()),
                 "synchronize the streams of its operations first")
@@ -364,6 +368,7 @@ public final class WindowRegistry implements AutoCloseable {
   private void checkOpen() {
     if (closed) {
       throw new InvalidUsageException(
+          ErrorId.CLOSED,
           "communicator %s is closed on rank %d".formatted(setup.name(), setup.rank()),
           "register and deregister windows before close");
     }

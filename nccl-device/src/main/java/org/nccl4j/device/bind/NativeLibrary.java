@@ -1,6 +1,7 @@
 package org.nccl4j.device.bind;
 
 import jnr.ffi.LibraryLoader;
+import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.SystemErrorException;
 
 /** Loads native libraries through jnr-ffi. */
@@ -25,6 +26,7 @@ public final class NativeLibrary {
       return LibraryLoader.create(type).failImmediately().load(name);
     } catch (UnsatisfiedLinkError e) {
       throw new SystemErrorException(
+          ErrorId.LIBRARY,
           "the native library %s cannot be loaded (%s)".formatted(name, reason(e)),
           "install it, or add its directory to LD_LIBRARY_PATH; ./nccl doctor tells which are needed",
           e);

@@ -9,6 +9,7 @@ import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceEvent;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
+import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.KernelCommunicator;
@@ -136,6 +137,7 @@ public final class CudaDevice extends Device implements KernelDevice, SymmetricD
   public DeviceMemory wrap(long address, long bytes) {
     if (bytes < 0 || (address == 0 && bytes > 0)) {
       throw new InvalidArgumentException(
+          ErrorId.BUFFER,
           "%d bytes at address 0x%x cannot be wrapped".formatted(bytes, address),
           "pass the address and size of an allocation that " + this + " can reach");
     }

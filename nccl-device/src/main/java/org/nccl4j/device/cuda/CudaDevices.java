@@ -3,6 +3,7 @@ package org.nccl4j.device.cuda;
 import java.util.List;
 import java.util.Optional;
 import java.util.stream.IntStream;
+import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.InvalidUsageException;
 
@@ -67,7 +68,9 @@ public final class CudaDevices {
   public CudaDevice device(int index) {
     if (absence.isPresent()) {
       throw new InvalidUsageException(
-          "there is no CUDA device here: " + absence.get(), "repair that, or use the host device");
+          ErrorId.UNSUPPORTED,
+          "there is no CUDA device here: " + absence.get(),
+          "repair that, or use the host device");
     }
     if (index < 0 || index >= devices.size()) {
       throw new InvalidArgumentException(

@@ -8,6 +8,7 @@ import java.util.function.Supplier;
 import jcuda.driver.CUevent;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
+import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.InvalidUsageException;
@@ -191,6 +192,7 @@ final class CudaKernelCommunicator implements KernelCommunicator {
         failure.compareAndSet(
             null,
             new TimeoutException(
+                ErrorId.OPERATION,
                 why.isEmpty() ? report : report + "; " + why,
                 "look for the rank that did not take part, or raise the deadline"));
       }
@@ -254,7 +256,9 @@ final class CudaKernelCommunicator implements KernelCommunicator {
   private void checkUsable() {
     if (closed) {
       throw new InvalidUsageException(
-          spec.name() + " is used after close", "close it after its last operation");
+          ErrorId.CLOSED,
+          spec.name() + " is used after close",
+          "close it after its last operation");
     }
     NcclException known = failure();
     if (known != null) {
@@ -265,6 +269,7 @@ final class CudaKernelCommunicator implements KernelCommunicator {
   private static void checkSize(DeviceMemory memory, long needed, String which) {
     if (needed > 0 && (memory == null || memory.size() < needed || !memory.isOpen())) {
       throw new InvalidArgumentException(
+          ErrorId.BUFFER,
           "the %s buffer has %s, and %d bytes are needed"
               .formatted(
                   which,

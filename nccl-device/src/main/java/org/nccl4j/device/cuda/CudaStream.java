@@ -9,6 +9,7 @@ import jcuda.driver.CUstream;
 import org.nccl4j.device.DeviceEvent;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
+import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.TimeoutException;
@@ -69,6 +70,7 @@ public final class CudaStream extends DeviceStream {
     while (!isIdle()) {
       if (System.nanoTime() - start > patience.toNanos()) {
         throw new TimeoutException(
+            ErrorId.STILL_RUNNING,
             "a stream of %s was not done after %s".formatted(device, patience),
             "look for a rank that did not take part, or wait longer");
       }

@@ -11,6 +11,7 @@ import jcuda.driver.CUfunction;
 import jcuda.driver.CUfunction_attribute;
 import jcuda.driver.CUmodule;
 import org.nccl4j.device.DataType;
+import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.kernel.Algorithm;
 import org.nccl4j.device.kernel.Collective;
@@ -49,6 +50,7 @@ final class KernelModules {
   private void checkArithmetic(DataType type) {
     if (type.isFloat8() && device.computeCapability() < 90) {
       throw new InvalidUsageException(
+          ErrorId.UNSUPPORTED,
           "%s has no float8 arithmetic".formatted(device),
           "use another type, or a GPU of compute capability 9.0 or newer");
     }
@@ -110,6 +112,7 @@ final class KernelModules {
         KernelModules.class.getResourceAsStream("kernels/" + family + ".fatbin")) {
       if (in == null) {
         throw new InvalidUsageException(
+            ErrorId.UNSUPPORTED,
             "this build of nccl-device has no CUDA kernels for " + family + ": " + absence(),
             "build nccl-device where nvcc of CUDA 12 or newer is on the PATH, or use a released jar");
       }

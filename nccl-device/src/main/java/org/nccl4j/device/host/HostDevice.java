@@ -8,6 +8,7 @@ import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceEvent;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
+import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.host.kernel.HostKernelCommunicator;
@@ -136,6 +137,7 @@ public final class HostDevice extends Device implements KernelDevice, SymmetricD
   public DeviceMemory wrap(long address, long bytes) {
     if (bytes < 0 || (address == 0 && bytes > 0)) {
       throw new InvalidArgumentException(
+          ErrorId.BUFFER,
           "%d bytes at address 0x%x cannot be wrapped".formatted(bytes, address),
           "pass the address of memory and how much of it may be used");
     }
@@ -151,6 +153,7 @@ public final class HostDevice extends Device implements KernelDevice, SymmetricD
   public DeviceMemory wrap(ByteBuffer direct) {
     if (!direct.isDirect()) {
       throw new InvalidArgumentException(
+          ErrorId.BUFFER,
           "a heap buffer of %d bytes cannot be wrapped".formatted(direct.remaining()),
           "use ByteBuffer.allocateDirect, or allocate memory and write the buffer to it");
     }

@@ -5,6 +5,7 @@ import java.util.Optional;
 import java.util.function.Supplier;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
+import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.ReductionOperator;
@@ -28,6 +29,7 @@ public interface KernelCommunicator extends AutoCloseable {
    */
   default KernelPlan prepare(CollectiveWork work, ReductionOperator operator) {
     throw new InvalidUsageException(
+        ErrorId.UNSUPPORTED,
         "this device has no reduction '%s'".formatted(operator.name()),
         "use an operator of RedOp, or the host device, whose reductions can be supplied");
   }

@@ -4,6 +4,7 @@ import java.io.IOException;
 import java.nio.file.FileStore;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.SystemErrorException;
 
@@ -63,6 +64,7 @@ public final class SharedSegment implements AutoCloseable {
     int opened = Libc.openUnnamed(directory.toString());
     if (opened < 0) {
       throw new SystemErrorException(
+          ErrorId.SHARED_MEMORY,
           "shared memory cannot be made in %s: %s"
               .formatted(directory, Libc.describe(Libc.errno())),
           Files.isDirectory(directory)
@@ -126,6 +128,7 @@ public final class SharedSegment implements AutoCloseable {
     }
     int errno = Libc.errno();
     throw new SystemErrorException(
+        ErrorId.SHARED_MEMORY,
         "%d more bytes of shared memory cannot be had in %s, which has %s: %s"
             .formatted(bytes, directory, freeSpace(), Libc.describe(errno)),
         ENLARGE);

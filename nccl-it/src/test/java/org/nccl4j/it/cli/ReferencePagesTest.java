@@ -9,6 +9,7 @@ import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.nccl4j.api.settings.Setting;
 import org.nccl4j.api.settings.Settings;
+import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.NcclException;
 
 /**
@@ -68,17 +69,24 @@ class ReferencePagesTest {
 
             Made from the code (see ReferencePagesTest).
 
-            Every error is an `NcclException`. Its message says what happened, where and why, then the
-            remedy, and ends with one of these identifiers. The first error of any rank reaches all
-            ranks of its communicator: `asyncError()` and the streams give that first cause.
+            Every error is an `NcclException` with a result code, NCCL's, and a kind (`id()`). Its
+            message says what happened, where and why, then the remedy, and ends with the kind's name
+            in brackets, which never changes. The first error of any rank reaches all ranks of its
+            communicator: `asyncError()` and the streams give that first cause.
 
+            | kind | result code | what | what to do |
+            |---|---|---|---|
             """);
-    Stream.of(NcclException.Code.values())
-        .forEach(
-            code ->
-                page.append(
-                    "## %s%n%n`%s`. %s.%n%nWhat to do: %s.%n%n"
-                        .formatted(code.id(), code.name(), code.meaning(), code.remedy())));
+    for (NcclException.Code code : NcclException.Code.values()) {
+      Stream.of(ErrorId.values())
+          .filter(id -> id.code() == code)
+          .forEach(
+              id ->
+                  page.append(
+                      "| %s | `%s` | %s | %s |%n"
+                          .formatted(
+                              id.text(), code.name(), cell(id.meaning()), cell(id.remedy()))));
+    }
     check("errors.md", page.toString());
   }
 

@@ -6,6 +6,7 @@ import org.nccl4j.api.spi.Multicast;
 import org.nccl4j.api.spi.MulticastProvider.Team;
 import org.nccl4j.api.spi.TransportContext;
 import org.nccl4j.device.Device;
+import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.KernelDevice;
@@ -138,7 +139,10 @@ final class NvlsGroup {
       return Integer.parseInt(text);
     } catch (NumberFormatException e) {
       throw new InvalidArgumentException(
-          name + " is \"" + text + "\", which is no number", "set it to a number, or unset it", e);
+          ErrorId.SETTING,
+          name + " is \"" + text + "\", which is no number",
+          "set it to a number, or unset it",
+          e);
     }
   }
 

@@ -9,6 +9,7 @@ import org.nccl4j.api.spi.Support;
 import org.nccl4j.api.spi.Transport;
 import org.nccl4j.api.spi.TransportContext;
 import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.transport.p2p.ArenaHandle.End;
@@ -97,6 +98,7 @@ final class ArenaTransport implements Transport {
   void checkOpen() {
     if (closed) {
       throw new InvalidUsageException(
+          ErrorId.CLOSED,
           "the %s transport of rank %d is used after close".formatted(name, context.rank()),
           "close a communicator only after its last use");
     }

@@ -10,6 +10,7 @@ import java.util.OptionalLong;
 import java.util.Set;
 import org.nccl4j.api.spi.PeerInfo;
 import org.nccl4j.api.spi.TransportContext;
+import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.RemoteException;
 import org.nccl4j.device.cuda.CudaDevice;
 import org.nccl4j.device.cuda.CudaShareableMemory;
@@ -87,6 +88,7 @@ final class CudaExchange implements ArenaExchange {
         address.matches("[0-9]{1,18}") ? LocalCudaArena.find(Long.parseLong(address)) : null;
     if (arena == null) {
       throw new RemoteException(
+          ErrorId.CONNECTION,
           "rank %d's arena %s is not in this process: it has closed its communicator"
               .formatted(rank, address),
           "look for an earlier error of that rank");

@@ -4,6 +4,7 @@ import java.util.HashMap;
 import java.util.Map;
 import java.util.OptionalLong;
 import org.nccl4j.api.spi.PeerInfo;
+import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.RemoteException;
 
 /** Arenas of one process: their address is valid for all its ranks. */
@@ -43,6 +44,7 @@ final class LocalExchange implements ArenaExchange {
         address.matches("[0-9]{1,18}") ? LocalArena.find(Long.parseLong(address)) : null;
     if (arena == null) {
       throw new RemoteException(
+          ErrorId.CONNECTION,
           "rank %d's arena %s is not in this process: it has closed its communicator, or belongs to"
                   .formatted(rank, address)
               + " another class loader",

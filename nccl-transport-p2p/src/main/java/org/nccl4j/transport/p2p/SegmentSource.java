@@ -1,6 +1,7 @@
 package org.nccl4j.transport.p2p;
 
 import java.nio.file.Path;
+import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.shm.SharedSegment;
 
@@ -30,6 +31,7 @@ interface SegmentSource {
       return bytes -> SharedSegment.createIn(Path.of(value), bytes);
     }
     throw new InvalidArgumentException(
+        ErrorId.SETTING,
         "%s=%s is no source of shared memory".formatted(SETTING, value),
         "set it to memfd (the default), devshm, or the absolute path of a tmpfs's directory");
   }

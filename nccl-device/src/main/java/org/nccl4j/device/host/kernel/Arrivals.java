@@ -1,5 +1,6 @@
 package org.nccl4j.device.host.kernel;
 
+import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.host.memory.HostMemory;
@@ -58,6 +59,7 @@ final class Arrivals {
     for (int place = 0; place < peers.length; place++) {
       if (place != space.place() && Words.loadAcquire(own, offsets[place] + AT_WHAT) != what) {
         throw new InvalidUsageException(
+            ErrorId.CALLS_DIFFER,
             ("rank %d takes part in another operation on windows than rank %d, or with buffers at"
                     + " other places of their windows")
                 .formatted(space.first() + place, space.first() + space.place()),

@@ -5,6 +5,7 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.function.Supplier;
+import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.TimeoutException;
@@ -156,6 +157,7 @@ final class Waiter {
       String why = explanation.get();
       TimeoutException timeout =
           new TimeoutException(
+              ErrorId.OPERATION,
               "rank %d of communicator %s has waited %s for %s of rank %d%s"
                   .formatted(
                       rank,

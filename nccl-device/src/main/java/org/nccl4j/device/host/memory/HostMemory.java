@@ -4,6 +4,7 @@ import java.nio.ByteBuffer;
 import java.util.concurrent.atomic.AtomicBoolean;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
 
 /**
@@ -138,6 +139,7 @@ public final class HostMemory extends DeviceMemory {
       return host;
     }
     throw new InvalidUsageException(
+        ErrorId.UNSUPPORTED,
         memory + " is given to an operation of the host device",
         "pass memory of the communicator's own device");
   }

@@ -4,6 +4,7 @@ import java.lang.ref.Reference;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import org.nccl4j.device.DataType;
+import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.ReductionOperator;
@@ -27,6 +28,7 @@ final class PreMulSum implements Reduction {
   PreMulSum(DataType type, ReductionOperator operator) {
     if (operator.type() != type) {
       throw new InvalidArgumentException(
+          ErrorId.TYPE,
           "a pre-multiplied sum of %s is used for elements of %s"
               .formatted(operator.type().label(), type.label()),
           "make it for the type of the elements");

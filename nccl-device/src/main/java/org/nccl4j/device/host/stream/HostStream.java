@@ -6,6 +6,7 @@ import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceEvent;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
+import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.InvalidUsageException;
@@ -37,6 +38,7 @@ public final class HostStream extends DeviceStream {
       return host;
     }
     throw new InvalidArgumentException(
+        ErrorId.STREAM,
         "a stream of " + stream.device().name() + " is given to the host device",
         "launch into a stream of the communicator's own device");
   }
@@ -46,7 +48,7 @@ public final class HostStream extends DeviceStream {
   public void launch(StreamOperation operation, HostMemory send, HostMemory recv, long ticket) {
     if (closed) {
       throw new InvalidUsageException(
-          "a launch into a closed stream", "close a stream after its last launch");
+          ErrorId.CLOSED, "a launch into a closed stream", "close a stream after its last launch");
     }
     if (!queue.add(operation, send, recv, ticket)) {
       addWhenThereIsRoom(operation, send, recv, ticket);
@@ -120,6 +122,7 @@ public final class HostStream extends DeviceStream {
     startNow();
     if (!waitUntil(queue.added(), System.nanoTime() + patience.toNanos())) {
       throw new TimeoutException(
+          ErrorId.STILL_RUNNING,
           "a host stream still has %d operations to run after %s"
               .formatted(queue.added() - queue.ended(), patience),
           "wait longer, or find out which rank has not made the matching call");

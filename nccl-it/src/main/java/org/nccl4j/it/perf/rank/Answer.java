@@ -3,6 +3,7 @@ package org.nccl4j.it.perf.rank;
 import java.io.Serializable;
 import java.util.List;
 import java.util.Map;
+import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.it.perf.check.Verdict;
 
@@ -58,11 +59,10 @@ public sealed interface Answer extends Serializable {
   record Left() implements Answer {}
 
   /** The order failed. */
-  record Failed(NcclException.Code code, String problem, String remedy, String trace)
-      implements Answer {
+  record Failed(ErrorId id, String problem, String remedy, String trace) implements Answer {
     /** The failure as an exception, with the rank's name in it. */
     public NcclException at(int rank) {
-      return NcclException.of(code, "rank " + rank + ": " + problem, remedy, null);
+      return NcclException.of(id, "rank " + rank + ": " + problem, remedy, null);
     }
   }
 }

@@ -114,7 +114,7 @@ final class LinkedRanks implements Ranks {
     }
     if (failure != null) {
       String problem = failure.problem() + "; and these ranks do not answer:\n" + who;
-      return NcclException.of(failure.code(), problem, failure.remedy(), failure);
+      return NcclException.of(failure.id(), problem, failure.remedy(), failure);
     }
     return new TimeoutException(
         "no answer within " + patience.toSeconds() + " s\n" + who,

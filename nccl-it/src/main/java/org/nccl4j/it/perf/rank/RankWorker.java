@@ -13,6 +13,7 @@ import org.nccl4j.api.CommunicatorConfig;
 import org.nccl4j.api.Decision;
 import org.nccl4j.api.Group;
 import org.nccl4j.api.UniqueId;
+import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InternalErrorException;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.it.perf.check.DataSet;
@@ -45,10 +46,9 @@ public final class RankWorker implements AutoCloseable {
     try {
       return answer(order);
     } catch (NcclException e) {
-      return new Answer.Failed(e.code(), e.problem(), e.remedy(), trace(e));
+      return new Answer.Failed(e.id(), e.problem(), e.remedy(), trace(e));
     } catch (RuntimeException | LinkageError | OutOfMemoryError e) {
-      return new Answer.Failed(
-          NcclException.Code.INTERNAL_ERROR, e.toString(), "report this as a defect", trace(e));
+      return new Answer.Failed(ErrorId.INTERNAL, e.toString(), "report this as a defect", trace(e));
     }
   }
 

@@ -9,6 +9,7 @@ import java.util.ArrayDeque;
 import java.util.Deque;
 import java.util.List;
 import org.junit.jupiter.api.Test;
+import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.RemoteException;
@@ -54,8 +55,8 @@ final class LinkedRanksTest {
   private final Fake second = new Fake();
   private final LinkedRanks ranks = new LinkedRanks("threads", List.of(first, second));
 
-  private static Answer.Failed failed(NcclException.Code code, String problem) {
-    return new Answer.Failed(code, problem, "mend it", "");
+  private static Answer.Failed failed(ErrorId id, String problem) {
+    return new Answer.Failed(id, problem, "mend it", "");
   }
 
   @Test
@@ -79,8 +80,8 @@ final class LinkedRanksTest {
 
   @Test
   void firstCauseWinsOverWhatOthersHeard() {
-    first.answers.add(failed(NcclException.Code.REMOTE_ERROR, "rank 1 said something"));
-    second.answers.add(failed(NcclException.Code.INVALID_ARGUMENT, "the buffer is too small"));
+    first.answers.add(failed(ErrorId.REMOTE, "rank 1 said something"));
+    second.answers.add(failed(ErrorId.ARGUMENT, "the buffer is too small"));
     InvalidArgumentException e =
         assertThrows(
             InvalidArgumentException.class,
@@ -91,7 +92,7 @@ final class LinkedRanksTest {
 
   @Test
   void aRankThatIsSilentAfterAFailureIsNamedToo() {
-    first.answers.add(failed(NcclException.Code.TIMEOUT, "waited for rank 1"));
+    first.answers.add(failed(ErrorId.TIMEOUT, "waited for rank 1"));
     TimeoutException e =
         assertThrows(
             TimeoutException.class, () -> ranks.all(new Order.CreateId(Library.OURS), PATIENCE));

@@ -14,6 +14,7 @@ import java.util.List;
 import java.util.Optional;
 import java.util.Set;
 import org.nccl4j.api.spi.NetContext;
+import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 
 /**
@@ -71,6 +72,7 @@ final class ControlAddresses {
       last = Integer.parseInt(ends[ends.length - 1].strip());
     } catch (NumberFormatException e) {
       throw new InvalidArgumentException(
+          ErrorId.SETTING,
           "NCCL4J_BOOTSTRAP_PORTS=" + range + " is no range of ports",
           "set it to a port or a range such as 29500-29600",
           e);

@@ -5,6 +5,7 @@ import java.net.InetSocketAddress;
 import java.net.StandardSocketOptions;
 import java.nio.channels.SocketChannel;
 import java.util.List;
+import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.RemoteException;
 
 /**
@@ -115,6 +116,7 @@ final class Dialer implements AutoCloseable {
     stage = Stage.DIALLING;
     if (++next == addresses.size()) {
       throw new RemoteException(
+          ErrorId.CONNECTION,
           "InfiniBand: the receiving rank's control connection cannot be reached: " + failures,
           "see that the ranks reach each other by TCP (firewalls, NCCL_SOCKET_IFNAME), and that"
               + " the other rank is alive");
@@ -140,6 +142,7 @@ final class Dialer implements AutoCloseable {
       return link.flush();
     } catch (IOException e) {
       throw new RemoteException(
+          ErrorId.CONNECTION,
           "%s closed its control connection: %s".formatted(remote.describe(), e.getMessage()),
           "see that rank's first error",
           e);

@@ -3,6 +3,7 @@ package org.nccl4j.transport.net.ib;
 import java.util.Comparator;
 import java.util.List;
 import java.util.Optional;
+import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.SystemErrorException;
 
@@ -53,6 +54,7 @@ final class GidChoice {
 
   private static InvalidArgumentException noneThere(IbPort port, int index) {
     return new InvalidArgumentException(
+        ErrorId.SETTING,
         "NCCL_IB_GID_INDEX=%d, but port %s has no GID there; it has %s"
             .formatted(index, port.name(), port.gids()),
         "set NCCL_IB_GID_INDEX to one of these (RoCE v2 with an IPv4 address is the usual one), or"

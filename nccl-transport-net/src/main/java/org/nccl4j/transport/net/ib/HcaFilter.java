@@ -2,6 +2,7 @@ package org.nccl4j.transport.net.ib;
 
 import java.util.ArrayList;
 import java.util.List;
+import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 
 /**
@@ -56,6 +57,7 @@ record HcaFilter(String text, boolean exclude, boolean exact, List<Entry> entrie
 
   private static InvalidArgumentException wrong(String part, String text, Throwable cause) {
     return new InvalidArgumentException(
+        ErrorId.SETTING,
         "NCCL_IB_HCA=%s: '%s' is not a device with a port behind it".formatted(text, part),
         "write names such as mlx5_0 or mlx5_0:1, separated by commas, with = in front for whole"
             + " names or ^ to exclude",

@@ -7,6 +7,7 @@ import java.util.List;
 import org.nccl4j.api.spi.NetConnection;
 import org.nccl4j.api.spi.NetMemory;
 import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.InvalidUsageException;
@@ -156,6 +157,7 @@ abstract class IbConnection implements NetConnection, Opened.Part {
     } else if (now - overSince > GRACE_NANOS) {
       throw fail(
           new RemoteException(
+              ErrorId.CONNECTION,
               "%s has closed its InfiniBand connection to %s, or died"
                   .formatted(remote.describe(), local.port().name()),
               "see that rank's first error"));
@@ -181,7 +183,7 @@ abstract class IbConnection implements NetConnection, Opened.Part {
                 status,
                 vendorError,
                 trouble.isEmpty() ? "" : "; before that, " + trouble);
-    return new RemoteException(problem, remedy(status, mtu));
+    return new RemoteException(ErrorId.CONNECTION, problem, remedy(status, mtu));
   }
 
   private String remedy(int status, int mtu) {

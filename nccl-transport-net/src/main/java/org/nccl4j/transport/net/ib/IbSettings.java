@@ -3,6 +3,7 @@ package org.nccl4j.transport.net.ib;
 import java.util.Locale;
 import java.util.Optional;
 import java.util.function.Function;
+import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.transport.net.ib.bind.VerbsFunctions;
 
@@ -92,6 +93,7 @@ record IbSettings(
   private static InvalidArgumentException wrong(
       String name, String text, String allowed, Throwable cause) {
     return new InvalidArgumentException(
+        ErrorId.SETTING,
         "the setting " + name + " is \"" + text + "\", which is none of its values",
         "set " + name + " to " + allowed + ", or unset it",
         cause);

@@ -10,6 +10,7 @@ import java.util.HashSet;
 import java.util.List;
 import java.util.Set;
 import org.nccl4j.device.DebugLog;
+import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.SystemErrorException;
 
 /**
@@ -123,6 +124,7 @@ final class Dial {
     address++;
     if (address == handle.addresses().size()) {
       throw new SystemErrorException(
+          ErrorId.UNREACHABLE,
           "no address of the other side can be reached: " + String.join(", ", rejected),
           "let TCP through the firewall to its ports (NCCL4J_BOOTSTRAP_PORTS fixes them), or choose"
               + " interfaces that lead there with NCCL_SOCKET_IFNAME on both hosts");

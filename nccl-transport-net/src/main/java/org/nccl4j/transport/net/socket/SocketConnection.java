@@ -6,6 +6,7 @@ import java.nio.channels.SocketChannel;
 import org.nccl4j.api.spi.NetConnection;
 import org.nccl4j.api.spi.NetMemory;
 import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.RemoteException;
@@ -59,6 +60,7 @@ abstract class SocketConnection implements NetConnection {
       String how = e instanceof ClosedChannelException ? "the other side is gone" : e.getMessage();
       broken =
           new RemoteException(
+              ErrorId.CONNECTION,
               "the connection with %s broke: %s".formatted(peer, how),
               "look at the process on the other side, and at the network",
               e);

@@ -7,6 +7,7 @@ import java.nio.BufferUnderflowException;
 import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.List;
+import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
 
 /**
@@ -70,6 +71,7 @@ record SocketHandle(int lanes, int port, byte[] token, List<InetAddress> address
       return new SocketHandle(lanes, port, token, List.copyOf(addresses), rails);
     } catch (BufferUnderflowException | UnknownHostException | NegativeArraySizeException e) {
       throw new InvalidUsageException(
+          ErrorId.RANKS_DIFFER,
           "%d bytes are no handle of a socket listener (%s)".formatted(bytes.length, e),
           "run the same version of nccl4j on all ranks",
           e);

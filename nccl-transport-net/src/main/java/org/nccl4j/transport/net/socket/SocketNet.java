@@ -10,6 +10,7 @@ import org.nccl4j.api.spi.NetContext;
 import org.nccl4j.api.spi.NetDevice;
 import org.nccl4j.api.spi.NetListener;
 import org.nccl4j.api.spi.NetSender;
+import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.SystemErrorException;
 
 /** One communicator's sockets. */
@@ -29,7 +30,9 @@ final class SocketNet implements Net {
     Interfaces found = Interfaces.find(settings);
     if (found.chosen().isEmpty()) {
       throw new SystemErrorException(
-          "sockets cannot be used: " + found.text(), "bring up a network interface");
+          ErrorId.INTERFACE,
+          "sockets cannot be used: " + found.text(),
+          "bring up a network interface");
     }
     this.nics = found.chosen();
   }

@@ -15,6 +15,7 @@ import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
 import org.nccl4j.device.DebugLog;
+import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.SystemErrorException;
 
 /**
@@ -62,6 +63,7 @@ final class SocketPort {
       }
     }
     throw new SystemErrorException(
+        ErrorId.PORT,
         "the network cannot listen on a port of %d-%d: %s"
             .formatted(
                 settings.firstPort(),

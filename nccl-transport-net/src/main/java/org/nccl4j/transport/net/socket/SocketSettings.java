@@ -2,6 +2,7 @@ package org.nccl4j.transport.net.socket;
 
 import java.util.Optional;
 import org.nccl4j.api.spi.NetContext;
+import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 
 /**
@@ -35,6 +36,7 @@ record SocketSettings(
     Optional<Integer> socks = number(context, "NCCL_NSOCKS_PERTHREAD", MAX_SOCKETS);
     if (threads.orElse(1) * socks.orElse(1) > MAX_SOCKETS) {
       throw new InvalidArgumentException(
+          ErrorId.SETTING,
           "NCCL_SOCKET_NTHREADS=%d and NCCL_NSOCKS_PERTHREAD=%d make more than %d sockets"
               .formatted(threads.orElse(1), socks.orElse(1), MAX_SOCKETS),
           "set them so that their product is at most " + MAX_SOCKETS);
@@ -61,6 +63,7 @@ record SocketSettings(
       throw new NumberFormatException(value + " is out of range");
     } catch (NumberFormatException e) {
       throw new InvalidArgumentException(
+          ErrorId.SETTING,
           "the setting %s is \"%s\"".formatted(name, text),
           "set it to a number from 0 to " + most,
           e);

@@ -1,0 +1,255 @@
+package org.nccl4j.device;
+
+import org.nccl4j.device.NcclException.Code;
+
+/**
+ * What went wrong, finer than by its result code: the catalogue of docs/errors.md. Every code has a
+ * general one beside those that users meet most.
+ */
+public enum ErrorId {
+  /** {@link Code#UNHANDLED_CUDA_ERROR}. */
+  CUDA(Code.UNHANDLED_CUDA_ERROR),
+  /** {@link Code#SYSTEM_ERROR}, of another kind than those below. */
+  SYSTEM(Code.SYSTEM_ERROR),
+  /** A rank, a root or a peer cannot be reached. */
+  UNREACHABLE(
+      Code.SYSTEM_ERROR,
+      "Another host does not answer, or refuses, at the address that it gave",
+      "let TCP through between the hosts, choose the network by NCCL_SOCKET_IFNAME, and see that"
+          + " the process there still runs"),
+  /** No port to listen on. */
+  PORT(
+      Code.SYSTEM_ERROR,
+      "No port can be listened on: those that are allowed are taken or not this host's",
+      "end the program that has the port, or allow others by NCCL4J_BOOTSTRAP_PORTS or"
+          + " NCCL_COMM_ID"),
+  /** No network interface. */
+  INTERFACE(
+      Code.SYSTEM_ERROR,
+      "No network interface is up that the settings allow",
+      "bring one up, or change NCCL_SOCKET_IFNAME and NCCL_SOCKET_FAMILY"),
+  /** Shared memory is refused. */
+  SHARED_MEMORY(
+      Code.SYSTEM_ERROR,
+      "The operating system gives no (more) shared memory",
+      "make /dev/shm larger (docker run --shm-size), or use NCCL4J_SHM=memfd"),
+  /** A native library is missing. */
+  LIBRARY(
+      Code.SYSTEM_ERROR,
+      "A native library cannot be loaded",
+      "install what the message names; `./nccl doctor` tests it"),
+  /** {@link Code#INTERNAL_ERROR}. */
+  INTERNAL(Code.INTERNAL_ERROR),
+  /** {@link Code#INVALID_ARGUMENT}, of another kind than those below. */
+  ARGUMENT(Code.INVALID_ARGUMENT),
+  /** A buffer that cannot be right. */
+  BUFFER(
+      Code.INVALID_ARGUMENT,
+      "A buffer is null, too small, of another device, or no memory of the device",
+      "pass memory of the communicator's device with room for the count of the call"),
+  /** A count that cannot be right. */
+  COUNT(
+      Code.INVALID_ARGUMENT,
+      "A count or an offset is negative, too large, or not given for each rank",
+      "pass 0 or more elements, an entry for each rank where an array is asked for"),
+  /** A rank that is none. */
+  RANK(
+      Code.INVALID_ARGUMENT,
+      "A rank, root, peer or color is none of the communicator's",
+      "pass 0 to one less than the number of ranks"),
+  /** A type or an operator that cannot be right. */
+  TYPE(
+      Code.INVALID_ARGUMENT,
+      "An element type or an operator is null, or they do not go together",
+      "pass both; make an operator for the type of the elements"),
+  /** A stream that cannot be right. */
+  STREAM(
+      Code.INVALID_ARGUMENT,
+      "A stream is null or of another device",
+      "create it on the communicator's device"),
+  /** A setting that cannot be right. */
+  SETTING(
+      Code.INVALID_ARGUMENT,
+      "The value of a setting cannot be read or is out of its range",
+      "see docs/settings.md for the values; `./nccl doctor` shows where it was set"),
+  /** A name that nothing has. */
+  NAME(
+      Code.INVALID_ARGUMENT,
+      "An algorithm, protocol, operation, transport, network or plug-in has no such name",
+      "choose one of those that the message lists, or put its jar on the module path"),
+  /** No unique id. */
+  UNIQUE_ID(
+      Code.INVALID_ARGUMENT,
+      "Bytes or text are no unique id, or ids are passed twice or in wrong number",
+      "pass on what UniqueId.create gave, unchanged, the same on all ranks"),
+  /** Memory that cannot be a window. */
+  WINDOW(
+      Code.INVALID_ARGUMENT,
+      "Memory cannot be registered: other ranks cannot map it, or the ranks' sizes or offsets"
+          + " differ, or the windows' range is full",
+      "register memory of Device.memAlloc, alike on all ranks; NCCL_WIN_STRIDE makes the range"
+          + " larger"),
+  /** {@link Code#INVALID_USAGE}, of another kind than those below. */
+  USAGE(Code.INVALID_USAGE),
+  /** Something is used after close. */
+  CLOSED(
+      Code.INVALID_USAGE,
+      "A communicator, a stream or memory is used after it was closed, or a communicator after"
+          + " finish",
+      "close it after its last use"),
+  /** Ended by abort. */
+  ABORTED(
+      Code.INVALID_USAGE,
+      "A rank aborted the communicator",
+      "make a new one, of the ranks that are left with Communicator.shrink"),
+  /** Ended by revoke. */
+  REVOKED(
+      Code.INVALID_USAGE,
+      "A rank revoked the communicator, so that all come to shrink",
+      "call Communicator.shrink, or close it"),
+  /** Suspended. */
+  SUSPENDED(
+      Code.INVALID_USAGE,
+      "A communicator is used while it is suspended, or cannot be suspended",
+      "call resume on all ranks; deregister windows and close splits before suspend"),
+  /** Ranks call different things. */
+  CALLS_DIFFER(
+      Code.INVALID_USAGE,
+      "The ranks call different operations, or with different arguments",
+      "make the same calls in the same order on all ranks"),
+  /** Ranks use communicators in different order; {@link OrderMismatchException}. */
+  ORDER_DIFFERS(
+      Code.INVALID_USAGE,
+      "The ranks use communicators in different order and would wait for each other for ever; found"
+          + " with NCCL_CHECK_MODE=DEBUG_GLOBAL",
+      "call operations of both in the same order on all ranks, or in streams of their own"),
+  /** Ranks do not fit together. */
+  RANKS_DIFFER(
+      Code.INVALID_USAGE,
+      "The ranks that meet disagree: another number of ranks, a number twice, other unique ids, or"
+          + " another version of nccl4j",
+      "start all ranks with the same program and arguments, each with a number of its own"),
+  /** Ranks' settings do not fit together. */
+  SETTINGS_DIFFER(
+      Code.INVALID_USAGE,
+      "Ranks come to different results because their settings or topology files differ",
+      "give all ranks the same NCCL_ settings"),
+  /** Two ranks that nothing connects. */
+  NO_TRANSPORT(
+      Code.INVALID_USAGE,
+      "No transport connects two ranks",
+      "put the transports on the module path, and look at what NCCL4J_TRANSPORTS,"
+          + " NCCL_P2P_DISABLE, NCCL_SHM_DISABLE and NCCL_NET forbid"),
+  /** Two ranks on a GPU. */
+  SHARED_GPU(
+      Code.INVALID_USAGE,
+      "Two ranks use one GPU",
+      "give each rank a GPU of its own, or set NCCL_MULTI_RANK_GPU_ENABLE=1"),
+  /** A window or a registration at the wrong time. */
+  HANDLE(
+      Code.INVALID_USAGE,
+      "A window or a registration is of another communicator, deregistered twice, still in use, or"
+          + " used outside its life",
+      "deregister each once, with the communicator that made it, after its last operation has"
+          + " ended"),
+  /** A group at the wrong time. */
+  GROUP(
+      Code.INVALID_USAGE,
+      "A group is ended or simulated where it cannot be",
+      "match each Group.start with one Group.end on the same thread, or use Group.run"),
+  /** An interrupted thread. */
+  INTERRUPTED(
+      Code.INVALID_USAGE,
+      "A thread was interrupted while it waited for other ranks",
+      "interrupt no thread that makes a communicator or exchanges with others; use deadlines"),
+  /** Something that a device cannot. */
+  UNSUPPORTED(
+      Code.INVALID_USAGE,
+      "A device, or this build, cannot do what is asked for",
+      "use another type, operator or device; the message says which can"),
+  /** {@link Code#REMOTE_ERROR}, of another kind than those below. */
+  REMOTE(Code.REMOTE_ERROR),
+  /** Another rank told of its failure. */
+  RANK_FAILED(
+      Code.REMOTE_ERROR,
+      "Another rank failed and told why; its own error is the cause of this one",
+      "look at the cause, and at that rank's output"),
+  /** A process ended. */
+  RANK_DIED(
+      Code.REMOTE_ERROR,
+      "The process of another rank, or of the bootstrap root, ended without closing",
+      "look at its output and at the kernel's log (dmesg: out of memory); go on without it by"
+          + " Communicator.shrink with ShrinkMode.ABORT"),
+  /** A process gives no sign of life. */
+  RANK_SILENT(
+      Code.REMOTE_ERROR,
+      "The process of another rank gives no sign of life: it is stopped, or its host or network is"
+          + " gone",
+      "look at that host; allow longer silence by NCCL4J_HEARTBEAT_TIMEOUT"),
+  /** A connection of the network broke. */
+  CONNECTION(
+      Code.REMOTE_ERROR,
+      "A connection over the network broke, or its other end has closed it",
+      "look at the process and the network on the other side"),
+  /** {@link Code#TIMEOUT}, of another kind than those below. */
+  TIMEOUT(Code.TIMEOUT),
+  /** Ranks that do not come. */
+  RANKS_MISSING(
+      Code.TIMEOUT,
+      "Ranks did not come to the making of a communicator, or to an exchange, in time",
+      "look at why those that the message names did not start or make the same call, or allow more"
+          + " time with NCCL4J_INIT_TIMEOUT"),
+  /** Connections that do not come about. */
+  NOT_CONNECTED(
+      Code.TIMEOUT,
+      "Two ranks that have met did not get a connection in time",
+      "look at the other rank's log, or allow more time with NCCL4J_INIT_TIMEOUT"),
+  /** An operation whose deadline passed. */
+  OPERATION(
+      Code.TIMEOUT,
+      "An operation has waited for another rank until its deadline",
+      "see what the rank that is behind is doing (jstack, `./nccl diagnose`), or allow more time"
+          + " with NCCL4J_TIMEOUT"),
+  /** Operations that still run when they should have ended. */
+  STILL_RUNNING(
+      Code.TIMEOUT,
+      "Operations had not ended when a communicator was closed or shrunk, or a stream's"
+          + " synchronization had to end",
+      "synchronize the streams first, or give it more time");
+
+  private static final String PREFIX = "NCCL4J-";
+
+  private final Code code;
+  private final String meaning;
+  private final String remedy;
+
+  ErrorId(Code code) {
+    this(code, code.meaning(), code.remedy());
+  }
+
+  ErrorId(Code code, String meaning, String remedy) {
+    this.code = code;
+    this.meaning = meaning;
+    this.remedy = remedy;
+  }
+
+  /** As it is in messages and in docs/errors.md; it never changes. */
+  public String text() {
+    return PREFIX + name().replace('_', '-');
+  }
+
+  /** The result code that it is one kind of. */
+  public Code code() {
+    return code;
+  }
+
+  /** What it means; no full stop at the end. */
+  public String meaning() {
+    return meaning;
+  }
+
+  /** What to do in general; no full stop at the end. */
+  public String remedy() {
+    return remedy;
+  }
+}
