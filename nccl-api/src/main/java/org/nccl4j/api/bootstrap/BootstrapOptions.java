@@ -14,8 +14,9 @@ import org.nccl4j.api.settings.Settings;
  *     empty for a choice
  * @param family AF_INET, AF_INET6, or empty for either
  * @param ports which ports may be listened on
- * @param silence how long a process may give no sign of life before it counts as failed
+ * @param silence within how long a process that gives no sign of life counts as failed
  * @param stagger how many ranks may come to a root at once
+ * @param tls by which ranks know each other beside the secret
  */
 public record BootstrapOptions(
     String commId,
@@ -24,9 +25,22 @@ public record BootstrapOptions(
     String family,
     PortRange ports,
     Duration silence,
-    Stagger stagger) {
+    Stagger stagger,
+    TlsFiles tls) {
 
   private static final Duration USUAL_SILENCE = Duration.ofSeconds(30);
+
+  /** Without TLS. */
+  public BootstrapOptions(
+      String commId,
+      String commSecret,
+      String interfaces,
+      String family,
+      PortRange ports,
+      Duration silence,
+      Stagger stagger) {
+    this(commId, commSecret, interfaces, family, ports, silence, stagger, TlsFiles.NONE);
+  }
 
   /** With the usual patience for silent processes. */
   public BootstrapOptions(
@@ -36,12 +50,12 @@ public record BootstrapOptions(
 
   /** These, with another patience for silent processes. */
   public BootstrapOptions withSilence(Duration other) {
-    return new BootstrapOptions(commId, commSecret, interfaces, family, ports, other, stagger);
+    return new BootstrapOptions(commId, commSecret, interfaces, family, ports, other, stagger, tls);
   }
 
   /** These, of ranks that know each other already. */
   BootstrapOptions withoutCommId() {
-    return new BootstrapOptions("", "", interfaces, family, ports, silence, stagger);
+    return new BootstrapOptions("", "", interfaces, family, ports, silence, stagger, tls);
   }
 
   /** Nothing set. */
@@ -60,7 +74,8 @@ public record BootstrapOptions(
         settings.get(Settings.NCCL4J_HEARTBEAT_TIMEOUT),
         new Stagger(
             settings.get(ScaleSettings.NCCL_UID_STAGGER_RATE),
-            settings.get(ScaleSettings.NCCL_UID_STAGGER_THRESHOLD)));
+            settings.get(ScaleSettings.NCCL_UID_STAGGER_THRESHOLD)),
+        TlsFiles.from(settings));
   }
 
   @Override

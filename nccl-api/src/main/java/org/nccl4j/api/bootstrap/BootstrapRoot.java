@@ -37,6 +37,7 @@ public final class BootstrapRoot {
 
   /** A new id with a secret, and a root listening in this process. */
   static BootstrapId create(BootstrapOptions options, Duration patience, byte[] secret) {
+    Trust trust = Trust.of(secret, options);
     List<InetAddress> hosts = LocalAddresses.choose(options);
     InetAddress bindTo = options.interfaces().isBlank() ? null : hosts.get(0);
     ServerSocketChannel socket = ListeningSocket.open(bindTo, options.ports());
@@ -44,17 +45,17 @@ public final class BootstrapRoot {
     BootstrapId id =
         new BootstrapId(
             false, hosts.stream().map(host -> new InetSocketAddress(host, port)).toList(), secret);
-    RootService.start(socket, id.secret(), Identity.ofThisProcess(), patience);
+    RootService.start(socket, trust, Identity.ofThisProcess(), patience);
     return id;
   }
 
   /** Starts the root of an id that says that its first rank does. */
   static void startForFirstRank(
-      BootstrapId id, List<InetSocketAddress> resolved, Identity self, Duration patience) {
+      List<InetSocketAddress> resolved, Trust trust, Identity self, Duration patience) {
     InetSocketAddress address = resolved.get(0);
     PortRange port = new PortRange(address.getPort(), address.getPort());
     ServerSocketChannel socket = ListeningSocket.open(address.getAddress(), port);
-    RootService.start(socket, id.secret(), self, patience);
+    RootService.start(socket, trust, self, patience);
   }
 
   private static BootstrapId fromCommId(BootstrapOptions options) {

@@ -40,6 +40,7 @@ final class Connection implements EventLoop.Handler {
 
   private final EventLoop loop;
   private final SocketChannel channel;
+  private final Wire wire;
   private final Handshake handshake;
   private final ArrayDeque<ByteBuffer> out = new ArrayDeque<>();
   private final AtomicBoolean ended = new AtomicBoolean();
@@ -52,9 +53,11 @@ final class Connection implements EventLoop.Handler {
   private boolean closeWhenFlushed;
   private boolean connected;
 
-  private Connection(EventLoop loop, SocketChannel channel, Handshake handshake, Owner owner) {
+  private Connection(
+      EventLoop loop, SocketChannel channel, Wire wire, Handshake handshake, Owner owner) {
     this.loop = loop;
     this.channel = channel;
+    this.wire = wire;
     this.handshake = handshake;
     this.owner = owner;
     in = ByteBuffer.allocate(handshake.wanted());
@@ -62,11 +65,17 @@ final class Connection implements EventLoop.Handler {
 
   /** Begins to connect; on the loop's thread. Failure is told to the owner or thrown. */
   static Connection dial(
-      EventLoop loop, InetSocketAddress address, Handshake handshake, Owner owner)
+      EventLoop loop,
+      InetSocketAddress address,
+      Trust trust,
+      Handshake.Purpose purpose,
+      Owner owner)
       throws IOException {
     SocketChannel channel = SocketChannel.open();
     try {
-      Connection connection = new Connection(loop, channel, handshake, owner);
+      Connection connection =
+          new Connection(
+              loop, channel, trust.wire(channel, true), trust.handshake(purpose, true), owner);
       connection.configure();
       connection.key = loop.register(channel, SelectionKey.OP_CONNECT, connection);
       if (channel.connect(address)) {
@@ -81,8 +90,11 @@ final class Connection implements EventLoop.Handler {
 
   /** Takes over an accepted channel; on the loop's thread. */
   static Connection accepted(
-      EventLoop loop, SocketChannel channel, Handshake handshake, Owner owner) throws IOException {
-    Connection connection = new Connection(loop, channel, handshake, owner);
+      EventLoop loop, SocketChannel channel, Trust trust, Handshake.Purpose purpose, Owner owner)
+      throws IOException {
+    Connection connection =
+        new Connection(
+            loop, channel, trust.wire(channel, false), trust.handshake(purpose, false), owner);
     connection.configure();
     connection.peer = BootstrapId.text((InetSocketAddress) channel.getRemoteAddress());
     connection.key = loop.register(channel, SelectionKey.OP_READ, connection);
@@ -148,7 +160,7 @@ final class Connection implements EventLoop.Handler {
     send(last);
     synchronized (out) {
       closeWhenFlushed = true;
-      if (out.isEmpty()) {
+      if (out.isEmpty() && wire.isFlushed()) {
         close();
         return;
       }
@@ -203,15 +215,16 @@ final class Connection implements EventLoop.Handler {
   }
 
   private void read() throws IOException {
-    for (int i = 0; i < READS_AT_ONCE && channel.isOpen(); i++) {
+    for (int i = 0; (i < READS_AT_ONCE || wire.holdsData()) && channel.isOpen(); i++) {
       int wanted = in.remaining();
       in.limit(in.position() + Math.min(wanted, READ_BYTES));
-      int got = channel.read(in);
+      int got = wire.read(in);
       in.limit(in.position() + wanted - Math.max(got, 0));
       if (got < 0) {
         throw new ClosedChannelException();
       }
       if (got == 0) {
+        goOnWriting();
         return;
       }
       while (!in.hasRemaining() && channel.isOpen()) {
@@ -255,6 +268,15 @@ final class Connection implements EventLoop.Handler {
     }
   }
 
+  /** A TLS handshake may have to answer, or have let waiting messages go, by what was read. */
+  private void goOnWriting() {
+    synchronized (out) {
+      if (!out.isEmpty() || !wire.isFlushed()) {
+        awaitRoom();
+      }
+    }
+  }
+
   private void awaitRoom() {
     try {
       synchronized (out) {
@@ -262,7 +284,8 @@ final class Connection implements EventLoop.Handler {
         if (empty && closeWhenFlushed) {
           close();
         } else if (key.isValid()) {
-          key.interestOps(SelectionKey.OP_READ | (empty ? 0 : SelectionKey.OP_WRITE));
+          boolean room = !empty && wire.takesData();
+          key.interestOps(SelectionKey.OP_READ | (room ? SelectionKey.OP_WRITE : 0));
         }
       }
     } catch (IOException e) {
@@ -277,7 +300,7 @@ final class Connection implements EventLoop.Handler {
       int end = message.limit();
       while (message.hasRemaining()) {
         message.limit(Math.min(end, message.position() + READ_BYTES));
-        int written = channel.write(message);
+        int written = wire.write(message);
         message.limit(end);
         if (written == 0) {
           return false;
@@ -285,6 +308,6 @@ final class Connection implements EventLoop.Handler {
       }
       out.remove();
     }
-    return true;
+    return wire.flush();
   }
 }

@@ -24,6 +24,7 @@ final class ControlLink implements Dialer.Outcome, Connection.Owner {
   private final EventLoop loop;
   private final RankMonitor monitor;
   private final BootstrapId id;
+  private final Trust trust;
   private final Identity self;
   private final int rank;
   private final Duration silence;
@@ -43,12 +44,14 @@ final class ControlLink implements Dialer.Outcome, Connection.Owner {
       EventLoop loop,
       RankMonitor monitor,
       BootstrapId id,
+      Trust trust,
       Identity self,
       int rank,
       Duration silence,
       FailurePaths failures) {
     this.silence = silence;
     this.failures = failures;
+    this.trust = trust;
     this.loop = loop;
     this.monitor = monitor;
     this.id = id;
@@ -59,8 +62,7 @@ final class ControlLink implements Dialer.Outcome, Connection.Owner {
   /** Connects to the root; returns this side's address, by which other ranks may reach it too. */
   InetAddress connect(List<InetSocketAddress> addresses, Deadline deadline) {
     int rounds = id.startedByFirstRank() ? Integer.MAX_VALUE : ROUNDS;
-    Dialer dialer =
-        new Dialer(loop, addresses, Handshake.Purpose.CONTROL, id.secret(), rounds, this);
+    Dialer dialer = new Dialer(loop, addresses, Handshake.Purpose.CONTROL, trust, rounds, this);
     loop.execute(() -> dialer.start(Duration.ofNanos(Math.max(1, deadline.leftNanos()))));
     Deadline withOutcome = new Deadline(deadline.nanoTime() + 1_000_000_000L, deadline.length());
     try {

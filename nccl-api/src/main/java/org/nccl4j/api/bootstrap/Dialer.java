@@ -36,7 +36,7 @@ final class Dialer implements Connection.Owner {
   private final EventLoop loop;
   private final List<InetSocketAddress> addresses;
   private final Handshake.Purpose purpose;
-  private final byte[] secret;
+  private final Trust trust;
   private final Outcome outcome;
   private final Map<Connection, InetSocketAddress> attempts = new HashMap<>();
   private final Map<InetSocketAddress, String> reasons = new LinkedHashMap<>();
@@ -51,13 +51,13 @@ final class Dialer implements Connection.Owner {
       EventLoop loop,
       List<InetSocketAddress> addresses,
       Handshake.Purpose purpose,
-      byte[] secret,
+      Trust trust,
       int rounds,
       Outcome outcome) {
     this.loop = loop;
     this.addresses = addresses;
     this.purpose = purpose;
-    this.secret = secret;
+    this.trust = trust;
     this.roundsLeft = rounds;
     this.outcome = outcome;
   }
@@ -125,7 +125,7 @@ final class Dialer implements Connection.Owner {
           });
     }
     try {
-      Connection attempt = Connection.dial(loop, address, Handshake.client(secret, purpose), this);
+      Connection attempt = Connection.dial(loop, address, trust, purpose, this);
       attempts.put(attempt, address);
     } catch (IOException e) {
       failed(address, reason(e));
@@ -151,7 +151,7 @@ final class Dialer implements Connection.Owner {
   public void closed(Connection connection, IOException reason) {
     InetSocketAddress address = attempts.remove(connection);
     if (!over && address != null) {
-      crowded |= connection.crowdedOut();
+      crowded |= connection.crowdedOut() && !(reason instanceof ProtocolException);
       boolean turnedAway = connection.proving() && !(reason instanceof ProtocolException);
       failed(
           address,

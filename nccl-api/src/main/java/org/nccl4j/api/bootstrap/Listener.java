@@ -42,7 +42,7 @@ final class Listener implements EventLoop.Handler, Connection.Owner {
   private final EventLoop loop;
   private final ServerSocketChannel channel;
   private final Handshake.Purpose purpose;
-  private final byte[] secret;
+  private final Trust trust;
   private final Duration patience;
   private final Acceptor acceptor;
   private final Map<Connection, EventLoop.Timer> pending = new LinkedHashMap<>();
@@ -55,13 +55,13 @@ final class Listener implements EventLoop.Handler, Connection.Owner {
       EventLoop loop,
       ServerSocketChannel channel,
       Handshake.Purpose purpose,
-      byte[] secret,
+      Trust trust,
       Duration patience,
       Acceptor acceptor) {
     this.loop = loop;
     this.channel = channel;
     this.purpose = purpose;
-    this.secret = secret;
+    this.trust = trust;
     this.patience = patience;
     this.acceptor = acceptor;
   }
@@ -119,8 +119,7 @@ final class Listener implements EventLoop.Handler, Connection.Owner {
           pending.keySet().iterator().next(), "too many connections that do not prove themselves");
     }
     try {
-      Connection connection =
-          Connection.accepted(loop, accepted, Handshake.server(secret, purpose), this);
+      Connection connection = Connection.accepted(loop, accepted, trust, purpose, this);
       connection.handTo(this, FIRST_MESSAGE_BYTES);
       pending.put(
           connection,

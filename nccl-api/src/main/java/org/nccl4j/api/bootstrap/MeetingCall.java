@@ -32,11 +32,11 @@ final class MeetingCall implements Dialer.Outcome, Connection.Owner {
    * @throws TimeoutException if the other rank does not make the same call in time
    * @throws SystemErrorException if it cannot be reached
    */
-  static byte[] ask(MeetingAddress where, byte[] secret, String key, Deadline deadline) {
+  static byte[] ask(MeetingAddress where, Trust trust, String key, Deadline deadline) {
     EventLoop loop = EventLoop.acquire();
     MeetingCall call = new MeetingCall(where.rank(), key);
     Dialer dialer =
-        new Dialer(loop, List.of(where.socket()), Handshake.Purpose.RING, secret, ROUNDS, call);
+        new Dialer(loop, List.of(where.socket()), Handshake.Purpose.RING, trust, ROUNDS, call);
     try {
       Duration left = Duration.ofNanos(Math.max(1, deadline.leftNanos()));
       loop.execute(() -> dialer.start(left));

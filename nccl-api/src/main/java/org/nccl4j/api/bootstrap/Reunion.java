@@ -36,7 +36,8 @@ final class Reunion {
       id = BootstrapRoot.create(options, limit, secret());
       publish.accept(id.withSecret(new byte[BootstrapId.SECRET_BYTES]).encode());
     } else {
-      byte[] way = MeetingCall.ask(MeetingAddress.decode(lead), old.secret(), key, deadline);
+      Trust trust = Trust.of(old.secret(), old.options());
+      byte[] way = MeetingCall.ask(MeetingAddress.decode(lead), trust, key, deadline);
       id = BootstrapId.decode(way).withSecret(secret());
     }
     return TcpBootstrap.join(new JoinRequest(nRanks, id, place, limit, options), self, deadline);

@@ -38,7 +38,7 @@ final class RingLink implements Listener.Acceptor, Dialer.Outcome, Connection.Ow
   private final EventLoop loop;
   private final RankMonitor monitor;
   private final FailurePaths failures;
-  private final byte[] secret;
+  private final Trust trust;
   private final int rank;
   private final int nRanks;
   private final int bundle;
@@ -60,13 +60,13 @@ final class RingLink implements Listener.Acceptor, Dialer.Outcome, Connection.Ow
       EventLoop loop,
       RankMonitor monitor,
       FailurePaths failures,
-      byte[] secret,
+      Trust trust,
       Place place,
       MeetingPoint meetings) {
     this.loop = loop;
     this.monitor = monitor;
     this.failures = failures;
-    this.secret = secret;
+    this.trust = trust;
     this.rank = place.rank;
     this.nRanks = place.nRanks;
     this.meetings = meetings;
@@ -75,7 +75,7 @@ final class RingLink implements Listener.Acceptor, Dialer.Outcome, Connection.Ow
 
   /** Begins to wait for the previous rank; returns where. */
   InetSocketAddress listen(InetAddress host, PortRange allowed) {
-    ports = RingPorts.join(loop, secret, host, allowed, rank, this);
+    ports = RingPorts.join(loop, trust, host, allowed, rank, this);
     return ports.where();
   }
 
@@ -83,7 +83,7 @@ final class RingLink implements Listener.Acceptor, Dialer.Outcome, Connection.Ow
   void connect(Welcome welcome, Deadline deadline) {
     monitor.change(() -> neighbours = welcome);
     Dialer dialer =
-        new Dialer(loop, List.of(welcome.next()), Handshake.Purpose.RING, secret, ROUNDS, this);
+        new Dialer(loop, List.of(welcome.next()), Handshake.Purpose.RING, trust, ROUNDS, this);
     loop.execute(() -> dialer.start(Duration.ofNanos(Math.max(1, deadline.leftNanos()))));
     try {
       boolean reached =

@@ -5,7 +5,6 @@ import java.net.InetSocketAddress;
 import java.net.ProtocolException;
 import java.nio.channels.ServerSocketChannel;
 import java.util.ArrayList;
-import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
@@ -19,7 +18,7 @@ import org.nccl4j.api.settings.PortRange;
 final class RingPorts implements Listener.Acceptor {
   private static final List<RingPorts> OPEN = new ArrayList<>();
 
-  private final byte[] secret;
+  private final Trust trust;
   private final InetAddress host;
   private final PortRange ports;
   private final EventLoop loop;
@@ -27,31 +26,31 @@ final class RingPorts implements Listener.Acceptor {
   private final InetSocketAddress where;
   private final Map<Integer, Listener.Acceptor> ranks = new ConcurrentHashMap<>();
 
-  private RingPorts(EventLoop loop, byte[] secret, InetAddress host, PortRange ports) {
-    this.secret = secret;
+  private RingPorts(EventLoop loop, Trust trust, InetAddress host, PortRange ports) {
+    this.trust = trust;
     this.host = host;
     this.ports = ports;
     this.loop = loop;
     ServerSocketChannel socket = ListeningSocket.open(host, ports);
     where = new InetSocketAddress(host, ListeningSocket.port(socket));
-    listener = new Listener(loop, socket, Handshake.Purpose.RING, secret, Listener.PATIENCE, this);
+    listener = new Listener(loop, socket, Handshake.Purpose.RING, trust, Listener.PATIENCE, this);
   }
 
   /** Begins to accept for a rank; the first message of a connection names the rank. */
   static RingPorts join(
       EventLoop loop,
-      byte[] secret,
+      Trust trust,
       InetAddress host,
       PortRange ports,
       int rank,
       Listener.Acceptor acceptor) {
     synchronized (OPEN) {
       for (RingPorts each : OPEN) {
-        if (each.serves(secret, host, ports) && each.ranks.putIfAbsent(rank, acceptor) == null) {
+        if (each.serves(trust, host, ports) && each.ranks.putIfAbsent(rank, acceptor) == null) {
           return each;
         }
       }
-      RingPorts made = new RingPorts(loop, secret, host, ports);
+      RingPorts made = new RingPorts(loop, trust, host, ports);
       made.ranks.put(rank, acceptor);
       OPEN.add(made);
       loop.execute(made.listener::start);
@@ -59,8 +58,8 @@ final class RingPorts implements Listener.Acceptor {
     }
   }
 
-  private boolean serves(byte[] otherSecret, InetAddress otherHost, PortRange otherPorts) {
-    return Arrays.equals(secret, otherSecret) && host.equals(otherHost) && ports.equals(otherPorts);
+  private boolean serves(Trust otherTrust, InetAddress otherHost, PortRange otherPorts) {
+    return trust.isAs(otherTrust) && host.equals(otherHost) && ports.equals(otherPorts);
   }
 
   InetSocketAddress where() {

@@ -41,13 +41,13 @@ final class RootService implements Listener.Acceptor, Connection.Owner {
   private boolean mayLeave;
   private boolean closed;
 
-  private RootService(EventLoop loop, ServerSocketChannel socket, byte[] secret, Identity self) {
+  private RootService(EventLoop loop, ServerSocketChannel socket, Trust trust, Identity self) {
     this.loop = loop;
     this.self = self;
     beats = new Beats(loop, this::silent);
     formation = new Formation(self.version());
     listener =
-        new Listener(loop, socket, Handshake.Purpose.CONTROL, secret, Listener.PATIENCE, this);
+        new Listener(loop, socket, Handshake.Purpose.CONTROL, trust, Listener.PATIENCE, this);
   }
 
   /**
@@ -55,9 +55,9 @@ final class RootService implements Listener.Acceptor, Connection.Owner {
    *
    * @param patience how long to wait for the first rank; then its deadline counts
    */
-  static void start(ServerSocketChannel socket, byte[] secret, Identity self, Duration patience) {
+  static void start(ServerSocketChannel socket, Trust trust, Identity self, Duration patience) {
     EventLoop loop = EventLoop.acquire();
-    RootService root = new RootService(loop, socket, secret, self);
+    RootService root = new RootService(loop, socket, trust, self);
     loop.execute(
         () -> {
           root.listener.start();

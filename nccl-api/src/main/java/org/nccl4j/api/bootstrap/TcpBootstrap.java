@@ -25,6 +25,7 @@ public final class TcpBootstrap implements Bootstrap {
   private final EventLoop loop;
   private final RankMonitor monitor;
   private final FailurePaths failures;
+  private final Trust trust;
   private final ControlLink control;
 
   /** Null for most ranks. */
@@ -40,6 +41,7 @@ public final class TcpBootstrap implements Bootstrap {
     this.request = request;
     this.creation = new CreationDeadline(deadline);
     this.self = self;
+    trust = Trust.of(request.secret(), request.options());
     loop = EventLoop.acquire();
     monitor = new RankMonitor(request.rank());
     failures = new FailurePaths(monitor);
@@ -51,7 +53,7 @@ public final class TcpBootstrap implements Bootstrap {
             loop,
             monitor,
             failures,
-            request.secret(),
+            trust,
             new RingLink.Place(request.rank(), request.nRanks()),
             meetings);
     failures.set(ring);
@@ -63,6 +65,7 @@ public final class TcpBootstrap implements Bootstrap {
             loop,
             monitor,
             request.ids().get(root),
+            trust.with(request.ids().get(root).secret()),
             self,
             request.rank(),
             request.options().silence(),
@@ -153,7 +156,7 @@ public final class TcpBootstrap implements Bootstrap {
               + " NCCL4J_COMM_SECRET to the same on all ranks",
           id.where());
     }
-    BootstrapRoot.startForFirstRank(id, addresses, self, request.deadline());
+    BootstrapRoot.startForFirstRank(addresses, trust.with(id.secret()), self, request.deadline());
   }
 
   @Override

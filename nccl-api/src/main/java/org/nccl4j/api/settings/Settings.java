@@ -311,7 +311,12 @@ public final class Settings {
           NCCL_CONF_FILE);
 
   private static final List<Setting<?>> ALL =
-      Stream.of(GENERAL, ScaleSettings.ALL, DebugSettings.ALL, InfiniBandSettings.ALL)
+      Stream.of(
+              GENERAL,
+              ScaleSettings.ALL,
+              TlsSettings.ALL,
+              DebugSettings.ALL,
+              InfiniBandSettings.ALL)
           .flatMap(List::stream)
           .toList();
 

@@ -105,7 +105,7 @@ class HostileConnectionsTest {
             loop,
             socket,
             Purpose.RING,
-            secret,
+            Trust.in(secret),
             Duration.ofMillis(200),
             (connection, type, first) -> {
               accepted.add(type);
@@ -120,7 +120,7 @@ class HostileConnectionsTest {
             loop,
             List.of(new InetSocketAddress(InetAddress.getLoopbackAddress(), port)),
             Purpose.RING,
-            secret,
+            Trust.in(secret),
             5,
             new Dialer.Outcome() {
               @Override
@@ -151,7 +151,7 @@ class HostileConnectionsTest {
             loop,
             socket,
             Purpose.RING,
-            new byte[16],
+            Trust.in(new byte[16]),
             Duration.ofMillis(50),
             (connection, type, first) -> connection.close());
     loop.execute(listener::start);
