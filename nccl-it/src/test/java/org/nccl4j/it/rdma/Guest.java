@@ -74,7 +74,8 @@ final class Guest {
   private static String java(String rest) {
     return Stream.of(
             Path.of(System.getProperty("java.home"), "bin", "java").toString(),
-            "-Xmx512m -XX:+UseSerialGC -XX:-UsePerfData",
+            // One processor: the second compiler takes more of it than it gives in so short a run.
+            "-Xmx512m -XX:+UseSerialGC -XX:-UsePerfData -XX:TieredStopAtLevel=1",
             Runtime.version().feature() >= 24 ? "--enable-native-access=ALL-UNNAMED" : "",
             "-cp " + System.getProperty("java.class.path"),
             "-p " + System.getProperty("jdk.module.path"),
