@@ -26,6 +26,7 @@ static int failing_number;  // of the calls that begin with cuM, from 1; 0 for n
 static long live;  // allocations, handles, reservations, mappings, streams, events, graphs
 static unsigned long long next_handle = 0x1000;
 static _Thread_local CUcontext current;
+static _Thread_local int called_by_stream;  // where the driver allows no call
 static unsigned char arguments[112];
 
 // The tests' own entries.
@@ -86,7 +87,10 @@ static CUresult call(long lives, const char* name, const char* format, ...) {
   va_end(list);
   if (recorded + n < sizeof record - 4096) recorded += n;
   int nth = failing_number > 0 && strncmp(name, "cuM", 3) == 0 && --failing_number == 0;
+  if (called_by_stream && recorded < sizeof record - 4096)
+    recorded += snprintf(record + recorded, 4096, "misuse:%s in a function of a stream\n", name);
   CUresult result = nth || strcmp(failing, name) == 0 ? (CUresult)failure : CUDA_SUCCESS;
+  if (called_by_stream) result = CUDA_ERROR_NOT_PERMITTED;
   if (result == CUDA_SUCCESS) live += lives;
   pthread_mutex_unlock(&lock);
   return result;
@@ -318,9 +322,13 @@ CUresult cuGraphInstantiateWithFlags(CUgraphExec* e, CUgraph g, u64 f) {
 CUresult cuGraphLaunch(CUgraphExec e, CUstream t) { return call(NO, "%llx,%llx", (u64)e, (u64)t); }
 CUresult cuGraphExecDestroy(CUgraphExec e) { return call(GONE, "%llx", (u64)e); }
 CUresult cuGraphDestroy(CUgraph g) { return call(GONE, "%llx", (u64)g); }
+// With FAKECUDA_HOLD streams never come to the functions that they are to call.
 CUresult cuLaunchHostFunc(CUstream t, CUhostFn f, void* data) {
   OR_FAIL(NO, "%llx", (u64)t);
+  if (getenv("FAKECUDA_HOLD")) return CUDA_SUCCESS;
+  called_by_stream = 1;
   f(data);
+  called_by_stream = 0;
   return CUDA_SUCCESS;
 }
 CUresult cuEventCreate(CUevent* e, unsigned f) {
@@ -370,6 +378,7 @@ typedef struct {
   Physical* memory;
 } Mapping;
 static Mapping mappings[4096];
+static pthread_mutex_t maps = PTHREAD_MUTEX_INITIALIZER;  // of who changes them
 static Physical* physical(CUmemGenericAllocationHandle h) { return (Physical*)h; }
 static void drop(Physical* p) {
   if (p->references == 0 && p->mappings == 0) {
@@ -399,8 +408,10 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle* h, size_t n, const CUmemAlloc
   return CUDA_SUCCESS;
 }
 CUresult cuMemRelease(CUmemGenericAllocationHandle h) {
+  pthread_mutex_lock(&maps);
   physical(h)->references--;
   drop(physical(h));
+  pthread_mutex_unlock(&maps);
   return call(GONE, "");
 }
 CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle* h, void* at) {
@@ -456,22 +467,30 @@ CUresult cuMemMap(CUdeviceptr p, size_t n, size_t o, CUmemGenericAllocationHandl
   if (mmap((void*)p, n, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, physical(h)->fd, o) ==
       MAP_FAILED)
     return CUDA_ERROR_INVALID_VALUE;
-  for (int i = 0; i < 4096; i++) {
+  CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
+  pthread_mutex_lock(&maps);
+  for (int i = 0; i < 4096 && result; i++) {
     if (!mappings[i].memory) {
       mappings[i] = (Mapping){p, n, physical(h)};
       physical(h)->mappings++;
-      return CUDA_SUCCESS;
+      result = CUDA_SUCCESS;
     }
   }
-  return CUDA_ERROR_OUT_OF_MEMORY;
+  pthread_mutex_unlock(&maps);
+  return result;
 }
 CUresult cuMemUnmap(CUdeviceptr p, size_t n) {
+  pthread_mutex_lock(&maps);
   Mapping* m = mappingAt(p);
-  if (!m || m->at != p || m->size != n) return CUDA_ERROR_INVALID_VALUE;
+  if (!m || m->at != p || m->size != n) {
+    pthread_mutex_unlock(&maps);
+    return CUDA_ERROR_INVALID_VALUE;
+  }
   mmap((void*)p, n, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
   m->memory->mappings--;
   drop(m->memory);
   m->memory = NULL;
+  pthread_mutex_unlock(&maps);
   return call(GONE, "%zu", n);
 }
 // Multicast objects, found again by the inode of the file behind their handles.

@@ -165,6 +165,7 @@ public final class Communicator extends Operations implements AutoCloseable {
    * @throws InvalidArgumentException for an operation that does not exist
    */
   public String explain(String operation, long count, DataType type) {
+    Given.notNull(type, "type of the elements");
     Func func = Func.labelled(operation);
     return queue.planner().explain(func, count, type) + queue.direct().explain(func, count, type);
   }
@@ -177,8 +178,22 @@ public final class Communicator extends Operations implements AutoCloseable {
    * @throws InvalidArgumentException for an operation that does not exist
    */
   public Decision decision(String operation, long count, DataType type) {
+    Given.notNull(type, "type of the elements");
     Way way = queue.planner().way(Func.labelled(operation), count, type);
     return new Decision(way.algorithm(), way.protocol());
+  }
+
+  /**
+   * As {@link #decision}, of buffers that lie in windows or are registered on all ranks, out of
+   * place.
+   */
+  public Decision decisionInWindows(String operation, long count, DataType type) {
+    Given.notNull(type, "type of the elements");
+    return queue
+        .direct()
+        .withWindows(Func.labelled(operation), count, type)
+        .map(way -> new Decision(way.algorithm(), way.protocol()))
+        .orElseGet(() -> decision(operation, count, type));
   }
 
   /**
@@ -202,6 +217,7 @@ public final class Communicator extends Operations implements AutoCloseable {
    * @param changes name and settings of the new communicator
    */
   public Optional<Communicator> split(int color, int key, CommunicatorConfig changes) {
+    Given.notNull(changes, "configuration");
     return new Offspring(state)
         .split(color, key, how(changes, changes.splitShare()))
         .map(made -> new Communicator(made, changes));
@@ -234,6 +250,9 @@ public final class Communicator extends Operations implements AutoCloseable {
 
   /** As {@link #shrink(Set, ShrinkMode)}, with settings over this communicator's. */
   public Communicator shrink(Set<Integer> excluded, ShrinkMode mode, CommunicatorConfig changes) {
+    Given.notNull(excluded, "set of excluded ranks");
+    Given.notNull(mode, "mode of shrinking");
+    Given.notNull(changes, "configuration");
     boolean abort = mode == ShrinkMode.ABORT;
     return new Communicator(
         new Offspring(state).shrink(excluded, abort, how(changes, changes.shrinkShare())), changes);
@@ -269,6 +288,7 @@ public final class Communicator extends Operations implements AutoCloseable {
    * @throws InvalidArgumentException for names that do not exist
    */
   public Communicator withOptions(CallOptions options) {
+    Given.notNull(options, "options");
     return new Communicator(state, state.queue(options.settings()), config);
   }
 
@@ -369,6 +389,7 @@ public final class Communicator extends Operations implements AutoCloseable {
    * @param patience how long; may be zero
    */
   public void close(Duration patience) {
+    Given.notNull(patience, "time that close may take");
     state.close(patience);
   }
 

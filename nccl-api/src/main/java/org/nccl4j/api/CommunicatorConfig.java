@@ -72,6 +72,7 @@ public final class CommunicatorConfig {
 
   /** The transports that may be used, best first; by default all, by priority and name. */
   public CommunicatorConfig withTransports(List<String> names) {
+    Given.notNull(names, "list of transports").forEach(name -> Given.notNull(name, "transport"));
     return with(Settings.NCCL4J_TRANSPORTS.name(), String.join(",", names));
   }
 
@@ -79,6 +80,7 @@ public final class CommunicatorConfig {
    * Who carries NVLink SHARP out; by default {@link NvlsMode#AUTO}. All ranks must say the same.
    */
   public CommunicatorConfig withNvlsMode(NvlsMode mode) {
+    Given.notNull(mode, "mode of NVLS");
     return with(Settings.NCCL4J_NVLS_MODE.name(), mode.name().toLowerCase(Locale.ROOT));
   }
 
@@ -110,6 +112,7 @@ public final class CommunicatorConfig {
 
   /** On what the bits of a reduction may depend; by default {@link Determinism#RUN_TO_RUN}. */
   public CommunicatorConfig withDeterminism(Determinism determinism) {
+    Given.notNull(determinism, "determinism");
     return with(Settings.NCCL4J_DETERMINISM.name(), determinism.name());
   }
 
@@ -172,7 +175,7 @@ public final class CommunicatorConfig {
   }
 
   private static String millis(String what, Duration value) {
-    if (value.toMillis() < 1) {
+    if (Given.notNull(value, what.substring("the ".length())).toMillis() < 1) {
       throw new InvalidArgumentException(
           ErrorId.SETTING, what + " is " + value, "pass a duration of a millisecond or more");
     }

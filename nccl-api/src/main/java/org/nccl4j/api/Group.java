@@ -19,6 +19,7 @@ public final class Group {
    * @param calls operations of any communicators of this process
    */
   public static void run(Runnable calls) {
+    Given.notNull(calls, "calls of the group");
     Groups.start();
     try {
       calls.run();
@@ -58,6 +59,7 @@ public final class Group {
    * @return the predicted time of the rank that takes longest
    */
   public static Duration simulate(Runnable calls) {
+    Given.notNull(calls, "calls of the group");
     return Duration.ofNanos(Math.round(Groups.simulate(calls) * 1000));
   }
 

@@ -58,7 +58,7 @@ public abstract sealed class OneSided permits Operations {
    *     all ranks, if operations of any still use it: then it stays
    */
   public void deregisterWindow(Window window) {
-    RegisteredWindow registered = window.registered();
+    RegisteredWindow registered = Given.notNull(window, "window").registered();
     if (!state.windows().has(registered)) {
       throw new InvalidUsageException(
           ErrorId.HANDLE,
@@ -105,13 +105,7 @@ public abstract sealed class OneSided permits Operations {
    *     used by operations that have not ended; and after close
    */
   public void deregister(Registration registration) {
-    if (registration == null) {
-      throw new InvalidArgumentException(
-          "deregister on rank %d of communicator %s: the registration is null"
-              .formatted(state.rank(), state.name()),
-          "pass what register gave");
-    }
-    state.deregister(registration.registered());
+    state.deregister(Given.notNull(registration, "registration").registered());
   }
 
   /**
@@ -145,7 +139,8 @@ public abstract sealed class OneSided permits Operations {
       Window window,
       long offset,
       DeviceStream stream) {
-    state.oneSided().put(source, count, type, peer, window.registered(), offset, stream);
+    RegisteredWindow registered = Given.notNull(window, "window").registered();
+    state.oneSided().put(source, count, type, peer, registered, offset, stream);
   }
 
   /**
@@ -165,6 +160,6 @@ public abstract sealed class OneSided permits Operations {
    * @throws InvalidUsageException before the first window is registered
    */
   public void waitSignal(Map<Integer, Integer> signals, DeviceStream stream) {
-    state.oneSided().await(signals, stream);
+    state.oneSided().await(Given.notNull(signals, "signals to wait for"), stream);
   }
 }

@@ -55,10 +55,18 @@ public final class RankQueue {
    * calls operations has to see that: it happens before them.
    */
   public void become(RankQueue other) {
+    close();
     planner = other.planner;
     direct = other.direct;
     launcher = other.launcher;
     signatures = other.signatures;
+  }
+
+  /** Frees what it holds itself, once none of its operations runs. */
+  public void close() {
+    if (signatures != null) {
+      signatures.close();
+    }
   }
 
   /** Who decides how operations are done. */

@@ -3,12 +3,12 @@ package org.nccl4j.api.group;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.List;
 import org.nccl4j.api.launch.Launcher;
 import org.nccl4j.api.plan.Func;
 import org.nccl4j.device.DataType;
-import org.nccl4j.device.Device;
-import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
@@ -18,7 +18,9 @@ import org.nccl4j.device.RedOp;
 import org.nccl4j.device.kernel.Algorithm;
 import org.nccl4j.device.kernel.Collective;
 import org.nccl4j.device.kernel.CollectiveWork;
+import org.nccl4j.device.kernel.HostVisible;
 import org.nccl4j.device.kernel.KernelCommunicator;
+import org.nccl4j.device.kernel.KernelDevice;
 import org.nccl4j.device.kernel.KernelPlan;
 import org.nccl4j.device.kernel.Protocol;
 
@@ -30,22 +32,43 @@ import org.nccl4j.device.kernel.Protocol;
  *
  * <p>The gather is done in one way whatever the communicator, so that where communicators share
  * connections, calls of two of them in different order meet, and are told apart by their names.
+ * Where they share nothing but streams, the recorder says in which order they wait.
+ *
+ * <p>The stream calls the comparison, in which a GPU's driver allows no call of its own; so calls
+ * lie in memory that both sides see, which is used again. Launched by one thread at a time.
  */
 public final class SignatureCheck {
-  private static final int LONGS = 5;
+  /** Begins what a rank has said; there is something else where a gather came to no end. */
+  private static final long SAID = 0x6e63636c346a6f70L;
+
+  private static final int LONGS = 6;
   private static final int NAME_BYTES = 64;
   private static final int BYTES = LONGS * 8 + NAME_BYTES;
 
   private final String name;
   private final KernelCommunicator kernels;
   private final Launcher launcher;
-  private final Device device;
+  private final KernelDevice device;
   private final int nRanks;
   private KernelPlan gather;
 
+  /** All that were made, and those not in use. Guarded by this. */
+  private final List<Memory> memories = new ArrayList<>();
+
+  private final List<Memory> free = new ArrayList<>();
+  private boolean closed;
+
+  /** One call of this rank, and those of all. */
+  private record Memory(HostVisible mine, HostVisible all) {
+    void close() {
+      mine.close();
+      all.close();
+    }
+  }
+
   /** A check of one rank's calls. */
   public SignatureCheck(
-      String name, KernelCommunicator kernels, Launcher launcher, Device device, int nRanks) {
+      String name, KernelCommunicator kernels, Launcher launcher, KernelDevice device, int nRanks) {
     this.name = name;
     this.kernels = kernels;
     this.launcher = launcher;
@@ -71,25 +94,44 @@ public final class SignatureCheck {
                   1,
                   BYTES));
     }
-    DeviceMemory mine = device.allocate(BYTES);
-    DeviceMemory all = device.allocate((long) nRanks * BYTES);
     ByteBuffer call = ByteBuffer.allocate(BYTES).order(ByteOrder.nativeOrder());
-    call.putLong(func.ordinal()).putLong(count).putLong(type.ordinal());
+    call.putLong(SAID).putLong(func.ordinal()).putLong(count).putLong(type.ordinal());
     call.putLong(op.ordinal()).putLong(root);
     byte[] letters = name.getBytes(StandardCharsets.UTF_8);
     call.put(Arrays.copyOfRange(letters, Math.max(0, letters.length - NAME_BYTES), letters.length));
-    mine.write(0, call.clear());
-    launcher.launch(gather, mine, all, stream);
-    stream.launchHostFunction(() -> compare(mine, all));
+    Memory memory = take();
+    memory.mine.put(call.array());
+    memory.all.put(new byte[nRanks * BYTES]);
+    launcher.waitsInOrder(stream);
+    launcher.launch(gather, memory.mine.memory(), memory.all.memory(), stream);
+    stream.launchHostFunction(() -> ended(memory));
   }
 
-  private void compare(DeviceMemory mine, DeviceMemory all) {
-    ByteBuffer calls = ByteBuffer.allocate((int) all.size()).order(ByteOrder.nativeOrder());
-    all.read(0, calls);
-    mine.close();
-    all.close();
-    if (kernels.failure() != null) {
-      return;
+  private synchronized Memory take() {
+    if (!free.isEmpty()) {
+      return free.remove(free.size() - 1);
+    }
+    HostVisible mine = device.hostVisible(BYTES);
+    Memory made = new Memory(mine, device.hostVisible((long) nRanks * BYTES));
+    memories.add(made);
+    return made;
+  }
+
+  /** All ranks have called, or the communicator has failed. */
+  private void ended(Memory memory) {
+    launcher.metInOrder();
+    ByteBuffer calls;
+    synchronized (this) {
+      if (closed) {
+        return;
+      }
+      calls = ByteBuffer.wrap(memory.all.get()).order(ByteOrder.nativeOrder());
+      free.add(memory);
+    }
+    for (int rank = 0; rank < nRanks; rank++) {
+      if (calls.getLong(rank * BYTES) != SAID) {
+        return;
+      }
     }
     for (int rank = 1; rank < nRanks; rank++) {
       if (!describe(calls, rank).equals(describe(calls, 0))
@@ -127,7 +169,7 @@ public final class SignatureCheck {
   }
 
   private static String describe(ByteBuffer calls, int rank) {
-    int at = rank * BYTES;
+    int at = rank * BYTES + 8;
     return "%s(count=%d, type=%s, op=%s, root=%d)"
         .formatted(
             Func.values()[(int) calls.getLong(at)].label(),
@@ -135,5 +177,13 @@ public final class SignatureCheck {
             DataType.values()[(int) calls.getLong(at + 16)].label(),
             RedOp.values()[(int) calls.getLong(at + 24)].label(),
             calls.getLong(at + 32));
+  }
+
+  /** The communicator is closed; none of its kernels runs. */
+  synchronized void close() {
+    if (!closed) {
+      closed = true;
+      memories.forEach(Memory::close);
+    }
   }
 }

@@ -341,6 +341,8 @@ public final class CommunicatorState {
         end(running);
       }
     }
+    queue.close();
+    others.keySet().forEach(RankQueue::close);
     engine.launcher().hooks().close();
     engine.family().leave(patience);
   }

@@ -18,6 +18,7 @@ import org.nccl4j.api.window.WindowRegistry;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.KernelCommunicator;
+import org.nccl4j.device.kernel.KernelDevice;
 import org.nccl4j.device.kernel.Nvls;
 
 /**
@@ -109,7 +110,8 @@ record Engine(
     boolean compares = settings.get(Settings.NCCL_CHECK_MODE).equals("DEBUG_GLOBAL");
     SignatureCheck signatures =
         compares
-            ? new SignatureCheck(request.name(), kernels, launcher, request.device(), nRanks)
+            ? new SignatureCheck(
+                request.name(), kernels, launcher, (KernelDevice) request.device(), nRanks)
             : null;
     return new RankQueue(
         request.name(),

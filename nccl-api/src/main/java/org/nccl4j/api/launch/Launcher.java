@@ -100,6 +100,16 @@ public final class Launcher {
     log.launched();
   }
 
+  /** For the record: what is launched next waits in a stream until all ranks have come to it. */
+  public void waitsInOrder(DeviceStream stream) {
+    log.waitsInOrder(System.identityHashCode(stream), System.currentTimeMillis());
+  }
+
+  /** The oldest of these has been come to by all ranks, or failed. */
+  public void metInOrder() {
+    log.metInOrder(System.currentTimeMillis());
+  }
+
   /** Who is told of the operations that are launched. */
   public OperationHooks hooks() {
     return hooks;

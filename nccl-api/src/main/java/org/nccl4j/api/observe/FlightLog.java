@@ -5,8 +5,11 @@ import java.lang.invoke.VarHandle;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.charset.StandardCharsets;
+import java.util.ArrayDeque;
 import java.util.Arrays;
+import java.util.Deque;
 import java.util.List;
+import java.util.concurrent.atomic.AtomicLong;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.kernel.KernelCommunicator;
 
@@ -31,6 +34,9 @@ public final class FlightLog {
   static final int FAILED = 56;
   static final int NAME = 64;
   static final int NAME_BYTES = 124;
+  static final int FRONT = 192;
+  static final int FRONT_STREAM = 200;
+  static final int FRONT_SINCE = 208;
   static final int RING = 256;
   static final int ENTRIES = 128;
 
@@ -39,6 +45,9 @@ public final class FlightLog {
 
   private static final VarHandle LONGS =
       MethodHandles.byteBufferViewVarHandle(long[].class, ByteOrder.nativeOrder());
+
+  /** The order of this process's calls in all communicators that compare theirs. */
+  private static final AtomicLong CALLS = new AtomicLong();
 
   private static final FlightLog UNREAD = new FlightLog(null, FlightFile.apart());
 
@@ -50,7 +59,10 @@ public final class FlightLog {
   private int what = OTHER << 26;
   private long count;
   private int collective;
-  private boolean closed;
+  private volatile boolean closed;
+
+  /** Calls that have not been come to by all ranks: number and stream. Guarded by itself. */
+  private final Deque<long[]> waiting = new ArrayDeque<>();
 
   private FlightLog(FlightFile file, FlightFile.Slot slot) {
     this.file = file;
@@ -136,6 +148,39 @@ public final class FlightLog {
     bytes.putLong(OBSERVED, nowMillis);
   }
 
+  /** A call waits in a stream until all ranks have come to it. */
+  public void waitsInOrder(long stream, long nowMillis) {
+    synchronized (waiting) {
+      waiting.add(new long[] {CALLS.incrementAndGet(), stream});
+      if (waiting.size() == 1) {
+        putFront(nowMillis);
+      }
+    }
+  }
+
+  /** The oldest of these calls waits no more. */
+  public void metInOrder(long nowMillis) {
+    synchronized (waiting) {
+      waiting.poll();
+      putFront(nowMillis);
+    }
+  }
+
+  private void putFront(long nowMillis) {
+    if (!closed) {
+      long[] front = waiting.peek();
+      bytes.putLong(FRONT_SINCE, nowMillis).putLong(FRONT_STREAM, front == null ? 0 : front[1]);
+      LONGS.setRelease(bytes, FRONT, front == null ? 0 : front[0]);
+    }
+  }
+
+  /** Whether a call waits so. */
+  boolean hasFront() {
+    synchronized (waiting) {
+      return !waiting.isEmpty();
+    }
+  }
+
   /** What it says now. */
   RankReport report(List<String> operations) {
     return FlightReader.rank(
@@ -151,9 +196,11 @@ public final class FlightLog {
 
   /** Ends recording. */
   synchronized void close() {
-    if (!closed) {
-      closed = true;
-      file.give(slot);
+    synchronized (waiting) {
+      if (!closed) {
+        closed = true;
+        file.give(slot);
+      }
     }
   }
 }

@@ -163,6 +163,10 @@ public final class FlightReader {
         Math.max(0, observed - page.getLong(FlightLog.GREW)),
         observed,
         page.getInt(FlightLog.FAILED) != 0,
+        new RankReport.Front(
+            page.getLong(FlightLog.FRONT),
+            page.getLong(FlightLog.FRONT_STREAM),
+            Math.max(0, observed - page.getLong(FlightLog.FRONT_SINCE))),
         List.copyOf(operations));
   }
 

@@ -141,7 +141,7 @@ public final class Observer {
   private void compare(long nowMillis) {
     if (nowMillis - comparedMillis >= COMPARE_MILLIS
         && kernels.failure() == null
-        && kernels.waitsFor() >= 0) {
+        && (kernels.waitsFor() >= 0 || log.hasFront())) {
       comparedMillis = nowMillis;
       new OrderConflict(reports()).of(rank.communicator(), rank.rank()).ifPresent(kernels::abort);
     }

@@ -25,6 +25,52 @@ final class OrderConflict {
    * @param communicator the rank's
    */
   Optional<OrderMismatchException> of(long communicator, int rank) {
+    return byKernels(communicator, rank).or(() -> byCalls(communicator, rank));
+  }
+
+  /**
+   * By the streams in which compared calls wait, which needs no word of the kernels: in one stream
+   * a call of this communicator waits with one of another behind it, and elsewhere it is the other
+   * way round.
+   */
+  private Optional<OrderMismatchException> byCalls(long communicator, int rank) {
+    for (RankReport mine : all) {
+      if (mine.communicator() != communicator || mine.rank() != rank || !waitsInOrder(mine)) {
+        continue;
+      }
+      for (RankReport behind : all) {
+        if (behind.communicator() != communicator && isBehind(behind, mine)) {
+          for (RankReport running : all) {
+            for (RankReport queued : all) {
+              if (running.communicator() == behind.communicator()
+                  && queued.communicator() == communicator
+                  && isBehind(queued, running)) {
+                return Optional.of(conflict(mine, behind, running, queued));
+              }
+            }
+          }
+        }
+      }
+    }
+    return Optional.empty();
+  }
+
+  private static boolean isBehind(RankReport second, RankReport first) {
+    return waitsInOrder(first)
+        && waitsInOrder(second)
+        && first.process().equals(second.process())
+        && first.front().stream() == second.front().stream()
+        && first.front().call() < second.front().call();
+  }
+
+  private static boolean waitsInOrder(RankReport report) {
+    return report.front().call() > 0
+        && report.front().stillMillis() >= STILL_MILLIS
+        && report.current() != null
+        && !report.failed();
+  }
+
+  private Optional<OrderMismatchException> byKernels(long communicator, int rank) {
     for (RankReport mine : all) {
       if (mine.communicator() == communicator && mine.rank() == rank && waits(mine)) {
         for (RankReport peer : all) {
@@ -71,13 +117,22 @@ final class OrderConflict {
   private static String inFront(RankReport first, RankReport behind) {
     return "%s of rank %d of %s (%s), with %s of rank %d of %s behind it,"
         .formatted(
-            first.current().text(),
+            called(first),
             first.rank(),
             first.name(),
             first.process(),
-            behind.current().text(),
+            called(behind),
             behind.rank(),
             behind.name());
+  }
+
+  /** What has not ended: not the exchange in which the ranks compare it. */
+  private static String called(RankReport report) {
+    return report.operations().stream()
+        .filter(op -> op.number() > report.ended() && !op.label().equals("other"))
+        .findFirst()
+        .orElse(report.current())
+        .text();
   }
 
   private static boolean waits(RankReport report) {

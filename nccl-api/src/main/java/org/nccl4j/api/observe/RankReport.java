@@ -15,6 +15,7 @@ import java.util.Set;
  * @param stillMillis for how long nothing has ended, when it was last observed
  * @param observedMillis when that was, in ms since 1970
  * @param failed whether the communicator has failed there
+ * @param front the oldest call that waits for the other ranks, where calls are compared
  * @param operations the last ones, oldest first
  */
 public record RankReport(
@@ -29,7 +30,17 @@ public record RankReport(
     long stillMillis,
     long observedMillis,
     boolean failed,
+    Front front,
     List<Operation> operations) {
+
+  /**
+   * A call that waits until all ranks have come to it.
+   *
+   * @param call its number among all such calls of its process; 0 if there is none
+   * @param stream tells the streams of a process apart
+   * @param stillMillis for how long it has been the oldest
+   */
+  public record Front(long call, long stream, long stillMillis) {}
 
   /**
    * A process.

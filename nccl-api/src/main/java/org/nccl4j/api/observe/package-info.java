@@ -15,6 +15,8 @@
  *   24   launched (u64), ended (u64): operations; ended is what was last observed
  *   40   when ended last grew, when last observed (u64 each, ms since 1970)
  *   56   1 failed (u32)
+ *   192  where calls are compared: number of the oldest call that waits for the other ranks, among
+ *        all of the process, or 0; its stream; since when it is the oldest (u64 each)
  *   64   name (u32 length, then at most 124 bytes)
  *   256  last 128 operations: operation n at (n mod 128) x 16:
  *        what (u32: operation 6 bits, type 5, operator 4, root or peer 17, from the highest),

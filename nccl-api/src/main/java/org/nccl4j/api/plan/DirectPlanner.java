@@ -276,8 +276,14 @@ public final class DirectPlanner {
     return text.toString();
   }
 
-  /** The direct way out of place; empty if the way without windows is taken. */
-  private Optional<Way> withWindows(Func func, long count, DataType type) {
+  /**
+   * The direct way of an operation with its buffers in windows, out of place; empty if the way
+   * without windows is taken.
+   */
+  public Optional<Way> withWindows(Func func, long count, DataType type) {
+    if (func.direct() == null || !isPossible()) {
+      return Optional.empty();
+    }
     Shape shape = new Shape(func, count, type, RedOp.SUM, 0, false);
     return Optional.ofNullable(way(shape, true, true))
         .map(way -> new Way(way.label(), way.protocol().label()));

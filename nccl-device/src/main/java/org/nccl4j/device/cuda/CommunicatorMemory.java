@@ -30,7 +30,8 @@ final class CommunicatorMemory implements AutoCloseable {
     int n = spec.nRanks();
     int stepsBytes = n * ConnectionLayout.CHANNELS * KernelLayout.STEPS_BYTES;
     int ringBytes = (ConnectionLayout.CHANNELS * n + 31) / 32 * 32;
-    memory = device.allocate(stepsBytes + ringBytes + (long) n * KernelLayout.PEER_BYTES);
+    long bytes = stepsBytes + ringBytes + (long) n * KernelLayout.PEER_BYTES;
+    memory = device.allocate(n == 1 ? 0 : bytes); // one rank only ever copies, without steps
     ringRanks = memory.address() + stepsBytes;
     peerTable = ringRanks + ringBytes;
     try {
@@ -46,7 +47,9 @@ final class CommunicatorMemory implements AutoCloseable {
       for (int peer = 0; peer < n; peer++) {
         putPeer(tables, ringBytes + peer * KernelLayout.PEER_BYTES, peer);
       }
-      memory.write(stepsBytes, tables);
+      if (n > 1) {
+        memory.write(stepsBytes, tables);
+      }
       controlHost =
           device.context().get(() -> JCudaLibrary.allocateHost(KernelLayout.CONTROL_BYTES, device));
     } catch (RuntimeException e) {
@@ -61,6 +64,11 @@ final class CommunicatorMemory implements AutoCloseable {
   /** A channel's ring, by position. */
   int[] ring(int channel) {
     return spec.ring().get(channel % spec.ring().size());
+  }
+
+  /** Of the device's memory. */
+  long bytes() {
+    return memory.size();
   }
 
   long ringRanks() {

@@ -12,6 +12,7 @@ import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.kernel.ConnectionLayout;
+import org.nccl4j.device.kernel.HostVisible;
 import org.nccl4j.device.kernel.KernelCommunicator;
 import org.nccl4j.device.kernel.KernelCommunicatorSpec;
 import org.nccl4j.device.kernel.KernelDevice;
@@ -131,6 +132,11 @@ public final class CudaDevice extends Device implements KernelDevice, SymmetricD
   @Override
   public FlatRange reserve(int team, long stride) {
     return CudaFlatRange.reserve(this, team, stride);
+  }
+
+  @Override
+  public HostVisible hostVisible(long bytes) {
+    return new CudaHostVisible(this, bytes);
   }
 
   @Override

@@ -86,7 +86,7 @@ final class CudaKernelCommunicator implements KernelCommunicator {
   }
 
   /** Device memory that lives as long as this communicator. */
-  DeviceMemory allocateForPlan(long bytes) {
+  synchronized DeviceMemory allocateForPlan(long bytes) {
     DeviceMemory allocated = device.allocate(bytes);
     ofPlans.add(allocated);
     return allocated;
@@ -231,6 +231,11 @@ final class CudaKernelCommunicator implements KernelCommunicator {
 
   CommunicatorMemory memory() {
     return memory;
+  }
+
+  @Override
+  public synchronized long memoryBytes() {
+    return memory.bytes() + ofPlans.stream().mapToLong(DeviceMemory::size).sum();
   }
 
   @Override

@@ -20,6 +20,7 @@ import org.nccl4j.device.host.stream.HostStream;
 import org.nccl4j.device.host.symmetric.HostAllocations;
 import org.nccl4j.device.host.symmetric.HostFlatRange;
 import org.nccl4j.device.kernel.ConnectionLayout;
+import org.nccl4j.device.kernel.HostVisible;
 import org.nccl4j.device.kernel.KernelCommunicator;
 import org.nccl4j.device.kernel.KernelCommunicatorSpec;
 import org.nccl4j.device.kernel.KernelDevice;
@@ -130,6 +131,31 @@ public final class HostDevice extends Device implements KernelDevice, SymmetricD
   private void free(MappedRegion region) {
     if (isQuiet()) {
       region.close();
+    }
+  }
+
+  @Override
+  public HostVisible hostVisible(long bytes) {
+    return new HostOwn(allocate(bytes));
+  }
+
+  /** All memory here is the host's. */
+  private record HostOwn(DeviceMemory memory) implements HostVisible {
+    @Override
+    public void put(byte[] bytes) {
+      memory.write(0, ByteBuffer.wrap(bytes));
+    }
+
+    @Override
+    public byte[] get() {
+      ByteBuffer bytes = ByteBuffer.allocate((int) memory.size());
+      memory.read(0, bytes);
+      return bytes.array();
+    }
+
+    @Override
+    public void close() {
+      memory.close();
     }
   }
 

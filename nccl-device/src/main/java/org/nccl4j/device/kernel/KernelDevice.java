@@ -35,6 +35,9 @@ public interface KernelDevice {
    */
   MulticastObject multicast(MulticastObject.Form form, MulticastObject.Group group);
 
+  /** New memory that kernels and the host's threads both see; zeros. */
+  HostVisible hostVisible(long bytes);
+
   /** What runs a communicator's kernels on this device. */
   KernelCommunicator createKernelCommunicator(KernelCommunicatorSpec spec);
 }

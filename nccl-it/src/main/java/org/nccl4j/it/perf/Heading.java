@@ -4,6 +4,7 @@ import java.io.PrintWriter;
 import java.util.List;
 import org.nccl4j.device.Device;
 import org.nccl4j.it.perf.rank.Answer;
+import org.nccl4j.it.perf.rank.Registered;
 import org.nccl4j.it.perf.report.Machine;
 import org.nccl4j.it.perf.workload.Workload;
 
@@ -42,6 +43,11 @@ final class Heading {
         how.graph());
     if (how.blocking()) {
       out.println("# Blocking: waits for each iteration and for all ranks");
+    }
+    if (who.registration() != Registered.NOT) {
+      out.println(
+          "# Buffers are registered "
+              + (who.registration() == Registered.WINDOWS ? "as windows" : "by each rank"));
     }
     if (ranks.get(0).bound()) {
       out.println("# Each rank is bound to a core");

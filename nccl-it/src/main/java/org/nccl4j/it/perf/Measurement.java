@@ -101,7 +101,8 @@ final class Measurement {
             who.drives(),
             bytes,
             who.kind(),
-            settings.outputs().comparison().file());
+            settings.outputs().comparison().file(),
+            who.registration());
     return who.processes()
         ? ProcessRanks.start(spec, who.placement(), err)
         : ThreadRanks.start(spec);

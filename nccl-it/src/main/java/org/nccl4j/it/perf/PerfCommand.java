@@ -5,6 +5,7 @@ import java.util.List;
 import java.util.concurrent.Callable;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.NcclException;
+import org.nccl4j.it.perf.rank.Registered;
 import org.nccl4j.it.perf.report.HtmlReport;
 import org.nccl4j.it.perf.report.JsonReport;
 import org.nccl4j.it.perf.report.Machine;
@@ -61,7 +62,8 @@ public final class PerfCommand implements Callable<Integer> {
             new Report.Setting(
                 who.processes() ? "processes" : "threads",
                 who.kind() == Device.Kind.CUDA ? "cuda" : "host",
-                settings.how().graph() > 0),
+                settings.how().graph() > 0,
+                who.registration() != Registered.NOT),
             results,
             measurement.costs());
     settings.outputs().json().ifPresent(file -> JsonReport.write(report, file));

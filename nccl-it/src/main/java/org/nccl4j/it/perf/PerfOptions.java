@@ -155,7 +155,8 @@ final class PerfOptions {
       names = {"-R", "--local_register"},
       paramLabel = "0|1|2",
       defaultValue = "0",
-      description = "Registered buffers (not yet).")
+      description =
+          "1: each rank registers its buffers; 2: all together register them as windows; 0: neither.")
   int register;
 
   @Option(

@@ -8,6 +8,7 @@ import java.util.OptionalInt;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.RedOp;
+import org.nccl4j.it.perf.rank.Registered;
 import org.nccl4j.it.perf.workload.Workload;
 import org.nccl4j.it.run.Placement;
 
@@ -64,6 +65,7 @@ record PerfSettings(What what, How how, Who ranks, Outputs outputs) {
    * @param settings of the communicator
    * @param transports allowed, best first; empty for all
    * @param deadlineSeconds of an operation
+   * @param registration of their buffers
    * @param bound whether each stays on a core of its own, if there are enough
    */
   record Who(
@@ -75,6 +77,7 @@ record PerfSettings(What what, How how, Who ranks, Outputs outputs) {
       Map<String, String> settings,
       List<String> transports,
       int deadlineSeconds,
+      Registered registration,
       boolean bound) {}
 
   /**

@@ -22,6 +22,7 @@ import org.nccl4j.device.kernel.Algorithm;
 import org.nccl4j.device.kernel.Protocol;
 import org.nccl4j.it.perf.nccl.Libnccl;
 import org.nccl4j.it.perf.peer.OpenMpi;
+import org.nccl4j.it.perf.rank.Registered;
 import org.nccl4j.it.perf.report.Machine;
 import org.nccl4j.it.perf.workload.Workload;
 import org.nccl4j.it.run.Placement;
@@ -105,9 +106,11 @@ final class Validation {
       throw new InvalidUsageException(
           "--processes and -g " + options.gpus + ": each process drives one GPU", "leave -g out");
     }
-    if (options.register != 0) {
+    between("-R", options.register, 0, Registered.values().length - 1);
+    if (options.register != 0 && options.compare != null && options.compare.startsWith("libnccl")) {
       throw new InvalidUsageException(
-          "-R " + options.register + ": buffers cannot be registered yet", "leave it out");
+          "-R and --compare libnccl are both given: the buffers are libnccl's then",
+          "leave one of them out");
     }
   }
 
@@ -158,6 +161,7 @@ final class Validation {
         settings,
         List.of(options.transports),
         options.timeout,
+        Registered.values()[options.register],
         options.binding.equals("core")
             && (processes || kind == Device.Kind.HOST && options.gpus == 1));
   }

@@ -18,6 +18,7 @@ import org.nccl4j.api.Communicator;
 import org.nccl4j.api.Communicator.ShrinkMode;
 import org.nccl4j.api.CommunicatorConfig;
 import org.nccl4j.api.Devices;
+import org.nccl4j.api.Group;
 import org.nccl4j.api.UniqueId;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.Device;
@@ -108,9 +109,36 @@ class MisuseOfMakingTest {
         new Wrong(arg, "9", (c, m, s) -> c.waitSignal(Map.of(9, 1), s)));
   }
 
+  private static Wrong nothing(String what, Call call) {
+    return new Wrong(InvalidArgumentException.class, "null was passed for the " + what, call);
+  }
+
+  private static Stream<Wrong> nulls() {
+    Set<Integer> one = Set.of(1);
+    return Stream.of(
+        nothing("configuration", (c, m, s) -> c.split(0, 0, null)),
+        nothing("configuration", (c, m, s) -> c.shrink(one, ShrinkMode.WAIT, null)),
+        nothing("set of excluded ranks", (c, m, s) -> c.shrink(null, ShrinkMode.ABORT)),
+        nothing("mode of shrinking", (c, m, s) -> c.shrink(one, null)),
+        nothing("options", (c, m, s) -> c.withOptions(null)),
+        nothing("time that close may take", (c, m, s) -> c.close(null)),
+        nothing("type of the elements", (c, m, s) -> c.decision("all_reduce", 1, null)),
+        nothing("type of the elements", (c, m, s) -> c.explain("all_reduce", 1, null)),
+        nothing("window", (c, m, s) -> c.deregisterWindow(null)),
+        nothing("window", (c, m, s) -> c.putSignal(m, 1, F32, 1, null, 0, s)),
+        nothing("signals to wait for", (c, m, s) -> c.waitSignal(null, s)),
+        nothing("calls of the group", (c, m, s) -> Group.run(null)),
+        nothing("calls of the group", (c, m, s) -> Group.simulate(null)),
+        nothing("list of transports", (c, m, s) -> DEFAULTS.withTransports(null)),
+        nothing("mode of NVLS", (c, m, s) -> DEFAULTS.withNvlsMode(null)),
+        nothing("determinism", (c, m, s) -> DEFAULTS.withDeterminism(null)),
+        nothing("init deadline", (c, m, s) -> DEFAULTS.withInitDeadline(null)));
+  }
+
   @TestFactory
   Stream<DynamicTest> wrongCallsAreNamed() {
-    return Stream.concat(making(), parts())
+    return Stream.of(making(), parts(), nulls())
+        .flatMap(rows -> rows)
         .map(wrong -> dynamicTest(wrong.message, () -> assertNamed(wrong)));
   }
 

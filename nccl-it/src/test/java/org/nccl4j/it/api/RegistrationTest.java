@@ -315,7 +315,10 @@ class RegistrationTest {
       Communicator other = ranks.communicators.get(1);
       refused(InvalidArgumentException.class, "memory is null", () -> comm.register(null));
       refused(InvalidArgumentException.class, "has 0 bytes", () -> comm.register(alloc(0)));
-      refused(InvalidArgumentException.class, "registration is null", () -> comm.deregister(null));
+      refused(
+          InvalidArgumentException.class,
+          "null was passed for the registration",
+          () -> comm.deregister(null));
       refused(InvalidUsageException.class, "memory is closed", () -> comm.register(closed));
       Registration registration = comm.register(memory);
       refused(

@@ -10,6 +10,7 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
@@ -260,5 +261,52 @@ class DriverMulticastTest {
     assertTrue(ran.output.contains("topology, NCCL's tables; not allowed by"), ran.output);
     assertTrue(ran.output.contains("chosen: TwoShot"), ran.output);
     assertEquals(0, ran.warnings(), ran.output);
+  }
+
+  private static Ran also(String what, String... settings) throws Exception {
+    Map<String, String> all = new HashMap<>(Map.of("JAVA_TOOL_OPTIONS", "-Dnccl4j.also=" + what));
+    for (int s = 0; s < settings.length; s += 2) {
+      all.put(settings[s], settings[s + 1]);
+    }
+    return run(all);
+  }
+
+  @Test
+  void aCommunicatorOfOneRankTakesNoDeviceMemory() throws Exception {
+    Ran ran = also("alone");
+    assertTrue(ran.output.contains("alone it holds 0 bytes"), ran.output);
+    String mark = "cuMemAlloc_v2(" + FakeGpuRanks.MARK_BYTES + ")";
+    int first = ran.calls.indexOf(mark);
+    int second = first + 1 + ran.calls.subList(first + 1, ran.calls.size()).indexOf(mark);
+    List<String> made =
+        ran.calls.subList(first + 1, second).stream()
+            .filter(call -> call.startsWith("cuMemAlloc_v2(") || call.startsWith("cuMemCreate("))
+            .toList();
+    assertEquals(List.of(), made);
+    assertTrue(
+        ran.calls.subList(first, second).stream().anyMatch(c -> c.startsWith("cuLaunchKernelEx(")),
+        "an operation was launched");
+  }
+
+  /** The driver allows no call in a function that a stream calls. */
+  @Test
+  void callsAreComparedWithoutTheDriver() throws Exception {
+    Ran ran = also("compared");
+    assertTrue(ran.output.contains("compared 20 calls"), ran.output);
+    assertTrue(ran.count("cuLaunchHostFunc") >= 40, ran.output);
+    assertEquals(0, ran.count("misuse"), ran.calls.toString());
+  }
+
+  /** Kernels of GPUs say for whom they wait only when they have given up: the calls tell. */
+  @Test
+  void conflictingOrdersAreNamedWhileKernelsWait() throws Exception {
+    Ran ran = also("conflict", "FAKECUDA_HOLD", "1", "FAKECUDA_FAIL", "cuStreamQuery:600");
+    String error =
+        ran.output.lines().filter(line -> line.startsWith("conflict: ")).findFirst().orElse("");
+    assertTrue(error.contains("OrderMismatchException"), ran.output);
+    assertTrue(error.contains("weights and gradients"), error);
+    assertTrue(error.contains("are used in different order"), error);
+    assertTrue(error.contains("all_reduce of 16 float (sum) of rank 0 of weights"), error);
+    assertTrue(error.contains("[NCCL4J-ORDER-DIFFERS]"), error);
   }
 }

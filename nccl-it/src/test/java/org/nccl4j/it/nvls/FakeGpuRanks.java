@@ -37,6 +37,12 @@ final class FakeGpuRanks {
     if (Boolean.getBoolean("nccl4j.host.pointer")) {
       passHostMemory(ranks.get(0));
     }
+    switch (System.getProperty("nccl4j.also", "")) {
+      case "alone" -> OtherGpuRanks.alone(devices.get(0));
+      case "compared" -> OtherGpuRanks.compared(devices);
+      case "conflict" -> OtherGpuRanks.conflict(devices);
+      default -> {}
+    }
     for (int time = 0; time < Integer.getInteger("nccl4j.suspensions", 0); time++) {
       System.out.println("held " + ranks.get(0).memory().size() + " kinds of memory");
       together(ranks, Communicator::suspend);

@@ -50,6 +50,9 @@ final class EndToEndTest {
         "broadcast -t 5 -c 3 -a 3 --algo Ring --proto Simple -e 4K",
         "all --processes 2 -b 8 -e 256K -f 64",
         "all -t 4 -b 4 -e 1M -f 64 --algo NVLS",
+        "all -t 3 -b 4 -e 1M -f 64 -R 1",
+        "all -t 3 -b 4 -e 1M -f 64 -R 2",
+        "all --processes 2 -b 64 -e 256K -f 64 -R 1",
       })
   void everythingIsRight(String line) {
     int status = perf(line);

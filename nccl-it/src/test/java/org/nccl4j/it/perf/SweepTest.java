@@ -22,6 +22,7 @@ import org.nccl4j.it.perf.peer.Peer;
 import org.nccl4j.it.perf.rank.Answer;
 import org.nccl4j.it.perf.rank.Order;
 import org.nccl4j.it.perf.rank.Ranks;
+import org.nccl4j.it.perf.rank.Registered;
 import org.nccl4j.it.perf.report.Result;
 import org.nccl4j.it.perf.report.Summary;
 import org.nccl4j.it.perf.workload.Cell;
@@ -119,7 +120,16 @@ final class SweepTest {
                 List.of(0)),
             how,
             new PerfSettings.Who(
-                RANKS, 1, Device.Kind.HOST, false, Placement.HERE, Map.of(), List.of(), 60, false),
+                RANKS,
+                1,
+                Device.Kind.HOST,
+                false,
+                Placement.HERE,
+                Map.of(),
+                List.of(),
+                60,
+                Registered.NOT,
+                false),
             new PerfSettings.Outputs(
                 Optional.empty(),
                 Optional.empty(),

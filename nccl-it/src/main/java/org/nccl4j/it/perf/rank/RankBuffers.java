@@ -34,8 +34,10 @@ final class RankBuffers implements AutoCloseable {
 
   RankBuffers(Device device, RankSpec spec) {
     this.spec = spec;
-    first = device.allocate(spec.bufferBytes() + GUARD_BYTES);
-    second = device.allocate(spec.bufferBytes() + GUARD_BYTES);
+    long bytes = spec.bufferBytes() + GUARD_BYTES;
+    boolean mapped = spec.registration() != Registered.NOT;
+    first = mapped ? device.memAlloc(bytes) : device.allocate(bytes);
+    second = mapped ? device.memAlloc(bytes) : device.allocate(bytes);
     release = () -> {};
   }
 

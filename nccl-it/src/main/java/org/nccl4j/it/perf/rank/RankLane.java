@@ -1,6 +1,7 @@
 package org.nccl4j.it.perf.rank;
 
 import java.util.EnumMap;
+import java.util.List;
 import java.util.Map;
 import org.nccl4j.api.Communicator;
 import org.nccl4j.device.DataType;
@@ -77,6 +78,17 @@ final class RankLane implements AutoCloseable {
 
   void join(Communicator joined) {
     communicator = joined;
+  }
+
+  /** Registers the buffers as the rank was told to; collective, and in a group of all lanes. */
+  void register() {
+    for (DeviceMemory buffer : List.of(buffers.first(), buffers.second())) {
+      switch (spec.registration()) {
+        case LOCALLY -> communicator.register(buffer);
+        case WINDOWS -> communicator.registerWindow(buffer);
+        case NOT -> {}
+      }
+    }
   }
 
   void join(Library library, String uniqueId) {

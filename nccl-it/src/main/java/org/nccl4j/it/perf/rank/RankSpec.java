@@ -16,18 +16,25 @@ import org.nccl4j.device.cuda.CudaDevices;
  * @param bufferBytes the largest buffer that any order will use
  * @param kind of device; on CUDA rank r has GPU r
  * @param libnccl its file, where it is compared with; else empty
+ * @param registration of the buffers
  */
 public record RankSpec(
-    int rank, int nRanks, int drives, long bufferBytes, Device.Kind kind, String libnccl)
+    int rank,
+    int nRanks,
+    int drives,
+    long bufferBytes,
+    Device.Kind kind,
+    String libnccl,
+    Registered registration)
     implements Serializable {
   /** One rank on the host device. */
   public static RankSpec host(int rank, int nRanks, long bufferBytes) {
-    return new RankSpec(rank, nRanks, 1, bufferBytes, Device.Kind.HOST, "");
+    return new RankSpec(rank, nRanks, 1, bufferBytes, Device.Kind.HOST, "", Registered.NOT);
   }
 
   /** The same as if its ranks were others. */
   public RankSpec at(int newRank, int newDrives) {
-    return new RankSpec(newRank, nRanks, newDrives, bufferBytes, kind, libnccl);
+    return new RankSpec(newRank, nRanks, newDrives, bufferBytes, kind, libnccl, registration);
   }
 
   /** The device of a rank. */

@@ -84,7 +84,10 @@ public final class RankWorker implements AutoCloseable {
     String operation = cell.workload().operation();
     long count = cell.layout(spec.nRanks()).count();
     Communicator communicator = lanes.get(0).communicator();
-    Decision decision = communicator.decision(operation, count, cell.type());
+    Decision decision =
+        spec.registration() == Registered.NOT
+            ? communicator.decision(operation, count, cell.type())
+            : communicator.decisionInWindows(operation, count, cell.type());
     return new Answer.Explained(
         decision.algorithm(),
         decision.protocol(),
@@ -109,6 +112,7 @@ public final class RankWorker implements AutoCloseable {
       lane.join(entrance.join(lane.spec(), order.uniqueId(), config));
       devices.add(lane.device().name());
     }
+    Group.run(() -> lanes.forEach(RankLane::register));
     boolean bound = order.bound() && bind();
     return new Answer.Joined(
         ProcessHandle.current().pid(),

@@ -101,7 +101,7 @@ public final class JsonReport {
     json.writeNumberField("count", result.count());
     json.writeBooleanField("inPlace", result.cell().inPlace());
     json.writeBooleanField("graph", setting.graph());
-    json.writeBooleanField("registered", false);
+    json.writeBooleanField("registered", setting.registered());
     json.writeStringField("algorithm", result.choice().algorithm());
     json.writeStringField("protocol", result.choice().protocol());
     json.writeStringField("transport", result.choice().transport());

@@ -25,6 +25,7 @@ public record Report(
    * @param mode "threads" or "processes"
    * @param device "host" or "cuda"
    * @param graph whether operations were in CUDA graphs
+   * @param registered whether buffers were registered
    */
-  public record Setting(String mode, String device, boolean graph) {}
+  public record Setting(String mode, String device, boolean graph, boolean registered) {}
 }

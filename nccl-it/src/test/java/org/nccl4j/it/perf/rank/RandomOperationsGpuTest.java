@@ -37,7 +37,7 @@ class RandomOperationsGpuTest {
   private final int gpus = CudaDevices.probe().list().size();
 
   private RankSpec spec(long bytes) {
-    return new RankSpec(0, gpus, 1, bytes, Device.Kind.CUDA, "");
+    return new RankSpec(0, gpus, 1, bytes, Device.Kind.CUDA, "", Registered.NOT);
   }
 
   private static void join(Ranks ranks, String id) {

@@ -30,7 +30,7 @@ final class Samples {
         MACHINE,
         "0.1.0",
         List.of("nccl", "perf", "all_reduce", "</script>"),
-        new Report.Setting("threads", "host", false),
+        new Report.Setting("threads", "host", false, false),
         List.of(result(2, false, 1.5, 0), result(2, true, 1.25, 0), result(262144, false, 100, 7)),
         List.of());
   }

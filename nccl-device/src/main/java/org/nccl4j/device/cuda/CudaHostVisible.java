@@ -1,0 +1,47 @@
+package org.nccl4j.device.cuda;
+
+import java.lang.invoke.VarHandle;
+import jnr.ffi.Pointer;
+import jnr.ffi.Runtime;
+import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.kernel.HostVisible;
+
+/** Page-locked memory of the host, mapped into the device's addresses. */
+final class CudaHostVisible implements HostVisible {
+  private final CudaDevice device;
+  private final long address;
+  private final Pointer bytes;
+  private final DeviceMemory memory;
+
+  CudaHostVisible(CudaDevice device, long size) {
+    this.device = device;
+    address = device.context().get(() -> JCudaLibrary.allocateHost(size, device));
+    bytes = Pointer.wrap(Runtime.getSystemRuntime(), address, size);
+    long there = device.context().get(() -> JCudaLibrary.hostDeviceAddress(address, device));
+    memory = device.wrap(there, size);
+  }
+
+  @Override
+  public DeviceMemory memory() {
+    return memory;
+  }
+
+  @Override
+  public void put(byte[] from) {
+    bytes.put(0, from, 0, from.length);
+    VarHandle.fullFence(); // before whatever launches the kernel that reads it
+  }
+
+  @Override
+  public byte[] get() {
+    VarHandle.fullFence(); // after the stream has said that the kernel has ended
+    byte[] to = new byte[(int) memory.size()];
+    bytes.get(0, to, 0, to.length);
+    return to;
+  }
+
+  @Override
+  public void close() {
+    device.context().run(() -> JCudaLibrary.freeHost(address, device));
+  }
+}

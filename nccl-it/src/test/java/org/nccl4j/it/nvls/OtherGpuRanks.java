@@ -1,0 +1,92 @@
+package org.nccl4j.it.nvls;
+
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Optional;
+import org.nccl4j.api.Communicator;
+import org.nccl4j.api.CommunicatorConfig;
+import org.nccl4j.device.DataType;
+import org.nccl4j.device.Device;
+import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.DeviceStream;
+import org.nccl4j.device.NcclException;
+import org.nccl4j.device.RedOp;
+
+/** What {@link FakeGpuRanks} can do beside, with communicators of its own. */
+final class OtherGpuRanks {
+  private static final int COUNT = 16;
+  private static final CommunicatorConfig DEBUG =
+      CommunicatorConfig.defaults().with("NCCL_CHECK_MODE", "DEBUG_GLOBAL");
+
+  private OtherGpuRanks() {}
+
+  private static void sum(Communicator comm, DeviceMemory from, DeviceMemory to, DeviceStream in) {
+    comm.allReduce(from, to, COUNT, DataType.FLOAT32, RedOp.SUM, in);
+  }
+
+  /** A communicator of one rank, between two allocations that can be told from others. */
+  static void alone(Device device) {
+    try (DeviceMemory from = device.allocate(4 * COUNT);
+        DeviceMemory to = device.allocate(4 * COUNT);
+        DeviceStream stream = device.createStream()) {
+      device.allocate(FakeGpuRanks.MARK_BYTES).close();
+      try (Communicator one = Communicator.initAll(List.of(device)).get(0)) {
+        sum(one, from, to, stream);
+        stream.synchronize();
+        device.allocate(FakeGpuRanks.MARK_BYTES).close();
+        long bytes = one.memory().values().stream().mapToLong(Long::longValue).sum();
+        System.out.println("alone it holds " + bytes + " bytes");
+      }
+    }
+  }
+
+  /** Calls that are compared. */
+  static void compared(List<Device> devices) {
+    List<Communicator> ranks = Communicator.initAll(devices, DEBUG);
+    int calls = 0;
+    for (Communicator rank : ranks) {
+      try (DeviceMemory data = rank.device().allocate(4 * COUNT);
+          DeviceStream stream = rank.device().createStream()) {
+        for (int call = 0; call < 20; call++) {
+          sum(rank, data, data, stream);
+        }
+        stream.synchronize();
+        calls = 20;
+      }
+    }
+    System.out.println("compared " + calls + " calls");
+    ranks.forEach(Communicator::close);
+  }
+
+  /** Two communicators, called in one order on one rank's stream and in the other on another's. */
+  static void conflict(List<Device> devices) {
+    List<Communicator> weights = Communicator.initAll(devices, DEBUG.withName("weights"));
+    List<Communicator> gradients = Communicator.initAll(devices, DEBUG.withName("gradients"));
+    List<Communicator> all = new ArrayList<>(weights);
+    all.addAll(gradients);
+    List<DeviceMemory> memories = new ArrayList<>();
+    for (int rank = 0; rank < devices.size(); rank++) {
+      DeviceMemory data = devices.get(rank).allocate(4 * COUNT);
+      DeviceStream stream = devices.get(rank).createStream();
+      memories.add(data);
+      boolean first = rank == 0;
+      sum((first ? weights : gradients).get(rank), data, data, stream);
+      sum((first ? gradients : weights).get(rank), data, data, stream);
+    }
+    long end = System.nanoTime() + Duration.ofSeconds(90).toNanos();
+    Optional<NcclException> error = Optional.empty();
+    while (error.isEmpty() && System.nanoTime() - end < 0) {
+      Thread.onSpinWait();
+      error =
+          all.stream()
+              .map(Communicator::asyncError)
+              .flatMap(Optional::stream)
+              .filter(e -> e.getMessage().contains("ORDER"))
+              .findFirst();
+    }
+    System.out.println("conflict: " + error);
+    all.forEach(comm -> comm.close(Duration.ZERO));
+    memories.forEach(DeviceMemory::close);
+  }
+}
