@@ -116,8 +116,13 @@ CUresult cuDeviceGetName(char* s, int n, CUdevice d) {
   snprintf(s, n, "Fake GPU %d", d);
   return call(NO, "%d", d);
 }
+// FAKECUDA_LACKS names an attribute by its number: no device has that.
 CUresult cuDeviceGetAttribute(int* v, CUdevice_attribute a, CUdevice d) {
-  *v = a == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR   ? 9
+  const char* lacks = getenv("FAKECUDA_LACKS");
+  *v = lacks && atoi(lacks) == (int)a                    ? 0
+       : a == CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED ? 1
+       : a == CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED ? 1
+       : a == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR   ? 9
        : a == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR ? 0
        : a == CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT   ? 132
        : a == CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED    ? 1
@@ -130,7 +135,7 @@ CUresult cuDeviceGetPCIBusId(char* s, int n, CUdevice d) {
   return call(NO, "%d", d);
 }
 CUresult cuDeviceCanAccessPeer(int* can, CUdevice a, CUdevice b) {
-  *can = 1;
+  *can = getenv("FAKECUDA_NO_PEERS") == NULL;
   return call(NO, "%d,%d", a, b);
 }
 CUresult cuDeviceGetP2PAttribute(int* v, CUdevice_P2PAttribute p, CUdevice a, CUdevice b) {
@@ -144,13 +149,19 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext* c, CUdevice d) {
 CUresult cuCtxGetCurrent(CUcontext* c) { *c = current; return CUDA_SUCCESS; }
 CUresult cuCtxSetCurrent(CUcontext c) { current = c; return call(NO, "%llx", (u64)c); }
 CUresult cuMemGetInfo(size_t* f, size_t* t) { *f = 1000; *t = 2000; return call(NO, ""); }
-// What cuMemAlloc and cuMemHostAlloc gave, for who asks about an address.
+// What cuMemAlloc and cuMemHostAlloc gave, for who asks about an address. Whole blocks of a device
+// are files in memory, so that other processes can map them.
+#define BLOCK (2 << 20)
 static struct {
   CUdeviceptr at;
   size_t size;
-  int type, device;
+  int type, device, fd;
 } known[4096];
-static void* know(void* p, size_t n, CUmemorytype type) {
+static void* know(size_t n, CUmemorytype type) {
+  int blocks = type == CU_MEMORYTYPE_DEVICE && n && n % BLOCK == 0;
+  int fd = blocks ? memfd_create("fake", MFD_CLOEXEC) : -1;
+  if (blocks && ftruncate(fd, n)) return NULL;
+  void* p = blocks ? mmap(NULL, n, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) : calloc(1, n);
   pthread_mutex_lock(&lock);
   for (int i = 0; i < 4096; i++)
     if (!known[i].at) {
@@ -158,32 +169,40 @@ static void* know(void* p, size_t n, CUmemorytype type) {
       known[i].size = n;
       known[i].type = type;
       known[i].device = (int)((u64)current - 0xc000);
+      known[i].fd = fd;
       break;
     }
   pthread_mutex_unlock(&lock);
   return p;
 }
 static void forget(void* p) {
+  int fd = -1;
   pthread_mutex_lock(&lock);
   for (int i = 0; i < 4096; i++)
-    if (known[i].at == (CUdeviceptr)p) known[i].at = 0;
+    if (known[i].at == (CUdeviceptr)p) {
+      known[i].at = 0;
+      fd = known[i].fd;
+      if (fd >= 0) munmap(p, known[i].size);
+    }
   pthread_mutex_unlock(&lock);
-  free(p);
+  if (fd >= 0) close(fd);
+  else free(p);
 }
 CUresult cuMemAlloc(CUdeviceptr* p, size_t n) {
   OR_FAIL(NEW, "%zu", n);
-  *p = (CUdeviceptr)know(calloc(1, n), n, CU_MEMORYTYPE_DEVICE);
+  *p = (CUdeviceptr)know(n, CU_MEMORYTYPE_DEVICE);
   return CUDA_SUCCESS;
 }
 CUresult cuMemFree(CUdeviceptr p) { forget((void*)p); return call(GONE, ""); }
 CUresult cuMemHostAlloc(void** p, size_t n, unsigned f) {
   OR_FAIL(NEW, "%zu,%u", n, f);
-  *p = know(calloc(1, n), n, CU_MEMORYTYPE_HOST);
+  *p = know(n, CU_MEMORYTYPE_HOST);
   return CUDA_SUCCESS;
 }
 CUresult cuMemHostGetDevicePointer(CUdeviceptr* d, void* p, unsigned f) {
+  OR_FAIL(NO, "%u", f);
   *d = (CUdeviceptr)p;
-  return call(NO, "%u", f);
+  return CUDA_SUCCESS;
 }
 CUresult cuMemFreeHost(void* p) { forget(p); return call(GONE, ""); }
 CUresult cuMemcpyHtoD(CUdeviceptr d, const void* s, size_t n) {
@@ -196,9 +215,12 @@ CUresult cuMemcpyDtoH(void* d, CUdeviceptr s, size_t n) {
   memcpy(d, (void*)s, n);
   return CUDA_SUCCESS;
 }
+static int farFrom(CUdeviceptr at);
+// FAKECUDA_CORRUPT: what goes to another device's memory arrives changed, as behind an IOMMU.
 CUresult cuMemcpyDtoDAsync(CUdeviceptr d, CUdeviceptr s, size_t n, CUstream t) {
   OR_FAIL(NO, "%zu,%llx", n, (u64)t);
   memcpy((void*)d, (void*)s, n);
+  if (getenv("FAKECUDA_CORRUPT") && farFrom(d)) ((char*)d)[n - 1] ^= 1;
   return CUDA_SUCCESS;
 }
 CUresult cuMemcpyAsync(CUdeviceptr d, CUdeviceptr s, size_t n, CUstream t) {
@@ -399,6 +421,86 @@ static Mapping* mappingAt(CUdeviceptr at) {
     if (mappings[i].memory && at - mappings[i].at < mappings[i].size) return &mappings[i];
   return NULL;
 }
+static int farFrom(CUdeviceptr at) {
+  Mapping* m = mappingAt(at);
+  return m && m->memory->prop.location.id != (int)((u64)current - 0xc000);
+}
+// Memory of cuMemAlloc in other processes: a handle is the process and its descriptor, with a mark at
+// its end.
+#define HANDLE_MARK 0x6e6363346a697063ull
+CUresult cuIpcGetMemHandle(CUipcMemHandle* h, CUdeviceptr p) {
+  OR_FAIL(NO, "");
+  for (int i = 0; i < 4096; i++)
+    if (known[i].at == p && known[i].fd >= 0) {
+      u64 words[8] = {getpid(), known[i].fd, known[i].size, 3, 4, 5, 6, HANDLE_MARK};
+      memcpy(h, words, sizeof words);
+      return CUDA_SUCCESS;
+    }
+  return CUDA_ERROR_INVALID_VALUE;
+}
+static struct {
+  CUdeviceptr at;
+  size_t size;
+} opened[64];
+CUresult cuIpcOpenMemHandle(CUdeviceptr* p, CUipcMemHandle h, unsigned f) {
+  OR_FAIL(NEW, "%u", f);
+  u64 words[8];
+  memcpy(words, &h, sizeof words);
+  if (words[7] != HANDLE_MARK || words[3] != 3 || words[6] != 6) return CUDA_ERROR_INVALID_HANDLE;
+  char name[64];
+  snprintf(name, sizeof name, "/proc/%llu/fd/%llu", words[0], words[1]);
+  int fd = open(name, O_RDWR | O_CLOEXEC);
+  if (fd < 0) return CUDA_ERROR_INVALID_VALUE;
+  void* at = mmap(NULL, words[2], PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  close(fd);
+  *p = (CUdeviceptr)at;
+  pthread_mutex_lock(&lock);
+  for (int i = 0; i < 64; i++)
+    if (!opened[i].at) {
+      opened[i].at = *p;
+      opened[i].size = words[2];
+      break;
+    }
+  pthread_mutex_unlock(&lock);
+  return CUDA_SUCCESS;
+}
+CUresult cuIpcCloseMemHandle(CUdeviceptr p) {
+  int found = 0;
+  pthread_mutex_lock(&lock);
+  for (int i = 0; i < 64 && !found; i++)
+    if (opened[i].at == p) {
+      munmap((void*)p, opened[i].size);
+      opened[i].at = 0;
+      found = 1;
+    }
+  pthread_mutex_unlock(&lock);
+  if (found) return call(GONE, "");
+  call(NO, "misuse: what was not opened is closed");
+  return CUDA_ERROR_INVALID_VALUE;
+}
+CUresult cuCtxEnablePeerAccess(CUcontext c, unsigned f) { return call(NO, "%llx,%u", (u64)c, f); }
+static u64 pinned[64];
+// Puts a value in the place of another, the first that is found; whether there was one.
+static int exchange(u64* table, u64 old, u64 with) {
+  int found = 0;
+  pthread_mutex_lock(&lock);
+  for (int i = 0; i < 64 && !found; i++)
+    if (table[i] == old) {
+      table[i] = with;
+      found = 1;
+    }
+  pthread_mutex_unlock(&lock);
+  return found;
+}
+CUresult cuMemHostRegister(void* p, size_t n, unsigned f) {
+  OR_FAIL(NEW, "%zu,%u", n, f);
+  return exchange(pinned, 0, (u64)p) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+CUresult cuMemHostUnregister(void* p) {
+  if (exchange(pinned, (u64)p, 0)) return call(GONE, "");
+  call(NO, "misuse: what was not pinned is unpinned");
+  return CUDA_ERROR_INVALID_VALUE;
+}
 CUresult cuMemCreate(CUmemGenericAllocationHandle* h, size_t n, const CUmemAllocationProp* p, u64 f) {
   OR_FAIL(NEW, "%zu,%d,%d,%d,%d,%d,%llu", n, p->type, p->requestedHandleTypes, p->location.type,
           p->location.id, p->allocFlags.usage, f);
@@ -571,8 +673,9 @@ CUresult cuMemSetAccess(CUdeviceptr p, size_t n, const CUmemAccessDesc* d, size_
 }
 CUresult cuMemExportToShareableHandle(void* out, CUmemGenericAllocationHandle h,
                                       CUmemAllocationHandleType t, u64 f) {
+  OR_FAIL(NO, "%d,%llu", t, f);
   *(int*)out = fcntl(physical(h)->fd, F_DUPFD_CLOEXEC, 0);
-  return call(NO, "%d,%llu", t, f);
+  return CUDA_SUCCESS;
 }
 CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle* h, void* os,
                                         CUmemAllocationHandleType t) {

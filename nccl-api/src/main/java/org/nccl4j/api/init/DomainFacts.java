@@ -5,8 +5,10 @@ import java.util.List;
 import java.util.Optional;
 import org.nccl4j.api.plan.RankFacts;
 import org.nccl4j.api.plan.Spread;
+import org.nccl4j.api.settings.GpuSettings;
 import org.nccl4j.api.spi.PeerInfo;
 import org.nccl4j.device.Device;
+import org.nccl4j.device.cuda.CudaDevice;
 import org.nccl4j.device.kernel.KernelDevice;
 
 /**
@@ -21,14 +23,21 @@ record DomainFacts(Device.Kind kind, boolean reach, boolean nvlink, boolean carr
   private static final String DIRECT = "P2P";
 
   static DomainFacts of(
-      KernelDevice device,
-      Device self,
+      InitRequest request,
       List<PeerInfo> peers,
       List<Routes.NamedTransport> routes,
       boolean carried) {
+    Device self = request.device();
+    KernelDevice device = (KernelDevice) self;
     boolean reach = routes.stream().allMatch(r -> r == null || r.name().equals(DIRECT));
     boolean nvlink = reach && peers.stream().allMatch(peer -> device.hasNvlink(peer.deviceId()));
-    return new DomainFacts(self.kind(), reach, nvlink, carried, self.name());
+    boolean windows =
+        !(self instanceof CudaDevice gpu)
+            || (gpu.sharingAbsence().isEmpty()
+                && request.settings().get(GpuSettings.NCCL_CUMEM_ENABLE));
+    // What was measured for a model was measured with windows, and would ask for their space.
+    String model = windows ? self.name() : self.name() + " without windows";
+    return new DomainFacts(self.kind(), reach, nvlink, carried, model);
   }
 
   byte[] toBytes() {

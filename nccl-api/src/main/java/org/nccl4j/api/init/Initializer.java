@@ -14,6 +14,7 @@ import org.nccl4j.api.observe.InitTimes;
 import org.nccl4j.api.plan.RankFacts;
 import org.nccl4j.api.proxy.ProxyThread;
 import org.nccl4j.api.registry.TransportRegistry;
+import org.nccl4j.api.settings.GpuSettings;
 import org.nccl4j.api.settings.Settings;
 import org.nccl4j.api.spi.PeerInfo;
 import org.nccl4j.api.spi.ProxyHandler;
@@ -114,13 +115,14 @@ public final class Initializer {
       Transport transport = provider.open(context);
       transports.add(new Routes.NamedTransport(provider.name(), transport));
     }
-    List<Routes.NamedTransport> routes =
-        new Routes(rank, peers, transports, request.logLevel("INIT")).choose(bootstrap);
+    Routes choice = new Routes(rank, peers, transports, request.logLevel("INIT"));
     times.begin("connections");
-    Links links = Links.connect(peers, routes, rank, bootstrap, bootstrap.exchangeEnd());
+    CheckedLinks checked = CheckedLinks.of(request, choice, peers, bootstrap);
+    List<Routes.NamedTransport> routes = checked.routes();
+    Links links = checked.links();
     // All-gather, so nobody goes on before all are connected.
     List<ProxyHandler> handlers = links.proxyHandlers();
-    DomainFacts own = DomainFacts.of(device, request.device(), peers, routes, !handlers.isEmpty());
+    DomainFacts own = DomainFacts.of(request, peers, routes, !handlers.isEmpty());
     RankFacts known = DomainFacts.common(bootstrap.allGather(own.toBytes()), Hosts.of(peers));
     MachineSurvey machines = MachineSurvey.of(request, peers, bootstrap);
     Wiring wiring = Wiring.of(request, machines, peers, bootstrap);
@@ -246,6 +248,6 @@ public final class Initializer {
         progress,
         request.operationDeadline(),
         nvls,
-        request.settings().get(Settings.NCCL_CGA_CLUSTER_SIZE));
+        request.settings().get(GpuSettings.NCCL_CGA_CLUSTER_SIZE));
   }
 }

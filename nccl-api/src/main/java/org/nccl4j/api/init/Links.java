@@ -4,11 +4,14 @@ import java.nio.BufferUnderflowException;
 import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Set;
+import java.util.TreeSet;
 import java.util.concurrent.locks.LockSupport;
 import org.nccl4j.api.bootstrap.Bootstrap;
 import org.nccl4j.api.spi.Connector;
 import org.nccl4j.api.spi.PeerInfo;
 import org.nccl4j.api.spi.ProxyHandler;
+import org.nccl4j.device.Device;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InternalErrorException;
 import org.nccl4j.device.InvalidUsageException;
@@ -42,23 +45,54 @@ final class Links {
       Bootstrap bootstrap,
       long endNanos) {
     Links links = new Links(rank);
+    Set<Integer> others = new TreeSet<>();
     for (PeerInfo peer : peers) {
-      Routes.NamedTransport route = routes.get(peer.rank());
-      links.senders.add(route == null ? null : route.transport().sender(peer));
-      links.receivers.add(route == null ? null : route.transport().receiver(peer));
+      links.senders.add(null);
+      links.receivers.add(null);
+      if (peer.rank() != rank) {
+        others.add(peer.rank());
+      }
     }
-    List<byte[]> handles = bootstrap.allGather(links.handles(routes));
-    links.connect(handles, bootstrap, endNanos);
+    links.connect(others, peers, routes, bootstrap, endNanos);
     return links;
   }
 
+  /**
+   * Connects some ranks anew, by other transports; all ranks take part. The former connectors are
+   * their transports'.
+   *
+   * @param changed this rank's peers whose route is another now
+   */
+  void replace(
+      Set<Integer> changed,
+      List<PeerInfo> peers,
+      List<Routes.NamedTransport> routes,
+      Bootstrap bootstrap,
+      long endNanos) {
+    connect(changed, peers, routes, bootstrap, endNanos);
+  }
+
+  private void connect(
+      Set<Integer> which,
+      List<PeerInfo> peers,
+      List<Routes.NamedTransport> routes,
+      Bootstrap bootstrap,
+      long endNanos) {
+    for (int peer : which) {
+      senders.set(peer, routes.get(peer).transport().sender(peers.get(peer)));
+      receivers.set(peer, routes.get(peer).transport().receiver(peers.get(peer)));
+    }
+    connect(which, bootstrap.allGather(handles(which, routes)), bootstrap, endNanos);
+  }
+
   /** For each rank the handles of the sender to it and of the receiver from it. */
-  private byte[] handles(List<Routes.NamedTransport> routes) {
+  private byte[] handles(Set<Integer> which, List<Routes.NamedTransport> routes) {
     int most = 2 * (2 + Connector.HANDLE_BYTES);
     ByteBuffer bytes = ByteBuffer.allocate(senders.size() * most);
     for (int peer = 0; peer < senders.size(); peer++) {
-      put(bytes, senders.get(peer), routes.get(peer));
-      put(bytes, receivers.get(peer), routes.get(peer));
+      boolean asked = which.contains(peer);
+      put(bytes, asked ? senders.get(peer) : null, routes.get(peer));
+      put(bytes, asked ? receivers.get(peer) : null, routes.get(peer));
     }
     byte[] used = new byte[bytes.position()];
     bytes.flip().get(used);
@@ -75,13 +109,12 @@ final class Links {
     bytes.putShort((short) handle.length).put(handle);
   }
 
-  private void connect(List<byte[]> handles, Bootstrap bootstrap, long endNanos) {
+  private void connect(
+      Set<Integer> which, List<byte[]> handles, Bootstrap bootstrap, long endNanos) {
     List<Pending> pending = new ArrayList<>();
-    for (int peer = 0; peer < senders.size(); peer++) {
-      if (peer != rank) {
-        pending.add(new Pending(senders.get(peer), handle(handles, peer, false), peer));
-        pending.add(new Pending(receivers.get(peer), handle(handles, peer, true), peer));
-      }
+    for (int peer : which) {
+      pending.add(new Pending(senders.get(peer), handle(handles, peer, false), peer));
+      pending.add(new Pending(receivers.get(peer), handle(handles, peer, true), peer));
     }
     while (true) {
       pending.removeIf(Pending::isConnected);
@@ -126,6 +159,15 @@ final class Links {
           "run the same version of nccl4j on all ranks",
           e);
     }
+  }
+
+  /** The ranks whose memory kernels of this rank's GPU load and store themselves. */
+  List<Integer> loadedAndStored(List<PeerInfo> peers) {
+    return peers.stream()
+        .filter(peer -> peer.rank() != rank && peer.deviceKind() == Device.Kind.CUDA)
+        .map(PeerInfo::rank)
+        .filter(peer -> senders.get(peer).proxy().isEmpty())
+        .toList();
   }
 
   /** Connections to each rank; null at this one. */

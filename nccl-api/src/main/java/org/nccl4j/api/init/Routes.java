@@ -26,6 +26,9 @@ final class Routes {
   private final Logger.Level level;
   private final StringBuilder table = new StringBuilder();
 
+  /** Why a transport must not be used with a rank, by rank and its name. */
+  private final Map<Integer, Map<String, String>> excluded = new TreeMap<>();
+
   /**
    * A rank's routes.
    *
@@ -42,12 +45,18 @@ final class Routes {
   /** A transport with its provider's name. */
   record NamedTransport(String name, Transport transport) {}
 
+  /** Never again uses a transport with a rank; to be called on both of them. */
+  void exclude(int peer, String name, String reason) {
+    excluded.computeIfAbsent(peer, none -> new TreeMap<>()).put(name, reason);
+  }
+
   /**
    * The transport to each rank; null at this one.
    *
    * @throws InvalidUsageException if a rank cannot be reached, with what every transport said
    */
   List<NamedTransport> choose(Bootstrap bootstrap) {
+    table.setLength(0);
     List<String> offers = new ArrayList<>();
     for (PeerInfo peer : peers) {
       offers.add(peer.rank() == rank ? "" : offer(peer));
@@ -81,7 +90,8 @@ final class Routes {
   private String offer(PeerInfo peer) {
     List<String> names = new ArrayList<>();
     for (NamedTransport named : transports) {
-      Support support = named.transport.canConnect(peer);
+      String against = excluded.getOrDefault(peer.rank(), Map.of()).get(named.name);
+      Support support = against == null ? named.transport.canConnect(peer) : Support.no(against);
       table.append(
           "%n  rank %d, %s: %s, %s"
               .formatted(

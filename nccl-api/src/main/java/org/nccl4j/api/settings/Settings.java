@@ -38,16 +38,6 @@ public final class Settings {
       Setting.number(
           "NCCL_MAX_CTAS", 64, 1, 64, "The most blocks that an operation takes on a GPU.");
 
-  public static final Setting<Integer> NCCL_CGA_CLUSTER_SIZE =
-      Setting.number(
-          "NCCL_CGA_CLUSTER_SIZE",
-          0,
-          0,
-          8,
-          "Blocks of a cluster, which a GPU of compute capability 9.0 or newer runs beside each other;"
-              + " less where it does not divide an operation's blocks; 0: kernels are launched without"
-              + " clusters.");
-
   public static final Setting<String> NCCL_COMM_ID =
       Setting.text(
           "NCCL_COMM_ID",
@@ -275,7 +265,6 @@ public final class Settings {
           NCCL_PROTO,
           NCCL_MIN_CTAS,
           NCCL_MAX_CTAS,
-          NCCL_CGA_CLUSTER_SIZE,
           NCCL_COMM_ID,
           NCCL4J_COMM_SECRET,
           NCCL_SOCKET_IFNAME,
@@ -313,6 +302,7 @@ public final class Settings {
   private static final List<Setting<?>> ALL =
       Stream.of(
               GENERAL,
+              GpuSettings.ALL,
               ScaleSettings.ALL,
               TlsSettings.ALL,
               DebugSettings.ALL,

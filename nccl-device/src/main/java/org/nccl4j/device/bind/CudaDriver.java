@@ -59,6 +59,33 @@ public interface CudaDriver {
   /** See the CUDA driver API. */
   int cuLaunchKernelEx(long config, long function, long parameters, long extra);
 
+  /** See the CUDA driver API. */
+  int cuIpcGetMemHandle(long handle, long address);
+
+  /**
+   * See the CUDA driver API. The handle is a structure of 64 bytes that C passes by value. On
+   * x86-64 its words so lie on the stack, where arguments after the sixth go; the ones called none
+   * fill the registers that come before, and the function never looks at them.
+   */
+  int cuIpcOpenMemHandle_v2(
+      long address,
+      long flags,
+      long none1,
+      long none2,
+      long none3,
+      long none4,
+      long word0,
+      long word1,
+      long word2,
+      long word3,
+      long word4,
+      long word5,
+      long word6,
+      long word7);
+
+  /** See the CUDA driver API. */
+  int cuIpcCloseMemHandle(long address);
+
   /** Of CUDA 12.8. The index of a copy that failed goes to {@code failed}. */
   int cuMemcpyBatchAsync(
       long targets,

@@ -19,6 +19,11 @@ final class CudaContext {
     handle = Handles.address(context);
   }
 
+  /** As JCuda wants it. */
+  CUcontext context() {
+    return context;
+  }
+
   /** Runs something with this context current, and restores the thread's own after it. */
   void run(Runnable action) {
     long before = enter();

@@ -5,6 +5,7 @@ import jcuda.Pointer;
 import jcuda.driver.CUdevice;
 import jcuda.driver.CUdevice_attribute;
 import jcuda.driver.CUstream;
+import org.nccl4j.device.CudaException;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceEvent;
 import org.nccl4j.device.DeviceMemory;
@@ -17,6 +18,7 @@ import org.nccl4j.device.kernel.KernelCommunicator;
 import org.nccl4j.device.kernel.KernelCommunicatorSpec;
 import org.nccl4j.device.kernel.KernelDevice;
 import org.nccl4j.device.kernel.MulticastObject;
+import org.nccl4j.device.shm.OwnedFd;
 import org.nccl4j.device.symmetric.Exportable;
 import org.nccl4j.device.symmetric.FlatRange;
 import org.nccl4j.device.symmetric.SymmetricDevice;
@@ -27,6 +29,9 @@ import org.nccl4j.device.symmetric.SymmetricDevice;
  * it was.
  */
 public final class CudaDevice extends Device implements KernelDevice, SymmetricDevice {
+  private static final int VIRTUAL_MEMORY = 102; // ..._VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED
+  private static final int FILE_DESCRIPTORS =
+      103; // ..._HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED
   private static final int MULTICAST_SUPPORTED = 132; // CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED
   private static final int MULTICAST_DRIVER = 12010;
   private static final int MULTICAST_CAPABILITY = 90;
@@ -37,6 +42,7 @@ public final class CudaDevice extends Device implements KernelDevice, SymmetricD
   private final String pciBusId;
   private final int computeCapability;
   private final int multiprocessors;
+  private volatile String sharingAbsence; // null while not asked, "" for none
   private volatile CudaContext context;
   private volatile KernelModules kernels;
 
@@ -89,6 +95,57 @@ public final class CudaDevice extends Device implements KernelDevice, SymmetricD
   /** Whether kernels of this device can load from and store to the memory of another. */
   public boolean canAccess(CudaDevice peer) {
     return peer == this || JCudaLibrary.canAccessPeer(device, peer.device, this);
+  }
+
+  /**
+   * Why physical memory of this device cannot be shared by descriptor, so that there are neither
+   * windows nor {@link CudaShareableMemory}; empty while it can, as far as is known.
+   */
+  public Optional<String> sharingAbsence() {
+    String known = sharingAbsence;
+    if (known == null) {
+      known =
+          attribute(VIRTUAL_MEMORY) == 0
+              ? this + " has no virtual memory management"
+              : attribute(FILE_DESCRIPTORS) == 0
+                  ? this + " cannot export memory as file descriptors"
+                  : "";
+      sharingAbsence = known;
+    }
+    return known.isEmpty() ? Optional.empty() : Optional.of(known);
+  }
+
+  /**
+   * Memory to share with other ranks: {@link CudaShareableMemory}, or {@link CudaIpcMemory} where
+   * that is not to be had, which {@link #sharingAbsence} tells from then on.
+   *
+   * @param abroad whether ranks of other processes need it too
+   */
+  public SharedDeviceMemory allocateShared(long bytes, boolean abroad) {
+    if (sharingAbsence().isEmpty()) {
+      try {
+        return exported(CudaShareableMemory.create(this, bytes), abroad);
+      } catch (CudaException e) {
+        if (!CudaResult.isRefusal(e)) {
+          throw e;
+        }
+        sharingAbsence = e.problem();
+      }
+    }
+    return CudaIpcMemory.create(this, bytes);
+  }
+
+  /** Some drivers, those of virtual machines say, refuse only the export. */
+  private static CudaShareableMemory exported(CudaShareableMemory memory, boolean abroad) {
+    try {
+      if (abroad) {
+        new OwnedFd(memory.exportFileDescriptor()).close();
+      }
+      return memory;
+    } catch (RuntimeException e) {
+      memory.close();
+      throw e;
+    }
   }
 
   @Override

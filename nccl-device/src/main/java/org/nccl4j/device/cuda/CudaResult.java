@@ -27,7 +27,14 @@ final class CudaResult {
   static CudaException error(int code, String call, Object place) {
     return new CudaException(
         "%s for %s failed with %s (%d)".formatted(call, place, CUresult.stringFor(code), code),
-        remedy(code));
+        remedy(code),
+        code);
+  }
+
+  /** Whether the driver said that it cannot, or may not, do something at all. */
+  static boolean isRefusal(CudaException e) {
+    return e.result() == CUresult.CUDA_ERROR_NOT_SUPPORTED
+        || e.result() == CUresult.CUDA_ERROR_NOT_PERMITTED;
   }
 
   private static String remedy(int code) {

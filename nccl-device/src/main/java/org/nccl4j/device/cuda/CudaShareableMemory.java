@@ -13,7 +13,7 @@ import org.nccl4j.device.InvalidArgumentException;
  * #exportFileDescriptor}, sent over a Unix socket) and maps it with {@link #importFrom}. Sizes are
  * rounded up to {@link #granularity}. Any thread may call.
  */
-public final class CudaShareableMemory implements AutoCloseable {
+public final class CudaShareableMemory implements SharedDeviceMemory {
   private final CudaDevice device;
   private final long size;
   private final long handle;
@@ -92,20 +92,17 @@ public final class CudaShareableMemory implements AutoCloseable {
   }
 
   /** Bytes, a multiple of the granularity. */
+  @Override
   public long size() {
     return size;
   }
 
-  /** All of it as its own (or the importing) device sees it. Closing the view frees nothing. */
+  @Override
   public DeviceMemory local() {
     return CudaMemory.wrap(device, address, size);
   }
 
-  /**
-   * All of it as another device of this process sees it, which may load and store it from now on.
-   *
-   * @throws org.nccl4j.device.CudaException if the device cannot reach it
-   */
+  @Override
   public synchronized DeviceMemory accessFrom(CudaDevice peer) {
     if (!allowed.contains(peer.index())) {
       peer.context(); // a device without a context cannot be given access

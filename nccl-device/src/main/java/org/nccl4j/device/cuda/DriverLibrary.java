@@ -1,5 +1,8 @@
 package org.nccl4j.device.cuda;
 
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.nio.LongBuffer;
 import java.util.Optional;
 import jcuda.driver.CUresult;
 import org.nccl4j.device.bind.CudaDriver;
@@ -167,6 +170,49 @@ final class DriverLibrary {
         "cuMemGetAddressRange",
         place);
     return new long[] {out.getLong(0), out.getLong(8)};
+  }
+
+  /** Bytes of a CUipcMemHandle. */
+  static final int IPC_HANDLE_BYTES = 64;
+
+  private static final int LAZY_PEER_ACCESS = 1; // CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS
+
+  /** What another process needs to map memory of cuMemAlloc; in the current context. */
+  static byte[] ipcHandle(long address, Object place) {
+    Offheap out = new Offheap(IPC_HANDLE_BYTES);
+    CudaResult.check(CUDA.cuIpcGetMemHandle(out.address(), address), "cuIpcGetMemHandle", place);
+    byte[] handle = new byte[IPC_HANDLE_BYTES];
+    out.bytes().get(0, handle);
+    return handle;
+  }
+
+  /** Maps what another process's handle stands for, for the current context; its address. */
+  static long openIpcHandle(byte[] handle, Object place) {
+    Offheap out = new Offheap(8);
+    LongBuffer words = ByteBuffer.wrap(handle).order(ByteOrder.nativeOrder()).asLongBuffer();
+    CudaResult.check(
+        CUDA.cuIpcOpenMemHandle_v2(
+            out.address(),
+            LAZY_PEER_ACCESS,
+            0,
+            0,
+            0,
+            0,
+            words.get(0),
+            words.get(1),
+            words.get(2),
+            words.get(3),
+            words.get(4),
+            words.get(5),
+            words.get(6),
+            words.get(7)),
+        "cuIpcOpenMemHandle",
+        place);
+    return out.getLong(0);
+  }
+
+  static void closeIpcHandle(long address, Object place) {
+    CudaResult.check(CUDA.cuIpcCloseMemHandle(address), "cuIpcCloseMemHandle", place);
   }
 
   /** A copy between any two addresses, in the current context. Neither allocates nor locks. */

@@ -172,6 +172,27 @@ final class JCudaLibrary {
     CudaResult.check(cuMemFreeHost(Handles.host(address)), "cuMemFreeHost", place);
   }
 
+  /** Makes a range of the host's memory one that every device reaches; in the current context. */
+  static void registerHost(long address, long bytes, Object place) {
+    int flags = CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP;
+    CudaResult.check(
+        cuMemHostRegister(Handles.host(address), bytes, flags),
+        "cuMemHostRegister of " + bytes + " bytes",
+        place);
+  }
+
+  static void unregisterHost(long address, Object place) {
+    CudaResult.check(cuMemHostUnregister(Handles.host(address)), "cuMemHostUnregister", place);
+  }
+
+  /** Lets kernels of the current context reach what another's device has from cuMemAlloc. */
+  static void enablePeerAccess(CUcontext peer, Object place) {
+    int code = cuCtxEnablePeerAccess(peer, 0);
+    if (code != CudaResult.PEER_ACCESS_ALREADY_ENABLED) {
+      CudaResult.check(code, "cuCtxEnablePeerAccess", place);
+    }
+  }
+
   /** In the current context. */
   static void copyToDevice(long target, Pointer source, long bytes, Object place) {
     CudaResult.check(cuMemcpyHtoD(Handles.device(target), source, bytes), "cuMemcpyHtoD", place);

@@ -4,23 +4,18 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
-import java.io.File;
-import java.io.IOException;
-import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.Objects;
-import java.util.stream.Stream;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
+import org.nccl4j.it.nvls.FakeGpuProcess.Ran;
 
 /**
  * What a whole communicator asks of the driver for NVLS, in a process of its own with the recording
@@ -29,91 +24,15 @@ import org.junit.jupiter.params.provider.ValueSource;
 @Timeout(120)
 class DriverMulticastTest {
   @TempDir static Path folder;
-
-  /** What a process called, printed and logged. */
-  private record Ran(List<String> calls, String output) {
-    long count(String call) {
-      return calls.stream()
-          .filter(c -> c.startsWith(call + "(") || c.startsWith(call + ":"))
-          .count();
-    }
-
-    long warnings() {
-      return output.lines().filter(line -> line.startsWith("WARNING: ")).count();
-    }
-  }
+  private static FakeGpuProcess program;
 
   @BeforeAll
   static void buildTheFake() throws Exception {
-    Path include = cudaInclude();
-    Path source = Path.of("..", "nccl-device", "src", "test", "c", "fakecuda.c");
-    List<String> command =
-        List.of(
-            "gcc",
-            "-shared",
-            "-fPIC",
-            "-I" + include,
-            "-Wl,-soname,libcuda.so.1",
-            "-o",
-            folder.resolve("libcuda.so.1").toString(),
-            source.toString());
-    Process gcc;
-    try {
-      gcc = new ProcessBuilder(command).inheritIO().start();
-    } catch (IOException e) {
-      assumeTrue(false, "no gcc: " + e.getMessage());
-      return;
-    }
-    assertEquals(0, gcc.waitFor());
-  }
-
-  private static Path cudaInclude() throws IOException {
-    List<Path> roots = new ArrayList<>(List.of(Path.of("/usr/local/cuda")));
-    for (String directory : System.getenv().getOrDefault("PATH", "").split(":")) {
-      Path nvcc = Path.of(directory, "nvcc");
-      if (Files.isExecutable(nvcc)) {
-        roots.add(nvcc.toRealPath().getParent().getParent());
-      }
-    }
-    Path found =
-        roots.stream()
-            .map(root -> root.resolve("include"))
-            .filter(include -> Files.exists(include.resolve("cuda.h")))
-            .findFirst()
-            .orElse(null);
-    assumeTrue(found != null, "no cuda.h beside nvcc or in /usr/local/cuda/include");
-    return found;
+    program = FakeGpuProcess.in(folder);
   }
 
   private static Ran run(Map<String, String> settings) throws Exception {
-    String classPath =
-        Stream.of(
-                "target/test-classes",
-                "target/classes",
-                System.getProperty("jdk.module.path"),
-                System.getProperty("java.class.path"))
-            .filter(Objects::nonNull)
-            .reduce((a, b) -> a + File.pathSeparator + b)
-            .orElseThrow();
-    ProcessBuilder builder =
-        new ProcessBuilder(
-            Path.of(System.getProperty("java.home"), "bin", "java").toString(),
-            "-XX:TieredStopAtLevel=1",
-            // Else newer Java puts a warning of native access among the communicator's.
-            "--enable-native-access=ALL-UNNAMED",
-            "-cp",
-            classPath,
-            FakeGpuRanks.class.getName());
-    Path record = Files.createTempFile(folder, "calls", ".txt");
-    Map<String, String> environment = builder.environment();
-    environment.keySet().removeIf(name -> name.startsWith("NCCL"));
-    environment.put("LD_LIBRARY_PATH", folder.toString());
-    environment.put("FAKECUDA_RECORD", record.toString());
-    environment.putAll(settings);
-    Process process = builder.redirectErrorStream(true).start();
-    String output = new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
-    assertEquals(0, process.waitFor(), output);
-    return new Ran(Files.readAllLines(record), output);
+    return program.run(settings, FakeGpuRanks.class);
   }
 
   /** Whatever else asks for it. */
@@ -121,37 +40,37 @@ class DriverMulticastTest {
   @ValueSource(strings = {"auto", "hardware"})
   void whereItIsForbiddenNoMulticastFunctionIsCalled(String mode) throws Exception {
     Ran ran = run(Map.of("NCCL_ALGO", "NVLS", "NCCL4J_NVLS_MODE", mode, "NCCL_NVLS_ENABLE", "0"));
-    assertTrue(ran.output.contains("without NVLS"), ran.output);
-    assertTrue(ran.output.contains("NCCL_NVLS_ENABLE=0 forbids"), ran.output);
-    assertEquals(1, ran.warnings(), ran.output);
+    assertTrue(ran.output().contains("without NVLS"), ran.output());
+    assertTrue(ran.output().contains("NCCL_NVLS_ENABLE=0 forbids"), ran.output());
+    assertEquals(1, ran.warnings(), ran.output());
     assertTrue(ran.count("cuMemCreate") > 0, "the fake was there");
-    assertEquals(0, ran.calls.stream().filter(call -> call.contains("Multicast")).count());
+    assertEquals(0, ran.calls().stream().filter(call -> call.contains("Multicast")).count());
   }
 
   @Test
   void theEmulationCallsNoMulticastFunction() throws Exception {
     Ran ran = run(Map.of("NCCL4J_NVLS_MODE", "emulated", "NCCL_NVLS_ENABLE", "0"));
-    assertTrue(ran.output.contains("with NVLS"), ran.output);
-    assertEquals(0, ran.calls.stream().filter(call -> call.contains("Multicast")).count());
+    assertTrue(ran.output().contains("with NVLS"), ran.output());
+    assertEquals(0, ran.calls().stream().filter(call -> call.contains("Multicast")).count());
   }
 
   @Test
   void nobodyAsksUnasked() throws Exception {
     Ran ran = run(Map.of());
-    assertTrue(ran.output.contains("without NVLS"), ran.output);
-    assertEquals(0, ran.calls.stream().filter(call -> call.contains("Multicast")).count());
+    assertTrue(ran.output().contains("without NVLS"), ran.output());
+    assertEquals(0, ran.calls().stream().filter(call -> call.contains("Multicast")).count());
   }
 
   @Test
   void whereItIsAskedForAnObjectIsMadeOfAllRanksAndUndone() throws Exception {
     Ran ran = run(Map.of("NCCL4J_NVLS_MODE", "hardware"));
-    assertTrue(ran.output.contains("with NVLS"), ran.output);
+    assertTrue(ran.output().contains("with NVLS"), ran.output());
     assertEquals(1, ran.count("cuMulticastCreate"));
     assertEquals(2, ran.count("cuMulticastAddDevice"));
     assertEquals(2, ran.count("cuMulticastBindMem"));
     assertEquals(2, ran.count("cuMulticastUnbind"));
-    assertEquals(0, ran.count("misuse"), ran.calls.toString());
-    assertEquals(0, ran.warnings(), ran.output);
+    assertEquals(0, ran.count("misuse"), ran.calls().toString());
+    assertEquals(0, ran.warnings(), ran.output());
   }
 
   /** A switch whose memory is gone would fail the kernels of who still works. */
@@ -161,15 +80,15 @@ class DriverMulticastTest {
     String mark = "cuMemAlloc_v2(" + FakeGpuRanks.MARK_BYTES + ")";
     int last = -1;
     int firstUndone = Integer.MAX_VALUE;
-    for (int call = 0; call < ran.calls.size(); call++) {
-      String name = ran.calls.get(call);
+    for (int call = 0; call < ran.calls().size(); call++) {
+      String name = ran.calls().get(call);
       if (name.startsWith(mark)) {
         last = call;
       } else if (name.startsWith("cuMulticastUnbind(")) {
         firstUndone = Math.min(firstUndone, call);
       }
     }
-    assertEquals(2, ran.calls.stream().filter(call -> call.startsWith(mark)).count());
+    assertEquals(2, ran.calls().stream().filter(call -> call.startsWith(mark)).count());
     assertTrue(last < firstUndone, "unbound at " + firstUndone + ", last close at " + last);
   }
 
@@ -184,12 +103,12 @@ class DriverMulticastTest {
       })
   void aRefusalOfTheDriverIsOneWarningThatNamesTheCall(String call) throws Exception {
     Ran ran = run(Map.of("NCCL_ALGO", "NVLS", "FAKECUDA_FAIL", call + ":2"));
-    assertTrue(ran.output.contains("without NVLS"), ran.output);
-    assertEquals(1, ran.warnings(), ran.output);
-    assertTrue(ran.output.contains("rank 0 cannot "), ran.output);
-    assertTrue(ran.output.contains(call), ran.output);
+    assertTrue(ran.output().contains("without NVLS"), ran.output());
+    assertEquals(1, ran.warnings(), ran.output());
+    assertTrue(ran.output().contains("rank 0 cannot "), ran.output());
+    assertTrue(ran.output().contains(call), ran.output());
     assertEquals(ran.count("bound"), ran.count("unbound"));
-    assertEquals(0, ran.count("misuse"), ran.calls.toString());
+    assertEquals(0, ran.count("misuse"), ran.calls().toString());
   }
 
   /** As many blocks as a call's options, or the settings, allow. */
@@ -199,12 +118,12 @@ class DriverMulticastTest {
     assumeTrue(Files.exists(kernels.resolve("float.fatbin")), "built without nvcc");
     Ran ran = run(Map.of("JAVA_TOOL_OPTIONS", "-Dnccl4j.ctas=true"));
     List<Integer> blocks =
-        ran.calls.stream()
+        ran.calls().stream()
             .filter(call -> call.startsWith("cuLaunchKernelEx("))
             .map(call -> Integer.valueOf(call.substring(17, call.indexOf(','))))
             .toList();
     assertEquals(List.of(3, 64, 1, 7), blocks.subList(1, 5), blocks.toString());
-    assertTrue(ran.calls.stream().noneMatch(call -> call.contains("+4:")), "without clusters");
+    assertTrue(ran.calls().stream().noneMatch(call -> call.contains("+4:")), "without clusters");
     Ran set =
         run(
             Map.of(
@@ -215,9 +134,9 @@ class DriverMulticastTest {
                 "NCCL_CGA_CLUSTER_SIZE",
                 "5"));
     assertTrue(
-        set.calls.stream()
+        set.calls().stream()
             .anyMatch(call -> call.startsWith("cuLaunchKernelEx(5,") && call.contains("4:5x1x1")),
-        set.calls.toString());
+        set.calls().toString());
   }
 
   @Test
@@ -225,8 +144,8 @@ class DriverMulticastTest {
     Ran ran =
         run(Map.of("JAVA_TOOL_OPTIONS", "-Dnccl4j.host.pointer=true", "NCCL_CHECK_POINTERS", "1"));
     String refused =
-        ran.output.lines().filter(line -> line.startsWith("refused: ")).findFirst().orElse("");
-    assertTrue(refused.contains("of the recv buffer the address 0x"), ran.output);
+        ran.output().lines().filter(line -> line.startsWith("refused: ")).findFirst().orElse("");
+    assertTrue(refused.contains("of the recv buffer the address 0x"), ran.output());
     assertTrue(refused.contains("is none that the driver knows"), refused);
     assertTrue(refused.contains("Remedy: wrap the address of memory"), refused);
     assertTrue(ran.count("cuPointerGetAttribute") > 0, "the driver was asked");
@@ -237,8 +156,8 @@ class DriverMulticastTest {
   @Test
   void suspendedCommunicatorsHoldNoDeviceMemory() throws Exception {
     Ran ran = run(Map.of("JAVA_TOOL_OPTIONS", "-Dnccl4j.suspensions=2"));
-    assertEquals(2, ran.output.lines().filter(line -> line.equals("suspended with 0")).count());
-    assertTrue(ran.output.lines().anyMatch(line -> line.matches("held [1-9].*")), ran.output);
+    assertEquals(2, ran.output().lines().filter(line -> line.equals("suspended with 0")).count());
+    assertTrue(ran.output().lines().anyMatch(line -> line.matches("held [1-9].*")), ran.output());
     for (String[] pair :
         new String[][] {
           {"cuMemAlloc_v2", "cuMemFree_v2"},
@@ -247,20 +166,20 @@ class DriverMulticastTest {
           {"cuMemMap", "cuMemUnmap"},
           {"cuEventCreate", "cuEventDestroy_v2"}
         }) {
-      assertEquals(ran.count(pair[0]), ran.count(pair[1]), pair[0] + " " + ran.calls);
+      assertEquals(ran.count(pair[0]), ran.count(pair[1]), pair[0] + " " + ran.calls());
     }
     assertTrue(ran.count("cuMemCreate") >= 2 * 3, "made anew each time");
-    assertEquals(0, ran.warnings(), ran.output);
+    assertEquals(0, ran.warnings(), ran.output());
   }
 
   /** Of a GPU that nobody measured; by an algorithm that the topology's model does not have. */
   @Test
   void gpusArePlannedByTheTopologysCostModel() throws Exception {
     Ran ran = run(Map.of("NCCL_ALGO", "TwoShot"));
-    assertTrue(ran.output.contains("NCCL's model on the topology: 2 GPUs"), ran.output);
-    assertTrue(ran.output.contains("topology, NCCL's tables; not allowed by"), ran.output);
-    assertTrue(ran.output.contains("chosen: TwoShot"), ran.output);
-    assertEquals(0, ran.warnings(), ran.output);
+    assertTrue(ran.output().contains("NCCL's model on the topology: 2 GPUs"), ran.output());
+    assertTrue(ran.output().contains("topology, NCCL's tables; not allowed by"), ran.output());
+    assertTrue(ran.output().contains("chosen: TwoShot"), ran.output());
+    assertEquals(0, ran.warnings(), ran.output());
   }
 
   private static Ran also(String what, String... settings) throws Exception {
@@ -274,17 +193,17 @@ class DriverMulticastTest {
   @Test
   void aCommunicatorOfOneRankTakesNoDeviceMemory() throws Exception {
     Ran ran = also("alone");
-    assertTrue(ran.output.contains("alone it holds 0 bytes"), ran.output);
+    assertTrue(ran.output().contains("alone it holds 0 bytes"), ran.output());
     String mark = "cuMemAlloc_v2(" + FakeGpuRanks.MARK_BYTES + ")";
-    int first = ran.calls.indexOf(mark);
-    int second = first + 1 + ran.calls.subList(first + 1, ran.calls.size()).indexOf(mark);
+    int first = ran.calls().indexOf(mark);
+    int second = first + 1 + ran.calls().subList(first + 1, ran.calls().size()).indexOf(mark);
     List<String> made =
-        ran.calls.subList(first + 1, second).stream()
+        ran.calls().subList(first + 1, second).stream()
             .filter(call -> call.startsWith("cuMemAlloc_v2(") || call.startsWith("cuMemCreate("))
             .toList();
     assertEquals(List.of(), made);
     assertTrue(
-        ran.calls.subList(first, second).stream().anyMatch(c -> c.startsWith("cuLaunchKernelEx(")),
+        ran.calls().subList(first, second).stream().anyMatch(c -> c.startsWith("cuLaunchKernelEx(")),
         "an operation was launched");
   }
 
@@ -292,9 +211,9 @@ class DriverMulticastTest {
   @Test
   void callsAreComparedWithoutTheDriver() throws Exception {
     Ran ran = also("compared");
-    assertTrue(ran.output.contains("compared 20 calls"), ran.output);
-    assertTrue(ran.count("cuLaunchHostFunc") >= 40, ran.output);
-    assertEquals(0, ran.count("misuse"), ran.calls.toString());
+    assertTrue(ran.output().contains("compared 20 calls"), ran.output());
+    assertTrue(ran.count("cuLaunchHostFunc") >= 40, ran.output());
+    assertEquals(0, ran.count("misuse"), ran.calls().toString());
   }
 
   /** Kernels of GPUs say for whom they wait only when they have given up: the calls tell. */
@@ -302,8 +221,8 @@ class DriverMulticastTest {
   void conflictingOrdersAreNamedWhileKernelsWait() throws Exception {
     Ran ran = also("conflict", "FAKECUDA_HOLD", "1", "FAKECUDA_FAIL", "cuStreamQuery:600");
     String error =
-        ran.output.lines().filter(line -> line.startsWith("conflict: ")).findFirst().orElse("");
-    assertTrue(error.contains("OrderMismatchException"), ran.output);
+        ran.output().lines().filter(line -> line.startsWith("conflict: ")).findFirst().orElse("");
+    assertTrue(error.contains("OrderMismatchException"), ran.output());
     assertTrue(error.contains("weights and gradients"), error);
     assertTrue(error.contains("are used in different order"), error);
     assertTrue(error.contains("all_reduce of 16 float (sum) of rank 0 of weights"), error);

@@ -31,6 +31,7 @@ final class FakeGpuRanks {
     String table = ranks.get(0).explain("all_reduce", 1 << 20, DataType.FLOAT32);
     System.out.println(table.contains("NVLS") ? "with NVLS" : "without NVLS");
     System.out.println(table);
+    System.out.println("transports " + ranks.get(0).transports());
     if (Boolean.getBoolean("nccl4j.ctas")) {
       launchWithLimits(ranks.get(0));
     }

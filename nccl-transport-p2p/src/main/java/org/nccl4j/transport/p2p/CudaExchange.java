@@ -1,34 +1,47 @@
 package org.nccl4j.transport.p2p;
 
+import java.lang.System.Logger;
 import java.nio.ByteBuffer;
 import java.nio.file.Path;
 import java.util.HashMap;
 import java.util.HashSet;
+import java.util.HexFormat;
 import java.util.Map;
 import java.util.Optional;
 import java.util.OptionalLong;
 import java.util.Set;
 import org.nccl4j.api.spi.PeerInfo;
 import org.nccl4j.api.spi.TransportContext;
+import org.nccl4j.device.CudaException;
+import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.RemoteException;
 import org.nccl4j.device.cuda.CudaDevice;
+import org.nccl4j.device.cuda.CudaIpcMemory;
 import org.nccl4j.device.cuda.CudaShareableMemory;
+import org.nccl4j.device.cuda.SharedDeviceMemory;
 import org.nccl4j.device.shm.FdMailbox;
 import org.nccl4j.device.shm.OwnedFd;
 import org.nccl4j.device.shm.ReceivedFd;
 
 /**
  * Arenas of GPUs: with a peer of this process by a number that is looked up, with one of another
- * process by a file descriptor that each passes the other once.
+ * process by a file descriptor that each passes the other once. Where a driver cannot share memory
+ * by descriptor, what a peer gets is a handle of CUDA IPC; ranks of both kinds go together.
  */
 final class CudaExchange implements ArenaExchange {
+  private static final Logger LOG = DebugLog.of("P2P");
+  private static final String DESCRIPTORS = "NCCL_CUMEM_ENABLE";
+  private static final String BY_HANDLE = "ipc:";
+
   private final PeerInfo self;
   private final CudaDevice device;
   private final long bytes;
   private final byte[] secret;
   private final Map<Integer, LocalCudaArena> found = new HashMap<>();
-  private final Map<Integer, CudaShareableMemory> imported = new HashMap<>();
+  private final boolean byHandle;
+  private final boolean abroad;
+  private final Map<Integer, SharedDeviceMemory> imported = new HashMap<>();
   private final Set<Integer> posted = new HashSet<>();
   private LocalCudaArena own;
   private FdMailbox mailbox;
@@ -38,14 +51,30 @@ final class CudaExchange implements ArenaExchange {
     this.device = device;
     this.bytes = bytes;
     this.secret = context.secret();
+    this.byHandle = Reach.isOff(context, DESCRIPTORS);
+    this.abroad = context.peers().stream().anyMatch(peer -> !isLocal(peer));
   }
 
   @Override
   public long own() {
     if (own == null) {
-      own = LocalCudaArena.create(device, bytes);
+      own = LocalCudaArena.create(allocate());
     }
     return own.memory().local().address();
+  }
+
+  private SharedDeviceMemory allocate() {
+    SharedDeviceMemory memory =
+        byHandle ? CudaIpcMemory.create(device, bytes) : device.allocateShared(bytes, abroad);
+    if (memory instanceof CudaIpcMemory) {
+      LOG.log(
+          byHandle ? Logger.Level.INFO : Logger.Level.WARNING,
+          "rank {0} shares its GPU''s memory by {1}, not by file descriptors, and has no windows: {2}",
+          self.rank(),
+          abroad ? "CUDA IPC handles" : "peer access",
+          byHandle ? DESCRIPTORS + "=0" : device.sharingAbsence().orElseThrow());
+    }
+    return memory;
   }
 
   @Override
@@ -63,7 +92,9 @@ final class CudaExchange implements ArenaExchange {
     if (mailbox == null) {
       mailbox = FdMailbox.open(secret);
     }
-    return mailbox.path().toString();
+    return own.memory() instanceof CudaIpcMemory memory
+        ? BY_HANDLE + HexFormat.of().formatHex(memory.handle()) + "@" + mailbox.path()
+        : mailbox.path().toString();
   }
 
   @Override
@@ -73,14 +104,41 @@ final class CudaExchange implements ArenaExchange {
       LocalCudaArena arena = found.computeIfAbsent(other, rank -> find(rank, address));
       return OptionalLong.of(arena.memory().accessFrom(device).address());
     }
-    if (!posted.contains(other) && post(address)) {
+    if (address.startsWith(BY_HANDLE) && !imported.containsKey(other)) {
+      imported.put(other, open(other, address.substring(BY_HANDLE.length(), path(address) - 1)));
+    }
+    if (!posted.contains(other) && post(address.substring(path(address)))) {
       posted.add(other);
     }
     receive();
-    CudaShareableMemory arena = imported.get(other);
+    SharedDeviceMemory arena = imported.get(other);
     return arena == null || !posted.contains(other)
         ? OptionalLong.empty()
         : OptionalLong.of(arena.local().address());
+  }
+
+  /** Where the path of a mailbox begins in an address. */
+  private static int path(String address) {
+    return address.startsWith(BY_HANDLE) ? address.indexOf('@') + 1 : 0;
+  }
+
+  private SharedDeviceMemory open(int rank, String handle) {
+    try {
+      byte[] bytesOfHandle = HexFormat.of().parseHex(handle);
+      return CudaIpcMemory.importFrom(device, bytesOfHandle, own.memory().size());
+    } catch (CudaException e) {
+      throw new RemoteException(
+          "rank %d's memory cannot be opened by its CUDA IPC handle: %s"
+              .formatted(rank, e.problem()),
+          "in containers share the host's IPC namespace (--ipc=host), or set NCCL_P2P_DISABLE=1 to go"
+              + " through memory of the host",
+          e);
+    } catch (IllegalArgumentException e) {
+      throw new RemoteException(
+          "rank %d gives a CUDA IPC handle that is none: %s".formatted(rank, e.getMessage()),
+          "run the same version of nccl4j on all ranks",
+          e);
+    }
   }
 
   private static LocalCudaArena find(int rank, String address) {
@@ -97,7 +155,10 @@ final class CudaExchange implements ArenaExchange {
   }
 
   private boolean post(String address) {
-    try (OwnedFd descriptor = new OwnedFd(own.memory().exportFileDescriptor())) {
+    if (!(own.memory() instanceof CudaShareableMemory memory)) {
+      return true; // what the peer needs is in this rank's address
+    }
+    try (OwnedFd descriptor = new OwnedFd(memory.exportFileDescriptor())) {
       byte[] key = ByteBuffer.allocate(Integer.BYTES).putInt(self.rank()).array();
       return mailbox.post(descriptor.value(), Path.of(address), key);
     }
@@ -145,7 +206,7 @@ final class CudaExchange implements ArenaExchange {
     }
     found.values().forEach(LocalCudaArena::release);
     found.clear();
-    imported.values().forEach(CudaShareableMemory::close);
+    imported.values().forEach(SharedDeviceMemory::close);
     imported.clear();
     if (own != null) {
       own.release();

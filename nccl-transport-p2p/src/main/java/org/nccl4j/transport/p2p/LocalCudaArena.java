@@ -3,8 +3,7 @@ package org.nccl4j.transport.p2p;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicLong;
-import org.nccl4j.device.cuda.CudaDevice;
-import org.nccl4j.device.cuda.CudaShareableMemory;
+import org.nccl4j.device.cuda.SharedDeviceMemory;
 
 /**
  * A GPU's arena that other ranks of this process find by its number. As {@link LocalArena}, it
@@ -15,16 +14,16 @@ final class LocalCudaArena {
   private static final AtomicLong NEXT = new AtomicLong(1);
 
   private final long number = NEXT.getAndIncrement();
-  private final CudaShareableMemory memory;
+  private final SharedDeviceMemory memory;
   private int users = 1;
 
-  private LocalCudaArena(CudaShareableMemory memory) {
+  private LocalCudaArena(SharedDeviceMemory memory) {
     this.memory = memory;
   }
 
   /** A new one, in use by its owner. */
-  static LocalCudaArena create(CudaDevice device, long bytes) {
-    LocalCudaArena arena = new LocalCudaArena(CudaShareableMemory.create(device, bytes));
+  static LocalCudaArena create(SharedDeviceMemory memory) {
+    LocalCudaArena arena = new LocalCudaArena(memory);
     ARENAS.put(arena.number, arena);
     return arena;
   }
@@ -39,7 +38,7 @@ final class LocalCudaArena {
     return number;
   }
 
-  CudaShareableMemory memory() {
+  SharedDeviceMemory memory() {
     return memory;
   }
 

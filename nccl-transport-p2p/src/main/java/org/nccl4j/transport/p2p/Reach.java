@@ -34,7 +34,12 @@ final class Reach {
       return Support.no("NCCL_SHM_DISABLE is set");
     }
     Support machine = sameMachine(self, peer);
-    return machine.possible() ? onHost(self, peer, "same machine") : machine;
+    if (!machine.possible()) {
+      return machine;
+    }
+    return self.deviceKind() == Device.Kind.CUDA && peer.deviceKind() == Device.Kind.CUDA
+        ? Support.yes("same machine, through pinned memory of the host")
+        : onHost(self, peer, "same machine");
   }
 
   private static Support sameMachine(PeerInfo self, PeerInfo peer) {
@@ -91,6 +96,11 @@ final class Reach {
       }
     }
     return Support.yes(reason);
+  }
+
+  /** Whether a switch that is on by default was set to off. */
+  static boolean isOff(TransportContext context, String setting) {
+    return context.setting(setting).isPresent() && !isSet(context, setting);
   }
 
   private static boolean isSet(TransportContext context, String setting) {

@@ -11,6 +11,12 @@ import org.nccl4j.device.kernel.Nvls;
  * runs the communicator's current kernel.
  */
 final class NvlsEnds {
+  /**
+   * Chunks that each phase of a turn takes: half of the slots of a connection, so that a turn never
+   * waits for a rank that is still in the turn before.
+   */
+  static final int CHUNKS_A_TURN = 4;
+
   private static final int PIECE = 16 << 10;
 
   final Nvls nvls;
@@ -39,6 +45,46 @@ final class NvlsEnds {
       up[head] = NvlsConnection.reduce(nvls, all, head);
       down[head] = NvlsConnection.broadcast(nvls, all, head);
     }
+  }
+
+  /**
+   * The first phase of a turn: own data to the heads, a part of each chunk to each.
+   *
+   * @param parts at the turn's first chunk, before and afterwards
+   * @return chunks of the turn
+   */
+  @HotPath
+  int scatterTurn(Parts parts, Reduction reduction, HostMemory source, int size) {
+    long turn = parts.begin();
+    int chunks = 0;
+    boolean more;
+    do {
+      for (int head = 0; head < up.length; head++) {
+        scatter(head, reduction, source, parts.offset(head), parts.bytes(head), size);
+      }
+      chunks++;
+      more = parts.next();
+    } while (more && chunks < CHUNKS_A_TURN);
+    parts.from(turn);
+    return chunks;
+  }
+
+  /**
+   * The last phase of a turn: from each head its part of each chunk.
+   *
+   * @param parts at the turn's first chunk; afterwards at the next turn's
+   * @return whether there is another turn
+   */
+  @HotPath
+  boolean gatherTurn(Parts parts, int chunks, HostMemory target) {
+    boolean more = false;
+    for (int chunk = 0; chunk < chunks; chunk++) {
+      for (int head = 0; head < down.length; head++) {
+        gather(head, target, parts.offset(head), parts.bytes(head));
+      }
+      more = parts.next();
+    }
+    return more;
   }
 
   /** Own data to a head's connection. No bytes are no step, here and below. */

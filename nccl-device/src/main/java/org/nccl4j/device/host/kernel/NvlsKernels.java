@@ -6,12 +6,9 @@ import org.nccl4j.device.host.reduce.Reduction;
 
 /**
  * The NVLS kernels. On a GPU groups of warps scatter, reduce and gather side by side; here one
- * thread takes turns, of as many chunks as keep everybody busy: half of the slots, so that a turn
- * never waits for a rank that is still in the turn before.
+ * thread takes turns.
  */
 final class NvlsKernels {
-  private static final int CHUNKS_A_TURN = 4;
-
   private NvlsKernels() {}
 
   /** All-reduce: each head combines a part of every loop. */
@@ -19,29 +16,15 @@ final class NvlsKernels {
     @Override
     @HotPath
     public void run(HostMemory send, HostMemory recv) {
-      int heads = ends.nvls.heads().size();
       int headRank = ends.nvls.headRank();
       for (boolean more = parts.first(); more; ) {
         long turn = parts.begin();
-        int chunks = 0;
-        do {
-          for (int head = 0; head < heads; head++) {
-            ends.scatter(head, reduction, send, parts.offset(head), parts.bytes(head), size);
-          }
-          chunks++;
-          more = parts.next();
-        } while (more && chunks < CHUNKS_A_TURN);
-        parts.from(turn);
+        int chunks = ends.scatterTurn(parts, reduction, send, size);
         for (int chunk = 0; headRank >= 0 && chunk < chunks; chunk++, parts.next()) {
           ends.reduceBroadcast(reduction, parts.bytes(headRank), size);
         }
         parts.from(turn);
-        for (int chunk = 0; chunk < chunks; chunk++) {
-          for (int head = 0; head < heads; head++) {
-            ends.gather(head, recv, parts.offset(head), parts.bytes(head));
-          }
-          more = parts.next();
-        }
+        more = ends.gatherTurn(parts, chunks, recv);
       }
     }
   }
@@ -63,7 +46,7 @@ final class NvlsKernels {
           }
           chunks++;
           more = parts.next();
-        } while (more && chunks < CHUNKS_A_TURN);
+        } while (more && chunks < NvlsEnds.CHUNKS_A_TURN);
         parts.from(turn);
         for (int chunk = 0; chunk < chunks; chunk++) {
           ends.reduce(reduction, recv, parts.offset(0), parts.bytes(0), size);
@@ -86,7 +69,7 @@ final class NvlsKernels {
           ends.broadcast(send, parts.offset(0), parts.bytes(0));
           chunks++;
           more = parts.next();
-        } while (more && chunks < CHUNKS_A_TURN);
+        } while (more && chunks < NvlsEnds.CHUNKS_A_TURN);
         parts.from(turn);
         for (int chunk = 0; chunk < chunks; chunk++) {
           for (int head = 0; head < heads; head++) {

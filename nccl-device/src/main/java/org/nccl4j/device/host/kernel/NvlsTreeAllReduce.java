@@ -15,8 +15,6 @@ import org.nccl4j.device.host.reduce.Reduction;
  * connection has slots, even with those of the other tree; so the turns never wait in a circle.
  */
 final class NvlsTreeAllReduce implements Kernel {
-  private static final int CHUNKS_A_TURN = 4;
-
   private final NvlsEnds ends;
   private final Parts parts;
   private final Reduction reduction;
@@ -51,21 +49,12 @@ final class NvlsTreeAllReduce implements Kernel {
   @Override
   @HotPath
   public void run(HostMemory send, HostMemory recv) {
-    int heads = ends.nvls.heads().size();
     int headRank = ends.nvls.headRank();
     int first = Math.max(0, headRank);
-    for (boolean more = parts.first(); more; first += CHUNKS_A_TURN) {
+    for (boolean more = parts.first(); more; first += NvlsEnds.CHUNKS_A_TURN) {
       long turn = parts.begin();
-      int chunks = 0;
-      do {
-        for (int head = 0; head < heads; head++) {
-          ends.scatter(head, reduction, send, parts.offset(head), parts.bytes(head), size);
-        }
-        chunks++;
-        more = parts.next();
-      } while (more && chunks < CHUNKS_A_TURN);
+      int chunks = ends.scatterTurn(parts, reduction, send, size);
       if (headRank >= 0) {
-        parts.from(turn);
         for (int chunk = 0; chunk < chunks; chunk++, parts.next()) {
           goUp(up[first + chunk & 1], chunk, parts.bytes(headRank));
         }
@@ -73,14 +62,9 @@ final class NvlsTreeAllReduce implements Kernel {
         for (int chunk = 0; chunk < chunks; chunk++, parts.next()) {
           goDown(down[first + chunk & 1], parts.bytes(headRank));
         }
+        parts.from(turn);
       }
-      parts.from(turn);
-      for (int chunk = 0; chunk < chunks; chunk++) {
-        for (int head = 0; head < heads; head++) {
-          ends.gather(head, recv, parts.offset(head), parts.bytes(head));
-        }
-        more = parts.next();
-      }
+      more = ends.gatherTurn(parts, chunks, recv);
     }
   }
 

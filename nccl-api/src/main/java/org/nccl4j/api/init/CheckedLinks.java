@@ -1,0 +1,70 @@
+package org.nccl4j.api.init;
+
+import java.lang.System.Logger;
+import java.util.List;
+import java.util.Map;
+import org.nccl4j.api.bootstrap.Bootstrap;
+import org.nccl4j.api.settings.GpuSettings;
+import org.nccl4j.api.spi.PeerInfo;
+import org.nccl4j.device.DebugLog;
+import org.nccl4j.device.Device;
+
+/**
+ * Connections that were tried: pairs of GPUs between which data do not arrive as they were written
+ * take the next transport that reaches both.
+ *
+ * @param links to every other rank
+ * @param routes the transports that they are by
+ */
+record CheckedLinks(Links links, List<Routes.NamedTransport> routes) {
+  private static final Logger LOG = DebugLog.of("INIT");
+
+  /**
+   * Chooses, connects and tries; all ranks take part.
+   *
+   * @throws org.nccl4j.device.NcclException if no transport connects a pair, with what each said
+   */
+  static CheckedLinks of(
+      InitRequest request, Routes choice, List<PeerInfo> peers, Bootstrap bootstrap) {
+    int rank = bootstrap.rank();
+    List<Routes.NamedTransport> routes = choice.choose(bootstrap);
+    Links links = Links.connect(peers, routes, rank, bootstrap, bootstrap.exchangeEnd());
+    boolean gpus = peers.stream().allMatch(peer -> peer.deviceKind() == Device.Kind.CUDA);
+    if (!gpus || peers.size() == 1 || !request.settings().get(GpuSettings.NCCL4J_P2P_CHECK)) {
+      return new CheckedLinks(links, routes);
+    }
+    PairCheck check = new PairCheck(request.device(), peers, rank, bootstrap);
+    Map<Integer, String> complaints = check.complaints(links);
+    while (complaints != null) {
+      List<Routes.NamedTransport> before = routes;
+      complaints.forEach((peer, seen) -> choice.exclude(peer, before.get(peer).name(), seen));
+      routes = choice.choose(bootstrap);
+      tell(rank, complaints, before, routes);
+      links.replace(complaints.keySet(), peers, routes, bootstrap, bootstrap.exchangeEnd());
+      complaints = check.complaints(links);
+    }
+    return new CheckedLinks(links, routes);
+  }
+
+  private static void tell(
+      int rank,
+      Map<Integer, String> complaints,
+      List<Routes.NamedTransport> before,
+      List<Routes.NamedTransport> after) {
+    complaints.forEach(
+        (peer, seen) -> {
+          if (rank < peer) {
+            LOG.log(
+                Logger.Level.WARNING,
+                "ranks {0} and {1} cannot use {2} and go over {3} instead, which is slower: on rank"
+                    + " {0} {4}. An IOMMU or PCI access control (ACS) between the GPUs does this;"
+                    + " switch it off, or set NCCL_P2P_DISABLE=1 where it must stay on",
+                rank,
+                peer,
+                before.get(peer).name(),
+                after.get(peer).name(),
+                seen);
+          }
+        });
+  }
+}

@@ -1,0 +1,138 @@
+package org.nccl4j.api.init;
+
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
+import org.nccl4j.api.bootstrap.Bootstrap;
+import org.nccl4j.api.spi.PeerInfo;
+import org.nccl4j.device.Device;
+import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.DeviceStream;
+import org.nccl4j.device.NcclException;
+import org.nccl4j.device.kernel.Connection;
+
+/**
+ * Whether what GPUs write into each other's memory, and read from it, is what was meant: behind an
+ * IOMMU that translates what goes between PCI devices, data can be lost without an error. Each rank
+ * writes a pattern into the data side of each connection that kernels store into; its receiver
+ * looks at it, and the writer reads it back.
+ */
+final class PairCheck {
+  private static final int BYTES = 1024;
+
+  private final Device device;
+  private final List<PeerInfo> peers;
+  private final int rank;
+  private final Bootstrap bootstrap;
+
+  /** A check by one of the ranks. */
+  PairCheck(Device device, List<PeerInfo> peers, int rank, Bootstrap bootstrap) {
+    this.device = device;
+    this.peers = peers;
+    this.rank = rank;
+    this.bootstrap = bootstrap;
+  }
+
+  /**
+   * Tries all connections; all ranks take part, before any kernel runs.
+   *
+   * @param links by which GPUs are connected; the data sides are as empty afterwards as before
+   * @return this rank's peers with which it must not go on like this, and what was seen; null if no
+   *     pair of ranks at all has anything to complain of
+   */
+  Map<Integer, String> complaints(Links links) {
+    Map<Integer, String> mine = new TreeMap<>();
+    try (DeviceMemory scratch = device.allocate(BYTES);
+        DeviceStream stream = device.createStream()) {
+      List<Connection> sends = links.sends();
+      List<Connection> recvs = links.recvs();
+      for (int peer : links.loadedAndStored(peers)) {
+        write(sends.get(peer), peer, scratch, stream, mine);
+      }
+      bootstrap.barrier();
+      for (int peer : links.loadedAndStored(peers)) {
+        read(sends.get(peer), recvs.get(peer), peer, scratch, stream, mine);
+      }
+      return told(mine, links, recvs);
+    }
+  }
+
+  private void write(
+      Connection send,
+      int peer,
+      DeviceMemory scratch,
+      DeviceStream stream,
+      Map<Integer, String> mine) {
+    try {
+      scratch.write(0, pattern(rank, peer));
+      stream.copy(scratch, send.data().slice(0, BYTES));
+      stream.synchronize();
+    } catch (NcclException e) {
+      mine.put(peer, "writing into the memory of rank %d failed: %s".formatted(peer, e.problem()));
+    }
+  }
+
+  private void read(
+      Connection send,
+      Connection recv,
+      int peer,
+      DeviceMemory scratch,
+      DeviceStream stream,
+      Map<Integer, String> mine) {
+    try {
+      if (!holds(recv.data(), pattern(peer, rank))) {
+        mine.putIfAbsent(peer, "what rank %d wrote arrived changed".formatted(peer));
+      }
+      scratch.fill((byte) 0);
+      stream.copy(send.data().slice(0, BYTES), scratch);
+      stream.synchronize();
+      if (!holds(scratch, pattern(rank, peer))) {
+        mine.putIfAbsent(
+            peer, "what was read from the memory of rank %d is not what is there".formatted(peer));
+      }
+    } catch (NcclException e) {
+      mine.put(peer, "reading the memory of rank %d failed: %s".formatted(peer, e.problem()));
+    }
+  }
+
+  private static boolean holds(DeviceMemory memory, ByteBuffer expected) {
+    ByteBuffer seen = ByteBuffer.allocateDirect(BYTES);
+    memory.slice(0, BYTES).read(0, seen);
+    return seen.flip().equals(expected);
+  }
+
+  /** Differs for each pair and direction, and in every word. */
+  private static ByteBuffer pattern(int from, int to) {
+    ByteBuffer words = ByteBuffer.allocateDirect(BYTES).order(ByteOrder.nativeOrder());
+    long seed = 0x9E3779B97F4A7C15L * (1 + ((long) from << 32 | to));
+    for (int at = 0; at < BYTES; at += Long.BYTES) {
+      words.putLong(at, seed ^ 0xBF58476D1CE4E5B9L * (at + 1));
+    }
+    return words;
+  }
+
+  /** Hears what all have seen, then removes the patterns. */
+  private Map<Integer, String> told(
+      Map<Integer, String> mine, Links links, List<Connection> recvs) {
+    byte[] seen = new byte[peers.size()];
+    mine.keySet().forEach(peer -> seen[peer] = 1);
+    List<byte[]> all = bootstrap.allGather(seen);
+    for (int peer : links.loadedAndStored(peers)) {
+      if (!mine.containsKey(peer)) {
+        recvs.get(peer).data().slice(0, BYTES).fill((byte) 0);
+      }
+    }
+    boolean good = true;
+    for (int other = 0; other < all.size(); other++) {
+      for (byte bad : all.get(other)) {
+        good &= bad == 0;
+      }
+      if (other != rank && all.get(other)[rank] != 0) {
+        mine.putIfAbsent(other, "rank %d saw other data than were written".formatted(other));
+      }
+    }
+    return good ? null : mine;
+  }
+}

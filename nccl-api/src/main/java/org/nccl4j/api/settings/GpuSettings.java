@@ -1,0 +1,33 @@
+package org.nccl4j.api.settings;
+
+import java.util.List;
+
+/** The settings of ranks on GPUs: how kernels are launched and how memory is shared. */
+public final class GpuSettings {
+  public static final Setting<Integer> NCCL_CGA_CLUSTER_SIZE =
+      Setting.number(
+          "NCCL_CGA_CLUSTER_SIZE",
+          0,
+          0,
+          8,
+          "Blocks of a cluster, which a GPU of compute capability 9.0 or newer runs beside each other;"
+              + " less where it does not divide an operation's blocks; 0: kernels are launched without"
+              + " clusters.");
+
+  public static final Setting<Boolean> NCCL4J_P2P_CHECK =
+      Setting.flag(
+          "NCCL4J_P2P_CHECK",
+          true,
+          "Tries at creation whether data arrive unchanged between each pair of GPUs.");
+
+  public static final Setting<Boolean> NCCL_CUMEM_ENABLE =
+      Setting.flag(
+          "NCCL_CUMEM_ENABLE",
+          true,
+          "Shares GPUs' memory by file descriptors, which windows need; with 0 by CUDA IPC.");
+
+  static final List<Setting<?>> ALL =
+      List.of(NCCL_CGA_CLUSTER_SIZE, NCCL4J_P2P_CHECK, NCCL_CUMEM_ENABLE);
+
+  private GpuSettings() {}
+}

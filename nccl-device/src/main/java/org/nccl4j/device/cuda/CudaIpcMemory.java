@@ -1,0 +1,109 @@
+package org.nccl4j.device.cuda;
+
+import java.util.HashSet;
+import java.util.Set;
+import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.InvalidArgumentException;
+
+/**
+ * Memory of a GPU as cuMemAlloc gives it, for drivers and devices that cannot share physical memory
+ * by descriptor ({@link CudaDevice#sharingAbsence}): other devices of the process get at it by
+ * cuCtxEnablePeerAccess, other processes by a handle of cuIpcGetMemHandle. It cannot be part of a
+ * flat range. Who imported it must close it before its owner does.
+ */
+public final class CudaIpcMemory implements SharedDeviceMemory {
+  /** A block of its own for each, so that a handle gives nothing else away. */
+  private static final long BLOCK = 2 << 20;
+
+  private final CudaDevice device;
+  private final long size;
+  private final long address;
+  private final boolean imported;
+  private final Set<Integer> allowed = new HashSet<>();
+  private boolean closed;
+
+  private CudaIpcMemory(CudaDevice device, long size, long address, boolean imported) {
+    this.device = device;
+    this.size = size;
+    this.address = address;
+    this.imported = imported;
+    allowed.add(device.index());
+  }
+
+  /** New and zeroed memory of a device, of at least so many bytes. */
+  public static CudaIpcMemory create(CudaDevice device, long bytes) {
+    if (bytes <= 0) {
+      throw new InvalidArgumentException(
+          "a shared memory of %d bytes is asked for".formatted(bytes), "ask for 1 byte or more");
+    }
+    long size = (bytes + BLOCK - 1) / BLOCK * BLOCK;
+    long address = device.context().get(() -> JCudaLibrary.allocate(size, device));
+    CudaIpcMemory memory = new CudaIpcMemory(device, size, address, false);
+    try {
+      memory.local().fill((byte) 0);
+    } catch (RuntimeException e) {
+      memory.close();
+      throw e;
+    }
+    return memory;
+  }
+
+  /**
+   * Maps for a device what another process has.
+   *
+   * @param handle the owner's {@link #handle}
+   * @param bytes the owner's {@link #size}
+   */
+  public static CudaIpcMemory importFrom(CudaDevice device, byte[] handle, long bytes) {
+    if (handle.length != DriverLibrary.IPC_HANDLE_BYTES) {
+      throw new InvalidArgumentException(
+          "a CUDA IPC handle of %d bytes, which has %d"
+              .formatted(handle.length, DriverLibrary.IPC_HANDLE_BYTES),
+          "pass what the owner's handle() gave");
+    }
+    long address = device.context().get(() -> DriverLibrary.openIpcHandle(handle, device));
+    return new CudaIpcMemory(device, bytes, address, true);
+  }
+
+  /** What another process maps it by. */
+  public byte[] handle() {
+    return device.context().get(() -> DriverLibrary.ipcHandle(address, device));
+  }
+
+  @Override
+  public long size() {
+    return size;
+  }
+
+  @Override
+  public DeviceMemory local() {
+    return CudaMemory.wrap(device, address, size);
+  }
+
+  @Override
+  public synchronized DeviceMemory accessFrom(CudaDevice peer) {
+    if (!allowed.contains(peer.index())) {
+      CudaContext owner = device.context();
+      peer.context().run(() -> JCudaLibrary.enablePeerAccess(owner.context(), peer));
+      allowed.add(peer.index());
+    }
+    return CudaMemory.wrap(peer, address, size);
+  }
+
+  @Override
+  public synchronized void close() {
+    if (!closed) {
+      closed = true;
+      device
+          .context()
+          .run(
+              () -> {
+                if (imported) {
+                  DriverLibrary.closeIpcHandle(address, device);
+                } else {
+                  JCudaLibrary.free(address, device);
+                }
+              });
+    }
+  }
+}

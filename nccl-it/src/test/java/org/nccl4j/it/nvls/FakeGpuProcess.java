@@ -1,0 +1,124 @@
+package org.nccl4j.it.nvls;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
+
+import java.io.File;
+import java.io.IOException;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.Objects;
+import java.util.stream.Stream;
+
+/**
+ * Starts programs in processes of their own, with the recording fake in the driver's place.
+ *
+ * @param folder where the fake's libcuda.so.1 is
+ */
+record FakeGpuProcess(Path folder) {
+  /** What a process called, printed and logged. */
+  record Ran(int status, List<String> calls, String output) {
+    long count(String call) {
+      return calls.stream()
+          .filter(c -> c.startsWith(call + "(") || c.startsWith(call + ":"))
+          .count();
+    }
+
+    long warnings() {
+      return output.lines().filter(line -> line.startsWith("WARNING: ")).count();
+    }
+  }
+
+  /** A process that runs. */
+  record Running(Process process, Path record) {
+    Ran end() throws Exception {
+      String output = new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
+      int status = process.waitFor();
+      return new Ran(status, Files.readAllLines(record), output);
+    }
+  }
+
+  /** Builds the fake; skips the test, with the reason, where that cannot be. */
+  static FakeGpuProcess in(Path folder) throws Exception {
+    Path include = cudaInclude();
+    Path source = Path.of("..", "nccl-device", "src", "test", "c", "fakecuda.c");
+    List<String> command =
+        List.of(
+            "gcc",
+            "-shared",
+            "-fPIC",
+            "-I" + include,
+            "-Wl,-soname,libcuda.so.1",
+            "-o",
+            folder.resolve("libcuda.so.1").toString(),
+            source.toString());
+    try {
+      assertEquals(0, new ProcessBuilder(command).inheritIO().start().waitFor());
+    } catch (IOException e) {
+      assumeTrue(false, "no gcc: " + e.getMessage());
+    }
+    return new FakeGpuProcess(folder);
+  }
+
+  private static Path cudaInclude() throws IOException {
+    List<Path> roots = new ArrayList<>(List.of(Path.of("/usr/local/cuda")));
+    for (String directory : System.getenv().getOrDefault("PATH", "").split(":")) {
+      Path nvcc = Path.of(directory, "nvcc");
+      if (Files.isExecutable(nvcc)) {
+        roots.add(nvcc.toRealPath().getParent().getParent());
+      }
+    }
+    Path found =
+        roots.stream()
+            .map(root -> root.resolve("include"))
+            .filter(include -> Files.exists(include.resolve("cuda.h")))
+            .findFirst()
+            .orElse(null);
+    assumeTrue(found != null, "no cuda.h beside nvcc or in /usr/local/cuda/include");
+    return found;
+  }
+
+  /** Runs a program to its good end. */
+  Ran run(Map<String, String> settings, Class<?> program, String... arguments) throws Exception {
+    Ran ran = start(settings, program, arguments).end();
+    assertEquals(0, ran.status, ran.output);
+    return ran;
+  }
+
+  /** Starts a program with settings in its environment. */
+  Running start(Map<String, String> settings, Class<?> program, String... arguments)
+      throws Exception {
+    String classPath =
+        Stream.of(
+                "target/test-classes",
+                "target/classes",
+                System.getProperty("jdk.module.path"),
+                System.getProperty("java.class.path"))
+            .filter(Objects::nonNull)
+            .reduce((a, b) -> a + File.pathSeparator + b)
+            .orElseThrow();
+    List<String> command =
+        new ArrayList<>(
+            List.of(
+                Path.of(System.getProperty("java.home"), "bin", "java").toString(),
+                "-XX:TieredStopAtLevel=1",
+                // Else newer Java puts a warning of native access among the communicator's.
+                "--enable-native-access=ALL-UNNAMED",
+                "-cp",
+                classPath,
+                program.getName()));
+    command.addAll(List.of(arguments));
+    ProcessBuilder builder = new ProcessBuilder(command);
+    Path record = Files.createTempFile(folder, "calls", ".txt");
+    Map<String, String> environment = builder.environment();
+    environment.keySet().removeIf(name -> name.startsWith("NCCL"));
+    environment.put("LD_LIBRARY_PATH", folder.toString());
+    environment.put("FAKECUDA_RECORD", record.toString());
+    environment.putAll(settings);
+    return new Running(builder.redirectErrorStream(true).start(), record);
+  }
+}

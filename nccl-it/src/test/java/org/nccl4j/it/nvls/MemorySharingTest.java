@@ -1,0 +1,173 @@
+package org.nccl4j.it.nvls;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import org.nccl4j.api.UniqueId;
+import org.nccl4j.it.nvls.FakeGpuProcess.Ran;
+import org.nccl4j.it.nvls.FakeGpuProcess.Running;
+
+/**
+ * How communicators of GPUs get at each other's memory when the driver, the machine or the user
+ * refuses one way after the other: which way is taken instead, and what the user is told.
+ */
+@Timeout(180)
+class MemorySharingTest {
+  @TempDir static Path folder;
+  private static FakeGpuProcess program;
+
+  @BeforeAll
+  static void buildTheFake() throws Exception {
+    program = FakeGpuProcess.in(folder);
+  }
+
+  /** Two ranks as threads. */
+  private static Ran threads(Map<String, String> settings) throws Exception {
+    Ran ran = program.run(settings, FakeGpuRanks.class);
+    assertSound(ran);
+    return ran;
+  }
+
+  private static void assertSound(Ran ran) {
+    assertEquals(0, ran.calls().stream().filter(call -> call.contains("misuse")).count());
+    for (String[] pair :
+        new String[][] {
+          {"cuMemAlloc_v2", "cuMemFree_v2"},
+          {"cuMemAddressReserve", "cuMemAddressFree"},
+          {"cuMemMap", "cuMemUnmap"},
+          {"cuMemHostRegister_v2", "cuMemHostUnregister"},
+          {"cuIpcOpenMemHandle_v2", "cuIpcCloseMemHandle"},
+        }) {
+      assertEquals(ran.count(pair[0]), ran.count(pair[1]), pair[0] + " " + ran.calls());
+    }
+  }
+
+  /** Two ranks as processes. */
+  private static List<Ran> processes(Map<String, String> settings) throws Exception {
+    String id = UniqueId.create().toString();
+    List<Running> running = new ArrayList<>();
+    for (int rank = 0; rank < 2; rank++) {
+      running.add(program.start(settings, FakeGpuRank.class, "2", Integer.toString(rank), id));
+    }
+    List<Ran> ran = new ArrayList<>();
+    for (Running process : running) {
+      ran.add(process.end());
+    }
+    return ran;
+  }
+
+  private static void assertContains(Ran ran, String text) {
+    assertTrue(ran.output().contains(text), ran.output());
+  }
+
+  @Test
+  void threadsMapEachOthersMemory() throws Exception {
+    Ran ran = threads(Map.of());
+    assertContains(ran, "transports {1=P2P}");
+    assertEquals(0, ran.count("cuCtxEnablePeerAccess"));
+    assertEquals(0, ran.warnings(), ran.output());
+  }
+
+  @Test
+  void withoutDescriptorsThreadsEnablePeerAccess() throws Exception {
+    Ran ran = threads(Map.of("NCCL_CUMEM_ENABLE", "0"));
+    assertContains(ran, "transports {1=P2P}");
+    assertEquals(2, ran.count("cuCtxEnablePeerAccess"));
+    assertEquals(0, ran.count("cuMemCreate"));
+    assertEquals(0, ran.warnings(), "it was asked for: " + ran.output());
+  }
+
+  /** By the driver's answer or by the device's attributes. */
+  @ParameterizedTest
+  @CsvSource({
+    "FAKECUDA_FAIL, cuMemCreate:801, cuMemCreate of",
+    "FAKECUDA_LACKS, 102, has no virtual memory management",
+    "FAKECUDA_LACKS, 103, cannot export memory as file descriptors"
+  })
+  void aDriverThatCannotShareByDescriptorIsNamed(String how, String what, String reason)
+      throws Exception {
+    Ran ran = threads(Map.of(how, what));
+    assertContains(ran, "transports {1=P2P}");
+    assertContains(ran, "rank 0 shares its GPU's memory by peer access, not by file descriptors");
+    assertContains(ran, reason);
+    assertEquals(2, ran.warnings(), "one of each rank: " + ran.output());
+    assertEquals(2, ran.count("cuCtxEnablePeerAccess"));
+  }
+
+  @ParameterizedTest
+  @CsvSource({"FAKECUDA_NO_PEERS, 1", "NCCL_P2P_DISABLE, 1"})
+  void gpusThatDoNotReachEachOtherGoThroughPinnedMemory(String name, String value)
+      throws Exception {
+    Ran ran = threads(Map.of(name, value));
+    assertContains(ran, "transports {1=SHM}");
+    assertEquals(4, ran.count("cuMemHostRegister_v2"), "each rank its own and the other's");
+    assertEquals(0, ran.warnings(), ran.output());
+  }
+
+  @Test
+  void whatArrivesChangedIsNoticedAndAnotherWayTaken() throws Exception {
+    Ran ran = threads(Map.of("FAKECUDA_CORRUPT", "1"));
+    assertContains(ran, "transports {1=SHM}");
+    assertContains(ran, "ranks 0 and 1 cannot use P2P and go over SHM instead");
+    assertContains(ran, "what rank 1 wrote arrived changed");
+    assertContains(ran, "IOMMU");
+    assertEquals(1, ran.warnings(), "one for the pair: " + ran.output());
+  }
+
+  @Test
+  void theCheckCanBeLeftOut() throws Exception {
+    Ran ran = threads(Map.of("FAKECUDA_CORRUPT", "1", "NCCL4J_P2P_CHECK", "0"));
+    assertContains(ran, "transports {1=P2P}");
+    assertEquals(0, ran.warnings(), ran.output());
+  }
+
+  @Test
+  void whereNoOtherWayIsLeftAllAreTold() throws Exception {
+    Ran ran =
+        program
+            .start(Map.of("FAKECUDA_CORRUPT", "1", "NCCL4J_TRANSPORTS", "P2P"), FakeGpuRanks.class)
+            .end();
+    assertEquals(1, ran.status(), ran.output());
+    assertContains(ran, "no transport connects rank");
+    assertContains(ran, "what rank 1 wrote arrived changed");
+  }
+
+  @ParameterizedTest
+  @CsvSource({
+    "NCCL_P2P_DISABLE, 0, P2P, cuMemImportFromShareableHandle",
+    "NCCL_CUMEM_ENABLE, 0, P2P, cuIpcOpenMemHandle_v2",
+    "NCCL_P2P_DISABLE, 1, SHM, cuMemHostRegister_v2"
+  })
+  void processesGetAtEachOthersMemory(String name, String value, String transport, String call)
+      throws Exception {
+    List<Ran> both = processes(Map.of(name, value));
+    for (int rank = 0; rank < 2; rank++) {
+      Ran ran = both.get(rank);
+      assertEquals(0, ran.status(), ran.output());
+      assertContains(ran, "transports {%d=%s}".formatted(1 - rank, transport));
+      assertTrue(ran.count(call) > 0, ran.calls().toString());
+      assertEquals(0, ran.warnings(), ran.output());
+      assertSound(ran);
+    }
+  }
+
+  @Test
+  void aHandleThatCannotBeOpenedNamesWhatToDo() throws Exception {
+    for (Ran ran :
+        processes(Map.of("NCCL_CUMEM_ENABLE", "0", "FAKECUDA_FAIL", "cuIpcOpenMemHandle_v2:201"))) {
+      assertEquals(1, ran.status(), ran.output());
+      assertContains(ran, "memory cannot be opened by its CUDA IPC handle");
+      assertContains(ran, "NCCL_P2P_DISABLE=1");
+    }
+  }
+}
