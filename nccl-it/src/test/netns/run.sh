@@ -44,6 +44,21 @@ rails() {
   fi
 }
 
+# A connection that is reset in the middle is an error that names the ranks, and soon.
+resets() {
+  log=$(mktemp)
+  if NCCL_NET=FaultySocket NCCL4J_FAULTS=resetsAfter=1000000 in_host 0 timeout 60 "$nccl" perf all_reduce \
+    --processes 3 --hosts "$(host_list)" --launcher "$LAUNCHER" -b 4M -e 4M > "$log" 2>&1; then
+    fail "an all-reduce over connections that are reset ends without an error"
+  elif grep -q "has lost its connection with rank" "$log"; then
+    printf 'ok: reset connections: %s\n' "$(grep -o "rank . has lost its connection with rank ." "$log" | head -n 1)"
+  else
+    fail "an all-reduce over connections that are reset does not name the ranks"
+    cat "$log"
+  fi
+  rm -f "$log"
+}
+
 slow_down() {
   for host in $HOSTS; do
     ip netns exec "$host" tc qdisc add dev eth0 root tbf rate 100mbit burst 64kb latency 50ms
@@ -70,6 +85,11 @@ correctness() {
         # A rail that leads nowhere is named, and not used.
         ip -n "$PREFIX-switch" link set rail1 down
         NCCL_SOCKET_NTHREADS=2 check 2 2 all_reduce -b 1M -e 1M
+        # And so is the first interface, which the bootstrap tries first too.
+        ip -n "$PREFIX-switch" link set rail1 up
+        ip -n "$PREFIX-switch" link set port1 down
+        check 2 2 all_reduce -b 1M -e 1M
+        ip -n "$PREFIX-switch" link set port1 up
         if command -v tc >/dev/null 2>&1; then
           slow_down
           check 2 2 all_reduce -b 1M -e 1M
@@ -84,6 +104,9 @@ correctness() {
         check 3 5 all_reduce --algo tree -b 4 -e 3M -f 30
         check 3 5 all_reduce --algo ring -b 4 -e 3M -f 30
         NCCL_SOCKET_NTHREADS=2 NCCL_NSOCKS_PERTHREAD=2 check 3 3 all_reduce -b 3M -e 3M
+        NCCL_NET=FaultySocket NCCL4J_FAULTS=seed=1,piece=61,stallsEvery=30000,stallMillis=5,delayLooks=20 \
+          check 3 3 all -b 4 -e 3K -f 17
+        resets
         NCCL_SOCKET_FAMILY=AF_INET6 NCCL_SOCKET_IFNAME==eth0 check 3 3 all_gather -b 1M -e 1M
         ;;
     esac

@@ -62,7 +62,7 @@ public interface Bootstrap extends AutoCloseable {
    */
   void checkFailure();
 
-  /** Where other ranks find this one for {@link #reunite}; at most 64 bytes. */
+  /** Where other ranks find this one for {@link #reunite}; at most 128 bytes. */
   byte[] meetingPoint();
 
   /**

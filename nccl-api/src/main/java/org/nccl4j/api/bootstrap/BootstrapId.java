@@ -60,6 +60,10 @@ public final class BootstrapId {
 
   /** The addresses for messages. */
   String where() {
+    return text(addresses);
+  }
+
+  static String text(List<InetSocketAddress> addresses) {
     return addresses.stream().map(BootstrapId::text).collect(Collectors.joining(" or "));
   }
 

@@ -1,6 +1,8 @@
 package org.nccl4j.api.bootstrap;
 
 import java.io.IOException;
+import java.lang.System.Logger.Level;
+import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.net.ProtocolException;
 import java.time.Duration;
@@ -10,6 +12,8 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+import org.nccl4j.device.DebugLog;
 
 /**
  * Connects to one of several addresses of the same listener: the best first, the next when that has
@@ -27,6 +31,12 @@ final class Dialer implements Connection.Owner {
     void failed(String reasons);
   }
 
+  private static final System.Logger LOG = DebugLog.of("BOOTSTRAP");
+
+  /** Reasons for which an interface is to blame, not the process. */
+  private static final List<String> NOWHERE = List.of("EHOSTUNREACH", "ENETUNREACH", "ETIMEDOUT");
+
+  private static final Set<InetAddress> REJECTED = ConcurrentHashMap.newKeySet();
   private static final Duration STAGGER = Duration.ofMillis(250);
   private static final Duration PAUSE = Duration.ofMillis(100);
 
@@ -135,8 +145,9 @@ final class Dialer implements Connection.Owner {
   @Override
   public void authenticated(Connection connection) {
     if (!over) {
-      attempts.remove(connection);
+      InetSocketAddress used = attempts.remove(connection);
       cancel();
+      reasons.forEach((address, reason) -> warn(address, reason, used));
       outcome.reached(connection);
     }
   }
@@ -158,6 +169,20 @@ final class Dialer implements Connection.Owner {
           turnedAway
               ? "it does not accept this id's secret; the id is another communicator's"
               : reason(reason));
+    }
+  }
+
+  /** Of an address that leads nowhere where another does; once for each. */
+  private static void warn(InetSocketAddress address, String reason, InetSocketAddress used) {
+    boolean nowhere = NOWHERE.stream().anyMatch(reason::contains);
+    if (nowhere && REJECTED.add(address.getAddress())) {
+      LOG.log(
+          Level.WARNING,
+          "{0} cannot be reached ({1}), so the bootstrap uses {2}; NCCL_SOCKET_IFNAME leaves out"
+              + " interfaces that do not lead to all hosts",
+          BootstrapId.text(address),
+          reason,
+          BootstrapId.text(used));
     }
   }
 

@@ -3,6 +3,7 @@ package org.nccl4j.api.bootstrap;
 import java.net.InetSocketAddress;
 import java.net.ProtocolException;
 import java.nio.ByteBuffer;
+import java.util.List;
 
 /**
  * What a rank tells the root of itself. All fields but the last never change their layout, so that
@@ -20,9 +21,9 @@ record Hello(Identity who, int rank, int nRanks, long deadlineMillis, Place plac
    *
    * @param root which of the roots it takes the one that it talks to for
    * @param nRoots how many roots there are, as far as it knows
-   * @param ring where it waits for the rank before it
+   * @param ring where it waits for the rank before it, best first
    */
-  record Place(int root, int nRoots, InetSocketAddress ring) {}
+  record Place(int root, int nRoots, List<InetSocketAddress> ring) {}
 
   static final int MAX_TEXT = 256;
 
@@ -33,7 +34,7 @@ record Hello(Identity who, int rank, int nRanks, long deadlineMillis, Place plac
         .number(deadlineMillis)
         .number(place.root)
         .number(place.nRoots)
-        .address(place.ring)
+        .addresses(place.ring)
         .done();
   }
 
@@ -43,7 +44,7 @@ record Hello(Identity who, int rank, int nRanks, long deadlineMillis, Place plac
     int nRanks = in.number();
     long deadlineMillis = in.longNumber();
     boolean ours = who.version().equals(ourVersion);
-    Place place = ours ? new Place(in.number(), in.number(), in.address()) : null;
+    Place place = ours ? new Place(in.number(), in.number(), in.addresses()) : null;
     return new Hello(who, rank, nRanks, deadlineMillis, place);
   }
 

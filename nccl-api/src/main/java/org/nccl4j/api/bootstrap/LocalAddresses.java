@@ -57,6 +57,20 @@ final class LocalAddresses {
     return addresses;
   }
 
+  /**
+   * Those by which the rank before this one may come.
+   *
+   * @param toRoot the address by which this rank has reached the root, and so the best
+   */
+  static List<InetAddress> forOthers(InetAddress toRoot, BootstrapOptions options) {
+    if (!options.interfaces().isBlank()) {
+      return choose(options);
+    }
+    Stream<InetAddress> others =
+        choose(options).stream().filter(address -> !address.isLoopbackAddress());
+    return Stream.concat(Stream.of(toRoot), others).distinct().toList();
+  }
+
   private static List<InetAddress> outward(
       List<NetworkInterface> all, Predicate<NetworkInterface> which, String family) {
     return all.stream()

@@ -3,19 +3,20 @@ package org.nccl4j.api.bootstrap;
 import java.net.InetSocketAddress;
 import java.net.ProtocolException;
 import java.nio.ByteBuffer;
+import java.util.List;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
 
 /**
  * Where a rank's {@link MeetingPoint} is: a listening socket, which it may share, and its number.
  *
- * @param socket where its process listens
+ * @param sockets where its process listens, best first
  * @param rank in the communicator that the meeting point belongs to
  */
-record MeetingAddress(InetSocketAddress socket, int rank) {
+record MeetingAddress(List<InetSocketAddress> sockets, int rank) {
   /** As bytes, for other ranks. */
   byte[] encode() {
-    ByteBuffer frame = new MessageWriter(FrameType.MEET).address(socket).number(rank).done();
+    ByteBuffer frame = new MessageWriter(FrameType.MEET).addresses(sockets).number(rank).done();
     byte[] bytes = new byte[frame.remaining() - MessageWriter.HEADER_BYTES];
     frame.position(MessageWriter.HEADER_BYTES).get(bytes);
     return bytes;
@@ -24,7 +25,7 @@ record MeetingAddress(InetSocketAddress socket, int rank) {
   static MeetingAddress decode(byte[] bytes) {
     try {
       MessageReader in = new MessageReader(ByteBuffer.wrap(bytes));
-      return new MeetingAddress(in.address(), in.number());
+      return new MeetingAddress(in.addresses(), in.number());
     } catch (ProtocolException e) {
       throw new InvalidUsageException(
           ErrorId.RANKS_DIFFER,
@@ -36,6 +37,6 @@ record MeetingAddress(InetSocketAddress socket, int rank) {
 
   /** For messages. */
   String text() {
-    return BootstrapId.text(socket);
+    return BootstrapId.text(sockets);
   }
 }

@@ -3,7 +3,6 @@ package org.nccl4j.api.bootstrap;
 import java.io.IOException;
 import java.net.ProtocolException;
 import java.time.Duration;
-import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
@@ -35,8 +34,7 @@ final class MeetingCall implements Dialer.Outcome, Connection.Owner {
   static byte[] ask(MeetingAddress where, Trust trust, String key, Deadline deadline) {
     EventLoop loop = EventLoop.acquire();
     MeetingCall call = new MeetingCall(where.rank(), key);
-    Dialer dialer =
-        new Dialer(loop, List.of(where.socket()), Handshake.Purpose.RING, trust, ROUNDS, call);
+    Dialer dialer = new Dialer(loop, where.sockets(), Handshake.Purpose.RING, trust, ROUNDS, call);
     try {
       Duration left = Duration.ofNanos(Math.max(1, deadline.leftNanos()));
       loop.execute(() -> dialer.start(left));

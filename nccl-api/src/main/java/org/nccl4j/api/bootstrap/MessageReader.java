@@ -6,9 +6,13 @@ import java.net.ProtocolException;
 import java.net.UnknownHostException;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.List;
 
 /** Takes a message's fields apart; what does not fit is refused. */
 final class MessageReader {
+  private static final int MAX_ADDRESSES = 8;
+
   private final ByteBuffer in;
 
   MessageReader(ByteBuffer body) {
@@ -58,6 +62,19 @@ final class MessageReader {
     } catch (UnknownHostException e) {
       throw new ProtocolException("it sent an address that is none");
     }
+  }
+
+  /** At least one. */
+  List<InetSocketAddress> addresses() throws ProtocolException {
+    int count = number();
+    if (count < 1 || count > MAX_ADDRESSES) {
+      throw new ProtocolException("it sent " + count + " addresses");
+    }
+    List<InetSocketAddress> all = new ArrayList<>();
+    for (int i = 0; i < count; i++) {
+      all.add(address());
+    }
+    return List.copyOf(all);
   }
 
   private void need(int bytes) throws ProtocolException {

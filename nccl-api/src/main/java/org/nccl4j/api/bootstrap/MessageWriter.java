@@ -4,6 +4,7 @@ import java.net.InetSocketAddress;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
+import java.util.List;
 
 /** Builds a message: length (4, without itself and the type), type (1), then the fields. */
 final class MessageWriter {
@@ -50,6 +51,12 @@ final class MessageWriter {
 
   MessageWriter address(InetSocketAddress value) {
     return bytes(value.getAddress().getAddress()).number(value.getPort());
+  }
+
+  MessageWriter addresses(List<InetSocketAddress> all) {
+    number(all.size());
+    all.forEach(this::address);
+    return this;
   }
 
   /** The whole message, ready to be sent. */

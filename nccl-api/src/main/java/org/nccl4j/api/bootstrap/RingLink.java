@@ -2,7 +2,6 @@ package org.nccl4j.api.bootstrap;
 
 import java.io.IOException;
 import java.net.InetAddress;
-import java.net.InetSocketAddress;
 import java.net.ProtocolException;
 import java.time.Duration;
 import java.util.ArrayDeque;
@@ -73,17 +72,20 @@ final class RingLink implements Listener.Acceptor, Dialer.Outcome, Connection.Ow
     bundle = Math.max(1, (int) Math.sqrt(nRanks));
   }
 
-  /** Begins to wait for the previous rank; returns where. */
-  InetSocketAddress listen(InetAddress host, PortRange allowed) {
+  /**
+   * Begins to wait for the previous rank; returns the port.
+   *
+   * @param host on which address; null for all
+   */
+  int listen(InetAddress host, PortRange allowed) {
     ports = RingPorts.join(loop, trust, host, allowed, rank, this);
-    return ports.where();
+    return ports.number();
   }
 
   /** Closes the ring: connects to the next rank and waits for the previous one. */
   void connect(Welcome welcome, Deadline deadline) {
     monitor.change(() -> neighbours = welcome);
-    Dialer dialer =
-        new Dialer(loop, List.of(welcome.next()), Handshake.Purpose.RING, trust, ROUNDS, this);
+    Dialer dialer = new Dialer(loop, welcome.next(), Handshake.Purpose.RING, trust, ROUNDS, this);
     loop.execute(() -> dialer.start(Duration.ofNanos(Math.max(1, deadline.leftNanos()))));
     try {
       boolean reached =

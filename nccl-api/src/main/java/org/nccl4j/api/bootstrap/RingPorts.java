@@ -1,12 +1,12 @@
 package org.nccl4j.api.bootstrap;
 
 import java.net.InetAddress;
-import java.net.InetSocketAddress;
 import java.net.ProtocolException;
 import java.nio.channels.ServerSocketChannel;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.concurrent.ConcurrentHashMap;
 import org.nccl4j.api.settings.PortRange;
 
@@ -23,7 +23,7 @@ final class RingPorts implements Listener.Acceptor {
   private final PortRange ports;
   private final EventLoop loop;
   private final Listener listener;
-  private final InetSocketAddress where;
+  private final int number;
   private final Map<Integer, Listener.Acceptor> ranks = new ConcurrentHashMap<>();
 
   private RingPorts(EventLoop loop, Trust trust, InetAddress host, PortRange ports) {
@@ -32,7 +32,7 @@ final class RingPorts implements Listener.Acceptor {
     this.ports = ports;
     this.loop = loop;
     ServerSocketChannel socket = ListeningSocket.open(host, ports);
-    where = new InetSocketAddress(host, ListeningSocket.port(socket));
+    number = ListeningSocket.port(socket);
     listener = new Listener(loop, socket, Handshake.Purpose.RING, trust, Listener.PATIENCE, this);
   }
 
@@ -59,11 +59,11 @@ final class RingPorts implements Listener.Acceptor {
   }
 
   private boolean serves(Trust otherTrust, InetAddress otherHost, PortRange otherPorts) {
-    return trust.isAs(otherTrust) && host.equals(otherHost) && ports.equals(otherPorts);
+    return trust.isAs(otherTrust) && Objects.equals(host, otherHost) && ports.equals(otherPorts);
   }
 
-  InetSocketAddress where() {
-    return where;
+  int number() {
+    return number;
   }
 
   /** The rank accepts no more. */

@@ -33,7 +33,7 @@ public final class TcpBootstrap implements Bootstrap {
 
   private final RingLink ring;
   private final MeetingPoint meetings = new MeetingPoint();
-  private volatile InetSocketAddress here;
+  private volatile List<InetSocketAddress> here;
   private volatile Failure ownFailure;
   private int sequence;
 
@@ -121,9 +121,9 @@ public final class TcpBootstrap implements Bootstrap {
     }
     InetAddress local = control.connect(addresses, deadline);
     BootstrapOptions options = request.options();
-    InetAddress host =
-        options.interfaces().isBlank() ? local : LocalAddresses.choose(options).get(0);
-    here = ring.listen(host, options.ports());
+    List<InetAddress> hosts = LocalAddresses.forOthers(local, options);
+    int port = ring.listen(hosts.size() == 1 ? hosts.get(0) : null, options.ports());
+    here = hosts.stream().map(host -> new InetSocketAddress(host, port)).toList();
     long millis = Math.max(1, deadline.leftNanos() / 1_000_000);
     control.introduce(hello(own, millis));
     if (asGuest != null) {

@@ -3,22 +3,25 @@ package org.nccl4j.api.bootstrap;
 import java.net.InetSocketAddress;
 import java.net.ProtocolException;
 import java.nio.ByteBuffer;
+import java.util.List;
 
 /**
  * What the root tells a rank once all have come.
  *
- * @param next where the next rank waits for it; null to a guest, whose own root tells it
+ * @param next where the next rank waits for it, best first; null to a guest, whose own root tells
+ *     it
  * @param nextText that rank, its host and process, for messages; empty where next is null
  * @param previousText the rank before, its host and process, for messages; empty where another root
  *     tells it
  * @param rootRanks the ranks in the root's process, for messages
  */
-record Welcome(InetSocketAddress next, String nextText, String previousText, String rootRanks) {
+record Welcome(
+    List<InetSocketAddress> next, String nextText, String previousText, String rootRanks) {
   private static final int MAX_TEXT = 1024;
 
   ByteBuffer encode() {
     MessageWriter out = new MessageWriter(FrameType.WELCOME).number(next == null ? 0 : 1);
-    return (next == null ? out : out.address(next))
+    return (next == null ? out : out.addresses(next))
         .text(nextText, MAX_TEXT)
         .text(previousText, MAX_TEXT)
         .text(rootRanks, MAX_TEXT)
@@ -31,7 +34,7 @@ record Welcome(InetSocketAddress next, String nextText, String previousText, Str
   }
 
   static Welcome decode(MessageReader in) throws ProtocolException {
-    InetSocketAddress next = in.number() == 0 ? null : in.address();
+    List<InetSocketAddress> next = in.number() == 0 ? null : in.addresses();
     return new Welcome(next, in.text(MAX_TEXT), in.text(MAX_TEXT), in.text(MAX_TEXT));
   }
 }

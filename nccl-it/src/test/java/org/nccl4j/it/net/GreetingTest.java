@@ -16,6 +16,7 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Arrays;
+import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.Random;
@@ -79,7 +80,8 @@ class GreetingTest {
     long seed = 42;
     Random random = new Random(seed);
     try (Net net = new SocketNetProvider().open(context(0));
-        Net friend = new SocketNetProvider().open(context(1))) {
+        Net friend = new SocketNetProvider().open(context(1));
+        Refusals refusals = new Refusals()) {
       NetListener listener = net.listen(0);
       InetSocketAddress address =
           new InetSocketAddress(InetAddress.getLoopbackAddress(), port(listener));
@@ -98,6 +100,7 @@ class GreetingTest {
       assertTrue(openFiles() - before < 300, "descriptors of strangers are kept");
       assertTrue(listener.toString().contains("refused meanwhile"), listener.toString());
       connect(friend, listener);
+      assertEquals(List.of(Integer.toString(port(listener))), refusals.ports());
     }
   }
 

@@ -11,22 +11,13 @@ import java.net.InetSocketAddress;
 import java.nio.ByteBuffer;
 import java.nio.channels.SocketChannel;
 import java.nio.charset.StandardCharsets;
-import java.nio.file.Files;
-import java.nio.file.Path;
-import java.util.HashSet;
 import java.util.List;
 import java.util.Optional;
 import java.util.Set;
-import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.FutureTask;
 import java.util.concurrent.TimeUnit;
 import java.util.function.BooleanSupplier;
-import java.util.logging.Handler;
-import java.util.logging.LogRecord;
-import java.util.logging.Logger;
-import java.util.stream.Stream;
 import org.junit.jupiter.api.AfterEach;
-import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.nccl4j.api.Communicator;
@@ -59,39 +50,11 @@ class ReplayTest {
 
   private static final int NET_PROOF = 44 + 32;
 
-  private final Warnings warnings = new Warnings();
-  private final Logger logger = Logger.getLogger("org.nccl4j");
-
-  /** What is logged of refused connections. */
-  private static final class Warnings extends Handler {
-    private final ConcurrentLinkedQueue<String> refusals = new ConcurrentLinkedQueue<>();
-
-    @Override
-    public void publish(LogRecord log) {
-      if (log.getMessage() != null && log.getMessage().startsWith("refused a connection")) {
-        refusals.add(log.getMessage() + List.of(log.getParameters()));
-      }
-    }
-
-    @Override
-    public void flush() {
-      refusals.removeIf(String::isEmpty);
-    }
-
-    @Override
-    public void close() {
-      refusals.clear();
-    }
-  }
-
-  @BeforeEach
-  void listen() {
-    logger.addHandler(warnings);
-  }
+  private final Refusals refusals = new Refusals();
 
   @AfterEach
   void stopListening() {
-    logger.removeHandler(warnings);
+    refusals.close();
   }
 
   private static NetContext context(int rank) {
@@ -147,7 +110,7 @@ class ReplayTest {
       for (int time = 0; time < TIMES; time++) {
         replay(port, said, () -> assertNull(second.accept()));
       }
-      assertEquals(1, warnings.refusals.size(), warnings.refusals.toString());
+      assertEquals(1, refusals.ports().size(), refusals.ports().toString());
       connect(friend, second, second.handle());
     }
   }
@@ -188,7 +151,7 @@ class ReplayTest {
   @Test
   void aRankThatJoins() throws Exception {
     CommunicatorConfig config = CommunicatorConfig.defaults().with("NCCL_SOCKET_IFNAME", "lo");
-    Set<Integer> before = listeningPorts();
+    Set<Integer> before = OwnPorts.listening();
     UniqueId id = UniqueId.create(config);
     int root = ByteBuffer.wrap(id.toBytes()).getShort(PORT_AT) & 0xffff;
     try (FaultyWire wire = FaultyWire.before(here(root), WireFaults.none())) {
@@ -199,12 +162,12 @@ class ReplayTest {
       for (int time = 0; time < TIMES; time++) {
         replay(root, said, () -> {});
       }
-      until("the warning", () -> !warnings.refusals.isEmpty());
-      assertEquals(1, warnings.refusals.size(), warnings.refusals.toString());
+      until("the warning", () -> !refusals.ports().isEmpty());
+      assertEquals(1, refusals.ports().size(), refusals.ports().toString());
       FutureTask<Communicator> first = join(id, 0, config);
       try (Communicator one = first.get(60, TimeUnit.SECONDS);
           Communicator other = second.get(60, TimeUnit.SECONDS)) {
-        for (int port : listeningPorts()) {
+        for (int port : OwnPorts.listening()) {
           if (!before.contains(port) && port != wire.port()) {
             replay(port, said, () -> {});
           }
@@ -249,33 +212,5 @@ class ReplayTest {
       data[rank].close();
       streams[rank].close();
     }
-  }
-
-  private static String target(Path file) {
-    try {
-      return Files.readSymbolicLink(file).toString();
-    } catch (IOException e) {
-      return "closed meanwhile";
-    }
-  }
-
-  /** Ports that this process listens on. */
-  private static Set<Integer> listeningPorts() throws IOException {
-    Set<String> own = new HashSet<>();
-    try (Stream<Path> files = Files.list(Path.of("/proc/self/fd"))) {
-      files.forEach(file -> own.add(target(file)));
-    }
-    Set<Integer> ports = new HashSet<>();
-    for (String table : List.of("tcp", "tcp6")) {
-      for (String line : Files.readAllLines(Path.of("/proc/self/net", table))) {
-        String[] words = line.trim().split("\\s+");
-        if (words.length > 9
-            && words[3].equals("0A")
-            && own.contains("socket:[%s]".formatted(words[9]))) {
-          ports.add(Integer.parseInt(words[1].substring(words[1].indexOf(':') + 1), 16));
-        }
-      }
-    }
-    return ports;
   }
 }

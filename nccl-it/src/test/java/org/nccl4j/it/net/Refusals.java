@@ -1,0 +1,41 @@
+package org.nccl4j.it.net;
+
+import java.util.List;
+import java.util.Queue;
+import java.util.concurrent.ConcurrentLinkedQueue;
+import java.util.logging.Handler;
+import java.util.logging.LogRecord;
+import java.util.logging.Logger;
+
+/** What is logged of refused connections while it is open. */
+public final class Refusals extends Handler implements AutoCloseable {
+  private final Logger logger = Logger.getLogger("org.nccl4j");
+  private final Queue<String> ports = new ConcurrentLinkedQueue<>();
+
+  /** Listens from now on. */
+  public Refusals() {
+    logger.addHandler(this);
+  }
+
+  /** The port of each warning so far; a port that is there twice has logged twice. */
+  public List<String> ports() {
+    return List.copyOf(ports);
+  }
+
+  @Override
+  public void publish(LogRecord log) {
+    if (log.getMessage() != null && log.getMessage().startsWith("refused a connection")) {
+      ports.add(String.valueOf(log.getParameters()[0]));
+    }
+  }
+
+  @Override
+  public void flush() {
+    // Nothing is buffered.
+  }
+
+  @Override
+  public void close() {
+    logger.removeHandler(this);
+  }
+}
