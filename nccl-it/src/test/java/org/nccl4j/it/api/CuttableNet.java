@@ -105,8 +105,9 @@ public final class CuttableNet implements NetProvider {
     try {
       InetSocketAddress target = new InetSocketAddress(InetAddress.getByAddress(address), port);
       byte[] loopback = InetAddress.getLoopbackAddress().getAddress();
-      ByteBuffer other = ByteBuffer.allocate(ADDRESSES + 2 + loopback.length);
+      ByteBuffer other = ByteBuffer.allocate(ADDRESSES + 3 + loopback.length);
       other.put(handle, 0, ADDRESSES).put((byte) 1).put((byte) loopback.length).put(loopback);
+      other.put((byte) 1); // of the addresses, how many its sockets are spread over
       other.putShort(PORT, (short) through.to(target));
       return other.array();
     } catch (UnknownHostException e) {

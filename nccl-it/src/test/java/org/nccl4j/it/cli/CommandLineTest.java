@@ -55,7 +55,7 @@ final class CommandLineTest {
         "perf all_reduce -t 2 --processes 2 | -t and --processes",
         "perf all_reduce -g 2 | -g 2",
         "perf all_reduce -G 1 | -G 1",
-        "perf all_reduce -R 2 | -R 2",
+        "perf all_reduce -R 3 | -R 3 is out of range",
         "perf all_reduce -z 2 | -z 2 is out of range",
         "perf all_reduce -a 4 | -a 4 is out of range",
         "perf all_reduce -T 0 | -T 0 is out of range",

@@ -208,6 +208,15 @@ class DriverMulticastTest {
         "an operation was launched");
   }
 
+  @Test
+  void memoryThatEachRankRegistersIsMappedByAllAndUnmapped() throws Exception {
+    Ran ran = also("registered");
+    assertEquals(6, ran.output().lines().filter(line -> line.equals("mapped: true")).count());
+    assertEquals(ran.count("cuMemMap"), ran.count("cuMemUnmap"), ran.calls().toString());
+    assertEquals(ran.count("cuMemAddressReserve"), ran.count("cuMemAddressFree"));
+    assertEquals(0, ran.warnings(), ran.output());
+  }
+
   /** The driver allows no call in a function that a stream calls. */
   @Test
   void callsAreComparedWithoutTheDriver() throws Exception {

@@ -41,6 +41,7 @@ final class FakeGpuRanks {
     switch (System.getProperty("nccl4j.also", "")) {
       case "alone" -> OtherGpuRanks.alone(devices.get(0));
       case "compared" -> OtherGpuRanks.compared(devices);
+      case "registered" -> OtherGpuRanks.registered(devices);
       case "conflict" -> OtherGpuRanks.conflict(devices);
       default -> {}
     }

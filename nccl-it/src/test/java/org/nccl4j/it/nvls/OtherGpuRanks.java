@@ -6,6 +6,8 @@ import java.util.List;
 import java.util.Optional;
 import org.nccl4j.api.Communicator;
 import org.nccl4j.api.CommunicatorConfig;
+import org.nccl4j.api.Group;
+import org.nccl4j.api.Registration;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceMemory;
@@ -56,6 +58,36 @@ final class OtherGpuRanks {
       }
     }
     System.out.println("compared " + calls + " calls");
+    ranks.forEach(Communicator::close);
+  }
+
+  /** Memory that each rank registers, used in a group, deregistered; and again, other memory. */
+  static void registered(List<Device> devices) {
+    List<Communicator> ranks = Communicator.initAll(devices);
+    for (int round = 0; round < 3; round++) {
+      List<DeviceMemory> memories = new ArrayList<>();
+      List<DeviceStream> streams = new ArrayList<>();
+      List<Registration> registrations = new ArrayList<>();
+      for (Communicator rank : ranks) {
+        memories.add(rank.device().memAlloc(4 << 20));
+        streams.add(rank.device().createStream());
+        registrations.add(rank.register(memories.get(rank.rank())));
+      }
+      Group.run(
+          () -> {
+            for (Communicator rank : ranks) {
+              DeviceMemory memory = memories.get(rank.rank());
+              sum(rank, memory, memory, streams.get(rank.rank()));
+            }
+          });
+      for (Communicator rank : ranks) {
+        Registration registration = registrations.get(rank.rank());
+        System.out.println("mapped: " + registration.isMapped() + registration.obstacle());
+        streams.get(rank.rank()).close();
+        rank.deregister(registration);
+        memories.get(rank.rank()).close();
+      }
+    }
     ranks.forEach(Communicator::close);
   }
 
