@@ -61,8 +61,15 @@ public final class FlightLog {
   private int collective;
   private volatile boolean closed;
 
-  /** Calls that have not been come to by all ranks: number and stream. Guarded by itself. */
+  /**
+   * Calls that have not been come to by all ranks: see {@link #waitsInOrder}. Guarded by itself.
+   */
   private final Deque<long[]> waiting = new ArrayDeque<>();
+
+  /**
+   * Operations that have ended as far as such calls tell; what a device that counts does not need.
+   */
+  private volatile long reached;
 
   private FlightLog(FlightFile file, FlightFile.Slot slot) {
     this.file = file;
@@ -137,7 +144,7 @@ public final class FlightLog {
       // Of a device that does not count: a kernel that gave up has ended too, but not its
       // operation.
       boolean all = kernels.waitsFor() < 0 && kernels.isIdle();
-      ended = all ? launchedSoFar() : bytes.getLong(ENDED);
+      ended = all ? launchedSoFar() : Math.max(bytes.getLong(ENDED), reached);
     }
     if (ended != bytes.getLong(ENDED)) {
       bytes.putLong(ENDED, ended);
@@ -148,10 +155,13 @@ public final class FlightLog {
     bytes.putLong(OBSERVED, nowMillis);
   }
 
-  /** A call waits in a stream until all ranks have come to it. */
+  /**
+   * What is launched next waits in a stream until all ranks have come to it. Operations of a
+   * communicator run in the order of their launches, so once it has ended all before it have.
+   */
   public void waitsInOrder(long stream, long nowMillis) {
     synchronized (waiting) {
-      waiting.add(new long[] {CALLS.incrementAndGet(), stream});
+      waiting.add(new long[] {CALLS.incrementAndGet(), stream, launchedSoFar() + 1});
       if (waiting.size() == 1) {
         putFront(nowMillis);
       }
@@ -161,7 +171,8 @@ public final class FlightLog {
   /** The oldest of these calls waits no more. */
   public void metInOrder(long nowMillis) {
     synchronized (waiting) {
-      waiting.poll();
+      long[] met = waiting.poll();
+      reached = met == null ? reached : met[2];
       putFront(nowMillis);
     }
   }

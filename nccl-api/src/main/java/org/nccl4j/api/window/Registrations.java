@@ -45,11 +45,22 @@ public final class Registrations {
       throw unfit;
     }
     synchronized (this) {
-      LocalRegistration made = new LocalRegistration(memory, windows.obstacle());
+      LocalRegistration made = new LocalRegistration(memory, obstacle());
       all.add(made);
       pending |= made.isPending();
       return made;
     }
+  }
+
+  /** Why no operation of this communicator can use registered memory; null if one can. */
+  private String obstacle() {
+    if (windows.team().size() == windows.nRanks() && windows.nRanks() > 1) {
+      return null;
+    }
+    return windows.nRanks() == 1
+        ? "the communicator has one rank"
+        : "the ranks are on several machines: what goes over a network goes through the"
+            + " connections' own memory, which the network knows";
   }
 
   /** Whether the next operation may have to find out whether its buffers can be used. */

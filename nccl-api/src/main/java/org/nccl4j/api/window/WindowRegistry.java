@@ -103,17 +103,6 @@ public final class WindowRegistry implements AutoCloseable {
     return registrations;
   }
 
-  /** Why no operation of this communicator can use registered memory; null if one can. */
-  String obstacle() {
-    if (team.size() == nRanks() && nRanks() > 1) {
-      return null;
-    }
-    return nRanks() == 1
-        ? "the communicator has one rank"
-        : "the ranks are on several machines: what goes over a network goes through the"
-            + " connections' own memory, which the network knows";
-  }
-
   /** What is wrong with a memory for a call, or null. */
   NcclException unfit(String call, DeviceMemory memory) {
     return Fitness.of(call, setup, memory);

@@ -1,0 +1,162 @@
+package org.nccl4j.api.observe;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.lang.reflect.Proxy;
+import java.util.ArrayList;
+import java.util.List;
+import org.junit.jupiter.api.Test;
+import org.nccl4j.device.OrderMismatchException;
+import org.nccl4j.device.kernel.KernelCommunicator;
+
+/** Communicators 1 and 2 of two processes, whose kernels say nothing: the calls' order tells. */
+class OrderConflictTest {
+  private static final long STILL = OrderConflict.STILL_MILLIS;
+  private static final RankReport.ProcessReport P = new RankReport.ProcessReport("h", 1, "S");
+  private static final RankReport.ProcessReport Q = new RankReport.ProcessReport("h", 2, "S");
+
+  private final List<RankReport> reports = new ArrayList<>();
+
+  private void report(
+      RankReport.ProcessReport process, long communicator, int rank, RankReport.Front front) {
+    RankReport.Operation sum =
+        new RankReport.Operation(2, 1, "all_reduce", 0, 8, 32, "sum of " + communicator);
+    RankReport.Operation other = new RankReport.Operation(1, 0, "other", 0, 0, 0, "another");
+    String name = "comm " + communicator;
+    reports.add(
+        new RankReport(
+            process,
+            communicator,
+            name,
+            rank,
+            2,
+            2,
+            0,
+            -1,
+            0,
+            0,
+            false,
+            front,
+            List.of(other, sum)));
+  }
+
+  private static RankReport.Front front(long call, long stream, long still) {
+    return new RankReport.Front(call, stream, still);
+  }
+
+  private List<OrderMismatchException> conflicts() {
+    List<OrderMismatchException> found = new ArrayList<>();
+    for (RankReport each : reports) {
+      new OrderConflict(reports).of(each.communicator(), each.rank()).ifPresent(found::add);
+    }
+    return found;
+  }
+
+  @Test
+  void oppositeOrdersInOneStreamEachAreNamed() {
+    report(P, 1, 0, front(10, 7, STILL));
+    report(P, 2, 1, front(11, 7, STILL));
+    report(Q, 1, 1, front(5, 9, STILL));
+    report(Q, 2, 0, front(4, 9, STILL));
+    List<OrderMismatchException> found = conflicts();
+    assertEquals(2, found.size(), "each of the two that are in front sees it");
+    String problem = found.get(0).problem();
+    assertTrue(problem.contains("communicators comm 1 and comm 2 are used in"), problem);
+    assertTrue(problem.contains("sum of 1 of rank 0 of comm 1 (process 1 on h)"), problem);
+    assertTrue(problem.contains("with sum of 2 of rank 1 of comm 2 behind it"), problem);
+    assertTrue(problem.contains("sum of 2 of rank 0 of comm 2 (process 2 on h)"), problem);
+  }
+
+  @Test
+  void theSameOrderIsNone() {
+    report(P, 1, 0, front(10, 7, STILL));
+    report(P, 2, 1, front(11, 7, STILL));
+    report(Q, 1, 1, front(4, 9, STILL));
+    report(Q, 2, 0, front(5, 9, STILL));
+    assertEquals(List.of(), conflicts());
+  }
+
+  @Test
+  void streamsOfTheirOwnGoOn() {
+    report(P, 1, 0, front(10, 7, STILL));
+    report(P, 2, 1, front(11, 7, STILL));
+    report(Q, 1, 1, front(5, 9, STILL));
+    report(Q, 2, 0, front(4, 8, STILL));
+    assertEquals(List.of(), conflicts());
+  }
+
+  @Test
+  void whatHasOnlyJustBegunMayGoOn() {
+    report(P, 1, 0, front(10, 7, STILL));
+    report(P, 2, 1, front(11, 7, STILL));
+    report(Q, 1, 1, front(5, 9, STILL - 1));
+    report(Q, 2, 0, front(4, 9, STILL));
+    assertEquals(List.of(), conflicts());
+  }
+
+  @Test
+  void theRecorderSaysWhatWaitsInFront() {
+    List<String> names = List.of("all_reduce");
+    FlightLog log = FlightLog.open(new FlightLog.Rank("r", 1, 0, 2, names));
+    try {
+      assertEquals(0, log.report(names).front().call());
+      log.waitsInOrder(3, 1000);
+      log.waitsInOrder(4, 2000);
+      RankReport.Front first = log.report(names).front();
+      assertTrue(first.call() > 0 && log.hasFront());
+      assertEquals(3, first.stream());
+      log.metInOrder(3000);
+      assertTrue(log.report(names).front().call() > first.call());
+      assertEquals(4, log.report(names).front().stream());
+      log.metInOrder(4000);
+      assertEquals(0, log.report(names).front().call());
+      assertTrue(!log.hasFront());
+    } finally {
+      log.close();
+    }
+  }
+
+  /** Kernels of GPUs count nothing: what the compared calls tell is how far they are. */
+  @Test
+  void theRecorderSaysHowFarAGpuIs() {
+    List<String> names = List.of("all_reduce");
+    FlightLog log = FlightLog.open(new FlightLog.Rank("r", 1, 0, 2, names));
+    try {
+      KernelCommunicator busy = uncounted(false);
+      for (int call = 0; call < 3; call++) {
+        log.waitsInOrder(3, 1000);
+        log.launched();
+        log.note(0, 7, 0, 0, 100 + call, 1);
+        log.launched();
+      }
+      log.observe(busy, 2000);
+      assertEquals(1, log.report(names).current().number());
+      log.metInOrder(2000);
+      log.metInOrder(2000);
+      log.observe(busy, 3000);
+      RankReport report = log.report(names);
+      assertEquals(3, report.ended());
+      assertEquals(101, report.current().count(), "the second all-reduce runs");
+      log.observe(uncounted(true), 4000);
+      assertEquals(6, log.report(names).ended());
+    } finally {
+      log.close();
+    }
+  }
+
+  private static KernelCommunicator uncounted(boolean idle) {
+    return (KernelCommunicator)
+        Proxy.newProxyInstance(
+            OrderConflictTest.class.getClassLoader(),
+            new Class<?>[] {KernelCommunicator.class},
+            (proxy, method, arguments) ->
+                switch (method.getName()) {
+                  case "ended" -> -1L;
+                  case "waitsFor" -> -1;
+                  case "isIdle" -> idle;
+                  case "failure" -> null;
+                  default -> throw new UnsupportedOperationException(method.getName());
+                });
+  }
+}
