@@ -2,9 +2,10 @@
 # bandwidth.sh KERNEL [BYTES...]: messages of each size from one process to another in the RDMA guest,
 # by the InfiniBand network, by announced.c, which does the same in C, and by ib_write_bw, in turn,
 # $ROUNDS times (5), 8 under way. Prints the medians in MB/s and what the network reaches of the others.
+# In the first two both ends sleep for $MICROS (200) between looks: the one processor has to move the data.
 # Build first: mvn package -DskipTests. Needs the packages perftest, libibverbs-dev and gcc.
 set -euo pipefail
-[ $# -ge 1 ] || { sed -n '2,5s/^# //p' "$0" >&2; exit 2; }
+[ $# -ge 1 ] || { sed -n '2,6s/^# //p' "$0" >&2; exit 2; }
 here=$(cd "$(dirname "$0")" && pwd)
 kernel=$(realpath "$1")
 shift
@@ -15,13 +16,14 @@ folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 gcc -O2 -o "$folder/announced" "$here/announced.c" -libverbs
 cat >"$folder/measure" <<END
-java="java -Xmx256m -XX:+UseSerialGC -XX:-UsePerfData -p $jar:$target/modules
+# One processor: what the second compiler takes of it is missing elsewhere.
+java="java -Xmx256m -XX:+UseSerialGC -XX:-UsePerfData -XX:TieredStopAtLevel=1 -p $jar:$target/modules
   --patch-module org.nccl4j.it=$target/test-classes -m org.nccl4j.it/org.nccl4j.it.rdma.NetBandwidth"
 now() { date +%s%N; }
 ours() {
   rm -f handle
-  \$java receive handle \$1 \$2 8 &
-  \$java send handle \$1 \$2 8
+  \$java receive handle \$1 \$2 8 ${MICROS:-200} &
+  \$java send handle \$1 \$2 8 ${MICROS:-200}
   wait \$!
 }
 # Its own clock does not work in the guest: the time of 3n messages less that of n.
@@ -43,7 +45,7 @@ export NCCL_IB_HCA==rxe0
 for bytes in $*; do
   n=\$((134217728 / bytes))
   for round in \$(seq ${ROUNDS:-5}); do
-    echo "\$bytes \$(ours \$bytes \$((2 * n))) \$(./announced rxe0 \$bytes \$((2 * n)) 8 200)" \
+    echo "\$bytes \$(ours \$bytes \$((8 * n))) \$(./announced rxe0 \$bytes \$((8 * n)) 8 ${MICROS:-200})" \
       "\$(theirs \$bytes \$n)"
   done
 done

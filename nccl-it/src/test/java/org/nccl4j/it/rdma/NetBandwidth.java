@@ -21,15 +21,13 @@ import org.nccl4j.transport.net.ib.IbProvider;
 
 /**
  * What ib_write_bw does, through the InfiniBand network: one process sends messages of one size to
- * another, a few under way at a time. Started twice: {@code receive FILE BYTES COUNT DEPTH} writes
- * its handle to the file, {@code send} with the same arguments reads it and prints MB/s.
+ * another, a few under way at a time. Started twice: {@code receive FILE BYTES COUNT DEPTH MICROS}
+ * writes its handle to the file, {@code send} with the same arguments reads it and prints MB/s of
+ * the second half. Who waits sleeps for so many microseconds.
  */
 public final class NetBandwidth {
   private static final long DEADLINE_NANOS = 120_000_000_000L;
   private static final long END = System.nanoTime() + DEADLINE_NANOS;
-
-  private static final long SENDER_SLEEP_NANOS = 200_000;
-  private static final long RECEIVER_SLEEP_NANOS = 50_000;
 
   private static int pauses;
   private static long sleepNanos;
@@ -39,11 +37,11 @@ public final class NetBandwidth {
   /** See the class. */
   public static void main(String[] args) throws IOException {
     boolean sends = args[0].equals("send");
-    sleepNanos = sends ? SENDER_SLEEP_NANOS : RECEIVER_SLEEP_NANOS;
     Path file = Path.of(args[1]);
     int bytes = Integer.parseInt(args[2]);
     int count = Integer.parseInt(args[3]);
     int depth = Integer.parseInt(args[4]);
+    sleepNanos = 1000L * Integer.parseInt(args[5]);
     try (Net net = new IbProvider().open(context(sends ? 0 : 1));
         DeviceMemory memory = HostDevice.instance().allocate(bytes)) {
       if (sends) {

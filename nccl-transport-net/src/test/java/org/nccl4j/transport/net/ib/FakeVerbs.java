@@ -11,9 +11,7 @@ import org.nccl4j.api.spi.NetContext;
 import org.nccl4j.device.bind.NativeLibrary;
 import org.nccl4j.transport.net.ib.bind.FakeVerbsFunctions;
 
-/**
- * The libibverbs of fakeverbs.c in this process, with one good RoCE device unless told otherwise.
- */
+/** The libibverbs of fakeverbs.c in this process, and devices for it. */
 final class FakeVerbs {
   static final long IPV4_HIGH = 0;
   static final long IPV4_LOOPBACK = 0x0000ffff7f000001L;
@@ -49,13 +47,7 @@ final class FakeVerbs {
     return library;
   }
 
-  /** With a RoCE device roce0, MTU 4096, whose GID 1 is 127.0.0.1 in RoCE v2. */
-  static FakeVerbsFunctions withRoce() {
-    FakeVerbsFunctions fake = empty();
-    addRoce(fake, "roce0", 5);
-    return fake;
-  }
-
+  /** A RoCE device whose GID 1 is 127.0.0.1 in RoCE v2; MTU 5 is 4096 bytes. */
   static int addRoce(FakeVerbsFunctions fake, String name, int mtu) {
     int device =
         fake.fake_add_device(

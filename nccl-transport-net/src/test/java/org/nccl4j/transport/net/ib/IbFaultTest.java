@@ -8,8 +8,6 @@ import java.io.IOException;
 import java.net.InetSocketAddress;
 import java.net.Socket;
 import java.util.Random;
-import org.junit.jupiter.api.AfterEach;
-import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
@@ -25,25 +23,12 @@ import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.RemoteException;
 import org.nccl4j.device.SystemErrorException;
-import org.nccl4j.transport.net.ib.bind.FakeVerbsFunctions;
 
 /** Whatever fails is named, with a remedy, and leaves nothing behind. */
-class IbFaultTest {
+class IbFaultTest extends WithRoce {
   private static final int ENOMEM = 12;
   private static final int ENETUNREACH = 101;
   private static final int ENOTSUP = 95;
-
-  private FakeVerbsFunctions fake;
-
-  @BeforeEach
-  void device() {
-    fake = FakeVerbs.withRoce();
-  }
-
-  @AfterEach
-  void nothingIsLeft() {
-    assertEquals(0, fake.fake_live(), "devices, domains, queues and registrations left");
-  }
 
   private static void assertSays(NcclException error, String... texts) {
     for (String text : texts) {

@@ -11,30 +11,15 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Random;
-import org.junit.jupiter.api.AfterEach;
-import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.nccl4j.api.spi.NetMemory;
 import org.nccl4j.api.spi.NetRequest;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.SystemErrorException;
-import org.nccl4j.transport.net.ib.bind.FakeVerbsFunctions;
 
 /** Memory is registered once while it is used, by address or by dma-buf; a GPU's is flushed. */
-class IbMemoryTest {
+class IbMemoryTest extends WithRoce {
   private static final long PAGE = 4096;
-
-  private FakeVerbsFunctions fake;
-
-  @BeforeEach
-  void device() {
-    fake = FakeVerbs.withRoce();
-  }
-
-  @AfterEach
-  void nothingIsLeft() {
-    assertEquals(0, fake.fake_live(), "devices, domains, queues and registrations left");
-  }
 
   @Test
   void registrationsAreShared() {

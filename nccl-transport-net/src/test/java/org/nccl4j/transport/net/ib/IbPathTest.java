@@ -5,34 +5,19 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.util.List;
-import org.junit.jupiter.api.AfterEach;
-import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.nccl4j.api.spi.NetRequest;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.SystemErrorException;
-import org.nccl4j.transport.net.ib.bind.FakeVerbsFunctions;
 
 /**
  * What queue pairs are told, on both link layers: the tests' library records it, and loses packets
  * that are addressed wrongly.
  */
-class IbPathTest {
+class IbPathTest extends WithFakeVerbs {
   private static final long SUBNET = 0xfe80L << 48;
   private static final long OTHER_SUBNET = 0xfec0L << 48;
-
-  private FakeVerbsFunctions fake;
-
-  @BeforeEach
-  void noDevice() {
-    fake = FakeVerbs.empty();
-  }
-
-  @AfterEach
-  void nothingIsLeft() {
-    assertEquals(0, fake.fake_live(), "devices, domains, queues and registrations left");
-  }
 
   private static String[] device(String name, String... more) {
     String[] settings = new String[more.length + 2];

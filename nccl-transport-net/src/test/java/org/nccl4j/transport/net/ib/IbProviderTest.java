@@ -5,32 +5,17 @@ import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
-import org.junit.jupiter.api.AfterEach;
-import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.nccl4j.api.spi.NetDevice;
 import org.nccl4j.api.spi.Support;
 import org.nccl4j.device.InvalidArgumentException;
-import org.nccl4j.transport.net.ib.bind.FakeVerbsFunctions;
 
 /** What the machine has is said, and why it cannot be used. */
-class IbProviderTest {
+class IbProviderTest extends WithFakeVerbs {
   private static final int DOWN = 1;
   private static final int INITIALIZING = 2;
-
-  private FakeVerbsFunctions fake;
-
-  @BeforeEach
-  void noDevice() {
-    fake = FakeVerbs.empty();
-  }
-
-  @AfterEach
-  void nothingIsLeft() {
-    assertEquals(0, fake.fake_live());
-  }
 
   private static Support support(String... settings) {
     return new IbProvider().support(FakeVerbs.context(0, settings));

@@ -8,8 +8,6 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.stream.Collectors;
-import org.junit.jupiter.api.AfterEach;
-import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
@@ -20,22 +18,9 @@ import org.nccl4j.api.spi.NetRequest;
 import org.nccl4j.api.spi.NetSender;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.SystemErrorException;
-import org.nccl4j.transport.net.ib.bind.FakeVerbsFunctions;
 
 /** Several queue pairs for a connection, and several devices at once. */
-class IbQueuesTest {
-  private FakeVerbsFunctions fake;
-
-  @BeforeEach
-  void noDevice() {
-    fake = FakeVerbs.empty();
-  }
-
-  @AfterEach
-  void nothingIsLeft() {
-    assertEquals(0, fake.fake_live(), "devices, domains, queues and registrations left");
-  }
-
+class IbQueuesTest extends WithFakeVerbs {
   /** How many data writes each queue pair took, by the bytes in all of them. */
   private Map<String, Long> writesByPair() {
     return fake.fake_calls()

@@ -8,30 +8,15 @@ import static org.junit.jupiter.api.Assertions.assertNull;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Random;
-import org.junit.jupiter.api.AfterEach;
-import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.nccl4j.api.spi.NetMemory;
 import org.nccl4j.api.spi.NetRequest;
 import org.nccl4j.device.DeviceMemory;
-import org.nccl4j.transport.net.ib.bind.FakeVerbsFunctions;
 
 /** Messages arrive as they were sent, whatever their size, group and number of queue pairs. */
-class IbTransferTest {
-  private FakeVerbsFunctions fake;
-
-  @BeforeEach
-  void device() {
-    fake = FakeVerbs.withRoce();
-  }
-
-  @AfterEach
-  void nothingIsLeft() {
-    assertEquals(0, fake.fake_live(), "devices, domains, queues and registrations left");
-  }
-
+class IbTransferTest extends WithRoce {
   @ParameterizedTest
   @CsvSource({
     "0, 1, 0",
