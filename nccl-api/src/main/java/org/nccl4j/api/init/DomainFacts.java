@@ -1,32 +1,40 @@
 package org.nccl4j.api.init;
 
+import java.lang.System.Logger;
 import java.nio.charset.StandardCharsets;
 import java.util.List;
 import java.util.Optional;
 import org.nccl4j.api.plan.RankFacts;
 import org.nccl4j.api.plan.Spread;
+import org.nccl4j.api.plan.TunedTable;
 import org.nccl4j.api.settings.GpuSettings;
 import org.nccl4j.api.spi.PeerInfo;
+import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.Device;
+import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.cuda.CudaDevice;
 import org.nccl4j.device.kernel.KernelDevice;
 
 /**
  * What one rank knows of its device and its ways to the others, for a decision that all take alike.
- * As bytes: kind, reach, nvlink, carried and model, with tabs between them.
+ * As bytes: kind, reach, nvlink, carried, table and model, with tabs between them.
  *
  * @param reach whether it loads and stores every other's memory
  * @param nvlink whether over NVLink
  * @param carried whether a proxy carries some of its connections
+ * @param table the digest of the user's table of measured times, "" without one
  */
-record DomainFacts(Device.Kind kind, boolean reach, boolean nvlink, boolean carried, String model) {
+record DomainFacts(
+    Device.Kind kind, boolean reach, boolean nvlink, boolean carried, String table, String model) {
+  private static final Logger LOG = DebugLog.of("INIT");
   private static final String DIRECT = "P2P";
 
   static DomainFacts of(
       InitRequest request,
       List<PeerInfo> peers,
       List<Routes.NamedTransport> routes,
-      boolean carried) {
+      boolean carried,
+      Optional<TunedTable> tuned) {
     Device self = request.device();
     KernelDevice device = (KernelDevice) self;
     boolean reach = routes.stream().allMatch(r -> r == null || r.name().equals(DIRECT));
@@ -37,7 +45,8 @@ record DomainFacts(Device.Kind kind, boolean reach, boolean nvlink, boolean carr
                 && request.settings().get(GpuSettings.NCCL_CUMEM_ENABLE));
     // What was measured for a model was measured with windows, and would ask for their space.
     String model = windows ? self.name() : self.name() + " without windows";
-    return new DomainFacts(self.kind(), reach, nvlink, carried, model);
+    String table = tuned.map(t -> Integer.toHexString(t.digest())).orElse("");
+    return new DomainFacts(self.kind(), reach, nvlink, carried, table, model);
   }
 
   byte[] toBytes() {
@@ -47,24 +56,49 @@ record DomainFacts(Device.Kind kind, boolean reach, boolean nvlink, boolean carr
             Boolean.toString(reach),
             Boolean.toString(nvlink),
             Boolean.toString(carried),
+            table,
             model)
         .getBytes(StandardCharsets.UTF_8);
   }
 
   private static DomainFacts fromBytes(byte[] bytes) {
-    String[] words = new String(bytes, StandardCharsets.UTF_8).split("\t", 5);
+    String[] words = new String(bytes, StandardCharsets.UTF_8).split("\t", 6);
     return new DomainFacts(
         Device.Kind.valueOf(words[0]),
         Boolean.parseBoolean(words[1]),
         Boolean.parseBoolean(words[2]),
         Boolean.parseBoolean(words[3]),
-        words[4]);
+        words[4],
+        words[5]);
   }
 
-  /** What is true of all ranks. */
-  static RankFacts common(List<byte[]> all, Hosts hosts) {
+  /**
+   * What is true of all ranks.
+   *
+   * @param tuned this rank's table
+   * @throws InvalidUsageException if ranks have different tables
+   */
+  static RankFacts common(List<byte[]> all, Hosts hosts, Optional<TunedTable> tuned) {
     List<DomainFacts> facts = all.stream().map(DomainFacts::fromBytes).toList();
     DomainFacts first = facts.get(0);
+    for (int rank = 1; rank < facts.size(); rank++) {
+      if (!facts.get(rank).table.equals(first.table)) {
+        throw new InvalidUsageException(
+            "ranks 0 and %d have different tables of measured times, by which they would choose differently"
+                .formatted(rank),
+            "give all ranks the same file in NCCL4J_COSTS_FILE, or none");
+      }
+    }
+    tuned
+        .filter(table -> !table.device().equals(first.model))
+        .ifPresent(
+            table ->
+                LOG.log(
+                    Logger.Level.WARNING,
+                    "{0} is a table of times for {1}, and is not used for {2}",
+                    table.file(),
+                    table.device(),
+                    first.model));
     return new RankFacts(
         facts.size(),
         first.kind,
@@ -72,6 +106,7 @@ record DomainFacts(Device.Kind kind, boolean reach, boolean nvlink, boolean carr
         facts.stream().allMatch(DomainFacts::reach),
         facts.stream().allMatch(DomainFacts::nvlink),
         new Spread(hosts.count(), hosts.mostRanks(), facts.stream().anyMatch(DomainFacts::carried)),
-        Optional.empty());
+        Optional.empty(),
+        tuned);
   }
 }

@@ -8,13 +8,16 @@ import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import org.nccl4j.api.bootstrap.Bootstrap;
 import org.nccl4j.api.launch.Launcher;
 import org.nccl4j.api.observe.InitTimes;
 import org.nccl4j.api.plan.RankFacts;
+import org.nccl4j.api.plan.TunedTable;
 import org.nccl4j.api.proxy.ProxyThread;
 import org.nccl4j.api.registry.TransportRegistry;
 import org.nccl4j.api.settings.GpuSettings;
+import org.nccl4j.api.settings.PlanSettings;
 import org.nccl4j.api.settings.Settings;
 import org.nccl4j.api.spi.PeerInfo;
 import org.nccl4j.api.spi.ProxyHandler;
@@ -93,6 +96,8 @@ public final class Initializer {
     int rank = bootstrap.rank();
     InitTimes times = new InitTimes(request.name(), rank);
     times.begin("plug-ins, nets");
+    Optional<TunedTable> tuned =
+        TunedTable.read(request.settings().get(PlanSettings.NCCL4J_COSTS_FILE));
     List<TransportProvider> providers =
         TransportRegistry.providers(request.settings().get(Settings.NCCL4J_TRANSPORTS));
     UsableNets nets = UsableNets.of(request, bootstrap);
@@ -122,8 +127,9 @@ public final class Initializer {
     Links links = checked.links();
     // All-gather, so nobody goes on before all are connected.
     List<ProxyHandler> handlers = links.proxyHandlers();
-    DomainFacts own = DomainFacts.of(request, peers, routes, !handlers.isEmpty());
-    RankFacts known = DomainFacts.common(bootstrap.allGather(own.toBytes()), Hosts.of(peers));
+    DomainFacts own = DomainFacts.of(request, peers, routes, !handlers.isEmpty(), tuned);
+    RankFacts known =
+        DomainFacts.common(bootstrap.allGather(own.toBytes()), Hosts.of(peers), tuned);
     MachineSurvey machines = MachineSurvey.of(request, peers, bootstrap);
     Wiring wiring = Wiring.of(request, machines, peers, bootstrap);
     nvls = NvlsSetup.open(request, context, wiring, bootstrap);

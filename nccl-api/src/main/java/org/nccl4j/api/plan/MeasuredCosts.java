@@ -49,6 +49,12 @@ final class MeasuredCosts {
     }
   }
 
+  /** Those of a number of ranks in a table of the user's, if there are some. */
+  static Optional<MeasuredCosts> tuned(String file, List<String> lines, int nRanks) {
+    Map<Way, TreeMap<Long, Double>> curves = parse(lines.stream(), nRanks);
+    return curves.isEmpty() ? Optional.empty() : Optional.of(new MeasuredCosts(file, curves));
+  }
+
   private static Map<Way, TreeMap<Long, Double>> parse(Stream<String> lines, int nRanks) {
     Map<Way, TreeMap<Long, Double>> curves = new HashMap<>();
     lines
@@ -83,7 +89,12 @@ final class MeasuredCosts {
 
   /** These figures where there are some, and a model for all else. */
   CostModel over(CostModel model) {
-    return new Overlay(model);
+    return new Overlay(model, /* allChannels= */ true);
+  }
+
+  /** The same where they were measured with the model's own channels and protocols. */
+  CostModel before(CostModel model) {
+    return new Overlay(model, /* allChannels= */ false);
   }
 
   private static double at(TreeMap<Long, Double> points, long bytes) {
@@ -102,9 +113,11 @@ final class MeasuredCosts {
 
   private final class Overlay implements CostModel {
     private final CostModel model;
+    private final boolean allChannels;
 
-    Overlay(CostModel model) {
+    Overlay(CostModel model, boolean allChannels) {
       this.model = model;
+      this.allChannels = allChannels;
     }
 
     @Override
@@ -137,13 +150,18 @@ final class MeasuredCosts {
     /** Those that were measured. */
     @Override
     public int channels(Collective collective, Choice choice, long bytes) {
-      return ConnectionLayout.CHANNELS;
+      return allChannels ? ConnectionLayout.CHANNELS : model.channels(collective, choice, bytes);
     }
 
     @Override
     public int chunkBytes(
         ConnectionLayout layout, Collective collective, Choice choice, long bytes) {
       return model.chunkBytes(layout, collective, choice, bytes);
+    }
+
+    @Override
+    public Protocol smallSendProtocol() {
+      return model.smallSendProtocol();
     }
 
     @Override

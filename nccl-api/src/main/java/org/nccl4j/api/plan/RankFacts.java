@@ -18,6 +18,7 @@ import org.nccl4j.topo.cluster.Fleet;
  * @param nvlink whether all GPUs do so over NVLink, which keeps stores of 128 bytes whole
  * @param spread over hosts
  * @param topology of the ranks' GPUs, where it is known
+ * @param tuned what the user has had measured, the same on all ranks
  */
 public record RankFacts(
     int nRanks,
@@ -26,15 +27,24 @@ public record RankFacts(
     boolean reach,
     boolean nvlink,
     Spread spread,
-    Optional<Fleet> topology) {
+    Optional<Fleet> topology,
+    Optional<TunedTable> tuned) {
   /** Ranks of one host, with memory in common. */
   RankFacts(int nRanks, Device.Kind kind, String model, boolean reach, boolean nvlink) {
-    this(nRanks, kind, model, reach, nvlink, Spread.together(nRanks), Optional.empty());
+    this(
+        nRanks,
+        kind,
+        model,
+        reach,
+        nvlink,
+        Spread.together(nRanks),
+        Optional.empty(),
+        Optional.empty());
   }
 
   /** With the topology, if there is one. */
   public RankFacts with(Optional<Fleet> fleet) {
-    return new RankFacts(nRanks, kind, model, reach, nvlink, spread, fleet);
+    return new RankFacts(nRanks, kind, model, reach, nvlink, spread, fleet, tuned);
   }
 
   /** With NVLS, unless that is null. */
@@ -47,7 +57,7 @@ public record RankFacts(
   /** The same of some of the ranks, which are spread over some of the hosts. */
   public RankFacts of(int some, int hosts, int mostRanks, Optional<Fleet> theirTopology) {
     Spread theirs = new Spread(hosts, mostRanks, spread.carried());
-    return new RankFacts(some, kind, model, reach, nvlink, theirs, theirTopology);
+    return new RankFacts(some, kind, model, reach, nvlink, theirs, theirTopology, tuned);
   }
 
   /** With NVLS in place where a rank's place allows it; null is no place. */
@@ -64,6 +74,13 @@ public record RankFacts(
   }
 
   CostModel costs() {
+    CostModel base = withoutTable();
+    return spread.hosts() == 1
+        ? tuned.map(table -> table.over(base, nRanks, model)).orElse(base)
+        : base;
+  }
+
+  private CostModel withoutTable() {
     if (kind == Device.Kind.HOST && spread.carried()) {
       return new NetCostModel(nRanks, spread);
     }

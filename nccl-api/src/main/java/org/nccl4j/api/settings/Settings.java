@@ -302,6 +302,7 @@ public final class Settings {
   private static final List<Setting<?>> ALL =
       Stream.of(
               GENERAL,
+              PlanSettings.ALL,
               GpuSettings.ALL,
               ScaleSettings.ALL,
               TlsSettings.ALL,

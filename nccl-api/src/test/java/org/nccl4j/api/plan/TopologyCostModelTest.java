@@ -126,7 +126,8 @@ class TopologyCostModelTest {
             false,
             false,
             new Spread(2, 8, true),
-            Optional.of(fleet));
+            Optional.of(fleet),
+            Optional.empty());
     CostModel costs = facts.costs();
     for (long bytes = 8; bytes <= 1L << 32; bytes *= 8) {
       float time =

@@ -6,6 +6,7 @@ import org.nccl4j.it.doctor.DiagnoseCommand;
 import org.nccl4j.it.doctor.DoctorCommand;
 import org.nccl4j.it.perf.PerfCommand;
 import org.nccl4j.it.perf.RankProcessCommand;
+import org.nccl4j.it.perf.TuneCommand;
 import org.nccl4j.it.run.RunCommand;
 import org.nccl4j.it.topo.TopoCommand;
 import picocli.CommandLine;
@@ -23,6 +24,7 @@ import picocli.CommandLine.Spec;
     versionProvider = Version.class,
     subcommands = {
       PerfCommand.class,
+      TuneCommand.class,
       RunCommand.class,
       TopoCommand.class,
       DoctorCommand.class,

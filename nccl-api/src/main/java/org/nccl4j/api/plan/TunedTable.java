@@ -1,0 +1,121 @@
+package org.nccl4j.api.plan;
+
+import java.io.IOException;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.InvalidPathException;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Optional;
+import java.util.regex.Pattern;
+import java.util.stream.Stream;
+import org.nccl4j.device.InvalidArgumentException;
+import org.nccl4j.device.kernel.Algorithm;
+import org.nccl4j.device.kernel.Collective;
+import org.nccl4j.device.kernel.Protocol;
+
+/**
+ * A file of measured times, as {@code ./nccl tune} writes it and NCCL4J_COSTS_FILE names it: what
+ * stands in it goes before every prediction. Lines:
+ *
+ * <pre>
+ *   # a remark
+ *   device NVIDIA H200
+ *   4 AllReduce Ring Simple 32768:25.54 131072:25.44
+ * </pre>
+ *
+ * <p>The device that it is for; then ranks of one host, collective, algorithm, protocol, and bytes
+ * of the whole data with microseconds, ascending.
+ *
+ * @param file its name, for messages
+ * @param device that it is for, as {@code Device.name()} says
+ * @param lines of figures
+ */
+public record TunedTable(String file, String device, List<String> lines) {
+  private static final String SETTING = "NCCL4J_COSTS_FILE";
+  private static final String DEVICE = "device ";
+  private static final Pattern LINE =
+      Pattern.compile("[1-9]\\d{0,5} \\w+ \\w+ \\w+( \\d{1,15}:\\d{1,9}(\\.\\d{1,6})?)+");
+
+  /**
+   * Reads a file; empty where none is named.
+   *
+   * @throws InvalidArgumentException if it cannot be read or something in it is wrong, with the
+   *     line
+   */
+  public static Optional<TunedTable> read(String file) {
+    if (file.isEmpty()) {
+      return Optional.empty();
+    }
+    List<String> all;
+    try {
+      all = Files.readAllLines(Path.of(file), StandardCharsets.UTF_8);
+    } catch (IOException | InvalidPathException e) {
+      throw new InvalidArgumentException(
+          "%s=%s cannot be read (%s)".formatted(SETTING, file, e),
+          "name a file that ./nccl tune wrote and that every rank can read",
+          e);
+    }
+    String device = null;
+    List<String> lines = new ArrayList<>();
+    for (int number = 1; number <= all.size(); number++) {
+      String line = all.get(number - 1).strip();
+      if (line.startsWith(DEVICE) && device == null) {
+        device = line.substring(DEVICE.length()).strip();
+      } else if (!line.isEmpty() && !line.startsWith("#")) {
+        check(device, line, file, number);
+        lines.add(line);
+      }
+    }
+    if (lines.isEmpty()) {
+      throw wrong(file, all.size(), "the file ends without a figure");
+    }
+    return Optional.of(new TunedTable(file, device, List.copyOf(lines)));
+  }
+
+  private static void check(String device, String line, String file, int number) {
+    if (device == null) {
+      throw wrong(file, number, "no line 'device NAME' comes before the first figures");
+    }
+    if (!LINE.matcher(line).matches()) {
+      throw wrong(
+          file, number, "a line is: ranks collective algorithm protocol bytes:microseconds ...");
+    }
+    String[] words = line.split(" ");
+    boolean known =
+        Stream.of(Collective.values()).anyMatch(c -> c.label().equals(words[1]))
+            && Stream.of(Algorithm.values()).anyMatch(a -> a.label().equals(words[2]))
+            && Stream.of(Protocol.values()).anyMatch(p -> p.label().equals(words[3]));
+    if (!known) {
+      throw wrong(file, number, "there is no %s %s %s".formatted(words[1], words[2], words[3]));
+    }
+    long before = 0;
+    for (int i = 4; i < words.length; i++) {
+      String[] point = words[i].split(":");
+      long bytes = Long.parseLong(point[0]);
+      if (bytes <= before || Double.parseDouble(point[1]) <= 0) {
+        throw wrong(file, number, "sizes must ascend from 1 and times be more than 0: " + words[i]);
+      }
+      before = bytes;
+    }
+  }
+
+  private static InvalidArgumentException wrong(String file, int line, String what) {
+    return new InvalidArgumentException(
+        "%s=%s, line %d: %s".formatted(SETTING, file, line, what),
+        "write it anew with ./nccl tune");
+  }
+
+  /** Differs, almost surely, between tables by which ranks would choose differently. */
+  public int digest() {
+    return 31 * device.hashCode() + lines.hashCode();
+  }
+
+  /** These figures before a model's, if there are some for ranks of a device. */
+  CostModel over(CostModel model, int nRanks, String itsDevice) {
+    return device.equals(itsDevice)
+        ? MeasuredCosts.tuned(file, lines, nRanks).map(costs -> costs.before(model)).orElse(model)
+        : model;
+  }
+}

@@ -1,0 +1,123 @@
+package org.nccl4j.api.plan;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.Optional;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import org.nccl4j.device.DataType;
+import org.nccl4j.device.Device;
+import org.nccl4j.device.InvalidArgumentException;
+import org.nccl4j.device.RedOp;
+import org.nccl4j.device.kernel.Collective;
+import org.nccl4j.device.kernel.Protocol;
+
+class TunedTableTest {
+  @TempDir Path folder;
+
+  private TunedTable table(String... lines) throws IOException {
+    Path file = folder.resolve("times");
+    Files.write(file, java.util.List.of(lines));
+    return TunedTable.read(file.toString()).orElseThrow();
+  }
+
+  private static CostModel costs(Device.Kind kind, String model, int hosts, TunedTable table) {
+    return new RankFacts(
+            2,
+            kind,
+            model,
+            true,
+            true,
+            new Spread(hosts, 2 / hosts, hosts > 1),
+            Optional.empty(),
+            Optional.ofNullable(table))
+        .costs();
+  }
+
+  private static String choice(CostModel costs, long bytes) {
+    Choice choice =
+        new Chooser(costs, "", "")
+            .choose(Collective.ALL_REDUCE, bytes, DataType.FLOAT32, RedOp.SUM);
+    return choice.algorithm().label() + " " + choice.protocol().label();
+  }
+
+  @Test
+  void theFastestThatWasMeasuredIsChosen() throws IOException {
+    TunedTable table =
+        table(
+            "# a remark",
+            "device host",
+            "2 AllReduce Tree LL 128:0.01 65536:0.02 1048576:9999",
+            "2 AllReduce Ring Simple 128:0.5 65536:0.6 1048576:1",
+            "3 AllReduce Ring LL 128:0.001 1048576:0.001");
+    CostModel costs = costs(Device.Kind.HOST, "host", 1, table);
+    assertEquals("Tree LL", choice(costs, 128));
+    assertEquals("Tree LL", choice(costs, 4096));
+    assertEquals("Ring Simple", choice(costs, 1 << 20));
+    assertTrue(costs.source().contains("times"), costs.source());
+    CostModel without = costs(Device.Kind.HOST, "host", 1, null);
+    Choice ring = new Choice(org.nccl4j.device.kernel.Algorithm.RING, Protocol.SIMPLE, 1);
+    assertEquals(
+        without.channels(Collective.ALL_REDUCE, ring, 1 << 20),
+        costs.channels(Collective.ALL_REDUCE, ring, 1 << 20));
+    assertEquals(without.smallSendProtocol(), costs.smallSendProtocol());
+  }
+
+  @Test
+  void aTableOfAnotherDeviceOrForOneHostAloneIsNotUsed() throws IOException {
+    TunedTable table = table("device NVIDIA H200", "2 AllReduce Tree LL 128:0.01 1048576:0.02");
+    assertEquals("Tree LL", choice(costs(Device.Kind.CUDA, "NVIDIA H200", 1, table), 1024));
+    for (CostModel costs :
+        new CostModel[] {
+          costs(Device.Kind.CUDA, "NVIDIA H100", 1, table),
+          costs(Device.Kind.CUDA, "NVIDIA H200", 2, table),
+          costs(Device.Kind.HOST, "host", 1, table)
+        }) {
+      assertTrue(!costs.source().contains("times"), costs.source());
+    }
+  }
+
+  @Test
+  void tablesThatDifferHaveAnotherDigest() throws IOException {
+    int one = table("device host", "2 AllReduce Tree LL 128:0.01").digest();
+    assertEquals(one, table("# again", "device host", "2 AllReduce Tree LL 128:0.01").digest());
+    assertTrue(one != table("device host", "2 AllReduce Tree LL 128:0.02").digest());
+    assertTrue(one != table("device other", "2 AllReduce Tree LL 128:0.01").digest());
+  }
+
+  @ParameterizedTest
+  @CsvSource(
+      delimiter = ';',
+      value = {
+        "2 AllReduce Ring LL 8:1; line 1: no line 'device NAME'",
+        "device host; line 1: the file ends without a figure",
+        "device host|2 AllReduce Ring LL; line 2: a line is",
+        "device host|two AllReduce Ring LL 8:1; line 2: a line is",
+        "device host|# x|2 AllReduce Wheel LL 8:1; line 3: there is no AllReduce Wheel LL",
+        "device host|2 AllReduce Ring LL 8:1 8:2; line 2: sizes must ascend from 1",
+        "device host|2 AllReduce Ring LL 8:0; line 2: sizes must ascend from 1",
+        "device host|2 AllReduce Ring LL 8:-1; line 2: a line is",
+      })
+  void whatIsWrongIsNamedWithItsLine(String lines, String problem) {
+    var error = assertThrows(InvalidArgumentException.class, () -> table(lines.split("\\|")));
+    assertTrue(error.problem().contains(problem), error.problem());
+    assertTrue(error.problem().startsWith("NCCL4J_COSTS_FILE="), error.problem());
+  }
+
+  @Test
+  void aFileThatIsNotThereIsAnError() {
+    var error =
+        assertThrows(
+            InvalidArgumentException.class,
+            () -> TunedTable.read(folder.resolve("none").toString()));
+    assertTrue(error.problem().contains("cannot be read"), error.problem());
+    assertEquals(Optional.empty(), TunedTable.read(""));
+  }
+}

@@ -1,0 +1,127 @@
+package org.nccl4j.it.perf;
+
+import java.io.IOException;
+import java.io.PrintWriter;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.List;
+import java.util.concurrent.Callable;
+import org.nccl4j.api.Devices;
+import org.nccl4j.device.Device;
+import org.nccl4j.device.InvalidArgumentException;
+import org.nccl4j.device.SystemErrorException;
+import org.nccl4j.device.cuda.CudaDevices;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.Parameters;
+import picocli.CommandLine.Spec;
+
+/** {@code nccl tune FILE}: measures every way of every collective, for NCCL4J_COSTS_FILE. */
+@Command(
+    name = "tune",
+    description = {
+      "Measures every algorithm and protocol of every collective among ranks of this machine, and"
+          + " writes the times to a file.",
+      "With NCCL4J_COSTS_FILE=FILE the fastest that was measured is chosen: ./nccl perf ... --explain"
+          + " shows it."
+    },
+    mixinStandardHelpOptions = true)
+public final class TuneCommand implements Callable<Integer> {
+  @Spec private CommandSpec spec;
+
+  @Parameters(paramLabel = "FILE", description = "Where to; a file that is there is replaced.")
+  private Path file;
+
+  @Option(
+      names = "--device",
+      paramLabel = "DEVICE",
+      description = "host or cuda (default: cuda if there is one, else host).")
+  private Device.Kind kind;
+
+  @Option(
+      names = {"-t", "--nthreads"},
+      paramLabel = "N",
+      description = "Ranks, each a thread (default: 2 on the host, one for each GPU).")
+  private Integer ranks;
+
+  @Option(
+      names = {"-b", "--minbytes"},
+      paramLabel = "SIZE",
+      defaultValue = "128",
+      description = "The smallest size of the whole data (default: ${DEFAULT-VALUE}).")
+  private String least;
+
+  @Option(
+      names = {"-e", "--maxbytes"},
+      paramLabel = "SIZE",
+      defaultValue = "64M",
+      description =
+          "The largest size; four times as much from one to the next (default:"
+              + " ${DEFAULT-VALUE}).")
+  private String most;
+
+  /** For picocli. */
+  public TuneCommand() {}
+
+  @Override
+  public Integer call() {
+    long from = ByteSize.parse(least).bytes();
+    long to = ByteSize.parse(most).bytes();
+    if (from < 4 || to < from) {
+      throw new InvalidArgumentException(
+          "sizes from %d to %d bytes".formatted(from, to),
+          "begin with 4 or more, end with no less");
+    }
+    List<Device> devices = devices();
+    List<String> lines = new ArrayList<>();
+    lines.add("# Microseconds by nccl4j's tune: float32 sums, %d ranks.".formatted(devices.size()));
+    lines.add("# ranks, collective, algorithm, protocol, then bytes:microseconds");
+    lines.add("device " + devices.get(0).name());
+    PrintWriter out = spec.commandLine().getOut();
+    try (WayTimes times = new WayTimes(devices, to)) {
+      times.measure(
+          from,
+          line -> {
+            lines.add(line);
+            out.println(line);
+            out.flush();
+          });
+    }
+    try {
+      Files.write(file, lines, StandardCharsets.UTF_8);
+    } catch (IOException e) {
+      throw new SystemErrorException(
+          "the table cannot be written to %s (%s)".formatted(file, e),
+          "name a file in a directory that is there and that you may write to",
+          e);
+    }
+    out.println("# written to %1$s; use it with NCCL4J_COSTS_FILE=%1$s".formatted(file));
+    return 0;
+  }
+
+  private List<Device> devices() {
+    CudaDevices gpus = CudaDevices.probe();
+    boolean cuda = kind == null ? gpus.absence().isEmpty() : kind == Device.Kind.CUDA;
+    if (!cuda) {
+      return Collections.nCopies(checked(ranks == null ? 2 : ranks, 64), Devices.host());
+    }
+    int n = ranks == null ? Math.max(2, gpus.list().size()) : checked(ranks, 64);
+    List<Device> chosen = new ArrayList<>();
+    for (int rank = 0; rank < n; rank++) {
+      chosen.add(gpus.device(rank));
+    }
+    return chosen;
+  }
+
+  private static int checked(int n, int most) {
+    if (n < 2 || n > most) {
+      throw new InvalidArgumentException(
+          "-t %d: times of %d ranks".formatted(n, n), "use 2 to " + most);
+    }
+    return n;
+  }
+}

@@ -1,0 +1,112 @@
+package org.nccl4j.it.perf;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.io.PrintWriter;
+import java.io.StringWriter;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.Collections;
+import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionException;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
+import org.nccl4j.api.Communicator;
+import org.nccl4j.api.CommunicatorConfig;
+import org.nccl4j.api.Decision;
+import org.nccl4j.api.Devices;
+import org.nccl4j.api.UniqueId;
+import org.nccl4j.device.DataType;
+import org.nccl4j.it.cli.Main;
+
+/** What {@code tune} writes is read by the planner, on the host device. */
+@Timeout(180)
+class TuneTest {
+  private static final String FILE = "NCCL4J_COSTS_FILE";
+
+  @TempDir Path folder;
+  private final StringWriter out = new StringWriter();
+  private final StringWriter err = new StringWriter();
+
+  private int run(String... words) {
+    return Main.run(new PrintWriter(out), new PrintWriter(err), words);
+  }
+
+  private static CommunicatorConfig with(Path file) {
+    return CommunicatorConfig.defaults().with(FILE, file.toString());
+  }
+
+  @Test
+  void everyWayIsMeasuredAndTheTableIsUsed() throws Exception {
+    Path file = folder.resolve("host.costs");
+    int status =
+        run("tune", file.toString(), "--device", "host", "-t", "2", "-b", "256", "-e", "4K");
+    assertEquals(0, status, err.toString());
+    List<String> lines = Files.readAllLines(file);
+    assertTrue(lines.contains("device host"), lines.toString());
+    for (String way :
+        List.of(
+            "2 AllReduce Ring Simple 256:",
+            "2 AllReduce Tree LL 256:",
+            "2 AllReduce OneShot LL128 256:",
+            "2 AllGather OneShot Simple 256:",
+            "2 ReduceScatter Ring LL 256:",
+            "2 Broadcast Ring LL128 256:",
+            "2 Reduce Ring Simple 256:")) {
+      assertTrue(lines.stream().anyMatch(line -> line.startsWith(way)), way + lines);
+    }
+    List<Communicator> ranks =
+        Communicator.initAll(Collections.nCopies(2, Devices.host()), with(file));
+    String table = ranks.get(0).explain("all_reduce", 1024, DataType.FLOAT32);
+    assertTrue(table.contains("measured, " + file), table);
+    ranks.forEach(Communicator::close);
+  }
+
+  /** A table that says the opposite of what is true is believed. */
+  @Test
+  void theChoiceFollowsTheTable() throws Exception {
+    Path file = folder.resolve("odd");
+    Files.writeString(file, "device host\n2 AllReduce Tree LL 8:0.001 1073741824:0.002\n");
+    List<Communicator> ranks =
+        Communicator.initAll(Collections.nCopies(2, Devices.host()), with(file));
+    assertEquals(
+        new Decision("Tree", "LL"), ranks.get(0).decision("all_reduce", 1 << 20, DataType.FLOAT32));
+    ranks.forEach(Communicator::close);
+  }
+
+  @Test
+  void ranksWithDifferentTablesAreRefused() throws Exception {
+    Path file = folder.resolve("one");
+    Files.writeString(file, "device host\n2 AllReduce Tree LL 8:0.001\n");
+    UniqueId id = UniqueId.create();
+    CompletableFuture<Communicator> other =
+        CompletableFuture.supplyAsync(
+            () -> Communicator.initRank(2, id, 1, Devices.host(), CommunicatorConfig.defaults()),
+            task -> new Thread(task).start());
+    var error =
+        assertThrows(
+            org.nccl4j.device.NcclException.class,
+            () -> Communicator.initRank(2, id, 0, Devices.host(), with(file)));
+    assertTrue(
+        error.problem().contains("ranks 0 and 1 have different tables of measured times"),
+        error.problem());
+    assertThrows(CompletionException.class, other::join);
+  }
+
+  @Test
+  void badInputIsRefused() {
+    assertEquals(2, run("tune"));
+    assertTrue(run("tune", folder.resolve("x").toString(), "--device", "host", "-t", "1") != 0);
+    assertTrue(err.toString().contains("-t 1"), err.toString());
+    assertTrue(
+        run("tune", folder.resolve("x").toString(), "--device", "host", "-b", "8", "-e", "4") != 0);
+    assertTrue(
+        run("tune", folder.resolve("no/x").toString(), "--device", "host", "-b", "8", "-e", "8")
+            != 0);
+    assertTrue(err.toString().contains("the table cannot be written"), err.toString());
+  }
+}
