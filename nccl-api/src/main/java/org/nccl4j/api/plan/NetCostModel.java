@@ -24,7 +24,7 @@ record NetCostModel(int nRanks, Spread spread) implements CostModel {
   private static final double LOCAL_HOP = 0.5;
   private static final double NETWORK_GIGABYTES = 1.2;
   private static final double MEMORY_GIGABYTES = 8;
-  private static final int LEAST_CHUNK = 16 << 10;
+  private static final int LEAST_CHUNK = 64 << 10;
   private static final int CHUNKS_A_PART = 4;
 
   @Override

@@ -41,6 +41,26 @@ public interface Net extends AutoCloseable {
    */
   NetSender connect(int device, byte[] handle);
 
+  /**
+   * Begins to listen for one of two connections with a rank, one each way: {@link #connect(int,
+   * int, byte[])} is going to be called for the other, after this. A network can let them share
+   * what they go over; it then lasts until both are closed. At most one such pair a rank.
+   *
+   * @param peer the rank that will connect, and that listens for this one
+   */
+  default NetListener listen(int device, int peer) {
+    return listen(device);
+  }
+
+  /**
+   * Begins to connect with a rank that {@link #listen(int, int)} has been called for.
+   *
+   * @param peer the rank whose listener gave the handle
+   */
+  default NetSender connect(int device, int peer, byte[] handle) {
+    return connect(device, handle);
+  }
+
   /** Closes everything that it opened. Calling it again does nothing. */
   @Override
   void close();

@@ -54,12 +54,27 @@ public final class FaultyNetProvider implements NetProvider {
     }
 
     @Override
+    public NetListener listen(int device, int peer) {
+      return new FaultyListener(inner.listen(device, peer), faults);
+    }
+
+    @Override
     public NetSender connect(int device, byte[] handle) {
+      refuse();
+      return new FaultyConnection.Sender(inner.connect(device, handle), faults);
+    }
+
+    @Override
+    public NetSender connect(int device, int peer, byte[] handle) {
+      refuse();
+      return new FaultyConnection.Sender(inner.connect(device, peer, handle), faults);
+    }
+
+    private void refuse() {
       if (!faults.connects()) {
         throw new SystemErrorException(
             "the connection is refused", "nothing: this is an injected fault");
       }
-      return new FaultyConnection.Sender(inner.connect(device, handle), faults);
     }
 
     @Override

@@ -70,8 +70,19 @@ public final class CuttableNet implements NetProvider {
     }
 
     @Override
+    public NetListener listen(int device, int peer) {
+      NetListener listener = inner.listen(device, peer);
+      return new Listener(listener, detour(listener.handle()));
+    }
+
+    @Override
     public NetSender connect(int device, byte[] handle) {
       return inner.connect(device, detour(handle));
+    }
+
+    @Override
+    public NetSender connect(int device, int peer, byte[] handle) {
+      return inner.connect(device, peer, detour(handle));
     }
 
     @Override
@@ -105,9 +116,10 @@ public final class CuttableNet implements NetProvider {
     try {
       InetSocketAddress target = new InetSocketAddress(InetAddress.getByAddress(address), port);
       byte[] loopback = InetAddress.getLoopbackAddress().getAddress();
-      ByteBuffer other = ByteBuffer.allocate(ADDRESSES + 3 + loopback.length);
+      ByteBuffer other = ByteBuffer.allocate(ADDRESSES + 4 + loopback.length);
       other.put(handle, 0, ADDRESSES).put((byte) 1).put((byte) loopback.length).put(loopback);
-      other.put((byte) 1); // of the addresses, how many its sockets are spread over
+      // One rail; and whether it can be a pair's.
+      other.put((byte) 1).put(handle[handle.length - 1]);
       other.putShort(PORT, (short) through.to(target));
       return other.array();
     } catch (UnknownHostException e) {

@@ -15,7 +15,7 @@ final class RecvConnector extends NetEnd {
 
   RecvConnector(Net net, int device, TransportContext context, PeerInfo peer) {
     super(context, peer);
-    this.listener = net.listen(device);
+    this.listener = net.listen(device, peer.rank());
   }
 
   @Override

@@ -28,7 +28,7 @@ final class SendConnector extends NetEnd {
   @Override
   public boolean connect(byte[] remoteHandle) {
     if (sender == null) {
-      sender = net.connect(device, remoteHandle);
+      sender = net.connect(device, peer.rank(), remoteHandle);
     }
     if (!done && sender.isConnected()) {
       connected(sender);

@@ -18,13 +18,17 @@ import org.nccl4j.device.SystemErrorException;
  * can be reached, the others in turn to the addresses of all rails, as far as these can be reached.
  * Never waits; owned by who polls it.
  */
-final class Dial {
+final class Dial implements Origin {
   private static final Logger LOG = DebugLog.of("NET");
 
   /** Enough for two lost packets; then the next address is tried. */
   private static final Duration PATIENCE = Duration.ofSeconds(5);
 
+  /** As a socket's index: it is the only one of both directions. */
+  static final int PAIR = 127;
+
   private final SocketHandle handle;
+  private final boolean pair;
   private final byte[] secret;
   private final SocketChannel[] sockets;
   private final List<String> rejected = new ArrayList<>();
@@ -38,22 +42,20 @@ final class Dial {
   private Acquaintance who;
   private long until;
 
-  Dial(SocketHandle handle, byte[] secret) {
+  /**
+   * Sockets to a listener.
+   *
+   * @param pair whether for both directions
+   */
+  Dial(SocketHandle handle, byte[] secret, boolean pair) {
     this.handle = handle;
+    this.pair = pair;
     this.secret = secret;
     this.sockets = new SocketChannel[1 + handle.lanes()];
   }
 
-  int lanes() {
-    return handle.lanes();
-  }
-
-  /**
-   * Takes the next step; the sockets once all are connected, else null.
-   *
-   * @throws SystemErrorException if no address can be reached
-   */
-  SocketChannel[] poll() {
+  @Override
+  public SocketChannel[] poll() {
     while (index < sockets.length) {
       try {
         if (!connected()) {
@@ -84,7 +86,9 @@ final class Dial {
         return false;
       }
       who =
-          new Acquaintance(channel, Greeting.client(secret, handle.token(), index, sockets.length));
+          new Acquaintance(
+              channel,
+              Greeting.client(secret, handle.token(), pair ? PAIR : index, sockets.length));
     }
     return who.poll();
   }
@@ -144,7 +148,8 @@ final class Dial {
         .formatted(where(), rejected.isEmpty() ? "" : ", after " + String.join(", ", rejected));
   }
 
-  void close() {
+  @Override
+  public void close() {
     Closing.close(channel);
     for (int s = 0; s < index; s++) {
       Closing.close(sockets[s]);

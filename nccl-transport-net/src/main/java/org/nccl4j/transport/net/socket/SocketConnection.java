@@ -21,13 +21,18 @@ abstract class SocketConnection implements NetConnection {
   /** As a size: the sender has closed. */
   static final int GOODBYE = -1;
 
-  private SocketChannel[] sockets = {};
+  private final Origin origin;
+  private int sockets = 1;
   private String peer = "?";
   private NcclException broken;
   private boolean closed;
 
+  SocketConnection(Origin origin) {
+    this.origin = origin;
+  }
+
   final void connected(SocketChannel[] made) {
-    sockets = made;
+    sockets = made.length;
     try {
       peer = String.valueOf(made[0].getRemoteAddress()).substring(1);
     } catch (IOException e) {
@@ -45,7 +50,7 @@ abstract class SocketConnection implements NetConnection {
 
   @Override
   public NetMemory register(DeviceMemory memory) {
-    return new SocketMemory(memory, Math.max(1, sockets.length));
+    return new SocketMemory(memory, sockets);
   }
 
   @Override
@@ -76,9 +81,7 @@ abstract class SocketConnection implements NetConnection {
     if (!closed) {
       closed = true;
       end();
-      for (SocketChannel socket : sockets) {
-        Closing.close(socket);
-      }
+      origin.close();
     }
   }
 }

@@ -12,22 +12,24 @@ import org.nccl4j.device.InvalidUsageException;
 
 /**
  * Where a listener awaits its connection. As bytes: version (1), lanes (1), port (2), token (16),
- * number of addresses (1), then for each its length (1) and bytes; rails (1).
+ * number of addresses (1), then for each its length (1) and bytes; rails (1); paired (1).
  *
  * @param lanes sockets beside the first
  * @param port it listens on
  * @param token which of the port's listeners
  * @param addresses best first
  * @param rails how many of them, from the first on, the connection's sockets are spread over
+ * @param paired whether the socket can be one for both directions between two ranks
  */
-record SocketHandle(int lanes, int port, byte[] token, List<InetAddress> addresses, int rails) {
+record SocketHandle(
+    int lanes, int port, byte[] token, List<InetAddress> addresses, int rails, boolean paired) {
   static final int TOKEN_BYTES = 16;
 
   /** As many addresses of 16 bytes as a handle has room for. */
   static final int MAX_ADDRESSES = 6;
 
-  private static final byte VERSION = 2;
-  private static final int MOST_BYTES = 22 + MAX_ADDRESSES * 17;
+  private static final byte VERSION = 3;
+  private static final int MOST_BYTES = 23 + MAX_ADDRESSES * 17;
 
   byte[] toBytes() {
     ByteBuffer out = ByteBuffer.allocate(MOST_BYTES);
@@ -36,7 +38,7 @@ record SocketHandle(int lanes, int port, byte[] token, List<InetAddress> address
     for (InetAddress address : addresses) {
       out.put((byte) address.getAddress().length).put(address.getAddress());
     }
-    out.put((byte) rails);
+    out.put((byte) rails).put((byte) (paired ? 1 : 0));
     byte[] bytes = new byte[out.position()];
     out.flip().get(bytes);
     return bytes;
@@ -59,16 +61,18 @@ record SocketHandle(int lanes, int port, byte[] token, List<InetAddress> address
         addresses.add(InetAddress.getByAddress(address));
       }
       int rails = in.get();
+      int paired = in.get();
       if (addresses.isEmpty()
           || rails < 1
           || rails > addresses.size()
+          || (paired & ~1) != 0
           || in.hasRemaining()
           || port == 0
           || lanes < 0
           || lanes > SocketSettings.MAX_SOCKETS) {
         throw new UnknownHostException("it makes no sense");
       }
-      return new SocketHandle(lanes, port, token, List.copyOf(addresses), rails);
+      return new SocketHandle(lanes, port, token, List.copyOf(addresses), rails, paired == 1);
     } catch (BufferUnderflowException | UnknownHostException | NegativeArraySizeException e) {
       throw new InvalidUsageException(
           ErrorId.RANKS_DIFFER,

@@ -12,16 +12,36 @@ final class SocketListener implements NetListener {
   private final LaneCount lanes;
   private final SocketHandle handle;
   private final SocketChannel[] sockets;
+  private final Origin awaited = new Awaited();
+
+  /** Null while it is not known yet whether the other direction shares its socket. */
+  private Origin origin;
+
+  /** Whether what has come is for both directions. */
+  private boolean forPair;
+
   private int missing;
   private SocketReceiver receiver;
   private boolean closed;
 
-  SocketListener(SocketPort port, LaneCount lanes, List<InetAddress> addresses, int rails) {
+  /**
+   * Awaits sockets.
+   *
+   * @param paired whether it is going to be told where they come from
+   */
+  SocketListener(
+      SocketPort port, LaneCount lanes, List<InetAddress> addresses, int rails, boolean paired) {
     this.port = port;
+    this.origin = paired ? null : awaited;
     this.lanes = lanes;
     this.handle =
         new SocketHandle(
-            lanes.lanes(), port.number(), Greeting.random(Greeting.TOKEN_BYTES), addresses, rails);
+            lanes.lanes(),
+            port.number(),
+            Greeting.random(Greeting.TOKEN_BYTES),
+            addresses,
+            rails,
+            paired);
     this.sockets = new SocketChannel[1 + lanes.lanes()];
     this.missing = sockets.length;
     port.add(handle.token(), this);
@@ -29,15 +49,32 @@ final class SocketListener implements NetListener {
 
   /** Takes a socket that knows the secret, unless it is not one of this connection's. */
   boolean admit(SocketChannel socket, int index, int count) {
-    if (closed || count != sockets.length || index < 0 || index >= count) {
+    int place = index == Dial.PAIR ? 0 : index;
+    if (closed || count != sockets.length || place < 0 || place >= count) {
       return false;
     }
-    if (sockets[index] != null) {
+    if (sockets[place] != null) {
       return false;
     }
-    sockets[index] = socket;
+    forPair = index == Dial.PAIR;
+    sockets[place] = socket;
     missing--;
     return true;
+  }
+
+  /** Whether {@link #comeFrom} is to be called. */
+  boolean isUndecided() {
+    return origin == null && !closed;
+  }
+
+  /** The sockets that it awaits. */
+  Origin awaited() {
+    return awaited;
+  }
+
+  /** Says where its sockets come from. */
+  void comeFrom(Origin decided) {
+    origin = decided;
   }
 
   @Override
@@ -47,13 +84,19 @@ final class SocketListener implements NetListener {
 
   @Override
   public NetReceiver accept() {
-    if (missing > 0) {
-      port.poll();
-    }
-    if (missing > 0 || receiver != null) {
+    if (receiver != null) {
       return null;
     }
-    receiver = new SocketReceiver(sockets, lanes);
+    if (origin == null && awaited.poll() != null && !forPair) {
+      origin = awaited;
+    }
+    if (origin == null) {
+      return null;
+    }
+    SocketChannel[] connected = origin.poll();
+    if (connected != null) {
+      receiver = new SocketReceiver(origin, connected, lanes);
+    }
     return receiver;
   }
 
@@ -62,10 +105,8 @@ final class SocketListener implements NetListener {
     if (!closed) {
       closed = true;
       port.remove(handle.token());
-      for (SocketChannel socket : sockets) {
-        if (receiver == null) {
-          Closing.close(socket);
-        }
+      if (receiver == null) {
+        (origin == null ? awaited : origin).close();
       }
     }
   }
@@ -87,5 +128,27 @@ final class SocketListener implements NetListener {
             sockets.length - missing,
             sockets.length,
             port.refusals());
+  }
+
+  private final class Awaited implements Origin {
+    @Override
+    public SocketChannel[] poll() {
+      if (missing > 0) {
+        port.poll();
+      }
+      return missing > 0 ? null : sockets;
+    }
+
+    @Override
+    public void close() {
+      for (SocketChannel socket : sockets) {
+        Closing.close(socket);
+      }
+    }
+
+    @Override
+    public String toString() {
+      return SocketListener.this.toString();
+    }
   }
 }

@@ -2,7 +2,9 @@ package org.nccl4j.transport.net.socket;
 
 import java.net.InetAddress;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.Set;
 import java.util.stream.Stream;
 import org.nccl4j.api.spi.Net;
@@ -21,10 +23,13 @@ final class SocketNet implements Net {
   private final byte[] secret;
   private final SocketSettings settings;
   private final List<Nic> nics;
+  private final int rank;
+  private final Map<Integer, SocketListener> paired = new HashMap<>();
   private final List<AutoCloseable> opened = new ArrayList<>();
   private SocketPort port;
 
   SocketNet(NetContext context) {
+    this.rank = context.rank();
     this.secret = context.secret();
     this.settings = SocketSettings.of(context);
     Interfaces found = Interfaces.find(settings);
@@ -58,12 +63,27 @@ final class SocketNet implements Net {
 
   @Override
   public NetListener listen(int device) {
+    return listen(device, false);
+  }
+
+  @Override
+  public NetListener listen(int device, int peer) {
+    LaneCount lanes = LaneCount.of(settings, nics.get(device));
+    if (lanes.lanes() > 0 || paired.containsKey(peer)) {
+      return listen(device);
+    }
+    SocketListener listener = listen(device, true);
+    paired.put(peer, listener);
+    return listener;
+  }
+
+  private SocketListener listen(int device, boolean pair) {
     if (port == null || !port.isOpen()) {
       port = SocketPort.open(secret, settings, nics);
     }
     SocketListener listener =
         new SocketListener(
-            port, LaneCount.of(settings, nics.get(device)), addresses(device), rails(device));
+            port, LaneCount.of(settings, nics.get(device)), addresses(device), rails(device), pair);
     opened.add(listener);
     return listener;
   }
@@ -96,9 +116,29 @@ final class SocketNet implements Net {
 
   @Override
   public NetSender connect(int device, byte[] handle) {
-    SocketHandle where = SocketHandle.fromBytes(handle);
-    SocketSender sender =
-        new SocketSender(new Dial(where, secret), LaneCount.of(settings, nics.get(device)));
+    return sender(device, new Dial(SocketHandle.fromBytes(handle), secret, false));
+  }
+
+  /** Shares a socket if both ranks can: the lower dials, the higher takes what comes. */
+  @Override
+  public NetSender connect(int device, int peer, byte[] handle) {
+    SocketListener listener = paired.get(peer);
+    if (listener == null || !listener.isUndecided()) {
+      return connect(device, handle);
+    }
+    SocketHandle there = SocketHandle.fromBytes(handle);
+    if (!there.paired()) {
+      listener.comeFrom(listener.awaited());
+      return sender(device, new Dial(there, secret, false));
+    }
+    SocketPair pair =
+        new SocketPair(rank < peer ? new Dial(there, secret, true) : listener.awaited());
+    listener.comeFrom(pair);
+    return sender(device, pair);
+  }
+
+  private NetSender sender(int device, Origin origin) {
+    SocketSender sender = new SocketSender(origin, LaneCount.of(settings, nics.get(device)));
     opened.add(sender);
     return sender;
   }

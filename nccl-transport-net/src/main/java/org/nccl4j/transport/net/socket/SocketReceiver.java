@@ -37,7 +37,8 @@ final class SocketReceiver extends SocketConnection implements NetReceiver {
 
   private boolean goodbye;
 
-  SocketReceiver(SocketChannel[] sockets, LaneCount count) {
+  SocketReceiver(Origin origin, SocketChannel[] sockets, LaneCount count) {
+    super(origin);
     connected(sockets);
     socket = sockets[0];
     lanes = new Lanes(sockets, false, count.threads(), "recv-" + peer());

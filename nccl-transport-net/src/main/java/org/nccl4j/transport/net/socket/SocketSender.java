@@ -10,33 +10,42 @@ import org.nccl4j.device.HotPath;
 
 /** The sending end: writes messages one after the other. */
 final class SocketSender extends SocketConnection implements NetSender {
-  /** Messages up to here are copied behind their header, which makes them one piece to write. */
+  /** Messages up to here are copied behind their header: what is sent together is one piece. */
   private static final int COPIED = 1 << 10;
 
-  private final Dial dial;
+  private static final int BUFFER_BYTES = 16 << 10;
+
+  private final Origin origin;
   private final LaneCount preferred;
   private final Send[] sends = new Send[REQUESTS];
+  private final ByteBuffer buffer = ByteBuffer.allocateDirect(BUFFER_BYTES);
   private final ByteBuffer[] pieces = new ByteBuffer[2];
   private SocketChannel socket;
   private Lanes lanes;
 
-  /** Messages begun, and messages whose share of the first socket is written. */
+  /** Messages begun, those that are in the buffer, and those that are written. */
   private long begun;
 
+  private long packed;
   private long written;
 
-  SocketSender(Dial dial, LaneCount preferred) {
-    this.dial = dial;
+  /** The last in the buffer, if its bytes follow from its memory, else null. */
+  private Send whole;
+
+  SocketSender(Origin origin, LaneCount preferred) {
+    super(origin);
+    this.origin = origin;
     this.preferred = preferred;
+    buffer.limit(0);
   }
 
   @Override
   public boolean isConnected() {
     if (socket == null && !isClosed()) {
-      SocketChannel[] sockets = dial.poll();
+      SocketChannel[] sockets = origin.poll();
       if (sockets != null) {
         connected(sockets);
-        LaneCount count = preferred.withLanes(dial.lanes());
+        LaneCount count = preferred.withLanes(sockets.length - 1);
         lanes = new Lanes(sockets, true, count.threads(), "send-" + peer());
         for (int s = 0; s < REQUESTS; s++) {
           sends[s] = new Send(lanes.count());
@@ -47,6 +56,7 @@ final class SocketSender extends SocketConnection implements NetSender {
     return socket != null;
   }
 
+  /** It leaves with the first test, together with what begins before that. */
   @Override
   @HotPath
   public NetRequest isend(NetMemory memory, long offset, int bytes, int tag) {
@@ -59,7 +69,6 @@ final class SocketSender extends SocketConnection implements NetSender {
     if (lanes.take(bytes)) {
       lanes.post(send.memory, offset, bytes, send.targets);
     }
-    flush();
     return send;
   }
 
@@ -67,62 +76,88 @@ final class SocketSender extends SocketConnection implements NetSender {
   private void flush() {
     try {
       while (written < begun) {
-        if (!write(sends[(int) written & (REQUESTS - 1)])) {
+        if (!buffer.hasRemaining() && whole == null) {
+          pack();
+        }
+        if (!write()) {
           return;
         }
-        written++;
+        whole = null;
+        written = packed;
       }
     } catch (IOException e) {
       throw broken(e);
     }
   }
 
-  private boolean write(Send send) throws IOException {
-    int inline = lanes.take(send.bytes) ? 0 : send.bytes;
-    ByteBuffer payload = send.memory.view(0, send.offset + send.sent, inline - send.sent);
-    if (!payload.hasRemaining()) {
-      socket.write(send.header);
-    } else if (send.header.hasRemaining()) {
-      pieces[0] = send.header;
+  /** Puts messages into the buffer, up to the first that is not copied. */
+  private void pack() {
+    buffer.clear();
+    while (packed < begun && whole == null && buffer.remaining() >= HEADER_BYTES + COPIED) {
+      Send send = sends[(int) packed & (REQUESTS - 1)];
+      packed++;
+      buffer.putInt(send.bytes).putInt(send.tag);
+      if (lanes.take(send.bytes)) {
+        continue;
+      }
+      if (send.bytes <= COPIED) {
+        buffer.put(send.memory.view(0, send.offset, send.bytes));
+      } else {
+        whole = send;
+      }
+    }
+    buffer.flip();
+  }
+
+  /** Whether all of the buffer and what follows it was written. */
+  private boolean write() throws IOException {
+    if (whole == null) {
+      socket.write(buffer);
+      return !buffer.hasRemaining();
+    }
+    ByteBuffer payload = whole.memory.view(0, whole.offset + whole.sent, whole.bytes - whole.sent);
+    if (buffer.hasRemaining()) {
+      pieces[0] = buffer;
       pieces[1] = payload;
       socket.write(pieces);
     } else {
       socket.write(payload);
     }
-    send.sent = inline - payload.remaining();
-    return !send.header.hasRemaining() && !payload.hasRemaining();
+    whole.sent = whole.bytes - payload.remaining();
+    return !buffer.hasRemaining() && !payload.hasRemaining();
   }
 
   @Override
   void end() {
     if (socket == null) {
-      dial.close();
       return;
     }
     lanes.close();
-    if (written == begun) {
-      try {
+    try {
+      if (written == begun) {
         ByteBuffer goodbye = ByteBuffer.allocate(HEADER_BYTES);
         socket.write(goodbye.putInt(0, GOODBYE));
-      } catch (IOException e) {
-        // The other side is gone already.
-        broken(e);
       }
+      // The receiver of a pair may still need the socket.
+      socket.shutdownOutput();
+    } catch (IOException e) {
+      // The other side is gone already.
+      broken(e);
     }
   }
 
   @Override
   public String toString() {
-    return socket == null ? dial.toString() : "connected with " + peer();
+    return socket == null ? origin.toString() : "connected with " + peer();
   }
 
   /** A message under way. */
   private final class Send implements NetRequest {
-    private final ByteBuffer header = ByteBuffer.allocateDirect(HEADER_BYTES + COPIED);
     private final long[] targets;
     private SocketMemory memory;
     private long offset;
     private int bytes;
+    private int tag;
     private int sent;
     private long number;
     private boolean busy;
@@ -131,23 +166,14 @@ final class SocketSender extends SocketConnection implements NetSender {
       targets = new long[nLanes];
     }
 
-    private void begin(SocketMemory from, long at, int length, int tag) {
+    private void begin(SocketMemory from, long at, int length, int itsTag) {
       memory = from;
       offset = at;
       bytes = length;
+      tag = itsTag;
       sent = 0;
       number = begun;
       busy = true;
-      header.clear();
-      header.putInt(0, length).putInt(Integer.BYTES, tag);
-      if (length <= COPIED && !lanes.take(length)) {
-        ByteBuffer payload = from.view(0, at, length);
-        header.put(HEADER_BYTES, payload, payload.position(), length);
-        header.limit(HEADER_BYTES + length);
-        sent = length;
-      } else {
-        header.limit(HEADER_BYTES);
-      }
     }
 
     @Override

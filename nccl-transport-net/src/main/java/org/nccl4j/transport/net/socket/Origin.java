@@ -1,0 +1,16 @@
+package org.nccl4j.transport.net.socket;
+
+import java.nio.channels.SocketChannel;
+
+/** Where a connection's sockets come from, and who closes them. Owned by who polls it. */
+interface Origin {
+  /**
+   * Takes the next step; the sockets once all are connected, else null.
+   *
+   * @throws org.nccl4j.device.NcclException if they cannot be connected
+   */
+  SocketChannel[] poll();
+
+  /** The end that polls has done with the sockets, or does not want them any more; called once. */
+  void close();
+}

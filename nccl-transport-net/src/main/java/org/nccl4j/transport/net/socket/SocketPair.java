@@ -1,0 +1,36 @@
+package org.nccl4j.transport.net.socket;
+
+import java.nio.channels.SocketChannel;
+import java.util.concurrent.atomic.AtomicInteger;
+
+/**
+ * One socket for both directions between two ranks, so that acknowledgements travel with data that
+ * go the other way: alone, each costs as much as a small message. It is closed when both of this
+ * rank's ends have done with it.
+ */
+final class SocketPair implements Origin {
+  private final Origin origin;
+  private final AtomicInteger ends = new AtomicInteger(2);
+
+  /** The socket that an origin gives, for a sender and a receiver. */
+  SocketPair(Origin origin) {
+    this.origin = origin;
+  }
+
+  @Override
+  public SocketChannel[] poll() {
+    return origin.poll();
+  }
+
+  @Override
+  public void close() {
+    if (ends.decrementAndGet() == 0) {
+      origin.close();
+    }
+  }
+
+  @Override
+  public String toString() {
+    return origin.toString();
+  }
+}
