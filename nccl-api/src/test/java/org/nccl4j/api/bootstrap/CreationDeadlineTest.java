@@ -18,7 +18,7 @@ import org.nccl4j.device.TimeoutException;
 /** One deadline for all that it takes to make a communicator. */
 @Timeout(120)
 class CreationDeadlineTest {
-  private static final Duration SHORT = Duration.ofSeconds(2);
+  private static final Duration SHORT = Duration.ofSeconds(3);
 
   /** How two ranks come together. */
   private static Map<String, Function<Duration, List<Bootstrap>>> ways() {

@@ -288,7 +288,7 @@ class RegistrationTest {
 
   @Test
   void aRankThatRegistersAloneIsToldWhomItWaitedFor() throws Exception {
-    CommunicatorConfig config = DIRECT.with("NCCL4J_INIT_TIMEOUT", "3s");
+    CommunicatorConfig config = DIRECT.with("NCCL4J_INIT_TIMEOUT", "5s");
     try (Ranks ranks = new Ranks(2, config);
         DeviceMemory memory = alloc(4L * COUNT)) {
       Communicator comm = ranks.communicators.get(0);
