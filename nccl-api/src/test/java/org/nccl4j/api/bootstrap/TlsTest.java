@@ -9,6 +9,7 @@ import java.io.InputStream;
 import java.net.InetAddress;
 import java.net.Socket;
 import java.net.URISyntaxException;
+import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -16,6 +17,7 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 import java.util.Random;
+import javax.net.ssl.SSLEngine;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -167,6 +169,38 @@ class TlsTest {
             new JoinRequest(1, id, 0, Ranks.LONG, options(files("rank", "authority"))))) {
       assertEquals(1, bootstrap.allGather(new byte[1]).size());
     }
+  }
+
+  /** Hellos of TLS that are changed somewhere, or cut, disturb no rank that comes later. */
+  @Test
+  void changedHellosDisturbNobody() throws Exception {
+    BootstrapOptions options = options(files("rank", "authority"));
+    BootstrapId id = BootstrapRoot.create(options, Ranks.LONG);
+    long seed = Long.getLong("nccl4j.seed", System.nanoTime());
+    System.out.println("-Dnccl4j.seed=" + seed);
+    Random random = new Random(seed);
+    SSLEngine engine = options.tls().context().orElseThrow().createSSLEngine();
+    engine.setUseClientMode(true);
+    ByteBuffer hello = ByteBuffer.allocate(engine.getSession().getPacketBufferSize());
+    engine.wrap(ByteBuffer.allocate(0), hello);
+    for (int n = 0; n < 300; n++) {
+      byte[] changed = Arrays.copyOf(hello.array(), hello.position());
+      changed[random.nextInt(changed.length)] ^= (byte) (1 + random.nextInt(255));
+      int length = n % 3 == 0 ? random.nextInt(changed.length) : changed.length;
+      try (Socket socket =
+          new Socket(InetAddress.getLoopbackAddress(), id.addresses().get(0).getPort())) {
+        socket.getOutputStream().write(changed, 0, length);
+      }
+    }
+    Ranks.run(
+            2,
+            rank -> {
+              try (Bootstrap mine =
+                  TcpBootstrap.join(new JoinRequest(2, id, rank, Ranks.LONG, options))) {
+                return mine.allGather(new byte[rank]).size();
+              }
+            })
+        .forEach(each -> assertEquals(2, each.get()));
   }
 
   @ParameterizedTest
