@@ -128,6 +128,8 @@ class NetworkFallbackTest {
     assertOne(
         warningsOf(rank -> config("NCCL_IB_HCA", "=mlx5_7")),
         "InfiniBand is there but not used",
+        "network Socket is used instead",
+        "NCCL_NET=IB",
         "roce0:1: NCCL_IB_HCA==mlx5_7 leaves it out");
   }
 

@@ -69,6 +69,7 @@ class RdmaCollectivesTest {
     List<String> warnings =
         result.output().lines().filter(line -> line.contains("InfiniBand is there")).toList();
     assertTrue(warnings.stream().anyMatch(line -> line.contains("modprobe")), result.output());
+    assertTrue(warnings.stream().anyMatch(line -> line.contains("Socket")), result.output());
   }
 
   @Test

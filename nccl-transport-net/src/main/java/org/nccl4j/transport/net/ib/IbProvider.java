@@ -53,21 +53,21 @@ public final class IbProvider implements NetProvider {
       String why =
           "there is no %s: apt-get install libibverbs1 ibverbs-providers"
               .formatted(settings.library());
-      return IbDevices.kernelHasDevices() ? unused(why) : Support.no(why);
+      return IbDevices.kernelHasDevices() ? unused(why, context) : Support.no(why);
     }
     try {
       IbDevices devices = IbDevices.find(verbs, settings);
       return devices.usable().isEmpty()
-          ? none(devices, settings)
+          ? none(devices, settings, context)
           : probe(devices.usable(), settings);
     } catch (InvalidArgumentException e) {
       throw e;
     } catch (NcclException e) {
-      return unused(e.problem() + "; " + e.remedy());
+      return unused(e.problem() + "; " + e.remedy(), context);
     }
   }
 
-  private static Support none(IbDevices devices, IbSettings settings) {
+  private static Support none(IbDevices devices, IbSettings settings, NetContext context) {
     boolean leftOut =
         settings.hca().exclude()
             && devices.all().stream()
@@ -77,7 +77,7 @@ public final class IbProvider implements NetProvider {
     }
     return devices.rejected().isEmpty() && !IbDevices.kernelHasDevices()
         ? Support.no(devices.whyNone())
-        : unused(devices.whyNone());
+        : unused(devices.whyNone(), context);
   }
 
   /** Chooses addresses and registers some memory, to fail here and not in the middle. */
@@ -97,12 +97,16 @@ public final class IbProvider implements NetProvider {
   }
 
   /** There is hardware, but it cannot be used: said aloud, since sockets are far slower. */
-  private static Support unused(String why) {
+  private static Support unused(String why, NetContext context) {
     if (WARNED.add(why)) {
       LOG.log(
           Logger.Level.WARNING,
-          "InfiniBand is there but not used; another network is used instead if there is one."
-              + " {0}",
+          "InfiniBand is there but not used; {0}. {1}",
+          context
+              .setting("NCCL_NET")
+              .filter(net -> !net.isEmpty())
+              .map(net -> "NCCL_NET=" + net + " forbids another network")
+              .orElse("network Socket is used instead, or set NCCL_NET=IB to have an error"),
           why);
     }
     return Support.no(why);
