@@ -16,7 +16,7 @@ folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 gcc -O2 -o "$folder/announced" "$here/announced.c" -libverbs
 cat >"$folder/measure" <<END
-# One processor: what the second compiler takes of it is missing elsewhere.
+# One processor: the second compiler would share it with both ends.
 java="java -Xmx256m -XX:+UseSerialGC -XX:-UsePerfData -XX:TieredStopAtLevel=1 -p $jar:$target/modules
   --patch-module org.nccl4j.it=$target/test-classes -m org.nccl4j.it/org.nccl4j.it.rdma.NetBandwidth"
 now() { date +%s%N; }
