@@ -8,6 +8,12 @@ import org.nccl4j.device.host.memory.HostMemory;
 final class Copies {
   private static final int FEW = 56;
 
+  /**
+   * From here on the C library's copy is faster than the JVM's: it writes whole cache lines without
+   * asking for what was in them, which another core's cache may hold.
+   */
+  private static final int MANY = 8 << 10;
+
   /** Data that share an LL128 slot's first cache line with its flag. */
   private static final int FLAG_LINE_DATA = 64 - ConnectionEnd.LL128_DATA;
 
@@ -17,6 +23,10 @@ final class Copies {
   @HotPath
   static void copy(
       HostMemory source, long sourceOffset, HostMemory target, long targetOffset, int bytes) {
+    if (bytes >= MANY) {
+      HostMemory.move(source.address() + sourceOffset, target.address() + targetOffset, bytes);
+      return;
+    }
     ByteBuffer from = source.window(sourceOffset);
     ByteBuffer to = target.window(targetOffset);
     int fromIndex = source.index(sourceOffset);

@@ -5,6 +5,7 @@ import java.util.concurrent.atomic.AtomicBoolean;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.ErrorId;
+import org.nccl4j.device.HotPath;
 import org.nccl4j.device.InvalidUsageException;
 
 /**
@@ -131,6 +132,12 @@ public final class HostMemory extends DeviceMemory {
   /** The address of a direct buffer's first byte. */
   public static long addressOf(ByteBuffer direct) {
     return Windows.addressOf(direct);
+  }
+
+  /** Copies bytes from address to address, by the C library. */
+  @HotPath
+  public static void move(long from, long to, long bytes) {
+    Windows.move(from, to, bytes);
   }
 
   /** This memory, if it is of the host; for kernels, whose launches have been checked. */

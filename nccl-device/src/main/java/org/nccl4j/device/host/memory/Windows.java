@@ -3,6 +3,7 @@ package org.nccl4j.device.host.memory;
 import com.kenai.jffi.MemoryIO;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
+import org.nccl4j.device.HotPath;
 
 /** Overlapping byte buffers over a range of addresses. */
 final class Windows {
@@ -10,6 +11,8 @@ final class Windows {
   static final int SHIFT = 30;
 
   static final int MASK = (1 << SHIFT) - 1;
+
+  private static final MemoryIO IO = MemoryIO.getInstance();
 
   private Windows() {}
 
@@ -22,13 +25,18 @@ final class Windows {
       windows[w] =
           length == 0
               ? ByteBuffer.allocateDirect(0)
-              : MemoryIO.getInstance().newDirectByteBuffer(address + begin, length);
+              : IO.newDirectByteBuffer(address + begin, length);
       windows[w].order(ByteOrder.nativeOrder());
     }
     return windows;
   }
 
+  @HotPath
+  static void move(long from, long to, long bytes) {
+    IO.memmove(to, from, bytes);
+  }
+
   static long addressOf(ByteBuffer direct) {
-    return MemoryIO.getInstance().getDirectBufferAddress(direct);
+    return IO.getDirectBufferAddress(direct);
   }
 }
