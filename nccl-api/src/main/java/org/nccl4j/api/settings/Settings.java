@@ -304,6 +304,7 @@ public final class Settings {
               GENERAL,
               PlanSettings.ALL,
               GpuSettings.ALL,
+              TopologySettings.ALL,
               ScaleSettings.ALL,
               TlsSettings.ALL,
               DebugSettings.ALL,

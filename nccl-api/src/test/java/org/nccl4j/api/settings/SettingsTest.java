@@ -121,6 +121,7 @@ class SettingsTest {
     assertEquals(Settings.declared().size(), names.size());
     Set<String> declared = new HashSet<>(constants());
     InfiniBandSettings.ALL.forEach(setting -> declared.add(setting.name()));
+    TopologySettings.ALL.forEach(setting -> declared.add(setting.name()));
     assertEquals(declared, names);
   }
 
@@ -145,7 +146,15 @@ class SettingsTest {
 
   private static Set<String> constants() {
     Set<String> names = new HashSet<>();
-    for (Class<?> declaring : List.of(Settings.class, ScaleSettings.class, DebugSettings.class)) {
+    List<Class<?>> all =
+        List.of(
+            Settings.class,
+            PlanSettings.class,
+            GpuSettings.class,
+            ScaleSettings.class,
+            TlsSettings.class,
+            DebugSettings.class);
+    for (Class<?> declaring : all) {
       for (java.lang.reflect.Field field : declaring.getDeclaredFields()) {
         if (field.getType() == Setting.class) {
           names.add(field.getName());
