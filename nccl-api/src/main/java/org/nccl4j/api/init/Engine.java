@@ -20,6 +20,7 @@ import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.KernelCommunicator;
 import org.nccl4j.device.kernel.KernelDevice;
 import org.nccl4j.device.kernel.Nvls;
+import org.nccl4j.topo.TopoSettings;
 
 /**
  * What runs the operations of one rank's communicator.
@@ -101,7 +102,10 @@ record Engine(
             new TunerContext(request.name(), nRanks, place.hosts, request.device().kind()));
     Planner.Rules rules =
         new Planner.Rules(
-            algorithms, settings.get(Settings.NCCL_PROTO), edit, ctas(settings, request.device()));
+            algorithms,
+            settings.get(Settings.NCCL_PROTO),
+            edit,
+            ctas(settings, request.device().kind()));
     Planner planner =
         new Planner(kernels, place.rank, place.facts, place.layout, place.nvls, rules);
     ReductionOrder.check(settings, planner, request.name(), nRanks);
@@ -123,11 +127,15 @@ record Engine(
         signatures);
   }
 
-  /** The host's streams have no blocks. */
-  private static CtaLimits ctas(Settings settings, Device device) {
-    return device.kind() == Device.Kind.CUDA
-        ? new CtaLimits(settings.get(Settings.NCCL_MIN_CTAS), settings.get(Settings.NCCL_MAX_CTAS))
-        : CtaLimits.NONE;
+  /** What the user lets an operation take: each channel is a block. The host has none. */
+  static CtaLimits ctas(Settings settings, Device.Kind kind) {
+    if (kind != Device.Kind.CUDA) {
+      return CtaLimits.NONE;
+    }
+    TopoSettings channels = new TopoSettings(settings.texts());
+    return new CtaLimits(
+        Math.max(settings.get(Settings.NCCL_MIN_CTAS), channels.minChannels()),
+        Math.min(settings.get(Settings.NCCL_MAX_CTAS), channels.maxChannels()));
   }
 
   /** Where operations go that are planned by other settings. */
