@@ -27,7 +27,7 @@ import org.nccl4j.transport.net.socket.SocketNetProvider;
 class RailsTest {
   private static final int BYTES = 1 << 20;
 
-  /** Of a handle: where the number of addresses is; the last byte is that of the rails. */
+  /** Of a handle: where the number of addresses is; rails are the last byte but one. */
   private static final int ADDRESSES_AT = 20;
 
   private static NetContext context(int rank) {
@@ -53,9 +53,10 @@ class RailsTest {
   /** As of a host that has 127.0.0.2 too, where nobody listens. */
   private static byte[] withAnotherRail(byte[] handle) {
     assertEquals(1, handle[ADDRESSES_AT], "addresses of loopback");
-    assertEquals(1, handle[handle.length - 1], "rails");
+    int rails = handle.length - 2;
+    assertEquals(1, handle[rails], "rails");
     ByteBuffer more = ByteBuffer.allocate(handle.length + 5);
-    more.put(handle, 0, handle.length - 1).put(new byte[] {4, 127, 0, 0, 2, 2});
+    more.put(handle, 0, rails).put(new byte[] {4, 127, 0, 0, 2, 2}).put(handle, rails + 1, 1);
     return more.put(ADDRESSES_AT, (byte) 2).array();
   }
 
