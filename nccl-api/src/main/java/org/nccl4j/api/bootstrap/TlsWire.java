@@ -217,7 +217,7 @@ final class TlsWire implements Wire {
     String why =
         what.contains("not an SSL/TLS") || what.contains("plaintext")
             ? "it does not speak TLS; set NCCL4J_TLS_CERT on all ranks or on none"
-            : what.startsWith("Received fatal alert")
+            : what.contains("Received fatal alert")
                 ? "it does not accept this side's certificate (%s); look at NCCL4J_TLS_CERT here and"
                         .formatted(what)
                     + " NCCL4J_TLS_CA there"
