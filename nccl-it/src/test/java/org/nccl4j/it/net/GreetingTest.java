@@ -17,15 +17,12 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Arrays;
 import java.util.List;
-import java.util.Map;
-import java.util.Optional;
 import java.util.Random;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.nccl4j.api.spi.Net;
-import org.nccl4j.api.spi.NetContext;
 import org.nccl4j.api.spi.NetListener;
 import org.nccl4j.api.spi.NetReceiver;
 import org.nccl4j.api.spi.NetSender;
@@ -36,26 +33,6 @@ import org.nccl4j.transport.net.socket.SocketNetProvider;
 class GreetingTest {
   private static final int MUTATIONS = 3000;
   private static final int CLIENT_HELLO = 44;
-
-  private static NetContext context(int rank) {
-    Map<String, String> settings = Map.of("NCCL_SOCKET_IFNAME", "lo");
-    return new NetContext() {
-      @Override
-      public int rank() {
-        return rank;
-      }
-
-      @Override
-      public byte[] secret() {
-        return "sixteen bytes ok".getBytes(StandardCharsets.US_ASCII);
-      }
-
-      @Override
-      public Optional<String> setting(String name) {
-        return Optional.ofNullable(settings.get(name));
-      }
-    };
-  }
 
   private static long openFiles() throws IOException {
     try (Stream<Path> files = Files.list(Path.of("/proc/self/fd"))) {
@@ -79,8 +56,8 @@ class GreetingTest {
   void thousandsOfStrangersDisturbNobody() throws Exception {
     long seed = 42;
     Random random = new Random(seed);
-    try (Net net = new SocketNetProvider().open(context(0));
-        Net friend = new SocketNetProvider().open(context(1));
+    try (Net net = new SocketNetProvider().open(new LoopbackContext(0));
+        Net friend = new SocketNetProvider().open(new LoopbackContext(1));
         Refusals refusals = new Refusals()) {
       NetListener listener = net.listen(0);
       InetSocketAddress address =
@@ -128,8 +105,8 @@ class GreetingTest {
 
   @Test
   void silentOnesDoNotKeepFriendsOut() throws Exception {
-    try (Net net = new SocketNetProvider().open(context(0));
-        Net friend = new SocketNetProvider().open(context(1))) {
+    try (Net net = new SocketNetProvider().open(new LoopbackContext(0));
+        Net friend = new SocketNetProvider().open(new LoopbackContext(1))) {
       NetListener listener = net.listen(0);
       Socket[] silent = new Socket[400];
       try {
@@ -150,7 +127,7 @@ class GreetingTest {
 
   @Test
   void aRecordedGreetingIsWorthless() throws Exception {
-    try (Net net = new SocketNetProvider().open(context(0))) {
+    try (Net net = new SocketNetProvider().open(new LoopbackContext(0))) {
       NetListener listener = net.listen(0);
       byte[] hello = hello(listener);
       byte[] first = answer(listener, hello);

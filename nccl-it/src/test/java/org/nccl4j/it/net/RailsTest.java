@@ -4,16 +4,13 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.nio.ByteBuffer;
-import java.nio.charset.StandardCharsets;
 import java.util.Map;
-import java.util.Optional;
 import java.util.concurrent.TimeUnit;
 import java.util.function.BooleanSupplier;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.nccl4j.api.Devices;
 import org.nccl4j.api.spi.Net;
-import org.nccl4j.api.spi.NetContext;
 import org.nccl4j.api.spi.NetListener;
 import org.nccl4j.api.spi.NetMemory;
 import org.nccl4j.api.spi.NetReceiver;
@@ -27,28 +24,10 @@ import org.nccl4j.transport.net.socket.SocketNetProvider;
 class RailsTest {
   private static final int BYTES = 1 << 20;
 
+  private static final Map<String, String> THREE_THREADS = Map.of("NCCL_SOCKET_NTHREADS", "3");
+
   /** Of a handle: where the number of addresses is; rails are the last byte but one. */
   private static final int ADDRESSES_AT = 20;
-
-  private static NetContext context(int rank) {
-    Map<String, String> settings = Map.of("NCCL_SOCKET_IFNAME", "lo", "NCCL_SOCKET_NTHREADS", "3");
-    return new NetContext() {
-      @Override
-      public int rank() {
-        return rank;
-      }
-
-      @Override
-      public byte[] secret() {
-        return "sixteen bytes ok".getBytes(StandardCharsets.US_ASCII);
-      }
-
-      @Override
-      public Optional<String> setting(String name) {
-        return Optional.ofNullable(settings.get(name));
-      }
-    };
-  }
 
   /** As of a host that has 127.0.0.2 too, where nobody listens. */
   private static byte[] withAnotherRail(byte[] handle) {
@@ -62,8 +41,8 @@ class RailsTest {
 
   @Test
   void aRailThatLeadsNowhereIsLeftOut() {
-    try (Net net = new SocketNetProvider().open(context(0));
-        Net other = new SocketNetProvider().open(context(1));
+    try (Net net = new SocketNetProvider().open(new LoopbackContext(0, THREE_THREADS));
+        Net other = new SocketNetProvider().open(new LoopbackContext(1, THREE_THREADS));
         DeviceMemory from = Devices.host().allocate(BYTES);
         DeviceMemory to = Devices.host().allocate(BYTES)) {
       NetListener listener = net.listen(0);

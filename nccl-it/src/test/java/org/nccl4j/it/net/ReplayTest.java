@@ -10,9 +10,7 @@ import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.nio.ByteBuffer;
 import java.nio.channels.SocketChannel;
-import java.nio.charset.StandardCharsets;
 import java.util.List;
-import java.util.Optional;
 import java.util.Set;
 import java.util.concurrent.FutureTask;
 import java.util.concurrent.TimeUnit;
@@ -25,7 +23,6 @@ import org.nccl4j.api.CommunicatorConfig;
 import org.nccl4j.api.Devices;
 import org.nccl4j.api.UniqueId;
 import org.nccl4j.api.spi.Net;
-import org.nccl4j.api.spi.NetContext;
 import org.nccl4j.api.spi.NetListener;
 import org.nccl4j.api.spi.NetReceiver;
 import org.nccl4j.api.spi.NetSender;
@@ -57,25 +54,6 @@ class ReplayTest {
     refusals.close();
   }
 
-  private static NetContext context(int rank) {
-    return new NetContext() {
-      @Override
-      public int rank() {
-        return rank;
-      }
-
-      @Override
-      public byte[] secret() {
-        return "sixteen bytes ok".getBytes(StandardCharsets.US_ASCII);
-      }
-
-      @Override
-      public Optional<String> setting(String name) {
-        return name.equals("NCCL_SOCKET_IFNAME") ? Optional.of("lo") : Optional.empty();
-      }
-    };
-  }
-
   private static void until(String what, BooleanSupplier so) {
     long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(60);
     while (!so.getAsBoolean()) {
@@ -96,8 +74,8 @@ class ReplayTest {
 
   @Test
   void aConnectionOfTheNetwork() throws Exception {
-    try (Net net = new SocketNetProvider().open(context(0));
-        Net friend = new SocketNetProvider().open(context(1))) {
+    try (Net net = new SocketNetProvider().open(new LoopbackContext(0));
+        Net friend = new SocketNetProvider().open(new LoopbackContext(1))) {
       NetListener first = net.listen(0);
       NetListener second = net.listen(0);
       int port = ByteBuffer.wrap(first.handle()).getShort(PORT_AT) & 0xffff;

@@ -6,13 +6,12 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.nio.ByteBuffer;
-import java.util.Optional;
+import java.util.Map;
 import java.util.function.BooleanSupplier;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.nccl4j.api.Devices;
 import org.nccl4j.api.spi.Net;
-import org.nccl4j.api.spi.NetContext;
 import org.nccl4j.api.spi.NetListener;
 import org.nccl4j.api.spi.NetMemory;
 import org.nccl4j.api.spi.NetReceiver;
@@ -40,7 +39,9 @@ class SocketPairTest {
     Rank(int rank, boolean pairs, String threads) {
       this.peer = 1 - rank;
       this.pairs = pairs;
-      net = new SocketNetProvider().open(context(rank, threads));
+      net =
+          new SocketNetProvider()
+              .open(new LoopbackContext(rank, Map.of("NCCL_SOCKET_NTHREADS", threads)));
       listener = pairs ? net.listen(0, peer) : net.listen(0);
     }
 
@@ -61,29 +62,6 @@ class SocketPairTest {
       net.close();
       memory.close();
     }
-  }
-
-  private static NetContext context(int itsRank, String threads) {
-    return new NetContext() {
-      @Override
-      public int rank() {
-        return itsRank;
-      }
-
-      @Override
-      public byte[] secret() {
-        return new byte[16];
-      }
-
-      @Override
-      public Optional<String> setting(String name) {
-        return switch (name) {
-          case "NCCL_SOCKET_IFNAME" -> Optional.of("lo");
-          case "NCCL_SOCKET_NTHREADS" -> Optional.of(threads);
-          default -> Optional.empty();
-        };
-      }
-    };
   }
 
   private static void until(BooleanSupplier so) {
