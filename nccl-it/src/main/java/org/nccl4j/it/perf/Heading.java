@@ -49,6 +49,9 @@ final class Heading {
           "# Buffers are registered "
               + (who.registration() == Registered.WINDOWS ? "as windows" : "by each rank"));
     }
+    if (settings.outputs().comparison().with() == Comparison.With.LIBNCCL) {
+      out.println("# " + libnccl(who.registration()));
+    }
     if (ranks.get(0).bound()) {
       out.println("# Each rank is bound to a core");
     }
@@ -65,5 +68,12 @@ final class Heading {
       }
     }
     out.flush();
+  }
+
+  private static String libnccl(Registered ours) {
+    String best = ": the better of plain ones and of symmetric windows counts for each size";
+    return ours == Registered.NOT
+        ? "libnccl works on the same buffers, which ncclMemAlloc made" + best
+        : "libnccl works on buffers of its own, from ncclMemAlloc" + best;
   }
 }

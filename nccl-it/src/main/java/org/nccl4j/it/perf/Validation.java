@@ -107,11 +107,6 @@ final class Validation {
           "--processes and -g " + options.gpus + ": each process drives one GPU", "leave -g out");
     }
     between("-R", options.register, 0, Registered.values().length - 1);
-    if (options.register != 0 && options.compare != null && options.compare.startsWith("libnccl")) {
-      throw new InvalidUsageException(
-          "-R and --compare libnccl are both given: the buffers are libnccl's then",
-          "leave one of them out");
-    }
   }
 
   private static void refuseMissingGpus(int nRanks) {

@@ -11,6 +11,7 @@ import org.nccl4j.it.perf.workload.Operation;
 final class NcclRank implements AutoCloseable {
   private final RankLane lane;
   private final Libnccl nccl;
+  private final RankBuffers buffers;
   private final long communicator;
   private final long[] windows;
   private Cell preparedCell;
@@ -19,10 +20,11 @@ final class NcclRank implements AutoCloseable {
   private NcclRank(RankLane lane, long communicator, boolean registered) {
     this.lane = lane;
     this.nccl = lane.nccl();
+    this.buffers = lane.buffers(Library.LIBNCCL);
     this.communicator = communicator;
     windows =
         registered
-            ? new long[] {register(lane.buffers().first()), register(lane.buffers().second())}
+            ? new long[] {register(buffers.first()), register(buffers.second())}
             : new long[0];
   }
 
@@ -48,7 +50,7 @@ final class NcclRank implements AutoCloseable {
       long stream = ((CudaStream) lane.stream()).handle();
       Libnccl.Place place =
           new Libnccl.Place(communicator, lane.rank(), lane.spec().nRanks(), stream);
-      prepared = nccl.operation(cell, lane.buffers().buffers(cell), place)::run;
+      prepared = nccl.operation(cell, buffers.buffers(cell), place)::run;
       preparedCell = cell;
     }
     return prepared;

@@ -21,6 +21,7 @@ final class RankLane implements AutoCloseable {
   private final Libnccl nccl;
   private final DeviceStream stream;
   private final RankBuffers buffers;
+  private final RankBuffers theirs;
   private final DeviceMemory barrier;
   private final Map<Library, NcclRank> others = new EnumMap<>(Library.class);
   private Communicator communicator;
@@ -38,7 +39,9 @@ final class RankLane implements AutoCloseable {
     makeCurrent();
     stream = device.createStream();
     barrier = device.allocate(DataType.INT32.bytes());
-    buffers = nccl == null ? new RankBuffers(device, spec) : new RankBuffers(device, spec, nccl);
+    boolean shared = nccl != null && spec.registration() == Registered.NOT;
+    buffers = shared ? new RankBuffers(device, spec, nccl) : new RankBuffers(device, spec);
+    theirs = shared || nccl == null ? buffers : new RankBuffers(device, spec, nccl);
   }
 
   /** libnccl works on the device of the thread's context; ours does not mind. */
@@ -62,6 +65,14 @@ final class RankLane implements AutoCloseable {
 
   RankBuffers buffers() {
     return buffers;
+  }
+
+  /**
+   * What a library works on: one pair for all where ours is not registered; else each has its own,
+   * so that both can register theirs.
+   */
+  RankBuffers buffers(Library library) {
+    return library == Library.OURS ? buffers : theirs;
   }
 
   Libnccl nccl() {
@@ -118,5 +129,8 @@ final class RankLane implements AutoCloseable {
     stream.close();
     barrier.close();
     buffers.close();
+    if (theirs != buffers) {
+      theirs.close();
+    }
   }
 }

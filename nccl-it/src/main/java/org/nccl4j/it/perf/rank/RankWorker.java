@@ -178,7 +178,7 @@ public final class RankWorker implements AutoCloseable {
     for (RankLane lane : lanes) {
       lane.makeCurrent();
       operations.add(lane.operation(order.cell(), order.library()));
-      lane.buffers().clear(order.cell());
+      lane.buffers(order.library()).clear(order.cell());
     }
     try (Launches launches = new Launches(lanes, operations, order.library(), pace.aggregate())) {
       if (pace.graph() > 0) {
