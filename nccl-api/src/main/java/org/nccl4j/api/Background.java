@@ -2,24 +2,47 @@ package org.nccl4j.api;
 
 import java.util.concurrent.Callable;
 import java.util.concurrent.CompletableFuture;
+import java.util.function.Consumer;
 
-/** Runs what waits for other ranks on a thread of its own. */
+/**
+ * Calls that wait for other ranks, each on a thread of its own; those of one object follow each
+ * other in the order in which they were made.
+ */
 final class Background {
-  private Background() {}
+  /** Done when the last call's thread has ended. Guarded by this. */
+  private CompletableFuture<?> last = CompletableFuture.completedFuture(null);
 
-  /** The outcome of a call; cancelling it interrupts the call. */
-  static <T> CompletableFuture<T> call(String name, Callable<T> body) {
+  /**
+   * As {@link #call}, after all calls that were made by this object before.
+   *
+   * @param unwanted what becomes of an outcome that comes after the future was cancelled
+   */
+  synchronized <T> CompletableFuture<T> inOrder(
+      String name, Callable<T> body, Consumer<T> unwanted) {
+    CompletableFuture<?> before = last;
+    CompletableFuture<Void> ended = new CompletableFuture<>();
+    last = ended;
+    return call(
+        name,
+        () -> {
+          try {
+            before.get();
+            return body.call();
+          } finally {
+            ended.complete(null);
+          }
+        },
+        unwanted);
+  }
+
+  /**
+   * The outcome of a call; cancelling it interrupts the call.
+   *
+   * @param unwanted what becomes of an outcome that comes after the future was cancelled
+   */
+  static <T> CompletableFuture<T> call(String name, Callable<T> body, Consumer<T> unwanted) {
     CompletableFuture<T> future = new CompletableFuture<>();
-    Thread thread =
-        new Thread(
-            () -> {
-              try {
-                future.complete(body.call());
-              } catch (Exception | Error e) {
-                future.completeExceptionally(e);
-              }
-            },
-            name);
+    Thread thread = new Thread(() -> run(future, body, unwanted), name);
     thread.setDaemon(true);
     thread.start();
     future.whenComplete(
@@ -29,5 +52,17 @@ final class Background {
           }
         });
     return future;
+  }
+
+  private static <T> void run(CompletableFuture<T> future, Callable<T> body, Consumer<T> unwanted) {
+    try {
+      T result = body.call();
+      if (!future.complete(result)) {
+        Thread.interrupted();
+        unwanted.accept(result);
+      }
+    } catch (Exception | Error e) {
+      future.completeExceptionally(e);
+    }
   }
 }

@@ -1,18 +1,17 @@
 package org.nccl4j.api;
 
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.Collections;
+import java.util.HashSet;
 import java.util.List;
-import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
+import java.util.concurrent.Callable;
 import java.util.concurrent.CompletableFuture;
 import org.nccl4j.api.group.RankQueue;
 import org.nccl4j.api.init.CommunicatorState;
 import org.nccl4j.api.init.Offspring;
-import org.nccl4j.api.plan.Func;
-import org.nccl4j.api.plan.Way;
-import org.nccl4j.device.DataType;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
@@ -27,7 +26,13 @@ import org.nccl4j.device.TimeoutException;
  * ranks. Every rank makes the same collective calls in the same order with the same count, type,
  * operator and root. Buffers are memories of this rank's device, as large as the operation needs (a
  * larger one is used from its start). The operations themselves are inherited: those that every
- * rank concerned calls from {@link Operations}, those of one rank alone from {@link OneSided}.
+ * rank concerned calls from {@link Operations}, those of one rank alone from {@link OneSided}; what
+ * is known of a communicator is asked by {@link Inquiries}.
+ *
+ * <p>What makes communicators waits for other ranks, and has a twin, named so by its end {@code
+ * Async}, that does not: its future ends as the call would, with the same deadlines and errors. To
+ * cancel the future ends the attempt on this rank with an error that the other ranks hear of, and a
+ * communicator that nobody would get is closed.
  *
  * <p>Any thread may call any method; operations take effect in the order of the calls. Errors of an
  * operation that has begun come out of its stream's synchronize and {@link #asyncError()}; the
@@ -38,19 +43,21 @@ import org.nccl4j.device.TimeoutException;
  * InvalidUsageException} after {@link #close()} or for closed memory; and the cause itself after a
  * failure.
  */
-public final class Communicator extends Operations implements AutoCloseable {
+public final class Communicator extends Inquiries implements AutoCloseable {
   /** The color of a rank that will be in none of the communicators that a split makes. */
   public static final int NO_COLOR = Offspring.NO_COLOR;
 
-  private final CommunicatorConfig config;
+  /** What is made of this communicator without waiting. */
+  private final Background background;
 
   private Communicator(CommunicatorState state, CommunicatorConfig config) {
-    this(state, state.queue(), config);
+    this(state, state.queue(), config, new Background());
   }
 
-  private Communicator(CommunicatorState state, RankQueue queue, CommunicatorConfig config) {
-    super(state, queue);
-    this.config = config;
+  private Communicator(
+      CommunicatorState state, RankQueue queue, CommunicatorConfig config, Background background) {
+    super(state, queue, config);
+    this.background = background;
   }
 
   /**
@@ -102,15 +109,20 @@ public final class Communicator extends Operations implements AutoCloseable {
     return new Communicator(Joining.join(nRanks, ids, rank, device, config), config);
   }
 
-  /**
-   * As {@link #initRank(int, UniqueId, int, Device, CommunicatorConfig)}, without waiting. To
-   * cancel the future ends the attempt.
-   *
-   * @return the communicator, or what initRank would throw
-   */
+  /** As {@link #initRank(int, UniqueId, int, Device, CommunicatorConfig)}, without waiting. */
   public static CompletableFuture<Communicator> initRankAsync(
       int nRanks, UniqueId id, int rank, Device device, CommunicatorConfig config) {
-    return Background.call("nccl4j-init-" + rank, () -> initRank(nRanks, id, rank, device, config));
+    return initRankAsync(nRanks, Collections.singletonList(id), rank, device, config);
+  }
+
+  /** As {@link #initRank(int, List, int, Device, CommunicatorConfig)}, without waiting. */
+  public static CompletableFuture<Communicator> initRankAsync(
+      int nRanks, List<UniqueId> ids, int rank, Device device, CommunicatorConfig config) {
+    List<UniqueId> given = ids == null ? null : new ArrayList<>(ids);
+    return Background.call(
+        "nccl4j-init-" + rank,
+        () -> initRank(nRanks, given, rank, device, config),
+        Communicator::drop);
   }
 
   /** A communicator with all its ranks in this process and default configuration. */
@@ -130,70 +142,17 @@ public final class Communicator extends Operations implements AutoCloseable {
         .toList();
   }
 
-  /** This rank. */
-  public int rank() {
-    return state.rank();
+  /** As {@link #initAll(List, CommunicatorConfig)}, without waiting. */
+  public static CompletableFuture<List<Communicator>> initAllAsync(
+      List<Device> devices, CommunicatorConfig config) {
+    List<Device> given = devices == null ? null : new ArrayList<>(devices);
+    return Background.call(
+        "nccl4j-init", () -> initAll(given, config), made -> made.forEach(Communicator::drop));
   }
 
-  /** All ranks. */
-  public int nRanks() {
-    return state.nRanks();
-  }
-
-  /** This rank's device. */
-  public Device device() {
-    return state.device();
-  }
-
-  /** The name given in the configuration, or a number. */
-  public String name() {
-    return state.name();
-  }
-
-  /** The transport that reaches each other rank, by rank; this rank is missing. */
-  public Map<Integer, String> transports() {
-    return state.routes();
-  }
-
-  /**
-   * What the planner decides for an operation of a size, as a table to read: every algorithm and
-   * protocol with its predicted time, the choice, and the reason; and the same of buffers in
-   * windows, where all ranks reach each other's memory.
-   *
-   * @param operation a name as in nccl-tests, such as "all_reduce" or "alltoall"
-   * @param count as in the operation's call
-   * @throws InvalidArgumentException for an operation that does not exist
-   */
-  public String explain(String operation, long count, DataType type) {
-    Given.notNull(type, "type of the elements");
-    Func func = Func.labelled(operation);
-    return queue.planner().explain(func, count, type) + queue.direct().explain(func, count, type);
-  }
-
-  /**
-   * The algorithm and the protocol that an operation of a size will take, such as "Ring" and "LL".
-   *
-   * @param operation a name as in nccl-tests
-   * @param count as in the operation's call
-   * @throws InvalidArgumentException for an operation that does not exist
-   */
-  public Decision decision(String operation, long count, DataType type) {
-    Given.notNull(type, "type of the elements");
-    Way way = queue.planner().way(Func.labelled(operation), count, type);
-    return new Decision(way.algorithm(), way.protocol());
-  }
-
-  /**
-   * As {@link #decision}, of buffers that lie in windows or are registered on all ranks, out of
-   * place.
-   */
-  public Decision decisionInWindows(String operation, long count, DataType type) {
-    Given.notNull(type, "type of the elements");
-    return queue
-        .direct()
-        .withWindows(Func.labelled(operation), count, type)
-        .map(way -> new Decision(way.algorithm(), way.protocol()))
-        .orElseGet(() -> decision(operation, count, type));
+  /** Nobody has it: the caller has cancelled. */
+  private void drop() {
+    close(Duration.ZERO);
   }
 
   /**
@@ -223,10 +182,17 @@ public final class Communicator extends Operations implements AutoCloseable {
         .map(made -> new Communicator(made, changes));
   }
 
-  /** As {@link #split(int, int, CommunicatorConfig)}, without waiting. */
+  /**
+   * As {@link #split(int, int, CommunicatorConfig)}, without waiting. What is made so of one
+   * communicator is made in the order of the calls; other collective calls on it that wait, such as
+   * split itself, come after the future's end.
+   */
   public CompletableFuture<Optional<Communicator>> splitAsync(
       int color, int key, CommunicatorConfig changes) {
-    return Background.call("nccl4j-split-" + rank(), () -> split(color, key, changes));
+    return background.inOrder(
+        "nccl4j-split-" + rank(),
+        () -> split(color, key, changes),
+        made -> made.ifPresent(Communicator::drop));
   }
 
   /** What happens to operations that run while a communicator is shrunk. */
@@ -259,6 +225,21 @@ public final class Communicator extends Operations implements AutoCloseable {
   }
 
   /**
+   * As {@link #shrink(Set, ShrinkMode, CommunicatorConfig)}, without waiting. It follows what is
+   * being made of this communicator ({@link #splitAsync}); with {@link ShrinkMode#ABORT} it begins
+   * at once instead, for what goes before may never end.
+   */
+  public CompletableFuture<Communicator> shrinkAsync(
+      Set<Integer> excluded, ShrinkMode mode, CommunicatorConfig changes) {
+    Set<Integer> given = excluded == null ? null : new HashSet<>(excluded);
+    Callable<Communicator> body = () -> shrink(given, mode, changes);
+    String thread = "nccl4j-shrink-" + rank();
+    return mode == ShrinkMode.ABORT
+        ? Background.call(thread, body, Communicator::drop)
+        : background.inOrder(thread, body, Communicator::drop);
+  }
+
+  /**
    * A communicator of these ranks, with the same numbers, and of new ones. The new ones join by
    * {@link #initRank(int, UniqueId, int, Device, CommunicatorConfig)} with numbers from {@link
    * #nRanks()} on.
@@ -276,6 +257,13 @@ public final class Communicator extends Operations implements AutoCloseable {
     return initRank(nRanks, id, rank(), device(), changes);
   }
 
+  /** As {@link #grow}, without waiting. */
+  public CompletableFuture<Communicator> growAsync(
+      int newRanks, UniqueId id, CommunicatorConfig changes) {
+    return Background.call(
+        "nccl4j-grow-" + rank(), () -> grow(newRanks, id, changes), Communicator::drop);
+  }
+
   private static Offspring.How how(CommunicatorConfig changes, boolean share) {
     return new Offspring.How(changes.name(), changes.settings(), share);
   }
@@ -289,7 +277,7 @@ public final class Communicator extends Operations implements AutoCloseable {
    */
   public Communicator withOptions(CallOptions options) {
     Given.notNull(options, "options");
-    return new Communicator(state, state.queue(options.settings()), config);
+    return new Communicator(state, state.queue(options.settings()), config(), background);
   }
 
   /**
@@ -320,26 +308,6 @@ public final class Communicator extends Operations implements AutoCloseable {
     state.resume();
   }
 
-  /** Whether it is suspended now. */
-  public boolean isSuspended() {
-    return state.isSuspended();
-  }
-
-  /** Bytes of this rank's device memory that the communicator holds, by what they are for. */
-  public Map<String, Long> memory() {
-    return state.memory();
-  }
-
-  /** The configuration that it was made with. */
-  public CommunicatorConfig config() {
-    return config;
-  }
-
-  /** The first failure of this communicator, on this rank or another, if there was one. */
-  public Optional<NcclException> asyncError() {
-    return Optional.ofNullable(state.failure());
-  }
-
   /**
    * Ends all operations of this communicator on this rank with an error, and tells the other ranks.
    * Neither waits nor frees: close does.
@@ -363,7 +331,7 @@ public final class Communicator extends Operations implements AutoCloseable {
    */
   public CompletableFuture<Void> finish() {
     state.finish();
-    return Background.call(
+    return Background.<Void>call(
         "nccl4j-finish-" + rank(),
         () -> {
           state.awaitIdle(state.operationDeadline().plusSeconds(1));
@@ -371,7 +339,8 @@ public final class Communicator extends Operations implements AutoCloseable {
             throw state.failure().again();
           }
           return null;
-        });
+        },
+        nothing -> {});
   }
 
   /**

@@ -1,11 +1,12 @@
 package org.nccl4j.api;
 
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Set;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ExecutionException;
-import java.util.concurrent.FutureTask;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.nccl4j.api.bootstrap.Bootstrap;
 import org.nccl4j.api.bootstrap.BootstrapId;
@@ -62,31 +63,29 @@ final class Joining {
     Settings settings = settings(Given.notNull(config, "configuration"));
     List<Bootstrap> bootstraps =
         LocalBootstrap.create(devices.size(), settings.get(Settings.NCCL4J_INIT_TIMEOUT));
-    List<FutureTask<CommunicatorState>> tasks = new ArrayList<>();
-    InitRequest[] requests = new InitRequest[devices.size()];
+    List<CompletableFuture<CommunicatorState>> making = new ArrayList<>();
     String name = name(config);
     for (int rank = 0; rank < devices.size(); rank++) {
-      requests[rank] = request(name, devices.get(rank), settings);
       Bootstrap bootstrap = bootstraps.get(rank);
-      InitRequest request = requests[rank];
-      tasks.add(new FutureTask<>(() -> Initializer.create(request, bootstrap)));
-      Thread thread = new Thread(tasks.get(rank), "nccl4j-init-" + rank);
-      thread.setDaemon(true);
-      thread.start();
+      InitRequest request = request(name, devices.get(rank), settings);
+      making.add(
+          Background.call(
+              "nccl4j-init-" + rank, () -> Initializer.create(request, bootstrap), Joining::drop));
     }
-    return await(tasks);
+    return await(making);
   }
 
   /** All ranks' communicators; if one failed, the others are closed and its error is thrown. */
-  private static List<CommunicatorState> await(List<FutureTask<CommunicatorState>> tasks) {
+  private static List<CommunicatorState> await(List<CompletableFuture<CommunicatorState>> making) {
     List<CommunicatorState> made = new ArrayList<>();
     NcclException failure = null;
-    for (FutureTask<CommunicatorState> task : tasks) {
+    for (CompletableFuture<CommunicatorState> each : making) {
       try {
-        made.add(task.get());
+        made.add(each.get());
       } catch (ExecutionException e) {
         failure = failure == null ? asNccl(e.getCause()) : failure;
       } catch (InterruptedException e) {
+        making.forEach(left -> left.cancel(true));
         Thread.currentThread().interrupt();
         failure =
             new InvalidUsageException(
@@ -94,13 +93,20 @@ final class Joining {
                 "the thread was interrupted while it made communicators",
                 "interrupt no thread that makes a communicator",
                 e);
+        break;
       }
     }
     if (failure != null) {
-      made.forEach(state -> state.close(java.time.Duration.ZERO));
+      making.stream()
+          .filter(each -> !each.isCompletedExceptionally())
+          .forEach(each -> drop(each.join()));
       throw failure.again();
     }
     return made;
+  }
+
+  private static void drop(CommunicatorState unwanted) {
+    unwanted.close(Duration.ZERO);
   }
 
   private static NcclException asNccl(Throwable cause) {

@@ -19,7 +19,7 @@ import org.nccl4j.device.ReductionOperator;
  * {@code recv} being the rank's part of {@code send}; gather and scatter likewise at the root.
  * Other overlaps give undefined data.
  */
-public abstract sealed class Operations extends OneSided permits Communicator {
+public abstract sealed class Operations extends OneSided permits Inquiries {
   Operations(CommunicatorState state, RankQueue queue) {
     super(state, queue);
   }

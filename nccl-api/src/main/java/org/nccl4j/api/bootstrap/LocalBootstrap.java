@@ -15,7 +15,7 @@ import org.nccl4j.device.NcclException;
 import org.nccl4j.device.TimeoutException;
 
 /** A bootstrap for ranks that are all in this process: they meet in memory, without sockets. */
-public final class LocalBootstrap implements Bootstrap {
+public final class LocalBootstrap extends TimedBootstrap {
   /** What the ranks share. Guarded by its own lock. */
   private static final class Meeting {
     private final int nRanks;
@@ -112,12 +112,11 @@ public final class LocalBootstrap implements Bootstrap {
 
   private final Meeting meeting;
   private final int rank;
-  private final CreationDeadline creation;
 
   private LocalBootstrap(Meeting meeting, int rank) {
+    super(Deadline.after(meeting.deadline));
     this.meeting = meeting;
     this.rank = rank;
-    this.creation = new CreationDeadline(Deadline.after(meeting.deadline));
   }
 
   /**
@@ -150,28 +149,8 @@ public final class LocalBootstrap implements Bootstrap {
   }
 
   @Override
-  public List<byte[]> allGather(byte[] mine) {
-    return meeting.exchange(rank, mine, exchangeEnd());
-  }
-
-  @Override
-  public void barrier() {
-    meeting.exchange(rank, new byte[0], exchangeEnd());
-  }
-
-  @Override
-  public long exchangeEnd() {
-    return creation.now().nanoTime();
-  }
-
-  @Override
-  public void making() {
-    creation.begin();
-  }
-
-  @Override
-  public void made() {
-    creation.end();
+  List<byte[]> exchange(byte[] mine, Deadline deadline) {
+    return meeting.exchange(rank, mine, deadline.nanoTime());
   }
 
   @Override

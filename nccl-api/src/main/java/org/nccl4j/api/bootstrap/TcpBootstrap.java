@@ -16,11 +16,10 @@ import org.nccl4j.device.NcclException;
  * The bootstrap over TCP: a connection to the rank's root, a ring among all ranks, and for the
  * first rank of each root's block a connection to the root before too (see {@link Roots}).
  */
-public final class TcpBootstrap implements Bootstrap {
+public final class TcpBootstrap extends TimedBootstrap {
   private static final System.Logger LOG = DebugLog.of("BOOTSTRAP");
 
   private final JoinRequest request;
-  private final CreationDeadline creation;
   private final Identity self;
   private final EventLoop loop;
   private final RankMonitor monitor;
@@ -38,8 +37,8 @@ public final class TcpBootstrap implements Bootstrap {
   private int sequence;
 
   private TcpBootstrap(JoinRequest request, Identity self, Deadline deadline) {
+    super(deadline);
     this.request = request;
-    this.creation = new CreationDeadline(deadline);
     this.self = self;
     trust = Trust.of(request.secret(), request.options());
     loop = EventLoop.acquire();
@@ -175,23 +174,13 @@ public final class TcpBootstrap implements Bootstrap {
   }
 
   @Override
-  public List<byte[]> allGather(byte[] mine) {
+  List<byte[]> exchange(byte[] mine, Deadline deadline) {
     if (mine.length > RingLink.MAX_DATA_BYTES) {
       throw new InvalidArgumentException(
           "rank " + rank() + " offers " + mine.length + " bytes to an exchange of the bootstrap",
           "offer at most " + RingLink.MAX_DATA_BYTES);
     }
-    try {
-      return aroundTheRing(mine.clone(), creation.now());
-    } catch (NcclException e) {
-      tellFailure(e);
-      throw e;
-    }
-  }
-
-  @Override
-  public void barrier() {
-    allGather(new byte[0]);
+    return aroundTheRing(mine, deadline);
   }
 
   /** Every rank passes on what it gets, but for the next rank's own piece, which has been there. */
@@ -231,21 +220,6 @@ public final class TcpBootstrap implements Bootstrap {
 
   private void checkUsable(Deadline deadline) {
     monitor.await(() -> monitor.isUsable() ? true : null, deadline, null);
-  }
-
-  @Override
-  public long exchangeEnd() {
-    return creation.now().nanoTime();
-  }
-
-  @Override
-  public void making() {
-    creation.begin();
-  }
-
-  @Override
-  public void made() {
-    creation.end();
   }
 
   @Override

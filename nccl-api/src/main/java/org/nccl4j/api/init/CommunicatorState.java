@@ -41,7 +41,8 @@ public final class CommunicatorState {
 
   private volatile Running running;
   private volatile boolean suspended;
-  private final AtomicInteger children = new AtomicInteger();
+  private final AtomicInteger splits = new AtomicInteger();
+  private final AtomicInteger shrinks = new AtomicInteger();
   private final AtomicBoolean closed = new AtomicBoolean();
 
   CommunicatorState(InitRequest request, Bootstrap bootstrap, Members members, Engine engine) {
@@ -222,9 +223,14 @@ public final class CommunicatorState {
     return running.engine;
   }
 
-  /** A number for what is made from this communicator: the same on all ranks. */
-  int nextChild() {
-    return children.incrementAndGet();
+  /** How many splits have been called: the same on all ranks, whether they succeeded or not. */
+  int nextSplit() {
+    return splits.incrementAndGet();
+  }
+
+  /** How often it has been shrunk: likewise, among the ranks that stay. */
+  int nextShrink() {
+    return shrinks.incrementAndGet();
   }
 
   /**
@@ -308,6 +314,24 @@ public final class CommunicatorState {
         return false;
       }
       LockSupport.parkNanos(POLL_NANOS);
+    }
+    return true;
+  }
+
+  /** As {@link #awaitIdle}, on a thread that may be interrupted: then it throws. */
+  boolean awaitIdleOrInterrupt(Duration patience) {
+    long endNanos = System.nanoTime() + patience.toNanos();
+    while (!awaitIdle(Duration.ofNanos(POLL_NANOS))) {
+      if (Thread.currentThread().isInterrupted()) {
+        throw new InvalidUsageException(
+            ErrorId.INTERRUPTED,
+            "the thread was interrupted while it waited for operations on communicator %s"
+                .formatted(name()),
+            "interrupt no thread that makes a communicator");
+      }
+      if (System.nanoTime() - endNanos >= 0) {
+        return false;
+      }
     }
     return true;
   }

@@ -122,6 +122,7 @@ final class Links {
         return;
       }
       bootstrap.checkFailure();
+      checkInterrupt();
       if (System.nanoTime() - endNanos > 0) {
         Pending first = pending.get(0);
         throw new TimeoutException(
@@ -132,6 +133,15 @@ final class Links {
                 .formatted(first.peer));
       }
       LockSupport.parkNanos(POLL_NANOS);
+    }
+  }
+
+  private static void checkInterrupt() {
+    if (Thread.currentThread().isInterrupted()) {
+      throw new InvalidUsageException(
+          ErrorId.INTERRUPTED,
+          "the thread was interrupted while it connected with other ranks",
+          "interrupt no thread that makes a communicator");
     }
   }
 

@@ -69,7 +69,7 @@ final class NvlsSetup implements AutoCloseable {
         new NvlsTeams(
             hosts, wiring.nvlsHeads(), wiring.nvlsChannels(), kind(context) == Device.Kind.CUDA);
     Team team = teams.of(context.rank());
-    Multicast made = provider.orElseThrow().open(context, team, form, bootstrap::allGather);
+    Multicast made = provider.orElseThrow().open(context, team, form, exchange(bootstrap));
     if (made.nvls().isEmpty()) {
       LOG.log(
           context.rank() == 0 ? Logger.Level.WARNING : Logger.Level.DEBUG,
@@ -85,6 +85,20 @@ final class NvlsSetup implements AutoCloseable {
     }
     Nvls place = made.nvls().get().among(hosts.count(), teams.trees(context.rank()));
     return new NvlsSetup(made, place, farewell(context, bootstrap, made));
+  }
+
+  private static MulticastProvider.Exchange exchange(Bootstrap bootstrap) {
+    return new MulticastProvider.Exchange() {
+      @Override
+      public List<byte[]> allGather(byte[] mine) {
+        return bootstrap.allGather(mine);
+      }
+
+      @Override
+      public long endNanos() {
+        return bootstrap.exchangeEnd();
+      }
+    };
   }
 
   /** Why these offers lead to nothing, the same on all ranks; null if they lead to something. */

@@ -51,9 +51,9 @@ public final class Offspring {
     }
     parent.checkRunning("split");
     checkUsable("split");
+    int number = parent.nextSplit();
     byte[] mine = ByteBuffer.allocate(12).putInt(color).putInt(key).putInt(0).array();
     List<byte[]> all = parent.bootstrap().allGather(mine);
-    int number = parent.nextChild();
     if (color == NO_COLOR) {
       return Optional.empty();
     }
@@ -102,20 +102,20 @@ public final class Offspring {
               .formatted(parent.rank(), parent.nRanks(), parent.name(), excluded),
           "name ranks of this communicator, and call shrink on those that stay");
     }
+    String label = "/shrunk %d".formatted(parent.nextShrink());
     if (abort) {
       parent.revoke();
     } else {
       parent.checkRunning("shrink without abort");
       checkUsable("shrink without abort");
     }
-    if (!parent.awaitIdle(parent.operationDeadline())) {
+    if (!parent.awaitIdleOrInterrupt(parent.operationDeadline())) {
       throw new TimeoutException(
           ErrorId.STILL_RUNNING,
           "rank %d's operations on communicator %s have not ended within %s"
               .formatted(parent.rank(), parent.name(), parent.operationDeadline()),
           "shrink with abort, which ends them");
     }
-    String label = "/shrunk %d".formatted(parent.nextChild());
     return make(label, ranks, how, how.share() && !abort);
   }
 

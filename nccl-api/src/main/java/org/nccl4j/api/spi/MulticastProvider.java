@@ -40,10 +40,12 @@ public interface MulticastProvider {
   }
 
   /** Lets ranks exchange a few bytes; every rank calls it equally often. */
-  @FunctionalInterface
   interface Exchange {
     /** Gives every rank everybody's bytes, by rank. */
     List<byte[]> allGather(byte[] mine);
+
+    /** By when an exchange that begins now will have ended or failed, as System.nanoTime. */
+    long endNanos();
   }
 
   /**

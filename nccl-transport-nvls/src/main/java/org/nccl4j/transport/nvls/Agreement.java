@@ -34,6 +34,11 @@ final class Agreement {
     String take() throws Refused;
   }
 
+  /** What is left of the time in which the ranks must be done. */
+  long leftNanos() {
+    return exchange.endNanos() - System.nanoTime();
+  }
+
   /**
    * Takes a step with all others.
    *

@@ -22,7 +22,6 @@ import org.nccl4j.device.shm.ReceivedFd;
  * way, and each member's reference is its own.
  */
 final class DescriptorExchange {
-  private static final Duration PATIENCE = Duration.ofSeconds(10);
   private static final long POLL_NANOS = 50_000;
 
   private final TransportContext context;
@@ -86,6 +85,7 @@ final class DescriptorExchange {
     }
   }
 
+  /** Gives up in half of the time that is left: the other half is for all to hear of it. */
   private void exchange(MulticastObject object, FdMailbox mailbox, List<String> letters)
       throws Agreement.Refused {
     int n = members.size();
@@ -100,7 +100,8 @@ final class DescriptorExchange {
       }
     }
     byte[] key = ByteBuffer.allocate(Integer.BYTES).putInt(member).array();
-    long end = System.nanoTime() + PATIENCE.toNanos();
+    long begin = System.nanoTime();
+    long patience = agreement.leftNanos() / 2;
     while (!takers.isEmpty() || !givers.isEmpty()) {
       takers.removeIf(
           taker ->
@@ -111,10 +112,10 @@ final class DescriptorExchange {
         int giver = ByteBuffer.wrap(received.get().key()).getInt();
         object.accept(giver, received.get().fd());
         givers.remove(giver);
-      } else if (System.nanoTime() - end > 0) {
+      } else if (System.nanoTime() - begin > patience) {
         throw new Agreement.Refused(
             "after %s nothing came from ranks %s and ranks %s take nothing"
-                .formatted(PATIENCE, ranks(givers), ranks(takers)));
+                .formatted(Duration.ofNanos(patience), ranks(givers), ranks(takers)));
       } else if (!takers.isEmpty() || !givers.isEmpty()) {
         LockSupport.parkNanos(POLL_NANOS);
       }

@@ -1,0 +1,108 @@
+package org.nccl4j.api;
+
+import java.util.Map;
+import java.util.Optional;
+import org.nccl4j.api.group.RankQueue;
+import org.nccl4j.api.init.CommunicatorState;
+import org.nccl4j.api.plan.Func;
+import org.nccl4j.api.plan.Way;
+import org.nccl4j.device.DataType;
+import org.nccl4j.device.Device;
+import org.nccl4j.device.InvalidArgumentException;
+import org.nccl4j.device.NcclException;
+
+/** What a rank can ask its {@link Communicator}, which every object of this class is. */
+public abstract sealed class Inquiries extends Operations permits Communicator {
+  private final CommunicatorConfig config;
+
+  Inquiries(CommunicatorState state, RankQueue queue, CommunicatorConfig config) {
+    super(state, queue);
+    this.config = config;
+  }
+
+  /** This rank. */
+  public int rank() {
+    return state.rank();
+  }
+
+  /** All ranks. */
+  public int nRanks() {
+    return state.nRanks();
+  }
+
+  /** This rank's device. */
+  public Device device() {
+    return state.device();
+  }
+
+  /** The name given in the configuration, or a number. */
+  public String name() {
+    return state.name();
+  }
+
+  /** The transport that reaches each other rank, by rank; this rank is missing. */
+  public Map<Integer, String> transports() {
+    return state.routes();
+  }
+
+  /**
+   * What the planner decides for an operation of a size, as a table to read: every algorithm and
+   * protocol with its predicted time, the choice, and the reason; and the same of buffers in
+   * windows, where all ranks reach each other's memory.
+   *
+   * @param operation a name as in nccl-tests, such as "all_reduce" or "alltoall"
+   * @param count as in the operation's call
+   * @throws InvalidArgumentException for an operation that does not exist
+   */
+  public String explain(String operation, long count, DataType type) {
+    Given.notNull(type, "type of the elements");
+    Func func = Func.labelled(operation);
+    return queue.planner().explain(func, count, type) + queue.direct().explain(func, count, type);
+  }
+
+  /**
+   * The algorithm and the protocol that an operation of a size will take, such as "Ring" and "LL".
+   *
+   * @param operation a name as in nccl-tests
+   * @param count as in the operation's call
+   * @throws InvalidArgumentException for an operation that does not exist
+   */
+  public Decision decision(String operation, long count, DataType type) {
+    Given.notNull(type, "type of the elements");
+    Way way = queue.planner().way(Func.labelled(operation), count, type);
+    return new Decision(way.algorithm(), way.protocol());
+  }
+
+  /**
+   * As {@link #decision}, of buffers that lie in windows or are registered on all ranks, out of
+   * place.
+   */
+  public Decision decisionInWindows(String operation, long count, DataType type) {
+    Given.notNull(type, "type of the elements");
+    return queue
+        .direct()
+        .withWindows(Func.labelled(operation), count, type)
+        .map(way -> new Decision(way.algorithm(), way.protocol()))
+        .orElseGet(() -> decision(operation, count, type));
+  }
+
+  /** Whether it is suspended now. */
+  public boolean isSuspended() {
+    return state.isSuspended();
+  }
+
+  /** Bytes of this rank's device memory that the communicator holds, by what they are for. */
+  public Map<String, Long> memory() {
+    return state.memory();
+  }
+
+  /** The configuration that it was made with. */
+  public CommunicatorConfig config() {
+    return config;
+  }
+
+  /** The first failure of this communicator, on this rank or another, if there was one. */
+  public Optional<NcclException> asyncError() {
+    return Optional.ofNullable(state.failure());
+  }
+}
