@@ -28,6 +28,7 @@ static unsigned long long next_handle = 0x1000;
 static _Thread_local CUcontext current;
 static _Thread_local int called_by_stream;  // where the driver allows no call
 static unsigned char arguments[112];
+static void forget_captures(void);
 
 // The tests' own entries.
 const char* fakeRecord(void) { return record; }
@@ -43,6 +44,7 @@ void fakeReset(void) {
   capturing = 0;
   wide_operations = 1;
   n_kept = 0;
+  forget_captures();
   pthread_mutex_unlock(&lock);
 }
 // Lets the n-th call from now on that begins with cuM fail, and no other.
@@ -106,6 +108,93 @@ static unsigned long long handle(void) { return next_handle += 0x10; }
     if (result) return result;         \
   } while (0)
 typedef unsigned long long u64;
+
+// Captures. What a driver refuses while streams are captured spoils the capture, here too: calls that
+// wait for or ask about a captured stream, and, of a thread that has not said otherwise, calls that
+// may wait for everything.
+typedef struct {
+  CUstream stream, origin;  // who began the capture; itself if it did
+  CUstreamCaptureMode mode;
+  pthread_t thread;
+  int spoilt, joined;
+} Captured;
+static Captured captured[64];
+static struct {
+  CUevent event;
+  CUstream stream, origin;  // where it was recorded last, in which capture
+} recordings[256];
+static int n_recordings;
+static _Thread_local CUstreamCaptureMode mode_of_thread = CU_STREAM_CAPTURE_MODE_GLOBAL;
+
+static Captured* captureOf(CUstream t) {
+  for (int i = 0; i < 64; i++)
+    if (captured[i].stream && captured[i].stream == t) return &captured[i];
+  return NULL;
+}
+static void spoil(CUstream origin) {
+  for (int i = 0; i < 64; i++)
+    if (captured[i].stream && captured[i].origin == origin) captured[i].spoilt = 1;
+}
+static void drop_capture(CUstream origin) {
+  for (int i = 0; i < 64; i++)
+    if (captured[i].stream && captured[i].origin == origin) captured[i].stream = NULL;
+}
+static CUresult forbidden(CUstream origin, const char* name) {
+  spoil(origin);
+  recorded += snprintf(record + recorded, 256, "misuse:%s during a capture\n", name);
+  return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+}
+// For calls about a stream that wait or look.
+static CUresult look(CUstream t, const char* name) {
+  pthread_mutex_lock(&lock);
+  Captured* c = captureOf(t);
+  CUresult result = c ? forbidden(c->origin, name) : CUDA_SUCCESS;
+  pthread_mutex_unlock(&lock);
+  return result;
+}
+// For calls that may wait for everything.
+static CUresult unsafe(const char* name) {
+  CUresult result = CUDA_SUCCESS;
+  pthread_mutex_lock(&lock);
+  for (int i = 0; i < 64; i++) {
+    Captured* c = &captured[i];
+    if (!c->stream || c->stream != c->origin) continue;
+    int mine = pthread_equal(c->thread, pthread_self()) && c->mode != CU_STREAM_CAPTURE_MODE_RELAXED &&
+               mode_of_thread != CU_STREAM_CAPTURE_MODE_RELAXED;
+    int of_another = c->mode == CU_STREAM_CAPTURE_MODE_GLOBAL &&
+                     mode_of_thread == CU_STREAM_CAPTURE_MODE_GLOBAL;
+    if (mine || of_another) result = forbidden(c->origin, name);
+  }
+  pthread_mutex_unlock(&lock);
+  return result;
+}
+// Something is launched into a stream: a forked one must be joined after it.
+static void launched_into(CUstream t) {
+  pthread_mutex_lock(&lock);
+  Captured* c = captureOf(t);
+  if (c) c->joined = 0;
+  pthread_mutex_unlock(&lock);
+}
+#define LOOK(t)                          \
+  do {                                   \
+    CUresult looked = look(t, __func__); \
+    if (looked) return looked;           \
+  } while (0)
+#define UNSAFE()                       \
+  do {                                 \
+    CUresult looked = unsafe(__func__); \
+    if (looked) return looked;         \
+  } while (0)
+static void forget_captures(void) {
+  memset(captured, 0, sizeof captured);
+  n_recordings = 0;
+}
+CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mode) {
+  CUstreamCaptureMode before = mode_of_thread;
+  mode_of_thread = *mode;
+  *mode = before;
+  return CUDA_SUCCESS;
+}
 
 CUresult cuInit(unsigned f) { return call(NO, "%u", f); }
 void fakeVersion(int v) { version = v; }
@@ -189,12 +278,18 @@ static void forget(void* p) {
   else free(p);
 }
 CUresult cuMemAlloc(CUdeviceptr* p, size_t n) {
+  UNSAFE();
   OR_FAIL(NEW, "%zu", n);
   *p = (CUdeviceptr)know(n, CU_MEMORYTYPE_DEVICE);
   return CUDA_SUCCESS;
 }
-CUresult cuMemFree(CUdeviceptr p) { forget((void*)p); return call(GONE, ""); }
+CUresult cuMemFree(CUdeviceptr p) {
+  UNSAFE();
+  forget((void*)p);
+  return call(GONE, "");
+}
 CUresult cuMemHostAlloc(void** p, size_t n, unsigned f) {
+  UNSAFE();
   OR_FAIL(NEW, "%zu,%u", n, f);
   *p = know(n, CU_MEMORYTYPE_HOST);
   return CUDA_SUCCESS;
@@ -206,11 +301,13 @@ CUresult cuMemHostGetDevicePointer(CUdeviceptr* d, void* p, unsigned f) {
 }
 CUresult cuMemFreeHost(void* p) { forget(p); return call(GONE, ""); }
 CUresult cuMemcpyHtoD(CUdeviceptr d, const void* s, size_t n) {
+  UNSAFE();
   OR_FAIL(NO, "%zu", n);
   memcpy((void*)d, s, n);
   return CUDA_SUCCESS;
 }
 CUresult cuMemcpyDtoH(void* d, CUdeviceptr s, size_t n) {
+  UNSAFE();
   OR_FAIL(NO, "%zu", n);
   memcpy(d, (void*)s, n);
   return CUDA_SUCCESS;
@@ -225,6 +322,7 @@ CUresult cuMemcpyDtoDAsync(CUdeviceptr d, CUdeviceptr s, size_t n, CUstream t) {
 }
 CUresult cuMemcpyAsync(CUdeviceptr d, CUdeviceptr s, size_t n, CUstream t) {
   OR_FAIL(NO, "%zu,%llx", n, (u64)t);
+  launched_into(t);
   memcpy((void*)d, (void*)s, n);
   return CUDA_SUCCESS;
 }
@@ -316,19 +414,78 @@ CUresult cuStreamCreate(CUstream* t, unsigned f) {
   return CUDA_SUCCESS;
 }
 CUresult cuStreamDestroy(CUstream t) { return call(GONE, ""); }
-CUresult cuStreamSynchronize(CUstream t) { return call(NO, "%llx", (u64)t); }
-CUresult cuStreamQuery(CUstream t) { return call(NO, "%llx", (u64)t); }
+CUresult cuStreamSynchronize(CUstream t) {
+  LOOK(t);
+  UNSAFE();
+  return call(NO, "%llx", (u64)t);
+}
+CUresult cuStreamQuery(CUstream t) {
+  LOOK(t);
+  return call(NO, "%llx", (u64)t);
+}
+static int recordingOf(CUevent e) {
+  for (int i = 0; i < n_recordings; i++)
+    if (recordings[i].event == e) return i;
+  return -1;
+}
+// A stream that waits for an event of a capture is captured from then on.
 CUresult cuStreamWaitEvent(CUstream t, CUevent e, unsigned f) {
-  return call(NO, "%llx,%llx,%u", (u64)t, (u64)e, f);
+  CUresult result = CUDA_SUCCESS;
+  pthread_mutex_lock(&lock);
+  int at = recordingOf(e);
+  CUstream origin = at < 0 ? NULL : recordings[at].origin;
+  Captured* waiting = captureOf(t);
+  if (origin && waiting && waiting->origin != origin) {
+    result = CUDA_ERROR_STREAM_CAPTURE_MERGE;
+  } else if (waiting && at >= 0 && !origin) {
+    result = CUDA_ERROR_STREAM_CAPTURE_ISOLATION;
+  } else if (origin && !waiting) {
+    Captured* free = captured;
+    while (free->stream) free++;
+    *free = *captureOf(origin);
+    free->stream = t;
+    free->joined = 0;
+  } else if (origin) {
+    Captured* from = captureOf(recordings[at].stream);
+    if (from) from->joined = 1;
+  }
+  if (result && waiting) spoil(waiting->origin);
+  pthread_mutex_unlock(&lock);
+  return result ? result : call(NO, "%llx,%llx,%u", (u64)t, (u64)e, f);
 }
 CUresult cuStreamIsCapturing(CUstream t, CUstreamCaptureStatus* s) {
-  *s = capturing ? CU_STREAM_CAPTURE_STATUS_ACTIVE : CU_STREAM_CAPTURE_STATUS_NONE;
+  pthread_mutex_lock(&lock);
+  Captured* c = captureOf(t);
+  *s = c && c->spoilt     ? CU_STREAM_CAPTURE_STATUS_INVALIDATED
+       : c || capturing ? CU_STREAM_CAPTURE_STATUS_ACTIVE
+                        : CU_STREAM_CAPTURE_STATUS_NONE;
+  pthread_mutex_unlock(&lock);
   return call(NO, "%llx", (u64)t);
 }
 CUresult cuStreamBeginCapture(CUstream t, CUstreamCaptureMode m) {
-  return call(NO, "%llx,%d", (u64)t, m);
+  OR_FAIL(NO, "%llx,%d", (u64)t, m);
+  pthread_mutex_lock(&lock);
+  Captured* free = captured;
+  while (free->stream) free++;
+  CUresult result = t && !captureOf(t) ? CUDA_SUCCESS : CUDA_ERROR_ILLEGAL_STATE;
+  if (!result) *free = (Captured){t, t, m, pthread_self(), 0, 1};
+  pthread_mutex_unlock(&lock);
+  return result;
 }
 CUresult cuStreamEndCapture(CUstream t, CUgraph* g) {
+  *g = NULL;
+  pthread_mutex_lock(&lock);
+  Captured* c = captureOf(t);
+  CUresult result = !c || c->origin != t ? CUDA_ERROR_ILLEGAL_STATE
+                    : !pthread_equal(c->thread, pthread_self()) ? CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD
+                    : c->spoilt                                 ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED
+                                                                : CUDA_SUCCESS;
+  for (int i = 0; i < 64 && !result; i++)
+    if (captured[i].stream && captured[i].origin == t && captured[i].stream != t && !captured[i].joined)
+      result = CUDA_ERROR_STREAM_CAPTURE_UNJOINED;
+  if (result != CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD) drop_capture(t);
+  pthread_mutex_unlock(&lock);
+  if (result) return result;
   OR_FAIL(NEW, "%llx", (u64)t);
   *g = (CUgraph)handle();
   return CUDA_SUCCESS;
@@ -358,16 +515,53 @@ CUresult cuEventCreate(CUevent* e, unsigned f) {
   *e = (CUevent)handle();
   return CUDA_SUCCESS;
 }
-CUresult cuEventRecord(CUevent e, CUstream t) { return call(NO, "%llx,%llx", (u64)e, (u64)t); }
-CUresult cuEventQuery(CUevent e) { return call(NO, "%llx", (u64)e); }
-CUresult cuEventSynchronize(CUevent e) { return call(NO, "%llx", (u64)e); }
+CUresult cuEventRecord(CUevent e, CUstream t) {
+  OR_FAIL(NO, "%llx,%llx", (u64)e, (u64)t);
+  pthread_mutex_lock(&lock);
+  int at = recordingOf(e);
+  if (at < 0) at = n_recordings++ % 256;
+  if (n_recordings > 256) n_recordings = 256;
+  Captured* c = captureOf(t);
+  recordings[at].event = e;
+  recordings[at].stream = t;
+  recordings[at].origin = c ? c->origin : NULL;
+  pthread_mutex_unlock(&lock);
+  return CUDA_SUCCESS;
+}
+static CUresult lookAtEvent(CUevent e, const char* name) {
+  pthread_mutex_lock(&lock);
+  int at = recordingOf(e);
+  CUstream origin = at < 0 ? NULL : recordings[at].origin;
+  if (origin) forbidden(origin, name);
+  pthread_mutex_unlock(&lock);
+  return origin ? CUDA_ERROR_CAPTURED_EVENT : CUDA_SUCCESS;
+}
+CUresult cuEventQuery(CUevent e) {
+  CUresult result = lookAtEvent(e, __func__);
+  if (result) return result;
+  UNSAFE();
+  return call(NO, "%llx", (u64)e);
+}
+CUresult cuEventSynchronize(CUevent e) {
+  CUresult result = lookAtEvent(e, __func__);
+  if (result) return result;
+  UNSAFE();
+  return call(NO, "%llx", (u64)e);
+}
 #undef cuEventElapsedTime
 CUresult cuEventElapsedTime(float* ms, CUevent a, CUevent b) {
   *ms = 1.5f;
   return call(NO, "%llx,%llx", (u64)a, (u64)b);
 }
-CUresult cuEventDestroy(CUevent e) { return call(GONE, "%llx", (u64)e); }
+CUresult cuEventDestroy(CUevent e) {
+  pthread_mutex_lock(&lock);
+  int at = recordingOf(e);
+  if (at >= 0) recordings[at] = recordings[--n_recordings];
+  pthread_mutex_unlock(&lock);
+  return call(GONE, "%llx", (u64)e);
+}
 CUresult cuModuleLoadData(CUmodule* m, const void* image) {
+  UNSAFE();
   OR_FAIL(NO, "%s", memcmp(image, "\x50\xed\x55\xba", 4) == 0 ? "fatbin" : "?");
   *m = (CUmodule)handle();
   return CUDA_SUCCESS;
@@ -686,6 +880,7 @@ CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle* h, void* o
   return CUDA_SUCCESS;
 }
 CUresult cuLaunchKernelEx(const CUlaunchConfig* c, CUfunction f, void** params, void** extra) {
+  launched_into(c->hStream);
   memcpy(arguments, params[0], sizeof arguments);
   char attributes[256] = "";
   for (unsigned i = 0; i < c->numAttrs; i++) {  // the value of others is an int

@@ -43,7 +43,7 @@ public final class Group {
       for (int s = 0; s < streams.length; s++) {
         CompletableFuture<Void> end = new CompletableFuture<>();
         streams[s].launchHostFunction(() -> end.complete(null));
-        streams[s].isIdle();
+        streams[s].startNow();
         ends[s] = end;
       }
     } catch (RuntimeException e) {

@@ -28,8 +28,17 @@ public abstract class DeviceStream implements AutoCloseable {
    */
   public abstract void synchronize(Duration patience);
 
-  /** Whether all that was launched so far has ended. Never waits. */
+  /**
+   * Whether all that was launched so far has ended; no while the stream is being captured. Never
+   * waits.
+   */
   public abstract boolean isIdle();
+
+  /**
+   * Lets what was launched begin although nobody waits for it. Nothing to do where the device sees
+   * to it by itself. Never waits.
+   */
+  public void startNow() {}
 
   /** Launches the recording of an event: it happens when all launched before has ended. */
   public abstract void record(DeviceEvent event);

@@ -140,7 +140,7 @@ public final class Groups {
     byRank.forEach(RankQueue::launch);
     if (byRank.size() > 1) {
       // This thread drives several ranks that wait for each other: none can wait for it.
-      byRank.values().forEach(list -> list.forEach(task -> task.stream().isIdle()));
+      byRank.values().forEach(list -> list.forEach(task -> task.stream().startNow()));
     }
   }
 }

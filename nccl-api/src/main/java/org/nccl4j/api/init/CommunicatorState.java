@@ -30,6 +30,7 @@ import org.nccl4j.device.TimeoutException;
 /** Everything behind one rank's communicator, from its creation to its end. Any thread. */
 public final class CommunicatorState {
   private static final long POLL_NANOS = 50_000;
+  private static final Duration SETTLED = Duration.ofMillis(100);
 
   private final InitRequest request;
   private final Bootstrap bootstrap;
@@ -146,7 +147,7 @@ public final class CommunicatorState {
 
   /** Drops a window together with all other ranks. */
   public void deregister(RegisteredWindow window) {
-    windows().deregister(window, !engine().kernels().isIdle());
+    windows().deregister(window, isBusy());
   }
 
   /** Registers memory of this rank alone. */
@@ -158,8 +159,19 @@ public final class CommunicatorState {
   /** Ends the use of such memory, on this rank alone. */
   public void deregister(LocalRegistration registration) {
     checkRunning("deregister");
-    boolean busy = !engine().kernels().isIdle();
-    engine().place().windows().registrations().remove(registration, busy);
+    engine().place().windows().registrations().remove(registration, isBusy());
+  }
+
+  /** A device takes a while to say that it has nothing to do. */
+  private boolean isBusy() {
+    long endNanos = System.nanoTime() + SETTLED.toNanos();
+    while (!engine().kernels().isIdle()) {
+      if (System.nanoTime() - endNanos >= 0) {
+        return true;
+      }
+      LockSupport.parkNanos(POLL_NANOS);
+    }
+    return false;
   }
 
   /** Where operations go. */

@@ -30,6 +30,7 @@ public final class Observer {
   private final Wishes wishes;
   private final Recording recording;
   private boolean told;
+  private boolean reported;
   private long comparedMillis;
 
   /**
@@ -104,12 +105,36 @@ public final class Observer {
     }
   }
 
+  /** What goes wrong with one communicator must not end the looks at the others. */
   private synchronized void look() {
-    log.observe(kernels, System.currentTimeMillis());
-    recording.look(kernels);
-    if (wishes.compares) {
-      compare(System.currentTimeMillis());
+    try {
+      log.observe(kernels, System.currentTimeMillis());
+      recording.look(kernels);
+      if (wishes.compares) {
+        compare(System.currentTimeMillis());
+      }
+    } catch (RuntimeException | Error e) {
+      report(e);
     }
+    try {
+      tell();
+    } catch (RuntimeException | Error e) {
+      report(e);
+    }
+  }
+
+  private void report(Throwable e) {
+    if (!reported) {
+      reported = true;
+      LOG.log(
+          Level.ERROR,
+          "rank %d of %s cannot be observed, and what is said about it later may be old; this is said once"
+              .formatted(rank.rank(), rank.name()),
+          e);
+    }
+  }
+
+  private void tell() {
     if (!told && kernels.failure() != null) {
       told = true;
       try {

@@ -9,6 +9,8 @@ import jcuda.driver.CUdevice;
  * life of the process. Any thread may call.
  */
 final class CudaContext {
+  private static final int RELAXED = 2; // CU_STREAM_CAPTURE_MODE_RELAXED
+
   private static final ThreadLocal<Offheap> SCRATCH = ThreadLocal.withInitial(() -> new Offheap(8));
 
   private final CUcontext context; // keeps the object behind the handle
@@ -24,23 +26,40 @@ final class CudaContext {
     return context;
   }
 
-  /** Runs something with this context current, and restores the thread's own after it. */
+  /**
+   * Runs something with this context current, and restores the thread's own after it. What it calls
+   * does not disturb streams that this or other threads capture.
+   */
   void run(Runnable action) {
+    get(
+        () -> {
+          action.run();
+          return null;
+        });
+  }
+
+  /** Computes something, likewise. */
+  <T> T get(Supplier<T> action) {
     long before = enter();
     try {
-      action.run();
+      return relaxed(action);
     } finally {
       leave(before);
     }
   }
 
-  /** Computes something with this context current, and restores the thread's own after it. */
-  <T> T get(Supplier<T> action) {
-    long before = enter();
+  /**
+   * Computes something that has nothing to do with streams that are being captured. Without this
+   * the driver would take an allocation, say, for a mistake in the capture of this thread, or of
+   * any thread that began one in the global mode, and spoil it.
+   */
+  private static <T> T relaxed(Supplier<T> action) {
+    int[] mode = {RELAXED};
+    JCudaLibrary.exchangeCaptureMode(mode);
     try {
       return action.get();
     } finally {
-      leave(before);
+      JCudaLibrary.exchangeCaptureMode(mode);
     }
   }
 

@@ -27,6 +27,7 @@ public final class CudaGraph implements AutoCloseable {
   /** Puts all of it into a stream of the same device. */
   public void launch(CudaStream stream) {
     JCudaLibrary.launchGraph(executable, stream.stream(), device);
+    stream.addGraph();
   }
 
   /** Frees it. Calling it again does nothing. */

@@ -39,6 +39,7 @@ final class CudaKernelCommunicator implements KernelCommunicator {
   private final NvlsPlans nvls;
   private final P2pPlans p2p;
   private final CUevent order;
+  private final StreamProgress progress;
   private final int[] capturing = new int[1];
   private final List<DeviceMemory> ofPlans = new ArrayList<>();
   private final AtomicReference<NcclException> failure = new AtomicReference<>();
@@ -61,6 +62,13 @@ final class CudaKernelCommunicator implements KernelCommunicator {
     try {
       order = device.context().get(() -> JCudaLibrary.createEvent(false, device));
     } catch (RuntimeException e) {
+      memory.close();
+      throw e;
+    }
+    try {
+      progress = new StreamProgress(device);
+    } catch (RuntimeException e) {
+      JCudaLibrary.destroyEvent(order, device);
       memory.close();
       throw e;
     }
@@ -153,6 +161,7 @@ final class CudaKernelCommunicator implements KernelCommunicator {
         follow(into);
       }
       mine.launch(send == null ? 0 : send.address(), recv == null ? 0 : recv.address(), into);
+      progress.launched(into);
     } finally {
       device.context().leave(before);
     }
@@ -241,7 +250,7 @@ final class CudaKernelCommunicator implements KernelCommunicator {
   @Override
   public boolean isIdle() {
     CudaStream of = last;
-    return of == null || of.isClosed() || of.isIdle();
+    return of == null || of.isClosed() || progress.isIdle(of);
   }
 
   @Override
@@ -250,6 +259,7 @@ final class CudaKernelCommunicator implements KernelCommunicator {
       failure();
       closed = true;
       JCudaLibrary.destroyEvent(order, device);
+      progress.close();
       ofPlans.forEach(DeviceMemory::close);
       if (direct != null) {
         direct.close();

@@ -51,6 +51,10 @@ final class CudaResult {
               + " since its CUDA context is lost";
       case CUresult.CUDA_ERROR_NOT_PERMITTED, CUresult.CUDA_ERROR_NOT_SUPPORTED ->
           "this driver or GPU cannot do it; nccl doctor tells what works on this machine";
+      case CUresult.CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED,
+          CUresult.CUDA_ERROR_STREAM_CAPTURE_INVALIDATED ->
+          "between beginCapture and endCapture only launch: do not synchronize, ask about or close"
+              + " the stream; capture again from the beginning";
       case CUresult.CUDA_ERROR_DEINITIALIZED -> "use the device before the process ends";
       default -> "look the code up in the CUDA driver API's CUresult";
     };

@@ -3,8 +3,10 @@ package org.nccl4j.device.cuda;
 import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.atomic.AtomicReference;
 import java.util.concurrent.locks.LockSupport;
+import java.util.function.Supplier;
 import jcuda.driver.CUstream;
 import org.nccl4j.device.DeviceEvent;
 import org.nccl4j.device.DeviceMemory;
@@ -18,12 +20,17 @@ import org.nccl4j.device.TimeoutException;
 public final class CudaStream extends DeviceStream {
   private static final long POLL_NANOS = 20_000;
 
+  /** 0 and CU_STREAM_LEGACY are the legacy default stream, CU_STREAM_PER_THREAD is the thread's. */
+  private static final long MOST_IMPLICIT = 2;
+
   private final CudaDevice device;
   private final CUstream stream;
   private final long handle;
   private final boolean owned;
   private final List<CudaKernelCommunicator> users = new CopyOnWriteArrayList<>();
   private final AtomicReference<RuntimeException> hostFailure = new AtomicReference<>();
+  private final AtomicLong graphs = new AtomicLong();
+  private final Object lifetime = new Object();
   private volatile boolean closed;
 
   CudaStream(CudaDevice device, CUstream stream, boolean owned) {
@@ -81,7 +88,37 @@ public final class CudaStream extends DeviceStream {
 
   @Override
   public boolean isIdle() {
-    return JCudaLibrary.isStreamIdle(stream, device);
+    return !JCudaLibrary.mayBeCapturing(stream, new int[1], device)
+        && JCudaLibrary.isStreamIdle(stream, device);
+  }
+
+  /**
+   * Whether it is one of the driver's own, whose handle means another stream in another context or
+   * on another thread.
+   */
+  boolean isImplicit() {
+    return handle >= 0 && handle <= MOST_IMPLICIT;
+  }
+
+  /** Graphs of this library that were launched into it so far. */
+  long graphs() {
+    return graphs.get();
+  }
+
+  /** Counts the launch of a graph. */
+  void addGraph() {
+    graphs.incrementAndGet();
+  }
+
+  /**
+   * Does something with the stream unless it has been closed, which waits meanwhile.
+   *
+   * @return what it did; null if it was closed
+   */
+  <T> T whileOpen(Supplier<T> action) {
+    synchronized (lifetime) {
+      return closed ? null : action.get();
+    }
   }
 
   @Override
@@ -144,13 +181,16 @@ public final class CudaStream extends DeviceStream {
   }
 
   @Override
-  public synchronized void close() {
-    if (!closed) {
-      closed = true;
-      if (owned) {
-        JCudaLibrary.synchronizeStream(stream, device);
-        JCudaLibrary.destroyStream(stream, device);
+  public void close() {
+    synchronized (lifetime) {
+      if (closed) {
+        return;
       }
+      closed = true; // so that nobody waits here for what the stream waits for
+    }
+    if (owned) {
+      JCudaLibrary.synchronizeStream(stream, device);
+      JCudaLibrary.destroyStream(stream, device);
     }
   }
 

@@ -245,6 +245,16 @@ final class JCudaLibrary {
     return scratch[0] != 0;
   }
 
+  /** As {@link #isCapturing}; also so for the legacy stream while it may not be used. */
+  static boolean mayBeCapturing(CUstream stream, int[] scratch, Object place) {
+    int code = cuStreamIsCapturing(stream, scratch);
+    if (code == CUresult.CUDA_ERROR_STREAM_CAPTURE_IMPLICIT) {
+      return true;
+    }
+    CudaResult.check(code, "cuStreamIsCapturing", place);
+    return scratch[0] != 0;
+  }
+
   /** Called on a thread of the driver's when what was launched before has ended. */
   static void launchHostFunction(CUstream stream, Runnable function, Object place) {
     CudaResult.check(
@@ -309,6 +319,18 @@ final class JCudaLibrary {
   static void beginCapture(CUstream stream, Object place) {
     int threadLocal = 1; // CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
     CudaResult.check(cuStreamBeginCapture(stream, threadLocal), "cuStreamBeginCapture", place);
+  }
+
+  /**
+   * Changes which calls the driver forbids the calling thread while streams are captured.
+   *
+   * @param mode in and out: the new one, then the one before
+   */
+  static void exchangeCaptureMode(int[] mode) {
+    CudaResult.check(
+        cuThreadExchangeStreamCaptureMode(mode),
+        "cuThreadExchangeStreamCaptureMode",
+        "the calling thread");
   }
 
   static CUgraph endCapture(CUstream stream, Object place) {

@@ -68,7 +68,10 @@ public interface KernelCommunicator extends AutoCloseable {
   /** The cause of the first abort or failed kernel, or null. */
   NcclException failure();
 
-  /** Whether all that was launched has ended. Never waits. */
+  /**
+   * Whether all that was launched has ended. Never waits, and disturbs no capture; no while one is
+   * under way, and perhaps no at the first of several questions.
+   */
   boolean isIdle();
 
   /**

@@ -229,7 +229,7 @@ class DriverMulticastTest {
   /** Kernels of GPUs say for whom they wait only when they have given up: the calls tell. */
   @Test
   void conflictingOrdersAreNamedWhileKernelsWait() throws Exception {
-    Ran ran = also("conflict", "FAKECUDA_HOLD", "1", "FAKECUDA_FAIL", "cuStreamQuery:600");
+    Ran ran = also("conflict", "FAKECUDA_HOLD", "1", "FAKECUDA_FAIL", "cuEventQuery:600");
     String error =
         ran.output().lines().filter(line -> line.startsWith("conflict: ")).findFirst().orElse("");
     assertTrue(error.contains("OrderMismatchException"), ran.output());

@@ -77,6 +77,7 @@ public final class HostStream extends DeviceStream {
   }
 
   /** Gives the stream a thread for what is queued, without waiting for somebody to lend it one. */
+  @Override
   public void startNow() {
     if (queue.ended() != queue.added()) {
       thread.wake();

@@ -1,6 +1,8 @@
 package org.nccl4j.it.perf.rank;
 
+import java.util.ArrayDeque;
 import java.util.ArrayList;
+import java.util.Deque;
 import java.util.List;
 import org.nccl4j.api.Group;
 import org.nccl4j.device.cuda.CudaGraph;
@@ -66,11 +68,33 @@ final class Launches implements AutoCloseable {
     }
   }
 
-  /** Records iterations into a graph for each lane. */
+  /**
+   * Records iterations into a graph for each lane. Whatever goes wrong, no stream is left
+   * capturing: what is done to it next would fail for that, or worse.
+   */
   void capture(int iterations) {
-    lanes.forEach(lane -> stream(lane).beginCapture());
-    run(iterations);
-    lanes.forEach(lane -> graphs.add(stream(lane).endCapture()));
+    Deque<CudaStream> begun = new ArrayDeque<>();
+    try {
+      for (RankLane lane : lanes) {
+        stream(lane).beginCapture();
+        begun.add(stream(lane));
+      }
+      run(iterations);
+      while (!begun.isEmpty()) {
+        graphs.add(begun.remove().endCapture());
+      }
+    } catch (RuntimeException | Error e) {
+      begun.forEach(stream -> discard(stream, e));
+      throw e;
+    }
+  }
+
+  private static void discard(CudaStream stream, Throwable cause) {
+    try {
+      stream.endCapture().close();
+    } catch (RuntimeException e) {
+      cause.addSuppressed(e); // that a capture is spoilt is known by now
+    }
   }
 
   /** Launches what was captured. */

@@ -1,0 +1,83 @@
+package org.nccl4j.api.observe;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.lang.reflect.Proxy;
+import java.util.List;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.atomic.AtomicReference;
+import org.junit.jupiter.api.Test;
+import org.nccl4j.device.InternalErrorException;
+import org.nccl4j.device.NcclException;
+import org.nccl4j.device.RemoteException;
+import org.nccl4j.device.kernel.KernelCommunicator;
+
+/** One thread looks at all communicators, and none may take it from the others. */
+class ObserverTest {
+  private static final List<String> OPERATIONS = List.of("all_reduce");
+
+  @Test
+  void aCommunicatorThatCannotBeLookedAtDoesNotEndTheLooksAtOthers() throws Exception {
+    CountDownLatch looks = new CountDownLatch(3);
+    CountDownLatch told = new CountDownLatch(1);
+    CountDownLatch toldOfBroken = new CountDownLatch(1);
+    AtomicInteger idle = new AtomicInteger();
+    AtomicReference<NcclException> failure = new AtomicReference<>();
+    AtomicReference<NcclException> ofBroken = new AtomicReference<>();
+    KernelCommunicator broken =
+        kernels(
+            () -> {
+              looks.countDown();
+              throw new InternalErrorException("the driver is gone", "restart", null);
+            },
+            ofBroken);
+    KernelCommunicator sound = kernels(idle::incrementAndGet, failure);
+    Observer first = watch(broken, 1, toldOfBroken);
+    Observer second = watch(sound, 2, told);
+    try {
+      assertTrue(looks.await(60, TimeUnit.SECONDS), "it is looked at again and again");
+      failure.set(new RemoteException("rank 1 is gone", "restart it"));
+      assertTrue(told.await(60, TimeUnit.SECONDS), "a failure of the other is told");
+      assertTrue(idle.get() > 0);
+      assertEquals(1, toldOfBroken.getCount());
+      ofBroken.set(new RemoteException("rank 2 is gone", "restart it"));
+      assertTrue(toldOfBroken.await(60, TimeUnit.SECONDS), "and so is its own");
+    } finally {
+      first.close();
+      second.close();
+    }
+  }
+
+  private static Observer watch(KernelCommunicator kernels, long id, CountDownLatch told) {
+    FlightLog.Rank rank = new FlightLog.Rank("observed", id, 0, 2, OPERATIONS);
+    return Observer.watch(
+        FlightLog.open(rank),
+        rank,
+        kernels,
+        new OperationHooks(),
+        told::countDown,
+        new Observer.Wishes(false, ""));
+  }
+
+  private static KernelCommunicator kernels(Runnable look, AtomicReference<NcclException> failure) {
+    return (KernelCommunicator)
+        Proxy.newProxyInstance(
+            ObserverTest.class.getClassLoader(),
+            new Class<?>[] {KernelCommunicator.class},
+            (proxy, method, arguments) ->
+                switch (method.getName()) {
+                  case "ended" -> -1L;
+                  case "waitsFor" -> -1;
+                  case "isIdle" -> {
+                    look.run();
+                    yield true;
+                  }
+                  case "failure" -> failure.get();
+                  case "explainDeadlines" -> null;
+                  default -> throw new UnsupportedOperationException(method.getName());
+                });
+  }
+}

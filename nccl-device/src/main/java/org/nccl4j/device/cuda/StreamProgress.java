@@ -1,0 +1,122 @@
+package org.nccl4j.device.cuda;
+
+import java.util.concurrent.atomic.AtomicLong;
+import jcuda.driver.CUevent;
+import jcuda.driver.CUresult;
+import org.nccl4j.device.CudaException;
+
+/**
+ * Whether what a communicator launched has ended, for threads that know nothing of what the user
+ * does with the stream. To ask the driver about a stream that is being captured spoils the capture,
+ * and the user may begin one at any time; so an event of our own is recorded in the stream, and
+ * only that is asked about. Should the record have become part of a capture it does no harm there,
+ * but the event must not be asked about: the stream is looked at before and after.
+ *
+ * <p>Any thread may ask; {@code launched} belongs to the one that launches.
+ */
+final class StreamProgress implements AutoCloseable {
+  private final CudaDevice device;
+  private final CUevent event;
+  private final int[] scratch = new int[1];
+
+  /** Launches so far. Published by setRelease; read by who asks. */
+  private final AtomicLong launches = new AtomicLong();
+
+  private CudaStream recordedIn; // null: nothing that could be asked about
+  private long launchesBefore; // the record came after these
+  private long graphsBefore;
+  private boolean closed;
+
+  StreamProgress(CudaDevice device) {
+    this.device = device;
+    event = device.context().get(() -> JCudaLibrary.createEvent(false, device));
+  }
+
+  /** Something has been put into a stream, in the current context. */
+  void launched(CudaStream stream) {
+    launches.setRelease(launches.getPlain() + 1);
+    if (stream.isImplicit()) {
+      recordNow(stream); // on another thread its handle would mean another stream
+    }
+  }
+
+  private synchronized void recordNow(CudaStream stream) {
+    boolean capturing = JCudaLibrary.mayBeCapturing(stream.stream(), scratch, device);
+    if (!capturing) {
+      JCudaLibrary.recordEvent(event, stream.stream(), device);
+      recordedIn = stream;
+    }
+  }
+
+  /**
+   * Whether all has ended that was launched into a stream, graphs too. No while the stream is being
+   * captured, and often at the first question, since a record takes the device a while.
+   */
+  synchronized boolean isIdle(CudaStream stream) {
+    if (closed) {
+      return true;
+    }
+    return device
+        .context()
+        .get(() -> stream.isImplicit() ? recordedIn == null || isReached() : isReachedNow(stream));
+  }
+
+  private boolean isReachedNow(CudaStream stream) {
+    boolean current =
+        recordedIn == stream
+            && launchesBefore == launches.getAcquire()
+            && graphsBefore == stream.graphs();
+    if (!current) {
+      Boolean recorded = stream.whileOpen(() -> record(stream));
+      if (recorded == null) {
+        return true; // closing it has waited
+      }
+      if (!recorded) {
+        return false;
+      }
+    }
+    boolean reached = isReached();
+    if (reached) {
+      recordedIn = null; // who asks again wants to know what is true then
+    }
+    return reached;
+  }
+
+  private boolean isReached() {
+    try {
+      return JCudaLibrary.isEventComplete(event, device);
+    } catch (CudaException e) {
+      if (e.result() != CUresult.CUDA_ERROR_CAPTURED_EVENT) {
+        throw e;
+      }
+      recordedIn = null; // of a capture that began and ended between the two looks
+      return false;
+    }
+  }
+
+  /** Whether the event is one that may be asked about now. */
+  private boolean record(CudaStream stream) {
+    recordedIn = null;
+    long launchesNow = launches.getAcquire();
+    long graphsNow = stream.graphs();
+    if (JCudaLibrary.mayBeCapturing(stream.stream(), scratch, device)) {
+      return false;
+    }
+    JCudaLibrary.recordEvent(event, stream.stream(), device);
+    if (JCudaLibrary.mayBeCapturing(stream.stream(), scratch, device)) {
+      return false; // the capture may have begun before the record
+    }
+    recordedIn = stream;
+    launchesBefore = launchesNow;
+    graphsBefore = graphsNow;
+    return true;
+  }
+
+  @Override
+  public synchronized void close() {
+    if (!closed) {
+      closed = true;
+      JCudaLibrary.destroyEvent(event, device);
+    }
+  }
+}

@@ -1,0 +1,248 @@
+package org.nccl4j.device.cuda;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertNotNull;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
+
+import java.time.Duration;
+import jcuda.driver.CUgraph;
+import jcuda.driver.CUstream;
+import jcuda.driver.JCudaDriver;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.nccl4j.device.CudaException;
+import org.nccl4j.device.DataType;
+import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.RedOp;
+import org.nccl4j.device.kernel.Algorithm;
+import org.nccl4j.device.kernel.Collective;
+import org.nccl4j.device.kernel.CollectiveWork;
+import org.nccl4j.device.kernel.KernelPlan;
+import org.nccl4j.device.kernel.Protocol;
+
+/**
+ * What other threads and this one do while a stream is captured, against a recording driver that
+ * spoils the capture as the real one does.
+ */
+@Timeout(120)
+class CaptureTest {
+  private static final int GLOBAL = 0; // CU_STREAM_CAPTURE_MODE_GLOBAL, what PyTorch captures with
+  private static final int SPOILT = 901; // CUDA_ERROR_STREAM_CAPTURE_INVALIDATED
+
+  private FakeLibrary fake;
+  private GpuRanks ranks;
+  private CudaKernelCommunicator communicator;
+  private CudaStream stream;
+  private DeviceMemory buffer;
+
+  @BeforeEach
+  void start() {
+    fake = FakeCuda.get();
+    assumeTrue(CudaDevice.class.getResource("kernels/float.fatbin") != null, "built without nvcc");
+    ranks = new GpuRanks(2, Duration.ofSeconds(3));
+    communicator = ranks.communicators.get(0);
+    stream = ranks.streams.get(0);
+    buffer = ranks.devices.get(0).allocate(4000);
+  }
+
+  @AfterEach
+  void end() {
+    if (ranks != null) {
+      buffer.close();
+      ranks.close();
+    }
+  }
+
+  private KernelPlan plan(DataType type) {
+    return communicator.prepare(
+        new CollectiveWork(
+            Collective.ALL_REDUCE,
+            Algorithm.RING,
+            Protocol.SIMPLE,
+            type,
+            RedOp.SUM,
+            0,
+            1000,
+            4,
+            1 << 20));
+  }
+
+  private void launch() {
+    communicator.launch(plan(DataType.FLOAT32), buffer, buffer, stream);
+  }
+
+  /** Runs something on another thread and waits for it. */
+  private static void elsewhere(Runnable action) throws InterruptedException {
+    Throwable[] thrown = new Throwable[1];
+    Thread thread = new Thread(action, "other");
+    thread.setUncaughtExceptionHandler((of, e) -> thrown[0] = e);
+    thread.start();
+    thread.join();
+    if (thrown[0] != null) {
+      throw new AssertionError(thrown[0]);
+    }
+  }
+
+  @Test
+  void theFakeSpoilsACaptureThatIsAskedAbout() {
+    stream.beginCapture();
+    assertEquals(900, JCudaDriver.cuStreamQuery(stream.stream()));
+    CudaException error = assertThrows(CudaException.class, stream::endCapture);
+    assertEquals(SPOILT, error.result());
+    assertTrue(error.getMessage().contains("only launch"), error.getMessage());
+    assertFalse(stream.isCapturing());
+  }
+
+  @Test
+  void whoLooksAtACommunicatorLeavesACaptureAlone() throws Exception {
+    launch();
+    stream.beginCapture();
+    launch();
+    elsewhere(
+        () -> {
+          assertFalse(communicator.isIdle(), "what is captured does not run");
+          assertFalse(stream.isIdle());
+          assertEquals(-1, communicator.waitsFor());
+          assertEquals(null, communicator.failure());
+        });
+    launch();
+    stream.endCapture().close();
+    assertTrue(communicator.isIdle());
+    assertFalse(fake.fakeRecord().contains("misuse"), fake.fakeRecord());
+  }
+
+  /** As many captures as fit while another thread looks all the time. */
+  @Test
+  void aThreadThatLooksAllTheTimeSpoilsNoCapture() throws Exception {
+    launch();
+    Throwable[] thrown = new Throwable[1];
+    boolean[] enough = new boolean[1];
+    long[] looks = new long[1];
+    Thread looking =
+        new Thread(
+            () -> {
+              while (!over(enough)) {
+                communicator.isIdle();
+                synchronized (looks) {
+                  looks[0]++;
+                }
+              }
+            });
+    looking.setUncaughtExceptionHandler((of, e) -> thrown[0] = e);
+    looking.start();
+    try {
+      for (int capture = 0; capture < 50; capture++) {
+        stream.beginCapture();
+        launch();
+        long before = count(looks);
+        while (count(looks) < before + 2 && looking.isAlive()) {
+          Thread.onSpinWait();
+        }
+        stream.endCapture().close();
+        fake.fakeReset(); // the record is not endless
+      }
+    } finally {
+      synchronized (enough) {
+        enough[0] = true;
+      }
+      looking.join();
+    }
+    assertEquals(null, thrown[0]);
+  }
+
+  private static boolean over(boolean[] flag) {
+    synchronized (flag) {
+      return flag[0];
+    }
+  }
+
+  private static long count(long[] counter) {
+    synchronized (counter) {
+      return counter[0];
+    }
+  }
+
+  /** Allocations, modules and events of this library have nothing to do with a user's capture. */
+  @Test
+  void whatIsMadeDuringCapturesOfAnyThreadSpoilsNone() throws Exception {
+    try (CudaStream other = (CudaStream) ranks.devices.get(1).createStream()) {
+      CUstream users = other.stream();
+      assertEquals(0, JCudaDriver.cuStreamBeginCapture(users, GLOBAL));
+      elsewhere(
+          () -> {
+            stream.beginCapture();
+            communicator.launch(plan(DataType.INT8), buffer, buffer, stream); // loads its kernels
+            ranks.devices.get(0).allocate(100).close();
+            ranks.devices.get(0).createEvent().close();
+            communicator.isIdle();
+            stream.endCapture().close();
+            communicator.isIdle();
+          });
+      CUgraph graph = new CUgraph();
+      assertEquals(0, JCudaDriver.cuStreamEndCapture(users, graph));
+      assertEquals(0, JCudaDriver.cuGraphDestroy(graph));
+    }
+    assertFalse(fake.fakeRecord().contains("misuse"), fake.fakeRecord());
+  }
+
+  @Test
+  void anEventIsRecordedOnceForEachAnswer() {
+    launch();
+    fake.fakeReset();
+    assertTrue(communicator.isIdle());
+    launch();
+    fake.fakeFail("cuEventQuery", CudaResult.NOT_READY);
+    assertFalse(communicator.isIdle());
+    assertFalse(communicator.isIdle());
+    assertEquals(2, records(), "one is on its way");
+    launch();
+    assertFalse(communicator.isIdle());
+    assertEquals(3, records(), "the other came before the last launch");
+    fake.fakeFail("", 0);
+    assertTrue(communicator.isIdle());
+    assertTrue(communicator.isIdle());
+    assertEquals(4, records(), "who asks again wants to know about now");
+  }
+
+  @Test
+  void aGraphThatWasLaunchedSinceIsWaitedFor() {
+    stream.beginCapture();
+    launch();
+    CudaGraph graph = stream.endCapture();
+    fake.fakeReset();
+    fake.fakeFail("cuEventQuery", CudaResult.NOT_READY);
+    assertFalse(communicator.isIdle());
+    graph.launch(stream);
+    assertFalse(communicator.isIdle());
+    assertEquals(2, records());
+    fake.fakeFail("", 0);
+    assertTrue(communicator.isIdle());
+    assertNotNull(graph);
+    graph.close();
+  }
+
+  /** The handle of a thread's default stream means another stream on the thread that looks. */
+  @Test
+  void aStreamOfTheDriversOwnIsRecordedByWhoLaunches() throws Exception {
+    CUstream perThread = new CUstream() {};
+    CudaStream implicit = ranks.devices.get(0).wrap(perThread); // the legacy default stream
+    communicator.launch(plan(DataType.FLOAT32), buffer, buffer, implicit);
+    assertEquals(1, records());
+    elsewhere(() -> assertTrue(communicator.isIdle()));
+    assertEquals(1, records());
+    fake.fakeFail("cuEventQuery", CudaResult.NOT_READY);
+    elsewhere(() -> assertFalse(communicator.isIdle()));
+    assertEquals(1, records());
+    fake.fakeFail("", 0);
+    implicit.close();
+  }
+
+  private long records() {
+    return fake.fakeRecord().lines().filter(line -> line.startsWith("cuEventRecord(")).count();
+  }
+}
