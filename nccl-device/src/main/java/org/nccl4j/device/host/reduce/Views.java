@@ -22,6 +22,10 @@ final class Views<B extends Buffer> {
   private final ByteBuffer[] windows = new ByteBuffer[SLOTS];
   private final int[] phases = new int[SLOTS];
   private final Buffer[] views = new Buffer[SLOTS];
+
+  /** Where each slot's successor was found last: operands come by turns. */
+  private final byte[] followers = new byte[SLOTS];
+
   private int last;
   private int next;
 
@@ -35,8 +39,19 @@ final class Views<B extends Buffer> {
   @SuppressWarnings({"unchecked", "ReferenceEquality"})
   B of(ByteBuffer window, int index) {
     int phase = index & mask;
-    for (int tried = 0, slot = last; tried < SLOTS; tried++, slot = (slot + 1) & (SLOTS - 1)) {
+    int slot = followers[last];
+    if (windows[slot] == window && phases[slot] == phase) {
+      last = slot;
+      return (B) views[slot];
+    }
+    return find(window, phase);
+  }
+
+  @SuppressWarnings({"unchecked", "ReferenceEquality"})
+  private B find(ByteBuffer window, int phase) {
+    for (int slot = 0; slot < SLOTS; slot++) {
       if (windows[slot] == window && phases[slot] == phase) {
+        followers[last] = (byte) slot;
         last = slot;
         return (B) views[slot];
       }
@@ -52,6 +67,7 @@ final class Views<B extends Buffer> {
     windows[slot] = window;
     phases[slot] = phase;
     views[slot] = view;
+    followers[last] = (byte) slot;
     last = slot;
     return view;
   }
