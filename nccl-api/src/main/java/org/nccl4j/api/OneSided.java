@@ -121,15 +121,19 @@ public abstract sealed class OneSided permits Operations {
   }
 
   /**
-   * Writes into a rank's window and then signals that rank, without its taking part. The rank must
-   * be on this machine.
+   * Writes into a rank's window and then signals that rank, without its taking part. Ranks of other
+   * machines are written to over the network, where the memory is the host's: the data go through a
+   * connection of their own, and the other side's proxy thread puts them into the window.
    *
    * @param source what is written
    * @param count elements; 0 writes nothing and signals
    * @param peer whose window
    * @param window a window of this communicator
    * @param offset where in the peer's window, in bytes
-   * @throws InvalidArgumentException if the data do not fit, or the peer is no rank or not in reach
+   * @throws InvalidArgumentException if the data do not fit, the peer is no rank, or it is not in
+   *     reach: on another machine, for GPUs and for communicators that share their parent's
+   *     connections
+   * @throws InvalidUsageException if the window is not this communicator's
    */
   public void putSignal(
       DeviceMemory source,

@@ -6,6 +6,7 @@ import java.util.Map;
 import org.nccl4j.api.launch.Launcher;
 import org.nccl4j.api.plan.OneSided;
 import org.nccl4j.api.window.RegisteredWindow;
+import org.nccl4j.api.window.RemotePeers;
 import org.nccl4j.api.window.Team;
 import org.nccl4j.api.window.WindowRegistry;
 import org.nccl4j.device.DataType;
@@ -55,7 +56,7 @@ public final class OneSidedCalls {
       long offset,
       DeviceStream stream) {
     String what = "putSignal";
-    int place = place(what, peer);
+    checkPeer(what, peer);
     if (!windows.has(window)) {
       throw new InvalidUsageException(
           ErrorId.HANDLE,
@@ -82,7 +83,7 @@ public final class OneSidedCalls {
     window.use();
     launch(
         OneSided.PUT_SIGNAL,
-        new OneSidedWork.Put(place, source, window.view(), offset, count * type.bytes()),
+        put(peer, source, window, offset, count * type.bytes()),
         new Shape(peer, count, type),
         stream);
   }
@@ -114,31 +115,45 @@ public final class OneSidedCalls {
     }
   }
 
+  private OneSidedWork put(
+      int peer, DeviceMemory source, RegisteredWindow window, long offset, long bytes) {
+    Team team = windows.team();
+    return team.has(peer)
+        ? new OneSidedWork.Put(
+            peer - team.first(), source, window == null ? null : window.view(), offset, bytes)
+        : new OneSidedWork.RemotePut(
+            peer, source, window == null ? 0 : window.number(), offset, bytes);
+  }
+
   /** Signals a rank. */
   public void signal(int peer, DeviceStream stream) {
-    launch(
-        OneSided.SIGNAL,
-        new OneSidedWork.Put(place("signal", peer), null, null, 0, 0),
-        new Shape(peer, 0, DataType.INT8),
-        stream);
+    checkPeer("signal", peer);
+    launch(OneSided.SIGNAL, put(peer, null, null, 0, 0), new Shape(peer, 0, DataType.INT8), stream);
   }
 
   /** Waits for signals. */
   public void await(Map<Integer, Integer> signals, DeviceStream stream) {
+    Team team = windows.team();
     List<OneSidedWork.Awaited> awaited = new ArrayList<>();
+    List<OneSidedWork.RemoteAwaited> remote = new ArrayList<>();
     signals.forEach(
         (peer, count) -> {
           if (count == null || count < 1) {
             throw wrong(
                 "waitSignal", ErrorId.COUNT, count + " signals are awaited", "wait for 1 or more");
           }
-          awaited.add(new OneSidedWork.Awaited(place("waitSignal", peer), count));
+          checkPeer("waitSignal", peer);
+          if (team.has(peer)) {
+            awaited.add(new OneSidedWork.Awaited(peer - team.first(), count));
+          } else {
+            remote.add(new OneSidedWork.RemoteAwaited(peer, count));
+          }
         });
-    if (!awaited.isEmpty()) {
+    if (!signals.isEmpty()) {
       int first = signals.keySet().iterator().next();
       launch(
           OneSided.WAIT_SIGNAL,
-          new OneSidedWork.Wait(List.copyOf(awaited)),
+          new OneSidedWork.Wait(List.copyOf(awaited), List.copyOf(remote)),
           new Shape(first, 0, DataType.INT8),
           stream);
     }
@@ -170,29 +185,33 @@ public final class OneSidedCalls {
     }
   }
 
-  private int place(String what, int peer) {
-    Team team = windows.team();
-    if (peer < 0 || peer >= windows.nRanks()) {
+  private void checkPeer(String what, Integer peer) {
+    if (peer == null || peer < 0 || peer >= windows.nRanks()) {
       throw wrong(
           what,
           ErrorId.RANK,
-          "peer %d is not a rank of %d".formatted(peer, windows.nRanks()),
+          "peer %s is not a rank of %d".formatted(peer, windows.nRanks()),
           "pass 0 to " + (windows.nRanks() - 1));
     }
-    if (!team.has(peer)) {
-      throw wrong(
-          what,
-          ErrorId.RANK,
-          "rank %d's memory is not in reach of loads and stores".formatted(peer),
-          "use send and recv between machines");
+    boolean remote = !windows.team().has(peer);
+    if (remote) {
+      windows.remote().obstacle().ifPresent(reason -> refuse(what, peer, reason));
     }
-    if (!windows.hasSpace()) {
+    if (remote ? !windows.remote().isOpen() : !windows.hasSpace()) {
       throw new InvalidUsageException(
           ErrorId.HANDLE,
           where(what) + "no window was registered yet",
           "call registerWindow on all ranks first");
     }
-    return peer - team.first();
+  }
+
+  private void refuse(String what, int peer, RemotePeers.Obstacle why) {
+    throw wrong(
+        what,
+        ErrorId.RANK,
+        "rank %d's memory is not in reach of loads and stores, and %s"
+            .formatted(peer, why.problem()),
+        why.remedy());
   }
 
   private InvalidArgumentException wrong(String what, ErrorId id, String problem, String remedy) {

@@ -14,6 +14,7 @@ import org.nccl4j.api.plan.RankFacts;
 import org.nccl4j.api.settings.DebugSettings;
 import org.nccl4j.api.settings.Settings;
 import org.nccl4j.api.spi.TunerContext;
+import org.nccl4j.api.window.RemotePeers;
 import org.nccl4j.api.window.WindowRegistry;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.kernel.ConnectionLayout;
@@ -62,7 +63,11 @@ record Engine(
 
   /** The windows of a rank whose kernels have been made: none yet. */
   static WindowRegistry windows(
-      InitRequest request, Members members, Bootstrap bootstrap, KernelCommunicator kernels) {
+      InitRequest request,
+      Members members,
+      Bootstrap bootstrap,
+      KernelCommunicator kernels,
+      RemotePeers remote) {
     return new WindowRegistry(
         new WindowRegistry.Setup(
             request.name(),
@@ -70,7 +75,8 @@ record Engine(
             members.peers(),
             request.device(),
             bootstrap,
-            request.settings().get(Settings.NCCL_WIN_STRIDE)),
+            request.settings().get(Settings.NCCL_WIN_STRIDE),
+            remote),
         kernels::attach);
   }
 

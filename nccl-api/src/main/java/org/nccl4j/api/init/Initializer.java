@@ -133,7 +133,9 @@ public final class Initializer {
     MachineSurvey machines = MachineSurvey.of(request, peers, bootstrap);
     Wiring wiring = Wiring.of(request, machines, peers, bootstrap);
     nvls = NvlsSetup.open(request, context, wiring, bootstrap);
-    ProxyThread proxy = handlers.isEmpty() ? null : new ProxyThread(request.name(), handlers);
+    boolean puts = RemoteLinks.areNeeded(peers, rank);
+    ProxyThread proxy =
+        handlers.isEmpty() && !puts ? null : new ProxyThread(request.name(), handlers);
     Progress progress = proxy == null ? Progress.NONE : proxy;
     times.begin("kernels");
     KernelCommunicator kernels =
@@ -156,7 +158,12 @@ public final class Initializer {
                 rank,
                 known.with(wiring.fleet()),
                 layout,
-                Engine.windows(request, members, bootstrap, kernels),
+                Engine.windows(
+                    request,
+                    members,
+                    bootstrap,
+                    kernels,
+                    RemoteLinks.of(peers, routes, bootstrap, kernels, proxy)),
                 nvls.nvls(),
                 members.hosts(),
                 machines),

@@ -3,6 +3,7 @@ package org.nccl4j.api.init;
 import java.nio.BufferUnderflowException;
 import java.nio.ByteBuffer;
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.List;
 import java.util.Set;
 import java.util.TreeSet;
@@ -54,6 +55,26 @@ final class Links {
       }
     }
     links.connect(others, peers, routes, bootstrap, endNanos);
+    return links;
+  }
+
+  /**
+   * Connects with some of the ranks, once more beside what there is; all ranks take part.
+   *
+   * @param which ranks that connect with this one likewise
+   * @return links to these; none to the others
+   */
+  static Links among(
+      Set<Integer> which,
+      List<PeerInfo> peers,
+      List<Routes.NamedTransport> routes,
+      int rank,
+      Bootstrap bootstrap,
+      long endNanos) {
+    Links links = new Links(rank);
+    links.senders.addAll(Collections.nCopies(peers.size(), null));
+    links.receivers.addAll(links.senders);
+    links.connect(which, peers, routes, bootstrap, endNanos);
     return links;
   }
 
@@ -202,7 +223,7 @@ final class Links {
   List<ProxyHandler> proxyHandlers() {
     List<ProxyHandler> handlers = new ArrayList<>();
     for (int peer = 0; peer < senders.size(); peer++) {
-      if (peer != rank) {
+      if (senders.get(peer) != null) {
         senders.get(peer).proxy().ifPresent(handlers::add);
         receivers.get(peer).proxy().ifPresent(handlers::add);
       }

@@ -11,6 +11,7 @@ import java.util.Set;
 import java.util.TreeMap;
 import org.nccl4j.api.bootstrap.Bootstrap;
 import org.nccl4j.api.launch.Launcher;
+import org.nccl4j.api.window.RemotePeers;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.InvalidUsageException;
@@ -182,7 +183,14 @@ public final class Offspring {
                     .facts()
                     .of(ranks.size(), hosts.count(), hosts.mostRanks(), wiring.fleet()),
                 old.place().layout(),
-                Engine.windows(request, members, bootstrap, kernels.get()),
+                Engine.windows(
+                    request,
+                    members,
+                    bootstrap,
+                    kernels.get(),
+                    RemotePeers.none(
+                        "this communicator shares its parent's connections, by which no puts go",
+                        "split with CommunicatorConfig.withSplitShare(false)")),
                 null,
                 members.hosts(),
                 machines),

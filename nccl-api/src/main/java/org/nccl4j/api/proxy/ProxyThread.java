@@ -2,9 +2,12 @@ package org.nccl4j.api.proxy;
 
 import java.lang.invoke.MethodHandles;
 import java.lang.invoke.VarHandle;
+import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import java.util.concurrent.locks.LockSupport;
 import java.util.function.Consumer;
+import java.util.function.IntSupplier;
 import org.nccl4j.api.spi.ProxyHandler;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.InternalErrorException;
@@ -31,7 +34,11 @@ public final class ProxyThread implements Progress, AutoCloseable {
     }
   }
 
-  private final ProxyHandler[] handlers;
+  private volatile ProxyHandler[] handlers;
+
+  /** What comes unasked, and has to be looked for at all times; null if there is none. */
+  private volatile IntSupplier unasked;
+
   private final Thread thread;
   private Consumer<NcclException> onFailure;
 
@@ -55,6 +62,26 @@ public final class ProxyThread implements Progress, AutoCloseable {
   public void start(Consumer<NcclException> listener) {
     onFailure = listener;
     thread.start();
+  }
+
+  /**
+   * Gives turns to more handlers too, and to what comes from other ranks although no kernel waits
+   * for it.
+   *
+   * @param arrivals does what can be done now and returns how much it did
+   */
+  public synchronized void attend(List<ProxyHandler> more, IntSupplier arrivals) {
+    List<ProxyHandler> all = new ArrayList<>(Arrays.asList(handlers));
+    all.addAll(more);
+    handlers = all.toArray(ProxyHandler[]::new);
+    unasked = arrivals;
+    LockSupport.unpark(thread);
+  }
+
+  /** Looks for what comes unasked no longer; when this returns, nothing is done with it. */
+  public void neglect() {
+    unasked = null;
+    awaitOutside();
   }
 
   @Override
@@ -86,6 +113,8 @@ public final class ProxyThread implements Progress, AutoCloseable {
       for (ProxyHandler handler : handlers) {
         done += handler.doWork();
       }
+      IntSupplier arrivals = unasked;
+      done += arrivals == null ? 0 : arrivals.getAsInt();
       ended = true;
       return done;
     } finally {
@@ -119,7 +148,7 @@ public final class ProxyThread implements Progress, AutoCloseable {
     int idle = 0;
     long sleep = SHORTEST_SLEEP_NANOS;
     while (!over) {
-      if (!isUnderWay()) {
+      if (!isUnderWay() && unasked == null) {
         LockSupport.park(this);
         idle = 0;
       } else if (doWork() > 0) {
@@ -149,6 +178,11 @@ public final class ProxyThread implements Progress, AutoCloseable {
     } catch (InterruptedException e) {
       Thread.currentThread().interrupt();
     }
+    awaitOutside();
+  }
+
+  /** Waits until no thread is inside, for a second at most. */
+  private void awaitOutside() {
     long end = System.nanoTime() + JOIN_MILLIS * 1_000_000;
     while (inside != 0 && System.nanoTime() - end < 0) {
       Thread.yield();

@@ -25,6 +25,8 @@ import org.nccl4j.device.NcclException;
  * @param stride of the rank's flat range
  * @param mailbox where the rank receives file descriptors, or ""
  * @param givenUp numbers of windows that the rank has no more use for
+ * @param sent how many messages of puts and signals it has sent to each rank; empty if it sends
+ *     none
  */
 record Proposal(
     Step step,
@@ -36,7 +38,8 @@ record Proposal(
     long bytes,
     long stride,
     String mailbox,
-    List<Long> givenUp) {
+    List<Long> givenUp,
+    List<Long> sent) {
   /** The steps. */
   enum Step {
     REGISTER("registerWindow"),
@@ -56,7 +59,23 @@ record Proposal(
 
   /** A step in which nothing but its outcome is told. */
   static Proposal outcome(Step step, long window, NcclException error) {
-    return new Proposal(step, error, window, 0, 0, 0, 0, 0, "", List.of());
+    return new Proposal(step, error, window, 0, 0, 0, 0, 0, "", List.of(), List.of());
+  }
+
+  /** The same with what the rank has sent. */
+  Proposal with(List<Long> messages) {
+    return new Proposal(
+        step,
+        error,
+        window,
+        allocation,
+        allocationBytes,
+        offset,
+        bytes,
+        stride,
+        mailbox,
+        givenUp,
+        messages);
   }
 
   byte[] toBytes() {
@@ -72,14 +91,19 @@ record Proposal(
         out.writeLong(value);
       }
       out.writeUTF(mailbox);
-      out.writeInt(givenUp.size());
-      for (long number : givenUp) {
-        out.writeLong(number);
-      }
+      write(out, givenUp);
+      write(out, sent);
     } catch (IOException e) {
       throw new UncheckedIOException(e);
     }
     return bytes.toByteArray();
+  }
+
+  private static void write(DataOutputStream out, List<Long> numbers) throws IOException {
+    out.writeInt(numbers.size());
+    for (long number : numbers) {
+      out.writeLong(number);
+    }
   }
 
   private static List<Long> numbers(DataInputStream in) throws IOException {
@@ -106,6 +130,7 @@ record Proposal(
           in.readLong(),
           in.readLong(),
           in.readUTF(),
+          numbers(in),
           numbers(in));
     } catch (IOException | ArrayIndexOutOfBoundsException e) {
       throw new InvalidUsageException(

@@ -31,6 +31,7 @@ public final class WindowRegistry implements AutoCloseable {
    * @param name of the communicator
    * @param peers all ranks
    * @param stride what NCCL_WIN_STRIDE says, or 0 for the devices' own
+   * @param remote the ranks outside the team
    */
   public record Setup(
       String name,
@@ -38,7 +39,8 @@ public final class WindowRegistry implements AutoCloseable {
       List<PeerInfo> peers,
       Device device,
       Bootstrap bootstrap,
-      long stride) {}
+      long stride,
+      RemotePeers remote) {}
 
   private final Setup setup;
   private final Team team;
@@ -85,6 +87,11 @@ public final class WindowRegistry implements AutoCloseable {
   /** The ranks that reach each other's windows. */
   public Team team() {
     return team;
+  }
+
+  /** The others, as far as puts reach them. */
+  public RemotePeers remote() {
+    return setup.remote();
   }
 
   /** A window that holds all of a range of addresses of this rank, or null. */
@@ -138,6 +145,7 @@ public final class WindowRegistry implements AutoCloseable {
    */
   public synchronized RegisteredWindow register(DeviceMemory memory) {
     makeSpace();
+    setup.remote().open(table);
     return register(memory, null, true);
   }
 
@@ -225,7 +233,8 @@ public final class WindowRegistry implements AutoCloseable {
                   memory == null ? 0 : memory.size(),
                   stride,
                   offer.mailbox(),
-                  givenUp.numbers()));
+                  givenUp.numbers(),
+                  List.of()));
       givenUp.byAll(all).forEach(each -> release(each.mapped()));
       agreement.checkAlike(all);
       SymmetricMemory mapped = obtain(all, own, offer);
@@ -327,8 +336,13 @@ public final class WindowRegistry implements AutoCloseable {
                 "synchronize the streams of its operations first")
             : null;
     List<Proposal> all =
-        agreement.reach(Proposal.outcome(Proposal.Step.DEREGISTER, window.number(), inUse));
+        agreement.reach(
+            Proposal.outcome(Proposal.Step.DEREGISTER, window.number(), inUse)
+                .with(setup.remote().sent()));
     agreement.checkWindow(all);
+    if (!all.get(setup.rank()).sent().isEmpty()) {
+      setup.remote().awaitArrived(all.stream().map(p -> p.sent().get(setup.rank())).toList());
+    }
     window.drop();
     table.remove(window);
     release(window.mapped());
@@ -366,6 +380,7 @@ public final class WindowRegistry implements AutoCloseable {
   /** Unmaps all windows on this rank. Nothing may be running. */
   @Override
   public void close() {
+    setup.remote().close();
     registrations.close();
     unmap();
   }

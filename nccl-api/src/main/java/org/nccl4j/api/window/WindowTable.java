@@ -2,14 +2,16 @@ package org.nccl4j.api.window;
 
 import java.util.Arrays;
 import java.util.Comparator;
+import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.HotPath;
+import org.nccl4j.device.kernel.RemoteSpace;
 
 /**
  * The windows of a rank, sorted by the address at which the user sees them. Windows may overlap:
  * any that holds all of a range is as good as another. Written by one thread at a time, read by
  * any.
  */
-final class WindowTable {
+final class WindowTable implements RemoteSpace.Windows {
   /**
    * What readers see, all at once.
    *
@@ -21,10 +23,14 @@ final class WindowTable {
 
   private volatile Sorted sorted = new Sorted(new RegisteredWindow[0], new long[0], new long[0]);
 
+  /** The highest number of a window that is or was here; set after it is. */
+  private volatile long newest;
+
   void add(RegisteredWindow window) {
     RegisteredWindow[] more = Arrays.copyOf(sorted.windows, sorted.windows.length + 1);
     more[more.length - 1] = window;
     sort(more);
+    newest = Math.max(newest, window.number());
   }
 
   void remove(RegisteredWindow window) {
@@ -77,6 +83,21 @@ final class WindowTable {
 
   boolean has(RegisteredWindow window) {
     return Arrays.asList(sorted.windows).contains(window);
+  }
+
+  @Override
+  public boolean isToCome(long number) {
+    return number > newest;
+  }
+
+  @Override
+  public DeviceMemory memory(long number) {
+    for (RegisteredWindow window : sorted.windows) {
+      if (window.number() == number) {
+        return window.memory();
+      }
+    }
+    return null;
   }
 
   RegisteredWindow[] all() {

@@ -1,6 +1,7 @@
 package org.nccl4j.device.cuda;
 
 import jcuda.driver.CUfunction;
+import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.kernel.DirectWork;
 import org.nccl4j.device.kernel.DirectWork.Operation;
@@ -210,7 +211,13 @@ final class DirectPlans implements AutoCloseable {
       arguments.putInt(DirectArguments.ROOT, put.place());
       return new PutPlan(communicator, put, small("nccl4j_direct_signal", arguments));
     }
-    for (OneSidedWork.Awaited from : ((OneSidedWork.Wait) work).awaited()) {
+    if (!(work instanceof OneSidedWork.Wait wait) || !wait.remote().isEmpty()) {
+      throw new InvalidUsageException(
+          ErrorId.UNSUPPORTED,
+          "a one-sided operation of a GPU is for a rank outside its team",
+          "report this: it should have been refused before");
+    }
+    for (OneSidedWork.Awaited from : wait.awaited()) {
       arguments.putInt(DirectArguments.AWAITED + 4 * from.place(), from.signals());
     }
     return small("nccl4j_direct_wait", arguments);

@@ -43,6 +43,16 @@ public interface KernelCommunicator extends AutoCloseable {
    */
   void attach(SymmetricSpace space);
 
+  /**
+   * Tells how ranks outside the team are reached, once, before any one-sided work with them is
+   * prepared; by the thread that registers the first window, while others may launch.
+   *
+   * @return what is to be given turns from then on; empty if this device cannot reach them
+   */
+  default Optional<RemoteSpace.Arrivals> attach(RemoteSpace remote) {
+    return Optional.empty();
+  }
+
   /** Prepares an operation straight between the ranks' buffers, all of whom are in the team. */
   KernelPlan prepare(DirectWork work);
 

@@ -20,11 +20,26 @@ public sealed interface OneSidedWork {
       implements OneSidedWork {}
 
   /**
+   * As {@link Put}, to a rank outside the team.
+   *
+   * @param rank the rank
+   * @param window the number of the window; 0 where there are no bytes
+   */
+  record RemotePut(int rank, DeviceMemory source, long window, long offset, long bytes)
+      implements OneSidedWork {}
+
+  /**
    * Waits until other ranks have signalled.
    *
-   * @param awaited of which ranks, and how often since the last wait
+   * @param awaited of which ranks of the team, and how often since the last wait
+   * @param remote of which ranks outside it, likewise
    */
-  record Wait(List<Awaited> awaited) implements OneSidedWork {}
+  record Wait(List<Awaited> awaited, List<RemoteAwaited> remote) implements OneSidedWork {
+    /** A wait for ranks of the team. */
+    public Wait(List<Awaited> awaited) {
+      this(awaited, List.of());
+    }
+  }
 
   /**
    * Signals of one rank.
@@ -33,4 +48,12 @@ public sealed interface OneSidedWork {
    * @param signals how many more than were waited for before
    */
   record Awaited(int place, int signals) {}
+
+  /**
+   * Signals of one rank outside the team.
+   *
+   * @param rank the rank
+   * @param signals how many more than were waited for before
+   */
+  record RemoteAwaited(int rank, int signals) {}
 }

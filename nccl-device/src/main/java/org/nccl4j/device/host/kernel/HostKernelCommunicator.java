@@ -24,6 +24,7 @@ import org.nccl4j.device.kernel.KernelCommunicatorSpec;
 import org.nccl4j.device.kernel.KernelPlan;
 import org.nccl4j.device.kernel.OneSidedWork;
 import org.nccl4j.device.kernel.P2pWork;
+import org.nccl4j.device.kernel.RemoteSpace;
 import org.nccl4j.device.symmetric.SymmetricSpace;
 
 /** A communicator on the host device. */
@@ -48,6 +49,8 @@ public final class HostKernelCommunicator implements KernelCommunicator {
   private final Kernels kernels;
   private volatile SymmetricSpace space;
   private volatile OneSided oneSided;
+  private volatile RemotePuts remotePuts;
+  private volatile HostMemory remoteSignals;
   private volatile Arrivals arrivals;
 
   /** Whose connections these are; itself unless it was made by {@link #share}. */
@@ -148,6 +151,16 @@ public final class HostKernelCommunicator implements KernelCommunicator {
   }
 
   @Override
+  public Optional<RemoteSpace.Arrivals> attach(RemoteSpace remote) {
+    Device device = scratch.device();
+    HostMemory signals = HostMemory.of(device.allocate(RemotePuts.signal(spec.nRanks())));
+    RemotePuts puts = new RemotePuts(remote, spec.layout(), signals, waiter);
+    remoteSignals = signals;
+    remotePuts = puts;
+    return Optional.of(new RemoteArrivals(spec.rank(), remote, spec.layout(), signals, puts));
+  }
+
+  @Override
   public KernelPlan prepare(DirectWork work) {
     Kernel kernel =
         work.way() == DirectWork.Way.NVLS
@@ -158,7 +171,11 @@ public final class HostKernelCommunicator implements KernelCommunicator {
 
   @Override
   public KernelPlan prepare(OneSidedWork work) {
-    return new HostPlan(turns, ends, oneSided.of(work));
+    Kernel kernel =
+        work instanceof OneSidedWork.RemotePut put
+            ? remotePuts.of(put)
+            : oneSided.of(work, remotePuts);
+    return new HostPlan(turns, ends, kernel);
   }
 
   private List<P2pWork> ownPairs(List<P2pWork> sends, List<P2pWork> recvs) {
@@ -215,6 +232,9 @@ public final class HostKernelCommunicator implements KernelCommunicator {
 
   @Override
   public void close() {
+    if (remoteSignals != null) {
+      remoteSignals.close();
+    }
     if (root == this) {
       scratch.close();
     } else {

@@ -33,7 +33,12 @@ final class OneSided {
     this.awaited = new long[space.size()];
   }
 
-  Kernel of(OneSidedWork work) {
+  /**
+   * A work's kernel.
+   *
+   * @param remote for ranks outside the team; null where there are none
+   */
+  Kernel of(OneSidedWork work, RemotePuts remote) {
     if (work instanceof OneSidedWork.Put put) {
       HostMemory source = put.bytes() == 0 ? null : HostMemory.of(put.source());
       HostMemory target =
@@ -41,7 +46,12 @@ final class OneSided {
       return (send, recv) -> put(source, target, put);
     }
     OneSidedWork.Wait wait = (OneSidedWork.Wait) work;
-    return (send, recv) -> await(wait);
+    return (send, recv) -> {
+      await(wait);
+      for (OneSidedWork.RemoteAwaited from : wait.remote()) {
+        remote.await(from);
+      }
+    };
   }
 
   @HotPath

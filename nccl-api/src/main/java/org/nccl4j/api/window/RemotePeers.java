@@ -1,0 +1,73 @@
+package org.nccl4j.api.window;
+
+import java.util.List;
+import java.util.Optional;
+import org.nccl4j.device.kernel.RemoteSpace;
+
+/** How this rank's puts reach ranks outside its team, and theirs this rank. */
+public interface RemotePeers {
+  /**
+   * Connects with them, at the first call. Collective.
+   *
+   * @param windows those of this rank
+   * @throws org.nccl4j.device.NcclException if they cannot be connected; all ranks are told
+   */
+  void open(RemoteSpace.Windows windows);
+
+  /** Whether they are connected. */
+  boolean isOpen();
+
+  /** Why puts do not reach them; empty if they do, or will once a window is registered. */
+  Optional<Obstacle> obstacle();
+
+  /** How many messages this rank has sent to each rank. */
+  List<Long> sent();
+
+  /**
+   * Waits until what other ranks have sent to this one is in its windows.
+   *
+   * @param due how many messages, by rank
+   * @throws org.nccl4j.device.TimeoutException naming a rank whose messages have not come
+   */
+  void awaitArrived(List<Long> due);
+
+  /** From now on nothing is written into this rank's windows. */
+  void close();
+
+  /**
+   * Why not.
+   *
+   * @param problem as a clause
+   * @param remedy what to do
+   */
+  record Obstacle(String problem, String remedy) {}
+
+  /** None that could be reached. */
+  static RemotePeers none(String problem, String remedy) {
+    return new RemotePeers() {
+      @Override
+      public void open(RemoteSpace.Windows windows) {}
+
+      @Override
+      public boolean isOpen() {
+        return false;
+      }
+
+      @Override
+      public Optional<Obstacle> obstacle() {
+        return Optional.of(new Obstacle(problem, remedy));
+      }
+
+      @Override
+      public List<Long> sent() {
+        return List.of();
+      }
+
+      @Override
+      public void awaitArrived(List<Long> due) {}
+
+      @Override
+      public void close() {}
+    };
+  }
+}

@@ -1,0 +1,107 @@
+package org.nccl4j.device.host.kernel;
+
+import org.nccl4j.device.HotPath;
+import org.nccl4j.device.host.memory.HostMemory;
+import org.nccl4j.device.host.memory.Words;
+import org.nccl4j.device.kernel.Connection;
+import org.nccl4j.device.kernel.ConnectionLayout;
+import org.nccl4j.device.kernel.OneSidedWork;
+import org.nccl4j.device.kernel.RemoteSpace;
+
+/**
+ * One-sided operations with ranks outside the team, as messages in a connection's Simple slots:
+ *
+ * <pre>
+ *   u64 window's number   u64 offset in it   u32 bytes   u32 signals (0 or 1)   u64 unused
+ *   data
+ * </pre>
+ *
+ * <p>Messages of one rank arrive in order, so a signal comes after the data before it. Sending is
+ * owned by the thread that runs the communicator's current kernel.
+ */
+final class RemotePuts {
+  /** Bytes of a message before its data. */
+  static final int HEADER = 32;
+
+  static final int OFFSET = 8;
+  static final int BYTES = 16;
+  static final int SIGNALS = 20;
+
+  private final SendEnd[] sends;
+  private final HostMemory signals;
+  private final Waiter waiter;
+  private final int room;
+
+  /** Signals waited for, of each rank. */
+  private final long[] awaited;
+
+  /**
+   * Operations by a space's connections.
+   *
+   * @param signals a word for each rank, {@link #signal} bytes from the first
+   */
+  RemotePuts(RemoteSpace space, ConnectionLayout layout, HostMemory signals, Waiter waiter) {
+    int n = space.sends().size();
+    this.sends = new SendEnd[n];
+    for (int rank = 0; rank < n; rank++) {
+      Connection to = space.sends().get(rank);
+      sends[rank] = to == null ? null : new SendEnd(rank, to, layout);
+    }
+    this.signals = signals;
+    this.waiter = waiter;
+    this.room = layout.simpleSlotBytes() - HEADER;
+    this.awaited = new long[n];
+  }
+
+  /** Offset of a rank's signal word. */
+  static long signal(int rank) {
+    return (long) rank * ConnectionLayout.WORD_STRIDE;
+  }
+
+  Kernel of(OneSidedWork.RemotePut put) {
+    HostMemory source = put.bytes() == 0 ? null : HostMemory.of(put.source());
+    return (send, recv) -> put(source, put);
+  }
+
+  /** Returns when the source may be written again: its data are in slots. */
+  @HotPath
+  private void put(HostMemory source, OneSidedWork.RemotePut put) {
+    SendEnd end = sends[put.rank()];
+    long done = 0;
+    do {
+      end.awaitCredit(waiter);
+      int part = (int) Math.min(room, put.bytes() - done);
+      long slot = end.simpleSlot();
+      if (part > 0) {
+        Copies.copy(source, done, end.memory(), slot + HEADER, part);
+      }
+      boolean last = done + part == put.bytes();
+      head(end.memory(), slot, put.window(), put.offset() + done, part, last ? 1 : 0);
+      end.post(HEADER + part);
+      done += part;
+    } while (done < put.bytes());
+  }
+
+  private static void head(
+      HostMemory memory, long slot, long window, long offset, int bytes, int signal) {
+    var words = memory.window(slot);
+    int at = memory.index(slot);
+    words.putLong(at, window);
+    words.putLong(at + OFFSET, offset);
+    words.putInt(at + BYTES, bytes);
+    words.putInt(at + SIGNALS, signal);
+  }
+
+  /** Waits for signals of a rank. */
+  @HotPath
+  void await(OneSidedWork.RemoteAwaited from) {
+    int rank = from.rank();
+    awaited[rank] += from.signals();
+    waiter.awaitGreater(signals, signal(rank), awaited[rank] - 1, rank, "a signal");
+  }
+
+  /** Messages sent to a rank so far. */
+  long sent(int rank) {
+    return sends[rank] == null ? 0 : Words.loadAcquire(sends[rank].data, ConnectionLayout.TAIL);
+  }
+}

@@ -1,0 +1,51 @@
+package org.nccl4j.device.kernel;
+
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.List;
+import org.nccl4j.device.DeviceMemory;
+
+/**
+ * How one-sided operations reach ranks outside the team: by a connection each way that carries
+ * nothing else. What arrives is put into this rank's windows on the processor.
+ *
+ * @param sends connection to each rank, by rank; null for ranks of the team
+ * @param recvs connection from each rank, likewise
+ * @param windows those of this rank
+ */
+public record RemoteSpace(List<Connection> sends, List<Connection> recvs, Windows windows) {
+  /** Copies the lists. */
+  public RemoteSpace {
+    sends = Collections.unmodifiableList(new ArrayList<>(sends));
+    recvs = Collections.unmodifiableList(new ArrayList<>(recvs));
+  }
+
+  /** A rank's windows, by their numbers. Any thread. */
+  public interface Windows {
+    /**
+     * Whether a window is yet to be registered here: another rank may be done before this one, and
+     * put into it.
+     */
+    boolean isToCome(long number);
+
+    /** The memory of one that has been registered; null once it is deregistered. */
+    DeviceMemory memory(long number);
+  }
+
+  /** What comes from ranks outside the team. */
+  public interface Arrivals {
+    /**
+     * Puts what has come where it belongs and returns how many messages those were. Called by one
+     * thread at a time; never waits.
+     *
+     * @throws org.nccl4j.device.NcclException for a message that makes no sense
+     */
+    int doWork();
+
+    /** How many messages this rank's kernels have sent to a rank. Any thread. */
+    long sent(int rank);
+
+    /** How many messages of a rank have been put where they belong. Any thread. */
+    long arrived(int rank);
+  }
+}
