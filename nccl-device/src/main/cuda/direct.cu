@@ -7,7 +7,14 @@
 
 using namespace nccl4j;
 
-extern "C" __global__ void __launch_bounds__(direct::kThreads, 1)
+// Blocks that a multiprocessor must have room for; class DirectPlans knows these numbers.
+#ifdef FAMILY_COPY
+constexpr int kWindowBlocks = 2;
+#else
+constexpr int kWindowBlocks = 1;
+#endif
+
+extern "C" __global__ void __launch_bounds__(direct::kThreads, 2)
     nccl4j_direct_ll(const __grid_constant__ nccl4jDirectArguments a) {
 #ifdef FAMILY_COPY
   direct::ll<FAMILY_TYPE, false>(a);
@@ -16,7 +23,7 @@ extern "C" __global__ void __launch_bounds__(direct::kThreads, 1)
 #endif
 }
 
-extern "C" __global__ void __launch_bounds__(direct::kThreads, 1)
+extern "C" __global__ void __launch_bounds__(direct::kThreads, kWindowBlocks)
     nccl4j_direct_window(const __grid_constant__ nccl4jDirectArguments a) {
 #ifdef FAMILY_COPY
   direct::copyWindows(a);

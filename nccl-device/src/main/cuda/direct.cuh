@@ -37,25 +37,19 @@ __device__ __forceinline__ char* recvOf(const nccl4jDirectArguments& a, int rank
 
 // The number of this kernel among all direct ones of the communicator: the same on all ranks, since
 // all launch the same; counted on the device, since graphs launch kernels again. Never 0 twice in a
-// row of the flags that carry it.
+// row of the flags that carry it. Each block reads a copy of its own.
 __device__ __forceinline__ u32 epoch(const nccl4jDirectArguments& a) {
-  return loadControl(own(a, a.epoch)) + 1;
+  return loadControl(own(a, a.epoch + 4 * blockIdx.x)) + 1;
 }
 
-// At the end, by all threads: the last block counts the kernel.
+// At the end, by all threads: each block counts in its own copy, the first also in those of blocks that
+// this kernel does not have. So no block waits for another.
 __device__ __forceinline__ void finish(const nccl4jDirectArguments& a, u32 epoch) {
   __syncthreads();
-  if (threadIdx.x != 0) return;
   u32* count = (u32*)own(a, a.epoch);
-  if (gridDim.x == 1) {
-    count[0] = epoch;
-    return;
-  }
-  __threadfence();
-  if (atomicAdd(count + 1, 1) == gridDim.x - 1) {
-    count[1] = 0;
-    count[0] = epoch;
-  }
+  if (threadIdx.x == 0) count[blockIdx.x] = epoch;
+  if (blockIdx.x != 0) return;
+  for (u32 i = gridDim.x + threadIdx.x; i < NCCL4J_DIRECT_BLOCKS; i += blockDim.x) count[i] = epoch;
 }
 
 __device__ __forceinline__ void storeFlagRelease(void* p, u32 v) {
@@ -68,20 +62,45 @@ __device__ __forceinline__ u32 loadFlagAcquire(const void* p) {
   return v;
 }
 
-// The same block of all ranks meets. What it wrote before is seen by the others' after. A flag is
-// twice the kernel's number, and one more at its second barrier.
-__device__ __forceinline__ void barrier(const nccl4jDirectArguments& a, u32 value) {
-  __syncthreads();
-  const int other = threadIdx.x;
-  if (other < a.comm.nRanks && other != a.comm.rank) {
-    u64 row = a.flags + 4ull * NCCL4J_DIRECT_RANKS * blockIdx.x;
-    storeFlagRelease(peer(a, other, row + 4 * a.comm.rank), value);
-    char* flag = own(a, row + 4 * other);
+// The same block of all ranks meets, at a kernel's begin and at its end. A flag is twice the kernel's
+// number, and one more at its end.
+__device__ __forceinline__ u64 flagRow(const nccl4jDirectArguments& a) {
+  return a.flags + 4ull * NCCL4J_DIRECT_RANKS * blockIdx.x;
+}
+
+__device__ __forceinline__ bool meetsOther(const nccl4jDirectArguments& a) {
+  return threadIdx.x < a.comm.nRanks && threadIdx.x != a.comm.rank;
+}
+
+// Tells the others that the kernel has begun. What came before it in the stream needs no release: it
+// has ended, and was flushed to all devices, since its memory domain may be another.
+__device__ __forceinline__ void arrive(const nccl4jDirectArguments& a, u32 number) {
+  if (meetsOther(a))
+    storeControl(peer(a, threadIdx.x, flagRow(a) + 4 * a.comm.rank), 2 * number);
+}
+
+__device__ __forceinline__ void awaitFlags(const nccl4jDirectArguments& a, u32 value) {
+  if (meetsOther(a)) {
+    const int other = threadIdx.x;
+    char* flag = own(a, flagRow(a) + 4 * other);
     Patience patience(a.comm);
     while ((int)(loadFlagAcquire(flag) - value) < 0)
       if (patience.exhausted(other, blockIdx.x, 0, value)) break;
   }
   __syncthreads();
+}
+
+// Returns once the same block of all ranks has begun: their buffers may be touched.
+__device__ __forceinline__ void awaitBegin(const nccl4jDirectArguments& a, u32 number) {
+  awaitFlags(a, 2 * number);
+}
+
+// Returns once the same block of all ranks is done, with what it wrote.
+__device__ __forceinline__ void meetAtEnd(const nccl4jDirectArguments& a, u32 number) {
+  __syncthreads();
+  if (meetsOther(a))
+    storeFlagRelease(peer(a, threadIdx.x, flagRow(a) + 4 * a.comm.rank), 2 * number + 1);
+  awaitFlags(a, 2 * number + 1);
 }
 
 // Peers' data between two barriers: nobody changes them, so they need no order of their own.

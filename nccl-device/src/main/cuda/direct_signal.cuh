@@ -35,7 +35,8 @@ __device__ __forceinline__ void await(const nccl4jDirectArguments& a) {
 __device__ __forceinline__ void meet(const nccl4jDirectArguments& a) {
   begin();
   const u32 number = epoch(a);
-  barrier(a, 2 * number);
+  arrive(a, number);
+  awaitBegin(a, number);
   finish(a, number);
 }
 

@@ -78,10 +78,11 @@ __device__ __forceinline__ void combineAll(const nccl4jDirectArguments& a, u64 b
   if constexpr (sizeof(T) == 1) {  // 16 elements a pack: arithmetic, and code, without end
     combinePacks<T, 0, 1>(a, begin, packed, from, toPack);
   } else {
+    // Eight packs a thread are on their way at once: more crowd the links.
     switch (a.comm.nRanks) {
       case 2: combinePacks<T, 2, 4>(a, begin, packed, from, toPack); break;
-      case 4: combinePacks<T, 4, sizeof(T) == 2 ? 2 : 4>(a, begin, packed, from, toPack); break;
-      case 8: combinePacks<T, 8, 2>(a, begin, packed, from, toPack); break;
+      case 4: combinePacks<T, 4, 2>(a, begin, packed, from, toPack); break;
+      case 8: combinePacks<T, 8, 1>(a, begin, packed, from, toPack); break;
       default: combinePacks<T, 0, 1>(a, begin, packed, from, toPack);
     }
   }
@@ -93,7 +94,8 @@ __device__ __forceinline__ void reduceWindows(const nccl4jDirectArguments& a) {
   begin();
   const u32 number = epoch(a);
   const int n = a.comm.nRanks, rank = a.comm.rank;
-  barrier(a, 2 * number);
+  arrive(a, number);
+  awaitBegin(a, number);
   if (a.twoShot) {
     // Parts of whole packs; the last rank's has the rest.
     const u64 all = a.bytes;
@@ -120,46 +122,52 @@ __device__ __forceinline__ void reduceWindows(const nccl4jDirectArguments& a) {
         [&](u64 at, Pack x) { storeData((char*)a.recv + at, x); },
         [&](u64 at, u64 x, u32 bytes) { storeElements<T>((char*)a.recv + at, x, bytes); });
   }
-  barrier(a, 2 * number + 1);
+  meetAtEnd(a, number);
   finish(a, number);
 }
 
-// Copies a range to one or all ranks. Ranks begin with their next, so that none is everybody's.
+// Copies a range to some ranks, by their distance from the own. Warps begin with different ones.
 template <int UNROLL, class From, class To>
-__device__ __forceinline__ void copy(const nccl4jDirectArguments& a, bool aligned, int firstRank,
-                                     int ranks, From from, To to) {
+__device__ __forceinline__ void copy(const nccl4jDirectArguments& a, bool aligned, int nearest,
+                                     int end, From from, To to) {
   const int n = a.comm.nRanks, rank = a.comm.rank;
   const u64 threads = (u64)gridDim.x * blockDim.x;
   const u64 thread = (u64)blockIdx.x * blockDim.x + threadIdx.x;
   const u64 packed = aligned ? a.bytes / 16 * 16 : 0;
   const u64 step = 16 * threads;
   auto place = [&](int d) { return rank + d < n ? rank + d : rank + d - n; };
+  const int first = nearest + (int)((threadIdx.x / 32 + blockIdx.x) % (u32)(end - nearest));
+  const bool same = from(0) == from(1);
   u64 at = 16 * thread;
   auto loop = [&](auto unrolled) {
     constexpr int U = decltype(unrolled)::value;
     for (; at + (U - 1) * step < packed; at += U * step) {
       Pack x[U];
-      for (int d = firstRank; d < ranks; d++) {
+      int d = first;
+      do {
         const char* source = from(place(d));
-        if (d == firstRank || source != from(place(d - 1))) {
+        if (d == first || !same) {
 #pragma unroll
           for (int u = 0; u < U; u++) x[u] = loadData(source + at + u * step);
         }
         char* target = to(place(d));
 #pragma unroll
         for (int u = 0; u < U; u++) storeData(target + at + u * step, x[u]);
-      }
+        d = d + 1 < end ? d + 1 : nearest;
+      } while (d != first);
     }
   };
   loop(std::integral_constant<int, UNROLL>());
   loop(std::integral_constant<int, 1>());
   for (u64 w = packed + 8 * thread; w < a.bytes; w += 8 * threads) {
     const u32 bytes = (u32)min(8ull, a.bytes - w);
-    for (int d = firstRank; d < ranks; d++)
+    for (int d = nearest; d < end; d++)
       storeElements<uint8_t>(to(place(d)) + w, loadElements<uint8_t>(from(place(d)) + w, bytes),
                              bytes);
   }
 }
+
+constexpr u64 kOwnFirstBytes = 1 << 20;
 
 __device__ __forceinline__ void copyWindows(const nccl4jDirectArguments& a) {
   begin();
@@ -169,12 +177,19 @@ __device__ __forceinline__ void copyWindows(const nccl4jDirectArguments& a) {
   const bool aligned = ((a.send | a.recv | a.bytes) & 15) == 0;
   // In place the own part is there already.
   const bool inPlace = gathers && a.send == a.recv + rank * a.bytes;
-  barrier(a, 2 * number);
-  copy<4>(
-      a, aligned, inPlace ? 1 : 0, n,
-      [&](int r) { return (const char*)a.send + (gathers ? 0 : r * a.bytes); },
-      [&](int r) { return recvOf(a, r) + rank * a.bytes; });
-  barrier(a, 2 * number + 1);
+  // Little data is copied to the own place while the others come; much would keep them waiting.
+  const bool ownFirst = !inPlace && a.bytes <= kOwnFirstBytes;
+  auto from = [&](int r) { return (const char*)a.send + (gathers ? 0 : r * a.bytes); };
+  auto to = [&](int r) { return recvOf(a, r) + rank * a.bytes; };
+  arrive(a, number);
+  if (ownFirst) copy<2>(a, aligned, 0, 1, from, to);
+  awaitBegin(a, number);
+  const int nearest = inPlace || ownFirst ? 1 : 0;
+  if (gathers)
+    copy<4>(a, aligned, nearest, n, from, to);
+  else
+    copy<4>(a, aligned, nearest, n, from, to);
+  meetAtEnd(a, number);
   finish(a, number);
 }
 

@@ -64,7 +64,7 @@ final class CollectivePlans {
                 .device()
                 .kernels()
                 .collective(work.collective(), work.type(), work.algorithm(), work.protocol()),
-        new CudaKernelPlan.Shape(channels, threads(work.protocol(), share)),
+        new CudaKernelPlan.Shape(channels, threads(work.protocol(), share), 1),
         needs(spec, work, bytes));
   }
 

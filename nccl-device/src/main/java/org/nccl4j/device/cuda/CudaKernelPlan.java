@@ -18,10 +18,13 @@ final class CudaKernelPlan implements CudaPlan {
   private static final int EARLY_START = 6; // ..._PROGRAMMATIC_STREAM_SERIALIZATION
 
   /**
-   * Blocks of up to so many threads come before the kernel in front of them has ended, and wait. So
-   * small, they leave room for the kernels of other communicators, for which that one may wait.
+   * Blocks come before the kernel in front of them has ended, and wait, if they have so few threads
+   * or if so few multiprocessors hold them all: that leaves room for the kernels of other
+   * communicators, for which the one in front may wait.
    */
   private static final int MOST_EARLY_THREADS = 256;
+
+  private static final int MOST_EARLY_PROCESSORS = 16;
 
   private final CudaKernelCommunicator owner;
   private final Offheap arguments;
@@ -35,8 +38,18 @@ final class CudaKernelPlan implements CudaPlan {
   /** Most bytes that the launch's own send and receive buffers need. */
   record Needs(long sendBytes, long recvBytes) {}
 
-  /** Blocks and threads of a launch. */
-  record Shape(int blocks, int threads) {}
+  /**
+   * Blocks and threads of a launch.
+   *
+   * @param together blocks for which a multiprocessor has room at least; 0 for a kernel that does
+   *     not itself wait for the one in front of it
+   */
+  record Shape(int blocks, int threads, int together) {
+    boolean comesEarly() {
+      return together > 0
+          && (threads <= MOST_EARLY_THREADS || blocks <= MOST_EARLY_PROCESSORS * together);
+    }
+  }
 
   CudaKernelPlan(
       CudaKernelCommunicator owner,
@@ -57,7 +70,7 @@ final class CudaKernelPlan implements CudaPlan {
       // Fences of these kernels then wait for their own stores only, not for those of kernels that
       // compute beside them.
       config.putInt(add(MEM_SYNC_DOMAIN), DOMAIN_REMOTE);
-      if (shape.threads <= MOST_EARLY_THREADS) {
+      if (shape.comesEarly()) {
         config.putInt(add(EARLY_START), 1);
       }
       int cluster = clusterBlocks(shape.blocks, owner.clusterBlocks());

@@ -7,7 +7,7 @@ import org.nccl4j.device.symmetric.ResourceLayout;
  * get them as arguments.
  *
  * @param flags u32 a block and rank, written by the rank: barriers of blocks
- * @param epoch u32 count of the direct kernels so far, u32 blocks of the current one that are done
+ * @param epoch u32 a block: its copy of the count of direct kernels so far
  * @param arrivals u64 a rank, written by the rank: the last meeting of streams that it came to
  * @param counts u64 signals sent to each rank, then u64 those waited for from each; the owner's
  *     alone

@@ -134,7 +134,8 @@ final class DirectPlans implements AutoCloseable {
                     work.operation().reduces(),
                     work.type(),
                     lines ? "nccl4j_direct_ll" : "nccl4j_direct_window"),
-        new CudaKernelPlan.Shape(Math.min(DirectLayout.BLOCKS, blocks), threads(work, bytes)),
+        new CudaKernelPlan.Shape(
+            Math.min(DirectLayout.BLOCKS, blocks), threads(work, bytes), together(work)),
         needs(work));
   }
 
@@ -145,6 +146,11 @@ final class DirectPlans implements AutoCloseable {
     }
     long share = work.way() == DirectWork.Way.TWO_SHOT ? bytes / space.size() : bytes;
     return (int) Math.max(1, Math.min(MOST_WINDOW_BLOCKS, share / WINDOW_BLOCK_BYTES));
+  }
+
+  /** As the kernels' launch bounds in direct.cu say. */
+  private static int together(DirectWork work) {
+    return work.way() == DirectWork.Way.LL || !work.operation().reduces() ? 2 : 1;
   }
 
   private static int threads(DirectWork work, long bytes) {
@@ -201,7 +207,7 @@ final class DirectPlans implements AutoCloseable {
         communicator,
         arguments,
         function,
-        new CudaKernelPlan.Shape(1, 32),
+        new CudaKernelPlan.Shape(1, 32, 1),
         new CudaKernelPlan.Needs(0, 0));
   }
 

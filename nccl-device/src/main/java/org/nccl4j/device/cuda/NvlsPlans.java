@@ -74,7 +74,7 @@ final class NvlsPlans {
                 .device()
                 .kernels()
                 .nvls(work.collective(), work.type(), nvls.multicast().emulated()),
-        new CudaKernelPlan.Shape(channels, THREADS),
+        new CudaKernelPlan.Shape(channels, THREADS, 0),
         CollectivePlans.needs(spec, work, bytes));
   }
 

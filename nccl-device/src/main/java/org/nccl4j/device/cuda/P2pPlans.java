@@ -85,7 +85,7 @@ final class P2pPlans {
         communicator,
         arguments,
         blocks == 0 ? null : communicator.device().kernels().p2p(),
-        new CudaKernelPlan.Shape(blocks, threads(groups)),
+        new CudaKernelPlan.Shape(blocks, threads(groups), 1),
         new CudaKernelPlan.Needs(need(works, P2pWork.Kind.SEND), need(works, P2pWork.Kind.RECV)));
   }
 

@@ -71,7 +71,10 @@ class DirectGpuTest {
         List<RedOp> ops = kind.operation.reduces() ? List.of(RedOp.values()) : List.of(RedOp.SUM);
         for (RedOp op : ops) {
           int[] counts = {
-            1 + random.nextInt(40), 1 + random.nextInt(3000), 30_000 + random.nextInt(9999)
+            1 + random.nextInt(2),
+            1 + random.nextInt(40),
+            1 + random.nextInt(3000),
+            30_000 + random.nextInt(9999)
           };
           for (int count : counts) {
             check(ranks, windows, kind, type, op, count, random);
@@ -263,6 +266,69 @@ class DirectGpuTest {
     }
   }
 
+  /**
+   * Each kernel takes what the one before wrote, all to all from one window to another and back, by
+   * both ways and any number of blocks, launched singly and in graphs: an even number of them gives
+   * what there was.
+   */
+  @Test
+  void kernelsOfAllNumbersOfBlocksFollowEachOther() {
+    try (GpuRanks ranks = new GpuRanks(CollectiveGpuTest.size(), DEADLINE);
+        DirectRanks windows = new DirectRanks(ranks, MOST)) {
+      int n = ranks.n;
+      int count = 12_345;
+      List<ByteBuffer> before = new ArrayList<>();
+      List<CudaGraph> graphs = new ArrayList<>();
+      for (int rank = 0; rank < n; rank++) {
+        ByteBuffer data = ByteBuffer.allocateDirect(4 * count * n);
+        new Random(rank).ints(count * n).forEach(data::putInt);
+        windows.send.get(rank).write(0, data.flip());
+        before.add(data.flip());
+        ranks.streams.get(rank).beginCapture();
+        transposes(ranks, windows, rank, count, new Random(5), 40);
+        graphs.add(ranks.streams.get(rank).endCapture());
+      }
+      for (int round = 0; round < 10; round++) {
+        for (int rank = 0; rank < n; rank++) {
+          transposes(ranks, windows, rank, count, new Random(round), 50);
+          graphs.get(rank).launch(ranks.streams.get(rank));
+        }
+      }
+      ranks.synchronize();
+      for (int rank = 0; rank < n; rank++) {
+        ByteBuffer after = read(windows.send.get(rank).slice(0, 4L * count * n));
+        assertEquals(-1, before.get(rank).rewind().mismatch(after), "rank " + rank);
+      }
+      graphs.forEach(CudaGraph::close);
+    }
+  }
+
+  /** All ranks draw the same. */
+  private static void transposes(
+      GpuRanks ranks, DirectRanks windows, int rank, int count, Random random, int kernels) {
+    var communicator = ranks.communicators.get(rank);
+    for (int i = 0; i < kernels; i++) {
+      boolean back = i % 2 == 1;
+      Way way = random.nextBoolean() ? Way.LL : Way.ONE_SHOT;
+      DirectWork work =
+          new DirectWork(
+              Operation.ALL_TO_ALL,
+              way,
+              DataType.INT32,
+              RedOp.SUM,
+              0,
+              count,
+              null,
+              way == Way.LL ? null : (back ? windows.sends : windows.recvs).get(rank),
+              1 << random.nextInt(8) | random.nextInt(2));
+      communicator.launch(
+          communicator.prepare(work),
+          (back ? windows.recv : windows.send).get(rank),
+          (back ? windows.send : windows.recv).get(rank),
+          ranks.streams.get(rank));
+    }
+  }
+
   /** The same on all ranks, so the result is the input. */
   private static void launchMaximum(
       GpuRanks ranks, DirectRanks windows, int rank, DeviceMemory buffer, int count) {
@@ -313,6 +379,11 @@ class DirectGpuTest {
     try (GpuRanks ranks = new GpuRanks(CollectiveGpuTest.size(), Duration.ofMillis(200));
         DirectRanks windows = new DirectRanks(ranks, MOST)) {
       launchMaximum(ranks, windows, 0, windows.send.get(0), 100);
+      assertThrows(TimeoutException.class, () -> ranks.streams.get(0).synchronize());
+    }
+    try (GpuRanks ranks = new GpuRanks(CollectiveGpuTest.size(), Duration.ofMillis(200));
+        DirectRanks windows = new DirectRanks(ranks, MOST)) {
+      transposes(ranks, windows, 0, 12_345, new Random(3), 8);
       assertThrows(TimeoutException.class, () -> ranks.streams.get(0).synchronize());
     }
   }

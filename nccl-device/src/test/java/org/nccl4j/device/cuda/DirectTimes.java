@@ -21,7 +21,7 @@ import org.nccl4j.device.kernel.KernelPlan;
  * median of five rounds counts. Run by hand; results are checked by {@link DirectGpuTest}.
  */
 final class DirectTimes {
-  private static final int[] BLOCKS = {1, 2, 4, 8, 16, 32, 64, 128};
+  private static final int[] BLOCKS = {1, 2, 4, 8, 16, 32, 64, 96, 128};
   private static final int ROUNDS = 5;
 
   private final GpuRanks ranks;
@@ -46,7 +46,8 @@ final class DirectTimes {
             Operation.ALL_REDUCE,
             Operation.ALL_GATHER,
             Operation.REDUCE_SCATTER,
-            Operation.ALL_TO_ALL)) {
+            Operation.ALL_TO_ALL,
+            Operation.REDUCE)) {
       for (Way way : Way.values()) {
         times.line(operation, way, most);
       }
@@ -55,12 +56,13 @@ final class DirectTimes {
   }
 
   private void line(Operation operation, Way way, long most) throws Exception {
-    boolean all = operation == Operation.ALL_REDUCE;
+    boolean all = operation == Operation.ALL_REDUCE || operation == Operation.REDUCE;
     boolean copies = way == Way.COPY || way == Way.COPY_BATCH || way == Way.COPY_STREAM;
     boolean exists =
         switch (way) {
-          case LL, ONE_SHOT -> true;
-          case TWO_SHOT -> all;
+          case LL -> operation != Operation.REDUCE;
+          case ONE_SHOT -> true;
+          case TWO_SHOT -> operation == Operation.ALL_REDUCE;
           case COPY, COPY_BATCH, COPY_STREAM ->
               (!graph || way != Way.COPY_STREAM)
                   && (operation == Operation.ALL_GATHER || operation == Operation.ALL_TO_ALL);
