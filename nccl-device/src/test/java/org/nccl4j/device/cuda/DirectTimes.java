@@ -23,6 +23,7 @@ import org.nccl4j.device.kernel.KernelPlan;
 final class DirectTimes {
   private static final int[] BLOCKS = {1, 2, 4, 8, 16, 32, 64, 96, 128};
   private static final int ROUNDS = 5;
+  private static final int FIRST = 5;
 
   private final GpuRanks ranks;
   private final DirectRanks windows;
@@ -56,11 +57,12 @@ final class DirectTimes {
   }
 
   private void line(Operation operation, Way way, long most) throws Exception {
-    boolean all = operation == Operation.ALL_REDUCE || operation == Operation.REDUCE;
+    boolean reduce = operation == Operation.REDUCE;
+    boolean all = operation == Operation.ALL_REDUCE || reduce;
     boolean copies = way == Way.COPY || way == Way.COPY_BATCH || way == Way.COPY_STREAM;
     boolean exists =
         switch (way) {
-          case LL -> operation != Operation.REDUCE;
+          case LL -> !reduce;
           case ONE_SHOT -> true;
           case TWO_SHOT -> operation == Operation.ALL_REDUCE;
           case COPY, COPY_BATCH, COPY_STREAM ->
@@ -118,7 +120,7 @@ final class DirectTimes {
                       way.needsRecv(operation) ? windows.recvs.get(rank) : null,
                       blocks)));
     }
-    int iterations = (int) Math.max(5, Math.min(100, (64L << 20) / Math.max(1, bytes)));
+    int iterations = (int) Math.max(5, Math.min(300, (64L << 20) / Math.max(1, bytes)));
     round(plans, 5);
     double[] times = new double[ROUNDS];
     for (int round = 0; round < ROUNDS; round++) {
@@ -155,8 +157,13 @@ final class DirectTimes {
     int launches = graph ? Math.max(1, iterations / 10) : iterations;
     try (DeviceEvent start = ranks.devices.get(rank).createEvent();
         DeviceEvent end = ranks.devices.get(rank).createEvent()) {
-      stream.record(start);
-      for (int i = 0; i < launches; i++) {
+      // The clock starts behind operations of all ranks, so that no rank counts what it waits for
+      // one
+      // whose thread began later.
+      for (int i = -FIRST; i < launches; i++) {
+        if (i == 0) {
+          stream.record(start);
+        }
         if (captured != null) {
           captured.launch(stream);
         } else {
