@@ -1,6 +1,7 @@
 package org.nccl4j.device.cuda;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
@@ -101,6 +102,16 @@ class CommunicatorTest {
     assertEquals(1, CudaKernelPlan.clusterBlocks(8, 0));
   }
 
+  /** So that those of four communicators find room, the running ones and the early. */
+  @Test
+  void blocksComeEarlyWhereTheyLeaveRoom() {
+    assertTrue(new CudaKernelPlan.Shape(64, 256, 1).comesEarly());
+    assertTrue(new CudaKernelPlan.Shape(16, 512, 1).comesEarly());
+    assertTrue(new CudaKernelPlan.Shape(32, 512, 2).comesEarly());
+    assertFalse(new CudaKernelPlan.Shape(17, 512, 1).comesEarly());
+    assertFalse(new CudaKernelPlan.Shape(1, 32, 0).comesEarly());
+  }
+
   @Test
   void aLaunchHasTheClustersThatWereAskedFor() {
     assumeKernels();
@@ -118,7 +129,7 @@ class CommunicatorTest {
             switch (blocks) {
               case 2, 3 -> "+4:2x1x1,";
               case 8 -> "+4:4x1x1,";
-              default -> "10:1,";
+              default -> "10:1+6:1,";
             };
         assertTrue(shape.contains("cuLaunchKernelEx(4,"), shape);
         assertTrue(shape.contains("10:1") && shape.contains(expected), shape);
