@@ -76,7 +76,27 @@ public final class Diagnosis {
           + waits(waiting)
           + unknown();
     }
-    return head + blamed(waiting) + waits(waiting) + unknown();
+    String perhaps = perhapsBehind(waiting);
+    return head + (perhaps.isEmpty() ? blamed(waiting) : perhaps) + waits(waiting) + unknown();
+  }
+
+  /** Those who have not called what another may be in: GPUs' kernels count nothing. */
+  private String perhapsBehind(List<RankReport> waiting) {
+    RankReport furthest =
+        waiting.stream()
+            .filter(r -> r.currentAtMost() != null)
+            .max(Comparator.comparingInt(r -> r.currentAtMost().collective()))
+            .orElse(null);
+    if (furthest == null) {
+      return "";
+    }
+    int most = furthest.currentAtMost().collective();
+    List<RankReport> behind = ranks.values().stream().filter(r -> collectives(r) < most).toList();
+    return behind.isEmpty()
+        ? ""
+        : "%s called %d collectives, and rank %d is in %s"
+            .formatted(
+                names(behind), collectives(behind.get(0)), furthest.rank(), furthest.inOperation());
   }
 
   /** Those whose processes do not run. */
@@ -149,8 +169,8 @@ public final class Diagnosis {
         return current == null
             ? "rank %d has ended all %d operations that it called"
                 .formatted(awaited.rank(), awaited.launched())
-            : "rank %d is in operation %d, %s, and waits for nobody"
-                .formatted(awaited.rank(), current.number(), current.text());
+            : "rank %d is in %s, and waits for nobody"
+                .formatted(awaited.rank(), awaited.inOperation());
       }
     }
     boolean allKnown = ranks.size() == nRanks;
@@ -164,12 +184,11 @@ public final class Diagnosis {
     for (RankReport report : waiting) {
       if (report.waitsFor() >= 0) {
         clauses.add(
-            "rank %d waits for rank %d in operation %d, %s, for %.1f s"
+            "rank %d waits for rank %d in %s, for %.1f s"
                 .formatted(
                     report.rank(),
                     report.waitsFor(),
-                    report.current().number(),
-                    report.current().text(),
+                    report.inOperation(),
                     report.stillMillis() / 1000.0));
       }
     }

@@ -37,6 +37,7 @@ public final class FlightLog {
   static final int FRONT = 192;
   static final int FRONT_STREAM = 200;
   static final int FRONT_SINCE = 208;
+  static final int UP_TO = 216;
   static final int RING = 256;
   static final int ENTRIES = 128;
 
@@ -67,7 +68,7 @@ public final class FlightLog {
   private final Deque<long[]> waiting = new ArrayDeque<>();
 
   /**
-   * Operations that have ended as far as such calls tell; what a device that counts does not need.
+   * Operations that have ended as far as such calls tell, which may be more than is known of GPUs.
    */
   private volatile long reached;
 
@@ -139,13 +140,9 @@ public final class FlightLog {
     if (closed) {
       return;
     }
-    long ended = kernels.ended();
-    if (ended < 0) {
-      // Of a device that does not count: a kernel that gave up has ended too, but not its
-      // operation.
-      boolean all = kernels.waitsFor() < 0 && kernels.isIdle();
-      ended = all ? launchedSoFar() : Math.max(bytes.getLong(ENDED), reached);
-    }
+    long counted = kernels.ended();
+    long ended = Math.max(counted, reached);
+    bytes.putLong(UP_TO, ended > counted ? ended + 1 : kernels.firstNotEnded());
     if (ended != bytes.getLong(ENDED)) {
       bytes.putLong(ENDED, ended);
       bytes.putLong(GREW, nowMillis);

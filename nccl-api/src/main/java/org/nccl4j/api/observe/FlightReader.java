@@ -159,6 +159,7 @@ public final class FlightReader {
         page.getInt(FlightLog.RANKS),
         launched,
         Math.min(launched, page.getLong(FlightLog.ENDED)),
+        Math.min(launched, page.getLong(FlightLog.UP_TO)),
         page.getInt(FlightLog.WAITS_FOR),
         Math.max(0, observed - page.getLong(FlightLog.GREW)),
         observed,

@@ -10,7 +10,9 @@ import java.util.Set;
  * @param communicator the same for all ranks of a communicator
  * @param name of the communicator
  * @param launched operations launched
- * @param ended operations ended
+ * @param ended operations ended, at least
+ * @param upTo the highest number that the oldest operation that has not ended can have; where that
+ *     is more than ended + 1, it is one of these
  * @param waitsFor the rank that its kernel waits for; -1 if for none
  * @param stillMillis for how long nothing has ended, when it was last observed
  * @param observedMillis when that was, in ms since 1970
@@ -26,6 +28,7 @@ public record RankReport(
     int nRanks,
     long launched,
     long ended,
+    long upTo,
     int waitsFor,
     long stillMillis,
     long observedMillis,
@@ -80,6 +83,23 @@ public record RankReport(
   /** The oldest operation that has not ended; null if all have, or it is too long ago. */
   public Operation current() {
     return operations.stream().filter(op -> op.number() == ended + 1).findFirst().orElse(null);
+  }
+
+  /** The newest operation that can be the oldest that has not ended; null as {@link #current}. */
+  public Operation currentAtMost() {
+    return operations.stream()
+        .filter(op -> op.number() == Math.max(ended + 1, upTo))
+        .findFirst()
+        .orElse(null);
+  }
+
+  /** What it is in, for people; there must be a {@link #current}. */
+  public String inOperation() {
+    Operation first = current();
+    return upTo <= first.number()
+        ? "operation %d, %s".formatted(first.number(), first.text())
+        : "one of operations %d to %d, the first of them %s"
+            .formatted(first.number(), upTo, first.text());
   }
 
   /** The last that was launched; null before the first. */

@@ -17,12 +17,13 @@
  *   56   1 failed (u32)
  *   192  where calls are compared: number of the oldest call that waits for the other ranks, among
  *        all of the process, or 0; its stream; since when it is the oldest (u64 each)
+ *   216  highest number that the oldest operation that has not ended can have (u64)
  *   64   name (u32 length, then at most 124 bytes)
  *   256  last 128 operations: operation n at (n mod 128) x 16:
  *        what (u32: operation 6 bits, type 5, operator 4, root or peer 17, from the highest),
  *        number among the collectives (u32), count (u64)
  * </pre>
  *
- * <p>Version 1 is the first.
+ * <p>Version 1 is the first, version 2 has the word at 216.
  */
 package org.nccl4j.api.observe;

@@ -6,12 +6,14 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import java.lang.reflect.Proxy;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.function.Consumer;
 import org.junit.jupiter.api.Test;
 import org.nccl4j.device.OrderMismatchException;
 import org.nccl4j.device.kernel.KernelCommunicator;
 
 /** Communicators 1 and 2 of two processes, whose kernels say nothing: the calls' order tells. */
 class OrderConflictTest {
+  private static final List<String> NAMES = List.of("all_reduce");
   private static final long STILL = OrderConflict.STILL_MILLIS;
   private static final RankReport.ProcessReport P = new RankReport.ProcessReport("h", 1, "S");
   private static final RankReport.ProcessReport Q = new RankReport.ProcessReport("h", 2, "S");
@@ -33,12 +35,19 @@ class OrderConflictTest {
             2,
             2,
             0,
+            1,
             -1,
             0,
             0,
             false,
             front,
             List.of(other, sum)));
+  }
+
+  /** Communicator 1 before communicator 2, in one stream. */
+  private void reportOfP() {
+    report(P, 1, 0, front(10, 7, STILL));
+    report(P, 2, 1, front(11, 7, STILL));
   }
 
   private static RankReport.Front front(long call, long stream, long still) {
@@ -55,8 +64,7 @@ class OrderConflictTest {
 
   @Test
   void oppositeOrdersInOneStreamEachAreNamed() {
-    report(P, 1, 0, front(10, 7, STILL));
-    report(P, 2, 1, front(11, 7, STILL));
+    reportOfP();
     report(Q, 1, 1, front(5, 9, STILL));
     report(Q, 2, 0, front(4, 9, STILL));
     List<OrderMismatchException> found = conflicts();
@@ -70,8 +78,7 @@ class OrderConflictTest {
 
   @Test
   void theSameOrderIsNone() {
-    report(P, 1, 0, front(10, 7, STILL));
-    report(P, 2, 1, front(11, 7, STILL));
+    reportOfP();
     report(Q, 1, 1, front(4, 9, STILL));
     report(Q, 2, 0, front(5, 9, STILL));
     assertEquals(List.of(), conflicts());
@@ -79,8 +86,7 @@ class OrderConflictTest {
 
   @Test
   void streamsOfTheirOwnGoOn() {
-    report(P, 1, 0, front(10, 7, STILL));
-    report(P, 2, 1, front(11, 7, STILL));
+    reportOfP();
     report(Q, 1, 1, front(5, 9, STILL));
     report(Q, 2, 0, front(4, 8, STILL));
     assertEquals(List.of(), conflicts());
@@ -88,73 +94,84 @@ class OrderConflictTest {
 
   @Test
   void whatHasOnlyJustBegunMayGoOn() {
-    report(P, 1, 0, front(10, 7, STILL));
-    report(P, 2, 1, front(11, 7, STILL));
+    reportOfP();
     report(Q, 1, 1, front(5, 9, STILL - 1));
     report(Q, 2, 0, front(4, 9, STILL));
     assertEquals(List.of(), conflicts());
   }
 
+  private static void recorded(Consumer<FlightLog> test) {
+    FlightLog log = FlightLog.open(new FlightLog.Rank("r", 1, 0, 2, NAMES));
+    try {
+      test.accept(log);
+    } finally {
+      log.close();
+    }
+  }
+
+  private static RankReport.Front frontOf(FlightLog log) {
+    return log.report(NAMES).front();
+  }
+
   @Test
   void theRecorderSaysWhatWaitsInFront() {
-    List<String> names = List.of("all_reduce");
-    FlightLog log = FlightLog.open(new FlightLog.Rank("r", 1, 0, 2, names));
-    try {
-      assertEquals(0, log.report(names).front().call());
-      log.waitsInOrder(3, 1000);
-      log.waitsInOrder(4, 2000);
-      RankReport.Front first = log.report(names).front();
-      assertTrue(first.call() > 0 && log.hasFront());
-      assertEquals(3, first.stream());
-      log.metInOrder(3000);
-      assertTrue(log.report(names).front().call() > first.call());
-      assertEquals(4, log.report(names).front().stream());
-      log.metInOrder(4000);
-      assertEquals(0, log.report(names).front().call());
-      assertTrue(!log.hasFront());
-    } finally {
-      log.close();
-    }
+    recorded(
+        log -> {
+          assertEquals(0, frontOf(log).call());
+          log.waitsInOrder(3, 1000);
+          log.waitsInOrder(4, 2000);
+          RankReport.Front first = frontOf(log);
+          assertTrue(first.call() > 0 && log.hasFront());
+          assertEquals(3, first.stream());
+          log.metInOrder(3000);
+          assertTrue(frontOf(log).call() > first.call());
+          assertEquals(4, frontOf(log).stream());
+          log.metInOrder(4000);
+          assertEquals(0, frontOf(log).call());
+          assertTrue(!log.hasFront());
+        });
   }
 
-  /** Kernels of GPUs count nothing: what the compared calls tell is how far they are. */
+  /** Of GPUs two bounds are known; what the compared calls tell is how far they are. */
   @Test
   void theRecorderSaysHowFarAGpuIs() {
-    List<String> names = List.of("all_reduce");
-    FlightLog log = FlightLog.open(new FlightLog.Rank("r", 1, 0, 2, names));
-    try {
-      KernelCommunicator busy = uncounted(false);
-      for (int call = 0; call < 3; call++) {
-        log.waitsInOrder(3, 1000);
-        log.launched();
-        log.note(0, 7, 0, 0, 100 + call, 1);
-        log.launched();
-      }
-      log.observe(busy, 2000);
-      assertEquals(1, log.report(names).current().number());
-      log.metInOrder(2000);
-      log.metInOrder(2000);
-      log.observe(busy, 3000);
-      RankReport report = log.report(names);
-      assertEquals(3, report.ended());
-      assertEquals(101, report.current().count(), "the second all-reduce runs");
-      log.observe(uncounted(true), 4000);
-      assertEquals(6, log.report(names).ended());
-    } finally {
-      log.close();
-    }
+    recorded(
+        log -> {
+          for (int call = 0; call < 3; call++) {
+            log.waitsInOrder(3, 1000);
+            log.launched();
+            log.note(0, 7, 0, 0, 100 + call, 1);
+            log.launched();
+          }
+          log.observe(bounded(0, 6), 2000);
+          RankReport report = log.report(NAMES);
+          assertEquals(1, report.current().number());
+          assertEquals(6, report.currentAtMost().number());
+          assertEquals(
+              "one of operations 1 to 6, the first of them another operation",
+              report.inOperation());
+          log.metInOrder(2000);
+          log.metInOrder(2000);
+          log.observe(bounded(0, 6), 3000);
+          report = log.report(NAMES);
+          assertEquals(3, report.ended());
+          assertEquals(101, report.current().count(), "the second all-reduce runs");
+          assertEquals("operation 4, all_reduce of 101 float (sum)", report.inOperation());
+          log.observe(bounded(6, 7), 4000);
+          assertEquals(6, log.report(NAMES).ended());
+        });
   }
 
-  private static KernelCommunicator uncounted(boolean idle) {
+  private static KernelCommunicator bounded(long ended, long firstNotEnded) {
     return (KernelCommunicator)
         Proxy.newProxyInstance(
             OrderConflictTest.class.getClassLoader(),
             new Class<?>[] {KernelCommunicator.class},
             (proxy, method, arguments) ->
                 switch (method.getName()) {
-                  case "ended" -> -1L;
+                  case "ended" -> ended;
+                  case "firstNotEnded" -> firstNotEnded;
                   case "waitsFor" -> -1;
-                  case "isIdle" -> idle;
                   case "failure" -> null;
                   default -> throw new UnsupportedOperationException(method.getName());
                 });

@@ -40,6 +40,7 @@ final class CudaKernelCommunicator implements KernelCommunicator {
   private final P2pPlans p2p;
   private final CUevent order;
   private final StreamProgress progress;
+  private final LaunchMarks marks;
   private final int[] capturing = new int[1];
   private final List<DeviceMemory> ofPlans = new ArrayList<>();
   private final AtomicReference<NcclException> failure = new AtomicReference<>();
@@ -67,6 +68,7 @@ final class CudaKernelCommunicator implements KernelCommunicator {
     }
     try {
       progress = new StreamProgress(device);
+      marks = new LaunchMarks(device, this::hasGivenUp);
     } catch (RuntimeException e) {
       JCudaLibrary.destroyEvent(order, device);
       memory.close();
@@ -153,6 +155,7 @@ final class CudaKernelCommunicator implements KernelCommunicator {
     checkSize(send, mine.sendBytes(), "send");
     checkSize(recv, mine.recvBytes(), "receive");
     if (mine.isEmpty()) {
+      progress.launchedNothing();
       return;
     }
     long before = device.context().enter();
@@ -254,10 +257,34 @@ final class CudaKernelCommunicator implements KernelCommunicator {
   }
 
   @Override
+  public long ended() {
+    long soFar = progress.launches();
+    CudaStream of = last;
+    if (of == null || of.isClosed()) {
+      marks.allEnded(soFar); // closing it has waited
+    } else if (!of.isImplicit()) {
+      marks.look(soFar, of);
+    } else if (progress.isIdle(of)) {
+      marks.allEnded(soFar);
+    }
+    return marks.ended();
+  }
+
+  @Override
+  public long firstNotEnded() {
+    return Math.max(marks.ended() + 1, marks.firstNotEnded(progress.launches()));
+  }
+
+  private boolean hasGivenUp() {
+    return failure.get() != null || closed || memory.failedPeer() >= 0;
+  }
+
+  @Override
   public void close() {
     if (!closed) {
       failure();
       closed = true;
+      marks.close();
       JCudaLibrary.destroyEvent(order, device);
       progress.close();
       ofPlans.forEach(DeviceMemory::close);

@@ -32,6 +32,16 @@ final class StreamProgress implements AutoCloseable {
     event = device.context().get(() -> JCudaLibrary.createEvent(false, device));
   }
 
+  /** A launch that put nothing into a stream. */
+  void launchedNothing() {
+    launches.setRelease(launches.getPlain() + 1);
+  }
+
+  /** Launches so far. Any thread. */
+  long launches() {
+    return launches.getAcquire();
+  }
+
   /** Something has been put into a stream, in the current context. */
   void launched(CudaStream stream) {
     launches.setRelease(launches.getPlain() + 1);

@@ -103,9 +103,15 @@ public interface KernelCommunicator extends AutoCloseable {
     return 0;
   }
 
-  /** How many of its launches have ended, as far as is known; -1 if it does not count. */
-  default long ended() {
-    return -1;
+  /** How many of its launches have ended, at least. Never waits. */
+  long ended();
+
+  /**
+   * The highest number, from 1, that the first launch that has not ended can have. The same as one
+   * more than {@link #ended} where kernels count; where they do not it is known less exactly.
+   */
+  default long firstNotEnded() {
+    return ended() + 1;
   }
 
   /** The rank that its kernel has been waiting for, for a while; -1 if for none. */

@@ -19,6 +19,7 @@ import org.nccl4j.device.CudaException;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.RedOp;
+import org.nccl4j.device.RemoteException;
 import org.nccl4j.device.kernel.Algorithm;
 import org.nccl4j.device.kernel.Collective;
 import org.nccl4j.device.kernel.CollectiveWork;
@@ -224,6 +225,55 @@ class CaptureTest {
     assertTrue(communicator.isIdle());
     assertNotNull(graph);
     graph.close();
+  }
+
+  /** Kernels count nothing, and no event is recorded by a launch: only by who looks. */
+  @Test
+  void howManyLaunchesHaveEndedIsKnownBetweenBounds() {
+    launch();
+    launch();
+    assertEquals(0, records());
+    fake.fakeFail("cuEventQuery", CudaResult.NOT_READY);
+    assertBounds(0, 2);
+    assertBounds(0, 2);
+    assertEquals(1, records(), "nothing was launched between the looks");
+    launch();
+    assertBounds(0, 2);
+    fake.fakeFail("", 0);
+    assertBounds(3, 4);
+    fake.fakeFail("cuEventQuery", CudaResult.NOT_READY);
+    for (int look = 0; look < 2 * LaunchMarks.MARKS; look++) {
+      launch();
+      assertBounds(3, 4);
+    }
+    fake.fakeFail("", 0);
+    assertBounds(3 + 2 * LaunchMarks.MARKS, 4 + 2 * LaunchMarks.MARKS);
+  }
+
+  @Test
+  void whatGaveUpHasNotEnded() {
+    launch();
+    fake.fakeFail("cuEventQuery", CudaResult.NOT_READY);
+    assertBounds(0, 1);
+    fake.fakeFail("", 0);
+    communicator.abort(new RemoteException("rank 1 is gone", "restart it"));
+    assertBounds(0, 1);
+  }
+
+  @Test
+  void nothingIsRecordedForProgressInACapture() {
+    stream.beginCapture();
+    launch();
+    assertBounds(0, 1);
+    assertEquals(0, records());
+    stream.endCapture().close();
+    assertBounds(1, 2);
+    assertFalse(fake.fakeRecord().contains("misuse"), fake.fakeRecord());
+  }
+
+  private void assertBounds(long ended, long firstNotEnded) {
+    assertEquals(ended, communicator.ended());
+    assertEquals(firstNotEnded, communicator.firstNotEnded());
   }
 
   /** The handle of a thread's default stream means another stream on the thread that looks. */

@@ -86,12 +86,13 @@ public final class DiagnoseCommand implements Callable<Integer> {
 
   private static void print(PrintWriter out, RankReport rank) {
     out.printf(
-        "  rank %d of %d, %s%s: %d operations launched, %d ended%s%s%n",
+        "  rank %d of %d, %s%s: %d operations launched, %s%d ended%s%s%n",
         rank.rank(),
         rank.nRanks(),
         rank.process(),
         rank.process().state().isEmpty() ? "" : " (state " + rank.process().state() + ")",
         rank.launched(),
+        rank.upTo() > rank.ended() + 1 ? "at least " : "",
         rank.ended(),
         rank.waitsFor() < 0 ? "" : ", waits for rank " + rank.waitsFor(),
         rank.failed() ? ", failed" : "");
@@ -99,10 +100,15 @@ public final class DiagnoseCommand implements Callable<Integer> {
     rank.operations()
         .subList(from, rank.operations().size())
         .forEach(
-            op ->
-                out.printf(
-                    "    %d: %s%s%n",
-                    op.number(), op.text(), op.number() <= rank.ended() ? "" : ", not ended"));
+            op -> out.printf("    %d: %s%s%n", op.number(), op.text(), end(rank, op.number())));
+  }
+
+  /** What is known of an operation's end. */
+  private static String end(RankReport rank, long operation) {
+    if (operation <= rank.ended()) {
+      return "";
+    }
+    return operation < rank.upTo() ? ", perhaps not ended" : ", not ended";
   }
 
   private void save(long pid) {

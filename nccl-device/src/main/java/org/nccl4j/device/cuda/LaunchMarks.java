@@ -1,0 +1,142 @@
+package org.nccl4j.device.cuda;
+
+import java.util.function.BooleanSupplier;
+import jcuda.driver.CUevent;
+import jcuda.driver.CUresult;
+import org.nccl4j.device.CudaException;
+
+/**
+ * How many of a communicator's launches have ended, between two bounds. Kernels count nothing: who
+ * watches records an event behind the launches at each look, and what comes of those events says
+ * which launches have ended. So a launch costs nothing more, and the bounds are as far apart as the
+ * launches between two looks.
+ *
+ * <p>Launches of a communicator follow each other, so an event behind the last is behind all. Any
+ * thread, one at a time.
+ */
+final class LaunchMarks implements AutoCloseable {
+  /** Most events under way; while they are, no other is recorded. */
+  static final int MARKS = 8;
+
+  private final CudaDevice device;
+  private final BooleanSupplier failed;
+  private final CUevent[] events = new CUevent[MARKS];
+
+  /** Launches before each event under way, oldest first; at the events' places. */
+  private final long[] launches = new long[MARKS];
+
+  private final int[] scratch = new int[1];
+  private long begun; // events recorded; the next one's place by its remainder
+  private long reached; // of these, known to have happened
+  private long ended;
+  private long marked; // launches before the newest event
+  private boolean closed;
+
+  /**
+   * Marks of a communicator.
+   *
+   * @param failed whether it has: kernels then end without having done what they should
+   */
+  LaunchMarks(CudaDevice device, BooleanSupplier failed) {
+    this.device = device;
+    this.failed = failed;
+  }
+
+  /**
+   * Looks, and records another event if there have been launches since the last.
+   *
+   * @param soFar launches so far
+   * @param stream of the last launch; not one of the driver's own
+   */
+  synchronized void look(long soFar, CudaStream stream) {
+    if (!closed) {
+      device
+          .context()
+          .run(
+              () -> {
+                poll();
+                if (soFar > marked && begun - reached < MARKS) {
+                  stream.whileOpen(() -> mark(soFar, stream));
+                  poll();
+                }
+              });
+    }
+  }
+
+  /** All launches so far have ended, as is known from elsewhere. */
+  synchronized void allEnded(long soFar) {
+    if (!closed && !failed.getAsBoolean()) {
+      ended = Math.max(ended, soFar);
+    }
+  }
+
+  /** Launches that have ended, at least. */
+  synchronized long ended() {
+    return ended;
+  }
+
+  /**
+   * The highest number that the first launch that has not ended can have.
+   *
+   * @param soFar launches so far
+   */
+  synchronized long firstNotEnded(long soFar) {
+    return reached < begun ? launches[place(reached)] : soFar;
+  }
+
+  private static int place(long event) {
+    return (int) (event % MARKS);
+  }
+
+  private void poll() {
+    while (reached < begun && isReached(events[place(reached)]) && !failed.getAsBoolean()) {
+      ended = Math.max(ended, launches[place(reached)]);
+      reached++;
+    }
+  }
+
+  /** An event that became part of a capture says nothing, and is none under way. */
+  private boolean isReached(CUevent event) {
+    try {
+      return JCudaLibrary.isEventComplete(event, device);
+    } catch (CudaException e) {
+      if (e.result() != CUresult.CUDA_ERROR_CAPTURED_EVENT) {
+        throw e;
+      }
+      launches[place(reached)] = 0;
+      marked = ended;
+      return true;
+    }
+  }
+
+  /** As {@link StreamProgress}: not in a capture, which is looked for before and after. */
+  private boolean mark(long soFar, CudaStream stream) {
+    if (JCudaLibrary.mayBeCapturing(stream.stream(), scratch, device)) {
+      return false;
+    }
+    int at = place(begun);
+    if (events[at] == null) {
+      events[at] = JCudaLibrary.createEvent(false, device);
+    }
+    JCudaLibrary.recordEvent(events[at], stream.stream(), device);
+    if (JCudaLibrary.mayBeCapturing(stream.stream(), scratch, device)) {
+      return false;
+    }
+    launches[at] = soFar;
+    marked = soFar;
+    begun++;
+    return true;
+  }
+
+  @Override
+  public synchronized void close() {
+    if (!closed) {
+      closed = true;
+      for (CUevent event : events) {
+        if (event != null) {
+          JCudaLibrary.destroyEvent(event, device);
+        }
+      }
+    }
+  }
+}
