@@ -1,9 +1,9 @@
 #!/bin/sh
 # Ranks on several hosts, each a network namespace of this machine.
 #
-#   run.sh           correctness on 2, 3 and 5 hosts, with the rate cut too; a program's ranks by
-#                    nccl run; a killed rank, and a link taken down, in the middle of a large
-#                    all-reduce
+#   run.sh           correctness on 2, 3 and 5 hosts, with the rate cut too, and with packets late
+#                    and lost where the kernel can do that; a program's ranks by nccl run; a killed
+#                    rank, and a link taken down, in the middle of a large all-reduce
 #
 # Skips with a reason where there are no namespaces. Needs what mvn verify has built.
 set -u
@@ -59,20 +59,36 @@ resets() {
   rm -f "$log"
 }
 
-slow_down() {
+# each_host DISCIPLINE...: what leaves every host goes through a queueing discipline.
+each_host() {
   for host in $HOSTS; do
-    ip netns exec "$host" tc qdisc add dev eth0 root tbf rate 100mbit burst 64kb latency 50ms
+    ip netns exec "$host" tc qdisc replace dev eth0 root "$@" 2> /dev/null || return 1
   done
+}
+
+# disturbed HOSTS: all collectives with the rate cut, and with packets that are late and out of order.
+disturbed() {
+  if ! command -v tc > /dev/null 2>&1; then
+    echo "SKIPPED: a cut rate (there is no tc)"
+    return
+  fi
+  each_host tbf rate 100mbit burst 64kb latency 50ms || fail "tc tbf on $1 hosts"
+  check "$1" "$1" all -b 4 -e 100K -f 25
+  if each_host netem delay 2ms 1ms loss 1%; then
+    check "$1" "$1" all -b 4 -e 20K -f 25
+  else
+    echo "SKIPPED: late and lost packets (this kernel has no netem)"
+  fi
 }
 
 correctness() {
   for n in 2 3 5; do
     hosts_up $n
     check $n $n all -b 4 -e 300K -f 17
+    check $n $n all -d all -b 1K -e 1K
     case $n in
       2)
         check 2 4 all -b 4 -e 300K -f 17
-        check 2 2 all_reduce -d all -b 1K -e 1K
         check 2 2 reduce_scatter -d bfloat16 -o prod -b 40K -e 40K
         second_rail
         check 2 4 alltoall -b 4M -e 4M
@@ -90,13 +106,6 @@ correctness() {
         ip -n "$PREFIX-switch" link set port1 down
         check 2 2 all_reduce -b 1M -e 1M
         ip -n "$PREFIX-switch" link set port1 up
-        if command -v tc >/dev/null 2>&1; then
-          slow_down
-          check 2 2 all_reduce -b 1M -e 1M
-          check 2 4 sendrecv -b 300K -e 300K
-        else
-          echo "SKIPPED: a cut rate (there is no tc)"
-        fi
         ;;
       3)
         check 3 3 all_gather --algo pat -d all -b 1K -e 1K
@@ -110,6 +119,7 @@ correctness() {
         NCCL_SOCKET_FAMILY=AF_INET6 NCCL_SOCKET_IFNAME==eth0 check 3 3 all_gather -b 1M -e 1M
         ;;
     esac
+    disturbed $n
     hosts_down
   done
 }
