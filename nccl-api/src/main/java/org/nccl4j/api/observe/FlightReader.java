@@ -112,7 +112,8 @@ public final class FlightReader {
   private static boolean isRecorder(ByteBuffer bytes) {
     return bytes.capacity() == SIZE
         && bytes.getLong(0) == FlightFile.MAGIC
-        && bytes.getInt(8) == FlightFile.VERSION;
+        && bytes.getInt(8) >= 1
+        && bytes.getInt(8) <= FlightFile.VERSION;
   }
 
   /** "S", "R", "T" and so on; empty if it is not known. */

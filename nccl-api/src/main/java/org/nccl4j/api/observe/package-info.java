@@ -24,6 +24,6 @@
  *        number among the collectives (u32), count (u64)
  * </pre>
  *
- * <p>Version 1 is the first, version 2 has the word at 216.
+ * <p>Version 1 is the first, version 2 has the word at 216, which is 0 in version 1.
  */
 package org.nccl4j.api.observe;
