@@ -78,7 +78,7 @@ final class GpuDirectCosts implements DirectCosts {
     }
     TreeMap<Long, Double> measured = curves.get(operation + " " + way.label());
     if (measured != null) {
-      return at(measured, bytes);
+      return MeasuredCosts.at(measured, bytes);
     }
     return way == Way.COPY_BATCH || way == Way.COPY_STREAM
         ? ONLY_WHERE_ASKED + bytes
@@ -122,22 +122,7 @@ final class GpuDirectCosts implements DirectCosts {
     TreeMap<Long, Double> measured = curves.get(operation + " Pairwise");
     return measured == null
         ? PAIRWISE + traffic(operation, Way.ONE_SHOT) * bytes / (GIGABYTES * 1e3)
-        : at(measured, bytes);
-  }
-
-  /** Straight between measured sizes; beyond the largest at its bandwidth. */
-  private static double at(TreeMap<Long, Double> points, long bytes) {
-    Map.Entry<Long, Double> below = points.floorEntry(bytes);
-    Map.Entry<Long, Double> above = points.ceilingEntry(bytes);
-    if (below == null) {
-      return above.getValue();
-    }
-    if (above == null) {
-      return below.getValue() * bytes / below.getKey();
-    }
-    double span = above.getKey() - below.getKey();
-    double part = span == 0 ? 0 : (bytes - below.getKey()) / span;
-    return below.getValue() + part * (above.getValue() - below.getValue());
+        : MeasuredCosts.at(measured, bytes);
   }
 
   @Override

@@ -17,7 +17,9 @@ record HostDirectCosts(int nRanks, int cores) implements DirectCosts {
 
   @Override
   public double microseconds(DirectWork.Operation operation, DirectWork.Way way, long bytes) {
-    if (way != DirectWork.Way.ONE_SHOT && way != DirectWork.Way.TWO_SHOT) {
+    boolean twoShot =
+        way == DirectWork.Way.TWO_SHOT && operation == DirectWork.Operation.ALL_REDUCE;
+    if (way != DirectWork.Way.ONE_SHOT && !twoShot) {
       return Double.POSITIVE_INFINITY;
     }
     double sharing = Math.max(1, (double) nRanks / cores);

@@ -76,7 +76,8 @@ final class MeasuredCosts {
     return Stream.of(values).filter(v -> label.apply(v).equals(name)).findFirst().orElseThrow();
   }
 
-  private static TreeMap<Long, Double> points(String[] words) {
+  /** The points of a line of a table. */
+  static TreeMap<Long, Double> points(String[] words) {
     TreeMap<Long, Double> points = new TreeMap<>();
     for (int i = 4; i < words.length; i++) {
       int colon = words[i].indexOf(':');
@@ -97,7 +98,8 @@ final class MeasuredCosts {
     return new Overlay(model, /* allChannels= */ false);
   }
 
-  private static double at(TreeMap<Long, Double> points, long bytes) {
+  /** Straight between measured sizes; beyond the largest at its bandwidth. */
+  static double at(TreeMap<Long, Double> points, long bytes) {
     Map.Entry<Long, Double> below = points.floorEntry(bytes);
     Map.Entry<Long, Double> above = points.ceilingEntry(bytes);
     if (below == null) {

@@ -68,9 +68,13 @@ public record RankFacts(
   }
 
   private DirectCosts directCosts() {
-    return kind == Device.Kind.HOST
-        ? new HostDirectCosts(nRanks, Runtime.getRuntime().availableProcessors())
-        : new GpuDirectCosts(model, nRanks, CudaDevice.lineData(nRanks));
+    DirectCosts base =
+        kind == Device.Kind.HOST
+            ? new HostDirectCosts(nRanks, Runtime.getRuntime().availableProcessors())
+            : new GpuDirectCosts(model, nRanks, CudaDevice.lineData(nRanks));
+    return spread.hosts() == 1
+        ? tuned.map(table -> table.over(base, nRanks, model)).orElse(base)
+        : base;
   }
 
   CostModel costs() {

@@ -13,6 +13,7 @@ import java.util.stream.Stream;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.kernel.Algorithm;
 import org.nccl4j.device.kernel.Collective;
+import org.nccl4j.device.kernel.DirectWork;
 import org.nccl4j.device.kernel.Protocol;
 
 /**
@@ -23,16 +24,21 @@ import org.nccl4j.device.kernel.Protocol;
  *   # a remark
  *   device NVIDIA H200
  *   4 AllReduce Ring Simple 32768:25.54 131072:25.44
+ *   4 AllToAll DirectOneShot Simple 32768:5.02
  * </pre>
  *
  * <p>The device that it is for; then ranks of one host, collective, algorithm, protocol, and bytes
- * of the whole data with microseconds, ascending.
+ * of the whole data with microseconds, ascending. The algorithm may be a direct way, for buffers in
+ * windows, and Pairwise is an operation made of sends and receives.
  *
  * @param file its name, for messages
  * @param device that it is for, as {@code Device.name()} says
  * @param lines of figures
  */
 public record TunedTable(String file, String device, List<String> lines) {
+  /** How operations without algorithms of their own go. */
+  static final String PAIRWISE = "Pairwise";
+
   private static final String SETTING = "NCCL4J_COSTS_FILE";
   private static final String DEVICE = "device ";
   private static final Pattern LINE =
@@ -84,9 +90,10 @@ public record TunedTable(String file, String device, List<String> lines) {
     }
     String[] words = line.split(" ");
     boolean known =
-        Stream.of(Collective.values()).anyMatch(c -> c.label().equals(words[1]))
-            && Stream.of(Algorithm.values()).anyMatch(a -> a.label().equals(words[2]))
-            && Stream.of(Protocol.values()).anyMatch(p -> p.label().equals(words[3]));
+        isDirect(words)
+            || Stream.of(Collective.values()).anyMatch(c -> c.label().equals(words[1]))
+                && Stream.of(Algorithm.values()).anyMatch(a -> a.label().equals(words[2]))
+                && Stream.of(Protocol.values()).anyMatch(p -> p.label().equals(words[3]));
     if (!known) {
       throw wrong(file, number, "there is no %s %s %s".formatted(words[1], words[2], words[3]));
     }
@@ -99,6 +106,20 @@ public record TunedTable(String file, String device, List<String> lines) {
       }
       before = bytes;
     }
+  }
+
+  /** Whether a line is of a direct way, or of sends and receives that are compared with those. */
+  private static boolean isDirect(String[] words) {
+    return Stream.of(DirectWork.Operation.values()).anyMatch(o -> o.label().equals(words[1]))
+        && (words[2].equals(PAIRWISE) && words[3].equals(Protocol.SIMPLE.label())
+            || Stream.of(DirectWork.Way.values())
+                .filter(way -> way != DirectWork.Way.NVLS)
+                .anyMatch(
+                    w -> w.label().equals(words[2]) && w.protocol().label().equals(words[3])));
+  }
+
+  private List<String> lines(boolean direct) {
+    return lines.stream().filter(line -> isDirect(line.split(" ")) == direct).toList();
   }
 
   private static InvalidArgumentException wrong(String file, int line, String what) {
@@ -115,7 +136,16 @@ public record TunedTable(String file, String device, List<String> lines) {
   /** These figures before a model's, if there are some for ranks of a device. */
   CostModel over(CostModel model, int nRanks, String itsDevice) {
     return device.equals(itsDevice)
-        ? MeasuredCosts.tuned(file, lines, nRanks).map(costs -> costs.before(model)).orElse(model)
+        ? MeasuredCosts.tuned(file, lines(false), nRanks)
+            .map(costs -> costs.before(model))
+            .orElse(model)
         : model;
+  }
+
+  /** The same of direct ways. */
+  DirectCosts over(DirectCosts costs, int nRanks, String itsDevice) {
+    return device.equals(itsDevice)
+        ? new TunedDirectCosts(costs, file, lines(true), nRanks)
+        : costs;
   }
 }

@@ -17,6 +17,8 @@ import org.nccl4j.device.Device;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.kernel.Collective;
+import org.nccl4j.device.kernel.DirectWork.Operation;
+import org.nccl4j.device.kernel.DirectWork.Way;
 import org.nccl4j.device.kernel.Protocol;
 
 class TunedTableTest {
@@ -84,6 +86,35 @@ class TunedTableTest {
     }
   }
 
+  /** Sizes are of the whole data there, and of count elements here. */
+  @Test
+  void directWaysHaveTheTablesTimes() throws IOException {
+    TunedTable table =
+        table(
+            "device NVIDIA Unheard-of",
+            "2 AllGather DirectOneShot Simple 2000:4 4000:6",
+            "2 AllToAll Pairwise Simple 2000:3",
+            "3 AllReduce DirectOneShot Simple 2000:7");
+    RankFacts facts =
+        new RankFacts(
+            2,
+            Device.Kind.CUDA,
+            "NVIDIA Unheard-of",
+            true,
+            true,
+            Spread.together(2),
+            Optional.empty(),
+            Optional.of(table));
+    DirectCosts costs = facts.directCosts(null);
+    assertTrue(costs.areMeasured());
+    assertEquals(5, costs.microseconds(Operation.ALL_GATHER, Way.ONE_SHOT, 1500), 1e-9);
+    assertEquals(3, costs.pairwise(Operation.ALL_TO_ALL, 1000), 1e-9);
+    double guessed = costs.microseconds(Operation.ALL_REDUCE, Way.ONE_SHOT, 1000);
+    assertTrue(guessed >= DirectCosts.ONLY_WHERE_ASKED, "a guess is not compared");
+    assertEquals(
+        Double.POSITIVE_INFINITY, costs.microseconds(Operation.ALL_GATHER, Way.TWO_SHOT, 1000));
+  }
+
   @Test
   void tablesThatDifferHaveAnotherDigest() throws IOException {
     int one = table("device host", "2 AllReduce Tree LL 128:0.01").digest();
@@ -101,6 +132,8 @@ class TunedTableTest {
         "device host|2 AllReduce Ring LL; line 2: a line is",
         "device host|two AllReduce Ring LL 8:1; line 2: a line is",
         "device host|# x|2 AllReduce Wheel LL 8:1; line 3: there is no AllReduce Wheel LL",
+        "device host|2 AllToAll Ring LL 8:1; line 2: there is no AllToAll Ring LL",
+        "device host|2 AllReduce DirectLL Simple 8:1; line 2: there is no AllReduce DirectLL Simple",
         "device host|2 AllReduce Ring LL 8:1 8:2; line 2: sizes must ascend from 1",
         "device host|2 AllReduce Ring LL 8:0; line 2: sizes must ascend from 1",
         "device host|2 AllReduce Ring LL 8:-1; line 2: a line is",

@@ -1,5 +1,6 @@
 package org.nccl4j.device.kernel;
 
+import java.util.Locale;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.symmetric.WindowView;
@@ -45,6 +46,23 @@ public record DirectWork(
     SCATTER,
     /** Each rank's data to one, which reads them. */
     GATHER;
+
+    /** The name in tables, such as AllGather. */
+    public String label() {
+      StringBuilder label = new StringBuilder();
+      for (String word : name().split("_")) {
+        label.append(word.charAt(0)).append(word.substring(1).toLowerCase(Locale.ROOT));
+      }
+      return label.toString();
+    }
+
+    /** How many times count elements the ranks' whole data have, as tables count their sizes. */
+    public int wholes(int nRanks) {
+      return switch (this) {
+        case ALL_GATHER, REDUCE_SCATTER, ALL_TO_ALL, SCATTER, GATHER -> nRanks;
+        case ALL_REDUCE, REDUCE, BROADCAST -> 1;
+      };
+    }
 
     /** Whether it combines elements. */
     public boolean reduces() {

@@ -24,8 +24,8 @@ import picocli.CommandLine.Spec;
 @Command(
     name = "tune",
     description = {
-      "Measures every algorithm and protocol of every collective among ranks of this machine, and"
-          + " writes the times to a file.",
+      "Measures every way of every collective, through connections and through windows, among ranks"
+          + " of this machine, and writes the times to a file.",
       "With NCCL4J_COSTS_FILE=FILE the fastest that was measured is chosen: ./nccl perf ... --explain"
           + " shows it."
     },
@@ -83,6 +83,9 @@ public final class TuneCommand implements Callable<Integer> {
     lines.add("device " + devices.get(0).name());
     PrintWriter out = spec.commandLine().getOut();
     try (WayTimes times = new WayTimes(devices, to)) {
+      times
+          .noWindows()
+          .ifPresent(why -> out.println("# ways through windows are left out: " + why));
       times.measure(
           from,
           line -> {

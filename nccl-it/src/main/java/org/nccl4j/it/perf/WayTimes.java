@@ -6,6 +6,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
+import java.util.Optional;
 import java.util.concurrent.BrokenBarrierException;
 import java.util.concurrent.CyclicBarrier;
 import java.util.concurrent.ExecutionException;
@@ -15,27 +16,45 @@ import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import java.util.function.Consumer;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
 import org.nccl4j.api.CallOptions;
 import org.nccl4j.api.Communicator;
 import org.nccl4j.api.Decision;
+import org.nccl4j.api.Group;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.InternalErrorException;
+import org.nccl4j.device.InvalidArgumentException;
+import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.kernel.Algorithm;
 import org.nccl4j.device.kernel.Collective;
+import org.nccl4j.device.kernel.DirectWork;
 import org.nccl4j.device.kernel.Protocol;
 
-/** Times of collectives by each way that the devices have, among ranks that are threads. */
+/**
+ * Times of collectives by each way that the devices have, among ranks that are threads and whose
+ * buffers are windows.
+ */
 final class WayTimes implements AutoCloseable {
   private static final int WARM_UP = 10;
   private static final int ROUNDS = 5;
   private static final double ROUND_MICROSECONDS = 4000;
   private static final int MOST_CALLS = 500;
   private static final long PATIENCE_SECONDS = 120;
+
+  private static final String PAIRWISE = "Pairwise";
+
+  /** NVLS has a line of its own among the algorithms. */
+  private static final List<DirectWork.Way> DIRECT =
+      Stream.of(DirectWork.Way.values()).filter(way -> way != DirectWork.Way.NVLS).toList();
+
+  private static final String NOT_DIRECT =
+      DIRECT.stream().map(DirectWork.Way::label).collect(Collectors.joining(",", "^", ""));
 
   /** A way so much slower than the best is not followed to larger sizes. */
   private static final double HOPELESS = 6;
@@ -47,6 +66,7 @@ final class WayTimes implements AutoCloseable {
   private final List<DeviceStream> streams = new ArrayList<>();
   private final ExecutorService threads;
   private final CyclicBarrier barrier;
+  private final Optional<String> noWindows;
 
   WayTimes(List<Device> devices, long most) {
     this.most = most;
@@ -62,55 +82,87 @@ final class WayTimes implements AutoCloseable {
             });
     try {
       for (Device device : devices) {
-        sends.add(device.allocate(most));
-        recvs.add(device.allocate(most));
+        sends.add(device.memAlloc(most));
+        recvs.add(device.memAlloc(most));
         streams.add(device.createStream());
       }
     } catch (RuntimeException e) {
       close();
       throw e;
     }
+    noWindows = register();
+  }
+
+  /** Why the ways through windows are not measured, or empty if they are. */
+  Optional<String> noWindows() {
+    return noWindows;
+  }
+
+  /** Makes windows of all buffers, where that is possible; else why not. */
+  private Optional<String> register() {
+    try {
+      for (List<DeviceMemory> buffers : List.of(sends, recvs)) {
+        Group.run(
+            () -> {
+              for (int rank = 0; rank < ranks.size(); rank++) {
+                ranks.get(rank).registerWindow(buffers.get(rank));
+              }
+            });
+      }
+      return Optional.empty();
+    } catch (InvalidArgumentException | InvalidUsageException e) {
+      return Optional.of(e.problem());
+    }
   }
 
   /** Measures all; a line of the table for each way, as soon as it is known. */
   void measure(long least, Consumer<String> line) {
-    for (Collective collective : Collective.values()) {
+    for (DirectWork.Operation operation : DirectWork.Operation.values()) {
       Map<Long, Double> best = new HashMap<>();
-      for (Algorithm algorithm : Algorithm.values()) {
-        for (Protocol protocol : Protocol.values()) {
-          String points = points(collective, algorithm, protocol, least, best);
-          if (!points.isEmpty()) {
-            line.accept(
-                "%d %s %s %s%s"
-                    .formatted(
-                        ranks.size(),
-                        collective.label(),
-                        algorithm.label(),
-                        protocol.label(),
-                        points));
-          }
+      for (Decision way : ways(operation)) {
+        String points = points(operation, way, least, best);
+        if (!points.isEmpty()) {
+          line.accept(
+              "%d %s %s %s%s"
+                  .formatted(
+                      ranks.size(), operation.label(), way.algorithm(), way.protocol(), points));
         }
       }
     }
   }
 
+  /** All ways that some device could have. */
+  private static List<Decision> ways(DirectWork.Operation operation) {
+    List<Decision> ways = new ArrayList<>();
+    if (Stream.of(Collective.values()).anyMatch(c -> c.label().equals(operation.label()))) {
+      for (Algorithm algorithm : Algorithm.values()) {
+        for (Protocol protocol : Protocol.values()) {
+          ways.add(new Decision(algorithm.label(), protocol.label()));
+        }
+      }
+    } else {
+      ways.add(new Decision(PAIRWISE, Protocol.SIMPLE.label()));
+    }
+    for (DirectWork.Way way : DIRECT) {
+      ways.add(new Decision(way.label(), way.protocol().label()));
+    }
+    return ways;
+  }
+
   private String points(
-      Collective collective,
-      Algorithm algorithm,
-      Protocol protocol,
-      long least,
-      Map<Long, Double> best) {
-    List<Communicator> ways = new ArrayList<>();
+      DirectWork.Operation operation, Decision way, long least, Map<Long, Double> best) {
+    boolean pairwise = way.algorithm().equals(PAIRWISE);
     CallOptions options =
-        CallOptions.defaults().withAlgorithm(algorithm.label()).withProtocol(protocol.label());
+        pairwise
+            ? CallOptions.defaults().withAlgorithm(NOT_DIRECT)
+            : CallOptions.defaults().withAlgorithm(way.algorithm()).withProtocol(way.protocol());
+    List<Communicator> ways = new ArrayList<>();
     ranks.forEach(rank -> ways.add(rank.withOptions(options)));
     StringBuilder points = new StringBuilder();
-    Decision wanted = new Decision(algorithm.label(), protocol.label());
     for (long bytes = least; bytes <= most; bytes *= 4) {
-      long count = count(collective, bytes);
-      if (count > 0
-          && ways.get(0).decision(name(collective), count, DataType.FLOAT32).equals(wanted)) {
-        double time = median(ways, collective, count);
+      long count = bytes / DataType.FLOAT32.bytes() / operation.wholes(ranks.size());
+      if (count > 0 && isTaken(ways.get(0), operation, way, count)) {
+        double time = median(ways, operation, count);
         points.append(String.format(Locale.ROOT, " %d:%.2f", bytes, Math.max(0.01, time)));
         best.merge(bytes, time, Math::min);
         if (time > HOPELESS * best.get(bytes)) {
@@ -121,37 +173,41 @@ final class WayTimes implements AutoCloseable {
     return points.toString();
   }
 
-  private static String name(Collective collective) {
-    return collective.name().toLowerCase(Locale.ROOT);
+  /** Whether there is the way for that size. Small sends of Pairwise go by another protocol. */
+  private static boolean isTaken(
+      Communicator rank, DirectWork.Operation operation, Decision way, long count) {
+    String name = nccl(operation);
+    Decision decided = rank.decisionInWindows(name, count, DataType.FLOAT32);
+    return decided.equals(way)
+        || way.algorithm().equals(PAIRWISE) && decided.algorithm().equals(PAIRWISE);
   }
 
-  /** Elements as in the call, of a size of the whole data. */
-  private long count(Collective collective, long bytes) {
-    long elements = bytes / DataType.FLOAT32.bytes();
-    return switch (collective) {
-      case ALL_GATHER, REDUCE_SCATTER -> elements / ranks.size();
-      case ALL_REDUCE, BROADCAST, REDUCE -> elements;
-    };
+  /** The name in nccl-tests. */
+  private static String nccl(DirectWork.Operation operation) {
+    return operation == DirectWork.Operation.ALL_TO_ALL
+        ? "alltoall"
+        : operation.name().toLowerCase(Locale.ROOT);
   }
 
-  private double median(List<Communicator> ways, Collective collective, long count) {
-    time(ways, collective, count, WARM_UP);
-    double first = time(ways, collective, count, WARM_UP);
+  private double median(List<Communicator> ways, DirectWork.Operation operation, long count) {
+    time(ways, operation, count, WARM_UP);
+    double first = time(ways, operation, count, WARM_UP);
     int calls = (int) Math.max(2, Math.min(MOST_CALLS, ROUND_MICROSECONDS / first));
     double[] rounds = new double[ROUNDS];
     for (int round = 0; round < ROUNDS; round++) {
-      rounds[round] = time(ways, collective, count, calls);
+      rounds[round] = time(ways, operation, count, calls);
     }
     Arrays.sort(rounds);
     return rounds[ROUNDS / 2];
   }
 
   /** Microseconds of a call on the slowest rank. */
-  private double time(List<Communicator> ways, Collective collective, long count, int calls) {
+  private double time(
+      List<Communicator> ways, DirectWork.Operation operation, long count, int calls) {
     List<Future<Double>> times = new ArrayList<>();
     for (int rank = 0; rank < ways.size(); rank++) {
       int self = rank;
-      times.add(threads.submit(() -> time(ways.get(self), self, collective, count, calls)));
+      times.add(threads.submit(() -> time(ways.get(self), self, operation, count, calls)));
     }
     double slowest = 0;
     for (Future<Double> time : times) {
@@ -179,13 +235,14 @@ final class WayTimes implements AutoCloseable {
     }
   }
 
-  private double time(Communicator way, int rank, Collective collective, long count, int calls)
+  private double time(
+      Communicator way, int rank, DirectWork.Operation operation, long count, int calls)
       throws InterruptedException, BrokenBarrierException, TimeoutException {
     DeviceStream stream = streams.get(rank);
     barrier.await(PATIENCE_SECONDS, TimeUnit.SECONDS);
     long start = System.nanoTime();
     for (int call = 0; call < calls; call++) {
-      call(way, sends.get(rank), recvs.get(rank), collective, count, stream);
+      call(way, sends.get(rank), recvs.get(rank), operation, count, stream);
     }
     stream.synchronize();
     return (System.nanoTime() - start) / 1e3 / calls;
@@ -195,25 +252,28 @@ final class WayTimes implements AutoCloseable {
       Communicator way,
       DeviceMemory send,
       DeviceMemory recv,
-      Collective collective,
+      DirectWork.Operation operation,
       long count,
       DeviceStream stream) {
     DataType type = DataType.FLOAT32;
-    switch (collective) {
+    switch (operation) {
       case ALL_REDUCE -> way.allReduce(send, recv, count, type, RedOp.SUM, stream);
       case ALL_GATHER -> way.allGather(send, recv, count, type, stream);
       case REDUCE_SCATTER -> way.reduceScatter(send, recv, count, type, RedOp.SUM, stream);
       case BROADCAST -> way.broadcast(send, recv, count, type, 0, stream);
       case REDUCE -> way.reduce(send, recv, count, type, RedOp.SUM, 0, stream);
+      case ALL_TO_ALL -> way.allToAll(send, recv, count, type, stream);
+      case SCATTER -> way.scatter(send, recv, count, type, 0, stream);
+      case GATHER -> way.gather(send, recv, count, type, 0, stream);
     }
   }
 
   @Override
   public void close() {
     threads.shutdownNow();
+    ranks.forEach(Communicator::close);
     streams.forEach(DeviceStream::close);
     sends.forEach(DeviceMemory::close);
     recvs.forEach(DeviceMemory::close);
-    ranks.forEach(Communicator::close);
   }
 }

@@ -56,13 +56,18 @@ class TuneTest {
             "2 AllGather OneShot Simple 256:",
             "2 ReduceScatter Ring LL 256:",
             "2 Broadcast Ring LL128 256:",
-            "2 Reduce Ring Simple 256:")) {
+            "2 Reduce Ring Simple 256:",
+            "2 AllReduce DirectTwoShot Simple 256:",
+            "2 Broadcast DirectOneShot Simple 256:",
+            "2 AllToAll Pairwise Simple 256:",
+            "2 Gather DirectOneShot Simple 256:")) {
       assertTrue(lines.stream().anyMatch(line -> line.startsWith(way)), way + lines);
     }
     List<Communicator> ranks =
         Communicator.initAll(Collections.nCopies(2, Devices.host()), with(file));
     String table = ranks.get(0).explain("all_reduce", 1024, DataType.FLOAT32);
-    assertTrue(table.contains("measured, " + file), table);
+    assertTrue(table.contains("costs: measured, " + file), table);
+    assertTrue(table.contains("with buffers in windows; costs: measured, " + file), table);
     ranks.forEach(Communicator::close);
   }
 
@@ -75,6 +80,24 @@ class TuneTest {
         Communicator.initAll(Collections.nCopies(2, Devices.host()), with(file));
     assertEquals(
         new Decision("Tree", "LL"), ranks.get(0).decision("all_reduce", 1 << 20, DataType.FLOAT32));
+    ranks.forEach(Communicator::close);
+  }
+
+  @Test
+  void directWaysFollowItToo() throws Exception {
+    Path file = folder.resolve("direct");
+    Files.writeString(
+        file,
+        "device host\n2 AllReduce DirectTwoShot Simple 8:0.001 1073741824:0.002\n"
+            + "2 AllToAll Pairwise Simple 8:0.001\n2 AllToAll DirectOneShot Simple 8:0.1\n");
+    List<Communicator> ranks =
+        Communicator.initAll(Collections.nCopies(2, Devices.host()), with(file));
+    assertEquals(
+        new Decision("DirectTwoShot", "Simple"),
+        ranks.get(0).decisionInWindows("all_reduce", 2, DataType.FLOAT32));
+    assertEquals(
+        "Pairwise",
+        ranks.get(0).decisionInWindows("alltoall", 1 << 20, DataType.FLOAT32).algorithm());
     ranks.forEach(Communicator::close);
   }
 
