@@ -67,6 +67,7 @@ public final class DeviceCommunicator implements AutoCloseable {
   static DeviceCommunicator create(WindowRegistry windows, int rank, int barriers, int slots) {
     if (barriers < 0 || barriers > MOST || slots < 0 || slots > MOST) {
       throw new InvalidArgumentException(
+          ErrorId.COUNT,
           "a device communicator with %d barriers and %d slots".formatted(barriers, slots),
           "ask for 0 to " + MOST + " of each");
     }
@@ -125,6 +126,7 @@ public final class DeviceCommunicator implements AutoCloseable {
     }
     if (index < 0 || index >= barriers.size()) {
       throw new InvalidArgumentException(
+          ErrorId.COUNT,
           "barrier %d of %d".formatted(index, barriers.size()),
           "ask for more when the device communicator is created");
     }

@@ -1,5 +1,6 @@
 package org.nccl4j.api;
 
+import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 
 /** Arguments that may not be null. */
@@ -13,7 +14,8 @@ final class Given {
    */
   static <T> T notNull(T value, String what) {
     if (value == null) {
-      throw new InvalidArgumentException("null was passed for the " + what, "pass one");
+      throw new InvalidArgumentException(
+          ErrorId.NULL, "null was passed for the " + what, "pass one");
     }
     return value;
   }

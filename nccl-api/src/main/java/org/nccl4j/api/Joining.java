@@ -58,7 +58,7 @@ final class Joining {
     Given.notNull(devices, "list of devices").forEach(device -> Given.notNull(device, "device"));
     if (devices.isEmpty()) {
       throw new InvalidArgumentException(
-          "a communicator of no devices", "pass a device for each rank");
+          ErrorId.DEVICE, "a communicator of no devices", "pass a device for each rank");
     }
     Settings settings = settings(Given.notNull(config, "configuration"));
     List<Bootstrap> bootstraps =

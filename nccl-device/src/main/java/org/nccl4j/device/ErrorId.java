@@ -38,10 +38,42 @@ public enum ErrorId {
       Code.SYSTEM_ERROR,
       "A native library cannot be loaded",
       "install what the message names; `./nccl doctor` tests it"),
+  /** Too many open files. */
+  OPEN_FILES(
+      Code.SYSTEM_ERROR,
+      "The process may open no more files or sockets",
+      "raise the limit of open files (ulimit -n)"),
+  /** A file or directory that cannot be written. */
+  UNWRITABLE(
+      Code.SYSTEM_ERROR,
+      "A file that a setting or a command names cannot be written",
+      "name one in a directory that exists and that this user may write to"),
+  /** Sockets of one machine's ranks. */
+  UNIX_SOCKET(
+      Code.SYSTEM_ERROR,
+      "The ranks of a machine cannot pass memory to each other by Unix sockets",
+      "let them share a directory (-Djava.io.tmpdir) and run as one user; containers need a common"
+          + " mount and network namespace"),
+  /** InfiniBand or RoCE. */
+  INFINIBAND(
+      Code.SYSTEM_ERROR,
+      "An InfiniBand or RoCE device refuses, is down, or does not reach the other port",
+      "see `./nccl doctor` and the kernel's log (dmesg); NCCL_IB_HCA chooses ports, NCCL_IB_DISABLE=1"
+          + " goes by sockets instead"),
   /** {@link Code#INTERNAL_ERROR}. */
   INTERNAL(Code.INTERNAL_ERROR),
   /** {@link Code#INVALID_ARGUMENT}, of another kind than those below. */
   ARGUMENT(Code.INVALID_ARGUMENT),
+  /** Null. */
+  NULL(
+      Code.INVALID_ARGUMENT,
+      "Null was passed where the call needs something",
+      "pass what the message names"),
+  /** A device that is not there. */
+  DEVICE(
+      Code.INVALID_ARGUMENT,
+      "There is no such device, or none was named",
+      "see `./nccl doctor` for the devices; CUDA_VISIBLE_DEVICES hides GPUs"),
   /** A buffer that cannot be right. */
   BUFFER(
       Code.INVALID_ARGUMENT,
@@ -67,11 +99,31 @@ public enum ErrorId {
       Code.INVALID_ARGUMENT,
       "A stream is null or of another device",
       "create it on the communicator's device"),
+  /** An event that cannot be right. */
+  EVENT(
+      Code.INVALID_ARGUMENT,
+      "An event is used with another kind of device than it was made for",
+      "create it on the stream's device"),
+  /** An algorithm that cannot be right. */
+  ALGORITHM(
+      Code.INVALID_ARGUMENT,
+      "An operation, a device or a communicator is without the algorithm that is asked for",
+      "leave NCCL_ALGO to the library, or choose one that the message names"),
   /** A setting that cannot be right. */
   SETTING(
       Code.INVALID_ARGUMENT,
       "The value of a setting cannot be read or is out of its range",
       "see docs/settings.md for the values; `./nccl doctor` shows where it was set"),
+  /** A file that cannot be right. */
+  FILE(
+      Code.INVALID_ARGUMENT,
+      "A file that is named cannot be read, or is not what it should be",
+      "name one that the message describes and that this user may read"),
+  /** Certificates that cannot be right. */
+  CERTIFICATE(
+      Code.INVALID_ARGUMENT,
+      "The certificates or the key for TLS cannot be used, or some are not named",
+      "set NCCL4J_TLS_CERT, NCCL4J_TLS_KEY and NCCL4J_TLS_CA to PEM files on all ranks, or none"),
   /** A name that nothing has. */
   NAME(
       Code.INVALID_ARGUMENT,
@@ -134,6 +186,16 @@ public enum ErrorId {
       Code.INVALID_USAGE,
       "Ranks come to different results because their settings or topology files differ",
       "give all ranks the same NCCL_ settings"),
+  /** A topology that cannot be right. */
+  TOPOLOGY(
+      Code.INVALID_USAGE,
+      "A topology or graph file does not fit this machine or its ranks",
+      "name the file of this machine in NCCL_TOPO_FILE and NCCL_GRAPH_FILE, or unset them"),
+  /** An order of reductions that cannot be kept. */
+  DETERMINISM(
+      Code.INVALID_USAGE,
+      "A communicator cannot reduce in the order that NCCL4J_DETERMINISM asks for",
+      "unset it or the algorithm that is forced; see docs/determinism.md"),
   /** Two ranks that nothing connects. */
   NO_TRANSPORT(
       Code.INVALID_USAGE,
@@ -157,6 +219,26 @@ public enum ErrorId {
       Code.INVALID_USAGE,
       "A group is ended or simulated where it cannot be",
       "match each Group.start with one Group.end on the same thread, or use Group.run"),
+  /** Sends to oneself. */
+  SELF_SEND(
+      Code.INVALID_USAGE,
+      "A rank's sends to itself and its receives from itself do not match",
+      "put each such send and its receive into one group, with the same count"),
+  /** A time that is asked for too early. */
+  NOT_HAPPENED(
+      Code.INVALID_USAGE,
+      "The time between two events is asked for before both have happened",
+      "record both, and synchronize the later one first"),
+  /** A function of the user's. */
+  USER_FUNCTION(
+      Code.INVALID_USAGE,
+      "A reduction that the user supplies threw an exception",
+      "correct the function; its exception is the cause"),
+  /** A plug-in. */
+  PLUGIN(
+      Code.INVALID_USAGE,
+      "A transport, network, tuner or profiler breaks the rules of its interface",
+      "tell its author, or take it off the module path"),
   /** An interrupted thread. */
   INTERRUPTED(
       Code.INVALID_USAGE,
@@ -191,6 +273,16 @@ public enum ErrorId {
       Code.REMOTE_ERROR,
       "A connection over the network broke, or its other end has closed it",
       "look at the process and the network on the other side"),
+  /** What another rank sent makes no sense. */
+  PROTOCOL(
+      Code.REMOTE_ERROR,
+      "Another rank sent what this one does not understand or expect",
+      "run the same version of nccl4j with the same settings on all ranks"),
+  /** Memory of another rank. */
+  PEER_MEMORY(
+      Code.REMOTE_ERROR,
+      "Memory of another rank cannot be opened in this process",
+      "in containers share the host's IPC namespace (--ipc=host); load nccl4j once in a process"),
   /** {@link Code#TIMEOUT}, of another kind than those below. */
   TIMEOUT(Code.TIMEOUT),
   /** Ranks that do not come. */

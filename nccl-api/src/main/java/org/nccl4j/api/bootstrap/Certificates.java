@@ -23,6 +23,7 @@ import java.util.regex.Pattern;
 import javax.net.ssl.KeyManagerFactory;
 import javax.net.ssl.SSLContext;
 import javax.net.ssl.TrustManagerFactory;
+import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 
 /** Reads certificates and key from PEM files, and finds out what is wrong with them. */
@@ -108,6 +109,7 @@ final class Certificates {
       }
     }
     throw new InvalidArgumentException(
+        ErrorId.CERTIFICATE,
         "NCCL4J_TLS_KEY=%s cannot be used: it has %s where a PRIVATE KEY is needed"
             .formatted(files.key(), found),
         "write the key without a password in PKCS #8: openssl pkcs8 -topk8 -nocrypt -in %s -out"
@@ -158,6 +160,7 @@ final class Certificates {
     }
     if (!fits) {
       throw new InvalidArgumentException(
+          ErrorId.CERTIFICATE,
           "NCCL4J_TLS_KEY=%s is not the key of the first certificate in NCCL4J_TLS_CERT=%s"
               .formatted(files.key(), files.certificate()),
           "name the key that belongs to it, and put this rank's certificate first");
@@ -173,6 +176,7 @@ final class Certificates {
           .validate(CertificateFactory.getInstance("X.509").generateCertPath(own), rules);
     } catch (java.security.cert.CertPathValidatorException e) {
       throw new InvalidArgumentException(
+          ErrorId.CERTIFICATE,
           "the certificate in NCCL4J_TLS_CERT=%s is by no authority in NCCL4J_TLS_CA=%s (%s)"
               .formatted(files.certificate(), files.authorities(), e.getMessage()),
           "put its authority's certificate into that file, and those between into the first",
@@ -183,6 +187,7 @@ final class Certificates {
   private static InvalidArgumentException wrong(
       String setting, String file, String why, Exception cause) {
     return new InvalidArgumentException(
+        ErrorId.CERTIFICATE,
         "%s=%s cannot be used: %s".formatted(setting, file, why),
         "name a PEM file that is readable and valid now, or unset NCCL4J_TLS_CERT, NCCL4J_TLS_KEY"
             + " and NCCL4J_TLS_CA on all ranks",

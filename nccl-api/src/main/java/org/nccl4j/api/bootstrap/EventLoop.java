@@ -11,6 +11,7 @@ import java.util.PriorityQueue;
 import java.util.Queue;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import org.nccl4j.device.DebugLog;
+import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.SystemErrorException;
 
 /**
@@ -63,6 +64,7 @@ final class EventLoop implements Runnable {
       selector = Selector.open();
     } catch (IOException e) {
       throw new SystemErrorException(
+          ErrorId.OPEN_FILES,
           "no selector for the bootstrap's sockets can be opened: " + e.getMessage(),
           "raise the limit of open files (ulimit -n)",
           e);

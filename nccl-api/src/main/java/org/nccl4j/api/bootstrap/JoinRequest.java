@@ -36,7 +36,7 @@ public record JoinRequest(
     }
     if (deadline.isNegative() || deadline.isZero()) {
       throw new InvalidArgumentException(
-          "the deadline is " + deadline, "pass a duration longer than nothing");
+          ErrorId.SETTING, "the deadline is " + deadline, "pass a duration longer than nothing");
     }
     if (ids.isEmpty() || ids.size() > nRanks) {
       throw new InvalidArgumentException(

@@ -125,6 +125,7 @@ final class LocalAddresses {
       return up;
     } catch (SocketException e) {
       throw new SystemErrorException(
+          ErrorId.INTERFACE,
           "the network interfaces cannot be listed: " + e.getMessage(),
           "name the root's address with NCCL_COMM_ID=host:port",
           e);

@@ -7,6 +7,7 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.function.Consumer;
 import org.nccl4j.device.DebugLog;
+import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InternalErrorException;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.InvalidUsageException;
@@ -177,6 +178,7 @@ public final class TcpBootstrap extends TimedBootstrap {
   List<byte[]> exchange(byte[] mine, Deadline deadline) {
     if (mine.length > RingLink.MAX_DATA_BYTES) {
       throw new InvalidArgumentException(
+          ErrorId.COUNT,
           "rank " + rank() + " offers " + mine.length + " bytes to an exchange of the bootstrap",
           "offer at most " + RingLink.MAX_DATA_BYTES);
     }

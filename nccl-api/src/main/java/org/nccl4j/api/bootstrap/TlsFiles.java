@@ -4,6 +4,7 @@ import java.util.Optional;
 import javax.net.ssl.SSLContext;
 import org.nccl4j.api.settings.Settings;
 import org.nccl4j.api.settings.TlsSettings;
+import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 
 /**
@@ -33,6 +34,7 @@ public record TlsFiles(String certificate, String key, String authorities) {
         || files.isNone() != files.key.isEmpty()
         || files.isNone() != files.authorities.isEmpty()) {
       throw new InvalidArgumentException(
+          ErrorId.CERTIFICATE,
           "of NCCL4J_TLS_CERT=%s, NCCL4J_TLS_KEY=%s and NCCL4J_TLS_CA=%s some are not set"
               .formatted(files.certificate, files.key, files.authorities),
           "set all three to PEM files, on all ranks, or none");

@@ -11,6 +11,7 @@ import org.nccl4j.api.settings.GpuSettings;
 import org.nccl4j.api.spi.PeerInfo;
 import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.Device;
+import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.cuda.CudaDevice;
 import org.nccl4j.device.kernel.KernelDevice;
@@ -84,6 +85,7 @@ record DomainFacts(
     for (int rank = 1; rank < facts.size(); rank++) {
       if (!facts.get(rank).table.equals(first.table)) {
         throw new InvalidUsageException(
+            ErrorId.SETTINGS_DIFFER,
             "ranks 0 and %d have different tables of measured times, by which they would choose differently"
                 .formatted(rank),
             "give all ranks the same file in NCCL4J_COSTS_FILE, or none");

@@ -8,6 +8,7 @@ import java.util.Optional;
 import java.util.Set;
 import java.util.SortedMap;
 import org.nccl4j.api.settings.Settings;
+import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.topo.detect.Detection;
 import org.nccl4j.topo.detect.GpuFacts;
@@ -82,6 +83,7 @@ final class HostTopology {
       }
     }
     throw new InvalidUsageException(
+        ErrorId.TOPOLOGY,
         facts.isPresent()
             ? "the topology file %s has no GPU at %s".formatted(file, wanted)
             : "the topology file %s has %d GPUs for %d ranks of this host"

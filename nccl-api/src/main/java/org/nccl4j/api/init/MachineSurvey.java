@@ -120,7 +120,7 @@ record MachineSurvey(List<Fleet.Host> hosts, boolean graphs, boolean gpus) {
       return deflate(TopologyXml.write(host.make(hostId.hashCode() & 0xffffffffL)));
     } catch (TopologyException e) {
       if (fromFile) {
-        throw new InvalidUsageException(e.getMessage(), e.remedy(), e);
+        throw new InvalidUsageException(ErrorId.TOPOLOGY, e.getMessage(), e.remedy(), e);
       }
       LOG.log(
           Logger.Level.WARNING,

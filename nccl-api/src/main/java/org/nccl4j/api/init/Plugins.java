@@ -15,6 +15,7 @@ import org.nccl4j.api.spi.TunerContext;
 import org.nccl4j.api.spi.TunerProvider;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.DeviceStream;
+import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 
 /** A communicator's tuner and profilers, as its planner and its queue see them. */
@@ -63,6 +64,7 @@ final class Plugins {
         }
       }
       throw new InvalidArgumentException(
+          ErrorId.NAME,
           "a tuner sets %s %s to %s us; there are %s"
               .formatted(algorithm, protocol, microseconds, ways()),
           "set a time of 0 or more for a way that is in the table");

@@ -5,6 +5,7 @@ import org.nccl4j.api.plan.Planner;
 import org.nccl4j.api.plan.Way;
 import org.nccl4j.api.settings.Settings;
 import org.nccl4j.device.DataType;
+import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
 
 /** Which algorithms a communicator may use, for the order in which it is to reduce. */
@@ -28,6 +29,7 @@ final class ReductionOrder {
     }
     if (!given.isEmpty() && !given.equals(IN_RANK_ORDER)) {
       throw new InvalidUsageException(
+          ErrorId.DETERMINISM,
           "NCCL_ALGO=%s is set where reductions are to be SIZE_INVARIANT".formatted(given),
           "unset NCCL_ALGO, since the order leaves only %s, or NCCL4J_DETERMINISM"
               .formatted(IN_RANK_ORDER));
@@ -45,6 +47,7 @@ final class ReductionOrder {
         Way way = planner.way(func, count, DataType.FLOAT32);
         if (!IN_RANK_ORDER.contains(way.algorithm())) {
           throw new InvalidUsageException(
+              ErrorId.DETERMINISM,
               "communicator %s has %s by %s alone, which is not SIZE_INVARIANT"
                   .formatted(communicator, func.label(), way),
               "unset NCCL4J_DETERMINISM, or use ranks that reach each other's memory");

@@ -7,6 +7,7 @@ import java.nio.file.Path;
 import org.nccl4j.api.settings.Setting;
 import org.nccl4j.api.settings.Settings;
 import org.nccl4j.device.DebugLog;
+import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.SystemErrorException;
 import org.nccl4j.topo.cluster.Fleet;
 import org.nccl4j.topo.connect.NodeGraphs;
@@ -72,6 +73,7 @@ final class TopologyDump {
       Files.writeString(file, TopologyXml.write(content));
     } catch (IOException e) {
       throw new SystemErrorException(
+          ErrorId.UNWRITABLE,
           "rank %d cannot write %s, named by %s (%s)".formatted(rank, file, setting.name(), e),
           "name a file in a directory that exists and can be written, or unset it",
           e);

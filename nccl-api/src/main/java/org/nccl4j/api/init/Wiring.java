@@ -69,7 +69,7 @@ record Wiring(List<int[]> rings, List<Tree> trees, Optional<Fleet> fleet) {
       } catch (TopologyException e) {
         boolean named = request.settings().isSet(Settings.NCCL_GRAPH_FILE);
         if (request.settings().isSet(Settings.NCCL_TOPO_FILE) || named) {
-          throw new InvalidUsageException(e.getMessage(), e.remedy(), e);
+          throw new InvalidUsageException(ErrorId.TOPOLOGY, e.getMessage(), e.remedy(), e);
         }
         warn(e);
       }

@@ -14,6 +14,7 @@ import java.util.Optional;
 import org.nccl4j.api.observe.RankReport.Operation;
 import org.nccl4j.api.observe.RankReport.ProcessReport;
 import org.nccl4j.device.DataType;
+import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.RedOp;
 
@@ -60,6 +61,7 @@ public final class FlightReader {
             .orElseThrow(
                 () ->
                     new InvalidArgumentException(
+                        ErrorId.NAME,
                         "process %d has no flight recorder that can be read".formatted(pid),
                         "name a process on this host, of this user, that runs and has a"
                             + " communicator of nccl4j"));
@@ -99,13 +101,14 @@ public final class FlightReader {
       ByteBuffer bytes = ByteBuffer.wrap(Files.readAllBytes(file)).order(ByteOrder.nativeOrder());
       if (!isRecorder(bytes)) {
         throw new InvalidArgumentException(
+            ErrorId.FILE,
             file + " is no copy of a flight recorder",
             "pass files that nccl diagnose --save or NCCL4J_FLIGHT_FILE wrote");
       }
       return parse(bytes, "");
     } catch (IOException e) {
       throw new InvalidArgumentException(
-          file + " cannot be read: " + e, "pass the name of a readable file", e);
+          ErrorId.FILE, file + " cannot be read: " + e, "pass the name of a readable file", e);
     }
   }
 

@@ -10,6 +10,7 @@ import java.util.List;
 import java.util.Optional;
 import java.util.regex.Pattern;
 import java.util.stream.Stream;
+import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.kernel.Algorithm;
 import org.nccl4j.device.kernel.Collective;
@@ -59,6 +60,7 @@ public record TunedTable(String file, String device, List<String> lines) {
       all = Files.readAllLines(Path.of(file), StandardCharsets.UTF_8);
     } catch (IOException | InvalidPathException e) {
       throw new InvalidArgumentException(
+          ErrorId.FILE,
           "%s=%s cannot be read (%s)".formatted(SETTING, file, e),
           "name a file that ./nccl tune wrote and that every rank can read",
           e);
@@ -124,6 +126,7 @@ public record TunedTable(String file, String device, List<String> lines) {
 
   private static InvalidArgumentException wrong(String file, int line, String what) {
     return new InvalidArgumentException(
+        ErrorId.FILE,
         "%s=%s, line %d: %s".formatted(SETTING, file, line, what),
         "write it anew with ./nccl tune");
   }

@@ -167,6 +167,7 @@ public final class TransportRegistry {
       String own = name.apply(provider);
       if (!NAME.matcher(own).matches()) {
         throw new InvalidUsageException(
+            ErrorId.PLUGIN,
             "%s %s calls itself '%s'".formatted(what, provider.getClass().getName(), own),
             "use at most 32 letters, digits and hyphens");
       }

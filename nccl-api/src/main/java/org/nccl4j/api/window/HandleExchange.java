@@ -77,6 +77,7 @@ final class HandleExchange implements AutoCloseable {
       if (!expected.contains(sender) || received.putIfAbsent(sender, descriptor) != null) {
         descriptor.close();
         throw new RemoteException(
+            ErrorId.PROTOCOL,
             "memory came from rank %d that was not asked for, or came twice".formatted(sender),
             "run the same version of nccl4j on all ranks, and no two ranks with the same number");
       }

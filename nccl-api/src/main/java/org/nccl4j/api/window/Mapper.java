@@ -7,6 +7,7 @@ import java.util.Map;
 import java.util.function.Supplier;
 import org.nccl4j.api.spi.PeerInfo;
 import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InternalErrorException;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.RemoteException;
@@ -107,6 +108,7 @@ final class Mapper {
     Exportable theirs = offer.of(rank);
     if (theirs == null) {
       throw new RemoteException(
+          ErrorId.PEER_MEMORY,
           "rank %d's memory is not found in this process, where it says that it is".formatted(rank),
           "load nccl4j once in a process, not by several class loaders");
     }

@@ -2,6 +2,7 @@ package org.nccl4j.device.cuda;
 
 import java.nio.ByteBuffer;
 import java.util.Arrays;
+import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.kernel.Algorithm;
 import org.nccl4j.device.kernel.Collective;
@@ -75,16 +76,19 @@ final class CollectivePlans {
         work.algorithm() == Algorithm.TREE || work.algorithm() == Algorithm.TWO_SHOT;
     if (work.algorithm() == Algorithm.PAT) {
       throw new InvalidArgumentException(
+          ErrorId.ALGORITHM,
           "GPUs have no algorithm PAT, which is for ranks on hosts of their own",
           "use Ring or Tree");
     }
     if (allReduceOnly && work.collective() != Collective.ALL_REDUCE) {
       throw new InvalidArgumentException(
+          ErrorId.ALGORITHM,
           "%s has no algorithm %s".formatted(work.collective().label(), work.algorithm().label()),
           "use Ring or OneShot");
     }
     if (direct && spec.nRanks() > KernelLayout.INLINE_PEERS + 1) {
       throw new InvalidArgumentException(
+          ErrorId.ALGORITHM,
           "%s among %d ranks; it goes up to %d"
               .formatted(work.algorithm().label(), spec.nRanks(), KernelLayout.INLINE_PEERS + 1),
           "use Ring or Tree");
@@ -160,6 +164,7 @@ final class CollectivePlans {
       }
     }
     throw new InvalidArgumentException(
+        ErrorId.RANK,
         "rank %d is not in its ring %s".formatted(rank, Arrays.toString(ring)),
         "give every channel a ring of all ranks");
   }

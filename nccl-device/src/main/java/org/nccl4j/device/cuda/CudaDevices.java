@@ -74,6 +74,7 @@ public final class CudaDevices {
     }
     if (index < 0 || index >= devices.size()) {
       throw new InvalidArgumentException(
+          ErrorId.DEVICE,
           "there is no CUDA device %d: this process sees %d".formatted(index, devices.size()),
           "use a number from 0 to " + (devices.size() - 1) + ", or look at CUDA_VISIBLE_DEVICES");
     }

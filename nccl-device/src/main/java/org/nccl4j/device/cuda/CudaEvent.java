@@ -2,6 +2,7 @@ package org.nccl4j.device.cuda;
 
 import jcuda.driver.CUevent;
 import org.nccl4j.device.DeviceEvent;
+import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.InvalidUsageException;
 
@@ -34,11 +35,13 @@ final class CudaEvent extends DeviceEvent {
   public double microsecondsSince(DeviceEvent earlier) {
     if (!(earlier instanceof CudaEvent other)) {
       throw new InvalidArgumentException(
+          ErrorId.EVENT,
           "time is asked for between events of different kinds of device",
           "use two events of one device");
     }
     if (!isComplete() || !other.isComplete()) {
       throw new InvalidUsageException(
+          ErrorId.NOT_HAPPENED,
           "time is asked for between events of which one has not happened",
           "synchronize the later event first");
     }

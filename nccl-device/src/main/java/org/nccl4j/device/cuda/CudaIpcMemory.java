@@ -3,6 +3,7 @@ package org.nccl4j.device.cuda;
 import java.util.HashSet;
 import java.util.Set;
 import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 
 /**
@@ -34,7 +35,9 @@ public final class CudaIpcMemory implements SharedDeviceMemory {
   public static CudaIpcMemory create(CudaDevice device, long bytes) {
     if (bytes <= 0) {
       throw new InvalidArgumentException(
-          "a shared memory of %d bytes is asked for".formatted(bytes), "ask for 1 byte or more");
+          ErrorId.COUNT,
+          "a shared memory of %d bytes is asked for".formatted(bytes),
+          "ask for 1 byte or more");
     }
     long size = (bytes + BLOCK - 1) / BLOCK * BLOCK;
     long address = device.context().get(() -> JCudaLibrary.allocate(size, device));
@@ -57,6 +60,7 @@ public final class CudaIpcMemory implements SharedDeviceMemory {
   public static CudaIpcMemory importFrom(CudaDevice device, byte[] handle, long bytes) {
     if (handle.length != DriverLibrary.IPC_HANDLE_BYTES) {
       throw new InvalidArgumentException(
+          ErrorId.BUFFER,
           "a CUDA IPC handle of %d bytes, which has %d"
               .formatted(handle.length, DriverLibrary.IPC_HANDLE_BYTES),
           "pass what the owner's handle() gave");

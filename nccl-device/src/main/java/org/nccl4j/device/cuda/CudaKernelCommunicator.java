@@ -79,6 +79,7 @@ final class CudaKernelCommunicator implements KernelCommunicator {
   static CudaKernelCommunicator create(CudaDevice device, KernelCommunicatorSpec spec) {
     if (spec.nRanks() > MOST_RANKS) {
       throw new InvalidArgumentException(
+          ErrorId.RANK,
           "a communicator of %d ranks on %s".formatted(spec.nRanks(), device),
           "use at most " + MOST_RANKS + " ranks");
     }
@@ -325,6 +326,7 @@ final class CudaKernelCommunicator implements KernelCommunicator {
 
   private InvalidArgumentException foreign(String what) {
     return new InvalidArgumentException(
+        ErrorId.STREAM,
         "%s of another communicator or device is launched by %s on %s"
             .formatted(what, spec.name(), device),
         "use what this communicator prepared, and a stream of its device");

@@ -3,6 +3,7 @@ package org.nccl4j.device.cuda;
 import java.nio.ByteBuffer;
 import jcuda.Pointer;
 import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 
 /** A range of addresses that a GPU reaches. */
@@ -25,7 +26,9 @@ final class CudaMemory extends DeviceMemory {
   static CudaMemory allocate(CudaDevice device, long bytes) {
     if (bytes < 0) {
       throw new InvalidArgumentException(
-          "a memory of %d bytes is asked for".formatted(bytes), "ask for 0 bytes or more");
+          ErrorId.COUNT,
+          "a memory of %d bytes is asked for".formatted(bytes),
+          "ask for 0 bytes or more");
     }
     if (bytes == 0) {
       return new CudaMemory(device, 0, 0, null, null);

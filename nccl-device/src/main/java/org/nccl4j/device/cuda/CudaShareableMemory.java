@@ -3,6 +3,7 @@ package org.nccl4j.device.cuda;
 import java.util.ArrayList;
 import java.util.List;
 import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 
 /**
@@ -50,7 +51,9 @@ public final class CudaShareableMemory implements SharedDeviceMemory {
   public static CudaShareableMemory create(CudaDevice device, long bytes) {
     if (bytes <= 0) {
       throw new InvalidArgumentException(
-          "a shareable memory of %d bytes is asked for".formatted(bytes), "ask for 1 byte or more");
+          ErrorId.COUNT,
+          "a shareable memory of %d bytes is asked for".formatted(bytes),
+          "ask for 1 byte or more");
     }
     long granularity = granularity(device);
     long size = (bytes + granularity - 1) / granularity * granularity;

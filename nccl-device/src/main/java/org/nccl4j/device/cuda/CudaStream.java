@@ -135,6 +135,7 @@ public final class CudaStream extends DeviceStream {
   public void copy(DeviceMemory source, DeviceMemory target) {
     if (source.size() != target.size()) {
       throw new InvalidArgumentException(
+          ErrorId.COUNT,
           "a copy from %d to %d bytes".formatted(source.size(), target.size()),
           "pass slices of the same size");
     }
@@ -213,6 +214,7 @@ public final class CudaStream extends DeviceStream {
       return cuda;
     }
     throw new InvalidArgumentException(
+        ErrorId.EVENT,
         "an event of another kind of device is used in a CUDA stream",
         "create the event with the stream's device");
   }

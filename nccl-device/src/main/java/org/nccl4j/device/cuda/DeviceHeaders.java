@@ -8,6 +8,7 @@ import java.nio.file.Path;
 import java.nio.file.StandardCopyOption;
 import java.util.ArrayList;
 import java.util.List;
+import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InternalErrorException;
 import org.nccl4j.device.SystemErrorException;
 
@@ -41,6 +42,7 @@ public final class DeviceHeaders {
       return files;
     } catch (UncheckedIOException | IOException e) {
       throw new SystemErrorException(
+          ErrorId.UNWRITABLE,
           "the headers cannot be written to %s (%s)".formatted(directory, e),
           "name a directory that this user may write to",
           e);

@@ -96,6 +96,7 @@ final class DirectPlans implements AutoCloseable {
     long bytes = work.count() * work.type().bytes();
     if (!known || space.size() > DirectLayout.RANKS || (lines && bytes > layout.lineBytes() / 2)) {
       throw new InvalidUsageException(
+          ErrorId.UNSUPPORTED,
           "%s of %d bytes by %s among %d ranks on %s"
               .formatted(operation, bytes, work.way().label(), space.size(), communicator.device()),
           "leave NCCL_ALGO to the library for this operation");

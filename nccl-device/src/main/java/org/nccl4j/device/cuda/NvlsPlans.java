@@ -1,6 +1,7 @@
 package org.nccl4j.device.cuda;
 
 import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.kernel.CollectiveWork;
 import org.nccl4j.device.kernel.ConnectionLayout;
@@ -81,6 +82,7 @@ final class NvlsPlans {
   private static void check(CollectiveWork work, Nvls nvls) {
     if (nvls == null || !Nvls.has(work.collective(), work.type(), work.op())) {
       throw new InvalidArgumentException(
+          ErrorId.ALGORITHM,
           "%s of %s (%s) by NVLS, which %s"
               .formatted(
                   work.collective().label(),
@@ -91,6 +93,7 @@ final class NvlsPlans {
     }
     if (nvls.layout().nHeads() > KernelLayout.NVLS_HEADS) {
       throw new InvalidArgumentException(
+          ErrorId.ALGORITHM,
           "NVLS with %d heads; it goes up to %d"
               .formatted(nvls.layout().nHeads(), KernelLayout.NVLS_HEADS),
           "use another algorithm");

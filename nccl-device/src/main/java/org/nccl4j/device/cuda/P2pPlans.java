@@ -7,7 +7,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
 import org.nccl4j.device.DeviceMemory;
-import org.nccl4j.device.InvalidArgumentException;
+import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.kernel.Connection;
 import org.nccl4j.device.kernel.ConnectionLayout;
@@ -134,6 +134,7 @@ final class P2pPlans {
       Map<Key, List<Transfer>> groups, List<P2pWork> sends, List<P2pWork> receives) {
     if (sends.size() != receives.size()) {
       throw new InvalidUsageException(
+          ErrorId.SELF_SEND,
           "%d sends from rank %d to itself meet %d receives"
               .formatted(sends.size(), spec.rank(), receives.size()),
           "put each send to itself and its receive into the same group");
@@ -142,7 +143,8 @@ final class P2pPlans {
       P2pWork from = sends.get(i);
       P2pWork to = receives.get(i);
       if (from.bytes() != to.bytes()) {
-        throw new InvalidArgumentException(
+        throw new InvalidUsageException(
+            ErrorId.SELF_SEND,
             "a send of %d bytes to itself meets a receive of %d"
                 .formatted(from.bytes(), to.bytes()),
             "use the same count for both");
@@ -222,6 +224,7 @@ final class P2pPlans {
     Connection connection = (key.kind() == Kind.SEND ? spec.sends() : spec.recvs()).get(key.peer());
     if (connection == null) {
       throw new InvalidUsageException(
+          ErrorId.NO_TRANSPORT,
           "rank %d of %s has no connection with rank %d"
               .formatted(spec.rank(), spec.name(), key.peer()),
           "connect the ranks before sends and receives are prepared");

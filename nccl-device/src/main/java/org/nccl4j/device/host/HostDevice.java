@@ -72,7 +72,7 @@ public final class HostDevice extends Device implements KernelDevice, SymmetricD
   public DeviceMemory allocate(long bytes) {
     if (bytes < 0) {
       throw new InvalidArgumentException(
-          "an allocation of " + bytes + " bytes", "ask for 0 or more");
+          ErrorId.COUNT, "an allocation of " + bytes + " bytes", "ask for 0 or more");
     }
     if (bytes == 0) {
       return new HostMemory(this, 0, 0, () -> {});
@@ -88,7 +88,7 @@ public final class HostDevice extends Device implements KernelDevice, SymmetricD
   public DeviceMemory memAlloc(long bytes) {
     if (bytes < 0) {
       throw new InvalidArgumentException(
-          "an allocation of " + bytes + " bytes", "ask for 0 or more");
+          ErrorId.COUNT, "an allocation of " + bytes + " bytes", "ask for 0 or more");
     }
     return bytes == 0
         ? new HostMemory(this, 0, 0, () -> {})
@@ -233,6 +233,7 @@ public final class HostDevice extends Device implements KernelDevice, SymmetricD
   public MulticastObject multicast(MulticastObject.Form form, MulticastObject.Group group) {
     if (form == MulticastObject.Form.DRIVER) {
       throw new InvalidUsageException(
+          ErrorId.UNSUPPORTED,
           "a multicast object of the driver is asked for: " + multicastAbsence(),
           "use the emulation (NCCL4J_NVLS_MODE=emulated)");
     }

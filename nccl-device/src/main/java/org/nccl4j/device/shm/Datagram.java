@@ -7,6 +7,7 @@ import java.util.List;
 import jnr.ffi.Memory;
 import jnr.ffi.Pointer;
 import jnr.ffi.Runtime;
+import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.SystemErrorException;
 
 /**
@@ -54,6 +55,7 @@ final class Datagram {
     byte[] name = path.toString().getBytes(StandardCharsets.UTF_8);
     if (name.length > MAX_PATH) {
       throw new SystemErrorException(
+          ErrorId.UNIX_SOCKET,
           "the path of a Unix socket, %s, has %d bytes where Linux allows %d"
               .formatted(path, name.length, MAX_PATH),
           "set -Djava.io.tmpdir to a shorter directory, the same on all ranks of the machine");

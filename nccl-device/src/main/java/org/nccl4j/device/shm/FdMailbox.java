@@ -5,6 +5,7 @@ import java.nio.file.Path;
 import java.util.Arrays;
 import java.util.Optional;
 import org.nccl4j.device.DebugLog;
+import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.SystemErrorException;
@@ -74,7 +75,7 @@ public final class FdMailbox implements AutoCloseable {
     checkOpen();
     if (key.length > MAX_KEY) {
       throw new InvalidArgumentException(
-          "a key of %d bytes".formatted(key.length), "use at most " + MAX_KEY);
+          ErrorId.COUNT, "a key of %d bytes".formatted(key.length), "use at most " + MAX_KEY);
     }
     checkReachable(destination);
     byte[] payload = SealedKey.seal(secret, destination, key);
@@ -84,6 +85,7 @@ public final class FdMailbox implements AutoCloseable {
       case Libc.EAGAIN, Libc.EINTR, Libc.ENOBUFS, Libc.ENOMEM, Libc.ETOOMANYREFS -> false;
       default ->
           throw new SystemErrorException(
+              ErrorId.UNIX_SOCKET,
               "a file descriptor cannot be passed to %s: %s"
                   .formatted(destination, Libc.describe(errno)),
               errno == Libc.ECONNREFUSED
@@ -101,6 +103,7 @@ public final class FdMailbox implements AutoCloseable {
       SocketDirectory.checkOwner(destination);
     } catch (IOException e) {
       throw new SystemErrorException(
+          ErrorId.UNIX_SOCKET,
           "the other rank's socket %s cannot be seen from this process: %s"
               .formatted(destination, e),
           SHARE,
@@ -124,6 +127,7 @@ public final class FdMailbox implements AutoCloseable {
       }
       if (bytes < 0) {
         throw new SystemErrorException(
+            ErrorId.UNIX_SOCKET,
             "receiving from %s failed: %s".formatted(path, Libc.describe((int) -bytes)),
             "report this defect");
       }
@@ -143,6 +147,7 @@ public final class FdMailbox implements AutoCloseable {
     }
     if (refusal == null && datagram.controlCut() && control.fds.isEmpty()) {
       throw new SystemErrorException(
+          ErrorId.OPEN_FILES,
           "a file descriptor that was sent to %s could not be taken: too many open files"
               .formatted(path),
           "raise ulimit -n");
@@ -171,7 +176,9 @@ public final class FdMailbox implements AutoCloseable {
   private void checkOpen() {
     if (closed) {
       throw new InvalidUsageException(
-          "the mailbox %s is used after close".formatted(path), "close it after its last use");
+          ErrorId.CLOSED,
+          "the mailbox %s is used after close".formatted(path),
+          "close it after its last use");
     }
   }
 

@@ -2,6 +2,7 @@ package org.nccl4j.device.shm;
 
 import java.lang.ref.Cleaner;
 import java.nio.file.Path;
+import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 
 /**
@@ -55,7 +56,7 @@ public final class MappedRegion implements AutoCloseable {
   static void checkSize(long bytes) {
     if (bytes <= 0) {
       throw new InvalidArgumentException(
-          "a mapping of " + bytes + " bytes", "ask for at least 1 byte");
+          ErrorId.COUNT, "a mapping of " + bytes + " bytes", "ask for at least 1 byte");
     }
   }
 

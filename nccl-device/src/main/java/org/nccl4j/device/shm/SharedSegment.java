@@ -94,6 +94,7 @@ public final class SharedSegment implements AutoCloseable {
       long actual = Libc.size(owned.value());
       if (actual != bytes) {
         throw new SystemErrorException(
+            ErrorId.SHARED_MEMORY,
             "a shared segment has %d bytes, not the %d expected".formatted(actual, bytes),
             "run the same version of nccl4j with the same settings on all ranks");
       }
@@ -147,7 +148,7 @@ public final class SharedSegment implements AutoCloseable {
   public int fd() {
     if (closed) {
       throw new InvalidUsageException(
-          "a shared segment is used after close", "close it after its last use");
+          ErrorId.CLOSED, "a shared segment is used after close", "close it after its last use");
     }
     return fd.value();
   }

@@ -13,6 +13,7 @@ import java.nio.file.attribute.PosixFilePermissions;
 import java.security.SecureRandom;
 import java.util.HexFormat;
 import java.util.Set;
+import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.SystemErrorException;
 
 /**
@@ -57,6 +58,7 @@ final class SocketDirectory {
       return directory;
     } catch (IOException e) {
       throw new SystemErrorException(
+          ErrorId.UNIX_SOCKET,
           "the directory %s for this user's sockets cannot be used: %s".formatted(path, e),
           "make its parent writable, or set -Djava.io.tmpdir to a directory that all ranks of this"
               + " machine can write to",
@@ -80,6 +82,7 @@ final class SocketDirectory {
     long user = Integer.toUnsignedLong(owner.intValue());
     if (user != Libc.userId()) {
       throw new SystemErrorException(
+          ErrorId.UNIX_SOCKET,
           "%s belongs to user %d, not to this process's user %d"
               .formatted(path, user, Libc.userId()),
           "run all ranks as the same user, and remove the file if it should not be there");
@@ -96,6 +99,7 @@ final class SocketDirectory {
     int errno = Libc.bind(socket, Datagram.at(fresh));
     if (errno != 0) {
       throw new SystemErrorException(
+          ErrorId.UNIX_SOCKET,
           "a Unix socket cannot be bound to %s: %s".formatted(fresh, Libc.describe(errno)),
           "make the directory writable, or set -Djava.io.tmpdir to a directory of a local file"
               + " system");
@@ -106,6 +110,7 @@ final class SocketDirectory {
       return ready;
     } catch (IOException e) {
       throw new SystemErrorException(
+          ErrorId.UNIX_SOCKET,
           "the Unix socket %s cannot be made ready: %s".formatted(ready, e),
           "set -Djava.io.tmpdir to a directory of a local file system",
           e);

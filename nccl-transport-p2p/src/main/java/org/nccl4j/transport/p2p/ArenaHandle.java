@@ -3,6 +3,7 @@ package org.nccl4j.transport.p2p;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import org.nccl4j.api.spi.PeerInfo;
+import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.RemoteException;
 
@@ -60,6 +61,7 @@ record ArenaHandle(End end, int rank, int number, ArenaLayout layout, String add
     ByteBuffer in = ByteBuffer.wrap(bytes);
     if (bytes.length < HEADER || in.getInt() != MAGIC || in.get() != VERSION) {
       throw new RemoteException(
+          ErrorId.PROTOCOL,
           "the handle from rank %d, of %d bytes, is not of this transport and version"
               .formatted(peer.rank(), bytes.length),
           "run the same version of nccl4j on all ranks");
@@ -71,12 +73,14 @@ record ArenaHandle(End end, int rank, int number, ArenaLayout layout, String add
     String address = StandardCharsets.UTF_8.decode(in).toString();
     if (rank != peer.rank() || whichEnd != end.ordinal()) {
       throw new InvalidUsageException(
+          ErrorId.CALLS_DIFFER,
           "a handle of rank %d came where the %s of rank %d was expected"
               .formatted(rank, end.label(), peer.rank()),
           "make the same calls in the same order on all ranks");
     }
     if (!theirs.equals(layout) || number < 0 || number >= layout.capacity()) {
       throw new RemoteException(
+          ErrorId.PROTOCOL,
           "rank %d lays out its connections as %s (number %d), this rank as %s"
               .formatted(rank, theirs, number, layout),
           "run the same version of nccl4j with the same NCCL_* settings on all ranks");

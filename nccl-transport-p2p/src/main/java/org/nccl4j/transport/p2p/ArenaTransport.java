@@ -77,6 +77,7 @@ final class ArenaTransport implements Transport {
     Support reachable = support.apply(peer);
     if (!reachable.possible()) {
       throw new InvalidUsageException(
+          ErrorId.NO_TRANSPORT,
           "%s cannot connect rank %d with rank %d: %s"
               .formatted(name, context.rank(), peer.rank(), reachable.reason()),
           "ask canConnect first, and use another transport for this peer");

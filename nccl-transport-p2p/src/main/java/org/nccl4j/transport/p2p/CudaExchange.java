@@ -128,6 +128,7 @@ final class CudaExchange implements ArenaExchange {
       return CudaIpcMemory.importFrom(device, bytesOfHandle, own.memory().size());
     } catch (CudaException e) {
       throw new RemoteException(
+          ErrorId.PEER_MEMORY,
           "rank %d's memory cannot be opened by its CUDA IPC handle: %s"
               .formatted(rank, e.problem()),
           "in containers share the host's IPC namespace (--ipc=host), or set NCCL_P2P_DISABLE=1 to go"
@@ -135,6 +136,7 @@ final class CudaExchange implements ArenaExchange {
           e);
     } catch (IllegalArgumentException e) {
       throw new RemoteException(
+          ErrorId.PROTOCOL,
           "rank %d gives a CUDA IPC handle that is none: %s".formatted(rank, e.getMessage()),
           "run the same version of nccl4j on all ranks",
           e);
@@ -178,6 +180,7 @@ final class CudaExchange implements ArenaExchange {
           received.key().length == Integer.BYTES ? ByteBuffer.wrap(received.key()).getInt() : -1;
       if (sender < 0 || imported.containsKey(sender)) {
         throw new RemoteException(
+            ErrorId.PROTOCOL,
             "memory came from rank %d that was not asked for, or came twice".formatted(sender),
             "run the same version of nccl4j on all ranks, and no two ranks with the same number");
       }

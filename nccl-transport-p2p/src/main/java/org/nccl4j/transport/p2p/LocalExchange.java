@@ -53,6 +53,7 @@ final class LocalExchange implements ArenaExchange {
     if (arena.bytes() != bytes) {
       arena.release();
       throw new RemoteException(
+          ErrorId.PROTOCOL,
           "rank %d's arena has %d bytes, this rank's %d".formatted(rank, arena.bytes(), bytes),
           "use the same communicator on both ranks");
     }

@@ -10,6 +10,7 @@ import java.util.Optional;
 import java.util.OptionalLong;
 import java.util.Set;
 import org.nccl4j.api.spi.PeerInfo;
+import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.RemoteException;
 import org.nccl4j.device.SystemErrorException;
 import org.nccl4j.device.shm.FdMailbox;
@@ -94,6 +95,7 @@ final class ShmExchange implements ArenaExchange {
       return Path.of(address);
     } catch (InvalidPathException e) {
       throw new RemoteException(
+          ErrorId.PROTOCOL,
           "rank %d names a socket that is no path: %s".formatted(other, e.getMessage()),
           "run the same version of nccl4j on all ranks",
           e);
@@ -115,6 +117,7 @@ final class ShmExchange implements ArenaExchange {
       arena = SharedSegment.attach(received.fd(), bytes);
     } catch (SystemErrorException e) {
       throw new SystemErrorException(
+          ErrorId.SHARED_MEMORY,
           "the shared memory of rank %d cannot be used: %s".formatted(sender, e.problem()),
           e.remedy(),
           e);
@@ -122,6 +125,7 @@ final class ShmExchange implements ArenaExchange {
     if (!pending.contains(sender) || arenas.putIfAbsent(sender, arena) != null) {
       arena.close();
       throw new RemoteException(
+          ErrorId.PROTOCOL,
           "shared memory came from rank %d that was not asked for, or came twice".formatted(sender),
           "run the same version of nccl4j on all ranks, and no two ranks with the same number");
     }

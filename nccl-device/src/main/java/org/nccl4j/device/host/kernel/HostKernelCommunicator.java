@@ -11,6 +11,7 @@ import java.util.function.Supplier;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
+import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.NcclException;
@@ -183,6 +184,7 @@ public final class HostKernelCommunicator implements KernelCommunicator {
     int nRecvs = recvs == null ? 0 : recvs.size();
     if (nSends != nRecvs) {
       throw new InvalidUsageException(
+          ErrorId.SELF_SEND,
           "rank %d has %d sends to itself and %d receives from itself in one group"
               .formatted(spec.rank(), nSends, nRecvs),
           "match each send to the own rank with a receive in the same group");
@@ -191,6 +193,7 @@ public final class HostKernelCommunicator implements KernelCommunicator {
     for (int w = 0; w < nSends; w++) {
       if (sends.get(w).bytes() != recvs.get(w).bytes()) {
         throw new InvalidUsageException(
+            ErrorId.SELF_SEND,
             "rank %d sends itself %d bytes and receives %d"
                 .formatted(spec.rank(), sends.get(w).bytes(), recvs.get(w).bytes()),
             "give matching sends and receives the same count and type");

@@ -5,6 +5,7 @@ import java.util.Arrays;
 import java.util.List;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InternalErrorException;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.kernel.MulticastMemory;
@@ -51,6 +52,7 @@ public final class HostMulticast implements MulticastObject {
     if (!wants(member) || others[member] != null) {
       region.close();
       throw new InvalidUsageException(
+          ErrorId.RANKS_DIFFER,
           "member %d of a multicast object came twice".formatted(member),
           "run the same version of nccl4j on all ranks, and no two ranks with the same number");
     }

@@ -1,6 +1,7 @@
 package org.nccl4j.device.host.reduce;
 
 import org.nccl4j.device.DataType;
+import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.ReductionOperator;
@@ -18,7 +19,9 @@ public final class Reductions {
   public static Reduction of(DataType type, RedOp op, int ranks) {
     if (ranks < 1) {
       throw new InvalidArgumentException(
-          "a reduction over " + ranks + " ranks", "pass the communicator's number of ranks");
+          ErrorId.RANK,
+          "a reduction over " + ranks + " ranks",
+          "pass the communicator's number of ranks");
     }
     return switch (type) {
       case INT8 -> int8(op, ranks, true);

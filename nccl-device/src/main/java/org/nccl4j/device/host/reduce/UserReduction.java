@@ -3,6 +3,7 @@ package org.nccl4j.device.host.reduce;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import org.nccl4j.device.DataType;
+import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.ReductionOperator;
 import org.nccl4j.device.host.memory.HostMemory;
@@ -37,6 +38,7 @@ final class UserReduction implements Reduction {
               type);
     } catch (RuntimeException e) {
       throw new InvalidUsageException(
+          ErrorId.USER_FUNCTION,
           "the user-supplied reduction %s failed on %d elements of %s (%s)"
               .formatted(operator.name(), count, type.label(), e),
           "correct the function",

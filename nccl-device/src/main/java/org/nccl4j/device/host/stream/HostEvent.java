@@ -1,6 +1,7 @@
 package org.nccl4j.device.host.stream;
 
 import org.nccl4j.device.DeviceEvent;
+import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.InvalidUsageException;
 
@@ -32,6 +33,7 @@ public final class HostEvent extends DeviceEvent {
       return host;
     }
     throw new InvalidArgumentException(
+        ErrorId.EVENT,
         "an event of another device is given to the host device",
         "make it with the host device's createEvent");
   }
@@ -83,6 +85,7 @@ public final class HostEvent extends DeviceEvent {
     Recording from = of(earlier).last;
     if (to == null || from == null || !to.happened() || !from.happened()) {
       throw new InvalidUsageException(
+          ErrorId.NOT_HAPPENED,
           "the time between two events of which one has not happened",
           "record both, and synchronize the later one first");
     }

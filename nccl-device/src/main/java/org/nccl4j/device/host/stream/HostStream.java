@@ -187,6 +187,7 @@ public final class HostStream extends DeviceStream {
   public void copy(DeviceMemory source, DeviceMemory target) {
     if (source.size() != target.size()) {
       throw new InvalidArgumentException(
+          ErrorId.COUNT,
           "a copy from %d to %d bytes".formatted(source.size(), target.size()),
           "pass slices of the same size");
     }

@@ -6,6 +6,7 @@ import java.lang.System.Logger;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import org.nccl4j.device.DebugLog;
+import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.SystemErrorException;
 
@@ -65,6 +66,7 @@ final class AsyncEvents {
     Long since = downSince.get(port);
     if (since != null && System.nanoTime() - since > patienceNanos) {
       throw new SystemErrorException(
+          ErrorId.INFINIBAND,
           "InfiniBand: port %s:%d has been down for %.1f s"
               .formatted(device, port, (System.nanoTime() - since) / 1e9),
           "see its cable and switch, and ip link set up; raise NCCL_IB_TIMEOUT or"
@@ -120,6 +122,6 @@ final class AsyncEvents {
 
   private SystemErrorException error(String event, String remedy) {
     return new SystemErrorException(
-        "InfiniBand: device %s reports: %s".formatted(device, event), remedy);
+        ErrorId.INFINIBAND, "InfiniBand: device %s reports: %s".formatted(device, event), remedy);
   }
 }

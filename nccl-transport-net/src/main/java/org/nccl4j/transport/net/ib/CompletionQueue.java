@@ -2,6 +2,7 @@ package org.nccl4j.transport.net.ib;
 
 import static org.nccl4j.transport.net.ib.VerbsLayout.*;
 
+import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.SystemErrorException;
 
@@ -37,6 +38,7 @@ final class CompletionQueue implements AutoCloseable {
 
   private SystemErrorException broken(int code) {
     return new SystemErrorException(
+        ErrorId.INFINIBAND,
         "InfiniBand: ibv_poll_cq on device %s failed: %d".formatted(device.name(), code),
         "see the kernel's log (dmesg) for the adapter");
   }

@@ -39,6 +39,7 @@ final class GidChoice {
     return best.orElseThrow(
         () ->
             new SystemErrorException(
+                ErrorId.INFINIBAND,
                 "InfiniBand: port " + port.name() + " has no GID",
                 "give the network interface of this port an IP address (ip addr add), or bring it"
                     + " up (ip link set up)"));

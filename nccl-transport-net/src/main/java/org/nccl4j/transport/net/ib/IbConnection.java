@@ -98,6 +98,7 @@ abstract class IbConnection implements NetConnection, Opened.Part {
     remote = other;
     if (other.queuePairs().length != pairs.length) {
       throw new RemoteException(
+          ErrorId.PROTOCOL,
           "%s has %d queue pairs for a connection of %d"
               .formatted(other.describe(), other.queuePairs().length, pairs.length),
           "run the same version of nccl4j on all ranks");
@@ -218,6 +219,7 @@ abstract class IbConnection implements NetConnection, Opened.Part {
     checkOpen();
     if (fd < 0 || offset < 0) {
       throw new InvalidArgumentException(
+          ErrorId.BUFFER,
           "dma-buf %d with offset %d cannot be registered".formatted(fd, offset),
           "pass an open dma-buf and where the memory begins in it");
     }
@@ -246,12 +248,14 @@ abstract class IbConnection implements NetConnection, Opened.Part {
 
   private static InvalidUsageException notRegistered() {
     return new InvalidUsageException(
+        ErrorId.HANDLE,
         "a message is in memory that is not registered with its InfiniBand connection",
         "register the memory with this connection first");
   }
 
   private static InvalidArgumentException outside(IbMemory memory, long offset, int bytes) {
     return new InvalidArgumentException(
+        ErrorId.BUFFER,
         "a message of %d bytes at %d is not in the registered memory (%s)"
             .formatted(bytes, offset, memory.isClosed() ? "closed" : memory.memory()),
         "pass a part of memory whose registration is open");
@@ -265,7 +269,9 @@ abstract class IbConnection implements NetConnection, Opened.Part {
   final void checkOpen() {
     if (closed) {
       throw new InvalidUsageException(
-          "an InfiniBand connection is used after close", "close connections after their last use");
+          ErrorId.CLOSED,
+          "an InfiniBand connection is used after close",
+          "close connections after their last use");
     }
   }
 

@@ -11,6 +11,7 @@ import org.nccl4j.api.spi.NetContext;
 import org.nccl4j.api.spi.NetListener;
 import org.nccl4j.api.spi.NetReceiver;
 import org.nccl4j.device.DebugLog;
+import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.RemoteException;
 
@@ -61,7 +62,9 @@ final class IbListener implements NetListener, Opened.Part {
   public NetReceiver accept() {
     if (closed) {
       throw new InvalidUsageException(
-          "an InfiniBand listener is used after close", "close listeners after accept");
+          ErrorId.CLOSED,
+          "an InfiniBand listener is used after close",
+          "close listeners after accept");
     }
     if (done) {
       return null;
@@ -135,6 +138,7 @@ final class IbListener implements NetListener, Opened.Part {
       }
     } catch (IOException e) {
       throw new RemoteException(
+          ErrorId.CONNECTION,
           "%s gave up its connection: %s".formatted(accepted.end().describe(), e.getMessage()),
           "see that rank's first error",
           e);

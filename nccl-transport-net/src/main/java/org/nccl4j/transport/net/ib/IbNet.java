@@ -14,6 +14,7 @@ import org.nccl4j.api.spi.NetContext;
 import org.nccl4j.api.spi.NetDevice;
 import org.nccl4j.api.spi.NetListener;
 import org.nccl4j.api.spi.NetSender;
+import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.SystemErrorException;
@@ -58,7 +59,9 @@ final class IbNet implements Net {
     }
     if (found.isEmpty()) {
       throw new SystemErrorException(
-          "InfiniBand: no port can be used any more", "run ./nccl doctor to see what changed");
+          ErrorId.INFINIBAND,
+          "InfiniBand: no port can be used any more",
+          "run ./nccl doctor to see what changed");
     }
     ends = List.copyOf(found);
     devices = List.copyOf(described);
@@ -89,11 +92,14 @@ final class IbNet implements Net {
   private LocalEnd end(int device) {
     if (closed) {
       throw new InvalidUsageException(
-          "the InfiniBand network is used after close", "close it after its last use");
+          ErrorId.CLOSED,
+          "the InfiniBand network is used after close",
+          "close it after its last use");
     }
     look();
     if (device < 0 || device >= ends.size()) {
       throw new InvalidArgumentException(
+          ErrorId.DEVICE,
           "there is no InfiniBand device %d; there are %d".formatted(device, ends.size()),
           "pass an index into devices()");
     }
@@ -114,6 +120,7 @@ final class IbNet implements Net {
       return opened.add(new IbListener(context, settings, local, handle, server, opened));
     } catch (IOException e) {
       throw new SystemErrorException(
+          ErrorId.PORT,
           "InfiniBand: a TCP port for the control connection cannot be opened: " + e.getMessage(),
           "raise ulimit -n if there are too many open files, or widen NCCL4J_BOOTSTRAP_PORTS",
           e);

@@ -6,6 +6,7 @@ import org.nccl4j.api.spi.NetMemory;
 import org.nccl4j.api.spi.NetReceiver;
 import org.nccl4j.api.spi.NetRequest;
 import org.nccl4j.device.Device;
+import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.RemoteException;
@@ -100,7 +101,9 @@ final class IbReceiver extends IbConnection implements NetReceiver {
     checkOpen();
     if (n < 1 || n > ClearToSend.MAX_RECEIVES) {
       throw new InvalidArgumentException(
-          "a group of %d receives".formatted(n), "receive 1 to 8 messages in a group");
+          ErrorId.COUNT,
+          "a group of %d receives".formatted(n),
+          "receive 1 to 8 messages in a group");
     }
     int slot = (int) ((next - 1) % ClearToSend.SLOTS);
     Request request = requests[slot];
@@ -172,6 +175,7 @@ final class IbReceiver extends IbConnection implements NetReceiver {
       int slot = Immediate.slot(immediate);
       if (!requests[slot].used || requests[slot].remaining == 0) {
         throw new RemoteException(
+            ErrorId.PROTOCOL,
             "%s ended a receive that is not under way".formatted(remote().describe()),
             "run the same version of nccl4j on all ranks");
       }

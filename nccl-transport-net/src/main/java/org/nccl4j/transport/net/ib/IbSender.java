@@ -3,6 +3,7 @@ package org.nccl4j.transport.net.ib;
 import org.nccl4j.api.spi.NetMemory;
 import org.nccl4j.api.spi.NetRequest;
 import org.nccl4j.api.spi.NetSender;
+import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.InternalErrorException;
 import org.nccl4j.device.InvalidUsageException;
@@ -169,6 +170,7 @@ final class IbSender extends IbConnection implements NetSender {
       Request request, IbMemory from, long offset, int bytes, long group, int slot, int place) {
     if (bytes > clear.capacity(slot, place)) {
       throw new InvalidUsageException(
+          ErrorId.CALLS_DIFFER,
           "a message of %d bytes with tag %d is sent to a receive of %d bytes at %s"
               .formatted(
                   bytes, clear.tag(slot, place), clear.capacity(slot, place), remote().describe()),

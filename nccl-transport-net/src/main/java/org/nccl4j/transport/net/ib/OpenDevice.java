@@ -3,6 +3,7 @@ package org.nccl4j.transport.net.ib;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.SystemErrorException;
 
@@ -72,6 +73,7 @@ final class OpenDevice implements AutoCloseable {
       }
     }
     throw new SystemErrorException(
+        ErrorId.INFINIBAND,
         "InfiniBand: device " + name + " is not there any more",
         "see the kernel's log (dmesg) for its driver");
   }

@@ -2,6 +2,7 @@ package org.nccl4j.transport.net.ib;
 
 import static org.nccl4j.transport.net.ib.VerbsLayout.*;
 
+import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.SystemErrorException;
 
 /**
@@ -24,6 +25,7 @@ final class Path {
     boolean ethernet = local.port().ethernet();
     if (ethernet != remote.ethernet()) {
       throw new SystemErrorException(
+          ErrorId.INFINIBAND,
           "InfiniBand: port %s is %s, and %s %s"
               .formatted(local.port().name(), layer(ethernet), remote.describe(), layer(!ethernet)),
           "choose ports of one kind on all hosts by NCCL_IB_HCA, or leave both out by"

@@ -2,6 +2,7 @@ package org.nccl4j.transport.net.ib;
 
 import static org.nccl4j.transport.net.ib.VerbsLayout.*;
 
+import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.SystemErrorException;
@@ -112,6 +113,7 @@ final class QueuePair implements AutoCloseable {
 
   private static NcclException unreachable(LocalEnd local, RemoteEnd remote, int errno) {
     return new SystemErrorException(
+        ErrorId.INFINIBAND,
         "InfiniBand: port %s cannot reach the other rank's port from GID %s to GID %s: %s"
             .formatted(
                 local.port().name(),

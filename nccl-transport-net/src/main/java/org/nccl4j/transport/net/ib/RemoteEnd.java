@@ -2,6 +2,7 @@ package org.nccl4j.transport.net.ib;
 
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
+import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.RemoteException;
 
 /**
@@ -84,6 +85,7 @@ record RemoteEnd(
     String name = new String(bytes, in.position(), NAME_BYTES, StandardCharsets.UTF_8);
     if (mtu < 1 || mtu > 5 || count < 1 || count > IbHandle.MAX_QUEUE_PAIRS) {
       throw new RemoteException(
+          ErrorId.PROTOCOL,
           "rank %d describes an InfiniBand port with MTU code %d and %d queue pairs"
               .formatted(rank, mtu, count),
           "run the same version of nccl4j on all ranks");

@@ -12,6 +12,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import jnr.ffi.Runtime;
+import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.SystemErrorException;
 import org.nccl4j.device.bind.NativeLibrary;
@@ -186,6 +187,7 @@ final class Verbs {
       region = library.ibv_reg_dmabuf_mr(domain, offset, bytes, iova, fd, access);
     } catch (UnsatisfiedLinkError e) {
       throw new SystemErrorException(
+          ErrorId.INFINIBAND,
           "libibverbs has no ibv_reg_dmabuf_mr, so " + where + " takes no dma-buf",
           "install rdma-core 34 or newer, or load nvidia_peermem");
     }
@@ -324,6 +326,8 @@ final class Verbs {
 
   static SystemErrorException failed(String what, int errno, String remedy) {
     return new SystemErrorException(
-        "InfiniBand: " + what + " failed: " + Descriptors.describe(errno), remedy);
+        ErrorId.INFINIBAND,
+        "InfiniBand: " + what + " failed: " + Descriptors.describe(errno),
+        remedy);
   }
 }

@@ -56,7 +56,9 @@ abstract class SocketConnection implements NetConnection {
   @Override
   public NetMemory registerDmaBuf(DeviceMemory memory, int fd, long offset) {
     throw new InvalidArgumentException(
-        "sockets cannot use a dma-buf", "register host memory, and copy through it");
+        ErrorId.BUFFER,
+        "sockets cannot use a dma-buf",
+        "register host memory, and copy through it");
   }
 
   /** Throws what broke the connection, the same every time. */

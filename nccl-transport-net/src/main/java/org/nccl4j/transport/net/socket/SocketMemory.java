@@ -4,6 +4,7 @@ import java.nio.ByteBuffer;
 import org.nccl4j.api.spi.NetMemory;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.host.HostDevice;
@@ -27,6 +28,7 @@ final class SocketMemory implements NetMemory {
   SocketMemory(DeviceMemory memory, int sockets) {
     if (memory.device().kind() != Device.Kind.HOST) {
       throw new InvalidArgumentException(
+          ErrorId.BUFFER,
           memory + " is not host memory, which is all that sockets can use",
           "copy it through host memory");
     }

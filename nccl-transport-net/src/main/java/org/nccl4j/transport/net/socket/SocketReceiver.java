@@ -8,6 +8,7 @@ import java.nio.channels.SocketChannel;
 import org.nccl4j.api.spi.NetMemory;
 import org.nccl4j.api.spi.NetReceiver;
 import org.nccl4j.api.spi.NetRequest;
+import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.InvalidArgumentException;
 
@@ -53,7 +54,9 @@ final class SocketReceiver extends SocketConnection implements NetReceiver {
   public NetRequest irecv(int n, NetMemory[] memories, long[] offsets, int[] bytes, int[] tags) {
     if (n != 1) {
       throw new InvalidArgumentException(
-          "a group of %d receives".formatted(n), "sockets take one receive at a time");
+          ErrorId.COUNT,
+          "a group of %d receives".formatted(n),
+          "sockets take one receive at a time");
     }
     Receive receive = receives[(int) begun & (REQUESTS - 1)];
     if (receive.busy) {
