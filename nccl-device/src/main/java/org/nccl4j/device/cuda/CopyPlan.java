@@ -4,72 +4,107 @@ import org.nccl4j.device.kernel.DirectWork;
 import org.nccl4j.device.symmetric.SymmetricSpace;
 
 /**
- * An operation that only moves data, by copy engines. In round d every rank writes to the d-th
- * after it; between rounds all meet, since copies of different GPUs that drift apart collide at the
- * same target. The ranks meet by kernels, whose waits have a deadline, and everything can be
- * captured.
+ * An operation that only moves data, by copy engines. What a rank has for itself is copied in a
+ * stream beside the user's, at the same time as what goes over links, if it is large enough for
+ * that to pay.
  */
-final class CopyPlan implements CudaPlan {
-  private final CudaKernelCommunicator owner;
-  private final CopyRoutes routes;
-  private final CudaKernelPlan meeting;
-  private final CudaKernelPlan.Needs needs;
-  private final int n;
-  private final int rank;
+abstract class CopyPlan implements CudaPlan {
+  /** From here on a copy takes longer than it takes to part streams and bring them together. */
+  static final long LEAST_ASIDE_BYTES = 1 << 20;
 
-  CopyPlan(
+  private final CudaKernelCommunicator owner;
+  private final CudaKernelPlan.Needs needs;
+  private final SideStreams sides;
+  private final CopyRoutes routes;
+  private final int rank;
+  private final int n;
+  private final int[] capturing = new int[1];
+
+  /**
+   * What all have in common.
+   *
+   * @param needs of the operation's buffers
+   */
+  record Common(
       CudaKernelCommunicator owner,
       DirectWork work,
       SymmetricSpace space,
-      CudaKernelPlan meeting,
-      CudaKernelPlan.Needs needs) {
-    this.owner = owner;
-    this.routes = new CopyRoutes(work, space);
-    this.meeting = meeting;
-    this.needs = needs;
-    this.n = space.size();
-    this.rank = space.place();
+      SideStreams sides,
+      CudaKernelPlan.Needs needs) {}
+
+  CopyPlan(Common common) {
+    this.owner = common.owner;
+    this.needs = common.needs;
+    this.sides = common.sides;
+    this.routes = new CopyRoutes(common.work, common.space);
+    this.rank = common.space.place();
+    this.n = common.space.size();
+  }
+
+  /** Which copies it makes. */
+  final CopyRoutes routes() {
+    return routes;
+  }
+
+  /** Ranks. */
+  final int n() {
+    return n;
+  }
+
+  /** The rank at a distance from this one, which is at distance 0. */
+  final int at(int distance) {
+    return (rank + distance) % n;
   }
 
   @Override
-  public CudaKernelCommunicator owner() {
+  public final CudaKernelCommunicator owner() {
     return owner;
   }
 
   @Override
-  public boolean isEmpty() {
+  public final boolean isEmpty() {
     return routes.bytes() == 0;
   }
 
   @Override
-  public long sendBytes() {
+  public final long sendBytes() {
     return needs.sendBytes();
   }
 
   @Override
-  public long recvBytes() {
+  public final long recvBytes() {
     return needs.recvBytes();
   }
 
   @Override
-  public void launch(long send, long recv, CudaStream stream) {
-    meeting.launch(0, 0, stream);
-    boolean copies = routes.copies();
-    for (int distance = 0; distance < n; distance++) {
-      int other = (rank + distance) % n;
-      if (distance > 1) {
-        meeting.launch(0, 0, stream);
-      }
-      if (copies) {
-        copy(routes.target(recv, other), routes.source(send, other), stream);
-      }
+  public final void launch(long send, long recv, CudaStream stream) {
+    boolean captured = JCudaLibrary.isCapturing(stream.stream(), capturing, owner.device());
+    long target = routes.target(recv, rank);
+    long source = routes.source(send, rank);
+    boolean aside = routes.copies() && target != source && routes.bytes() >= LEAST_ASIDE_BYTES;
+    if (!aside) {
+      launch(send, recv, stream, captured, 0);
+      return;
     }
-    meeting.launch(0, 0, stream);
+    SideStreams.Side side = sides.of(captured);
+    side.part(stream);
+    copy(target, source, routes.bytes(), side.handle());
+    launch(send, recv, stream, captured, 1);
+    side.join(stream);
   }
 
-  private void copy(long target, long source, CudaStream stream) {
+  /**
+   * Puts the copies into a stream, with what makes the ranks meet before and after.
+   *
+   * @param captured whether the stream is being captured
+   * @param nearest the distance of the first rank that is copied to: 1 leaves the own part out
+   */
+  abstract void launch(long send, long recv, CudaStream stream, boolean captured, int nearest);
+
+  /** Copies nothing onto itself. */
+  final void copy(long target, long source, long bytes, long stream) {
     if (target != source) {
-      DriverLibrary.copyAsync(target, source, routes.bytes(), stream.handle(), owner.device());
+      DriverLibrary.copyAsync(target, source, bytes, stream, owner.device());
     }
   }
 }

@@ -1,7 +1,5 @@
 package org.nccl4j.device.cuda;
 
-import java.util.HashSet;
-import java.util.Set;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
@@ -20,7 +18,7 @@ public final class CudaIpcMemory implements SharedDeviceMemory {
   private final long size;
   private final long address;
   private final boolean imported;
-  private final Set<Integer> allowed = new HashSet<>();
+  private final MemoryViews views;
   private boolean closed;
 
   private CudaIpcMemory(CudaDevice device, long size, long address, boolean imported) {
@@ -28,7 +26,7 @@ public final class CudaIpcMemory implements SharedDeviceMemory {
     this.size = size;
     this.address = address;
     this.imported = imported;
-    allowed.add(device.index());
+    this.views = new MemoryViews(device, address, size);
   }
 
   /** New and zeroed memory of a device, of at least so many bytes. */
@@ -81,17 +79,14 @@ public final class CudaIpcMemory implements SharedDeviceMemory {
 
   @Override
   public DeviceMemory local() {
-    return CudaMemory.wrap(device, address, size);
+    return views.local();
   }
 
   @Override
-  public synchronized DeviceMemory accessFrom(CudaDevice peer) {
-    if (!allowed.contains(peer.index())) {
-      CudaContext owner = device.context();
-      peer.context().run(() -> JCudaLibrary.enablePeerAccess(owner.context(), peer));
-      allowed.add(peer.index());
-    }
-    return CudaMemory.wrap(peer, address, size);
+  public DeviceMemory accessFrom(CudaDevice peer) {
+    CudaContext owner = device.context();
+    return views.from(
+        peer, () -> peer.context().run(() -> JCudaLibrary.enablePeerAccess(owner.context(), peer)));
   }
 
   @Override

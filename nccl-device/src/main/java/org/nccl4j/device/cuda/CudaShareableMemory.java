@@ -1,7 +1,5 @@
 package org.nccl4j.device.cuda;
 
-import java.util.ArrayList;
-import java.util.List;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
@@ -19,7 +17,7 @@ public final class CudaShareableMemory implements SharedDeviceMemory {
   private final long size;
   private final long handle;
   private final long address;
-  private final List<Integer> allowed = new ArrayList<>();
+  private final MemoryViews views;
   private boolean closed;
 
   private CudaShareableMemory(CudaDevice device, long size, long handle) {
@@ -39,7 +37,7 @@ public final class CudaShareableMemory implements SharedDeviceMemory {
       throw e;
     }
     address = reserved;
-    allowed.add(device.index());
+    views = new MemoryViews(device, address, size);
   }
 
   /** What sizes are rounded up to on a device, usually 2 MiB. */
@@ -102,17 +100,17 @@ public final class CudaShareableMemory implements SharedDeviceMemory {
 
   @Override
   public DeviceMemory local() {
-    return CudaMemory.wrap(device, address, size);
+    return views.local();
   }
 
   @Override
-  public synchronized DeviceMemory accessFrom(CudaDevice peer) {
-    if (!allowed.contains(peer.index())) {
-      peer.context(); // a device without a context cannot be given access
-      DriverLibrary.setAccess(address, size, new int[] {peer.index()}, peer);
-      allowed.add(peer.index());
-    }
-    return CudaMemory.wrap(peer, address, size);
+  public DeviceMemory accessFrom(CudaDevice peer) {
+    return views.from(
+        peer,
+        () -> {
+          peer.context(); // a device without a context cannot be given access
+          DriverLibrary.setAccess(address, size, new int[] {peer.index()}, peer);
+        });
   }
 
   /** A new file descriptor for another process; the caller closes it. */

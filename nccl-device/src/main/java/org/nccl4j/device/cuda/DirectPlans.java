@@ -25,6 +25,7 @@ final class DirectPlans implements AutoCloseable {
   private final SymmetricSpace space;
   private final DirectLayout layout;
   private volatile StreamMeeting streamMeeting;
+  private SideStreams sides;
 
   DirectPlans(
       CudaKernelCommunicator communicator,
@@ -41,16 +42,22 @@ final class DirectPlans implements AutoCloseable {
   CudaPlan prepare(DirectWork work) {
     check(work);
     return switch (work.way()) {
-      case COPY -> new CopyPlan(communicator, work, space, meeting(), needs(work));
+      case COPY -> new RoundCopyPlan(copies(work), meeting());
       case COPY_BATCH -> {
         CudaKernelPlan kernel = meeting();
         BatchCopyPlan.Meeting byKernel = (stream, captured) -> kernel.launch(0, 0, stream);
-        yield new BatchCopyPlan(communicator, work, space, byKernel, needs(work));
+        yield new BatchCopyPlan(copies(work), byKernel);
       }
-      case COPY_STREAM ->
-          new BatchCopyPlan(communicator, work, space, streamMeeting(), needs(work));
+      case COPY_STREAM -> new BatchCopyPlan(copies(work), streamMeeting());
       case LL, ONE_SHOT, TWO_SHOT, NVLS -> kernel(work);
     };
+  }
+
+  private CopyPlan.Common copies(DirectWork work) {
+    if (sides == null) {
+      sides = new SideStreams(communicator.device());
+    }
+    return new CopyPlan.Common(communicator, work, space, sides, needs(work));
   }
 
   /** One for all plans: the ranks' meetings have one order. */
@@ -79,6 +86,9 @@ final class DirectPlans implements AutoCloseable {
   public void close() {
     if (streamMeeting != null) {
       streamMeeting.close();
+    }
+    if (sides != null) {
+      sides.close();
     }
   }
 

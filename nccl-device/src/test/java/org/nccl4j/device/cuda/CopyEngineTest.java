@@ -58,13 +58,15 @@ class CopyEngineTest {
   private static final class Pair implements AutoCloseable {
     final GpuRanks ranks;
     final DirectRanks windows;
+    final int bytes;
 
-    Pair(Duration deadline) {
+    Pair(Duration deadline, int bytes) {
+      this.bytes = bytes;
       ranks = new GpuRanks(2, deadline);
-      windows = new DirectRanks(ranks, 1 << 20);
+      windows = new DirectRanks(ranks, Math.max(1 << 20, 2 * bytes));
       for (int rank = 0; rank < 2; rank++) {
         for (int part = 0; part < 2; part++) {
-          windows.send.get(rank).slice(part * BYTES, BYTES).fill((byte) (10 * (rank + 1) + part));
+          windows.send.get(rank).slice(part * bytes, bytes).fill((byte) (10 * (rank + 1) + part));
         }
       }
     }
@@ -78,7 +80,7 @@ class CopyEngineTest {
               DataType.INT8,
               RedOp.SUM,
               1,
-              BYTES,
+              bytes,
               way.needsSend(operation) ? windows.sends.get(rank) : null,
               way.needsRecv(operation) ? windows.recvs.get(rank) : null,
               0);
@@ -96,11 +98,11 @@ class CopyEngineTest {
 
     /** What a rank has in the two parts of its receive buffer. */
     List<Integer> parts(int rank) {
-      ByteBuffer got = ByteBuffer.allocateDirect(2 * BYTES);
+      ByteBuffer got = ByteBuffer.allocateDirect(2 * bytes);
       windows.recv.get(rank).read(0, got);
-      assertEquals(got.get(0), got.get(BYTES - 1));
-      assertEquals(got.get(BYTES), got.get(2 * BYTES - 1));
-      return List.of((int) got.get(0), (int) got.get(BYTES));
+      assertEquals(got.get(0), got.get(bytes - 1));
+      assertEquals(got.get(bytes), got.get(2 * bytes - 1));
+      return List.of((int) got.get(0), (int) got.get(bytes));
     }
 
     @Override
@@ -111,7 +113,7 @@ class CopyEngineTest {
   }
 
   private Pair pair() {
-    return new Pair(Duration.ofSeconds(30));
+    return new Pair(Duration.ofSeconds(30), BYTES);
   }
 
   private long calls(String name) {
@@ -136,6 +138,83 @@ class CopyEngineTest {
       assertEquals(21, pair.parts(1).get(0));
       pair.launch(Operation.GATHER, way);
       assertEquals(List.of(10, 20), pair.parts(1));
+    }
+  }
+
+  private static final int LARGE = 2 << 20;
+
+  /** The own part of a large operation is copied in a stream of its own, between two events. */
+  @ParameterizedTest
+  @EnumSource(names = {"COPY", "COPY_BATCH", "COPY_STREAM"})
+  void theOwnPartIsCopiedBesideTheOthers(Way way) {
+    try (Pair pair = new Pair(Duration.ofSeconds(30), LARGE)) {
+      fake.fakeReset();
+      pair.launch(0, Operation.ALL_GATHER, way);
+      String own = Long.toHexString(pair.ranks.streams.get(0).handle());
+      List<String> calls =
+          fake.fakeRecord()
+              .lines()
+              .filter(line -> Pattern.compile("cuMemcpy|cuEventR|WaitEv").matcher(line).find())
+              .toList();
+      assertEquals(6, calls.size(), calls.toString());
+      assertTrue(calls.get(0).startsWith("cuEventRecord(") && calls.get(0).contains("," + own));
+      assertTrue(calls.get(1).startsWith("cuStreamWaitEvent("), calls.get(1));
+      String beside = calls.get(1).replaceAll(".*\\((.*?),.*", "$1");
+      assertEquals("cuMemcpyAsync(%d,%s)".formatted(LARGE, beside), calls.get(2));
+      assertTrue(calls.get(3).contains("," + own), calls.get(3));
+      assertTrue(calls.get(4).startsWith("cuEventRecord(") && calls.get(4).contains("," + beside));
+      assertTrue(calls.get(5).startsWith("cuStreamWaitEvent(" + own), calls.get(5));
+      pair.launch(1, Operation.ALL_GATHER, way);
+      assertEquals(List.of(10, 20), pair.parts(0));
+      assertEquals(List.of(10, 20), pair.parts(1));
+    }
+  }
+
+  /** In place there is nothing to copy, and no stream is parted. */
+  @Test
+  void inPlaceNothingGoesBeside() {
+    try (Pair pair = new Pair(Duration.ofSeconds(30), LARGE)) {
+      fake.fakeReset();
+      var communicator = pair.ranks.communicators.get(0);
+      DirectWork work =
+          new DirectWork(
+              Operation.ALL_GATHER,
+              Way.COPY,
+              DataType.INT8,
+              RedOp.SUM,
+              0,
+              LARGE,
+              null,
+              pair.windows.recvs.get(0),
+              0);
+      communicator.launch(
+          communicator.prepare(work),
+          pair.windows.recv.get(0).slice(0, LARGE),
+          pair.windows.recv.get(0),
+          pair.ranks.streams.get(0));
+      assertEquals(1, calls("cuMemcpyAsync"));
+      assertEquals(0, calls("cuEventRecord"));
+    }
+  }
+
+  /** In a graph the streams part and join too, and what is launched elsewhere is not drawn in. */
+  @ParameterizedTest
+  @EnumSource(names = {"COPY", "COPY_BATCH", "COPY_STREAM"})
+  void largeCopiesCanBeCapturedBesideEagerOnes(Way way) {
+    try (Pair pair = new Pair(Duration.ofSeconds(30), LARGE);
+        CudaStream other = (CudaStream) pair.ranks.devices.get(0).createStream()) {
+      pair.launch(Operation.ALL_GATHER, way);
+      CudaStream stream = pair.ranks.streams.get(0);
+      stream.beginCapture();
+      pair.launch(0, Operation.ALL_GATHER, way);
+      pair.launch(0, Operation.ALL_TO_ALL, way);
+      pair.ranks.streams.set(0, other);
+      pair.launch(0, Operation.ALL_GATHER, way);
+      pair.ranks.streams.set(0, stream);
+      pair.launch(0, Operation.ALL_GATHER, way);
+      stream.endCapture().close();
+      pair.launch(1, Operation.ALL_GATHER, way);
+      assertFalse(fake.fakeRecord().contains("misuse"), fake.fakeRecord());
     }
   }
 
@@ -247,7 +326,7 @@ class CopyEngineTest {
 
   @Test
   void aRankThatDoesNotComeIsNamedWhenTheDeadlineHasPassed() {
-    try (Pair pair = new Pair(Duration.ofMillis(20))) {
+    try (Pair pair = new Pair(Duration.ofMillis(20), BYTES)) {
       pair.launch(0, Operation.ALL_GATHER, Way.COPY_STREAM);
       var waiting = pair.ranks.communicators.get(0);
       NcclException failure = waiting.failure();

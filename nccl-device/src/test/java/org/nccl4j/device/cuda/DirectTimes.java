@@ -17,8 +17,9 @@ import org.nccl4j.device.kernel.KernelPlan;
 
 /**
  * Times of the direct ways on this machine's GPUs, as lines for a file of measured costs: {@code
- * DirectTimes RANKS MOST_BYTES [graph]}. For each size the best number of blocks is looked for; the
- * median of five rounds counts. Run by hand; results are checked by {@link DirectGpuTest}.
+ * DirectTimes RANKS MOST_BYTES [graph|eager [WAY...]]}. For each size the best number of blocks is
+ * looked for; the median of five rounds counts. Run by hand; results are checked by {@link
+ * DirectGpuTest}.
  */
 final class DirectTimes {
   private static final int[] BLOCKS = {1, 2, 4, 8, 16, 32, 64, 96, 128};
@@ -48,9 +49,13 @@ final class DirectTimes {
             Operation.ALL_GATHER,
             Operation.REDUCE_SCATTER,
             Operation.ALL_TO_ALL,
-            Operation.REDUCE)) {
+            Operation.REDUCE,
+            Operation.BROADCAST)) {
       for (Way way : Way.values()) {
-        times.line(operation, way, most);
+        if (arguments.length < 4
+            || List.of(arguments).subList(3, arguments.length).contains(way.label())) {
+          times.line(operation, way, most);
+        }
       }
     }
     System.exit(0);
@@ -58,16 +63,19 @@ final class DirectTimes {
 
   private void line(Operation operation, Way way, long most) throws Exception {
     boolean reduce = operation == Operation.REDUCE;
-    boolean all = operation == Operation.ALL_REDUCE || reduce;
+    boolean broadcast = operation == Operation.BROADCAST;
+    boolean all = operation == Operation.ALL_REDUCE || reduce || broadcast;
     boolean copies = way == Way.COPY || way == Way.COPY_BATCH || way == Way.COPY_STREAM;
     boolean exists =
         switch (way) {
-          case LL -> !reduce;
-          case ONE_SHOT -> true;
+          case LL -> !reduce && !broadcast;
+          case ONE_SHOT -> !broadcast;
           case TWO_SHOT -> operation == Operation.ALL_REDUCE;
           case COPY, COPY_BATCH, COPY_STREAM ->
               (!graph || way != Way.COPY_STREAM)
-                  && (operation == Operation.ALL_GATHER || operation == Operation.ALL_TO_ALL);
+                  && (operation == Operation.ALL_GATHER
+                      || operation == Operation.ALL_TO_ALL
+                      || operation == Operation.BROADCAST && ranks.n == 2);
           case NVLS -> false;
         };
     if (!exists) {

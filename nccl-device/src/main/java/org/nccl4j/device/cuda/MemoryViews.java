@@ -1,0 +1,41 @@
+package org.nccl4j.device.cuda;
+
+import java.util.HashSet;
+import java.util.Set;
+import org.nccl4j.device.DeviceMemory;
+
+/**
+ * What the devices of a process see of a shared memory: the same addresses. Any thread may call.
+ */
+final class MemoryViews {
+  private final CudaDevice device;
+  private final long address;
+  private final long size;
+  private final Set<Integer> allowed = new HashSet<>();
+
+  /** Memory that its own (or the importing) device sees. */
+  MemoryViews(CudaDevice device, long address, long size) {
+    this.device = device;
+    this.address = address;
+    this.size = size;
+    allowed.add(device.index());
+  }
+
+  /** Its own device's. */
+  DeviceMemory local() {
+    return CudaMemory.wrap(device, address, size);
+  }
+
+  /**
+   * Another device's.
+   *
+   * @param letIn gives the device access; called at most once for each
+   */
+  synchronized DeviceMemory from(CudaDevice peer, Runnable letIn) {
+    if (!allowed.contains(peer.index())) {
+      letIn.run();
+      allowed.add(peer.index());
+    }
+    return CudaMemory.wrap(peer, address, size);
+  }
+}

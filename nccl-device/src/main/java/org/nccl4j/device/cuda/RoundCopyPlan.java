@@ -1,0 +1,32 @@
+package org.nccl4j.device.cuda;
+
+/**
+ * Copies in rounds: in round d every rank writes to the d-th after it; between rounds all meet,
+ * since copies of different GPUs that drift apart collide at the same target. The ranks meet by
+ * kernels, whose waits have a deadline, and everything can be captured.
+ */
+final class RoundCopyPlan extends CopyPlan {
+  private final CudaKernelPlan meeting;
+
+  RoundCopyPlan(Common common, CudaKernelPlan meeting) {
+    super(common);
+    this.meeting = meeting;
+  }
+
+  @Override
+  void launch(long send, long recv, CudaStream stream, boolean captured, int nearest) {
+    meeting.launch(0, 0, stream);
+    boolean copies = routes().copies();
+    for (int distance = nearest; distance < n(); distance++) {
+      int other = at(distance);
+      if (distance > 1) {
+        meeting.launch(0, 0, stream);
+      }
+      if (copies) {
+        long bytes = routes().bytes();
+        copy(routes().target(recv, other), routes().source(send, other), bytes, stream.handle());
+      }
+    }
+    meeting.launch(0, 0, stream);
+  }
+}
