@@ -28,13 +28,16 @@ final class BatchCopyPlan extends CopyPlan {
   }
 
   @Override
-  void launch(long send, long recv, CudaStream stream, boolean captured, int nearest) {
+  void meet(CudaStream stream, boolean captured) {
     meeting.launch(stream, captured);
+  }
+
+  @Override
+  void copy(long send, long recv, CudaStream stream, boolean captured, int nearest) {
     fill(send, recv, nearest);
     if (batch.count() > 0) {
       copy(stream, captured);
     }
-    meeting.launch(stream, captured);
   }
 
   private void fill(long send, long recv, int nearest) {

@@ -4,9 +4,11 @@ import org.nccl4j.device.kernel.DirectWork;
 import org.nccl4j.device.symmetric.SymmetricSpace;
 
 /**
- * An operation that only moves data, by copy engines. What a rank has for itself is copied in a
- * stream beside the user's, at the same time as what goes over links, if it is large enough for
- * that to pay.
+ * An operation that only moves data, by copy engines: the ranks meet, copy, and meet again. What a
+ * rank has for itself is copied in a stream beside the user's, at the same time as what goes over
+ * links, if it is large enough for that to pay. It comes after the first meeting: the driver copies
+ * inside a GPU by a kernel of its own, behind whose blocks a meeting's kernel would have to wait,
+ * and with it the copies over links.
  */
 abstract class CopyPlan implements CudaPlan {
   /** From here on a copy takes longer than it takes to part streams and bring them together. */
@@ -82,24 +84,29 @@ abstract class CopyPlan implements CudaPlan {
     long target = routes.target(recv, rank);
     long source = routes.source(send, rank);
     boolean aside = routes.copies() && target != source && routes.bytes() >= LEAST_ASIDE_BYTES;
+    meet(stream, captured);
     if (!aside) {
-      launch(send, recv, stream, captured, 0);
-      return;
+      copy(send, recv, stream, captured, 0);
+    } else {
+      SideStreams.Side side = sides.of(captured);
+      side.part(stream);
+      copy(target, source, routes.bytes(), side.handle());
+      copy(send, recv, stream, captured, 1);
+      side.join(stream);
     }
-    SideStreams.Side side = sides.of(captured);
-    side.part(stream);
-    copy(target, source, routes.bytes(), side.handle());
-    launch(send, recv, stream, captured, 1);
-    side.join(stream);
+    meet(stream, captured);
   }
 
+  /** Makes a stream wait for those of all ranks. */
+  abstract void meet(CudaStream stream, boolean captured);
+
   /**
-   * Puts the copies into a stream, with what makes the ranks meet before and after.
+   * Puts the copies into a stream.
    *
    * @param captured whether the stream is being captured
    * @param nearest the distance of the first rank that is copied to: 1 leaves the own part out
    */
-  abstract void launch(long send, long recv, CudaStream stream, boolean captured, int nearest);
+  abstract void copy(long send, long recv, CudaStream stream, boolean captured, int nearest);
 
   /** Copies nothing onto itself. */
   final void copy(long target, long source, long bytes, long stream) {

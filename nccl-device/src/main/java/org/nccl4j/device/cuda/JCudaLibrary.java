@@ -193,9 +193,13 @@ final class JCudaLibrary {
     }
   }
 
-  /** In the current context. */
+  /**
+   * In the current context. Returns when the data are there: the driver's call alone may return
+   * when they are on their way, and only its default stream would wait for them.
+   */
   static void copyToDevice(long target, Pointer source, long bytes, Object place) {
     CudaResult.check(cuMemcpyHtoD(Handles.device(target), source, bytes), "cuMemcpyHtoD", place);
+    synchronizeStream(null, place);
   }
 
   /** In the current context. */

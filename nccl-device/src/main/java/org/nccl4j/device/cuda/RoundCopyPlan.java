@@ -14,8 +14,12 @@ final class RoundCopyPlan extends CopyPlan {
   }
 
   @Override
-  void launch(long send, long recv, CudaStream stream, boolean captured, int nearest) {
+  void meet(CudaStream stream, boolean captured) {
     meeting.launch(0, 0, stream);
+  }
+
+  @Override
+  void copy(long send, long recv, CudaStream stream, boolean captured, int nearest) {
     boolean copies = routes().copies();
     for (int distance = nearest; distance < n(); distance++) {
       int other = at(distance);
@@ -27,6 +31,5 @@ final class RoundCopyPlan extends CopyPlan {
         copy(routes().target(recv, other), routes().source(send, other), bytes, stream.handle());
       }
     }
-    meeting.launch(0, 0, stream);
   }
 }

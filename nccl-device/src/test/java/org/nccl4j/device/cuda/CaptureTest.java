@@ -7,6 +7,7 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
+import java.nio.ByteBuffer;
 import java.time.Duration;
 import jcuda.driver.CUgraph;
 import jcuda.driver.CUstream;
@@ -290,6 +291,24 @@ class CaptureTest {
     assertEquals(1, records());
     fake.fakeFail("", 0);
     implicit.close();
+  }
+
+  /**
+   * A copy from the host is there when the call returns, for streams that wait for no other too.
+   */
+  @Test
+  void whatIsWrittenIsThereForAnyStream() {
+    try (DeviceMemory copy = ranks.devices.get(0).allocate(8)) {
+      for (int value = 1; value <= 3; value++) {
+        ByteBuffer written = ByteBuffer.allocateDirect(8).putLong(0, value);
+        buffer.write(0, written);
+        stream.copy(buffer.slice(0, 8), copy);
+        stream.synchronize();
+        ByteBuffer read = ByteBuffer.allocateDirect(8);
+        copy.read(0, read);
+        assertEquals(value, read.getLong(0));
+      }
+    }
   }
 
   private long records() {
