@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -274,8 +275,12 @@ static void forget(void* p) {
       if (fd >= 0) munmap(p, known[i].size);
     }
   pthread_mutex_unlock(&lock);
-  if (fd >= 0) close(fd);
-  else free(p);
+  if (fd >= 0) {
+    if (flock(fd, LOCK_EX | LOCK_NB)) call(NO, "misuse: another process has it open");
+    close(fd);
+  } else {
+    free(p);
+  }
 }
 CUresult cuMemAlloc(CUdeviceptr* p, size_t n) {
   UNSAFE();
@@ -660,6 +665,7 @@ CUresult cuIpcGetMemHandle(CUipcMemHandle* h, CUdeviceptr p) {
 static struct {
   CUdeviceptr at;
   size_t size;
+  int fd;
 } opened[64];
 CUresult cuIpcOpenMemHandle(CUdeviceptr* p, CUipcMemHandle h, unsigned f) {
   OR_FAIL(NEW, "%u", f);
@@ -671,13 +677,14 @@ CUresult cuIpcOpenMemHandle(CUdeviceptr* p, CUipcMemHandle h, unsigned f) {
   int fd = open(name, O_RDWR | O_CLOEXEC);
   if (fd < 0) return CUDA_ERROR_INVALID_VALUE;
   void* at = mmap(NULL, words[2], PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-  close(fd);
+  flock(fd, LOCK_SH);  // so that its owner can see that it is open
   *p = (CUdeviceptr)at;
   pthread_mutex_lock(&lock);
   for (int i = 0; i < 64; i++)
     if (!opened[i].at) {
       opened[i].at = *p;
       opened[i].size = words[2];
+      opened[i].fd = fd;
       break;
     }
   pthread_mutex_unlock(&lock);
@@ -689,6 +696,7 @@ CUresult cuIpcCloseMemHandle(CUdeviceptr p) {
   for (int i = 0; i < 64 && !found; i++)
     if (opened[i].at == p) {
       munmap((void*)p, opened[i].size);
+      close(opened[i].fd);
       opened[i].at = 0;
       found = 1;
     }

@@ -25,6 +25,9 @@ public abstract class Device {
   /** The CUDA device number; on the host 0. */
   public abstract int index();
 
+  /** Says that the calling thread works for this device from now on, which may spare it calls. */
+  public void useOnThisThread() {}
+
   /** What a person calls it, such as "NVIDIA H200". */
   public abstract String name();
 

@@ -137,7 +137,7 @@ public final class Groups {
       byRank.computeIfAbsent(task.queue(), queue -> new ArrayList<>()).add(task);
     }
     tasks.clear();
-    byRank.forEach(RankQueue::launch);
+    GroupLaunch.of(byRank);
     if (byRank.size() > 1) {
       // This thread drives several ranks that wait for each other: none can wait for it.
       byRank.values().forEach(list -> list.forEach(task -> task.stream().startNow()));

@@ -27,6 +27,10 @@ public final class RankQueue {
   private DirectPlanner direct;
   private Launcher launcher;
   private SignatureCheck signatures;
+  private final String name;
+
+  /** Made at the first group that needs it. Guarded by this. */
+  private LaunchThread launchThread;
 
   /**
    * A queue of one rank.
@@ -44,6 +48,7 @@ public final class RankQueue {
       SignatureCheck signatures) {
     this.check = new ArgumentCheck(name, rank.rank(), rank.nRanks(), device, rank.checksPointers());
     this.device = device;
+    this.name = "nccl4j-launch-" + name + "-" + rank.rank();
     this.planner = planner;
     this.direct = direct;
     this.launcher = launcher;
@@ -67,6 +72,25 @@ public final class RankQueue {
     if (signatures != null) {
       signatures.close();
     }
+    synchronized (this) {
+      if (launchThread != null) {
+        launchThread.close();
+        launchThread = null;
+      }
+    }
+  }
+
+  /** A thread that launches for this rank beside the caller. */
+  synchronized LaunchThread launchThread() {
+    if (launchThread == null) {
+      launchThread = new LaunchThread(name, device::useOnThisThread);
+    }
+    return launchThread;
+  }
+
+  /** Whether its operations run on a GPU. */
+  boolean isOnGpu() {
+    return device.kind() == Device.Kind.CUDA;
   }
 
   /** Who decides how operations are done. */

@@ -19,8 +19,8 @@ final class BatchCopyPlan extends CopyPlan {
     void launch(CudaStream stream, boolean captured);
   }
 
-  BatchCopyPlan(Common common, Meeting meeting) {
-    super(common);
+  BatchCopyPlan(Move move, Meeting meeting) {
+    super(move);
     this.meeting = meeting;
     this.driver = JCudaLibrary.driverVersion();
     this.batches = DriverLibrary.batchAbsence().isEmpty();

@@ -23,24 +23,24 @@ abstract class CopyPlan implements CudaPlan {
   private final int[] capturing = new int[1];
 
   /**
-   * What all have in common.
+   * What all have in move.
    *
    * @param needs of the operation's buffers
    */
-  record Common(
+  record Move(
       CudaKernelCommunicator owner,
       DirectWork work,
       SymmetricSpace space,
       SideStreams sides,
       CudaKernelPlan.Needs needs) {}
 
-  CopyPlan(Common common) {
-    this.owner = common.owner;
-    this.needs = common.needs;
-    this.sides = common.sides;
-    this.routes = new CopyRoutes(common.work, common.space);
-    this.rank = common.space.place();
-    this.n = common.space.size();
+  CopyPlan(Move move) {
+    this.owner = move.owner;
+    this.needs = move.needs;
+    this.sides = move.sides;
+    this.routes = new CopyRoutes(move.work, move.space);
+    this.rank = move.space.place();
+    this.n = move.space.size();
   }
 
   /** Which copies it makes. */

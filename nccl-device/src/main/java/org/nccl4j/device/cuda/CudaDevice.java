@@ -315,6 +315,11 @@ public final class CudaDevice extends Device implements KernelDevice, SymmetricD
     context().enter();
   }
 
+  @Override
+  public void useOnThisThread() {
+    makeCurrent();
+  }
+
   /** The primary context, made at the first call. */
   CudaContext context() {
     CudaContext made = context;

@@ -53,11 +53,11 @@ final class DirectPlans implements AutoCloseable {
     };
   }
 
-  private CopyPlan.Common copies(DirectWork work) {
+  private CopyPlan.Move copies(DirectWork work) {
     if (sides == null) {
       sides = new SideStreams(communicator.device());
     }
-    return new CopyPlan.Common(communicator, work, space, sides, needs(work));
+    return new CopyPlan.Move(communicator, work, space, sides, needs(work));
   }
 
   /** One for all plans: the ranks' meetings have one order. */

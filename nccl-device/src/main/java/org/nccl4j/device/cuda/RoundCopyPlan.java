@@ -8,8 +8,8 @@ package org.nccl4j.device.cuda;
 final class RoundCopyPlan extends CopyPlan {
   private final CudaKernelPlan meeting;
 
-  RoundCopyPlan(Common common, CudaKernelPlan meeting) {
-    super(common);
+  RoundCopyPlan(Move move, CudaKernelPlan meeting) {
+    super(move);
     this.meeting = meeting;
   }
 

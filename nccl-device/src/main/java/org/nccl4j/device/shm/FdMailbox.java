@@ -94,6 +94,11 @@ public final class FdMailbox implements AutoCloseable {
     };
   }
 
+  /** Sends a key alone, as {@link #post}; what comes is this mailbox's socket. */
+  public boolean tell(Path destination, byte[] key) {
+    return post(socket.value(), destination, key);
+  }
+
   private static final String SHARE =
       "let the containers of both ranks share the directory of temporary files (the same volume at"
           + " java.io.tmpdir) and run as the same user, or set NCCL_SHM_DISABLE=1";

@@ -226,6 +226,23 @@ class DriverMulticastTest {
     assertEquals(0, ran.count("misuse"), ran.calls().toString());
   }
 
+  /** One thread that drives several GPUs has others that launch, where there are processors. */
+  @ParameterizedTest
+  @ValueSource(ints = {1, 8})
+  void aGroupOfSeveralGpusIsLaunchedByAThreadForEach(int processors) throws Exception {
+    Ran ran =
+        run(
+            Map.of(
+                "JAVA_TOOL_OPTIONS",
+                "-Dnccl4j.also=driven -XX:ActiveProcessorCount=" + processors));
+    assertTrue(ran.count("cuLaunchKernelEx") >= 200, ran.output());
+    String threads = processors == 8 ? "launching threads: 1" : "launching threads: 0";
+    assertTrue(ran.output().contains(threads), ran.output());
+    assertTrue(ran.output().contains("group: "), ran.output());
+    assertTrue(ran.output().contains("was aborted by rank 1"), ran.output());
+    assertTrue(ran.output().contains("at the end: 0"), ran.output());
+  }
+
   /** Kernels of GPUs say for whom they wait only when they have given up: the calls tell. */
   @Test
   void conflictingOrdersAreNamedWhileKernelsWait() throws Exception {

@@ -1,5 +1,8 @@
 package org.nccl4j.it.nvls;
 
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.concurrent.TimeUnit;
 import org.nccl4j.api.Communicator;
 import org.nccl4j.api.CommunicatorConfig;
 import org.nccl4j.api.UniqueId;
@@ -10,7 +13,7 @@ final class FakeGpuRank {
   private FakeGpuRank() {}
 
   /** Arguments: ranks, rank, unique id. */
-  public static void main(String[] arguments) {
+  public static void main(String[] arguments) throws Exception {
     int rank = Integer.parseInt(arguments[1]);
     try (Communicator communicator =
         Communicator.initRank(
@@ -20,6 +23,27 @@ final class FakeGpuRank {
             CudaDevices.probe().device(rank),
             CommunicatorConfig.defaults())) {
       System.out.println("transports " + communicator.transports());
+      String other = System.getProperty("nccl4j.late", "");
+      if (!other.isEmpty()) {
+        awaitClose(rank, Path.of(other));
+      }
+    }
+  }
+
+  /** Rank 0 says that it closes now; others give it time to end, if it does not wait for them. */
+  private static void awaitClose(int rank, Path file) throws Exception {
+    if (rank == 0) {
+      Path written = Files.writeString(Path.of(file + ".new"), "" + ProcessHandle.current().pid());
+      Files.move(written, file);
+      return;
+    }
+    while (!Files.exists(file)) {
+      TimeUnit.MILLISECONDS.sleep(5);
+    }
+    long first = Long.parseLong(Files.readString(file));
+    long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(1);
+    while (ProcessHandle.of(first).isPresent() && System.nanoTime() - end < 0) {
+      TimeUnit.MILLISECONDS.sleep(5);
     }
   }
 }

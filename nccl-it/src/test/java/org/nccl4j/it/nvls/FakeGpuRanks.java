@@ -42,6 +42,7 @@ final class FakeGpuRanks {
       case "alone" -> OtherGpuRanks.alone(devices.get(0));
       case "compared" -> OtherGpuRanks.compared(devices);
       case "registered" -> OtherGpuRanks.registered(devices);
+      case "driven" -> OtherGpuRanks.driven(devices);
       case "conflict" -> OtherGpuRanks.conflict(devices);
       default -> {}
     }

@@ -66,6 +66,18 @@ class MemorySharingTest {
     return ran;
   }
 
+  /** The driver wants other processes to close what they opened before its owner frees it. */
+  @Test
+  void memoryIsFreedWhenAllProcessesHaveClosedIt() throws Exception {
+    String late = "-Dnccl4j.late=" + folder.resolve("closing");
+    for (Ran ran : processes(Map.of("NCCL_CUMEM_ENABLE", "0", "JAVA_TOOL_OPTIONS", late))) {
+      assertEquals(0, ran.status(), ran.output());
+      assertEquals(1, ran.count("cuIpcOpenMemHandle_v2"), ran.output());
+      assertEquals(1, ran.count("cuIpcCloseMemHandle"), ran.output());
+      assertEquals(0, ran.calls().stream().filter(call -> call.contains("misuse")).count());
+    }
+  }
+
   private static void assertContains(Ran ran, String text) {
     assertTrue(ran.output().contains(text), ran.output());
   }

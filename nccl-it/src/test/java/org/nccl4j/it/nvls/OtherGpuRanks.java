@@ -91,6 +91,48 @@ final class OtherGpuRanks {
     ranks.forEach(Communicator::close);
   }
 
+  /** One thread drives all ranks, by groups; then one rank has failed. */
+  static void driven(List<Device> devices) {
+    List<Communicator> ranks = Communicator.initAll(devices);
+    List<DeviceMemory> memories = new ArrayList<>();
+    List<DeviceStream> streams = new ArrayList<>();
+    for (Device device : devices) {
+      memories.add(device.allocate(4 * COUNT));
+      streams.add(device.createStream());
+    }
+    Runnable group =
+        () -> {
+          for (int rank = 0; rank < ranks.size(); rank++) {
+            DeviceMemory memory = memories.get(rank);
+            sum(ranks.get(rank), memory, memory, streams.get(rank));
+          }
+        };
+    for (int round = 0; round < 100; round++) {
+      Group.run(group);
+    }
+    System.out.println("launching threads: " + launching());
+    ranks.get(1).abort();
+    try {
+      Group.run(group);
+    } catch (NcclException e) {
+      System.out.println("group: " + e.getMessage());
+    }
+    ranks.forEach(rank -> rank.close(Duration.ZERO));
+    long end = System.nanoTime() + Duration.ofSeconds(60).toNanos();
+    while (launching() > 0 && System.nanoTime() - end < 0) {
+      Thread.onSpinWait();
+    }
+    System.out.println("at the end: " + launching());
+    streams.forEach(DeviceStream::close);
+    memories.forEach(DeviceMemory::close);
+  }
+
+  private static long launching() {
+    return Thread.getAllStackTraces().keySet().stream()
+        .filter(thread -> thread.getName().startsWith("nccl4j-launch-"))
+        .count();
+  }
+
   /** Two communicators, called in one order on one rank's stream and in the other on another's. */
   static void conflict(List<Device> devices) {
     List<Communicator> weights = Communicator.initAll(devices, DEBUG.withName("weights"));

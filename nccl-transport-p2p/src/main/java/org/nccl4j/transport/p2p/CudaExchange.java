@@ -3,6 +3,7 @@ package org.nccl4j.transport.p2p;
 import java.lang.System.Logger;
 import java.nio.ByteBuffer;
 import java.nio.file.Path;
+import java.time.Duration;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.HexFormat;
@@ -34,6 +35,12 @@ final class CudaExchange implements ArenaExchange {
   private static final String DESCRIPTORS = "NCCL_CUMEM_ENABLE";
   private static final String BY_HANDLE = "ipc:";
 
+  /** How long closing waits for other processes; not where it keeps other ranks from closing. */
+  private static final Duration HERE = Duration.ofSeconds(2);
+
+  /** When memory is freed whatever others do. */
+  private static final Duration PATIENCE = Duration.ofSeconds(30);
+
   private final PeerInfo self;
   private final CudaDevice device;
   private final long bytes;
@@ -41,8 +48,14 @@ final class CudaExchange implements ArenaExchange {
   private final Map<Integer, LocalCudaArena> found = new HashMap<>();
   private final boolean byHandle;
   private final boolean abroad;
+  private final boolean alone;
   private final Map<Integer, SharedDeviceMemory> imported = new HashMap<>();
   private final Set<Integer> posted = new HashSet<>();
+  private final Map<Integer, Path> boxes = new HashMap<>();
+
+  /** Ranks that have closed what they had opened of this rank's memory. */
+  private final Set<Integer> departed = new HashSet<>();
+
   private LocalCudaArena own;
   private FdMailbox mailbox;
 
@@ -53,6 +66,7 @@ final class CudaExchange implements ArenaExchange {
     this.secret = context.secret();
     this.byHandle = Reach.isOff(context, DESCRIPTORS);
     this.abroad = context.peers().stream().anyMatch(peer -> !isLocal(peer));
+    this.alone = context.peers().stream().filter(this::isLocal).count() == 1;
   }
 
   @Override
@@ -104,10 +118,11 @@ final class CudaExchange implements ArenaExchange {
       LocalCudaArena arena = found.computeIfAbsent(other, rank -> find(rank, address));
       return OptionalLong.of(arena.memory().accessFrom(device).address());
     }
+    boxes.put(other, Path.of(address.substring(path(address))));
     if (address.startsWith(BY_HANDLE) && !imported.containsKey(other)) {
       imported.put(other, open(other, address.substring(BY_HANDLE.length(), path(address) - 1)));
     }
-    if (!posted.contains(other) && post(address.substring(path(address)))) {
+    if (!posted.contains(other) && post(boxes.get(other))) {
       posted.add(other);
     }
     receive();
@@ -156,13 +171,13 @@ final class CudaExchange implements ArenaExchange {
     return arena;
   }
 
-  private boolean post(String address) {
+  private boolean post(Path box) {
     if (!(own.memory() instanceof CudaShareableMemory memory)) {
       return true; // what the peer needs is in this rank's address
     }
     try (OwnedFd descriptor = new OwnedFd(memory.exportFileDescriptor())) {
       byte[] key = ByteBuffer.allocate(Integer.BYTES).putInt(self.rank()).array();
-      return mailbox.post(descriptor.value(), Path.of(address), key);
+      return mailbox.post(descriptor.value(), box, key);
     }
   }
 
@@ -176,6 +191,11 @@ final class CudaExchange implements ArenaExchange {
 
   private void accept(ReceivedFd received) {
     try (OwnedFd descriptor = new OwnedFd(received.fd())) {
+      Optional<Integer> leaves = IpcFarewell.sender(received.key());
+      if (leaves.isPresent()) {
+        departed.add(leaves.get());
+        return;
+      }
       int sender =
           received.key().length == Integer.BYTES ? ByteBuffer.wrap(received.key()).getInt() : -1;
       if (sender < 0 || imported.containsKey(sender)) {
@@ -203,17 +223,32 @@ final class CudaExchange implements ArenaExchange {
 
   @Override
   public void close() {
-    if (mailbox != null) {
-      mailbox.close();
-      mailbox = null;
-    }
     found.values().forEach(LocalCudaArena::release);
     found.clear();
+    Map<Integer, Path> owners = new HashMap<>(boxes);
+    owners.keySet().removeIf(rank -> !(imported.get(rank) instanceof CudaIpcMemory));
     imported.values().forEach(SharedDeviceMemory::close);
     imported.clear();
-    if (own != null) {
-      own.release();
-      own = null;
+    Map<Integer, Path> users = new HashMap<>(boxes);
+    users.keySet().removeAll(departed);
+    boolean opened = own != null && own.memory() instanceof CudaIpcMemory;
+    if (mailbox != null && (opened || !owners.isEmpty())) {
+      LocalCudaArena last = own;
+      new IpcFarewell(mailbox, self.rank(), owners, opened ? users : Map.of())
+          .end(alone ? HERE : Duration.ZERO, PATIENCE, () -> release(last));
+    } else {
+      release(own);
+      if (mailbox != null) {
+        mailbox.close();
+      }
+    }
+    mailbox = null;
+    own = null;
+  }
+
+  private static void release(LocalCudaArena arena) {
+    if (arena != null) {
+      arena.release();
     }
   }
 }
