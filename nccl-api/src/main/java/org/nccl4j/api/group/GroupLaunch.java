@@ -11,56 +11,63 @@ import java.util.Map;
  * processors for them.
  */
 final class GroupLaunch {
+  /** To ask takes longer than to launch. */
+  private static final int PROCESSORS = Runtime.getRuntime().availableProcessors();
+
   private GroupLaunch() {}
 
   /** Launches; the first error with the others, after everything that can be launched has been. */
   static void of(Map<RankQueue, List<Task>> byRank) {
-    if (byRank.size() == 1 || !canGoTogether(byRank)) {
-      byRank.forEach(RankQueue::launch);
-    } else {
+    boolean together = byRank.size() > 1 && PROCESSORS >= 2 * byRank.size();
+    for (RankQueue rank : byRank.keySet()) {
+      together &= rank.isOnGpu();
+    }
+    if (together) {
       together(byRank);
+    } else {
+      byRank.forEach(RankQueue::launch);
     }
   }
 
-  /** What is captured is launched by who captures: there time does not matter, threads may. */
-  private static boolean canGoTogether(Map<RankQueue, List<Task>> byRank) {
-    if (Runtime.getRuntime().availableProcessors() < 2 * byRank.size()) {
-      return false;
+  /** One rank's operations. */
+  private static final class Part implements Runnable {
+    final RankQueue rank;
+    final List<Task> tasks;
+    LaunchThread on; // null where the caller launches
+    boolean left; // written by the launching thread, read when that is done
+
+    Part(RankQueue rank, List<Task> tasks) {
+      this.rank = rank;
+      this.tasks = tasks;
     }
-    for (Map.Entry<RankQueue, List<Task>> rank : byRank.entrySet()) {
-      if (!rank.getKey().isOnGpu()) {
-        return false;
+
+    /** What is captured is left to who captures: there time does not matter, threads may. */
+    @Override
+    public void run() {
+      for (Task task : tasks) {
+        left |= task.stream().isCapturing();
       }
-      for (Task task : rank.getValue()) {
-        if (task.stream().isCapturing()) {
-          return false;
-        }
+      if (!left) {
+        rank.launch(tasks);
       }
     }
-    return true;
   }
 
   private static void together(Map<RankQueue, List<Task>> byRank) {
-    List<LaunchThread> busy = new ArrayList<>(byRank.size());
-    List<Map.Entry<RankQueue, List<Task>>> own = new ArrayList<>(byRank.size());
-    for (Map.Entry<RankQueue, List<Task>> rank : byRank.entrySet()) {
-      LaunchThread thread = own.isEmpty() ? null : rank.getKey().launchThread();
-      if (thread != null && thread.give(() -> rank.getKey().launch(rank.getValue()))) {
-        busy.add(thread);
-      } else {
-        own.add(rank);
-      }
+    List<Part> parts = new ArrayList<>(byRank.size());
+    for (Map.Entry<RankQueue, List<Task>> entry : byRank.entrySet()) {
+      Part part = new Part(entry.getKey(), entry.getValue());
+      LaunchThread thread = parts.isEmpty() ? null : part.rank.launchThread();
+      part.on = thread != null && thread.give(part) ? thread : null;
+      parts.add(part);
     }
     Throwable failure = null;
-    for (Map.Entry<RankQueue, List<Task>> rank : own) {
-      try {
-        rank.getKey().launch(rank.getValue());
-      } catch (RuntimeException | Error e) {
-        failure = with(failure, e);
-      }
+    for (Part part : parts) {
+      failure = with(failure, part.on == null ? launch(part) : null);
     }
-    for (LaunchThread thread : busy) {
-      failure = with(failure, thread.await());
+    for (Part part : parts) {
+      failure = with(failure, part.on == null ? null : part.on.await());
+      failure = with(failure, part.left ? launch(part) : null);
     }
     if (failure instanceof RuntimeException e) {
       throw e;
@@ -69,8 +76,17 @@ final class GroupLaunch {
     }
   }
 
+  private static Throwable launch(Part part) {
+    try {
+      part.rank.launch(part.tasks);
+      return null;
+    } catch (RuntimeException | Error e) {
+      return e;
+    }
+  }
+
   private static Throwable with(Throwable first, Throwable next) {
-    if (first != null && next != null) {
+    if (first != null && next != null && first != next) {
       first.addSuppressed(next);
     }
     return first == null ? next : first;
