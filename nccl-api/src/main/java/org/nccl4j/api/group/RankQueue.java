@@ -175,7 +175,13 @@ public final class RankQueue {
   private void launchSupplied(Task task) {
     if (signatures != null) {
       signatures.launch(
-          task.func(), task.count(), task.type(), task.op(), task.root(), task.stream());
+          task.func(),
+          task.count(),
+          task.type(),
+          task.op(),
+          task.root(),
+          DirectPlanner.Placement.NONE,
+          task.stream());
     }
     if (task.count() > 0) {
       launcher.note(
@@ -200,7 +206,8 @@ public final class RankQueue {
       int root,
       DeviceStream stream) {
     if (signatures != null) {
-      signatures.launch(func, count, type, op, root, stream);
+      DirectPlanner.Placement where = direct.placement(func, send, recv, count, type, op, root);
+      signatures.launch(func, count, type, op, root, where, stream);
     }
     if (count > 0) {
       boolean collective = func != Func.SEND && func != Func.RECV;

@@ -7,6 +7,7 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import org.nccl4j.api.launch.Launcher;
+import org.nccl4j.api.plan.DirectPlanner.Placement;
 import org.nccl4j.api.plan.Func;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.DeviceStream;
@@ -18,6 +19,7 @@ import org.nccl4j.device.RedOp;
 import org.nccl4j.device.kernel.Algorithm;
 import org.nccl4j.device.kernel.Collective;
 import org.nccl4j.device.kernel.CollectiveWork;
+import org.nccl4j.device.kernel.DirectWork;
 import org.nccl4j.device.kernel.HostVisible;
 import org.nccl4j.device.kernel.KernelCommunicator;
 import org.nccl4j.device.kernel.KernelDevice;
@@ -27,8 +29,8 @@ import org.nccl4j.device.kernel.Protocol;
 /**
  * Compares what the ranks call, before each collective: every rank's call is gathered by all, in
  * the same stream, and the first that differs from rank 0's ends the communicator with an error
- * that names both. For finding mistakes (NCCL_CHECK_MODE=DEBUG_GLOBAL): it costs an all-gather a
- * call.
+ * that names both; where the buffers lie in windows is part of the call. For finding mistakes
+ * (NCCL_CHECK_MODE=DEBUG_GLOBAL): it costs an all-gather a call.
  *
  * <p>The gather is done in one way whatever the communicator, so that where communicators share
  * connections, calls of two of them in different order meet, and are told apart by their names.
@@ -41,7 +43,8 @@ public final class SignatureCheck {
   /** Begins what a rank has said; there is something else where a gather came to no end. */
   private static final long SAID = 0x6e63636c346a6f70L;
 
-  private static final int LONGS = 6;
+  private static final int LONGS = 11;
+  private static final int PLACEMENT = 6 * 8;
   private static final int NAME_BYTES = 64;
   private static final int BYTES = LONGS * 8 + NAME_BYTES;
 
@@ -76,7 +79,19 @@ public final class SignatureCheck {
     this.nRanks = nRanks;
   }
 
-  void launch(Func func, long count, DataType type, RedOp op, int root, DeviceStream stream) {
+  /**
+   * Launches the comparison of a call.
+   *
+   * @param placement where its buffers lie in windows
+   */
+  void launch(
+      Func func,
+      long count,
+      DataType type,
+      RedOp op,
+      int root,
+      Placement placement,
+      DeviceStream stream) {
     if (func == Func.SEND || func == Func.RECV || nRanks == 1) {
       return;
     }
@@ -96,7 +111,9 @@ public final class SignatureCheck {
     }
     ByteBuffer call = ByteBuffer.allocate(BYTES).order(ByteOrder.nativeOrder());
     call.putLong(SAID).putLong(func.ordinal()).putLong(count).putLong(type.ordinal());
-    call.putLong(op.ordinal()).putLong(root);
+    call.putLong(op.ordinal()).putLong(root).putLong(placement.way());
+    call.putLong(placement.send()).putLong(placement.sendOffset());
+    call.putLong(placement.recv()).putLong(placement.recvOffset());
     byte[] letters = name.getBytes(StandardCharsets.UTF_8);
     call.put(Arrays.copyOfRange(letters, Math.max(0, letters.length - NAME_BYTES), letters.length));
     Memory memory = take();
@@ -135,6 +152,7 @@ public final class SignatureCheck {
     }
     for (int rank = 1; rank < nRanks; rank++) {
       if (!describe(calls, rank).equals(describe(calls, 0))
+          || !place(calls, rank).equals(place(calls, 0))
           || !communicator(calls, rank).equals(communicator(calls, 0))) {
         NcclException mismatch = mismatch(calls, rank);
         kernels.abort(mismatch);
@@ -155,6 +173,14 @@ public final class SignatureCheck {
           "make the calls in the same order on all ranks, or split with connections of their own"
               + " (CommunicatorConfig.withSplitShare(false))");
     }
+    if (first.equals(other)) {
+      return new InvalidUsageException(
+          ErrorId.CALLS_DIFFER,
+          "the buffers of %s lie differently: on rank 0 it goes %s, on rank %d %s"
+              .formatted(first, place(calls, 0), rank, place(calls, rank)),
+          "register the buffers of an operation on all ranks or on none, and pass them at the same"
+              + " offsets of their windows");
+    }
     return new InvalidUsageException(
         ErrorId.CALLS_DIFFER,
         "the ranks call different operations: rank 0 calls %s, rank %d calls %s"
@@ -166,6 +192,23 @@ public final class SignatureCheck {
     byte[] letters = new byte[NAME_BYTES];
     calls.get(rank * BYTES + LONGS * 8, letters);
     return new String(letters, StandardCharsets.UTF_8).trim();
+  }
+
+  /** Which way a rank's call goes and where its buffers lie. */
+  private static String place(ByteBuffer calls, int rank) {
+    int at = rank * BYTES + PLACEMENT;
+    int way = (int) calls.getLong(at);
+    if (way < 0) {
+      return "without windows";
+    }
+    return "by "
+        + DirectWork.Way.values()[way].label()
+        + place("sends", calls.getLong(at + 8), calls.getLong(at + 16))
+        + place("receives", calls.getLong(at + 24), calls.getLong(at + 32));
+  }
+
+  private static String place(String what, long window, long offset) {
+    return window == 0 ? "" : ", %s at byte %d of window %d".formatted(what, offset, window);
   }
 
   private static String describe(ByteBuffer calls, int rank) {

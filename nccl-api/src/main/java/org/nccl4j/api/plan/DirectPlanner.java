@@ -139,6 +139,53 @@ public final class DirectPlanner {
     return known.plan();
   }
 
+  /**
+   * Where the buffers of an operation lie that goes straight between windows, for comparing the
+   * ranks; those that its way does not need are not told.
+   *
+   * @param way ordinal of the {@link DirectWork.Way}; -1 if it goes without windows
+   * @param send number of the send buffer's window; 0 if it is of no matter
+   * @param sendOffset where in it, in bytes
+   * @param recv likewise of the receive buffer
+   * @param recvOffset likewise
+   */
+  public record Placement(int way, long send, long sendOffset, long recv, long recvOffset) {
+    /** Without windows. */
+    public static final Placement NONE = new Placement(-1, 0, 0, 0, 0);
+  }
+
+  /** Where the buffers of an operation lie; the arguments are those of {@link #plan}. */
+  public Placement placement(
+      Func func,
+      DeviceMemory send,
+      DeviceMemory recv,
+      long count,
+      DataType type,
+      RedOp op,
+      int root) {
+    DirectWork.Operation operation = func.direct();
+    if (!isPossible() || !windows.hasSpace() || operation == null || count == 0) {
+      return Placement.NONE;
+    }
+    long bytes = count * type.bytes();
+    RegisteredWindow from = window(send, sendParts(operation) * bytes);
+    RegisteredWindow to = window(recv, recvParts(operation) * bytes);
+    boolean overlaps = from != null && to != null && overlap(send, recv, operation, bytes);
+    DirectWork.Way way =
+        way(new Shape(func, count, type, op, root, overlaps), from != null, to != null);
+    if (way == null) {
+      return Placement.NONE;
+    }
+    boolean sends = way.needsSend(operation);
+    boolean recvs = way.needsRecv(operation);
+    return new Placement(
+        way.ordinal(),
+        sends ? from.number() : 0,
+        sends ? send.address() - from.view().address() : 0,
+        recvs ? to.number() : 0,
+        recvs ? recv.address() - to.view().address() : 0);
+  }
+
   /** What a plan depends on beside the windows. */
   private record Shape(Func func, long count, DataType type, RedOp op, int root, boolean overlaps) {
     long bytes() {

@@ -1,0 +1,121 @@
+package org.nccl4j.it.api;
+
+import static org.junit.jupiter.api.Assertions.assertArrayEquals;
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.time.Duration;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+import org.nccl4j.api.CommunicatorConfig;
+import org.nccl4j.api.Devices;
+import org.nccl4j.device.DataType;
+import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.ErrorId;
+import org.nccl4j.device.NcclException;
+import org.nccl4j.device.RedOp;
+
+/**
+ * Debug mode compares where buffers lie in windows, before an operation: on GPUs nobody else does,
+ * and data would be taken from, or put to, the wrong place.
+ */
+@Timeout(120)
+class PlacementTest {
+  private static final int COUNT = 1000;
+
+  private static CommunicatorConfig debug(String algo) {
+    return CommunicatorConfig.defaults()
+        .with("NCCL_CHECK_MODE", "DEBUG_GLOBAL")
+        .with("NCCL_ALGO", algo)
+        .withOperationDeadline(Duration.ofSeconds(60));
+  }
+
+  /** A rank's memory and the part of it that is passed. */
+  private interface Preparation {
+    DeviceMemory buffer(org.nccl4j.api.Communicator comm, DeviceMemory memory);
+  }
+
+  private static void assertNamed(String expected, Preparation preparation) throws Exception {
+    try (Ranks ranks = new Ranks(2, debug("DirectTwoShot"))) {
+      ranks.run(
+          (comm, stream) -> {
+            try (DeviceMemory memory = Devices.host().memAlloc(8000);
+                DeviceMemory other = Devices.host().memAlloc(8000)) {
+              comm.registerWindow(other);
+              DeviceMemory buffer = preparation.buffer(comm, memory);
+              comm.allReduce(buffer, buffer, COUNT, DataType.INT32, RedOp.SUM, stream);
+              NcclException e = assertThrows(NcclException.class, stream::synchronize);
+              assertEquals(ErrorId.CALLS_DIFFER, e.id(), e.getMessage());
+              assertTrue(e.getMessage().contains(expected), e.getMessage());
+              assertTrue(e.getMessage().contains("offsets of their windows"), e.getMessage());
+            }
+          });
+    }
+  }
+
+  @Test
+  void otherOffsetsInAWindow() throws Exception {
+    assertNamed(
+        "on rank 0 it goes by DirectTwoShot, sends at byte 0 of window 2, receives at byte 0 of"
+            + " window 2, on rank 1 by DirectTwoShot, sends at byte 800 of window 2, receives at"
+            + " byte 800 of window 2",
+        (comm, memory) -> {
+          comm.registerWindow(memory);
+          return memory.slice(comm.rank() * 800L, 4 * COUNT);
+        });
+  }
+
+  @Test
+  void otherOffsetsInMemoryThatEachRankRegistered() throws Exception {
+    assertNamed(
+        "on rank 1 by DirectTwoShot, sends at byte 16 of window",
+        (comm, memory) -> {
+          comm.register(memory);
+          return memory.slice(comm.rank() * 16L, 4 * COUNT);
+        });
+  }
+
+  @Test
+  void aRankWithoutAWindow() throws Exception {
+    assertNamed(
+        "on rank 1 without windows",
+        (comm, memory) -> {
+          comm.registerWindow(memory);
+          return comm.rank() == 0 ? memory : Devices.host().allocate(4 * COUNT);
+        });
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"DirectOneShot,DirectTwoShot", "DirectOneShot", "Ring"})
+  void whatFitsGoesOn(String algo) throws Exception {
+    try (Ranks ranks = new Ranks(3, debug(algo))) {
+      ranks.run(
+          (comm, stream) -> {
+            int n = comm.nRanks();
+            float[] expected = new float[COUNT];
+            java.util.Arrays.fill(expected, n);
+            try (DeviceMemory send = Devices.host().memAlloc(4L * COUNT * n);
+                DeviceMemory recv = Devices.host().memAlloc(4L * COUNT * n);
+                DeviceMemory plain = Ranks.floats(COUNT, i -> 1)) {
+              comm.registerWindow(send);
+              comm.registerWindow(recv);
+              // Where a way needs no window of the sender's, each rank's may be anywhere.
+              DeviceMemory from = comm.rank() == 0 ? plain : send.slice(64, 4L * COUNT);
+              java.nio.ByteBuffer ones = java.nio.ByteBuffer.allocate(4 * COUNT);
+              plain.read(0, ones);
+              from.write(0, ones.flip());
+              if (!algo.equals("DirectOneShot,DirectTwoShot")) {
+                comm.allGather(from, recv, COUNT, DataType.FLOAT32, stream);
+              }
+              send.write(0, ones.rewind());
+              comm.allReduce(send, recv, COUNT, DataType.FLOAT32, RedOp.SUM, stream);
+              stream.synchronize();
+              assertArrayEquals(expected, Ranks.floats(recv.slice(0, 4L * COUNT)));
+            }
+          });
+    }
+  }
+}
