@@ -6,6 +6,7 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
@@ -232,8 +233,7 @@ class DirectGpuTest {
       List<DeviceMemory> buffers = new ArrayList<>();
       for (CudaDevice device : ranks.devices) {
         DeviceMemory buffer = device.allocate(4 * 20_000);
-        ByteBuffer ones =
-            ByteBuffer.allocateDirect(4 * 20_000).order(java.nio.ByteOrder.nativeOrder());
+        ByteBuffer ones = ByteBuffer.allocateDirect(4 * 20_000).order(ByteOrder.nativeOrder());
         while (ones.hasRemaining()) {
           ones.putInt(1);
         }
@@ -256,7 +256,7 @@ class DirectGpuTest {
       }
       ranks.synchronize();
       for (DeviceMemory buffer : buffers) {
-        ByteBuffer data = read(buffer).order(java.nio.ByteOrder.nativeOrder());
+        ByteBuffer data = read(buffer).order(ByteOrder.nativeOrder());
         while (data.hasRemaining()) {
           assertEquals(1, data.getInt());
         }
@@ -321,6 +321,69 @@ class DirectGpuTest {
               null,
               way == Way.LL ? null : (back ? windows.sends : windows.recvs).get(rank),
               1 << random.nextInt(8) | random.nextInt(2));
+      communicator.launch(
+          communicator.prepare(work),
+          (back ? windows.recv : windows.send).get(rank),
+          (back ? windows.send : windows.recv).get(rank),
+          ranks.streams.get(rank));
+    }
+  }
+
+  /**
+   * Each kernel combines what the one before has just written into its own window, where the other
+   * ranks read it.
+   */
+  @Test
+  void whatAKernelLeavesIsReadByOthersInTheNext() {
+    try (GpuRanks ranks = new GpuRanks(CollectiveGpuTest.size(), DEADLINE);
+        DirectRanks windows = new DirectRanks(ranks, MOST)) {
+      Random random = new Random(17);
+      for (int round = 0; round < 30; round++) {
+        int count = 1 + random.nextInt(round % 3 == 0 ? 200_000 : 3000);
+        int[] sums = new int[count];
+        for (int rank = 0; rank < ranks.n; rank++) {
+          ByteBuffer data = ByteBuffer.allocateDirect(4 * count).order(ByteOrder.nativeOrder());
+          for (int i = 0; i < count; i++) {
+            int value = random.nextInt();
+            sums[i] += value;
+            data.putInt(value);
+          }
+          windows.send.get(rank).write(0, data.flip());
+        }
+        int kernels = 6;
+        long seed = random.nextLong();
+        for (int rank = 0; rank < ranks.n; rank++) {
+          sums(ranks, windows, rank, count, new Random(seed), kernels);
+        }
+        ranks.synchronize();
+        int factor = (int) Math.pow(ranks.n, kernels - 1);
+        for (int rank = 0; rank < ranks.n; rank++) {
+          ByteBuffer data = read(windows.send.get(rank).slice(0, 4L * count));
+          data.order(ByteOrder.nativeOrder());
+          for (int i = 0; i < count; i++) {
+            assertEquals(factor * sums[i], data.getInt(), "round " + round + ", element " + i);
+          }
+        }
+      }
+    }
+  }
+
+  private static void sums(
+      GpuRanks ranks, DirectRanks windows, int rank, int count, Random random, int kernels) {
+    var communicator = ranks.communicators.get(rank);
+    for (int i = 0; i < kernels; i++) {
+      boolean back = i % 2 == 1;
+      DirectWork work =
+          new DirectWork(
+              Operation.ALL_REDUCE,
+              random.nextInt(3) == 0 ? Way.TWO_SHOT : Way.ONE_SHOT,
+              DataType.INT32,
+              RedOp.SUM,
+              0,
+              count,
+              (back ? windows.recvs : windows.sends).get(rank),
+              (back ? windows.sends : windows.recvs).get(rank),
+              1 + random.nextInt(20));
       communicator.launch(
           communicator.prepare(work),
           (back ? windows.recv : windows.send).get(rank),
