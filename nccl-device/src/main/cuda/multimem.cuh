@@ -1,6 +1,7 @@
 // Accesses to all ranks' memories at once, in two forms with the same members: by the switch
 // (PTX multimem, from compute capability 9.0 on), and emulated, one rank's memory after the other.
-// Offsets are those of nvls.cuh's buffers, the same in all memories.
+// Offsets are the same in all memories: those of nvls.cuh's buffers, or a user's addresses where
+// the bases are distances from these.
 #pragma once
 #include "reduce.cuh"
 
@@ -127,6 +128,7 @@ template <class T>
 class SwitchAccess {
  public:
   __device__ SwitchAccess(const nccl4jNvlsArguments& a) : base_(a.views[0]) {}
+  __device__ explicit SwitchAccess(u64 base) : base_(base) {}
 
   // Threads that look at a word of all memories, and at which rank's each of them.
   __device__ __forceinline__ int lookers() const { return 1; }
@@ -154,6 +156,12 @@ class SwitchAccess {
     multimem::storePack(base_ + offset, v);
   }
 
+  // A line of LL. Each word of data and flag is one store: of a vector only the elements arrive whole.
+  __device__ __forceinline__ void storeLine(u64 offset, u64 data, u32 flag) const {
+    multimem::storeWordRelaxed(base_ + offset, (u32)data | (u64)flag << 32);
+    multimem::storeWordRelaxed(base_ + offset + 8, data >> 32 | (u64)flag << 32);
+  }
+
   // The same memory has a unicast and a multicast address: what came or goes by the one is ordered
   // with the other only by this.
   __device__ __forceinline__ void crossAliases() const {
@@ -164,11 +172,25 @@ class SwitchAccess {
   u64 base_;
 };
 
-template <class T>
+// Where each rank's memory begins, by a list, or at equal distances.
+struct ListedViews {
+  const uint64_t* views;
+
+  __device__ __forceinline__ u64 operator[](int rank) const { return views[rank]; }
+};
+
+struct EvenViews {
+  u64 first, stride;
+
+  __device__ __forceinline__ u64 operator[](int rank) const { return first + rank * stride; }
+};
+
+template <class T, class Views = ListedViews>
 class EmulatedAccess {
  public:
-  __device__ EmulatedAccess(const nccl4jNvlsArguments& a)
-      : views_(a.views), n_(a.comm.nRanks), first_(a.comm.rank) {}
+  __device__ EmulatedAccess(const nccl4jNvlsArguments& a) : EmulatedAccess({a.views}, a.comm) {}
+  __device__ EmulatedAccess(Views views, const nccl4jCommunicator& comm)
+      : views_(views), n_(comm.nRanks), first_(comm.rank) {}
 
   __device__ __forceinline__ int lookers() const { return n_; }
   __device__ __forceinline__ u64 look(int rank, u64 offset) const {
@@ -200,6 +222,11 @@ class EmulatedAccess {
       storePack((void*)(views_[rank] + offset), v);
   }
 
+  __device__ __forceinline__ void storeLine(u64 offset, u64 data, u32 flag) const {
+    for (int i = 0, rank = first_; i < n_; i++, rank = after(rank))
+      nccl4j::storeLine((void*)(views_[rank] + offset), data, flag);
+  }
+
   __device__ __forceinline__ void crossAliases() const {}
 
  private:
@@ -217,7 +244,7 @@ class EmulatedAccess {
     }
   }
 
-  const uint64_t* views_;
+  Views views_;
   int n_, first_;
 };
 

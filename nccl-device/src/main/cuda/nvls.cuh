@@ -165,6 +165,11 @@ __device__ __forceinline__ void await(F look, u64 value, Patience& patience, u32
 
 __device__ __forceinline__ bool isDead(const u32& dead) { return *(volatile const u32*)&dead; }
 
+// Ranks begin with different heads, as far as there are as many.
+__device__ __forceinline__ int headAfter(const nccl4jNvlsArguments& a, int distance) {
+  return (a.comm.rank + distance) % a.nHeads;
+}
+
 template <class T, class A>
 __device__ void scatter(const nccl4jNvlsArguments& a, const Places& places, const Group& g,
                         Shared& shared, int channel) {
@@ -187,7 +192,7 @@ __device__ void scatter(const nccl4jNvlsArguments& a, const Places& places, cons
     g.sync();
     if (isDead(dead)) return;
     for (int i = 0; i < a.nHeads; i++) {
-      int h = a.headRank + i < a.nHeads ? a.headRank + i : a.headRank + i - a.nHeads;
+      int h = headAfter(a, i);
       u64 from = loop.at(h) + (a.collective == REDUCE_SCATTER ? a.headRanks[h] * a.bytes : 0);
       u64 to = places.reduce(h) + places.slot(shared.reduceSteps[h] + loop.index());
       copyIn<T>(g, (const char*)a.send + from, (char*)own + to, loop.bytes(h), scale, a.comm.nRanks);
@@ -225,7 +230,7 @@ __device__ void gather(const nccl4jNvlsArguments& a, const Places& places, const
     g.sync();
     if (isDead(dead)) return;
     for (int i = 0; i < a.nHeads; i++) {
-      int h = a.headRank + i < a.nHeads ? a.headRank + i : a.headRank + i - a.nHeads;
+      int h = headAfter(a, i);
       u64 from = places.broadcast(h) + places.slot(shared.broadcastSteps[h] + loop.index());
       u64 to = loop.at(h) + (a.collective == ALL_GATHER ? a.headRanks[h] * a.bytes : 0);
       copyOut<T>(g, own + from, (char*)a.recv + to, loop.bytes(h));
@@ -241,7 +246,7 @@ __device__ void gather(const nccl4jNvlsArguments& a, const Places& places, const
   if (steps) ((nccl4jNvlsSteps*)a.steps)[channel * NCCL4J_NVLS_HEADS + t].broadcast = steps;
 }
 
-// What a head does with its chunks: combine all ranks' (FROM_ALL) or take its own; give the outcome
+// What a head does, of which there may be fewer than ranks, with its chunks: combine all ranks' (FROM_ALL) or take its own; give the outcome
 // to all ranks (TO_ALL) or keep it.
 template <class T, class A, bool FROM_ALL, bool TO_ALL>
 __device__ void head(const nccl4jNvlsArguments& a, const Places& places, const Group& g,
@@ -251,6 +256,7 @@ __device__ void head(const nccl4jNvlsArguments& a, const Places& places, const G
   u32& dead = shared.dead[g.barrier];
   const bool divide = FROM_ALL && touchFor<T>(a.op).divide;
   const int h = a.headRank;
+  if (h < 0) return;
   const u64 from = places.reduce(h), to = places.broadcast(h);
   for (Loop loop(a, channel); loop.more() && loop.bytes(h) > 0; loop.next()) {
     const u64 in = shared.reduceSteps[h] + loop.index();

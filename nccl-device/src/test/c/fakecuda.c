@@ -23,6 +23,7 @@ static int version = 13000;
 static int wide_operations = 1;
 static int n_kept;  // memory operations of streams that wait
 static int capturing;  // what a stream answers who asks
+static size_t granule = 2 << 20;  // the least of multicast objects: FAKECUDA_MULTICAST_GRANULE
 static int failing_number;  // of the calls that begin with cuM, from 1; 0 for none
 static long live;  // allocations, handles, reservations, mappings, streams, events, graphs
 static unsigned long long next_handle = 0x1000;
@@ -42,6 +43,7 @@ void fakeReset(void) {
   failing[0] = 0;
   failing_number = 0;
   version = 13000;
+  granule = 2 << 20;
   capturing = 0;
   wide_operations = 1;
   n_kept = 0;
@@ -53,6 +55,7 @@ void fakeFailNth(int n, int code) {
   failing_number = n;
   failure = code;
 }
+void fakeGranule(long bytes) { granule = bytes; }
 void fakeWideOperations(int on) { wide_operations = on; }
 void fakeCapturing(int on) { capturing = on; }
 void fakeFail(const char* call, int code) {
@@ -65,6 +68,8 @@ void fakeFail(const char* call, int code) {
 __attribute__((constructor)) static void begin(void) {
   const char* fail = getenv("FAKECUDA_FAIL");
   const char* colon = fail ? strchr(fail, ':') : NULL;
+  const char* bytes = getenv("FAKECUDA_MULTICAST_GRANULE");
+  if (bytes) granule = atol(bytes);
   if (colon) {
     snprintf(failing, sizeof failing, "%.*s", (int)(colon - fail), fail);
     failure = atoi(colon + 1);
@@ -830,7 +835,7 @@ typedef struct {
 } Team;
 static Team teams[256];
 static int n_teams;
-#define MULTICAST_GRANULARITY (4 << 20)
+#define BEST_GRANULE (granule > 4 << 20 ? granule : 4 << 20)
 
 static Team* teamOf(Physical* p) {
   struct stat s;
@@ -846,12 +851,12 @@ static CUresult misuse(const char* what) {
 }
 CUresult cuMulticastGetGranularity(size_t* g, const CUmulticastObjectProp* p,
                                    CUmulticastGranularity_flags o) {
-  *g = MULTICAST_GRANULARITY;
+  *g = o == CU_MULTICAST_GRANULARITY_MINIMUM ? granule : BEST_GRANULE;
   return call(NO, "%u,%zu,%llu,%llu,%d", p->numDevices, p->size, p->handleTypes, p->flags, o);
 }
 CUresult cuMulticastCreate(CUmemGenericAllocationHandle* h, const CUmulticastObjectProp* p) {
   OR_FAIL(NEW, "%u,%zu,%llu,%llu", p->numDevices, p->size, p->handleTypes, p->flags);
-  if (p->numDevices < 2 || p->size % MULTICAST_GRANULARITY || p->handleTypes != 1 || p->flags)
+  if (p->numDevices < 2 || p->size % granule || p->handleTypes != 1 || p->flags)
     return misuse("properties");
   int fd = memfd_create("fake", MFD_CLOEXEC);
   if (ftruncate(fd, p->size)) return CUDA_ERROR_OUT_OF_MEMORY;
@@ -870,19 +875,30 @@ CUresult cuMulticastAddDevice(CUmemGenericAllocationHandle h, CUdevice d) {
   __atomic_fetch_or(&team->added, 1u << d, __ATOMIC_SEQ_CST);
   return CUDA_SUCCESS;
 }
-CUresult cuMulticastBindMem(CUmemGenericAllocationHandle h, size_t at,
-                            CUmemGenericAllocationHandle memory, size_t from, size_t n, u64 f) {
-  OR_FAIL(NO, "%zu,%zu,%zu,%llu", at, from, n, f);
+// From is an offset in the memory, or the address at which it is bound.
+static CUresult bindTo(CUmemGenericAllocationHandle h, size_t at, Physical* memory, u64 from,
+                       size_t n) {
   Team* team = teamOf(physical(h));
-  unsigned d = physical(memory)->prop.location.id;
+  unsigned d = memory->prop.location.id;
   if (!team) return misuse("no multicast object");
   if (__builtin_popcount(team->added) != (int)team->prop.numDevices)
     return misuse("memory is bound before all devices are added");
   if (!(team->added >> d & 1)) return misuse("memory of a device that was not added");
   if (team->bound >> d & 1) return misuse("memory is bound twice");
-  if ((at | from | n) % MULTICAST_GRANULARITY || n > team->prop.size) return misuse("size");
+  if ((at | from | n) % granule || n > team->prop.size || n > memory->size) return misuse("size");
   __atomic_fetch_or(&team->bound, 1u << d, __ATOMIC_SEQ_CST);
   return call(1, "bound", "%u", d);
+}
+CUresult cuMulticastBindMem(CUmemGenericAllocationHandle h, size_t at,
+                            CUmemGenericAllocationHandle memory, size_t from, size_t n, u64 f) {
+  OR_FAIL(NO, "%zu,%zu,%zu,%llu", at, from, n, f);
+  return bindTo(h, at, physical(memory), from, n);
+}
+CUresult cuMulticastBindAddr(CUmemGenericAllocationHandle h, size_t at, CUdeviceptr from, size_t n,
+                             u64 f) {
+  OR_FAIL(NO, "%zu,%zu,%llu", at, n, f);
+  Mapping* m = mappingAt(from);
+  return m && f == 0 ? bindTo(h, at, m->memory, from, n) : misuse("an address of no memory");
 }
 CUresult cuMulticastUnbind(CUmemGenericAllocationHandle h, CUdevice d, size_t at, size_t n) {
   OR_FAIL(NO, "%d,%zu,%zu", d, at, n);

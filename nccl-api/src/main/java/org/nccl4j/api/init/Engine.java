@@ -1,6 +1,8 @@
 package org.nccl4j.api.init;
 
+import java.util.List;
 import java.util.Map;
+import java.util.function.BiFunction;
 import org.nccl4j.api.bootstrap.Bootstrap;
 import org.nccl4j.api.group.RankQueue;
 import org.nccl4j.api.group.SignatureCheck;
@@ -13,14 +15,17 @@ import org.nccl4j.api.plan.Planner;
 import org.nccl4j.api.plan.RankFacts;
 import org.nccl4j.api.settings.DebugSettings;
 import org.nccl4j.api.settings.Settings;
+import org.nccl4j.api.spi.Multicast;
 import org.nccl4j.api.spi.TunerContext;
 import org.nccl4j.api.window.RemotePeers;
 import org.nccl4j.api.window.WindowRegistry;
 import org.nccl4j.device.Device;
+import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.KernelCommunicator;
 import org.nccl4j.device.kernel.KernelDevice;
 import org.nccl4j.device.kernel.Nvls;
+import org.nccl4j.device.symmetric.Exportable;
 import org.nccl4j.topo.TopoSettings;
 
 /**
@@ -61,13 +66,18 @@ record Engine(
       int hosts,
       MachineSurvey machines) {}
 
-  /** The windows of a rank whose kernels have been made: none yet. */
+  /**
+   * The windows of a rank whose kernels have been made: none yet.
+   *
+   * @param multicast has all ranks' memory reached by one access, or null
+   */
   static WindowRegistry windows(
       InitRequest request,
       Members members,
       Bootstrap bootstrap,
       KernelCommunicator kernels,
-      RemotePeers remote) {
+      RemotePeers remote,
+      BiFunction<Exportable, List<DeviceMemory>, Multicast.Cover> multicast) {
     return new WindowRegistry(
         new WindowRegistry.Setup(
             request.name(),
@@ -76,7 +86,8 @@ record Engine(
             request.device(),
             bootstrap,
             request.settings().get(Settings.NCCL_WIN_STRIDE),
-            remote),
+            remote,
+            multicast),
         kernels::attach);
   }
 

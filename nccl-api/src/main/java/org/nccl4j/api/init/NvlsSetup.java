@@ -5,6 +5,7 @@ import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.List;
 import java.util.Optional;
+import java.util.function.BiFunction;
 import java.util.stream.IntStream;
 import org.nccl4j.api.bootstrap.Bootstrap;
 import org.nccl4j.api.registry.TransportRegistry;
@@ -15,8 +16,10 @@ import org.nccl4j.api.spi.MulticastProvider.Offer;
 import org.nccl4j.api.spi.MulticastProvider.Team;
 import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.Device;
+import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.kernel.MulticastObject.Form;
 import org.nccl4j.device.kernel.Nvls;
+import org.nccl4j.device.symmetric.Exportable;
 
 /**
  * Whether a communicator has NVLS. All ranks say what they bring along; if all bring the same, they
@@ -65,9 +68,7 @@ final class NvlsSetup implements AutoCloseable {
       return new NvlsSetup(null, null, null);
     }
     Form form = mine.form().orElseThrow();
-    NvlsTeams teams =
-        new NvlsTeams(
-            hosts, wiring.nvlsHeads(), wiring.nvlsChannels(), kind(context) == Device.Kind.CUDA);
+    NvlsTeams teams = new NvlsTeams(hosts, wiring.nvlsHeads(), wiring.nvlsChannels());
     Team team = teams.of(context.rank());
     Multicast made = provider.orElseThrow().open(context, team, form, exchange(bootstrap));
     if (made.nvls().isEmpty()) {
@@ -187,6 +188,13 @@ final class NvlsSetup implements AutoCloseable {
   /** This rank's place in NVLS, or null. */
   Nvls nvls() {
     return nvls;
+  }
+
+  /** What makes windows reachable by one access; null where NVLS is not, or is of many machines. */
+  BiFunction<Exportable, List<DeviceMemory>, Multicast.Cover> ofWindows(Bootstrap bootstrap) {
+    return nvls == null || nvls.machines() > 1
+        ? null
+        : (own, views) -> multicast.cover(own, views, exchange(bootstrap));
   }
 
   @Override

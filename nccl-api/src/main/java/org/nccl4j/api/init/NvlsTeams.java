@@ -7,8 +7,7 @@ import org.nccl4j.device.kernel.Tree;
 /**
  * Who has a multicast object with whom, and which ranks are its heads: those that the search of the
  * topology found, in its order, or else all ranks of a machine. Every machine has as many heads as
- * the one that has fewest, so that head h of each has the same part of the data. Kernels of GPUs
- * need every rank to be one.
+ * the one that has fewest, so that head h of each has the same part of the data.
  */
 final class NvlsTeams {
   private final Hosts hosts;
@@ -23,20 +22,18 @@ final class NvlsTeams {
    *
    * @param found heads of all hosts that the search found, in its order
    * @param channels that it gives NVLS, or 0
-   * @param all whether every rank has to be a head
    */
-  NvlsTeams(Hosts hosts, List<Integer> found, int channels, boolean all) {
+  NvlsTeams(Hosts hosts, List<Integer> found, int channels) {
     this.hosts = hosts;
     this.channels = channels;
-    List<List<Integer>> able =
-        hosts.ranks().stream().map(ranks -> among(ranks, found, all)).toList();
+    List<List<Integer>> able = hosts.ranks().stream().map(ranks -> among(ranks, found)).toList();
     int fewest = able.stream().mapToInt(List::size).min().orElse(0);
     this.heads = able.stream().map(some -> some.subList(0, fewest)).toList();
   }
 
-  private static List<Integer> among(List<Integer> ranks, List<Integer> found, boolean all) {
+  private static List<Integer> among(List<Integer> ranks, List<Integer> found) {
     List<Integer> some = found.stream().filter(ranks::contains).toList();
-    return some.isEmpty() || all && some.size() < ranks.size() ? ranks : some;
+    return some.isEmpty() ? ranks : some;
   }
 
   /** The team of a rank's machine. */

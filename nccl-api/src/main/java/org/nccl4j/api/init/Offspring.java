@@ -190,7 +190,8 @@ public final class Offspring {
                     kernels.get(),
                     RemotePeers.none(
                         "this communicator shares its parent's connections, by which no puts go",
-                        "split with CommunicatorConfig.withSplitShare(false)")),
+                        "split with CommunicatorConfig.withSplitShare(false)"),
+                    null),
                 null,
                 members.hosts(),
                 machines),

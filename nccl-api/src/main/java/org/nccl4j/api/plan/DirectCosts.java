@@ -18,6 +18,12 @@ interface DirectCosts {
   double microseconds(DirectWork.Operation operation, DirectWork.Way way, long bytes);
 
   /**
+   * Predicted microseconds of an exchange of all with all through lines of data and flags, or
+   * infinity for more bytes than lines take.
+   */
+  double lines(DirectWork.Operation operation, long bytes);
+
+  /**
    * Predicted microseconds of an operation that is made of sends and receives, through connections.
    */
   double pairwise(DirectWork.Operation operation, long bytes);

@@ -193,8 +193,35 @@ public final class DirectPlanner {
     }
   }
 
+  /**
+   * How the buffers of an operation can be reached.
+   *
+   * @param send the send buffer
+   * @param recv the receive buffer
+   */
+  private record Given(Reach send, Reach recv) {
+    static Reach of(RegisteredWindow window) {
+      return window == null
+          ? Reach.OWN
+          : window.view().multicast() == null ? Reach.PEERS : Reach.MULTICAST;
+    }
+
+    boolean allows(DirectWork.Way way, DirectWork.Operation operation) {
+      Reach least = way == DirectWork.Way.NVLS ? Reach.MULTICAST : Reach.PEERS;
+      return (send.compareTo(least) >= 0 || !way.needsSend(operation))
+          && (recv.compareTo(least) >= 0 || !way.needsRecv(operation));
+    }
+  }
+
+  /** Who reaches a buffer: its rank, each other rank too, or all ranks' by one access. */
+  private enum Reach {
+    OWN,
+    PEERS,
+    MULTICAST
+  }
+
   private DirectCache.Entry make(Shape shape, RegisteredWindow from, RegisteredWindow to) {
-    DirectWork.Way way = way(shape, from != null, to != null);
+    DirectWork.Way way = way(shape, new Given(Given.of(from), Given.of(to)));
     KernelPlan plan = null;
     if (way != null) {
       DirectWork.Operation operation = shape.func.direct();
@@ -225,7 +252,7 @@ public final class DirectPlanner {
   }
 
   /** The cheapest way that the settings and the windows allow, or null for that without windows. */
-  private DirectWork.Way way(Shape shape, boolean hasSend, boolean hasRecv) {
+  private DirectWork.Way way(Shape shape, Given given) {
     DirectWork.Operation operation = shape.func.direct();
     String name = shape.func.label();
     DirectWork.Way best = null;
@@ -235,10 +262,9 @@ public final class DirectPlanner {
       double time = costs.microseconds(operation, way, shape.bytes());
       boolean can =
           time < least
-              && (way != DirectWork.Way.NVLS
-                  || Nvls.hasInPlace(shape.func.collective(), shape.type, shape.op))
-              && (hasSend || !way.needsSend(operation))
-              && (hasRecv || !way.needsRecv(operation))
+              && Nvls.has(operation, way, shape.type, shape.op)
+              && (way != DirectWork.Way.NVLS_LL || windows.isCovered())
+              && given.allows(way, operation)
               && !(shape.overlaps
                   && operation == DirectWork.Operation.ALL_REDUCE
                   && way == DirectWork.Way.ONE_SHOT);
@@ -312,9 +338,11 @@ public final class DirectPlanner {
       double time = costs.microseconds(func.direct(), way, bytes);
       if (time >= DirectCosts.ONLY_WHERE_ASKED && time < Double.POSITIVE_INFINITY) {
         text.append(
-            "  %-16s not measured: taken only where NCCL_ALGO names it%n".formatted(way.label()));
+            "  %-16s %-7s not measured: taken only where NCCL_ALGO names it%n"
+                .formatted(way.label(), way.protocol().label()));
       } else if (time < Double.POSITIVE_INFINITY) {
-        text.append("  %-16s %11.2f us%n".formatted(way.label(), time));
+        text.append(
+            "  %-16s %-7s %11.2f us%n".formatted(way.label(), way.protocol().label(), time));
       }
     }
     text.append(
@@ -332,7 +360,8 @@ public final class DirectPlanner {
       return Optional.empty();
     }
     Shape shape = new Shape(func, count, type, RedOp.SUM, 0, false);
-    return Optional.ofNullable(way(shape, true, true))
+    Reach best = windows.hasSpace() && !windows.isCovered() ? Reach.PEERS : Reach.MULTICAST;
+    return Optional.ofNullable(way(shape, new Given(best, best)))
         .map(way -> new Way(way.label(), way.protocol().label()));
   }
 }

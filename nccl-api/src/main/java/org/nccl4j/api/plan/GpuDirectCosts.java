@@ -87,7 +87,7 @@ final class GpuDirectCosts implements DirectCosts {
 
   /** The ways that the CUDA device has. */
   private static boolean exists(Operation operation, Way way) {
-    return way != Way.NVLS && existsWithoutSwitch(operation, way);
+    return !way.isMulticast() && existsWithoutSwitch(operation, way);
   }
 
   private static boolean existsWithoutSwitch(Operation operation, Way way) {
@@ -107,7 +107,8 @@ final class GpuDirectCosts implements DirectCosts {
       case LL -> LL_LATENCY + 2 * traffic / LL_GIGABYTES;
       case ONE_SHOT, TWO_SHOT -> BARRIERS + traffic / GIGABYTES;
       case COPY -> COPIES + traffic / COPY_GIGABYTES;
-      case COPY_BATCH, COPY_STREAM, NVLS -> throw new IllegalArgumentException(way.label());
+      case COPY_BATCH, COPY_STREAM, NVLS, NVLS_LL ->
+          throw new IllegalArgumentException(way.label());
     };
   }
 
@@ -115,6 +116,11 @@ final class GpuDirectCosts implements DirectCosts {
   private double traffic(Operation operation, Way way) {
     double others = nRanks - 1;
     return operation == Operation.ALL_REDUCE && way == Way.TWO_SHOT ? 2 * others / nRanks : others;
+  }
+
+  @Override
+  public double lines(Operation operation, long bytes) {
+    return microseconds(operation, Way.LL, bytes);
   }
 
   @Override

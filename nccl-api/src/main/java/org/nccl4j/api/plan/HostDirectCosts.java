@@ -1,5 +1,6 @@
 package org.nccl4j.api.plan;
 
+import org.nccl4j.device.host.HostDevice;
 import org.nccl4j.device.kernel.DirectWork;
 
 /**
@@ -13,6 +14,7 @@ record HostDirectCosts(int nRanks, int cores) implements DirectCosts {
   private static final double BARRIER = 0.16;
   private static final double PEER = 0.03;
   private static final double GIGABYTES = 20;
+  private static final double LINE_GIGABYTES = 2.5;
   private static final double SEND = 0.4;
 
   @Override
@@ -34,6 +36,15 @@ record HostDirectCosts(int nRanks, int cores) implements DirectCosts {
       case ALL_GATHER, ALL_TO_ALL, REDUCE_SCATTER, SCATTER, GATHER, REDUCE -> nRanks;
       case BROADCAST -> 2;
     };
+  }
+
+  @Override
+  public double lines(DirectWork.Operation operation, long bytes) {
+    if (bytes > HostDevice.lineData()) {
+      return Double.POSITIVE_INFINITY;
+    }
+    double sharing = Math.max(1, (double) nRanks / cores);
+    return sharing * (BARRIER + nRanks * PEER + 4.0 * nRanks * bytes / (LINE_GIGABYTES * 1e3));
   }
 
   @Override

@@ -88,11 +88,21 @@ record NvlsCostModel(CostModel base, boolean host, Nvls nvls, int local) impleme
           ? here
           : here + NetCostModel.treeMicroseconds(nvls.machines(), bytes);
     }
-    double carried =
-        nvls.multicast().emulated()
-            ? (allReduce ? 2 : 1) * (n - 1) / n / EMULATION_EFFICIENCY
-            : (allReduce ? 1 + 1 / n : 1) / MULTICAST_EFFICIENCY;
+    if (!nvls.multicast().emulated()) {
+      return LATENCY + switchMicroseconds(allReduce, n, bytes);
+    }
+    double carried = (allReduce ? 2 : 1) * (n - 1) / n / EMULATION_EFFICIENCY;
     return LATENCY + carried * bytes / (LINK_GIGABYTES * 1e3);
+  }
+
+  /**
+   * What the links of one of n GPUs need for what the switch combines and spreads.
+   *
+   * @param bytes of all parts together
+   */
+  static double switchMicroseconds(boolean allReduce, double n, long bytes) {
+    double carried = (allReduce ? 1 + 1 / n : 1) / MULTICAST_EFFICIENCY;
+    return carried * bytes / (LINK_GIGABYTES * 1e3);
   }
 
   @Override

@@ -1,12 +1,14 @@
 package org.nccl4j.api.plan;
 
 import org.nccl4j.device.kernel.DirectWork;
+import org.nccl4j.device.kernel.DirectWork.Way;
 import org.nccl4j.device.kernel.Nvls;
 
 /**
- * The host device's direct costs with NVLS in place among them. Emulated, it moves what the other
- * direct ways move, and pays a little for the looks at all memories; so it is taken where it is
- * asked for.
+ * A device's direct costs with NVLS among them. By the switch, in place, an all-reduce carries over
+ * a GPU's links what it does through slots (docs/nvls.md). Emulated, all ways by multicast move
+ * what the other direct ways move, and a little more for the looks at all memories; so they are
+ * taken where they are asked for.
  *
  * @param base the costs of all else
  * @param nvls a rank's place, on a single machine
@@ -14,19 +16,42 @@ import org.nccl4j.device.kernel.Nvls;
 record NvlsDirectCosts(DirectCosts base, Nvls nvls) implements DirectCosts {
   private static final double EMULATION = 1.02;
 
+  /** What NCCL's model of lines by multicast stores gains on those rank by rank. */
+  private static final double FEWER_STORES = 1.1;
+
+  /** Two barriers and a launch, on GPUs. */
+  private static final double LATENCY = 8;
+
   @Override
-  public double microseconds(DirectWork.Operation operation, DirectWork.Way way, long bytes) {
-    if (way != DirectWork.Way.NVLS) {
+  public double microseconds(DirectWork.Operation operation, Way way, long bytes) {
+    if (!way.isMulticast()) {
       return base.microseconds(operation, way, bytes);
     }
-    return switch (operation) {
-      case ALL_REDUCE -> EMULATION * base.microseconds(operation, DirectWork.Way.TWO_SHOT, bytes);
-      case ALL_GATHER, REDUCE_SCATTER ->
-          nvls.allAreHeads()
-              ? EMULATION * base.microseconds(operation, DirectWork.Way.ONE_SHOT, bytes)
-              : Double.POSITIVE_INFINITY;
-      case BROADCAST, REDUCE, ALL_TO_ALL, SCATTER, GATHER -> Double.POSITIVE_INFINITY;
-    };
+    boolean gathers = operation == DirectWork.Operation.ALL_GATHER;
+    boolean scatters = operation == DirectWork.Operation.REDUCE_SCATTER;
+    if (operation != DirectWork.Operation.ALL_REDUCE && !gathers && !scatters) {
+      return Double.POSITIVE_INFINITY;
+    }
+    if (way == Way.NVLS_LL) {
+      return scatters ? Double.POSITIVE_INFINITY : lines(operation, bytes);
+    }
+    if ((gathers || scatters) && !nvls.allAreHeads()) {
+      return Double.POSITIVE_INFINITY;
+    }
+    if (!nvls.multicast().emulated()) {
+      int n = nvls.members().size();
+      long whole = gathers || scatters ? n * bytes : bytes;
+      return LATENCY + NvlsCostModel.switchMicroseconds(!gathers && !scatters, n, whole);
+    }
+    Way same = gathers || scatters ? Way.ONE_SHOT : Way.TWO_SHOT;
+    return EMULATION * base.microseconds(operation, same, bytes);
+  }
+
+  /** As many lines come in as by stores to one rank after the other, and fewer go out. */
+  @Override
+  public double lines(DirectWork.Operation operation, long bytes) {
+    double each = base.lines(operation, bytes);
+    return nvls.multicast().emulated() ? EMULATION * each : each / FEWER_STORES;
   }
 
   @Override
@@ -35,7 +60,7 @@ record NvlsDirectCosts(DirectCosts base, Nvls nvls) implements DirectCosts {
   }
 
   @Override
-  public int blocks(DirectWork.Operation operation, DirectWork.Way way, long bytes) {
+  public int blocks(DirectWork.Operation operation, Way way, long bytes) {
     return base.blocks(operation, way, bytes);
   }
 
@@ -51,6 +76,7 @@ record NvlsDirectCosts(DirectCosts base, Nvls nvls) implements DirectCosts {
 
   @Override
   public String source() {
-    return base.source();
+    return base.source()
+        + (nvls.multicast().emulated() ? "; NVLS emulated" : "; NVLS by the switch, predicted");
   }
 }

@@ -62,7 +62,7 @@ public record RankFacts(
 
   /** With NVLS in place where a rank's place allows it; null is no place. */
   DirectCosts directCosts(Nvls nvls) {
-    return nvls == null || nvls.machines() > 1 || kind != Device.Kind.HOST
+    return nvls == null || nvls.machines() > 1
         ? directCosts()
         : new NvlsDirectCosts(directCosts(), nvls);
   }

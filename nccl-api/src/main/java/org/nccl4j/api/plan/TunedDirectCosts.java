@@ -46,6 +46,12 @@ final class TunedDirectCosts implements DirectCosts {
   }
 
   @Override
+  public double lines(Operation operation, long bytes) {
+    double measured = microseconds(operation, Way.LL, bytes);
+    return measured == Double.POSITIVE_INFINITY ? base.lines(operation, bytes) : measured;
+  }
+
+  @Override
   public double pairwise(Operation operation, long bytes) {
     TreeMap<Long, Double> points = curve(operation, TunedTable.PAIRWISE);
     return points == null

@@ -1,9 +1,12 @@
 package org.nccl4j.api.window;
 
 import java.util.List;
+import java.util.Optional;
+import org.nccl4j.api.spi.Multicast;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.symmetric.Exportable;
 import org.nccl4j.device.symmetric.FlatRange;
+import org.nccl4j.device.symmetric.MulticastMemory;
 
 /**
  * Allocations of all the team, mapped at one offset of the flat range; shared by the windows that
@@ -21,6 +24,7 @@ final class SymmetricMemory {
   final long offset;
   final List<DeviceMemory> views;
   private final Exportable own;
+  private final Multicast.Cover cover;
   private int windows;
 
   /**
@@ -28,12 +32,24 @@ final class SymmetricMemory {
    *
    * @param own this rank's allocation, kept so that its number stays its own
    * @param views all of each allocation, by place in the team
+   * @param cover as much of all of them as is reached by one access; null where there is no such
    */
-  SymmetricMemory(Key key, long offset, Exportable own, List<DeviceMemory> views) {
+  SymmetricMemory(
+      Key key, long offset, Exportable own, List<DeviceMemory> views, Multicast.Cover cover) {
     this.key = key;
     this.offset = offset;
     this.own = own;
     this.views = views;
+    this.cover = cover;
+  }
+
+  /** A part of it as it is reached by one access; null where it is not. */
+  MulticastMemory multicast(long at, long bytes) {
+    return Optional.ofNullable(cover)
+        .flatMap(Multicast.Cover::memory)
+        .filter(all -> at + bytes <= all.size())
+        .map(all -> all.slice(at, bytes))
+        .orElse(null);
   }
 
   /** Whether this rank's part of it is an allocation, by this very object. */
@@ -50,6 +66,13 @@ final class SymmetricMemory {
   boolean release() {
     windows--;
     return windows == 0;
+  }
+
+  /** Ends its being reached by one access; no operation of any rank may be running. */
+  void uncover() {
+    if (cover != null) {
+      cover.close();
+    }
   }
 
   /** Unmaps it. */

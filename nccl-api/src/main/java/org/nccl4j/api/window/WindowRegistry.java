@@ -4,8 +4,10 @@ import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.function.BiFunction;
 import java.util.function.Consumer;
 import org.nccl4j.api.bootstrap.Bootstrap;
+import org.nccl4j.api.spi.Multicast;
 import org.nccl4j.api.spi.PeerInfo;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceMemory;
@@ -32,6 +34,8 @@ public final class WindowRegistry implements AutoCloseable {
    * @param peers all ranks
    * @param stride what NCCL_WIN_STRIDE says, or 0 for the devices' own
    * @param remote the ranks outside the team
+   * @param multicast has all ranks' memory reached by one access, of which it gets this rank's and
+   *     all ranks'; called by all ranks together; null where there is none
    */
   public record Setup(
       String name,
@@ -40,13 +44,15 @@ public final class WindowRegistry implements AutoCloseable {
       Device device,
       Bootstrap bootstrap,
       long stride,
-      RemotePeers remote) {}
+      RemotePeers remote,
+      BiFunction<Exportable, List<DeviceMemory>, Multicast.Cover> multicast) {}
 
   private final Setup setup;
   private final Team team;
   private final SymmetricDevice device;
   private final Agreement agreement;
   private final Mapper mapper;
+  private final Covering covering;
   private final Consumer<SymmetricSpace> onSpace;
   private final Registrations registrations;
   private final WindowTable table = new WindowTable();
@@ -55,6 +61,7 @@ public final class WindowRegistry implements AutoCloseable {
   private SpaceAllocator space;
   private FlatRange range;
   private volatile DeviceMemory resources;
+  private volatile boolean covered;
   private final List<DeviceMemory> ofLibrary = new ArrayList<>();
   private long windows;
   private boolean closed;
@@ -70,6 +77,7 @@ public final class WindowRegistry implements AutoCloseable {
     this.device = (SymmetricDevice) setup.device();
     this.agreement = new Agreement(setup);
     this.mapper = new Mapper(setup, team);
+    this.covering = new Covering(setup, team);
     this.onSpace = onSpace;
     this.registrations = new Registrations(this, setup.name(), setup.rank());
   }
@@ -118,6 +126,13 @@ public final class WindowRegistry implements AutoCloseable {
   /** Whether there is a space for windows: whether there ever was one. */
   public boolean hasSpace() {
     return resources != null;
+  }
+
+  /**
+   * Whether the library's own window, and so any that is large enough, is reached by one access.
+   */
+  public boolean isCovered() {
+    return covered;
   }
 
   /** Bytes of the library's own window on this rank. */
@@ -189,6 +204,7 @@ public final class WindowRegistry implements AutoCloseable {
     try {
       RegisteredWindow window = register(own, lack, false);
       resources = own;
+      covered = window.view().multicast() != null;
       onSpace.accept(
           new SymmetricSpace(
               team.first(),
@@ -264,7 +280,9 @@ public final class WindowRegistry implements AutoCloseable {
     for (DeviceMemory view : mapped.views) {
       peers.add(view.slice(offset, memory.size()));
     }
-    WindowView view = new WindowView(number, memory.address(), List.copyOf(peers));
+    WindowView view =
+        new WindowView(
+            number, memory.address(), List.copyOf(peers), mapped.multicast(offset, memory.size()));
     return new RegisteredWindow(view, mapped, memory);
   }
 
@@ -294,12 +312,19 @@ public final class WindowRegistry implements AutoCloseable {
     }
     try {
       List<DeviceMemory> views = mapper.map(this::range, offset, own, offer, all);
-      SymmetricMemory made = new SymmetricMemory(key, offset, own, views);
+      Multicast.Cover cover = covering.of(own, views, () -> unmap(views, offset));
+      SymmetricMemory made = new SymmetricMemory(key, offset, own, views, cover);
       memories.put(key, made);
       return made;
     } catch (RuntimeException e) {
       space.free(offset);
       throw e;
+    }
+  }
+
+  private void unmap(List<DeviceMemory> views, long offset) {
+    for (int place = 0; place < views.size(); place++) {
+      range.unmap(place, offset, views.get(place).size());
     }
   }
 
@@ -363,6 +388,7 @@ public final class WindowRegistry implements AutoCloseable {
   private void release(SymmetricMemory memory) {
     if (memory.release()) {
       memories.remove(memory.key);
+      memory.uncover();
       memory.unmap(range);
       space.free(memory.offset);
     }
@@ -377,7 +403,10 @@ public final class WindowRegistry implements AutoCloseable {
     }
   }
 
-  /** Unmaps all windows on this rank. Nothing may be running. */
+  /**
+   * Unmaps all windows on this rank, where nothing may be running. What reaches all ranks' memory
+   * at once stays until these have closed theirs, and is closed with what made it.
+   */
   @Override
   public void close() {
     setup.remote().close();

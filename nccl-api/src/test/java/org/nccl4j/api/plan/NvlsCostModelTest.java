@@ -1,8 +1,11 @@
 package org.nccl4j.api.plan;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 
+import java.util.Comparator;
 import java.util.List;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
@@ -11,23 +14,59 @@ import org.nccl4j.device.Device;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.kernel.Algorithm;
 import org.nccl4j.device.kernel.Collective;
-import org.nccl4j.device.kernel.MulticastMemory;
+import org.nccl4j.device.kernel.DirectWork;
 import org.nccl4j.device.kernel.Nvls;
 import org.nccl4j.device.kernel.NvlsLayout;
 import org.nccl4j.device.kernel.Protocol;
+import org.nccl4j.device.symmetric.MulticastMemory;
 
 class NvlsCostModelTest {
   private static final int N = 8;
 
+  private static final RankFacts FACTS =
+      new RankFacts(N, Device.Kind.CUDA, "NVIDIA H200", true, true);
+
+  private static Nvls nvls(boolean emulated) {
+    return new Nvls(
+        new NvlsLayout(N, 16, 128 << 10),
+        List.of(0, 1, 2, 3, 4, 5, 6, 7),
+        0,
+        null,
+        new MulticastMemory(emulated, List.of()));
+  }
+
   private static CostModel costs(boolean emulated) {
-    Nvls nvls =
-        new Nvls(
-            new NvlsLayout(N, 16, 128 << 10),
-            List.of(0, 1, 2, 3, 4, 5, 6, 7),
-            0,
-            null,
-            new MulticastMemory(emulated, List.of()));
-    return new RankFacts(N, Device.Kind.CUDA, "NVIDIA H200", true, true).costs(nvls);
+    return FACTS.costs(nvls(emulated));
+  }
+
+  private static DirectWork.Way cheapest(
+      DirectCosts costs, DirectWork.Operation operation, long bytes) {
+    return Stream.of(DirectWork.Way.values())
+        .min(Comparator.comparingDouble(way -> costs.microseconds(operation, way, bytes)))
+        .orElseThrow();
+  }
+
+  /**
+   * On windows: the switch spares an all-reduce half of its traffic, and others only the stores'
+   * number; its emulation spares nothing.
+   */
+  @Test
+  void onWindowsTheSwitchIsTheCheapestAndItsEmulationNever() {
+    DirectCosts bySwitch = FACTS.directCosts(nvls(false));
+    DirectCosts emulated = FACTS.directCosts(nvls(true));
+    for (DirectWork.Operation operation : DirectWork.Operation.values()) {
+      boolean reduces = operation == DirectWork.Operation.ALL_REDUCE;
+      boolean lines = reduces || operation == DirectWork.Operation.ALL_GATHER;
+      assertEquals(reduces, cheapest(bySwitch, operation, 64 << 20) == DirectWork.Way.NVLS);
+      assertEquals(lines, cheapest(bySwitch, operation, 256) == DirectWork.Way.NVLS_LL);
+      for (long bytes = 8; bytes <= 1 << 30; bytes *= 8) {
+        assertFalse(cheapest(emulated, operation, bytes).isMulticast(), operation + " " + bytes);
+      }
+    }
+    double micros =
+        bySwitch.microseconds(
+            DirectWork.Operation.ALL_REDUCE, DirectWork.Way.NVLS, (long) (256 << 20));
+    assertEquals(976, micros, 2, "the figure of docs/nvls.md");
   }
 
   /** The figures of docs/nvls.md. */

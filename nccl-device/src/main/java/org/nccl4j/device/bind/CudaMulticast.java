@@ -21,6 +21,9 @@ public interface CudaMulticast {
       long handle, long offset, long memory, long memoryOffset, long size, long flags, long none);
 
   /** See the CUDA driver API. */
+  int cuMulticastBindAddr(long handle, long offset, long address, long size, long flags);
+
+  /** See the CUDA driver API. */
   int cuMulticastUnbind(long handle, int device, long offset, long size);
 
   /** See the CUDA driver API. */

@@ -297,9 +297,14 @@ public final class CudaDevice extends Device implements KernelDevice, SymmetricD
   @Override
   public MulticastObject multicast(MulticastObject.Form form, MulticastObject.Group group) {
     return switch (form) {
-      case DRIVER -> new DriverMulticast(this, group);
+      case DRIVER -> new DriverMulticast(this, group, new MulticastBacking.Allocated(this));
       case EMULATED -> new EmulatedMulticast(this, group);
     };
+  }
+
+  @Override
+  public MulticastObject multicastOf(Exportable own, MulticastObject.Group group) {
+    return new DriverMulticast(this, group, new MulticastBacking.Users(this, own));
   }
 
   @Override

@@ -24,6 +24,7 @@ final class DirectPlans implements AutoCloseable {
   private final CommunicatorMemory memory;
   private final SymmetricSpace space;
   private final DirectLayout layout;
+  private final NvlsDirectPlans nvls;
   private volatile StreamMeeting streamMeeting;
   private SideStreams sides;
 
@@ -37,6 +38,7 @@ final class DirectPlans implements AutoCloseable {
     this.memory = memory;
     this.space = space;
     this.layout = DirectLayout.of(space.size());
+    this.nvls = new NvlsDirectPlans(communicator.device(), spec.nvls(), space);
   }
 
   CudaPlan prepare(DirectWork work) {
@@ -49,7 +51,7 @@ final class DirectPlans implements AutoCloseable {
         yield new BatchCopyPlan(copies(work), byKernel);
       }
       case COPY_STREAM -> new BatchCopyPlan(copies(work), streamMeeting());
-      case LL, ONE_SHOT, TWO_SHOT, NVLS -> kernel(work);
+      case LL, ONE_SHOT, TWO_SHOT, NVLS, NVLS_LL -> kernel(work);
     };
   }
 
@@ -94,14 +96,14 @@ final class DirectPlans implements AutoCloseable {
 
   private void check(DirectWork work) {
     Operation operation = work.operation();
-    boolean lines = work.way() == DirectWork.Way.LL;
+    boolean lines = work.way().isLines();
     boolean known =
         switch (work.way()) {
           case LL -> !isRooted(operation);
           case ONE_SHOT -> operation == Operation.REDUCE || !isRooted(operation);
           case TWO_SHOT -> operation == Operation.ALL_REDUCE;
           case COPY, COPY_BATCH, COPY_STREAM -> !operation.reduces();
-          case NVLS -> false;
+          case NVLS, NVLS_LL -> spec.nvls() != null;
         };
     long bytes = work.count() * work.type().bytes();
     if (!known || space.size() > DirectLayout.RANKS || (lines && bytes > layout.lineBytes() / 2)) {
@@ -110,6 +112,9 @@ final class DirectPlans implements AutoCloseable {
           "%s of %d bytes by %s among %d ranks on %s"
               .formatted(operation, bytes, work.way().label(), space.size(), communicator.device()),
           "leave NCCL_ALGO to the library for this operation");
+    }
+    if (work.way().isMulticast()) {
+      nvls.check(work);
     }
   }
 
@@ -122,7 +127,8 @@ final class DirectPlans implements AutoCloseable {
 
   private CudaKernelPlan kernel(DirectWork work) {
     long bytes = work.count() * work.type().bytes();
-    Offheap arguments = arguments();
+    boolean multicast = work.way().isMulticast();
+    Offheap arguments = arguments(multicast ? NvlsDirectArguments.SIZE : DirectArguments.SIZE);
     put(arguments, DirectArguments.SEND_FLAT, work.send());
     put(arguments, DirectArguments.RECV_FLAT, work.recv());
     arguments
@@ -131,41 +137,49 @@ final class DirectPlans implements AutoCloseable {
         .putInt(DirectArguments.OP, work.op().ordinal())
         .putInt(DirectArguments.ROOT, work.root())
         .putInt(DirectArguments.TWO_SHOT, work.way() == DirectWork.Way.TWO_SHOT ? 1 : 0);
-    boolean lines = work.way() == DirectWork.Way.LL;
+    if (multicast) {
+      nvls.put(arguments, work);
+    }
     int blocks = work.blocks() > 0 ? work.blocks() : blocks(work, bytes);
     return new CudaKernelPlan(
         communicator,
         arguments,
-        bytes == 0
-            ? null
-            : communicator
-                .device()
-                .kernels()
-                .direct(
-                    work.operation().reduces(),
-                    work.type(),
-                    lines ? "nccl4j_direct_ll" : "nccl4j_direct_window"),
+        bytes == 0 ? null : multicast ? nvls.kernel(work) : function(work),
         new CudaKernelPlan.Shape(
             Math.min(DirectLayout.BLOCKS, blocks), threads(work, bytes), together(work)),
         needs(work));
   }
 
-  /** Blocks where the planner leaves it to the device. */
-  private int blocks(DirectWork work, long bytes) {
-    if (work.way() == DirectWork.Way.LL) {
-      return (int) Math.max(1, Math.min(MOST_LL_BLOCKS, bytes / LL_BLOCK_BYTES));
-    }
-    long share = work.way() == DirectWork.Way.TWO_SHOT ? bytes / space.size() : bytes;
-    return (int) Math.max(1, Math.min(MOST_WINDOW_BLOCKS, share / WINDOW_BLOCK_BYTES));
+  private CUfunction function(DirectWork work) {
+    return communicator
+        .device()
+        .kernels()
+        .direct(
+            work.operation().reduces(),
+            work.type(),
+            work.way().isLines() ? "nccl4j_direct_ll" : "nccl4j_direct_window");
   }
 
-  /** As the kernels' launch bounds in direct.cu say. */
+  /** Blocks where the planner leaves it to the device. */
+  private int blocks(DirectWork work, long bytes) {
+    if (work.way().isLines()) {
+      return (int) Math.max(1, Math.min(MOST_LL_BLOCKS, bytes / LL_BLOCK_BYTES));
+    }
+    boolean split =
+        work.operation() == Operation.ALL_REDUCE && work.way() != DirectWork.Way.ONE_SHOT;
+    long share = split ? bytes / space.size() : bytes;
+    int most = work.way().isMulticast() ? nvls.mostBlocks() : MOST_WINDOW_BLOCKS;
+    return (int) Math.max(1, Math.min(most, share / WINDOW_BLOCK_BYTES));
+  }
+
+  /** As the kernels' launch bounds in direct.cu and nvls.cu say. */
   private static int together(DirectWork work) {
-    return work.way() == DirectWork.Way.LL || !work.operation().reduces() ? 2 : 1;
+    boolean small = work.way() == DirectWork.Way.LL || !work.operation().reduces();
+    return small && !work.way().isMulticast() ? 2 : 1;
   }
 
   private static int threads(DirectWork work, long bytes) {
-    if (work.way() != DirectWork.Way.LL) {
+    if (!work.way().isLines()) {
       return THREADS;
     }
     long lines = (bytes + LINE_DATA - 1) / LINE_DATA;
@@ -189,8 +203,8 @@ final class DirectPlans implements AutoCloseable {
   }
 
   /** What the kernels of a communicator have in common. */
-  private Offheap arguments() {
-    Offheap arguments = new Offheap(DirectArguments.SIZE);
+  private Offheap arguments(int size) {
+    Offheap arguments = new Offheap(size);
     memory.putCommunicator(arguments);
     return arguments
         .putLong(DirectArguments.STRIDE, space.stride())
@@ -209,7 +223,7 @@ final class DirectPlans implements AutoCloseable {
 
   /** All ranks meet: a kernel of its own. */
   private CudaKernelPlan meeting() {
-    return small("nccl4j_direct_meet", arguments());
+    return small("nccl4j_direct_meet", arguments(DirectArguments.SIZE));
   }
 
   private CudaKernelPlan small(String name, Offheap arguments) {
@@ -223,7 +237,7 @@ final class DirectPlans implements AutoCloseable {
   }
 
   CudaPlan prepare(OneSidedWork work) {
-    Offheap arguments = arguments();
+    Offheap arguments = arguments(DirectArguments.SIZE);
     if (work instanceof OneSidedWork.Put put) {
       arguments.putInt(DirectArguments.ROOT, put.place());
       return new PutPlan(communicator, put, small("nccl4j_direct_signal", arguments));

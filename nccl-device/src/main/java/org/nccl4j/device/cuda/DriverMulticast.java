@@ -3,15 +3,15 @@ package org.nccl4j.device.cuda;
 import java.util.List;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.InternalErrorException;
-import org.nccl4j.device.kernel.MulticastMemory;
 import org.nccl4j.device.kernel.MulticastObject;
 import org.nccl4j.device.shm.OwnedFd;
+import org.nccl4j.device.symmetric.MulticastMemory;
 
 /**
  * A multicast object of the driver: NVLink SHARP. The first member creates it and the others import
- * it; then each adds its device, allocates memory and binds it, and maps the object a second time
- * beside its own memory: what is stored there goes to all members, what is loaded there with an
- * operator is combined by the switch.
+ * it; then each adds its device, binds its memory, and maps the object a second time beside its own
+ * memory: what is stored there goes to all members, what is loaded there with an operator is
+ * combined by the switch.
  *
  * <p>Physical memory is bound to the object as long as the last member has it, whose order of going
  * does not matter. An object takes one of few slots of the switch.
@@ -21,17 +21,22 @@ final class DriverMulticast implements MulticastObject {
 
   private final CudaDevice device;
   private final Group group;
+  private final MulticastBacking backing;
   private final Undo undo;
-  private long size;
-  private long alignment;
+  private MulticastBacking.Extent extent;
   private long handle;
   private OwnedFd exported;
-  private CudaShareableMemory own;
   private long address;
 
-  DriverMulticast(CudaDevice device, Group group) {
+  /**
+   * A member's side.
+   *
+   * @param backing the member's memory
+   */
+  DriverMulticast(CudaDevice device, Group group, MulticastBacking backing) {
     this.device = device;
     this.group = group;
+    this.backing = backing;
     this.undo = new Undo(device);
   }
 
@@ -41,12 +46,9 @@ final class DriverMulticast implements MulticastObject {
   }
 
   private void createHere() {
-    long memory = DriverLibrary.granularity(device.index(), device);
-    long multicast = MulticastLibrary.granularity(group.members(), group.bytes(), device);
-    alignment = Math.max(memory, multicast);
-    size = (group.bytes() + alignment - 1) / alignment * alignment;
+    extent = backing.extent(group);
     if (group.member() == ROOT) {
-      hold(MulticastLibrary.create(group.members(), size, device));
+      hold(MulticastLibrary.create(group.members(), extent.bytes(), device));
       exported = new OwnedFd(DriverLibrary.exportFileDescriptor(handle, device));
       undo.push(exported::close);
     }
@@ -87,10 +89,8 @@ final class DriverMulticast implements MulticastObject {
 
   @Override
   public void bind() {
-    own = CudaShareableMemory.create(device, size);
-    undo.push(own::close);
-    device.context().run(() -> MulticastLibrary.bind(handle, own.handle(), size, device));
-    undo.push(() -> MulticastLibrary.unbind(handle, device.index(), size, device));
+    backing.bind(handle, extent.bytes(), undo);
+    undo.push(() -> MulticastLibrary.unbind(handle, device.index(), extent.bytes(), device));
   }
 
   @Override
@@ -99,7 +99,8 @@ final class DriverMulticast implements MulticastObject {
   }
 
   private void mapHere() {
-    address = DriverLibrary.reserveAddress(size, alignment, device);
+    long size = extent.bytes();
+    address = DriverLibrary.reserveAddress(size, extent.alignment(), device);
     undo.push(() -> DriverLibrary.freeAddress(address, size, device));
     DriverLibrary.map(address, size, handle, device);
     undo.push(() -> DriverLibrary.unmap(address, size, device));
@@ -109,13 +110,13 @@ final class DriverMulticast implements MulticastObject {
 
   @Override
   public DeviceMemory unicast() {
-    return own.local();
+    return backing.local();
   }
 
   @Override
   public MulticastMemory multicast() {
     return new MulticastMemory(
-        /* emulated= */ false, List.of(CudaMemory.wrap(device, address, size)));
+        /* emulated= */ false, List.of(CudaMemory.wrap(device, address, extent.bytes())));
   }
 
   @Override

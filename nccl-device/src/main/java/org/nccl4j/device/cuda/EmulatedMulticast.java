@@ -4,9 +4,9 @@ import java.util.ArrayList;
 import java.util.List;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.InternalErrorException;
-import org.nccl4j.device.kernel.MulticastMemory;
 import org.nccl4j.device.kernel.MulticastObject;
 import org.nccl4j.device.shm.OwnedFd;
+import org.nccl4j.device.symmetric.MulticastMemory;
 
 /**
  * A multicast object without the switch: each member maps the memory of every other, and its

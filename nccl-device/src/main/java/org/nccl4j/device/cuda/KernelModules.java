@@ -56,10 +56,15 @@ final class KernelModules {
     }
   }
 
-  /** The kernel of NVLS, by the switch or emulated; loaded and ready to be launched. */
-  CUfunction nvls(Collective collective, DataType type, boolean emulated) {
-    String family = CudaKernelCommunicator.reduces(collective) ? type.label() : COPY;
-    return function("nvls_" + family, emulated ? "nccl4j_nvls_emulated" : "nccl4j_nvls_driver");
+  /**
+   * A kernel of NVLS; loaded and ready to be launched.
+   *
+   * @param type of what it combines; not looked at where it only copies
+   * @param name without what says whether it goes by the switch or is emulated
+   */
+  CUfunction nvls(boolean reduces, DataType type, String name, boolean emulated) {
+    String family = reduces ? type.label() : COPY;
+    return function("nvls_" + family, name + (emulated ? "_emulated" : "_driver"));
   }
 
   /** The kernel of sends and receives; loaded and ready to be launched. */

@@ -9,18 +9,23 @@ import org.nccl4j.device.bind.NativeLibrary;
  */
 final class MulticastLibrary {
   private static final int PROP_BYTES = 32; // CUmulticastObjectProp
-  private static final int RECOMMENDED = 1; // CU_MULTICAST_GRANULARITY_RECOMMENDED
+
+  /** What the driver takes at all, and what is best; CU_MULTICAST_GRANULARITY. */
+  enum Granularity {
+    MINIMUM,
+    RECOMMENDED
+  }
 
   private static final CudaMulticast CUDA = NativeLibrary.load(CudaMulticast.class, "libcuda.so.1");
 
   private MulticastLibrary() {}
 
   /** What sizes and offsets of an object of so many devices must be multiples of. */
-  static long granularity(int devices, long bytes, Object place) {
+  static long granularity(int devices, long bytes, Granularity which, Object place) {
     Offheap out = new Offheap(8);
     CudaResult.check(
         CUDA.cuMulticastGetGranularity(
-            out.address(), properties(devices, bytes).address(), RECOMMENDED),
+            out.address(), properties(devices, bytes).address(), which.ordinal()),
         "cuMulticastGetGranularity",
         place);
     return out.getLong(0);
@@ -44,6 +49,12 @@ final class MulticastLibrary {
   static void bind(long handle, long memory, long bytes, Object place) {
     CudaResult.check(
         CUDA.cuMulticastBindMem(handle, 0, memory, 0, bytes, 0, 0), "cuMulticastBindMem", place);
+  }
+
+  /** Binds memory by where it is mapped, at the object's begin; as {@link #bind}. */
+  static void bindAddress(long handle, long address, long bytes, Object place) {
+    CudaResult.check(
+        CUDA.cuMulticastBindAddr(handle, 0, address, bytes, 0), "cuMulticastBindAddr", place);
   }
 
   static void unbind(long handle, int device, long bytes, Object place) {

@@ -74,7 +74,11 @@ final class NvlsPlans {
             : communicator
                 .device()
                 .kernels()
-                .nvls(work.collective(), work.type(), nvls.multicast().emulated()),
+                .nvls(
+                    CudaKernelCommunicator.reduces(work.collective()),
+                    work.type(),
+                    "nccl4j_nvls",
+                    nvls.multicast().emulated()),
         new CudaKernelPlan.Shape(channels, THREADS, 0),
         CollectivePlans.needs(spec, work, bytes));
   }

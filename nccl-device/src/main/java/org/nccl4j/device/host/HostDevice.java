@@ -12,6 +12,7 @@ import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.host.kernel.HostKernelCommunicator;
+import org.nccl4j.device.host.kernel.LineSlots;
 import org.nccl4j.device.host.memory.HostMemory;
 import org.nccl4j.device.host.multicast.HostMulticast;
 import org.nccl4j.device.host.stream.Dispatcher;
@@ -28,7 +29,6 @@ import org.nccl4j.device.kernel.MulticastObject;
 import org.nccl4j.device.shm.MappedRegion;
 import org.nccl4j.device.symmetric.Exportable;
 import org.nccl4j.device.symmetric.FlatRange;
-import org.nccl4j.device.symmetric.ResourceLayout;
 import org.nccl4j.device.symmetric.SymmetricDevice;
 
 /** This machine's processor and memory. One instance. */
@@ -111,7 +111,12 @@ public final class HostDevice extends Device implements KernelDevice, SymmetricD
 
   @Override
   public long resourceBytes(int team) {
-    return new ResourceLayout(team).rest();
+    return new LineSlots(team).bytes();
+  }
+
+  /** Most bytes of data that a rank gives all others in lines of data and flags. */
+  public static long lineData() {
+    return LineSlots.DATA_BYTES;
   }
 
   @Override
@@ -232,12 +237,21 @@ public final class HostDevice extends Device implements KernelDevice, SymmetricD
   @Override
   public MulticastObject multicast(MulticastObject.Form form, MulticastObject.Group group) {
     if (form == MulticastObject.Form.DRIVER) {
-      throw new InvalidUsageException(
-          ErrorId.UNSUPPORTED,
-          "a multicast object of the driver is asked for: " + multicastAbsence(),
-          "use the emulation (NCCL4J_NVLS_MODE=emulated)");
+      throw noSwitch();
     }
     return new HostMulticast(this, group);
+  }
+
+  @Override
+  public MulticastObject multicastOf(Exportable own, MulticastObject.Group group) {
+    throw noSwitch();
+  }
+
+  private InvalidUsageException noSwitch() {
+    return new InvalidUsageException(
+        ErrorId.UNSUPPORTED,
+        "a multicast object of the driver is asked for: " + multicastAbsence(),
+        "use the emulation (NCCL4J_NVLS_MODE=emulated)");
   }
 
   @Override

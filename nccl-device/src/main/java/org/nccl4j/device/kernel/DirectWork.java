@@ -70,7 +70,7 @@ public record DirectWork(
     }
   }
 
-  /** The ways, with the names that NCCL_ALGO takes. The order is the kernels'. */
+  /** The ways, with the names that NCCL_ALGO takes; name and protocol tell them apart. */
   public enum Way {
     /**
      * Through lines of data and flags in the library's own window; needs no window of the user's.
@@ -90,7 +90,12 @@ public record DirectWork(
      * NVLS in place: between barriers, each head combines its part by loads from all ranks' windows
      * at once, and gives it to all by one store.
      */
-    NVLS("NVLS", Protocol.SIMPLE);
+    NVLS("NVLS", Protocol.SIMPLE),
+    /**
+     * As LL, and each line goes to all ranks by one store; needs no window of the user's, and the
+     * library's own to be reached so.
+     */
+    NVLS_LL("NVLS", Protocol.LL);
 
     private final String label;
     private final Protocol protocol;
@@ -110,10 +115,20 @@ public record DirectWork(
       return protocol;
     }
 
+    /** Whether it goes through lines in the library's own window. */
+    public boolean isLines() {
+      return this == LL || this == NVLS_LL;
+    }
+
+    /** Whether it reaches all ranks' windows by one access. */
+    public boolean isMulticast() {
+      return this == NVLS || this == NVLS_LL;
+    }
+
     /** Whether the whole send buffer of every rank must lie in a window. */
     public boolean needsSend(Operation operation) {
       return switch (operation) {
-        case REDUCE, REDUCE_SCATTER, ALL_REDUCE, GATHER -> this != LL;
+        case REDUCE, REDUCE_SCATTER, ALL_REDUCE, GATHER -> !isLines();
         case BROADCAST, ALL_GATHER, ALL_TO_ALL, SCATTER -> false;
       };
     }
@@ -121,7 +136,7 @@ public record DirectWork(
     /** Whether the whole receive buffer of every rank must lie in a window. */
     public boolean needsRecv(Operation operation) {
       return switch (operation) {
-        case BROADCAST, ALL_GATHER, ALL_TO_ALL, SCATTER -> this != LL;
+        case BROADCAST, ALL_GATHER, ALL_TO_ALL, SCATTER -> !isLines();
         case ALL_REDUCE -> this == TWO_SHOT || this == NVLS;
         case REDUCE, REDUCE_SCATTER, GATHER -> false;
       };

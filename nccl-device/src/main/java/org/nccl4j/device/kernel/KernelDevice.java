@@ -1,6 +1,7 @@
 package org.nccl4j.device.kernel;
 
 import org.nccl4j.device.Device;
+import org.nccl4j.device.symmetric.Exportable;
 
 /** The side of a {@link Device} that the engine uses; every device of this module implements it. */
 public interface KernelDevice {
@@ -34,6 +35,15 @@ public interface KernelDevice {
    * @throws org.nccl4j.device.InvalidUsageException if this device has none of the form
    */
   MulticastObject multicast(MulticastObject.Form form, MulticastObject.Group group);
+
+  /**
+   * One member's side of a multicast object of the driver whose {@link MulticastObject#bind} binds
+   * memory that the member has already, as much of it as the driver can. Nothing is called yet.
+   *
+   * @param own of this device
+   * @throws org.nccl4j.device.InvalidUsageException if this device has no such objects
+   */
+  MulticastObject multicastOf(Exportable own, MulticastObject.Group group);
 
   /** New memory that kernels and the host's threads both see; zeros. */
   HostVisible hostVisible(long bytes);

@@ -1,6 +1,7 @@
 package org.nccl4j.device.kernel;
 
 import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.symmetric.MulticastMemory;
 
 /**
  * One member's side of a multicast object: memory of every member, of which a place can be read
@@ -47,7 +48,7 @@ public interface MulticastObject extends AutoCloseable {
   /** Adds this member's device. */
   void addDevice();
 
-  /** Allocates this member's memory, zeroed, and binds it. */
+  /** Binds this member's memory: what it was given, or else new memory, zeroed. */
   void bind();
 
   /** Makes the memory usable by kernels of this member's device. */

@@ -4,6 +4,7 @@ import java.util.List;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.RedOp;
+import org.nccl4j.device.symmetric.MulticastMemory;
 
 /**
  * A rank's place in NVLS and the memory that it works on.
@@ -81,6 +82,29 @@ public record Nvls(
             case INT8, UINT8, FLOAT32, FLOAT64, FLOAT8_E4M3, FLOAT8_E5M2 -> false;
           };
       case PROD -> false;
+    };
+  }
+
+  /** Whether a direct way by multicast has an operation for a type and an operator. */
+  public static boolean has(DirectWork work) {
+    return has(work.operation(), work.way(), work.type(), work.op());
+  }
+
+  /** As {@link #has(DirectWork)}; true of ways that go without multicast. */
+  public static boolean has(
+      DirectWork.Operation operation, DirectWork.Way way, DataType type, RedOp op) {
+    if (!way.isMulticast()) {
+      return true;
+    }
+    return switch (operation) {
+      case ALL_GATHER -> true;
+      case ALL_REDUCE ->
+          way == DirectWork.Way.NVLS_LL
+              ? has(Collective.ALL_REDUCE, type, op)
+              : hasInPlace(Collective.ALL_REDUCE, type, op);
+      case REDUCE_SCATTER ->
+          way == DirectWork.Way.NVLS && hasInPlace(Collective.REDUCE_SCATTER, type, op);
+      case BROADCAST, REDUCE, ALL_TO_ALL, SCATTER, GATHER -> false;
     };
   }
 

@@ -33,7 +33,8 @@ class DirectGpuTest {
   private static final byte POISON = (byte) 0xA5;
   private static final int MOST = 16 << 20;
 
-  private record Kind(Operation operation, Way way) {}
+  /** What is checked. */
+  record Kind(Operation operation, Way way) {}
 
   private static final List<Kind> KINDS =
       List.of(
@@ -102,7 +103,8 @@ class DirectGpuTest {
     }
   }
 
-  private static void check(
+  /** One operation, shifted and in place by chance, with poison around its output. */
+  static void check(
       GpuRanks ranks,
       DirectRanks windows,
       Kind kind,

@@ -5,10 +5,14 @@ import java.util.List;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.symmetric.Exportable;
 import org.nccl4j.device.symmetric.FlatRange;
+import org.nccl4j.device.symmetric.MulticastMemory;
 import org.nccl4j.device.symmetric.SymmetricSpace;
 import org.nccl4j.device.symmetric.WindowView;
 
-/** Windows over ranks of this process, without the engine: two of the same size on each rank. */
+/**
+ * Windows over ranks of this process, without the engine: two of the same size on each rank. Where
+ * the ranks have NVLS, they are reached by emulated multicast.
+ */
 final class DirectRanks implements AutoCloseable {
   final List<WindowView> sends = new ArrayList<>();
   final List<WindowView> recvs = new ArrayList<>();
@@ -67,7 +71,9 @@ final class DirectRanks implements AutoCloseable {
       exported.add(allocation);
       views.add(range.map(place, offset, allocation).slice(0, memories.get(place).size()));
     }
-    return new WindowView(number, memories.get(rank).address(), views);
+    MulticastMemory all =
+        ranks.spec.nvls() == null ? null : new MulticastMemory(/* emulated= */ true, views);
+    return new WindowView(number, memories.get(rank).address(), views, all);
   }
 
   @Override

@@ -76,7 +76,7 @@ final class DirectTimes {
                   && (operation == Operation.ALL_GATHER
                       || operation == Operation.ALL_TO_ALL
                       || operation == Operation.BROADCAST && ranks.n == 2);
-          case NVLS -> false;
+          case NVLS, NVLS_LL -> false;
         };
     if (!exists) {
       return;

@@ -29,6 +29,9 @@ public interface FakeLibrary {
   /** Whether devices say that streams can store and await 64 bits, until the reset. */
   void fakeWideOperations(int on);
 
+  /** The least granularity of multicast objects, until the reset. */
+  void fakeGranule(long bytes);
+
   /** How many memory operations of streams wait, or come after one that does. */
   int fakeWaiting();
 }

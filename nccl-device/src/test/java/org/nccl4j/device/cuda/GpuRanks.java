@@ -80,25 +80,37 @@ final class GpuRanks implements AutoCloseable {
     }
   }
 
-  /** Every rank is a head. */
+  /** As many ranks are heads as the layout has, the last first. */
   private List<Nvls> nvls(NvlsLayout nvlsLayout) {
-    List<Integer> heads = IntStream.range(0, n).boxed().toList();
-    for (int rank : heads) {
+    List<Integer> all = IntStream.range(0, n).boxed().toList();
+    List<Integer> heads =
+        IntStream.range(0, nvlsLayout.nHeads()).map(head -> n - 1 - head).boxed().toList();
+    for (int rank : all) {
       MulticastObject.Group group = new MulticastObject.Group(rank, n, nvlsLayout.bytes());
       multicasts.add(devices.get(rank).multicast(MulticastObject.Form.EMULATED, group));
       multicasts.get(rank).create();
     }
-    for (int to : heads) {
-      for (int from : heads) {
+    for (int to : all) {
+      for (int from : all) {
         if (multicasts.get(to).wants(from)) {
           multicasts.get(to).accept(from, DuplicateFd.of(multicasts.get(from).descriptor()));
         }
       }
     }
-    return heads.stream()
-        .map(rank -> multicasts.get(rank))
-        .map(m -> new Nvls(nvlsLayout, heads, multicasts.indexOf(m), m.unicast(), m.multicast()))
-        .toList();
+    return all.stream().map(rank -> place(nvlsLayout, all, heads, rank)).toList();
+  }
+
+  private Nvls place(NvlsLayout nvlsLayout, List<Integer> all, List<Integer> heads, int rank) {
+    MulticastObject own = multicasts.get(rank);
+    return new Nvls(
+        nvlsLayout,
+        all,
+        heads,
+        heads.indexOf(rank),
+        own.unicast(),
+        own.multicast(),
+        List.of(),
+        /* machines= */ 1);
   }
 
   /** The connection from one rank to another, as the view of one of them. */

@@ -8,6 +8,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.function.Consumer;
 import java.util.stream.Collectors;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
@@ -16,10 +17,12 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.ValueSource;
 import org.nccl4j.device.CudaException;
+import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.kernel.MulticastObject;
 import org.nccl4j.device.kernel.MulticastObject.Form;
 import org.nccl4j.device.shm.DuplicateFd;
+import org.nccl4j.device.symmetric.Exportable;
 
 /**
  * Both forms of multicast objects of two GPUs against the recording fake of the driver, which knows
@@ -57,6 +60,32 @@ class MulticastTest {
       members.add(device.multicast(form, new MulticastObject.Group(member, 2, BYTES)));
     }
     return members;
+  }
+
+  /** Objects of memory that the members have already. */
+  private static List<MulticastObject> membersOf(List<Exportable> memories) {
+    List<MulticastObject> members = new ArrayList<>();
+    long least = memories.stream().mapToLong(Exportable::size).min().orElseThrow();
+    for (int member = 0; member < 2; member++) {
+      CudaDevice device = CudaDevices.probe().device(member);
+      members.add(
+          device.multicastOf(memories.get(member), new MulticastObject.Group(member, 2, least)));
+    }
+    return members;
+  }
+
+  /** Runs something on the exported memory of two GPUs, which it leaves as it was. */
+  private void withMemories(long bytes, long otherBytes, Consumer<List<Exportable>> what) {
+    CudaDevice first = CudaDevices.probe().device(0);
+    CudaDevice second = CudaDevices.probe().device(1);
+    try (DeviceMemory one = first.memAlloc(bytes);
+        DeviceMemory other = second.memAlloc(otherBytes)) {
+      List<Exportable> both =
+          List.of(first.exportable(one).orElseThrow(), second.exportable(other).orElseThrow());
+      what.accept(both);
+      both.forEach(Exportable::release);
+    }
+    assertEquals(live, fake.fakeLive());
   }
 
   /** All steps of all members, as ranks take them. */
@@ -146,6 +175,108 @@ class MulticastTest {
     }
     assertEquals(undone.strip(), calls());
     assertEquals(live, fake.fakeLive());
+  }
+
+  /** No memory is made, none is copied, and only what all have is bound. */
+  @Test
+  void usersMemoryIsBoundWhereItLies() {
+    withMemories(
+        8 << 20,
+        5 << 20,
+        memories -> {
+          List<MulticastObject> members = membersOf(memories);
+          fake.fakeReset();
+          make(members);
+          String made =
+              """
+              cuMulticastGetGranularity(2,6291456,1,0,0)
+              cuMulticastCreate(2,6291456,1,0)
+              cuMemExportToShareableHandle(1,0)
+              cuMulticastGetGranularity(2,6291456,1,0,0)
+              cuMemImportFromShareableHandle(fd,1)
+              cuMulticastAddDevice(0)
+              cuMulticastAddDevice(1)
+              cuMemRetainAllocationHandle()
+              cuMulticastBindAddr(0,6291456,0)
+              cuMemRetainAllocationHandle()
+              cuMulticastBindAddr(0,6291456,0)
+              """;
+          for (int member = 0; member < 2; member++) {
+            made +=
+                """
+                cuMemAddressReserve(6291456,2097152,0,0)
+                cuMemMap(6291456,0,0)
+                cuMemSetAccess(6291456,1,%d,3,1)
+                """
+                    .formatted(member);
+          }
+          assertEquals(made.strip(), calls());
+          for (int member = 0; member < 2; member++) {
+            assertEquals(memories.get(member).address(), members.get(member).unicast().address());
+            assertEquals(6 << 20, members.get(member).multicast().size());
+          }
+          fake.fakeReset();
+          members.forEach(MulticastObject::close);
+          String undone = "";
+          for (int member = 0; member < 2; member++) {
+            undone +=
+                """
+                cuMemUnmap(6291456)
+                cuMemAddressFree(6291456)
+                cuMulticastUnbind(%d,0,6291456)
+                cuMemRelease()
+                cuMemRelease()
+                """
+                    .formatted(member);
+          }
+          assertEquals(undone.strip(), calls());
+        });
+  }
+
+  @Test
+  void whicheverCallFailsUsersMemoryIsLeftAsItWas() {
+    withMemories(
+        4 << 20,
+        4 << 20,
+        memories -> {
+          long before = fake.fakeLive();
+          int failed = 0;
+          boolean made = false;
+          for (int nth = 1; !made; nth++) {
+            fake.fakeReset();
+            fake.fakeFailNth(nth, OUT_OF_MEMORY);
+            List<MulticastObject> members = membersOf(memories);
+            try {
+              make(members);
+              made = true;
+            } catch (NcclException e) {
+              failed++;
+            }
+            fake.fakeFailNth(0, 0);
+            members.forEach(MulticastObject::close);
+            assertEquals(before, fake.fakeLive(), "after call %d had failed".formatted(nth));
+            assertFalse(fake.fakeRecord().contains("misuse"), fake.fakeRecord());
+          }
+          assertEquals(17, failed);
+        });
+  }
+
+  /** Asked of the driver, not assumed; before anything is made. */
+  @Test
+  void memoryThatTheDriverCouldNotBindIsNamed() {
+    withMemories(
+        4 << 20,
+        4 << 20,
+        memories -> {
+          fake.fakeReset();
+          fake.fakeGranule(16 << 20);
+          MulticastObject first = membersOf(memories).get(0);
+          var error = assertThrows(NcclException.class, first::create);
+          assertTrue(
+              error.problem().contains("which takes multiples of 16777216 bytes"), error.problem());
+          assertFalse(fake.fakeRecord().contains("cuMulticastCreate"), fake.fakeRecord());
+          first.close();
+        });
   }
 
   @Test

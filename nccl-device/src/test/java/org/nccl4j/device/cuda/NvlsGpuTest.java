@@ -3,6 +3,7 @@ package org.nccl4j.device.cuda;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 
 import java.time.Duration;
+import java.util.List;
 import java.util.Random;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -53,6 +54,26 @@ class NvlsGpuTest {
     }
     int reductions = (type.bytes() >= 2 ? 2 : 0) + (hasOrder(type) ? 2 : 0);
     assertEquals(2 * 3 * (2 * reductions + RedOp.values().length), done);
+  }
+
+  /** Some ranks combine nothing, and have theirs combined. */
+  @ParameterizedTest
+  @EnumSource(names = {"FLOAT32", "FLOAT16", "INT32"})
+  void fewerHeadsThanRanks(DataType type) {
+    Random random = new Random(7);
+    int n = CollectiveGpuTest.size();
+    for (int heads : new int[] {1, n - 1}) {
+      try (GpuRanks ranks = new GpuRanks(n, DEADLINE, null, new NvlsLayout(heads, 24, 1024))) {
+        for (RedOp op : List.of(RedOp.SUM, RedOp.AVG)) {
+          for (int count : new int[] {1 + random.nextInt(40), random.nextInt(300_000)}) {
+            int channels = 1 + random.nextInt(24);
+            CollectiveWork work =
+                work(Collective.ALL_REDUCE, type, op, count, channels, Integer.MAX_VALUE);
+            CollectiveGpuTest.check(ranks, work, random, heads);
+          }
+        }
+      }
+    }
   }
 
   private static boolean hasOrder(DataType type) {

@@ -1,6 +1,7 @@
 package org.nccl4j.device.cuda;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
@@ -9,6 +10,7 @@ import java.io.InputStream;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.charset.StandardCharsets;
+import java.util.List;
 import java.util.Set;
 import java.util.TreeSet;
 import java.util.regex.Matcher;
@@ -25,11 +27,13 @@ class NvlsPtxTest {
   private static final Pattern INSTRUCTION = Pattern.compile("multimem\\.[a-z_.:0-9]+");
   private static final String LOAD = "multimem.ld_reduce.relaxed.sys.global.";
 
-  private static final Set<String> WORDS_AND_STORES =
-      Set.of(
-          "multimem.ld_reduce.acquire.sys.global.min.u64",
-          "multimem.st.relaxed.sys.global.u64",
-          "multimem.st.relaxed.sys.global.v4.f32");
+  private static final String STORE_WORD = "multimem.st.relaxed.sys.global.u64";
+  private static final String STORE = "multimem.st.relaxed.sys.global.v4.f32";
+  private static final Set<String> WORDS =
+      Set.of("multimem.ld_reduce.acquire.sys.global.min.u64", STORE_WORD);
+
+  private static final List<String> EMULATED =
+      List.of("nccl4j_nvls_emulated", "nccl4j_nvls_window_emulated", "nccl4j_nvls_ll_emulated");
 
   private static String resource(String name) throws IOException {
     try (InputStream in = NvlsPtxTest.class.getResourceAsStream("kernels/" + name)) {
@@ -39,11 +43,15 @@ class NvlsPtxTest {
   }
 
   /** From a kernel's entry to the next, or to the end. */
-  private static Set<String> instructions(String ptx, String kernel) {
+  private static String body(String ptx, String kernel) {
     int begin = ptx.indexOf(".entry " + kernel + "(");
     assertTrue(begin >= 0, kernel);
     int end = ptx.indexOf(".entry ", begin + 1);
-    Matcher matcher = INSTRUCTION.matcher(ptx.substring(begin, end < 0 ? ptx.length() : end));
+    return ptx.substring(begin, end < 0 ? ptx.length() : end);
+  }
+
+  private static Set<String> instructions(String ptx, String kernel) {
+    Matcher matcher = INSTRUCTION.matcher(body(ptx, kernel));
     Set<String> found = new TreeSet<>();
     while (matcher.find()) {
       found.add(matcher.group());
@@ -63,32 +71,44 @@ class NvlsPtxTest {
     "uint64, add.u64 min.u64 max.u64",
   })
   void reductionsAreTheTypes(String family, String loads) throws IOException {
-    Set<String> wanted = new TreeSet<>(WORDS_AND_STORES);
+    Set<String> wanted = new TreeSet<>(WORDS);
+    wanted.add(STORE);
     for (String load : loads.split(" ")) {
       wanted.add(LOAD + load);
     }
     String ptx = resource("nvls_" + family + ".ptx");
     assertEquals(wanted, instructions(ptx, "nccl4j_nvls_driver"));
-    assertEquals(Set.of(), instructions(ptx, "nccl4j_nvls_emulated"));
+    wanted.removeAll(WORDS);
+    assertEquals(wanted, instructions(ptx, "nccl4j_nvls_window_driver"));
+    assertEquals(Set.of(STORE_WORD), instructions(ptx, "nccl4j_nvls_ll_driver"));
+    for (String kernel : EMULATED) {
+      assertEquals(Set.of(), instructions(ptx, kernel), kernel);
+    }
   }
 
   /** What only copies stores everywhere at once, and waits for the least of all words. */
   @Test
   void gathersStore() throws IOException {
     String ptx = resource("nvls_copy.ptx");
-    assertEquals(new TreeSet<>(WORDS_AND_STORES), instructions(ptx, "nccl4j_nvls_driver"));
-    assertEquals(Set.of(), instructions(ptx, "nccl4j_nvls_emulated"));
+    Set<String> wanted = new TreeSet<>(WORDS);
+    wanted.add(STORE);
+    assertEquals(wanted, instructions(ptx, "nccl4j_nvls_driver"));
+    assertEquals(Set.of(STORE), instructions(ptx, "nccl4j_nvls_window_driver"));
+    assertEquals(Set.of(STORE_WORD), instructions(ptx, "nccl4j_nvls_ll_driver"));
+    for (String kernel : EMULATED) {
+      assertEquals(Set.of(), instructions(ptx, kernel), kernel);
+    }
   }
 
   /** Both addresses of the same memory are used, which only this fence orders. */
   @Test
   void aliasesAreFenced() throws IOException {
     String ptx = resource("nvls_float.ptx");
-    int driver = ptx.indexOf(".entry nccl4j_nvls_driver(");
-    int emulated = ptx.indexOf(".entry nccl4j_nvls_emulated(");
-    assertTrue(driver < emulated);
-    assertTrue(ptx.substring(driver, emulated).contains("fence.proxy.alias"));
-    assertTrue(!ptx.substring(emulated).contains("fence.proxy.alias"));
+    for (String kernel : EMULATED) {
+      assertFalse(body(ptx, kernel).contains("fence.proxy.alias"), kernel);
+      String driver = kernel.replace("emulated", "driver");
+      assertTrue(body(ptx, driver).contains("fence.proxy.alias"), driver);
+    }
   }
 
   /** Machine code for Hopper and for Blackwell, as the headers in the fatbin say. */

@@ -1,9 +1,12 @@
 package org.nccl4j.it.api;
 
 import static org.junit.jupiter.api.Assertions.assertArrayEquals;
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.nio.ByteBuffer;
+import java.nio.FloatBuffer;
 import java.util.List;
 import java.util.Random;
 import org.junit.jupiter.api.Test;
@@ -19,6 +22,7 @@ import org.nccl4j.device.DataType;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.RedOp;
+import org.nccl4j.device.host.HostDevice;
 
 /** NVLS on buffers in windows, in place: what comes out is what comes out without windows. */
 @Timeout(120)
@@ -48,7 +52,9 @@ class NvlsWindowTest {
       Window sends = comm.registerWindow(a);
       Window receives = comm.registerWindow(b);
       String table = comm.explain("all_reduce", 1000, DataType.INT32);
-      assertTrue(table.contains("chosen with windows: NVLS"), table);
+      assertTrue(table.contains("chosen with windows: NVLS Simple"), table);
+      table = comm.explain("all_reduce", 4, DataType.INT32);
+      assertTrue(table.contains("chosen with windows: NVLS LL"), table);
       for (int round = 0; round < 60; round++) {
         int count = 1 + common.nextInt(round % 2 == 0 ? 40 : MOST);
         DataType type = TYPES.get(common.nextInt(TYPES.size()));
@@ -103,6 +109,54 @@ class NvlsWindowTest {
     return data.array();
   }
 
+  /** Small data, in any memory, once there are windows: by lines, and with every operator. */
+  @ParameterizedTest
+  @ValueSource(ints = {2, 3, 5})
+  void smallDataGoInLines(int n) throws Exception {
+    try (Ranks ranks = new Ranks(n, NVLS.with("NCCL_PROTO", "LL"))) {
+      ranks.run(NvlsWindowTest::lines);
+    }
+  }
+
+  private static void lines(Communicator comm, DeviceStream stream) {
+    int n = comm.nRanks();
+    int most = 256;
+    try (DeviceMemory some = Devices.host().memAlloc(4096);
+        DeviceMemory send = Devices.host().allocate(4L * most);
+        DeviceMemory recv = Devices.host().allocate(4L * most * n)) {
+      Window window = comm.registerWindow(some);
+      String table = comm.explain("all_reduce", most, DataType.FLOAT32);
+      assertTrue(table.contains("chosen with windows: NVLS LL"), table);
+      table = comm.explain("all_reduce", most + 1, DataType.FLOAT32);
+      assertTrue(table.contains("chosen with windows: as without"), table);
+      for (int round = 0; round < 40; round++) {
+        int count = 1 + 31 * round % most;
+        FloatBuffer data = floats(send);
+        for (int i = 0; i < count; i++) {
+          data.put(i, n * (i + round + comm.rank()));
+        }
+        boolean mean = round % 2 == 0;
+        RedOp op = mean ? RedOp.AVG : RedOp.SUM;
+        comm.allReduce(send, recv, count, DataType.FLOAT32, op, stream);
+        stream.synchronize();
+        for (int i = 0; i < count; i++) {
+          float sum = n * (n * (i + round) + n * (n - 1) / 2f);
+          assertEquals(mean ? sum / n : sum, floats(recv).get(i), "round " + round);
+        }
+        comm.allGather(send, recv, count, DataType.FLOAT32, stream);
+        stream.synchronize();
+        for (int i = 0; i < n * count; i++) {
+          assertEquals(n * (i % count + round + i / count), floats(recv).get(i));
+        }
+      }
+      comm.deregisterWindow(window);
+    }
+  }
+
+  private static FloatBuffer floats(DeviceMemory memory) {
+    return HostDevice.view(memory, 0, (int) memory.size()).asFloatBuffer();
+  }
+
   /** Whoever does not ask for it goes the cheapest way, which the emulation is not. */
   @Test
   void emulatedItIsNotTheCheapestWay() throws Exception {
@@ -112,9 +166,11 @@ class NvlsWindowTest {
           (comm, stream) -> {
             try (DeviceMemory a = Devices.host().memAlloc(4096)) {
               Window window = comm.registerWindow(a);
-              String table = comm.explain("all_reduce", 1000, DataType.INT32);
-              assertTrue(table.contains("with buffers in windows"), table);
-              assertTrue(!table.contains("chosen with windows: NVLS"), table);
+              for (int count : new int[] {1, 30, 1000, 1 << 20}) {
+                String table = comm.explain("all_reduce", count, DataType.INT32);
+                assertTrue(table.contains("with buffers in windows"), table);
+                assertFalse(table.contains("chosen with windows: NVLS"), table);
+              }
               comm.deregisterWindow(window);
             }
           });

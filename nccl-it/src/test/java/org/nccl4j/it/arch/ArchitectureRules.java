@@ -268,6 +268,7 @@ final class ArchitectureRules {
         || name.equals(in("device"))
         || name.equals(in("device.host"))
         || name.equals(in("device.kernel"))
+        || name.equals(in("device.symmetric"))
         || name.startsWith(in("topo"));
   }
 }

@@ -6,6 +6,7 @@ import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -14,6 +15,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 import org.nccl4j.it.nvls.FakeGpuProcess.Ran;
 
@@ -108,6 +110,62 @@ class DriverMulticastTest {
     assertTrue(ran.output().contains("rank 0 cannot "), ran.output());
     assertTrue(ran.output().contains(call), ran.output());
     assertEquals(ran.count("bound"), ran.count("unbound"));
+    assertEquals(0, ran.count("misuse"), ran.calls().toString());
+  }
+
+  /** Once for an allocation, whichever windows lie in it; and never where it is forbidden. */
+  @Test
+  void windowsAreBoundInPlaceUntilAllRanksHaveDroppedThem() throws Exception {
+    Ran ran = also("windows", "NCCL4J_NVLS_MODE", "hardware");
+    assertEquals(0, ran.count("misuse"), ran.calls().toString());
+    assertEquals(0, ran.warnings(), ran.output());
+    // The library's own window and two allocations, on two ranks.
+    assertEquals(2 * 3, ran.count("cuMulticastBindAddr"), ran.calls().toString());
+    assertEquals(2, ran.count("cuMulticastBindMem"));
+    assertEquals(1 + 3, ran.count("cuMulticastCreate"));
+    assertEquals(2 * 4, ran.count("cuMulticastUnbind"));
+    String mark = "cuMemAlloc_v2(" + FakeGpuRanks.MARK_BYTES + ")";
+    List<Integer> marks = new ArrayList<>();
+    List<Integer> unbound = new ArrayList<>();
+    for (int call = 0; call < ran.calls().size(); call++) {
+      if (ran.calls().get(call).equals(mark)) {
+        marks.add(call);
+      } else if (ran.calls().get(call).startsWith("unbound(")) {
+        unbound.add(call);
+      }
+    }
+    assertEquals(3, marks.size(), "one while a window is left, one before each rank closes");
+    assertTrue(unbound.get(0) > marks.get(0), "one of two windows of an allocation is dropped");
+    assertTrue(unbound.get(1) < marks.get(1), "the other is");
+    assertTrue(unbound.get(2) > marks.get(2), "nothing goes before the last rank closes");
+    assertEquals(ran.count("cuMemMap"), ran.count("cuMemUnmap"));
+    assertEquals(ran.count("cuMemAddressReserve"), ran.count("cuMemAddressFree"));
+  }
+
+  @ParameterizedTest
+  @CsvSource({"emulated, 0", "hardware, 0", "auto, 2"})
+  void windowsCallNoMulticastFunctionWhereItIsForbiddenOrUnasked(String mode, String enable)
+      throws Exception {
+    Ran ran = also("windows", "NCCL4J_NVLS_MODE", mode, "NCCL_NVLS_ENABLE", enable);
+    assertTrue(ran.count("cuMemMap") > 6, "windows were mapped");
+    assertEquals(0, ran.calls().stream().filter(call -> call.contains("Multicast")).count());
+  }
+
+  /** Slots that are all taken, or memory that the driver does not take: windows as without NVLS. */
+  @ParameterizedTest
+  @CsvSource({
+    "FAKECUDA_FAIL, cuMulticastBindAddr:2, cuMulticastBindAddr",
+    "FAKECUDA_MULTICAST_GRANULE, 16777216, which takes multiples of 16777216 bytes"
+  })
+  void windowsThatCannotBeBoundAreOneWarning(String how, String what, String reason)
+      throws Exception {
+    Ran ran = also("windows", "NCCL4J_NVLS_MODE", "hardware", how, what);
+    assertEquals(1, ran.warnings(), ran.output());
+    assertTrue(ran.output().contains("go without NVLS: rank 0 cannot "), ran.output());
+    assertTrue(ran.output().contains(reason), ran.output());
+    assertTrue(ran.output().contains("with NVLS"), "the communicator has it");
+    assertEquals(ran.count("bound"), ran.count("unbound"));
+    assertEquals(2, ran.count("bound"), "its own buffers alone");
     assertEquals(0, ran.count("misuse"), ran.calls().toString());
   }
 

@@ -1,9 +1,6 @@
 package org.nccl4j.it.nvls;
 
 import java.util.List;
-import java.util.concurrent.CompletableFuture;
-import java.util.concurrent.Executor;
-import java.util.function.Consumer;
 import org.nccl4j.api.CallOptions;
 import org.nccl4j.api.Communicator;
 import org.nccl4j.api.Devices;
@@ -19,8 +16,6 @@ import org.nccl4j.device.cuda.CudaDevices;
 final class FakeGpuRanks {
   /** No other allocation has this size. */
   static final long MARK_BYTES = 123 << 10;
-
-  private static final Executor THREADS = task -> new Thread(task).start();
 
   private FakeGpuRanks() {}
 
@@ -38,24 +33,30 @@ final class FakeGpuRanks {
     if (Boolean.getBoolean("nccl4j.host.pointer")) {
       passHostMemory(ranks.get(0));
     }
+    List<DeviceMemory> windows = List.of();
     switch (System.getProperty("nccl4j.also", "")) {
       case "alone" -> OtherGpuRanks.alone(devices.get(0));
       case "compared" -> OtherGpuRanks.compared(devices);
       case "registered" -> OtherGpuRanks.registered(devices);
       case "driven" -> OtherGpuRanks.driven(devices);
+      case "windows" -> windows = OtherGpuRanks.windows(ranks);
       case "conflict" -> OtherGpuRanks.conflict(devices);
       default -> {}
     }
     for (int time = 0; time < Integer.getInteger("nccl4j.suspensions", 0); time++) {
       System.out.println("held " + ranks.get(0).memory().size() + " kinds of memory");
-      together(ranks, Communicator::suspend);
+      OtherGpuRanks.together(ranks, Communicator::suspend);
       System.out.println("suspended with " + ranks.get(0).memory().size());
-      together(ranks, Communicator::resume);
+      OtherGpuRanks.together(ranks, Communicator::resume);
     }
     // One after the other on one thread, with calls in between that can be told from others.
     for (Communicator rank : ranks) {
       devices.get(0).allocate(MARK_BYTES).close();
       rank.close();
+      // Of a rank that has closed, its memory may go while others still work.
+      if (!windows.isEmpty()) {
+        windows.get(rank.rank()).close();
+      }
     }
   }
 
@@ -84,14 +85,5 @@ final class FakeGpuRanks {
     } catch (InvalidArgumentException e) {
       System.out.println("refused: " + e.getMessage());
     }
-  }
-
-  /** All ranks do the same, each on a thread. */
-  private static void together(List<Communicator> ranks, Consumer<Communicator> what) {
-    CompletableFuture.allOf(
-            ranks.stream()
-                .map(rank -> CompletableFuture.runAsync(() -> what.accept(rank), THREADS))
-                .toArray(CompletableFuture<?>[]::new))
-        .join();
   }
 }

@@ -4,10 +4,14 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.Executor;
+import java.util.function.Consumer;
 import org.nccl4j.api.Communicator;
 import org.nccl4j.api.CommunicatorConfig;
 import org.nccl4j.api.Group;
 import org.nccl4j.api.Registration;
+import org.nccl4j.api.Window;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceMemory;
@@ -18,6 +22,7 @@ import org.nccl4j.device.RedOp;
 /** What {@link FakeGpuRanks} can do beside, with communicators of its own. */
 final class OtherGpuRanks {
   private static final int COUNT = 16;
+  private static final Executor THREADS = task -> new Thread(task).start();
   private static final CommunicatorConfig DEBUG =
       CommunicatorConfig.defaults().with("NCCL_CHECK_MODE", "DEBUG_GLOBAL");
 
@@ -131,6 +136,47 @@ final class OtherGpuRanks {
     return Thread.getAllStackTraces().keySet().stream()
         .filter(thread -> thread.getName().startsWith("nccl4j-launch-"))
         .count();
+  }
+
+  /**
+   * Three windows of all ranks in two allocations, of which the first is given back; the second
+   * lies in memory that is returned, and stays registered.
+   */
+  static List<DeviceMemory> windows(List<Communicator> ranks) {
+    List<DeviceMemory> first = memories(ranks);
+    List<DeviceMemory> second = memories(ranks);
+    List<Window> parts = register(ranks, first, 4096);
+    List<Window> all = register(ranks, first, 4 << 20);
+    register(ranks, second, 4 << 20);
+    System.out.println(ranks.get(0).explain("all_reduce", 1 << 20, DataType.FLOAT32));
+    together(ranks, rank -> rank.deregisterWindow(parts.get(rank.rank())));
+    ranks.get(0).device().allocate(FakeGpuRanks.MARK_BYTES).close();
+    together(ranks, rank -> rank.deregisterWindow(all.get(rank.rank())));
+    first.forEach(DeviceMemory::close);
+    return second;
+  }
+
+  private static List<DeviceMemory> memories(List<Communicator> ranks) {
+    return ranks.stream().map(rank -> rank.device().memAlloc(4 << 20)).toList();
+  }
+
+  private static List<Window> register(
+      List<Communicator> ranks, List<DeviceMemory> memories, long bytes) {
+    Window[] windows = new Window[ranks.size()];
+    together(
+        ranks,
+        rank ->
+            windows[rank.rank()] = rank.registerWindow(memories.get(rank.rank()).slice(0, bytes)));
+    return List.of(windows);
+  }
+
+  /** All ranks do the same, each on a thread. */
+  static void together(List<Communicator> ranks, Consumer<Communicator> what) {
+    CompletableFuture.allOf(
+            ranks.stream()
+                .map(rank -> CompletableFuture.runAsync(() -> what.accept(rank), THREADS))
+                .toArray(CompletableFuture<?>[]::new))
+        .join();
   }
 
   /** Two communicators, called in one order on one rank's stream and in the other on another's. */

@@ -1,8 +1,8 @@
 package org.nccl4j.transport.nvls;
 
 import java.util.List;
-import java.util.Optional;
 import org.nccl4j.api.spi.Multicast;
+import org.nccl4j.api.spi.MulticastProvider.Exchange;
 import org.nccl4j.api.spi.MulticastProvider.Team;
 import org.nccl4j.api.spi.TransportContext;
 import org.nccl4j.device.Device;
@@ -14,6 +14,7 @@ import org.nccl4j.device.kernel.MulticastObject;
 import org.nccl4j.device.kernel.MulticastObject.Form;
 import org.nccl4j.device.kernel.Nvls;
 import org.nccl4j.device.kernel.NvlsLayout;
+import org.nccl4j.device.symmetric.Exportable;
 
 /**
  * The multicast object of the ranks of one machine, each on a device of its own. All ranks of a
@@ -40,20 +41,14 @@ final class NvlsGroup {
     MulticastObject[] object = new MulticastObject[1];
     try {
       NvlsLayout layout = layout();
-      MulticastObject.Group group =
-          new MulticastObject.Group(
-              team.members().indexOf(context.rank()), team.members().size(), layout.bytes());
       agreement.take(
           "make its part of a multicast object",
           () -> {
-            object[0] = ((KernelDevice) context.device()).multicast(form, group);
+            object[0] = ((KernelDevice) context.device()).multicast(form, group(layout.bytes()));
             object[0].create();
             return "";
           });
-      new DescriptorExchange(context, team.members(), agreement).meet(object[0]);
-      agreement.take("add its device to the multicast object", step(object[0]::addDevice));
-      agreement.take("bind its memory to the multicast object", step(object[0]::bind));
-      agreement.take("map the multicast object", step(object[0]::map));
+      finish(object[0], agreement);
       Nvls nvls =
           new Nvls(
               layout,
@@ -64,14 +59,56 @@ final class NvlsGroup {
               object[0].multicast(),
               List.of(),
               1);
-      return new Made(Optional.of(nvls), reason(layout), object[0]);
+      return new NvlsMulticast(this, nvls, reason(layout), object[0]);
     } catch (Agreement.Refused e) {
       close(object[0]);
-      return new Made(Optional.empty(), e.getMessage(), null);
+      return new NvlsMulticast(this, null, e.getMessage(), null);
     } catch (RuntimeException | Error e) {
       close(object[0]);
       throw e;
     }
+  }
+
+  /**
+   * Makes a multicast object of the driver of memory that the members have.
+   *
+   * @param bytes of the memory of the member that has least
+   * @throws Agreement.Refused the same on all ranks; then nothing is left of it
+   */
+  MulticastObject coverOf(Exportable own, long bytes, Exchange exchange) throws Agreement.Refused {
+    Agreement steps = new Agreement(exchange);
+    MulticastObject[] object = new MulticastObject[1];
+    try {
+      steps.take(
+          "make its part of a multicast object for a window",
+          () -> {
+            object[0] = ((KernelDevice) context.device()).multicastOf(own, group(bytes));
+            object[0].create();
+            return "";
+          });
+      finish(object[0], steps);
+      return object[0];
+    } catch (Agreement.Refused | RuntimeException | Error e) {
+      close(object[0]);
+      throw e;
+    }
+  }
+
+  private MulticastObject.Group group(long bytes) {
+    return new MulticastObject.Group(
+        team.members().indexOf(context.rank()), team.members().size(), bytes);
+  }
+
+  /** The steps after each member has made its part. */
+  private void finish(MulticastObject object, Agreement steps) throws Agreement.Refused {
+    new DescriptorExchange(context, team.members(), steps).meet(object);
+    steps.take("add its device to the multicast object", step(object::addDevice));
+    steps.take("bind its memory to the multicast object", step(object::bind));
+    steps.take("map the multicast object", step(object::map));
+  }
+
+  boolean isEmulated() {
+    return form == Form.EMULATED;
   }
 
   private static Agreement.Step step(Runnable step) {
@@ -81,7 +118,7 @@ final class NvlsGroup {
     };
   }
 
-  private static void close(MulticastObject object) {
+  static void close(MulticastObject object) {
     if (object != null) {
       object.close();
     }
@@ -154,13 +191,5 @@ final class NvlsGroup {
             layout.nChannels(),
             layout.chunkBytes(),
             layout.bytes());
-  }
-
-  private record Made(Optional<Nvls> nvls, String reason, MulticastObject object)
-      implements Multicast {
-    @Override
-    public void close() {
-      NvlsGroup.close(object);
-    }
   }
 }

@@ -54,6 +54,9 @@ public final class HostKernelCommunicator implements KernelCommunicator {
   private volatile HostMemory remoteSignals;
   private volatile Arrivals arrivals;
 
+  /** Null where no window is reached by multicast. */
+  private volatile NvlsLines nvlsLines;
+
   /** Whose connections these are; itself unless it was made by {@link #share}. */
   private final HostKernelCommunicator root;
 
@@ -149,6 +152,10 @@ public final class HostKernelCommunicator implements KernelCommunicator {
     space = given;
     oneSided = new OneSided(given, waiter);
     arrivals = new Arrivals(given, waiter);
+    nvlsLines =
+        spec.nvls() == null || given.resources().multicast() == null
+            ? null
+            : new NvlsLines(spec.nvls(), given, waiter, scratch);
   }
 
   @Override
@@ -164,9 +171,12 @@ public final class HostKernelCommunicator implements KernelCommunicator {
   @Override
   public KernelPlan prepare(DirectWork work) {
     Kernel kernel =
-        work.way() == DirectWork.Way.NVLS
-            ? new NvlsInPlace(work, spec.nvls(), space, arrivals, scratch)
-            : new Direct(work, space, arrivals, scratch);
+        switch (work.way()) {
+          case NVLS -> new NvlsInPlace(work, spec.nvls(), space, arrivals, scratch);
+          case NVLS_LL -> nvlsLines.of(work);
+          case LL, ONE_SHOT, TWO_SHOT, COPY, COPY_BATCH, COPY_STREAM ->
+              new Direct(work, space, arrivals, scratch);
+        };
     return new HostPlan(turns, ends, kernel);
   }
 

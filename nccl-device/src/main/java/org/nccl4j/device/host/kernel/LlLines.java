@@ -62,8 +62,20 @@ final class LlLines {
   @HotPath
   static void unpack(
       RecvEnd end, HostMemory target, long targetOffset, int bytes, int flag, Waiter waiter) {
-    HostMemory lines = end.memory();
-    long offset = end.llSlot();
+    unpack(end.memory(), end.llSlot(), end.peer, target, targetOffset, bytes, flag, waiter);
+  }
+
+  /** Reads data that a peer packs, waiting for each word. */
+  @HotPath
+  static void unpack(
+      HostMemory lines,
+      long offset,
+      int peer,
+      HostMemory target,
+      long targetOffset,
+      int bytes,
+      int flag,
+      Waiter waiter) {
     ByteBuffer from = lines.window(offset);
     int fromIndex = lines.index(offset);
     ByteBuffer to = target.window(targetOffset);
@@ -72,12 +84,12 @@ final class LlLines {
     for (int at = 0; at < whole; at += 4) {
       long word = Words.loadOpaque(from, fromIndex + 2 * at);
       if ((int) (word >>> 32) != flag) {
-        word = await(from, fromIndex + 2 * at, flag, end.peer, waiter);
+        word = await(from, fromIndex + 2 * at, flag, peer, waiter);
       }
       to.putInt(toIndex + at, (int) word);
     }
     if (whole < bytes) {
-      long word = await(from, fromIndex + 2 * whole, flag, end.peer, waiter);
+      long word = await(from, fromIndex + 2 * whole, flag, peer, waiter);
       for (int at = whole; at < bytes; at++) {
         to.put(toIndex + at, (byte) word);
         word >>>= 8;

@@ -58,6 +58,21 @@ final class MulticastAccess {
     }
   }
 
+  /**
+   * Bytes as lines with flags to a place of all memories, at most {@link LineSlots#DATA_BYTES}.
+   *
+   * @param clear whether flags of long ago could be taken for this one
+   */
+  @HotPath
+  void storeLines(HostMemory source, long offset, int bytes, int flag, boolean clear) {
+    for (HostMemory view : views) {
+      if (clear) {
+        LlLines.clear(view, offset, 2 * LineSlots.DATA_BYTES);
+      }
+      LlLines.pack(source, 0, bytes, view, offset, flag);
+    }
+  }
+
   /** Bytes that are at a place of one of the memories, to the same place of all others. */
   @HotPath
   void spread(HostMemory source, long offset, int bytes) {

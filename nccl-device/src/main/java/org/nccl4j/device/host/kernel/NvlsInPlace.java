@@ -57,7 +57,7 @@ final class NvlsInPlace implements Kernel {
   }
 
   private MulticastAccess all(WindowView window) {
-    return window == null ? null : new MulticastAccess(window.peers(), nvls.members());
+    return window == null ? null : new MulticastAccess(window.multicast().views(), nvls.members());
   }
 
   @Override

@@ -8,10 +8,10 @@ import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InternalErrorException;
 import org.nccl4j.device.InvalidUsageException;
-import org.nccl4j.device.kernel.MulticastMemory;
 import org.nccl4j.device.kernel.MulticastObject;
 import org.nccl4j.device.shm.MappedRegion;
 import org.nccl4j.device.shm.SharedSegment;
+import org.nccl4j.device.symmetric.MulticastMemory;
 
 /**
  * The host's emulation of a multicast object: each member's memory is a shared segment, which all

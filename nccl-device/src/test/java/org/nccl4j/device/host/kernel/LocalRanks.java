@@ -12,11 +12,11 @@ import org.nccl4j.device.kernel.Connection;
 import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.KernelCommunicator;
 import org.nccl4j.device.kernel.KernelCommunicatorSpec;
-import org.nccl4j.device.kernel.MulticastMemory;
 import org.nccl4j.device.kernel.Nvls;
 import org.nccl4j.device.kernel.NvlsLayout;
 import org.nccl4j.device.kernel.Progress;
 import org.nccl4j.device.kernel.Tree;
+import org.nccl4j.device.symmetric.MulticastMemory;
 
 /** Ranks of this process, connected by plain memory, without the engine. */
 final class LocalRanks implements AutoCloseable {

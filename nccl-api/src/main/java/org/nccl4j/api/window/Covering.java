@@ -1,0 +1,55 @@
+package org.nccl4j.api.window;
+
+import java.util.List;
+import org.nccl4j.api.spi.Multicast;
+import org.nccl4j.device.DebugLog;
+import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.symmetric.Exportable;
+
+/**
+ * Has windows' memory reached by one access, where the communicator can. Used by one thread at a
+ * time.
+ */
+final class Covering {
+  private static final System.Logger LOG = DebugLog.of("NVLS");
+
+  private final WindowRegistry.Setup setup;
+  private final boolean possible;
+  private boolean warned;
+
+  Covering(WindowRegistry.Setup setup, Team team) {
+    this.setup = setup;
+    this.possible = setup.multicast() != null && team.size() == setup.peers().size();
+  }
+
+  /**
+   * Takes part in covering allocations, with all ranks. Where it cannot be done rank 0 warns of the
+   * first, and they are used without.
+   *
+   * @param own this rank's
+   * @param views all ranks', mapped here
+   * @param undo what to do if the ranks cannot talk to each other
+   * @return null where there is nothing that could cover them
+   */
+  Multicast.Cover of(Exportable own, List<DeviceMemory> views, Runnable undo) {
+    if (!possible) {
+      return null;
+    }
+    try {
+      Multicast.Cover cover = setup.multicast().apply(own, views);
+      if (cover.memory().isEmpty()) {
+        boolean warn = setup.rank() == 0 && !warned;
+        warned = true;
+        LOG.log(
+            warn ? System.Logger.Level.WARNING : System.Logger.Level.DEBUG,
+            "windows of communicator {0} go without NVLS: {1}",
+            setup.name(),
+            cover.reason());
+      }
+      return cover;
+    } catch (RuntimeException | Error e) {
+      undo.run();
+      throw e;
+    }
+  }
+}

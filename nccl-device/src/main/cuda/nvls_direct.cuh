@@ -1,0 +1,250 @@
+// NVLS straight on the ranks' windows, without slots: between two barriers a load takes a place of
+// all send windows combined and a store gives it to all receive windows. And for small data in any
+// memory, lines of data and flags stored into the library's own window of all ranks at once.
+//
+// What packs of 16 bytes cannot do, the edges of a buffer, or all of it where the send and the
+// receive buffer lie differently to that, is done rank by rank over the windows' own addresses.
+#pragma once
+#include "direct_ll.cuh"
+#include "multimem.cuh"
+#include "nvls_direct_layout.h"
+
+namespace nccl4j {
+namespace nvls {
+
+constexpr int kDirectUnroll = 4;
+
+// The two forms of access to windows and to the library's own.
+template <class T>
+struct SwitchForm {
+  using Access = SwitchAccess<T>;
+  static constexpr bool kAliases = true;
+
+  __device__ static Access send(const nccl4jNvlsDirectArguments& a) { return Access(a.sendMulticast); }
+  __device__ static Access recv(const nccl4jNvlsDirectArguments& a) { return Access(a.recvMulticast); }
+  __device__ static Access lines(const nccl4jNvlsDirectArguments& a) {
+    return Access(a.resourcesMulticast);
+  }
+};
+
+template <class T>
+struct EmulatedForm {
+  using Access = EmulatedAccess<T, EvenViews>;
+  static constexpr bool kAliases = false;
+
+  __device__ static Access send(const nccl4jNvlsDirectArguments& a) { return at(a, a.direct.sendFlat); }
+  __device__ static Access recv(const nccl4jNvlsDirectArguments& a) { return at(a, a.direct.recvFlat); }
+  __device__ static Access lines(const nccl4jNvlsDirectArguments& a) {
+    return at(a, a.direct.resources);
+  }
+
+ private:
+  __device__ static Access at(const nccl4jNvlsDirectArguments& a, u64 first) {
+    return Access({first, a.direct.stride}, a.direct.comm);
+  }
+};
+
+// Bytes of a buffer.
+struct Range {
+  u64 begin, end;
+
+  // One of so many parts of whole packs; the last are shorter, or empty.
+  __device__ __forceinline__ Range part(int index, int parts) const {
+    u64 each = ((end - begin + parts - 1) / parts + 15) & ~15ull;
+    u64 from = min(end, begin + index * each);
+    return {from, min(end, from + each)};
+  }
+};
+
+// A buffer as its aligned packs and the edges before and behind them.
+struct Cut {
+  Range before, packs, behind;
+
+  // At an address; whole is false where no pack of the other buffer is aligned with one of this.
+  __device__ __forceinline__ Cut(u64 address, u64 bytes, bool whole) {
+    u64 first = whole ? min(bytes, (u64)(-address & 15)) : bytes;
+    u64 last = first + ((bytes - first) & ~15ull);
+    before = {0, first};
+    packs = {first, last};
+    behind = {last, bytes};
+  }
+};
+
+// Calls f(at, left) for the first of the packs, 512 bytes apart, that a thread of the grid moves at
+// once; left is what there is of them from there on.
+template <class F>
+__device__ __forceinline__ void forGridPacks(Range r, F f) {
+  constexpr u64 kWarp = 512ull * kDirectUnroll;
+  const u64 warp = (u64)blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32;
+  for (u64 at = r.begin + warp * kWarp + threadIdx.x % 32 * 16; at < r.end;
+       at += kWarp * gridDim.x * (blockDim.x / 32))
+    f(at, (u32)min(r.end - at, kWarp));
+}
+
+// Calls f(at, bytes) for up to eight bytes at a time.
+template <class F>
+__device__ __forceinline__ void forGridWords(Range r, F f) {
+  for (u64 at = r.begin + 8ull * (blockIdx.x * blockDim.x + threadIdx.x); at < r.end;
+       at += 8ull * gridDim.x * blockDim.x)
+    f(at, (u32)min(8ull, r.end - at));
+}
+
+// Packs of all send windows combined, to(at, pack, bytes) one by one.
+template <class T, class F, class To>
+__device__ __forceinline__ void takePacks(const nccl4jNvlsDirectArguments& a, u64 send, Range r, To to) {
+  const auto sends = F::send(a);
+  const bool divide = touchFor<T>(a.direct.op).divide;
+  forGridPacks(r, [&](u64 at, u32 left) {
+    u64 x[2 * kDirectUnroll];
+    sends.template loadReduce<kDirectUnroll>(a.direct.op, send + at, left, x);
+#pragma unroll
+    for (int i = 0; i < kDirectUnroll; i++) {
+      if (512u * i >= left) continue;
+      Pack v = {x[2 * i], x[2 * i + 1]};
+      to(at + 512 * i, divide ? direct::divided<T>(v, a.direct.comm.nRanks) : v);
+    }
+  });
+}
+
+template <class T, class To>
+__device__ __forceinline__ void takeWords(const nccl4jDirectArguments& a, u64 skip, Range r, To to) {
+  const bool divide = touchFor<T>(a.op).divide;
+  forGridWords(r, [&](u64 at, u32 bytes) {
+    u64 sum[1] = {loadElements<T>(direct::sendOf(a, 0) + skip + at, bytes)};
+    for (int rank = 1; rank < a.comm.nRanks; rank++) {
+      u64 x[1] = {loadElements<T>(direct::sendOf(a, rank) + skip + at, bytes)};
+      combine<T>(a.op, sum, x);
+    }
+    to(at, divide ? divideElements<T>(sum[0], a.comm.nRanks) : sum[0], bytes);
+  });
+}
+
+template <class T>
+__device__ __forceinline__ void giveWord(const nccl4jDirectArguments& a, u64 at, u64 x, u32 bytes) {
+  for (int rank = 0; rank < a.comm.nRanks; rank++)
+    storeElements<T>(direct::recvOf(a, rank) + at, x, bytes);
+}
+
+// Each head its part, from all to all.
+template <class T, class F>
+__device__ void allReduce(const nccl4jNvlsDirectArguments& args) {
+  const nccl4jDirectArguments& a = args.direct;
+  if (args.headRank < 0) return;
+  const auto recvs = F::recv(args);
+  const Cut cut(a.send, a.bytes, ((a.send ^ a.recv) & 15) == 0);
+  auto give = [&](u64 at, u64 x, u32 bytes) { giveWord<T>(a, at, x, bytes); };
+  takePacks<T, F>(args, a.send, cut.packs.part(args.headRank, args.nHeads),
+                  [&](u64 at, Pack v) { recvs.store(a.recv + at, v); });
+  takeWords<T>(a, 0, cut.before.part(args.headRank, args.nHeads), give);
+  takeWords<T>(a, 0, cut.behind.part(args.headRank, args.nHeads), give);
+}
+
+// Each rank its part, from all.
+template <class T, class F>
+__device__ void reduceScatter(const nccl4jNvlsDirectArguments& args) {
+  const nccl4jDirectArguments& a = args.direct;
+  const u64 skip = a.comm.rank * a.bytes;
+  char* recv = (char*)a.recv;
+  const Cut cut(a.send + skip, a.bytes, true);
+  auto keep = [&](u64 at, u64 x, u32 bytes) { storeElements<T>(recv + at, x, bytes); };
+  takePacks<T, F>(args, a.send + skip, cut.packs,
+                  [&](u64 at, Pack v) { writeUser<T>(recv + at, v, 16); });
+  takeWords<T>(a, skip, cut.before, keep);
+  takeWords<T>(a, skip, cut.behind, keep);
+}
+
+// Each rank its part, to all.
+template <class F>
+__device__ void allGather(const nccl4jNvlsDirectArguments& args) {
+  const nccl4jDirectArguments& a = args.direct;
+  const auto recvs = F::recv(args);
+  const char* send = (const char*)a.send;
+  const u64 skip = a.comm.rank * a.bytes;
+  const Cut cut(a.recv + skip, a.bytes, true);
+  auto word = [&](u64 at, u32 bytes) {
+    giveWord<uint8_t>(a, skip + at, loadElements<uint8_t>(send + at, bytes), bytes);
+  };
+  forGridPacks(cut.packs, [&](u64 at, u32 left) {
+    Pack v[kDirectUnroll];
+#pragma unroll
+    for (int i = 0; i < kDirectUnroll; i++)
+      if (512u * i < left) v[i] = readUser<uint8_t>(send + at + 512 * i, 16);
+#pragma unroll
+    for (int i = 0; i < kDirectUnroll; i++)
+      if (512u * i < left) recvs.store(a.recv + skip + at + 512 * i, v[i]);
+  });
+  forGridWords(cut.before, word);
+  forGridWords(cut.behind, word);
+}
+
+// Windows of all ranks, between two barriers. Their unicast addresses were written before and are
+// read after it.
+template <class T, class F>
+__device__ __forceinline__ void windows(const nccl4jNvlsDirectArguments& args) {
+  const nccl4jDirectArguments& a = args.direct;
+  direct::begin();
+  const auto aliases = F::recv(args);
+  const u32 number = direct::epoch(a);
+  aliases.crossAliases();
+  if constexpr (F::kAliases) fenceSystem();  // to order the fence between addresses with the flag
+  direct::arrive(a, number);
+  direct::awaitBegin(a, number);
+  aliases.crossAliases();
+  if (a.operation == DIRECT_ALL_GATHER) {
+    allGather<F>(args);
+  } else {
+    if constexpr (!NCCL4J_NVLS_COPIES) {
+      if (a.operation == DIRECT_ALL_REDUCE)
+        allReduce<T, F>(args);
+      else
+        reduceScatter<T, F>(args);
+    }
+  }
+  aliases.crossAliases();
+  direct::meetAtEnd(a, number);
+  aliases.crossAliases();
+  direct::finish(a, number);
+}
+
+// Lines to all ranks, this one among them, by one store each; halves are used in turn as in
+// direct_ll.cuh, with whose kernels these take turns.
+template <class T, class F>
+__device__ __forceinline__ void lines(const nccl4jNvlsDirectArguments& args) {
+  constexpr bool kReduces = !NCCL4J_NVLS_COPIES;
+  const nccl4jDirectArguments& a = args.direct;
+  direct::begin();
+  const auto all = F::lines(args);
+  all.crossAliases();
+  const u32 flag = direct::epoch(a);
+  const int n = a.comm.nRanks;
+  const u64 half = a.lines + (flag & 1) * n * a.lineBytes;
+  const Touch touch = touchFor<T>(a.op);
+  const char* send = (const char*)a.send;
+  char* recv = (char*)a.recv;
+  forGridWords({0, a.bytes}, [&](u64 at, u32 bytes) {
+    u64 x = loadElements<T>(send + at, bytes);
+    all.storeLine(half + a.comm.rank * a.lineBytes + 2 * at,
+                  kReduces && touch.scale ? scaleElements<T>(x, n) : x, flag);
+  });
+  forGridWords({0, a.bytes}, [&](u64 at, u32 bytes) {
+    u64 sum[1] = {0};
+    for (int from = 0; from < n; from++) {
+      u64 x[1] = {
+          direct::awaitLine(a, direct::own(a, half + from * a.lineBytes + 2 * at), from, flag)};
+      if constexpr (kReduces) {
+        if (from == 0)
+          sum[0] = x[0];
+        else
+          combine<T>(a.op, sum, x);
+      } else {
+        storeElements<T>(recv + from * a.bytes + at, x[0], bytes);
+      }
+    }
+    if constexpr (kReduces)
+      storeElements<T>(recv + at, touch.divide ? divideElements<T>(sum[0], n) : sum[0], bytes);
+  });
+  direct::finish(a, flag);
+}
+
+}  // namespace nvls
+}  // namespace nccl4j

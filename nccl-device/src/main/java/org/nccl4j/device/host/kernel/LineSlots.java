@@ -1,0 +1,26 @@
+package org.nccl4j.device.host.kernel;
+
+import org.nccl4j.device.symmetric.ResourceLayout;
+
+/**
+ * Where lines of data and flags lie in the library's own window on the host, behind what all
+ * devices have: two halves that operations use in turn, in each a slot for what each rank writes.
+ *
+ * @param team how many ranks
+ */
+public record LineSlots(int team) {
+  /** Most bytes of data that a rank sends in lines, which are twice as many bytes. */
+  public static final int DATA_BYTES = 1024;
+
+  private static final int SLOT_BYTES = 2 * DATA_BYTES;
+
+  /** Offset of the slot that a rank writes in an operation. */
+  long slot(long operation, int place) {
+    return new ResourceLayout(team).rest() + ((operation & 1) * team + place) * SLOT_BYTES;
+  }
+
+  /** Bytes of the window, all that comes before included. */
+  public long bytes() {
+    return slot(1, team);
+  }
+}
