@@ -293,7 +293,9 @@ class DriverMulticastTest {
             Map.of(
                 "JAVA_TOOL_OPTIONS",
                 "-Dnccl4j.also=driven -XX:ActiveProcessorCount=" + processors));
-    assertTrue(ran.count("cuLaunchKernelEx") >= 200, ran.output());
+    assertTrue(ran.count("cuLaunchKernelEx") >= 204, ran.output());
+    assertTrue(ran.output().contains("captured 2 graphs"), ran.output());
+    assertEquals(0, ran.count("misuse"), ran.calls().toString());
     String threads = processors == 8 ? "launching threads: 1" : "launching threads: 0";
     assertTrue(ran.output().contains(threads), ran.output());
     assertTrue(ran.output().contains("group: "), ran.output());

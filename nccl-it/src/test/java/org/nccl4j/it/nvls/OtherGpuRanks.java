@@ -18,6 +18,8 @@ import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.RedOp;
+import org.nccl4j.device.cuda.CudaGraph;
+import org.nccl4j.device.cuda.CudaStream;
 
 /** What {@link FakeGpuRanks} can do beside, with communicators of its own. */
 final class OtherGpuRanks {
@@ -116,6 +118,7 @@ final class OtherGpuRanks {
       Group.run(group);
     }
     System.out.println("launching threads: " + launching());
+    capture(streams, group);
     ranks.get(1).abort();
     try {
       Group.run(group);
@@ -130,6 +133,20 @@ final class OtherGpuRanks {
     System.out.println("at the end: " + launching());
     streams.forEach(DeviceStream::close);
     memories.forEach(DeviceMemory::close);
+  }
+
+  /** What is captured is in the graphs of the thread that captures, and spoils nothing. */
+  private static void capture(List<DeviceStream> streams, Runnable group) {
+    List<CudaStream> captured = streams.stream().map(CudaStream.class::cast).toList();
+    captured.forEach(CudaStream::beginCapture);
+    Group.run(group);
+    Group.run(group);
+    List<CudaGraph> graphs = captured.stream().map(CudaStream::endCapture).toList();
+    for (int rank = 0; rank < graphs.size(); rank++) {
+      graphs.get(rank).launch(captured.get(rank));
+      graphs.get(rank).close();
+    }
+    System.out.println("captured " + graphs.size() + " graphs");
   }
 
   private static long launching() {
