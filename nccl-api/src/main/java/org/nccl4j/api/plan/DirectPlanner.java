@@ -172,7 +172,9 @@ public final class DirectPlanner {
     RegisteredWindow to = window(recv, recvParts(operation) * bytes);
     boolean overlaps = from != null && to != null && overlap(send, recv, operation, bytes);
     DirectWork.Way way =
-        way(new Shape(func, count, type, op, root, overlaps), from != null, to != null);
+        way(
+            new Shape(func, count, type, op, root, overlaps),
+            new Given(Given.of(from), Given.of(to)));
     if (way == null) {
       return Placement.NONE;
     }
