@@ -125,12 +125,14 @@ public final class Initializer {
     CheckedLinks checked = CheckedLinks.of(request, choice, peers, bootstrap);
     List<Routes.NamedTransport> routes = checked.routes();
     Links links = checked.links();
+    times.begin("machines");
     // All-gather, so nobody goes on before all are connected.
     List<ProxyHandler> handlers = links.proxyHandlers();
     DomainFacts own = DomainFacts.of(request, peers, routes, !handlers.isEmpty(), tuned);
     RankFacts known =
         DomainFacts.common(bootstrap.allGather(own.toBytes()), Hosts.of(peers), tuned);
     MachineSurvey machines = MachineSurvey.of(request, peers, bootstrap);
+    times.begin("graphs");
     Wiring wiring = Wiring.of(request, machines, peers, bootstrap);
     nvls = NvlsSetup.open(request, context, wiring, bootstrap);
     boolean puts = RemoteLinks.areNeeded(peers, rank);
@@ -172,6 +174,7 @@ public final class Initializer {
             kernels,
             new Launcher(kernels),
             Routes.names(routes));
+    times.begin("space");
     if (engine.queue().direct().wantsSpace()) {
       engine.place().windows().makeSpace();
     }

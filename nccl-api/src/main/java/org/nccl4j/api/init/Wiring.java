@@ -106,8 +106,13 @@ record Wiring(List<int[]> rings, List<Tree> trees, Optional<Fleet> fleet) {
   private static Fleet fleet(Settings settings, MachineSurvey survey) {
     Map<String, String> texts = settings.texts();
     texts.keySet().removeAll(PLANNERS);
-    return Fleet.of(
-        survey.hosts(), new ClusterOptions(new TopoSettings(texts), driver(survey), false));
+    return KnownFleets.of(
+        survey,
+        texts,
+        () ->
+            Fleet.of(
+                survey.hosts(),
+                new ClusterOptions(new TopoSettings(texts), driver(survey), false)));
   }
 
   private static void warn(TopologyException e) {

@@ -11,7 +11,7 @@ import org.nccl4j.device.kernel.Protocol;
 final class ConnectionSizes {
   private static final int CHANNELS = ConnectionLayout.CHANNELS;
   private static final int LL = 4 << 10;
-  private static final int LL128 = 4 << 10;
+  private static final int LL128 = 31 * 128; // with 32 lines four ranks would take 2 MiB more
   private static final int SIMPLE = 32 << 10;
   private static final int LEAST = 512;
 
@@ -25,7 +25,7 @@ final class ConnectionSizes {
     }
     return new ConnectionLayout(
         CHANNELS * Math.max(LEAST, grow * LL / shrink),
-        CHANNELS * Math.max(LEAST, grow * LL128 / shrink),
+        CHANNELS * Math.max(LEAST, grow * LL128 / shrink / 128 * 128), // lines must not straddle
         CHANNELS * Math.max(LEAST, grow * SIMPLE / shrink));
   }
 

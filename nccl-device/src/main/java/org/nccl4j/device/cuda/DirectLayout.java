@@ -24,7 +24,7 @@ record DirectLayout(
   static final int RANKS = 32;
 
   private static final long ALL_LINES = 4L << 20;
-  private static final long LEAST_LINES = 64L << 10;
+  private static final long LEAST_LINES = 128L << 10;
 
   static DirectLayout of(int team) {
     long flags = new ResourceLayout(team).rest();
@@ -32,7 +32,9 @@ record DirectLayout(
     long arrivals = epoch + 2048;
     long counts = epoch + 4096;
     long lines = counts + 4096;
-    long lineBytes = Math.max(LEAST_LINES, ALL_LINES / Integer.highestOneBit(team));
+    // Half of that as data: beyond it, lines of more ranks are slower than other ways.
+    int ranks = Integer.highestOneBit(team);
+    long lineBytes = Math.max(LEAST_LINES, ALL_LINES / ranks / ranks);
     return new DirectLayout(
         flags, epoch, arrivals, counts, lines, lineBytes, lines + 2 * team * lineBytes);
   }

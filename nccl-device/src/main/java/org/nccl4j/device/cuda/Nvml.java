@@ -7,6 +7,7 @@ import java.util.Locale;
 import java.util.Map;
 import java.util.Optional;
 import java.util.TreeMap;
+import java.util.concurrent.ConcurrentHashMap;
 import org.nccl4j.device.SystemErrorException;
 import org.nccl4j.device.bind.NativeLibrary;
 import org.nccl4j.device.bind.NvmlFunctions;
@@ -42,6 +43,7 @@ public final class Nvml {
   private final Optional<String> absence;
   private final List<NvmlGpu> gpus = new ArrayList<>();
   private final List<Long> handles = new ArrayList<>();
+  private final Map<Integer, Boolean> peers = new ConcurrentHashMap<>(); // asking takes long
 
   private Nvml(NvmlFunctions nvml, Optional<String> absence) {
     this.nvml = nvml;
@@ -96,6 +98,11 @@ public final class Nvml {
     if (index == other || index >= handles.size() || other >= handles.size()) {
       return true;
     }
+    return peers.computeIfAbsent(
+        index * handles.size() + other, pair -> askWhetherPeers(index, other));
+  }
+
+  private boolean askWhetherPeers(int index, int other) {
     Offheap out = new Offheap(8);
     for (int capability : new int[] {READ, WRITE}) {
       int result =

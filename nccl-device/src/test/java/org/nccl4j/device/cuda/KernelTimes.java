@@ -26,30 +26,52 @@ import org.nccl4j.device.kernel.Protocol;
 /**
  * Times kernels on all GPUs, a thread for each, after checking their results: microseconds an
  * operation, launches back to back. Arguments: ranks, most bytes, then any of "collective algorithm
- * protocol channels[,channels...]" groups.
+ * protocol channels[,channels...]" groups. -Dfirst=BYTES is the least size,
+ * -Dslots=LAYOUT[:LAYOUT...] tries several layouts.
  */
 final class KernelTimes {
   private static final int PERIOD = 1 << 16; // elements after which the data repeat
 
-  private final GpuRanks ranks;
+  private final int n;
+  private GpuRanks ranks;
   private final ExecutorService threads;
   private final List<DeviceMemory> sends = new ArrayList<>();
   private final List<DeviceMemory> recvs = new ArrayList<>();
   private volatile double hostMicros; // of the last measurement
 
   private KernelTimes(int n, long most) {
-    ranks = new GpuRanks(n, Duration.ofSeconds(5), layout(), nvls(n));
+    this.n = n;
     threads = Executors.newFixedThreadPool(n);
+    List<CudaDevice> devices = CudaDevices.probe().list();
     for (int rank = 0; rank < n; rank++) {
-      sends.add(ranks.devices.get(rank).allocate(most));
-      recvs.add(ranks.devices.get(rank).allocate(most));
+      CudaDevice device = devices.get(rank % devices.size());
+      sends.add(device.allocate(most));
+      recvs.add(device.allocate(most));
       fill(rank);
     }
   }
 
-  /** Slots a channel in KiB from -Dslots=LL,LL128,Simple; else the device's own. */
-  private static ConnectionLayout layout() {
-    String slots = System.getProperty("slots");
+  /** All that is asked for, with a layout, or null for the device's. */
+  private void tables(String slots, String[] arguments, long most) throws Exception {
+    ranks = new GpuRanks(n, Duration.ofSeconds(5), layout(slots), nvls(n));
+    if (slots != null) {
+      System.out.println("slots " + slots);
+    }
+    for (int i = 2; i + 3 < arguments.length; i += 4) {
+      for (String channels : arguments[i + 3].split(",")) {
+        table(
+            arguments[i].toUpperCase(Locale.ROOT),
+            arguments[i + 1].toUpperCase(Locale.ROOT),
+            Protocol.valueOf(arguments[i + 2].toUpperCase(Locale.ROOT)),
+            Integer.parseInt(channels),
+            most);
+      }
+    }
+    ranks.close();
+  }
+
+  /** Slots of a channel in KiB: "LL,LL128,Simple". */
+  private static ConnectionLayout layout(String slots) {
     if (slots == null) {
       return null;
     }
@@ -76,15 +98,9 @@ final class KernelTimes {
     long most = Long.parseLong(arguments[1]);
     creation(n);
     KernelTimes times = new KernelTimes(n, most);
-    for (int i = 2; i + 3 < arguments.length; i += 4) {
-      for (String channels : arguments[i + 3].split(",")) {
-        times.table(
-            arguments[i].toUpperCase(Locale.ROOT),
-            arguments[i + 1].toUpperCase(Locale.ROOT),
-            Protocol.valueOf(arguments[i + 2].toUpperCase(Locale.ROOT)),
-            Integer.parseInt(channels),
-            most);
-      }
+    String slots = System.getProperty("slots");
+    for (String each : slots == null ? new String[] {null} : slots.split(":")) {
+      times.tables(each, arguments, most);
     }
     System.exit(0);
   }

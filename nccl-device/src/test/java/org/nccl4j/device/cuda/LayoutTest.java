@@ -136,6 +136,12 @@ class LayoutTest {
             .formatted(new ConnectionLayout(16, 128, 128).ll(0)));
     assertEquals("", run(body.toString()));
     ConnectionLayout layout = ConnectionSizes.layout(4);
-    assertTrue(3 * layout.dataBytes() < 64L << 20, "device memory of a rank among four");
+    long connections = 3 * (layout.dataBytes() + ConnectionLayout.CREDIT_BYTES);
+    assertTrue(connections <= 60L << 20, "device memory of a rank among four for connections");
+    assertTrue(DirectLayout.of(4).bytes() <= 4L << 20, "and for direct ways, 64 MiB with them");
+    for (int ranks = 2; ranks <= 256; ranks++) {
+      int part = ConnectionSizes.layout(ranks).ll128SlotBytes() / ConnectionLayout.CHANNELS;
+      assertEquals(0, part % 128, "a line of LL128 lies in one line of memory, ranks: " + ranks);
+    }
   }
 }
