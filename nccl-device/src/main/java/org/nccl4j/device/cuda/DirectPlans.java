@@ -19,6 +19,12 @@ final class DirectPlans implements AutoCloseable {
   private static final int MOST_LL_BLOCKS = 64;
   private static final int MOST_WINDOW_BLOCKS = 64;
 
+  /**
+   * A kernel takes no more than this many multiprocessors (an H200 has 132), so that those of two
+   * communicators find room beside each other: each may wait for ranks where the other came first.
+   */
+  private static final int MOST_PROCESSORS = 64;
+
   private final CudaKernelCommunicator communicator;
   private final KernelCommunicatorSpec spec;
   private final CommunicatorMemory memory;
@@ -146,7 +152,9 @@ final class DirectPlans implements AutoCloseable {
         arguments,
         bytes == 0 ? null : multicast ? nvls.kernel(work) : function(work),
         new CudaKernelPlan.Shape(
-            Math.min(DirectLayout.BLOCKS, blocks), threads(work, bytes), together(work)),
+            Math.min(DirectLayout.BLOCKS, Math.min(MOST_PROCESSORS * together(work), blocks)),
+            threads(work, bytes),
+            together(work)),
         needs(work));
   }
 

@@ -180,6 +180,38 @@ class DirectPlansTest {
     }
   }
 
+  /** Blocks that combine fill a multiprocessor each, those that copy half of one. */
+  @Test
+  void kernelsOfTwoCommunicatorsFindRoom() {
+    assumeKernels();
+    try (GpuRanks ranks = new GpuRanks(2, Duration.ofSeconds(3));
+        DirectRanks windows = new DirectRanks(ranks, 1 << 20)) {
+      for (Operation operation : new Operation[] {Operation.ALL_REDUCE, Operation.ALL_GATHER}) {
+        var communicator = ranks.communicators.get(0);
+        DirectWork work =
+            new DirectWork(
+                operation,
+                Way.ONE_SHOT,
+                DataType.FLOAT32,
+                RedOp.SUM,
+                0,
+                1000,
+                windows.sends.get(0),
+                windows.recvs.get(0),
+                128);
+        fake.fakeReset();
+        communicator.launch(
+            communicator.prepare(work),
+            windows.send.get(0),
+            windows.recv.get(0),
+            ranks.streams.get(0));
+        String launch =
+            "cuLaunchKernelEx(%d,".formatted(operation == Operation.ALL_REDUCE ? 64 : 128);
+        assertTrue(fake.fakeRecord().contains(launch), fake.fakeRecord());
+      }
+    }
+  }
+
   @Test
   void whatThereIsNotIsRefused() {
     try (GpuRanks ranks = new GpuRanks(2, Duration.ofSeconds(3));
