@@ -12,6 +12,7 @@
 #define NCCL4J_WORD_STRIDE 128
 #define NCCL4J_HEADER_BYTES 8192
 #define NCCL4J_SLOTS 8
+#define NCCL4J_SIZES 32  // from a tail to the sizes of what is carried: uint32_t[NCCL4J_SLOTS]
 #define NCCL4J_INLINE_PEERS 32
 #define NCCL4J_INLINE_GROUPS 32
 #define NCCL4J_INLINE_WORKS 64
@@ -38,7 +39,7 @@ typedef struct {
   uint64_t sent;
   uint64_t received;
   uint64_t implied;  // of sent, those that the peer must have taken, since it sent something later
-  uint64_t pad;
+  uint64_t carried;  // 1 where a proxy of this host carries what is sent, and has to know its size
 } nccl4jSteps;
 
 // Host memory that the device polls and reports to.

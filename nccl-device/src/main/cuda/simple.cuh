@@ -268,6 +268,10 @@ class SimplePrimitives {
     u32 below = (1u << lane_) - 1;
     u64 from = recv ? (u64)place_.at(fan_.recvData[lane_], received_) : 0;
     u64 to = send ? (u64)place_.at(fan_.sendData[lane_], sent_) : 0;
+    if (send && fan_.carried[lane_]) {
+      u32 bytes = step.kind == STEP_SCATTER ? step.part(fan_.rank[lane_]) : step.bytes;
+      tellSize(fan_.sendData[lane_], channel_, sent_, bytes);
+    }
     u64 other = 0;  // the user's address in this lane's pair
     u32 nRecv = __popc(step.recvMask), nSend = __popc(step.sendMask);
     u32 ownAt = __popc(step.recvMask & ((1u << fan_.self) - 1));

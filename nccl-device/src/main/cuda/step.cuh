@@ -57,6 +57,7 @@ struct Fan {
   u64 sent[kMaxFan];  // at the kernel's beginning
   u64 received[kMaxFan];
   u64 implied[kMaxFan];
+  bool carried[kMaxFan];  // what is sent to it
 
   // Called by one thread for each entry, before a barrier. Returns how many steps the peer is known
   // to have taken: by the head of the connection to it, or because it sent something later.
@@ -66,7 +67,8 @@ struct Fan {
     u64 credit = p.sendCredit + channel * NCCL4J_WORD_STRIDE;
     u64 head = p.sendCredit ? loadWordRelaxed((void*)credit) : 0;
     Pack counts = loadPack(steps);
-    u64 taken = loadWordRelaxed(&steps->implied);
+    Pack more = loadPack(&steps->implied);
+    u64 taken = more.lo;
     rank[i] = peer;
     sendData[i] = p.sendData;
     sendCredit[i] = credit;
@@ -75,6 +77,7 @@ struct Fan {
     sent[i] = counts.lo;
     received[i] = counts.hi;
     implied[i] = taken;
+    carried[i] = more.hi != 0;
     return head > taken ? head : taken;
   }
 };
@@ -100,6 +103,12 @@ __device__ __forceinline__ SlotPlace slotPlace(const nccl4jCommunicator& c, u32 
 
 __device__ __forceinline__ char* tailOf(u64 data, int channel) {
   return (char*)data + channel * NCCL4J_WORD_STRIDE;
+}
+
+// Says how many bytes a step has, before its tail is posted, which comes after a fence.
+__device__ __forceinline__ void tellSize(u64 data, int channel, u64 step, u32 bytes) {
+  char* sizes = tailOf(data, channel) + NCCL4J_SIZES;
+  storeControl(sizes + (step & (NCCL4J_SLOTS - 1)) * sizeof(u32), bytes);
 }
 
 }  // namespace nccl4j

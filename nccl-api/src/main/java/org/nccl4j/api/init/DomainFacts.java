@@ -18,15 +18,22 @@ import org.nccl4j.device.kernel.KernelDevice;
 
 /**
  * What one rank knows of its device and its ways to the others, for a decision that all take alike.
- * As bytes: kind, reach, nvlink, carried, table and model, with tabs between them.
+ * As bytes: kind, reach, nvlink, carried, channels, table and model, with tabs between them.
  *
  * @param reach whether it loads and stores every other's memory
  * @param nvlink whether over NVLink
  * @param carried whether a proxy carries some of its connections
+ * @param channels that all its connections have
  * @param table the digest of the user's table of measured times, "" without one
  */
 record DomainFacts(
-    Device.Kind kind, boolean reach, boolean nvlink, boolean carried, String table, String model) {
+    Device.Kind kind,
+    boolean reach,
+    boolean nvlink,
+    boolean carried,
+    int channels,
+    String table,
+    String model) {
   private static final Logger LOG = DebugLog.of("INIT");
   private static final String DIRECT = "P2P";
 
@@ -34,7 +41,7 @@ record DomainFacts(
       InitRequest request,
       List<PeerInfo> peers,
       List<Routes.NamedTransport> routes,
-      boolean carried,
+      Links links,
       Optional<TunedTable> tuned) {
     Device self = request.device();
     KernelDevice device = (KernelDevice) self;
@@ -47,7 +54,14 @@ record DomainFacts(
     // What was measured for a model was measured with windows, and would ask for their space.
     String model = windows ? self.name() : self.name() + " without windows";
     String table = tuned.map(t -> Integer.toHexString(t.digest())).orElse("");
-    return new DomainFacts(self.kind(), reach, nvlink, carried, table, model);
+    return new DomainFacts(
+        self.kind(),
+        reach,
+        nvlink,
+        !links.proxyHandlers().isEmpty(),
+        links.channels(),
+        table,
+        model);
   }
 
   byte[] toBytes() {
@@ -57,20 +71,22 @@ record DomainFacts(
             Boolean.toString(reach),
             Boolean.toString(nvlink),
             Boolean.toString(carried),
+            Integer.toString(channels),
             table,
             model)
         .getBytes(StandardCharsets.UTF_8);
   }
 
   private static DomainFacts fromBytes(byte[] bytes) {
-    String[] words = new String(bytes, StandardCharsets.UTF_8).split("\t", 6);
+    String[] words = new String(bytes, StandardCharsets.UTF_8).split("\t", 7);
     return new DomainFacts(
         Device.Kind.valueOf(words[0]),
         Boolean.parseBoolean(words[1]),
         Boolean.parseBoolean(words[2]),
         Boolean.parseBoolean(words[3]),
-        words[4],
-        words[5]);
+        Integer.parseInt(words[4]),
+        words[5],
+        words[6]);
   }
 
   /**
@@ -107,7 +123,11 @@ record DomainFacts(
         facts.stream().allMatch(f -> f.model.equals(first.model)) ? first.model : "",
         facts.stream().allMatch(DomainFacts::reach),
         facts.stream().allMatch(DomainFacts::nvlink),
-        new Spread(hosts.count(), hosts.mostRanks(), facts.stream().anyMatch(DomainFacts::carried)),
+        new Spread(
+            hosts.count(),
+            hosts.mostRanks(),
+            facts.stream().anyMatch(DomainFacts::carried),
+            facts.stream().mapToInt(DomainFacts::channels).min().orElseThrow()),
         Optional.empty(),
         tuned);
   }

@@ -128,7 +128,7 @@ public final class Initializer {
     times.begin("machines");
     // All-gather, so nobody goes on before all are connected.
     List<ProxyHandler> handlers = links.proxyHandlers();
-    DomainFacts own = DomainFacts.of(request, peers, routes, !handlers.isEmpty(), tuned);
+    DomainFacts own = DomainFacts.of(request, peers, routes, links, tuned);
     RankFacts known =
         DomainFacts.common(bootstrap.allGather(own.toBytes()), Hosts.of(peers), tuned);
     MachineSurvey machines = MachineSurvey.of(request, peers, bootstrap);

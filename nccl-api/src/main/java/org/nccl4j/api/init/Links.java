@@ -5,6 +5,7 @@ import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
+import java.util.Objects;
 import java.util.Set;
 import java.util.TreeSet;
 import java.util.concurrent.locks.LockSupport;
@@ -18,6 +19,7 @@ import org.nccl4j.device.InternalErrorException;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.TimeoutException;
 import org.nccl4j.device.kernel.Connection;
+import org.nccl4j.device.kernel.ConnectionLayout;
 
 /**
  * Connects this rank with every other: a connector for each direction, with its handle exchanged.
@@ -217,6 +219,15 @@ final class Links {
       connections.add(connector == null ? null : connector.connection());
     }
     return connections;
+  }
+
+  /** Channels that all of this rank's connections have. */
+  int channels() {
+    return sends().stream()
+        .filter(Objects::nonNull)
+        .mapToInt(Connection::channels)
+        .min()
+        .orElse(ConnectionLayout.CHANNELS);
   }
 
   /** Work for the proxy, if any transport has some. */

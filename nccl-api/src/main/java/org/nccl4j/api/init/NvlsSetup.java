@@ -119,8 +119,7 @@ final class NvlsSetup implements AutoCloseable {
       return "there is one rank";
     }
     if (hosts.count() > 1 && kind(context) == Device.Kind.CUDA) {
-      return "its ranks are on several machines, and GPU memory goes over no network in this"
-          + " version";
+      return "its ranks are on several machines, and GPUs have no NVLSTree in this version";
     }
     if (context.peers().stream().anyMatch(peer -> peer.deviceKind() != kind(context))) {
       return "its ranks are on devices of several kinds";

@@ -37,6 +37,9 @@ public final class Planner {
   private final Chooser chooser;
   private final CtaLimits ctas;
 
+  /** That all connections of all ranks have. */
+  private final int channels;
+
   private final PlanCache cache = new PlanCache();
 
   /** Of groups of sends and receives, by the very memories that they name. */
@@ -86,6 +89,7 @@ public final class Planner {
     this.costs = ranks.costs(nvls);
     this.chooser = new Chooser(costs, rules.algo, rules.proto, rules.edit);
     this.ctas = rules.ctas;
+    this.channels = ranks.spread().channels();
   }
 
   /** The plan of an operation on the launch's own buffers. */
@@ -181,9 +185,7 @@ public final class Planner {
   /** NVLS has the channels that its buffers were made for. */
   private int channels(Collective collective, Choice choice, long bytes) {
     int wanted = costs.channels(collective, choice, bytes);
-    return choice.algorithm() == Algorithm.NVLS
-        ? wanted
-        : Math.min(ConnectionLayout.CHANNELS, ctas.limit(wanted));
+    return choice.algorithm() == Algorithm.NVLS ? wanted : Math.min(channels, ctas.limit(wanted));
   }
 
   private long wholeBytes(Collective collective, long count, DataType type) {

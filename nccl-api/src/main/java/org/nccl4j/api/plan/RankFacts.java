@@ -56,7 +56,7 @@ public record RankFacts(
 
   /** The same of some of the ranks, which are spread over some of the hosts. */
   public RankFacts of(int some, int hosts, int mostRanks, Optional<Fleet> theirTopology) {
-    Spread theirs = new Spread(hosts, mostRanks, spread.carried());
+    Spread theirs = new Spread(hosts, mostRanks, spread.carried(), spread.channels());
     return new RankFacts(some, kind, model, reach, nvlink, theirs, theirTopology, tuned);
   }
 
@@ -79,7 +79,7 @@ public record RankFacts(
 
   CostModel costs() {
     CostModel base = withoutTable();
-    return spread.hosts() == 1
+    return spread.hosts() == 1 && !(kind == Device.Kind.CUDA && spread.carried())
         ? tuned.map(table -> table.over(base, nRanks, model)).orElse(base)
         : base;
   }
@@ -90,6 +90,9 @@ public record RankFacts(
     }
     if (kind == Device.Kind.HOST) {
       return new HostCostModel(nRanks, Runtime.getRuntime().availableProcessors());
+    }
+    if (spread.carried()) {
+      return new GpuNetCostModel(nRanks, spread);
     }
     GpuCostModel formula = new GpuCostModel(nRanks, reach, nvlink);
     CostModel predicted =

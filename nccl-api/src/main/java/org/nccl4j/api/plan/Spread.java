@@ -1,13 +1,21 @@
 package org.nccl4j.api.plan;
 
+import org.nccl4j.device.kernel.ConnectionLayout;
+
 /**
  * How ranks are spread over hosts.
  *
  * @param hosts how many
  * @param mostRanks of one host
  * @param carried whether some connections are carried by a proxy, such as over a network
+ * @param channels that every connection has
  */
-public record Spread(int hosts, int mostRanks, boolean carried) {
+public record Spread(int hosts, int mostRanks, boolean carried, int channels) {
+  /** With all channels. */
+  Spread(int hosts, int mostRanks, boolean carried) {
+    this(hosts, mostRanks, carried, ConnectionLayout.CHANNELS);
+  }
+
   /** All on one host, with memory in common. */
   static Spread together(int nRanks) {
     return new Spread(1, nRanks, false);

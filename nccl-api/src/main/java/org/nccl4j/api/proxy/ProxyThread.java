@@ -16,14 +16,20 @@ import org.nccl4j.device.kernel.Progress;
 
 /**
  * Gives a communicator's proxy handlers their turns. Kernels of the host device do so while they
- * wait; one daemon thread finishes what they leave, and sleeps while nothing is left. One thread at
- * a time is inside.
+ * wait; one daemon thread finishes what they leave, and sleeps while nothing is left. Handlers for
+ * GPUs it calls at all times, since their kernels, launched once more by a graph perhaps, tell
+ * nobody: busily while there is something to do, after a while with short sleeps between. One
+ * thread at a time is inside.
  */
 public final class ProxyThread implements Progress, AutoCloseable {
   private static final VarHandle INSIDE;
   private static final int BUSY_ROUNDS = 1000;
   private static final long SHORTEST_SLEEP_NANOS = 20_000;
   private static final long LONGEST_SLEEP_NANOS = 1_000_000;
+
+  /** Where kernels cannot say that they wait: so much later may the first step of a graph be. */
+  private static final long LONGEST_POLLED_SLEEP_NANOS = 200_000;
+
   private static final long JOIN_MILLIS = 1000;
 
   static {
@@ -36,6 +42,9 @@ public final class ProxyThread implements Progress, AutoCloseable {
 
   private volatile ProxyHandler[] handlers;
 
+  /** Whether a handler has to be called at all times. */
+  private volatile boolean polled;
+
   /** What comes unasked, and has to be looked for at all times; null if there is none. */
   private volatile IntSupplier unasked;
 
@@ -47,9 +56,13 @@ public final class ProxyThread implements Progress, AutoCloseable {
 
   private volatile boolean over;
 
+  /** Whether the thread does not look for a while. */
+  private volatile boolean asleep;
+
   /** A thread that is not running yet. */
   public ProxyThread(String name, List<ProxyHandler> handlers) {
     this.handlers = handlers.toArray(ProxyHandler[]::new);
+    this.polled = handlers.stream().anyMatch(ProxyHandler::isPolled);
     this.thread = new Thread(this::run, "nccl4j-proxy-" + name);
     this.thread.setDaemon(true);
   }
@@ -74,6 +87,7 @@ public final class ProxyThread implements Progress, AutoCloseable {
     List<ProxyHandler> all = new ArrayList<>(Arrays.asList(handlers));
     all.addAll(more);
     handlers = all.toArray(ProxyHandler[]::new);
+    polled = all.stream().anyMatch(ProxyHandler::isPolled);
     unasked = arrivals;
     LockSupport.unpark(thread);
   }
@@ -126,6 +140,14 @@ public final class ProxyThread implements Progress, AutoCloseable {
 
   @Override
   @HotPath
+  public void kernelLaunched() {
+    if (polled && asleep) {
+      LockSupport.unpark(thread);
+    }
+  }
+
+  @Override
+  @HotPath
   public void kernelEnded() {
     if (isUnderWay()) {
       doWork();
@@ -148,7 +170,7 @@ public final class ProxyThread implements Progress, AutoCloseable {
     int idle = 0;
     long sleep = SHORTEST_SLEEP_NANOS;
     while (!over) {
-      if (!isUnderWay() && unasked == null) {
+      if (!isUnderWay() && unasked == null && !polled) {
         LockSupport.park(this);
         idle = 0;
       } else if (doWork() > 0) {
@@ -157,8 +179,10 @@ public final class ProxyThread implements Progress, AutoCloseable {
       } else if (++idle < BUSY_ROUNDS) {
         Thread.yield();
       } else {
+        asleep = true;
         LockSupport.parkNanos(this, sleep);
-        sleep = Math.min(2 * sleep, LONGEST_SLEEP_NANOS);
+        asleep = false;
+        sleep = Math.min(2 * sleep, polled ? LONGEST_POLLED_SLEEP_NANOS : LONGEST_SLEEP_NANOS);
       }
     }
   }

@@ -18,11 +18,19 @@ public interface ProxyHandler {
 
   /**
    * Whether it has to be called although no kernel waits for it, such as while data that a kernel
-   * has posted are not yet on their way. Any thread may call it, at any time. A handler for a
-   * device whose kernels do not call handlers while they wait, such as a GPU, always has.
+   * has posted are not yet on their way. Any thread may call it, at any time. A communicator is not
+   * closed before this has become false.
    */
   @HotPath
   default boolean isUnderWay() {
     return true;
+  }
+
+  /**
+   * Whether it has to be called at all times, since the device's kernels do not call handlers while
+   * they wait, as those of a GPU. Always the same.
+   */
+  default boolean isPolled() {
+    return false;
   }
 }

@@ -7,6 +7,7 @@ import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.kernel.Algorithm;
 import org.nccl4j.device.kernel.Collective;
 import org.nccl4j.device.kernel.CollectiveWork;
+import org.nccl4j.device.kernel.Connection;
 import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.KernelCommunicatorSpec;
 import org.nccl4j.device.kernel.Protocol;
@@ -70,6 +71,7 @@ final class CollectivePlans {
   }
 
   private void check(CollectiveWork work) {
+    checkCarried(work);
     boolean direct =
         work.algorithm() == Algorithm.ONE_SHOT || work.algorithm() == Algorithm.TWO_SHOT;
     boolean allReduceOnly =
@@ -92,6 +94,26 @@ final class CollectivePlans {
           "%s among %d ranks; it goes up to %d"
               .formatted(work.algorithm().label(), spec.nRanks(), KernelLayout.INLINE_PEERS + 1),
           "use Ring or Tree");
+    }
+  }
+
+  /** A proxy carries few channels, and slots alone. The planner knows that, on all ranks alike. */
+  private void checkCarried(CollectiveWork work) {
+    for (int peer = 0; peer < spec.nRanks(); peer++) {
+      Connection connection = spec.sends().get(peer);
+      if (connection == null || connection.carried() == 0) {
+        continue;
+      }
+      if (work.protocol() != Protocol.SIMPLE
+          || work.nChannels() < 1
+          || work.nChannels() > connection.carried()) {
+        throw new InvalidArgumentException(
+            "%s in %s by %d channels, where the connection with rank %d is carried over a network, in"
+                    .formatted(
+                        work.collective().label(), work.protocol().label(), work.nChannels(), peer)
+                + " Simple by at most %d".formatted(connection.carried()),
+            "use Simple, and no more channels than that");
+      }
     }
   }
 

@@ -50,6 +50,9 @@ final class CommunicatorMemory implements AutoCloseable {
       if (n > 1) {
         memory.write(stepsBytes, tables);
       }
+      for (int peer = 0; peer < n; peer++) {
+        markCarried(peer);
+      }
       controlHost =
           device.context().get(() -> JCudaLibrary.allocateHost(KernelLayout.CONTROL_BYTES, device));
     } catch (RuntimeException e) {
@@ -59,6 +62,20 @@ final class CommunicatorMemory implements AutoCloseable {
     controlDevice = device.context().get(() -> JCudaLibrary.hostDeviceAddress(controlHost, device));
     control = Pointer.wrap(Runtime.getSystemRuntime(), controlHost, KernelLayout.CONTROL_BYTES);
     control.setMemory(0, KernelLayout.CONTROL_BYTES, (byte) 0);
+  }
+
+  /** Has the size told of each step that a proxy carries to a peer. */
+  private void markCarried(int peer) {
+    Connection send = spec.sends().get(peer);
+    if (send == null || send.carried() == 0) {
+      return;
+    }
+    int bytes = send.carried() * KernelLayout.STEPS_BYTES;
+    ByteBuffer steps = ByteBuffer.allocateDirect(bytes).order(ByteOrder.nativeOrder());
+    for (int at = KernelLayout.STEPS_CARRIED; at < bytes; at += KernelLayout.STEPS_BYTES) {
+      steps.putLong(at, 1);
+    }
+    memory.write((long) peer * ConnectionLayout.CHANNELS * KernelLayout.STEPS_BYTES, steps);
   }
 
   /** A channel's ring, by position. */

@@ -166,6 +166,7 @@ final class CudaKernelCommunicator implements KernelCommunicator {
       }
       mine.launch(send == null ? 0 : send.address(), recv == null ? 0 : recv.address(), into);
       progress.launched(into);
+      spec.progress().kernelLaunched();
     } finally {
       device.context().leave(before);
     }

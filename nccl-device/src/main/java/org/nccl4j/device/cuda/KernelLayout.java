@@ -12,6 +12,7 @@ final class KernelLayout {
 
   static final int PEER_BYTES = 32;
   static final int STEPS_BYTES = 32;
+  static final int STEPS_CARRIED = 24;
 
   static final int CONTROL_ABORT = 0;
   static final int CONTROL_FAILED = 64;

@@ -10,7 +10,6 @@ import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.kernel.Connection;
-import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.KernelCommunicatorSpec;
 import org.nccl4j.device.kernel.P2pWork;
 import org.nccl4j.device.kernel.Protocol;
@@ -174,14 +173,15 @@ final class P2pPlans {
   }
 
   /** The kernel has no LL128 way for single transfers: LL below, Simple above serve as well. */
-  private static Protocol protocol(P2pWork work) {
-    return work.protocol() == Protocol.LL ? Protocol.LL : Protocol.SIMPLE;
+  private Protocol protocol(P2pWork work) {
+    boolean small = work.protocol() == Protocol.LL && connection(work).carried() == 0;
+    return small ? Protocol.LL : Protocol.SIMPLE;
   }
 
-  /** The same at both ends, so it may depend on nothing but the size. */
-  private static int parts(P2pWork work) {
+  /** The same at both ends, so it may depend on nothing but the size and the connection. */
+  private int parts(P2pWork work) {
     int least = protocol(work) == Protocol.LL ? LEAST_LL_PART : LEAST_SIMPLE_PART;
-    return (int) Math.min(ConnectionLayout.CHANNELS, (work.bytes() + least - 1) / least);
+    return (int) Math.min(connection(work).channels(), (work.bytes() + least - 1) / least);
   }
 
   private static long need(List<P2pWork> works, P2pWork.Kind kind) {
@@ -221,16 +221,24 @@ final class P2pPlans {
     if (key.kind() == Kind.COPY) {
       return;
     }
-    Connection connection = (key.kind() == Kind.SEND ? spec.sends() : spec.recvs()).get(key.peer());
+    Connection connection = connection(key.kind() == Kind.SEND, key.peer());
+    target.putLong(at + KernelLayout.GROUP_DATA, connection.data().address());
+    target.putLong(at + KernelLayout.GROUP_CREDIT, connection.credit().address());
+  }
+
+  private Connection connection(P2pWork work) {
+    return connection(work.kind() == P2pWork.Kind.SEND, work.peer());
+  }
+
+  private Connection connection(boolean send, int peer) {
+    Connection connection = (send ? spec.sends() : spec.recvs()).get(peer);
     if (connection == null) {
       throw new InvalidUsageException(
           ErrorId.NO_TRANSPORT,
-          "rank %d of %s has no connection with rank %d"
-              .formatted(spec.rank(), spec.name(), key.peer()),
+          "rank %d of %s has no connection with rank %d".formatted(spec.rank(), spec.name(), peer),
           "connect the ranks before sends and receives are prepared");
     }
-    target.putLong(at + KernelLayout.GROUP_DATA, connection.data().address());
-    target.putLong(at + KernelLayout.GROUP_CREDIT, connection.credit().address());
+    return connection;
   }
 
   private static void putWork(ByteBuffer target, int at, Transfer transfer) {

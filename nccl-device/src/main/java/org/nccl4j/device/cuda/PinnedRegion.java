@@ -37,6 +37,11 @@ public final class PinnedRegion implements AutoCloseable {
             });
   }
 
+  /** Where the process sees it. */
+  public long hostAddress() {
+    return host;
+  }
+
   /** Where the device sees it. */
   public long address() {
     return address;

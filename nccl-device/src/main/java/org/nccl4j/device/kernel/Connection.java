@@ -9,5 +9,17 @@ import org.nccl4j.device.DeviceMemory;
  *     ConnectionLayout#dataBytes()} bytes, zero when new, aligned to 256 bytes
  * @param credit the credit side, which lies with the sender; {@link ConnectionLayout#CREDIT_BYTES}
  *     bytes, zero when new, aligned to 256 bytes
+ * @param carried of a GPU's connection over a network, how many channels a proxy carries to the
+ *     other end: the first ones, in Simple alone; 0 where all channels and protocols can be used
  */
-public record Connection(DeviceMemory data, DeviceMemory credit) {}
+public record Connection(DeviceMemory data, DeviceMemory credit, int carried) {
+  /** A connection whose channels can all be used. */
+  public Connection(DeviceMemory data, DeviceMemory credit) {
+    this(data, credit, 0);
+  }
+
+  /** Channels that can be used. */
+  public int channels() {
+    return carried == 0 ? ConnectionLayout.CHANNELS : carried;
+  }
+}

@@ -12,6 +12,11 @@ public record ConnectionLayout(int llSlotBytes, int ll128SlotBytes, int simpleSl
   /** Slots of each protocol, and steps that a sender may be ahead of the receiver. */
   public static final int STEPS = 8;
 
+  /** Simple slots. */
+  public int simpleSlots() {
+    return STEPS;
+  }
+
   /** Offset of the tail word in the data side. */
   public static final long TAIL = 0;
 
@@ -47,6 +52,11 @@ public record ConnectionLayout(int llSlotBytes, int ll128SlotBytes, int simpleSl
   /** Offset in the data side of the size of a step of channel 0. */
   public static long size(long step) {
     return TAIL + SIZES + (step & (STEPS - 1)) * Integer.BYTES;
+  }
+
+  /** Offset in the data side of a channel's tail, and in the credit side of its head. */
+  public static int word(int channel) {
+    return channel * WORD_STRIDE;
   }
 
   /** Offset in the data side of the LL slot of a step. */

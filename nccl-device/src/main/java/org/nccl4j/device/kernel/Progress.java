@@ -1,5 +1,7 @@
 package org.nccl4j.device.kernel;
 
+import org.nccl4j.device.HotPath;
+
 /**
  * Work on the processor that moves connections' data while kernels run, where the ends of a
  * connection are not the same memory. Kernels of the host device do it themselves while they wait,
@@ -21,6 +23,10 @@ public interface Progress {
 
   /** Does what can be done now, unless another thread is at it, and returns how much it did. */
   int doWork();
+
+  /** A kernel has been launched that cannot do the work itself: another thread is to be awake. */
+  @HotPath
+  default void kernelLaunched() {}
 
   /** A kernel has ended: what it left under way is now another thread's to finish. */
   void kernelEnded();

@@ -16,13 +16,13 @@
  * </pre>
  *
  * <p>Step s uses slot s mod 8. In Simple the sender fills the slot, then stores tail = s + 1. The
- * host device also stores the step's bytes, 32 + 4 (s mod 8) bytes behind the tail, for who carries
- * the slot's contents to another machine. In LL and LL128 the data carry flags made of s + 1 and
- * the tail is not used. The host device, which cannot store 128 bytes at once, has one flag of 8
- * bytes in an LL128 slot, at its beginning and stored last; the data follow. In all of them the
- * receiver stores head = s + 1 once it has emptied the slot, and the sender fills step s only when
- * head is greater than s - 8. Both sides count the steps of a connection on from one operation to
- * the next.
+ * step's bytes are stored first, 32 + 4 (s mod 8) bytes behind the tail, for who carries the slot's
+ * contents to another machine; by GPUs only where a proxy does. In LL and LL128 the data carry
+ * flags made of s + 1 and the tail is not used. The host device, which cannot store 128 bytes at
+ * once, has one flag of 8 bytes in an LL128 slot, at its beginning and stored last; the data
+ * follow. In all of them the receiver stores head = s + 1 once it has emptied the slot, and the
+ * sender fills step s only when head is greater than s - 8. Both sides count the steps of a
+ * connection on from one operation to the next.
  *
  * <p>Words are 128 bytes apart. Channel c has the c-th 64th of every slot, and its own count of
  * steps; the host device uses channel 0 alone, with whole slots.

@@ -30,6 +30,7 @@ class LayoutTest {
     put("NONE", "NCCL4J_NONE");
     put("PEER_BYTES", "sizeof(nccl4jPeer)");
     put("STEPS_BYTES", "sizeof(nccl4jSteps)");
+    put("STEPS_CARRIED", "offsetof(nccl4jSteps, carried)");
     fields("nccl4jControl", "CONTROL_", "abort", "failed", "failedPeer", "failedChannel");
     fields("nccl4jControl", "CONTROL_", "failedKind", "failedStep");
     put("CONTROL_BYTES", "sizeof(nccl4jControl)");
@@ -131,6 +132,7 @@ class LayoutTest {
     body.append(
         "if (NCCL4J_WORD_STRIDE != %d) puts(\"stride\");".formatted(ConnectionLayout.WORD_STRIDE));
     body.append("if (NCCL4J_SLOTS != %d) puts(\"slots\");".formatted(ConnectionLayout.STEPS));
+    body.append("if (NCCL4J_SIZES != %d) puts(\"sizes\");".formatted(ConnectionLayout.SIZES));
     body.append(
         "if (NCCL4J_HEADER_BYTES != %d) puts(\"header\");"
             .formatted(new ConnectionLayout(16, 128, 128).ll(0)));

@@ -1,66 +1,74 @@
 package org.nccl4j.transport.net;
 
-import java.nio.ByteBuffer;
+import java.util.ArrayList;
+import java.util.List;
 import java.util.Optional;
 import org.nccl4j.api.spi.Connector;
 import org.nccl4j.api.spi.NetConnection;
-import org.nccl4j.api.spi.NetMemory;
 import org.nccl4j.api.spi.PeerInfo;
 import org.nccl4j.api.spi.ProxyHandler;
 import org.nccl4j.api.spi.TransportContext;
-import org.nccl4j.device.DeviceMemory;
-import org.nccl4j.device.host.HostDevice;
+import org.nccl4j.device.cuda.CudaDevice;
 import org.nccl4j.device.kernel.Connection;
-import org.nccl4j.device.kernel.ConnectionLayout;
 
-/** One end of a connection over a network: both regions, in memory of its own. */
+/**
+ * One end of a connection over a network: both regions, in memory of its own. Each channel has a
+ * connection of the network to itself: where one's messages are not taken for a while, those of
+ * another must not wait behind them.
+ */
 abstract class NetEnd implements Connector {
-  final TransportContext context;
   final PeerInfo peer;
-  private final DeviceMemory memory;
-  private final Connection connection;
-  private NetConnection network;
-  private NetMemory registered;
+  private final int rank;
+  private final int channels;
+  private final boolean gpu;
+  private final EndMemory memory;
+  private final List<NetConnection> networks = new ArrayList<>();
+  private final List<Channel> registered = new ArrayList<>();
   private ProxyHandler proxy;
 
   NetEnd(TransportContext context, PeerInfo peer) {
-    this.context = context;
     this.peer = peer;
-    long dataBytes = context.layout().dataBytes();
-    this.memory = context.device().allocate(dataBytes + ConnectionLayout.CREDIT_BYTES);
-    this.connection =
-        new Connection(
-            memory.slice(0, dataBytes), memory.slice(dataBytes, ConnectionLayout.CREDIT_BYTES));
+    this.rank = context.rank();
+    this.gpu = context.device() instanceof CudaDevice;
+    this.channels = gpu ? CarriedChannels.of(context) : 1;
+    this.memory =
+        context.device() instanceof CudaDevice device
+            ? new EndMemory(device, context.layout(), channels)
+            : new EndMemory(context.device(), context.layout());
   }
 
-  /** Takes over the network's connection, once it is made. */
-  final void connected(NetConnection made) {
-    network = made;
-    registered = made.register(connection.data());
-    proxy = proxy(registered);
+  /** How many channels it has, and connections of the network. */
+  final int channels() {
+    return channels;
   }
 
-  /** What moves the data. */
-  abstract ProxyHandler proxy(NetMemory data);
-
-  /** The data side, as the processor sees it. */
-  final ByteBuffer data() {
-    return HostDevice.view(connection.data(), 0, (int) connection.data().size());
+  /** Takes over the network's connections, once they are made, by channel. */
+  final void connected(List<? extends NetConnection> made) {
+    networks.addAll(made);
+    List<ProxyHandler> proxies = new ArrayList<>();
+    for (int number = 0; number < made.size(); number++) {
+      registered.add(memory.channel(number, made.get(number)));
+      proxies.add(proxy(number, registered.get(number)));
+    }
+    proxy = gpu ? new PolledProxies(proxies) : proxies.get(0);
   }
 
-  /** The credit side, as the processor sees it. */
-  final ByteBuffer credit() {
-    return HostDevice.view(connection.credit(), 0, (int) connection.credit().size());
+  /** What moves the data of a channel. */
+  abstract ProxyHandler proxy(int number, Channel channel);
+
+  /** Whether kernels of a GPU use it, which give proxies no turns. */
+  final boolean isPolled() {
+    return gpu;
   }
 
   /** Both ends, for messages. */
   final Ranks ranks() {
-    return new Ranks(context.rank(), peer.rank());
+    return new Ranks(rank, peer.rank());
   }
 
   @Override
   public final Connection connection() {
-    return connection;
+    return memory.connection();
   }
 
   @Override
@@ -69,12 +77,8 @@ abstract class NetEnd implements Connector {
   }
 
   void close() {
-    if (registered != null) {
-      registered.close();
-    }
-    if (network != null) {
-      network.close();
-    }
+    registered.forEach(Channel::close);
+    networks.forEach(NetConnection::close);
     memory.close();
   }
 }

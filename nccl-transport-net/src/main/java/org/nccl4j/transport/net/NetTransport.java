@@ -34,15 +34,20 @@ final class NetTransport implements Transport {
 
   @Override
   public Support canConnect(PeerInfo peer) {
-    for (PeerInfo rank : List.of(self(), peer)) {
-      if (rank.deviceKind() != Device.Kind.HOST) {
-        return Support.no(
-            "rank %d's memory is a GPU's (%s), which the network does not carry yet"
-                .formatted(rank.rank(), rank.deviceId()));
-      }
+    if (self().deviceKind() != peer.deviceKind()) {
+      return Support.no(
+          "rank %d's device is of another kind (%s) than rank %d's (%s)"
+              .formatted(peer.rank(), peer.deviceId(), self().rank(), self().deviceId()));
     }
     return common(peer)
-        .map(net -> Support.yes("both have network " + net))
+        .map(
+            net ->
+                Support.yes(
+                    "both have network "
+                        + net
+                        + (self().deviceKind() == Device.Kind.CUDA
+                            ? ", through pinned memory of the hosts"
+                            : "")))
         .orElseGet(
             () ->
                 Support.no(

@@ -1,8 +1,11 @@
 package org.nccl4j.transport.net;
 
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Objects;
+import java.util.stream.Stream;
 import org.nccl4j.api.spi.Net;
 import org.nccl4j.api.spi.NetListener;
-import org.nccl4j.api.spi.NetMemory;
 import org.nccl4j.api.spi.NetReceiver;
 import org.nccl4j.api.spi.PeerInfo;
 import org.nccl4j.api.spi.ProxyHandler;
@@ -10,44 +13,66 @@ import org.nccl4j.api.spi.TransportContext;
 
 /** The receiving end; it listens for the sending end. */
 final class RecvConnector extends NetEnd {
-  private final NetListener listener;
-  private NetReceiver receiver;
+  private final List<NetListener> listeners = new ArrayList<>();
+
+  /** By channel; null where none has come. */
+  private final NetReceiver[] receivers = new NetReceiver[channels()];
+
+  private boolean done;
 
   RecvConnector(Net net, int device, TransportContext context, PeerInfo peer) {
     super(context, peer);
-    this.listener = net.listen(device, peer.rank());
+    boolean complete = false;
+    try {
+      for (int number = 0; number < channels(); number++) {
+        listeners.add(net.listen(device, peer.rank()));
+      }
+      complete = true;
+    } finally {
+      if (!complete) {
+        close();
+      }
+    }
   }
 
   @Override
   public byte[] handle() {
-    return listener.handle();
+    return Handles.join(listeners.stream().map(NetListener::handle).toList());
   }
 
   @Override
   public boolean connect(byte[] remoteHandle) {
-    if (receiver == null) {
-      receiver = listener.accept();
-      if (receiver != null) {
-        connected(receiver);
-        listener.close();
+    boolean all = true;
+    for (int number = 0; number < receivers.length; number++) {
+      if (receivers[number] == null) {
+        receivers[number] = listeners.get(number).accept();
       }
+      all &= receivers[number] != null;
     }
-    return receiver != null;
+    if (all && !done) {
+      done = true;
+      connected(List.of(receivers));
+      listeners.forEach(NetListener::close);
+    }
+    return done;
   }
 
   @Override
-  ProxyHandler proxy(NetMemory data) {
-    return new RecvProxy(receiver, data, data(), credit(), context.layout(), ranks());
+  ProxyHandler proxy(int number, Channel channel) {
+    return new RecvProxy(receivers[number], channel, ranks(), isPolled());
   }
 
   @Override
   void close() {
-    listener.close();
+    listeners.forEach(NetListener::close);
+    if (!done) {
+      Stream.of(receivers).filter(Objects::nonNull).forEach(NetReceiver::close);
+    }
     super.close();
   }
 
   @Override
   public String toString() {
-    return "receiver from rank %d: %s".formatted(peer.rank(), listener);
+    return "receiver from rank %d: %s".formatted(peer.rank(), listeners);
   }
 }

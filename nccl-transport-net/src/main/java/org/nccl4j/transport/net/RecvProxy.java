@@ -1,26 +1,23 @@
 package org.nccl4j.transport.net;
 
-import java.nio.ByteBuffer;
 import org.nccl4j.api.spi.NetMemory;
 import org.nccl4j.api.spi.NetReceiver;
 import org.nccl4j.api.spi.NetRequest;
 import org.nccl4j.api.spi.ProxyHandler;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.NcclException;
-import org.nccl4j.device.kernel.ConnectionLayout;
 
 /**
  * Receives into the slots that a kernel has emptied. A step is posted to the network while its slot
- * is empty (step &lt; head + 8), then received: then the kernel may take it (tail > step).
+ * is empty (step &lt; head + slots), then received: then the kernel may take it (tail > step).
  */
 final class RecvProxy implements ProxyHandler {
   private final NetReceiver receiver;
-  private final ByteBuffer data;
-  private final ByteBuffer credit;
-  private final ConnectionLayout layout;
+  private final Channel channel;
+  private final boolean polled;
   private final Breakage breakage;
-  private final NetRequest[] requests = new NetRequest[ConnectionLayout.STEPS];
-  private final NetMemory[] memories;
+  private final NetRequest[] requests;
+  private final NetMemory[] memories = new NetMemory[1];
   private final long[] offsets = new long[1];
   private final int[] sizes;
   private final int[] tags = new int[1];
@@ -29,19 +26,17 @@ final class RecvProxy implements ProxyHandler {
   private long posted;
   private long received;
 
-  RecvProxy(
-      NetReceiver receiver,
-      NetMemory memory,
-      ByteBuffer data,
-      ByteBuffer credit,
-      ConnectionLayout layout,
-      Ranks ranks) {
+  /**
+   * A proxy.
+   *
+   * @param polled whether no kernel waits until a turn ends, so that a turn takes all that has come
+   */
+  RecvProxy(NetReceiver receiver, Channel channel, Ranks ranks, boolean polled) {
     this.receiver = receiver;
-    this.memories = new NetMemory[] {memory};
-    this.data = data;
-    this.credit = credit;
-    this.layout = layout;
-    this.sizes = new int[] {layout.simpleSlotBytes()};
+    this.channel = channel;
+    this.polled = polled;
+    this.requests = new NetRequest[channel.slots()];
+    this.sizes = new int[] {channel.slotBytes()};
     this.breakage = new Breakage(ranks);
     this.events = new StepEvents(ranks, "recv");
   }
@@ -61,37 +56,40 @@ final class RecvProxy implements ProxyHandler {
   }
 
   private int post() {
-    long empty = Step.loadAcquire(credit, ConnectionLayout.HEAD) + ConnectionLayout.STEPS;
+    long empty = channel.head() + channel.slots();
     int done = 0;
     while (posted < empty) {
-      offsets[0] = layout.simple(posted);
+      memories[0] = channel.memory(posted);
+      offsets[0] = channel.offset(posted);
       NetRequest request = receiver.irecv(1, memories, offsets, sizes, tags);
       if (request == null) {
         return done;
       }
-      requests[slot(posted)] = request;
+      requests[channel.slot(posted)] = request;
       events.posted(posted++);
       done++;
     }
     return done;
   }
 
-  /** One step at most: to look for another takes time that the kernel waits. */
+  /** Before a kernel that waits, one step at most: to look for another takes time. */
   private int complete() {
-    if (received == posted || !requests[slot(received)].test(arrived)) {
-      return 0;
+    int done = 0;
+    while (received < posted && requests[channel.slot(received)].test(arrived)) {
+      events.done(received, arrived[0]);
+      received++;
+      channel.setTail(received);
+      done++;
+      if (!polled) {
+        break;
+      }
     }
-    events.done(received, arrived[0]);
-    received++;
-    Step.storeRelease(data, ConnectionLayout.TAIL, received);
-    return 1;
+    return done;
   }
 
-  private static int slot(long step) {
-    return (int) step & (ConnectionLayout.STEPS - 1);
-  }
-
-  /** Only a kernel that waits needs what is received, and it gives turns itself. */
+  /**
+   * Only a kernel that waits needs what is received, and it gives turns itself or is polled for.
+   */
   @Override
   @HotPath
   public boolean isUnderWay() {

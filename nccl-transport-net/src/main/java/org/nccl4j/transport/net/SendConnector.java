@@ -1,7 +1,8 @@
 package org.nccl4j.transport.net;
 
+import java.util.ArrayList;
+import java.util.List;
 import org.nccl4j.api.spi.Net;
-import org.nccl4j.api.spi.NetMemory;
 import org.nccl4j.api.spi.NetSender;
 import org.nccl4j.api.spi.PeerInfo;
 import org.nccl4j.api.spi.ProxyHandler;
@@ -11,7 +12,7 @@ import org.nccl4j.api.spi.TransportContext;
 final class SendConnector extends NetEnd {
   private final Net net;
   private final int device;
-  private NetSender sender;
+  private final List<NetSender> senders = new ArrayList<>();
   private boolean done;
 
   SendConnector(Net net, int device, TransportContext context, PeerInfo peer) {
@@ -27,31 +28,42 @@ final class SendConnector extends NetEnd {
 
   @Override
   public boolean connect(byte[] remoteHandle) {
-    if (sender == null) {
-      sender = net.connect(device, peer.rank(), remoteHandle);
+    if (senders.isEmpty()) {
+      for (byte[] handle : Handles.split(remoteHandle, channels(), peer.rank())) {
+        senders.add(net.connect(device, peer.rank(), handle));
+      }
     }
-    if (!done && sender.isConnected()) {
-      connected(sender);
+    if (!done && allConnected()) {
       done = true;
+      connected(senders);
     }
     return done;
   }
 
+  /** Lets each take its next step. */
+  private boolean allConnected() {
+    boolean all = true;
+    for (NetSender sender : senders) {
+      all &= sender.isConnected();
+    }
+    return all;
+  }
+
   @Override
-  ProxyHandler proxy(NetMemory data) {
-    return new SendProxy(sender, data, data(), credit(), context.layout(), ranks());
+  ProxyHandler proxy(int number, Channel channel) {
+    return new SendProxy(senders.get(number), channel, ranks());
   }
 
   @Override
   void close() {
-    if (sender != null && !done) {
-      sender.close();
+    if (!done) {
+      senders.forEach(NetSender::close);
     }
     super.close();
   }
 
   @Override
   public String toString() {
-    return "sender to rank %d: %s".formatted(peer.rank(), sender);
+    return "sender to rank %d: %s".formatted(peer.rank(), senders);
   }
 }

@@ -21,6 +21,7 @@ import org.nccl4j.device.InternalErrorException;
 final class ControlLink implements AutoCloseable {
   static final int NONCE_BYTES = 32;
   private static final int MAC_BYTES = 32;
+  private static final byte GOODBYE = 2;
   private static final SecureRandom RANDOM = new SecureRandom();
 
   private final SocketChannel channel;
@@ -30,6 +31,7 @@ final class ControlLink implements AutoCloseable {
   private final byte[] ownNonce = new byte[NONCE_BYTES];
   private final byte[] otherNonce = new byte[NONCE_BYTES];
   private final ByteBuffer in = ByteBuffer.allocateDirect(RemoteEnd.BYTES + MAC_BYTES);
+  private boolean goodbye;
   private ByteBuffer out = ByteBuffer.allocate(0);
 
   /** Over a connected channel in non-blocking mode. */
@@ -100,11 +102,25 @@ final class ControlLink implements AutoCloseable {
     return fill(1);
   }
 
-  /** Whether the other end has closed or died. */
+  /** Says that this end closes in order: all that it had to send has been received. */
+  void sayGoodbye() {
+    try {
+      channel.write(ByteBuffer.wrap(new byte[] {GOODBYE}));
+    } catch (IOException e) {
+      return; // the other end is gone already, and hears nothing
+    }
+  }
+
+  /** Whether the other end has closed or died, and has not said goodbye before. */
   boolean isOver() {
+    if (goodbye) {
+      return false;
+    }
     try {
       in.clear().limit(1);
-      return channel.read(in) < 0;
+      int read = channel.read(in);
+      goodbye = read > 0;
+      return read < 0;
     } catch (IOException e) {
       return true;
     }

@@ -283,6 +283,9 @@ abstract class IbConnection implements NetConnection, Opened.Part {
     }
   }
 
+  /** Whether the other end need not mind that this one closes. */
+  abstract boolean endsInOrder();
+
   /** Frees what the subclass has. */
   abstract void closeOwn();
 
@@ -292,6 +295,9 @@ abstract class IbConnection implements NetConnection, Opened.Part {
       return;
     }
     closed = true;
+    if (link != null && broken == null && endsInOrder()) {
+      link.sayGoodbye();
+    }
     closePairs();
     closeOwn();
     queue.close();

@@ -190,6 +190,12 @@ final class IbReceiver extends IbConnection implements NetReceiver {
     return 0;
   }
 
+  /** Whoever still sends learns at once that nobody receives. */
+  @Override
+  boolean endsInOrder() {
+    return false;
+  }
+
   @Override
   void closeOwn() {
     if (flush != null) {

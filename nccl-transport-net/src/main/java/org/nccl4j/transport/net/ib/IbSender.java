@@ -266,6 +266,16 @@ final class IbSender extends IbConnection implements NetSender {
   }
 
   @Override
+  boolean endsInOrder() {
+    for (Request request : requests) {
+      if (request.used && request.remaining > 0) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  @Override
   void closeOwn() {
     if (dialer != null) {
       dialer.close();

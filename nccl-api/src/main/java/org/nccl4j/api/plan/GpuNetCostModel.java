@@ -1,0 +1,104 @@
+package org.nccl4j.api.plan;
+
+import java.util.List;
+import org.nccl4j.device.kernel.Algorithm;
+import org.nccl4j.device.kernel.Collective;
+import org.nccl4j.device.kernel.ConnectionLayout;
+import org.nccl4j.device.kernel.Protocol;
+
+/**
+ * Costs on GPUs where some connections go over a network: a flight for each dependent step between
+ * hosts, which passes pinned memory, a proxy and the network on either side, and the bytes that a
+ * host sends. Proxies carry Simple's slots alone, on few channels.
+ *
+ * @param nRanks ranks
+ * @param spread over hosts; on a single one, what is carried goes between all ranks
+ */
+record GpuNetCostModel(int nRanks, Spread spread) implements CostModel {
+  /** One way, kernel to kernel. */
+  private static final double FLIGHT = 35;
+
+  private static final double LOCAL_HOP = 3;
+  private static final double NETWORK_GIGABYTES = 2.5;
+  private static final double LOCAL_GIGABYTES = 8;
+
+  /** Least bytes of the whole data for each channel. */
+  private static final long CHANNEL_BYTES = 256 << 10;
+
+  @Override
+  public List<Algorithm> algorithms(Collective collective) {
+    return collective == Collective.ALL_REDUCE
+        ? List.of(Algorithm.TREE, Algorithm.RING)
+        : List.of(Algorithm.RING);
+  }
+
+  @Override
+  public List<Protocol> protocols() {
+    return List.of(Protocol.SIMPLE);
+  }
+
+  @Override
+  public double microseconds(
+      Collective collective, Algorithm algorithm, Protocol protocol, long bytes) {
+    double passes = passes(collective, algorithm);
+    return GpuCostModel.LAUNCH
+        + latency(collective, algorithm)
+        + passes * bytes / (NETWORK_GIGABYTES * 1e3)
+        + passes * bytes / (LOCAL_GIGABYTES * 1e3);
+  }
+
+  /** Hosts, or what stands for them: ranks that reach each other over the network alone. */
+  private int ends() {
+    return spread.hosts() == 1 ? nRanks : spread.hosts();
+  }
+
+  private double latency(Collective collective, Algorithm algorithm) {
+    int turns = collective == Collective.ALL_REDUCE ? 2 : 1;
+    int within = nRanks / ends();
+    return algorithm == Algorithm.TREE
+        ? turns * (levels(ends()) * FLIGHT + (within - 1) * LOCAL_HOP)
+        : turns * (ends() * FLIGHT + (nRanks - ends()) * LOCAL_HOP);
+  }
+
+  private static double levels(int members) {
+    return Math.ceil(Math.log(members) / Math.log(2));
+  }
+
+  /** How often a host sends the whole data. */
+  private double passes(Collective collective, Algorithm algorithm) {
+    double share = (double) (nRanks - 1) / nRanks;
+    return switch (collective) {
+      case ALL_REDUCE -> algorithm == Algorithm.TREE ? 2 : 2 * share;
+      case ALL_GATHER, REDUCE_SCATTER -> share;
+      case BROADCAST, REDUCE -> 1;
+    };
+  }
+
+  @Override
+  public int channels(Collective collective, Choice choice, long bytes) {
+    return (int) Math.max(1, Math.min(spread.channels(), bytes / CHANNEL_BYTES));
+  }
+
+  /** Whole slots. */
+  @Override
+  public int chunkBytes(ConnectionLayout layout, Collective collective, Choice choice, long bytes) {
+    return Integer.MAX_VALUE;
+  }
+
+  /** All in Simple. */
+  @Override
+  public long smallSendBytes(Func func) {
+    return -1;
+  }
+
+  @Override
+  public String source() {
+    return "flights and bytes of %d GPUs on %d hosts, through pinned memory and a network, %d channels"
+        .formatted(nRanks, spread.hosts(), spread.channels());
+  }
+
+  @Override
+  public String source(Collective collective, Algorithm algorithm, Protocol protocol) {
+    return "formula, fitted on H200 and sockets";
+  }
+}

@@ -1,0 +1,34 @@
+package org.nccl4j.transport.net;
+
+import org.nccl4j.api.spi.TransportContext;
+import org.nccl4j.device.InvalidArgumentException;
+
+/**
+ * How many channels of GPUs' connections proxies carry. One proxy thread serves them all, so more
+ * add little; two let one channel's kernel fill slots while the other's are on their way.
+ */
+final class CarriedChannels {
+  /** As many as a connector has room for handles. */
+  static final int MOST = 4;
+
+  private static final String SETTING = "NCCL_NCHANNELS_PER_NET_PEER";
+  private static final int CHOSEN = 2;
+
+  private CarriedChannels() {}
+
+  /**
+   * The number.
+   *
+   * @throws InvalidArgumentException if the user's is none
+   */
+  static int of(TransportContext context) {
+    String text = context.setting(SETTING).orElse("0").strip();
+    if (!text.matches("[0-9]{1,9}")) {
+      throw new InvalidArgumentException(
+          "%s=%s is no number of channels".formatted(SETTING, text),
+          "use 1 to %d, or 0 for as many as are good".formatted(MOST));
+    }
+    int asked = Integer.parseInt(text);
+    return asked == 0 ? CHOSEN : Math.min(MOST, asked);
+  }
+}

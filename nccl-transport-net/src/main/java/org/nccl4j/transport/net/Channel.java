@@ -1,0 +1,115 @@
+package org.nccl4j.transport.net;
+
+import java.nio.ByteBuffer;
+import org.nccl4j.api.spi.NetMemory;
+import org.nccl4j.device.HotPath;
+import org.nccl4j.device.kernel.ConnectionLayout;
+
+/**
+ * A channel of one end of a connection, as a proxy sees it: the words that it shares with a kernel,
+ * and the slots, which the network knows.
+ */
+final class Channel implements AutoCloseable {
+  private final int word;
+  private final ByteBuffer data;
+  private final ByteBuffer credit;
+  private final NetMemory[] memories;
+  private final long[] offsets;
+  private final int slotBytes;
+
+  /**
+   * A channel.
+   *
+   * @param data the data side
+   * @param credit the credit side
+   * @param memories by slot
+   * @param offsets where the channel's part of the slot lies in that
+   * @param slotBytes of the part
+   */
+  Channel(
+      int number,
+      ByteBuffer data,
+      ByteBuffer credit,
+      NetMemory[] memories,
+      long[] offsets,
+      int slotBytes) {
+    this.word = ConnectionLayout.word(number);
+    this.data = data;
+    this.credit = credit;
+    this.memories = memories;
+    this.offsets = offsets;
+    this.slotBytes = slotBytes;
+  }
+
+  /** How many steps are filled, and all that was written into them before. */
+  @HotPath
+  long tail() {
+    return Step.loadAcquire(data, ConnectionLayout.TAIL + word);
+  }
+
+  /** Publishes how many steps are filled. */
+  @HotPath
+  void setTail(long step) {
+    Step.storeRelease(data, ConnectionLayout.TAIL + word, step);
+  }
+
+  /** How many steps are emptied. */
+  @HotPath
+  long head() {
+    return Step.loadAcquire(credit, ConnectionLayout.HEAD + word);
+  }
+
+  /** Publishes how many steps are emptied. */
+  @HotPath
+  void setHead(long step) {
+    Step.storeRelease(credit, ConnectionLayout.HEAD + word, step);
+  }
+
+  /** Bytes of a filled step. */
+  @HotPath
+  int size(long step) {
+    return data.getInt(word + (int) ConnectionLayout.size(step));
+  }
+
+  /** Slots, a power of two. */
+  int slots() {
+    return memories.length;
+  }
+
+  /** Most bytes of a step. */
+  int slotBytes() {
+    return slotBytes;
+  }
+
+  /** The slot of a step. */
+  @HotPath
+  int slot(long step) {
+    return (int) step & (memories.length - 1);
+  }
+
+  /** What holds a step. */
+  @HotPath
+  NetMemory memory(long step) {
+    return memories[slot(step)];
+  }
+
+  /** Where in that it begins. */
+  @HotPath
+  long offset(long step) {
+    return offsets[slot(step)];
+  }
+
+  @Override
+  public void close() {
+    close(memories);
+  }
+
+  /** Has a network forget memories; null ones it never knew. */
+  static void close(NetMemory[] memories) {
+    for (NetMemory memory : memories) {
+      if (memory != null) {
+        memory.close();
+      }
+    }
+  }
+}
