@@ -1,0 +1,245 @@
+package org.nccl4j.it.nvls;
+
+import java.lang.invoke.MethodHandles;
+import java.lang.invoke.VarHandle;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Optional;
+import java.util.Random;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.Executor;
+import java.util.concurrent.TimeUnit;
+import org.nccl4j.api.proxy.ProxyThread;
+import org.nccl4j.api.spi.Connector;
+import org.nccl4j.api.spi.NetProvider;
+import org.nccl4j.api.spi.PeerInfo;
+import org.nccl4j.api.spi.Transport;
+import org.nccl4j.api.spi.TransportContext;
+import org.nccl4j.device.Device;
+import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.NcclException;
+import org.nccl4j.device.cuda.CudaDevices;
+import org.nccl4j.device.host.HostDevice;
+import org.nccl4j.device.kernel.Connection;
+import org.nccl4j.device.kernel.ConnectionLayout;
+import org.nccl4j.device.kernel.KernelDevice;
+import org.nccl4j.transport.net.NetTransportProvider;
+import org.nccl4j.transport.net.socket.SocketNetProvider;
+
+/**
+ * A program of two ranks on GPUs of two hosts, whose threads play the kernels on the pinned memory:
+ * each channel fills and empties slots as the kernels do, by the words that lie beside them.
+ */
+final class CarriedSlots {
+  private static final VarHandle LONG =
+      MethodHandles.byteBufferViewVarHandle(long[].class, ByteOrder.nativeOrder());
+  private static final Executor THREADS = task -> new Thread(task).start();
+  private static final int STEPS = 300;
+  private static final long PATIENCE_SECONDS = 90;
+
+  private final List<Transport> transports = new ArrayList<>();
+  private final List<ProxyThread> proxies = new ArrayList<>();
+  private final List<CompletableFuture<NcclException>> failures = new ArrayList<>();
+  private final Connector[] senders = new Connector[2];
+  private final Connector[] receivers = new Connector[2];
+  private final ConnectionLayout layout;
+  private final int channels;
+  private final int part;
+
+  private record Context(int rank, List<PeerInfo> peers, Device device) implements TransportContext {
+    @Override
+    public ConnectionLayout layout() {
+      return ((KernelDevice) device).connectionLayout(2);
+    }
+
+    @Override
+    public List<NetProvider> nets() {
+      return List.of(new SocketNetProvider());
+    }
+
+    @Override
+    public byte[] secret() {
+      return new byte[16];
+    }
+
+    @Override
+    public Optional<String> setting(String name) {
+      return name.equals("NCCL_SOCKET_IFNAME")
+          ? Optional.of("lo")
+          : Optional.ofNullable(System.getenv(name));
+    }
+  }
+
+  /** Connects the two ranks, both ways. */
+  private CarriedSlots() {
+    List<PeerInfo> peers = new ArrayList<>();
+    List<? extends Device> devices = CudaDevices.probe().list();
+    for (int rank = 0; rank < 2; rank++) {
+      peers.add(
+          new PeerInfo(
+              rank, "host" + rank, "", "", 0, Device.Kind.CUDA, "gpu" + rank, List.of("Socket")));
+    }
+    for (int rank = 0; rank < 2; rank++) {
+      Context context = new Context(rank, peers, devices.get(rank));
+      transports.add(new NetTransportProvider().open(context));
+      require(transports.get(rank).canConnect(peers.get(1 - rank)).possible(), "no transport");
+    }
+    for (int rank = 0; rank < 2; rank++) {
+      senders[rank] = transports.get(rank).sender(peers.get(1 - rank));
+      receivers[rank] = transports.get(rank).receiver(peers.get(1 - rank));
+    }
+    boolean connected = false;
+    while (!connected) {
+      connected = true;
+      for (int rank = 0; rank < 2; rank++) {
+        connected &= senders[rank].connect(receivers[1 - rank].handle());
+        connected &= receivers[rank].connect(senders[1 - rank].handle());
+      }
+    }
+    layout = ((KernelDevice) devices.get(0)).connectionLayout(2);
+    channels = senders[0].connection().carried();
+    part = layout.simpleSlotBytes() / ConnectionLayout.CHANNELS;
+    for (int rank = 0; rank < 2; rank++) {
+      proxies.add(
+          new ProxyThread(
+              "rank" + rank,
+              List.of(senders[rank].proxy().orElseThrow(), receivers[rank].proxy().orElseThrow())));
+      failures.add(new CompletableFuture<>());
+      proxies.get(rank).start(failures.get(rank)::complete);
+    }
+  }
+
+  /** Arguments: "exchange" or "death". */
+  public static void main(String[] arguments) throws Exception {
+    CarriedSlots ranks = new CarriedSlots();
+    if (arguments[0].equals("exchange")) {
+      ranks.exchange();
+    } else {
+      ranks.death();
+    }
+    ranks.proxies.forEach(ProxyThread::close);
+    ranks.transports.forEach(Transport::close);
+    System.out.println("carried " + ranks.channels + " channels");
+  }
+
+  /** The last channel's receivers take nothing until all others are through. */
+  private void exchange() throws Exception {
+    CountDownLatch others = new CountDownLatch(2 * (channels - 1));
+    List<CompletableFuture<?>> kernels = new ArrayList<>();
+    for (int rank = 0; rank < 2; rank++) {
+      for (int channel = 0; channel < channels; channel++) {
+        int from = rank;
+        int number = channel;
+        kernels.add(CompletableFuture.runAsync(() -> fill(from, number, STEPS), THREADS));
+        kernels.add(CompletableFuture.runAsync(() -> empty(from, number, others), THREADS));
+      }
+    }
+    CompletableFuture.allOf(kernels.toArray(CompletableFuture<?>[]::new))
+        .get(PATIENCE_SECONDS, TimeUnit.SECONDS);
+    long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(PATIENCE_SECONDS);
+    for (ProxyThread proxy : proxies) {
+      while (!proxy.isIdle()) {
+        require(System.nanoTime() - end < 0, "a proxy has not ended");
+        Thread.onSpinWait();
+      }
+    }
+    for (CompletableFuture<NcclException> failure : failures) {
+      require(!failure.isDone(), "a proxy failed");
+    }
+  }
+
+  /** Rank 1 goes without a word while rank 0 sends. */
+  private void death() throws Exception {
+    fill(0, 0, 1);
+    proxies.get(1).close();
+    transports.get(1).close();
+    CompletableFuture.runAsync(() -> fill(0, 0, STEPS), THREADS);
+    NcclException failure = failures.get(0).get(PATIENCE_SECONDS, TimeUnit.SECONDS);
+    System.out.println("rank 0 says: " + failure.getMessage());
+  }
+
+  private int size(Random random) {
+    return switch (random.nextInt(4)) {
+      case 0 -> part;
+      case 1 -> 1 + random.nextInt(16);
+      default -> 1 + random.nextInt(part);
+    };
+  }
+
+  private static Random random(int from, int channel) {
+    return new Random(31L * from + channel);
+  }
+
+  /** What a rank's kernel does that sends on a channel. */
+  private void fill(int from, int channel, int steps) {
+    Connection connection = senders[from].connection();
+    ByteBuffer data = view(connection.data());
+    ByteBuffer credit = view(connection.credit());
+    int word = ConnectionLayout.word(channel);
+    Random random = random(from, channel);
+    for (int step = 0; step < steps; step++) {
+      await(credit, word, step - layout.simpleSlots() + 1L);
+      byte[] contents = new byte[size(random)];
+      random.nextBytes(contents);
+      data.put((int) layout.simple(step) + channel * part, contents);
+      data.putInt(word + (int) ConnectionLayout.size(step), contents.length);
+      LONG.setRelease(data, word, step + 1L);
+    }
+  }
+
+  /** What the other rank's kernel does. */
+  private void empty(int from, int channel, CountDownLatch others) {
+    Connection connection = receivers[1 - from].connection();
+    ByteBuffer data = view(connection.data());
+    ByteBuffer credit = view(connection.credit());
+    int word = ConnectionLayout.word(channel);
+    Random random = random(from, channel);
+    if (channel == channels - 1) {
+      await(others);
+    }
+    for (int step = 0; step < STEPS; step++) {
+      await(data, word, step + 1L);
+      byte[] expected = new byte[size(random)];
+      random.nextBytes(expected);
+      byte[] seen = new byte[expected.length];
+      data.get((int) layout.simple(step) + channel * part, seen);
+      require(Arrays.equals(expected, seen), "step %d of channel %d", step, channel);
+      LONG.setRelease(credit, word, step + 1L);
+    }
+    if (channel != channels - 1) {
+      others.countDown();
+    }
+  }
+
+  private static void await(CountDownLatch latch) {
+    try {
+      require(latch.await(PATIENCE_SECONDS, TimeUnit.SECONDS), "the other channels wait too");
+    } catch (InterruptedException e) {
+      throw new AssertionError(e);
+    }
+  }
+
+  private static void await(ByteBuffer words, int at, long least) {
+    long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(PATIENCE_SECONDS);
+    while ((long) LONG.getAcquire(words, at) < least) {
+      require(System.nanoTime() - end < 0, "%d steps do not come", least);
+      Thread.yield();
+    }
+  }
+
+  /** The fake's devices see pinned memory where the process does. */
+  private static ByteBuffer view(DeviceMemory memory) {
+    DeviceMemory host = HostDevice.instance().wrap(memory.address(), memory.size());
+    return HostDevice.view(host, 0, (int) memory.size());
+  }
+
+  private static void require(boolean right, String what, Object... arguments) {
+    if (!right) {
+      throw new AssertionError(what.formatted(arguments));
+    }
+  }
+}

@@ -1,0 +1,116 @@
+package org.nccl4j.it.perf.rank;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
+
+import java.io.PrintWriter;
+import java.time.Duration;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Random;
+import org.junit.jupiter.api.Tag;
+import org.junit.jupiter.api.Test;
+import org.nccl4j.device.DataType;
+import org.nccl4j.device.Device;
+import org.nccl4j.device.RedOp;
+import org.nccl4j.device.cuda.CudaDevices;
+import org.nccl4j.it.perf.workload.Cell;
+import org.nccl4j.it.perf.workload.Workload;
+import org.nccl4j.it.run.Placement;
+
+/**
+ * Operations of GPUs over the network, on this machine's loopback: all ranks as hosts of their own,
+ * and as two hosts with NVLink within. Each on fresh data in poisoned buffers, compared with what
+ * the host computes.
+ */
+@Tag("gpu")
+class NetGpuTest {
+  private static final Duration PATIENCE = Duration.ofSeconds(60);
+  private static final int MOST_BYTES = 8 << 20;
+  private static final long SEED = Long.getLong("seed", System.nanoTime());
+
+  private final int gpus = CudaDevices.probe().list().size();
+
+  /** Processes that take each other for ranks of such hosts. */
+  private Ranks start(List<String> hosts, Map<String, String> settings) {
+    Placement placement = new Placement(hosts, List.of("env", "NCCL_HOSTID={host}"));
+    RankSpec spec = new RankSpec(0, gpus, 1, MOST_BYTES, Device.Kind.CUDA, "", Registered.NOT);
+    Ranks ranks = ProcessRanks.start(spec, placement, new PrintWriter(System.out, true));
+    String id =
+        ((Answer.Text) ranks.one(0, new Order.CreateId(Library.OURS), PATIENCE)).text();
+    Map<String, String> all = new HashMap<>(settings);
+    all.put("NCCL_SOCKET_IFNAME", "lo");
+    for (Answer answer : ranks.all(new Order.Join(id, all, List.of(), 20, false), PATIENCE)) {
+      System.out.println(((Answer.Joined) answer).transports());
+    }
+    return ranks;
+  }
+
+  private static void check(Ranks ranks, Cell cell, long seed) {
+    for (Answer answer : ranks.all(new Order.Check(cell, seed), PATIENCE)) {
+      var verdict = ((Answer.Checked) answer).verdict();
+      assertEquals(0, verdict.wrong() + verdict.outside(), () -> cell + ": " + verdict.first());
+    }
+  }
+
+  private Cell random(Random random, Workload workload) {
+    DataType type = DataType.values()[random.nextInt(DataType.values().length)];
+    RedOp op = RedOp.values()[random.nextInt(RedOp.values().length)];
+    long bytes = 1 + random.nextInt(1 << random.nextInt(24));
+    return new Cell(
+        workload,
+        type,
+        workload.reduces() ? op : RedOp.SUM,
+        workload.rooted() ? random.nextInt(gpus) : 0,
+        Math.min(bytes, MOST_BYTES) / type.bytes(),
+        workload.hasInPlace() && random.nextBoolean());
+  }
+
+  /** Every workload equally often. */
+  private void operations(Ranks ranks, int rounds) {
+    System.out.println("seed " + SEED);
+    Random random = new Random(SEED);
+    for (int i = 0; i < rounds; i++) {
+      for (Workload workload : Workload.values()) {
+        if (workload.refusal(gpus).isEmpty()) {
+          check(ranks, random(random, workload), i);
+        }
+      }
+    }
+  }
+
+  @Test
+  void eachRankAHost() {
+    List<String> hosts = List.of("a", "b", "c", "d", "e", "f", "g", "h").subList(0, gpus);
+    try (Ranks ranks = start(hosts, Map.of())) {
+      operations(ranks, 25);
+    }
+  }
+
+  @Test
+  void twoHostsWithSeveralRanks() {
+    assumeTrue(gpus % 2 == 0 && gpus > 2, "needs four GPUs");
+    try (Ranks ranks = start(List.of("left", "right"), Map.of())) {
+      operations(ranks, 25);
+    }
+  }
+
+  @Test
+  void oneHostWithoutMemoryInCommon() {
+    Map<String, String> settings = Map.of("NCCL_P2P_DISABLE", "1", "NCCL_SHM_DISABLE", "1");
+    try (Ranks ranks = start(List.of("same"), settings)) {
+      operations(ranks, 25);
+    }
+  }
+
+  @Test
+  void fourChannels() {
+    Map<String, String> settings =
+        Map.of(
+            "NCCL_P2P_DISABLE", "1", "NCCL_SHM_DISABLE", "1", "NCCL_NCHANNELS_PER_NET_PEER", "4");
+    try (Ranks ranks = start(List.of("same"), settings)) {
+      operations(ranks, 10);
+    }
+  }
+}
