@@ -1,20 +1,24 @@
 package org.nccl4j.api.plan;
 
 import java.util.List;
+import java.util.Optional;
 import org.nccl4j.device.kernel.Algorithm;
 import org.nccl4j.device.kernel.Collective;
 import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.Protocol;
+import org.nccl4j.topo.cluster.Fleet;
 
 /**
- * Costs on GPUs where some connections go over a network: a flight for each dependent step between
- * hosts, which passes pinned memory, a proxy and the network on either side, and the bytes that a
- * host sends. Proxies carry Simple's slots alone, on few channels.
+ * Costs on GPUs where some connections go over a network. Between hosts whose topology is known,
+ * NCCL's model of it; else a flight for each dependent step, which passes pinned memory, a proxy and
+ * the network on either side, and the bytes that are sent. Proxies carry Simple's slots alone, on few
+ * channels.
  *
  * @param nRanks ranks
  * @param spread over hosts; on a single one, what is carried goes between all ranks
+ * @param topology of the hosts, where it is known
  */
-record GpuNetCostModel(int nRanks, Spread spread) implements CostModel {
+record GpuNetCostModel(int nRanks, Spread spread, Optional<Fleet> topology) implements CostModel {
   /** One way, kernel to kernel. */
   private static final double FLIGHT = 35;
 
@@ -40,11 +44,21 @@ record GpuNetCostModel(int nRanks, Spread spread) implements CostModel {
   @Override
   public double microseconds(
       Collective collective, Algorithm algorithm, Protocol protocol, long bytes) {
+    if (goesByTopology()) {
+      GpuCostModel kernels = new GpuCostModel(nRanks, /* reach= */ false, /* nvlink= */ false);
+      return new TopologyCostModel(topology.orElseThrow(), kernels)
+          .microseconds(collective, algorithm, protocol, bytes);
+    }
     double passes = passes(collective, algorithm);
     return GpuCostModel.LAUNCH
         + latency(collective, algorithm)
         + passes * bytes / (NETWORK_GIGABYTES * 1e3)
         + passes * bytes / (LOCAL_GIGABYTES * 1e3);
+  }
+
+  /** A single host's topology has links that are not used. */
+  private boolean goesByTopology() {
+    return spread.hosts() > 1 && topology.isPresent();
   }
 
   /** Hosts, or what stands for them: ranks that reach each other over the network alone. */
@@ -93,12 +107,16 @@ record GpuNetCostModel(int nRanks, Spread spread) implements CostModel {
 
   @Override
   public String source() {
-    return "flights and bytes of %d GPUs on %d hosts, through pinned memory and a network, %d channels"
-        .formatted(nRanks, spread.hosts(), spread.channels());
+    return "%s of %d GPUs on %d hosts, through pinned memory and a network, %d channels"
+        .formatted(
+            goesByTopology() ? "NCCL's model" : "flights and bytes",
+            nRanks,
+            spread.hosts(),
+            spread.channels());
   }
 
   @Override
   public String source(Collective collective, Algorithm algorithm, Protocol protocol) {
-    return "formula, fitted on H200 and sockets";
+    return goesByTopology() ? "topology, NCCL's tables" : "formula, fitted on H200 and sockets";
   }
 }

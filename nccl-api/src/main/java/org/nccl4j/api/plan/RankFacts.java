@@ -92,7 +92,7 @@ public record RankFacts(
       return new HostCostModel(nRanks, Runtime.getRuntime().availableProcessors());
     }
     if (spread.carried()) {
-      return new GpuNetCostModel(nRanks, spread);
+      return new GpuNetCostModel(nRanks, spread, topology);
     }
     GpuCostModel formula = new GpuCostModel(nRanks, reach, nvlink);
     CostModel predicted =

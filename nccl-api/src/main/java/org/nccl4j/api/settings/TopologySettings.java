@@ -99,7 +99,7 @@ final class TopologySettings {
               0,
               0,
               CHANNELS,
-              "Channels of sends and receives to a peer on another host; 0: chosen."),
+              "Channels of a GPU's connection with a peer over a network, of which 4 at most are used; 0: chosen."),
           Setting.number(
               "NCCL_P2P_PER_CHANNEL_NET_BW",
               14,

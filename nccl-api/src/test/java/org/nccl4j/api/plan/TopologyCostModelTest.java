@@ -136,10 +136,10 @@ class TopologyCostModelTest {
               .time(
                   org.nccl4j.topo.Collective.ALL_REDUCE,
                   org.nccl4j.topo.Algorithm.TREE,
-                  org.nccl4j.topo.Protocol.LL,
+                  org.nccl4j.topo.Protocol.SIMPLE,
                   bytes);
       assertEquals(
-          time, costs.microseconds(Collective.ALL_REDUCE, Algorithm.TREE, Protocol.LL, bytes));
+          time, costs.microseconds(Collective.ALL_REDUCE, Algorithm.TREE, Protocol.SIMPLE, bytes));
     }
     assertEquals(Algorithm.TREE, choice(costs, Collective.ALL_REDUCE, 8).algorithm());
     assertEquals(Protocol.SIMPLE, choice(costs, Collective.ALL_REDUCE, 1L << 32).protocol());

@@ -97,7 +97,8 @@ final class DeviceExaminations {
     int version = written(driver::cuDriverGetVersion);
     int devices = written(driver::cuDeviceGetCount);
     String detail =
-        "driver for CUDA %d.%d, %d GPUs".formatted(version / 1000, version % 1000 / 10, devices);
+        "driver for CUDA %d.%d, %d GPUs, which networks carry through pinned memory (no GPUDirect RDMA)"
+            .formatted(version / 1000, version % 1000 / 10, devices);
     return devices > 0
         ? Finding.ok("cuda", detail)
         : Finding.missing("cuda", detail, "see nvidia-smi, and CUDA_VISIBLE_DEVICES");

@@ -12,6 +12,11 @@ import org.nccl4j.device.NcclException;
  * is empty (step &lt; head + slots), then received: then the kernel may take it (tail > step).
  */
 final class RecvProxy implements ProxyHandler {
+  /** Where nothing came for so many looks, the network is asked less often: asking takes time. */
+  private static final int QUIET_LOOKS = 64;
+
+  private static final int TURNS_BETWEEN_LOOKS = 16;
+
   private final NetReceiver receiver;
   private final Channel channel;
   private final boolean polled;
@@ -25,6 +30,8 @@ final class RecvProxy implements ProxyHandler {
   private final StepEvents events;
   private long posted;
   private long received;
+  private int quietLooks;
+  private int turns;
 
   /**
    * A proxy.
@@ -48,7 +55,8 @@ final class RecvProxy implements ProxyHandler {
       return 0;
     }
     try {
-      return post() + complete();
+      int done = post();
+      return isDue() ? done + complete() : done;
     } catch (NcclException e) {
       breakage.notice(e);
       return 0;
@@ -72,13 +80,20 @@ final class RecvProxy implements ProxyHandler {
     return done;
   }
 
+  /** Of many polled connections few are in use. A kernel that waits asks at every turn. */
+  private boolean isDue() {
+    return !polled || quietLooks < QUIET_LOOKS || ++turns % TURNS_BETWEEN_LOOKS == 0;
+  }
+
   /** Before a kernel that waits, one step at most: to look for another takes time. */
   private int complete() {
     int done = 0;
+    quietLooks++;
     while (received < posted && requests[channel.slot(received)].test(arrived)) {
       events.done(received, arrived[0]);
       received++;
       channel.setTail(received);
+      quietLooks = 0;
       done++;
       if (!polled) {
         break;
