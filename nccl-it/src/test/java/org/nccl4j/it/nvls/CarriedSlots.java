@@ -50,7 +50,8 @@ final class CarriedSlots {
   private final int channels;
   private final int part;
 
-  private record Context(int rank, List<PeerInfo> peers, Device device) implements TransportContext {
+  private record Context(int rank, List<PeerInfo> peers, Device device)
+      implements TransportContext {
     @Override
     public ConnectionLayout layout() {
       return ((KernelDevice) device).connectionLayout(2);

@@ -37,8 +37,7 @@ class NetGpuTest {
     Placement placement = new Placement(hosts, List.of("env", "NCCL_HOSTID={host}"));
     RankSpec spec = new RankSpec(0, gpus, 1, MOST_BYTES, Device.Kind.CUDA, "", Registered.NOT);
     Ranks ranks = ProcessRanks.start(spec, placement, new PrintWriter(System.out, true));
-    String id =
-        ((Answer.Text) ranks.one(0, new Order.CreateId(Library.OURS), PATIENCE)).text();
+    String id = ((Answer.Text) ranks.one(0, new Order.CreateId(Library.OURS), PATIENCE)).text();
     Map<String, String> all = new HashMap<>(settings);
     all.put("NCCL_SOCKET_IFNAME", "lo");
     for (Answer answer : ranks.all(new Order.Join(id, all, List.of(), 20, false), PATIENCE)) {
