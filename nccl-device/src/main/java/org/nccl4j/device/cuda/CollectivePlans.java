@@ -108,6 +108,7 @@ final class CollectivePlans {
           || work.nChannels() < 1
           || work.nChannels() > connection.carried()) {
         throw new InvalidArgumentException(
+            ErrorId.ALGORITHM,
             "%s in %s by %d channels, where the connection with rank %d is carried over a network, in"
                     .formatted(
                         work.collective().label(), work.protocol().label(), work.nChannels(), peer)

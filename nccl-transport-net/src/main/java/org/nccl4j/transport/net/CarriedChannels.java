@@ -1,6 +1,7 @@
 package org.nccl4j.transport.net;
 
 import org.nccl4j.api.spi.TransportContext;
+import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 
 /**
@@ -25,6 +26,7 @@ final class CarriedChannels {
     String text = context.setting(SETTING).orElse("0").strip();
     if (!text.matches("[0-9]{1,9}")) {
       throw new InvalidArgumentException(
+          ErrorId.SETTING,
           "%s=%s is no number of channels".formatted(SETTING, text),
           "use 1 to %d, or 0 for as many as are good".formatted(MOST));
     }

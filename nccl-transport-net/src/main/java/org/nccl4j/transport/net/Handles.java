@@ -47,7 +47,7 @@ final class Handles {
     }
     if (handles.size() != channels) {
       throw new InvalidUsageException(
-          ErrorId.RANKS_DIFFER,
+          ErrorId.SETTINGS_DIFFER,
           "rank %d carries %d channels of a connection over the network, this rank %d"
               .formatted(peer, handles.size(), channels),
           "give all ranks the same NCCL_NCHANNELS_PER_NET_PEER, and run the same version of nccl4j"
