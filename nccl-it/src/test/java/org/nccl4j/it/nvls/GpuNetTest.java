@@ -4,7 +4,9 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.HashMap;
+import java.util.List;
 import java.util.Map;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
@@ -14,7 +16,9 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
+import org.nccl4j.api.UniqueId;
 import org.nccl4j.it.nvls.FakeGpuProcess.Ran;
+import org.nccl4j.it.nvls.FakeGpuProcess.Running;
 
 /** GPUs that reach each other over a network, through pinned memory that proxies carry. */
 @Timeout(300)
@@ -74,6 +78,40 @@ class GpuNetTest {
             .mapToLong(match -> Long.parseLong(match.group(1)))
             .sum();
     assertTrue(pinned <= 2 * 2 * (2 << 20), pinned + " bytes for two ends of each of two ranks");
+  }
+
+  @Test
+  void processesOfTwoHostsGoOverTheNetwork() throws Exception {
+    String id = UniqueId.create().toString();
+    List<Running> running = new ArrayList<>();
+    for (int rank = 0; rank < 2; rank++) {
+      Map<String, String> settings =
+          Map.of("NCCL_HOSTID", "host" + rank, "NCCL_SOCKET_IFNAME", "lo");
+      running.add(program.start(settings, FakeGpuRank.class, "2", Integer.toString(rank), id));
+    }
+    for (Running process : running) {
+      Ran ran = process.end();
+      assertEquals(0, ran.status(), ran.output());
+      assertContains(ran, "=NET}");
+      assertEquals(0, ran.warnings(), ran.output());
+      assertNothingIsLeft(ran);
+    }
+  }
+
+  @Test
+  void ranksWithOtherChannelsAreToldWhichSettingDiffers() throws Exception {
+    String id = UniqueId.create().toString();
+    List<Running> running = new ArrayList<>();
+    for (int rank = 0; rank < 2; rank++) {
+      Map<String, String> settings = new HashMap<>(ONLY_NET);
+      settings.put("NCCL_NCHANNELS_PER_NET_PEER", Integer.toString(1 + rank));
+      running.add(program.start(settings, FakeGpuRank.class, "2", Integer.toString(rank), id));
+    }
+    for (Running process : running) {
+      Ran ran = process.end();
+      assertEquals(1, ran.status(), ran.output());
+      assertContains(ran, "give all ranks the same NCCL_NCHANNELS_PER_NET_PEER");
+    }
   }
 
   @Test
