@@ -13,10 +13,10 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.Executor;
 import java.util.concurrent.TimeUnit;
-import org.nccl4j.api.proxy.ProxyThread;
 import org.nccl4j.api.spi.Connector;
 import org.nccl4j.api.spi.NetProvider;
 import org.nccl4j.api.spi.PeerInfo;
+import org.nccl4j.api.spi.ProxyHandler;
 import org.nccl4j.api.spi.Transport;
 import org.nccl4j.api.spi.TransportContext;
 import org.nccl4j.device.Device;
@@ -42,8 +42,7 @@ final class CarriedSlots {
   private static final long PATIENCE_SECONDS = 90;
 
   private final List<Transport> transports = new ArrayList<>();
-  private final List<ProxyThread> proxies = new ArrayList<>();
-  private final List<CompletableFuture<NcclException>> failures = new ArrayList<>();
+  private final List<Turns> proxies = new ArrayList<>();
   private final Connector[] senders = new Connector[2];
   private final Connector[] receivers = new Connector[2];
   private final ConnectionLayout layout;
@@ -106,11 +105,46 @@ final class CarriedSlots {
     part = layout.simpleSlotBytes() / ConnectionLayout.CHANNELS;
     for (int rank = 0; rank < 2; rank++) {
       proxies.add(
-          new ProxyThread(
-              "rank" + rank,
-              List.of(senders[rank].proxy().orElseThrow(), receivers[rank].proxy().orElseThrow())));
-      failures.add(new CompletableFuture<>());
-      proxies.get(rank).start(failures.get(rank)::complete);
+          new Turns(senders[rank].proxy().orElseThrow(), receivers[rank].proxy().orElseThrow()));
+      proxies.get(rank).start();
+    }
+  }
+
+  /** Gives one rank's proxies their turns, as the proxy thread does. */
+  private static final class Turns extends Thread {
+    private final ProxyHandler[] handlers;
+    private final CompletableFuture<NcclException> failure = new CompletableFuture<>();
+    private volatile boolean over;
+
+    Turns(ProxyHandler... handlers) {
+      this.handlers = handlers;
+      setDaemon(true);
+      for (ProxyHandler handler : handlers) {
+        require(handler.isPolled(), "kernels of a GPU give no turns");
+      }
+    }
+
+    @Override
+    public void run() {
+      try {
+        while (!over) {
+          for (ProxyHandler handler : handlers) {
+            handler.doWork();
+          }
+          Thread.yield();
+        }
+      } catch (NcclException e) {
+        failure.complete(e);
+      }
+    }
+
+    boolean isIdle() {
+      return Arrays.stream(handlers).noneMatch(ProxyHandler::isUnderWay);
+    }
+
+    void end() throws InterruptedException {
+      over = true;
+      join();
     }
   }
 
@@ -122,7 +156,9 @@ final class CarriedSlots {
     } else {
       ranks.death();
     }
-    ranks.proxies.forEach(ProxyThread::close);
+    for (Turns proxy : ranks.proxies) {
+      proxy.end();
+    }
     ranks.transports.forEach(Transport::close);
     System.out.println("carried " + ranks.channels + " channels");
   }
@@ -142,24 +178,24 @@ final class CarriedSlots {
     CompletableFuture.allOf(kernels.toArray(CompletableFuture<?>[]::new))
         .get(PATIENCE_SECONDS, TimeUnit.SECONDS);
     long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(PATIENCE_SECONDS);
-    for (ProxyThread proxy : proxies) {
+    for (Turns proxy : proxies) {
       while (!proxy.isIdle()) {
         require(System.nanoTime() - end < 0, "a proxy has not ended");
         Thread.onSpinWait();
       }
     }
-    for (CompletableFuture<NcclException> failure : failures) {
-      require(!failure.isDone(), "a proxy failed");
+    for (Turns proxy : proxies) {
+      require(!proxy.failure.isDone(), "a proxy failed");
     }
   }
 
   /** Rank 1 goes without a word while rank 0 sends. */
   private void death() throws Exception {
     fill(0, 0, 1);
-    proxies.get(1).close();
+    proxies.get(1).end();
     transports.get(1).close();
     CompletableFuture.runAsync(() -> fill(0, 0, STEPS), THREADS);
-    NcclException failure = failures.get(0).get(PATIENCE_SECONDS, TimeUnit.SECONDS);
+    NcclException failure = proxies.get(0).failure.get(PATIENCE_SECONDS, TimeUnit.SECONDS);
     System.out.println("rank 0 says: " + failure.getMessage());
   }
 
