@@ -4,6 +4,7 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import java.io.PrintWriter;
+import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.HashMap;
 import java.util.List;
@@ -36,7 +37,8 @@ class NetGpuTest {
   private Ranks start(List<String> hosts, Map<String, String> settings) {
     Placement placement = new Placement(hosts, List.of("env", "NCCL_HOSTID={host}"));
     RankSpec spec = new RankSpec(0, gpus, 1, MOST_BYTES, Device.Kind.CUDA, "", Registered.NOT);
-    Ranks ranks = ProcessRanks.start(spec, placement, new PrintWriter(System.out, true));
+    PrintWriter err = new PrintWriter(System.out, true, StandardCharsets.UTF_8);
+    Ranks ranks = ProcessRanks.start(spec, placement, err);
     String id = ((Answer.Text) ranks.one(0, new Order.CreateId(Library.OURS), PATIENCE)).text();
     Map<String, String> all = new HashMap<>(settings);
     all.put("NCCL_SOCKET_IFNAME", "lo");
