@@ -16,6 +16,7 @@ final class RecvProxy implements ProxyHandler {
   private static final int QUIET_LOOKS = 64;
 
   private static final int TURNS_BETWEEN_LOOKS = 16;
+  private static final long NANOS_BETWEEN_LOOKS = 150_000;
 
   private final NetReceiver receiver;
   private final Channel channel;
@@ -32,6 +33,7 @@ final class RecvProxy implements ProxyHandler {
   private long received;
   private int quietLooks;
   private int turns;
+  private long lookedAt;
 
   /**
    * A proxy.
@@ -82,13 +84,18 @@ final class RecvProxy implements ProxyHandler {
 
   /** Of many polled connections few are in use. A kernel that waits asks at every turn. */
   private boolean isDue() {
-    return !polled || quietLooks < QUIET_LOOKS || ++turns % TURNS_BETWEEN_LOOKS == 0;
+    return !polled
+        || quietLooks < QUIET_LOOKS
+        || ++turns % TURNS_BETWEEN_LOOKS == 0
+        || System.nanoTime() - lookedAt > NANOS_BETWEEN_LOOKS;
   }
 
   /** Before a kernel that waits, one step at most: to look for another takes time. */
   private int complete() {
     int done = 0;
-    quietLooks++;
+    if (++quietLooks >= QUIET_LOOKS) {
+      lookedAt = System.nanoTime();
+    }
     while (received < posted && requests[channel.slot(received)].test(arrived)) {
       events.done(received, arrived[0]);
       received++;
