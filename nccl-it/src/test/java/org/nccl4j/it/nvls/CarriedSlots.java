@@ -49,6 +49,9 @@ final class CarriedSlots {
   private final int channels;
   private final int part;
 
+  /** Whether kernels are to end, as an abort has them end. */
+  private volatile boolean over;
+
   private record Context(int rank, List<PeerInfo> peers, Device device)
       implements TransportContext {
     @Override
@@ -194,9 +197,12 @@ final class CarriedSlots {
     fill(0, 0, 1);
     proxies.get(1).end();
     transports.get(1).close();
-    CompletableFuture.runAsync(() -> fill(0, 0, STEPS), THREADS);
+    CompletableFuture<Void> kernel =
+        CompletableFuture.runAsync(() -> fill(0, 0, STEPS), THREADS);
     NcclException failure = proxies.get(0).failure.get(PATIENCE_SECONDS, TimeUnit.SECONDS);
     System.out.println("rank 0 says: " + failure.getMessage());
+    over = true;
+    kernel.get(PATIENCE_SECONDS, TimeUnit.SECONDS);
   }
 
   private int size(Random random) {
@@ -220,6 +226,9 @@ final class CarriedSlots {
     Random random = random(from, channel);
     for (int step = 0; step < steps; step++) {
       await(credit, word, step - layout.simpleSlots() + 1L);
+      if (over) {
+        return;
+      }
       byte[] contents = new byte[size(random)];
       random.nextBytes(contents);
       data.put((int) layout.simple(step) + channel * part, contents);
@@ -260,9 +269,9 @@ final class CarriedSlots {
     }
   }
 
-  private static void await(ByteBuffer words, int at, long least) {
+  private void await(ByteBuffer words, int at, long least) {
     long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(PATIENCE_SECONDS);
-    while ((long) LONG.getAcquire(words, at) < least) {
+    while ((long) LONG.getAcquire(words, at) < least && !over) {
       require(System.nanoTime() - end < 0, "%d steps do not come", least);
       Thread.yield();
     }
