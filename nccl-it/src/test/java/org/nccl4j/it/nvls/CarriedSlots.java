@@ -197,8 +197,7 @@ final class CarriedSlots {
     fill(0, 0, 1);
     proxies.get(1).end();
     transports.get(1).close();
-    CompletableFuture<Void> kernel =
-        CompletableFuture.runAsync(() -> fill(0, 0, STEPS), THREADS);
+    CompletableFuture<Void> kernel = CompletableFuture.runAsync(() -> fill(0, 0, STEPS), THREADS);
     NcclException failure = proxies.get(0).failure.get(PATIENCE_SECONDS, TimeUnit.SECONDS);
     System.out.println("rank 0 says: " + failure.getMessage());
     over = true;
