@@ -16,9 +16,9 @@ import javax.crypto.spec.SecretKeySpec;
  * <pre>
  *   client                                    server
  *   greeting(client, nonce c)          -->
- *                                      <--    greeting(server, nonce s)
+ *                                      &lt;--    greeting(server, nonce s)
  *   HMAC("client", purpose, c, s)      -->    checks it, or closes
- *             checks it, or closes     <--    HMAC("server", purpose, c, s)
+ *             checks it, or closes     &lt;--    HMAC("server", purpose, c, s)
  * </pre>
  *
  * <p>A greeting is magic (8), version (1), side (1: 0 client, 1 server), purpose (1), nonce (16);

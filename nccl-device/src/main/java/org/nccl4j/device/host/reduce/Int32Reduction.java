@@ -140,8 +140,8 @@ final class Int32Reduction extends StagedReduction {
   }
 
   /**
-   * All ones if a < b, given a - b, which may have overflowed. Without a branch, a select by masks
-   * or {@code Math.max}, none of which C2 of JDK 17 vectorises reliably.
+   * All ones if a &lt; b, given a - b, which may have overflowed. Without a branch, a select by
+   * masks or {@code Math.max}, none of which C2 of JDK 17 vectorises reliably.
    */
   @HotPath
   private static int less(int a, int b, int difference) {
