@@ -186,7 +186,7 @@ final class PerfOptions {
       paramLabel = "core|none",
       defaultValue = "core",
       description =
-          "Whether each rank, a process or a thread of the host device, stays on a core of its own,"
+          "Whether each rank of the host device, a process or a thread, stays on a core of its own,"
               + " where there are enough, as with mpirun (default: ${DEFAULT-VALUE}).")
   String binding;
 

@@ -158,7 +158,8 @@ final class Validation {
         options.timeout,
         Registered.values()[options.register],
         options.binding.equals("core")
-            && (processes || kind == Device.Kind.HOST && options.gpus == 1));
+            && kind == Device.Kind.HOST
+            && (processes || options.gpus == 1));
   }
 
   private PerfSettings.How how() {

@@ -27,6 +27,8 @@ import org.nccl4j.device.host.HostDevice;
 import org.nccl4j.device.kernel.Connection;
 import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.KernelDevice;
+import org.nccl4j.it.contract.FaultyNetProvider;
+import org.nccl4j.it.contract.NetFaults;
 import org.nccl4j.transport.net.NetTransportProvider;
 import org.nccl4j.transport.net.socket.SocketNetProvider;
 
@@ -52,7 +54,7 @@ final class CarriedSlots {
   /** Whether kernels are to end, as an abort has them end. */
   private volatile boolean over;
 
-  private record Context(int rank, List<PeerInfo> peers, Device device)
+  private record Context(int rank, List<PeerInfo> peers, Device device, boolean slow)
       implements TransportContext {
     @Override
     public ConnectionLayout layout() {
@@ -61,7 +63,8 @@ final class CarriedSlots {
 
     @Override
     public List<NetProvider> nets() {
-      return List.of(new SocketNetProvider());
+      NetProvider sockets = new SocketNetProvider();
+      return List.of(slow ? new FaultyNetProvider(sockets, NetFaults.slow(7)) : sockets);
     }
 
     @Override
@@ -78,7 +81,7 @@ final class CarriedSlots {
   }
 
   /** Connects the two ranks, both ways. */
-  private CarriedSlots() {
+  private CarriedSlots(boolean slow) {
     List<PeerInfo> peers = new ArrayList<>();
     List<? extends Device> devices = CudaDevices.probe().list();
     for (int rank = 0; rank < 2; rank++) {
@@ -87,7 +90,7 @@ final class CarriedSlots {
               rank, "host" + rank, "", "", 0, Device.Kind.CUDA, "gpu" + rank, List.of("Socket")));
     }
     for (int rank = 0; rank < 2; rank++) {
-      Context context = new Context(rank, peers, devices.get(rank));
+      Context context = new Context(rank, peers, devices.get(rank), slow);
       transports.add(new NetTransportProvider().open(context));
       require(transports.get(rank).canConnect(peers.get(1 - rank)).possible(), "no transport");
     }
@@ -151,13 +154,13 @@ final class CarriedSlots {
     }
   }
 
-  /** Arguments: "exchange" or "death". */
+  /** Arguments: "exchange", over a "slow" network too, or "death". */
   public static void main(String[] arguments) throws Exception {
-    CarriedSlots ranks = new CarriedSlots();
-    if (arguments[0].equals("exchange")) {
-      ranks.exchange();
-    } else {
+    CarriedSlots ranks = new CarriedSlots(arguments[0].equals("slow"));
+    if (arguments[0].equals("death")) {
       ranks.death();
+    } else {
+      ranks.exchange();
     }
     for (Turns proxy : ranks.proxies) {
       proxy.end();

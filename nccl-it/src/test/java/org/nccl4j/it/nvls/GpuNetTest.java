@@ -58,6 +58,13 @@ class GpuNetTest {
   }
 
   @Test
+  void aSlowNetworkThatReordersLosesNothing() throws Exception {
+    Ran ran = program.run(Map.of(), CarriedSlots.class, "slow");
+    assertContains(ran, "carried 2 channels");
+    assertNothingIsLeft(ran);
+  }
+
+  @Test
   void aRankThatIsGoneIsNamed() throws Exception {
     Ran ran = program.run(Map.of(), CarriedSlots.class, "death");
     assertContains(ran, "rank 0 says: rank 0 has lost its connection with rank 1");
