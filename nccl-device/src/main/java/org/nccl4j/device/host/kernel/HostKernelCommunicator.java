@@ -117,7 +117,8 @@ public final class HostKernelCommunicator implements KernelCommunicator {
 
   @Override
   public long memoryBytes() {
-    return root == this ? scratch.size() : 0;
+    HostMemory signals = remoteSignals;
+    return (root == this ? scratch.size() : 0) + (signals == null ? 0 : signals.size());
   }
 
   @Override
