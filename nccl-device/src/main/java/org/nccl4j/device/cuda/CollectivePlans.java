@@ -67,7 +67,7 @@ final class CollectivePlans {
                 .kernels()
                 .collective(work.collective(), work.type(), work.algorithm(), work.protocol()),
         new CudaKernelPlan.Shape(channels, threads(work.protocol(), share), 1),
-        needs(spec, work, bytes));
+        CudaKernelPlan.Needs.of(work, spec.rank(), spec.nRanks(), bytes));
   }
 
   private void check(CollectiveWork work) {
@@ -149,18 +149,6 @@ final class CollectivePlans {
     return protocol == Protocol.SIMPLE
         ? SIMPLE_THREADS
         : (int) Math.max(2, Math.min(FLAGGED_THREADS / 32, warps)) * 32;
-  }
-
-  static CudaKernelPlan.Needs needs(KernelCommunicatorSpec spec, CollectiveWork work, long bytes) {
-    int n = spec.nRanks();
-    boolean root = work.root() == spec.rank();
-    return switch (work.collective()) {
-      case BROADCAST -> new CudaKernelPlan.Needs(root ? bytes : 0, bytes);
-      case REDUCE -> new CudaKernelPlan.Needs(bytes, root ? bytes : 0);
-      case ALL_GATHER -> new CudaKernelPlan.Needs(bytes, n * bytes);
-      case REDUCE_SCATTER -> new CudaKernelPlan.Needs(n * bytes, bytes);
-      case ALL_REDUCE -> new CudaKernelPlan.Needs(bytes, bytes);
-    };
   }
 
   private void putTopology(ByteBuffer arguments) {

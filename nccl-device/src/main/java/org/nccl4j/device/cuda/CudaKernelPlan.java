@@ -1,6 +1,8 @@
 package org.nccl4j.device.cuda;
 
 import jcuda.driver.CUfunction;
+import org.nccl4j.device.kernel.CollectiveWork;
+import org.nccl4j.device.kernel.DirectWork.Operation;
 
 /**
  * A kernel with its arguments and launch configuration, all outside the heap and filled but for the
@@ -36,7 +38,33 @@ final class CudaKernelPlan implements CudaPlan {
   private final long recvBytes;
 
   /** Most bytes that the launch's own send and receive buffers need. */
-  record Needs(long sendBytes, long recvBytes) {}
+  record Needs(long sendBytes, long recvBytes) {
+    /**
+     * Those of an operation.
+     *
+     * @param root whether this rank is its root
+     * @param bytes of count elements
+     */
+    static Needs of(Operation operation, boolean root, int nRanks, long bytes) {
+      long all = nRanks * bytes;
+      return switch (operation) {
+        case BROADCAST -> new Needs(root ? bytes : 0, bytes);
+        case REDUCE -> new Needs(bytes, root ? bytes : 0);
+        case ALL_GATHER -> new Needs(bytes, all);
+        case REDUCE_SCATTER -> new Needs(all, bytes);
+        case ALL_REDUCE -> new Needs(bytes, bytes);
+        case ALL_TO_ALL -> new Needs(all, all);
+        case SCATTER -> new Needs(root ? all : 0, bytes);
+        case GATHER -> new Needs(bytes, root ? all : 0);
+      };
+    }
+
+    /** Those of a collective on a rank. */
+    static Needs of(CollectiveWork work, int rank, int nRanks, long bytes) {
+      Operation operation = Operation.valueOf(work.collective().name());
+      return of(operation, work.root() == rank, nRanks, bytes);
+    }
+  }
 
   /**
    * Blocks and threads of a launch.

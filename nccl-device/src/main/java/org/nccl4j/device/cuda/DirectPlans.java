@@ -197,17 +197,7 @@ final class DirectPlans implements AutoCloseable {
   private CudaKernelPlan.Needs needs(DirectWork work) {
     long bytes = work.count() * work.type().bytes();
     boolean root = work.root() == spec.rank();
-    int n = space.size();
-    return switch (work.operation()) {
-      case BROADCAST -> new CudaKernelPlan.Needs(root ? bytes : 0, bytes);
-      case REDUCE -> new CudaKernelPlan.Needs(bytes, root ? bytes : 0);
-      case ALL_GATHER -> new CudaKernelPlan.Needs(bytes, n * bytes);
-      case REDUCE_SCATTER -> new CudaKernelPlan.Needs(n * bytes, bytes);
-      case ALL_REDUCE -> new CudaKernelPlan.Needs(bytes, bytes);
-      case ALL_TO_ALL -> new CudaKernelPlan.Needs(n * bytes, n * bytes);
-      case SCATTER -> new CudaKernelPlan.Needs(root ? n * bytes : 0, bytes);
-      case GATHER -> new CudaKernelPlan.Needs(bytes, root ? n * bytes : 0);
-    };
+    return CudaKernelPlan.Needs.of(work.operation(), root, space.size(), bytes);
   }
 
   /** What the kernels of a communicator have in common. */

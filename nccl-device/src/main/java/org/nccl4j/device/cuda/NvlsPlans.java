@@ -80,7 +80,7 @@ final class NvlsPlans {
                     "nccl4j_nvls",
                     nvls.multicast().emulated()),
         new CudaKernelPlan.Shape(channels, THREADS, 0),
-        CollectivePlans.needs(spec, work, bytes));
+        CudaKernelPlan.Needs.of(work, spec.rank(), spec.nRanks(), bytes));
   }
 
   private static void check(CollectiveWork work, Nvls nvls) {
