@@ -16,6 +16,8 @@ import org.nccl4j.topo.DoubleBinaryTree;
  * @param ranks of each host, ascending; hosts by their lowest rank
  */
 record Hosts(List<List<Integer>> ranks) {
+  private static final int FAR_RANKS_FOR_ONE = 8;
+
   static Hosts of(List<PeerInfo> peers) {
     Map<String, List<Integer>> byHost = new LinkedHashMap<>();
     for (int rank = 0; rank < peers.size(); rank++) {
@@ -34,6 +36,16 @@ record Hosts(List<List<Integer>> ranks) {
   /** Ranks of the host that has most. */
   int mostRanks() {
     return ranks.stream().mapToInt(List::size).max().orElse(0);
+  }
+
+  /**
+   * For how many ranks slots are made, which get smaller with their number: a device holds those of
+   * its host's, while those of other hosts lie in a host's memory, of which there is more.
+   */
+  int sharingSlots() {
+    int all = ranks.stream().mapToInt(List::size).sum();
+    int far = (all + FAR_RANKS_FOR_ONE - 1) / FAR_RANKS_FOR_ONE;
+    return Math.max(Math.min(2, all), Math.max(mostRanks(), far));
   }
 
   /** All ranks in ring order. */

@@ -105,7 +105,7 @@ public final class Initializer {
     Members members = meet(providers, nets);
     List<PeerInfo> peers = members.peers();
     KernelDevice device = (KernelDevice) request.device();
-    ConnectionLayout layout = device.connectionLayout(bootstrap.nRanks());
+    ConnectionLayout layout = device.connectionLayout(Hosts.of(peers).sharingSlots());
     Context context =
         new Context(
             rank,

@@ -19,7 +19,7 @@ public interface KernelDevice {
   /**
    * How large the buffers of one connection are on this device.
    *
-   * @param nRanks ranks of the communicator that will use it
+   * @param nRanks how many ranks' connections one device holds
    */
   ConnectionLayout connectionLayout(int nRanks);
 

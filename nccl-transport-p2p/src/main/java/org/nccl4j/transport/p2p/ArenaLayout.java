@@ -1,5 +1,7 @@
 package org.nccl4j.transport.p2p;
 
+import java.util.List;
+import org.nccl4j.api.spi.PeerInfo;
 import org.nccl4j.device.InternalErrorException;
 import org.nccl4j.device.kernel.ConnectionLayout;
 
@@ -25,10 +27,20 @@ record ArenaLayout(int capacity, long dataBytes) {
 
   /**
    * For memory that is committed where it is reserved, as a GPU's is: one connection each way with
-   * each other rank.
+   * each other rank that can be in reach, of the rank that has most of these.
    */
-  static ArenaLayout committed(ConnectionLayout layout, int nRanks) {
-    return new ArenaLayout(Math.max(1, nRanks - 1), layout.dataBytes());
+  static ArenaLayout committed(ConnectionLayout layout, List<PeerInfo> peers) {
+    long most =
+        peers.stream()
+            .mapToLong(rank -> peers.stream().filter(peer -> areNear(rank, peer)).count())
+            .max()
+            .orElse(1);
+    return new ArenaLayout((int) Math.max(1, most - 1), layout.dataBytes());
+  }
+
+  private static boolean areNear(PeerInfo a, PeerInfo b) {
+    boolean machine = a.hostId().equals(b.hostId()) && a.ipcNamespace().equals(b.ipcNamespace());
+    return machine || a.processId().equals(b.processId());
   }
 
   /** Offset of a credit side. */

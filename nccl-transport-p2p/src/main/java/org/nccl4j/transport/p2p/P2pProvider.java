@@ -29,7 +29,7 @@ public final class P2pProvider implements TransportProvider {
   public Transport open(TransportContext context) {
     int nRanks = context.peers().size();
     if (context.device() instanceof CudaDevice device) {
-      ArenaLayout layout = ArenaLayout.committed(context.layout(), nRanks);
+      ArenaLayout layout = ArenaLayout.committed(context.layout(), context.peers());
       return new ArenaTransport(
           name(),
           context,

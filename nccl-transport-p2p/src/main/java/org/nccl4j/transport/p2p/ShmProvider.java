@@ -33,7 +33,7 @@ public final class ShmProvider implements TransportProvider {
     boolean gpu = context.device() instanceof CudaDevice;
     ArenaLayout layout =
         gpu
-            ? ArenaLayout.committed(context.layout(), nRanks)
+            ? ArenaLayout.committed(context.layout(), context.peers())
             : ArenaLayout.of(context.layout(), nRanks);
     SegmentSource source = SegmentSource.of(context.setting(SegmentSource.SETTING).orElse("memfd"));
     ArenaExchange exchange =

@@ -4,10 +4,14 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.util.ArrayList;
 import java.util.BitSet;
+import java.util.List;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
+import org.nccl4j.api.spi.PeerInfo;
+import org.nccl4j.device.Device;
 import org.nccl4j.device.InternalErrorException;
 import org.nccl4j.device.kernel.ConnectionLayout;
 
@@ -34,6 +38,18 @@ final class ArenaLayoutTest {
     int to = (int) ((offset + bytes + PIECE - 1) / PIECE);
     assertTrue(taken.nextSetBit(from) < 0 || taken.nextSetBit(from) >= to, "overlap");
     taken.set(from, to);
+  }
+
+  @Test
+  void gpusHavePlacesForTheRanksInReachAloneAndAllAlike() {
+    ConnectionLayout connection = new ConnectionLayout(16, 0, 1152);
+    List<PeerInfo> peers = new ArrayList<>();
+    for (String host : List.of("a", "a", "a", "b", "c", "c")) {
+      int rank = peers.size();
+      peers.add(new PeerInfo(rank, host, "ns", "p" + rank, 0, Device.Kind.CUDA, "gpu" + rank));
+    }
+    assertEquals(2, ArenaLayout.committed(connection, peers).capacity());
+    assertEquals(1, ArenaLayout.committed(connection, peers.subList(3, 5)).capacity());
   }
 
   @Test
