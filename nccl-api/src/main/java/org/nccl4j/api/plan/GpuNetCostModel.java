@@ -117,6 +117,6 @@ record GpuNetCostModel(int nRanks, Spread spread, Optional<Fleet> topology) impl
 
   @Override
   public String source(Collective collective, Algorithm algorithm, Protocol protocol) {
-    return goesByTopology() ? "topology, NCCL's tables" : "formula, fitted on H200 and sockets";
+    return goesByTopology() ? "topology, NCCL's tables" : "formula, its constants estimated";
   }
 }
