@@ -79,7 +79,7 @@ class DirectGpuTest {
             30_000 + random.nextInt(9999)
           };
           for (int count : counts) {
-            check(ranks, windows, kind, type, op, count, random);
+            check(ranks, windows, kind, type, op, fitting(kind, type, ranks.n, count), random);
           }
         }
       }
@@ -95,12 +95,18 @@ class DirectGpuTest {
       for (Kind kind : KINDS) {
         int n = kind.operation == Operation.ALL_REDUCE ? 1 : ranks.n;
         for (int count : new int[] {100_003, 800_000 / n * 4}) {
-          if (kind.way != Way.LL || 4L * count <= CudaDevice.lineData(ranks.n)) {
+          if (fitting(kind, DataType.FLOAT32, ranks.n, count) == count) {
             check(ranks, windows, kind, DataType.FLOAT32, RedOp.SUM, count, random);
           }
         }
       }
     }
+  }
+
+  /** A count, or as many elements as go in lines where the way has them. */
+  static int fitting(Kind kind, DataType type, int n, int count) {
+    long most = kind.way.isLines() ? CudaDevice.lineData(n) / type.bytes() : count;
+    return (int) Math.min(count, most);
   }
 
   /** One operation, shifted and in place by chance, with poison around its output. */
