@@ -35,13 +35,20 @@ fi
 cp -r "$root/nccl-it/target/modules" "$top/modules"
 cp "$root"/nccl-it/target/nccl-it-*.jar "$top/modules"
 rm -f "$top/modules/"*-tests.jar
-# Of JCuda's native libraries the driver's alone is used, an eighth of them.
-for natives in "$top"/modules/jcuda-natives-*.jar; do
+# keep JAR FOLDER PATTERN: of the files below the folder only those of that name stay.
+keep() {
   mkdir "$work/natives"
-  (cd "$work/natives" && "$home/bin/jar" xf "$natives" &&
-    find lib -type f ! -name 'libJCudaDriver-*' -delete)
-  rm "$natives"
-  "$home/bin/jar" cfM "$natives" -C "$work/natives" .
+  (cd "$work/natives" && "$home/bin/jar" xf "$1" && find "$2" -type f ! -path "$3" -delete)
+  rm "$1"
+  "$home/bin/jar" cfM "$1" -C "$work/natives" .
+  rm -r "$work/natives"
+}
+# Of JCuda's native libraries the driver's alone is used, an eighth of them; of jffi's this system's.
+for natives in "$top"/modules/jcuda-natives-*.jar; do
+  keep "$natives" lib '*/libJCudaDriver-*'
+done
+for natives in "$top"/modules/jffi-*-native.jar; do
+  keep "$natives" jni '*/x86_64-Linux/*'
 done
 cp "$root/nccl" "$root/nccl-it/src/main/dist/gpu-tests" "$root/LICENSE" "$top"
 cp "$root"/nccl-it/target/console/*.jar "$top/tests"
