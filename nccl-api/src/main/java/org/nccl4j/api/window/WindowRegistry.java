@@ -1,9 +1,7 @@
 package org.nccl4j.api.window;
 
 import java.util.ArrayList;
-import java.util.HashMap;
 import java.util.List;
-import java.util.Map;
 import java.util.function.BiFunction;
 import java.util.function.Consumer;
 import org.nccl4j.api.bootstrap.Bootstrap;
@@ -13,11 +11,9 @@ import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.HotPath;
-import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.symmetric.Exportable;
-import org.nccl4j.device.symmetric.FlatRange;
 import org.nccl4j.device.symmetric.SymmetricDevice;
 import org.nccl4j.device.symmetric.SymmetricSpace;
 import org.nccl4j.device.symmetric.WindowView;
@@ -52,14 +48,11 @@ public final class WindowRegistry implements AutoCloseable {
   private final SymmetricDevice device;
   private final Agreement agreement;
   private final Mapper mapper;
-  private final Covering covering;
+  private final MappedMemories mapped;
   private final Consumer<SymmetricSpace> onSpace;
   private final Registrations registrations;
   private final WindowTable table = new WindowTable();
   private final GivenUp givenUp = new GivenUp();
-  private final Map<SymmetricMemory.Key, SymmetricMemory> memories = new HashMap<>();
-  private SpaceAllocator space;
-  private FlatRange range;
   private volatile DeviceMemory resources;
   private volatile boolean covered;
   private final List<DeviceMemory> ofLibrary = new ArrayList<>();
@@ -77,7 +70,7 @@ public final class WindowRegistry implements AutoCloseable {
     this.device = (SymmetricDevice) setup.device();
     this.agreement = new Agreement(setup);
     this.mapper = new Mapper(setup, team);
-    this.covering = new Covering(setup, team);
+    this.mapped = new MappedMemories(setup, team, agreement, mapper);
     this.onSpace = onSpace;
     this.registrations = new Registrations(this, setup.name(), setup.rank());
   }
@@ -185,7 +178,7 @@ public final class WindowRegistry implements AutoCloseable {
 
   /** Bytes from one rank's stretch of the flat range to the next. */
   public synchronized long stride() {
-    return range.stride();
+    return mapped.range().stride();
   }
 
   /** Makes the flat range and the library's own window, before anybody's first. */
@@ -212,8 +205,8 @@ public final class WindowRegistry implements AutoCloseable {
               team.place(),
               setup.peers().size(),
               window.view(),
-              range.address(),
-              range.stride()));
+              mapped.range().address(),
+              mapped.range().stride()));
     } finally {
       if (resources == null && own != null) {
         own.close();
@@ -251,89 +244,35 @@ public final class WindowRegistry implements AutoCloseable {
                   offer.mailbox(),
                   givenUp.numbers(),
                   List.of()));
-      givenUp.byAll(all).forEach(each -> release(each.mapped()));
+      givenUp.byAll(all).forEach(each -> mapped.release(each.mapped()));
       agreement.checkAlike(all);
-      SymmetricMemory mapped = obtain(all, own, offer);
-      mapped.retain();
+      SymmetricMemory of = mapped.obtain(all, own, offer);
+      of.retain();
       windows += users ? 1 : 0;
-      RegisteredWindow window = window(users ? windows : 0, mapped, memory, own);
+      RegisteredWindow window = window(users ? windows : 0, of, memory, own);
       if (users) {
         table.add(window);
       }
       return window;
     } catch (RuntimeException e) {
-      if (own != null && !isKept(own)) {
+      if (own != null && !mapped.has(own)) {
         own.release();
       }
       throw e;
     }
   }
 
-  private boolean isKept(Exportable own) {
-    return memories.values().stream().anyMatch(memory -> memory.isOf(own));
-  }
-
   private RegisteredWindow window(
-      long number, SymmetricMemory mapped, DeviceMemory memory, Exportable own) {
+      long number, SymmetricMemory of, DeviceMemory memory, Exportable own) {
     List<DeviceMemory> peers = new ArrayList<>();
     long offset = memory.address() - own.address();
-    for (DeviceMemory view : mapped.views) {
+    for (DeviceMemory view : of.views) {
       peers.add(view.slice(offset, memory.size()));
     }
     WindowView view =
         new WindowView(
-            number, memory.address(), List.copyOf(peers), mapped.multicast(offset, memory.size()));
-    return new RegisteredWindow(view, mapped, memory);
-  }
-
-  /** The mapped memory of all the team's allocations, mapped now if it is not yet. */
-  private SymmetricMemory obtain(List<Proposal> all, Exportable own, Offer offer) {
-    SymmetricMemory.Key key = agreement.key(all);
-    SymmetricMemory known = memories.get(key);
-    if (known != null) {
-      if (!known.isOf(own)) {
-        own.release();
-      }
-      return known;
-    }
-    if (space == null) {
-      space = new SpaceAllocator(all.stream().mapToLong(Proposal::stride).max().orElseThrow());
-    }
-    long bytes = all.stream().mapToLong(Proposal::allocationBytes).max().orElseThrow();
-    long offset = space.allocate(bytes, device.granularity());
-    if (offset == SpaceAllocator.NONE) {
-      throw new InvalidArgumentException(
-          ErrorId.WINDOW,
-          "an allocation of %d bytes does not fit the windows' range of %d bytes, of which %d are in"
-                  .formatted(bytes, space.size(), space.usedBytes())
-              + " use, in communicator "
-              + setup.name(),
-          "deregister windows, or set NCCL_WIN_STRIDE to more bytes on all ranks");
-    }
-    try {
-      List<DeviceMemory> views = mapper.map(this::range, offset, own, offer, all);
-      Multicast.Cover cover = covering.of(own, views, () -> unmap(views, offset));
-      SymmetricMemory made = new SymmetricMemory(key, offset, own, views, cover);
-      memories.put(key, made);
-      return made;
-    } catch (RuntimeException e) {
-      space.free(offset);
-      throw e;
-    }
-  }
-
-  private void unmap(List<DeviceMemory> views, long offset) {
-    for (int place = 0; place < views.size(); place++) {
-      range.unmap(place, offset, views.get(place).size());
-    }
-  }
-
-  /** The reserved addresses; none are before the first mapping. */
-  private FlatRange range() {
-    if (range == null) {
-      range = device.reserve(team.size(), space.size());
-    }
-    return range;
+            number, memory.address(), List.copyOf(peers), of.multicast(offset, memory.size()));
+    return new RegisteredWindow(view, of, memory);
   }
 
   /**
@@ -370,7 +309,7 @@ public final class WindowRegistry implements AutoCloseable {
     }
     window.drop();
     table.remove(window);
-    release(window.mapped());
+    mapped.release(window.mapped());
   }
 
   /**
@@ -382,15 +321,6 @@ public final class WindowRegistry implements AutoCloseable {
       window.drop();
       table.remove(window);
       givenUp.add(window);
-    }
-  }
-
-  private void release(SymmetricMemory memory) {
-    if (memory.release()) {
-      memories.remove(memory.key);
-      memory.uncover();
-      memory.unmap(range);
-      space.free(memory.offset);
     }
   }
 
@@ -421,11 +351,7 @@ public final class WindowRegistry implements AutoCloseable {
         window.drop();
         table.remove(window);
       }
-      memories.values().forEach(memory -> memory.unmap(range));
-      memories.clear();
-      if (range != null) {
-        range.close();
-      }
+      mapped.close();
       if (resources != null) {
         resources.close();
       }

@@ -1,0 +1,111 @@
+package org.nccl4j.api.window;
+
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import org.nccl4j.api.spi.Multicast;
+import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.ErrorId;
+import org.nccl4j.device.InvalidArgumentException;
+import org.nccl4j.device.symmetric.Exportable;
+import org.nccl4j.device.symmetric.FlatRange;
+import org.nccl4j.device.symmetric.SymmetricDevice;
+
+/**
+ * The team's allocations in the flat range, each mapped once for all windows that lie in it.
+ * Guarded by the registry.
+ */
+final class MappedMemories {
+  private final WindowRegistry.Setup setup;
+  private final Team team;
+  private final SymmetricDevice device;
+  private final Agreement agreement;
+  private final Mapper mapper;
+  private final Covering covering;
+  private final Map<SymmetricMemory.Key, SymmetricMemory> memories = new HashMap<>();
+  private SpaceAllocator space;
+  private FlatRange range;
+
+  MappedMemories(WindowRegistry.Setup setup, Team team, Agreement agreement, Mapper mapper) {
+    this.setup = setup;
+    this.team = team;
+    this.device = (SymmetricDevice) setup.device();
+    this.agreement = agreement;
+    this.mapper = mapper;
+    this.covering = new Covering(setup, team);
+  }
+
+  /** The reserved addresses; none are before the first mapping. */
+  FlatRange range() {
+    if (range == null) {
+      range = device.reserve(team.size(), space.size());
+    }
+    return range;
+  }
+
+  /** Whether an allocation of this rank is mapped. */
+  boolean has(Exportable own) {
+    return memories.values().stream().anyMatch(memory -> memory.isOf(own));
+  }
+
+  /** The mapped memory of all the team's allocations, mapped now if it is not yet. */
+  SymmetricMemory obtain(List<Proposal> all, Exportable own, Offer offer) {
+    SymmetricMemory.Key key = agreement.key(all);
+    SymmetricMemory known = memories.get(key);
+    if (known != null) {
+      if (!known.isOf(own)) {
+        own.release();
+      }
+      return known;
+    }
+    if (space == null) {
+      space = new SpaceAllocator(all.stream().mapToLong(Proposal::stride).max().orElseThrow());
+    }
+    long bytes = all.stream().mapToLong(Proposal::allocationBytes).max().orElseThrow();
+    long offset = space.allocate(bytes, device.granularity());
+    if (offset == SpaceAllocator.NONE) {
+      throw new InvalidArgumentException(
+          ErrorId.WINDOW,
+          "an allocation of %d bytes does not fit the windows' range of %d bytes, of which %d are in"
+                  .formatted(bytes, space.size(), space.usedBytes())
+              + " use, in communicator "
+              + setup.name(),
+          "deregister windows, or set NCCL_WIN_STRIDE to more bytes on all ranks");
+    }
+    try {
+      List<DeviceMemory> views = mapper.map(this::range, offset, own, offer, all);
+      Multicast.Cover cover = covering.of(own, views, () -> unmap(views, offset));
+      SymmetricMemory made = new SymmetricMemory(key, offset, own, views, cover);
+      memories.put(key, made);
+      return made;
+    } catch (RuntimeException e) {
+      space.free(offset);
+      throw e;
+    }
+  }
+
+  /** One window less lies in a memory; the last takes the mapping with it. */
+  void release(SymmetricMemory memory) {
+    if (memory.release()) {
+      memories.remove(memory.key);
+      memory.uncover();
+      memory.unmap(range);
+      space.free(memory.offset);
+    }
+  }
+
+  /** Unmaps everything, and gives the addresses back. */
+  void close() {
+    memories.values().forEach(memory -> memory.unmap(range));
+    memories.clear();
+    if (range != null) {
+      range.close();
+    }
+  }
+
+  private void unmap(List<DeviceMemory> views, long offset) {
+    for (int place = 0; place < views.size(); place++) {
+      range.unmap(place, offset, views.get(place).size());
+    }
+  }
+}
