@@ -5,7 +5,7 @@
  * <p>A {@link org.nccl4j.api.spi.TransportProvider} is stateless and found by {@link
  * java.util.ServiceLoader}. For each communicator it opens a {@link org.nccl4j.api.spi.Transport},
  * which says which peers it can reach and makes a {@link org.nccl4j.api.spi.Connector} for each
- * direction of each such peer. The engine carries at most 256 opaque bytes from each connector to
+ * direction of each such peer. The engine carries at most 1024 opaque bytes from each connector to
  * its opposite, calls {@code connect} until it is done, and gives the connectors' memory to the
  * kernels.
  *

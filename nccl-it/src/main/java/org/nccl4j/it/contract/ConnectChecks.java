@@ -21,7 +21,7 @@ final class ConnectChecks {
 
   List<Check> all() {
     return List.of(
-        new Check("a handle has at most 256 bytes", this::handles),
+        new Check("a handle has at most 1024 bytes", this::handles),
         new Check("two ranks connect, and connecting again says so again", this::twice),
         new Check("five ranks connect with each other", this::mesh),
         new Check("connecting never waits for a peer that never answers", this::silentPeer),

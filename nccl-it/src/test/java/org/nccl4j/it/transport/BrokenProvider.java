@@ -131,7 +131,9 @@ record BrokenProvider(Defect defect) implements TransportProvider {
     @Override
     public byte[] handle() {
       byte[] handle = ByteBuffer.allocate(8).putLong(number).array();
-      return transport.defect == Defect.LONG_HANDLE ? Arrays.copyOf(handle, 257) : handle;
+      return transport.defect == Defect.LONG_HANDLE
+          ? Arrays.copyOf(handle, Connector.HANDLE_BYTES + 1)
+          : handle;
     }
 
     @Override

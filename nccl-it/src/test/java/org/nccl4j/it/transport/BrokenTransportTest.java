@@ -17,7 +17,7 @@ final class BrokenTransportTest {
   @CsvSource(
       delimiter = '|',
       value = {
-        "LONG_HANDLE | a handle has at most 256 bytes",
+        "LONG_HANDLE | a handle has at most 1024 bytes",
         "NOT_ZEROED | regions are large enough, aligned to 256 bytes and zero",
         "MISALIGNED | regions are large enough, aligned to 256 bytes and zero",
         "TOO_SMALL | regions are large enough, aligned to 256 bytes and zero",
