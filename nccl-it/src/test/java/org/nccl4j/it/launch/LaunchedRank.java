@@ -60,9 +60,13 @@ public final class LaunchedRank {
         }
       }
     }
-    System.out.printf(
-        "%s: rank %d of %d, local %d: all right%n",
-        place.launcher(), place.rank(), place.nRanks(), place.localRank());
+    System.out.print(allRight(place));
+  }
+
+  /** One line, to be written in one piece: launchers mix what their ranks write. */
+  private static String allRight(LaunchEnvironment place) {
+    return "%s: rank %d of %d, local %d: all right%n"
+        .formatted(place.launcher(), place.rank(), place.nRanks(), place.localRank());
   }
 
   private static CommunicatorConfig overNetwork(CommunicatorConfig config) {
