@@ -70,12 +70,8 @@ record GpuNetCostModel(int nRanks, Spread spread, Optional<Fleet> topology) impl
     int turns = collective == Collective.ALL_REDUCE ? 2 : 1;
     int within = nRanks / ends();
     return algorithm == Algorithm.TREE
-        ? turns * (levels(ends()) * FLIGHT + (within - 1) * LOCAL_HOP)
+        ? turns * (NetCostModel.levels(ends()) * FLIGHT + (within - 1) * LOCAL_HOP)
         : turns * (ends() * FLIGHT + (nRanks - ends()) * LOCAL_HOP);
-  }
-
-  private static double levels(int members) {
-    return Math.ceil(Math.log(members) / Math.log(2));
   }
 
   /** How often a host sends the whole data. */

@@ -75,7 +75,8 @@ record NetCostModel(int nRanks, Spread spread) implements CostModel {
     return 2 * levels(hosts) * (FLIGHT + MESSAGE) + 2 * bytes / (NETWORK_GIGABYTES * 1e3);
   }
 
-  private static double levels(int members) {
+  /** Steps of a binary tree from its root to the last of so many. */
+  static double levels(int members) {
     return Math.ceil(Math.log(members) / Math.log(2));
   }
 

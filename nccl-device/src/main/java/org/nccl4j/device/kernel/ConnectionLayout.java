@@ -12,11 +12,6 @@ public record ConnectionLayout(int llSlotBytes, int ll128SlotBytes, int simpleSl
   /** Slots of each protocol, and steps that a sender may be ahead of the receiver. */
   public static final int STEPS = 8;
 
-  /** Simple slots. */
-  public int simpleSlots() {
-    return STEPS;
-  }
-
   /** Offset of the tail word in the data side. */
   public static final long TAIL = 0;
 

@@ -8,8 +8,6 @@ import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import java.time.Duration;
 import java.util.List;
-import org.junit.jupiter.api.AfterEach;
-import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
@@ -28,25 +26,7 @@ import org.nccl4j.device.kernel.P2pWork;
 import org.nccl4j.device.kernel.Protocol;
 
 /** Plans and launches against the recording driver. */
-class CommunicatorTest {
-  private FakeLibrary fake;
-  private long live;
-
-  @BeforeEach
-  void start() {
-    fake = FakeCuda.get();
-    CudaDevices.probe().list().forEach(CudaDevice::context);
-    live = fake.fakeLive();
-  }
-
-  @AfterEach
-  void nothingIsLeft() {
-    if (fake != null) {
-      fake.fakeReset();
-      assertEquals(live, fake.fakeLive());
-    }
-  }
-
+class CommunicatorTest extends AgainstFakeCuda {
   private static CollectiveWork sum(Collective collective, Algorithm algorithm, Protocol protocol) {
     return new CollectiveWork(
         collective, algorithm, protocol, DataType.FLOAT32, RedOp.SUM, 0, 1000, 4, 1 << 20);

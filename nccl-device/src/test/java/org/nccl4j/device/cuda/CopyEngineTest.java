@@ -11,7 +11,6 @@ import java.nio.ByteBuffer;
 import java.time.Duration;
 import java.util.List;
 import java.util.regex.Pattern;
-import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -32,26 +31,14 @@ import org.nccl4j.device.kernel.DirectWork.Way;
  * which of its functions are called, with what, and what happens when one is not there or fails.
  */
 @Timeout(120)
-class CopyEngineTest {
+class CopyEngineTest extends AgainstFakeCuda {
   private static final int BYTES = 100;
   private static final int OUT_OF_MEMORY = 2;
 
-  private FakeLibrary fake;
-  private long live;
-
   @BeforeEach
-  void start() {
-    fake = FakeCuda.get();
-    CudaDevices.probe().list().forEach(CudaDevice::context);
-    live = fake.fakeLive();
+  void assumeKernels() {
     assumeTrue(
         CudaDevice.class.getResource("kernels/direct-copy.fatbin") != null, "built without nvcc");
-  }
-
-  @AfterEach
-  void nothingIsLeft() {
-    fake.fakeReset();
-    assertEquals(live, fake.fakeLive());
   }
 
   /** Two ranks whose buffers hold their number, and after it for each rank one more. */

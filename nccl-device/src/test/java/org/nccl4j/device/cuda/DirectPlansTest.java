@@ -10,8 +10,6 @@ import java.nio.ByteBuffer;
 import java.time.Duration;
 import java.util.LinkedHashMap;
 import java.util.Map;
-import org.junit.jupiter.api.AfterEach;
-import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.DeviceMemory;
@@ -23,25 +21,7 @@ import org.nccl4j.device.kernel.DirectWork.Way;
 import org.nccl4j.device.kernel.OneSidedWork;
 
 /** Direct plans against the recording driver, and their arguments against the kernels' header. */
-class DirectPlansTest {
-  private FakeLibrary fake;
-  private long live;
-
-  @BeforeEach
-  void start() {
-    fake = FakeCuda.get();
-    CudaDevices.probe().list().forEach(CudaDevice::context);
-    live = fake.fakeLive();
-  }
-
-  @AfterEach
-  void nothingIsLeft() {
-    if (fake != null) {
-      fake.fakeReset();
-      assertEquals(live, fake.fakeLive());
-    }
-  }
-
+class DirectPlansTest extends AgainstFakeCuda {
   private static void assumeKernels() {
     assumeTrue(
         CudaDevice.class.getResource("kernels/direct-copy.fatbin") != null, "built without nvcc");

@@ -5,7 +5,6 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.nio.ByteBuffer;
-import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -17,29 +16,16 @@ import org.nccl4j.device.symmetric.Exportable;
 import org.nccl4j.device.symmetric.FlatRange;
 
 /** Windows' memory against the recording driver, whose physical memory is mapped for real. */
-class FlatRangeTest {
+class FlatRangeTest extends AgainstFakeCuda {
   private static final long STRIDE = 1L << 32;
   private static final long GRANULE = 2 << 20;
-  private FakeLibrary fake;
   private CudaDevice first;
   private CudaDevice second;
-  private long live;
 
   @BeforeEach
-  void start() {
-    fake = FakeCuda.get();
-    CudaDevices.probe().list().forEach(CudaDevice::context);
+  void twoDevices() {
     first = CudaDevices.probe().device(0);
     second = CudaDevices.probe().device(1);
-    live = fake.fakeLive();
-  }
-
-  @AfterEach
-  void nothingIsLeft() {
-    if (fake != null) {
-      fake.fakeReset();
-      assertEquals(live, fake.fakeLive());
-    }
   }
 
   private static int byteAt(DeviceMemory memory, long offset) {

@@ -227,7 +227,7 @@ final class CarriedSlots {
     int word = ConnectionLayout.word(channel);
     Random random = random(from, channel);
     for (int step = 0; step < steps; step++) {
-      await(credit, word, step - layout.simpleSlots() + 1L);
+      await(credit, word, step - ConnectionLayout.STEPS + 1L);
       if (over) {
         return;
       }

@@ -66,7 +66,7 @@ final class EndMemory implements AutoCloseable {
   private long pin(CudaDevice device) {
     pin(device, 0, layout.ll(0));
     pin(device, layout.dataBytes(), ConnectionLayout.CREDIT_BYTES);
-    for (int slot = 0; slot < slots(); slot++) {
+    for (int slot = 0; slot < ConnectionLayout.STEPS; slot++) {
       pin(device, layout.simple(slot), used());
     }
     // A device sees pinned memory where the process does, or elsewhere, each region on its own.
@@ -95,10 +95,6 @@ final class EndMemory implements AutoCloseable {
     return all.slice(layout.dataBytes(), ConnectionLayout.CREDIT_BYTES);
   }
 
-  private int slots() {
-    return layout.simpleSlots();
-  }
-
   /** Bytes that are used of a Simple slot. */
   private long used() {
     return (long) channels * part();
@@ -120,12 +116,12 @@ final class EndMemory implements AutoCloseable {
    * GPU's what is used of each slot, since registering takes memory from the machine too.
    */
   Channel channel(int number, NetConnection network) {
-    NetMemory[] memories = new NetMemory[slots()];
-    long[] offsets = new long[slots()];
+    NetMemory[] memories = new NetMemory[ConnectionLayout.STEPS];
+    long[] offsets = new long[ConnectionLayout.STEPS];
     boolean complete = false;
     try {
       NetMemory whole = region == null ? network.register(data(host)) : null;
-      for (int slot = 0; slot < slots(); slot++) {
+      for (int slot = 0; slot < ConnectionLayout.STEPS; slot++) {
         long begin = layout.simple(slot);
         memories[slot] = whole == null ? network.register(host.slice(begin, used())) : whole;
         offsets[slot] = whole == null ? (long) number * part() : begin;

@@ -1,22 +1,17 @@
 package org.nccl4j.it.perf.rank;
 
-import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import java.io.PrintWriter;
 import java.nio.charset.StandardCharsets;
-import java.time.Duration;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Random;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
-import org.nccl4j.device.DataType;
 import org.nccl4j.device.Device;
-import org.nccl4j.device.RedOp;
 import org.nccl4j.device.cuda.CudaDevices;
-import org.nccl4j.it.perf.workload.Cell;
 import org.nccl4j.it.perf.workload.Workload;
 import org.nccl4j.it.run.Placement;
 
@@ -27,7 +22,6 @@ import org.nccl4j.it.run.Placement;
  */
 @Tag("gpu")
 class NetGpuTest {
-  private static final Duration PATIENCE = Duration.ofSeconds(60);
   private static final int MOST_BYTES = 8 << 20;
   private static final long SEED = Long.getLong("seed", System.nanoTime());
 
@@ -39,33 +33,15 @@ class NetGpuTest {
     RankSpec spec = new RankSpec(0, gpus, 1, MOST_BYTES, Device.Kind.CUDA, "", Registered.NOT);
     PrintWriter err = new PrintWriter(System.out, true, StandardCharsets.UTF_8);
     Ranks ranks = ProcessRanks.start(spec, placement, err);
-    String id = ((Answer.Text) ranks.one(0, new Order.CreateId(Library.OURS), PATIENCE)).text();
+    String id =
+        ((Answer.Text) ranks.one(0, new Order.CreateId(Library.OURS), RandomCells.PATIENCE)).text();
     Map<String, String> all = new HashMap<>(settings);
     all.put("NCCL_SOCKET_IFNAME", "lo");
-    for (Answer answer : ranks.all(new Order.Join(id, all, List.of(), 20, false), PATIENCE)) {
+    for (Answer answer :
+        ranks.all(new Order.Join(id, all, List.of(), 20, false), RandomCells.PATIENCE)) {
       System.out.println(((Answer.Joined) answer).transports());
     }
     return ranks;
-  }
-
-  private static void check(Ranks ranks, Cell cell, long seed) {
-    for (Answer answer : ranks.all(new Order.Check(cell, seed), PATIENCE)) {
-      var verdict = ((Answer.Checked) answer).verdict();
-      assertEquals(0, verdict.wrong() + verdict.outside(), () -> cell + ": " + verdict.first());
-    }
-  }
-
-  private Cell random(Random random, Workload workload) {
-    DataType type = DataType.values()[random.nextInt(DataType.values().length)];
-    RedOp op = RedOp.values()[random.nextInt(RedOp.values().length)];
-    long bytes = 1 + random.nextInt(1 << random.nextInt(24));
-    return new Cell(
-        workload,
-        type,
-        workload.reduces() ? op : RedOp.SUM,
-        workload.rooted() ? random.nextInt(gpus) : 0,
-        Math.min(bytes, MOST_BYTES) / type.bytes(),
-        workload.hasInPlace() && random.nextBoolean());
   }
 
   /** Every workload equally often. */
@@ -75,7 +51,7 @@ class NetGpuTest {
     for (int i = 0; i < rounds; i++) {
       for (Workload workload : Workload.values()) {
         if (workload.refusal(gpus).isEmpty()) {
-          check(ranks, random(random, workload), i);
+          RandomCells.check(ranks, RandomCells.next(random, workload, gpus, MOST_BYTES), i);
         }
       }
     }

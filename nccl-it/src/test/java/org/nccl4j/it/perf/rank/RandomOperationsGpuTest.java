@@ -1,11 +1,8 @@
 package org.nccl4j.it.perf.rank;
 
-import static org.junit.jupiter.api.Assertions.assertEquals;
-
 import java.io.OutputStream;
 import java.io.PrintWriter;
 import java.nio.charset.StandardCharsets;
-import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
@@ -30,7 +27,6 @@ import org.nccl4j.it.run.Placement;
  */
 @Tag("gpu")
 class RandomOperationsGpuTest {
-  private static final Duration PATIENCE = Duration.ofSeconds(60);
   private static final int MOST_BYTES = 1 << 20;
   private static final long SEED = Long.getLong("seed", System.nanoTime());
 
@@ -41,38 +37,21 @@ class RandomOperationsGpuTest {
   }
 
   private static void join(Ranks ranks, String id) {
-    ranks.all(new Order.Join(id, Map.of(), List.of(), 20, false), PATIENCE);
+    ranks.all(new Order.Join(id, Map.of(), List.of(), 20, false), RandomCells.PATIENCE);
   }
 
-  private static void check(Ranks ranks, Cell cell, long seed) {
-    for (Answer answer : ranks.all(new Order.Check(cell, seed), PATIENCE)) {
-      var verdict = ((Answer.Checked) answer).verdict();
-      assertEquals(0, verdict.wrong() + verdict.outside(), () -> cell + ": " + verdict.first());
-    }
-  }
-
-  /** Sizes are spread over the powers of two, and mostly odd. */
   private Cell random(Random random) {
     Workload workload;
     do {
       workload = Workload.values()[random.nextInt(Workload.values().length)];
     } while (!workload.refusal(gpus).isEmpty());
-    DataType type = DataType.values()[random.nextInt(DataType.values().length)];
-    RedOp op = RedOp.values()[random.nextInt(RedOp.values().length)];
-    long bytes = 1 + random.nextInt(1 << random.nextInt(21));
-    return new Cell(
-        workload,
-        type,
-        workload.reduces() ? op : RedOp.SUM,
-        workload.rooted() ? random.nextInt(gpus) : 0,
-        Math.min(bytes, MOST_BYTES) / type.bytes(),
-        workload.hasInPlace() && random.nextBoolean());
+    return RandomCells.next(random, workload, gpus, MOST_BYTES);
   }
 
   private void operations(Ranks ranks, int count, long seed) {
     Random random = new Random(seed);
     for (int i = 0; i < count; i++) {
-      check(ranks, random(random), i);
+      RandomCells.check(ranks, random(random), i);
     }
   }
 
@@ -91,7 +70,7 @@ class RandomOperationsGpuTest {
     PrintWriter err =
         new PrintWriter(OutputStream.nullOutputStream(), true, StandardCharsets.UTF_8);
     try (Ranks ranks = ProcessRanks.start(spec(MOST_BYTES), Placement.HERE, err)) {
-      Answer id = ranks.one(0, new Order.CreateId(Library.OURS), PATIENCE);
+      Answer id = ranks.one(0, new Order.CreateId(Library.OURS), RandomCells.PATIENCE);
       join(ranks, ((Answer.Text) id).text());
       operations(ranks, 1000, SEED);
     }
@@ -131,7 +110,7 @@ class RandomOperationsGpuTest {
               Workload.BROADCAST,
               Workload.ALL_TO_ALL,
               Workload.SEND_RECV)) {
-        check(ranks, new Cell(workload, DataType.UINT8, RedOp.SUM, 0, bytes, false), 1);
+        RandomCells.check(ranks, new Cell(workload, DataType.UINT8, RedOp.SUM, 0, bytes, false), 1);
       }
     }
   }
