@@ -105,6 +105,7 @@ correctness() {
         ip -n "$PREFIX-switch" link set rail1 up
         ip -n "$PREFIX-switch" link set port1 down
         check 2 2 all_reduce -b 1M -e 1M
+        NCCL_SOCKET_IFNAME=eth check 2 2 all_reduce -b 1M -e 1M
         ip -n "$PREFIX-switch" link set port1 up
         ;;
       3)

@@ -39,8 +39,9 @@ public final class BootstrapRoot {
   static BootstrapId create(BootstrapOptions options, Duration patience, byte[] secret) {
     Trust trust = Trust.of(secret, options);
     List<InetAddress> hosts = LocalAddresses.choose(options);
-    InetAddress bindTo = options.interfaces().isBlank() ? null : hosts.get(0);
-    ServerSocketChannel socket = ListeningSocket.open(bindTo, options.ports());
+    boolean oneAlone = hosts.size() == 1 && !options.interfaces().isBlank();
+    ServerSocketChannel socket =
+        ListeningSocket.open(oneAlone ? hosts.get(0) : null, options.ports());
     int port = ListeningSocket.port(socket);
     BootstrapId id =
         new BootstrapId(

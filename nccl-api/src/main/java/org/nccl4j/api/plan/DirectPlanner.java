@@ -8,6 +8,7 @@ import org.nccl4j.api.window.RegisteredWindow;
 import org.nccl4j.api.window.Registrations;
 import org.nccl4j.api.window.WindowRegistry;
 import org.nccl4j.device.DataType;
+import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.HotPath;
@@ -33,6 +34,10 @@ public final class DirectPlanner {
   private final CtaLimits ctas;
   private final int nRanks;
   private final boolean reach;
+
+  /** Whether all ranks reach each other's memory, and there are others at all. */
+  private final boolean possible;
+
   private final DirectCache cache = new DirectCache();
 
   /**
@@ -58,6 +63,9 @@ public final class DirectPlanner {
     this.ctas = rules.ctas();
     this.nRanks = ranks.nRanks();
     this.reach = ranks.reach();
+    // Processes of a machine map each other's memory whatever connects them; GPUs may be unable to.
+    boolean maps = ranks.kind() != Device.Kind.CUDA || reach;
+    this.possible = maps && nRanks > 1 && windows.team().size() == nRanks;
   }
 
   /** Whether the space for windows is worth making before there is a window. */
@@ -66,13 +74,7 @@ public final class DirectPlanner {
         costs.areMeasured() && algorithms.allows("", DirectWork.Way.LL.label())
             || Stream.of(Func.values())
                 .anyMatch(func -> algorithms.demands(func.label(), DirectWork.Way.LL.label()));
-    return reach && costs.worksWithoutWindows() && isPossible() && wanted;
-  }
-
-  /** Whether all ranks reach each other's memory, and there are others at all. */
-  @HotPath
-  private boolean isPossible() {
-    return nRanks > 1 && windows.team().size() == nRanks;
+    return reach && costs.worksWithoutWindows() && possible && wanted;
   }
 
   /** The windows that it knows of. */
@@ -113,7 +115,7 @@ public final class DirectPlanner {
       DataType type,
       RedOp op,
       int root) {
-    if (!isPossible() || !windows.hasSpace()) {
+    if (!possible || !windows.hasSpace()) {
       return null;
     }
     DirectWork.Operation operation = func.direct();
@@ -164,7 +166,7 @@ public final class DirectPlanner {
       RedOp op,
       int root) {
     DirectWork.Operation operation = func.direct();
-    if (!isPossible() || !windows.hasSpace() || operation == null || count == 0) {
+    if (!possible || !windows.hasSpace() || operation == null || count == 0) {
       return Placement.NONE;
     }
     long bytes = count * type.bytes();
@@ -330,7 +332,7 @@ public final class DirectPlanner {
 
   /** The direct ways of an operation with both buffers in windows, as lines of a table. */
   public String explain(Func func, long count, DataType type) {
-    if (func.direct() == null || !isPossible()) {
+    if (func.direct() == null || !possible) {
       return "";
     }
     long bytes = count * type.bytes();
@@ -358,7 +360,7 @@ public final class DirectPlanner {
    * without windows is taken.
    */
   public Optional<Way> withWindows(Func func, long count, DataType type) {
-    if (func.direct() == null || !isPossible()) {
+    if (func.direct() == null || !possible) {
       return Optional.empty();
     }
     Shape shape = new Shape(func, count, type, RedOp.SUM, 0, false);

@@ -73,18 +73,6 @@ class BootstrapIdTest {
     assertThrows(InvalidArgumentException.class, () -> made("h".repeat(200) + ":1", "").encode());
   }
 
-  @Test
-  void interfacesAreChosenByNcclsSyntax() {
-    assertTrue(LocalAddresses.matches("eth,ib", "eth0"));
-    assertTrue(LocalAddresses.matches("eth,ib", "ib1"));
-    assertFalse(LocalAddresses.matches("eth,ib", "lo"));
-    assertTrue(LocalAddresses.matches("=eth1,eth2", "eth1"));
-    assertFalse(LocalAddresses.matches("=eth1", "eth11"));
-    assertTrue(LocalAddresses.matches("^docker,lo", "eth0"));
-    assertFalse(LocalAddresses.matches("^docker,lo", "docker0"));
-    assertTrue(LocalAddresses.matches("^=docker0", "docker01"));
-  }
-
   private static BootstrapId made(String commId, String secret) {
     return BootstrapRoot.create(
         new BootstrapOptions(commId, secret, "", "", PortRange.ANY), Ranks.LONG);

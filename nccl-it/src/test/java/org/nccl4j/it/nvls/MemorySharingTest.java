@@ -1,6 +1,7 @@
 package org.nccl4j.it.nvls;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.nio.file.Path;
@@ -86,6 +87,7 @@ class MemorySharingTest {
   void threadsMapEachOthersMemory() throws Exception {
     Ran ran = threads(Map.of());
     assertContains(ran, "transports {1=P2P}");
+    assertContains(ran, "chosen with windows");
     assertEquals(0, ran.count("cuCtxEnablePeerAccess"));
     assertEquals(0, ran.warnings(), ran.output());
   }
@@ -122,6 +124,7 @@ class MemorySharingTest {
       throws Exception {
     Ran ran = threads(Map.of(name, value));
     assertContains(ran, "transports {1=SHM}");
+    assertFalse(ran.output().contains("with windows"), ran.output());
     assertEquals(4, ran.count("cuMemHostRegister_v2"), "each rank its own and the other's");
     assertEquals(0, ran.warnings(), ran.output());
   }
