@@ -5,10 +5,13 @@
 #   speed.sh         beside iperf3, a TCP ping-pong in C, and Open MPI over TCP
 #   speed.sh tcp     beside iperf3 and the ping-pong alone
 #   speed.sh mpi     beside Open MPI alone
+#   speed.sh mpi all_reduce broadcast    beside Open MPI, these collectives alone
 #
 # Prints a table of medians of SPEED_ROUNDS rounds (3 unless set); the exit status is 1 if a mark is
-# missed. A round beside Open MPI takes two and a half minutes. Needs root, iproute2,
-# iperf3, gcc and Open MPI; says what is missing. Uses all cores: nothing else should run.
+# missed. A round of a collective beside Open MPI takes half a minute; SPEED_SIZES are perf's options
+# for sizes there (-b 8 -e 64M -f 4 unless set), and each round is added to the file SPEED_RAW, if
+# that is set. Needs root, iproute2, iperf3, gcc and Open MPI; says what is missing. Uses all cores:
+# nothing else should run.
 set -u
 cd "$(dirname "$0")"
 . ./lib.sh
@@ -16,6 +19,9 @@ nccl=../../../../nccl
 port=5201
 missed=0
 what=${1:-tcp mpi}
+[ $# -gt 0 ] && shift
+collectives=${*:-all_reduce all_gather reduce_scatter broadcast sendrecv}
+sizes=${SPEED_SIZES:--b 8 -e 64M -f 4}
 rounds=$(seq "${SPEED_ROUNDS:-3}")
 
 for tool in iperf3 gcc mpirun mpicc; do
@@ -110,24 +116,24 @@ medians() {
 }
 
 beside_mpi() {
-  printf '\n%-44s %10s %10s %8s\n' "Open MPI's time / ours, 8 B to 64 MB, us" ours theirs ratio
+  printf '\n%-44s %10s %10s %8s\n' "Open MPI's time / ours, us" ours theirs ratio
   for _ in $rounds; do
-    for collective in all_reduce all_gather reduce_scatter broadcast sendrecv; do
-      perf $collective -b 8 -e 64M -f 4 --compare mpi
-      awk -v c=$collective '$1 ~ /^[0-9]+$/ && NF > 8 {
-        print c, $1, (c == "broadcast" ? $10 : $6), $(NF - 1), $NF }' "$work/out" >> "$work/all"
+    for collective in $collectives; do
+      perf "$collective" $sizes --compare mpi
+      awk -v c="$collective" '$1 ~ /^[0-9]+$/ && NF > 8 {
+        print c, $1, (c == "broadcast" ? $10 : $6), $(NF - 1), $NF }' "$work/out" | tee -a "${SPEED_RAW:-/dev/null}" >> "$work/all"
     done
   done
   medians
   while read -r collective bytes ours theirs times; do
     mark "$collective $bytes" "$ours" "$theirs" "$times" 0.8
   done < "$work/rows"
-  for collective in all_reduce all_gather reduce_scatter broadcast sendrecv .; do
-    mean=$(awk -v c=$collective '$1 ~ c { s += log($5); n++ } END { printf "%.2f", exp(s / n) }' "$work/rows")
-    [ $collective = . ] && collective=all
+  for collective in $collectives .; do
+    mean=$(awk -v c="$collective" '$1 ~ c { s += log($5); n++ } END { printf "%.2f", exp(s / n) }' "$work/rows")
+    [ "$collective" = . ] && collective=all
     # Asked for is that of all together.
     least=0
-    [ $collective = all ] && least=1.3
+    [ "$collective" = all ] && least=1.3
     mark "geometric mean, $collective" "" "" "$mean" $least
   done
 }
