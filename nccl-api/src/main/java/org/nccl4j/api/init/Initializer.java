@@ -33,6 +33,7 @@ import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.KernelCommunicator;
 import org.nccl4j.device.kernel.KernelCommunicatorSpec;
 import org.nccl4j.device.kernel.KernelDevice;
+import org.nccl4j.device.kernel.LaunchOptions;
 import org.nccl4j.device.kernel.Nvls;
 import org.nccl4j.device.kernel.Progress;
 
@@ -265,6 +266,8 @@ public final class Initializer {
         progress,
         request.operationDeadline(),
         nvls,
-        request.settings().get(GpuSettings.NCCL_CGA_CLUSTER_SIZE));
+        new LaunchOptions(
+            request.settings().get(GpuSettings.NCCL_CGA_CLUSTER_SIZE),
+            request.settings().get(GpuSettings.NCCL_LAUNCH_ORDER_IMPLICIT)));
   }
 }

@@ -14,6 +14,14 @@ public final class GpuSettings {
               + " less where it does not divide an operation's blocks; 0: kernels are launched without"
               + " clusters.");
 
+  public static final Setting<Boolean> NCCL_LAUNCH_ORDER_IMPLICIT =
+      Setting.flag(
+          "NCCL_LAUNCH_ORDER_IMPLICIT",
+          false,
+          "Runs the operations of a process's communicators on each GPU in the order of their calls,"
+              + " whatever their streams, so that they cannot keep each other from starting; all ranks"
+              + " have to call in one order. Captured operations are ordered by their streams alone.");
+
   public static final Setting<Boolean> NCCL4J_P2P_CHECK =
       Setting.flag(
           "NCCL4J_P2P_CHECK",
@@ -27,7 +35,8 @@ public final class GpuSettings {
           "Shares GPUs' memory by file descriptors, which windows need; with 0 by CUDA IPC.");
 
   static final List<Setting<?>> ALL =
-      List.of(NCCL_CGA_CLUSTER_SIZE, NCCL4J_P2P_CHECK, NCCL_CUMEM_ENABLE);
+      List.of(
+          NCCL_CGA_CLUSTER_SIZE, NCCL_LAUNCH_ORDER_IMPLICIT, NCCL4J_P2P_CHECK, NCCL_CUMEM_ENABLE);
 
   private GpuSettings() {}
 }

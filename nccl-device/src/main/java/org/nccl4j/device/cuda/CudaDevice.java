@@ -1,6 +1,7 @@
 package org.nccl4j.device.cuda;
 
 import java.util.Optional;
+import java.util.concurrent.atomic.AtomicInteger;
 import jcuda.Pointer;
 import jcuda.driver.CUdevice;
 import jcuda.driver.CUdevice_attribute;
@@ -42,6 +43,8 @@ public final class CudaDevice extends Device implements KernelDevice, SymmetricD
   private final String pciBusId;
   private final int computeCapability;
   private final int multiprocessors;
+  private final LaunchOrder launchOrder = new LaunchOrder(this);
+  private final AtomicInteger communicators = new AtomicInteger();
   private volatile String sharingAbsence; // null while not asked, "" for none
   private volatile CudaContext context;
   private volatile KernelModules kernels;
@@ -85,6 +88,16 @@ public final class CudaDevice extends Device implements KernelDevice, SymmetricD
   /** Streaming multiprocessors. */
   public int multiprocessors() {
     return multiprocessors;
+  }
+
+  /** Of the communicators of this process that keep one order. */
+  LaunchOrder launchOrder() {
+    return launchOrder;
+  }
+
+  /** How many communicators this process has on it. */
+  AtomicInteger communicators() {
+    return communicators;
   }
 
   /** Free and total bytes of its memory, in this order. Makes the context if there is none yet. */

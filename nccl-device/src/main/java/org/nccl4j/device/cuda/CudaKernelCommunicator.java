@@ -34,6 +34,7 @@ final class CudaKernelCommunicator implements KernelCommunicator {
 
   private final CudaDevice device;
   private final KernelCommunicatorSpec spec;
+  private final Undo made;
   private final CommunicatorMemory memory;
   private final CollectivePlans collectives;
   private final NvlsPlans nvls;
@@ -56,22 +57,27 @@ final class CudaKernelCommunicator implements KernelCommunicator {
   private CudaKernelCommunicator(CudaDevice device, KernelCommunicatorSpec spec) {
     this.device = device;
     this.spec = spec;
+    made = new Undo(device);
     memory = new CommunicatorMemory(device, spec);
+    made.push(memory::close);
     collectives = new CollectivePlans(this, spec, memory);
     nvls = new NvlsPlans(this, spec, memory);
     p2p = new P2pPlans(this, spec, memory);
     try {
       order = device.context().get(() -> JCudaLibrary.createEvent(false, device));
-    } catch (RuntimeException e) {
-      memory.close();
-      throw e;
-    }
-    try {
+      made.push(() -> JCudaLibrary.destroyEvent(order, device));
       progress = new StreamProgress(device);
+      made.push(progress::close);
       marks = new LaunchMarks(device, this::hasGivenUp);
+      made.push(marks::close);
+      if (spec.launching().implicitOrder()) {
+        device.launchOrder().join();
+        made.push(device.launchOrder()::leave);
+      }
+      device.communicators().incrementAndGet();
+      made.push(device.communicators()::decrementAndGet);
     } catch (RuntimeException e) {
-      JCudaLibrary.destroyEvent(order, device);
-      memory.close();
+      made.run();
       throw e;
     }
   }
@@ -93,7 +99,7 @@ final class CudaKernelCommunicator implements KernelCommunicator {
 
   /** Blocks of a cluster that the user asked for, or 0. */
   int clusterBlocks() {
-    return spec.clusterBlocks();
+    return spec.launching().clusterBlocks();
   }
 
   /** Device memory that lives as long as this communicator. */
@@ -164,11 +170,26 @@ final class CudaKernelCommunicator implements KernelCommunicator {
       if (into != last) {
         follow(into);
       }
-      mine.launch(send == null ? 0 : send.address(), recv == null ? 0 : recv.address(), into);
+      long from = send == null ? 0 : send.address();
+      long to = recv == null ? 0 : recv.address();
+      if (spec.launching().implicitOrder()) {
+        launchInOrder(mine, from, to, into);
+      } else {
+        mine.launch(from, to, into);
+      }
       progress.launched(into);
       spec.progress().kernelLaunched();
     } finally {
       device.context().leave(before);
+    }
+  }
+
+  private void launchInOrder(CudaPlan plan, long send, long recv, CudaStream into) {
+    LaunchOrder order = device.launchOrder();
+    synchronized (order) {
+      order.follow(into);
+      plan.launch(send, recv, into);
+      order.launched(into);
     }
   }
 
@@ -206,9 +227,7 @@ final class CudaKernelCommunicator implements KernelCommunicator {
         failure.compareAndSet(
             null,
             new TimeoutException(
-                ErrorId.OPERATION,
-                why.isEmpty() ? report : report + "; " + why,
-                "look for the rank that did not take part, or raise the deadline"));
+                ErrorId.OPERATION, why.isEmpty() ? report : report + "; " + why, deadlineRemedy()));
       }
       known = failure.get();
       if (known != null) {
@@ -216,6 +235,15 @@ final class CudaKernelCommunicator implements KernelCommunicator {
       }
     }
     return known;
+  }
+
+  String deadlineRemedy() {
+    boolean crowded = device.communicators().get() > 1 && !spec.launching().implicitOrder();
+    return "look for the rank that did not take part, or raise the deadline"
+        + (crowded
+            ? "; if several communicators work on the GPUs at once, NCCL_LAUNCH_ORDER_IMPLICIT=1"
+                + " keeps them from holding each other up"
+            : "");
   }
 
   /** What a kernel or a stream that waits too long says; null while all is well. */
@@ -286,14 +314,11 @@ final class CudaKernelCommunicator implements KernelCommunicator {
     if (!closed) {
       failure();
       closed = true;
-      marks.close();
-      JCudaLibrary.destroyEvent(order, device);
-      progress.close();
       ofPlans.forEach(DeviceMemory::close);
       if (direct != null) {
         direct.close();
       }
-      memory.close();
+      made.run();
     }
   }
 

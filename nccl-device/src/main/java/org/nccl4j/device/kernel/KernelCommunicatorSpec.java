@@ -18,8 +18,7 @@ import java.util.List;
  * @param progress what a kernel that waits on the processor may do meanwhile
  * @param deadline longest that an operation may wait for another rank
  * @param nvls this rank's place in NVLS; null where it is not used
- * @param clusterBlocks blocks of a cluster, where the device has such; 0 for launches without
- *     clusters
+ * @param launching how its kernels are put to the device
  */
 public record KernelCommunicatorSpec(
     String name,
@@ -34,39 +33,9 @@ public record KernelCommunicatorSpec(
     Progress progress,
     Duration deadline,
     Nvls nvls,
-    int clusterBlocks) {
-  /** A communicator without clusters. */
-  public KernelCommunicatorSpec(
-      String name,
-      int rank,
-      int nRanks,
-      ConnectionLayout layout,
-      List<Connection> sends,
-      List<Connection> recvs,
-      List<int[]> ring,
-      List<Tree> trees,
-      int localRanks,
-      Progress progress,
-      Duration deadline,
-      Nvls nvls) {
-    this(
-        name,
-        rank,
-        nRanks,
-        layout,
-        sends,
-        recvs,
-        ring,
-        trees,
-        localRanks,
-        progress,
-        deadline,
-        nvls,
-        0);
-  }
-
-  /** The same with another size of clusters. */
-  public KernelCommunicatorSpec withClusterBlocks(int blocks) {
+    LaunchOptions launching) {
+  /** The same with other ways to launch. */
+  public KernelCommunicatorSpec withLaunching(LaunchOptions options) {
     return new KernelCommunicatorSpec(
         name,
         rank,
@@ -80,10 +49,10 @@ public record KernelCommunicatorSpec(
         progress,
         deadline,
         nvls,
-        blocks);
+        options);
   }
 
-  /** A communicator without NVLS. */
+  /** A communicator without NVLS that is launched in the plainest way. */
   public KernelCommunicatorSpec(
       String name,
       int rank,
@@ -108,6 +77,7 @@ public record KernelCommunicatorSpec(
         localRanks,
         progress,
         deadline,
-        /* nvls= */ null);
+        /* nvls= */ null,
+        LaunchOptions.PLAIN);
   }
 }

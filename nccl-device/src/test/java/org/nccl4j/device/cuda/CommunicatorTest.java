@@ -22,6 +22,7 @@ import org.nccl4j.device.kernel.Algorithm;
 import org.nccl4j.device.kernel.Collective;
 import org.nccl4j.device.kernel.CollectiveWork;
 import org.nccl4j.device.kernel.KernelPlan;
+import org.nccl4j.device.kernel.LaunchOptions;
 import org.nccl4j.device.kernel.P2pWork;
 import org.nccl4j.device.kernel.Protocol;
 
@@ -101,7 +102,7 @@ class CommunicatorTest extends AgainstFakeCuda {
       for (int blocks : new int[] {0, 2, 3, 8}) {
         CudaKernelCommunicator communicator =
             CudaKernelCommunicator.create(
-                ranks.devices.get(1), ranks.spec.withClusterBlocks(blocks));
+                ranks.devices.get(1), ranks.spec.withLaunching(new LaunchOptions(blocks, false)));
         fake.fakeReset();
         communicator.launch(communicator.prepare(work), buffer, buffer, ranks.streams.get(1));
         String shape = fake.fakeRecord();

@@ -9,6 +9,7 @@ import org.nccl4j.device.kernel.Connection;
 import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.KernelCommunicator;
 import org.nccl4j.device.kernel.KernelCommunicatorSpec;
+import org.nccl4j.device.kernel.LaunchOptions;
 import org.nccl4j.device.kernel.MulticastObject;
 import org.nccl4j.device.kernel.Nvls;
 import org.nccl4j.device.kernel.NvlsLayout;
@@ -74,7 +75,8 @@ final class GpuRanks implements AutoCloseable {
               1,
               Progress.NONE,
               deadline,
-              nvls == null ? null : nvls.get(rank));
+              nvls == null ? null : nvls.get(rank),
+              LaunchOptions.PLAIN);
       communicators.add((CudaKernelCommunicator) devices.get(rank).createKernelCommunicator(spec));
       streams.add((CudaStream) devices.get(rank).createStream());
     }

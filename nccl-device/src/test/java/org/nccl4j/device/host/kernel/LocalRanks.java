@@ -12,6 +12,7 @@ import org.nccl4j.device.kernel.Connection;
 import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.KernelCommunicator;
 import org.nccl4j.device.kernel.KernelCommunicatorSpec;
+import org.nccl4j.device.kernel.LaunchOptions;
 import org.nccl4j.device.kernel.Nvls;
 import org.nccl4j.device.kernel.NvlsLayout;
 import org.nccl4j.device.kernel.Progress;
@@ -79,7 +80,8 @@ final class LocalRanks implements AutoCloseable {
                   n,
                   Progress.NONE,
                   deadline,
-                  nvls == null ? null : nvls.get(rank))));
+                  nvls == null ? null : nvls.get(rank),
+                  LaunchOptions.PLAIN)));
       streams.add(device.createStream());
     }
   }

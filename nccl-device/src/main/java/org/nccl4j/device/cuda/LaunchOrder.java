@@ -1,0 +1,66 @@
+package org.nccl4j.device.cuda;
+
+import jcuda.driver.CUevent;
+import org.nccl4j.device.HotPath;
+
+/**
+ * One order for what several communicators launch on a GPU, each in a stream of its own: a launch
+ * waits for the one before. Without it, kernels of three communicators that each take half of a
+ * GPU's multiprocessors can be at work in pairs that differ from GPU to GPU, each waiting for ranks
+ * that find no room.
+ *
+ * <p>A launch holds this object's monitor from before it follows until it is recorded. A captured
+ * launch neither follows nor is followed, since a capture may not wait for what is outside.
+ */
+final class LaunchOrder {
+  private final CudaDevice device;
+  private final int[] capturing = new int[1];
+  private int members;
+  private CUevent behind; // the last launch; there while there are members
+  private CudaStream last; // where that was; null before the first
+
+  LaunchOrder(CudaDevice device) {
+    this.device = device;
+  }
+
+  /** A communicator whose launches will be in the order. */
+  synchronized void join() {
+    if (members == 0) {
+      behind = device.context().get(() -> JCudaLibrary.createEvent(false, device));
+    }
+    members++;
+  }
+
+  /** A communicator that launches no more. */
+  synchronized void leave() {
+    members--;
+    if (members == 0) {
+      JCudaLibrary.destroyEvent(behind, device);
+      behind = null;
+      last = null;
+    }
+  }
+
+  /** Has what comes next in a stream wait for the last launch, in the current context. */
+  @HotPath
+  void follow(CudaStream into) {
+    assert Thread.holdsLock(this);
+    if (last != null && last != into && !isCapturing(into)) {
+      JCudaLibrary.awaitEvent(into.stream(), behind, device);
+    }
+  }
+
+  /** What is in a stream now is what the next launch waits for. */
+  @HotPath
+  void launched(CudaStream into) {
+    assert Thread.holdsLock(this);
+    if (!isCapturing(into)) {
+      JCudaLibrary.recordEvent(behind, into.stream(), device);
+      last = into;
+    }
+  }
+
+  private boolean isCapturing(CudaStream stream) {
+    return JCudaLibrary.isCapturing(stream.stream(), capturing, device);
+  }
+}
