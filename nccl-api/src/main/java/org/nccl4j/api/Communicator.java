@@ -47,11 +47,12 @@ public final class Communicator extends Inquiries implements AutoCloseable {
   /** The color of a rank that will be in none of the communicators that a split makes. */
   public static final int NO_COLOR = Offspring.NO_COLOR;
 
-  /** What is made of this communicator without waiting. */
+  /** What is made of this communicator without waiting. Its own, and shared by its options. */
   private final Background background;
 
   private Communicator(CommunicatorState state, CommunicatorConfig config) {
     this(state, state.queue(), config, new Background());
+    Unclosed.watch(background, state);
   }
 
   private Communicator(

@@ -5,7 +5,6 @@ import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
-import java.util.concurrent.locks.LockSupport;
 import org.nccl4j.api.bootstrap.Bootstrap;
 import org.nccl4j.api.group.OneSidedCalls;
 import org.nccl4j.api.group.RankQueue;
@@ -29,9 +28,6 @@ import org.nccl4j.device.TimeoutException;
 
 /** Everything behind one rank's communicator, from its creation to its end. Any thread. */
 public final class CommunicatorState {
-  private static final long POLL_NANOS = 50_000;
-  private static final Duration SETTLED = Duration.ofMillis(100);
-
   private final InitRequest request;
   private final Bootstrap bootstrap;
   private final Members members;
@@ -40,6 +36,7 @@ public final class CommunicatorState {
   /** Queues of operations that are planned by settings of their own. */
   private final Map<RankQueue, Settings> others = new ConcurrentHashMap<>();
 
+  private final Idleness idleness = new Idleness(this);
   private volatile Running running;
   private volatile boolean suspended;
   private final AtomicInteger splits = new AtomicInteger();
@@ -147,7 +144,7 @@ public final class CommunicatorState {
 
   /** Drops a window together with all other ranks. */
   public void deregister(RegisteredWindow window) {
-    windows().deregister(window, isBusy());
+    windows().deregister(window, idleness.isBusy());
   }
 
   /** Registers memory of this rank alone. */
@@ -159,19 +156,7 @@ public final class CommunicatorState {
   /** Ends the use of such memory, on this rank alone. */
   public void deregister(LocalRegistration registration) {
     checkRunning("deregister");
-    engine().place().windows().registrations().remove(registration, isBusy());
-  }
-
-  /** A device takes a while to say that it has nothing to do. */
-  private boolean isBusy() {
-    long endNanos = System.nanoTime() + SETTLED.toNanos();
-    while (!engine().kernels().isIdle()) {
-      if (System.nanoTime() - endNanos >= 0) {
-        return true;
-      }
-      LockSupport.parkNanos(POLL_NANOS);
-    }
-    return false;
+    engine().place().windows().registrations().remove(registration, idleness.isBusy());
   }
 
   /** Where operations go. */
@@ -295,6 +280,11 @@ public final class CommunicatorState {
                 "call finish after the last operation"));
   }
 
+  /** Whether close has been called. */
+  public boolean isClosed() {
+    return closed.get();
+  }
+
   /** Throws after close. */
   void checkOpen(String what) {
     if (closed.get()) {
@@ -319,33 +309,12 @@ public final class CommunicatorState {
    * @return whether they have, within the time
    */
   public boolean awaitIdle(Duration patience) {
-    long endNanos = System.nanoTime() + patience.toNanos();
-    Engine engine = engine();
-    while (!suspended && !(engine.kernels().isIdle() && engine.family().isIdle())) {
-      if (System.nanoTime() - endNanos >= 0) {
-        return false;
-      }
-      LockSupport.parkNanos(POLL_NANOS);
-    }
-    return true;
+    return idleness.await(patience);
   }
 
   /** As {@link #awaitIdle}, on a thread that may be interrupted: then it throws. */
   boolean awaitIdleOrInterrupt(Duration patience) {
-    long endNanos = System.nanoTime() + patience.toNanos();
-    while (!awaitIdle(Duration.ofNanos(POLL_NANOS))) {
-      if (Thread.currentThread().isInterrupted()) {
-        throw new InvalidUsageException(
-            ErrorId.INTERRUPTED,
-            "the thread was interrupted while it waited for operations on communicator %s"
-                .formatted(name()),
-            "interrupt no thread that makes a communicator");
-      }
-      if (System.nanoTime() - endNanos >= 0) {
-        return false;
-      }
-    }
-    return true;
+    return idleness.awaitOrInterrupt(patience);
   }
 
   /** How long an operation may wait. */

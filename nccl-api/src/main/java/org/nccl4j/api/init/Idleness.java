@@ -1,0 +1,65 @@
+package org.nccl4j.api.init;
+
+import java.time.Duration;
+import java.util.concurrent.locks.LockSupport;
+import org.nccl4j.device.ErrorId;
+import org.nccl4j.device.InvalidUsageException;
+
+/** Whether a rank's operations on a communicator have all ended. Any thread. */
+final class Idleness {
+  private static final long POLL_NANOS = 50_000;
+  private static final Duration SETTLED = Duration.ofMillis(100);
+
+  private final CommunicatorState state;
+
+  Idleness(CommunicatorState state) {
+    this.state = state;
+  }
+
+  /** Whether there are operations. A device takes a while to say that it has nothing to do. */
+  boolean isBusy() {
+    long startNanos = System.nanoTime();
+    while (!state.engine().kernels().isIdle()) {
+      if (isOver(startNanos, SETTLED)) {
+        return true;
+      }
+      LockSupport.parkNanos(POLL_NANOS);
+    }
+    return false;
+  }
+
+  /** Waits until there are none; whether that is so within the time. */
+  boolean await(Duration patience) {
+    long startNanos = System.nanoTime();
+    Engine engine = state.engine();
+    while (!state.isSuspended() && !(engine.kernels().isIdle() && engine.family().isIdle())) {
+      if (isOver(startNanos, patience)) {
+        return false;
+      }
+      LockSupport.parkNanos(POLL_NANOS);
+    }
+    return true;
+  }
+
+  /** Likewise, on a thread that may be interrupted: then it throws. */
+  boolean awaitOrInterrupt(Duration patience) {
+    long startNanos = System.nanoTime();
+    while (!await(Duration.ofNanos(POLL_NANOS))) {
+      if (Thread.currentThread().isInterrupted()) {
+        throw new InvalidUsageException(
+            ErrorId.INTERRUPTED,
+            "the thread was interrupted while it waited for operations on communicator %s"
+                .formatted(state.name()),
+            "interrupt no thread that makes a communicator");
+      }
+      if (isOver(startNanos, patience)) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  private static boolean isOver(long startNanos, Duration patience) {
+    return System.nanoTime() - startNanos >= patience.toNanos();
+  }
+}
