@@ -35,23 +35,33 @@ fi
 cp -r "$root/nccl-it/target/modules" "$top/modules"
 cp "$root"/nccl-it/target/nccl-it-*.jar "$top/modules"
 rm -f "$top/modules/"*-tests.jar
-# keep JAR FOLDER PATTERN: of the files below the folder only those of that name stay.
-keep() {
-  mkdir "$work/natives"
-  (cd "$work/natives" && "$home/bin/jar" xf "$1" && find "$2" -type f ! -path "$3" -delete)
-  rm "$1"
-  "$home/bin/jar" cfM "$1" -C "$work/natives" .
-  rm -r "$work/natives"
-}
 # Of JCuda's native libraries the driver's alone is used, an eighth of them; of jffi's this system's.
-for natives in "$top"/modules/jcuda-natives-*.jar; do
-  keep "$natives" lib '*/libJCudaDriver-*'
-done
-for natives in "$top"/modules/jffi-*-native.jar; do
-  keep "$natives" jni '*/x86_64-Linux/*'
-done
+unused() {
+  case $1 in
+    */jcuda-natives-*) echo lib '*/libJCudaDriver-*' ;;
+    */jffi-*-native*) echo jni '*/x86_64-Linux/*' ;;
+  esac
+}
+# Files lie in the jars as they are: the archive compresses them together, which saves a tenth of it.
+repack() {
+  mkdir "$work/jar"
+  (
+    cd "$work/jar"
+    "$home/bin/jar" xf "$1"
+    set -f
+    # shellcheck disable=SC2046 # a folder, and the pattern of what stays of it
+    set -- "$1" $(unused "$1")
+    [ $# = 1 ] || find "$2" -type f ! -path "$3" -delete
+  )
+  rm "$1"
+  "$home/bin/jar" c0fM "$1" -C "$work/jar" .
+  rm -r "$work/jar"
+}
 cp "$root/nccl" "$root/nccl-it/src/main/dist/gpu-tests" "$root/LICENSE" "$top"
 cp "$root"/nccl-it/target/console/*.jar "$top/tests"
+for jar in "$top"/modules/*.jar "$top"/tests/*.jar; do
+  repack "$jar"
+done
 for module in nccl-device nccl-transport-p2p nccl-it; do
   [ -d "$root/$module/target/test-classes" ] || fail "$module's tests are not compiled" \
     "run ./nccl dist, which compiles them"
@@ -59,6 +69,6 @@ for module in nccl-device nccl-transport-p2p nccl-it; do
 done
 mkdir -p "$(dirname "$archive")"
 tar -C "$work" --sort=name --owner=0 --group=0 --mtime=@0 -c nccl4j | gzip -9n > "$archive"
-size=$(($(wc -c < "$archive") / 1024))
-printf '%s: %d.%d MiB\n' "$archive" $((size / 1024)) $((size % 1024 * 10 / 1024))
+size=$(($(wc -c < "$archive") / 100000))
+printf '%s: %d.%d MB\n' "$archive" $((size / 10)) $((size % 10))
 printf 'elsewhere: tar xzf %s && nccl4j/nccl doctor\n' "$(basename "$archive")"
