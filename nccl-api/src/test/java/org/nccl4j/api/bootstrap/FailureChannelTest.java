@@ -218,7 +218,7 @@ class FailureChannelTest {
   void aProcessThatIsStoppedIsNamed() throws Exception {
     BootstrapId id = Ranks.newId();
     String hex = HexFormat.of().formatHex(id.encode());
-    RankProcess other = keep(RankProcess.start(hex, 2, 1, 1000));
+    RankProcess other = keep(RankProcess.start(hex, 2, 1, 2000));
     Bootstrap rank = TcpBootstrap.join(Ranks.request(id, 2, 0, Ranks.LONG));
     toClose.add(rank);
     assertEquals("joined", other.says());
@@ -231,7 +231,7 @@ class FailureChannelTest {
         cause,
         "rank 1 (host ",
         "process " + other.pid(),
-        "no sign of life for 1 s");
+        "no sign of life for 2 s");
   }
 
   @Test
@@ -239,7 +239,7 @@ class FailureChannelTest {
     RankProcess root = keep(RankProcess.start("new", 2, 0));
     BootstrapId id = BootstrapId.decode(HexFormat.of().parseHex(root.says()));
     JoinRequest usual = Ranks.request(id, 2, 1, Ranks.LONG);
-    BootstrapOptions impatient = usual.options().withSilence(Duration.ofMillis(1000));
+    BootstrapOptions impatient = usual.options().withSilence(Duration.ofMillis(2000));
     Bootstrap rank = TcpBootstrap.join(new JoinRequest(2, id, 1, usual.deadline(), impatient));
     toClose.add(rank);
     assertEquals("joined", root.says());
@@ -248,7 +248,7 @@ class FailureChannelTest {
     NcclException cause = heard.get(0).poll(20, TimeUnit.SECONDS);
     root.signal("CONT");
     FormationFailureTest.assertSays(
-        RemoteException.class, cause, "bootstrap root (rank 0, host ", "no sign of life for 1 s");
+        RemoteException.class, cause, "bootstrap root (rank 0, host ", "no sign of life for 2 s");
   }
 
   @Test

@@ -8,17 +8,30 @@ import java.util.function.Supplier;
 /** Repeats steps that never wait until they have had their effect, for as long as is bearable. */
 final class Deadline {
   private static final long SECONDS = 60;
+
+  /** How long what was closed may take to be gone; what is left then has leaked. */
+  private static final long END_SECONDS = 5;
+
   private static final long PAUSE_NANOS = 50_000;
 
   private Deadline() {}
 
   static void await(BooleanSupplier done, Supplier<String> missing) {
+    await(SECONDS, done, missing);
+  }
+
+  /** For threads that close what is theirs a moment after they were told to. */
+  static void awaitEnd(BooleanSupplier gone, Supplier<String> left) {
+    await(END_SECONDS, gone, left);
+  }
+
+  private static void await(long seconds, BooleanSupplier done, Supplier<String> missing) {
     long start = System.nanoTime();
     while (!done.getAsBoolean()) {
       Expect.that(
-          System.nanoTime() - start < TimeUnit.SECONDS.toNanos(SECONDS),
+          System.nanoTime() - start < TimeUnit.SECONDS.toNanos(seconds),
           "not within %d s: %s",
-          SECONDS,
+          seconds,
           missing.get());
       LockSupport.parkNanos(PAUSE_NANOS);
     }

@@ -56,28 +56,20 @@ final class LifeCycleChecks {
     for (int round = 0; round < ROUNDS; round++) {
       round(connect);
     }
-    ProcessFootprint after = ProcessFootprint.now();
-    // Less than one of each for every second round: the JVM itself opens and maps a few.
-    Expect.that(
-        after.openFiles() - before.openFiles() < ROUNDS / 2,
-        "open files: from %s to %s in %d rounds",
-        before,
-        after,
-        ROUNDS);
-    Expect.that(
-        after.mappings() - before.mappings() < ROUNDS / 2,
-        "mappings: from %s to %s in %d rounds",
-        before,
-        after,
-        ROUNDS);
-    Expect.that(
-        after.addressBytes() - before.addressBytes()
-            < ROUNDS / 2 * ContractContext.LAYOUT.dataBytes(),
-        "address space: from %s to %s in %d rounds",
-        before,
-        after,
-        ROUNDS);
+    Deadline.awaitEnd(
+        () -> isAbout(before, ProcessFootprint.now()),
+        () ->
+            "open files, mappings and address space as before: from %s to %s in %d rounds"
+                .formatted(before, ProcessFootprint.now(), ROUNDS));
     Expect.equal(files, contract.filesOf(SELF), "files");
+  }
+
+  /** Less than one of each for every second round: the JVM itself opens and maps a few. */
+  private static boolean isAbout(ProcessFootprint before, ProcessFootprint now) {
+    return now.openFiles() - before.openFiles() < ROUNDS / 2
+        && now.mappings() - before.mappings() < ROUNDS / 2
+        && now.addressBytes() - before.addressBytes()
+            < ROUNDS / 2 * ContractContext.LAYOUT.dataBytes();
   }
 
   private void round(boolean connect) {

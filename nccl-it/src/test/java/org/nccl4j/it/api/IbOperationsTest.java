@@ -1,9 +1,10 @@
 package org.nccl4j.it.api;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
-import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.util.List;
+import java.util.Set;
+import java.util.stream.Collectors;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
@@ -22,13 +23,20 @@ class IbOperationsTest {
             .with("NCCL_IBVERBS_LIB", FakeVerbsLibrary.path())
             .with("NCCL_IB_QPS_PER_CONNECTION", pairs)
             .with("NCCL_IB_SPLIT_DATA_ON_QPS", split);
+    // Those of earlier tests may still be ending.
+    Set<Thread> before = socketThreads();
     try (Ranks ranks = new Ranks(n, config)) {
       assertEquals("NET", ranks.communicators.get(0).transports().get(1));
       OperationsTest.everyOperation(ranks, count);
+      Set<Thread> now = socketThreads();
+      now.removeAll(before);
+      assertEquals(Set.of(), now, "no sockets are used");
     }
-    assertTrue(
-        Thread.getAllStackTraces().keySet().stream()
-            .noneMatch(thread -> thread.getName().startsWith("nccl4j-socket")),
-        "no sockets are used");
+  }
+
+  private static Set<Thread> socketThreads() {
+    return Thread.getAllStackTraces().keySet().stream()
+        .filter(thread -> thread.getName().startsWith("nccl4j-socket"))
+        .collect(Collectors.toSet());
   }
 }

@@ -7,17 +7,16 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import com.sun.management.ThreadMXBean;
 import java.lang.management.ManagementFactory;
 import java.util.List;
-import java.util.Queue;
-import java.util.concurrent.ConcurrentLinkedQueue;
-import java.util.concurrent.CyclicBarrier;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
+import org.nccl4j.api.Communicator;
 import org.nccl4j.api.CommunicatorConfig;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.RedOp;
 
 /** What connections over a network cost when nothing goes over them, and when they are warm. */
@@ -25,7 +24,6 @@ import org.nccl4j.device.RedOp;
 class NetCostTest {
   private static final ThreadMXBean THREADS = (ThreadMXBean) ManagementFactory.getThreadMXBean();
   private static final int OPERATIONS = 1000;
-  private static final int ROUNDS = 20;
   private static final int COUNT = 200_000;
 
   private static CommunicatorConfig net(int threads) {
@@ -59,17 +57,24 @@ class NetCostTest {
           });
       List<Thread> workers = workers();
       assertFalse(workers.isEmpty());
+      // A thread says that it is parked a little before it sleeps.
       long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(60);
-      while (!allParked(workers) && System.nanoTime() < end) {
-        Thread.onSpinWait();
-      }
-      long before = cpuNanos(workers);
-      for (int look = 0; look < 100_000; look++) {
-        Thread.yield();
+      long taken = -1;
+      while (taken != 0 && System.nanoTime() < end) {
+        taken = cpuNanosOfLooks(workers);
       }
       assertTrue(allParked(workers), workers.toString());
-      assertEquals(before, cpuNanos(workers), "processor time of parked proxies");
+      assertEquals(0, taken, "processor time of parked proxies");
     }
+  }
+
+  /** What the workers take while this thread looks at other things, long enough for many polls. */
+  private static long cpuNanosOfLooks(List<Thread> workers) {
+    long before = cpuNanos(workers);
+    for (int look = 0; look < 100_000; look++) {
+      Thread.yield();
+    }
+    return cpuNanos(workers) - before;
   }
 
   private static long cpuNanos(List<Thread> threads) {
@@ -80,51 +85,24 @@ class NetCostTest {
   @Test
   void warmOperationsAllocateNothing() throws Exception {
     try (Ranks ranks = new Ranks(2, net(1))) {
-      Allocation allocation = new Allocation();
-      // The ranks stop after the same round: it is one look that decides for both.
-      CyclicBarrier round = new CyclicBarrier(2, allocation::look);
+      Allocation allocation = new Allocation(2, OPERATIONS, workers());
       ranks.run(
           (comm, stream) -> {
             try (DeviceMemory data = Ranks.floats(COUNT, i -> 1)) {
-              allocation.threads.add(Thread.currentThread());
-              round.await(60, TimeUnit.SECONDS);
-              for (int n = 0; n < ROUNDS && allocation.least >= OPERATIONS; n++) {
-                for (int i = 0; i < OPERATIONS / 10; i++) {
-                  comm.allReduce(data, data, COUNT, DataType.FLOAT32, RedOp.MAX, stream);
-                  for (int small = 0; small < 10; small++) {
-                    comm.allReduce(data, data, 2, DataType.FLOAT32, RedOp.MAX, stream);
-                  }
-                  stream.synchronize();
-                }
-                round.await(60, TimeUnit.SECONDS);
-              }
+              allocation.measure(() -> operations(comm, stream, data));
             }
           });
-      assertTrue(
-          allocation.least < OPERATIONS,
-          allocation.least + " bytes by " + OPERATIONS + " operations");
+      allocation.assertNothing();
     }
   }
 
-  /** What the ranks' threads and all that carry data have allocated; looked at between rounds. */
-  private static final class Allocation {
-    final Queue<Thread> threads = new ConcurrentLinkedQueue<>(workers());
-    private long before = Long.MIN_VALUE;
-    volatile long least = Long.MAX_VALUE;
-
-    void look() {
-      long now =
-          threads.stream()
-              .mapToLong(thread -> THREADS.getThreadAllocatedBytes(thread.getId()))
-              .sum();
-      if (before != Long.MIN_VALUE) {
-        least = Math.min(least, now - before);
+  private static void operations(Communicator comm, DeviceStream stream, DeviceMemory data) {
+    for (int i = 0; i < OPERATIONS / 10; i++) {
+      comm.allReduce(data, data, COUNT, DataType.FLOAT32, RedOp.MAX, stream);
+      for (int small = 0; small < 10; small++) {
+        comm.allReduce(data, data, 2, DataType.FLOAT32, RedOp.MAX, stream);
       }
-      // The barrier and this look allocate too: what they do is left out of the next round.
-      before =
-          threads.stream()
-              .mapToLong(thread -> THREADS.getThreadAllocatedBytes(thread.getId()))
-              .sum();
+      stream.synchronize();
     }
   }
 }

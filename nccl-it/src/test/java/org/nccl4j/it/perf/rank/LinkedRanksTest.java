@@ -16,7 +16,10 @@ import org.nccl4j.device.RemoteException;
 import org.nccl4j.device.TimeoutException;
 
 final class LinkedRanksTest {
-  private static final Duration PATIENCE = Duration.ofMillis(300);
+  /** For answers that are there, and for those that never come. */
+  private static final Duration PATIENCE = Duration.ofSeconds(60);
+
+  private static final Duration SHORT = Duration.ofSeconds(1);
 
   private static final class Fake implements RankLink {
     final Deque<Answer> answers = new ArrayDeque<>();
@@ -73,7 +76,7 @@ final class LinkedRanksTest {
     first.answers.add(new Answer.Took(1));
     TimeoutException e =
         assertThrows(
-            TimeoutException.class, () -> ranks.all(new Order.CreateId(Library.OURS), PATIENCE));
+            TimeoutException.class, () -> ranks.all(new Order.CreateId(Library.OURS), SHORT));
     assertTrue(e.problem().contains("rank 1: is at Somewhere.java"), e.problem());
     assertTrue(!e.problem().contains("rank 0"), e.problem());
   }
@@ -95,7 +98,7 @@ final class LinkedRanksTest {
     first.answers.add(failed(ErrorId.TIMEOUT, "waited for rank 1"));
     TimeoutException e =
         assertThrows(
-            TimeoutException.class, () -> ranks.all(new Order.CreateId(Library.OURS), PATIENCE));
+            TimeoutException.class, () -> ranks.all(new Order.CreateId(Library.OURS), SHORT));
     assertTrue(e.problem().contains("rank 0: waited for rank 1"), e.problem());
     assertTrue(e.problem().contains("rank 1: is at Somewhere.java"), e.problem());
   }
