@@ -10,6 +10,7 @@ import java.net.ServerSocket;
 import java.nio.channels.ServerSocketChannel;
 import java.time.Duration;
 import java.util.List;
+import java.util.concurrent.ThreadLocalRandom;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -24,6 +25,9 @@ import org.nccl4j.device.TimeoutException;
 /** What can be wrong when ranks come together; each is named on every rank. */
 class FormationFailureTest {
   private static final Duration SHORT = Duration.ofSeconds(3);
+
+  /** Of a service that no machine has any more, and below those that the system gives away. */
+  private static final int NOBODYS_PORT = 1;
 
   @AfterEach
   void nothingIsLeft() throws InterruptedException {
@@ -110,17 +114,10 @@ class FormationFailureTest {
   }
 
   @Test
-  void aRootThatIsGone() throws Exception {
-    BootstrapId id;
-    try (ServerSocket unused = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
-      id = idAt(unused.getLocalPort());
-    }
+  void aRootThatIsGone() {
+    BootstrapId id = idAt(NOBODYS_PORT);
     NcclException failure = joinFails(id, Ranks.LONG);
-    assertSays(
-        SystemErrorException.class,
-        failure,
-        "127.0.0.1:" + id.addresses().get(0).getPort(),
-        "ECONNREFUSED");
+    assertSays(SystemErrorException.class, failure, "127.0.0.1:" + NOBODYS_PORT, "ECONNREFUSED");
     assertTrue(failure.remedy().contains("NCCL_SOCKET_IFNAME"), failure.remedy());
     assertTrue(failure.remedy().contains("NCCL_COMM_ID"), failure.remedy());
     assertTrue(failure.remedy().contains("firewall"), failure.remedy());
@@ -213,8 +210,11 @@ class FormationFailureTest {
   @Test
   void anIdFromASettingBringsRanksTogetherAgainAndAgain() throws Exception {
     int port;
-    try (ServerSocket free = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
-      port = free.getLocalPort();
+    // Below those that the system gives to any connection meanwhile.
+    int first = ThreadLocalRandom.current().nextInt(20_000, 30_000);
+    try (ServerSocketChannel free =
+        ListeningSocket.open(InetAddress.getLoopbackAddress(), new PortRange(first, 32_000))) {
+      port = ListeningSocket.port(free);
     }
     for (int round = 0; round < 3; round++) {
       List<Ranks.Ended<Integer>> all =
