@@ -121,7 +121,7 @@ public final class Initializer {
       Transport transport = provider.open(context);
       transports.add(new Routes.NamedTransport(provider.name(), transport));
     }
-    Routes choice = new Routes(rank, peers, transports, request.logLevel("INIT"));
+    Routes choice = new Routes(rank, peers, transports, nets.asked(), request.logLevel("INIT"));
     times.begin("connections");
     CheckedLinks checked = CheckedLinks.of(request, choice, peers, bootstrap);
     List<Routes.NamedTransport> routes = checked.routes();

@@ -23,6 +23,7 @@ final class Routes {
   private final int rank;
   private final List<PeerInfo> peers;
   private final List<NamedTransport> transports;
+  private final String networks;
   private final Logger.Level level;
   private final StringBuilder table = new StringBuilder();
 
@@ -33,12 +34,19 @@ final class Routes {
    * A rank's routes.
    *
    * @param transports its own, best first
+   * @param networks what each network said of its use on this rank, a line for each
    * @param level at which the table of what was found and chosen is logged
    */
-  Routes(int rank, List<PeerInfo> peers, List<NamedTransport> transports, Logger.Level level) {
+  Routes(
+      int rank,
+      List<PeerInfo> peers,
+      List<NamedTransport> transports,
+      String networks,
+      Logger.Level level) {
     this.rank = rank;
     this.peers = peers;
     this.transports = transports;
+    this.networks = networks;
     this.level = level;
   }
 
@@ -119,9 +127,16 @@ final class Routes {
     }
     throw new InvalidUsageException(
         ErrorId.NO_TRANSPORT,
-        "no transport connects rank %d with rank %d; rank %d can use [%s], rank %d [%s]; asked:%s"
-            .formatted(rank, peer, rank, mine, peer, theirs, table),
+        "no transport connects rank %d with rank %d; rank %d can use [%s], rank %d [%s]; asked:%s%s"
+            .formatted(rank, peer, rank, mine, peer, theirs, table, whyNoNetwork()),
         "put a transport that reaches it on the module path of both, or change the setting that the"
             + " reasons name");
+  }
+
+  /** Where this rank has no network at all, what each of them lacks. */
+  private String whyNoNetwork() {
+    return peers.get(rank).nets().isEmpty() && !networks.isEmpty()
+        ? "%nnetworks of rank %d:%s".formatted(rank, networks)
+        : "";
   }
 }

@@ -4,6 +4,7 @@ import java.io.IOException;
 import java.lang.System.Logger;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import org.nccl4j.api.settings.FileProblem;
 import org.nccl4j.api.settings.Setting;
 import org.nccl4j.api.settings.Settings;
 import org.nccl4j.device.DebugLog;
@@ -74,7 +75,8 @@ final class TopologyDump {
     } catch (IOException e) {
       throw new SystemErrorException(
           ErrorId.UNWRITABLE,
-          "rank %d cannot write %s, named by %s (%s)".formatted(rank, file, setting.name(), e),
+          "rank %d cannot write %s, named by %s (%s)"
+              .formatted(rank, file, setting.name(), FileProblem.of(e)),
           "name a file in a directory that exists and can be written, or unset it",
           e);
     }

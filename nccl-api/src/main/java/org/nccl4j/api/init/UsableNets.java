@@ -16,8 +16,9 @@ import org.nccl4j.device.DebugLog;
  * The networks that can be used on a rank.
  *
  * @param providers best first
+ * @param asked what each that the settings allow has said, a line for each
  */
-record UsableNets(List<NetProvider> providers) {
+record UsableNets(List<NetProvider> providers, String asked) {
   private static final Logger LOG = DebugLog.of("NET");
   private static final List<String> FUSION =
       List.of("NCCL_NET_MERGE_LEVEL", "NCCL_NET_FORCE_MERGE", "NCCL_NET_MERGE_POLICY");
@@ -52,7 +53,7 @@ record UsableNets(List<NetProvider> providers) {
     if (bootstrap.rank() == 0 && !usable.isEmpty()) {
       warnOfFusion(request.settings());
     }
-    return new UsableNets(List.copyOf(usable));
+    return new UsableNets(List.copyOf(usable), table.toString());
   }
 
   /** Says of settings that NCCL hands to networks which send over several cards as one. */

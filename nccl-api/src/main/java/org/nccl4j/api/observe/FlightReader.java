@@ -13,6 +13,7 @@ import java.util.List;
 import java.util.Optional;
 import org.nccl4j.api.observe.RankReport.Operation;
 import org.nccl4j.api.observe.RankReport.ProcessReport;
+import org.nccl4j.api.settings.FileProblem;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
@@ -108,7 +109,10 @@ public final class FlightReader {
       return parse(bytes, "");
     } catch (IOException e) {
       throw new InvalidArgumentException(
-          ErrorId.FILE, file + " cannot be read: " + e, "pass the name of a readable file", e);
+          ErrorId.FILE,
+          file + " cannot be read: " + FileProblem.of(e),
+          "pass the name of a readable file",
+          e);
     }
   }
 

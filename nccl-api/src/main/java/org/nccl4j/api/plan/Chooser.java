@@ -32,6 +32,7 @@ final class Chooser {
                 Stream.concat(
                         Stream.of(Algorithm.values()).map(Algorithm::label),
                         Stream.of(DirectWork.Way.values()).map(DirectWork.Way::label))
+                    .distinct()
                     .toList());
     this.protocols =
         new Filter("NCCL_PROTO", proto)

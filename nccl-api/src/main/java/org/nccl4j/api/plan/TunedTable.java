@@ -10,6 +10,7 @@ import java.util.List;
 import java.util.Optional;
 import java.util.regex.Pattern;
 import java.util.stream.Stream;
+import org.nccl4j.api.settings.FileProblem;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.kernel.Algorithm;
@@ -61,7 +62,7 @@ public record TunedTable(String file, String device, List<String> lines) {
     } catch (IOException | InvalidPathException e) {
       throw new InvalidArgumentException(
           ErrorId.FILE,
-          "%s=%s cannot be read (%s)".formatted(SETTING, file, e),
+          "%s=%s cannot be read (%s)".formatted(SETTING, file, FileProblem.of(e)),
           "name a file that ./nccl tune wrote and that every rank can read",
           e);
     }

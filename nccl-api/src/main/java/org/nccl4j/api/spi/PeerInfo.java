@@ -15,6 +15,7 @@ import org.nccl4j.device.Device;
  * @param userId the numeric user that the process runs as
  * @param deviceKind host or CUDA
  * @param deviceId which device: on CUDA its bus id, on the host "host"
+ * @param nets names of the networks that the rank can use, best first
  */
 public record PeerInfo(
     int rank,

@@ -1,10 +1,13 @@
 package org.nccl4j.it.cli;
 
 import java.io.PrintWriter;
+import java.util.List;
 import org.nccl4j.device.NcclException;
 import picocli.CommandLine;
+import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.ParameterException;
 import picocli.CommandLine.ParseResult;
+import picocli.CommandLine.UnmatchedArgumentException;
 
 /** What a user is told when something goes wrong: what, where, and what to do about it. */
 final class Failures {
@@ -14,14 +17,41 @@ final class Failures {
     CommandLine command = e.getCommandLine();
     PrintWriter err = command.getErr();
     String name = command.getCommandSpec().qualifiedName();
-    err.println(name + ": " + e.getMessage());
+    err.println(
+        name + ": " + (e instanceof UnmatchedArgumentException u ? unknown(u) : e.getMessage()));
     if (e.getCause() instanceof NcclException nccl) {
       err.println("  remedy: " + nccl.remedy());
     }
-    CommandLine.UnmatchedArgumentException.printSuggestions(e, err);
+    UnmatchedArgumentException.printSuggestions(e, err);
     err.println("  '" + name + " --help' lists what it takes");
     err.flush();
     return command.getCommandSpec().exitCodeOnInvalidInput();
+  }
+
+  /** Names the first word that is too much, and where it stands for a command, the commands. */
+  private static String unknown(UnmatchedArgumentException e) {
+    String word = e.getUnmatched().get(0);
+    CommandSpec command = e.getCommandLine().getCommandSpec();
+    if (word.startsWith("-")) {
+      return "there is no option '" + word + "'";
+    }
+    return command.subcommands().isEmpty()
+        ? "'" + word + "' is one word too many, and belongs to no option"
+        : "there is no command '" + word + "': say " + commands(command);
+  }
+
+  /** The commands that a user may give, as in a sentence. */
+  static String commands(CommandSpec command) {
+    List<String> names =
+        command.subcommands().values().stream()
+            .map(CommandLine::getCommandSpec)
+            .filter(spec -> !spec.usageMessage().hidden())
+            .map(CommandSpec::name)
+            .filter(name -> !name.equals("help"))
+            .distinct()
+            .toList();
+    int last = names.size() - 1;
+    return String.join(", ", names.subList(0, last)) + " or " + names.get(last);
   }
 
   static int failed(Exception e, CommandLine command, ParseResult parsed) {

@@ -20,6 +20,7 @@ import picocli.CommandLine.Spec;
 @Command(
     name = "nccl",
     description = "Collective communication for the JVM: measure it, run programs with it.",
+    footer = {"", "./nccl dist packs an archive with a Java runtime (./nccl dist --help)."},
     mixinStandardHelpOptions = true,
     versionProvider = Version.class,
     subcommands = {
@@ -67,6 +68,6 @@ public final class Main implements Runnable {
   @Override
   public void run() {
     throw new ParameterException(
-        spec.commandLine(), "no command is given: say perf, run, topo, doctor or diagnose");
+        spec.commandLine(), "no command is given: say " + Failures.commands(spec));
   }
 }

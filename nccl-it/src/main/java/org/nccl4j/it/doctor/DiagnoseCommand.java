@@ -10,6 +10,7 @@ import java.util.concurrent.Callable;
 import org.nccl4j.api.observe.Diagnosis;
 import org.nccl4j.api.observe.FlightReader;
 import org.nccl4j.api.observe.RankReport;
+import org.nccl4j.api.settings.FileProblem;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
@@ -117,10 +118,15 @@ public final class DiagnoseCommand implements Callable<Integer> {
             bytes -> {
               Path file = directory.resolve("nccl4j-" + pid + ".flight");
               try {
+                Files.createDirectories(directory);
                 Files.write(file, bytes);
               } catch (IOException e) {
                 throw new ParameterException(
-                    spec.commandLine(), "cannot write " + file + ": " + e, e, null, null);
+                    spec.commandLine(),
+                    "cannot write " + file + ": " + FileProblem.of(e),
+                    e,
+                    null,
+                    null);
               }
             });
   }

@@ -5,11 +5,13 @@ import java.io.PrintWriter;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.nio.file.StandardOpenOption;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
 import java.util.concurrent.Callable;
 import org.nccl4j.api.Devices;
+import org.nccl4j.api.settings.FileProblem;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.SystemErrorException;
@@ -77,6 +79,7 @@ public final class TuneCommand implements Callable<Integer> {
           "begin with 4 or more, end with no less");
     }
     List<Device> devices = devices();
+    checkWritable();
     List<String> lines = new ArrayList<>();
     lines.add("# Microseconds by nccl4j's tune: float32 sums, %d ranks.".formatted(devices.size()));
     lines.add("# ranks, collective, algorithm, protocol, then bytes:microseconds");
@@ -97,13 +100,30 @@ public final class TuneCommand implements Callable<Integer> {
     try {
       Files.write(file, lines, StandardCharsets.UTF_8);
     } catch (IOException e) {
-      throw new SystemErrorException(
-          "the table cannot be written to %s (%s)".formatted(file, e),
-          "name a file in a directory that is there and that you may write to",
-          e);
+      throw unwritable(e);
     }
     out.println("# written to %1$s; use it with NCCL4J_COSTS_FILE=%1$s".formatted(file));
     return 0;
+  }
+
+  /** Before anything is measured, which takes minutes; leaves the file as it was. */
+  private void checkWritable() {
+    boolean isThere = Files.exists(file);
+    try {
+      Files.newOutputStream(file, StandardOpenOption.CREATE, StandardOpenOption.APPEND).close();
+      if (!isThere) {
+        Files.delete(file);
+      }
+    } catch (IOException e) {
+      throw unwritable(e);
+    }
+  }
+
+  private SystemErrorException unwritable(IOException e) {
+    return new SystemErrorException(
+        "the table cannot be written to %s (%s)".formatted(file, FileProblem.of(e)),
+        "name a file in a directory that is there and that you may write to",
+        e);
   }
 
   private List<Device> devices() {

@@ -12,6 +12,10 @@ import org.nccl4j.device.InternalErrorException;
 /** Ranks of a program, started from this machine: starts all, ends the rest when one fails. */
 final class LocalLaunch {
   private static final long GRACE_SECONDS = 5;
+  private static final int MOST_SIGNALS = 64;
+
+  /** The status of ssh where it is ssh that failed, see ssh(1). */
+  private static final int UNREACHED = 255;
 
   private final int nRanks;
   private final Placement placement;
@@ -68,9 +72,12 @@ final class LocalLaunch {
       rank.drain();
       int status = rank.process().exitValue();
       if (status != 0) {
-        err.printf(
-            "nccl run: rank %d (process %d) %s; ending the other %d%n",
-            rank.rank(), rank.process().pid(), ending(status), left - 1);
+        err.printf("nccl run: %s; ending the other %d%n", ending(rank, status), left - 1);
+        if (isUnreached(status)) {
+          err.println(
+              "  remedy: mend what it says above, so that it needs no password and asks nothing, or"
+                  + " name another by --launcher");
+        }
         err.flush();
         return status;
       }
@@ -78,10 +85,23 @@ final class LocalLaunch {
     return 0;
   }
 
-  private static String ending(int status) {
-    return status > 128
-        ? "was ended by signal " + (status - 128) + (status == 137 ? " (often want of memory)" : "")
-        : "failed with exit status " + status;
+  /** Whether it is ssh that failed, which says so by this status, and not the program. */
+  private boolean isUnreached(int status) {
+    return !placement.isHere() && status == UNREACHED;
+  }
+
+  private String ending(RunningRank rank, int status) {
+    if (isUnreached(status)) {
+      List<String> command = placement.command(rank.rank(), nRanks, List.of());
+      return "rank %d: '%s' cannot reach %s, or lost it (exit status %d)"
+          .formatted(
+              rank.rank(), String.join(" ", command), placement.host(rank.rank(), nRanks), status);
+    }
+    String who = "rank %d (process %d) ".formatted(rank.rank(), rank.process().pid());
+    int signal = status - 128;
+    return signal > 0 && signal <= MOST_SIGNALS
+        ? who + "was ended by signal " + signal + (signal == 9 ? " (often want of memory)" : "")
+        : who + "failed with exit status " + status;
   }
 
   private void endAll() {

@@ -44,6 +44,7 @@ final class DetectCommand extends TopoAction {
         json.writeEndObject();
       }
     } else if (tree && !system.children().isEmpty()) {
+      machine.refuseWithoutGpus();
       out.print(MachineTree.of(Cluster.routes(system, machine.options(false)).machine()));
     } else {
       out.print(TopologyXml.write(system));

@@ -24,11 +24,17 @@ import org.nccl4j.topo.xml.XmlElement;
  * @param system the topology, with each port of a network card on its own
  * @param gpusFrom where the GPUs come from, as a sentence
  * @param doubt what is not known of the GPUs and why; empty where all is
+ * @param gpus how many GPUs there are
  * @param networks how many networks there are
  * @param fusible whether their plug-in can send over several as one
  */
 record LiveMachine(
-    XmlElement system, String gpusFrom, Optional<String> doubt, int networks, boolean fusible) {
+    XmlElement system,
+    String gpusFrom,
+    Optional<String> doubt,
+    int gpus,
+    int networks,
+    boolean fusible) {
   private static final Path HERE = Path.of("/");
   private static final long LOCAL_HOST = 1;
 
@@ -41,7 +47,7 @@ record LiveMachine(
       List<GpuFacts> gpus = GpuScan.of(files);
       XmlElement system = Detection.of(files, new HostFacts(LOCAL_HOST, gpus, nets));
       String from = "PCI, without NVLinks (recorded)";
-      return new LiveMachine(system, from, Optional.empty(), nets.size(), fusible);
+      return new LiveMachine(system, from, Optional.empty(), gpus.size(), nets.size(), fusible);
     }
     Optional<String> absence = Nvml.probe().absence();
     List<GpuFacts> gpus = absence.isPresent() ? withoutNvml(GpuScan.of(files)) : byNvml();
@@ -52,6 +58,7 @@ record LiveMachine(
             .map(why -> "PCI, and NVLinks as atomics between GPUs show them: " + why)
             .orElse("the driver's management library (NVML)"),
         gpus.isEmpty() ? Optional.empty() : absence.map(LiveMachine::doubt),
+        gpus.size(),
         nets.size(),
         fusible);
   }

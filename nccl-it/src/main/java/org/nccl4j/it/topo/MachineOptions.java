@@ -143,7 +143,19 @@ final class MachineOptions {
   /** The machine, with networks fused as the plug-in does; writes NCCL_TOPO_DUMP_FILE. */
   private XmlElement system() throws IOException {
     XmlElement found = found();
+    refuseWithoutGpus();
     return isLive() && live().fusible() ? NicFusion.fuse(found, settings()) : found;
+  }
+
+  /** Paths, graphs and trees are those of GPUs. */
+  void refuseWithoutGpus() {
+    if (isLive() && live().gpus() == 0) {
+      throw new TopologyException(
+          "There is no topology",
+          root.equals(Path.of("/")) ? "this machine" : root.toString(),
+          "it has no GPU, neither on PCI nor from the driver",
+          "Describe another machine with --file or NCCL_TOPO_FILE, or ask one that has GPUs");
+    }
   }
 
   /**

@@ -1,6 +1,9 @@
 package org.nccl4j.it.topo;
 
 import picocli.CommandLine.Command;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.ParameterException;
+import picocli.CommandLine.Spec;
 
 /** {@code topo}: the machine as a graph, and the channels that are found in it. */
 @Command(
@@ -15,4 +18,16 @@ import picocli.CommandLine.Command;
       ExplainCommand.class,
       SimulateCommand.class
     })
-public final class TopoCommand {}
+public final class TopoCommand implements Runnable {
+  @Spec private CommandSpec spec;
+
+  /** For picocli. */
+  public TopoCommand() {}
+
+  @Override
+  public void run() {
+    throw new ParameterException(
+        spec.commandLine(),
+        "no command is given: say detect, show, paths, graph, explain or simulate");
+  }
+}

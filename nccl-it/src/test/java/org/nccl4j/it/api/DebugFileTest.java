@@ -25,7 +25,21 @@ class DebugFileTest {
   /** A program with two ranks; what it says goes to a file beside the log. */
   private Process start(String name, Map<String, String> settings) throws Exception {
     List<String> command =
-        JavaCommand.of("perf", "all_reduce", "-t", "2", "-b", "8", "-e", "8", "-n", "1", "-w", "0");
+        JavaCommand.of(
+            "perf",
+            "all_reduce",
+            "-t",
+            "2",
+            "-b",
+            "8",
+            "-e",
+            "8",
+            "-n",
+            "1",
+            "-w",
+            "0",
+            "--jit-warmup",
+            "0");
     File output = directory.resolve(name + ".output").toFile();
     ProcessBuilder builder =
         new ProcessBuilder(command).redirectErrorStream(true).redirectOutput(output);

@@ -1,6 +1,7 @@
 package org.nccl4j.it.api;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.util.ArrayList;
@@ -24,6 +25,7 @@ import org.nccl4j.api.UniqueId;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
+import org.nccl4j.device.NcclException;
 import org.nccl4j.device.RedOp;
 
 /** Where InfiniBand cannot be used sockets are, and a warning says so, unless it was asked for. */
@@ -131,6 +133,18 @@ class NetworkFallbackTest {
         "network Socket is used instead",
         "NCCL_NET=IB",
         "roce0:1: NCCL_IB_HCA==mlx5_7 leaves it out");
+  }
+
+  @Test
+  void aRankWithoutAnyNetworkSaysWhatEachLacks() {
+    CommunicatorConfig config = config("NCCL_IB_DISABLE", "1", "NCCL_SOCKET_IFNAME", "nosuch0");
+    NcclException e =
+        assertThrows(
+            NcclException.class,
+            () -> Communicator.initAll(List.of(Devices.host(), Devices.host()), config));
+    assertTrue(e.problem().contains("Socket: no, "), e.problem());
+    assertTrue(e.problem().contains("nosuch0"), e.problem());
+    assertTrue(e.problem().contains("IB: no, NCCL_IB_DISABLE"), e.problem());
   }
 
   @Test

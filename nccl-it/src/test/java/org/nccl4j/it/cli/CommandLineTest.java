@@ -27,6 +27,10 @@ final class CommandLineTest {
       value = {
         "'' | no command is given",
         "perv | 'perv'",
+        "foo | there is no command 'foo': say perf, tune, run, topo, doctor, diagnose or device-headers",
+        "topo | no command is given: say detect, show",
+        "topo shaw | there is no command 'shaw': say detect, show",
+        "topo show x.xml | one word too many",
         "perf | COLLECTIVE",
         "perf all_reduze | COLLECTIVE all_reduze",
         "perf all_reduce -q | '-q'",

@@ -3,8 +3,10 @@ package org.nccl4j.it.cli;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.io.IOException;
 import java.io.PrintWriter;
 import java.io.StringWriter;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Set;
 import java.util.TreeSet;
@@ -79,6 +81,33 @@ final class RunTest {
     assertEquals(137, run(2, "test $RANK = 1 && kill -9 $$; sleep 600"));
     assertTrue(err.toString().contains("rank 1 (process "), err::toString);
     assertTrue(err.toString().contains("was ended by signal 9"), err::toString);
+  }
+
+  /** As ssh does where it cannot get there; a program's own 255 is no signal either. */
+  @Test
+  void aHostThatIsNotReachedIsNamed(@TempDir Path folder) throws IOException {
+    Path launcher = folder.resolve("far");
+    Files.writeString(launcher, "#!/bin/sh\nexit 255\n");
+    assertTrue(launcher.toFile().setExecutable(true));
+    int status =
+        Main.run(
+            new PrintWriter(out),
+            new PrintWriter(err),
+            "run",
+            "-n",
+            "1",
+            "--hosts",
+            "moon",
+            "--launcher",
+            launcher + " {host}",
+            "--",
+            "true");
+    assertEquals(255, status);
+    assertTrue(err.toString().contains("far moon' cannot reach moon"), err::toString);
+    assertTrue(err.toString().contains("remedy: "), err::toString);
+    err.getBuffer().setLength(0);
+    assertEquals(255, run(1, "exit 255"));
+    assertTrue(err.toString().contains("failed with exit status 255"), err::toString);
   }
 
   @Test

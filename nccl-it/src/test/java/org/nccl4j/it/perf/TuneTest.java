@@ -1,6 +1,7 @@
 package org.nccl4j.it.perf;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
@@ -131,5 +132,7 @@ class TuneTest {
         run("tune", folder.resolve("no/x").toString(), "--device", "host", "-b", "8", "-e", "8")
             != 0);
     assertTrue(err.toString().contains("the table cannot be written"), err.toString());
+    assertTrue(err.toString().contains("there is no " + folder.resolve("no/x")), err.toString());
+    assertFalse(out.toString().contains("AllReduce"), "it is said before anything is measured");
   }
 }

@@ -1,0 +1,28 @@
+package org.nccl4j.api.settings;
+
+import java.nio.file.AccessDeniedException;
+import java.nio.file.FileSystemException;
+import java.nio.file.InvalidPathException;
+import java.nio.file.NoSuchFileException;
+
+/** Why a file that a user named cannot be read or written, in words instead of a class name. */
+public final class FileProblem {
+  private FileProblem() {}
+
+  /** The words for what reading or writing a file threw. */
+  public static String of(Exception e) {
+    if (e instanceof NoSuchFileException missing) {
+      return "there is no " + missing.getFile();
+    }
+    if (e instanceof AccessDeniedException denied) {
+      return "this user may not use " + denied.getFile();
+    }
+    if (e instanceof FileSystemException other && other.getReason() != null) {
+      return other.getFile() + ": " + other.getReason();
+    }
+    if (e instanceof InvalidPathException) {
+      return "it is no name of a file";
+    }
+    return e.getMessage() == null ? e.toString() : e.getMessage();
+  }
+}
