@@ -22,6 +22,7 @@ static int failure;
 static int version = 13000;
 static int wide_operations = 1;
 static int n_kept;  // memory operations of streams that wait
+static int lacking;    // an attribute that no device has
 static int capturing;  // what a stream answers who asks
 static size_t granule = 2 << 20;  // the least of multicast objects: FAKECUDA_MULTICAST_GRANULE
 static int failing_number;  // of the calls that begin with cuM, from 1; 0 for none
@@ -45,6 +46,7 @@ void fakeReset(void) {
   version = 13000;
   granule = 2 << 20;
   capturing = 0;
+  lacking = 0;
   wide_operations = 1;
   n_kept = 0;
   forget_captures();
@@ -55,6 +57,7 @@ void fakeFailNth(int n, int code) {
   failing_number = n;
   failure = code;
 }
+void fakeLack(int attribute) { lacking = attribute; }
 void fakeGranule(long bytes) { granule = bytes; }
 void fakeWideOperations(int on) { wide_operations = on; }
 void fakeCapturing(int on) { capturing = on; }
@@ -214,9 +217,13 @@ CUresult cuDeviceGetName(char* s, int n, CUdevice d) {
 // FAKECUDA_LACKS names an attribute by its number: no device has that.
 CUresult cuDeviceGetAttribute(int* v, CUdevice_attribute a, CUdevice d) {
   const char* lacks = getenv("FAKECUDA_LACKS");
-  *v = lacks && atoi(lacks) == (int)a                    ? 0
+  *v = (lacks && atoi(lacks) == (int)a) || lacking == (int)a ? 0
        : a == CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED ? 1
        : a == CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED ? 1
+       : a == CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_SUPPORTED ? 1
+       : a == CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED ? 1
+       : a == CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED ? 1
+       : a == CU_DEVICE_ATTRIBUTE_HOST_NUMA_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED ? 1
        : a == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR   ? 9
        : a == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR ? 0
        : a == CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT   ? 132
@@ -353,10 +360,11 @@ CUresult cuMemcpyDtoDAsync(CUdeviceptr d, CUdeviceptr s, size_t n, CUstream t) {
   if (getenv("FAKECUDA_CORRUPT") && farFrom(d)) ((char*)d)[n - 1] ^= 1;
   return CUDA_SUCCESS;
 }
+static void keep(CUstream t, u64 at, u64 value, int wide, int waits, size_t copied);
 CUresult cuMemcpyAsync(CUdeviceptr d, CUdeviceptr s, size_t n, CUstream t) {
   OR_FAIL(NO, "%zu,%llx", n, (u64)t);
   launched_into(t);
-  memcpy((void*)d, (void*)s, n);
+  if (n) keep(t, d, s, 0, 0, n);
   return CUDA_SUCCESS;
 }
 // The attribute must be for all copies: its index is that of the first.
@@ -379,12 +387,14 @@ CUresult cuMemcpyBatchAsync_v2(CUdeviceptr* d, CUdeviceptr* s, size_t* n, size_t
                                CUmemcpyAttributes* a, size_t* first, size_t attributes, CUstream t) {
   return batch(__func__, d, s, n, count, a, first, attributes, t);
 }
-// Memory operations of streams. What comes after a wait that is not fulfilled is kept until it is.
+// Memory operations of streams, and copies. What comes after a wait that is not fulfilled is kept
+// until it is, and somebody asks.
 static struct {
   CUstream stream;
-  u64 at, value;
+  u64 at, value;  // of a copy the source
   int wide, waits;
-} kept[1024];
+  size_t copied;
+} kept[4096];
 static int fulfilled(u64 at, u64 value, int wide) {
   return wide ? (long long)(*(u64*)at - value) >= 0
               : (int)(*(unsigned*)at - (unsigned)value) >= 0;
@@ -400,7 +410,8 @@ static void proceed(void) {
       int behind = 0;
       for (int j = 0; j < i; j++) behind |= kept[j].stream == kept[i].stream;
       if (behind || (kept[i].waits && !fulfilled(kept[i].at, kept[i].value, kept[i].wide))) continue;
-      if (!kept[i].waits) store(kept[i].at, kept[i].value, kept[i].wide);
+      if (kept[i].copied) memcpy((void*)kept[i].at, (void*)kept[i].value, kept[i].copied);
+      else if (!kept[i].waits) store(kept[i].at, kept[i].value, kept[i].wide);
       n_kept--;
       memmove(kept + i, kept + i + 1, (n_kept - i) * sizeof kept[0]);
       more = 1;
@@ -411,16 +422,29 @@ static void proceed(void) {
 static CUresult memoryOperation(const char* name, CUstream t, u64 at, u64 value, unsigned f, int wide,
                                 int waits) {
   OR_FAIL(0, name, "%llx,%llu,%u", (u64)t, value, f);
+  keep(t, at, value, wide, waits, 0);
+  return CUDA_SUCCESS;
+}
+static void keep(CUstream t, u64 at, u64 value, int wide, int waits, size_t copied) {
   pthread_mutex_lock(&lock);
-  if (n_kept == 1024) abort();
+  if (n_kept == 4096) abort();
   kept[n_kept].stream = t;
   kept[n_kept].at = at;
   kept[n_kept].value = value;
   kept[n_kept].wide = wide;
+  kept[n_kept].copied = copied;
   kept[n_kept++].waits = waits;
   proceed();
   pthread_mutex_unlock(&lock);
-  return CUDA_SUCCESS;
+}
+// Whether a stream has something that waits; words may have been stored meanwhile.
+static int waiting(CUstream t) {
+  int found = 0;
+  pthread_mutex_lock(&lock);
+  proceed();
+  for (int i = 0; i < n_kept; i++) found |= kept[i].stream == t;
+  pthread_mutex_unlock(&lock);
+  return found;
 }
 CUresult cuStreamWaitValue32(CUstream t, CUdeviceptr at, cuuint32_t v, unsigned f) {
   return memoryOperation(__func__, t, at, v, f, 0, 1);
@@ -452,11 +476,16 @@ CUresult cuStreamSynchronize(CUstream t) {
   LOOK(t);
   UNSAFE();
   if (!t) arrive();
+  for (int ms = 0; waiting(t); ms++) {
+    if (ms == 60000) return CUDA_ERROR_LAUNCH_TIMEOUT;
+    usleep(1000);
+  }
   return call(NO, "%llx", (u64)t);
 }
 CUresult cuStreamQuery(CUstream t) {
   LOOK(t);
-  return call(NO, "%llx", (u64)t);
+  OR_FAIL(NO, "%llx", (u64)t);
+  return waiting(t) ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;
 }
 static int recordingOf(CUevent e) {
   for (int i = 0; i < n_recordings; i++)
@@ -711,12 +740,13 @@ CUresult cuIpcCloseMemHandle(CUdeviceptr p) {
   return CUDA_ERROR_INVALID_VALUE;
 }
 CUresult cuCtxEnablePeerAccess(CUcontext c, unsigned f) { return call(NO, "%llx,%u", (u64)c, f); }
-static u64 pinned[64];
+#define PINNED 1024
+static u64 pinned[PINNED];
 // Puts a value in the place of another, the first that is found; whether there was one.
 static int exchange(u64* table, u64 old, u64 with) {
   int found = 0;
   pthread_mutex_lock(&lock);
-  for (int i = 0; i < 64 && !found; i++)
+  for (int i = 0; i < PINNED && !found; i++)
     if (table[i] == old) {
       table[i] = with;
       found = 1;
@@ -763,6 +793,10 @@ CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp* p,
 }
 CUresult cuPointerGetAttribute(void* data, CUpointer_attribute attribute, CUdeviceptr at) {
   OR_FAIL(NO, "%d", attribute);
+  if (attribute == CU_POINTER_ATTRIBUTE_HOST_POINTER) {  // devices see pinned memory where it is
+    *(u64*)data = at;
+    return CUDA_SUCCESS;
+  }
   int asked = attribute == CU_POINTER_ATTRIBUTE_MEMORY_TYPE;
   Mapping* m = mappingAt(at);
   if (m) {
@@ -909,10 +943,27 @@ CUresult cuMulticastUnbind(CUmemGenericAllocationHandle h, CUdevice d, size_t at
 }
 CUresult cuMemSetAccess(CUdeviceptr p, size_t n, const CUmemAccessDesc* d, size_t c) {
   Mapping* m = mappingAt(p);
+  for (size_t i = 0; m && i < c; i++)
+    if (d[i].location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA &&
+        m->memory->prop.location.type != CU_MEM_LOCATION_TYPE_HOST_NUMA)
+      return misuse("the processor is let into a device's memory");
   Team* team = m ? teamOf(m->memory) : NULL;
   if (team && __builtin_popcount(team->bound) != (int)team->prop.numDevices)
     return misuse("access to a multicast object waits for ever for members");
   return call(NO, "%zu,%d,%d,%d,%zu", n, d->location.type, d->location.id, d->flags, c);
+}
+// A dma-buf is the file of the memory.
+CUresult cuMemGetHandleForAddressRange(void* out, CUdeviceptr p, size_t n, CUmemRangeHandleType t,
+                                       u64 f) {
+  OR_FAIL(NO, "%zu,%d,%llu", n, t, f);
+  Mapping* m = mappingAt(p);
+  if (!m || m->at != p || m->size != n || t != CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD || f)
+    return misuse("a dma-buf of what is not mapped");
+  if (m->memory->prop.location.type != CU_MEM_LOCATION_TYPE_DEVICE ||
+      !m->memory->prop.allocFlags.gpuDirectRDMACapable)
+    return misuse("a dma-buf of memory that is not for network cards");
+  *(int*)out = fcntl(m->memory->fd, F_DUPFD_CLOEXEC, 0);
+  return CUDA_SUCCESS;
 }
 CUresult cuMemExportToShareableHandle(void* out, CUmemGenericAllocationHandle h,
                                       CUmemAllocationHandleType t, u64 f) {

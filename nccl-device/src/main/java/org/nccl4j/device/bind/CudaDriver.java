@@ -42,6 +42,9 @@ public interface CudaDriver {
   int cuMemImportFromShareableHandle(long handle, long shareable, int type);
 
   /** See the CUDA driver API. */
+  int cuMemGetHandleForAddressRange(long handle, long address, long size, int type, long flags);
+
+  /** See the CUDA driver API. */
   int cuMemRetainAllocationHandle(long handle, long address);
 
   /** See the CUDA driver API. */

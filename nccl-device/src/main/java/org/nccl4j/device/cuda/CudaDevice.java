@@ -46,6 +46,7 @@ public final class CudaDevice extends Device implements KernelDevice, SymmetricD
   private final LaunchOrder launchOrder = new LaunchOrder(this);
   private final AtomicInteger communicators = new AtomicInteger();
   private volatile String sharingAbsence; // null while not asked, "" for none
+  private volatile GpuDirect gpuDirect; // null while not asked
   private volatile CudaContext context;
   private volatile KernelModules kernels;
 
@@ -126,6 +127,14 @@ public final class CudaDevice extends Device implements KernelDevice, SymmetricD
       sharingAbsence = known;
     }
     return known.isEmpty() ? Optional.empty() : Optional.of(known);
+  }
+
+  /** What it offers to network cards. */
+  public GpuDirect gpuDirect() {
+    if (gpuDirect == null) {
+      gpuDirect = GpuDirect.of(this);
+    }
+    return gpuDirect;
   }
 
   /**
@@ -318,6 +327,11 @@ public final class CudaDevice extends Device implements KernelDevice, SymmetricD
   @Override
   public MulticastObject multicastOf(Exportable own, MulticastObject.Group group) {
     return new DriverMulticast(this, group, new MulticastBacking.Users(this, own));
+  }
+
+  @Override
+  public Optional<String> remoteAbsence() {
+    return RemotePuts.absence(this);
   }
 
   @Override

@@ -2,6 +2,7 @@ package org.nccl4j.device.cuda;
 
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Optional;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.Supplier;
@@ -23,6 +24,7 @@ import org.nccl4j.device.kernel.KernelCommunicatorSpec;
 import org.nccl4j.device.kernel.KernelPlan;
 import org.nccl4j.device.kernel.OneSidedWork;
 import org.nccl4j.device.kernel.P2pWork;
+import org.nccl4j.device.kernel.RemoteSpace;
 import org.nccl4j.device.symmetric.SymmetricSpace;
 
 /**
@@ -52,6 +54,8 @@ final class CudaKernelCommunicator implements KernelCommunicator {
   private volatile Supplier<String> explanation = () -> "";
   private volatile CudaStream last; // what was launched last is in this stream
   private volatile DirectPlans direct;
+  private volatile RemotePuts remotePuts;
+  private volatile RemoteArrivals remoteArrivals;
   private boolean closed;
 
   private CudaKernelCommunicator(CudaDevice device, KernelCommunicatorSpec spec) {
@@ -130,6 +134,19 @@ final class CudaKernelCommunicator implements KernelCommunicator {
   }
 
   @Override
+  public Optional<RemoteSpace.Arrivals> attach(RemoteSpace remote) {
+    RemotePuts puts = new RemotePuts(device, spec, remote);
+    try {
+      remoteArrivals = new RemoteArrivals(device, spec.rank(), spec.layout(), remote, puts);
+    } catch (RuntimeException e) {
+      puts.close();
+      throw e;
+    }
+    remotePuts = puts;
+    return Optional.of(remoteArrivals);
+  }
+
+  @Override
   public KernelPlan prepare(DirectWork work) {
     checkUsable();
     return direct.prepare(work);
@@ -138,6 +155,14 @@ final class CudaKernelCommunicator implements KernelCommunicator {
   @Override
   public KernelPlan prepare(OneSidedWork work) {
     checkUsable();
+    if (work instanceof OneSidedWork.RemotePut) {
+      return new RemotePlan(this, work, remotePuts, null);
+    }
+    if (work instanceof OneSidedWork.Wait wait && !wait.remote().isEmpty()) {
+      CudaPlan ofTeam =
+          wait.awaited().isEmpty() ? null : direct.prepare(new OneSidedWork.Wait(wait.awaited()));
+      return new RemotePlan(this, work, remotePuts, ofTeam);
+    }
     return direct.prepare(work);
   }
 
@@ -250,13 +275,19 @@ final class CudaKernelCommunicator implements KernelCommunicator {
   private String report() {
     String ofKernel = memory.kernelFailure();
     DirectPlans plans = direct;
-    return ofKernel != null || plans == null ? ofKernel : plans.stall();
+    String ofTeam = ofKernel != null || plans == null ? ofKernel : plans.stall();
+    RemotePuts puts = remotePuts;
+    return ofTeam != null || puts == null ? ofTeam : puts.stall();
   }
 
   private void releaseStreams() {
     DirectPlans plans = direct;
     if (plans != null) {
       plans.release();
+    }
+    RemotePuts puts = remotePuts;
+    if (puts != null) {
+      puts.release();
     }
   }
 
@@ -317,6 +348,10 @@ final class CudaKernelCommunicator implements KernelCommunicator {
       ofPlans.forEach(DeviceMemory::close);
       if (direct != null) {
         direct.close();
+      }
+      if (remotePuts != null) {
+        remoteArrivals.close();
+        remotePuts.close();
       }
       made.run();
     }

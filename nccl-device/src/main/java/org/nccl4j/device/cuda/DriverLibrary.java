@@ -3,6 +3,7 @@ package org.nccl4j.device.cuda;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.LongBuffer;
+import java.util.List;
 import java.util.Optional;
 import jcuda.driver.CUresult;
 import org.nccl4j.device.bind.CudaDriver;
@@ -19,11 +20,17 @@ final class DriverLibrary {
   private static final int ACCESS_BYTES = 12; // CUmemAccessDesc
   private static final int PINNED = 1; // CU_MEM_ALLOCATION_TYPE_PINNED
   private static final int LOCATION_DEVICE = 1; // CU_MEM_LOCATION_TYPE_DEVICE
+  private static final int LOCATION_HOST_NUMA = 3; // CU_MEM_LOCATION_TYPE_HOST_NUMA
+  private static final int RDMA_CAPABLE = 1 << 8; // allocFlags.gpuDirectRDMACapable, a byte at 25
+  private static final int ALLOC_FLAGS = 24; // in CUmemAllocationProp
+  private static final int DMA_BUF = 1; // CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD
   static final int MEMORY_OF_DEVICE = 2; // CU_MEMORYTYPE_DEVICE
   private static final int POINTER_MEMORY_TYPE = 2; // CU_POINTER_ATTRIBUTE_MEMORY_TYPE
+  private static final int POINTER_HOST = 4; // CU_POINTER_ATTRIBUTE_HOST_POINTER
   private static final int POINTER_DEVICE_ORDINAL = 9; // CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
   private static final int READ_WRITE = 3; // CU_MEM_ACCESS_FLAGS_PROT_READWRITE
   private static final int WAIT_REACHED = 0; // CU_STREAM_WAIT_VALUE_GEQ
+  private static final int MINIMUM = 0; // CU_MEM_ALLOC_GRANULARITY_MINIMUM
   private static final int RECOMMENDED = 1; // CU_MEM_ALLOC_GRANULARITY_RECOMMENDED
 
   private static final CudaDriver CUDA = NativeLibrary.load(CudaDriver.class, "libcuda.so.1");
@@ -59,6 +66,72 @@ final class DriverLibrary {
         "cuMemCreate of " + bytes + " bytes",
         place);
     return out.getLong(0);
+  }
+
+  /** What sizes of {@link #createRdmaMemory} and {@link #createHostMemory} must be multiples of. */
+  static long rdmaGranularity(int device, int numa, Object place) {
+    Offheap out = new Offheap(8);
+    long most = 1;
+    for (Offheap prop : List.of(rdmaCapable(device), ofHost(numa))) {
+      CudaResult.check(
+          CUDA.cuMemGetAllocationGranularity(out.address(), prop.address(), MINIMUM),
+          "cuMemGetAllocationGranularity",
+          place);
+      most = Math.max(most, out.getLong(0));
+    }
+    return most;
+  }
+
+  /** Physical memory of a device that network cards may be given; a handle. */
+  static long createRdmaMemory(int device, long bytes, Object place) {
+    return create(rdmaCapable(device), bytes, "cuMemCreate of %d bytes for network cards", place);
+  }
+
+  /** Pinned memory of the host, near a NUMA node; a handle. */
+  static long createHostMemory(int numa, long bytes, Object place) {
+    return create(ofHost(numa), bytes, "cuMemCreate of %d bytes of the host", place);
+  }
+
+  private static long create(Offheap prop, long bytes, String call, Object place) {
+    Offheap out = new Offheap(8);
+    CudaResult.check(
+        CUDA.cuMemCreate(out.address(), bytes, prop.address(), 0), call.formatted(bytes), place);
+    return out.getLong(0);
+  }
+
+  /** Lets a device, and the processor, read and write a mapped range of the host's memory. */
+  static void setHostAccess(long address, long bytes, int device, Object place) {
+    Offheap access =
+        new Offheap(2 * ACCESS_BYTES)
+            .putInt(0, LOCATION_DEVICE)
+            .putInt(4, device)
+            .putInt(8, READ_WRITE)
+            .putInt(ACCESS_BYTES, LOCATION_HOST_NUMA)
+            .putInt(ACCESS_BYTES + 8, READ_WRITE);
+    CudaResult.check(
+        CUDA.cuMemSetAccess(address, bytes, access.address(), 2), "cuMemSetAccess", place);
+  }
+
+  /** A dma-buf of a mapped range of a device's memory; the caller closes it. */
+  static int dmaBuf(long address, long bytes, Object place) {
+    Offheap out = new Offheap(8);
+    CudaResult.check(
+        CUDA.cuMemGetHandleForAddressRange(out.address(), address, bytes, DMA_BUF, 0),
+        "cuMemGetHandleForAddressRange of %d bytes".formatted(bytes),
+        place);
+    return out.getInt(0);
+  }
+
+  private static Offheap rdmaCapable(int device) {
+    return new Offheap(PROP_BYTES)
+        .putInt(0, PINNED)
+        .putInt(8, LOCATION_DEVICE)
+        .putInt(12, device)
+        .putInt(ALLOC_FLAGS, RDMA_CAPABLE);
+  }
+
+  private static Offheap ofHost(int numa) {
+    return new Offheap(PROP_BYTES).putInt(0, PINNED).putInt(8, LOCATION_HOST_NUMA).putInt(12, numa);
   }
 
   static void releaseMemory(long handle, Object place) {
@@ -150,6 +223,14 @@ final class DriverLibrary {
   /** The device whose memory is behind an address that the driver knows. */
   static int deviceOf(long address, Object place) {
     return pointerAttribute(POINTER_DEVICE_ORDINAL, address, place);
+  }
+
+  /** Where the processor sees pinned memory. */
+  static long hostAddress(long address, Object place) {
+    Offheap out = new Offheap(8);
+    int code = CUDA.cuPointerGetAttribute(out.address(), POINTER_HOST, address);
+    CudaResult.check(code, "cuPointerGetAttribute", place);
+    return out.getLong(0);
   }
 
   private static int pointerAttribute(int attribute, long address, Object place) {

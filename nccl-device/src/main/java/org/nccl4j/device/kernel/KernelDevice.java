@@ -1,5 +1,6 @@
 package org.nccl4j.device.kernel;
 
+import java.util.Optional;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.symmetric.Exportable;
 
@@ -47,6 +48,14 @@ public interface KernelDevice {
 
   /** New memory that kernels and the host's threads both see; zeros. */
   HostVisible hostVisible(long bytes);
+
+  /**
+   * Why one-sided operations of this device do not reach ranks outside the team, as a clause; empty
+   * if they do ({@link KernelCommunicator#attach(RemoteSpace)}).
+   */
+  default Optional<String> remoteAbsence() {
+    return Optional.empty();
+  }
 
   /** What runs a communicator's kernels on this device. */
   KernelCommunicator createKernelCommunicator(KernelCommunicatorSpec spec);

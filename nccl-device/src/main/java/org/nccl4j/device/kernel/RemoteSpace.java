@@ -7,7 +7,8 @@ import org.nccl4j.device.DeviceMemory;
 
 /**
  * How one-sided operations reach ranks outside the team: by a connection each way that carries
- * nothing else. What arrives is put into this rank's windows on the processor.
+ * nothing else ({@link RemoteMessage}). What arrives is put into this rank's windows by the
+ * processor, or by copies that it begins; so it has to reach the connections' slots.
  *
  * @param sends connection to each rank, by rank; null for ranks of the team
  * @param recvs connection from each rank, likewise
@@ -41,6 +42,9 @@ public record RemoteSpace(List<Connection> sends, List<Connection> recvs, Window
      * @throws org.nccl4j.device.NcclException for a message that makes no sense
      */
     int doWork();
+
+    /** Returns when nothing is being written into windows any more; after the last turn. */
+    default void end() {}
 
     /** How many messages this rank's kernels have sent to a rank. Any thread. */
     long sent(int rank);

@@ -9,6 +9,7 @@ import org.nccl4j.device.host.memory.HostMemory;
 import org.nccl4j.device.host.memory.Words;
 import org.nccl4j.device.kernel.Connection;
 import org.nccl4j.device.kernel.ConnectionLayout;
+import org.nccl4j.device.kernel.RemoteMessage;
 import org.nccl4j.device.kernel.RemoteSpace;
 
 /**
@@ -30,7 +31,7 @@ final class RemoteArrivals implements RemoteSpace.Arrivals {
     this.puts = puts;
     this.windows = space.windows();
     this.signals = signals;
-    this.room = layout.simpleSlotBytes() - RemotePuts.HEADER;
+    this.room = layout.simpleSlotBytes() - RemoteMessage.HEADER;
     this.recvs = new RecvEnd[space.recvs().size()];
     for (int peer = 0; peer < recvs.length; peer++) {
       Connection from = space.recvs().get(peer);
@@ -57,15 +58,19 @@ final class RemoteArrivals implements RemoteSpace.Arrivals {
     ByteBuffer words = memory.window(slot);
     int at = memory.index(slot);
     long window = words.getLong(at);
-    long offset = words.getLong(at + RemotePuts.OFFSET);
-    int bytes = words.getInt(at + RemotePuts.BYTES);
-    int signal = words.getInt(at + RemotePuts.SIGNALS);
+    long offset = words.getLong(at + RemoteMessage.OFFSET);
+    int bytes = words.getInt(at + RemoteMessage.BYTES);
+    int signal = words.getInt(at + RemoteMessage.SIGNALS);
     if (bytes != 0 && windows.isToCome(window)) {
       return 0;
     }
     if (bytes != 0) {
       Copies.copy(
-          memory, slot + RemotePuts.HEADER, target(end.peer, window, offset, bytes), offset, bytes);
+          memory,
+          slot + RemoteMessage.HEADER,
+          target(end.peer, window, offset, bytes),
+          offset,
+          bytes);
     }
     end.release();
     if (signal != 0) {

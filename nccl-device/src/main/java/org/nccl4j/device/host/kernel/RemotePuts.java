@@ -6,27 +6,14 @@ import org.nccl4j.device.host.memory.Words;
 import org.nccl4j.device.kernel.Connection;
 import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.OneSidedWork;
+import org.nccl4j.device.kernel.RemoteMessage;
 import org.nccl4j.device.kernel.RemoteSpace;
 
 /**
- * One-sided operations with ranks outside the team, as messages in a connection's Simple slots:
- *
- * <pre>
- *   u64 window's number   u64 offset in it   u32 bytes   u32 signals (0 or 1)   u64 unused
- *   data
- * </pre>
- *
- * <p>Messages of one rank arrive in order, so a signal comes after the data before it. Sending is
+ * One-sided operations with ranks outside the team, as messages ({@link RemoteMessage}). Sending is
  * owned by the thread that runs the communicator's current kernel.
  */
 final class RemotePuts {
-  /** Bytes of a message before its data. */
-  static final int HEADER = 32;
-
-  static final int OFFSET = 8;
-  static final int BYTES = 16;
-  static final int SIGNALS = 20;
-
   private final SendEnd[] sends;
   private final HostMemory signals;
   private final Waiter waiter;
@@ -49,7 +36,7 @@ final class RemotePuts {
     }
     this.signals = signals;
     this.waiter = waiter;
-    this.room = layout.simpleSlotBytes() - HEADER;
+    this.room = layout.simpleSlotBytes() - RemoteMessage.HEADER;
     this.awaited = new long[n];
   }
 
@@ -73,11 +60,11 @@ final class RemotePuts {
       int part = (int) Math.min(room, put.bytes() - done);
       long slot = end.simpleSlot();
       if (part > 0) {
-        Copies.copy(source, done, end.memory(), slot + HEADER, part);
+        Copies.copy(source, done, end.memory(), slot + RemoteMessage.HEADER, part);
       }
       boolean last = done + part == put.bytes();
       head(end.memory(), slot, put.window(), put.offset() + done, part, last ? 1 : 0);
-      end.post(HEADER + part);
+      end.post(RemoteMessage.HEADER + part);
       done += part;
     } while (done < put.bytes());
   }
@@ -87,9 +74,9 @@ final class RemotePuts {
     var words = memory.window(slot);
     int at = memory.index(slot);
     words.putLong(at, window);
-    words.putLong(at + OFFSET, offset);
-    words.putInt(at + BYTES, bytes);
-    words.putInt(at + SIGNALS, signal);
+    words.putLong(at + RemoteMessage.OFFSET, offset);
+    words.putInt(at + RemoteMessage.BYTES, bytes);
+    words.putInt(at + RemoteMessage.SIGNALS, signal);
   }
 
   /** Waits for signals of a rank. */

@@ -1,0 +1,159 @@
+package org.nccl4j.device.cuda;
+
+import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.ErrorId;
+import org.nccl4j.device.InvalidArgumentException;
+import org.nccl4j.device.InvalidUsageException;
+import org.nccl4j.device.shm.OwnedFd;
+
+/**
+ * Memory for what a kernel shares with the processor and with a network card: pinned memory of the
+ * host and, behind it in one range of addresses, memory of the GPU that the card may be given. A
+ * kernel needs one address for both.
+ *
+ * <p>It can be mapped several times; every {@link Range} shows the same memory at addresses of its
+ * own. Any thread may call.
+ */
+public final class RdmaMemory implements AutoCloseable {
+  private static final int HOST_NUMA_ID = 134; // CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID
+
+  private final CudaDevice device;
+  private final long hostBytes;
+  private final long gpuBytes;
+  private final long alignment;
+  private long host;
+  private long gpu;
+  private boolean closed;
+
+  private RdmaMemory(CudaDevice device, long hostBytes, long gpuBytes) {
+    this.device = device;
+    int numa = Math.max(0, device.attribute(HOST_NUMA_ID));
+    alignment = DriverLibrary.rdmaGranularity(device.index(), numa, device);
+    this.hostBytes = rounded(hostBytes);
+    this.gpuBytes = rounded(gpuBytes);
+    host = DriverLibrary.createHostMemory(numa, this.hostBytes, device);
+    try {
+      gpu = DriverLibrary.createRdmaMemory(device.index(), this.gpuBytes, device);
+    } catch (RuntimeException e) {
+      undo(e, () -> DriverLibrary.releaseMemory(host, device));
+      throw e;
+    }
+  }
+
+  private long rounded(long bytes) {
+    return (bytes + alignment - 1) / alignment * alignment;
+  }
+
+  /**
+   * New memory, mapped nowhere. Its contents are not set.
+   *
+   * @param hostBytes least bytes of the host
+   * @param gpuBytes least bytes of the GPU
+   * @throws org.nccl4j.device.CudaException if the driver does not give it; nothing is taken then
+   */
+  public static RdmaMemory create(CudaDevice device, long hostBytes, long gpuBytes) {
+    if (hostBytes <= 0 || gpuBytes <= 0) {
+      throw new InvalidArgumentException(
+          ErrorId.COUNT,
+          "memory of %d bytes of the host and %d of a GPU".formatted(hostBytes, gpuBytes),
+          "ask for 1 byte or more of each");
+    }
+    return device.context().get(() -> new RdmaMemory(device, hostBytes, gpuBytes));
+  }
+
+  /** Bytes of the GPU's memory. */
+  public long gpuBytes() {
+    return gpuBytes;
+  }
+
+  /**
+   * Maps it once more.
+   *
+   * @throws org.nccl4j.device.CudaException if the driver does not; nothing is mapped then
+   */
+  public synchronized Range map() {
+    if (closed) {
+      throw new InvalidUsageException(
+          ErrorId.CLOSED, "memory for network cards is mapped after close", "map it before");
+    }
+    return device.context().get(Range::new);
+  }
+
+  /** The memory at addresses of its own. */
+  public final class Range implements AutoCloseable {
+    private final Undo undo = new Undo(device);
+    private final long boundary;
+    private boolean unmapped;
+
+    private Range() {
+      long bytes = hostBytes + gpuBytes;
+      try {
+        long begin = DriverLibrary.reserveAddress(bytes, alignment, device);
+        undo.push(() -> DriverLibrary.freeAddress(begin, bytes, device));
+        boundary = begin + hostBytes;
+        DriverLibrary.map(begin, hostBytes, host, device);
+        undo.push(() -> DriverLibrary.unmap(begin, hostBytes, device));
+        DriverLibrary.setHostAccess(begin, hostBytes, device.index(), device);
+        DriverLibrary.map(boundary, gpuBytes, gpu, device);
+        undo.push(() -> DriverLibrary.unmap(boundary, gpuBytes, device));
+        DriverLibrary.setAccess(boundary, gpuBytes, new int[] {device.index()}, device);
+      } catch (RuntimeException e) {
+        undo(e, undo::run);
+        throw e;
+      }
+    }
+
+    /**
+     * Where the host's memory ends and the GPU's begins; the same for the processor, which reaches
+     * only what is before it.
+     */
+    public long boundary() {
+      return boundary;
+    }
+
+    /** A part as the GPU sees it, by its offset from the boundary, which may be negative. */
+    public DeviceMemory seen(long offset, long bytes) {
+      return CudaMemory.wrap(device, boundary + offset, bytes);
+    }
+
+    /**
+     * A dma-buf of the GPU's memory, all of it.
+     *
+     * @throws org.nccl4j.device.CudaException if the driver makes none
+     */
+    public OwnedFd exportDmaBuf() {
+      return new OwnedFd(
+          device.context().get(() -> DriverLibrary.dmaBuf(boundary, gpuBytes, device)));
+    }
+
+    /** Unmaps it: when neither kernels nor cards use it any more. Again does nothing. */
+    @Override
+    public synchronized void close() {
+      if (!unmapped) {
+        unmapped = true;
+        undo.run();
+      }
+    }
+  }
+
+  /** Undoes after a failure, to which another is added. */
+  private static void undo(RuntimeException cause, Runnable steps) {
+    try {
+      steps.run();
+    } catch (RuntimeException e) {
+      cause.addSuppressed(e);
+    }
+  }
+
+  /** Gives it up; it lives on while it is mapped. */
+  @Override
+  public synchronized void close() {
+    if (!closed) {
+      closed = true;
+      Undo both = new Undo(device);
+      both.push(() -> DriverLibrary.releaseMemory(host, device));
+      both.push(() -> DriverLibrary.releaseMemory(gpu, device));
+      both.run();
+    }
+  }
+}

@@ -1,0 +1,39 @@
+package org.nccl4j.device.cuda;
+
+import org.nccl4j.device.kernel.OneSidedWork;
+
+/**
+ * A put to, a signal of, or a wait for ranks outside the team.
+ *
+ * @param ofTeam the kernel that waits for ranks of the team; null if there is none to wait for
+ */
+record RemotePlan(CudaKernelCommunicator owner, OneSidedWork work, RemotePuts puts, CudaPlan ofTeam)
+    implements CudaPlan {
+  @Override
+  public boolean isEmpty() {
+    return false;
+  }
+
+  @Override
+  public long sendBytes() {
+    return 0;
+  }
+
+  @Override
+  public long recvBytes() {
+    return 0;
+  }
+
+  @Override
+  public void launch(long send, long recv, CudaStream stream) {
+    if (work instanceof OneSidedWork.RemotePut put) {
+      puts.put(put, stream);
+      return;
+    }
+    puts.checkNotCaptured(stream, "waitSignal");
+    if (ofTeam != null) {
+      ofTeam.launch(send, recv, stream);
+    }
+    puts.await(((OneSidedWork.Wait) work).remote(), stream);
+  }
+}
