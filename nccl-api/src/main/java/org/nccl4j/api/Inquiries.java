@@ -48,7 +48,8 @@ public abstract sealed class Inquiries extends Operations permits Communicator {
   /**
    * What the planner decides for an operation of a size, as a table to read: every algorithm and
    * protocol with its predicted time, the choice, and the reason; and the same of buffers in
-   * windows, where all ranks reach each other's memory.
+   * windows, where all ranks reach each other's memory; at the end how this rank reaches the
+   * others.
    *
    * @param operation a name as in nccl-tests, such as "all_reduce" or "alltoall"
    * @param count as in the operation's call
@@ -57,7 +58,9 @@ public abstract sealed class Inquiries extends Operations permits Communicator {
   public String explain(String operation, long count, DataType type) {
     Given.notNull(type, "type of the elements");
     Func func = Func.labelled(operation);
-    return queue.planner().explain(func, count, type) + queue.direct().explain(func, count, type);
+    return queue.planner().explain(func, count, type)
+        + queue.direct().explain(func, count, type)
+        + state.explainRoutes();
   }
 
   /**

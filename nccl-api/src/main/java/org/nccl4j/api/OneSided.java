@@ -122,8 +122,9 @@ public abstract sealed class OneSided permits Operations {
 
   /**
    * Writes into a rank's window and then signals that rank, without its taking part. Ranks of other
-   * machines are written to over the network, where the memory is the host's: the data go through a
-   * connection of their own, and the other side's proxy thread puts them into the window.
+   * machines are written to over the network: the data go through a connection of their own, and
+   * the other side's proxy thread puts them into the window. Between GPUs of several machines it
+   * cannot be captured into a graph.
    *
    * @param source what is written
    * @param count elements; 0 writes nothing and signals
@@ -131,8 +132,8 @@ public abstract sealed class OneSided permits Operations {
    * @param window a window of this communicator
    * @param offset where in the peer's window, in bytes
    * @throws InvalidArgumentException if the data do not fit, the peer is no rank, or it is not in
-   *     reach: on another machine, for GPUs and for communicators that share their parent's
-   *     connections
+   *     reach: on another machine, for communicators that share their parent's connections, and for
+   *     GPUs where machines have different numbers of them
    * @throws InvalidUsageException if the window is not this communicator's
    */
   public void putSignal(

@@ -191,7 +191,12 @@ public final class CommunicatorState {
 
   /** The transport to each other rank. */
   public Map<Integer, String> routes() {
-    return engine().routes();
+    return Routes.names(engine().routes());
+  }
+
+  /** How ranks are reached and why so, as lines to read. */
+  public String explainRoutes() {
+    return Routes.explain(engine().routes());
   }
 
   /** Who is told of this rank's operations. */

@@ -3,8 +3,10 @@ package org.nccl4j.api.init;
 import java.util.List;
 import java.util.Optional;
 import org.nccl4j.api.settings.Settings;
+import org.nccl4j.api.spi.NetDevice;
 import org.nccl4j.api.spi.NetProvider;
 import org.nccl4j.api.spi.PeerInfo;
+import org.nccl4j.api.spi.Support;
 import org.nccl4j.api.spi.TransportContext;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.kernel.ConnectionLayout;
@@ -17,11 +19,22 @@ record Context(
     Device device,
     ConnectionLayout layout,
     byte[] secret,
-    Settings settings)
+    Settings settings,
+    NetDistances distances)
     implements TransportContext {
   @Override
   public Optional<String> setting(String name) {
     return settings.text(name);
+  }
+
+  @Override
+  public Support directAccess(NetDevice net, boolean reads) {
+    return distances.directAccess(net, reads);
+  }
+
+  @Override
+  public List<String> nearestNets() {
+    return distances.nearest();
   }
 
   @Override

@@ -36,7 +36,7 @@ import org.nccl4j.topo.TopoSettings;
  * @param kernels its own
  * @param launcher the order of its operations
  * @param queue where they go
- * @param routes names of the transports by rank
+ * @param routes how each rank is reached
  */
 record Engine(
     Place place,
@@ -44,7 +44,7 @@ record Engine(
     KernelCommunicator kernels,
     Launcher launcher,
     RankQueue queue,
-    Map<Integer, String> routes) {
+    Map<Integer, Routes.Route> routes) {
 
   /**
    * A rank's place in a communicator.
@@ -97,7 +97,7 @@ record Engine(
       Family family,
       KernelCommunicator kernels,
       Launcher launcher,
-      Map<Integer, String> routes) {
+      Map<Integer, Routes.Route> routes) {
     Settings settings = place.request.settings();
     RankQueue queue = queue(place, kernels, launcher, settings);
     Plugins.profilers(settings, place.request.name(), place.rank, place.facts.nRanks())

@@ -14,6 +14,7 @@ import org.nccl4j.topo.detect.Detection;
 import org.nccl4j.topo.detect.GpuFacts;
 import org.nccl4j.topo.detect.HostFacts;
 import org.nccl4j.topo.detect.KernelFiles;
+import org.nccl4j.topo.detect.NetFacts;
 import org.nccl4j.topo.detect.NetworkScan;
 import org.nccl4j.topo.system.PciIds;
 import org.nccl4j.topo.system.RankOrder;
@@ -30,15 +31,19 @@ import org.nccl4j.topo.xml.XmlFusion;
 final class HostTopology {
   private final Settings settings;
   private final SortedMap<Integer, MachineFacts> local;
+  private final Set<String> reachingGpus;
 
   /**
    * Of a host.
    *
    * @param local what ranks know who see the same of it, by their number on the host
+   * @param reachingGpus names of networks' devices that say that they access GPU memory
    */
-  HostTopology(Settings settings, SortedMap<Integer, MachineFacts> local) {
+  HostTopology(
+      Settings settings, SortedMap<Integer, MachineFacts> local, Set<String> reachingGpus) {
     this.settings = settings;
     this.local = local;
+    this.reachingGpus = reachingGpus;
   }
 
   XmlElement make(long hostHash) {
@@ -48,7 +53,12 @@ final class HostTopology {
     List<GpuFacts> gpus = new ArrayList<>();
     local.forEach((rank, facts) -> facts.gpu().ifPresent(gpu -> gpus.add(gpu.withRank(rank))));
     KernelFiles files = new KernelFiles(Path.of("/"));
-    return Detection.of(files, new HostFacts(hostHash, gpus, NetworkScan.of(files)));
+    List<NetFacts> nets = new ArrayList<>();
+    for (NetFacts net : NetworkScan.of(files)) {
+      boolean reaches = reachingGpus.contains(net.name() + ":" + net.port());
+      nets.add(reaches ? net.reachingGpus() : net);
+    }
+    return Detection.of(files, new HostFacts(hostHash, gpus, nets));
   }
 
   private XmlElement fromFile(Path file) {

@@ -107,6 +107,10 @@ public final class Initializer {
     List<PeerInfo> peers = members.peers();
     KernelDevice device = (KernelDevice) request.device();
     ConnectionLayout layout = device.connectionLayout(Hosts.of(peers).sharingSlots());
+    times.begin("machines");
+    MachineSurvey machines = MachineSurvey.of(request, peers, nets.reachingGpus(), bootstrap);
+    times.begin("graphs");
+    Wiring wiring = Wiring.of(request, machines, peers, bootstrap);
     Context context =
         new Context(
             rank,
@@ -115,7 +119,10 @@ public final class Initializer {
             request.device(),
             layout,
             bootstrap.secret(),
-            request.settings());
+            request.settings(),
+            request.device().kind() == Device.Kind.CUDA
+                ? NetDistances.of(wiring.fleet(), rank)
+                : NetDistances.UNKNOWN);
     times.begin("transports");
     for (TransportProvider provider : providers) {
       Transport transport = provider.open(context);
@@ -126,15 +133,11 @@ public final class Initializer {
     CheckedLinks checked = CheckedLinks.of(request, choice, peers, bootstrap);
     List<Routes.NamedTransport> routes = checked.routes();
     Links links = checked.links();
-    times.begin("machines");
     // All-gather, so nobody goes on before all are connected.
     List<ProxyHandler> handlers = links.proxyHandlers();
     DomainFacts own = DomainFacts.of(request, peers, routes, links, tuned);
     RankFacts known =
         DomainFacts.common(bootstrap.allGather(own.toBytes()), Hosts.of(peers), tuned);
-    MachineSurvey machines = MachineSurvey.of(request, peers, bootstrap);
-    times.begin("graphs");
-    Wiring wiring = Wiring.of(request, machines, peers, bootstrap);
     nvls = NvlsSetup.open(request, context, wiring, bootstrap);
     boolean puts = RemoteLinks.areNeeded(peers, rank);
     ProxyThread proxy =
@@ -166,7 +169,7 @@ public final class Initializer {
                     members,
                     bootstrap,
                     kernels,
-                    RemoteLinks.of(peers, routes, bootstrap, kernels, proxy),
+                    RemoteLinks.of(peers, routes, bootstrap, kernels, proxy, device),
                     nvls.ofWindows(bootstrap)),
                 nvls.nvls(),
                 members.hosts(),
@@ -174,7 +177,7 @@ public final class Initializer {
             family,
             kernels,
             new Launcher(kernels),
-            Routes.names(routes));
+            choice.described(routes));
     times.begin("space");
     if (engine.queue().direct().wantsSpace()) {
       engine.place().windows().makeSpace();

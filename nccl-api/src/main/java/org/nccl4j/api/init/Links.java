@@ -13,6 +13,7 @@ import org.nccl4j.api.bootstrap.Bootstrap;
 import org.nccl4j.api.spi.Connector;
 import org.nccl4j.api.spi.PeerInfo;
 import org.nccl4j.api.spi.ProxyHandler;
+import org.nccl4j.api.spi.Transport;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InternalErrorException;
@@ -28,11 +29,14 @@ final class Links {
   private static final long POLL_NANOS = 50_000;
 
   private final int rank;
+  private final boolean onHost;
   private final List<Connector> senders = new ArrayList<>();
   private final List<Connector> receivers = new ArrayList<>();
 
-  private Links(int rank) {
+  /** Links whose slots the processor is to reach too, or any. */
+  private Links(int rank, boolean onHost) {
     this.rank = rank;
+    this.onHost = onHost;
   }
 
   /**
@@ -47,7 +51,7 @@ final class Links {
       int rank,
       Bootstrap bootstrap,
       long endNanos) {
-    Links links = new Links(rank);
+    Links links = new Links(rank, /* onHost= */ false);
     Set<Integer> others = new TreeSet<>();
     for (PeerInfo peer : peers) {
       links.senders.add(null);
@@ -61,7 +65,8 @@ final class Links {
   }
 
   /**
-   * Connects with some of the ranks, once more beside what there is; all ranks take part.
+   * Connects with some of the ranks, once more beside what there is, by connections whose slots the
+   * processor reaches too; all ranks take part.
    *
    * @param which ranks that connect with this one likewise
    * @return links to these; none to the others
@@ -73,7 +78,7 @@ final class Links {
       int rank,
       Bootstrap bootstrap,
       long endNanos) {
-    Links links = new Links(rank);
+    Links links = new Links(rank, /* onHost= */ true);
     links.senders.addAll(Collections.nCopies(peers.size(), null));
     links.receivers.addAll(links.senders);
     links.connect(which, peers, routes, bootstrap, endNanos);
@@ -102,8 +107,10 @@ final class Links {
       Bootstrap bootstrap,
       long endNanos) {
     for (int peer : which) {
-      senders.set(peer, routes.get(peer).transport().sender(peers.get(peer)));
-      receivers.set(peer, routes.get(peer).transport().receiver(peers.get(peer)));
+      Transport by = routes.get(peer).transport();
+      PeerInfo info = peers.get(peer);
+      senders.set(peer, onHost ? by.hostSender(info) : by.sender(info));
+      receivers.set(peer, onHost ? by.hostReceiver(info) : by.receiver(info));
     }
     connect(which, bootstrap.allGather(handles(which, routes)), bootstrap, endNanos);
   }

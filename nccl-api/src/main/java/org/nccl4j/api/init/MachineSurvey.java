@@ -48,8 +48,13 @@ record MachineSurvey(List<Fleet.Host> hosts, boolean graphs, boolean gpus) {
   private static final Logger LOG = DebugLog.of("GRAPH");
   private static final int MOST_XML_BYTES = 16 << 20;
 
-  /** Asks all ranks; collective. */
-  static MachineSurvey of(InitRequest request, List<PeerInfo> peers, Bootstrap bootstrap) {
+  /**
+   * Asks all ranks; collective.
+   *
+   * @param reachingGpus names of this host's network devices that access GPU memory
+   */
+  static MachineSurvey of(
+      InitRequest request, List<PeerInfo> peers, Set<String> reachingGpus, Bootstrap bootstrap) {
     Settings settings = request.settings();
     MachineFacts mine = MachineFacts.of(request.device(), settings);
     List<MachineFacts> facts = new ArrayList<>();
@@ -73,7 +78,7 @@ record MachineSurvey(List<Fleet.Host> hosts, boolean graphs, boolean gpus) {
     Map<Integer, SortedMap<Integer, MachineFacts>> views = views(peers, ranksOf, facts);
     byte[] told = new byte[0];
     if (views.containsKey(bootstrap.rank())) {
-      HostTopology host = new HostTopology(settings, views.get(bootstrap.rank()));
+      HostTopology host = new HostTopology(settings, views.get(bootstrap.rank()), reachingGpus);
       told = describe(host, peers.get(bootstrap.rank()).hostId(), mine.fromFile());
     }
     List<byte[]> all = bootstrap.allGather(told);

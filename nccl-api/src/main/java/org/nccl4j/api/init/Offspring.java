@@ -168,7 +168,7 @@ public final class Offspring {
           "communicator %s is closed while it is split".formatted(parent.name()),
           "close a communicator after its last use");
     }
-    Map<Integer, String> routes = new TreeMap<>();
+    Map<Integer, Routes.Route> routes = new TreeMap<>();
     for (int peer = 0; peer < ranks.size(); peer++) {
       if (peer != rank) {
         routes.put(peer, old.routes().get(ranks.get(peer)));

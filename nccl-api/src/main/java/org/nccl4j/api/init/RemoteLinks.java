@@ -1,5 +1,6 @@
 package org.nccl4j.api.init;
 
+import java.nio.charset.StandardCharsets;
 import java.util.List;
 import java.util.Optional;
 import java.util.Set;
@@ -16,14 +17,16 @@ import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.TimeoutException;
 import org.nccl4j.device.kernel.KernelCommunicator;
+import org.nccl4j.device.kernel.KernelDevice;
 import org.nccl4j.device.kernel.RemoteSpace;
 
 /**
  * Connections for one-sided operations with ranks outside the team: one each way with each of them,
  * by the transport that the pair has anyway. What comes is put into windows by the proxy thread, or
- * by a kernel that waits.
+ * by a kernel that waits; on GPUs by copies that the thread begins.
  */
 final class RemoteLinks implements RemotePeers {
+  private static final String NETWORK = "NET";
   private static final long POLL_NANOS = 50_000;
 
   private final List<PeerInfo> peers;
@@ -31,7 +34,11 @@ final class RemoteLinks implements RemotePeers {
   private final Bootstrap bootstrap;
   private final KernelCommunicator kernels;
   private final ProxyThread proxy;
+  private final KernelDevice device;
   private final Set<Integer> outside = new TreeSet<>();
+
+  /** Why no rank reaches others; agreed on at the first window. */
+  private volatile Obstacle obstacle;
 
   /** Null before the first window. */
   private volatile RemoteSpace.Arrivals arrivals;
@@ -41,12 +48,14 @@ final class RemoteLinks implements RemotePeers {
       List<Routes.NamedTransport> routes,
       Bootstrap bootstrap,
       KernelCommunicator kernels,
-      ProxyThread proxy) {
+      ProxyThread proxy,
+      KernelDevice device) {
     this.peers = peers;
     this.routes = routes;
     this.bootstrap = bootstrap;
     this.kernels = kernels;
     this.proxy = proxy;
+    this.device = device;
     Team team = Team.of(peers, bootstrap.rank());
     peers.stream().map(PeerInfo::rank).filter(rank -> !team.has(rank)).forEach(outside::add);
   }
@@ -54,34 +63,39 @@ final class RemoteLinks implements RemotePeers {
   /** Whether ranks need a proxy thread for this. */
   static boolean areNeeded(List<PeerInfo> peers, int rank) {
     return Team.of(peers, rank).size() < peers.size()
-        && peers.stream().allMatch(peer -> peer.deviceKind() == Device.Kind.HOST);
+        && peers.stream().map(PeerInfo::deviceKind).distinct().count() == 1;
   }
 
   /**
    * The ranks outside a rank's team; not yet connected.
    *
    * @param proxy gives the connections their turns; null where none was needed
+   * @param device this rank's
    */
   static RemotePeers of(
       List<PeerInfo> peers,
       List<Routes.NamedTransport> routes,
       Bootstrap bootstrap,
       KernelCommunicator kernels,
-      ProxyThread proxy) {
+      ProxyThread proxy,
+      KernelDevice device) {
     if (areNeeded(peers, bootstrap.rank())) {
-      return new RemoteLinks(peers, routes, bootstrap, kernels, proxy);
+      return new RemoteLinks(peers, routes, bootstrap, kernels, proxy, device);
     }
     return RemotePeers.none(
-        "GPU memory is put only where GPUs load and store it themselves, and over no network",
-        "use send and recv with this rank");
+        "ranks on GPUs and on processors put nothing to each other", "use send and recv");
   }
 
   @Override
   public void open(RemoteSpace.Windows windows) {
-    if (arrivals != null) {
+    if (arrivals != null || obstacle != null) {
       return;
     }
     try {
+      obstacle = agreedObstacle();
+      if (obstacle != null) {
+        return;
+      }
       Links links =
           Links.among(outside, peers, routes, bootstrap.rank(), bootstrap, bootstrap.exchangeEnd());
       RemoteSpace space = new RemoteSpace(links.sends(), links.recvs(), windows);
@@ -94,6 +108,35 @@ final class RemoteLinks implements RemotePeers {
     }
   }
 
+  /** The first rank's that has one; all ranks connect, or none. */
+  private Obstacle agreedObstacle() {
+    List<byte[]> all = bootstrap.allGather(ownObstacle().getBytes(StandardCharsets.UTF_8));
+    for (int rank = 0; rank < all.size(); rank++) {
+      if (all.get(rank).length > 0) {
+        String why = new String(all.get(rank), StandardCharsets.UTF_8);
+        return new Obstacle("rank %d says: %s".formatted(rank, why), "use send and recv");
+      }
+    }
+    return null;
+  }
+
+  /** The processor has to reach the slots of all connections, which those of P2P's GPUs are not. */
+  private String ownObstacle() {
+    Optional<String> absence = device.remoteAbsence();
+    if (absence.isPresent()) {
+      return absence.get();
+    }
+    boolean gpu = peers.get(bootstrap.rank()).deviceKind() == Device.Kind.CUDA;
+    for (int peer : outside) {
+      if (gpu && !routes.get(peer).name().equals(NETWORK)) {
+        return "rank %d is reached by %s, and GPU memory is put over a network alone"
+                .formatted(peer, routes.get(peer).name())
+            + " where machines have different numbers of GPUs";
+      }
+    }
+    return "";
+  }
+
   @Override
   public boolean isOpen() {
     return arrivals != null;
@@ -101,7 +144,7 @@ final class RemoteLinks implements RemotePeers {
 
   @Override
   public Optional<Obstacle> obstacle() {
-    return Optional.empty();
+    return Optional.ofNullable(obstacle);
   }
 
   @Override
@@ -144,6 +187,7 @@ final class RemoteLinks implements RemotePeers {
   public void close() {
     if (arrivals != null) {
       proxy.neglect();
+      arrivals.end();
     }
   }
 }

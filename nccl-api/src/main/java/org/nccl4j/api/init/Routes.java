@@ -2,6 +2,7 @@ package org.nccl4j.api.init;
 
 import java.lang.System.Logger;
 import java.util.ArrayList;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
@@ -26,6 +27,9 @@ final class Routes {
   private final String networks;
   private final Logger.Level level;
   private final StringBuilder table = new StringBuilder();
+
+  /** What transports said of each rank, by their names. */
+  private final Map<Integer, Map<String, String>> said = new TreeMap<>();
 
   /** Why a transport must not be used with a rank, by rank and its name. */
   private final Map<Integer, Map<String, String>> excluded = new TreeMap<>();
@@ -83,20 +87,50 @@ final class Routes {
 
   private static final java.nio.charset.Charset UTF_8 = java.nio.charset.StandardCharsets.UTF_8;
 
-  /** The names of chosen transports by rank; this one is missing. */
-  static Map<Integer, String> names(List<NamedTransport> chosen) {
+  /**
+   * How a rank is reached.
+   *
+   * @param name of the transport
+   * @param reason what it said when it was asked
+   */
+  record Route(String name, String reason) {}
+
+  /** The names of transports by rank. */
+  static Map<Integer, String> names(Map<Integer, Route> routes) {
     Map<Integer, String> names = new TreeMap<>();
+    routes.forEach((peer, route) -> names.put(peer, route.name));
+    return names;
+  }
+
+  /** A line for all ranks that are reached alike. */
+  static String explain(Map<Integer, Route> routes) {
+    Map<Route, List<Integer>> alike = new LinkedHashMap<>();
+    new TreeMap<>(routes)
+        .forEach(
+            (peer, route) -> alike.computeIfAbsent(route, none -> new ArrayList<>()).add(peer));
+    StringBuilder lines = new StringBuilder();
+    alike.forEach(
+        (route, peers) ->
+            lines.append("  with ranks %s: %s, %s%n".formatted(peers, route.name, route.reason)));
+    return lines.toString();
+  }
+
+  /** How ranks are reached by chosen transports, by rank; this one is missing. */
+  Map<Integer, Route> described(List<NamedTransport> chosen) {
+    Map<Integer, Route> routes = new TreeMap<>();
     for (int peer = 0; peer < chosen.size(); peer++) {
       if (chosen.get(peer) != null) {
-        names.put(peer, chosen.get(peer).name());
+        String name = chosen.get(peer).name();
+        routes.put(peer, new Route(name, said.get(peer).getOrDefault(name, "")));
       }
     }
-    return names;
+    return routes;
   }
 
   /** Names of the transports that can reach a peer from here, best first. */
   private String offer(PeerInfo peer) {
     List<String> names = new ArrayList<>();
+    said.put(peer.rank(), new TreeMap<>());
     for (NamedTransport named : transports) {
       String against = excluded.getOrDefault(peer.rank(), Map.of()).get(named.name);
       Support support = against == null ? named.transport.canConnect(peer) : Support.no(against);
@@ -104,6 +138,7 @@ final class Routes {
           "%n  rank %d, %s: %s, %s"
               .formatted(
                   peer.rank(), named.name, support.possible() ? "yes" : "no", support.reason()));
+      said.get(peer.rank()).put(named.name, support.reason());
       if (support.possible()) {
         names.add(named.name);
       }

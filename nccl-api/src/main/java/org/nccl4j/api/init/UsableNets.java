@@ -2,23 +2,31 @@ package org.nccl4j.api.init;
 
 import java.lang.System.Logger;
 import java.util.ArrayList;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Optional;
+import java.util.Set;
 import org.nccl4j.api.bootstrap.Bootstrap;
 import org.nccl4j.api.registry.TransportRegistry;
 import org.nccl4j.api.settings.Settings;
+import org.nccl4j.api.spi.Net;
 import org.nccl4j.api.spi.NetContext;
+import org.nccl4j.api.spi.NetDevice;
 import org.nccl4j.api.spi.NetProvider;
 import org.nccl4j.api.spi.Support;
 import org.nccl4j.device.DebugLog;
+import org.nccl4j.device.Device;
+import org.nccl4j.device.NcclException;
 
 /**
  * The networks that can be used on a rank.
  *
  * @param providers best first
  * @param asked what each that the settings allow has said, a line for each
+ * @param reachingGpus names of their devices that access GPU memory themselves; not asked for where
+ *     the rank is on the host device
  */
-record UsableNets(List<NetProvider> providers, String asked) {
+record UsableNets(List<NetProvider> providers, String asked, Set<String> reachingGpus) {
   private static final Logger LOG = DebugLog.of("NET");
   private static final List<String> FUSION =
       List.of("NCCL_NET_MERGE_LEVEL", "NCCL_NET_FORCE_MERGE", "NCCL_NET_MERGE_POLICY");
@@ -52,8 +60,28 @@ record UsableNets(List<NetProvider> providers, String asked) {
     LOG.log(request.logLevel("INIT", "NET"), "rank {0}: networks{1}", bootstrap.rank(), table);
     if (bootstrap.rank() == 0 && !usable.isEmpty()) {
       warnOfFusion(request.settings());
+      warnOfPxn(request.settings());
     }
-    return new UsableNets(List.copyOf(usable), table.toString());
+    boolean gpu = request.device().kind() == Device.Kind.CUDA;
+    return new UsableNets(
+        List.copyOf(usable), table.toString(), gpu ? reachingGpus(usable, context) : Set.of());
+  }
+
+  /** A network that cannot tell says so when it is used. */
+  private static Set<String> reachingGpus(List<NetProvider> providers, NetContext context) {
+    Set<String> names = new HashSet<>();
+    for (NetProvider provider : providers) {
+      try (Net net = provider.open(context)) {
+        for (NetDevice device : net.devices()) {
+          if (device.pointers().size() > 1) {
+            names.add(device.name());
+          }
+        }
+      } catch (NcclException e) {
+        LOG.log(Logger.Level.DEBUG, "network {0} shows no devices: {1}", provider.name(), e);
+      }
+    }
+    return Set.copyOf(names);
   }
 
   /** Says of settings that NCCL hands to networks which send over several cards as one. */
@@ -68,6 +96,18 @@ record UsableNets(List<NetProvider> providers, String asked) {
             name,
             text.get());
       }
+    }
+  }
+
+  /** NCCL's default, which says nothing, needs no warning. */
+  private static void warnOfPxn(Settings settings) {
+    Optional<String> text = settings.text("NCCL_PXN_DISABLE");
+    if (text.isPresent() && !text.get().strip().equals("1")) {
+      LOG.log(
+          Logger.Level.WARNING,
+          "NCCL_PXN_DISABLE={0} has no effect on communicators: each rank sends by its own card,"
+              + " never through the GPU of another (PXN). It acts in nccl topo",
+          text.get());
     }
   }
 

@@ -44,6 +44,8 @@ record Wiring(List<int[]> rings, List<Tree> trees, Optional<Fleet> fleet) {
   /** What the planner asks for itself, with algorithms that NCCL does not have. */
   private static final Set<String> PLANNERS = Set.of("NCCL_ALGO", "NCCL_PROTO");
 
+  private static final String PXN = "NCCL_PXN_DISABLE";
+
   /** Of those at which channels are compared; each is that many times the one before. */
   private static final long LEAST_SIZE = 64;
 
@@ -106,6 +108,7 @@ record Wiring(List<int[]> rings, List<Tree> trees, Optional<Fleet> fleet) {
   private static Fleet fleet(Settings settings, MachineSurvey survey) {
     Map<String, String> texts = settings.texts();
     texts.keySet().removeAll(PLANNERS);
+    texts.put(PXN, "1"); // no transport sends by way of another rank's GPU
     return KnownFleets.of(
         survey,
         texts,

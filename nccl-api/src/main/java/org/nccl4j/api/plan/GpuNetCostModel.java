@@ -10,9 +10,9 @@ import org.nccl4j.topo.cluster.Fleet;
 
 /**
  * Costs on GPUs where some connections go over a network. Between hosts whose topology is known,
- * NCCL's model of it; else a flight for each dependent step, which passes pinned memory, a proxy
- * and the network on either side, and the bytes that are sent. Proxies carry Simple's slots alone,
- * on few channels.
+ * NCCL's model of it; else a flight for each dependent step, which passes slots, a proxy and the
+ * network on either side, and the bytes that are sent. Proxies carry Simple's slots alone, on few
+ * channels.
  *
  * @param nRanks ranks
  * @param spread over hosts; on a single one, what is carried goes between all ranks
@@ -103,7 +103,7 @@ record GpuNetCostModel(int nRanks, Spread spread, Optional<Fleet> topology) impl
 
   @Override
   public String source() {
-    return "%s of %d GPUs on %d hosts, through pinned memory and a network, %d channels"
+    return "%s of %d GPUs on %d hosts, through a network, %d channels"
         .formatted(
             goesByTopology() ? "NCCL's model" : "flights and bytes",
             nRanks,

@@ -46,6 +46,10 @@ final class InfiniBandSettings {
               false,
               "Splits each message over all queue pairs, instead of taking them in turn."),
           Setting.number("NCCL_IB_PKEY", 0, 0, 65535, "Index of the partition key."),
+          Setting.flag(
+              "NCCL_DMABUF_ENABLE",
+              true,
+              "Whether cards are told of GPU memory by dma-bufs, where both can (GPUDirect RDMA)."),
           Setting.text(
               "NCCL_IBVERBS_LIB",
               "libibverbs.so.1",

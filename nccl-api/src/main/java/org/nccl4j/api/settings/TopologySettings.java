@@ -31,7 +31,10 @@ final class TopologySettings {
           Setting.flag("NCCL_NET_GDR_C2C", true, "Whether GPUDirect may lead through a C2C link."),
           Setting.flag("NCCL_NET_GDR_MLOPART", false, "Whether partitions of a GPU use GPUDirect."),
           Setting.flag("NCCL_NVB_DISABLE", false, "Forbids paths through another GPU."),
-          Setting.flag("NCCL_PXN_DISABLE", false, "Forbids the use of another GPU's card."),
+          Setting.flag(
+              "NCCL_PXN_DISABLE",
+              false,
+              "Forbids the use of another GPU's card, in nccl topo; communicators never use one."),
           Setting.flag("NCCL_PXN_C2C", true, "Whether that card may be behind a C2C link."),
           Setting.flag(
               "NCCL_NET_DISABLE_INTRA", false, "Forbids the network between GPUs of one host."),

@@ -22,6 +22,19 @@ public interface Transport extends AutoCloseable {
    */
   Connector receiver(PeerInfo peer);
 
+  /**
+   * As {@link #sender}, of a connection whose slots the processor reaches too: in memory of the
+   * host, wherever those of other connections are.
+   */
+  default Connector hostSender(PeerInfo peer) {
+    return sender(peer);
+  }
+
+  /** As {@link #receiver}, likewise. */
+  default Connector hostReceiver(PeerInfo peer) {
+    return receiver(peer);
+  }
+
   /** Bytes of device memory that its connections hold on this rank. */
   default long memoryBytes() {
     return 0;

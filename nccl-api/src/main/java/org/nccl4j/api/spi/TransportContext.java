@@ -17,4 +17,23 @@ public interface TransportContext extends NetContext {
 
   /** The networks that can be used on this rank, best first. */
   List<NetProvider> nets();
+
+  /**
+   * Whether a network's device may access the memory of this rank's GPU itself, as far as the
+   * machine's topology and the settings of distance go (NCCL_NET_GDR_LEVEL and the like). The
+   * reason is a clause.
+   *
+   * @param reads whether it is to read that memory, to send; else to write it
+   */
+  default Support directAccess(NetDevice device, boolean reads) {
+    return Support.no("the machine's topology is not known");
+  }
+
+  /**
+   * Names of the networks' devices that are nearest to this rank's GPU, in the order in which the
+   * rank should use them; empty where that is not known.
+   */
+  default List<String> nearestNets() {
+    return List.of();
+  }
 }

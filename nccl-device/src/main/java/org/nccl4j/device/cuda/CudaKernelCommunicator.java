@@ -54,8 +54,7 @@ final class CudaKernelCommunicator implements KernelCommunicator {
   private volatile Supplier<String> explanation = () -> "";
   private volatile CudaStream last; // what was launched last is in this stream
   private volatile DirectPlans direct;
-  private volatile RemotePuts remotePuts;
-  private volatile RemoteArrivals remoteArrivals;
+  private volatile RemoteArrivals remote;
   private boolean closed;
 
   private CudaKernelCommunicator(CudaDevice device, KernelCommunicatorSpec spec) {
@@ -134,16 +133,9 @@ final class CudaKernelCommunicator implements KernelCommunicator {
   }
 
   @Override
-  public Optional<RemoteSpace.Arrivals> attach(RemoteSpace remote) {
-    RemotePuts puts = new RemotePuts(device, spec, remote);
-    try {
-      remoteArrivals = new RemoteArrivals(device, spec.rank(), spec.layout(), remote, puts);
-    } catch (RuntimeException e) {
-      puts.close();
-      throw e;
-    }
-    remotePuts = puts;
-    return Optional.of(remoteArrivals);
+  public Optional<RemoteSpace.Arrivals> attach(RemoteSpace given) {
+    remote = new RemoteArrivals(device, spec, given);
+    return Optional.of(remote);
   }
 
   @Override
@@ -155,13 +147,8 @@ final class CudaKernelCommunicator implements KernelCommunicator {
   @Override
   public KernelPlan prepare(OneSidedWork work) {
     checkUsable();
-    if (work instanceof OneSidedWork.RemotePut) {
-      return new RemotePlan(this, work, remotePuts, null);
-    }
-    if (work instanceof OneSidedWork.Wait wait && !wait.remote().isEmpty()) {
-      CudaPlan ofTeam =
-          wait.awaited().isEmpty() ? null : direct.prepare(new OneSidedWork.Wait(wait.awaited()));
-      return new RemotePlan(this, work, remotePuts, ofTeam);
+    if (RemotePlan.isFor(work)) {
+      return RemotePlan.of(this, work, remote.puts(), direct);
     }
     return direct.prepare(work);
   }
@@ -276,8 +263,8 @@ final class CudaKernelCommunicator implements KernelCommunicator {
     String ofKernel = memory.kernelFailure();
     DirectPlans plans = direct;
     String ofTeam = ofKernel != null || plans == null ? ofKernel : plans.stall();
-    RemotePuts puts = remotePuts;
-    return ofTeam != null || puts == null ? ofTeam : puts.stall();
+    RemoteArrivals far = remote;
+    return ofTeam != null || far == null ? ofTeam : far.puts().stall();
   }
 
   private void releaseStreams() {
@@ -285,9 +272,9 @@ final class CudaKernelCommunicator implements KernelCommunicator {
     if (plans != null) {
       plans.release();
     }
-    RemotePuts puts = remotePuts;
-    if (puts != null) {
-      puts.release();
+    RemoteArrivals far = remote;
+    if (far != null) {
+      far.puts().release();
     }
   }
 
@@ -349,9 +336,8 @@ final class CudaKernelCommunicator implements KernelCommunicator {
       if (direct != null) {
         direct.close();
       }
-      if (remotePuts != null) {
-        remoteArrivals.close();
-        remotePuts.close();
+      if (remote != null) {
+        remote.close();
       }
       made.run();
     }

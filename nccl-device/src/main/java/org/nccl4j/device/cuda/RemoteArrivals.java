@@ -9,6 +9,7 @@ import org.nccl4j.device.HotPath;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.kernel.Connection;
 import org.nccl4j.device.kernel.ConnectionLayout;
+import org.nccl4j.device.kernel.KernelCommunicatorSpec;
 import org.nccl4j.device.kernel.RemoteMessage;
 import org.nccl4j.device.kernel.RemoteSpace;
 
@@ -52,14 +53,11 @@ final class RemoteArrivals implements RemoteSpace.Arrivals, AutoCloseable {
     }
   }
 
-  RemoteArrivals(
-      CudaDevice device, int rank, ConnectionLayout layout, RemoteSpace space, RemotePuts puts) {
+  RemoteArrivals(CudaDevice device, KernelCommunicatorSpec spec, RemoteSpace space) {
     this.device = device;
-    this.rank = rank;
-    this.layout = layout;
+    this.rank = spec.rank();
+    this.layout = spec.layout();
     this.windows = space.windows();
-    this.puts = puts;
-    this.words = puts.words();
     room = layout.simpleSlotBytes() / ConnectionLayout.CHANNELS - RemoteMessage.HEADER;
     arrived = new AtomicLongArray(space.recvs().size());
     for (int peer = 0; peer < space.recvs().size(); peer++) {
@@ -69,6 +67,18 @@ final class RemoteArrivals implements RemoteSpace.Arrivals, AutoCloseable {
       }
     }
     stream = (CudaStream) device.createStream();
+    try {
+      puts = new RemotePuts(device, spec, space);
+    } catch (RuntimeException e) {
+      stream.close();
+      throw e;
+    }
+    words = puts.words();
+  }
+
+  /** The other direction. */
+  RemotePuts puts() {
+    return puts;
   }
 
   @Override
@@ -187,5 +197,6 @@ final class RemoteArrivals implements RemoteSpace.Arrivals, AutoCloseable {
   @Override
   public void close() {
     stream.close();
+    puts.close();
   }
 }

@@ -9,6 +9,21 @@ import org.nccl4j.device.kernel.OneSidedWork;
  */
 record RemotePlan(CudaKernelCommunicator owner, OneSidedWork work, RemotePuts puts, CudaPlan ofTeam)
     implements CudaPlan {
+  /** Whether a work is such a one. */
+  static boolean isFor(OneSidedWork work) {
+    return work instanceof OneSidedWork.RemotePut
+        || work instanceof OneSidedWork.Wait wait && !wait.remote().isEmpty();
+  }
+
+  static RemotePlan of(
+      CudaKernelCommunicator owner, OneSidedWork work, RemotePuts puts, DirectPlans direct) {
+    CudaPlan ofTeam =
+        work instanceof OneSidedWork.Wait wait && !wait.awaited().isEmpty()
+            ? direct.prepare(new OneSidedWork.Wait(wait.awaited()))
+            : null;
+    return new RemotePlan(owner, work, puts, ofTeam);
+  }
+
   @Override
   public boolean isEmpty() {
     return false;

@@ -6,6 +6,7 @@ import java.lang.module.ModuleReference;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.function.LongConsumer;
 import java.util.stream.Stream;
@@ -20,17 +21,23 @@ import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.bind.NativeLibrary;
+import org.nccl4j.device.cuda.CudaDevice;
+import org.nccl4j.device.cuda.CudaDevices;
+import org.nccl4j.device.cuda.GpuDirect;
 import org.nccl4j.device.cuda.Nvml;
 import org.nccl4j.it.doctor.bind.CudaProbe;
 
 /** The host device, CUDA and its kernels. */
 final class DeviceExaminations {
+  private static final String GPU_DIRECT = "gpudirect";
+
   private DeviceExaminations() {}
 
   static List<Examination> all() {
     return List.of(
         new Examination("host device", () -> List.of(host())),
         new Examination("cuda", () -> List.of(cuda())),
+        new Examination(GPU_DIRECT, DeviceExaminations::gpuDirect),
         new Examination("nvml", () -> List.of(nvml())),
         new Examination("fatbins", () -> List.of(fatbins())));
   }
@@ -97,11 +104,32 @@ final class DeviceExaminations {
     int version = written(driver::cuDriverGetVersion);
     int devices = written(driver::cuDeviceGetCount);
     String detail =
-        "driver for CUDA %d.%d, %d GPUs, which networks carry through pinned memory (no GPUDirect RDMA)"
-            .formatted(version / 1000, version % 1000 / 10, devices);
+        "driver for CUDA %d.%d, %d GPUs".formatted(version / 1000, version % 1000 / 10, devices);
     return devices > 0
         ? Finding.ok("cuda", detail)
         : Finding.missing("cuda", detail, "see nvidia-smi, and CUDA_VISIBLE_DEVICES");
+  }
+
+  /** What GPUs offer to network cards; nothing where there are none. */
+  private static List<Finding> gpuDirect() {
+    List<Finding> findings = new ArrayList<>();
+    for (CudaDevice device : CudaDevices.probe().list()) {
+      GpuDirect offer = device.gpuDirect();
+      findings.add(
+          offer.absence().isEmpty()
+              ? Finding.ok(
+                  GPU_DIRECT,
+                  "%s gives its memory to network cards%s%s"
+                      .formatted(
+                          device,
+                          offer.dmaBufs() ? " by dma-buf" : "",
+                          offer.peerMemory() ? " by nvidia_peermem, where that is loaded" : ""))
+              : Finding.missing(
+                  GPU_DIRECT,
+                  offer.absence() + ": networks carry its data through pinned memory",
+                  "update NVIDIA's driver, if the GPU is made for servers or workstations"));
+    }
+    return findings;
   }
 
   /** Where NVLinks are counted. */

@@ -10,7 +10,7 @@ import java.nio.file.Path;
 import java.util.List;
 
 /** A libibverbs with one RoCE device, roce0, that moves data within the process. */
-final class FakeVerbsLibrary {
+public final class FakeVerbsLibrary {
   private static final Path HEADER = Path.of("/usr/include/infiniband/verbs.h");
   private static final Path SOURCE = Path.of("..", "nccl-transport-net/src/test/c/fakeverbs.c");
   private static String path;
@@ -18,7 +18,7 @@ final class FakeVerbsLibrary {
   private FakeVerbsLibrary() {}
 
   /** Builds it, once in a process; skips the test, with the reason, where that cannot be done. */
-  static synchronized String path() {
+  public static synchronized String path() {
     if (path == null) {
       assumeTrue(Files.exists(HEADER), "no " + HEADER + ": apt-get install libibverbs-dev");
       path = build();

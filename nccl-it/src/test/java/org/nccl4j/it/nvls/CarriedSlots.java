@@ -14,9 +14,11 @@ import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.Executor;
 import java.util.concurrent.TimeUnit;
 import org.nccl4j.api.spi.Connector;
+import org.nccl4j.api.spi.NetDevice;
 import org.nccl4j.api.spi.NetProvider;
 import org.nccl4j.api.spi.PeerInfo;
 import org.nccl4j.api.spi.ProxyHandler;
+import org.nccl4j.api.spi.Support;
 import org.nccl4j.api.spi.Transport;
 import org.nccl4j.api.spi.TransportContext;
 import org.nccl4j.device.Device;
@@ -30,6 +32,7 @@ import org.nccl4j.device.kernel.KernelDevice;
 import org.nccl4j.it.contract.FaultyNetProvider;
 import org.nccl4j.it.contract.NetFaults;
 import org.nccl4j.transport.net.NetTransportProvider;
+import org.nccl4j.transport.net.ib.IbProvider;
 import org.nccl4j.transport.net.socket.SocketNetProvider;
 
 /**
@@ -54,7 +57,7 @@ final class CarriedSlots {
   /** Whether kernels are to end, as an abort has them end. */
   private volatile boolean over;
 
-  private record Context(int rank, List<PeerInfo> peers, Device device, boolean slow)
+  private record Context(int rank, List<PeerInfo> peers, Device device, String network)
       implements TransportContext {
     @Override
     public ConnectionLayout layout() {
@@ -64,7 +67,17 @@ final class CarriedSlots {
     @Override
     public List<NetProvider> nets() {
       NetProvider sockets = new SocketNetProvider();
-      return List.of(slow ? new FaultyNetProvider(sockets, NetFaults.slow(7)) : sockets);
+      return List.of(
+          switch (network) {
+            case "slow" -> new FaultyNetProvider(sockets, NetFaults.slow(7));
+            case "cards" -> new IbProvider();
+            default -> sockets;
+          });
+    }
+
+    @Override
+    public Support directAccess(NetDevice card, boolean reads) {
+      return Support.yes("they are near");
     }
 
     @Override
@@ -81,18 +94,21 @@ final class CarriedSlots {
   }
 
   /** Connects the two ranks, both ways. */
-  private CarriedSlots(boolean slow) {
+  private CarriedSlots(String network) {
+    String name = network.equals("cards") ? "IB" : "Socket";
     List<PeerInfo> peers = new ArrayList<>();
     List<? extends Device> devices = CudaDevices.probe().list();
     for (int rank = 0; rank < 2; rank++) {
       peers.add(
           new PeerInfo(
-              rank, "host" + rank, "", "", 0, Device.Kind.CUDA, "gpu" + rank, List.of("Socket")));
+              rank, "host" + rank, "", "", 0, Device.Kind.CUDA, "gpu" + rank, List.of(name)));
     }
     for (int rank = 0; rank < 2; rank++) {
-      Context context = new Context(rank, peers, devices.get(rank), slow);
+      Context context = new Context(rank, peers, devices.get(rank), network);
       transports.add(new NetTransportProvider().open(context));
-      require(transports.get(rank).canConnect(peers.get(1 - rank)).possible(), "no transport");
+      Support support = transports.get(rank).canConnect(peers.get(1 - rank));
+      require(support.possible(), "no transport: %s", support.reason());
+      System.out.println("rank " + rank + ": " + support.reason());
     }
     for (int rank = 0; rank < 2; rank++) {
       senders[rank] = transports.get(rank).sender(peers.get(1 - rank));
@@ -154,9 +170,17 @@ final class CarriedSlots {
     }
   }
 
-  /** Arguments: "exchange", over a "slow" network too, or "death". */
+  /**
+   * Arguments: "exchange", over a "slow" network too or by "cards" that access the GPUs' memory, or
+   * "death". Of cards: how many dma-bufs they take, the two that ask whether they take any
+   * included.
+   */
   public static void main(String[] arguments) throws Exception {
-    CarriedSlots ranks = new CarriedSlots(arguments[0].equals("slow"));
+    FakeCards cards = arguments[0].equals("cards") ? FakeCards.load() : null;
+    if (cards != null && arguments.length > 1) {
+      cards.fake_fail("ibv_reg_dmabuf_mr", FakeCards.NOT_SUPPORTED, Integer.parseInt(arguments[1]));
+    }
+    CarriedSlots ranks = new CarriedSlots(arguments[0]);
     if (arguments[0].equals("death")) {
       ranks.death();
     } else {
@@ -165,7 +189,12 @@ final class CarriedSlots {
     for (Turns proxy : ranks.proxies) {
       proxy.end();
     }
+    System.out.println("device memory " + ranks.transports.get(0).memoryBytes());
     ranks.transports.forEach(Transport::close);
+    if (cards != null) {
+      System.out.println("flushes " + cards.calls("send op=4 ") + ", left " + cards.fake_live());
+      System.out.println("dma-bufs " + cards.calls("dmabuf offset="));
+    }
     System.out.println("carried " + ranks.channels + " channels");
   }
 

@@ -15,8 +15,10 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 import org.nccl4j.api.UniqueId;
+import org.nccl4j.it.api.FakeVerbsLibrary;
 import org.nccl4j.it.nvls.FakeGpuProcess.Ran;
 import org.nccl4j.it.nvls.FakeGpuProcess.Running;
 
@@ -26,6 +28,13 @@ class GpuNetTest {
   private static final Map<String, String> ONLY_NET =
       Map.of("NCCL_P2P_DISABLE", "1", "NCCL_SHM_DISABLE", "1", "NCCL_SOCKET_IFNAME", "lo");
   private static final Pattern PINNED = Pattern.compile("cuMemHostRegister_v2\\((\\d+),.*");
+
+  private static final String[][] DONE_AND_UNDONE = {
+    {"cuMemCreate", "cuMemRelease"},
+    {"cuMemMap", "cuMemUnmap"},
+    {"cuMemAddressReserve", "cuMemAddressFree"},
+    {"cuMemHostRegister_v2", "cuMemHostUnregister"},
+  };
 
   @TempDir static Path folder;
   private static FakeGpuProcess program;
@@ -64,6 +73,72 @@ class GpuNetTest {
     assertNothingIsLeft(ran);
   }
 
+  private Ran byCards(int channels, Map<String, String> more, String... arguments)
+      throws Exception {
+    Map<String, String> settings = new HashMap<>(more);
+    settings.put("NCCL_NCHANNELS_PER_NET_PEER", Integer.toString(channels));
+    settings.put("NCCL_IBVERBS_LIB", FakeVerbsLibrary.path());
+    List<String> all = new ArrayList<>(List.of("cards"));
+    all.addAll(List.of(arguments));
+    Ran ran = program.run(settings, CarriedSlots.class, all.toArray(String[]::new));
+    assertContains(ran, "carried %d channels".formatted(channels));
+    assertContains(ran, "left 0");
+    assertEquals(0, ran.calls().stream().filter(call -> call.contains("misuse")).count());
+    for (String[] pair : DONE_AND_UNDONE) {
+      if (more.getOrDefault("FAKECUDA_FAIL", "").startsWith(pair[0])) {
+        continue; // the calls that failed count too
+      }
+      assertEquals(ran.count(pair[0]), ran.count(pair[1]), pair[0]);
+    }
+    return ran;
+  }
+
+  /** 300 steps of each channel both ways, each flushed; two ends of each of two ranks. */
+  @ParameterizedTest
+  @ValueSource(ints = {1, 4})
+  void cardsThatAccessTheGpusMemoryCarrySlotsThere(int channels) throws Exception {
+    Ran ran = byCards(channels, Map.of());
+    assertContains(ran, "by roce0:1; GPUDirect: yes, by dma-buf, they are near");
+    assertContains(ran, "flushes %d,".formatted(2 * 300 * channels));
+    assertContains(ran, "dma-bufs %d".formatted(2 + 4 * channels));
+    assertEquals(0, ran.warnings(), ran.output());
+    assertEquals(0, ran.count("cuMemHostRegister_v2"));
+    assertEquals(4, ran.count("cuMemCreate"), "memory of the host and of the GPU for each rank");
+    assertEquals(4L * channels, ran.count("cuMemGetHandleForAddressRange"));
+    assertContains(ran, "device memory " + (32 << 20));
+  }
+
+  /** The first two registrations ask whether any are possible; later ones are by channel. */
+  @ParameterizedTest
+  @ValueSource(ints = {2, 3, 5})
+  void aCardThatRefusesInTheMiddleLeavesPinnedMemory(int taken) throws Exception {
+    Ran ran = byCards(2, Map.of(), Integer.toString(taken));
+    assertContains(ran, "data go through pinned memory of the host instead");
+    assertTrue(ran.warnings() >= 3 && ran.warnings() <= 4, ran.output());
+    assertNothingIsLeft(ran);
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"cuMemCreate:2", "cuMemMap:801", "cuMemGetHandleForAddressRange:801"})
+  void aDriverThatRefusesLeavesPinnedMemory(String failure) throws Exception {
+    Ran ran = byCards(2, Map.of("FAKECUDA_FAIL", failure));
+    assertEquals(4, ran.warnings(), ran.output());
+    assertContains(ran, failure.substring(0, failure.indexOf(':')));
+    assertContains(ran, "flushes 0,");
+    assertNothingIsLeft(ran);
+  }
+
+  @ParameterizedTest
+  @CsvSource({"102,virtual memory", "110,virtual memory", "141,CUDA 12.2"})
+  void whatTheGpuLacksIsSaidWithoutAWarning(String attribute, String reason) throws Exception {
+    Ran ran = byCards(1, Map.of("FAKECUDA_LACKS", attribute));
+    assertEquals(0, ran.warnings(), ran.output());
+    assertContains(ran, "GPUDirect: no, ");
+    assertContains(ran, reason);
+    assertContains(ran, "flushes 0,");
+    assertNothingIsLeft(ran);
+  }
+
   @Test
   void aRankThatIsGoneIsNamed() throws Exception {
     Ran ran = program.run(Map.of(), CarriedSlots.class, "death");
@@ -75,7 +150,7 @@ class GpuNetTest {
   void communicatorsAreMadeAndPinOnlyWhatIsUsed() throws Exception {
     Ran ran = program.run(ONLY_NET, FakeGpuRanks.class);
     assertContains(ran, "transports {1=NET}");
-    assertContains(ran, "through pinned memory and a network, 2 channels");
+    assertContains(ran, "through a network, 2 channels");
     assertEquals(0, ran.warnings(), ran.output());
     assertNothingIsLeft(ran);
     long pinned =
@@ -85,6 +160,15 @@ class GpuNetTest {
             .mapToLong(match -> Long.parseLong(match.group(1)))
             .sum();
     assertTrue(pinned <= 2 * 2 * (2 << 20), pinned + " bytes for two ends of each of two ranks");
+  }
+
+  @Test
+  void whoAsksForPxnIsToldThatThereIsNone() throws Exception {
+    Map<String, String> settings = new HashMap<>(ONLY_NET);
+    settings.put("NCCL_PXN_DISABLE", "0");
+    Ran ran = program.run(settings, FakeGpuRanks.class);
+    assertContains(ran, "NCCL_PXN_DISABLE=0 has no effect on communicators");
+    assertEquals(1, ran.warnings(), ran.output());
   }
 
   @Test

@@ -20,4 +20,9 @@ public record NetFacts(
     long guid,
     float latency,
     int maxConnections,
-    boolean gdr) {}
+    boolean gdr) {
+  /** The same, of a card that reaches GPU memory after all. */
+  public NetFacts reachingGpus() {
+    return new NetFacts(name, busId, speedMbps, port, guid, latency, maxConnections, true);
+  }
+}

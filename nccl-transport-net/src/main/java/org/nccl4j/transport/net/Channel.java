@@ -2,6 +2,7 @@ package org.nccl4j.transport.net;
 
 import java.nio.ByteBuffer;
 import org.nccl4j.api.spi.NetMemory;
+import org.nccl4j.device.Device;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.kernel.ConnectionLayout;
 
@@ -69,6 +70,11 @@ final class Channel implements AutoCloseable {
   @HotPath
   int size(long step) {
     return data.getInt(word + (int) ConnectionLayout.size(step));
+  }
+
+  /** Whether the slots are in a GPU's memory, where the network itself reads and writes them. */
+  boolean isInGpu() {
+    return memories[0].memory().device().kind() == Device.Kind.CUDA;
   }
 
   /** Slots, a power of two. */

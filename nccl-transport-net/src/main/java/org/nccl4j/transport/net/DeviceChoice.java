@@ -6,9 +6,10 @@ import org.nccl4j.api.spi.NetDevice;
 import org.nccl4j.api.spi.PeerInfo;
 
 /**
- * Which of a network's devices a rank uses: the ranks of a host take turns with its fastest ones,
- * so that all of these are used at once. The processor's memory is as near to one as to another; so
- * no rank sends by way of another's (PXN), which only spares a GPU's data a longer way.
+ * Which of a network's devices a rank uses: a GPU that is known to be nearest to it, else the ranks
+ * of a host take turns with its fastest ones, so that all of these are used at once. The
+ * processor's memory is as near to one as to another. No rank sends by way of another's device
+ * (PXN).
  */
 final class DeviceChoice {
   private DeviceChoice() {}
@@ -18,8 +19,20 @@ final class DeviceChoice {
    *
    * @param peers all ranks
    * @param devices of its host, not empty
+   * @param nearest names of devices, best first; those of other networks count for nothing
    */
-  static int of(int rank, List<PeerInfo> peers, List<NetDevice> devices) {
+  static int of(int rank, List<PeerInfo> peers, List<NetDevice> devices, List<String> nearest) {
+    for (String name : nearest) {
+      for (int d = 0; d < devices.size(); d++) {
+        if (devices.get(d).name().equals(name)) {
+          return d;
+        }
+      }
+    }
+    return of(rank, peers, devices);
+  }
+
+  private static int of(int rank, List<PeerInfo> peers, List<NetDevice> devices) {
     int most = devices.stream().mapToInt(NetDevice::megabits).max().orElse(0);
     int[] fastest =
         IntStream.range(0, devices.size()).filter(d -> devices.get(d).megabits() == most).toArray();

@@ -8,6 +8,7 @@ import org.nccl4j.api.spi.NetConnection;
 import org.nccl4j.api.spi.PeerInfo;
 import org.nccl4j.api.spi.ProxyHandler;
 import org.nccl4j.api.spi.TransportContext;
+import org.nccl4j.device.NcclException;
 import org.nccl4j.device.cuda.CudaDevice;
 import org.nccl4j.device.kernel.Connection;
 
@@ -18,23 +19,36 @@ import org.nccl4j.device.kernel.Connection;
  */
 abstract class NetEnd implements Connector {
   final PeerInfo peer;
-  private final int rank;
+  private final TransportContext context;
+  private final CardChoice card;
+  private final boolean reads;
   private final int channels;
   private final boolean gpu;
-  private final EndMemory memory;
+  private EndMemory memory;
   private final List<NetConnection> networks = new ArrayList<>();
   private final List<Channel> registered = new ArrayList<>();
   private ProxyHandler proxy;
 
-  NetEnd(TransportContext context, PeerInfo peer) {
+  /**
+   * An end.
+   *
+   * @param card what it goes by
+   * @param reads whether the card reads from the slots, and does not write into them
+   */
+  NetEnd(TransportContext context, PeerInfo peer, CardChoice card, boolean reads) {
     this.peer = peer;
-    this.rank = context.rank();
+    this.context = context;
+    this.card = card;
+    this.reads = reads;
     this.gpu = context.device() instanceof CudaDevice;
     this.channels = gpu ? CarriedChannels.of(context) : 1;
-    this.memory =
-        context.device() instanceof CudaDevice device
-            ? new EndMemory(device, context.layout(), channels)
-            : new EndMemory(context.device(), context.layout());
+    this.memory = card.memory(reads, channels).orElseGet(this::hostMemory);
+  }
+
+  private EndMemory hostMemory() {
+    return context.device() instanceof CudaDevice device
+        ? new HostEndMemory(device, context.layout(), channels)
+        : new HostEndMemory(context.device(), context.layout());
   }
 
   /** How many channels it has, and connections of the network. */
@@ -45,12 +59,34 @@ abstract class NetEnd implements Connector {
   /** Takes over the network's connections, once they are made, by channel. */
   final void connected(List<? extends NetConnection> made) {
     networks.addAll(made);
+    try {
+      register(made);
+    } catch (NcclException e) {
+      if (!(memory instanceof GpuEndMemory)) {
+        throw e;
+      }
+      forget();
+      memory.close();
+      card.giveUp(reads, e);
+      memory = hostMemory();
+      register(made);
+    }
     List<ProxyHandler> proxies = new ArrayList<>();
     for (int number = 0; number < made.size(); number++) {
-      registered.add(memory.channel(number, made.get(number)));
       proxies.add(proxy(number, registered.get(number)));
     }
     proxy = gpu ? new PolledProxies(proxies) : proxies.get(0);
+  }
+
+  private void register(List<? extends NetConnection> made) {
+    for (int number = 0; number < made.size(); number++) {
+      registered.add(memory.channel(number, made.get(number)));
+    }
+  }
+
+  private void forget() {
+    registered.forEach(Channel::close);
+    registered.clear();
   }
 
   /** What moves the data of a channel. */
@@ -63,7 +99,7 @@ abstract class NetEnd implements Connector {
 
   /** Both ends, for messages. */
   final Ranks ranks() {
-    return new Ranks(rank, peer.rank());
+    return new Ranks(context.rank(), peer.rank());
   }
 
   @Override
@@ -77,7 +113,7 @@ abstract class NetEnd implements Connector {
   }
 
   void close() {
-    registered.forEach(Channel::close);
+    forget();
     networks.forEach(NetConnection::close);
     memory.close();
   }

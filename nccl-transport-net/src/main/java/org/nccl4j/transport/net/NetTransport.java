@@ -16,8 +16,9 @@ import org.nccl4j.api.spi.Support;
 import org.nccl4j.api.spi.Transport;
 import org.nccl4j.api.spi.TransportContext;
 import org.nccl4j.device.DebugLog;
-import org.nccl4j.device.Device;
 import org.nccl4j.device.InternalErrorException;
+import org.nccl4j.device.NcclException;
+import org.nccl4j.device.cuda.CudaDevice;
 
 /** One communicator's connections over networks. Opens a network when it is first needed. */
 final class NetTransport implements Transport {
@@ -28,8 +29,17 @@ final class NetTransport implements Transport {
   private final Map<String, Net> nets = new HashMap<>();
   private final List<NetEnd> ends = new ArrayList<>();
 
+  /** Null on the host device. */
+  private final GpuSlots slots;
+
   NetTransport(TransportContext context) {
     this.context = context;
+    this.slots = context.device() instanceof CudaDevice gpu ? new GpuSlots(context, gpu) : null;
+  }
+
+  @Override
+  public long memoryBytes() {
+    return slots == null ? 0 : slots.bytes();
   }
 
   @Override
@@ -40,19 +50,24 @@ final class NetTransport implements Transport {
               .formatted(peer.rank(), peer.deviceId(), self().rank(), self().deviceId()));
     }
     return common(peer)
-        .map(
-            net ->
-                Support.yes(
-                    "both have network "
-                        + net
-                        + (self().deviceKind() == Device.Kind.CUDA
-                            ? ", through pinned memory of the hosts"
-                            : "")))
+        .map(net -> Support.yes("both have network " + net + by(net)))
         .orElseGet(
             () ->
                 Support.no(
                     "no network in common: rank %d can use %s, rank %d %s"
                         .formatted(self().rank(), self().nets(), peer.rank(), peer.nets())));
+  }
+
+  /** Where a GPU's data go; what cannot be known yet is said when it is needed. */
+  private String by(String net) {
+    if (slots == null) {
+      return "";
+    }
+    try {
+      return ", by " + card(opened(net)).describe();
+    } catch (NcclException e) {
+      return ", " + e.problem();
+    }
   }
 
   private PeerInfo self() {
@@ -70,7 +85,7 @@ final class NetTransport implements Transport {
   private Net net(PeerInfo peer) {
     String name = common(peer).orElseThrow(() -> stranger(peer));
     nameFallback(name, peer);
-    return nets.computeIfAbsent(name, this::open);
+    return opened(name);
   }
 
   /** Says, once for each network, that ranks without it have another used with them. */
@@ -89,14 +104,20 @@ final class NetTransport implements Transport {
     }
   }
 
+  private Net opened(String name) {
+    return nets.computeIfAbsent(name, this::open);
+  }
+
   private Net open(String name) {
     NetProvider provider =
         context.nets().stream().filter(net -> net.name().equals(name)).findFirst().orElseThrow();
     return provider.open(context);
   }
 
-  private int device(Net net) {
-    return DeviceChoice.of(context.rank(), context.peers(), net.devices());
+  private CardChoice card(Net net) {
+    int device =
+        DeviceChoice.of(context.rank(), context.peers(), net.devices(), context.nearestNets());
+    return new CardChoice(net, device, slots);
   }
 
   private static InternalErrorException stranger(PeerInfo peer) {
@@ -107,14 +128,22 @@ final class NetTransport implements Transport {
 
   @Override
   public Connector sender(PeerInfo peer) {
-    Net net = net(peer);
-    return kept(new SendConnector(net, device(net), context, peer));
+    return kept(new SendConnector(card(net(peer)), context, peer));
   }
 
   @Override
   public Connector receiver(PeerInfo peer) {
-    Net net = net(peer);
-    return kept(new RecvConnector(net, device(net), context, peer));
+    return kept(new RecvConnector(card(net(peer)), context, peer));
+  }
+
+  @Override
+  public Connector hostSender(PeerInfo peer) {
+    return kept(new SendConnector(card(net(peer)).withoutGpu(), context, peer));
+  }
+
+  @Override
+  public Connector hostReceiver(PeerInfo peer) {
+    return kept(new RecvConnector(card(net(peer)).withoutGpu(), context, peer));
   }
 
   private <E extends NetEnd> E kept(E end) {
@@ -126,6 +155,9 @@ final class NetTransport implements Transport {
   public void close() {
     ends.forEach(NetEnd::close);
     ends.clear();
+    if (slots != null) {
+      slots.close();
+    }
     nets.values().forEach(Net::close);
     nets.clear();
   }

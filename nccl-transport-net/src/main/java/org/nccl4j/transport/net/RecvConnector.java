@@ -4,7 +4,6 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Objects;
 import java.util.stream.Stream;
-import org.nccl4j.api.spi.Net;
 import org.nccl4j.api.spi.NetListener;
 import org.nccl4j.api.spi.NetReceiver;
 import org.nccl4j.api.spi.PeerInfo;
@@ -20,12 +19,12 @@ final class RecvConnector extends NetEnd {
 
   private boolean done;
 
-  RecvConnector(Net net, int device, TransportContext context, PeerInfo peer) {
-    super(context, peer);
+  RecvConnector(CardChoice card, TransportContext context, PeerInfo peer) {
+    super(context, peer, card, false);
     boolean complete = false;
     try {
       for (int number = 0; number < channels(); number++) {
-        listeners.add(net.listen(device, peer.rank()));
+        listeners.add(card.net().listen(card.device(), peer.rank()));
       }
       complete = true;
     } finally {

@@ -9,7 +9,8 @@ import org.nccl4j.device.NcclException;
 
 /**
  * Receives into the slots that a kernel has emptied. A step is posted to the network while its slot
- * is empty (step &lt; head + slots), then received: then the kernel may take it (tail > step).
+ * is empty (step &lt; head + slots), then received, then flushed if it is in a GPU: then the kernel
+ * may take it (tail > step).
  */
 final class RecvProxy implements ProxyHandler {
   /** Where nothing came for so many looks, the network is asked less often: asking takes time. */
@@ -23,6 +24,10 @@ final class RecvProxy implements ProxyHandler {
   private final boolean polled;
   private final Breakage breakage;
   private final NetRequest[] requests;
+
+  /** Null where the slots are the host's. */
+  private final Flushes flushes;
+
   private final NetMemory[] memories = new NetMemory[1];
   private final long[] offsets = new long[1];
   private final int[] sizes;
@@ -45,6 +50,7 @@ final class RecvProxy implements ProxyHandler {
     this.channel = channel;
     this.polled = polled;
     this.requests = new NetRequest[channel.slots()];
+    this.flushes = channel.isInGpu() ? new Flushes(receiver, channel) : null;
     this.sizes = new int[] {channel.slotBytes()};
     this.breakage = new Breakage(ranks);
     this.events = new StepEvents(ranks, "recv");
@@ -98,15 +104,20 @@ final class RecvProxy implements ProxyHandler {
     }
     while (received < posted && requests[channel.slot(received)].test(arrived)) {
       events.done(received, arrived[0]);
+      if (flushes != null) {
+        flushes.begin(received, arrived[0]);
+      }
       received++;
-      channel.setTail(received);
+      if (flushes == null) {
+        channel.setTail(received);
+      }
       quietLooks = 0;
       done++;
       if (!polled) {
         break;
       }
     }
-    return done;
+    return flushes == null ? done : done + flushes.complete(received);
   }
 
   /**

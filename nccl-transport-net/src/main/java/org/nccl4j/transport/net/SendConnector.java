@@ -2,7 +2,6 @@ package org.nccl4j.transport.net;
 
 import java.util.ArrayList;
 import java.util.List;
-import org.nccl4j.api.spi.Net;
 import org.nccl4j.api.spi.NetSender;
 import org.nccl4j.api.spi.PeerInfo;
 import org.nccl4j.api.spi.ProxyHandler;
@@ -10,15 +9,13 @@ import org.nccl4j.api.spi.TransportContext;
 
 /** The sending end; it connects to where the receiving end listens. */
 final class SendConnector extends NetEnd {
-  private final Net net;
-  private final int device;
+  private final CardChoice card;
   private final List<NetSender> senders = new ArrayList<>();
   private boolean done;
 
-  SendConnector(Net net, int device, TransportContext context, PeerInfo peer) {
-    super(context, peer);
-    this.net = net;
-    this.device = device;
+  SendConnector(CardChoice card, TransportContext context, PeerInfo peer) {
+    super(context, peer, card, true);
+    this.card = card;
   }
 
   @Override
@@ -30,7 +27,7 @@ final class SendConnector extends NetEnd {
   public boolean connect(byte[] remoteHandle) {
     if (senders.isEmpty()) {
       for (byte[] handle : Handles.split(remoteHandle, channels(), peer.rank())) {
-        senders.add(net.connect(device, peer.rank(), handle));
+        senders.add(card.net().connect(card.device(), peer.rank(), handle));
       }
     }
     if (!done && allConnected()) {

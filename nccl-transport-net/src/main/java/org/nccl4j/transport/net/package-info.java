@@ -9,6 +9,7 @@
  * whether a peer is near or far. A message is one step: the tag is 0, the order is that of the
  * steps, and the flow is controlled by the network.
  *
- * <p>LL is not used over a network: its flags save a flight only between ends that share memory.
+ * <p>LL and LL128 are not used over a network: their flags save a flight only between ends that
+ * share memory, and a network writes no words of data and flag in one piece.
  */
 package org.nccl4j.transport.net;

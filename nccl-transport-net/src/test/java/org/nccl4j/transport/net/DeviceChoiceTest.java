@@ -42,19 +42,29 @@ class DeviceChoiceTest {
   void theRanksOfAHostTakeTurns() {
     List<PeerInfo> peers = peers("a", "b", "a", "a", "b");
     List<NetDevice> devices = devices(100, 100);
-    assertEquals(0, DeviceChoice.of(0, peers, devices));
-    assertEquals(0, DeviceChoice.of(1, peers, devices));
-    assertEquals(1, DeviceChoice.of(2, peers, devices));
-    assertEquals(0, DeviceChoice.of(3, peers, devices));
-    assertEquals(1, DeviceChoice.of(4, peers, devices));
+    assertEquals(0, DeviceChoice.of(0, peers, devices, List.of()));
+    assertEquals(0, DeviceChoice.of(1, peers, devices, List.of()));
+    assertEquals(1, DeviceChoice.of(2, peers, devices, List.of()));
+    assertEquals(0, DeviceChoice.of(3, peers, devices, List.of()));
+    assertEquals(1, DeviceChoice.of(4, peers, devices, List.of()));
   }
 
   @Test
   void slowDevicesAreLeftOut() {
     List<PeerInfo> peers = peers("a", "a", "a");
     List<NetDevice> devices = devices(1, 100, 10, 100);
-    assertEquals(1, DeviceChoice.of(0, peers, devices));
-    assertEquals(3, DeviceChoice.of(1, peers, devices));
-    assertEquals(1, DeviceChoice.of(2, peers, devices));
+    assertEquals(1, DeviceChoice.of(0, peers, devices, List.of()));
+    assertEquals(3, DeviceChoice.of(1, peers, devices, List.of()));
+    assertEquals(1, DeviceChoice.of(2, peers, devices, List.of()));
+  }
+
+  @Test
+  void whatIsNearestIsTakenWhateverItsSpeedIfItIsThere() {
+    List<PeerInfo> peers = peers("a", "a");
+    List<NetDevice> devices = devices(100, 10, 100);
+    List<String> nearest = List.of("mlx5_0:1", "eth1", "eth0");
+    assertEquals(1, DeviceChoice.of(0, peers, devices, nearest));
+    assertEquals(1, DeviceChoice.of(1, peers, devices, nearest));
+    assertEquals(2, DeviceChoice.of(1, peers, devices, List.of("mlx5_0:1")));
   }
 }

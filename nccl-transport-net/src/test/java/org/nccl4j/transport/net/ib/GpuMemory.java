@@ -7,10 +7,11 @@ import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
 
 /** Host memory that says it is a GPU's, for tests of what is done for GPUs alone. */
-final class GpuMemory extends DeviceMemory {
+public final class GpuMemory extends DeviceMemory {
   private final DeviceMemory host;
 
-  GpuMemory(DeviceMemory host) {
+  /** Some memory of the host. */
+  public GpuMemory(DeviceMemory host) {
     super(host.size());
     this.host = host;
   }

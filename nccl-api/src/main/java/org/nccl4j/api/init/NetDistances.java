@@ -1,0 +1,79 @@
+package org.nccl4j.api.init;
+
+import java.util.List;
+import java.util.Optional;
+import org.nccl4j.api.spi.NetDevice;
+import org.nccl4j.api.spi.Support;
+import org.nccl4j.topo.PathType;
+import org.nccl4j.topo.cluster.Fleet;
+import org.nccl4j.topo.path.Routes;
+import org.nccl4j.topo.system.Facts;
+import org.nccl4j.topo.system.Node;
+
+/**
+ * How near a rank's GPU is to the cards of its machine.
+ *
+ * @param routes of the machine
+ * @param gpu the rank's
+ */
+record NetDistances(Routes routes, Node gpu) {
+  /** Where nothing is known of the machine. */
+  static final NetDistances UNKNOWN = new NetDistances(null, null);
+
+  /** Of a rank on a machine of those that were searched. */
+  static NetDistances of(Optional<Fleet> fleet, int rank) {
+    if (fleet.isEmpty()) {
+      return UNKNOWN;
+    }
+    var node = fleet.get().nodeOf(rank);
+    Routes routes = node.graphs().routes();
+    for (Node gpu : routes.machine().gpus()) {
+      if (node.rank(gpu.gpu().rank()) == rank) {
+        return new NetDistances(routes, gpu);
+      }
+    }
+    return UNKNOWN;
+  }
+
+  /** Whether a card may access the GPU's memory, with the path that decides it. */
+  Support directAccess(NetDevice card, boolean reads) {
+    if (routes == null) {
+      return Support.no("the machine's topology is not known");
+    }
+    for (Node net : routes.machine().nets()) {
+      if (isOf(net.net(), card)) {
+        return directAccess(net, reads);
+      }
+    }
+    return Support.no("the machine's topology does not have it");
+  }
+
+  private Support directAccess(Node net, boolean reads) {
+    PathType path = routes.paths().path(gpu, net).type();
+    if (routes.gdr().allowed(gpu, net, reads)) {
+      return Support.yes("the path is " + path);
+    }
+    PathType level = routes.gdr().level();
+    return Support.no(
+        !path.within(level)
+            ? "the path is %s, and NCCL_NET_GDR_LEVEL allows %s at most".formatted(path, level)
+            : reads && routes.gdr().allowed(gpu, net, false)
+                ? "the GPU is read slowly by cards, which NCCL_NET_GDR_READ=1 allows all the same"
+                : "the topology says that one of them cannot (gdr)");
+  }
+
+  private static boolean isOf(Facts.Net net, NetDevice card) {
+    return card.name().equals(net.name()) || card.name().equals(net.name() + ":" + net.port());
+  }
+
+  /** As cards of InfiniBand are named, and as interfaces are. */
+  List<String> nearest() {
+    if (routes == null || routes.machine().nets().isEmpty()) {
+      return List.of();
+    }
+    return routes.locality().netsOf(gpu).stream()
+        .flatMap(
+            net -> List.of(net.net().name() + ":" + net.net().port(), net.net().name()).stream())
+        .toList();
+  }
+}

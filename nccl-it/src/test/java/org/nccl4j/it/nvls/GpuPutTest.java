@@ -1,0 +1,73 @@
+package org.nccl4j.it.nvls;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.nio.file.Path;
+import java.util.Map;
+import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
+import org.nccl4j.it.nvls.FakeGpuProcess.Ran;
+
+/** Puts and signals between GPUs of several machines, by what streams do without kernels. */
+@Timeout(300)
+class GpuPutTest {
+  @TempDir static Path folder;
+  private static FakeGpuProcess program;
+
+  @BeforeAll
+  static void buildTheFake() throws Exception {
+    program = FakeGpuProcess.in(folder);
+  }
+
+  private static Ran run(Map<String, String> settings, String mode) throws Exception {
+    Ran ran = program.run(settings, FarPuts.class, mode);
+    assertEquals(0, ran.calls().stream().filter(call -> call.contains("misuse")).count());
+    assertEquals(ran.count("cuMemHostRegister_v2"), ran.count("cuMemHostUnregister"));
+    assertEquals(ran.count("cuMemHostAlloc"), ran.count("cuMemFreeHost"));
+    assertEquals(ran.count("cuStreamCreate"), ran.count("cuStreamDestroy_v2"));
+    return ran;
+  }
+
+  private static void assertContains(Ran ran, String text) {
+    assertTrue(ran.output().contains(text), ran.output());
+  }
+
+  @Test
+  void whatIsPutIsThereWhenTheSignalHasCome() throws Exception {
+    Ran ran = run(Map.of(), "exchange");
+    assertContains(ran, "rank 0 has all of 3 rounds");
+    assertContains(ran, "rank 1 has all of 3 rounds");
+    assertEquals(0, ran.count("cuLaunchKernelEx"), "no kernel takes part");
+    assertEquals(0, ran.warnings(), ran.output());
+  }
+
+  @Test
+  void aRankThatCallsNothingIsWrittenTo() throws Exception {
+    assertContains(run(Map.of(), "late"), "rank 1 has it");
+  }
+
+  @Test
+  void aSignalThatDoesNotComeEndsTheWaitAndNamesTheRank() throws Exception {
+    Ran ran = run(Map.of(), "silent");
+    assertContains(ran, "waited longer than PT1S for rank 1 to signal");
+  }
+
+  @Test
+  void capturesAreRefusedAndLeaveAllAsItWas() throws Exception {
+    Ran ran = run(Map.of(), "captured");
+    assertContains(ran, "captured: putSignal of rank 0");
+    assertContains(ran, "captured: signal of rank 1");
+    assertContains(ran, "captured: waitSignal of rank 1");
+  }
+
+  @Test
+  void aGpuWithoutWideMemoryOperationsIsRefusedByAllRanks() throws Exception {
+    Ran ran = run(Map.of("FAKECUDA_LACKS", "122"), "refused");
+    assertContains(ran, "refused: putSignal on rank 0");
+    assertContains(ran, "refused: signal on rank 1");
+    assertContains(ran, "rank 0 says: streams of CUDA device 0");
+  }
+}
