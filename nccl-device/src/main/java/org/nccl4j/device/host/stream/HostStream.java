@@ -66,13 +66,8 @@ public final class HostStream extends DeviceStream {
    */
   private void addWhenThereIsRoom(
       StreamOperation operation, HostMemory send, HostMemory recv, long ticket) {
-    Backoff backoff = new Backoff(0);
     do {
-      if (queue.run(queue.added() - LaunchQueue.CAPACITY / 2)) {
-        eager = false;
-      } else {
-        backoff.idle();
-      }
+      lendUntil(queue.added() - LaunchQueue.CAPACITY / 2);
     } while (!queue.add(operation, send, recv, ticket));
   }
 
@@ -135,20 +130,41 @@ public final class HostStream extends DeviceStream {
    * Waits until launches up to a position have ended, lending the thread unless there is an end.
    */
   boolean waitUntil(long position, long endNanos) {
-    Backoff backoff = null;
-    boolean lend = endNanos == Long.MAX_VALUE;
+    if (endNanos == Long.MAX_VALUE) {
+      lendUntil(position);
+      return true;
+    }
+    Backoff backoff = new Backoff(Backoff.SPINS);
     while (queue.ended() < position) {
-      if (lend && queue.run(position)) {
-        eager = false;
-        continue;
-      }
-      backoff = backoff == null ? new Backoff(Backoff.SPINS) : backoff;
       backoff.idle();
-      if (!lend && System.nanoTime() - endNanos >= 0) {
+      if (System.nanoTime() - endNanos >= 0) {
         return false;
       }
     }
     return true;
+  }
+
+  private void lendUntil(long position) {
+    if (queue.ended() >= position) {
+      return;
+    }
+    if (!queue.run(position)) {
+      awaitRunner(position);
+    }
+    eager = false;
+  }
+
+  /** Another thread runs launches now: takes over where that gives way. */
+  private void awaitRunner(long position) {
+    Backoff backoff = new Backoff(Backoff.SPINS);
+    queue.lends(true);
+    try {
+      while (queue.ended() < position && !queue.run(position)) {
+        backoff.idle();
+      }
+    } finally {
+      queue.lends(false);
+    }
   }
 
   private void throwError() {

@@ -23,6 +23,7 @@ final class LaunchQueue {
   private static final VarHandle RUNNING;
   private static final VarHandle ADDED;
   private static final VarHandle ENDED;
+  private static final VarHandle LENDERS;
 
   static {
     try {
@@ -31,6 +32,7 @@ final class LaunchQueue {
       RUNNING = lookup.findVarHandle(LaunchQueue.class, "running", int.class);
       ADDED = lookup.findVarHandle(LaunchQueue.class, "added", long.class);
       ENDED = lookup.findVarHandle(LaunchQueue.class, "ended", long.class);
+      LENDERS = lookup.findVarHandle(LaunchQueue.class, "lenders", int.class);
     } catch (ReflectiveOperationException e) {
       throw new ExceptionInInitializerError(e);
     }
@@ -52,6 +54,9 @@ final class LaunchQueue {
 
   /** Launches that have ended. Written by the runner after the run; read by all. */
   private volatile long ended;
+
+  /** Threads that wait to be the runner. Written by them; read by the stream's own thread. */
+  private volatile int lenders;
 
   /** The first error since it was last asked for. Written by the runner, taken by a waiter. */
   private volatile NcclException error;
@@ -99,6 +104,11 @@ final class LaunchQueue {
     return room;
   }
 
+  /** A thread that will call {@link #run} until it succeeds begins to wait, or its wait is over. */
+  void lends(boolean begins) {
+    LENDERS.getAndAdd(this, begins ? 1 : -1);
+  }
+
   /**
    * Runs launches up to a position on the calling thread.
    *
@@ -106,13 +116,30 @@ final class LaunchQueue {
    */
   @HotPath
   boolean run(long until) {
+    return run(until, false);
+  }
+
+  /**
+   * Runs launches up to a position, unless a thread is lent meanwhile: that takes over after the
+   * launch that is running. It would look again and again whether all has ended, and where it has
+   * one core with this one, that takes up to half of the time.
+   *
+   * @return whether this thread has run all of them
+   */
+  boolean runUntilLent(long until) {
+    return run(until, true) && ended >= until;
+  }
+
+  @HotPath
+  private boolean run(long until, boolean givesWay) {
     if (!RUNNING.compareAndSet(this, 0, 1)) {
       return false;
     }
     try {
-      for (long position = ended; position < until; position++) {
+      long position = ended;
+      while (position < until && !(givesWay && lenders > 0)) {
         runEntry((int) position & (CAPACITY - 1));
-        ENDED.setRelease(this, position + 1);
+        ENDED.setRelease(this, ++position);
       }
     } finally {
       RUNNING.setRelease(this, 0);

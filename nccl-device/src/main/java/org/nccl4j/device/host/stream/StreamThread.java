@@ -9,6 +9,9 @@ import java.util.concurrent.locks.LockSupport;
 final class StreamThread {
   private static final long IDLE_NANOS = 60_000_000_000L;
 
+  /** How long it leaves the queue to a thread that is lent, before it looks again. */
+  private static final long LENT_NANOS = 1_000_000;
+
   private final LaunchQueue queue;
   private Thread thread;
   private boolean stopped;
@@ -47,10 +50,10 @@ final class StreamThread {
     while (!mayEnd(System.nanoTime() - idleSince > IDLE_NANOS)) {
       if (queue.ended() == queue.added()) {
         LockSupport.parkNanos(this, IDLE_NANOS);
-      } else if (queue.run(queue.added())) {
+      } else if (queue.runUntilLent(queue.added())) {
         idleSince = System.nanoTime();
       } else {
-        LockSupport.parkNanos(this, 50_000);
+        LockSupport.parkNanos(this, LENT_NANOS);
       }
     }
   }

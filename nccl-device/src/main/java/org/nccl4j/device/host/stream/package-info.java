@@ -7,6 +7,6 @@
  * small operation. Who launches into a full queue lends it the thread too. What nobody synchronizes
  * is found by the {@link org.nccl4j.device.host.stream.Dispatcher}, which gives the stream a thread
  * of its own; a stream that once needed it is given it at once from then on, until somebody lends
- * it a thread again.
+ * it a thread again. To that one the stream's own gives way after the operation that it is running.
  */
 package org.nccl4j.device.host.stream;

@@ -70,7 +70,8 @@ class LaunchQueueStressTest {
       all.add(threads.submit(() -> addAll(queue, witness, adder, operation)));
     }
     for (int r = 0; r < RUNNERS; r++) {
-      all.add(threads.submit(() -> runAll(queue)));
+      boolean givesWay = r == 0;
+      all.add(threads.submit(() -> runAll(queue, givesWay)));
     }
     for (Future<?> one : all) {
       one.get(300, TimeUnit.SECONDS);
@@ -94,11 +95,20 @@ class LaunchQueueStressTest {
     }
   }
 
-  private static void runAll(LaunchQueue queue) {
+  private static void runAll(LaunchQueue queue, boolean givesWay) {
     while (queue.ended() < (long) ADDERS * LAUNCHES) {
-      if (!queue.run(queue.added())) {
+      if (givesWay ? !queue.runUntilLent(queue.added()) : !lend(queue)) {
         Thread.yield();
       }
+    }
+  }
+
+  private static boolean lend(LaunchQueue queue) {
+    queue.lends(true);
+    try {
+      return queue.run(queue.added());
+    } finally {
+      queue.lends(false);
     }
   }
 

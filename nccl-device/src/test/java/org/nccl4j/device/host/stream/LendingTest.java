@@ -1,0 +1,104 @@
+package org.nccl4j.device.host.stream;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertSame;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.util.Arrays;
+import java.util.concurrent.CountDownLatch;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.nccl4j.device.host.HostDevice;
+
+/** Who runs a stream's launches: its own thread, until another is lent. */
+@Timeout(120)
+class LendingTest {
+  private final LaunchQueue queue = new LaunchQueue();
+  private int ran;
+
+  private void add(Runnable what) {
+    StreamOperation operation =
+        (send, recv, ticket) -> {
+          ran++;
+          what.run();
+        };
+    assertTrue(queue.add(operation, null, null, 0));
+  }
+
+  @Test
+  void whoGivesWayRunsAllWhileNobodyLends() {
+    add(() -> {});
+    add(() -> {});
+    assertTrue(queue.runUntilLent(2));
+    assertEquals(2, ran);
+    assertEquals(2, queue.ended());
+  }
+
+  @Test
+  void whoGivesWayEndsWithTheLaunchDuringWhichAThreadIsLent() {
+    add(() -> queue.lends(true));
+    add(() -> {});
+    add(() -> {});
+    assertFalse(queue.runUntilLent(3));
+    assertEquals(1, ran);
+    assertFalse(queue.runUntilLent(3), "the thread that is lent has not come yet");
+    assertEquals(1, queue.ended());
+    assertTrue(queue.run(2));
+    queue.lends(false);
+    assertEquals(2, queue.ended());
+    assertTrue(queue.runUntilLent(3), "nobody is lent for the last");
+    assertEquals(3, ran);
+  }
+
+  /** Whose last launch is running when the other comes has run all. */
+  @Test
+  void aLenderDoesNotUndoWhatHasEnded() {
+    add(() -> queue.lends(true));
+    assertTrue(queue.runUntilLent(1));
+    queue.lends(false);
+  }
+
+  @Test
+  void aThreadThatSynchronizesTakesOver() throws Exception {
+    CountDownLatch begun = new CountDownLatch(1);
+    CountDownLatch release = new CountDownLatch(1);
+    Thread[] runners = new Thread[3];
+    try (HostStream stream = new HostStream(HostDevice.instance(), new Dispatcher())) {
+      stream.launchHostFunction(
+          () -> {
+            runners[0] = Thread.currentThread();
+            begun.countDown();
+            awaitUninterrupted(release);
+          });
+      stream.launchHostFunction(() -> runners[1] = Thread.currentThread());
+      stream.startNow();
+      begun.await();
+      Thread lender = new Thread(stream::synchronize, "lender");
+      lender.start();
+      while (Arrays.stream(lender.getStackTrace())
+          .noneMatch(frame -> frame.getMethodName().equals("idle"))) {
+        Thread.onSpinWait();
+      }
+      release.countDown();
+      lender.join();
+      assertEquals("nccl4j-stream", runners[0].getName());
+      assertSame(lender, runners[1]);
+      // The stream's own thread is there for what nobody lends a thread.
+      stream.launchHostFunction(() -> runners[2] = Thread.currentThread());
+      stream.startNow();
+      while (!stream.isEmpty()) {
+        Thread.onSpinWait();
+      }
+      assertEquals("nccl4j-stream", runners[2].getName());
+    }
+  }
+
+  private static void awaitUninterrupted(CountDownLatch latch) {
+    try {
+      latch.await();
+    } catch (InterruptedException e) {
+      throw new IllegalStateException(e);
+    }
+  }
+}
