@@ -7,15 +7,27 @@ import org.nccl4j.device.host.memory.HostMemory;
 final class OneShot {
   private OneShot() {}
 
-  /** All-reduce: everybody's data to all, combined by everybody. */
+  /**
+   * All-reduce: everybody's data to all, combined by everybody. A chunk is sent before the one in
+   * front of it is awaited, so that what is awaited is under way while this rank sends: over
+   * sockets ranks otherwise wait for each other's system calls, a fifth of the time at 512 KiB.
+   */
   record AllReduce(Primitives all, Parts parts) implements Kernel {
     @Override
     @HotPath
     public void run(HostMemory send, HostMemory recv) {
-      for (boolean more = parts.first(); more; more = parts.next()) {
+      boolean more = parts.first();
+      if (more) {
+        all.send(send, parts.offset(0), parts.bytes(0));
+      }
+      while (more) {
         long at = parts.offset(0);
-        all.send(send, at, parts.bytes(0));
-        all.reduceInOrder(send, at, recv, at, parts.bytes(0), Primitives.RECEIVE);
+        int bytes = parts.bytes(0);
+        more = parts.next();
+        if (more) {
+          all.send(send, parts.offset(0), parts.bytes(0));
+        }
+        all.reduceInOrder(send, at, recv, at, bytes, Primitives.RECEIVE);
       }
     }
   }
@@ -55,24 +67,37 @@ final class OneShot {
     }
   }
 
-  /** All-gather: everybody's part to all. */
+  /** All-gather: everybody's part to all, a chunk ahead as in the all-reduce. */
   record AllGather(Primitives all, Primitives[] from, Parts parts, long partBytes, int rank)
       implements Kernel {
     @Override
     @HotPath
     public void run(HostMemory send, HostMemory recv) {
-      long own = rank * partBytes;
-      boolean inPlace = send.address() == recv.address() + own;
-      for (boolean more = parts.first(); more; more = parts.next()) {
+      boolean inPlace = send.address() == recv.address() + rank * partBytes;
+      boolean more = parts.first();
+      if (more) {
+        send(send, recv, inPlace);
+      }
+      while (more) {
         long at = parts.offset(0);
-        if (inPlace) {
-          all.send(send, at, parts.bytes(0));
-        } else {
-          all.copySend(send, at, recv, own + at, parts.bytes(0));
+        int bytes = parts.bytes(0);
+        more = parts.next();
+        if (more) {
+          send(send, recv, inPlace);
         }
         for (Primitives peer : from) {
-          peer.recv(recv, peer.recvs[0].peer * partBytes + at, parts.bytes(0));
+          peer.recv(recv, peer.recvs[0].peer * partBytes + at, bytes);
         }
+      }
+    }
+
+    /** The current chunk of the own part. */
+    private void send(HostMemory send, HostMemory recv, boolean inPlace) {
+      long at = parts.offset(0);
+      if (inPlace) {
+        all.send(send, at, parts.bytes(0));
+      } else {
+        all.copySend(send, at, recv, rank * partBytes + at, parts.bytes(0));
       }
     }
   }
