@@ -24,9 +24,15 @@
  * sender fills step s only when head is greater than s - 8. Both sides count the steps of a
  * connection on from one operation to the next.
  *
+ * <p>The host device has other slots for LL128 steps of up to 184 bytes, among the words of the
+ * channels that it does not use: at 4096 of the data side 64 slots of 64 bytes, for up to 56 bytes,
+ * and at 1024 16 slots of 192 bytes, for more. Step s uses slot s mod 64 or s mod 16 of these, when
+ * head is greater than s - 64 or s - 16.
+ *
  * <p>Words are 128 bytes apart. Channel c has the c-th 64th of every slot, and its own count of
  * steps; the host device uses channel 0 alone, with whole slots.
  *
- * <p>Layout version 3: sizes beside the tail. Version 2: 64 channels.
+ * <p>Layout version 4: slots of the host device for small steps. Version 3: sizes beside the tail.
+ * Version 2: 64 channels.
  */
 package org.nccl4j.device.kernel;

@@ -19,6 +19,9 @@ abstract class ConnectionEnd {
   final ConnectionLayout layout;
   long step;
 
+  /** Where the flag of the LL128 slot is that was found last. */
+  long ll128Flag;
+
   ConnectionEnd(int peer, Connection connection, ConnectionLayout layout) {
     this.peer = peer;
     this.data = HostMemory.of(connection.data());
@@ -57,16 +60,16 @@ abstract class ConnectionEnd {
     return layout.simple(step);
   }
 
-  /** Where the LL128 slot's flag is; its data follow. */
+  /** Finds the LL128 slot of the current step, which has some bytes. */
   @HotPath
-  final long ll128Slot() {
-    return layout.ll128(step);
+  final void findLl128(int bytes) {
+    ll128Flag = Ll128Slots.slot(layout, step, bytes);
   }
 
-  /** Where the LL128 slot's data are. */
+  /** Where the data of the LL128 slot are that was found last. */
   @HotPath
   final long ll128Data() {
-    return ll128Slot() + LL128_DATA;
+    return ll128Flag + LL128_DATA;
   }
 
   @HotPath

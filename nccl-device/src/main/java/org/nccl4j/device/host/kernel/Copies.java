@@ -14,9 +14,6 @@ final class Copies {
    */
   private static final int MANY = 8 << 10;
 
-  /** Data that share an LL128 slot's first cache line with its flag. */
-  private static final int FLAG_LINE_DATA = 64 - ConnectionEnd.LL128_DATA;
-
   private Copies() {}
 
   /** Copies up to {@link HostMemory#MAX_ACCESS} bytes. */
@@ -51,7 +48,7 @@ final class Copies {
   @HotPath
   static void copyFlagLineLast(
       HostMemory source, long sourceOffset, HostMemory target, long targetOffset, int bytes) {
-    int beside = Math.min(bytes, FLAG_LINE_DATA);
+    int beside = Math.min(bytes, Ll128Slots.LINE_DATA);
     if (beside < bytes) {
       copy(source, sourceOffset + beside, target, targetOffset + beside, bytes - beside);
     }

@@ -87,7 +87,8 @@ abstract class Lane {
     @Override
     @HotPath
     boolean step(HostMemory buffer, long offset, int bytes, Protocol protocol) {
-      if (!end.hasCredit()) {
+      boolean free = protocol == Protocol.LL128 ? end.hasLl128Credit(bytes) : end.hasCredit();
+      if (!free) {
         return false;
       }
       switch (protocol) {
@@ -132,7 +133,7 @@ abstract class Lane {
           end.releaseLazily();
         }
         case LL128 -> {
-          if (!end.hasLl128()) {
+          if (!end.hasLl128(bytes)) {
             return false;
           }
           Copies.copy(end.memory(), end.ll128Data(), buffer, offset, bytes);

@@ -8,9 +8,9 @@ import org.nccl4j.device.kernel.ConnectionLayout;
 /** The receiving end of a connection. */
 final class RecvEnd extends ConnectionEnd {
   /**
-   * In LL and LL128 the head is stored every so many steps. With 4 a sender that is ahead has
-   * between 4 and 8 slots, and where flights are slow it stands still for want of them; a broadcast
-   * of 8 bytes then took a quarter longer.
+   * In LL and LL128 the head is stored every so many steps. With 4 a sender that is ahead would
+   * have between 4 and 8 of the slots for larger steps, and where flights are slow it would stand
+   * still for want of them.
    */
   private static final int HEAD_STEPS = 2;
 
@@ -57,16 +57,18 @@ final class RecvEnd extends ConnectionEnd {
     return layout.simple(step + ahead);
   }
 
-  /** In LL128: waits until the slot of the current step is full. */
+  /** In LL128: finds the slot of the current step, and waits until it is full. */
   @HotPath
-  void awaitLl128(Waiter waiter) {
-    waiter.awaitGreater(data, ll128Slot(), step, peer, "data");
+  void awaitLl128(Waiter waiter, int bytes) {
+    findLl128(bytes);
+    waiter.awaitGreater(data, ll128Flag, step, peer, "data");
   }
 
-  /** In LL128: whether the slot of the current step is full. */
+  /** In LL128: finds the slot of the current step; whether it is full. */
   @HotPath
-  boolean hasLl128() {
-    return Words.loadAcquire(data, ll128Slot()) > step;
+  boolean hasLl128(int bytes) {
+    findLl128(bytes);
+    return Words.loadAcquire(data, ll128Flag) > step;
   }
 
   /** In Simple: whether the slot of the current step is full. */

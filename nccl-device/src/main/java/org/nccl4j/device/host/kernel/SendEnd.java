@@ -31,20 +31,40 @@ final class SendEnd extends ConnectionEnd {
   /** Waits until the slot of the current step is empty. */
   @HotPath
   void awaitCredit(Waiter waiter) {
-    if (head <= step - ConnectionLayout.STEPS) {
-      head =
-          waiter.awaitGreater(
-              credit, ConnectionLayout.HEAD, step - ConnectionLayout.STEPS, peer, "a free buffer");
+    awaitHead(waiter, step - ConnectionLayout.STEPS);
+  }
+
+  /** In LL128: finds the slot of the current step, and waits until it is empty. */
+  @HotPath
+  void awaitLl128Credit(Waiter waiter, int bytes) {
+    findLl128(bytes);
+    awaitHead(waiter, step - Ll128Slots.count(bytes));
+  }
+
+  private void awaitHead(Waiter waiter, long taken) {
+    if (head <= taken) {
+      head = waiter.awaitGreater(credit, ConnectionLayout.HEAD, taken, peer, "a free buffer");
     }
   }
 
   /** Whether the slot of the current step is empty. */
   @HotPath
   boolean hasCredit() {
-    if (head <= step - ConnectionLayout.STEPS) {
+    return isHeadBeyond(step - ConnectionLayout.STEPS);
+  }
+
+  /** In LL128: finds the slot of the current step; whether it is empty. */
+  @HotPath
+  boolean hasLl128Credit(int bytes) {
+    findLl128(bytes);
+    return isHeadBeyond(step - Ll128Slots.count(bytes));
+  }
+
+  private boolean isHeadBeyond(long taken) {
+    if (head <= taken) {
       head = Words.loadAcquire(credit, ConnectionLayout.HEAD);
     }
-    return head > step - ConnectionLayout.STEPS;
+    return head > taken;
   }
 
   /** In LL: waits until the slot of the current step is empty and free of old flags. */
@@ -71,12 +91,13 @@ final class SendEnd extends ConnectionEnd {
     Words.storeRelease(data, ConnectionLayout.TAIL, step);
   }
 
-  /** In LL128: publishes the slot of the current step, and goes on to the next. */
+  /**
+   * In LL128: publishes the slot that was found, that of the current step, and goes on to the next.
+   */
   @HotPath
   void postLl128() {
-    long flag = ll128Slot();
     step++;
-    Words.storeRelease(data, flag, step);
+    Words.storeRelease(data, ll128Flag, step);
   }
 
   /** In LL, where every word carries its flag: goes on to the next step. */

@@ -56,7 +56,7 @@ final class SlotPrimitives extends Primitives {
       return;
     }
     boolean receive = (mode & RECEIVE) != 0;
-    await(mode);
+    await(mode, bytes);
     if (mode == SEND && target != null && bytes <= PIECE && !prepares()) {
       // The own copy is made while the data are under way.
       fill(source, sourceOffset, 0, 0, bytes);
@@ -83,16 +83,20 @@ final class SlotPrimitives extends Primitives {
     post(mode, bytes);
   }
 
-  private void await(int mode) {
+  private void await(int mode, int bytes) {
     if ((mode & SEND) != 0) {
       for (SendEnd end : sends) {
-        end.awaitCredit(waiter);
+        if (ll128) {
+          end.awaitLl128Credit(waiter, bytes);
+        } else {
+          end.awaitCredit(waiter);
+        }
       }
     }
     if ((mode & RECEIVE) != 0) {
       for (RecvEnd end : recvs) {
         if (ll128) {
-          end.awaitLl128(waiter);
+          end.awaitLl128(waiter, bytes);
         } else {
           end.awaitData(waiter);
         }
@@ -140,7 +144,7 @@ final class SlotPrimitives extends Primitives {
     if (bytes == 0) {
       return;
     }
-    await(mode);
+    await(mode, bytes);
     for (int at = 0; at < bytes; at += PIECE) {
       int piece = Math.min(PIECE, bytes - at);
       combineInOrder(source, sourceOffset + at, target, targetOffset + at, at, piece);

@@ -12,7 +12,7 @@ import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
-import org.junit.jupiter.params.provider.ValueSource;
+import org.junit.jupiter.params.provider.CsvSource;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.host.HostDevice;
 import org.nccl4j.device.host.memory.HostMemory;
@@ -23,8 +23,9 @@ import org.nccl4j.device.kernel.Protocol;
 
 /**
  * One connection between two threads that do nothing else: a step is received as it was sent, by
- * each protocol and by all of them in turn, whoever is ahead. Every byte tells its step and its
- * place, so that a slot that is read too early or filled again too early shows.
+ * each protocol and by all of them in turn, by the slots of each size, whoever is ahead. Every byte
+ * tells its step and its place, so that a slot that is read too early or filled again too early
+ * shows.
  *
  * <p>Shown to fail when a sender takes one slot more than it has credit for, when slots are given
  * back before they are read, and when LL's flags are not waited for.
@@ -56,8 +57,8 @@ class ConnectionStressTest {
   }
 
   @ParameterizedTest
-  @ValueSource(strings = {"LL", "LL128", "SIMPLE", "all"})
-  void stepsArriveWhole(String which) throws Exception {
+  @CsvSource({"LL,256", "LL128,256", "LL128,184", "LL128,56", "SIMPLE,256", "all,256", "all,56"})
+  void stepsArriveWhole(String which, int most) throws Exception {
     Protocol only = which.equals("all") ? null : Protocol.valueOf(which);
     long seed = 7;
     DeviceMemory data = device.allocate(LAYOUT.dataBytes());
@@ -67,9 +68,11 @@ class ConnectionStressTest {
     RecvEnd[] recvs = {new RecvEnd(0, connection, LAYOUT)};
     ExecutorService threads = Executors.newFixedThreadPool(2);
     Future<?> sent =
-        threads.submit(() -> send(new Side(0, new RecvEnd[0], sends), new Random(seed), only));
+        threads.submit(
+            () -> send(new Side(0, new RecvEnd[0], sends), new Random(seed), only, most));
     Future<String> received =
-        threads.submit(() -> receive(new Side(1, recvs, new SendEnd[0]), new Random(seed), only));
+        threads.submit(
+            () -> receive(new Side(1, recvs, new SendEnd[0]), new Random(seed), only, most));
     assertEquals("", received.get(300, TimeUnit.SECONDS));
     sent.get(300, TimeUnit.SECONDS);
     threads.shutdown();
@@ -87,10 +90,10 @@ class ConnectionStressTest {
     return (byte) (mixed >>> 24);
   }
 
-  private static void send(Side side, Random random, Protocol only) {
+  private static void send(Side side, Random random, Protocol only, int most) {
     for (int step = 0; step < STEPS; step++) {
       Protocol protocol = protocol(random, only);
-      int bytes = 1 + random.nextInt(MOST);
+      int bytes = 1 + random.nextInt(most);
       for (int at = 0; at < bytes; at++) {
         side.bytes.put(at, content(step, at));
       }
@@ -100,10 +103,10 @@ class ConnectionStressTest {
     }
   }
 
-  private static String receive(Side side, Random random, Protocol only) {
+  private static String receive(Side side, Random random, Protocol only, int most) {
     for (int step = 0; step < STEPS; step++) {
       Protocol protocol = protocol(random, only);
-      int bytes = 1 + random.nextInt(MOST);
+      int bytes = 1 + random.nextInt(most);
       side.byProtocol[protocol.ordinal()].recv(side.buffer, 0, bytes);
       side.buffer.read(0, side.bytes.limit(bytes).position(0));
       side.bytes.clear();
