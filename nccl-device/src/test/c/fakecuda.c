@@ -471,6 +471,16 @@ CUresult cuStreamCreate(CUstream* t, unsigned f) {
   *t = (CUstream)handle();
   return CUDA_SUCCESS;
 }
+CUresult cuCtxGetStreamPriorityRange(int* least, int* greatest) {
+  *least = 0;
+  *greatest = -5;
+  return call(NO, "");
+}
+CUresult cuStreamCreateWithPriority(CUstream* t, unsigned f, int priority) {
+  OR_FAIL(NEW, "%u,%d", f, priority);
+  *t = (CUstream)handle();
+  return CUDA_SUCCESS;
+}
 CUresult cuStreamDestroy(CUstream t) { return call(GONE, ""); }
 CUresult cuStreamSynchronize(CUstream t) {
   LOOK(t);

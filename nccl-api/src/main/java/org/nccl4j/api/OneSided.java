@@ -132,8 +132,7 @@ public abstract sealed class OneSided permits Operations {
    * @param window a window of this communicator
    * @param offset where in the peer's window, in bytes
    * @throws InvalidArgumentException if the data do not fit, the peer is no rank, or it is not in
-   *     reach: on another machine, for communicators that share their parent's connections, and for
-   *     GPUs where machines have different numbers of them
+   *     reach: on another machine, for communicators that share their parent's connections
    * @throws InvalidUsageException if the window is not this communicator's
    */
   public void putSignal(

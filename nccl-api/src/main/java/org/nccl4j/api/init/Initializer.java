@@ -169,7 +169,7 @@ public final class Initializer {
                     members,
                     bootstrap,
                     kernels,
-                    RemoteLinks.of(peers, routes, bootstrap, kernels, proxy, device),
+                    RemoteLinks.of(peers, routes, transports, bootstrap, kernels, proxy, device),
                     nvls.ofWindows(bootstrap)),
                 nvls.nvls(),
                 members.hosts(),

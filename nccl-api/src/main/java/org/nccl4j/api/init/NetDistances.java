@@ -53,13 +53,17 @@ record NetDistances(Routes routes, Node gpu) {
     if (routes.gdr().allowed(gpu, net, reads)) {
       return Support.yes("the path is " + path);
     }
+    if (!net.net().gdr() || !gpu.gpu().gdr()) {
+      return Support.no("the topology says that one of them cannot (gdr)");
+    }
+    // Where it is not allowed, the path leads through the processor, however near the card is.
     PathType level = routes.gdr().level();
     return Support.no(
         !path.within(level)
-            ? "the path is %s, and NCCL_NET_GDR_LEVEL allows %s at most".formatted(path, level)
+            ? "the card is farther than NCCL_NET_GDR_LEVEL allows (%s)".formatted(level)
             : reads && routes.gdr().allowed(gpu, net, false)
-                ? "the GPU is read slowly by cards, which NCCL_NET_GDR_READ=1 allows all the same"
-                : "the topology says that one of them cannot (gdr)");
+                ? "cards read the GPU slowly, which NCCL_NET_GDR_READ=1 allows all the same"
+                : "the GPU is a partition, which NCCL_NET_GDR_MLOPART=1 allows");
   }
 
   private static boolean isOf(Facts.Net net, NetDevice card) {

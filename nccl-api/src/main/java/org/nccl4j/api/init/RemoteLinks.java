@@ -1,6 +1,8 @@
 package org.nccl4j.api.init;
 
 import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.Collections;
 import java.util.List;
 import java.util.Optional;
 import java.util.Set;
@@ -22,15 +24,15 @@ import org.nccl4j.device.kernel.RemoteSpace;
 
 /**
  * Connections for one-sided operations with ranks outside the team: one each way with each of them,
- * by the transport that the pair has anyway. What comes is put into windows by the proxy thread, or
- * by a kernel that waits; on GPUs by copies that the thread begins.
+ * by the transport that the pair has anyway, for GPUs by a network. What comes is put into windows
+ * by the proxy thread, or by a kernel that waits; on GPUs by copies that the thread begins.
  */
 final class RemoteLinks implements RemotePeers {
   private static final String NETWORK = "NET";
   private static final long POLL_NANOS = 50_000;
 
   private final List<PeerInfo> peers;
-  private final List<Routes.NamedTransport> routes;
+  private final List<Routes.NamedTransport> ways;
   private final Bootstrap bootstrap;
   private final KernelCommunicator kernels;
   private final ProxyThread proxy;
@@ -45,13 +47,13 @@ final class RemoteLinks implements RemotePeers {
 
   private RemoteLinks(
       List<PeerInfo> peers,
-      List<Routes.NamedTransport> routes,
+      List<Routes.NamedTransport> ways,
       Bootstrap bootstrap,
       KernelCommunicator kernels,
       ProxyThread proxy,
       KernelDevice device) {
     this.peers = peers;
-    this.routes = routes;
+    this.ways = ways;
     this.bootstrap = bootstrap;
     this.kernels = kernels;
     this.proxy = proxy;
@@ -69,21 +71,43 @@ final class RemoteLinks implements RemotePeers {
   /**
    * The ranks outside a rank's team; not yet connected.
    *
+   * @param transports all that this rank has
    * @param proxy gives the connections their turns; null where none was needed
    * @param device this rank's
    */
   static RemotePeers of(
       List<PeerInfo> peers,
       List<Routes.NamedTransport> routes,
+      List<Routes.NamedTransport> transports,
       Bootstrap bootstrap,
       KernelCommunicator kernels,
       ProxyThread proxy,
       KernelDevice device) {
     if (areNeeded(peers, bootstrap.rank())) {
-      return new RemoteLinks(peers, routes, bootstrap, kernels, proxy, device);
+      boolean gpus = peers.get(bootstrap.rank()).deviceKind() == Device.Kind.CUDA;
+      return new RemoteLinks(
+          peers, gpus ? byNetwork(peers, transports) : routes, bootstrap, kernels, proxy, device);
     }
     return RemotePeers.none(
         "ranks on GPUs and on processors put nothing to each other", "use send and recv");
+  }
+
+  /**
+   * The processor has to reach the slots, which those of GPUs that load and store each other's
+   * memory are not: all go over a network, even within a host. Null for ranks that none reaches.
+   */
+  private static List<Routes.NamedTransport> byNetwork(
+      List<PeerInfo> peers, List<Routes.NamedTransport> transports) {
+    List<Routes.NamedTransport> ways = new ArrayList<>(Collections.nCopies(peers.size(), null));
+    for (Routes.NamedTransport named : transports) {
+      if (named.name().equals(NETWORK)) {
+        for (PeerInfo peer : peers) {
+          boolean reached = named.transport().canConnect(peer).possible();
+          ways.set(peer.rank(), reached ? named : null);
+        }
+      }
+    }
+    return ways;
   }
 
   @Override
@@ -97,7 +121,7 @@ final class RemoteLinks implements RemotePeers {
         return;
       }
       Links links =
-          Links.among(outside, peers, routes, bootstrap.rank(), bootstrap, bootstrap.exchangeEnd());
+          Links.among(outside, peers, ways, bootstrap.rank(), bootstrap, bootstrap.exchangeEnd());
       RemoteSpace space = new RemoteSpace(links.sends(), links.recvs(), windows);
       RemoteSpace.Arrivals made = kernels.attach(space).orElseThrow();
       proxy.attend(links.proxyHandlers(), made::doWork);
@@ -120,21 +144,14 @@ final class RemoteLinks implements RemotePeers {
     return null;
   }
 
-  /** The processor has to reach the slots of all connections, which those of P2P's GPUs are not. */
   private String ownObstacle() {
-    Optional<String> absence = device.remoteAbsence();
-    if (absence.isPresent()) {
-      return absence.get();
-    }
-    boolean gpu = peers.get(bootstrap.rank()).deviceKind() == Device.Kind.CUDA;
     for (int peer : outside) {
-      if (gpu && !routes.get(peer).name().equals(NETWORK)) {
-        return "rank %d is reached by %s, and GPU memory is put over a network alone"
-                .formatted(peer, routes.get(peer).name())
-            + " where machines have different numbers of GPUs";
+      if (ways.get(peer) == null) {
+        return "it reaches rank %d by no network, and no other transport has slots for puts"
+            .formatted(peer);
       }
     }
-    return "";
+    return device.remoteAbsence().orElse("");
   }
 
   @Override

@@ -76,7 +76,7 @@ class NetDistancesTest {
         assertEquals("the path is PIX", near.reason());
         assertNo(
             distances.directAccess(card("mlx5_" + (1 - rank % 2) + ":1"), reads),
-            "the path is PHB, and NCCL_NET_GDR_LEVEL allows");
+            "farther than NCCL_NET_GDR_LEVEL allows");
       }
     }
   }
@@ -87,7 +87,7 @@ class NetDistancesTest {
         of(0, 90, 1, "NCCL_NET_GDR_LEVEL", "SYS").directAccess(card("mlx5_1:1"), false).possible());
     assertNo(
         of(0, 90, 1, "NCCL_NET_GDR_LEVEL", "LOC").directAccess(card("mlx5_0:1"), false),
-        "allows LOC at most");
+        "farther than NCCL_NET_GDR_LEVEL allows (LOC)");
   }
 
   @Test
@@ -103,6 +103,6 @@ class NetDistancesTest {
     assertNo(of(0, 90, 1).directAccess(card("eth0"), true), "does not have it");
     assertNo(NetDistances.UNKNOWN.directAccess(card("mlx5_0:1"), true), "is not known");
     assertTrue(NetDistances.UNKNOWN.nearest().isEmpty());
-    assertFalse(of(0, 90, 0).directAccess(card("mlx5_0:1"), false).possible());
+    assertNo(of(0, 90, 0).directAccess(card("mlx5_0:1"), false), "(gdr)");
   }
 }

@@ -44,6 +44,18 @@ public final class CudaStream extends DeviceStream {
     return stream;
   }
 
+  /**
+   * A stream of the library's for what others' waits wait for. Its priority is the highest: the
+   * streams of one priority share a few queues of the hardware, where it could come to be behind
+   * just such a wait.
+   */
+  static CudaStream urgent(CudaDevice device) {
+    return new CudaStream(
+        device,
+        device.context().get(() -> JCudaLibrary.createUrgentStream(device)),
+        /* owned= */ true);
+  }
+
   /** The CUstream as a number. */
   public long handle() {
     return handle;

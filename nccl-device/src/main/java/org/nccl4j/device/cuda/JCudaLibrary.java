@@ -228,6 +228,20 @@ final class JCudaLibrary {
     return stream;
   }
 
+  /** As {@link #createStream}, of the highest priority. */
+  static CUstream createUrgentStream(Object place) {
+    int[] least = new int[1];
+    int[] greatest = new int[1];
+    CudaResult.check(
+        cuCtxGetStreamPriorityRange(least, greatest), "cuCtxGetStreamPriorityRange", place);
+    CUstream stream = new CUstream();
+    CudaResult.check(
+        cuStreamCreateWithPriority(stream, CUstream_flags.CU_STREAM_NON_BLOCKING, greatest[0]),
+        "cuStreamCreateWithPriority",
+        place);
+    return stream;
+  }
+
   static void destroyStream(CUstream stream, Object place) {
     CudaResult.check(cuStreamDestroy(stream), "cuStreamDestroy", place);
   }

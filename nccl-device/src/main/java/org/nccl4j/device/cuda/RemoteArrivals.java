@@ -66,7 +66,7 @@ final class RemoteArrivals implements RemoteSpace.Arrivals, AutoCloseable {
         froms.add(new From(peer, from));
       }
     }
-    stream = (CudaStream) device.createStream();
+    stream = CudaStream.urgent(device);
     try {
       puts = new RemotePuts(device, spec, space);
     } catch (RuntimeException e) {

@@ -56,7 +56,7 @@ final class StreamMeeting implements BatchCopyPlan.Meeting, AutoCloseable {
     this.captured = captured;
     this.arrivals = DirectLayout.of(space.size()).arrivals();
     this.wide = device.attribute(WIDE_OPERATIONS) != 0;
-    releasing = (CudaStream) device.createStream();
+    releasing = CudaStream.urgent(device);
     try {
       host = device.context().get(() -> JCudaLibrary.allocateHost(WORDS, device));
     } catch (RuntimeException e) {

@@ -54,7 +54,7 @@ final class FarPuts {
   private void run(UniqueId id, int rank) {
     CommunicatorConfig config =
         CommunicatorConfig.defaults()
-            .withTransports(List.of("NET"))
+            .withTransports(Arrays.asList(System.getProperty("nccl4j.by", "NET").split(",")))
             .with("NCCL_HOSTID", "host" + rank)
             .with("NCCL_SOCKET_IFNAME", "lo")
             .withOperationDeadline(Duration.ofSeconds(mode.equals("silent") ? 1 : 60));
@@ -117,6 +117,7 @@ final class FarPuts {
       meet();
     }
     comm.deregisterWindow(window);
+    System.out.println(comm.explain("all_reduce", 1 << 20, DataType.FLOAT32));
     System.out.println("rank " + rank + " has all of " + ROUNDS + " rounds");
   }
 

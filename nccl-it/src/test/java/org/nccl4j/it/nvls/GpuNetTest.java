@@ -108,6 +108,28 @@ class GpuNetTest {
     assertContains(ran, "device memory " + (32 << 20));
   }
 
+  /** A whole communicator, whose engine asks the topology. */
+  @ParameterizedTest
+  @CsvSource({
+    "SYS, 'yes, by dma-buf, the path is PIX', 8",
+    "LOC, 'no, the card is farther than NCCL_NET_GDR_LEVEL allows (LOC)', 0"
+  })
+  void theTopologySaysWhetherCardsAreNearEnough(String level, String words, int dmaBufs)
+      throws Exception {
+    Map<String, String> settings = new HashMap<>(ONLY_NET);
+    settings.putAll(FakeCards.settings(folder));
+    settings.put("NCCL_NET_GDR_LEVEL", level);
+    Ran ran = program.run(settings, FakeGpuRanks.class);
+    assertContains(ran, "NET, both have network IB, by roce0:1; GPUDirect: " + words);
+    assertEquals(dmaBufs, ran.count("cuMemGetHandleForAddressRange"), "by channel and end");
+    assertEquals(dmaBufs == 0, ran.count("cuMemHostRegister_v2") > 0);
+    assertEquals(0, ran.warnings(), ran.output());
+    assertEquals(0, ran.calls().stream().filter(call -> call.contains("misuse")).count());
+    for (String[] pair : DONE_AND_UNDONE) {
+      assertEquals(ran.count(pair[0]), ran.count(pair[1]), pair[0]);
+    }
+  }
+
   /** The first two registrations ask whether any are possible; later ones are by channel. */
   @ParameterizedTest
   @ValueSource(ints = {2, 3, 5})

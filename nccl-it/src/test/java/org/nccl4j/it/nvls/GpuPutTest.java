@@ -27,7 +27,9 @@ class GpuPutTest {
     assertEquals(0, ran.calls().stream().filter(call -> call.contains("misuse")).count());
     assertEquals(ran.count("cuMemHostRegister_v2"), ran.count("cuMemHostUnregister"));
     assertEquals(ran.count("cuMemHostAlloc"), ran.count("cuMemFreeHost"));
-    assertEquals(ran.count("cuStreamCreate"), ran.count("cuStreamDestroy_v2"));
+    assertEquals(
+        ran.count("cuStreamCreate") + ran.count("cuStreamCreateWithPriority"),
+        ran.count("cuStreamDestroy_v2"));
     return ran;
   }
 
@@ -42,6 +44,27 @@ class GpuPutTest {
     assertContains(ran, "rank 1 has all of 3 rounds");
     assertEquals(0, ran.count("cuLaunchKernelEx"), "no kernel takes part");
     assertEquals(0, ran.warnings(), ran.output());
+  }
+
+  /** Collectives' slots are in the GPUs then, and those of puts with the host all the same. */
+  @Test
+  void cardsThatAccessTheGpusMemoryCarryPutsToo() throws Exception {
+    Ran ran = run(FakeCards.settings(folder), "exchange");
+    assertContains(ran, "rank 1 has all of 3 rounds");
+    assertContains(ran, "by roce0:1; GPUDirect: yes, by dma-buf, the path is PIX");
+    assertTrue(ran.count("cuMemGetHandleForAddressRange") > 0);
+    assertTrue(ran.count("cuMemHostRegister_v2") > 0);
+    assertEquals(0, ran.warnings(), ran.output());
+  }
+
+  /** GPUs of one process that are in no team together, as where machines have different numbers. */
+  @Test
+  void ranksThatReachEachOtherOtherwisePutOverANetworkToo() throws Exception {
+    Ran ran = run(Map.of("JAVA_TOOL_OPTIONS", "-Dnccl4j.by=P2P,NET"), "exchange");
+    assertContains(ran, "with ranks [1]: P2P,");
+    assertContains(ran, "rank 0 has all of 3 rounds");
+    Ran without = run(Map.of("JAVA_TOOL_OPTIONS", "-Dnccl4j.by=P2P"), "refused");
+    assertContains(without, "rank 0 says: it reaches rank 1 by no network");
   }
 
   @Test
