@@ -4,127 +4,216 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collections;
 import java.util.List;
-import java.util.concurrent.CyclicBarrier;
+import java.util.Locale;
+import jdk.jfr.Configuration;
 import jdk.jfr.Recording;
 import org.nccl4j.api.Communicator;
 import org.nccl4j.api.Devices;
+import org.nccl4j.api.UniqueId;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.RedOp;
+import org.nccl4j.device.Switch;
 
 /**
- * What the flight recorder and Java Flight Recorder cost an all-reduce of two ranks, as threads: rounds
- * with and without them take turns in one process. Started by recorder-cost.sh, which builds a Launcher that
- * can leave the recorder out.
+ * What the flight recorder and Java Flight Recorder cost an all-reduce of two ranks, as threads or as
+ * processes. Started by recorder-cost.sh, which builds classes in which what records can be switched
+ * off while they run: by a branch, so that both ways are the same compiled code on the same memory.
+ *
+ * <p>Short blocks with and without take turns, in fours (without, with, with, without, and the other
+ * way round in every second four), so that a drift of the machine is on both sides. The figure is the
+ * median of the fours' relative differences; the interval is that of its order statistics, of 95 %,
+ * and takes nothing for granted of how they are distributed. "Nothing against nothing" is the same
+ * with no difference at all, and says what the method itself makes of noise.
  */
 public class RecorderCost {
-  /** What is on in a round. */
-  enum Mode {
-    OFF,
-    RECORDER,
-    RECORDER_AND_JFR,
-    EVERY_OPERATION
+  /** What is on in the blocks with it. */
+  enum Kind {
+    NOTHING("nothing against nothing"),
+    RECORDER("flight recorder"),
+    JFR("flight recorder, and JFR with its default settings"),
+    OPERATIONS("and an event for each operation");
+
+    final String text;
+
+    Kind(String text) {
+      this.text = text;
+    }
+
+    boolean records(boolean with) {
+      return with && this != NOTHING;
+    }
+
+    boolean usesJfr() {
+      return this == JFR || this == OPERATIONS;
+    }
   }
 
+  private final Communicator comm;
+  private final boolean leads;
+  private final boolean ownProcess;
+  private final int bytes;
+  private final int operations;
+  private final int[] fours;
+  private DeviceStream stream;
+  private DeviceMemory data;
+  private Recording recording;
+
+  private RecorderCost(Communicator comm, boolean ownProcess, String[] args) {
+    this.comm = comm;
+    this.leads = comm.rank() == 0;
+    this.ownProcess = ownProcess;
+    this.bytes = Integer.parseInt(args[1]);
+    this.operations = Integer.parseInt(args[2]);
+    int short_ = Integer.parseInt(args[3]);
+    int long_ = Integer.parseInt(args[4]);
+    this.fours = new int[] {short_, short_, long_, long_ / 4};
+  }
+
+  /** Arguments: threads or processes, bytes, operations of a block, fours, fours with JFR. */
   public static void main(String[] args) throws Exception {
-    int bytes = Integer.parseInt(args[0]);
-    int operations = Integer.parseInt(args[1]);
-    int rounds = Integer.parseInt(args[2]);
-    List<Communicator> ranks = Communicator.initAll(Collections.nCopies(2, Devices.host()));
-    double[][] micros = new double[Mode.values().length][rounds];
-    CyclicBarrier barrier = new CyclicBarrier(2);
-    List<Thread> threads = new ArrayList<>();
-    for (Communicator rank : ranks) {
-      Thread thread =
-          new Thread(
-              () -> {
-                try {
-                  run(rank, bytes, operations, rounds, micros, barrier);
-                } catch (Exception e) {
-                  throw new IllegalStateException(e);
-                }
-              });
-      threads.add(thread);
-      thread.start();
+    if (args[0].equals("rank")) {
+      UniqueId id = UniqueId.parse(args[5]);
+      try (Communicator comm = Communicator.initRank(2, id, 1, Devices.host())) {
+        new RecorderCost(comm, true, args).run();
+      }
+    } else if (args[0].equals("processes")) {
+      UniqueId id = UniqueId.create();
+      List<String> command =
+          new ArrayList<>(
+              List.of(
+                  ProcessHandle.current().info().command().orElseThrow(),
+                  "-cp",
+                  System.getProperty("java.class.path"),
+                  RecorderCost.class.getName()));
+      command.addAll(List.of("rank", args[1], args[2], args[3], args[4], id.toString()));
+      Process other = new ProcessBuilder(command).inheritIO().start();
+      try (Communicator comm = Communicator.initRank(2, id, 0, Devices.host())) {
+        new RecorderCost(comm, true, args).run();
+      }
+      other.waitFor();
+    } else {
+      List<Communicator> ranks = Communicator.initAll(Collections.nCopies(2, Devices.host()));
+      Thread second = new Thread(() -> new RecorderCost(ranks.get(1), false, args).run());
+      second.start();
+      new RecorderCost(ranks.get(0), false, args).run();
+      second.join();
+      ranks.forEach(Communicator::close);
     }
-    for (Thread thread : threads) {
-      thread.join();
-    }
-    double off = median(micros[0]);
-    for (Mode mode : Mode.values()) {
-      double median = median(micros[mode.ordinal()]);
-      System.out.printf(
-          "%d bytes, %s: median %.4f us, %+.2f %%%n", bytes, mode, median, 100 * (median / off - 1));
-    }
-    ranks.forEach(Communicator::close);
   }
 
-  private static double median(double[] all) {
-    double[] sorted = all.clone();
-    Arrays.sort(sorted);
-    return sorted[sorted.length / 2];
-  }
-
-  private static void run(
-      Communicator rank,
-      int bytes,
-      int operations,
-      int rounds,
-      double[][] micros,
-      CyclicBarrier barrier)
-      throws Exception {
-    Recording recording = null;
-    try (DeviceStream stream = rank.device().createStream();
-        DeviceMemory data = rank.device().allocate(bytes)) {
+  private void run() {
+    try (DeviceStream itsStream = comm.device().createStream();
+        DeviceMemory itsData = comm.device().allocate(bytes)) {
+      stream = itsStream;
+      data = itsData;
       data.write(0, ByteBuffer.allocateDirect(bytes).order(ByteOrder.nativeOrder()));
-      for (int n = -2 * Mode.values().length; n < rounds * Mode.values().length; n++) {
-        Mode mode = Mode.values()[Math.floorMod(n, Mode.values().length)];
-        if (rank.rank() == 0) {
-          recording = begin(mode);
-        }
-        barrier.await();
-        reduce(rank, data, bytes, operations / 10 + 1, stream);
-        barrier.await();
-        long start = System.nanoTime();
-        reduce(rank, data, bytes, operations, stream);
-        double each = (System.nanoTime() - start) / 1e3 / operations;
-        barrier.await();
-        if (rank.rank() == 0) {
-          if (n >= 0) {
-            micros[mode.ordinal()][n / Mode.values().length] = each;
-          }
-          if (recording != null) {
-            recording.close();
-          }
+      for (int four = 0; four < Math.max(1, fours[0] / 20); four++) {
+        shortBlocks(Kind.RECORDER, four);
+      }
+      double[][] differences = new double[4][];
+      double[][] without = new double[4][];
+      for (Kind kind : Kind.values()) {
+        differences[kind.ordinal()] = new double[fours[kind.ordinal()]];
+        without[kind.ordinal()] = new double[fours[kind.ordinal()]];
+      }
+      for (int four = 0; four < fours[0]; four++) {
+        for (Kind kind : List.of(Kind.NOTHING, Kind.RECORDER)) {
+          note(kind, four, shortBlocks(kind, four), differences, without);
         }
       }
+      for (Kind kind : List.of(Kind.JFR, Kind.OPERATIONS)) {
+        for (int four = 0; four < fours[kind.ordinal()]; four++) {
+          note(kind, four, longBlocks(kind, four), differences, without);
+        }
+      }
+      for (Kind kind : Kind.values()) {
+        if (leads && differences[kind.ordinal()].length > 0) {
+          say(kind, differences[kind.ordinal()], without[kind.ordinal()]);
+        }
+      }
+    } catch (Exception e) {
+      throw new IllegalStateException(e);
     }
   }
 
-  private static Recording begin(Mode mode) throws Exception {
-    Class.forName("org.nccl4j.api.launch.Launcher")
-        .getField("recording")
-        .setBoolean(null, mode != Mode.OFF);
-    Recording recording = null;
-    if (mode.ordinal() >= Mode.RECORDER_AND_JFR.ordinal()) {
-      recording = new Recording();
-      if (mode == Mode.EVERY_OPERATION) {
-        recording.enable("org.nccl4j.Operation");
-      }
-      recording.start();
-    }
-    // What starts or ends a recording is over by then, and the observer, which looks every 50 ms, has
-    // seen whether operations are asked for. All modes wait alike.
-    Thread.sleep(400);
-    return recording;
+  private static boolean isWith(int four, int block) {
+    return (block == 1 || block == 2) == (four % 2 == 0);
   }
 
-  private static void reduce(
-      Communicator rank, DeviceMemory data, int bytes, int times, DeviceStream stream) {
+  private static void note(
+      Kind kind, int four, double[] micros, double[][] differences, double[][] without) {
+    double[] sums = new double[2];
+    for (int block = 0; block < 4; block++) {
+      sums[isWith(four, block) ? 1 : 0] += micros[block] / 2;
+    }
+    differences[kind.ordinal()][four] = sums[1] / sums[0] - 1;
+    without[kind.ordinal()][four] = sums[0];
+  }
+
+  private double[] shortBlocks(Kind kind, int four) {
+    double[] micros = new double[4];
+    for (int block = 0; block < 4; block++) {
+      Switch.on = kind.records(isWith(four, block));
+      micros[block] = reduce(operations);
+    }
+    return micros;
+  }
+
+  /** Forty times as long, since a recording is started and stopped for each. */
+  private double[] longBlocks(Kind kind, int four) throws Exception {
+    double[] micros = new double[4];
+    for (int block = 0; block < 4; block++) {
+      boolean with = isWith(four, block);
+      Switch.on = kind.records(with);
+      if (with && (leads || ownProcess)) {
+        recording = new Recording(Configuration.getConfiguration("default"));
+        if (kind == Kind.OPERATIONS) {
+          recording.enable("org.nccl4j.Operation");
+        }
+        recording.start();
+      }
+      // What starts or ends a recording is over by then, and the observer, which looks every 50 ms,
+      // has seen whether operations are asked for. Blocks without wait alike.
+      Thread.sleep(150);
+      reduce(operations);
+      micros[block] = reduce(operations * 40);
+      if (recording != null) {
+        recording.close();
+        recording = null;
+      }
+      reduce(1);
+    }
+    return micros;
+  }
+
+  /** Microseconds of each. The other rank does the same, so that it is at the same block. */
+  private double reduce(int times) {
+    long start = System.nanoTime();
     for (int n = 0; n < times; n++) {
-      rank.allReduce(data, data, bytes / 4, DataType.FLOAT32, RedOp.MAX, stream);
+      comm.allReduce(data, data, bytes / 4, DataType.FLOAT32, RedOp.MAX, stream);
       stream.synchronize();
     }
+    return (System.nanoTime() - start) / 1e3 / times;
+  }
+
+  private void say(Kind kind, double[] differences, double[] without) {
+    double[] sorted = differences.clone();
+    Arrays.sort(sorted);
+    double[] times = without.clone();
+    Arrays.sort(times);
+    int half = (int) Math.ceil(0.98 * Math.sqrt(sorted.length));
+    int middle = sorted.length / 2;
+    System.out.printf(
+        Locale.ROOT,
+        "%d bytes, %s: %+.2f %% (%+.2f to %+.2f) of %.4f us, %d fours%n",
+        bytes,
+        kind.text,
+        100 * sorted[middle],
+        100 * sorted[Math.max(0, middle - half)],
+        100 * sorted[Math.min(sorted.length - 1, middle + half)],
+        times[middle],
+        sorted.length);
   }
 }

@@ -1,14 +1,21 @@
 #!/usr/bin/env bash
-# What the flight recorder and JFR cost. From the root, after mvn package: docs/benchmarks/recorder-cost.sh BYTES OPERATIONS ROUNDS
+# What the flight recorder and JFR cost: in each of some JVMs, one after the other. From the root, after mvn package:
+# docs/benchmarks/recorder-cost.sh JVMS threads|processes BYTES OPERATIONS FOURS FOURS_WITH_JFR
 set -euo pipefail
 cd "$(dirname "$0")/../.."
-classes=$(echo nccl-*/target/classes | tr ' ' ':'):$(ls nccl-it/target/modules/*.jar | grep -v /nccl- | tr '\n' ':')
+modules=${MODULES:-nccl-it/target/modules}
+classes=$(echo nccl-*/target/classes | tr ' ' ':'):$(ls "$modules"/*.jar | grep -v '/nccl-[^/]*$' | tr '\n' ':')
 variant=$(mktemp -d)
 trap 'rm -rf "$variant"' EXIT
-sed -e 's/^    log\.note(/    if (recording) log.note(/' \
-  -e 's/^    log\.launched();/    if (recording) log.launched();/' \
-  -e 's/^public final class Launcher {/&\n  public static boolean recording = true;/' \
-  nccl-api/src/main/java/org/nccl4j/api/launch/Launcher.java > "$variant/Launcher.java"
-test "$(grep -c 'if (recording)' "$variant/Launcher.java")" = 2
-javac -nowarn -d "$variant" -cp "$classes" "$variant/Launcher.java"
-java -cp "$variant:$classes" docs/benchmarks/RecorderCost.java "$@"
+# All that there is on an operation's way for recorders alone, behind a switch.
+cat > "$variant/Switch.java" <<END
+package org.nccl4j.device;
+public final class Switch { public static boolean on = true; }
+END
+launcher=nccl-api/src/main/java/org/nccl4j/api/launch/Launcher.java
+sed -e 's/^    \(log\.collective(\|hooks\.tell(\)/    if (org.nccl4j.device.Switch.on) \1/' $launcher > "$variant/Launcher.java"
+test "$(grep -c 'if (org.nccl4j.device.Switch.on)' "$variant/Launcher.java")" = 2
+javac -nowarn -proc:none -d "$variant" -cp "$classes" "$variant"/*.java docs/benchmarks/RecorderCost.java
+for ((jvm = 0; jvm < $1; jvm++)); do
+  java -cp "$variant:$classes" RecorderCost "${@:2}"
+done

@@ -177,8 +177,13 @@ public final class OneSidedCalls {
     }
     launcher.enter();
     try {
-      launcher.note(call.number(), shape.type.ordinal(), 0, shape.peer, shape.count, false);
-      launcher.launch(kernels.prepare(work), null, null, stream);
+      launcher.launchOther(
+          kernels.prepare(work),
+          null,
+          null,
+          stream,
+          Launcher.shape(call.number(), shape.type.ordinal(), 0, shape.peer),
+          shape.count);
       launcher.tell(call.label(), shape.count, shape.type, shape.peer, stream);
     } finally {
       launcher.leave();

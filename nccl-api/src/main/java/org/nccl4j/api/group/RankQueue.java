@@ -184,13 +184,13 @@ public final class RankQueue {
           task.stream());
     }
     if (task.count() > 0) {
-      launcher.note(
-          task.func().ordinal(), task.type().ordinal(), 0, task.root(), task.count(), true);
-      launcher.launch(
+      launcher.launchCollective(
           planner.plan(task.func(), task.count(), task.type(), task.operator(), task.root()),
           task.send(),
           task.recv(),
-          task.stream());
+          task.stream(),
+          Launcher.shape(task.func().ordinal(), task.type().ordinal(), 0, task.root()),
+          task.count());
       launcher.tell(task.func().label(), task.count(), task.type(), task.root(), task.stream());
     }
   }
@@ -210,11 +210,16 @@ public final class RankQueue {
       signatures.launch(func, count, type, op, root, where, stream);
     }
     if (count > 0) {
-      boolean collective = func != Func.SEND && func != Func.RECV;
-      launcher.note(func.ordinal(), type.ordinal(), op.ordinal(), root, count, collective);
-      KernelPlan plan = direct.plan(func, send, recv, count, type, op, root);
-      launcher.launch(
-          plan != null ? plan : planner.plan(func, count, type, op, root), send, recv, stream);
+      long shape = Launcher.shape(func.ordinal(), type.ordinal(), op.ordinal(), root);
+      KernelPlan plan = direct.plan(shape, func, send, recv, count, type, op, root);
+      if (plan == null) {
+        plan = planner.plan(shape, func, count, type, op, root);
+      }
+      if (func != Func.SEND && func != Func.RECV) {
+        launcher.launchCollective(plan, send, recv, stream, shape, count);
+      } else {
+        launcher.launchOther(plan, send, recv, stream, shape, count);
+      }
       launcher.tell(func.label(), count, type, root, stream);
     }
   }
@@ -273,8 +278,8 @@ public final class RankQueue {
       await(first, other);
     }
     Task one = tasks.get(0);
-    launcher.note(one.func().ordinal(), one.type().ordinal(), 0, one.root(), one.count(), false);
-    launcher.launch(planner.plan(works), null, null, first);
+    long shape = Launcher.shape(one.func().ordinal(), one.type().ordinal(), 0, one.root());
+    launcher.launchOther(planner.plan(works), null, null, first, shape, one.count());
     for (Task task : tasks) {
       launcher.tell(task.func().label(), task.count(), task.type(), task.root(), first);
     }

@@ -120,7 +120,8 @@ public final class SignatureCheck {
     memory.mine.put(call.array());
     memory.all.put(new byte[nRanks * BYTES]);
     launcher.waitsInOrder(stream);
-    launcher.launch(gather, memory.mine.memory(), memory.all.memory(), stream);
+    launcher.launchOther(
+        gather, memory.mine.memory(), memory.all.memory(), stream, Launcher.UNNAMED, 0);
     stream.launchHostFunction(() -> ended(memory));
   }
 

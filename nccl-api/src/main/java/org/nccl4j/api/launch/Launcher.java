@@ -29,6 +29,9 @@ public final class Launcher {
     }
   }
 
+  /** The shape of what is launched and is no operation that a user calls. */
+  public static final long UNNAMED = FlightLog.UNNAMED;
+
   private final KernelCommunicator kernels;
   private OperationHooks hooks = new OperationHooks();
   private FlightLog log = FlightLog.unread();
@@ -87,17 +90,41 @@ public final class Launcher {
     log = newLog;
   }
 
-  /** Says, for the record, what is launched next; see {@link FlightLog#note}. */
+  /** An operation but for its count, in one word; see {@link FlightLog#shape}. */
   @HotPath
-  public void note(int operation, int type, int op, int root, long count, boolean collective) {
-    log.note(operation, type, op, root, count, collective ? 1 : 0);
+  public static long shape(int operation, int type, int op, int root) {
+    return FlightLog.shape(operation, type, op, root);
   }
 
-  /** Launches a plan; between enter and leave. */
+  /**
+   * Launches the plan of an operation that all ranks call; between enter and leave.
+   *
+   * @param shape for the record
+   * @param count likewise
+   */
   @HotPath
-  public void launch(KernelPlan plan, DeviceMemory send, DeviceMemory recv, DeviceStream stream) {
+  public void launchCollective(
+      KernelPlan plan,
+      DeviceMemory send,
+      DeviceMemory recv,
+      DeviceStream stream,
+      long shape,
+      long count) {
     kernels.launch(plan, send, recv, stream);
-    log.launched();
+    log.collective(shape, count);
+  }
+
+  /** Launches any other plan; as {@link #launchCollective}. */
+  @HotPath
+  public void launchOther(
+      KernelPlan plan,
+      DeviceMemory send,
+      DeviceMemory recv,
+      DeviceStream stream,
+      long shape,
+      long count) {
+    kernels.launch(plan, send, recv, stream);
+    log.other(shape, count);
   }
 
   /** For the record: what is launched next waits in a stream until all ranks have come to it. */

@@ -59,7 +59,7 @@ public final class Diagnosis {
     if (!disagreement.isEmpty()) {
       return head + disagreement + waits(waiting) + unknown();
     }
-    int furthest = waiting.stream().mapToInt(r -> r.current().collective()).max().orElse(0);
+    long furthest = waiting.stream().mapToLong(r -> r.current().collective()).max().orElse(0);
     List<RankReport> behind =
         ranks.values().stream().filter(r -> collectives(r) < furthest).toList();
     if (!behind.isEmpty()) {
@@ -85,12 +85,12 @@ public final class Diagnosis {
     RankReport furthest =
         waiting.stream()
             .filter(r -> r.currentAtMost() != null)
-            .max(Comparator.comparingInt(r -> r.currentAtMost().collective()))
+            .max(Comparator.comparingLong(r -> r.currentAtMost().collective()))
             .orElse(null);
     if (furthest == null) {
       return "";
     }
-    int most = furthest.currentAtMost().collective();
+    long most = furthest.currentAtMost().collective();
     List<RankReport> behind = ranks.values().stream().filter(r -> collectives(r) < most).toList();
     return behind.isEmpty()
         ? ""
@@ -120,7 +120,7 @@ public final class Diagnosis {
 
   /** The first collective on record that ranks called in different ways; empty if none is. */
   private String disagreement() {
-    Map<Integer, Map<String, List<RankReport>>> calls = new TreeMap<>();
+    Map<Long, Map<String, List<RankReport>>> calls = new TreeMap<>();
     for (RankReport report : ranks.values()) {
       for (Operation operation : report.operations()) {
         if (operation.isCollective()) {
@@ -131,7 +131,7 @@ public final class Diagnosis {
         }
       }
     }
-    for (Map.Entry<Integer, Map<String, List<RankReport>>> call : calls.entrySet()) {
+    for (Map.Entry<Long, Map<String, List<RankReport>>> call : calls.entrySet()) {
       if (call.getValue().size() > 1) {
         return "the ranks disagree on collective %d: ".formatted(call.getKey())
             + call.getValue().entrySet().stream()
@@ -144,7 +144,7 @@ public final class Diagnosis {
     return "";
   }
 
-  private static int collectives(RankReport report) {
+  private static long collectives(RankReport report) {
     return report.last() == null ? 0 : report.last().collective();
   }
 

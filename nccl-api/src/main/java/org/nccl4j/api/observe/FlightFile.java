@@ -21,7 +21,7 @@ import org.nccl4j.device.shm.SharedSegment;
  */
 final class FlightFile {
   static final long MAGIC = 0x6e63636c346a4652L;
-  static final int VERSION = 2;
+  static final int VERSION = 3;
   static final int PAGE = 4096;
   static final int SLOTS = 256;
   static final int HOST = 64;

@@ -4,6 +4,7 @@ import java.lang.invoke.MethodHandles;
 import java.lang.invoke.VarHandle;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
+import java.nio.LongBuffer;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayDeque;
 import java.util.Arrays;
@@ -15,10 +16,11 @@ import org.nccl4j.device.kernel.KernelCommunicator;
 
 /**
  * The flight recorder of one rank of a communicator; see the package's description for where things
- * lie. To record an operation is three stores. What has ended is not stored by the operations: the
- * {@link Observer} looks at it now and then.
+ * lie. To record an operation is three stores: its shape, by which its plan is looked up too, its
+ * count, and how many there are. What has ended is not stored by the operations: the {@link
+ * Observer} looks at it now and then.
  *
- * <p>Owner of {@code note} and {@code launched}: the thread that launches, one at a time; of the
+ * <p>Owner of {@code collective} and {@code other}: the thread that launches, one at a time; of the
  * rest: any.
  */
 public final class FlightLog {
@@ -38,11 +40,16 @@ public final class FlightLog {
   static final int FRONT_STREAM = 200;
   static final int FRONT_SINCE = 208;
   static final int UP_TO = 216;
+  static final int OTHERS = 224;
   static final int RING = 256;
   static final int ENTRIES = 128;
 
-  /** The number of what is launched without a note. */
-  public static final int OTHER = 63;
+  static final int OPERATION_SHIFT = 58;
+  static final int TYPE_SHIFT = 53;
+  static final int OP_SHIFT = 49;
+
+  /** The shape of what is launched and is no operation that a user calls. */
+  public static final long UNNAMED = 63L << OPERATION_SHIFT;
 
   private static final VarHandle LONGS =
       MethodHandles.byteBufferViewVarHandle(long[].class, ByteOrder.nativeOrder());
@@ -55,11 +62,10 @@ public final class FlightLog {
   private final FlightFile file;
   private final FlightFile.Slot slot;
   private final ByteBuffer bytes;
-  private long launched;
-  private int collectives;
-  private int what = OTHER << 26;
-  private long count;
-  private int collective;
+
+  /** The same: with fewer checks at each access. */
+  private final LongBuffer words;
+
   private volatile boolean closed;
 
   /**
@@ -76,6 +82,7 @@ public final class FlightLog {
     this.file = file;
     this.slot = slot;
     this.bytes = slot.bytes();
+    this.words = bytes.asLongBuffer();
   }
 
   /** A recorder that nobody reads, for launches before there is another. */
@@ -109,30 +116,46 @@ public final class FlightLog {
   }
 
   /**
-   * Says what is launched next.
+   * An operation but for its count, in one word.
    *
    * @param operation its number
+   * @param type of its elements: ordinal
+   * @param op likewise; 0 where there is none
    * @param root or peer; 0 where there is none
-   * @param oneIfCollective 1 if all ranks call it, else 0
    */
   @HotPath
-  public void note(int operation, int type, int op, int root, long elements, int oneIfCollective) {
-    what = operation << 26 | type << 21 | op << 17 | root & 0x1ffff;
-    count = elements;
-    collective = oneIfCollective;
+  public static long shape(int operation, int type, int op, int root) {
+    return (long) operation << OPERATION_SHIFT
+        | (long) type << TYPE_SHIFT
+        | (long) op << OP_SHIFT
+        | root & 0xffffffffL;
   }
 
-  /** What was noted has been launched. */
+  /** An operation that all ranks call has been launched. */
   @HotPath
-  public void launched() {
-    collectives += collective;
-    int at = RING + ((int) launched & (ENTRIES - 1)) * 16;
-    bytes.putLong(at, (long) what << 32 | collectives & 0xffffffffL);
-    bytes.putLong(at + 8, count);
-    launched++;
-    LONGS.setRelease(bytes, LAUNCHED, launched);
-    what = OTHER << 26;
-    collective = 0;
+  public void collective(long shape, long count) {
+    record(shape, count);
+  }
+
+  /** Anything else has been launched. */
+  @HotPath
+  public void other(long shape, long count) {
+    words.put(OTHERS / 8, words.get(OTHERS / 8) + 1);
+    record(shape, count);
+  }
+
+  /**
+   * Counts in the slot alone: this object may share a cache line with what another rank's thread
+   * writes, the slot does not.
+   */
+  @HotPath
+  private void record(long shape, long count) {
+    long before = words.get(LAUNCHED / 8);
+    int at = RING / 8 + ((int) before & (ENTRIES - 1)) * 2;
+    words.put(at, shape);
+    words.put(at + 1, count);
+    VarHandle.releaseFence();
+    words.put(LAUNCHED / 8, before + 1);
   }
 
   /** Takes down how far the kernels are; now and then. */
@@ -141,7 +164,7 @@ public final class FlightLog {
       return;
     }
     long counted = kernels.ended();
-    long ended = Math.max(counted, reached);
+    long ended = Math.max(Math.max(counted, reached), bytes.getLong(ENDED));
     bytes.putLong(UP_TO, ended > counted ? ended + 1 : kernels.firstNotEnded());
     if (ended != bytes.getLong(ENDED)) {
       bytes.putLong(ENDED, ended);
@@ -194,7 +217,8 @@ public final class FlightLog {
     return FlightReader.rank(
         new RankReport.ProcessReport("", ProcessHandle.current().pid(), ""),
         operations.toArray(String[]::new),
-        bytes);
+        bytes,
+        FlightFile.VERSION);
   }
 
   /** Operations launched so far, as far as the caller can see. */

@@ -8,7 +8,9 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.DirectoryStream;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.ArrayDeque;
 import java.util.ArrayList;
+import java.util.Deque;
 import java.util.List;
 import java.util.Optional;
 import org.nccl4j.api.observe.RankReport.Operation;
@@ -137,28 +139,26 @@ public final class FlightReader {
     String host = text(bytes, FlightFile.HOST, 64);
     String[] names = text(bytes, FlightFile.NAMES, FlightFile.PAGE - FlightFile.NAMES).split(" ");
     ProcessReport process = new ProcessReport(host, bytes.getLong(16), state);
+    int version = bytes.getInt(8);
     List<RankReport> reports = new ArrayList<>();
     for (int slot = 0; slot < FlightFile.SLOTS; slot++) {
       ByteBuffer page =
           bytes.slice((1 + slot) * FlightFile.PAGE, FlightFile.PAGE).order(ByteOrder.nativeOrder());
       if (page.getInt(FlightLog.IN_USE) == 1) {
-        reports.add(rank(process, names, page));
+        reports.add(rank(process, names, page, version));
       }
     }
     return reports;
   }
 
-  static RankReport rank(ProcessReport process, String[] names, ByteBuffer page) {
+  static RankReport rank(ProcessReport process, String[] names, ByteBuffer page, int version) {
     long launched = page.getLong(FlightLog.LAUNCHED);
     long observed = page.getLong(FlightLog.OBSERVED);
     int length = Math.max(0, Math.min(page.getInt(FlightLog.NAME), FlightLog.NAME_BYTES));
     byte[] letters = new byte[length];
     page.get(FlightLog.NAME + 4, letters);
-    List<Operation> operations = new ArrayList<>();
-    for (long n = Math.max(0, launched - FlightLog.ENTRIES + 1); n < launched; n++) {
-      int at = FlightLog.RING + ((int) n & (FlightLog.ENTRIES - 1)) * 16;
-      operations.add(operation(n + 1, page.getLong(at), page.getLong(at + 8), names));
-    }
+    List<Operation> operations =
+        version < 3 ? numbered(page, launched, names) : counted(page, launched, names);
     return new RankReport(
         process,
         page.getLong(FlightLog.COMMUNICATOR),
@@ -176,19 +176,64 @@ public final class FlightReader {
             page.getLong(FlightLog.FRONT),
             page.getLong(FlightLog.FRONT_STREAM),
             Math.max(0, observed - page.getLong(FlightLog.FRONT_SINCE))),
-        List.copyOf(operations));
+        operations);
   }
 
-  private static Operation operation(long number, long first, long count, String[] names) {
-    int what = (int) (first >>> 32);
-    int code = what >>> 26;
-    int root = what & 0x1ffff;
-    if (code >= names.length) {
-      return new Operation(number, (int) first, "other", root, count, 0, "another operation");
+  /** The last operations, oldest first; the oldest may be overwritten just now. */
+  private static List<Operation> counted(ByteBuffer page, long launched, String[] names) {
+    Deque<Operation> operations = new ArrayDeque<>();
+    long collectives = launched - page.getLong(FlightLog.OTHERS);
+    for (long n = launched; n > Math.max(0, launched - FlightLog.ENTRIES + 1); n--) {
+      int at = entry(n);
+      long shape = page.getLong(at);
+      Called called =
+          new Called(
+              (int) (shape >>> FlightLog.OPERATION_SHIFT),
+              (int) (shape >>> FlightLog.TYPE_SHIFT) & 31,
+              (int) (shape >>> FlightLog.OP_SHIFT) & 15,
+              (int) shape,
+              page.getLong(at + 8));
+      Operation operation = operation(n, collectives, called, names);
+      operations.addFirst(operation);
+      collectives -= operation.isCollective() ? 1 : 0;
     }
-    String label = names[code];
-    DataType type = DataType.values()[(what >>> 21 & 31) % DataType.values().length];
-    RedOp op = RedOp.values()[(what >>> 17 & 15) % RedOp.values().length];
+    return List.copyOf(operations);
+  }
+
+  /** Likewise, of versions 1 and 2. */
+  private static List<Operation> numbered(ByteBuffer page, long launched, String[] names) {
+    List<Operation> operations = new ArrayList<>();
+    for (long n = Math.max(0, launched - FlightLog.ENTRIES + 1) + 1; n <= launched; n++) {
+      int at = entry(n);
+      int what = (int) (page.getLong(at) >>> 32);
+      Called called =
+          new Called(
+              what >>> 26,
+              what >>> 21 & 31,
+              what >>> 17 & 15,
+              what & 0x1ffff,
+              page.getLong(at + 8));
+      operations.add(operation(n, (int) page.getLong(at), called, names));
+    }
+    return operations;
+  }
+
+  private static int entry(long number) {
+    return FlightLog.RING + ((int) (number - 1) & (FlightLog.ENTRIES - 1)) * 16;
+  }
+
+  /** What an entry says: numbers of an operation, a type and an operator, root or peer. */
+  private record Called(int code, int type, int op, int root, long count) {}
+
+  private static Operation operation(long number, long collective, Called called, String[] names) {
+    int root = called.root;
+    long count = called.count;
+    if (called.code >= names.length) {
+      return new Operation(number, collective, "other", root, count, 0, "another operation");
+    }
+    String label = names[called.code];
+    DataType type = DataType.values()[called.type % DataType.values().length];
+    RedOp op = RedOp.values()[called.op % RedOp.values().length];
     String text =
         switch (label) {
           case "send" -> "send of %d %s to rank %d".formatted(count, type.label(), root);
@@ -204,7 +249,7 @@ public final class FlightReader {
               "%s of %d %s (%s)".formatted(label, count, type.label(), op.label());
           default -> "%s of %d %s".formatted(label, count, type.label());
         };
-    return new Operation(number, (int) first, label, root, count, count * type.bytes(), text);
+    return new Operation(number, collective, label, root, count, count * type.bytes(), text);
   }
 
   private static String text(ByteBuffer bytes, int at, int most) {

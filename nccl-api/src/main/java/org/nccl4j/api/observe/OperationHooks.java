@@ -8,8 +8,7 @@ import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.HotPath;
 
 /**
- * Who is told of one rank's operations. Where nobody is, an operation costs a look at an empty
- * array. Hooks come and go on any thread; operations are told by the thread that launches.
+ * Who is told of one rank's operations. Where nobody is, an operation costs one look. Hooks come and go on any thread; operations are told by the thread that launches.
  */
 public final class OperationHooks implements AutoCloseable {
   private static final OperationHook[] NONE = {};
@@ -36,7 +35,11 @@ public final class OperationHooks implements AutoCloseable {
   /** An operation has been launched. */
   @HotPath
   public void tell(String what, long count, DataType type, int root, DeviceStream stream) {
-    for (OperationHook hook : hooks) {
+    OperationHook[] now = hooks;
+    if (now == NONE) {
+      return;
+    }
+    for (OperationHook hook : now) {
       hook.launched(what, count, type, root, stream);
     }
   }

@@ -70,7 +70,7 @@ public record RankReport(
    * @param text for people
    */
   public record Operation(
-      long number, int collective, String label, int root, long count, long bytes, String text) {
+      long number, long collective, String label, int root, long count, long bytes, String text) {
     private static final Set<String> OF_TWO_RANKS =
         Set.of("send", "recv", "put_signal", "signal", "wait_signal", "other");
 

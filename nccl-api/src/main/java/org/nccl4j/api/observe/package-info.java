@@ -18,12 +18,15 @@
  *   192  where calls are compared: number of the oldest call that waits for the other ranks, among
  *        all of the process, or 0; its stream; since when it is the oldest (u64 each)
  *   216  highest number that the oldest operation that has not ended can have (u64)
+ *   224  operations launched that not all ranks call (u64): the others are the collectives
  *   64   name (u32 length, then at most 124 bytes)
  *   256  last 128 operations: operation n at (n mod 128) x 16:
- *        what (u32: operation 6 bits, type 5, operator 4, root or peer 17, from the highest),
- *        number among the collectives (u32), count (u64)
+ *        shape (u64: operation 6 bits, type 5, operator 4, unused 17, root or peer 32, from the
+ *        highest), count (u64)
  * </pre>
  *
- * <p>Version 1 is the first, version 2 has the word at 216, which is 0 in version 1.
+ * <p>Version 1 is the first, version 2 has the word at 216, which is 0 in version 1. In both the
+ * first word of an operation has the operation in 6 bits, the type in 5, the operator in 4, root or
+ * peer in 17 and the number among the collectives in 32, and there is no word at 224.
  */
 package org.nccl4j.api.observe;

@@ -105,9 +105,14 @@ public final class DirectPlanner {
     windows.registrations().map(buffers);
   }
 
-  /** The plan of an operation on buffers, or null if it is to take the way without windows. */
+  /**
+   * The plan of an operation on buffers, or null if it is to take the way without windows.
+   *
+   * @param word all that follows but the buffers and the count
+   */
   @HotPath
   public KernelPlan plan(
+      long word,
       Func func,
       DeviceMemory send,
       DeviceMemory recv,
@@ -126,9 +131,10 @@ public final class DirectPlanner {
     RegisteredWindow from = window(send, sendParts(operation) * bytes);
     RegisteredWindow to = window(recv, recvParts(operation) * bytes);
     boolean overlaps = from != null && to != null && overlap(send, recv, operation, bytes);
-    DirectCache.Entry known = cache.find(func, count, type, op, root, from, to, overlaps);
+    DirectCache.Entry known = cache.find(word, count, from, to, overlaps);
     if (known == null) {
-      known = make(new Shape(func, count, type, op, root, overlaps), from, to);
+      KernelPlan plan = make(new Shape(func, count, type, op, root, overlaps), from, to);
+      known = cache.put(new DirectCache.Entry(word, count, from, to, overlaps, plan));
     }
     if (known.plan() != null) {
       if (from != null) {
@@ -156,7 +162,10 @@ public final class DirectPlanner {
     public static final Placement NONE = new Placement(-1, 0, 0, 0, 0);
   }
 
-  /** Where the buffers of an operation lie; the arguments are those of {@link #plan}. */
+  /**
+   * Where the buffers of an operation lie; the arguments are those of {@link #plan} after the
+   * first.
+   */
   public Placement placement(
       Func func,
       DeviceMemory send,
@@ -224,35 +233,23 @@ public final class DirectPlanner {
     MULTICAST
   }
 
-  private DirectCache.Entry make(Shape shape, RegisteredWindow from, RegisteredWindow to) {
+  private KernelPlan make(Shape shape, RegisteredWindow from, RegisteredWindow to) {
     DirectWork.Way way = way(shape, new Given(Given.of(from), Given.of(to)));
-    KernelPlan plan = null;
-    if (way != null) {
-      DirectWork.Operation operation = shape.func.direct();
-      plan =
-          kernels.prepare(
-              new DirectWork(
-                  operation,
-                  way,
-                  shape.type,
-                  shape.op,
-                  shape.root,
-                  shape.count,
-                  way.needsSend(operation) ? from.view() : null,
-                  way.needsRecv(operation) ? to.view() : null,
-                  ctas.limit(costs.blocks(operation, way, shape.bytes()))));
+    if (way == null) {
+      return null;
     }
-    return cache.put(
-        new DirectCache.Entry(
-            shape.func,
-            shape.count,
+    DirectWork.Operation operation = shape.func.direct();
+    return kernels.prepare(
+        new DirectWork(
+            operation,
+            way,
             shape.type,
             shape.op,
             shape.root,
-            from,
-            to,
-            shape.overlaps,
-            plan));
+            shape.count,
+            way.needsSend(operation) ? from.view() : null,
+            way.needsRecv(operation) ? to.view() : null,
+            ctas.limit(costs.blocks(operation, way, shape.bytes()))));
   }
 
   /** The cheapest way that the settings and the windows allow, or null for that without windows. */

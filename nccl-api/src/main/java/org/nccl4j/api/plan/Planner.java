@@ -92,20 +92,23 @@ public final class Planner {
     this.channels = ranks.spread().channels();
   }
 
-  /** The plan of an operation on the launch's own buffers. */
+  /**
+   * The plan of an operation on the launch's own buffers.
+   *
+   * @param shape all that follows but the count, in one word
+   */
   @HotPath
-  public KernelPlan plan(Func func, long count, DataType type, RedOp op, int root) {
-    KernelPlan plan = cache.find(func, count, type, op, root);
-    return plan != null ? plan : make(func, count, type, op, root);
+  public KernelPlan plan(long shape, Func func, long count, DataType type, RedOp op, int root) {
+    KernelPlan plan = cache.find(shape, count);
+    return plan != null
+        ? plan
+        : cache.put(new PlanCache.Entry(shape, count, make(func, count, type, op, root)));
   }
 
   private KernelPlan make(Func func, long count, DataType type, RedOp op, int root) {
-    KernelPlan plan =
-        func.collective() != null
-            ? kernels.prepare(work(func.collective(), count, type, op, root))
-            : kernels.prepare(works(func, count * type.bytes(), root));
-    cache.put(func, count, type, op, root, plan);
-    return plan;
+    return func.collective() != null
+        ? kernels.prepare(work(func.collective(), count, type, op, root))
+        : kernels.prepare(works(func, count * type.bytes(), root));
   }
 
   /** The plan of an operation that reduces by an operator of its own. */

@@ -139,9 +139,8 @@ class OrderConflictTest {
         log -> {
           for (int call = 0; call < 3; call++) {
             log.waitsInOrder(3, 1000);
-            log.launched();
-            log.note(0, 7, 0, 0, 100 + call, 1);
-            log.launched();
+            log.other(FlightLog.UNNAMED, 0);
+            log.collective(FlightLog.shape(0, 7, 0, 0), 100 + call);
           }
           log.observe(bounded(0, 6), 2000);
           RankReport report = log.report(NAMES);

@@ -13,8 +13,8 @@ import org.nccl4j.device.kernel.KernelCommunicatorSpec;
  */
 final class Ends {
   /**
-   * Kernels on these ends that have ended. Written by the thread whose turn it is; read by whoever
-   * watches, a little late.
+   * Kernels on these ends that have ended, where the connections are another's. Written by the
+   * thread whose turn it is; read by whoever watches, a little late.
    */
   long ended;
 

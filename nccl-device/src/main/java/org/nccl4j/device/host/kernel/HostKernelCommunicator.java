@@ -102,7 +102,7 @@ public final class HostKernelCommunicator implements KernelCommunicator {
 
   @Override
   public long ended() {
-    return ends.ended;
+    return turns.ended(ends);
   }
 
   @Override

@@ -31,12 +31,22 @@ final class Turns {
   /** The ticket whose turn it is. Written by the thread that ran the one before; read by all. */
   private volatile long turn;
 
+  /** Whose connections they are; other ends share them. */
+  private final Ends first;
+
   /** Whose steps the connections are at. Owned by the thread whose turn it is. */
   private Ends current;
+
+  /**
+   * Kernels of all other ends that have ended. Written by the thread whose turn it is, before the
+   * turn; read by whoever watches.
+   */
+  private long others;
 
   Turns(Waiter waiter, Progress progress, Ends first) {
     this.waiter = waiter;
     this.progress = progress;
+    this.first = first;
     this.current = first;
   }
 
@@ -64,10 +74,21 @@ final class Turns {
       waiter.fail(internal);
       throw internal;
     } finally {
-      ends.ended++;
+      if (ends != first) {
+        ends.ended++;
+        others++;
+      }
       TURN.setRelease(this, Math.max(turn, ticket + 1));
       progress.kernelEnded();
     }
+  }
+
+  /**
+   * Kernels on some ends that have ended, at least. The first ends' are not counted, since all
+   * kernels are counted by the turns.
+   */
+  long ended(Ends ends) {
+    return ends != first ? ends.ended : turn - others;
   }
 
   /** Whether all kernels of lower tickets have ended. */

@@ -1,0 +1,89 @@
+package org.nccl4j.api.observe;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Random;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+import org.nccl4j.api.observe.RankReport.Operation;
+import org.nccl4j.device.DataType;
+import org.nccl4j.device.RedOp;
+
+/** What was recorded is read again: here, and as another process reads it. */
+class FlightLogTest {
+  private static final List<String> NAMES = List.of("all_reduce", "broadcast", "send", "recv");
+  private static final int ROOTS = 1 << 20;
+
+  private final FlightLog log =
+      FlightLog.open(new FlightLog.Rank("words", System.nanoTime(), 3, ROOTS, NAMES));
+
+  @AfterEach
+  void close() {
+    log.close();
+  }
+
+  /** More than there is room for, so that what is left counts on from what is gone. */
+  @ParameterizedTest
+  @ValueSource(ints = {1, 5, 127, 128, 129, 1000})
+  void theLastOperationsAreReadWithTheirNumbers(int operations) {
+    Random random = new Random(operations);
+    List<Operation> called = new ArrayList<>();
+    int collectives = 0;
+    for (int number = 1; number <= operations; number++) {
+      int operation = random.nextInt(5);
+      DataType type = DataType.values()[random.nextInt(DataType.values().length)];
+      RedOp op = RedOp.values()[random.nextInt(RedOp.values().length)];
+      int root = random.nextInt(ROOTS);
+      long count = random.nextLong() >>> 16;
+      long shape = FlightLog.shape(operation, type.ordinal(), op.ordinal(), root);
+      if (operation < 2) {
+        collectives++;
+        log.collective(shape, count);
+      } else {
+        log.other(operation == 4 ? FlightLog.UNNAMED : shape, operation == 4 ? 0 : count);
+      }
+      called.add(expected(number, collectives, operation, type, op, root, count));
+    }
+    List<Operation> last =
+        called.subList(Math.max(0, operations - FlightLog.ENTRIES + 1), operations);
+    RankReport report = log.report(NAMES);
+    assertEquals(operations, report.launched());
+    assertEquals(last, report.operations());
+    assertTrue(
+        fromOutside().stream()
+            .filter(other -> other.communicator() == report.communicator())
+            .anyMatch(other -> other.operations().equals(last)));
+  }
+
+  /** A process has one list of names, and another test may have made it in this one. */
+  private static List<RankReport> fromOutside() {
+    byte[] copy = FlightReader.copy(ProcessHandle.current().pid()).orElseThrow();
+    byte[] names = (String.join(" ", NAMES) + "\0").getBytes(StandardCharsets.UTF_8);
+    System.arraycopy(names, 0, copy, FlightFile.NAMES, names.length);
+    return FlightReader.parse(ByteBuffer.wrap(copy).order(ByteOrder.nativeOrder()), "");
+  }
+
+  private static Operation expected(
+      int number, int collective, int operation, DataType type, RedOp op, int root, long count) {
+    if (operation == 4) {
+      return new Operation(number, collective, "other", 0, 0, 0, "another operation");
+    }
+    String elements = count + " " + type.label();
+    String text =
+        switch (operation) {
+          case 0 -> "all_reduce of %s (%s)".formatted(elements, op.label());
+          case 1 -> "broadcast of %s, root %d".formatted(elements, root);
+          case 2 -> "send of %s to rank %d".formatted(elements, root);
+          default -> "recv of %s from rank %d".formatted(elements, root);
+        };
+    String label = NAMES.get(operation);
+    return new Operation(number, collective, label, root, count, count * type.bytes(), text);
+  }
+}
