@@ -60,6 +60,11 @@ public enum ErrorId {
       "An InfiniBand or RoCE device refuses, is down, or does not reach the other port",
       "see `./nccl doctor` and the kernel's log (dmesg); NCCL_IB_HCA chooses ports, NCCL_IB_DISABLE=1"
           + " goes by sockets instead"),
+  /** Another library to compare with. */
+  COMPARISON(
+      Code.SYSTEM_ERROR,
+      "What `./nccl perf` is to compare with cannot be run",
+      "install it, or leave out --compare"),
   /** {@link Code#INTERNAL_ERROR}. */
   INTERNAL(Code.INTERNAL_ERROR),
   /** {@link Code#INVALID_ARGUMENT}, of another kind than those below. */
@@ -119,6 +124,11 @@ public enum ErrorId {
       Code.INVALID_ARGUMENT,
       "A file that is named cannot be read, or is not what it should be",
       "name one that the message describes and that this user may read"),
+  /** An option of a command that cannot be right. */
+  OPTION(
+      Code.INVALID_ARGUMENT,
+      "An option of a command has a value that it cannot have",
+      "see `./nccl COMMAND --help`; the message says what may be given"),
   /** Certificates that cannot be right. */
   CERTIFICATE(
       Code.INVALID_ARGUMENT,
@@ -143,6 +153,11 @@ public enum ErrorId {
           + " larger"),
   /** {@link Code#INVALID_USAGE}, of another kind than those below. */
   USAGE(Code.INVALID_USAGE),
+  /** Options of a command that do not fit. */
+  OPTIONS(
+      Code.INVALID_USAGE,
+      "Options of a command do not go together, or not with this machine",
+      "leave out or change those that the message names"),
   /** Something is used after close. */
   CLOSED(
       Code.INVALID_USAGE,

@@ -8,7 +8,8 @@ import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.HotPath;
 
 /**
- * Who is told of one rank's operations. Where nobody is, an operation costs one look. Hooks come and go on any thread; operations are told by the thread that launches.
+ * Who is told of one rank's operations. Where nobody is, an operation costs one look. Hooks come
+ * and go on any thread; operations are told by the thread that launches.
  */
 public final class OperationHooks implements AutoCloseable {
   private static final OperationHook[] NONE = {};

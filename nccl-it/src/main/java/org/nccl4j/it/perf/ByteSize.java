@@ -4,6 +4,7 @@ import java.math.BigDecimal;
 import java.util.Locale;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
+import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 
 /**
@@ -34,7 +35,7 @@ record ByteSize(long bytes) {
 
   private static InvalidArgumentException malformed(String text, String why) {
     return new InvalidArgumentException(
-        "'" + text + "' " + why, "write bytes, or K, M or G of them, such as 8, 512K, 64M or 1.5G");
+        ErrorId.OPTION, "'" + text + "' " + why, "write bytes, or K, M or G of them, such as 8, 512K, 64M or 1.5G");
   }
 
   /** About how much, in the largest fitting unit. */

@@ -1,6 +1,7 @@
 package org.nccl4j.it.perf;
 
 import java.util.List;
+import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
 import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Model.OptionSpec;
@@ -51,7 +52,7 @@ final class ForeignOptions {
     for (Foreign foreign : ALL) {
       if (command.findOption(foreign.shortName()).getValue() != null) {
         throw new InvalidUsageException(
-            "%s (%s) is an option of nccl-tests that perf does not have: %s"
+            ErrorId.OPTIONS, "%s (%s) is an option of nccl-tests that perf does not have: %s"
                 .formatted(foreign.shortName(), foreign.longName(), foreign.reason()),
             "leave it out");
       }

@@ -13,6 +13,7 @@ import java.util.concurrent.Callable;
 import org.nccl4j.api.Devices;
 import org.nccl4j.api.settings.FileProblem;
 import org.nccl4j.device.Device;
+import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.SystemErrorException;
 import org.nccl4j.device.cuda.CudaDevices;
@@ -75,7 +76,7 @@ public final class TuneCommand implements Callable<Integer> {
     long to = ByteSize.parse(most).bytes();
     if (from < 4 || to < from) {
       throw new InvalidArgumentException(
-          "sizes from %d to %d bytes".formatted(from, to),
+          ErrorId.OPTION, "sizes from %d to %d bytes".formatted(from, to),
           "begin with 4 or more, end with no less");
     }
     List<Device> devices = devices();
@@ -121,7 +122,7 @@ public final class TuneCommand implements Callable<Integer> {
 
   private SystemErrorException unwritable(IOException e) {
     return new SystemErrorException(
-        "the table cannot be written to %s (%s)".formatted(file, FileProblem.of(e)),
+        ErrorId.UNWRITABLE, "the table cannot be written to %s (%s)".formatted(file, FileProblem.of(e)),
         "name a file in a directory that is there and that you may write to",
         e);
   }
@@ -143,7 +144,7 @@ public final class TuneCommand implements Callable<Integer> {
   private static int checked(int n, int most) {
     if (n < 2 || n > most) {
       throw new InvalidArgumentException(
-          "-t %d: times of %d ranks".formatted(n, n), "use 2 to " + most);
+          ErrorId.OPTION, "-t %d: times of %d ranks".formatted(n, n), "use 2 to " + most);
     }
     return n;
   }

@@ -4,6 +4,7 @@ import java.util.OptionalLong;
 import org.nccl4j.api.spi.Connector;
 import org.nccl4j.api.spi.PeerInfo;
 import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.kernel.Connection;
 import org.nccl4j.device.kernel.ConnectionLayout;
@@ -63,7 +64,7 @@ final class ArenaConnector implements Connector {
     transport.checkOpen();
     if (connection == null) {
       throw new InvalidUsageException(
-          this + " is used before it is connected", "call connect until it returns true");
+          ErrorId.PLUGIN, this + " is used before it is connected", "call connect until it returns true");
     }
     return connection;
   }

@@ -5,6 +5,7 @@ import java.nio.ByteOrder;
 import java.util.HexFormat;
 import org.nccl4j.api.Devices;
 import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.RemoteException;
 import org.nccl4j.device.bind.NativeLibrary;
@@ -212,7 +213,7 @@ public final class Libnccl {
       }
       default ->
           throw new InvalidArgumentException(
-              "--compare libnccl has no " + cell.workload().label(), "compare another workload");
+              ErrorId.OPTION, "--compare libnccl has no " + cell.workload().label(), "compare another workload");
     };
   }
 

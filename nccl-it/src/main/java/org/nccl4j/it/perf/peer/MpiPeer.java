@@ -22,6 +22,7 @@ import java.util.HexFormat;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.Stream;
+import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.RemoteException;
 import org.nccl4j.device.SystemErrorException;
@@ -85,7 +86,7 @@ public final class MpiPeer implements Peer {
       return peer;
     } catch (IOException e) {
       throw new SystemErrorException(
-          "Open MPI's ranks cannot be started (" + e + ")", "see that there is room in /tmp", e);
+          ErrorId.COMPARISON, "Open MPI's ranks cannot be started (" + e + ")", "see that there is room in /tmp", e);
     }
   }
 
@@ -101,10 +102,10 @@ public final class MpiPeer implements Peer {
       }
     } catch (SocketException e) {
       throw new SystemErrorException(
-          "the network interfaces cannot be listed (" + e + ")", "leave out --compare mpi", e);
+          ErrorId.COMPARISON, "the network interfaces cannot be listed (" + e + ")", "leave out --compare mpi", e);
     }
     throw new SystemErrorException(
-        "this machine has no IPv4 address but loopback", "leave out --compare mpi");
+        ErrorId.COMPARISON, "this machine has no IPv4 address but loopback", "leave out --compare mpi");
   }
 
   private void accept(ServerSocket server, int nRanks, String token) throws IOException {
@@ -215,7 +216,7 @@ public final class MpiPeer implements Peer {
         }
       }
     } catch (IOException e) {
-      throw new SystemErrorException(folder + " cannot be removed (" + e + ")", "remove it", e);
+      throw new SystemErrorException(ErrorId.COMPARISON, folder + " cannot be removed (" + e + ")", "remove it", e);
     } catch (InterruptedException e) {
       Thread.currentThread().interrupt();
     }

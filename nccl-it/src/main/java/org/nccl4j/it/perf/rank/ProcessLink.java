@@ -17,6 +17,7 @@ import java.util.concurrent.ArrayBlockingQueue;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.Stream;
+import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.RemoteException;
 import org.nccl4j.it.run.Placement;
@@ -139,7 +140,7 @@ final class ProcessLink implements RankLink {
       Thread.currentThread().interrupt();
     }
     return new RemoteException(
-        "rank " + spec.rank() + " " + lastWords(),
+        ErrorId.RANK_DIED, "rank " + spec.rank() + " " + lastWords(),
         "see its output; status 137 is a kill, often for want of memory (dmesg tells)",
         null);
   }

@@ -7,6 +7,7 @@ import java.io.StringWriter;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
+import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.SystemErrorException;
 
 /** Results as JSON. Bandwidths are in GB/s, sizes as in nccl-tests' size column. */
@@ -27,7 +28,7 @@ public final class JsonReport {
       Files.writeString(file, text);
     } catch (IOException e) {
       throw new SystemErrorException(
-          file + " cannot be written (" + e + ")", "name a file that can be", e);
+          ErrorId.UNWRITABLE, file + " cannot be written (" + e + ")", "name a file that can be", e);
     }
   }
 

@@ -1,6 +1,7 @@
 package org.nccl4j.transport.net.ib;
 
 import org.nccl4j.api.spi.NetRequest;
+import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.InvalidUsageException;
 
@@ -88,7 +89,7 @@ final class FlushPair implements AutoCloseable {
       }
     }
     throw new InvalidUsageException(
-        "more than %d flushes are under way on one connection".formatted(REQUESTS),
+        ErrorId.PLUGIN, "more than %d flushes are under way on one connection".formatted(REQUESTS),
         "test a flush until it has ended before its receive's slot is used again");
   }
 
