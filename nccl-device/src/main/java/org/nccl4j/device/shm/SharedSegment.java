@@ -110,7 +110,8 @@ public final class SharedSegment implements AutoCloseable {
   public java.nio.ByteBuffer buffer() {
     if (region.bytes() > Integer.MAX_VALUE) {
       throw new InvalidUsageException(
-          ErrorId.PLUGIN, "a segment of %d bytes does not fit a buffer".formatted(region.bytes()),
+          ErrorId.PLUGIN,
+          "a segment of %d bytes does not fit a buffer".formatted(region.bytes()),
           "use its address");
     }
     return com.kenai.jffi.MemoryIO.getInstance()

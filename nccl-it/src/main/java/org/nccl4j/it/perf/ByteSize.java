@@ -35,7 +35,9 @@ record ByteSize(long bytes) {
 
   private static InvalidArgumentException malformed(String text, String why) {
     return new InvalidArgumentException(
-        ErrorId.OPTION, "'" + text + "' " + why, "write bytes, or K, M or G of them, such as 8, 512K, 64M or 1.5G");
+        ErrorId.OPTION,
+        "'" + text + "' " + why,
+        "write bytes, or K, M or G of them, such as 8, 512K, 64M or 1.5G");
   }
 
   /** About how much, in the largest fitting unit. */

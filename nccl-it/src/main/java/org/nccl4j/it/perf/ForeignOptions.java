@@ -52,7 +52,8 @@ final class ForeignOptions {
     for (Foreign foreign : ALL) {
       if (command.findOption(foreign.shortName()).getValue() != null) {
         throw new InvalidUsageException(
-            ErrorId.OPTIONS, "%s (%s) is an option of nccl-tests that perf does not have: %s"
+            ErrorId.OPTIONS,
+            "%s (%s) is an option of nccl-tests that perf does not have: %s"
                 .formatted(foreign.shortName(), foreign.longName(), foreign.reason()),
             "leave it out");
       }

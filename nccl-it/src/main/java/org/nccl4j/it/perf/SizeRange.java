@@ -19,17 +19,21 @@ record SizeRange(long min, long max, long step, int factor) {
   SizeRange {
     if (min > max) {
       throw new InvalidArgumentException(
-          ErrorId.OPTION, "the sizes begin with -b %s and end with -e %s, which is less"
+          ErrorId.OPTION,
+          "the sizes begin with -b %s and end with -e %s, which is less"
               .formatted(new ByteSize(min), new ByteSize(max)),
           "give a larger -e, or a smaller -b");
     }
     if (factor == 1 && step == 0 && min != max) {
       throw new InvalidArgumentException(
-          ErrorId.OPTION, "the sizes never grow: the step is 0", "give -i a size above 0, or -f a factor above 1");
+          ErrorId.OPTION,
+          "the sizes never grow: the step is 0",
+          "give -i a size above 0, or -f a factor above 1");
     }
     if (factor == 1 && step > 0 && (max - min) / step >= MOST) {
       throw new InvalidArgumentException(
-          ErrorId.OPTION, "from %s to %s by steps of %s there are more than %d sizes"
+          ErrorId.OPTION,
+          "from %s to %s by steps of %s there are more than %d sizes"
               .formatted(new ByteSize(min), new ByteSize(max), new ByteSize(step), MOST),
           "give -i a larger step, or -f a factor");
     }

@@ -76,7 +76,8 @@ public final class TuneCommand implements Callable<Integer> {
     long to = ByteSize.parse(most).bytes();
     if (from < 4 || to < from) {
       throw new InvalidArgumentException(
-          ErrorId.OPTION, "sizes from %d to %d bytes".formatted(from, to),
+          ErrorId.OPTION,
+          "sizes from %d to %d bytes".formatted(from, to),
           "begin with 4 or more, end with no less");
     }
     List<Device> devices = devices();
@@ -122,7 +123,8 @@ public final class TuneCommand implements Callable<Integer> {
 
   private SystemErrorException unwritable(IOException e) {
     return new SystemErrorException(
-        ErrorId.UNWRITABLE, "the table cannot be written to %s (%s)".formatted(file, FileProblem.of(e)),
+        ErrorId.UNWRITABLE,
+        "the table cannot be written to %s (%s)".formatted(file, FileProblem.of(e)),
         "name a file in a directory that is there and that you may write to",
         e);
   }

@@ -81,7 +81,8 @@ final class Validation {
       case "auto" -> CudaDevices.probe().list().isEmpty() ? Device.Kind.HOST : Device.Kind.CUDA;
       default ->
           throw new InvalidArgumentException(
-              ErrorId.OPTION, "--device " + options.device + ": there is no such device",
+              ErrorId.OPTION,
+              "--device " + options.device + ": there is no such device",
               "use --device host or --device cuda");
     };
   }
@@ -91,21 +92,27 @@ final class Validation {
     between("-G", options.graph, 0, 1000);
     if (kind == Device.Kind.HOST && options.gpus != 1) {
       throw new InvalidUsageException(
-          ErrorId.OPTIONS, "-g " + options.gpus + ": a thread drives one rank on the host device",
+          ErrorId.OPTIONS,
+          "-g " + options.gpus + ": a thread drives one rank on the host device",
           "use -t for more ranks");
     }
     if (kind == Device.Kind.HOST && options.graph != 0) {
       throw new InvalidUsageException(
-          ErrorId.OPTIONS, "-G " + options.graph + ": the host device has no graphs", "leave it out");
+          ErrorId.OPTIONS,
+          "-G " + options.graph + ": the host device has no graphs",
+          "leave it out");
     }
     if (options.graph != 0 && options.blocking != 0) {
       throw new InvalidUsageException(
-          ErrorId.OPTIONS, "-G and -z are both given: a graph's iterations are not waited for one by one",
+          ErrorId.OPTIONS,
+          "-G and -z are both given: a graph's iterations are not waited for one by one",
           "leave one of them out");
     }
     if (options.processes != null && options.gpus != 1) {
       throw new InvalidUsageException(
-          ErrorId.OPTIONS, "--processes and -g " + options.gpus + ": each process drives one GPU", "leave -g out");
+          ErrorId.OPTIONS,
+          "--processes and -g " + options.gpus + ": each process drives one GPU",
+          "leave -g out");
     }
     between("-R", options.register, 0, Registered.values().length - 1);
   }
@@ -114,12 +121,14 @@ final class Validation {
     int gpus = CudaDevices.probe().list().size();
     if (gpus == 0) {
       throw new InvalidUsageException(
-          ErrorId.OPTIONS, "--device cuda: " + CudaDevices.probe().absence().orElse("there is no GPU"),
+          ErrorId.OPTIONS,
+          "--device cuda: " + CudaDevices.probe().absence().orElse("there is no GPU"),
           "repair that, or use --device host");
     }
     if (nRanks > gpus) {
       throw new InvalidUsageException(
-          ErrorId.OPTIONS, "%d ranks: each needs a GPU, and this process sees %d".formatted(nRanks, gpus),
+          ErrorId.OPTIONS,
+          "%d ranks: each needs a GPU, and this process sees %d".formatted(nRanks, gpus),
           "use fewer threads (-t) or GPUs a thread (-g), or look at CUDA_VISIBLE_DEVICES");
     }
   }
@@ -127,13 +136,16 @@ final class Validation {
   private PerfSettings.Who ranks(Device.Kind kind) {
     if (options.threads != null && options.processes != null) {
       throw new InvalidUsageException(
-          ErrorId.OPTIONS, "-t and --processes are both given: ranks are threads or processes, not both",
+          ErrorId.OPTIONS,
+          "-t and --processes are both given: ranks are threads or processes, not both",
           "leave one of them out");
     }
     boolean processes = options.processes != null;
     if (!processes && !options.hosts.isEmpty()) {
       throw new InvalidUsageException(
-          ErrorId.OPTIONS, "--hosts is given, but ranks are threads of this process", "add --processes N");
+          ErrorId.OPTIONS,
+          "--hosts is given, but ranks are threads of this process",
+          "add --processes N");
     }
     Integer asked = processes ? options.processes : options.threads;
     int threads = asked == null ? 1 : asked;
@@ -146,7 +158,9 @@ final class Validation {
     between("-T", options.timeout, 1, 86_400);
     if (!List.of("core", "none").contains(options.binding)) {
       throw new InvalidArgumentException(
-          ErrorId.OPTION, "--bind-to " + options.binding + ": there is no such binding", "use core or none");
+          ErrorId.OPTION,
+          "--bind-to " + options.binding + ": there is no such binding",
+          "use core or none");
     }
     return new PerfSettings.Who(
         threads * options.gpus,
@@ -199,7 +213,8 @@ final class Validation {
   private SizeRange sizes() {
     if (options.stepBytes != null && options.stepFactor != null) {
       throw new InvalidUsageException(
-          ErrorId.OPTIONS, "-i and -f are both given: sizes grow by a step or by a factor, not by both",
+          ErrorId.OPTIONS,
+          "-i and -f are both given: sizes grow by a step or by a factor, not by both",
           "leave one of them out");
     }
     if (options.stepFactor != null) {
@@ -242,18 +257,23 @@ final class Validation {
     if (words[0].equals("libnccl")) {
       if (kind == Device.Kind.HOST) {
         throw new InvalidUsageException(
-            ErrorId.OPTIONS, "--compare libnccl: libnccl works on GPUs only", "use it with --device cuda");
+            ErrorId.OPTIONS,
+            "--compare libnccl: libnccl works on GPUs only",
+            "use it with --device cuda");
       }
       return new Comparison(Comparison.With.LIBNCCL, words.length > 1 ? words[1] : Libnccl.FILE);
     }
     if (!options.compare.equals("mpi")) {
       throw new InvalidArgumentException(
-          ErrorId.OPTION, "--compare " + options.compare + ": perf cannot measure that",
+          ErrorId.OPTION,
+          "--compare " + options.compare + ": perf cannot measure that",
           "use --compare mpi, libnccl, or libnccl=FILE");
     }
     if (kind == Device.Kind.CUDA) {
       throw new InvalidUsageException(
-          ErrorId.OPTIONS, "--compare mpi: it is measured on host memory", "use it with --device host");
+          ErrorId.OPTIONS,
+          "--compare mpi: it is measured on host memory",
+          "use it with --device host");
     }
     return new Comparison(Comparison.With.MPI, "");
   }
@@ -263,7 +283,8 @@ final class Validation {
     ByteSize available = new ByteSize(Machine.availableMemory());
     if (available.bytes() > 0 && need.bytes() > available.bytes()) {
       throw new InvalidUsageException(
-          ErrorId.OPTIONS, "-e %s: the buffers of %d ranks need %s of memory, and %s are available"
+          ErrorId.OPTIONS,
+          "-e %s: the buffers of %d ranks need %s of memory, and %s are available"
               .formatted(options.maxBytes, nRanks, need.rounded(), available.rounded()),
           "give a smaller -e, or fewer ranks");
     }
@@ -273,19 +294,22 @@ final class Validation {
     for (DataType type : what.types()) {
       if (!OpenMpi.has(type)) {
         throw new InvalidUsageException(
-            ErrorId.OPTIONS, "--compare mpi: Open MPI has no type " + type.label(),
+            ErrorId.OPTIONS,
+            "--compare mpi: Open MPI has no type " + type.label(),
             "choose another -d, or leave --compare out");
       }
       if (what.sizes().max() / type.bytes() > Integer.MAX_VALUE) {
         throw new InvalidUsageException(
-            ErrorId.OPTIONS, "--compare mpi: MPI counts at most 2147483647 elements, and -e asks for more",
+            ErrorId.OPTIONS,
+            "--compare mpi: MPI counts at most 2147483647 elements, and -e asks for more",
             "give a smaller -e");
       }
     }
     boolean reduces = what.workloads().stream().anyMatch(Workload::reduces);
     if (reduces && what.ops().contains(RedOp.AVG)) {
       throw new InvalidUsageException(
-          ErrorId.OPTIONS, "--compare mpi: Open MPI has no operator avg",
+          ErrorId.OPTIONS,
+          "--compare mpi: Open MPI has no operator avg",
           "choose another -o, or leave --compare out");
     }
   }
@@ -309,7 +333,8 @@ final class Validation {
 
   private static InvalidArgumentException unknown(String option, String name, List<String> known) {
     return new InvalidArgumentException(
-        ErrorId.OPTION, "%s %s: there is no such thing".formatted(option, name),
+        ErrorId.OPTION,
+        "%s %s: there is no such thing".formatted(option, name),
         "use some of " + String.join(",", known) + ", or all");
   }
 
@@ -323,7 +348,8 @@ final class Validation {
       String bare = name.startsWith("^") ? name.substring(1) : name;
       if (known.stream().noneMatch(bare::equalsIgnoreCase)) {
         throw new InvalidArgumentException(
-            ErrorId.OPTION, option + " " + text + ": there is no '" + bare + "'",
+            ErrorId.OPTION,
+            option + " " + text + ": there is no '" + bare + "'",
             "use one or several of " + String.join(", ", known));
       }
     }
@@ -340,14 +366,18 @@ final class Validation {
       return OptionalInt.of(value);
     } catch (NumberFormatException e) {
       throw new InvalidArgumentException(
-          ErrorId.OPTION, option + " " + text + " is not a number", "use a whole number, or auto", e);
+          ErrorId.OPTION,
+          option + " " + text + " is not a number",
+          "use a whole number, or auto",
+          e);
     }
   }
 
   private static void between(String option, int value, int least, int most) {
     if (value < least || value > most) {
       throw new InvalidArgumentException(
-          ErrorId.OPTION, "%s %d is out of range".formatted(option, value),
+          ErrorId.OPTION,
+          "%s %d is out of range".formatted(option, value),
           "use a number from %d to %d".formatted(least, most));
     }
   }
@@ -359,7 +389,9 @@ final class Validation {
     Path folder = path.toAbsolutePath().getParent();
     if (Files.isDirectory(path) || folder == null || !Files.isWritable(folder)) {
       throw new InvalidArgumentException(
-          ErrorId.FILE, option + " " + path + " cannot be written", "name a file in a folder that exists");
+          ErrorId.FILE,
+          option + " " + path + " cannot be written",
+          "name a file in a folder that exists");
     }
     return Optional.of(path);
   }

@@ -64,7 +64,9 @@ final class ArenaConnector implements Connector {
     transport.checkOpen();
     if (connection == null) {
       throw new InvalidUsageException(
-          ErrorId.PLUGIN, this + " is used before it is connected", "call connect until it returns true");
+          ErrorId.PLUGIN,
+          this + " is used before it is connected",
+          "call connect until it returns true");
     }
     return connection;
   }

@@ -213,7 +213,9 @@ public final class Libnccl {
       }
       default ->
           throw new InvalidArgumentException(
-              ErrorId.OPTION, "--compare libnccl has no " + cell.workload().label(), "compare another workload");
+              ErrorId.OPTION,
+              "--compare libnccl has no " + cell.workload().label(),
+              "compare another workload");
     };
   }
 

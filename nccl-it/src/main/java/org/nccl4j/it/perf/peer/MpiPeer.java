@@ -86,7 +86,10 @@ public final class MpiPeer implements Peer {
       return peer;
     } catch (IOException e) {
       throw new SystemErrorException(
-          ErrorId.COMPARISON, "Open MPI's ranks cannot be started (" + e + ")", "see that there is room in /tmp", e);
+          ErrorId.COMPARISON,
+          "Open MPI's ranks cannot be started (" + e + ")",
+          "see that there is room in /tmp",
+          e);
     }
   }
 
@@ -102,10 +105,15 @@ public final class MpiPeer implements Peer {
       }
     } catch (SocketException e) {
       throw new SystemErrorException(
-          ErrorId.COMPARISON, "the network interfaces cannot be listed (" + e + ")", "leave out --compare mpi", e);
+          ErrorId.COMPARISON,
+          "the network interfaces cannot be listed (" + e + ")",
+          "leave out --compare mpi",
+          e);
     }
     throw new SystemErrorException(
-        ErrorId.COMPARISON, "this machine has no IPv4 address but loopback", "leave out --compare mpi");
+        ErrorId.COMPARISON,
+        "this machine has no IPv4 address but loopback",
+        "leave out --compare mpi");
   }
 
   private void accept(ServerSocket server, int nRanks, String token) throws IOException {
@@ -216,7 +224,8 @@ public final class MpiPeer implements Peer {
         }
       }
     } catch (IOException e) {
-      throw new SystemErrorException(ErrorId.COMPARISON, folder + " cannot be removed (" + e + ")", "remove it", e);
+      throw new SystemErrorException(
+          ErrorId.COMPARISON, folder + " cannot be removed (" + e + ")", "remove it", e);
     } catch (InterruptedException e) {
       Thread.currentThread().interrupt();
     }

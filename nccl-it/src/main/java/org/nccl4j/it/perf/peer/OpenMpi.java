@@ -35,7 +35,8 @@ public record OpenMpi(String version, Path program) {
     Matcher version = VERSION.matcher(said);
     if (!version.find()) {
       throw new SystemErrorException(
-          ErrorId.COMPARISON, "mpirun is not Open MPI's: it says " + said.lines().findFirst().orElse("nothing"),
+          ErrorId.COMPARISON,
+          "mpirun is not Open MPI's: it says " + said.lines().findFirst().orElse("nothing"),
           "apt-get install openmpi-bin libopenmpi-dev, and have its mpirun first in PATH");
     }
     Path program = folder.resolve("mpi_peer");
@@ -65,18 +66,21 @@ public record OpenMpi(String version, Path program) {
       if (!process.waitFor(60, TimeUnit.SECONDS) || process.exitValue() != 0) {
         process.destroyForcibly();
         throw new SystemErrorException(
-            ErrorId.COMPARISON, "%s fails:%n%s".formatted(String.join(" ", command), text.strip()),
+            ErrorId.COMPARISON,
+            "%s fails:%n%s".formatted(String.join(" ", command), text.strip()),
             "run it by hand and see; apt-get install " + packages + " may help");
       }
       return text;
     } catch (IOException e) {
       throw new InvalidUsageException(
-          ErrorId.OPTIONS, "--compare mpi: there is no %s in PATH, which %s".formatted(tool, purpose),
+          ErrorId.OPTIONS,
+          "--compare mpi: there is no %s in PATH, which %s".formatted(tool, purpose),
           "apt-get install " + packages,
           e);
     } catch (InterruptedException e) {
       Thread.currentThread().interrupt();
-      throw new SystemErrorException(ErrorId.COMPARISON, tool + " was interrupted", "run the command again", e);
+      throw new SystemErrorException(
+          ErrorId.COMPARISON, tool + " was interrupted", "run the command again", e);
     }
   }
 }

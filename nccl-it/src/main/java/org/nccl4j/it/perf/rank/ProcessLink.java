@@ -140,7 +140,8 @@ final class ProcessLink implements RankLink {
       Thread.currentThread().interrupt();
     }
     return new RemoteException(
-        ErrorId.RANK_DIED, "rank " + spec.rank() + " " + lastWords(),
+        ErrorId.RANK_DIED,
+        "rank " + spec.rank() + " " + lastWords(),
         "see its output; status 137 is a kill, often for want of memory (dmesg tells)",
         null);
   }

@@ -28,7 +28,10 @@ public final class JsonReport {
       Files.writeString(file, text);
     } catch (IOException e) {
       throw new SystemErrorException(
-          ErrorId.UNWRITABLE, file + " cannot be written (" + e + ")", "name a file that can be", e);
+          ErrorId.UNWRITABLE,
+          file + " cannot be written (" + e + ")",
+          "name a file that can be",
+          e);
     }
   }
 

@@ -89,7 +89,8 @@ final class FlushPair implements AutoCloseable {
       }
     }
     throw new InvalidUsageException(
-        ErrorId.PLUGIN, "more than %d flushes are under way on one connection".formatted(REQUESTS),
+        ErrorId.PLUGIN,
+        "more than %d flushes are under way on one connection".formatted(REQUESTS),
         "test a flush until it has ended before its receive's slot is used again");
   }
 
