@@ -1,10 +1,9 @@
 package org.nccl4j.api.init;
 
-import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.LinkedHashMap;
-import java.util.List;
 import java.util.Map;
+import java.util.TreeMap;
 import java.util.function.Supplier;
 import org.nccl4j.api.settings.Settings;
 import org.nccl4j.topo.cluster.Fleet;
@@ -17,15 +16,14 @@ import org.nccl4j.topo.xml.TopologyXml;
 final class KnownFleets {
   private static final int MOST = 4;
 
-  private static final Map<Key, Search> KNOWN =
+  /** By the text of all that decides. */
+  private static final Map<String, Search> KNOWN =
       new LinkedHashMap<>(MOST, 0.75f, true) {
         @Override
-        protected boolean removeEldestEntry(Map.Entry<Key, Search> eldest) {
+        protected boolean removeEldestEntry(Map.Entry<String, Search> eldest) {
           return size() > MOST;
         }
       };
-
-  private record Key(List<String> machines, Map<String, String> settings, boolean gpus) {}
 
   /** Made by whoever comes first; the others wait for it. */
   private static final class Search {
@@ -49,14 +47,14 @@ final class KnownFleets {
     if (settings.containsKey(Settings.NCCL_GRAPH_FILE.name())) {
       return search.get();
     }
-    List<String> machines = new ArrayList<>();
+    StringBuilder key = new StringBuilder(new TreeMap<>(settings).toString());
+    key.append(survey.gpus());
     for (Fleet.Host host : survey.hosts()) {
-      machines.add(TopologyXml.write(host.system()) + Arrays.toString(host.ranks()));
+      key.append(TopologyXml.write(host.system())).append(Arrays.toString(host.ranks()));
     }
-    Key key = new Key(List.copyOf(machines), Map.copyOf(settings), survey.gpus());
     Search one;
     synchronized (KNOWN) {
-      one = KNOWN.computeIfAbsent(key, missing -> new Search());
+      one = KNOWN.computeIfAbsent(key.toString(), missing -> new Search());
     }
     return one.get(search);
   }

@@ -5,6 +5,7 @@ import jdk.jfr.DataAmount;
 import jdk.jfr.Description;
 import jdk.jfr.Enabled;
 import jdk.jfr.Event;
+import jdk.jfr.FlightRecorder;
 import jdk.jfr.Label;
 import jdk.jfr.Name;
 import jdk.jfr.StackTrace;
@@ -16,6 +17,15 @@ import jdk.jfr.Timespan;
  */
 final class Events {
   private Events() {}
+
+  /**
+   * Whether there is a recorder. Without one no event may be made: the first has Java Flight
+   * Recorder read the descriptions of all its events, which takes a good part of the time in which
+   * a communicator is made.
+   */
+  static boolean areRecorded() {
+    return FlightRecorder.isInitialized();
+  }
 
   /** A phase of a communicator's creation. */
   @Name("org.nccl4j.InitPhase")

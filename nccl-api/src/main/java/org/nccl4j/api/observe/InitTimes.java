@@ -32,19 +32,24 @@ public final class InitTimes {
     end();
     name = nextName;
     began = System.nanoTime();
-    phase = new Events.InitPhase();
-    phase.begin();
+    if (Events.areRecorded()) {
+      phase = new Events.InitPhase();
+      phase.begin();
+    }
   }
 
   private void end() {
-    if (phase != null) {
+    if (name != null) {
       nanos.merge(name, System.nanoTime() - began, Long::sum);
+    }
+    if (phase != null) {
       phase.communicator = communicator;
       phase.rank = rank;
       phase.phase = name;
       phase.commit();
-      phase = null;
     }
+    name = null;
+    phase = null;
   }
 
   /** Ends the last phase, and logs all. */

@@ -8,8 +8,6 @@ import org.nccl4j.device.DeviceStream;
  * asks for such events.
  */
 final class OperationEvents implements OperationHook {
-  private static final Events.Operation PROBE = new Events.Operation();
-
   private final FlightLog.Rank rank;
   private final OperationHooks hooks;
   private boolean listening;
@@ -21,8 +19,9 @@ final class OperationEvents implements OperationHook {
 
   /** Listens if a recording asks for it, else not; by the observer. */
   void look() {
-    if (PROBE.isEnabled() != listening) {
-      listening = !listening;
+    boolean wanted = Events.areRecorded() && new Events.Operation().isEnabled();
+    if (wanted != listening) {
+      listening = wanted;
       if (listening) {
         hooks.add(this);
       } else {

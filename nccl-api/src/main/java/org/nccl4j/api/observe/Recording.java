@@ -31,12 +31,16 @@ final class Recording {
     NcclException failure = kernels.failure();
     if (failure != null && !failed) {
       failed = true;
-      fail(failure);
+      if (Events.areRecorded()) {
+        fail(failure);
+      }
     }
     long now = System.nanoTime();
     if (now - lastNanos >= PERIOD_NANOS) {
       lastNanos = now;
-      second();
+      if (Events.areRecorded()) {
+        second();
+      }
     }
   }
 

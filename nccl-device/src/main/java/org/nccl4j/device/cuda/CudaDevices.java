@@ -36,12 +36,14 @@ public final class CudaDevices {
       return new CudaDevices(List.of(), absence);
     }
     int count = JCudaLibrary.deviceCount();
-    return count > 0
-        ? new CudaDevices(IntStream.range(0, count).mapToObj(CudaDevice::new).toList(), absence)
-        : new CudaDevices(
-            List.of(),
-            Optional.of(
-                "the driver sees no GPU; look at nvidia-smi -L and at CUDA_VISIBLE_DEVICES"));
+    if (count == 0) {
+      return new CudaDevices(
+          List.of(),
+          Optional.of("the driver sees no GPU; look at nvidia-smi -L and at CUDA_VISIBLE_DEVICES"));
+    }
+    List<CudaDevice> devices = IntStream.range(0, count).mapToObj(CudaDevice::new).toList();
+    Nvml.askAhead(devices.stream().map(CudaDevice::pciBusId).toList());
+    return new CudaDevices(devices, absence);
   }
 
   /** All devices, by number; empty where there are none. */

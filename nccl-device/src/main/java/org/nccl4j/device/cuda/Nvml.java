@@ -58,6 +58,32 @@ public final class Nvml {
     return found;
   }
 
+  /**
+   * Begins to ask what communicators of some GPUs will want to know, on a thread of its own: the
+   * library takes its time to start, and about a millisecond for each question.
+   *
+   * @param busIds the GPUs' PCI addresses as in /sys
+   */
+  static void askAhead(List<String> busIds) {
+    Thread asking =
+        new Thread(
+            () -> {
+              Nvml nvml = probe();
+              for (String one : busIds) {
+                for (String other : busIds) {
+                  nvml.gpu(one)
+                      .ifPresent(
+                          gpu ->
+                              nvml.gpu(other)
+                                  .ifPresent(to -> nvml.allowsPeers(gpu.index(), to.index())));
+                }
+              }
+            },
+            "nccl4j-nvml");
+    asking.setDaemon(true);
+    asking.start();
+  }
+
   private static Nvml look() {
     NvmlFunctions nvml;
     try {

@@ -15,6 +15,12 @@ public record Cost(float latency, float bandwidth) {
     return bandwidth > 0;
   }
 
+  /** The same in every process, and made at once, which a record's own is not. */
+  @Override
+  public int hashCode() {
+    return 31 * Float.hashCode(latency) + Float.hashCode(bandwidth);
+  }
+
   Cost disabled() {
     return new Cost(latency, 0);
   }

@@ -6,4 +6,10 @@ package org.nccl4j.topo.tuning;
  * @param channels channels, which are blocks of the kernel
  * @param threads threads of a block
  */
-public record Effort(int channels, int threads) {}
+public record Effort(int channels, int threads) {
+  /** The same in every process, and made at once, which a record's own is not. */
+  @Override
+  public int hashCode() {
+    return 31 * channels + threads;
+  }
+}

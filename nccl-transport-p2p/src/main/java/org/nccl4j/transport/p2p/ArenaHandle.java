@@ -78,7 +78,7 @@ record ArenaHandle(End end, int rank, int number, ArenaLayout layout, String add
               .formatted(rank, end.label(), peer.rank()),
           "make the same calls in the same order on all ranks");
     }
-    if (!theirs.equals(layout) || number < 0 || number >= layout.capacity()) {
+    if (!theirs.isLike(layout) || number < 0 || number >= layout.capacity()) {
       throw new RemoteException(
           ErrorId.PROTOCOL,
           "rank %d lays out its connections as %s (number %d), this rank as %s"

@@ -13,6 +13,7 @@ import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.SystemErrorException;
+import org.nccl4j.transport.net.ib.bind.VerbsFunctions;
 
 /** InfiniBand and RoCE by libibverbs. */
 public final class IbProvider implements NetProvider {
@@ -45,6 +46,12 @@ public final class IbProvider implements NetProvider {
     IbSettings settings = IbSettings.of(context::setting);
     if (settings.disabled()) {
       return Support.no("NCCL_IB_DISABLE=1 forbids it");
+    }
+    // Binding the library takes long, and tells nothing where the kernel has no device for it.
+    if (settings.library().equals(VerbsFunctions.LIBRARY) && !IbDevices.kernelHasDevices()) {
+      return Support.no(
+          "the kernel has no InfiniBand device: load the adapter's driver; in a container see that"
+              + " it shows /sys/class/infiniband");
     }
     Verbs verbs;
     try {

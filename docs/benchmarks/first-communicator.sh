@@ -1,0 +1,21 @@
+#!/usr/bin/env bash
+# How long the first communicator of a process takes, on the tests' fake GPUs and on the host device, each in processes
+# of its own. From the root, after mvn package: docs/benchmarks/first-communicator.sh cuda|host RANKS PROCESSES [JAVA_OPTIONS]
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+kind=$1 ranks=$2 processes=$3
+shift 3
+classes=$(echo nccl-{topo,device,api,transport-p2p,transport-net,transport-nvls}/target/classes | tr ' ' ':'):$(ls nccl-it/target/modules/*.jar | grep -v '/nccl-[^/]*$' | tr '\n' ':')
+fake=$(mktemp -d)
+trap 'rm -rf "$fake"' EXIT
+cuda=$(dirname "$(dirname "$(readlink -f "$(command -v nvcc)")")")
+test -f "$cuda/include/cuda.h" || cuda=/usr/local/cuda
+# Memory is zero when it is new; a GPU clears megabytes at once, the fake would not.
+sed -e "s/\*n = 2;/*n = $ranks;/" -e 's/^  memset((void\*)d, v, n);/  if (v || n < (1 << 20)) memset((void*)d, v, n);/' \
+  nccl-device/src/test/c/fakecuda.c > "$fake/fakecuda.c"
+gcc -O1 -shared -fPIC -I"$cuda/include" -Wl,-soname,libcuda.so.1 -o "$fake/libcuda.so.1" "$fake/fakecuda.c"
+javac -nowarn -proc:none -d "$fake" -cp "$classes" docs/benchmarks/FirstCommunicator.java
+for _ in $(seq "$processes"); do
+  LD_LIBRARY_PATH=$fake java -XX:+UseSerialGC -XX:-UsePerfData "$@" -cp "$fake:$classes" FirstCommunicator "$kind" "$ranks"
+done | sort -n | awk '{ first[NR] = $1; later[NR] = $2; cpu[NR] = $3 } END {
+  middle = int((NR + 1) / 2); printf "first %.0f ms (%.0f to %.0f), %.0f ms of processors\n", first[middle], first[1], first[NR], cpu[middle] }'
