@@ -22,6 +22,7 @@ static int failure;
 static int version = 13000;
 static int wide_operations = 1;
 static int n_kept;  // memory operations of streams that wait
+static int corrupting; // what copies in streams move arrives changed
 static int lacking;    // an attribute that no device has
 static int capturing;  // what a stream answers who asks
 static size_t granule = 2 << 20;  // the least of multicast objects: FAKECUDA_MULTICAST_GRANULE
@@ -47,6 +48,7 @@ void fakeReset(void) {
   granule = 2 << 20;
   capturing = 0;
   lacking = 0;
+  corrupting = 0;
   wide_operations = 1;
   n_kept = 0;
   forget_captures();
@@ -57,6 +59,7 @@ void fakeFailNth(int n, int code) {
   failing_number = n;
   failure = code;
 }
+void fakeCorrupt(int on) { corrupting = on; }
 void fakeLack(int attribute) { lacking = attribute; }
 void fakeGranule(long bytes) { granule = bytes; }
 void fakeWideOperations(int on) { wide_operations = on; }
@@ -411,7 +414,8 @@ static void proceed(void) {
       for (int j = 0; j < i; j++) behind |= kept[j].stream == kept[i].stream;
       if (behind || (kept[i].waits && !fulfilled(kept[i].at, kept[i].value, kept[i].wide))) continue;
       if (kept[i].copied) memcpy((void*)kept[i].at, (void*)kept[i].value, kept[i].copied);
-      else if (!kept[i].waits) store(kept[i].at, kept[i].value, kept[i].wide);
+      if (kept[i].copied && corrupting) ++*(char*)kept[i].at;
+      if (!kept[i].copied && !kept[i].waits) store(kept[i].at, kept[i].value, kept[i].wide);
       n_kept--;
       memmove(kept + i, kept + i + 1, (n_kept - i) * sizeof kept[0]);
       more = 1;

@@ -1,5 +1,9 @@
 package org.nccl4j.device.cuda;
 
+import java.lang.invoke.VarHandle;
+import jnr.ffi.Pointer;
+import jnr.ffi.Runtime;
+import org.nccl4j.device.CudaException;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
@@ -15,6 +19,8 @@ import org.nccl4j.device.shm.OwnedFd;
  * own. Any thread may call.
  */
 public final class RdmaMemory implements AutoCloseable {
+  private static final int TRIAL = 8;
+  private static final long PATTERN = 0x5ca1ab1ef00dfeedL;
   private static final int HOST_NUMA_ID = 134; // CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID
 
   private final CudaDevice device;
@@ -45,11 +51,13 @@ public final class RdmaMemory implements AutoCloseable {
   }
 
   /**
-   * New memory, mapped nowhere. Its contents are not set.
+   * New memory, mapped nowhere. It has been tried: the GPU reads what the processor writes into its
+   * part, and the other way. Its contents are not set.
    *
    * @param hostBytes least bytes of the host
    * @param gpuBytes least bytes of the GPU
-   * @throws org.nccl4j.device.CudaException if the driver does not give it; nothing is taken then
+   * @throws CudaException if the driver does not give it, or it is not what it should be; nothing
+   *     is taken then
    */
   public static RdmaMemory create(CudaDevice device, long hostBytes, long gpuBytes) {
     if (hostBytes <= 0 || gpuBytes <= 0) {
@@ -58,7 +66,14 @@ public final class RdmaMemory implements AutoCloseable {
           "memory of %d bytes of the host and %d of a GPU".formatted(hostBytes, gpuBytes),
           "ask for 1 byte or more of each");
     }
-    return device.context().get(() -> new RdmaMemory(device, hostBytes, gpuBytes));
+    RdmaMemory made = device.context().get(() -> new RdmaMemory(device, hostBytes, gpuBytes));
+    try (Range trial = made.map()) {
+      trial.check();
+      return made;
+    } catch (RuntimeException e) {
+      undo(e, made::close);
+      throw e;
+    }
   }
 
   /** Bytes of the GPU's memory. */
@@ -69,7 +84,7 @@ public final class RdmaMemory implements AutoCloseable {
   /**
    * Maps it once more.
    *
-   * @throws org.nccl4j.device.CudaException if the driver does not; nothing is mapped then
+   * @throws CudaException if the driver does not; nothing is mapped then
    */
   public synchronized Range map() {
     if (closed) {
@@ -111,6 +126,32 @@ public final class RdmaMemory implements AutoCloseable {
       return boundary;
     }
 
+    /** Has the GPU take words from the host's part to its own and back, elsewhere. */
+    private void check() {
+      Pointer words = Pointer.wrap(Runtime.getSystemRuntime(), boundary - 2 * TRIAL, 2 * TRIAL);
+      words.putLong(0, 0);
+      words.putLong(TRIAL, PATTERN);
+      VarHandle.fullFence();
+      try (CudaStream stream = (CudaStream) device.createStream()) {
+        device
+            .context()
+            .run(
+                () -> {
+                  long to = stream.handle();
+                  DriverLibrary.copyAsync(boundary, boundary - TRIAL, TRIAL, to, device);
+                  DriverLibrary.copyAsync(boundary - 2 * TRIAL, boundary, TRIAL, to, device);
+                });
+        stream.synchronize();
+      }
+      VarHandle.fullFence();
+      if (words.getLong(0) != PATTERN) {
+        throw new CudaException(
+            "%s sees other memory than the processor where both kinds are mapped side by side"
+                .formatted(device),
+            "update NVIDIA's driver");
+      }
+    }
+
     /** A part as the GPU sees it, by its offset from the boundary, which may be negative. */
     public DeviceMemory seen(long offset, long bytes) {
       return CudaMemory.wrap(device, boundary + offset, bytes);
@@ -119,7 +160,7 @@ public final class RdmaMemory implements AutoCloseable {
     /**
      * A dma-buf of the GPU's memory, all of it.
      *
-     * @throws org.nccl4j.device.CudaException if the driver makes none
+     * @throws CudaException if the driver makes none
      */
     public OwnedFd exportDmaBuf() {
       return new OwnedFd(

@@ -29,6 +29,9 @@ public interface FakeLibrary {
   /** Whether devices say that streams can store and await 64 bits, until the reset. */
   void fakeWideOperations(int on);
 
+  /** Changes what is copied in streams, until the reset. */
+  void fakeCorrupt(int on);
+
   /** Has no device say that it has an attribute, by its number, until the reset. */
   void fakeLack(int attribute);
 

@@ -130,6 +130,19 @@ class GpuNetTest {
     }
   }
 
+  @Test
+  void memoryOfTheGpusComesAndGoesWithSuspensions() throws Exception {
+    Map<String, String> settings = new HashMap<>(ONLY_NET);
+    settings.putAll(FakeCards.settings(folder));
+    settings.put("JAVA_TOOL_OPTIONS", "-Dnccl4j.suspensions=2");
+    Ran ran = program.run(settings, FakeGpuRanks.class);
+    assertContains(ran, "suspended with 0");
+    assertEquals(3 * 8, ran.count("cuMemGetHandleForAddressRange"));
+    for (String[] pair : DONE_AND_UNDONE) {
+      assertEquals(ran.count(pair[0]), ran.count(pair[1]), pair[0]);
+    }
+  }
+
   /** The first two registrations ask whether any are possible; later ones are by channel. */
   @ParameterizedTest
   @ValueSource(ints = {2, 3, 5})
