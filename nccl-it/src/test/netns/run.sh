@@ -188,7 +188,7 @@ start_ranks() {
     eval "pid$rank=$!"
     rank=$((rank + 1))
   done
-  left=200
+  left=600
   while [ "$(cat "$work"/* | grep -c READY)" -lt "$1" ] && [ $left -gt 0 ]; do
     sleep 0.1
     left=$((left - 1))

@@ -28,17 +28,24 @@ public record LaunchEnvironment(
     Optional<String> meetingPoint) {
   private static final List<Names> LAUNCHERS =
       List.of(
-          new Names("nccl run", "NCCL4J_RANK", "NCCL4J_NRANKS", "NCCL4J_LOCAL_RANK"),
-          new Names("torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK"),
+          new Names("nccl run", "./nccl run", "NCCL4J_RANK", "NCCL4J_NRANKS", "NCCL4J_LOCAL_RANK"),
+          new Names("torchrun", "torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK"),
           new Names(
               "Open MPI",
+              "mpirun",
               "OMPI_COMM_WORLD_RANK",
               "OMPI_COMM_WORLD_SIZE",
               "OMPI_COMM_WORLD_LOCAL_RANK"),
-          new Names("Slurm", "SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID"),
-          new Names("Kubernetes", "JOB_COMPLETION_INDEX", "NCCL4J_NRANKS", "NCCL4J_LOCAL_RANK"));
+          new Names("Slurm", "srun", "SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID"),
+          new Names(
+              "Kubernetes",
+              "an indexed job whose template sets NCCL4J_NRANKS",
+              "JOB_COMPLETION_INDEX",
+              "NCCL4J_NRANKS",
+              "NCCL4J_LOCAL_RANK"));
 
-  private record Names(String launcher, String rank, String nRanks, String localRank) {}
+  private record Names(
+      String launcher, String starter, String rank, String nRanks, String localRank) {}
 
   /**
    * Reads the variables of a process.
@@ -49,18 +56,26 @@ public record LaunchEnvironment(
    *     be
    */
   public static Optional<LaunchEnvironment> of(Map<String, String> variables) {
-    return LAUNCHERS.stream()
-        .filter(names -> variables.containsKey(names.rank()))
-        .findFirst()
-        .map(names -> read(names, variables));
+    Optional<LaunchEnvironment> found =
+        LAUNCHERS.stream()
+            .filter(names -> variables.containsKey(names.rank()))
+            .findFirst()
+            .map(names -> read(names, variables));
+    if (found.isEmpty() && variables.containsKey("NCCL4J_NRANKS")) {
+      throw new InvalidArgumentException(
+          ErrorId.SETTING,
+          "NCCL4J_NRANKS is set, but nothing says which of the ranks this is",
+          "set NCCL4J_RANK, or make the job of Kubernetes an indexed one (completionMode: Indexed)");
+    }
+    return found;
   }
 
   private static LaunchEnvironment read(Names names, Map<String, String> variables) {
-    int nRanks = number(names.launcher(), names.nRanks(), variables, 1, Integer.MAX_VALUE);
-    int rank = number(names.launcher(), names.rank(), variables, 0, nRanks - 1);
+    int nRanks = number(names, names.nRanks(), variables, 1, Integer.MAX_VALUE);
+    int rank = number(names, names.rank(), variables, 0, nRanks - 1);
     int localRank =
         variables.containsKey(names.localRank())
-            ? number(names.launcher(), names.localRank(), variables, 0, nRanks - 1)
+            ? number(names, names.localRank(), variables, 0, nRanks - 1)
             : rank;
     String id = variables.get("NCCL4J_UNIQUE_ID");
     String host = variables.get("MASTER_ADDR");
@@ -75,13 +90,13 @@ public record LaunchEnvironment(
   }
 
   private static int number(
-      String launcher, String name, Map<String, String> variables, int least, int most) {
+      Names names, String name, Map<String, String> variables, int least, int most) {
     String text = variables.get(name);
     if (text == null) {
       throw new InvalidArgumentException(
           ErrorId.SETTING,
-          "%s is not set, though other variables of %s are".formatted(name, launcher),
-          "start the program with " + launcher + ", or unset its variables");
+          "%s is not set, though other variables of %s are".formatted(name, names.launcher()),
+          "start the program with " + names.starter() + ", or unset its variables");
     }
     try {
       int value = Integer.parseInt(text.strip());
@@ -89,18 +104,18 @@ public record LaunchEnvironment(
         return value;
       }
     } catch (NumberFormatException e) {
-      throw malformed(launcher, name, text, least, most);
+      throw malformed(names, name, text, least, most);
     }
-    throw malformed(launcher, name, text, least, most);
+    throw malformed(names, name, text, least, most);
   }
 
   private static InvalidArgumentException malformed(
-      String launcher, String name, String text, int least, int most) {
+      Names names, String name, String text, int least, int most) {
     String range =
         most == Integer.MAX_VALUE ? "at least " + least : "from " + least + " to " + most;
     return new InvalidArgumentException(
         ErrorId.SETTING,
         "%s is \"%s\", not a number %s".formatted(name, text, range),
-        "start the program with " + launcher + ", which sets it");
+        "start the program with " + names.starter() + ", which sets it");
   }
 }

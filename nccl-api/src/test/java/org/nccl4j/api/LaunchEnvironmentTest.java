@@ -55,6 +55,8 @@ final class LaunchEnvironmentTest {
   @ParameterizedTest
   @CsvSource({
     "RANK=0, WORLD_SIZE is not set",
+    "NCCL4J_NRANKS=4, 'NCCL4J_NRANKS is set, but nothing says'",
+    "JOB_COMPLETION_INDEX=1, NCCL4J_NRANKS is not set",
     "RANK=two WORLD_SIZE=4, RANK is \"two\"",
     "RANK=4 WORLD_SIZE=4, RANK is \"4\"",
     "RANK=-1 WORLD_SIZE=4, RANK is \"-1\"",

@@ -215,7 +215,7 @@ public enum ErrorId {
   NO_TRANSPORT(
       Code.INVALID_USAGE,
       "No transport connects two ranks",
-      "put the transports on the module path, and look at what NCCL4J_TRANSPORTS,"
+      "put the transports on the class path or module path, and look at what NCCL4J_TRANSPORTS,"
           + " NCCL_P2P_DISABLE, NCCL_SHM_DISABLE and NCCL_NET forbid"),
   /** Two ranks on a GPU. */
   SHARED_GPU(

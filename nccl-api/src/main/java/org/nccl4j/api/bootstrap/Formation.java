@@ -77,16 +77,10 @@ final class Formation {
 
   /** What to say when the time is over. */
   Failure late(String deadline, String refusals) {
-    List<Integer> missing = new ArrayList<>();
-    for (int rank = 0; rank < first.nRanks(); rank++) {
-      if (roots().comes(rank, first.place().root()) && !came.containsKey(rank)) {
-        missing.add(rank);
-      }
-    }
     String problem =
         "%s of %d did not come to the bootstrap root%s within %s; %s came%s"
             .formatted(
-                names(missing),
+                names(missing()),
                 first.nRanks(),
                 roots().count() == 1
                     ? ""
@@ -97,9 +91,26 @@ final class Formation {
     return new Failure(
         ErrorId.RANKS_MISSING,
         problem,
-        "look at why these did not start or cannot reach the root, or allow more time with"
-            + " NCCL4J_INIT_TIMEOUT",
+        "look at why these did not start or cannot reach the root, see that all ranks have the same"
+            + " unique id (the same NCCL_COMM_ID, where the launcher hands none on), or allow more"
+            + " time with NCCL4J_INIT_TIMEOUT",
         "");
+  }
+
+  /** Who is awaited, while there is time. */
+  String awaited() {
+    return "%s of %d; %s came"
+        .formatted(names(missing()), first.nRanks(), names(List.copyOf(came.keySet())));
+  }
+
+  private List<Integer> missing() {
+    List<Integer> missing = new ArrayList<>();
+    for (int rank = 0; rank < first.nRanks(); rank++) {
+      if (roots().comes(rank, first.place().root()) && !came.containsKey(rank)) {
+        missing.add(rank);
+      }
+    }
+    return missing;
   }
 
   private Optional<Failure> objection(Hello hello) {

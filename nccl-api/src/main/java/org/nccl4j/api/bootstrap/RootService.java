@@ -11,6 +11,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
+import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.ErrorId;
 
 /**
@@ -25,7 +26,13 @@ import org.nccl4j.device.ErrorId;
  * <p>Owner thread: the loop's.
  */
 final class RootService implements Listener.Acceptor, Connection.Owner {
+  private static final System.Logger LOG = DebugLog.of("BOOTSTRAP");
   private static final int MAX_MESSAGE_BYTES = 64 << 10;
+
+  /** After how long a user is told what is waited for; sooner where the time is short. */
+  private static final Duration SILENT = Duration.ofSeconds(10);
+
+  private static final int PARTS = 6;
 
   private final EventLoop loop;
   private final Listener listener;
@@ -35,6 +42,7 @@ final class RootService implements Listener.Acceptor, Connection.Owner {
   private final Beats beats;
   private final Set<Integer> told = new HashSet<>();
   private EventLoop.Timer timeout;
+  private EventLoop.Timer report;
   private Failure failure;
   private boolean formed;
   private boolean formingOver;
@@ -94,11 +102,22 @@ final class RootService implements Listener.Acceptor, Connection.Owner {
   private void limitForming(Duration deadline) {
     Duration margin = deadline.dividedBy(10);
     Duration most = Duration.ofMillis(500);
+    Duration part = deadline.dividedBy(PARTS);
+    report = loop.after(part.compareTo(SILENT) < 0 ? part : SILENT, this::sayWhoIsAwaited);
     timeout.cancel();
     timeout =
         loop.after(
             deadline.minus(margin.compareTo(most) > 0 ? most : margin),
             () -> formingTooLong(deadline));
+  }
+
+  private void sayWhoIsAwaited() {
+    if (failure == null) {
+      LOG.log(
+          System.Logger.Level.WARNING,
+          "the bootstrap root still waits for {0}",
+          formation.awaited());
+    }
   }
 
   private void formingTooLong(Duration deadline) {
@@ -114,6 +133,7 @@ final class RootService implements Listener.Acceptor, Connection.Owner {
   private void form() {
     formed = true;
     timeout.cancel();
+    report.cancel();
     listener.close();
     List<Hello> ours = members.values().stream().filter(hello -> sameProcess(hello)).toList();
     String rootRanks =
@@ -237,6 +257,9 @@ final class RootService implements Listener.Acceptor, Connection.Owner {
     if (!closed) {
       closed = true;
       timeout.cancel();
+      if (report != null) {
+        report.cancel();
+      }
       beats.close();
       listener.close();
       Set.copyOf(members.keySet()).forEach(Connection::close);

@@ -163,8 +163,17 @@ final class Routes {
     throw new InvalidUsageException(
         ErrorId.NO_TRANSPORT,
         "no transport connects rank %d with rank %d; rank %d can use [%s], rank %d [%s]; asked:%s%s"
-            .formatted(rank, peer, rank, mine, peer, theirs, table, whyNoNetwork()),
-        "put a transport that reaches it on the module path of both, or change the setting that the"
+            .formatted(
+                rank,
+                peer,
+                rank,
+                mine,
+                peer,
+                theirs,
+                transports.isEmpty() ? " none, as there is none on the path of this rank" : table,
+                whyNoNetwork()),
+        "put a transport that reaches it on the class path or module path of both (nccl-transport-p2p"
+            + " on one host, nccl-transport-net between hosts), or change the setting that the"
             + " reasons name");
   }
 

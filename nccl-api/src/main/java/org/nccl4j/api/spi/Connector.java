@@ -5,7 +5,8 @@ import org.nccl4j.device.kernel.Connection;
 
 /**
  * One end of a connection. Called by one thread at a time, in this order: {@code handle} once,
- * {@code connect} until it is done, {@code connection}.
+ * {@code connect} until it is done, {@code connection}. Its {@code toString} says what it is and
+ * what it waits for: that is what a user reads when the deadline passes.
  */
 public interface Connector {
   /** Most bytes of a handle. */
@@ -19,11 +20,16 @@ public interface Connector {
    * calls it again, and ends with a deadline.
    *
    * @param remoteHandle the other end's handle, the same bytes at every call
-   * @throws org.nccl4j.device.NcclException if it cannot be connected
+   * @throws org.nccl4j.device.NcclException if it cannot be connected, or the bytes are no handle
+   *     of an opposite end
    */
   boolean connect(byte[] remoteHandle);
 
-  /** Both regions as this end's device sees them, once connected. */
+  /**
+   * Both regions as this end's device sees them.
+   *
+   * @throws org.nccl4j.device.NcclException before it is connected and after the transport's close
+   */
   Connection connection();
 
   /**

@@ -11,14 +11,16 @@ public interface Transport extends AutoCloseable {
   /**
    * The sending end of a connection to a peer.
    *
-   * @throws org.nccl4j.device.NcclException if what it needs cannot be had
+   * @throws org.nccl4j.device.NcclException if what it needs cannot be had, or the peer cannot be
+   *     connected
    */
   Connector sender(PeerInfo peer);
 
   /**
    * The receiving end of a connection from a peer.
    *
-   * @throws org.nccl4j.device.NcclException if what it needs cannot be had
+   * @throws org.nccl4j.device.NcclException if what it needs cannot be had, or the peer cannot be
+   *     connected
    */
   Connector receiver(PeerInfo peer);
 
@@ -40,7 +42,11 @@ public interface Transport extends AutoCloseable {
     return 0;
   }
 
-  /** Frees what it holds, its connectors included. Calling it again does nothing. */
+  /**
+   * Frees what it holds, its connectors included; afterwards nothing can be asked of it. The other
+   * ranks may still be at work: of memory that lies here, their views stay whole until they close
+   * too. Calling it again does nothing.
+   */
   @Override
   void close();
 }

@@ -11,7 +11,11 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.ExecutionException;
+import java.util.logging.Filter;
+import java.util.logging.Logger;
+import java.util.logging.SimpleFormatter;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.DynamicTest;
 import org.junit.jupiter.api.Test;
@@ -315,12 +319,20 @@ class MisuseTest {
         CommunicatorConfig.defaults()
             .with("NCCL4J_TRANSPORTS", "SHM")
             .with("NCCL4J_INIT_TIMEOUT", "500ms");
+    List<String> said = new CopyOnWriteArrayList<>();
+    Logger logger = Logger.getLogger("org.nccl4j.BOOTSTRAP");
+    Filter before = logger.getFilter();
+    logger.setFilter(log -> said.add(new SimpleFormatter().formatMessage(log)));
     long begin = System.nanoTime();
     TimeoutException e =
         assertThrows(
             TimeoutException.class,
             () -> Communicator.initRank(2, UniqueId.create(), 0, Devices.host(), config));
+    logger.setFilter(before);
     assertTrue(e.getMessage().contains("rank 1"), e.getMessage());
+    assertTrue(e.remedy().contains("the same NCCL_COMM_ID"), e.remedy());
+    String waits = "the bootstrap root still waits for rank 1 of 2; rank 0 came";
+    assertTrue(said.contains(waits), said.toString());
     assertTrue(System.nanoTime() - begin < 30_000_000_000L, "the deadline was 0.5 s");
   }
 

@@ -7,6 +7,8 @@ import static org.junit.jupiter.api.DynamicTest.dynamicTest;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.io.StringWriter;
+import java.net.URL;
+import java.net.URLClassLoader;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -22,6 +24,8 @@ import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.TestFactory;
 import org.junit.jupiter.api.function.ThrowingConsumer;
 import org.junit.jupiter.api.io.TempDir;
+import org.nccl4j.api.spi.TransportProvider;
+import org.nccl4j.it.contract.TransportContract;
 
 /** The programs of the tutorial compile, run, and print what is written there. */
 class TutorialTest {
@@ -47,6 +51,31 @@ class TutorialTest {
   @Tag("gpu")
   List<DynamicTest> stepsForGpus() throws IOException {
     return tests(FOR_GPUS, TutorialTest::run);
+  }
+
+  /** What readers take for an example does what it must. */
+  @TestFactory
+  Stream<DynamicTest> theTransportKeepsItsContract() throws Exception {
+    compile(TUTORIAL.resolve("11-writing-a-transport.md"));
+    URL[] classes = {folder.resolve("classes").toUri().toURL()};
+    Class<?> provider = new URLClassLoader(classes).loadClass("Step11$Provider");
+    TransportContract contract =
+        new TransportContract() {
+          @Override
+          protected TransportProvider provider() {
+            try {
+              return (TransportProvider) provider.getConstructor().newInstance();
+            } catch (ReflectiveOperationException e) {
+              throw new AssertionError(e);
+            }
+          }
+
+          @Override
+          protected boolean acrossProcesses() {
+            return false;
+          }
+        };
+    return contract.checks().stream().map(check -> dynamicTest(check.name(), check::run));
   }
 
   private static List<DynamicTest> tests(List<Integer> steps, ThrowingConsumer<Path> body)
