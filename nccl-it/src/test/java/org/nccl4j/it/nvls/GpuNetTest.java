@@ -145,7 +145,7 @@ class GpuNetTest {
 
   /** The first two registrations ask whether any are possible; later ones are by channel. */
   @ParameterizedTest
-  @ValueSource(ints = {2, 3, 5})
+  @ValueSource(ints = {3, 5})
   void aCardThatRefusesInTheMiddleLeavesPinnedMemory(int taken) throws Exception {
     Ran ran = byCards(2, Map.of(), Integer.toString(taken));
     assertContains(ran, "data go through pinned memory of the host instead");
@@ -154,7 +154,7 @@ class GpuNetTest {
   }
 
   @ParameterizedTest
-  @ValueSource(strings = {"cuMemCreate:2", "cuMemMap:801", "cuMemGetHandleForAddressRange:801"})
+  @ValueSource(strings = {"cuMemMap:801", "cuMemGetHandleForAddressRange:801"})
   void aDriverThatRefusesLeavesPinnedMemory(String failure) throws Exception {
     Ran ran = byCards(2, Map.of("FAKECUDA_FAIL", failure));
     assertEquals(4, ran.warnings(), ran.output());
@@ -163,13 +163,12 @@ class GpuNetTest {
     assertNothingIsLeft(ran);
   }
 
-  @ParameterizedTest
-  @CsvSource({"102,virtual memory", "110,virtual memory", "141,CUDA 12.2"})
-  void whatTheGpuLacksIsSaidWithoutAWarning(String attribute, String reason) throws Exception {
-    Ran ran = byCards(1, Map.of("FAKECUDA_LACKS", attribute));
+  @Test
+  void whatTheGpuLacksIsSaidWithoutAWarning() throws Exception {
+    Ran ran = byCards(1, Map.of("FAKECUDA_LACKS", "141"));
     assertEquals(0, ran.warnings(), ran.output());
     assertContains(ran, "GPUDirect: no, ");
-    assertContains(ran, reason);
+    assertContains(ran, "CUDA 12.2");
     assertContains(ran, "flushes 0,");
     assertNothingIsLeft(ran);
   }

@@ -63,8 +63,6 @@ class GpuPutTest {
     Ran ran = run(Map.of("JAVA_TOOL_OPTIONS", "-Dnccl4j.by=P2P,NET"), "exchange");
     assertContains(ran, "with ranks [1]: P2P,");
     assertContains(ran, "rank 0 has all of 3 rounds");
-    Ran without = run(Map.of("JAVA_TOOL_OPTIONS", "-Dnccl4j.by=P2P"), "refused");
-    assertContains(without, "rank 0 says: it reaches rank 1 by no network");
   }
 
   @Test
@@ -75,7 +73,7 @@ class GpuPutTest {
   @Test
   void aSignalThatDoesNotComeEndsTheWaitAndNamesTheRank() throws Exception {
     Ran ran = run(Map.of(), "silent");
-    assertContains(ran, "waited longer than PT1S for rank 1 to signal");
+    assertContains(ran, "waited longer than PT0.2S for rank 1 to signal");
   }
 
   @Test
