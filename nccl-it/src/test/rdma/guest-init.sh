@@ -33,7 +33,12 @@ ip link set lo up
 # Two Ethernets, ve0 and ve1, at the ports sw0 and sw1 of a switch, all of MTU 4200. Both addresses are
 # this kernel's own, so it would take the short way over lo: rules before the table of local addresses
 # send it through the switch.
-ip link add switch type bridge forward_delay 0
+if ! ip link add switch type bridge forward_delay 0 || ! ip rule add pref 1 lookup local; then
+  echo "the guest's kernel has no bridge or no routing tables: build it by build-kernel.sh" >"$run/output"
+  echo 99 >"$run/status"
+  end
+fi
+ip rule del pref 1 lookup local
 ip link set switch mtu 4200 up
 for n in 1 2; do
   port=ve$((n - 1)) plug=sw$((n - 1)) other=$((3 - n))
