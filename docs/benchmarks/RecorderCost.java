@@ -55,6 +55,7 @@ public class RecorderCost {
   private final boolean ownProcess;
   private final int bytes;
   private final int operations;
+  private final int operationsWithJfr;
   private final int[] fours;
   private DeviceStream stream;
   private DeviceMemory data;
@@ -66,15 +67,16 @@ public class RecorderCost {
     this.ownProcess = ownProcess;
     this.bytes = Integer.parseInt(args[1]);
     this.operations = Integer.parseInt(args[2]);
-    int short_ = Integer.parseInt(args[3]);
-    int long_ = Integer.parseInt(args[4]);
-    this.fours = new int[] {short_, short_, long_, long_ / 4};
+    int shortOnes = Integer.parseInt(args[3]);
+    this.operationsWithJfr = Integer.parseInt(args[4]);
+    int withJfr = Integer.parseInt(args[5]);
+    this.fours = new int[] {shortOnes, shortOnes, withJfr, withJfr / 4};
   }
 
-  /** Arguments: threads or processes, bytes, operations of a block, fours, fours with JFR. */
+  /** Arguments: threads or processes, bytes, operations of a block, fours, both again with JFR. */
   public static void main(String[] args) throws Exception {
     if (args[0].equals("rank")) {
-      UniqueId id = UniqueId.parse(args[5]);
+      UniqueId id = UniqueId.parse(args[6]);
       try (Communicator comm = Communicator.initRank(2, id, 1, Devices.host())) {
         new RecorderCost(comm, true, args).run();
       }
@@ -87,7 +89,7 @@ public class RecorderCost {
                   "-cp",
                   System.getProperty("java.class.path"),
                   RecorderCost.class.getName()));
-      command.addAll(List.of("rank", args[1], args[2], args[3], args[4], id.toString()));
+      command.addAll(List.of("rank", args[1], args[2], args[3], args[4], args[5], id.toString()));
       Process other = new ProcessBuilder(command).inheritIO().start();
       try (Communicator comm = Communicator.initRank(2, id, 0, Devices.host())) {
         new RecorderCost(comm, true, args).run();
@@ -161,7 +163,7 @@ public class RecorderCost {
     return micros;
   }
 
-  /** Forty times as long, since a recording is started and stopped for each. */
+  /** Longer ones, since a recording is started and stopped for each. */
   private double[] longBlocks(Kind kind, int four) throws Exception {
     double[] micros = new double[4];
     for (int block = 0; block < 4; block++) {
@@ -178,7 +180,8 @@ public class RecorderCost {
       // has seen whether operations are asked for. Blocks without wait alike.
       Thread.sleep(150);
       reduce(operations);
-      micros[block] = reduce(operations * 40);
+      micros[block] =
+          reduce(kind == Kind.OPERATIONS ? operationsWithJfr / 8 : operationsWithJfr);
       if (recording != null) {
         recording.close();
         recording = null;

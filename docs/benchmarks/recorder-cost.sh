@@ -1,10 +1,9 @@
 #!/usr/bin/env bash
 # What the flight recorder and JFR cost: in each of some JVMs, one after the other. From the root, after mvn package:
-# docs/benchmarks/recorder-cost.sh JVMS threads|processes BYTES OPERATIONS FOURS FOURS_WITH_JFR
+# docs/benchmarks/recorder-cost.sh JVMS threads|processes BYTES OPERATIONS FOURS OPERATIONS_WITH_JFR FOURS_WITH_JFR
 set -euo pipefail
 cd "$(dirname "$0")/../.."
-modules=${MODULES:-nccl-it/target/modules}
-classes=$(echo nccl-*/target/classes | tr ' ' ':'):$(ls "$modules"/*.jar | grep -v '/nccl-[^/]*$' | tr '\n' ':')
+classes=$(echo nccl-*/target/classes | tr ' ' ':'):$(ls nccl-it/target/modules/*.jar | grep -v '/nccl-[^/]*$' | tr '\n' ':')
 variant=$(mktemp -d)
 trap 'rm -rf "$variant"' EXIT
 # All that there is on an operation's way for recorders alone, behind a switch.
