@@ -143,6 +143,13 @@ public final class Setting<T> {
     return defaultValue;
   }
 
+  /** That value as somebody would set it. */
+  public String defaultText() {
+    return defaultValue instanceof Duration duration
+        ? duration.toString().substring("PT".length()).toLowerCase(Locale.ROOT)
+        : defaultValue.toString();
+  }
+
   /** The values it may have, for people. */
   public String allowed() {
     return allowed;

@@ -375,7 +375,7 @@ public final class Settings {
     List<Entry> entries = new ArrayList<>();
     for (Setting<?> setting : ALL) {
       Optional<Environment.Value> set = environment.find(setting.name());
-      String value = set.map(Environment.Value::text).orElse(setting.defaultValue().toString());
+      String value = set.map(Environment.Value::text).orElse(setting.defaultText());
       entries.add(
           new Entry(
               setting,

@@ -71,6 +71,18 @@ class SettingsTest {
     }
   }
 
+  /** What is shown of durations can be set. */
+  @Test
+  void durationsAreShownAsTheyAreSet() {
+    for (Setting<?> setting : Settings.declared()) {
+      if (setting.defaultValue() instanceof Duration) {
+        Settings same = Settings.ofProcess(Map.of(setting.name(), setting.defaultText()));
+        assertEquals(setting.defaultValue(), same.get(setting), setting.name());
+      }
+    }
+    assertEquals("1m", Settings.NCCL4J_INIT_TIMEOUT.defaultText());
+  }
+
   @Test
   void valuesOfEveryType() {
     assertEquals(Duration.ofSeconds(7), with("NCCL4J_TIMEOUT", "7").get(Settings.NCCL4J_TIMEOUT));

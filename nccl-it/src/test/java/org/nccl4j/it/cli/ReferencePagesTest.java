@@ -40,20 +40,16 @@ class ReferencePagesTest {
             |---|---|---|---|
             """);
     for (Setting<?> setting : Settings.declared()) {
-      String byDefault = String.valueOf(setting.defaultValue());
+      String byDefault = setting.defaultText();
       page.append(
           "| `%s` | %s | %s | %s |%n"
               .formatted(
                   setting.name(),
-                  byDefault.isBlank() ? "" : "`" + readable(byDefault) + "`",
+                  byDefault.isBlank() ? "" : "`" + byDefault + "`",
                   cell(setting.allowed()),
                   cell(setting.sentence())));
     }
     check("settings.md", page.toString());
-  }
-
-  private static String readable(String value) {
-    return value.startsWith("PT") ? value.substring(2).toLowerCase(java.util.Locale.ROOT) : value;
   }
 
   private static String cell(String text) {
