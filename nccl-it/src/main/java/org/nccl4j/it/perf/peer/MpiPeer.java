@@ -22,6 +22,7 @@ import java.util.HexFormat;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.Stream;
+import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.RemoteException;
 import org.nccl4j.device.SystemErrorException;
@@ -33,7 +34,7 @@ import org.nccl4j.it.run.Placement;
 public final class MpiPeer implements Peer {
   /**
    * A start takes a second or two as a rule; one in some dozens, with ranks on several hosts, never
-   * ends: mpirun 4.1.4 then waits for a daemon that is gone.
+   * ends: mpirun 4.1.4 stands still, without any program of ours too.
    */
   private static final int START_MILLIS = 20_000;
 
@@ -106,7 +107,10 @@ public final class MpiPeer implements Peer {
       return peer;
     } catch (IOException e) {
       throw new SystemErrorException(
-          "Open MPI's ranks cannot be started (" + e + ")", "see that there is room in /tmp", e);
+          ErrorId.COMPARISON,
+          "Open MPI's ranks cannot be started (" + e + ")",
+          "see that there is room in /tmp",
+          e);
     }
   }
 
@@ -122,10 +126,15 @@ public final class MpiPeer implements Peer {
       }
     } catch (SocketException e) {
       throw new SystemErrorException(
-          "the network interfaces cannot be listed (" + e + ")", "leave out --compare mpi", e);
+          ErrorId.COMPARISON,
+          "the network interfaces cannot be listed (" + e + ")",
+          "leave out --compare mpi",
+          e);
     }
     throw new SystemErrorException(
-        "this machine has no IPv4 address but loopback", "leave out --compare mpi");
+        ErrorId.COMPARISON,
+        "this machine has no IPv4 address but loopback",
+        "leave out --compare mpi");
   }
 
   private void accept(ServerSocket server, int nRanks, String token) throws IOException {
@@ -236,7 +245,8 @@ public final class MpiPeer implements Peer {
         }
       }
     } catch (IOException e) {
-      throw new SystemErrorException(folder + " cannot be removed (" + e + ")", "remove it", e);
+      throw new SystemErrorException(
+          ErrorId.COMPARISON, folder + " cannot be removed (" + e + ")", "remove it", e);
     } catch (InterruptedException e) {
       Thread.currentThread().interrupt();
     }
