@@ -34,7 +34,7 @@ final class LinkedRanks implements Ranks {
 
   @Override
   public Answer one(int rank, Order order, Duration patience) {
-    links.get(rank).give(order);
+    give(rank, order);
     return collect(List.of(rank), patience).get(0);
   }
 
@@ -42,10 +42,18 @@ final class LinkedRanks implements Ranks {
   public List<Answer> all(Order order, Duration patience) {
     List<Integer> everyone = new ArrayList<>();
     for (int rank = 0; rank < links.size(); rank++) {
-      links.get(rank).give(order);
+      give(rank, order);
       everyone.add(rank);
     }
     return collect(everyone, patience);
+  }
+
+  private void give(int rank, Order order) {
+    try {
+      links.get(rank).give(order);
+    } catch (NcclException e) {
+      throw broken(e);
+    }
   }
 
   private List<Answer> collect(List<Integer> ranks, Duration patience) {

@@ -24,11 +24,15 @@ final class LinkedRanksTest {
   private static final class Fake implements RankLink {
     final Deque<Answer> answers = new ArrayDeque<>();
     NcclException death;
+    boolean takesNoOrder;
     Order order;
     boolean closed;
 
     @Override
     public void give(Order newOrder) {
+      if (takesNoOrder) {
+        throw death;
+      }
       order = newOrder;
     }
 
@@ -121,6 +125,16 @@ final class LinkedRanksTest {
     ranks.close();
     assertTrue(first.closed && second.closed);
     assertTrue(first.order instanceof Order.CreateId);
+  }
+
+  @Test
+  void whoIsDeadWhenItIsGivenAnOrderBreaksThemToo() {
+    second.death = new RemoteException("rank 1 died", "look");
+    second.takesNoOrder = true;
+    assertThrows(
+        RemoteException.class, () -> ranks.all(new Order.CreateId(Library.OURS), PATIENCE));
+    ranks.close();
+    assertTrue(first.closed && second.closed);
   }
 
   @Test
