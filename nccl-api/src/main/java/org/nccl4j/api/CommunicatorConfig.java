@@ -5,6 +5,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
+import java.util.TreeMap;
 import org.nccl4j.api.settings.Settings;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
@@ -172,6 +173,12 @@ public final class CommunicatorConfig {
   /** The settings for this communicator alone. */
   public Map<String, String> settings() {
     return settings;
+  }
+
+  @Override
+  public String toString() {
+    return "CommunicatorConfig[name=%s, splitShare=%b, shrinkShare=%b, settings=%s]"
+        .formatted(name, splitShare, shrinkShare, new TreeMap<>(settings));
   }
 
   private static String millis(String what, Duration value) {

@@ -44,12 +44,13 @@ public final class CommunicatorMetrics implements MeterBinder, AutoCloseable {
 
   /** Of one rank's communicator. */
   public CommunicatorMetrics(Communicator communicator) {
-    this.state = communicator.state();
+    this.state = Given.notNull(communicator, "communicator").state();
   }
 
   /** Registers the meters, and counts from now on; nothing if it was called for this registry. */
   @Override
   public synchronized void bindTo(MeterRegistry registry) {
+    Given.notNull(registry, "registry of meters");
     if (registries.containsKey(registry)) {
       return;
     }

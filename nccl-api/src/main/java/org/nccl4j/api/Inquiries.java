@@ -53,12 +53,12 @@ public abstract sealed class Inquiries extends Operations permits Communicator {
    *
    * @param operation a name as in nccl-tests, such as "all_reduce" or "alltoall"
    * @param count as in the operation's call
-   * @throws InvalidArgumentException for an operation that does not exist
+   * @throws InvalidArgumentException for an operation that does not exist, or a negative count
    */
   public String explain(String operation, long count, DataType type) {
     Given.notNull(type, "type of the elements");
     Func func = Func.labelled(operation);
-    return queue.planner().explain(func, count, type)
+    return queue.planner().explain(func, Given.count(count), type)
         + queue.direct().explain(func, count, type)
         + state.explainRoutes();
   }
@@ -68,11 +68,11 @@ public abstract sealed class Inquiries extends Operations permits Communicator {
    *
    * @param operation a name as in nccl-tests
    * @param count as in the operation's call
-   * @throws InvalidArgumentException for an operation that does not exist
+   * @throws InvalidArgumentException for an operation that does not exist, or a negative count
    */
   public Decision decision(String operation, long count, DataType type) {
     Given.notNull(type, "type of the elements");
-    Way way = queue.planner().way(Func.labelled(operation), count, type);
+    Way way = queue.planner().way(Func.labelled(operation), Given.count(count), type);
     return new Decision(way.algorithm(), way.protocol());
   }
 
@@ -84,7 +84,7 @@ public abstract sealed class Inquiries extends Operations permits Communicator {
     Given.notNull(type, "type of the elements");
     return queue
         .direct()
-        .withWindows(Func.labelled(operation), count, type)
+        .withWindows(Func.labelled(operation), Given.count(count), type)
         .map(way -> new Decision(way.algorithm(), way.protocol()))
         .orElseGet(() -> decision(operation, count, type));
   }
@@ -94,7 +94,10 @@ public abstract sealed class Inquiries extends Operations permits Communicator {
     return state.isSuspended();
   }
 
-  /** Bytes of this rank's device memory that the communicator holds, by what they are for. */
+  /**
+   * Bytes of this rank's device memory that the communicator holds, by what they are for; empty
+   * while it is suspended and after its close.
+   */
   public Map<String, Long> memory() {
     return state.memory();
   }
@@ -102,6 +105,12 @@ public abstract sealed class Inquiries extends Operations permits Communicator {
   /** The configuration that it was made with. */
   public CommunicatorConfig config() {
     return config;
+  }
+
+  /** Its name, rank and number of ranks, for messages and logs. */
+  @Override
+  public String toString() {
+    return "communicator %s, rank %d of %d".formatted(name(), rank(), nRanks());
   }
 
   /** The first failure of this communicator, on this rank or another, if there was one. */

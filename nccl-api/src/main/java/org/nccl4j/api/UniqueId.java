@@ -71,7 +71,7 @@ public final class UniqueId {
    */
   public static UniqueId parse(String text) {
     try {
-      return fromBytes(HexFormat.of().parseHex(text));
+      return fromBytes(HexFormat.of().parseHex(Given.notNull(text, "text of a unique id")));
     } catch (IllegalArgumentException e) {
       throw new InvalidArgumentException(
           ErrorId.UNIQUE_ID,

@@ -72,8 +72,10 @@ public final class LocalBootstrap extends TimedBootstrap {
         int[] missing = IntStream.range(0, nRanks).filter(r -> given[r] == null).toArray();
         throw new TimeoutException(
             ErrorId.RANKS_MISSING,
-            "ranks %s did not take part in time".formatted(Arrays.toString(missing)),
-            "give more time (withInitDeadline or NCCL4J_INIT_TIMEOUT)");
+            "ranks %s did not take part within %d ms, of %d ranks in this process"
+                .formatted(Arrays.toString(missing), deadline.toMillis(), nRanks),
+            "call what ranks do together (making, split, shrink, registerWindow, suspend) on all of"
+                + " them, or give more time (withInitDeadline or NCCL4J_INIT_TIMEOUT)");
       }
       try {
         wait(millis);

@@ -249,7 +249,7 @@ public final class CommunicatorState {
 
   /** Bytes that the communicator holds on this rank's device, by what for. */
   public Map<String, Long> memory() {
-    return suspended ? Map.of() : Memory.of(this);
+    return suspended || closed.get() ? Map.of() : Memory.of(this);
   }
 
   /** Ends this rank's operations with an error and tells the others. */

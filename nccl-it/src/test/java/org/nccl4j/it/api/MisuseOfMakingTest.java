@@ -78,6 +78,10 @@ class MisuseOfMakingTest {
             "0 unique ids for 2 ranks",
             (c, m, s) -> Communicator.initRank(2, List.of(), 0, host, DEFAULTS)),
         new Wrong(arg, "is not a unique id", (c, m, s) -> UniqueId.parse("not hexadecimal")),
+        new Wrong(arg, "null was passed for the text", (c, m, s) -> UniqueId.parse(null)),
+        new Wrong(arg, "the count is -1", (c, m, s) -> c.explain("all_reduce", -1, F32)),
+        new Wrong(arg, "the count is -2", (c, m, s) -> c.decision("all_reduce", -2, F32)),
+        new Wrong(arg, "the count is -3", (c, m, s) -> c.decisionInWindows("reduce", -3, F32)),
         new Wrong(arg, "it has 3 bytes", (c, m, s) -> UniqueId.fromBytes(new byte[3])));
   }
 

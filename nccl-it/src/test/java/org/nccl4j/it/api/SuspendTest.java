@@ -42,6 +42,21 @@ class SuspendTest {
     return comm.memory().values().stream().mapToLong(Long::longValue).sum();
   }
 
+  @Test
+  void nothingIsHeldAfterClose() throws Exception {
+    try (Ranks ranks = new Ranks(2, DEFAULTS.withName("short").with("NCCL_ALGO", "Ring"))) {
+      ranks.communicators.forEach(comm -> assertTrue(held(comm) > 0));
+      ranks.communicators.forEach(Communicator::close);
+      ranks.communicators.forEach(comm -> assertEquals(Map.of(), comm.memory()));
+      Communicator second = ranks.communicators.get(1);
+      assertEquals("communicator short, rank 1 of 2", second.toString());
+      assertEquals(
+          "CommunicatorConfig[name=short, splitShare=true, shrinkShare=false,"
+              + " settings={NCCL_ALGO=Ring}]",
+          second.config().toString());
+    }
+  }
+
   @ParameterizedTest
   @ValueSource(strings = {"P2P", "SHM"})
   void memoryIsGivenBackAndMadeAnew(String transport) throws Exception {
