@@ -50,10 +50,9 @@ class SuspendTest {
       ranks.communicators.forEach(comm -> assertEquals(Map.of(), comm.memory()));
       Communicator second = ranks.communicators.get(1);
       assertEquals("communicator short, rank 1 of 2", second.toString());
-      assertEquals(
-          "CommunicatorConfig[name=short, splitShare=true, shrinkShare=false,"
-              + " settings={NCCL_ALGO=Ring}]",
-          second.config().toString());
+      String config = second.config().toString();
+      assertTrue(config.startsWith("CommunicatorConfig[name=short, splitShare=true,"), config);
+      assertTrue(config.contains("NCCL_ALGO=Ring"), config);
     }
   }
 
