@@ -327,24 +327,27 @@ static struct {
   size_t n;
   char bytes[64 << 10];
 } on_its_way;
-static void arrive(void) {
-  pthread_mutex_lock(&lock);
+static void arriveLocked(void) {
   memcpy((void*)on_its_way.to, on_its_way.bytes, on_its_way.n);
   on_its_way.n = 0;
+}
+static void arrive(void) {
+  pthread_mutex_lock(&lock);
+  arriveLocked();
   pthread_mutex_unlock(&lock);
 }
 CUresult cuMemcpyHtoD(CUdeviceptr d, const void* s, size_t n) {
   UNSAFE();
   OR_FAIL(NO, "%zu", n);
-  arrive();
+  pthread_mutex_lock(&lock);
+  arriveLocked();  // what another thread copied must not be lost
   if (n > sizeof on_its_way.bytes) {
     memcpy((void*)d, s, n);
-    return CUDA_SUCCESS;
+  } else {
+    on_its_way.to = d;
+    on_its_way.n = n;
+    memcpy(on_its_way.bytes, s, n);
   }
-  pthread_mutex_lock(&lock);
-  on_its_way.to = d;
-  on_its_way.n = n;
-  memcpy(on_its_way.bytes, s, n);
   pthread_mutex_unlock(&lock);
   return CUDA_SUCCESS;
 }
