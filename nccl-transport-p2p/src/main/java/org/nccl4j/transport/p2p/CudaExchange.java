@@ -31,6 +31,9 @@ import org.nccl4j.device.shm.ReceivedFd;
  * by descriptor, what a peer gets is a handle of CUDA IPC; ranks of both kinds go together.
  */
 final class CudaExchange implements ArenaExchange {
+  private static final LocalArenas<SharedDeviceMemory> ARENAS =
+      new LocalArenas<>(SharedDeviceMemory::close);
+
   private static final Logger LOG = DebugLog.of("P2P");
   private static final String DESCRIPTORS = "NCCL_CUMEM_ENABLE";
   private static final String BY_HANDLE = "ipc:";
@@ -45,7 +48,7 @@ final class CudaExchange implements ArenaExchange {
   private final CudaDevice device;
   private final long bytes;
   private final byte[] secret;
-  private final Map<Integer, LocalCudaArena> found = new HashMap<>();
+  private final Map<Integer, LocalArenas<SharedDeviceMemory>.Arena> found = new HashMap<>();
   private final boolean byHandle;
   private final boolean abroad;
   private final boolean alone;
@@ -56,7 +59,7 @@ final class CudaExchange implements ArenaExchange {
   /** Ranks that have closed what they had opened of this rank's memory. */
   private final Set<Integer> departed = new HashSet<>();
 
-  private LocalCudaArena own;
+  private LocalArenas<SharedDeviceMemory>.Arena own;
   private FdMailbox mailbox;
 
   CudaExchange(TransportContext context, CudaDevice device, long bytes) {
@@ -72,7 +75,7 @@ final class CudaExchange implements ArenaExchange {
   @Override
   public long own() {
     if (own == null) {
-      own = LocalCudaArena.create(allocate());
+      own = ARENAS.create(allocate());
     }
     return own.memory().local().address();
   }
@@ -115,7 +118,8 @@ final class CudaExchange implements ArenaExchange {
   public OptionalLong meet(PeerInfo peer, String address) {
     int other = peer.rank();
     if (isLocal(peer)) {
-      LocalCudaArena arena = found.computeIfAbsent(other, rank -> find(rank, address));
+      LocalArenas<SharedDeviceMemory>.Arena arena =
+          found.computeIfAbsent(other, rank -> find(rank, address));
       return OptionalLong.of(arena.memory().accessFrom(device).address());
     }
     boxes.put(other, Path.of(address.substring(path(address))));
@@ -158,9 +162,8 @@ final class CudaExchange implements ArenaExchange {
     }
   }
 
-  private static LocalCudaArena find(int rank, String address) {
-    LocalCudaArena arena =
-        address.matches("[0-9]{1,18}") ? LocalCudaArena.find(Long.parseLong(address)) : null;
+  private static LocalArenas<SharedDeviceMemory>.Arena find(int rank, String address) {
+    LocalArenas<SharedDeviceMemory>.Arena arena = ARENAS.find(address);
     if (arena == null) {
       throw new RemoteException(
           ErrorId.CONNECTION,
@@ -223,7 +226,7 @@ final class CudaExchange implements ArenaExchange {
 
   @Override
   public void close() {
-    found.values().forEach(LocalCudaArena::release);
+    found.values().forEach(LocalArenas.Arena::release);
     found.clear();
     Map<Integer, Path> owners = new HashMap<>(boxes);
     owners.keySet().removeIf(rank -> !(imported.get(rank) instanceof CudaIpcMemory));
@@ -233,7 +236,7 @@ final class CudaExchange implements ArenaExchange {
     users.keySet().removeAll(departed);
     boolean opened = own != null && own.memory() instanceof CudaIpcMemory;
     if (mailbox != null && (opened || !owners.isEmpty())) {
-      LocalCudaArena last = own;
+      LocalArenas<SharedDeviceMemory>.Arena last = own;
       new IpcFarewell(mailbox, self.rank(), owners, opened ? users : Map.of())
           .end(alone ? HERE : Duration.ZERO, PATIENCE, () -> release(last));
     } else {
@@ -246,7 +249,7 @@ final class CudaExchange implements ArenaExchange {
     own = null;
   }
 
-  private static void release(LocalCudaArena arena) {
+  private static void release(LocalArenas<SharedDeviceMemory>.Arena arena) {
     if (arena != null) {
       arena.release();
     }

@@ -6,12 +6,15 @@ import java.util.OptionalLong;
 import org.nccl4j.api.spi.PeerInfo;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.RemoteException;
+import org.nccl4j.device.shm.MappedRegion;
 
 /** Arenas of one process: their address is valid for all its ranks. */
 final class LocalExchange implements ArenaExchange {
+  private static final LocalArenas<MappedRegion> ARENAS = new LocalArenas<>(MappedRegion::close);
+
   private final long bytes;
-  private final Map<Integer, LocalArena> peers = new HashMap<>();
-  private LocalArena own;
+  private final Map<Integer, LocalArenas<MappedRegion>.Arena> peers = new HashMap<>();
+  private LocalArenas<MappedRegion>.Arena own;
 
   LocalExchange(long bytes) {
     this.bytes = bytes;
@@ -20,9 +23,9 @@ final class LocalExchange implements ArenaExchange {
   @Override
   public long own() {
     if (own == null) {
-      own = LocalArena.create(bytes);
+      own = ARENAS.create(MappedRegion.anonymous(bytes));
     }
-    return own.address();
+    return own.memory().address();
   }
 
   @Override
@@ -35,13 +38,12 @@ final class LocalExchange implements ArenaExchange {
 
   @Override
   public OptionalLong meet(PeerInfo peer, String address) {
-    LocalArena arena = peers.computeIfAbsent(peer.rank(), rank -> find(rank, address));
-    return OptionalLong.of(arena.address());
+    return OptionalLong.of(
+        peers.computeIfAbsent(peer.rank(), rank -> find(rank, address)).memory().address());
   }
 
-  private LocalArena find(int rank, String address) {
-    LocalArena arena =
-        address.matches("[0-9]{1,18}") ? LocalArena.find(Long.parseLong(address)) : null;
+  private LocalArenas<MappedRegion>.Arena find(int rank, String address) {
+    LocalArenas<MappedRegion>.Arena arena = ARENAS.find(address);
     if (arena == null) {
       throw new RemoteException(
           ErrorId.CONNECTION,
@@ -50,11 +52,12 @@ final class LocalExchange implements ArenaExchange {
               + " another class loader",
           "look for an earlier error of that rank; between class loaders set NCCL_P2P_DISABLE=1");
     }
-    if (arena.bytes() != bytes) {
+    if (arena.memory().bytes() != bytes) {
       arena.release();
       throw new RemoteException(
           ErrorId.PROTOCOL,
-          "rank %d's arena has %d bytes, this rank's %d".formatted(rank, arena.bytes(), bytes),
+          "rank %d's arena has %d bytes, this rank's %d"
+              .formatted(rank, arena.memory().bytes(), bytes),
           "use the same communicator on both ranks");
     }
     return arena;
@@ -67,7 +70,7 @@ final class LocalExchange implements ArenaExchange {
 
   @Override
   public void close() {
-    peers.values().forEach(LocalArena::release);
+    peers.values().forEach(LocalArenas.Arena::release);
     peers.clear();
     if (own != null) {
       own.release();
