@@ -4,13 +4,17 @@ import java.io.ByteArrayInputStream;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
+import java.nio.file.InvalidPathException;
 import java.nio.file.Path;
 import java.security.GeneralSecurityException;
+import java.security.InvalidKeyException;
 import java.security.KeyFactory;
 import java.security.KeyStore;
 import java.security.PrivateKey;
 import java.security.Signature;
+import java.security.SignatureException;
 import java.security.cert.CertPathValidator;
+import java.security.cert.CertPathValidatorException;
 import java.security.cert.CertificateFactory;
 import java.security.cert.PKIXParameters;
 import java.security.cert.X509Certificate;
@@ -73,7 +77,7 @@ final class Certificates {
   private static String read(String setting, String file) {
     try {
       return Files.readString(Path.of(file), StandardCharsets.US_ASCII);
-    } catch (IOException | java.nio.file.InvalidPathException e) {
+    } catch (IOException | InvalidPathException e) {
       throw wrong(setting, file, "it cannot be read (" + e + ")", e);
     }
   }
@@ -155,7 +159,7 @@ final class Certificates {
       signature.initVerify(certificate.getPublicKey());
       signature.update(something);
       fits = signature.verify(signed);
-    } catch (java.security.InvalidKeyException | java.security.SignatureException e) {
+    } catch (InvalidKeyException | SignatureException e) {
       fits = false;
     }
     if (!fits) {
@@ -174,7 +178,7 @@ final class Certificates {
     try {
       CertPathValidator.getInstance("PKIX")
           .validate(CertificateFactory.getInstance("X.509").generateCertPath(own), rules);
-    } catch (java.security.cert.CertPathValidatorException e) {
+    } catch (CertPathValidatorException e) {
       throw new InvalidArgumentException(
           ErrorId.CERTIFICATE,
           "the certificate in NCCL4J_TLS_CERT=%s is by no authority in NCCL4J_TLS_CA=%s (%s)"

@@ -5,6 +5,7 @@ import java.net.InetSocketAddress;
 import java.net.ProtocolException;
 import java.net.StandardSocketOptions;
 import java.nio.ByteBuffer;
+import java.nio.channels.CancelledKeyException;
 import java.nio.channels.ClosedChannelException;
 import java.nio.channels.SelectionKey;
 import java.nio.channels.SocketChannel;
@@ -203,7 +204,7 @@ final class Connection implements EventLoop.Handler {
       }
     } catch (IOException e) {
       lost(e);
-    } catch (java.nio.channels.CancelledKeyException e) {
+    } catch (CancelledKeyException e) {
       lost(new ClosedChannelException());
     }
   }

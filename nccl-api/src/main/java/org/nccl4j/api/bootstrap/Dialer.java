@@ -5,6 +5,7 @@ import java.lang.System.Logger.Level;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.net.ProtocolException;
+import java.nio.channels.ClosedChannelException;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.HashMap;
@@ -201,7 +202,7 @@ final class Dialer implements Connection.Owner {
 
   /** The system's reason with its symbol, by which people search. */
   private static String reason(IOException e) {
-    if (e instanceof java.nio.channels.ClosedChannelException) {
+    if (e instanceof ClosedChannelException) {
       return "it closed the connection";
     }
     String text = String.valueOf(e.getMessage());

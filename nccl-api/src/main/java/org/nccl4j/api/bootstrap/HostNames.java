@@ -8,6 +8,7 @@ import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.SystemErrorException;
@@ -55,7 +56,7 @@ final class HostNames {
           "the thread was interrupted while it looked up the bootstrap root's host",
           "do not interrupt a thread that creates a communicator",
           e);
-    } catch (ExecutionException | java.util.concurrent.TimeoutException e) {
+    } catch (ExecutionException | TimeoutException e) {
       throw new SystemErrorException(
           ErrorId.UNREACHABLE,
           "the bootstrap root's host \"" + name + "\" cannot be resolved to an address",

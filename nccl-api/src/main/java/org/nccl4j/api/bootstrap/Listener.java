@@ -3,6 +3,7 @@ package org.nccl4j.api.bootstrap;
 import java.io.IOException;
 import java.lang.System.Logger.Level;
 import java.net.ProtocolException;
+import java.nio.channels.Channel;
 import java.nio.channels.SelectionKey;
 import java.nio.channels.ServerSocketChannel;
 import java.nio.channels.SocketChannel;
@@ -200,7 +201,7 @@ final class Listener implements EventLoop.Handler, Connection.Owner {
         });
   }
 
-  private static void closeSocket(java.nio.channels.Channel socket) {
+  private static void closeSocket(Channel socket) {
     try {
       socket.close();
     } catch (IOException e) {

@@ -5,6 +5,7 @@ import java.security.GeneralSecurityException;
 import java.time.Duration;
 import java.util.Arrays;
 import java.util.List;
+import java.util.function.Consumer;
 import javax.crypto.Mac;
 import javax.crypto.spec.SecretKeySpec;
 
@@ -27,7 +28,7 @@ final class Reunion {
    * @param lead where the first member's meeting point is
    * @param publish tells this rank's meeting point the way, if it is the first
    */
-  Bootstrap meet(int place, int nRanks, byte[] lead, java.util.function.Consumer<byte[]> publish) {
+  Bootstrap meet(int place, int nRanks, byte[] lead, Consumer<byte[]> publish) {
     BootstrapOptions options = old.options().withoutCommId();
     Duration limit = old.deadline();
     Deadline deadline = Deadline.after(limit);

@@ -1,5 +1,6 @@
 package org.nccl4j.api.group;
 
+import java.math.BigInteger;
 import java.util.Optional;
 import org.nccl4j.api.plan.Func;
 import org.nccl4j.device.DataType;
@@ -139,7 +140,7 @@ record ArgumentCheck(String name, int rank, int nRanks, Device device, boolean c
                   parts,
                   count,
                   type.label(),
-                  java.math.BigInteger.valueOf(unit).multiply(java.math.BigInteger.valueOf(count))),
+                  BigInteger.valueOf(unit).multiply(BigInteger.valueOf(count))),
           "pass a larger buffer or a smaller count");
     }
     if (checksPointers) {

@@ -1,6 +1,7 @@
 package org.nccl4j.api.init;
 
 import java.time.Duration;
+import java.util.Map;
 import org.nccl4j.api.settings.DebugSettings;
 import org.nccl4j.api.settings.Settings;
 import org.nccl4j.device.Device;
@@ -14,7 +15,7 @@ import org.nccl4j.device.Device;
  */
 public record InitRequest(String name, Device device, Settings settings) {
   /** The same device with another name, and with settings over these. */
-  public InitRequest derived(String newName, java.util.Map<String, String> overrides) {
+  public InitRequest derived(String newName, Map<String, String> overrides) {
     return new InitRequest(newName, device, settings.with(overrides));
   }
 

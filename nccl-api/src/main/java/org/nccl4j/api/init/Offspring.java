@@ -16,6 +16,7 @@ import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.TimeoutException;
+import org.nccl4j.device.kernel.Connection;
 import org.nccl4j.device.kernel.KernelCommunicator;
 import org.nccl4j.device.kernel.KernelCommunicatorSpec;
 
@@ -145,7 +146,7 @@ public final class Offspring {
     MachineSurvey machines = old.place().machines().of(ranks);
     Wiring wiring =
         Wiring.among(request, parent.request().settings(), machines, members.peers(), rank);
-    List<org.nccl4j.device.kernel.Connection> none = Collections.nCopies(ranks.size(), null);
+    List<Connection> none = Collections.nCopies(ranks.size(), null);
     KernelCommunicatorSpec spec =
         Initializer.spec(
             request,

@@ -1,6 +1,8 @@
 package org.nccl4j.api.init;
 
 import java.lang.System.Logger;
+import java.nio.charset.Charset;
+import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -85,7 +87,7 @@ final class Routes {
     return chosen;
   }
 
-  private static final java.nio.charset.Charset UTF_8 = java.nio.charset.StandardCharsets.UTF_8;
+  private static final Charset UTF_8 = StandardCharsets.UTF_8;
 
   /**
    * How a rank is reached.

@@ -12,6 +12,7 @@ import java.util.Locale;
 import java.util.Map;
 import java.util.Optional;
 import java.util.TreeMap;
+import java.util.function.Function;
 import java.util.stream.Stream;
 import org.nccl4j.device.kernel.Algorithm;
 import org.nccl4j.device.kernel.Collective;
@@ -71,8 +72,7 @@ final class MeasuredCosts {
         labelled(Protocol.values(), Protocol::label, words[3]));
   }
 
-  private static <T> T labelled(
-      T[] values, java.util.function.Function<T, String> label, String name) {
+  private static <T> T labelled(T[] values, Function<T, String> label, String name) {
     return Stream.of(values).filter(v -> label.apply(v).equals(name)).findFirst().orElseThrow();
   }
 

@@ -118,8 +118,7 @@ class FailureChannelTest {
         Ranks.run(
             4,
             rank -> {
-              Bootstrap mine =
-                  TcpBootstrap.join(Ranks.request(id, 4, rank, java.time.Duration.ofSeconds(3)));
+              Bootstrap mine = TcpBootstrap.join(Ranks.request(id, 4, rank, Duration.ofSeconds(3)));
               keep(mine);
               return rank == 2 ? null : mine.allGather(new byte[8]);
             });

@@ -12,6 +12,7 @@ import java.nio.ByteBuffer;
 import java.nio.channels.ServerSocketChannel;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import java.util.Random;
 import java.util.concurrent.BlockingQueue;
@@ -242,7 +243,7 @@ class HostileConnectionsTest {
           case 1 -> random.nextBytes(bytes);
           case 2 -> bytes[random.nextInt(bytes.length)] ^= (byte) (1 + random.nextInt(255));
           case 3 -> bytes = "GET / HTTP/1.1\r\nHost: root\r\nAccept: */*\r\n\r\n".getBytes("UTF-8");
-          default -> bytes = java.util.Arrays.copyOf(bytes, bytes.length + random.nextInt(4096));
+          default -> bytes = Arrays.copyOf(bytes, bytes.length + random.nextInt(4096));
         }
         socket.getOutputStream().write(bytes);
         if (random.nextBoolean()) {

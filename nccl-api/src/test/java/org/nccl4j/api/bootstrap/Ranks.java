@@ -10,8 +10,10 @@ import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
 import java.util.function.Function;
 import java.util.stream.Stream;
+import org.nccl4j.api.settings.PortRange;
 import org.nccl4j.device.NcclException;
 
 /** Ranks as threads of this process, and what became of each. */
@@ -25,7 +27,7 @@ final class Ranks {
           "",
           "lo",
           "AF_INET",
-          org.nccl4j.api.settings.PortRange.ANY,
+          PortRange.ANY,
           Duration.ofMillis(Long.getLong("nccl4j.test.silence", 60_000)),
           Stagger.USUAL);
 
@@ -107,7 +109,7 @@ final class Ranks {
       return new Ended<>(future.get(300, TimeUnit.SECONDS), null);
     } catch (ExecutionException e) {
       return new Ended<>(null, e.getCause());
-    } catch (InterruptedException | java.util.concurrent.TimeoutException e) {
+    } catch (InterruptedException | TimeoutException e) {
       return new Ended<>(null, e);
     }
   }

@@ -7,6 +7,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.List;
 import java.util.Optional;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
@@ -16,6 +17,7 @@ import org.nccl4j.device.DataType;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.RedOp;
+import org.nccl4j.device.kernel.Algorithm;
 import org.nccl4j.device.kernel.Collective;
 import org.nccl4j.device.kernel.DirectWork.Operation;
 import org.nccl4j.device.kernel.DirectWork.Way;
@@ -26,7 +28,7 @@ class TunedTableTest {
 
   private TunedTable table(String... lines) throws IOException {
     Path file = folder.resolve("times");
-    Files.write(file, java.util.List.of(lines));
+    Files.write(file, List.of(lines));
     return TunedTable.read(file.toString()).orElseThrow();
   }
 
@@ -65,7 +67,7 @@ class TunedTableTest {
     assertEquals("Ring Simple", choice(costs, 1 << 20));
     assertTrue(costs.source().contains("times"), costs.source());
     CostModel without = costs(Device.Kind.HOST, "host", 1, null);
-    Choice ring = new Choice(org.nccl4j.device.kernel.Algorithm.RING, Protocol.SIMPLE, 1);
+    Choice ring = new Choice(Algorithm.RING, Protocol.SIMPLE, 1);
     assertEquals(
         without.channels(Collective.ALL_REDUCE, ring, 1 << 20),
         costs.channels(Collective.ALL_REDUCE, ring, 1 << 20));

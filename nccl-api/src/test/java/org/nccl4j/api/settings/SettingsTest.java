@@ -6,6 +6,7 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.io.IOException;
+import java.lang.reflect.Field;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
@@ -167,7 +168,7 @@ class SettingsTest {
             TlsSettings.class,
             DebugSettings.class);
     for (Class<?> declaring : all) {
-      for (java.lang.reflect.Field field : declaring.getDeclaredFields()) {
+      for (Field field : declaring.getDeclaredFields()) {
         if (field.getType() == Setting.class) {
           names.add(field.getName());
         }

@@ -1,6 +1,7 @@
 package org.nccl4j.device.shm;
 
 import java.io.IOException;
+import java.nio.ByteBuffer;
 import java.nio.file.FileStore;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -107,7 +108,7 @@ public final class SharedSegment implements AutoCloseable {
    *
    * @throws InvalidUsageException if it is of 2 GiB or more
    */
-  public java.nio.ByteBuffer buffer() {
+  public ByteBuffer buffer() {
     if (region.bytes() > Integer.MAX_VALUE) {
       throw new InvalidUsageException(
           ErrorId.PLUGIN,

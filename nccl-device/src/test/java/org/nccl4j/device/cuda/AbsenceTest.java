@@ -9,6 +9,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
+import org.nccl4j.device.InvalidUsageException;
 
 /** Without a driver the answer is a sentence. In a process of its own, where nothing was loaded. */
 class AbsenceTest {
@@ -46,7 +47,7 @@ class AbsenceTest {
     System.out.println(devices.absence().orElse("present"));
     try {
       devices.device(0);
-    } catch (org.nccl4j.device.InvalidUsageException e) {
+    } catch (InvalidUsageException e) {
       System.out.println(e.problem());
     }
   }

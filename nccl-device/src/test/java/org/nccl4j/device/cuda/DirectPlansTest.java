@@ -9,6 +9,7 @@ import java.lang.reflect.Field;
 import java.nio.ByteBuffer;
 import java.time.Duration;
 import java.util.LinkedHashMap;
+import java.util.Locale;
 import java.util.Map;
 import org.junit.jupiter.api.Test;
 import org.nccl4j.device.DataType;
@@ -33,7 +34,7 @@ class DirectPlansTest extends AgainstFakeCuda {
     for (Field field : DirectArguments.class.getDeclaredFields()) {
       StringBuilder name = new StringBuilder();
       for (String word : field.getName().split("_")) {
-        String lower = word.toLowerCase(java.util.Locale.ROOT);
+        String lower = word.toLowerCase(Locale.ROOT);
         name.append(
             name.isEmpty() ? lower : Character.toUpperCase(lower.charAt(0)) + lower.substring(1));
       }

@@ -8,6 +8,7 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.LinkedHashMap;
+import java.util.Locale;
 import java.util.Map;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
@@ -69,7 +70,7 @@ class LayoutTest {
 
   private static void fields(String type, String prefix, String... names) {
     for (String name : names) {
-      String constant = name.replaceAll("([A-Z])", "_$1").toUpperCase(java.util.Locale.ROOT);
+      String constant = name.replaceAll("([A-Z])", "_$1").toUpperCase(Locale.ROOT);
       put(prefix + constant, "offsetof(" + type + ", " + name + ")");
     }
   }

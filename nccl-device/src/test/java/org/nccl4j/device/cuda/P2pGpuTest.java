@@ -5,6 +5,7 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
@@ -14,6 +15,7 @@ import org.junit.jupiter.api.Test;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.RedOp;
+import org.nccl4j.device.RemoteException;
 import org.nccl4j.device.TimeoutException;
 import org.nccl4j.device.kernel.Algorithm;
 import org.nccl4j.device.kernel.Collective;
@@ -109,7 +111,7 @@ class P2pGpuTest {
         communicator.launch(plan, buffer, buffer, stream);
         communicator.launch(other, buffer, buffer, stream);
         graphs.add(stream.endCapture());
-        ByteBuffer ones = ByteBuffer.allocate(4 * count).order(java.nio.ByteOrder.nativeOrder());
+        ByteBuffer ones = ByteBuffer.allocate(4 * count).order(ByteOrder.nativeOrder());
         while (ones.hasRemaining()) {
           ones.putInt(1);
         }
@@ -124,7 +126,7 @@ class P2pGpuTest {
         expected *= n * n;
       }
       for (DeviceMemory buffer : buffers) {
-        ByteBuffer got = ByteBuffer.allocate(4 * count).order(java.nio.ByteOrder.nativeOrder());
+        ByteBuffer got = ByteBuffer.allocate(4 * count).order(ByteOrder.nativeOrder());
         buffer.read(0, got);
         for (int i = 0; i < count; i++) {
           assertEquals(expected, got.getInt(4 * i));
@@ -165,10 +167,9 @@ class P2pGpuTest {
           buffer,
           buffer,
           ranks.streams.get(0));
-      communicator.abort(new org.nccl4j.device.RemoteException("rank 1 is gone", "none"));
+      communicator.abort(new RemoteException("rank 1 is gone", "none"));
       assertThrows(
-          org.nccl4j.device.RemoteException.class,
-          () -> ranks.streams.get(0).synchronize(Duration.ofSeconds(10)));
+          RemoteException.class, () -> ranks.streams.get(0).synchronize(Duration.ofSeconds(10)));
       buffer.close();
     }
   }

@@ -13,6 +13,7 @@ import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
+import java.util.function.Function;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -37,7 +38,7 @@ class AsyncMakingTest {
 
   /** Futures by rank, all begun by this thread. */
   private static <T> List<CompletableFuture<T>> begin(
-      List<Communicator> ranks, java.util.function.Function<Communicator, CompletableFuture<T>> f) {
+      List<Communicator> ranks, Function<Communicator, CompletableFuture<T>> f) {
     return ranks.stream().map(f).toList();
   }
 

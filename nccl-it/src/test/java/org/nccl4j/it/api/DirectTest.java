@@ -6,6 +6,7 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
 import java.time.Duration;
 import java.util.Arrays;
 import java.util.Random;
@@ -149,7 +150,7 @@ class DirectTest {
   private static byte[] data(Random random, DataType type, int bytes) {
     byte[] data = new byte[bytes];
     if (type == DataType.FLOAT32) {
-      ByteBuffer floats = ByteBuffer.wrap(data).order(java.nio.ByteOrder.nativeOrder());
+      ByteBuffer floats = ByteBuffer.wrap(data).order(ByteOrder.nativeOrder());
       while (floats.hasRemaining()) {
         floats.putFloat(random.nextInt(1000));
       }
@@ -175,7 +176,7 @@ class DirectTest {
               try (DeviceMemory memory = Devices.host().memAlloc(4000)) {
                 Window window = comm.registerWindow(memory);
                 byte[] data = new byte[4000];
-                ByteBuffer values = ByteBuffer.wrap(data).order(java.nio.ByteOrder.nativeOrder());
+                ByteBuffer values = ByteBuffer.wrap(data).order(ByteOrder.nativeOrder());
                 for (int i = 0; i < 1000; i++) {
                   int value = 3 * i + comm.rank() * 3;
                   if (type == DataType.INT32) {
@@ -188,7 +189,7 @@ class DirectTest {
                 comm.allReduce(memory, memory, 1000, type, RedOp.AVG, stream);
                 stream.synchronize();
                 ByteBuffer got =
-                    ByteBuffer.wrap(bytes(memory, 4000)).order(java.nio.ByteOrder.nativeOrder());
+                    ByteBuffer.wrap(bytes(memory, 4000)).order(ByteOrder.nativeOrder());
                 for (int i = 0; i < 1000; i++) {
                   assertEquals(
                       3 * i + 3, type == DataType.INT32 ? got.getInt() : got.getFloat(), 1e-3);
@@ -208,7 +209,7 @@ class DirectTest {
             try (DeviceMemory memory = Devices.host().memAlloc(8000)) {
               Window half = comm.registerWindow(memory.slice(0, 4000));
               DeviceMemory buffer = memory.slice(2000, 4000);
-              ByteBuffer ones = ByteBuffer.allocate(4000).order(java.nio.ByteOrder.nativeOrder());
+              ByteBuffer ones = ByteBuffer.allocate(4000).order(ByteOrder.nativeOrder());
               while (ones.hasRemaining()) {
                 ones.putInt(comm.rank() + 1);
               }
@@ -217,10 +218,7 @@ class DirectTest {
               comm.allReduce(buffer, buffer, 1000, DataType.INT32, RedOp.SUM, stream);
               stream.synchronize();
               assertEquals(
-                  3,
-                  ByteBuffer.wrap(bytes(buffer, 4))
-                      .order(java.nio.ByteOrder.nativeOrder())
-                      .getInt());
+                  3, ByteBuffer.wrap(bytes(buffer, 4)).order(ByteOrder.nativeOrder()).getInt());
               comm.deregisterWindow(half);
             }
           });

@@ -13,6 +13,7 @@ import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.ExecutionException;
+import java.util.concurrent.FutureTask;
 import java.util.logging.Filter;
 import java.util.logging.Logger;
 import java.util.logging.SimpleFormatter;
@@ -226,7 +227,7 @@ class MisuseTest {
   @Test
   void anAbortEndsTheOthersWithItsCause() throws Exception {
     try (Ranks ranks = new Ranks(3)) {
-      List<java.util.concurrent.FutureTask<Void>> tasks =
+      List<FutureTask<Void>> tasks =
           ranks.start(
               (comm, stream) -> {
                 try (DeviceMemory data = Ranks.floats(16, i -> 1)) {

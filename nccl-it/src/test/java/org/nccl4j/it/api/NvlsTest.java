@@ -5,6 +5,7 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -31,6 +32,8 @@ import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.kernel.Collective;
 import org.nccl4j.device.kernel.Nvls;
+import org.nccl4j.device.numeric.BFloat16;
+import org.nccl4j.device.numeric.Float16;
 
 /** NVLink SHARP as a user of the host device has it: emulated, chosen by a setting, or refused. */
 @Timeout(120)
@@ -97,7 +100,7 @@ class NvlsTest {
   private static DeviceMemory small(DataType type, int count, long seed) {
     Random random = new Random(seed);
     ByteBuffer data = ByteBuffer.allocate(count * type.bytes());
-    data.order(java.nio.ByteOrder.nativeOrder());
+    data.order(ByteOrder.nativeOrder());
     for (int i = 0; i < count; i++) {
       int value = random.nextInt(8);
       switch (type) {
@@ -105,8 +108,8 @@ class NvlsTest {
         case INT64, UINT64 -> data.putLong(value);
         case FLOAT32 -> data.putFloat(value);
         case FLOAT64 -> data.putDouble(value);
-        case FLOAT16 -> data.putShort(org.nccl4j.device.numeric.Float16.fromFloat(value));
-        case BFLOAT16 -> data.putShort(org.nccl4j.device.numeric.BFloat16.fromFloat(value));
+        case FLOAT16 -> data.putShort(Float16.fromFloat(value));
+        case BFLOAT16 -> data.putShort(BFloat16.fromFloat(value));
         default -> throw new IllegalArgumentException(type.label());
       }
     }

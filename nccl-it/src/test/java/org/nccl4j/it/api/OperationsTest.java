@@ -6,6 +6,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.function.IntToDoubleFunction;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -67,8 +68,7 @@ class OperationsTest {
         });
   }
 
-  private static void expect(
-      DeviceStream stream, DeviceMemory memory, java.util.function.IntToDoubleFunction value) {
+  private static void expect(DeviceStream stream, DeviceMemory memory, IntToDoubleFunction value) {
     stream.synchronize();
     float[] got = Ranks.floats(memory);
     for (int i = 0; i < got.length; i++) {

@@ -8,18 +8,22 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.time.Duration;
+import java.util.Arrays;
 import java.util.Random;
 import java.util.concurrent.TimeUnit;
+import java.util.stream.LongStream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
+import org.nccl4j.api.Communicator;
 import org.nccl4j.api.CommunicatorConfig;
 import org.nccl4j.api.Devices;
 import org.nccl4j.api.Group;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.RedOp;
@@ -187,8 +191,7 @@ class OperatorsTest {
   }
 
   /** One rank's part of the v-operations, with row 0 as the counts of one-sided ones. */
-  private record VariableRound(
-      org.nccl4j.api.Communicator comm, org.nccl4j.device.DeviceStream stream, long[][] matrix) {
+  private record VariableRound(Communicator comm, DeviceStream stream, long[][] matrix) {
     void run() {
       gather();
       scatter();
@@ -196,7 +199,7 @@ class OperatorsTest {
     }
 
     private static int total(long[] counts) {
-      return (int) java.util.stream.LongStream.of(counts).sum();
+      return (int) LongStream.of(counts).sum();
     }
 
     private void gather() {
@@ -213,7 +216,7 @@ class OperatorsTest {
         stream.synchronize();
         float[] got = Ranks.floats(recv);
         float[] expected = new float[size];
-        java.util.Arrays.fill(expected, -1);
+        Arrays.fill(expected, -1);
         for (int r = 0; r < counts.length; r++) {
           for (int i = 0; i < counts[r]; i++) {
             expected[(int) offsets[r] + i] = r * 100_000 + i;
@@ -226,7 +229,7 @@ class OperatorsTest {
     private void scatter() {
       long[] counts = matrix[0];
       int mine = (int) counts[comm.rank()];
-      int begin = total(java.util.Arrays.copyOf(counts, comm.rank()));
+      int begin = total(Arrays.copyOf(counts, comm.rank()));
       int n = comm.nRanks();
       try (DeviceMemory send = Ranks.floats(total(counts), i -> i % 1000 + comm.rank());
           DeviceMemory recv = Ranks.floats(mine, i -> -1)) {
@@ -252,7 +255,7 @@ class OperatorsTest {
         float[] got = Ranks.floats(recv);
         int at = 0;
         for (int r = 0; r < recvs.length; r++) {
-          int begin = total(java.util.Arrays.copyOf(matrix[r], rank));
+          int begin = total(Arrays.copyOf(matrix[r], rank));
           for (int i = 0; i < recvs[r]; i++) {
             assertEquals(r * 100_000 + begin + i, got[at++]);
           }

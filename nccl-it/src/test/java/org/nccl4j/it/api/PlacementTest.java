@@ -5,11 +5,14 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.nio.ByteBuffer;
 import java.time.Duration;
+import java.util.Arrays;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
+import org.nccl4j.api.Communicator;
 import org.nccl4j.api.CommunicatorConfig;
 import org.nccl4j.api.Devices;
 import org.nccl4j.device.DataType;
@@ -35,7 +38,7 @@ class PlacementTest {
 
   /** A rank's memory and the part of it that is passed. */
   private interface Preparation {
-    DeviceMemory buffer(org.nccl4j.api.Communicator comm, DeviceMemory memory);
+    DeviceMemory buffer(Communicator comm, DeviceMemory memory);
   }
 
   private static void assertNamed(String expected, Preparation preparation) throws Exception {
@@ -96,7 +99,7 @@ class PlacementTest {
           (comm, stream) -> {
             int n = comm.nRanks();
             float[] expected = new float[COUNT];
-            java.util.Arrays.fill(expected, n);
+            Arrays.fill(expected, n);
             try (DeviceMemory send = Devices.host().memAlloc(4L * COUNT * n);
                 DeviceMemory recv = Devices.host().memAlloc(4L * COUNT * n);
                 DeviceMemory plain = Ranks.floats(COUNT, i -> 1)) {
@@ -104,7 +107,7 @@ class PlacementTest {
               comm.registerWindow(recv);
               // Where a way needs no window of the sender's, each rank's may be anywhere.
               DeviceMemory from = comm.rank() == 0 ? plain : send.slice(64, 4L * COUNT);
-              java.nio.ByteBuffer ones = java.nio.ByteBuffer.allocate(4 * COUNT);
+              ByteBuffer ones = ByteBuffer.allocate(4 * COUNT);
               plain.read(0, ones);
               from.write(0, ones.flip());
               if (!algo.equals("DirectOneShot,DirectTwoShot")) {

@@ -16,6 +16,7 @@ import java.util.Random;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.nccl4j.api.Communicator;
 import org.nccl4j.api.Devices;
 import org.nccl4j.api.Group;
 import org.nccl4j.api.Window;
@@ -174,7 +175,7 @@ class WindowTest {
     }
   }
 
-  private static void churn(org.nccl4j.api.Communicator comm, Random random, int steps) {
+  private static void churn(Communicator comm, Random random, int steps) {
     List<DeviceMemory> memories = new ArrayList<>();
     for (int m = 0; m < 4; m++) {
       memories.add(alloc(1 + random.nextInt(50_000)));

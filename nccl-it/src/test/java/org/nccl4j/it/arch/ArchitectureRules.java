@@ -19,6 +19,7 @@ import com.tngtech.archunit.lang.ConditionEvents;
 import com.tngtech.archunit.lang.SimpleConditionEvent;
 import java.util.LinkedHashMap;
 import java.util.Map;
+import java.util.ServiceLoader;
 
 /**
  * The architecture as rules over packages, below any root package, so that the same rules are run
@@ -178,7 +179,7 @@ final class ArchitectureRules {
         .that(not(simpleName("TransportRegistry")))
         .should()
         .dependOnClassesThat()
-        .belongToAnyOf(java.util.ServiceLoader.class);
+        .belongToAnyOf(ServiceLoader.class);
   }
 
   private ArchRule oneEnvironment() {

@@ -6,6 +6,7 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.nio.ByteBuffer;
+import java.util.Arrays;
 import java.util.Map;
 import java.util.function.BooleanSupplier;
 import org.junit.jupiter.api.Test;
@@ -86,7 +87,7 @@ class SocketPairTest {
 
   private static void move(Rank from, Rank to, int bytes, byte mark) {
     byte[] data = new byte[bytes];
-    java.util.Arrays.fill(data, mark);
+    Arrays.fill(data, mark);
     from.memory.write(0, ByteBuffer.wrap(data));
     NetMemory target = to.receiver.register(to.memory);
     NetRequest receive =

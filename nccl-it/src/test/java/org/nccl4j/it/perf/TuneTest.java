@@ -22,6 +22,7 @@ import org.nccl4j.api.Decision;
 import org.nccl4j.api.Devices;
 import org.nccl4j.api.UniqueId;
 import org.nccl4j.device.DataType;
+import org.nccl4j.device.NcclException;
 import org.nccl4j.it.cli.Main;
 
 /** What {@code tune} writes is read by the planner, on the host device. */
@@ -113,8 +114,7 @@ class TuneTest {
             task -> new Thread(task).start());
     var error =
         assertThrows(
-            org.nccl4j.device.NcclException.class,
-            () -> Communicator.initRank(2, id, 0, Devices.host(), with(file)));
+            NcclException.class, () -> Communicator.initRank(2, id, 0, Devices.host(), with(file)));
     assertTrue(
         error.problem().contains("ranks 0 and 1 have different tables of measured times"),
         error.problem());

@@ -4,6 +4,7 @@ import java.nio.ByteBuffer;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.host.memory.HostMemory;
 import org.nccl4j.device.host.memory.Words;
+import org.nccl4j.device.kernel.ConnectionLayout;
 
 /**
  * The LL protocol's words: 4 bytes of data in the low half, 4 bytes of flag in the high half,
@@ -25,7 +26,7 @@ final class LlLines {
   /** Whether flags begin to repeat at a step, so that its slot has to be cleared first. */
   @HotPath
   static boolean wrapped(long step) {
-    return step > FLAG_MASK && (step & FLAG_MASK) < org.nccl4j.device.kernel.ConnectionLayout.STEPS;
+    return step > FLAG_MASK && (step & FLAG_MASK) < ConnectionLayout.STEPS;
   }
 
   static void clear(HostMemory lines, long offset, int bytes) {

@@ -1,6 +1,7 @@
 package org.nccl4j.device.host.memory;
 
 import java.nio.ByteBuffer;
+import java.util.Arrays;
 import java.util.concurrent.atomic.AtomicBoolean;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceMemory;
@@ -115,7 +116,7 @@ public final class HostMemory extends DeviceMemory {
   public void fill(byte value) {
     checkOpen();
     byte[] block = new byte[(int) Math.min(size(), 1 << 16)];
-    java.util.Arrays.fill(block, value);
+    Arrays.fill(block, value);
     for (long at = 0; at < size(); at += block.length) {
       int bytes = (int) Math.min(block.length, size() - at);
       window(at).put(index(at), block, 0, bytes);

@@ -3,6 +3,7 @@ package org.nccl4j.device.host.reduce;
 import java.lang.ref.Reference;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
+import java.util.Arrays;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
@@ -60,7 +61,7 @@ final class PreMulSum implements Reduction {
     if (operator.memory() != null) {
       byte[] before = scalar.array().clone();
       operator.memory().read(0, scalar.clear());
-      if (!java.util.Arrays.equals(before, scalar.array())) {
+      if (!Arrays.equals(before, scalar.array())) {
         fill();
       }
     }

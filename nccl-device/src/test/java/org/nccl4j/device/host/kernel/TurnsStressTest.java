@@ -16,6 +16,7 @@ import org.junit.jupiter.api.Timeout;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.host.HostDevice;
+import org.nccl4j.device.kernel.Connection;
 import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.KernelCommunicatorSpec;
 import org.nccl4j.device.kernel.Progress;
@@ -110,7 +111,7 @@ class TurnsStressTest {
 
   private static KernelCommunicatorSpec alone() {
     ConnectionLayout layout = HostDevice.instance().connectionLayout(1);
-    List<org.nccl4j.device.kernel.Connection> none = new ArrayList<>();
+    List<Connection> none = new ArrayList<>();
     none.add(null);
     int[] ring = {0};
     Tree tree = new Tree(-1, List.of());

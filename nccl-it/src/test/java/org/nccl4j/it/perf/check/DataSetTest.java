@@ -4,6 +4,7 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
@@ -71,7 +72,7 @@ final class DataSetTest {
             DataType.FLOAT16, RedOp.AVG, 3, new TestValues(DataType.FLOAT16, RedOp.AVG, 3, 5));
     for (int off = 0; off <= 3; off++) {
       try (DeviceMemory memory = Devices.host().allocate(200)) {
-        ByteBuffer results = ByteBuffer.allocate(200).order(java.nio.ByteOrder.nativeOrder());
+        ByteBuffer results = ByteBuffer.allocate(200).order(ByteOrder.nativeOrder());
         for (int i = 0; i < 100; i++) {
           double value = combination.floating(i);
           int bits = FloatFormat.BINARY16.magnitudeBits(Math.abs(value)) + off;

@@ -2,6 +2,7 @@ package org.nccl4j.transport.net.ib;
 
 import java.net.InetAddress;
 import java.net.UnknownHostException;
+import java.nio.ByteBuffer;
 import java.util.Arrays;
 
 /**
@@ -67,7 +68,7 @@ record Gid(int port, int index, Type type, byte[] address) {
 
   /** The subnet prefix: the first 8 bytes. */
   long subnetPrefix() {
-    return java.nio.ByteBuffer.wrap(address).getLong();
+    return ByteBuffer.wrap(address).getLong();
   }
 
   /**

@@ -7,6 +7,7 @@ import com.kenai.jffi.CallingConvention;
 import com.kenai.jffi.Invoker;
 import com.kenai.jffi.MemoryIO;
 import com.kenai.jffi.Type;
+import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
@@ -99,8 +100,7 @@ final class Verbs {
   /** The device's directory below /sys/class/infiniband. */
   String devicePath(long device) {
     return new String(
-        MEMORY.getZeroTerminatedByteArray(device + DEVICE_IBDEV_PATH, 255),
-        java.nio.charset.StandardCharsets.UTF_8);
+        MEMORY.getZeroTerminatedByteArray(device + DEVICE_IBDEV_PATH, 255), StandardCharsets.UTF_8);
   }
 
   long openDevice(long device, String name) {

@@ -6,6 +6,7 @@ import java.nio.charset.StandardCharsets;
 import java.security.GeneralSecurityException;
 import java.security.MessageDigest;
 import java.security.SecureRandom;
+import java.util.Arrays;
 import javax.crypto.Mac;
 import javax.crypto.spec.SecretKeySpec;
 
@@ -109,7 +110,7 @@ final class Greeting {
   }
 
   private void check(byte[] message) throws ProtocolException {
-    if (!MessageDigest.isEqual(MAGIC, java.util.Arrays.copyOf(message, MAGIC.length))) {
+    if (!MessageDigest.isEqual(MAGIC, Arrays.copyOf(message, MAGIC.length))) {
       throw new ProtocolException("it does not speak nccl4j's network protocol");
     }
     if (message[MAGIC.length] != VERSION) {
@@ -123,7 +124,7 @@ final class Greeting {
 
   /** Which listener the client wants; once its hello has come. */
   byte[] token() {
-    return java.util.Arrays.copyOfRange(theirs, SERVER_BYTES, SERVER_BYTES + TOKEN_BYTES);
+    return Arrays.copyOfRange(theirs, SERVER_BYTES, SERVER_BYTES + TOKEN_BYTES);
   }
 
   /** Which socket of the connection this is. */

@@ -12,7 +12,6 @@ import org.nccl4j.device.HotPath;
  */
 final class Lane {
   private static final int PARTS = 256;
-  private static final int SIDE = 0;
 
   private final SocketChannel socket;
   private final boolean sends;
@@ -66,11 +65,16 @@ final class Lane {
     return posted == done || failure != null;
   }
 
-  /** Moves what can be moved now; on the lane thread. */
+  /**
+   * Moves what can be moved now; on the lane thread.
+   *
+   * @param index of the socket among the connection's
+   * @return bytes moved
+   */
   @HotPath
   int progress(int index) {
     if (isIdle()) {
-      return SIDE;
+      return 0;
     }
     int slot = (int) done & (PARTS - 1);
     ByteBuffer view = memories[slot].view(index, offsets[slot] + moved, lengths[slot] - moved);

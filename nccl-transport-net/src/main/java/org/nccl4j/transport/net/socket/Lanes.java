@@ -2,6 +2,7 @@ package org.nccl4j.transport.net.socket;
 
 import java.io.IOException;
 import java.nio.channels.SocketChannel;
+import java.util.Arrays;
 import org.nccl4j.device.HotPath;
 
 /**
@@ -58,7 +59,7 @@ final class Lanes {
    */
   @HotPath
   void post(SocketMemory memory, long offset, int bytes, long[] targets) {
-    java.util.Arrays.fill(targets, 0);
+    Arrays.fill(targets, 0);
     int part = Math.max(LEAST_PART, (bytes + lanes.length - 1) / lanes.length);
     for (int at = 0; at < bytes; at += part) {
       targets[next] = lanes[next].post(memory, offset + at, Math.min(part, bytes - at));

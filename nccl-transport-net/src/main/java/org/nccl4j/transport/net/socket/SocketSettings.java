@@ -1,5 +1,6 @@
 package org.nccl4j.transport.net.socket;
 
+import java.util.Locale;
 import java.util.Optional;
 import org.nccl4j.api.spi.NetContext;
 import org.nccl4j.device.ErrorId;
@@ -43,7 +44,7 @@ record SocketSettings(
     }
     return new SocketSettings(
         context.setting("NCCL_SOCKET_IFNAME").orElse("").trim(),
-        context.setting("NCCL_SOCKET_FAMILY").orElse("").trim().toUpperCase(java.util.Locale.ROOT),
+        context.setting("NCCL_SOCKET_FAMILY").orElse("").trim().toUpperCase(Locale.ROOT),
         first,
         last,
         threads,

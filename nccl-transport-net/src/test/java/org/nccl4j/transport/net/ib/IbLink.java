@@ -3,6 +3,7 @@ package org.nccl4j.transport.net.ib;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.nio.ByteBuffer;
+import java.util.Arrays;
 import java.util.function.BooleanSupplier;
 import org.nccl4j.api.spi.Net;
 import org.nccl4j.api.spi.NetListener;
@@ -46,7 +47,7 @@ final class IbLink implements AutoCloseable {
       NetRequest send = send(out, 0, bytes, 3);
       await(() -> receive.test(null));
       await(() -> send.test(null));
-      return java.util.Arrays.equals(patternBytes(bytes, 5), read(target, 0, bytes));
+      return Arrays.equals(patternBytes(bytes, 5), read(target, 0, bytes));
     }
   }
 

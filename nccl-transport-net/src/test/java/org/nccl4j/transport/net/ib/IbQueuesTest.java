@@ -4,6 +4,7 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
@@ -110,8 +111,8 @@ class IbQueuesTest extends WithFakeVerbs {
         requests.clear();
       }
       assertEquals(
-          java.nio.ByteBuffer.wrap(IbLink.read(source, 0, n * 70_000)),
-          java.nio.ByteBuffer.wrap(IbLink.read(target, 0, n * 70_000)));
+          ByteBuffer.wrap(IbLink.read(source, 0, n * 70_000)),
+          ByteBuffer.wrap(IbLink.read(target, 0, n * 70_000)));
     }
   }
 

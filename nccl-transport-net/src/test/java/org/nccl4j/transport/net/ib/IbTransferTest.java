@@ -6,6 +6,7 @@ import static org.junit.jupiter.api.Assertions.assertNotNull;
 import static org.junit.jupiter.api.Assertions.assertNull;
 
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.List;
 import java.util.Random;
 import org.junit.jupiter.api.Test;
@@ -77,7 +78,7 @@ class IbTransferTest extends WithRoce {
           tags[i] = 100 + i;
           order.add(i);
         }
-        java.util.Collections.shuffle(order, random);
+        Collections.shuffle(order, random);
         NetRequest receive = link.receiver.irecv(n, memories, offsets, bytes, tags);
         assertNotNull(receive);
         int[] sent = new int[n];
