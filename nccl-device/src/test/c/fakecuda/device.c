@@ -1,0 +1,38 @@
+// Devices and contexts.
+// FAKECUDA_LACKS names an attribute by its number: no device has that.
+CUresult cuDeviceGetAttribute(int* v, CUdevice_attribute a, CUdevice d) {
+  const char* lacks = getenv("FAKECUDA_LACKS");
+  *v = (lacks && atoi(lacks) == (int)a) || lacking == (int)a ? 0
+       : a == CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED ? 1
+       : a == CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED ? 1
+       : a == CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_SUPPORTED ? 1
+       : a == CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED ? 1
+       : a == CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED ? 1
+       : a == CU_DEVICE_ATTRIBUTE_HOST_NUMA_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED ? 1
+       : a == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR   ? 9
+       : a == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR ? 0
+       : a == CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT   ? 132
+       : a == CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED    ? 1
+       : a == CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS ? wide_operations
+                                                         : 0;
+  return call(NO, "%d,%d", a, d);
+}
+CUresult cuDeviceGetPCIBusId(char* s, int n, CUdevice d) {
+  snprintf(s, n, "0000:0%d:00.0", d + 1);
+  return call(NO, "%d", d);
+}
+CUresult cuDeviceCanAccessPeer(int* can, CUdevice a, CUdevice b) {
+  *can = getenv("FAKECUDA_NO_PEERS") == NULL;
+  return call(NO, "%d,%d", a, b);
+}
+CUresult cuDeviceGetP2PAttribute(int* v, CUdevice_P2PAttribute p, CUdevice a, CUdevice b) {
+  *v = 1;
+  return call(NO, "%d,%d,%d", p, a, b);
+}
+CUresult cuDevicePrimaryCtxRetain(CUcontext* c, CUdevice d) {
+  *c = (CUcontext)(u64)(0xc000 + d);
+  return call(NO, "%d", d);
+}
+CUresult cuCtxGetCurrent(CUcontext* c) { *c = current; return CUDA_SUCCESS; }
+CUresult cuCtxSetCurrent(CUcontext c) { current = c; return call(NO, "%llx", (u64)c); }
+CUresult cuMemGetInfo(size_t* f, size_t* t) { *f = 1000; *t = 2000; return call(NO, ""); }

@@ -1,0 +1,215 @@
+// Physical memory is a memfd, so that it can be mapped many times and in other processes.
+typedef struct {
+  int fd, references, mappings;
+  size_t size;
+  CUmemAllocationProp prop;
+} Physical;
+typedef struct {
+  CUdeviceptr at;
+  size_t size;
+  Physical* memory;
+} Mapping;
+static Mapping mappings[4096];
+static pthread_mutex_t maps = PTHREAD_MUTEX_INITIALIZER;  // of who changes them
+static Physical* physical(CUmemGenericAllocationHandle h) { return (Physical*)h; }
+static void drop(Physical* p) {
+  if (p->references == 0 && p->mappings == 0) {
+    close(p->fd);
+    free(p);
+  }
+}
+static CUmemGenericAllocationHandle physicalOf(int fd, size_t size, const CUmemAllocationProp* prop) {
+  Physical* p = calloc(1, sizeof *p);
+  p->fd = fd;
+  p->references = 1;
+  p->size = size;
+  if (prop) p->prop = *prop;
+  return (CUmemGenericAllocationHandle)p;
+}
+static Mapping* mappingAt(CUdeviceptr at) {
+  for (int i = 0; i < 4096; i++)
+    if (mappings[i].memory && at - mappings[i].at < mappings[i].size) return &mappings[i];
+  return NULL;
+}
+static int farFrom(CUdeviceptr at) {
+  Mapping* m = mappingAt(at);
+  return m && m->memory->prop.location.id != (int)((u64)current - 0xc000);
+}
+// Memory of cuMemAlloc in other processes: a handle is the process and its descriptor, with a mark at
+// its end.
+#define HANDLE_MARK 0x6e6363346a697063ull
+CUresult cuIpcGetMemHandle(CUipcMemHandle* h, CUdeviceptr p) {
+  OR_FAIL(NO, "");
+  for (int i = 0; i < 4096; i++)
+    if (known[i].at == p && known[i].fd >= 0) {
+      u64 words[8] = {getpid(), known[i].fd, known[i].size, 3, 4, 5, 6, HANDLE_MARK};
+      memcpy(h, words, sizeof words);
+      return CUDA_SUCCESS;
+    }
+  return CUDA_ERROR_INVALID_VALUE;
+}
+static struct {
+  CUdeviceptr at;
+  size_t size;
+  int fd;
+} opened[64];
+CUresult cuIpcOpenMemHandle(CUdeviceptr* p, CUipcMemHandle h, unsigned f) {
+  OR_FAIL(NEW, "%u", f);
+  u64 words[8];
+  memcpy(words, &h, sizeof words);
+  if (words[7] != HANDLE_MARK || words[3] != 3 || words[6] != 6) return CUDA_ERROR_INVALID_HANDLE;
+  char name[64];
+  snprintf(name, sizeof name, "/proc/%llu/fd/%llu", words[0], words[1]);
+  int fd = open(name, O_RDWR | O_CLOEXEC);
+  if (fd < 0) return CUDA_ERROR_INVALID_VALUE;
+  void* at = mmap(NULL, words[2], PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  flock(fd, LOCK_SH);  // so that its owner can see that it is open
+  *p = (CUdeviceptr)at;
+  pthread_mutex_lock(&lock);
+  for (int i = 0; i < 64; i++)
+    if (!opened[i].at) {
+      opened[i].at = *p;
+      opened[i].size = words[2];
+      opened[i].fd = fd;
+      break;
+    }
+  pthread_mutex_unlock(&lock);
+  return CUDA_SUCCESS;
+}
+CUresult cuIpcCloseMemHandle(CUdeviceptr p) {
+  int found = 0;
+  pthread_mutex_lock(&lock);
+  for (int i = 0; i < 64 && !found; i++)
+    if (opened[i].at == p) {
+      munmap((void*)p, opened[i].size);
+      close(opened[i].fd);
+      opened[i].at = 0;
+      found = 1;
+    }
+  pthread_mutex_unlock(&lock);
+  if (found) return call(GONE, "");
+  call(NO, "misuse: what was not opened is closed");
+  return CUDA_ERROR_INVALID_VALUE;
+}
+CUresult cuCtxEnablePeerAccess(CUcontext c, unsigned f) { return call(NO, "%llx,%u", (u64)c, f); }
+#define PINNED 1024
+static u64 pinned[PINNED];
+// Puts a value in the place of another, the first that is found; whether there was one.
+static int exchange(u64* table, u64 old, u64 with) {
+  int found = 0;
+  pthread_mutex_lock(&lock);
+  for (int i = 0; i < PINNED && !found; i++)
+    if (table[i] == old) {
+      table[i] = with;
+      found = 1;
+    }
+  pthread_mutex_unlock(&lock);
+  return found;
+}
+CUresult cuMemHostRegister(void* p, size_t n, unsigned f) {
+  OR_FAIL(NEW, "%zu,%u", n, f);
+  return exchange(pinned, 0, (u64)p) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+CUresult cuMemHostUnregister(void* p) {
+  if (exchange(pinned, (u64)p, 0)) return call(GONE, "");
+  call(NO, "misuse: what was not pinned is unpinned");
+  return CUDA_ERROR_INVALID_VALUE;
+}
+CUresult cuMemCreate(CUmemGenericAllocationHandle* h, size_t n, const CUmemAllocationProp* p, u64 f) {
+  OR_FAIL(NEW, "%zu,%d,%d,%d,%d,%d,%llu", n, p->type, p->requestedHandleTypes, p->location.type,
+          p->location.id, p->allocFlags.usage, f);
+  int fd = memfd_create("fake", MFD_CLOEXEC);
+  if (ftruncate(fd, n)) return CUDA_ERROR_OUT_OF_MEMORY;
+  *h = physicalOf(fd, n, p);
+  return CUDA_SUCCESS;
+}
+CUresult cuMemRelease(CUmemGenericAllocationHandle h) {
+  pthread_mutex_lock(&maps);
+  physical(h)->references--;
+  drop(physical(h));
+  pthread_mutex_unlock(&maps);
+  return call(GONE, "");
+}
+CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle* h, void* at) {
+  Mapping* m = mappingAt((CUdeviceptr)at);
+  if (!m) return call(NO, "none") ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_INVALID_VALUE;
+  OR_FAIL(NEW, "");
+  m->memory->references++;
+  *h = (CUmemGenericAllocationHandle)m->memory;
+  return CUDA_SUCCESS;
+}
+CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp* p,
+                                                CUmemGenericAllocationHandle h) {
+  *p = physical(h)->prop;
+  return call(NO, "");
+}
+CUresult cuPointerGetAttribute(void* data, CUpointer_attribute attribute, CUdeviceptr at) {
+  OR_FAIL(NO, "%d", attribute);
+  if (attribute == CU_POINTER_ATTRIBUTE_HOST_POINTER) {  // devices see pinned memory where it is
+    *(u64*)data = at;
+    return CUDA_SUCCESS;
+  }
+  int asked = attribute == CU_POINTER_ATTRIBUTE_MEMORY_TYPE;
+  Mapping* m = mappingAt(at);
+  if (m) {
+    *(int*)data = asked ? CU_MEMORYTYPE_DEVICE : m->memory->prop.location.id;
+    return CUDA_SUCCESS;
+  }
+  for (int i = 0; i < 4096; i++)
+    if (known[i].at && at - known[i].at < known[i].size) {
+      *(int*)data = asked ? known[i].type : known[i].device;
+      return CUDA_SUCCESS;
+    }
+  return CUDA_ERROR_INVALID_VALUE;
+}
+CUresult cuMemGetAddressRange_v2(CUdeviceptr* base, size_t* size, CUdeviceptr at) {
+  Mapping* m = mappingAt(at);
+  OR_FAIL(NO, "");
+  *base = m->at;
+  *size = m->size;
+  return CUDA_SUCCESS;
+}
+CUresult cuMemAddressReserve(CUdeviceptr* p, size_t n, size_t align, CUdeviceptr at, u64 f) {
+  OR_FAIL(NEW, "%zu,%zu,%llu,%llu", n, align, at, f);
+  char* more = mmap(NULL, n + align, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  char* begin = (char*)(((u64)more + align - 1) / align * align);
+  if (begin > more) munmap(more, begin - more);
+  munmap(begin + n, more + align - begin);
+  *p = (CUdeviceptr)begin;
+  return CUDA_SUCCESS;
+}
+CUresult cuMemAddressFree(CUdeviceptr p, size_t n) {
+  munmap((void*)p, n);
+  return call(GONE, "%zu", n);
+}
+CUresult cuMemMap(CUdeviceptr p, size_t n, size_t o, CUmemGenericAllocationHandle h, u64 f) {
+  OR_FAIL(NEW, "%zu,%zu,%llu", n, o, f);
+  if (mmap((void*)p, n, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, physical(h)->fd, o) ==
+      MAP_FAILED)
+    return CUDA_ERROR_INVALID_VALUE;
+  CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
+  pthread_mutex_lock(&maps);
+  for (int i = 0; i < 4096 && result; i++) {
+    if (!mappings[i].memory) {
+      mappings[i] = (Mapping){p, n, physical(h)};
+      physical(h)->mappings++;
+      result = CUDA_SUCCESS;
+    }
+  }
+  pthread_mutex_unlock(&maps);
+  return result;
+}
+CUresult cuMemUnmap(CUdeviceptr p, size_t n) {
+  pthread_mutex_lock(&maps);
+  Mapping* m = mappingAt(p);
+  if (!m || m->at != p || m->size != n) {
+    pthread_mutex_unlock(&maps);
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  mmap((void*)p, n, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+  m->memory->mappings--;
+  drop(m->memory);
+  m->memory = NULL;
+  pthread_mutex_unlock(&maps);
+  return call(GONE, "%zu", n);
+}

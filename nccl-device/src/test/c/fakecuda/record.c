@@ -1,0 +1,107 @@
+// What is recorded, what a test lets fail, and what lives.
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static char record[1 << 20];
+static size_t recorded;
+static char failing[64];
+static int failure;
+static int version = 13000;
+static int wide_operations = 1;
+static int n_kept;  // memory operations of streams that wait
+static int corrupting; // what copies in streams move arrives changed
+static int lacking;    // an attribute that no device has
+static int capturing;  // what a stream answers who asks
+static size_t granule = 2 << 20;  // the least of multicast objects: FAKECUDA_MULTICAST_GRANULE
+static int failing_number;  // of the calls that begin with cuM, from 1; 0 for none
+static long live;  // allocations, handles, reservations, mappings, streams, events, graphs
+static unsigned long long next_handle = 0x1000;
+static _Thread_local CUcontext current;
+static _Thread_local int called_by_stream;  // where the driver allows no call
+static unsigned char arguments[112];
+static void forget_captures(void);
+
+// The tests' own entries.
+const char* fakeRecord(void) { return record; }
+long fakeLive(void) { return live; }
+void fakeArguments(void* to) { memcpy(to, arguments, sizeof arguments); }
+void fakeReset(void) {
+  pthread_mutex_lock(&lock);
+  recorded = 0;
+  record[0] = 0;
+  failing[0] = 0;
+  failing_number = 0;
+  version = 13000;
+  granule = 2 << 20;
+  capturing = 0;
+  lacking = 0;
+  corrupting = 0;
+  wide_operations = 1;
+  n_kept = 0;
+  forget_captures();
+  pthread_mutex_unlock(&lock);
+}
+// Lets the n-th call from now on that begins with cuM fail, and no other.
+void fakeFailNth(int n, int code) {
+  failing_number = n;
+  failure = code;
+}
+void fakeCorrupt(int on) { corrupting = on; }
+void fakeLack(int attribute) { lacking = attribute; }
+void fakeGranule(long bytes) { granule = bytes; }
+void fakeWideOperations(int on) { wide_operations = on; }
+void fakeCapturing(int on) { capturing = on; }
+void fakeFail(const char* call, int code) {
+  snprintf(failing, sizeof failing, "%s", call);
+  failure = code;
+}
+
+// For processes that have the fake in the driver's place: FAKECUDA_FAIL=function:code, and what was
+// called goes to the file FAKECUDA_RECORD at the end.
+__attribute__((constructor)) static void begin(void) {
+  const char* fail = getenv("FAKECUDA_FAIL");
+  const char* colon = fail ? strchr(fail, ':') : NULL;
+  const char* bytes = getenv("FAKECUDA_MULTICAST_GRANULE");
+  if (bytes) granule = atol(bytes);
+  if (colon) {
+    snprintf(failing, sizeof failing, "%.*s", (int)(colon - fail), fail);
+    failure = atoi(colon + 1);
+  }
+}
+__attribute__((destructor)) static void end(void) {
+  const char* name = getenv("FAKECUDA_RECORD");
+  FILE* file = name ? fopen(name, "w") : NULL;
+  if (file) {
+    fputs(record, file);
+    fclose(file);
+  }
+}
+
+// Records a call; the result that it should have.
+static CUresult call(long lives, const char* name, const char* format, ...) {
+  pthread_mutex_lock(&lock);
+  va_list list;
+  va_start(list, format);
+  int n = snprintf(record + recorded, sizeof record - recorded, "%s(", name);
+  n += vsnprintf(record + recorded + n, sizeof record - recorded - n, format, list);
+  n += snprintf(record + recorded + n, sizeof record - recorded - n, ")\n");
+  va_end(list);
+  if (recorded + n < sizeof record - 4096) recorded += n;
+  int nth = failing_number > 0 && strncmp(name, "cuM", 3) == 0 && --failing_number == 0;
+  if (called_by_stream && recorded < sizeof record - 4096)
+    recorded += snprintf(record + recorded, 4096, "misuse:%s in a function of a stream\n", name);
+  CUresult result = nth || strcmp(failing, name) == 0 ? (CUresult)failure : CUDA_SUCCESS;
+  if (called_by_stream) result = CUDA_ERROR_NOT_PERMITTED;
+  if (result == CUDA_SUCCESS) live += lives;
+  pthread_mutex_unlock(&lock);
+  return result;
+}
+static unsigned long long handle(void) { return next_handle += 0x10; }
+
+#define NO 0, __func__
+#define NEW 1, __func__
+#define GONE -1, __func__
+#define OR_FAIL(...)                   \
+  do {                                 \
+    CUresult result = call(__VA_ARGS__); \
+    if (result) return result;         \
+  } while (0)
+typedef unsigned long long u64;

@@ -1,0 +1,270 @@
+// Memory operations of streams, and copies. What comes after a wait that is not fulfilled is kept
+// until it is, and somebody asks.
+static struct {
+  CUstream stream;
+  u64 at, value;  // of a copy the source
+  int wide, waits;
+  size_t copied;
+} kept[4096];
+static int fulfilled(u64 at, u64 value, int wide) {
+  return wide ? (long long)(*(u64*)at - value) >= 0
+              : (int)(*(unsigned*)at - (unsigned)value) >= 0;
+}
+static void store(u64 at, u64 value, int wide) {
+  if (wide) *(volatile u64*)at = value;
+  else *(volatile unsigned*)at = (unsigned)value;
+}
+static void proceed(void) {
+  for (int more = 1; more;) {
+    more = 0;
+    for (int i = 0; i < n_kept; i++) {
+      int behind = 0;
+      for (int j = 0; j < i; j++) behind |= kept[j].stream == kept[i].stream;
+      if (behind || (kept[i].waits && !fulfilled(kept[i].at, kept[i].value, kept[i].wide))) continue;
+      if (kept[i].copied) memcpy((void*)kept[i].at, (void*)kept[i].value, kept[i].copied);
+      if (kept[i].copied && corrupting) ++*(char*)kept[i].at;
+      if (!kept[i].copied && !kept[i].waits) store(kept[i].at, kept[i].value, kept[i].wide);
+      n_kept--;
+      memmove(kept + i, kept + i + 1, (n_kept - i) * sizeof kept[0]);
+      more = 1;
+      break;
+    }
+  }
+}
+static CUresult memoryOperation(const char* name, CUstream t, u64 at, u64 value, unsigned f, int wide,
+                                int waits) {
+  OR_FAIL(0, name, "%llx,%llu,%u", (u64)t, value, f);
+  keep(t, at, value, wide, waits, 0);
+  return CUDA_SUCCESS;
+}
+static void keep(CUstream t, u64 at, u64 value, int wide, int waits, size_t copied) {
+  pthread_mutex_lock(&lock);
+  if (n_kept == 4096) abort();
+  kept[n_kept].stream = t;
+  kept[n_kept].at = at;
+  kept[n_kept].value = value;
+  kept[n_kept].wide = wide;
+  kept[n_kept].copied = copied;
+  kept[n_kept++].waits = waits;
+  proceed();
+  pthread_mutex_unlock(&lock);
+}
+// Whether a stream has something that waits; words may have been stored meanwhile.
+static int waiting(CUstream t) {
+  int found = 0;
+  pthread_mutex_lock(&lock);
+  proceed();
+  for (int i = 0; i < n_kept; i++) found |= kept[i].stream == t;
+  pthread_mutex_unlock(&lock);
+  return found;
+}
+CUresult cuStreamWaitValue32(CUstream t, CUdeviceptr at, cuuint32_t v, unsigned f) {
+  return memoryOperation(__func__, t, at, v, f, 0, 1);
+}
+CUresult cuStreamWaitValue64(CUstream t, CUdeviceptr at, cuuint64_t v, unsigned f) {
+  return memoryOperation(__func__, t, at, v, f, 1, 1);
+}
+CUresult cuStreamWriteValue32(CUstream t, CUdeviceptr at, cuuint32_t v, unsigned f) {
+  return memoryOperation(__func__, t, at, v, f, 0, 0);
+}
+CUresult cuStreamWriteValue64(CUstream t, CUdeviceptr at, cuuint64_t v, unsigned f) {
+  return memoryOperation(__func__, t, at, v, f, 1, 0);
+}
+// Streams that still wait.
+int fakeWaiting(void) { return n_kept; }
+CUresult cuMemsetD8Async(CUdeviceptr d, unsigned char v, size_t n, CUstream t) {
+  OR_FAIL(NO, "%d,%zu,%llx", v, n, (u64)t);
+  if (!t) arrive();
+  memset((void*)d, v, n);
+  return CUDA_SUCCESS;
+}
+CUresult cuStreamCreate(CUstream* t, unsigned f) {
+  OR_FAIL(NEW, "%u", f);
+  *t = (CUstream)handle();
+  return CUDA_SUCCESS;
+}
+CUresult cuCtxGetStreamPriorityRange(int* least, int* greatest) {
+  *least = 0;
+  *greatest = -5;
+  return call(NO, "");
+}
+CUresult cuStreamCreateWithPriority(CUstream* t, unsigned f, int priority) {
+  OR_FAIL(NEW, "%u,%d", f, priority);
+  *t = (CUstream)handle();
+  return CUDA_SUCCESS;
+}
+CUresult cuStreamDestroy(CUstream t) { return call(GONE, ""); }
+CUresult cuStreamSynchronize(CUstream t) {
+  LOOK(t);
+  UNSAFE();
+  if (!t) arrive();
+  for (int ms = 0; waiting(t); ms++) {
+    if (ms == 60000) return CUDA_ERROR_LAUNCH_TIMEOUT;
+    usleep(1000);
+  }
+  return call(NO, "%llx", (u64)t);
+}
+CUresult cuStreamQuery(CUstream t) {
+  LOOK(t);
+  OR_FAIL(NO, "%llx", (u64)t);
+  return waiting(t) ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;
+}
+static int recordingOf(CUevent e) {
+  for (int i = 0; i < n_recordings; i++)
+    if (recordings[i].event == e) return i;
+  return -1;
+}
+// A stream that waits for an event of a capture is captured from then on.
+CUresult cuStreamWaitEvent(CUstream t, CUevent e, unsigned f) {
+  CUresult result = CUDA_SUCCESS;
+  pthread_mutex_lock(&lock);
+  int at = recordingOf(e);
+  CUstream origin = at < 0 ? NULL : recordings[at].origin;
+  Captured* waiting = captureOf(t);
+  if (origin && waiting && waiting->origin != origin) {
+    result = CUDA_ERROR_STREAM_CAPTURE_MERGE;
+  } else if (waiting && at >= 0 && !origin) {
+    result = CUDA_ERROR_STREAM_CAPTURE_ISOLATION;
+  } else if (origin && !waiting) {
+    Captured* free = captured;
+    while (free->stream) free++;
+    *free = *captureOf(origin);
+    free->stream = t;
+    free->joined = 0;
+  } else if (origin) {
+    Captured* from = captureOf(recordings[at].stream);
+    if (from) from->joined = 1;
+  }
+  if (result && waiting) spoil(waiting->origin);
+  pthread_mutex_unlock(&lock);
+  return result ? result : call(NO, "%llx,%llx,%u", (u64)t, (u64)e, f);
+}
+CUresult cuStreamIsCapturing(CUstream t, CUstreamCaptureStatus* s) {
+  pthread_mutex_lock(&lock);
+  Captured* c = captureOf(t);
+  *s = c && c->spoilt     ? CU_STREAM_CAPTURE_STATUS_INVALIDATED
+       : c || capturing ? CU_STREAM_CAPTURE_STATUS_ACTIVE
+                        : CU_STREAM_CAPTURE_STATUS_NONE;
+  pthread_mutex_unlock(&lock);
+  return call(NO, "%llx", (u64)t);
+}
+CUresult cuStreamBeginCapture(CUstream t, CUstreamCaptureMode m) {
+  OR_FAIL(NO, "%llx,%d", (u64)t, m);
+  pthread_mutex_lock(&lock);
+  Captured* free = captured;
+  while (free->stream) free++;
+  CUresult result = t && !captureOf(t) ? CUDA_SUCCESS : CUDA_ERROR_ILLEGAL_STATE;
+  if (!result) *free = (Captured){t, t, m, pthread_self(), 0, 1};
+  pthread_mutex_unlock(&lock);
+  return result;
+}
+CUresult cuStreamEndCapture(CUstream t, CUgraph* g) {
+  *g = NULL;
+  pthread_mutex_lock(&lock);
+  Captured* c = captureOf(t);
+  CUresult result = !c || c->origin != t ? CUDA_ERROR_ILLEGAL_STATE
+                    : !pthread_equal(c->thread, pthread_self()) ? CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD
+                    : c->spoilt                                 ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED
+                                                                : CUDA_SUCCESS;
+  for (int i = 0; i < 64 && !result; i++)
+    if (captured[i].stream && captured[i].origin == t && captured[i].stream != t && !captured[i].joined)
+      result = CUDA_ERROR_STREAM_CAPTURE_UNJOINED;
+  if (result != CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD) drop_capture(t);
+  pthread_mutex_unlock(&lock);
+  if (result) return result;
+  OR_FAIL(NEW, "%llx", (u64)t);
+  *g = (CUgraph)handle();
+  return CUDA_SUCCESS;
+}
+static CUresult instantiate(const char* name, CUgraphExec* e) {
+  OR_FAIL(1, name, "");
+  *e = (CUgraphExec)handle();
+  return CUDA_SUCCESS;
+}
+CUresult cuGraphInstantiateWithFlags(CUgraphExec* e, CUgraph g, u64 f) {
+  return instantiate("cuGraphInstantiate", e);
+}
+CUresult cuGraphLaunch(CUgraphExec e, CUstream t) { return call(NO, "%llx,%llx", (u64)e, (u64)t); }
+CUresult cuGraphExecDestroy(CUgraphExec e) { return call(GONE, "%llx", (u64)e); }
+CUresult cuGraphDestroy(CUgraph g) { return call(GONE, "%llx", (u64)g); }
+// With FAKECUDA_HOLD streams never come to the functions that they are to call.
+CUresult cuLaunchHostFunc(CUstream t, CUhostFn f, void* data) {
+  OR_FAIL(NO, "%llx", (u64)t);
+  if (getenv("FAKECUDA_HOLD")) return CUDA_SUCCESS;
+  called_by_stream = 1;
+  f(data);
+  called_by_stream = 0;
+  return CUDA_SUCCESS;
+}
+CUresult cuEventCreate(CUevent* e, unsigned f) {
+  OR_FAIL(NEW, "%u", f);
+  *e = (CUevent)handle();
+  return CUDA_SUCCESS;
+}
+CUresult cuEventRecord(CUevent e, CUstream t) {
+  OR_FAIL(NO, "%llx,%llx", (u64)e, (u64)t);
+  pthread_mutex_lock(&lock);
+  int at = recordingOf(e);
+  if (at < 0) at = n_recordings++ % 256;
+  if (n_recordings > 256) n_recordings = 256;
+  Captured* c = captureOf(t);
+  recordings[at].event = e;
+  recordings[at].stream = t;
+  recordings[at].origin = c ? c->origin : NULL;
+  pthread_mutex_unlock(&lock);
+  return CUDA_SUCCESS;
+}
+static CUresult lookAtEvent(CUevent e, const char* name) {
+  pthread_mutex_lock(&lock);
+  int at = recordingOf(e);
+  CUstream origin = at < 0 ? NULL : recordings[at].origin;
+  if (origin) forbidden(origin, name);
+  pthread_mutex_unlock(&lock);
+  return origin ? CUDA_ERROR_CAPTURED_EVENT : CUDA_SUCCESS;
+}
+CUresult cuEventQuery(CUevent e) {
+  CUresult result = lookAtEvent(e, __func__);
+  if (result) return result;
+  UNSAFE();
+  return call(NO, "%llx", (u64)e);
+}
+CUresult cuEventSynchronize(CUevent e) {
+  CUresult result = lookAtEvent(e, __func__);
+  if (result) return result;
+  UNSAFE();
+  return call(NO, "%llx", (u64)e);
+}
+#undef cuEventElapsedTime
+CUresult cuEventElapsedTime(float* ms, CUevent a, CUevent b) {
+  *ms = 1.5f;
+  return call(NO, "%llx,%llx", (u64)a, (u64)b);
+}
+CUresult cuEventDestroy(CUevent e) {
+  pthread_mutex_lock(&lock);
+  int at = recordingOf(e);
+  if (at >= 0) recordings[at] = recordings[--n_recordings];
+  pthread_mutex_unlock(&lock);
+  return call(GONE, "%llx", (u64)e);
+}
+CUresult cuModuleLoadData(CUmodule* m, const void* image) {
+  UNSAFE();
+  OR_FAIL(NO, "%s", memcmp(image, "\x50\xed\x55\xba", 4) == 0 ? "fatbin" : "?");
+  *m = (CUmodule)handle();
+  return CUDA_SUCCESS;
+}
+CUresult cuModuleGetFunction(CUfunction* f, CUmodule m, const char* name) {
+  OR_FAIL(NO, "%s", name);
+  *f = (CUfunction)handle();
+  return CUDA_SUCCESS;
+}
+CUresult cuModuleUnload(CUmodule m) { return call(NO, ""); }
+CUresult cuFuncGetAttribute(int* v, CUfunction_attribute a, CUfunction f) {
+  *v = 576;
+  return call(NO, "%d", a);
+}
+CUresult cuMemGetAllocationGranularity(size_t* g, const CUmemAllocationProp* p,
+                                       CUmemAllocationGranularity_flags o) {
+  *g = 2 << 20;
+  return call(NO, "%d,%d,%d,%d,%d", p->type, p->requestedHandleTypes, p->location.type,
+              p->location.id, o);
+}
