@@ -8,13 +8,19 @@ interface CudaPlan extends KernelPlan {
   CudaKernelCommunicator owner();
 
   /** Whether there is nothing to launch. */
-  boolean isEmpty();
+  default boolean isEmpty() {
+    return false;
+  }
 
-  /** Bytes that the launch's own send buffer needs. */
-  long sendBytes();
+  /** Bytes that the launch's own send buffer needs; 0 where the plan knows its memory. */
+  default long sendBytes() {
+    return 0;
+  }
 
-  /** Bytes that the launch's own receive buffer needs. */
-  long recvBytes();
+  /** Bytes that the launch's own receive buffer needs, likewise. */
+  default long recvBytes() {
+    return 0;
+  }
 
   /** Puts it into a stream, in the current context. Neither waits nor locks. */
   void launch(long send, long recv, CudaStream stream);

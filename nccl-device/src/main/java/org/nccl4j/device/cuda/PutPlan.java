@@ -10,21 +10,6 @@ import org.nccl4j.device.kernel.OneSidedWork;
 record PutPlan(CudaKernelCommunicator owner, OneSidedWork.Put put, CudaKernelPlan signal)
     implements CudaPlan {
   @Override
-  public boolean isEmpty() {
-    return false;
-  }
-
-  @Override
-  public long sendBytes() {
-    return 0;
-  }
-
-  @Override
-  public long recvBytes() {
-    return 0;
-  }
-
-  @Override
   public void launch(long send, long recv, CudaStream stream) {
     if (put.bytes() > 0) {
       DriverLibrary.copyAsync(

@@ -3,15 +3,13 @@ package org.nccl4j.device.cuda;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.atomic.AtomicLongArray;
-import org.nccl4j.device.DeviceMemory;
-import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.HotPath;
-import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.kernel.Connection;
 import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.KernelCommunicatorSpec;
 import org.nccl4j.device.kernel.RemoteMessage;
 import org.nccl4j.device.kernel.RemoteSpace;
+import org.nccl4j.device.kernel.RemoteTargets;
 
 /**
  * Puts the messages of other ranks' {@link RemotePuts} into this rank's windows, by copies in a
@@ -20,13 +18,12 @@ import org.nccl4j.device.kernel.RemoteSpace;
  */
 final class RemoteArrivals implements RemoteSpace.Arrivals, AutoCloseable {
   private final CudaDevice device;
-  private final int rank;
   private final ConnectionLayout layout;
   private final RemoteSpace.Windows windows;
   private final RemotePuts puts;
   private final RemoteWords words;
   private final CudaStream stream;
-  private final long room;
+  private final RemoteTargets targets;
   private final List<From> froms = new ArrayList<>();
   private final AtomicLongArray arrived;
 
@@ -55,10 +52,10 @@ final class RemoteArrivals implements RemoteSpace.Arrivals, AutoCloseable {
 
   RemoteArrivals(CudaDevice device, KernelCommunicatorSpec spec, RemoteSpace space) {
     this.device = device;
-    this.rank = spec.rank();
     this.layout = spec.layout();
     this.windows = space.windows();
-    room = layout.simpleSlotBytes() / ConnectionLayout.CHANNELS - RemoteMessage.HEADER;
+    long room = layout.simpleSlotBytes() / ConnectionLayout.CHANNELS - RemoteMessage.HEADER;
+    targets = new RemoteTargets(spec.rank(), windows, room);
     arrived = new AtomicLongArray(space.recvs().size());
     for (int peer = 0; peer < space.recvs().size(); peer++) {
       Connection from = space.recvs().get(peer);
@@ -125,7 +122,7 @@ final class RemoteArrivals implements RemoteSpace.Arrivals, AutoCloseable {
       return false;
     }
     if (bytes != 0) {
-      long to = target(from.peer, window, offset, bytes).address() + offset;
+      long to = targets.of(from.peer, window, offset, bytes).address() + offset;
       long slot = from.data + layout.simple(step);
       DriverLibrary.copyAsync(to, slot + RemoteMessage.HEADER, bytes, stream.handle(), device);
       from.copied = step + 1;
@@ -133,28 +130,6 @@ final class RemoteArrivals implements RemoteSpace.Arrivals, AutoCloseable {
     int slot = (int) step & (ConnectionLayout.STEPS - 1);
     from.signals[slot] = from.end.getInt(step, RemoteMessage.SIGNALS);
     return true;
-  }
-
-  private DeviceMemory target(int peer, long window, long offset, int bytes) {
-    DeviceMemory target = windows.memory(window);
-    if (bytes < 0
-        || bytes > room
-        || target == null
-        || offset < 0
-        || offset > target.size() - bytes) {
-      throw new InvalidUsageException(
-          ErrorId.HANDLE,
-          "rank %d puts %d bytes at byte %d of window %d of rank %d, which %s"
-              .formatted(
-                  peer,
-                  bytes,
-                  offset,
-                  window,
-                  rank,
-                  target == null ? "is not registered there" : "has " + target.size() + " bytes"),
-          "deregister a window after the last put into it, on all ranks in the same order");
-    }
-    return target;
   }
 
   /** Counts the signals of what is in the windows, and gives its slots back. */

@@ -25,21 +25,6 @@ record RemotePlan(CudaKernelCommunicator owner, OneSidedWork work, RemotePuts pu
   }
 
   @Override
-  public boolean isEmpty() {
-    return false;
-  }
-
-  @Override
-  public long sendBytes() {
-    return 0;
-  }
-
-  @Override
-  public long recvBytes() {
-    return 0;
-  }
-
-  @Override
   public void launch(long send, long recv, CudaStream stream) {
     if (work instanceof OneSidedWork.RemotePut put) {
       puts.put(put, stream);

@@ -48,8 +48,7 @@ final class RemotePuts implements AutoCloseable {
 
   private final boolean[] waitsForSignal = new boolean[KNOWN_WAITS];
   private volatile long number;
-  private volatile long watched;
-  private volatile long watchedSince;
+  private final StallWatch watch = new StallWatch();
   private volatile boolean released;
 
   RemotePuts(CudaDevice device, KernelCommunicatorSpec spec, RemoteSpace space) {
@@ -208,16 +207,11 @@ final class RemotePuts implements AutoCloseable {
   String stall() {
     long begun = words.loadAcquire(words.begun()); // an end that is seen is not older
     if (released || begun == words.loadAcquire(words.ended())) {
-      watched = 0;
+      watch.reset();
       return null;
     }
     Duration deadline = spec.deadline();
-    if (watched != begun) {
-      watchedSince = System.nanoTime();
-      watched = begun;
-      return null;
-    }
-    if (System.nanoTime() - watchedSince <= deadline.toNanos()) {
+    if (!watch.isOverdue(begun, deadline)) {
       return null;
     }
     boolean known = number - begun < KNOWN_WAITS;

@@ -39,8 +39,7 @@ final class StreamMeeting implements BatchCopyPlan.Meeting, AutoCloseable {
   private final long hostOnDevice;
   private final Pointer words;
   private volatile long number;
-  private volatile long watched;
-  private volatile long watchedSince;
+  private final StallWatch watch = new StallWatch();
   private volatile boolean released;
   private long releasedUpTo;
 
@@ -111,16 +110,11 @@ final class StreamMeeting implements BatchCopyPlan.Meeting, AutoCloseable {
     long begun = words.getLong(BEGUN);
     VarHandle.acquireFence(); // an end that is seen is not older than its begin
     if (released || begun == words.getLong(ENDED)) {
-      watched = 0;
+      watch.reset();
       return null;
     }
     Duration deadline = spec.deadline();
-    if (watched != begun) {
-      watchedSince = System.nanoTime();
-      watched = begun;
-      return null;
-    }
-    if (System.nanoTime() - watchedSince <= deadline.toNanos()) {
+    if (!watch.isOverdue(begun, deadline)) {
       return null;
     }
     return "rank %d of %s waited longer than %s for rank %d to come to a copy (meeting %d)"

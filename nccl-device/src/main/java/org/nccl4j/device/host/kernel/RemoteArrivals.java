@@ -1,37 +1,34 @@
 package org.nccl4j.device.host.kernel;
 
 import java.nio.ByteBuffer;
-import org.nccl4j.device.DeviceMemory;
-import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.HotPath;
-import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.host.memory.HostMemory;
 import org.nccl4j.device.host.memory.Words;
 import org.nccl4j.device.kernel.Connection;
 import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.RemoteMessage;
 import org.nccl4j.device.kernel.RemoteSpace;
+import org.nccl4j.device.kernel.RemoteTargets;
 
 /**
  * Puts the messages of {@link RemotePuts} into this rank's windows and counts their signals. Owned
  * by the thread that gives the communicator's proxy its turn.
  */
 final class RemoteArrivals implements RemoteSpace.Arrivals {
-  private final int rank;
   private final RecvEnd[] recvs;
   private final RemotePuts puts;
   private final RemoteSpace.Windows windows;
   private final HostMemory signals;
-  private final int room;
+  private final RemoteTargets targets;
   private final long[] signalled;
 
   RemoteArrivals(
       int rank, RemoteSpace space, ConnectionLayout layout, HostMemory signals, RemotePuts puts) {
-    this.rank = rank;
     this.puts = puts;
     this.windows = space.windows();
     this.signals = signals;
-    this.room = layout.simpleSlotBytes() - RemoteMessage.HEADER;
+    this.targets =
+        new RemoteTargets(rank, windows, layout.simpleSlotBytes() - RemoteMessage.HEADER);
     this.recvs = new RecvEnd[space.recvs().size()];
     for (int peer = 0; peer < recvs.length; peer++) {
       Connection from = space.recvs().get(peer);
@@ -68,7 +65,7 @@ final class RemoteArrivals implements RemoteSpace.Arrivals {
       Copies.copy(
           memory,
           slot + RemoteMessage.HEADER,
-          target(end.peer, window, offset, bytes),
+          HostMemory.of(targets.of(end.peer, window, offset, bytes)),
           offset,
           bytes);
     }
@@ -78,28 +75,6 @@ final class RemoteArrivals implements RemoteSpace.Arrivals {
       Words.storeRelease(signals, RemotePuts.signal(end.peer), signalled[end.peer]);
     }
     return 1;
-  }
-
-  private HostMemory target(int peer, long window, long offset, int bytes) {
-    DeviceMemory target = windows.memory(window);
-    if (bytes < 0
-        || bytes > room
-        || target == null
-        || offset < 0
-        || offset > target.size() - bytes) {
-      throw new InvalidUsageException(
-          ErrorId.HANDLE,
-          "rank %d puts %d bytes at byte %d of window %d of rank %d, which %s"
-              .formatted(
-                  peer,
-                  bytes,
-                  offset,
-                  window,
-                  rank,
-                  target == null ? "is not registered there" : "has " + target.size() + " bytes"),
-          "deregister a window after the last put into it, on all ranks in the same order");
-    }
-    return HostMemory.of(target);
   }
 
   @Override

@@ -1,0 +1,31 @@
+package org.nccl4j.device.cuda;
+
+import java.time.Duration;
+
+/**
+ * For how long the same one of a stream's numbered waits has been seen to last. Any thread may ask,
+ * again and again; it does not allocate.
+ */
+final class StallWatch {
+  private volatile long watched;
+  private volatile long watchedSince;
+
+  /** No wait lasts now. */
+  void reset() {
+    watched = 0;
+  }
+
+  /**
+   * Whether a wait that lasts now has been seen for longer than a while.
+   *
+   * @param wait its number, from 1
+   */
+  boolean isOverdue(long wait, Duration deadline) {
+    if (watched != wait) {
+      watchedSince = System.nanoTime();
+      watched = wait;
+      return false;
+    }
+    return System.nanoTime() - watchedSince > deadline.toNanos();
+  }
+}
