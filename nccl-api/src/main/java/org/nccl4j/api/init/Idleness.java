@@ -2,6 +2,7 @@ package org.nccl4j.api.init;
 
 import java.time.Duration;
 import java.util.concurrent.locks.LockSupport;
+import java.util.function.BooleanSupplier;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
 
@@ -18,27 +19,15 @@ final class Idleness {
 
   /** Whether there are operations. A device takes a while to say that it has nothing to do. */
   boolean isBusy() {
-    long startNanos = System.nanoTime();
-    while (!state.engine().kernels().isIdle()) {
-      if (isOver(startNanos, SETTLED)) {
-        return true;
-      }
-      LockSupport.parkNanos(POLL_NANOS);
-    }
-    return false;
+    return !isSoon(() -> state.engine().kernels().isIdle(), SETTLED);
   }
 
   /** Waits until there are none; whether that is so within the time. */
   boolean await(Duration patience) {
-    long startNanos = System.nanoTime();
     Engine engine = state.engine();
-    while (!state.isSuspended() && !(engine.kernels().isIdle() && engine.family().isIdle())) {
-      if (isOver(startNanos, patience)) {
-        return false;
-      }
-      LockSupport.parkNanos(POLL_NANOS);
-    }
-    return true;
+    return isSoon(
+        () -> state.isSuspended() || engine.kernels().isIdle() && engine.family().isIdle(),
+        patience);
   }
 
   /** Likewise, on a thread that may be interrupted: then it throws. */
@@ -55,6 +44,17 @@ final class Idleness {
       if (isOver(startNanos, patience)) {
         return false;
       }
+    }
+    return true;
+  }
+
+  private static boolean isSoon(BooleanSupplier what, Duration patience) {
+    long startNanos = System.nanoTime();
+    while (!what.getAsBoolean()) {
+      if (isOver(startNanos, patience)) {
+        return false;
+      }
+      LockSupport.parkNanos(POLL_NANOS);
     }
     return true;
   }

@@ -2,6 +2,7 @@ package org.nccl4j.api.init;
 
 import java.util.List;
 import java.util.Optional;
+import java.util.stream.Stream;
 import org.nccl4j.api.spi.NetDevice;
 import org.nccl4j.api.spi.Support;
 import org.nccl4j.topo.PathType;
@@ -76,8 +77,7 @@ record NetDistances(Routes routes, Node gpu) {
       return List.of();
     }
     return routes.locality().netsOf(gpu).stream()
-        .flatMap(
-            net -> List.of(net.net().name() + ":" + net.net().port(), net.net().name()).stream())
+        .flatMap(net -> Stream.of(net.net().name() + ":" + net.net().port(), net.net().name()))
         .toList();
   }
 }
