@@ -13,6 +13,9 @@
 #define NCCL4J_HEADER_BYTES 8192
 #define NCCL4J_SLOTS 8
 #define NCCL4J_SIZES 32  // from a tail to the sizes of what is carried: uint32_t[NCCL4J_SLOTS]
+#define NCCL4J_OFFER 64     // from a head to where the receiver would have a message go: a line of LL
+#define NCCL4J_STRAIGHT 64  // from a tail to the last step that went there
+#define NCCL4J_NO_OFFER (~0ull)
 #define NCCL4J_INLINE_PEERS 32
 #define NCCL4J_INLINE_GROUPS 32
 #define NCCL4J_INLINE_WORKS 64
@@ -131,13 +134,14 @@ typedef struct {
 // One send, receive or copy.
 typedef struct {
   uint64_t address;    // or offset, where base says so
-  uint64_t target;     // of a copy
+  uint64_t target;     // of a copy; if offered, the receiver's stretch of the flat range for the sender
+                       // (or 0), and for the receiver the offset in that (or NCCL4J_NO_OFFER)
   uint64_t bytes;
   uint8_t base;        // nccl4jBase of address
   uint8_t targetBase;
   uint8_t protocol;
   uint8_t parts;       // channels that share it
-  uint32_t pad;
+  uint32_t offered;    // 1 if the receiver says first where it may go
 } nccl4jWork;
 
 // Arguments of sends and receives.

@@ -4,6 +4,7 @@
 // those at work everywhere are partners.
 #pragma once
 #include "collective.cuh"
+#include "straight.cuh"
 
 namespace nccl4j {
 
@@ -25,21 +26,6 @@ __device__ __forceinline__ void transfer(P& p, bool send, char* data, u64 bytes,
     step.sendCount = step.recvCount = count;
     p.run(step);
   }
-}
-
-__device__ __forceinline__ void copyBlock(char* to, const char* from, u64 bytes) {
-  constexpr int kUnroll = 4;
-  u64 whole = (((u64)to | (u64)from) & 15) == 0 ? bytes / 16 : 0;
-  for (u64 i = threadIdx.x; i < whole; i += kUnroll * blockDim.x) {
-    uint4 x[kUnroll];
-#pragma unroll
-    for (int j = 0; j < kUnroll; j++)
-      if (i + j * blockDim.x < whole) x[j] = ((const uint4*)from)[i + j * blockDim.x];
-#pragma unroll
-    for (int j = 0; j < kUnroll; j++)
-      if (i + j * blockDim.x < whole) ((uint4*)to)[i + j * blockDim.x] = x[j];
-  }
-  for (u64 i = whole * 16 + threadIdx.x; i < bytes; i += blockDim.x) to[i] = from[i];
 }
 
 __device__ __forceinline__ void runP2p(const nccl4jP2pArguments& a) {
@@ -73,6 +59,9 @@ __device__ __forceinline__ void runP2p(const nccl4jP2pArguments& a) {
       copyBlock(p2pAddress(a, work.target, work.targetBase) + share.begin, data, share.bytes);
       continue;
     }
+    if (work.offered && (send ? straight::send(fan, a.comm, channel, work, share, data)
+                              : straight::recv(fan, a.comm, channel, work)))
+      continue;
     if (work.protocol == SIMPLE) {
       __syncthreads();
       u32 slice = a.comm.simpleSlot / NCCL4J_CHANNELS;

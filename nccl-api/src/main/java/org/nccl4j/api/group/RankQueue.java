@@ -211,14 +211,20 @@ public final class RankQueue {
     }
     if (count > 0) {
       long shape = Launcher.shape(func.ordinal(), type.ordinal(), op.ordinal(), root);
-      KernelPlan plan = direct.plan(shape, func, send, recv, count, type, op, root);
-      if (plan == null) {
-        plan = planner.plan(shape, func, count, type, op, root);
-      }
-      if (func != Func.SEND && func != Func.RECV) {
-        launcher.launchCollective(plan, send, recv, stream, shape, count);
+      boolean single = func == Func.SEND || func == Func.RECV;
+      if (single && direct.hasOffer(count * type.bytes())) {
+        P2pTask task = task(func == Func.SEND, root, func == Func.SEND ? send : recv, count, type);
+        launcher.launchOther(planner.plan(List.of(task)), null, null, stream, shape, count);
       } else {
-        launcher.launchOther(plan, send, recv, stream, shape, count);
+        KernelPlan plan = direct.plan(shape, func, send, recv, count, type, op, root);
+        if (plan == null) {
+          plan = planner.plan(shape, func, count, type, op, root);
+        }
+        if (single) {
+          launcher.launchOther(plan, send, recv, stream, shape, count);
+        } else {
+          launcher.launchCollective(plan, send, recv, stream, shape, count);
+        }
       }
       launcher.tell(func.label(), count, type, root, stream);
     }
@@ -267,7 +273,7 @@ public final class RankQueue {
       boolean sends = task.func() == Func.SEND;
       DeviceMemory buffer = sends ? task.send() : task.recv();
       streams.add(task.stream());
-      works.add(new P2pTask(sends, task.root(), buffer, task.count() * task.type().bytes()));
+      works.add(task(sends, task.root(), buffer, task.count(), task.type()));
     }
     if (works.isEmpty()) {
       return;
@@ -286,6 +292,11 @@ public final class RankQueue {
     for (DeviceStream other : streams) {
       await(other, first);
     }
+  }
+
+  private P2pTask task(boolean sends, int peer, DeviceMemory buffer, long count, DataType type) {
+    long bytes = count * type.bytes();
+    return new P2pTask(sends, peer, buffer, bytes, direct.offer(buffer, bytes));
   }
 
   private void await(DeviceStream waiting, DeviceStream awaited) {

@@ -18,6 +18,7 @@ import org.nccl4j.device.kernel.DirectWork;
 import org.nccl4j.device.kernel.KernelCommunicator;
 import org.nccl4j.device.kernel.KernelPlan;
 import org.nccl4j.device.kernel.Nvls;
+import org.nccl4j.device.kernel.P2pWork;
 
 /**
  * Decides whether an operation goes straight between the ranks' buffers, by the windows that they
@@ -37,6 +38,9 @@ public final class DirectPlanner {
 
   /** Whether all ranks reach each other's memory, and there are others at all. */
   private final boolean possible;
+
+  /** Whether kernels can store what is sent into windows of others. */
+  private final boolean offers;
 
   private final DirectCache cache = new DirectCache();
 
@@ -65,6 +69,7 @@ public final class DirectPlanner {
     this.reach = ranks.reach();
     // Processes of a machine map each other's memory whatever connects them; GPUs may be unable to.
     boolean maps = ranks.kind() != Device.Kind.CUDA || reach;
+    this.offers = ranks.kind() == Device.Kind.CUDA && nRanks > 1;
     this.possible = maps && nRanks > 1 && windows.team().size() == nRanks;
   }
 
@@ -145,6 +150,25 @@ public final class DirectPlanner {
       }
     }
     return known.plan();
+  }
+
+  /** Whether the receiver of a message says first where it may go: the same at both ends. */
+  @HotPath
+  public boolean hasOffer(long bytes) {
+    return offers && bytes >= P2pWork.Offer.LEAST_BYTES && !windows.isEmpty();
+  }
+
+  /** What a send or receive says of windows, or null; its buffer's is in use from now on. */
+  public P2pWork.Offer offer(DeviceMemory buffer, long bytes) {
+    if (!hasOffer(bytes)) {
+      return null;
+    }
+    RegisteredWindow found = window(buffer, bytes);
+    if (found == null) {
+      return P2pWork.Offer.NONE;
+    }
+    found.use();
+    return new P2pWork.Offer(found.view());
   }
 
   /**

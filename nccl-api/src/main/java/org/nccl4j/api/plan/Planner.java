@@ -6,7 +6,6 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import org.nccl4j.device.DataType;
-import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.ReductionOperator;
@@ -164,7 +163,15 @@ public final class Planner {
   private KernelPlan make(List<P2pTask> tasks) {
     List<P2pWork> works = new ArrayList<>();
     for (P2pTask task : tasks) {
-      works.add(work(Func.SEND, task.sends(), task.peer(), task.buffer(), 0, task.bytes()));
+      works.add(
+          new P2pWork(
+              task.sends() ? P2pWork.Kind.SEND : P2pWork.Kind.RECV,
+              task.peer(),
+              task.buffer(),
+              0,
+              task.bytes(),
+              sendProtocol(Func.SEND, task.bytes()),
+              task.offer()));
     }
     return kernels.prepare(works);
   }
@@ -202,38 +209,37 @@ public final class Planner {
   private List<P2pWork> works(Func func, long bytes, int root) {
     List<P2pWork> works = new ArrayList<>();
     switch (func) {
-      case SEND -> works.add(work(func, true, root, null, 0, bytes));
-      case RECV -> works.add(work(func, false, root, null, 0, bytes));
+      case SEND -> works.add(work(func, true, root, 0, bytes));
+      case RECV -> works.add(work(func, false, root, 0, bytes));
       case ALL_TO_ALL -> {
         for (int distance = 0; distance < nRanks; distance++) {
           int to = (rank + distance) % nRanks;
           int from = (rank - distance + nRanks) % nRanks;
-          works.add(work(func, true, to, null, to * bytes, bytes));
-          works.add(work(func, false, from, null, from * bytes, bytes));
+          works.add(work(func, true, to, to * bytes, bytes));
+          works.add(work(func, false, from, from * bytes, bytes));
         }
       }
       case GATHER -> {
-        works.add(work(func, true, root, null, 0, bytes));
+        works.add(work(func, true, root, 0, bytes));
         for (int from = 0; rank == root && from < nRanks; from++) {
-          works.add(work(func, false, from, null, from * bytes, bytes));
+          works.add(work(func, false, from, from * bytes, bytes));
         }
       }
       case SCATTER -> {
         for (int to = 0; rank == root && to < nRanks; to++) {
-          works.add(work(func, true, to, null, to * bytes, bytes));
+          works.add(work(func, true, to, to * bytes, bytes));
         }
-        works.add(work(func, false, root, null, 0, bytes));
+        works.add(work(func, false, root, 0, bytes));
       }
       default -> throw new IllegalArgumentException(func.label());
     }
     return works;
   }
 
-  private P2pWork work(
-      Func func, boolean sends, int peer, DeviceMemory buffer, long offset, long bytes) {
+  private P2pWork work(Func func, boolean sends, int peer, long offset, long bytes) {
     Protocol protocol = sendProtocol(func, bytes);
     P2pWork.Kind kind = sends ? P2pWork.Kind.SEND : P2pWork.Kind.RECV;
-    return new P2pWork(kind, peer, buffer, offset, bytes, protocol);
+    return new P2pWork(kind, peer, null, offset, bytes, protocol);
   }
 
   /** Predicted microseconds of an operation that has algorithms, else NaN. */

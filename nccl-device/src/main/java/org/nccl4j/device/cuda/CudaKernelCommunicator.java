@@ -132,6 +132,12 @@ final class CudaKernelCommunicator implements KernelCommunicator {
     direct = new DirectPlans(this, spec, memory, given);
   }
 
+  /** The space for windows, or null where there is none yet. */
+  SymmetricSpace space() {
+    DirectPlans plans = direct;
+    return plans == null ? null : plans.space();
+  }
+
   @Override
   public Optional<RemoteSpace.Arrivals> attach(RemoteSpace given) {
     remote = new RemoteArrivals(device, spec, given);

@@ -133,6 +133,11 @@ final class CudaKernelPlan implements CudaPlan {
     return owner;
   }
 
+  /** What the kernel gets. */
+  Offheap arguments() {
+    return arguments;
+  }
+
   @Override
   public boolean isEmpty() {
     return handle == 0;

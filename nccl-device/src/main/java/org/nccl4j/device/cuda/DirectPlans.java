@@ -47,6 +47,10 @@ final class DirectPlans implements AutoCloseable {
     this.nvls = new NvlsDirectPlans(communicator.device(), spec.nvls(), space);
   }
 
+  SymmetricSpace space() {
+    return space;
+  }
+
   CudaPlan prepare(DirectWork work) {
     check(work);
     return switch (work.way()) {

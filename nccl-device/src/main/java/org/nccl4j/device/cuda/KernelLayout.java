@@ -78,7 +78,10 @@ final class KernelLayout {
   static final int WORK_TARGET_BASE = 25;
   static final int WORK_PROTOCOL = 26;
   static final int WORK_PARTS = 27;
+  static final int WORK_OFFERED = 28;
   static final int WORK_SIZE = 32;
+
+  static final int NO_OFFER = -1; // of 64 bits
 
   static final int NVLS_HEADS = 32;
   static final int NVLS_STEPS_BYTES = 16;

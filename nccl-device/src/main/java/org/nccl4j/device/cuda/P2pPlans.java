@@ -5,6 +5,7 @@ import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.List;
 import java.util.Map;
+import java.util.OptionalLong;
 import java.util.TreeMap;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.ErrorId;
@@ -13,6 +14,8 @@ import org.nccl4j.device.kernel.Connection;
 import org.nccl4j.device.kernel.KernelCommunicatorSpec;
 import org.nccl4j.device.kernel.P2pWork;
 import org.nccl4j.device.kernel.Protocol;
+import org.nccl4j.device.symmetric.SymmetricSpace;
+import org.nccl4j.device.symmetric.WindowView;
 
 /**
  * Turns sends and receives into one kernel. Works of the same peer and direction form a group, done
@@ -40,7 +43,14 @@ final class P2pPlans {
 
   private record Place(long address, Base base) {}
 
-  private record Transfer(Place place, Place target, long bytes, Protocol protocol, int parts) {}
+  /**
+   * A work of the kernel.
+   *
+   * @param target of a copy
+   * @param told what the kernel is told of windows, for a message with an offer
+   */
+  private record Transfer(
+      Place place, Place target, long bytes, Protocol protocol, int parts, OptionalLong told) {}
 
   private record Key(Kind kind, int peer) {}
 
@@ -115,7 +125,9 @@ final class P2pPlans {
         groups
             .computeIfAbsent(
                 new Key(send ? Kind.SEND : Kind.RECV, work.peer()), k -> new ArrayList<>())
-            .add(new Transfer(place(work), null, work.bytes(), protocol(work), parts(work)));
+            .add(
+                new Transfer(
+                    place(work), null, work.bytes(), protocol(work), parts(work), told(work)));
       }
     }
     addCopies(groups, selfSends, selfReceives);
@@ -159,7 +171,8 @@ final class P2pPlans {
                     target,
                     from.bytes(),
                     Protocol.SIMPLE,
-                    (int) Math.min(COPY_PARTS, 1 + from.bytes() / LEAST_SIMPLE_PART)));
+                    (int) Math.min(COPY_PARTS, 1 + from.bytes() / LEAST_SIMPLE_PART),
+                    OptionalLong.empty()));
       }
     }
   }
@@ -182,6 +195,30 @@ final class P2pPlans {
   private int parts(P2pWork work) {
     int least = protocol(work) == Protocol.LL ? LEAST_LL_PART : LEAST_SIMPLE_PART;
     return (int) Math.min(connection(work).channels(), (work.bytes() + least - 1) / least);
+  }
+
+  /**
+   * What the kernel is told of a message with an offer: at the sender where it sees the receiver's
+   * windows, or 0; at the receiver the offer.
+   */
+  private OptionalLong told(P2pWork work) {
+    if (work.offer() == null
+        || protocol(work) != Protocol.SIMPLE
+        || connection(work).carried() != 0) {
+      return OptionalLong.empty();
+    }
+    SymmetricSpace space = communicator.space();
+    int place = space == null ? -1 : work.peer() - space.first();
+    boolean near = place >= 0 && place < space.size();
+    if (work.kind() == P2pWork.Kind.SEND) {
+      return OptionalLong.of(near ? space.address() + place * space.stride() : 0);
+    }
+    WindowView window = work.offer().window();
+    return OptionalLong.of(
+        near && window != null
+            ? (window.peers().get(0).address() - space.address())
+                + (work.buffer().address() + work.offset() - window.address())
+            : KernelLayout.NO_OFFER);
   }
 
   private static long need(List<P2pWork> works, P2pWork.Kind kind) {
@@ -247,6 +284,10 @@ final class P2pPlans {
     if (transfer.target() != null) {
       target.putLong(at + KernelLayout.WORK_TARGET, transfer.target().address());
       target.put(at + KernelLayout.WORK_TARGET_BASE, (byte) transfer.target().base().ordinal());
+    }
+    if (transfer.told().isPresent()) {
+      target.putLong(at + KernelLayout.WORK_TARGET, transfer.told().getAsLong());
+      target.putInt(at + KernelLayout.WORK_OFFERED, 1);
     }
     target.putLong(at + KernelLayout.WORK_BYTES, transfer.bytes());
     target.put(at + KernelLayout.WORK_PROTOCOL, (byte) transfer.protocol().ordinal());

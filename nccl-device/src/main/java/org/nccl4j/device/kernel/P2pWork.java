@@ -1,6 +1,7 @@
 package org.nccl4j.device.kernel;
 
 import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.symmetric.WindowView;
 
 /**
  * One send or receive among several that progress together.
@@ -13,9 +14,37 @@ import org.nccl4j.device.DeviceMemory;
  * @param bytes how many
  * @param protocol how a step is handed over; the same at both ends, since both choose it by the
  *     size
+ * @param offer null where the receiver does not say first where the data may go; the same at both
+ *     ends
  */
 public record P2pWork(
-    Kind kind, int peer, DeviceMemory buffer, long offset, long bytes, Protocol protocol) {
+    Kind kind,
+    int peer,
+    DeviceMemory buffer,
+    long offset,
+    long bytes,
+    Protocol protocol,
+    Offer offer) {
+  /**
+   * That a GPU which receives says first where a message may go, so that the sender stores it
+   * there.
+   *
+   * @param window that the data lie in; null if they lie in none, and at the sender of no matter
+   */
+  public record Offer(WindowView window) {
+    /** Of a message whose data lie in no window of this rank. */
+    public static final Offer NONE = new Offer(null);
+
+    /** Bytes of a message from which on offers pay: they take a flight. */
+    public static final long LEAST_BYTES = 1 << 20;
+  }
+
+  /** One without an offer. */
+  public P2pWork(
+      Kind kind, int peer, DeviceMemory buffer, long offset, long bytes, Protocol protocol) {
+    this(kind, peer, buffer, offset, bytes, protocol, null);
+  }
+
   /** Direction. */
   public enum Kind {
     /** Out of the buffer. */

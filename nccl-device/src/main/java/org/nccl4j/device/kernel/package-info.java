@@ -32,7 +32,13 @@
  * <p>Words are 128 bytes apart. Channel c has the c-th 64th of every slot, and its own count of
  * steps; the host device uses channel 0 alone, with whole slots.
  *
- * <p>Layout version 4: slots of the host device for small steps. Version 3: sizes beside the tail.
- * Version 2: 64 channels.
+ * <p>A GPU that receives a large message into a window offers the place: 64 bytes behind the head a
+ * line of LL, with flag s + 1 for the message's first step s, that holds the place's offset in its
+ * stretch of the flat range, or all ones where it has none. A sender that takes the offer stores
+ * the data there, then s + 1 in 8 bytes 64 behind the tail, and tail = s + 1: the message is one
+ * step.
+ *
+ * <p>Layout version 5: offers. Version 4: slots of the host device for small steps. Version 3:
+ * sizes beside the tail. Version 2: 64 channels.
  */
 package org.nccl4j.device.kernel;

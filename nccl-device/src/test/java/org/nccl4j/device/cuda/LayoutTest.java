@@ -53,7 +53,8 @@ class LayoutTest {
     fields("nccl4jGroup", "GROUP_", "firstWork", "nWorks");
     put("GROUP_BYTES", "sizeof(nccl4jGroup)");
     fields("nccl4jWork", "WORK_", "address", "target", "bytes", "base", "targetBase");
-    fields("nccl4jWork", "WORK_", "protocol", "parts");
+    fields("nccl4jWork", "WORK_", "protocol", "parts", "offered");
+    put("NO_OFFER", "NCCL4J_NO_OFFER");
     put("WORK_SIZE", "sizeof(nccl4jWork)");
     put("NVLS_HEADS", "NCCL4J_NVLS_HEADS");
     put("NVLS_STEPS_BYTES", "sizeof(nccl4jNvlsSteps)");

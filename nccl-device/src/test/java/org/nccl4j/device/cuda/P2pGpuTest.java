@@ -93,6 +93,46 @@ class P2pGpuTest {
     owners.forEach(DeviceMemory::close);
   }
 
+  /**
+   * Messages into windows and into other memory in turns, singly and several on the same channels,
+   * of odd sizes and places, so that offers are taken, refused by the sender, and not made.
+   */
+  @Test
+  void largeMessagesArriveInWindowsAndBesideThem() {
+    Random random = new Random(7);
+    int n = CollectiveGpuTest.size();
+    long most = 24 << 20;
+    try (GpuRanks ranks = new GpuRanks(n, DEADLINE);
+        DirectRanks windows = new DirectRanks(ranks, most)) {
+      List<DeviceMemory> plain = new ArrayList<>();
+      ranks.devices.forEach(device -> plain.add(device.allocate(most)));
+      for (int round = 0; round < 40; round++) {
+        new LargeMessages(ranks, windows, plain, random).exchange(round);
+      }
+      plain.forEach(DeviceMemory::close);
+    }
+  }
+
+  @Test
+  void aLargeReceiveWithoutItsSenderIsATimeout() {
+    try (GpuRanks ranks = new GpuRanks(2, Duration.ofMillis(300));
+        DirectRanks windows = new DirectRanks(ranks, 4 << 20)) {
+      var communicator = ranks.communicators.get(0);
+      P2pWork work =
+          new P2pWork(
+              P2pWork.Kind.RECV,
+              1,
+              windows.recv.get(0),
+              0,
+              4 << 20,
+              Protocol.SIMPLE,
+              new P2pWork.Offer(windows.recvs.get(0)));
+      communicator.launch(communicator.prepare(List.of(work)), null, null, ranks.streams.get(0));
+      var error = assertThrows(TimeoutException.class, () -> ranks.streams.get(0).synchronize());
+      assertTrue(error.problem().contains("of rank 1"), error.problem());
+    }
+  }
+
   @Test
   void capturedCollectivesRunAtEveryReplay() {
     int n = CollectiveGpuTest.size();

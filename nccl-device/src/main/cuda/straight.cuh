@@ -1,0 +1,124 @@
+// Large sends go straight to where they are wanted, if the receiver's buffer lies in a window: no slots,
+// no copy out of them, and one fence for all that a channel sends. The receiver offers a place, or says
+// that it has none, and with it that it has taken all steps before; the sender stores the data, notes
+// that this step went straight, and posts it. Offers and notes carry the number of their step, so none
+// is mistaken for another's. Ranks that do not agree on whether a message has an offer, since one
+// called it before the first window and the other after, meet in the slots: the sender waits for an
+// offer for a while only, and the receiver looks at the note when a step has come.
+#pragma once
+#include "schedule.cuh"
+#include "step.cuh"
+#include "wait.cuh"
+
+namespace nccl4j {
+
+// Copies by all threads of a block.
+__device__ __forceinline__ void copyBlock(char* to, const char* from, u64 bytes) {
+  constexpr int kUnroll = 4;
+  const u64 packs = (((u64)to | (u64)from) & 15) == 0 ? bytes / 16 : 0;
+  const u32 threads = blockDim.x;
+  u64 i = threadIdx.x;
+  for (; i + (kUnroll - 1) * threads < packs; i += kUnroll * threads) {
+    uint4 x[kUnroll];
+#pragma unroll
+    for (int j = 0; j < kUnroll; j++) x[j] = ((const uint4*)from)[i + j * threads];
+#pragma unroll
+    for (int j = 0; j < kUnroll; j++) ((uint4*)to)[i + j * threads] = x[j];
+  }
+  if (i < packs) {  // the rest at once too: one after the other each would take a way to the memory
+    uint4 x[kUnroll];
+#pragma unroll
+    for (int j = 0; j < kUnroll; j++)
+      if (i + j * threads < packs) x[j] = ((const uint4*)from)[i + j * threads];
+#pragma unroll
+    for (int j = 0; j < kUnroll; j++)
+      if (i + j * threads < packs) ((uint4*)to)[i + j * threads] = x[j];
+  }
+  for (u64 at = packs * 16 + 8ull * threadIdx.x; at < bytes; at += 8ull * threads) {
+    const u32 n = (u32)min(8ull, bytes - at);
+    storeElements<uint8_t>(to + at, loadElements<uint8_t>(from + at, n), n);
+  }
+}
+
+namespace straight {
+
+constexpr u64 kMostNanoseconds = 20000000;  // that a sender waits for an offer
+
+__device__ __forceinline__ nccl4jSteps* stepsOf(const Fan& fan, const nccl4jCommunicator& comm,
+                                                int channel) {
+  return (nccl4jSteps*)comm.steps + (u64)fan.rank[0] * NCCL4J_CHANNELS + channel;
+}
+
+// What all threads of the block learn from the first.
+__device__ __forceinline__ u64 agree(u64 known) {
+  __shared__ u64 shared;
+  if (threadIdx.x == 0) shared = known;
+  __syncthreads();
+  const u64 result = shared;
+  __syncthreads();
+  return result;
+}
+
+// The receiver's offer for a step, or NCCL4J_NO_OFFER. One thread.
+__device__ __forceinline__ u64 awaitOffer(const Fan& fan, const nccl4jCommunicator& comm, int channel,
+                                          u64 step) {
+  const char* place = (const char*)fan.sendCredit[0] + NCCL4J_OFFER;
+  const u32 flag = (u32)(step + 1);
+  const u64 begin = nanoseconds();
+  Patience patience(comm);
+  for (u32 looks = 1;; looks++) {
+    const uint4 line = loadLine(place);
+    if (line.y == flag && line.w == flag) return line.x | (u64)line.z << 32;
+    const bool late = looks % 1024 == 0 && nanoseconds() - begin > kMostNanoseconds;
+    if (late || patience.exhausted(fan.rank[0], channel, 1, step)) return NCCL4J_NO_OFFER;
+  }
+}
+
+// Called by all threads; false where the message goes by slots.
+__device__ __forceinline__ bool send(Fan& fan, const nccl4jCommunicator& comm, int channel,
+                                     const nccl4jWork& work, const Share& share, const char* data) {
+  u64 target = 0;
+  if (threadIdx.x == 0 && work.target != 0) {
+    const u64 step = fan.sent[0], offer = awaitOffer(fan, comm, channel, step);
+    if (offer != NCCL4J_NO_OFFER) {
+      target = work.target + offer + share.begin;
+      storeWordRelaxed(tailOf(fan.sendData[0], channel) + NCCL4J_STRAIGHT, step + 1);
+    }
+  }
+  target = agree(target);
+  if (target == 0) return false;
+  copyBlock((char*)target, data, share.bytes);
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    fenceSystem();
+    const u64 sent = ++fan.sent[0];
+    storeWordRelaxed(tailOf(fan.sendData[0], channel), sent);
+    stepsOf(fan, comm, channel)->sent = sent;
+  }
+  return true;
+}
+
+// As send; true also if nothing came: there is nothing to go on with then.
+__device__ __forceinline__ bool recv(Fan& fan, const nccl4jCommunicator& comm, int channel,
+                                     const nccl4jWork& work) {
+  bool done = false;
+  if (threadIdx.x == 0) {
+    const u64 received = fan.received[0];
+    storeWordRelaxed((void*)fan.recvCredit[0], received);
+    storeLine((char*)fan.recvCredit[0] + NCCL4J_OFFER, work.target, (u32)(received + 1));
+    if (work.target != NCCL4J_NO_OFFER) {
+      const char* tail = tailOf(fan.recvData[0], channel);
+      Patience patience(comm);
+      while (!done && loadWordAcquire(tail) <= received)
+        done = patience.exhausted(fan.rank[0], channel, 0, received);
+      if (!done && loadWordRelaxed(tail + NCCL4J_STRAIGHT) == received + 1) {
+        stepsOf(fan, comm, channel)->received = fan.received[0] = received + 1;
+        done = true;
+      }
+    }
+  }
+  return agree(done) != 0;
+}
+
+}  // namespace straight
+}  // namespace nccl4j
