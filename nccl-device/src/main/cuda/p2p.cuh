@@ -41,7 +41,7 @@ __device__ __forceinline__ void runP2p(const nccl4jP2pArguments& a) {
   const int channel = blockIdx.x - group.firstBlock;
   const bool send = group.kind == GROUP_SEND, copy = group.kind == GROUP_COPY;
   const int warp = threadIdx.x / 32, lane = threadIdx.x & 31;
-  u64 head = 0;
+  u64 head = 0, sent = 0;  // of the first thread
   awaitPredecessor();
   admitSuccessor();
   if (threadIdx.x == 0 && !copy) {
@@ -49,6 +49,7 @@ __device__ __forceinline__ void runP2p(const nccl4jP2pArguments& a) {
     fan.n = 1;
     fan.self = 0;
     head = fan.set(0, group.peer, ends, a.comm, channel);
+    sent = fan.sent[0];
   }
   for (u32 w = group.firstWork; w < group.firstWork + group.nWorks; w++) {
     const nccl4jWork& work = works[w];
@@ -78,9 +79,12 @@ __device__ __forceinline__ void runP2p(const nccl4jP2pArguments& a) {
       if (threadIdx.x == 0 && w != group.firstWork && send) {
         u64 told = loadWordRelaxed((void*)fan.sendCredit[0]);
         head = told > head ? told : head;
+        sent = fan.sent[0];
       }
-      Credit::open(credit, head, threadIdx.x == 0 ? fan.sent[0] : 0, threadIdx.x == 0 && send);
+      Credit::open(credit, head, sent, threadIdx.x == 0 && send);
       __syncthreads();
+      // After a Simple work compute-sanitizer's racecheck has the scheduling warp a barrier ahead.
+      if (w != group.firstWork) __syncthreads();
       LLPrimitives<T, 1> p(credit, fan, a.comm, channel, SUM);
       transfer(p, send, data, share.bytes, a.comm.llSlot / NCCL4J_CHANNELS / 2);
       p.finish();

@@ -15,6 +15,7 @@ import org.nccl4j.api.bootstrap.JoinRequest;
 import org.nccl4j.api.bootstrap.LocalBootstrap;
 import org.nccl4j.api.bootstrap.TcpBootstrap;
 import org.nccl4j.api.init.CommunicatorState;
+import org.nccl4j.api.init.GraphsAhead;
 import org.nccl4j.api.init.InitRequest;
 import org.nccl4j.api.init.Initializer;
 import org.nccl4j.api.settings.DebugSettings;
@@ -43,6 +44,7 @@ final class Joining {
     Given.notNull(device, "device");
     Given.notNull(ids, "list of unique ids").forEach(id -> Given.notNull(id, "unique id"));
     Settings settings = settings(Given.notNull(config, "configuration"));
+    GraphsAhead.begin(List.of(device), settings);
     JoinRequest request =
         new JoinRequest(
             nRanks,
@@ -61,6 +63,7 @@ final class Joining {
           ErrorId.DEVICE, "a communicator of no devices", "pass a device for each rank");
     }
     Settings settings = settings(Given.notNull(config, "configuration"));
+    GraphsAhead.begin(devices, settings);
     List<Bootstrap> bootstraps =
         LocalBootstrap.create(devices.size(), settings.get(Settings.NCCL4J_INIT_TIMEOUT));
     List<CompletableFuture<CommunicatorState>> making = new ArrayList<>();

@@ -22,11 +22,21 @@ final class LocalIdentity {
    * @param nets networks that it can use, best first
    */
   static PeerInfo of(int rank, Device device, String hostId, List<String> nets) {
-    String kernel = read("/proc/sys/kernel/random/boot_id");
-    String host = hostId.isEmpty() ? read("/proc/sys/kernel/hostname") + " " + kernel : hostId;
     String namespaces = link("/proc/self/ns/mnt") + link("/proc/self/ns/net");
     String deviceId = ((KernelDevice) device).id();
-    return new PeerInfo(rank, host, namespaces, PROCESS, userId(), device.kind(), deviceId, nets);
+    return new PeerInfo(
+        rank, hostId(hostId), namespaces, PROCESS, userId(), device.kind(), deviceId, nets);
+  }
+
+  /**
+   * The same for all ranks of this machine.
+   *
+   * @param given what NCCL_HOSTID says, or ""
+   */
+  static String hostId(String given) {
+    return given.isEmpty()
+        ? read("/proc/sys/kernel/hostname") + " " + read("/proc/sys/kernel/random/boot_id")
+        : given;
   }
 
   private static String read(String file) {

@@ -26,6 +26,7 @@ import org.nccl4j.api.spi.PeerInfo;
 import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
+import org.nccl4j.device.cuda.CudaDevice;
 import org.nccl4j.device.cuda.Nvml;
 import org.nccl4j.topo.TopologyException;
 import org.nccl4j.topo.cluster.Fleet;
@@ -99,6 +100,23 @@ record MachineSurvey(List<Fleet.Host> hosts, boolean graphs, boolean gpus) {
     return new MachineSurvey(List.copyOf(hosts), graphs, gpus);
   }
 
+  /** This machine with a rank on each of some GPUs, as if its ranks had told of it. */
+  static MachineSurvey ahead(List<CudaDevice> gpus, Settings settings) {
+    SortedMap<Integer, MachineFacts> local = new TreeMap<>();
+    gpus.forEach(gpu -> local.put(local.size(), MachineFacts.of(gpu, settings)));
+    String hostId = LocalIdentity.hostId(settings.get(Settings.NCCL_HOSTID));
+    XmlElement seen = new HostTopology(settings, local, Set.of()).make(number(hostId));
+    String told = TopologyXml.write(seen);
+    XmlElement system =
+        HostTopology.join(List.of(TopologyXml.parseSystem("this machine", told)), false);
+    int[] ranks = IntStream.range(0, gpus.size()).toArray();
+    return new MachineSurvey(List.of(new Fleet.Host(system, ranks)), true, true);
+  }
+
+  private static long number(String hostId) {
+    return hostId.hashCode() & 0xffffffffL;
+  }
+
   /**
    * Who tells of its host, and for whom: the first rank of each container, for those in it, with
    * their numbers on the host.
@@ -122,7 +140,7 @@ record MachineSurvey(List<Fleet.Host> hosts, boolean graphs, boolean gpus) {
   /** Nothing where detection fails: who named no file can do without. */
   private static byte[] describe(HostTopology host, String hostId, boolean fromFile) {
     try {
-      return deflate(TopologyXml.write(host.make(hostId.hashCode() & 0xffffffffL)));
+      return deflate(TopologyXml.write(host.make(number(hostId))));
     } catch (TopologyException e) {
       if (fromFile) {
         throw new InvalidUsageException(ErrorId.TOPOLOGY, e.getMessage(), e.remedy(), e);

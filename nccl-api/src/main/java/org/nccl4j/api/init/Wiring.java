@@ -105,7 +105,8 @@ record Wiring(List<int[]> rings, List<Tree> trees, Optional<Fleet> fleet) {
     return wiring;
   }
 
-  private static Fleet fleet(Settings settings, MachineSurvey survey) {
+  /** Searched once for all ranks of the process. */
+  static Fleet fleet(Settings settings, MachineSurvey survey) {
     Map<String, String> texts = settings.texts();
     texts.keySet().removeAll(PLANNERS);
     texts.put(PXN, "1"); // no transport sends by way of another rank's GPU

@@ -42,6 +42,7 @@ public final class CudaDevices {
           Optional.of("the driver sees no GPU; look at nvidia-smi -L and at CUDA_VISIBLE_DEVICES"));
     }
     List<CudaDevice> devices = IntStream.range(0, count).mapToObj(CudaDevice::new).toList();
+    ClassesAhead.begin();
     Nvml.askAhead(devices.stream().map(CudaDevice::pciBusId).toList());
     return new CudaDevices(devices, absence);
   }
