@@ -114,6 +114,11 @@ CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle* h, void* o
   int fd = fcntl((int)(u64)os, F_DUPFD_CLOEXEC, 0);
   if (fd < 0) return CUDA_ERROR_INVALID_VALUE;
   *h = physicalOf(fd, lseek(fd, 0, SEEK_END), NULL);
+  char name[64], made[64] = "";
+  int where = 0;
+  snprintf(name, sizeof name, "/proc/self/fd/%d", fd);
+  if (readlink(name, made, sizeof made - 1) > 0) sscanf(made, "/memfd:fake-%d", &where);
+  physical(*h)->prop.location.type = where;
   return CUDA_SUCCESS;
 }
 CUresult cuLaunchKernelEx(const CUlaunchConfig* c, CUfunction f, void** params, void** extra) {

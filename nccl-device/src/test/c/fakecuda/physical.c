@@ -118,7 +118,9 @@ CUresult cuMemHostUnregister(void* p) {
 CUresult cuMemCreate(CUmemGenericAllocationHandle* h, size_t n, const CUmemAllocationProp* p, u64 f) {
   OR_FAIL(NEW, "%zu,%d,%d,%d,%d,%d,%llu", n, p->type, p->requestedHandleTypes, p->location.type,
           p->location.id, p->allocFlags.usage, f);
-  int fd = memfd_create("fake", MFD_CLOEXEC);
+  char name[32];  // says to who imports it where it is
+  snprintf(name, sizeof name, "fake-%d", p->location.type);
+  int fd = memfd_create(name, MFD_CLOEXEC);
   if (ftruncate(fd, n)) return CUDA_ERROR_OUT_OF_MEMORY;
   *h = physicalOf(fd, n, p);
   return CUDA_SUCCESS;

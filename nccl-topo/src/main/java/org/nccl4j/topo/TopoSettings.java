@@ -92,6 +92,15 @@ public record TopoSettings(Map<String, String> values) {
     return number("NCCL_PXN_C2C", 1) != 0 ? PathType.P2C : PathType.PXB;
   }
 
+  /**
+   * NCCL_P2P_PXN_LEVEL: by whose card sends between hosts leave. 0: the sender's own; 1: that of
+   * the receiver's rail where the sender has a path to it; 2 (default): that of the receiver's rail
+   * through the GPU beside it. 0 where NCCL_PXN_DISABLE=1.
+   */
+  public int peerPxnLevel() {
+    return pxnDisabled() ? 0 : number("NCCL_P2P_PXN_LEVEL", 2);
+  }
+
   /** NCCL_SHM_DISABLE: whether shared memory may not be used. */
   public boolean shmDisabled() {
     return number("NCCL_SHM_DISABLE", 0) == 1;

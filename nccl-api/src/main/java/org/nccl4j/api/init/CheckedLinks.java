@@ -28,7 +28,8 @@ record CheckedLinks(Links links, List<Routes.NamedTransport> routes) {
       InitRequest request, Routes choice, List<PeerInfo> peers, Bootstrap bootstrap) {
     int rank = bootstrap.rank();
     List<Routes.NamedTransport> routes = choice.choose(bootstrap);
-    Links links = Links.connect(peers, routes, rank, bootstrap, bootstrap.exchangeEnd());
+    Links links =
+        Links.connect(peers, routes, choice.transports(), rank, bootstrap, bootstrap.exchangeEnd());
     boolean gpus = peers.stream().allMatch(peer -> peer.deviceKind() == Device.Kind.CUDA);
     if (!gpus || peers.size() == 1 || !request.settings().get(GpuSettings.NCCL4J_P2P_CHECK)) {
       return new CheckedLinks(links, routes);
@@ -40,7 +41,13 @@ record CheckedLinks(Links links, List<Routes.NamedTransport> routes) {
       complaints.forEach((peer, seen) -> choice.exclude(peer, before.get(peer).name(), seen));
       routes = choice.choose(bootstrap);
       tell(rank, complaints, before, routes);
-      links.replace(complaints.keySet(), peers, routes, bootstrap, bootstrap.exchangeEnd());
+      links.replace(
+          complaints.keySet(),
+          peers,
+          routes,
+          choice.transports(),
+          bootstrap,
+          bootstrap.exchangeEnd());
       complaints = check.complaints(links);
     }
     return new CheckedLinks(links, routes);

@@ -4,12 +4,14 @@ import java.util.List;
 import java.util.Optional;
 import org.nccl4j.api.settings.Settings;
 import org.nccl4j.api.spi.NetDevice;
+import org.nccl4j.api.spi.NetExit;
 import org.nccl4j.api.spi.NetProvider;
 import org.nccl4j.api.spi.PeerInfo;
 import org.nccl4j.api.spi.Support;
 import org.nccl4j.api.spi.TransportContext;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.kernel.ConnectionLayout;
+import org.nccl4j.topo.connect.Exits;
 
 /** What transports are told. */
 record Context(
@@ -20,7 +22,8 @@ record Context(
     ConnectionLayout layout,
     byte[] secret,
     Settings settings,
-    NetDistances distances)
+    NetDistances distances,
+    Optional<Exits> exits)
     implements TransportContext {
   @Override
   public Optional<String> setting(String name) {
@@ -35,6 +38,13 @@ record Context(
   @Override
   public List<String> nearestNets() {
     return distances.nearest();
+  }
+
+  @Override
+  public Optional<NetExit> exitTo(int peer) {
+    return exits
+        .flatMap(known -> known.of(rank, peer))
+        .map(exit -> new NetExit(exit.rank(), NetDistances.names(exit.net())));
   }
 
   @Override

@@ -122,7 +122,8 @@ public final class Initializer {
             request.settings(),
             request.device().kind() == Device.Kind.CUDA
                 ? NetDistances.of(wiring.fleet(), rank)
-                : NetDistances.UNKNOWN);
+                : NetDistances.UNKNOWN,
+            wiring.exits(request.settings()));
     times.begin("transports");
     for (TransportProvider provider : providers) {
       Transport transport = provider.open(context);

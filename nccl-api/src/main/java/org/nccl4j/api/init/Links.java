@@ -1,10 +1,10 @@
 package org.nccl4j.api.init;
 
-import java.nio.BufferUnderflowException;
-import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.Collections;
+import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.Objects;
 import java.util.Set;
 import java.util.TreeSet;
@@ -16,8 +16,8 @@ import org.nccl4j.api.spi.ProxyHandler;
 import org.nccl4j.api.spi.Transport;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.ErrorId;
-import org.nccl4j.device.InternalErrorException;
 import org.nccl4j.device.InvalidUsageException;
+import org.nccl4j.device.NcclException;
 import org.nccl4j.device.TimeoutException;
 import org.nccl4j.device.kernel.Connection;
 import org.nccl4j.device.kernel.ConnectionLayout;
@@ -27,11 +27,15 @@ import org.nccl4j.device.kernel.ConnectionLayout;
  */
 final class Links {
   private static final long POLL_NANOS = 50_000;
+  private static final long GRACE_NANOS = 500_000_000;
 
   private final int rank;
   private final boolean onHost;
   private final List<Connector> senders = new ArrayList<>();
   private final List<Connector> receivers = new ArrayList<>();
+
+  /** What this rank sends for others, by who sends to whom. */
+  private final Map<String, Connector> relays = new LinkedHashMap<>();
 
   /** Links whose slots the processor is to reach too, or any. */
   private Links(int rank, boolean onHost) {
@@ -43,11 +47,13 @@ final class Links {
    * Makes all connections; returns once this rank's are made.
    *
    * @param routes the transport to each rank, by rank; null at this one
+   * @param transports all that this rank has
    * @param endNanos when to give up
    */
   static Links connect(
       List<PeerInfo> peers,
       List<Routes.NamedTransport> routes,
+      List<Routes.NamedTransport> transports,
       int rank,
       Bootstrap bootstrap,
       long endNanos) {
@@ -60,7 +66,7 @@ final class Links {
         others.add(peer.rank());
       }
     }
-    links.connect(others, peers, routes, bootstrap, endNanos);
+    links.connect(others, peers, routes, transports, bootstrap, endNanos);
     return links;
   }
 
@@ -81,7 +87,7 @@ final class Links {
     Links links = new Links(rank, /* onHost= */ true);
     links.senders.addAll(Collections.nCopies(peers.size(), null));
     links.receivers.addAll(links.senders);
-    links.connect(which, peers, routes, bootstrap, endNanos);
+    links.connect(which, peers, routes, List.of(), bootstrap, endNanos);
     return links;
   }
 
@@ -95,15 +101,17 @@ final class Links {
       Set<Integer> changed,
       List<PeerInfo> peers,
       List<Routes.NamedTransport> routes,
+      List<Routes.NamedTransport> transports,
       Bootstrap bootstrap,
       long endNanos) {
-    connect(changed, peers, routes, bootstrap, endNanos);
+    connect(changed, peers, routes, transports, bootstrap, endNanos);
   }
 
   private void connect(
       Set<Integer> which,
       List<PeerInfo> peers,
       List<Routes.NamedTransport> routes,
+      List<Routes.NamedTransport> transports,
       Bootstrap bootstrap,
       long endNanos) {
     for (int peer : which) {
@@ -112,42 +120,72 @@ final class Links {
       senders.set(peer, onHost ? by.hostSender(info) : by.sender(info));
       receivers.set(peer, onHost ? by.hostReceiver(info) : by.receiver(info));
     }
-    connect(which, bootstrap.allGather(handles(which, routes)), bootstrap, endNanos);
-  }
-
-  /** For each rank the handles of the sender to it and of the receiver from it. */
-  private byte[] handles(Set<Integer> which, List<Routes.NamedTransport> routes) {
-    int most = 2 * (2 + Connector.HANDLE_BYTES);
-    ByteBuffer bytes = ByteBuffer.allocate(senders.size() * most);
+    List<Offers.Offer> mine = new ArrayList<>();
     for (int peer = 0; peer < senders.size(); peer++) {
       boolean asked = which.contains(peer);
-      put(bytes, asked ? senders.get(peer) : null, routes.get(peer));
-      put(bytes, asked ? receivers.get(peer) : null, routes.get(peer));
+      mine.add(
+          Offers.Offer.of(
+              asked ? senders.get(peer) : null,
+              asked ? receivers.get(peer) : null,
+              routes.get(peer)));
     }
-    byte[] used = new byte[bytes.position()];
-    bytes.flip().get(used);
-    return used;
-  }
-
-  private static void put(ByteBuffer bytes, Connector connector, Routes.NamedTransport route) {
-    byte[] handle = connector == null ? new byte[0] : connector.handle();
-    if (handle.length > Connector.HANDLE_BYTES) {
-      throw new InternalErrorException(
-          "transport %s gives a handle of %d bytes".formatted(route.name(), handle.length),
-          "its author must keep handles within " + Connector.HANDLE_BYTES + " bytes");
+    List<List<Offers.Offer>> offers = new ArrayList<>();
+    for (byte[] told : bootstrap.allGather(Offers.toBytes(mine))) {
+      offers.add(Offers.fromBytes(offers.size(), told, senders.size()));
     }
-    bytes.putShort((short) handle.length).put(handle);
-  }
-
-  private void connect(
-      Set<Integer> which, List<byte[]> handles, Bootstrap bootstrap, long endNanos) {
     List<Pending> pending = new ArrayList<>();
     for (int peer : which) {
-      pending.add(new Pending(senders.get(peer), handle(handles, peer, false), peer));
-      pending.add(new Pending(receivers.get(peer), handle(handles, peer, true), peer));
+      Offers.Offer theirs = offers.get(peer).get(rank);
+      pending.add(new Pending(senders.get(peer), theirs.receiver(), peer));
+      pending.add(new Pending(receivers.get(peer), theirs.sender(), peer));
     }
+    pending.addAll(asked(offers, peers, transports));
+    connect(pending, bootstrap, endNanos);
+  }
+
+  /** Connections of others that this rank is to carry: made like its own, and at the same time. */
+  private List<Pending> asked(
+      List<List<Offers.Offer>> offers,
+      List<PeerInfo> peers,
+      List<Routes.NamedTransport> transports) {
+    List<Pending> pending = new ArrayList<>();
+    for (int from = 0; from < offers.size(); from++) {
+      for (int to = 0; to < offers.size(); to++) {
+        Offers.Offer offer = offers.get(from).get(to);
+        if (offer.relay() == rank && from != rank) {
+          Connector relay =
+              named(offer.transport(), from, transports)
+                  .relay(peers.get(from), peers.get(to), offer.sender());
+          relays.put(from + " to " + to, relay);
+          pending.add(new Pending(relay, offers.get(to).get(from).receiver(), to));
+        }
+      }
+    }
+    return pending;
+  }
+
+  private Transport named(String name, int from, List<Routes.NamedTransport> transports) {
+    return transports.stream()
+        .filter(named -> named.name().equals(name))
+        .findFirst()
+        .orElseThrow(
+            () ->
+                new InvalidUsageException(
+                    ErrorId.RANKS_DIFFER,
+                    "rank %d is to send what rank %d sends by transport %s, which it does not have"
+                        .formatted(rank, from, name),
+                    "put the same transports on the path of all ranks, or set NCCL_PXN_DISABLE=1"))
+        .transport();
+  }
+
+  private void connect(List<Pending> pending, Bootstrap bootstrap, long endNanos) {
     while (true) {
-      pending.removeIf(Pending::isConnected);
+      try {
+        pending.removeIf(Pending::isConnected);
+      } catch (NcclException e) {
+        awaitCause(bootstrap);
+        throw e;
+      }
       if (pending.isEmpty()) {
         return;
       }
@@ -166,6 +204,15 @@ final class Links {
     }
   }
 
+  /** What breaks a connection may be another rank's failure, of which word is on its way. */
+  private static void awaitCause(Bootstrap bootstrap) {
+    long end = System.nanoTime() + GRACE_NANOS;
+    while (System.nanoTime() - end < 0 && !Thread.currentThread().isInterrupted()) {
+      bootstrap.checkFailure();
+      LockSupport.parkNanos(POLL_NANOS);
+    }
+  }
+
   private static void checkInterrupt() {
     if (Thread.currentThread().isInterrupted()) {
       throw new InvalidUsageException(
@@ -178,26 +225,6 @@ final class Links {
   private record Pending(Connector connector, byte[] remoteHandle, int peer) {
     boolean isConnected() {
       return connector.connect(remoteHandle);
-    }
-  }
-
-  /** What a peer's sender to this rank, or receiver from this rank, gave. */
-  private byte[] handle(List<byte[]> handles, int peer, boolean sender) {
-    try {
-      ByteBuffer bytes = ByteBuffer.wrap(handles.get(peer));
-      for (int skip = 0; skip < 2 * rank + (sender ? 0 : 1); skip++) {
-        int length = bytes.getShort();
-        bytes.position(bytes.position() + length);
-      }
-      byte[] handle = new byte[bytes.getShort()];
-      bytes.get(handle);
-      return handle;
-    } catch (BufferUnderflowException | IllegalArgumentException | NegativeArraySizeException e) {
-      throw new InvalidUsageException(
-          ErrorId.RANKS_DIFFER,
-          "rank %d sent handles that are not understood (%s)".formatted(peer, e),
-          "run the same version of nccl4j on all ranks",
-          e);
     }
   }
 
@@ -246,6 +273,7 @@ final class Links {
         receivers.get(peer).proxy().ifPresent(handlers::add);
       }
     }
+    relays.values().forEach(relay -> relay.proxy().ifPresent(handlers::add));
     return handlers;
   }
 }

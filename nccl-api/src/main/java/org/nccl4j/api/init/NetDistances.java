@@ -2,7 +2,6 @@ package org.nccl4j.api.init;
 
 import java.util.List;
 import java.util.Optional;
-import java.util.stream.Stream;
 import org.nccl4j.api.spi.NetDevice;
 import org.nccl4j.api.spi.Support;
 import org.nccl4j.topo.PathType;
@@ -50,8 +49,12 @@ record NetDistances(Routes routes, Node gpu) {
   }
 
   private Support directAccess(Node net, boolean reads) {
-    PathType path = routes.paths().path(gpu, net).type();
-    if (routes.gdr().allowed(gpu, net, reads)) {
+    PathType there = routes.paths().path(gpu, net).type();
+    // Data by way of another GPU (PXN) are not read from this one's memory, whose path is another.
+    boolean relayed = there == PathType.PXN;
+    PathType path = relayed ? routes.paths().path(net, gpu).type() : there;
+    boolean near = !relayed || path.within(routes.gdr().level());
+    if (near && routes.gdr().allowed(gpu, net, reads)) {
       return Support.yes("the path is " + path);
     }
     if (!net.net().gdr() || !gpu.gpu().gdr()) {
@@ -76,8 +79,11 @@ record NetDistances(Routes routes, Node gpu) {
     if (routes == null || routes.machine().nets().isEmpty()) {
       return List.of();
     }
-    return routes.locality().netsOf(gpu).stream()
-        .flatMap(net -> Stream.of(net.net().name() + ":" + net.net().port(), net.net().name()))
-        .toList();
+    return routes.locality().netsOf(gpu).stream().flatMap(net -> names(net).stream()).toList();
+  }
+
+  /** What networks may call a card. */
+  static List<String> names(Node net) {
+    return List.of(net.net().name() + ":" + net.net().port(), net.net().name());
   }
 }

@@ -117,6 +117,11 @@ final class Routes {
     return lines.toString();
   }
 
+  /** All that can be chosen from. */
+  List<NamedTransport> transports() {
+    return List.copyOf(transports);
+  }
+
   /** How ranks are reached by chosen transports, by rank; this one is missing. */
   Map<Integer, Route> described(List<NamedTransport> chosen) {
     Map<Integer, Route> routes = new TreeMap<>();

@@ -60,7 +60,6 @@ record UsableNets(List<NetProvider> providers, String asked, Set<String> reachin
     LOG.log(request.logLevel("INIT", "NET"), "rank {0}: networks{1}", bootstrap.rank(), table);
     if (bootstrap.rank() == 0 && !usable.isEmpty()) {
       warnOfFusion(request.settings());
-      warnOfPxn(request.settings());
     }
     boolean gpu = request.device().kind() == Device.Kind.CUDA;
     return new UsableNets(
@@ -96,18 +95,6 @@ record UsableNets(List<NetProvider> providers, String asked, Set<String> reachin
             name,
             text.get());
       }
-    }
-  }
-
-  /** NCCL's default, which says nothing, needs no warning. */
-  private static void warnOfPxn(Settings settings) {
-    Optional<String> text = settings.text("NCCL_PXN_DISABLE");
-    if (text.isPresent() && !text.get().strip().equals("1")) {
-      LOG.log(
-          Logger.Level.WARNING,
-          "NCCL_PXN_DISABLE={0} has no effect on communicators: each rank sends by its own card,"
-              + " never through the GPU of another (PXN). It acts in nccl topo",
-          text.get());
     }
   }
 

@@ -26,6 +26,7 @@ import org.nccl4j.topo.TopologyException;
 import org.nccl4j.topo.cluster.ClusterOptions;
 import org.nccl4j.topo.cluster.Fleet;
 import org.nccl4j.topo.connect.CommGraph;
+import org.nccl4j.topo.connect.Exits;
 import org.nccl4j.topo.connect.Trees;
 import org.nccl4j.topo.path.PeerStatus;
 import org.nccl4j.topo.search.GraphKind;
@@ -43,8 +44,6 @@ record Wiring(List<int[]> rings, List<Tree> trees, Optional<Fleet> fleet) {
 
   /** What the planner asks for itself, with algorithms that NCCL does not have. */
   private static final Set<String> PLANNERS = Set.of("NCCL_ALGO", "NCCL_PROTO");
-
-  private static final String PXN = "NCCL_PXN_DISABLE";
 
   /** Of those at which channels are compared; each is that many times the one before. */
   private static final long LEAST_SIZE = 64;
@@ -109,7 +108,6 @@ record Wiring(List<int[]> rings, List<Tree> trees, Optional<Fleet> fleet) {
   static Fleet fleet(Settings settings, MachineSurvey survey) {
     Map<String, String> texts = settings.texts();
     texts.keySet().removeAll(PLANNERS);
-    texts.put(PXN, "1"); // no transport sends by way of another rank's GPU
     return KnownFleets.of(
         survey,
         texts,
@@ -187,6 +185,11 @@ record Wiring(List<int[]> rings, List<Tree> trees, Optional<Fleet> fleet) {
         .flatMap(comm -> comm.shape().nodes().stream().map(comm::nvlsHeads))
         .flatMap(List::stream)
         .toList();
+  }
+
+  /** By which cards data leave hosts; empty where there was no search. */
+  Optional<Exits> exits(Settings settings) {
+    return fleet.map(found -> new Exits(found.comm(), new TopoSettings(settings.texts())));
   }
 
   /** Channels that the search gives NVLS, or 0. */

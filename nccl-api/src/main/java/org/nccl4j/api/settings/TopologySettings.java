@@ -34,7 +34,15 @@ final class TopologySettings {
           Setting.flag(
               "NCCL_PXN_DISABLE",
               false,
-              "Forbids the use of another GPU's card, in nccl topo; communicators never use one."),
+              "Forbids to send by the card beside another GPU, through that GPU's memory (PXN)."),
+          Setting.number(
+              "NCCL_P2P_PXN_LEVEL",
+              2,
+              0,
+              2,
+              "By whose card sends to another host leave: the sender's own; that of the receiver's"
+                  + " rail where there is a path; that of the receiver's rail through the GPU beside"
+                  + " it."),
           Setting.flag("NCCL_PXN_C2C", true, "Whether that card may be behind a C2C link."),
           Setting.flag(
               "NCCL_NET_DISABLE_INTRA", false, "Forbids the network between GPUs of one host."),

@@ -1,6 +1,7 @@
 package org.nccl4j.api.spi;
 
 import java.util.Optional;
+import java.util.OptionalInt;
 import org.nccl4j.device.kernel.Connection;
 
 /**
@@ -38,5 +39,14 @@ public interface Connector {
    */
   default Optional<ProxyHandler> proxy() {
     return Optional.empty();
+  }
+
+  /**
+   * The rank of this host whose transport of the same name is to carry what this end sends: it is
+   * given this end's handle ({@link Transport#relay}), and the other end's. Asked once, with the
+   * handle.
+   */
+  default OptionalInt relay() {
+    return OptionalInt.empty();
   }
 }

@@ -1,5 +1,8 @@
 package org.nccl4j.api.spi;
 
+import org.nccl4j.device.ErrorId;
+import org.nccl4j.device.InvalidUsageException;
+
 /** One provider's connections of one communicator. Called by one thread at a time. */
 public interface Transport extends AutoCloseable {
   /**
@@ -35,6 +38,24 @@ public interface Transport extends AutoCloseable {
   /** As {@link #receiver}, likewise. */
   default Connector hostReceiver(PeerInfo peer) {
     return receiver(peer);
+  }
+
+  /**
+   * The sending end of a connection between two other ranks, whose sender has said that this rank
+   * carries it ({@link Connector#relay()}). It has no regions that this rank's kernels use; its
+   * proxy belongs to this rank.
+   *
+   * @param from the sender, a rank of this host
+   * @param to the receiver
+   * @param request the handle that the sender's connector gave
+   * @throws org.nccl4j.device.NcclException if what it needs cannot be had, or it carries nothing
+   */
+  default Connector relay(PeerInfo from, PeerInfo to, byte[] request) {
+    throw new InvalidUsageException(
+        ErrorId.PLUGIN,
+        "rank %d asks a transport to carry data that carries none for other ranks"
+            .formatted(from.rank()),
+        "use the same versions of all transports on all ranks");
   }
 
   /** Bytes of device memory that its connections hold on this rank. */

@@ -1,6 +1,7 @@
 package org.nccl4j.api.spi;
 
 import java.util.List;
+import java.util.Optional;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.kernel.ConnectionLayout;
 
@@ -35,5 +36,14 @@ public interface TransportContext extends NetContext {
    */
   default List<String> nearestNets() {
     return List.of();
+  }
+
+  /**
+   * By which device, and by way of which rank of this host, data for a rank of another host should
+   * leave, as far as the machine's topology and the settings go (NCCL_PXN_DISABLE,
+   * NCCL_P2P_PXN_LEVEL and the like); empty where this rank's own devices are as good.
+   */
+  default Optional<NetExit> exitTo(int peer) {
+    return Optional.empty();
   }
 }

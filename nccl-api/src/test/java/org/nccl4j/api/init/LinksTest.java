@@ -6,6 +6,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.time.Duration;
 import java.util.Arrays;
+import java.util.Collections;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
@@ -27,6 +28,8 @@ import org.nccl4j.device.kernel.Connection;
 @Timeout(60)
 class LinksTest {
   private static final List<PeerInfo> PEERS = List.of(peer(0), peer(1));
+
+  private static final Offers.Offer NOTHING = new Offers.Offer(new byte[0], new byte[0], -1, "");
 
   private static PeerInfo peer(int rank) {
     return new PeerInfo(rank, "h", "ns", "p" + rank, 0, Device.Kind.HOST, "host", List.of());
@@ -78,7 +81,12 @@ class LinksTest {
   private static void connect(Bootstrap bootstrap, Waiting transport, Duration patience) {
     Routes.NamedTransport route = new Routes.NamedTransport("T", transport);
     Links.connect(
-        PEERS, Arrays.asList(null, route), 0, bootstrap, System.nanoTime() + patience.toNanos());
+        PEERS,
+        Arrays.asList(null, route),
+        List.of(route),
+        0,
+        bootstrap,
+        System.nanoTime() + patience.toNanos());
   }
 
   @Test
@@ -124,6 +132,7 @@ class LinksTest {
   }
 
   private static CompletableFuture<List<byte[]>> gives(Bootstrap bootstrap) {
-    return CompletableFuture.supplyAsync(() -> bootstrap.allGather(new byte[4]));
+    return CompletableFuture.supplyAsync(
+        () -> bootstrap.allGather(Offers.toBytes(Collections.nCopies(2, NOTHING))));
   }
 }

@@ -83,17 +83,19 @@ final class DriverLibrary {
   }
 
   /** Physical memory of a device that network cards may be given; a handle. */
-  static long createRdmaMemory(int device, long bytes, Object place) {
-    return create(rdmaCapable(device), bytes, "cuMemCreate of %d bytes for network cards", place);
+  static long createRdmaMemory(int device, long bytes, boolean shared, Object place) {
+    return create(rdmaCapable(device), bytes, shared, "cuMemCreate of %d bytes for cards", place);
   }
 
   /** Pinned memory of the host, near a NUMA node; a handle. */
-  static long createHostMemory(int numa, long bytes, Object place) {
-    return create(ofHost(numa), bytes, "cuMemCreate of %d bytes of the host", place);
+  static long createHostMemory(int numa, long bytes, boolean shared, Object place) {
+    return create(ofHost(numa), bytes, shared, "cuMemCreate of %d bytes of the host", place);
   }
 
-  private static long create(Offheap prop, long bytes, String call, Object place) {
+  /** Shared: that can be exported as a file descriptor. */
+  private static long create(Offheap prop, long bytes, boolean shared, String call, Object place) {
     Offheap out = new Offheap(8);
+    prop.putInt(4, shared ? HANDLE_FILE_DESCRIPTOR : 0);
     CudaResult.check(
         CUDA.cuMemCreate(out.address(), bytes, prop.address(), 0), call.formatted(bytes), place);
     return out.getLong(0);

@@ -1,6 +1,7 @@
 package org.nccl4j.device.cuda;
 
 import java.lang.invoke.VarHandle;
+import java.util.List;
 import jnr.ffi.Pointer;
 import jnr.ffi.Runtime;
 import org.nccl4j.device.CudaException;
@@ -31,20 +32,45 @@ public final class RdmaMemory implements AutoCloseable {
   private long gpu;
   private boolean closed;
 
-  private RdmaMemory(CudaDevice device, long hostBytes, long gpuBytes) {
+  private RdmaMemory(CudaDevice device, long hostBytes, long gpuBytes, boolean shared) {
     this.device = device;
     int numa = Math.max(0, device.attribute(HOST_NUMA_ID));
     alignment = DriverLibrary.rdmaGranularity(device.index(), numa, device);
     this.hostBytes = rounded(hostBytes);
     this.gpuBytes = rounded(gpuBytes);
-    host = DriverLibrary.createHostMemory(numa, this.hostBytes, device);
+    host = DriverLibrary.createHostMemory(numa, this.hostBytes, shared, device);
     try {
-      gpu = DriverLibrary.createRdmaMemory(device.index(), this.gpuBytes, device);
+      gpu = DriverLibrary.createRdmaMemory(device.index(), this.gpuBytes, shared, device);
     } catch (RuntimeException e) {
       undo(e, () -> DriverLibrary.releaseMemory(host, device));
       throw e;
     }
   }
+
+  /** Of another owner. */
+  private RdmaMemory(CudaDevice device, Shared shared, int hostDescriptor, int gpuDescriptor) {
+    this.device = device;
+    alignment = shared.alignment;
+    hostBytes = shared.hostBytes;
+    gpuBytes = shared.gpuBytes;
+    host = DriverLibrary.importFileDescriptor(hostDescriptor, device);
+    try {
+      gpu = DriverLibrary.importFileDescriptor(gpuDescriptor, device);
+    } catch (RuntimeException e) {
+      undo(e, () -> DriverLibrary.releaseMemory(host, device));
+      throw e;
+    }
+  }
+
+  /**
+   * What another GPU, perhaps of another process, has to know of shared memory beside its two file
+   * descriptors.
+   *
+   * @param hostBytes of the host
+   * @param gpuBytes of the GPU
+   * @param alignment of addresses
+   */
+  public record Shared(long hostBytes, long gpuBytes, long alignment) {}
 
   private long rounded(long bytes) {
     return (bytes + alignment - 1) / alignment * alignment;
@@ -60,13 +86,24 @@ public final class RdmaMemory implements AutoCloseable {
    *     is taken then
    */
   public static RdmaMemory create(CudaDevice device, long hostBytes, long gpuBytes) {
+    return create(device, hostBytes, gpuBytes, false);
+  }
+
+  /** As {@link #create}, of memory that other GPUs of this host can map too, by {@link #export}. */
+  public static RdmaMemory createShared(CudaDevice device, long hostBytes, long gpuBytes) {
+    return create(device, hostBytes, gpuBytes, true);
+  }
+
+  private static RdmaMemory create(
+      CudaDevice device, long hostBytes, long gpuBytes, boolean shared) {
     if (hostBytes <= 0 || gpuBytes <= 0) {
       throw new InvalidArgumentException(
           ErrorId.COUNT,
           "memory of %d bytes of the host and %d of a GPU".formatted(hostBytes, gpuBytes),
           "ask for 1 byte or more of each");
     }
-    RdmaMemory made = device.context().get(() -> new RdmaMemory(device, hostBytes, gpuBytes));
+    RdmaMemory made =
+        device.context().get(() -> new RdmaMemory(device, hostBytes, gpuBytes, shared));
     try (Range trial = made.map()) {
       trial.check();
       return made;
@@ -74,6 +111,45 @@ public final class RdmaMemory implements AutoCloseable {
       undo(e, made::close);
       throw e;
     }
+  }
+
+  /**
+   * Memory that is shared, for another GPU than that whose it is.
+   *
+   * @param device the other, which reaches the GPU whose memory it is
+   * @param hostDescriptor as received; the caller closes it afterwards
+   * @param gpuDescriptor likewise
+   * @throws CudaException if the driver does not map it, or it is not what it should be
+   */
+  public static RdmaMemory importFrom(
+      CudaDevice device, Shared shared, int hostDescriptor, int gpuDescriptor) {
+    return device
+        .context()
+        .get(() -> new RdmaMemory(device, shared, hostDescriptor, gpuDescriptor));
+  }
+
+  /** What another GPU has to know of it. */
+  public Shared shared() {
+    return new Shared(hostBytes, gpuBytes, alignment);
+  }
+
+  /**
+   * File descriptors of the host's part and of the GPU's, if it was made to be shared; the caller
+   * closes them.
+   */
+  public List<OwnedFd> export() {
+    OwnedFd first = exported(host);
+    try {
+      return List.of(first, exported(gpu));
+    } catch (RuntimeException e) {
+      first.close();
+      throw e;
+    }
+  }
+
+  private OwnedFd exported(long handle) {
+    return new OwnedFd(
+        device.context().get(() -> DriverLibrary.exportFileDescriptor(handle, device)));
   }
 
   /** Bytes of the GPU's memory. */

@@ -92,15 +92,20 @@ public final class SharedSegment implements AutoCloseable {
    */
   public static MappedRegion attach(int fd, long bytes) {
     try (OwnedFd owned = new OwnedFd(fd)) {
-      long actual = Libc.size(owned.value());
-      if (actual != bytes) {
-        throw new SystemErrorException(
-            ErrorId.SHARED_MEMORY,
-            "a shared segment has %d bytes, not the %d expected".formatted(actual, bytes),
-            "run the same version of nccl4j with the same settings on all ranks");
-      }
-      return MappedRegion.shared(owned.value(), bytes);
+      return attach(owned, bytes);
     }
+  }
+
+  /** As {@link #attach(int, long)}; the file descriptor stays the caller's. */
+  public static MappedRegion attach(OwnedFd fd, long bytes) {
+    long actual = Libc.size(fd.value());
+    if (actual != bytes) {
+      throw new SystemErrorException(
+          ErrorId.SHARED_MEMORY,
+          "a shared segment has %d bytes, not the %d expected".formatted(actual, bytes),
+          "run the same version of nccl4j with the same settings on all ranks");
+    }
+    return MappedRegion.shared(fd.value(), bytes);
   }
 
   /**

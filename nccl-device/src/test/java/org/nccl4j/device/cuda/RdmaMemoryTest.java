@@ -91,6 +91,36 @@ class RdmaMemoryTest extends AgainstFakeCuda {
   }
 
   @Test
+  void anotherGpuMapsWhatIsShared() throws Exception {
+    long before = descriptors();
+    fake.fakeReset();
+    try (RdmaMemory memory = RdmaMemory.createShared(device(), BLOCK, 2 * BLOCK);
+        RdmaMemory.Range own = memory.map()) {
+      assertTrue(fake.fakeRecord().contains("cuMemCreate(2097152,1,1,3,0,0,0)"), "of the host");
+      assertTrue(fake.fakeRecord().contains("cuMemCreate(4194304,1,1,1,1,0,0)"), "of the GPU");
+      List<OwnedFd> exported = memory.export();
+      CudaDevice other = CudaDevices.probe().device(0);
+      try (RdmaMemory imported =
+              RdmaMemory.importFrom(
+                  other, memory.shared(), exported.get(0).value(), exported.get(1).value());
+          RdmaMemory.Range range = imported.map()) {
+        exported.forEach(OwnedFd::close);
+        assertEquals(other, range.seen(0, 8).device());
+        for (long offset : new long[] {-8, 0}) {
+          HostDevice.instance().wrap(range.boundary() + offset, 1).fill((byte) (9 + offset));
+          ByteBuffer seen = ByteBuffer.allocate(1);
+          HostDevice.instance().wrap(own.boundary() + offset, 1).read(0, seen);
+          assertEquals(9 + offset, seen.get(0));
+        }
+      }
+      fake.fakeFail("cuMemExportToShareableHandle", NOT_SUPPORTED);
+      assertThrows(CudaException.class, memory::export);
+    }
+    assertEquals(before, descriptors());
+    assertFalse(fake.fakeRecord().contains("misuse"), fake.fakeRecord());
+  }
+
+  @Test
   void aDmaBufIsOfTheGpusMemoryAlone() throws Exception {
     long before = descriptors();
     try (RdmaMemory memory = RdmaMemory.create(device(), BLOCK, 2 * BLOCK);

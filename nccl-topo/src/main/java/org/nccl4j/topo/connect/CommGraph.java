@@ -4,6 +4,7 @@ import java.util.ArrayList;
 import java.util.EnumMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.stream.IntStream;
 import org.nccl4j.topo.Pattern;
 import org.nccl4j.topo.TopoSettings;
@@ -11,6 +12,7 @@ import org.nccl4j.topo.search.Channel;
 import org.nccl4j.topo.search.ChannelGraph;
 import org.nccl4j.topo.search.GraphKind;
 import org.nccl4j.topo.search.MachineGraphs;
+import org.nccl4j.topo.system.Node;
 
 /**
  * A communicator's connections: rings and trees over all its nodes, and its channels. Immutable.
@@ -158,6 +160,14 @@ public record CommGraph(
   private static int[] repeat(int[] source, int length) {
     int wanted = Math.min(TopoSettings.MAX_CHANNELS, Math.max(source.length, length));
     return IntStream.range(0, wanted).map(c -> source[c % source.length]).toArray();
+  }
+
+  /**
+   * The network by which a rank leaves its node for another rank, if they are neighbours in a ring
+   * or tree.
+   */
+  public Optional<Node> exit(int rank, int peer) {
+    return rings.exit(rank, peer).or(() -> trees.exit(rank, peer));
   }
 
   /** A node's chain in a searched channel, as the communicator's ranks. */

@@ -1,6 +1,9 @@
 package org.nccl4j.topo.connect;
 
+import java.util.List;
+import java.util.Optional;
 import org.nccl4j.topo.search.GraphKind;
+import org.nccl4j.topo.system.Node;
 
 /** Rings over all nodes: each node's chain, one after the other. Immutable. */
 public final class Rings {
@@ -32,6 +35,23 @@ public final class Rings {
     System.arraycopy(ring, zero, rotated, 0, length - zero);
     System.arraycopy(ring, 0, rotated, length - zero, zero);
     return rotated;
+  }
+
+  /** The network by which a rank leaves its node in the first ring where it is before another. */
+  Optional<Node> exit(int rank, int peer) {
+    int here = shape.rankToNode()[rank];
+    int next = (here + 1) % shape.nNodes();
+    NodeGraphs node = shape.nodes().get(here);
+    for (int each : source) {
+      int from = chain(node, here, each % searched);
+      int to = chain(shape.nodes().get(next), next, each % searched);
+      List<Node> nets = node.channel(GraphKind.RING, from).nets();
+      boolean leaves = node.rank(GraphKind.RING, from, node.size() - 1) == rank;
+      if (leaves && shape.nodes().get(next).rank(GraphKind.RING, to, 0) == peer) {
+        return nets.isEmpty() ? Optional.empty() : Optional.of(nets.get(1));
+      }
+    }
+    return Optional.empty();
   }
 
   /**

@@ -1,10 +1,14 @@
 package org.nccl4j.topo.connect;
 
 import java.util.Arrays;
+import java.util.List;
+import java.util.Optional;
+import java.util.stream.IntStream;
 import org.nccl4j.topo.DoubleBinaryTree;
 import org.nccl4j.topo.Pattern;
 import org.nccl4j.topo.TopologyException;
 import org.nccl4j.topo.search.GraphKind;
+import org.nccl4j.topo.system.Node;
 
 /**
  * Double binary trees over the nodes, chains within them. Computed when asked for: a tree over
@@ -55,6 +59,22 @@ public final class Trees {
       addChild(down, place.down1(), base);
     }
     return new Place(up, down);
+  }
+
+  /** The network by which a rank leaves its node in the first tree where it is next to another. */
+  Optional<Node> exit(int rank, int peer) {
+    NodeGraphs here = shape.nodeOf(rank);
+    for (int c = 0; c < source.length; c++) {
+      Place place = place(rank, c);
+      if (place.up() == peer || IntStream.of(place.down()).anyMatch(down -> down == peer)) {
+        int base = source[c] % searched;
+        List<Node> nets = here.channel(GraphKind.TREE, base).nets();
+        return nets.isEmpty()
+            ? Optional.empty()
+            : Optional.of(nets.get(step(here, base, rank) == 0 ? 0 : 1));
+      }
+    }
+    return Optional.empty();
   }
 
   private static int step(NodeGraphs node, int channel, int rank) {

@@ -11,9 +11,10 @@ import org.nccl4j.device.NcclException;
  * @param net the network
  * @param device the number of the device in it
  * @param slots in the rank's GPU; null where they are to be the host's
+ * @param shared whether another rank's kernels are to fill the slots
  */
-record CardChoice(Net net, int device, GpuSlots slots) {
-  private NetDevice card() {
+record CardChoice(Net net, int device, GpuSlots slots, boolean shared) {
+  NetDevice card() {
     return net.devices().get(device);
   }
 
@@ -23,12 +24,12 @@ record CardChoice(Net net, int device, GpuSlots slots) {
    * @param reads whether the card is to read it
    */
   Optional<EndMemory> memory(boolean reads, int channels) {
-    return slots == null ? Optional.empty() : slots.end(card(), reads, channels);
+    return slots == null ? Optional.empty() : slots.end(card(), reads, shared, channels);
   }
 
   /** The same, with slots in the host's memory. */
   CardChoice withoutGpu() {
-    return new CardChoice(net, device, null);
+    return new CardChoice(net, device, null, shared);
   }
 
   /** The card does not take such memory after all. */

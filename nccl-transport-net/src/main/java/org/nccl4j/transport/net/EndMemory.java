@@ -15,6 +15,13 @@ sealed interface EndMemory extends AutoCloseable permits HostEndMemory, GpuEndMe
    */
   Channel channel(int number, NetConnection network);
 
+  /**
+   * By what another rank of this host maps it, where it was made for that ({@link SharedEnd}).
+   *
+   * @throws org.nccl4j.device.NcclException if that cannot be had
+   */
+  SharedEnd share();
+
   /** Frees it, once the network's connections have forgotten it. */
   @Override
   void close();

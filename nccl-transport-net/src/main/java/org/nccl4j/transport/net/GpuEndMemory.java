@@ -113,6 +113,11 @@ final class GpuEndMemory implements EndMemory {
   }
 
   @Override
+  public SharedEnd share() {
+    return bank.share(place);
+  }
+
+  @Override
   public void close() {
     bank.leave(place);
   }

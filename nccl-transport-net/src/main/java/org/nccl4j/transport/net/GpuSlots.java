@@ -6,6 +6,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.stream.Stream;
 import org.nccl4j.api.spi.NetDevice;
 import org.nccl4j.api.spi.TransportContext;
 import org.nccl4j.device.DebugLog;
@@ -25,6 +26,9 @@ final class GpuSlots implements AutoCloseable {
   private final CudaDevice gpu;
   private final Map<String, GpuDirectChoice> choices = new HashMap<>();
   private final List<SlotBank> banks = new ArrayList<>();
+
+  /** Those for ends whose slots other ranks' kernels fill. */
+  private final List<SlotBank> sharedBanks = new ArrayList<>();
 
   GpuSlots(TransportContext context, CudaDevice gpu) {
     this.context = context;
@@ -61,8 +65,12 @@ final class GpuSlots implements AutoCloseable {
     return (choice.possible() ? "yes, " : "no, ") + choice.reason();
   }
 
-  /** Memory for an end; empty where pinned memory of the host has to do. */
-  Optional<EndMemory> end(NetDevice card, boolean reads, int channels) {
+  /**
+   * Memory for an end; empty where pinned memory of the host has to do.
+   *
+   * @param shared whether it is for another rank's kernels
+   */
+  Optional<EndMemory> end(NetDevice card, boolean reads, boolean shared, int channels) {
     GpuDirectChoice choice = choice(card, reads);
     if (!choice.possible()) {
       return Optional.empty();
@@ -70,18 +78,20 @@ final class GpuSlots implements AutoCloseable {
     ConnectionLayout layout = context.layout();
     long used = (long) channels * (layout.simpleSlotBytes() / ConnectionLayout.CHANNELS);
     try {
-      return Optional.of(new GpuEndMemory(bank(layout, used), layout, channels, choice.ways()));
+      return Optional.of(
+          new GpuEndMemory(bank(layout, used, shared), layout, channels, choice.ways()));
     } catch (NcclException e) {
       giveUp(card, reads, e);
       return Optional.empty();
     }
   }
 
-  private SlotBank bank(ConnectionLayout layout, long used) {
-    SlotBank last = banks.isEmpty() ? null : banks.get(banks.size() - 1);
+  private SlotBank bank(ConnectionLayout layout, long used, boolean shared) {
+    List<SlotBank> those = shared ? sharedBanks : banks;
+    SlotBank last = those.isEmpty() ? null : those.get(those.size() - 1);
     if (last == null || last.isFull()) {
-      last = new SlotBank(gpu, layout, used);
-      banks.add(last);
+      last = new SlotBank(gpu, layout, used, shared);
+      those.add(last);
     }
     return last;
   }
@@ -89,8 +99,10 @@ final class GpuSlots implements AutoCloseable {
   /** A card does not take the memory, or there is none: pinned memory from now on. */
   void giveUp(NetDevice card, boolean reads, NcclException cause) {
     choices.put(key(card, reads), GpuDirectChoice.no(cause.problem()));
-    banks.stream().filter(SlotBank::isDeserted).forEach(SlotBank::close);
-    banks.removeIf(SlotBank::isDeserted);
+    for (List<SlotBank> those : List.of(banks, sharedBanks)) {
+      those.stream().filter(SlotBank::isDeserted).forEach(SlotBank::close);
+      those.removeIf(SlotBank::isDeserted);
+    }
     LOG.log(
         Logger.Level.WARNING,
         "rank {0}: {1} does not {2} the memory of {3} itself, data go through pinned memory of the"
@@ -106,12 +118,14 @@ final class GpuSlots implements AutoCloseable {
 
   /** Bytes of the GPU's memory. */
   long bytes() {
-    return banks.stream().mapToLong(SlotBank::bytes).sum();
+    return Stream.of(banks, sharedBanks).flatMap(List::stream).mapToLong(SlotBank::bytes).sum();
   }
 
   @Override
   public void close() {
-    banks.forEach(SlotBank::close);
-    banks.clear();
+    for (List<SlotBank> those : List.of(banks, sharedBanks)) {
+      those.forEach(SlotBank::close);
+      those.clear();
+    }
   }
 }

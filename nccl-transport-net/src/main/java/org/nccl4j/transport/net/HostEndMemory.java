@@ -1,41 +1,51 @@
 package org.nccl4j.transport.net;
 
 import java.nio.ByteBuffer;
-import java.util.ArrayList;
 import java.util.List;
 import org.nccl4j.api.spi.NetConnection;
 import org.nccl4j.api.spi.NetMemory;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.InternalErrorException;
 import org.nccl4j.device.cuda.CudaDevice;
-import org.nccl4j.device.cuda.PinnedRegion;
 import org.nccl4j.device.host.HostDevice;
 import org.nccl4j.device.kernel.Connection;
 import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.shm.MappedRegion;
+import org.nccl4j.device.shm.OwnedFd;
+import org.nccl4j.device.shm.SharedSegment;
 
 /**
  * Both regions of one end of a connection, in memory of the host. A GPU's kernels reach it as
- * pinned memory: pinned, and so taken from the machine, is only what the carried channels use of
- * it, the words and the first part of each Simple slot.
+ * pinned memory, and use the first part of each Simple slot alone; kernels of the host device use
+ * channel 0 alone and all of a slot. Those of another rank map what is shared with it.
  */
 final class HostEndMemory implements EndMemory {
-  private static final long PAGE = 4096;
-
   private final ConnectionLayout layout;
   private final int channels;
+  private final boolean whole;
   private final DeviceMemory host;
-  private final List<PinnedRegion> pinned = new ArrayList<>();
-  private final MappedRegion region;
   private final Connection connection;
 
-  /** Kernels of the host device, which use channel 0 alone and all of a slot. */
+  /** Keeps the addresses; null where the device does. */
+  private final AutoCloseable owner;
+
+  /** Null where no kernel of this rank's GPU uses it. */
+  private final PinnedParts pinned;
+
+  /** Null where it is not shared. */
+  private final SharedSegment segment;
+
+  /** Kernels of the host device. */
   HostEndMemory(Device device, ConnectionLayout layout) {
     this.layout = layout;
     channels = 1;
-    region = null;
-    host = device.allocate(layout.dataBytes() + ConnectionLayout.CREDIT_BYTES);
-    connection = new Connection(data(host), credit(host));
+    whole = true;
+    owner = null;
+    pinned = null;
+    segment = null;
+    host = device.allocate(bytes(layout));
+    connection = new Connection(data(layout, host), credit(layout, host));
   }
 
   /**
@@ -47,62 +57,69 @@ final class HostEndMemory implements EndMemory {
   HostEndMemory(CudaDevice device, ConnectionLayout layout, int channels) {
     this.layout = layout;
     this.channels = channels;
-    long bytes = layout.dataBytes() + ConnectionLayout.CREDIT_BYTES;
-    region = MappedRegion.anonymous(bytes);
-    host = HostDevice.instance().wrap(region.address(), bytes);
-    boolean complete = false;
+    whole = false;
+    segment = null;
+    MappedRegion region = MappedRegion.anonymous(bytes(layout));
+    owner = region;
     try {
-      DeviceMemory seen = device.wrap(pin(device), bytes);
-      connection = new Connection(data(seen), credit(seen), channels);
-      complete = true;
-    } finally {
-      if (!complete) {
-        close();
-      }
+      pinned = new PinnedParts(device, region, layout, used());
+    } catch (RuntimeException e) {
+      region.close();
+      throw e;
     }
+    host = HostDevice.instance().wrap(region.address(), region.bytes());
+    DeviceMemory seen = pinned.seen();
+    connection = new Connection(data(layout, seen), credit(layout, seen), channels);
   }
 
-  /** Where the device sees the memory, of which it may touch what is used. */
-  private long pin(CudaDevice device) {
-    pin(device, 0, layout.ll(0));
-    pin(device, layout.dataBytes(), ConnectionLayout.CREDIT_BYTES);
-    for (int slot = 0; slot < ConnectionLayout.STEPS; slot++) {
-      pin(device, layout.simple(slot), used());
-    }
-    // A device sees pinned memory where the process does, or elsewhere, each region on its own.
-    long shift = pinned.get(0).address() - pinned.get(0).hostAddress();
-    boolean together =
-        pinned.stream().allMatch(each -> each.address() - each.hostAddress() == shift);
-    if (!together) {
-      pinned.forEach(PinnedRegion::close);
-      pinned.clear();
-      pin(device, 0, region.bytes());
-    }
-    return pinned.get(0).address();
+  /** Memory that another rank's kernels use, none of this one's. */
+  private HostEndMemory(
+      SharedSegment segment, ConnectionLayout layout, int channels, boolean whole) {
+    this.layout = layout;
+    this.channels = channels;
+    this.whole = whole;
+    this.segment = segment;
+    owner = segment;
+    pinned = null;
+    host = HostDevice.instance().wrap(segment.address(), segment.size());
+    connection = new Connection(data(layout, host), credit(layout, host), whole ? 0 : channels);
   }
 
-  private void pin(CudaDevice device, long offset, long bytes) {
-    long begin = offset / PAGE * PAGE;
-    long end = Math.min(region.bytes(), (offset + bytes + PAGE - 1) / PAGE * PAGE);
-    pinned.add(PinnedRegion.of(device, region.address() + begin, end - begin));
+  /**
+   * Memory that a rank of another process can map.
+   *
+   * @param gpu whether that is on a GPU
+   */
+  static HostEndMemory shared(ConnectionLayout layout, int channels, boolean gpu) {
+    return new HostEndMemory(SharedSegment.create(bytes(layout)), layout, channels, !gpu);
   }
 
-  private DeviceMemory data(DeviceMemory all) {
+  /** Bytes of both regions. */
+  static long bytes(ConnectionLayout layout) {
+    return layout.dataBytes() + ConnectionLayout.CREDIT_BYTES;
+  }
+
+  /** Of both regions the data's. */
+  static DeviceMemory data(ConnectionLayout layout, DeviceMemory all) {
     return all.slice(0, layout.dataBytes());
   }
 
-  private DeviceMemory credit(DeviceMemory all) {
+  /** Of both regions the credit's. */
+  static DeviceMemory credit(ConnectionLayout layout, DeviceMemory all) {
     return all.slice(layout.dataBytes(), ConnectionLayout.CREDIT_BYTES);
   }
 
-  /** Bytes that are used of a Simple slot. */
+  /** Bytes that a GPU's kernels use of a Simple slot. */
+  static long used(ConnectionLayout layout, int channels) {
+    return (long) channels * (layout.simpleSlotBytes() / ConnectionLayout.CHANNELS);
+  }
+
   private long used() {
-    return (long) channels * part();
+    return used(layout, channels);
   }
 
   /** Bytes that a channel has of a Simple slot. */
   private int part() {
-    boolean whole = region == null;
     return layout.simpleSlotBytes() / (whole ? 1 : ConnectionLayout.CHANNELS);
   }
 
@@ -118,11 +135,11 @@ final class HostEndMemory implements EndMemory {
     long[] offsets = new long[ConnectionLayout.STEPS];
     boolean complete = false;
     try {
-      NetMemory whole = region == null ? network.register(data(host)) : null;
+      NetMemory all = whole ? network.register(data(layout, host)) : null;
       for (int slot = 0; slot < ConnectionLayout.STEPS; slot++) {
         long begin = layout.simple(slot);
-        memories[slot] = whole == null ? network.register(host.slice(begin, used())) : whole;
-        offsets[slot] = whole == null ? (long) number * part() : begin;
+        memories[slot] = all == null ? network.register(host.slice(begin, used())) : all;
+        offsets[slot] = all == null ? (long) number * part() : begin;
       }
       complete = true;
     } finally {
@@ -130,7 +147,8 @@ final class HostEndMemory implements EndMemory {
         Channel.close(memories);
       }
     }
-    return new Channel(number, view(data(host)), view(credit(host)), memories, offsets, part());
+    return new Channel(
+        number, view(data(layout, host)), view(credit(layout, host)), memories, offsets, part());
   }
 
   private static ByteBuffer view(DeviceMemory memory) {
@@ -138,12 +156,24 @@ final class HostEndMemory implements EndMemory {
   }
 
   @Override
+  public SharedEnd share() {
+    if (segment == null) {
+      throw new InternalErrorException(
+          "memory of one rank is to be shared with another", "report this");
+    }
+    return new SharedEnd(List.of(new OwnedFd(segment.duplicateFd())), null, 0);
+  }
+
+  @Override
   public void close() {
-    pinned.forEach(PinnedRegion::close);
-    pinned.clear();
+    if (pinned != null) {
+      pinned.close();
+    }
     host.close();
-    if (region != null) {
+    if (owner instanceof MappedRegion region) {
       region.close();
+    } else if (owner instanceof SharedSegment shared) {
+      shared.close();
     }
   }
 }

@@ -3,7 +3,6 @@ package org.nccl4j.transport.net;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
-import org.nccl4j.api.spi.Connector;
 import org.nccl4j.api.spi.NetConnection;
 import org.nccl4j.api.spi.PeerInfo;
 import org.nccl4j.api.spi.ProxyHandler;
@@ -17,7 +16,7 @@ import org.nccl4j.device.kernel.Connection;
  * connection of the network to itself: where one's messages are not taken for a while, those of
  * another must not wait behind them.
  */
-abstract class NetEnd implements Connector {
+abstract class NetEnd implements End {
   final PeerInfo peer;
   private final TransportContext context;
   private final CardChoice card;
@@ -46,6 +45,9 @@ abstract class NetEnd implements Connector {
   }
 
   private EndMemory hostMemory() {
+    if (card.shared()) {
+      return HostEndMemory.shared(context.layout(), channels, gpu);
+    }
     return context.device() instanceof CudaDevice device
         ? new HostEndMemory(device, context.layout(), channels)
         : new HostEndMemory(context.device(), context.layout());
@@ -75,7 +77,8 @@ abstract class NetEnd implements Connector {
     for (int number = 0; number < made.size(); number++) {
       proxies.add(proxy(number, registered.get(number)));
     }
-    proxy = gpu ? new PolledProxies(proxies) : proxies.get(0);
+    // What other ranks' kernels fill they give no turns for.
+    proxy = gpu || card.shared() ? new PolledProxies(proxies) : proxies.get(0);
   }
 
   private void register(List<? extends NetConnection> made) {
@@ -98,12 +101,16 @@ abstract class NetEnd implements Connector {
   }
 
   /** Both ends, for messages. */
-  final Ranks ranks() {
+  Ranks ranks() {
     return new Ranks(context.rank(), peer.rank());
   }
 
+  final EndMemory memory() {
+    return memory;
+  }
+
   @Override
-  public final Connection connection() {
+  public Connection connection() {
     return memory.connection();
   }
 
@@ -112,7 +119,8 @@ abstract class NetEnd implements Connector {
     return Optional.of(proxy);
   }
 
-  void close() {
+  @Override
+  public void close() {
     forget();
     networks.forEach(NetConnection::close);
     memory.close();

@@ -1,6 +1,7 @@
 package org.nccl4j.transport.net;
 
 import java.lang.System.Logger;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.HashSet;
@@ -24,16 +25,26 @@ import org.nccl4j.device.cuda.CudaDevice;
 final class NetTransport implements Transport {
   private static final Logger LOG = DebugLog.of("NET");
 
+  /** How long close waits for ranks of other processes for which this one sends. */
+  private static final Duration PATIENCE = Duration.ofSeconds(2);
+
   private final TransportContext context;
   private final Set<String> fallbacks = new HashSet<>();
   private final Map<String, Net> nets = new HashMap<>();
-  private final List<NetEnd> ends = new ArrayList<>();
+  private final List<End> ends = new ArrayList<>();
+  private final List<RelayConnector> relays = new ArrayList<>();
+  private final Relays exits;
+  private final RelayMail mail;
 
   /** Null on the host device. */
   private final GpuSlots slots;
 
+  private boolean closed;
+
   NetTransport(TransportContext context) {
     this.context = context;
+    this.exits = new Relays(context);
+    this.mail = new RelayMail(context.secret());
     this.slots = context.device() instanceof CudaDevice gpu ? new GpuSlots(context, gpu) : null;
   }
 
@@ -50,7 +61,7 @@ final class NetTransport implements Transport {
               .formatted(peer.rank(), peer.deviceId(), self().rank(), self().deviceId()));
     }
     return common(peer)
-        .map(net -> Support.yes("both have network " + net + by(net)))
+        .map(net -> Support.yes("both have network " + net + by(net, peer)))
         .orElseGet(
             () ->
                 Support.no(
@@ -59,12 +70,16 @@ final class NetTransport implements Transport {
   }
 
   /** Where a GPU's data go; what cannot be known yet is said when it is needed. */
-  private String by(String net) {
-    if (slots == null) {
+  private String by(String net, PeerInfo peer) {
+    if (slots == null && context.exitTo(peer.rank()).isEmpty()) {
       return "";
     }
     try {
-      return ", by " + card(opened(net)).describe();
+      Net by = opened(net);
+      Optional<Relays.Exit> relay = exits.relay(peer, net, by);
+      return relay.isPresent()
+          ? ", " + relay.get().describe()
+          : slots == null ? "" : ", by " + card(by, peer).describe();
     } catch (NcclException e) {
       return ", " + e.problem();
     }
@@ -114,10 +129,19 @@ final class NetTransport implements Transport {
     return provider.open(context);
   }
 
-  private CardChoice card(Net net) {
+  /** To receive by. */
+  private CardChoice nearest(Net net) {
     int device =
         DeviceChoice.of(context.rank(), context.peers(), net.devices(), context.nearestNets());
-    return new CardChoice(net, device, slots);
+    return new CardChoice(net, device, slots, /* shared= */ false);
+  }
+
+  /** To send by. */
+  private CardChoice card(Net net, PeerInfo peer) {
+    List<String> names = new ArrayList<>(exits.ownDevices(peer));
+    names.addAll(context.nearestNets());
+    int device = DeviceChoice.of(context.rank(), context.peers(), net.devices(), names);
+    return new CardChoice(net, device, slots, /* shared= */ false);
   }
 
   private static InternalErrorException stranger(PeerInfo peer) {
@@ -128,37 +152,71 @@ final class NetTransport implements Transport {
 
   @Override
   public Connector sender(PeerInfo peer) {
-    return kept(new SendConnector(card(net(peer)), context, peer));
+    Net net = net(peer);
+    String name = common(peer).orElseThrow();
+    Optional<Relays.Exit> relay = exits.relay(peer, name, net);
+    return kept(
+        relay.isPresent()
+            ? new RelayedSender(context, peer, relay.get().rank(), mail, name, relay.get().device())
+            : new SendConnector(card(net, peer), context, peer));
   }
 
   @Override
   public Connector receiver(PeerInfo peer) {
-    return kept(new RecvConnector(card(net(peer)), context, peer));
+    Net net = net(peer);
+    boolean pair = exits.relay(peer, common(peer).orElseThrow(), net).isEmpty();
+    return kept(new RecvConnector(nearest(net), context, peer, pair));
   }
 
   @Override
   public Connector hostSender(PeerInfo peer) {
-    return kept(new SendConnector(card(net(peer)).withoutGpu(), context, peer));
+    return kept(new SendConnector(nearest(net(peer)).withoutGpu(), context, peer));
   }
 
   @Override
   public Connector hostReceiver(PeerInfo peer) {
-    return kept(new RecvConnector(card(net(peer)).withoutGpu(), context, peer));
+    return kept(new RecvConnector(nearest(net(peer)).withoutGpu(), context, peer, true));
   }
 
-  private <E extends NetEnd> E kept(E end) {
+  @Override
+  public Connector relay(PeerInfo from, PeerInfo to, byte[] bytes) {
+    RelayRequest request = RelayRequest.fromBytes(from.rank(), bytes);
+    Net net = exits.network(request, from, self().nets(), this::opened);
+    int device = exits.device(request, from, net);
+    CardChoice card = new CardChoice(net, device, slots, /* shared= */ true);
+    RelayConnector relay = new RelayConnector(card, context, from, to, request, mail);
+    relays.add(relay);
+    return relay;
+  }
+
+  private <E extends End> E kept(E end) {
     ends.add(end);
     return end;
   }
 
+  /** Where this rank is alone in its process, that may end soon after; then others are awaited. */
   @Override
   public void close() {
-    ends.forEach(NetEnd::close);
+    ends.forEach(End::close);
     ends.clear();
+    mail.leave();
+    String process = self().processId();
+    boolean alone =
+        context.peers().stream().filter(p -> p.processId().equals(process)).count() == 1;
+    List<RelayConnector> last = List.copyOf(relays);
+    relays.clear();
+    if (!closed) {
+      closed = true;
+      new RelayFarewell(context.rank(), last, this::free).end(alone ? PATIENCE : Duration.ZERO);
+    }
+  }
+
+  private void free() {
     if (slots != null) {
       slots.close();
     }
     nets.values().forEach(Net::close);
     nets.clear();
+    mail.close();
   }
 }

@@ -9,13 +9,21 @@ import org.nccl4j.device.RemoteException;
  *
  * @param self this rank
  * @param peer the other
+ * @param sender for whom this rank sends: itself, or another of its host
  */
-record Ranks(int self, int peer) {
+record Ranks(int self, int peer, int sender) {
+  /** Of a rank that sends and receives for itself. */
+  Ranks(int self, int peer) {
+    this(self, peer, self);
+  }
+
   /** What a broken connection means. */
   RemoteException lost(NcclException cause) {
+    String what = sender == self ? "" : ", by which it sends what rank %d does".formatted(sender);
     return new RemoteException(
         ErrorId.CONNECTION,
-        "rank %d has lost its connection with rank %d: %s".formatted(self, peer, cause.problem()),
+        "rank %d has lost its connection with rank %d%s: %s"
+            .formatted(self, peer, what, cause.problem()),
         "look at rank %d's output, and at the network between the two hosts".formatted(peer),
         cause);
   }

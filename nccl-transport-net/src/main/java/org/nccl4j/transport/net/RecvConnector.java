@@ -19,12 +19,20 @@ final class RecvConnector extends NetEnd {
 
   private boolean done;
 
-  RecvConnector(CardChoice card, TransportContext context, PeerInfo peer) {
+  /**
+   * An end.
+   *
+   * @param pair whether this rank is going to connect to the peer, too, and by itself
+   */
+  RecvConnector(CardChoice card, TransportContext context, PeerInfo peer, boolean pair) {
     super(context, peer, card, false);
     boolean complete = false;
     try {
       for (int number = 0; number < channels(); number++) {
-        listeners.add(card.net().listen(card.device(), peer.rank()));
+        listeners.add(
+            pair
+                ? card.net().listen(card.device(), peer.rank())
+                : card.net().listen(card.device()));
       }
       complete = true;
     } finally {
@@ -62,7 +70,7 @@ final class RecvConnector extends NetEnd {
   }
 
   @Override
-  void close() {
+  public void close() {
     listeners.forEach(NetListener::close);
     if (!done) {
       Stream.of(receivers).filter(Objects::nonNull).forEach(NetReceiver::close);

@@ -52,7 +52,7 @@ final class SendConnector extends NetEnd {
   }
 
   @Override
-  void close() {
+  public void close() {
     if (!done) {
       senders.forEach(NetSender::close);
     }

@@ -30,13 +30,17 @@ final class SlotBank implements AutoCloseable {
    * An empty bank.
    *
    * @param used bytes that an end uses of a slot
+   * @param shared whether kernels of other ranks are to fill slots
    * @throws org.nccl4j.device.CudaException if the driver does not give the memory
    */
-  SlotBank(CudaDevice device, ConnectionLayout layout, long used) {
+  SlotBank(CudaDevice device, ConnectionLayout layout, long used, boolean shared) {
     this.layout = layout;
     step = step(used);
     places = places(layout, used);
-    memory = RdmaMemory.create(device, words(layout), slots(layout));
+    memory =
+        shared
+            ? RdmaMemory.createShared(device, words(layout), slots(layout))
+            : RdmaMemory.create(device, words(layout), slots(layout));
   }
 
   /** From end to end. */
@@ -73,6 +77,11 @@ final class SlotBank implements AutoCloseable {
     Place place = new Place(memory.map(), taken * step - words(layout), taken * step);
     taken++;
     return place;
+  }
+
+  /** By what another rank maps an end's room, and with it that of the others. */
+  SharedEnd share(Place place) {
+    return new SharedEnd(memory.export(), memory.shared(), place.words);
   }
 
   /** An end has no more use for its room, which is not given to another. */

@@ -1,0 +1,17 @@
+package org.nccl4j.api.spi;
+
+import java.util.List;
+
+/**
+ * By which network device data leave a host, and by way of which rank (PXN). Where that is not the
+ * sender, the sender's kernels write into memory of that rank, whose proxy sends from there.
+ *
+ * @param rank of the host, nearest to the device
+ * @param devices the device's names, as networks may call it, best first
+ */
+public record NetExit(int rank, List<String> devices) {
+  /** Copies the list. */
+  public NetExit {
+    devices = List.copyOf(devices);
+  }
+}

@@ -1,0 +1,291 @@
+package org.nccl4j.it.net;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.io.BufferedReader;
+import java.io.File;
+import java.io.IOException;
+import java.io.InputStreamReader;
+import java.io.PrintWriter;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
+import java.util.concurrent.BlockingQueue;
+import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+import org.nccl4j.api.UniqueId;
+import org.nccl4j.api.spi.NetProvider;
+import org.nccl4j.it.api.ChaosRank;
+
+/** Ranks that send by the card beside another rank's GPU, in one process and in several. */
+@Timeout(240)
+class PxnTest {
+  private static final String TOGETHER = "0,1,2,3";
+  private static final String ALONE = "0 1 2 3";
+
+  @TempDir private Path folder;
+  private Path machine;
+  private final List<Worker> workers = new ArrayList<>();
+
+  /** A process. */
+  private final class Worker {
+    private final Process process;
+    private final PrintWriter in;
+    private final BlockingQueue<String> says = new LinkedBlockingQueue<>();
+
+    Worker(String id, String ranks, List<String> options, List<String> settings)
+        throws IOException {
+      List<String> command = new ArrayList<>();
+      command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
+      command.add("-XX:TieredStopAtLevel=1");
+      command.addAll(options);
+      command.addAll(List.of("-cp", ChaosRank.classPath() + File.pathSeparator + folder));
+      command.addAll(List.of(RailRanks.class.getName(), id, machine.toString(), ranks));
+      command.addAll(settings);
+      ProcessBuilder builder = new ProcessBuilder(command);
+      builder.environment().keySet().removeIf(name -> name.startsWith("NCCL"));
+      process = builder.redirectError(ProcessBuilder.Redirect.INHERIT).start();
+      in = new PrintWriter(process.getOutputStream(), true, StandardCharsets.UTF_8);
+      Thread reader = new Thread(this::read, "pxn-reader");
+      reader.setDaemon(true);
+      reader.start();
+      workers.add(this);
+    }
+
+    private void read() {
+      try (BufferedReader out =
+          new BufferedReader(
+              new InputStreamReader(process.getInputStream(), StandardCharsets.UTF_8))) {
+        out.lines().forEach(says::add);
+      } catch (IOException | java.io.UncheckedIOException e) {
+        // The stream of a killed process may be closed under its reader: the end all the same.
+      }
+      says.add("ended");
+    }
+
+    String next() throws InterruptedException {
+      String said = says.poll(120, TimeUnit.SECONDS);
+      assertTrue(said != null, "a process says nothing");
+      return said;
+    }
+
+    String ask(String what) throws InterruptedException {
+      in.println(what);
+      return next();
+    }
+  }
+
+  /** Two GPUs with NVLink between them, each with a card below the same switch. */
+  @BeforeEach
+  void writeTheMachine() throws IOException {
+    StringBuilder text =
+        new StringBuilder(
+            "<system version=\"1\"><cpu numaid=\"0\" arch=\"x86_64\" vendor=\"AuthenticAMD\">\n");
+    for (int gpu = 0; gpu < 2; gpu++) {
+      text.append(
+          """
+          <pci busid="0000:%1$d0:00.0" class="0x060400" link_speed="16.0 GT/s PCIe" link_width="16">
+          <pci busid="0000:%1$d1:00.0" class="0x030200" link_speed="16.0 GT/s PCIe" link_width="16">
+          <gpu dev="%2$d" sm="90" rank="%2$d" gdr="1">
+          <nvlink target="0000:%3$d1:00.0" count="8" tclass="0x030200"/></gpu></pci>
+          <pci busid="0000:%1$d2:00.0" class="0x020700" link_speed="16.0 GT/s PCIe" link_width="16">
+          <nic><net name="rail%2$d" dev="%2$d" speed="200000" port="1" guid="0x%1$d" gdr="1"/></nic>
+          </pci></pci>
+          """
+              .formatted(1 + gpu, gpu, 2 - gpu));
+    }
+    machine = Files.writeString(folder.resolve("machine.xml"), text + "</cpu></system>\n");
+    Path services = folder.resolve("META-INF/services").resolve(NetProvider.class.getName());
+    Files.createDirectories(services.getParent());
+    Files.writeString(services, RailNet.class.getName() + "\n");
+  }
+
+  @AfterEach
+  void end() {
+    workers.forEach(worker -> worker.process.destroyForcibly());
+  }
+
+  /** Processes with ranks each, once their communicators are made. */
+  private void start(String ranks, String... settings) throws Exception {
+    String id = UniqueId.create().toString();
+    for (String each : ranks.split(" ")) {
+      new Worker(id, each, List.of(), Arrays.asList(settings));
+    }
+    for (Worker worker : workers) {
+      assertEquals("made", worker.next());
+    }
+  }
+
+  /** The same is said to all, and all say the same. */
+  private void all(String what, String answer) throws Exception {
+    workers.forEach(worker -> worker.in.println(what));
+    for (Worker worker : workers) {
+      assertEquals(answer, worker.next());
+    }
+  }
+
+  /** Bytes by rank and device, without those where nothing went. */
+  private Map<String, Long> sent() throws Exception {
+    Map<String, Long> sent = new TreeMap<>();
+    for (Worker worker : workers) {
+      String line = worker.ask("sent");
+      while (!line.equals("done")) {
+        long bytes = Long.parseLong(line.substring(line.indexOf(": ") + 2));
+        if (bytes > 0) {
+          sent.put(line.substring(0, line.indexOf(": ")), bytes);
+        }
+        line = worker.next();
+      }
+    }
+    return sent;
+  }
+
+  private void close() throws Exception {
+    for (int rank = 0; rank < 4; rank++) {
+      workers.get(rank % workers.size()).in.println("close " + rank);
+      if (workers.size() == 1) {
+        assertEquals("done", workers.get(0).next());
+      }
+    }
+    if (workers.size() > 1) {
+      for (Worker worker : workers) {
+        assertEquals("done", worker.next());
+      }
+    }
+    long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(60);
+    for (Worker worker : workers) {
+      while (!worker.ask("threads").equals("0")) {
+        assertTrue(System.nanoTime() - end < 0, "a relay goes on after all have closed");
+      }
+    }
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {TOGETHER, ALONE, "0,2 1,3"})
+  void dataLeaveByTheRailOfTheReceiver(String processes) throws Exception {
+    start(processes);
+    sent();
+    all("message 0 3 1500007", "done");
+    assertEquals(Map.of("rank 1 by rail1", 1_500_007L), sent(), "rank 1 sends for rank 0");
+    all("message 3 0 77", "done");
+    assertEquals(Map.of("rank 2 by rail0", 77L), sent(), "rank 2 sends for rank 3");
+    all("message 0 2 5", "done");
+    assertEquals(Map.of("rank 0 by rail0", 5L), sent(), "it is its own rail");
+    all("message 0 1 5", "done");
+    assertEquals(Map.of(), sent(), "it is the same host");
+    all("collectives", "done");
+    Map<String, Long> sent = sent();
+    for (String way : sent.keySet()) {
+      int rank = Integer.parseInt(way.split(" ")[1]);
+      assertEquals("rank %d by rail%d".formatted(rank, rank % 2), way);
+    }
+    assertEquals(4, sent.size(), sent.toString());
+    close();
+  }
+
+  @Test
+  void whereItIsForbiddenNobodySendsForAnother() throws Exception {
+    start(TOGETHER, "NCCL_PXN_DISABLE=1");
+    sent();
+    for (int peer : new int[] {2, 3}) {
+      all("message 0 " + peer + " 1500007", "done");
+      Map<String, Long> sent = sent();
+      assertEquals(1, sent.size(), sent.toString());
+      assertTrue(sent.keySet().iterator().next().startsWith("rank 0 by "), sent.toString());
+    }
+    all("collectives", "done");
+    close();
+  }
+
+  @Test
+  void railsAreNotCrossedWhereThatIsForbiddenEitherWay() throws Exception {
+    start(TOGETHER, "NCCL_PXN_DISABLE=1", "NCCL_CROSS_NIC=0");
+    sent();
+    all("message 0 3 1500007", "done");
+    assertEquals(Map.of("rank 0 by rail1", 1_500_007L), sent(), "the other card, without a relay");
+    close();
+  }
+
+  /** Rank 1, by whose card rank 0 sends, has closed its communicator. */
+  @ParameterizedTest
+  @ValueSource(strings = {TOGETHER, ALONE})
+  void whoHasClosedStillSendsForOthers(String processes) throws Exception {
+    start(processes);
+    assertEquals("done", workers.get(workers.size() == 1 ? 0 : 1).ask("close 1"));
+    if (workers.size() == 1) {
+      assertEquals("1", workers.get(0).ask("threads"));
+    }
+    sent();
+    all("message 0 3 3000001", "done");
+    assertEquals(Map.of("rank 1 by rail1", 3_000_001L), sent());
+    close();
+  }
+
+  @Test
+  void whoDiesWhileItSendsForAnotherIsNamed() throws Exception {
+    start(ALONE);
+    for (int rank : new int[] {0, 3}) {
+      workers.get(rank).in.println("stream");
+    }
+    long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(60);
+    while (workers.get(1).ask("sent").equals("done")) {
+      assertTrue(System.nanoTime() - end < 0, "rank 1 sends nothing");
+    }
+    workers.get(1).process.destroyForcibly().waitFor();
+    for (int rank : new int[] {0, 3}) {
+      String said = workers.get(rank).next();
+      assertTrue(said.startsWith("rank " + rank + ": "), said);
+      assertTrue(said.contains("rank 1"), said);
+    }
+  }
+
+  @Test
+  void whoDiesForWhomAnotherSendsIsNamed() throws Exception {
+    start(ALONE);
+    for (int rank : new int[] {0, 3}) {
+      workers.get(rank).in.println("stream");
+    }
+    long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(60);
+    while (workers.get(1).ask("sent").equals("done")) {
+      assertTrue(System.nanoTime() - end < 0, "rank 1 sends nothing");
+    }
+    workers.get(0).process.destroyForcibly().waitFor();
+    String said = workers.get(3).next();
+    assertTrue(said.contains("rank 0"), said);
+    for (int rank = 1; rank < 4; rank++) {
+      workers.get(rank).in.println("close " + rank);
+    }
+    long patience = System.nanoTime() + TimeUnit.SECONDS.toNanos(60);
+    while (!workers.get(1).ask("threads").equals("0")) {
+      assertTrue(System.nanoTime() - patience < 0, "rank 1 waits for a dead rank");
+    }
+  }
+
+  @Test
+  void whoLacksTheCardSaysSoToAll() throws Exception {
+    String id = UniqueId.create().toString();
+    for (int rank = 0; rank < 4; rank++) {
+      List<String> options = rank == 1 ? List.of("-Dnccl4j.rails=1") : List.of();
+      new Worker(id, Integer.toString(rank), options, List.of());
+    }
+    for (Worker worker : workers) {
+      String said = worker.next();
+      assertTrue(
+          said.contains("rank 1 is to send what rank 0 sends by network device rail1"), said);
+      assertTrue(said.contains("NCCL_PXN_DISABLE=1"), said);
+    }
+  }
+}

@@ -1,0 +1,94 @@
+package org.nccl4j.topo.connect;
+
+import java.util.Optional;
+import org.nccl4j.topo.PathType;
+import org.nccl4j.topo.TopoSettings;
+import org.nccl4j.topo.path.Routes;
+import org.nccl4j.topo.system.Node;
+
+/**
+ * By which network, and by way of which rank's GPU, what a rank sends to another node leaves its
+ * own (PXN). Neighbours in a ring or tree go by what the search chose. All others go by rails: by
+ * the network of the GPU that has the receiver's number on its machine, so that no switch above the
+ * rails is passed. Immutable; safe from any thread.
+ */
+public final class Exits {
+  private final CommGraph comm;
+  private final TopoSettings settings;
+
+  /**
+   * Of a communicator.
+   *
+   * @param settings NCCL_PXN_DISABLE, NCCL_P2P_PXN_LEVEL, NCCL_PXN_C2C and NCCL_CROSS_NIC
+   */
+  public Exits(CommGraph comm, TopoSettings settings) {
+    this.comm = comm;
+    this.settings = settings;
+  }
+
+  /**
+   * A way out of a node.
+   *
+   * @param net the network
+   * @param rank whose GPU's memory the network reads: the sender, or another of its node
+   */
+  public record Exit(Node net, int rank) {}
+
+  /**
+   * The way to a rank of another node; empty for one of the same, and by the sender's own cards.
+   */
+  public Optional<Exit> of(int rank, int peer) {
+    NodeGraphs node = comm.shape().nodeOf(rank);
+    if (node == comm.shape().nodeOf(peer)) {
+      return Optional.empty();
+    }
+    Optional<Node> chosen = comm.exit(rank, peer);
+    if (chosen.isPresent()) {
+      return Optional.of(along(node, rank, chosen.get()));
+    }
+    return settings.peerPxnLevel() == 0 && settings.crossNic() != 0
+        ? Optional.empty()
+        : byRail(node, rank, peer);
+  }
+
+  /** Through another GPU where the path to the network leads through it. */
+  private Exit along(NodeGraphs node, int rank, Node net) {
+    Routes routes = node.graphs().routes();
+    Node gpu = comm.shape().gpuOf(rank);
+    Node relay = routes.gdr().proxy(routes.paths().path(gpu, net), gpu);
+    return new Exit(net, node.rank(relay.gpu().rank()));
+  }
+
+  private Optional<Exit> byRail(NodeGraphs node, int rank, int peer) {
+    Routes routes = node.graphs().routes();
+    int number = comm.shape().gpuOf(peer).gpu().dev();
+    Optional<Node> alike =
+        routes.machine().gpus().stream().filter(gpu -> gpu.gpu().dev() == number).findFirst();
+    if (alike.isEmpty() || routes.machine().nets().isEmpty()) {
+      return Optional.empty();
+    }
+    Node net = routes.locality().netOf(alike.get(), 0);
+    Node gpu = comm.shape().gpuOf(rank);
+    Optional<Exit> exit = Optional.empty();
+    if (settings.peerPxnLevel() == 1 && routes.paths().path(gpu, net).type().within(PathType.PXN)) {
+      exit = Optional.of(along(node, rank, net));
+    } else if (settings.peerPxnLevel() > 1) {
+      exit = beside(routes, node, gpu, net);
+    }
+    boolean kept = settings.crossNic() == 0;
+    return exit.isPresent() || !kept ? exit : Optional.of(new Exit(net, rank));
+  }
+
+  /** Through the GPU beside the network, if that is near enough to both. */
+  private Optional<Exit> beside(Routes routes, NodeGraphs node, Node gpu, Node net) {
+    Node relay = routes.locality().gpuOf(net);
+    if (relay == null
+        || relay == gpu
+        || !routes.paths().path(relay, gpu).type().within(PathType.NVL)
+        || !routes.paths().path(relay, net).type().within(settings.pxnLevel())
+        || !routes.gdr().allowed(relay, net, true)) {
+      return Optional.empty();
+    }
+    return Optional.of(new Exit(net, node.rank(relay.gpu().rank())));
+  }
+}
