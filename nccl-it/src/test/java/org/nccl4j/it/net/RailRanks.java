@@ -174,7 +174,7 @@ final class RailRanks {
   /** Sizes below a slot and of several, and odd ones. */
   private static void collectives(Communicator comm) {
     int rank = comm.rank();
-    for (int count : new int[] {1, 1000, 70_001, 1_500_007}) {
+    for (int count : new int[] {1, 1000, 70_001, 300_007}) {
       try (DeviceMemory send = Devices.host().allocate(4L * RANKS * count);
           DeviceMemory recv = Devices.host().allocate(4L * RANKS * count);
           DeviceStream stream = Devices.host().createStream()) {

@@ -197,15 +197,6 @@ class GpuNetTest {
   }
 
   @Test
-  void whoAsksForPxnIsToldThatThereIsNone() throws Exception {
-    Map<String, String> settings = new HashMap<>(ONLY_NET);
-    settings.put("NCCL_PXN_DISABLE", "0");
-    Ran ran = program.run(settings, FakeGpuRanks.class);
-    assertContains(ran, "NCCL_PXN_DISABLE=0 has no effect on communicators");
-    assertEquals(1, ran.warnings(), ran.output());
-  }
-
-  @Test
   void processesOfTwoHostsGoOverTheNetwork() throws Exception {
     String id = UniqueId.create().toString();
     List<Running> running = new ArrayList<>();
