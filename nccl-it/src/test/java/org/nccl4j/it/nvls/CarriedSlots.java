@@ -1,14 +1,9 @@
 package org.nccl4j.it.nvls;
 
-import java.lang.invoke.MethodHandles;
-import java.lang.invoke.VarHandle;
-import java.nio.ByteBuffer;
-import java.nio.ByteOrder;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Optional;
-import java.util.Random;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.Executor;
@@ -22,10 +17,8 @@ import org.nccl4j.api.spi.Support;
 import org.nccl4j.api.spi.Transport;
 import org.nccl4j.api.spi.TransportContext;
 import org.nccl4j.device.Device;
-import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.cuda.CudaDevices;
-import org.nccl4j.device.host.HostDevice;
 import org.nccl4j.device.kernel.Connection;
 import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.KernelDevice;
@@ -40,11 +33,8 @@ import org.nccl4j.transport.net.socket.SocketNetProvider;
  * each channel fills and empties slots as the kernels do, by the words that lie beside them.
  */
 final class CarriedSlots {
-  private static final VarHandle LONG =
-      MethodHandles.byteBufferViewVarHandle(long[].class, ByteOrder.nativeOrder());
   private static final Executor THREADS = task -> new Thread(task).start();
   private static final int STEPS = 300;
-  private static final long PATIENCE_SECONDS = 90;
 
   private final List<Transport> transports = new ArrayList<>();
   private final List<Turns> proxies = new ArrayList<>();
@@ -52,7 +42,6 @@ final class CarriedSlots {
   private final Connector[] receivers = new Connector[2];
   private final ConnectionLayout layout;
   private final int channels;
-  private final int part;
 
   /** Whether kernels are to end, as an abort has them end. */
   private volatile boolean over;
@@ -107,7 +96,7 @@ final class CarriedSlots {
       Context context = new Context(rank, peers, devices.get(rank), network);
       transports.add(new NetTransportProvider().open(context));
       Support support = transports.get(rank).canConnect(peers.get(1 - rank));
-      require(support.possible(), "no transport: %s", support.reason());
+      SlotKernel.require(support.possible(), "no transport: %s", support.reason());
       System.out.println("rank " + rank + ": " + support.reason());
     }
     for (int rank = 0; rank < 2; rank++) {
@@ -124,7 +113,6 @@ final class CarriedSlots {
     }
     layout = ((KernelDevice) devices.get(0)).connectionLayout(2);
     channels = senders[0].connection().carried();
-    part = layout.simpleSlotBytes() / ConnectionLayout.CHANNELS;
     for (int rank = 0; rank < 2; rank++) {
       proxies.add(
           new Turns(senders[rank].proxy().orElseThrow(), receivers[rank].proxy().orElseThrow()));
@@ -142,7 +130,7 @@ final class CarriedSlots {
       this.handlers = handlers;
       setDaemon(true);
       for (ProxyHandler handler : handlers) {
-        require(handler.isPolled(), "kernels of a GPU give no turns");
+        SlotKernel.require(handler.isPolled(), "kernels of a GPU give no turns");
       }
     }
 
@@ -211,16 +199,16 @@ final class CarriedSlots {
       }
     }
     CompletableFuture.allOf(kernels.toArray(CompletableFuture<?>[]::new))
-        .get(PATIENCE_SECONDS, TimeUnit.SECONDS);
-    long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(PATIENCE_SECONDS);
+        .get(SlotKernel.PATIENCE_SECONDS, TimeUnit.SECONDS);
+    long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(SlotKernel.PATIENCE_SECONDS);
     for (Turns proxy : proxies) {
       while (!proxy.isIdle()) {
-        require(System.nanoTime() - end < 0, "a proxy has not ended");
+        SlotKernel.require(System.nanoTime() - end < 0, "a proxy has not ended");
         Thread.onSpinWait();
       }
     }
     for (Turns proxy : proxies) {
-      require(!proxy.failure.isDone(), "a proxy failed");
+      SlotKernel.require(!proxy.failure.isDone(), "a proxy failed");
     }
   }
 
@@ -230,63 +218,28 @@ final class CarriedSlots {
     proxies.get(1).end();
     transports.get(1).close();
     CompletableFuture<Void> kernel = CompletableFuture.runAsync(() -> fill(0, 0, STEPS), THREADS);
-    NcclException failure = proxies.get(0).failure.get(PATIENCE_SECONDS, TimeUnit.SECONDS);
+    NcclException failure =
+        proxies.get(0).failure.get(SlotKernel.PATIENCE_SECONDS, TimeUnit.SECONDS);
     System.out.println("rank 0 says: " + failure.getMessage());
     over = true;
-    kernel.get(PATIENCE_SECONDS, TimeUnit.SECONDS);
+    kernel.get(SlotKernel.PATIENCE_SECONDS, TimeUnit.SECONDS);
   }
 
-  private int size(Random random) {
-    return switch (random.nextInt(4)) {
-      case 0 -> part;
-      case 1 -> 1 + random.nextInt(16);
-      default -> 1 + random.nextInt(part);
-    };
-  }
-
-  private static Random random(int from, int channel) {
-    return new Random(31L * from + channel);
+  private SlotKernel kernel(int from, Connection connection, int channel) {
+    return new SlotKernel(layout, connection, channel, from, () -> over);
   }
 
   /** What a rank's kernel does that sends on a channel. */
   private void fill(int from, int channel, int steps) {
-    Connection connection = senders[from].connection();
-    ByteBuffer data = view(connection.data());
-    ByteBuffer credit = view(connection.credit());
-    int word = ConnectionLayout.word(channel);
-    Random random = random(from, channel);
-    for (int step = 0; step < steps; step++) {
-      await(credit, word, step - ConnectionLayout.STEPS + 1L);
-      if (over) {
-        return;
-      }
-      byte[] contents = new byte[size(random)];
-      random.nextBytes(contents);
-      data.put((int) layout.simple(step) + channel * part, contents);
-      data.putInt(word + (int) ConnectionLayout.size(step), contents.length);
-      LONG.setRelease(data, word, step + 1L);
-    }
+    kernel(from, senders[from].connection(), channel).fill(steps);
   }
 
   /** What the other rank's kernel does. */
   private void empty(int from, int channel, CountDownLatch others) {
-    Connection connection = receivers[1 - from].connection();
-    ByteBuffer data = view(connection.data());
-    ByteBuffer credit = view(connection.credit());
-    int word = ConnectionLayout.word(channel);
-    Random random = random(from, channel);
     if (channel == channels - 1) {
       await(others);
     }
-    for (int step = 0; step < STEPS; step++) {
-      await(data, word, step + 1L);
-      byte[] expected = new byte[size(random)];
-      random.nextBytes(expected);
-      byte[] seen = new byte[expected.length];
-      data.get((int) layout.simple(step) + channel * part, seen);
-      require(Arrays.equals(expected, seen), "step %d of channel %d", step, channel);
-      LONG.setRelease(credit, word, step + 1L);
-    }
+    kernel(from, receivers[1 - from].connection(), channel).empty(STEPS);
     if (channel != channels - 1) {
       others.countDown();
     }
@@ -294,29 +247,11 @@ final class CarriedSlots {
 
   private static void await(CountDownLatch latch) {
     try {
-      require(latch.await(PATIENCE_SECONDS, TimeUnit.SECONDS), "the other channels wait too");
+      SlotKernel.require(
+          latch.await(SlotKernel.PATIENCE_SECONDS, TimeUnit.SECONDS),
+          "the other channels wait too");
     } catch (InterruptedException e) {
       throw new AssertionError(e);
-    }
-  }
-
-  private void await(ByteBuffer words, int at, long least) {
-    long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(PATIENCE_SECONDS);
-    while ((long) LONG.getAcquire(words, at) < least && !over) {
-      require(System.nanoTime() - end < 0, "%d steps do not come", least);
-      Thread.yield();
-    }
-  }
-
-  /** The fake's devices see pinned memory where the process does. */
-  private static ByteBuffer view(DeviceMemory memory) {
-    DeviceMemory host = HostDevice.instance().wrap(memory.address(), memory.size());
-    return HostDevice.view(host, 0, (int) memory.size());
-  }
-
-  private static void require(boolean right, String what, Object... arguments) {
-    if (!right) {
-      throw new AssertionError(what.formatted(arguments));
     }
   }
 }

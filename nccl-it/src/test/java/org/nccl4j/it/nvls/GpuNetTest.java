@@ -173,6 +173,59 @@ class GpuNetTest {
     assertNothingIsLeft(ran);
   }
 
+  private Ran byRelay(Map<String, String> more, String... arguments) throws Exception {
+    Map<String, String> settings = new HashMap<>(more);
+    settings.put("NCCL_IBVERBS_LIB", FakeVerbsLibrary.path());
+    Ran ran = program.run(settings, RelayedSlots.class, arguments);
+    assertContains(ran, "carried");
+    assertEquals(0, ran.calls().stream().filter(call -> call.contains("misuse")).count());
+    for (String[] pair : DONE_AND_UNDONE) {
+      boolean imports = pair[0].equals("cuMemCreate");
+      long made = ran.count(pair[0]) + (imports ? ran.count("cuMemImportFromShareableHandle") : 0);
+      assertEquals(made, ran.count(pair[1]), pair[0]);
+    }
+    return ran;
+  }
+
+  /** Rank 0's kernels write into memory of rank 1's GPU, from which the card sends. */
+  @Test
+  void slotsLieInTheGpuBesideTheCard() throws Exception {
+    Ran ran = byRelay(Map.of(), "cards");
+    assertContains(ran, "to 2: both have network IB, by roce0:1 and the memory of rank 1");
+    assertContains(ran, "rank 1 holds " + (32 << 20));
+    assertContains(ran, "left 0");
+    assertEquals(4, ran.count("cuMemExportToShareableHandle"), "tried, and of both parts");
+    assertEquals(2, ran.count("cuMemImportFromShareableHandle"));
+    assertEquals(0, ran.count("cuMemHostRegister_v2"));
+    assertEquals(0, ran.warnings(), ran.output());
+  }
+
+  @Test
+  void slotsOfAnotherRankLieInTheHostsMemoryWhereCardsTakeNoOther() throws Exception {
+    Ran ran = byRelay(Map.of(), "sockets");
+    assertContains(ran, "to 2: both have network Socket, by lo and the memory of rank 1");
+    assertContains(ran, "rank 1 holds 0");
+    assertEquals(0, ran.count("cuMemImportFromShareableHandle"));
+    assertTrue(ran.count("cuMemHostRegister_v2") > 0);
+    assertEquals(0, ran.warnings(), ran.output());
+  }
+
+  /** The first two dma-bufs ask whether any are taken; others then are refused in the middle. */
+  @ParameterizedTest
+  @ValueSource(ints = {3, 6})
+  void aCardThatRefusesAnotherRanksSlotsLeavesMemoryOfTheHost(int taken) throws Exception {
+    Ran ran = byRelay(Map.of(), "cards", Integer.toString(taken));
+    assertContains(ran, "data go through pinned memory of the host instead");
+    assertContains(ran, "left 0");
+  }
+
+  @Test
+  void aDriverThatSharesNoSuchMemoryLeavesMemoryOfTheHost() throws Exception {
+    Ran ran = byRelay(Map.of("FAKECUDA_FAIL", "cuMemExportToShareableHandle:801"), "cards");
+    assertContains(ran, "data go through pinned memory of the host instead");
+    assertContains(ran, "left 0");
+  }
+
   @Test
   void aRankThatIsGoneIsNamed() throws Exception {
     Ran ran = program.run(Map.of(), CarriedSlots.class, "death");

@@ -3,6 +3,7 @@ package org.nccl4j.transport.net;
 import org.nccl4j.device.cuda.CudaDevice;
 import org.nccl4j.device.cuda.RdmaMemory;
 import org.nccl4j.device.kernel.ConnectionLayout;
+import org.nccl4j.device.shm.OwnedFd;
 
 /**
  * Memory for several ends whose slots a network card reaches in the GPU. An end's slots lie far
@@ -41,6 +42,19 @@ final class SlotBank implements AutoCloseable {
         shared
             ? RdmaMemory.createShared(device, words(layout), slots(layout))
             : RdmaMemory.create(device, words(layout), slots(layout));
+    if (shared) {
+      tryToShare();
+    }
+  }
+
+  /** A driver that does not export it is found out before anybody counts on it. */
+  private void tryToShare() {
+    try {
+      memory.export().forEach(OwnedFd::close);
+    } catch (RuntimeException e) {
+      memory.close();
+      throw e;
+    }
   }
 
   /** From end to end. */

@@ -1,0 +1,159 @@
+package org.nccl4j.it.nvls;
+
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Optional;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.Executor;
+import java.util.concurrent.TimeUnit;
+import org.nccl4j.api.spi.Connector;
+import org.nccl4j.api.spi.NetDevice;
+import org.nccl4j.api.spi.NetExit;
+import org.nccl4j.api.spi.NetProvider;
+import org.nccl4j.api.spi.PeerInfo;
+import org.nccl4j.api.spi.ProxyHandler;
+import org.nccl4j.api.spi.Support;
+import org.nccl4j.api.spi.Transport;
+import org.nccl4j.api.spi.TransportContext;
+import org.nccl4j.device.Device;
+import org.nccl4j.device.cuda.CudaDevices;
+import org.nccl4j.device.kernel.ConnectionLayout;
+import org.nccl4j.device.kernel.KernelDevice;
+import org.nccl4j.transport.net.NetTransportProvider;
+import org.nccl4j.transport.net.ib.IbProvider;
+import org.nccl4j.transport.net.socket.SocketNetProvider;
+
+/**
+ * A program of three ranks on GPUs: rank 0 sends to rank 2, on another host, by the card beside
+ * rank 1's GPU, and rank 2 sends to rank 0 by its own. Threads play the kernels.
+ */
+final class RelayedSlots {
+  private static final Executor THREADS = task -> new Thread(task).start();
+  private static final int STEPS = 300;
+
+  private final List<Transport> transports = new ArrayList<>();
+  private final List<PeerInfo> peers = new ArrayList<>();
+  private volatile boolean over;
+
+  private record Context(int rank, List<PeerInfo> peers, Device device, NetProvider net)
+      implements TransportContext {
+    @Override
+    public ConnectionLayout layout() {
+      return ((KernelDevice) device).connectionLayout(2);
+    }
+
+    @Override
+    public List<NetProvider> nets() {
+      return List.of(net);
+    }
+
+    @Override
+    public Support directAccess(NetDevice card, boolean reads) {
+      return Support.yes("they are near");
+    }
+
+    @Override
+    public Optional<NetExit> exitTo(int peer) {
+      return rank == 0 && peer == 2
+          ? Optional.of(new NetExit(1, List.of("roce0:1", "lo")))
+          : Optional.empty();
+    }
+
+    @Override
+    public byte[] secret() {
+      return new byte[16];
+    }
+
+    @Override
+    public Optional<String> setting(String name) {
+      return name.equals("NCCL_SOCKET_IFNAME")
+          ? Optional.of("lo")
+          : Optional.ofNullable(System.getenv(name));
+    }
+  }
+
+  /** Argument: "cards", of which all or only so many dma-bufs work, or "sockets". */
+  public static void main(String[] arguments) throws Exception {
+    boolean cards = arguments[0].equals("cards");
+    FakeCards fake = cards ? FakeCards.load() : null;
+    if (arguments.length > 1) {
+      fake.fake_fail("ibv_reg_dmabuf_mr", FakeCards.NOT_SUPPORTED, Integer.parseInt(arguments[1]));
+    }
+    new RelayedSlots().run(cards ? new IbProvider() : new SocketNetProvider());
+    if (cards) {
+      System.out.println("left " + fake.fake_live());
+    }
+  }
+
+  private void run(NetProvider net) throws Exception {
+    List<? extends Device> devices = CudaDevices.probe().list();
+    for (int rank = 0; rank < 3; rank++) {
+      peers.add(
+          new PeerInfo(
+              rank,
+              "host" + rank / 2,
+              "",
+              "process" + rank,
+              0,
+              Device.Kind.CUDA,
+              "gpu" + rank % 2,
+              List.of(net.name())));
+    }
+    for (int rank = 0; rank < 3; rank++) {
+      Context context = new Context(rank, peers, devices.get(rank % 2), net);
+      transports.add(new NetTransportProvider().open(context));
+    }
+    System.out.println("to 2: " + transports.get(0).canConnect(peers.get(2)).reason());
+    Connector there = transports.get(0).sender(peers.get(2));
+    Connector comes = transports.get(0).receiver(peers.get(2));
+    Connector back = transports.get(2).sender(peers.get(0));
+    Connector gets = transports.get(2).receiver(peers.get(0));
+    SlotKernel.require(there.relay().orElse(-1) == 1, "rank 1 carries it");
+    Connector relay = transports.get(1).relay(peers.get(0), peers.get(2), there.handle());
+    boolean connected = false;
+    while (!connected) {
+      connected =
+          there.connect(gets.handle())
+              & relay.connect(gets.handle())
+              & gets.connect(there.handle())
+              & back.connect(comes.handle())
+              & comes.connect(back.handle());
+    }
+    ConnectionLayout layout = ((KernelDevice) devices.get(0)).connectionLayout(2);
+    List<ProxyHandler> proxies = new ArrayList<>();
+    List.of(there, comes, back, gets, relay).forEach(end -> proxies.add(end.proxy().get()));
+    List<CompletableFuture<?>> kernels = new ArrayList<>();
+    for (int channel = 0; channel < there.connection().carried(); channel++) {
+      kernels.add(kernel(new SlotKernel(layout, there.connection(), channel, 0, () -> over), true));
+      kernels.add(kernel(new SlotKernel(layout, gets.connection(), channel, 0, () -> over), false));
+      kernels.add(kernel(new SlotKernel(layout, back.connection(), channel, 2, () -> over), true));
+      kernels.add(
+          kernel(new SlotKernel(layout, comes.connection(), channel, 2, () -> over), false));
+    }
+    CompletableFuture<?> all =
+        CompletableFuture.allOf(kernels.toArray(CompletableFuture<?>[]::new));
+    long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(SlotKernel.PATIENCE_SECONDS);
+    while (!all.isDone() || proxies.stream().anyMatch(ProxyHandler::isUnderWay)) {
+      proxies.forEach(ProxyHandler::doWork);
+      SlotKernel.require(System.nanoTime() - end < 0, "it does not end");
+    }
+    all.get();
+    for (int rank = 0; rank < 3; rank++) {
+      System.out.println("rank " + rank + " holds " + transports.get(rank).memoryBytes());
+    }
+    transports.forEach(Transport::close);
+    System.out.println("carried");
+  }
+
+  private static CompletableFuture<?> kernel(SlotKernel kernel, boolean fills) {
+    return CompletableFuture.runAsync(
+        () -> {
+          if (fills) {
+            kernel.fill(STEPS);
+          } else {
+            kernel.empty(STEPS);
+          }
+        },
+        THREADS);
+  }
+}
