@@ -32,8 +32,8 @@ public class RecorderCost {
   enum Kind {
     NOTHING("nothing against nothing"),
     RECORDER("flight recorder"),
-    JFR("flight recorder, and JFR with its default settings"),
-    OPERATIONS("and an event for each operation");
+    JFR("JFR with its default settings"),
+    OPERATIONS("JFR with an event for each operation");
 
     final String text;
 
@@ -42,13 +42,16 @@ public class RecorderCost {
     }
 
     boolean records(boolean with) {
-      return with && this != NOTHING;
+      return usesJfr() || with && this == RECORDER;
     }
 
     boolean usesJfr() {
       return this == JFR || this == OPERATIONS;
     }
   }
+
+  /** Whether no operation has the shape of the one before it. */
+  private static final boolean ALTERNATES = "yes".equals(System.getenv("ALTERNATES"));
 
   private final Communicator comm;
   private final boolean leads;
@@ -73,7 +76,7 @@ public class RecorderCost {
     this.fours = new int[] {shortOnes, shortOnes, withJfr, withJfr / 4};
   }
 
-  /** Arguments: threads or processes, bytes, operations of a block, fours, both again with JFR. */
+  /** Arguments: threads, processes or alone (one rank), bytes, operations of a block, fours, both again with JFR. */
   public static void main(String[] args) throws Exception {
     if (args[0].equals("rank")) {
       UniqueId id = UniqueId.parse(args[6]);
@@ -95,6 +98,10 @@ public class RecorderCost {
         new RecorderCost(comm, true, args).run();
       }
       other.waitFor();
+    } else if (args[0].equals("alone")) {
+      try (Communicator comm = Communicator.initAll(List.of(Devices.host())).get(0)) {
+        new RecorderCost(comm, false, args).run();
+      }
     } else {
       List<Communicator> ranks = Communicator.initAll(Collections.nCopies(2, Devices.host()));
       Thread second = new Thread(() -> new RecorderCost(ranks.get(1), false, args).run());
@@ -163,9 +170,14 @@ public class RecorderCost {
     return micros;
   }
 
-  /** Longer ones, since a recording is started and stopped for each. */
+  /**
+   * Longer ones, since a recording is started and stopped for each. What is compiled anew after a
+   * start or a stop is over when a third as many operations have run, which do not count; blocks
+   * without do the same.
+   */
   private double[] longBlocks(Kind kind, int four) throws Exception {
     double[] micros = new double[4];
+    int counted = kind == Kind.OPERATIONS ? operationsWithJfr / 8 : operationsWithJfr;
     for (int block = 0; block < 4; block++) {
       boolean with = isWith(four, block);
       Switch.on = kind.records(with);
@@ -176,12 +188,10 @@ public class RecorderCost {
         }
         recording.start();
       }
-      // What starts or ends a recording is over by then, and the observer, which looks every 50 ms,
-      // has seen whether operations are asked for. Blocks without wait alike.
+      // The observer, which looks every 50 ms, has seen then whether operations are asked for.
       Thread.sleep(150);
-      reduce(operations);
-      micros[block] =
-          reduce(kind == Kind.OPERATIONS ? operationsWithJfr / 8 : operationsWithJfr);
+      reduce(Math.max(1, counted / 3));
+      micros[block] = reduce(counted);
       if (recording != null) {
         recording.close();
         recording = null;
@@ -195,7 +205,8 @@ public class RecorderCost {
   private double reduce(int times) {
     long start = System.nanoTime();
     for (int n = 0; n < times; n++) {
-      comm.allReduce(data, data, bytes / 4, DataType.FLOAT32, RedOp.MAX, stream);
+      RedOp op = ALTERNATES && n % 2 == 1 ? RedOp.MIN : RedOp.MAX;
+      comm.allReduce(data, data, bytes / 4, DataType.FLOAT32, op, stream);
       stream.synchronize();
     }
     return (System.nanoTime() - start) / 1e3 / times;

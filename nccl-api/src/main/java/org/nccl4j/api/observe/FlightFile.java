@@ -21,7 +21,7 @@ import org.nccl4j.device.shm.SharedSegment;
  */
 final class FlightFile {
   static final long MAGIC = 0x6e63636c346a4652L;
-  static final int VERSION = 3;
+  static final int VERSION = 4;
   static final int PAGE = 4096;
   static final int SLOTS = 256;
   static final int HOST = 64;
@@ -109,8 +109,8 @@ final class FlightFile {
     return ByteBuffer.wrap(all).order(ByteOrder.nativeOrder());
   }
 
-  /** Writes all of it; a failure is logged. */
-  void save(String name) {
+  /** Writes all of it, one caller at a time; a failure is logged. */
+  synchronized void save(String name) {
     Path file = DebugLog.expand(name);
     try {
       Path unfinished = Path.of(file + ".unfinished");

@@ -16,8 +16,8 @@ import org.nccl4j.device.kernel.KernelCommunicator;
 
 /**
  * The flight recorder of one rank of a communicator; see the package's description for where things
- * lie. To record an operation is three stores: its shape, by which its plan is looked up too, its
- * count, and how many there are. What has ended is not stored by the operations: the {@link
+ * lie. Operations of one shape and count in a row are one run, so to record one more of them is one
+ * store: how many operations there are. What has ended is not stored by the operations: the {@link
  * Observer} looks at it now and then.
  *
  * <p>Owner of {@code collective} and {@code other}: the thread that launches, one at a time; of the
@@ -42,14 +42,26 @@ public final class FlightLog {
   static final int UP_TO = 216;
   static final int OTHERS = 224;
   static final int RING = 256;
+  static final int RUNS = 128;
+
+  /** Of a run: its shape, count, and the number of its first operation. */
+  static final int RUN_BYTES = 24;
+
+  /** The most operations that are read one by one. */
   static final int ENTRIES = 128;
 
   static final int OPERATION_SHIFT = 58;
   static final int TYPE_SHIFT = 53;
   static final int OP_SHIFT = 49;
 
+  /** Of shapes that not all ranks call. */
+  private static final long OF_SOME = 1L << 48;
+
   /** The shape of what is launched and is no operation that a user calls. */
-  public static final long UNNAMED = 63L << OPERATION_SHIFT;
+  public static final long UNNAMED = 63L << OPERATION_SHIFT | OF_SOME;
+
+  /** What no operation has, and not all ranks call. */
+  private static final long NO_SHAPE = -1;
 
   private static final VarHandle LONGS =
       MethodHandles.byteBufferViewVarHandle(long[].class, ByteOrder.nativeOrder());
@@ -83,6 +95,7 @@ public final class FlightLog {
     this.slot = slot;
     this.bytes = slot.bytes();
     this.words = bytes.asLongBuffer();
+    words.put(RING / 8, NO_SHAPE);
   }
 
   /** A recorder that nobody reads, for launches before there is another. */
@@ -141,7 +154,7 @@ public final class FlightLog {
   @HotPath
   public void other(long shape, long count) {
     words.put(OTHERS / 8, words.get(OTHERS / 8) + 1);
-    record(shape, count);
+    record(shape | OF_SOME, count);
   }
 
   /**
@@ -151,11 +164,38 @@ public final class FlightLog {
   @HotPath
   private void record(long shape, long count) {
     long before = words.get(LAUNCHED / 8);
-    int at = RING / 8 + ((int) before & (ENTRIES - 1)) * 2;
-    words.put(at, shape);
-    words.put(at + 1, count);
+    int run = run(before);
+    if (words.get(run) == shape && words.get(run + 1) == count) {
+      words.put(LAUNCHED / 8, before + RUNS);
+    } else {
+      begin(before, shape, count);
+    }
+  }
+
+  /** Another run; its words are there before the one that has it read. */
+  @HotPath
+  private void begin(long before, long shape, long count) {
+    long after = before + RUNS & -RUNS | before + 1 & RUNS - 1;
+    int run = run(after);
+    words.put(run, shape);
+    words.put(run + 1, count);
+    words.put(run + 2, launched(after));
     VarHandle.releaseFence();
-    words.put(LAUNCHED / 8, before + 1);
+    words.put(LAUNCHED / 8, after);
+  }
+
+  /** Where the last run is, in words, by the word at LAUNCHED. */
+  private static int run(long launchedAndRun) {
+    return RING / 8 + ((int) launchedAndRun & RUNS - 1) * (RUN_BYTES / 8);
+  }
+
+  /** How many operations there are, by the word at LAUNCHED. */
+  static long launched(long launchedAndRun) {
+    return launchedAndRun / RUNS;
+  }
+
+  static boolean isCollective(long shape) {
+    return (shape & OF_SOME) == 0;
   }
 
   /** Takes down how far the kernels are; now and then. */
@@ -217,13 +257,12 @@ public final class FlightLog {
     return FlightReader.rank(
         new RankReport.ProcessReport("", ProcessHandle.current().pid(), ""),
         operations.toArray(String[]::new),
-        bytes,
-        FlightFile.VERSION);
+        bytes);
   }
 
   /** Operations launched so far, as far as the caller can see. */
   long launchedSoFar() {
-    return (long) LONGS.getAcquire(bytes, LAUNCHED);
+    return launched((long) LONGS.getAcquire(bytes, LAUNCHED));
   }
 
   /** Ends recording. */

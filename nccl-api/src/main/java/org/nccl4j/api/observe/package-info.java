@@ -12,7 +12,8 @@
  * page 1 + s: slot of a communicator's rank
  *   0    1 in use (u32), rank (u32), ranks (u32), rank that is waited for or -1 (i32)
  *   16   communicator (u64, the same for all its ranks)
- *   24   launched (u64), ended (u64): operations; ended is what was last observed
+ *   24   operations launched (57 bits), place of the last run, the one before it being at the place
+ *        before that (lowest 7 bits); operations ended, as last observed (u64)
  *   40   when ended last grew, when last observed (u64 each, ms since 1970)
  *   56   1 failed (u32)
  *   192  where calls are compared: number of the oldest call that waits for the other ranks, among
@@ -20,13 +21,11 @@
  *   216  highest number that the oldest operation that has not ended can have (u64)
  *   224  operations launched that not all ranks call (u64): the others are the collectives
  *   64   name (u32 length, then at most 124 bytes)
- *   256  last 128 operations: operation n at (n mod 128) x 16:
- *        shape (u64: operation 6 bits, type 5, operator 4, unused 17, root or peer 32, from the
- *        highest), count (u64)
+ *   256  last 128 runs of 24 bytes each; a run is operations of one shape and count in a row: shape
+ *        (u64: operation 6 bits, type 5, operator 4, 1 if not all ranks call it, unused 16, root or
+ *        peer 32, from the highest), count (u64), number of its first operation, from 1 (u64)
  * </pre>
  *
- * <p>Version 1 is the first, version 2 has the word at 216, which is 0 in version 1. In both the
- * first word of an operation has the operation in 6 bits, the type in 5, the operator in 4, root or
- * peer in 17 and the number among the collectives in 32, and there is no word at 224.
+ * <p>This is version 4; those before it were before the first release, and are not read.
  */
 package org.nccl4j.api.observe;

@@ -11,7 +11,7 @@ import java.util.List;
 import java.util.Random;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.params.ParameterizedTest;
-import org.junit.jupiter.params.provider.ValueSource;
+import org.junit.jupiter.params.provider.CsvSource;
 import org.nccl4j.api.observe.RankReport.Operation;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.RedOp;
@@ -31,35 +31,62 @@ class FlightLogTest {
 
   /** More than there is room for, so that what is left counts on from what is gone. */
   @ParameterizedTest
-  @ValueSource(ints = {1, 5, 127, 128, 129, 1000})
-  void theLastOperationsAreReadWithTheirNumbers(int operations) {
+  @CsvSource({
+    "1, 1",
+    "5, 3",
+    "119, 1",
+    "120, 1",
+    "121, 1",
+    "500, 1",
+    "127, 2",
+    "1000, 3",
+    "9000, 90"
+  })
+  void theLastOperationsAreReadWithTheirNumbers(int operations, int inARow) {
     Random random = new Random(operations);
     List<Operation> called = new ArrayList<>();
     int collectives = 0;
-    for (int number = 1; number <= operations; number++) {
-      int operation = random.nextInt(5);
+    List<Integer> runs = new ArrayList<>();
+    while (called.size() < operations) {
+      int operation = random.nextInt(called.isEmpty() || !isOther(called) ? 5 : 4);
       DataType type = DataType.values()[random.nextInt(DataType.values().length)];
       RedOp op = RedOp.values()[random.nextInt(RedOp.values().length)];
       int root = random.nextInt(ROOTS);
       long count = random.nextLong() >>> 16;
       long shape = FlightLog.shape(operation, type.ordinal(), op.ordinal(), root);
-      if (operation < 2) {
-        collectives++;
-        log.collective(shape, count);
-      } else {
-        log.other(operation == 4 ? FlightLog.UNNAMED : shape, operation == 4 ? 0 : count);
+      runs.add(called.size());
+      int end = Math.min(operations, called.size() + 1 + random.nextInt(inARow));
+      while (called.size() < end) {
+        collectives += operation < 2 ? 1 : 0;
+        if (operation < 2) {
+          log.collective(shape, count);
+        } else {
+          log.other(operation == 4 ? FlightLog.UNNAMED : shape, operation == 4 ? 0 : count);
+        }
+        int number = called.size() + 1;
+        called.add(expected(number, collectives, operation, type, op, root, count));
       }
-      called.add(expected(number, collectives, operation, type, op, root, count));
     }
-    List<Operation> last =
-        called.subList(Math.max(0, operations - FlightLog.ENTRIES + 1), operations);
+    // The oldest run that is there may be being overwritten.
+    int known = runs.size() < FlightLog.RUNS ? 0 : runs.get(runs.size() - FlightLog.RUNS + 1);
+    int oldest = Math.max(known, operations - FlightLog.ENTRIES + 1);
+    List<Operation> last = called.subList(oldest, operations);
     RankReport report = log.report(NAMES);
     assertEquals(operations, report.launched());
-    assertEquals(last, report.operations());
+    List<Operation> read = report.operations();
+    assertEquals(last, read.subList(read.size() - last.size(), read.size()));
+    // None has ended as far as is known, so the first is told too where its run is.
+    assertEquals(known == 0 ? called.get(0) : null, report.current());
+    assertEquals(last.size() + (known == 0 && oldest > 0 ? 1 : 0), read.size());
     assertTrue(
         fromOutside().stream()
             .filter(other -> other.communicator() == report.communicator())
-            .anyMatch(other -> other.operations().equals(last)));
+            .anyMatch(other -> other.operations().equals(read)));
+  }
+
+  /** Two of these after each other would be one run. */
+  private static boolean isOther(List<Operation> called) {
+    return called.get(called.size() - 1).label().equals("other");
   }
 
   /** A process has one list of names, and another test may have made it in this one. */

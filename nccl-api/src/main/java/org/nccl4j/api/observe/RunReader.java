@@ -1,0 +1,109 @@
+package org.nccl4j.api.observe;
+
+import java.nio.ByteBuffer;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.stream.LongStream;
+import org.nccl4j.api.observe.RankReport.Operation;
+import org.nccl4j.device.DataType;
+import org.nccl4j.device.RedOp;
+
+/** Reads the operations that a slot of a flight recorder has, out of its runs. Any thread. */
+final class RunReader {
+  /** The newest first. */
+  private final List<Run> runs = new ArrayList<>();
+
+  private final long launched;
+  private final String[] names;
+
+  /**
+   * Operations of one shape and count, one after the other, and how many collectives till its end.
+   */
+  private record Run(long shape, long count, long first, long end, long collectives) {
+    boolean isCollective() {
+      return FlightLog.isCollective(shape);
+    }
+
+    long collectivesUpTo(long number) {
+      return isCollective() ? collectives - (end - 1 - number) : collectives;
+    }
+  }
+
+  /**
+   * What a slot has now. The oldest run's place is the next one's, which may be written just now.
+   *
+   * @param launchedAndRun its word of that name
+   * @param names of operations by number
+   */
+  RunReader(ByteBuffer page, long launchedAndRun, String[] names) {
+    this.launched = FlightLog.launched(launchedAndRun);
+    this.names = names;
+    long end = launched + 1;
+    long collectives = launched - page.getLong(FlightLog.OTHERS);
+    for (int back = 0; back < FlightLog.RUNS - 1 && end > 1; back++) {
+      int place = (int) (launchedAndRun - back) & FlightLog.RUNS - 1;
+      int at = FlightLog.RING + place * FlightLog.RUN_BYTES;
+      long first = page.getLong(at + 16);
+      if (first <= 0 || first >= end) {
+        // Overwritten since.
+        return;
+      }
+      Run run = new Run(page.getLong(at), page.getLong(at + 8), first, end, collectives);
+      runs.add(run);
+      collectives -= run.isCollective() ? end - first : 0;
+      end = first;
+    }
+  }
+
+  /**
+   * The last operations, oldest first.
+   *
+   * @param older others that are wanted too, if they are in a run that is known
+   */
+  List<Operation> last(long... older) {
+    long oldest = Math.max(1, launched - FlightLog.ENTRIES + 2);
+    return LongStream.concat(
+            LongStream.of(older).filter(number -> number > 0 && number < oldest),
+            LongStream.rangeClosed(oldest, launched))
+        .distinct()
+        .sorted()
+        .filter(number -> !runs.isEmpty() && number >= runs.get(runs.size() - 1).first)
+        .mapToObj(this::operation)
+        .toList();
+  }
+
+  private Operation operation(long number) {
+    Run run = runs.stream().filter(one -> one.first <= number).findFirst().orElseThrow();
+    return operation(number, run.collectivesUpTo(number), run);
+  }
+
+  private Operation operation(long number, long collective, Run run) {
+    int code = (int) (run.shape >>> FlightLog.OPERATION_SHIFT);
+    int root = (int) run.shape;
+    long count = run.count;
+    if (code >= names.length) {
+      return new Operation(number, collective, "other", root, count, 0, "another operation");
+    }
+    String label = names[code];
+    DataType[] types = DataType.values();
+    DataType type = types[((int) (run.shape >>> FlightLog.TYPE_SHIFT) & 31) % types.length];
+    RedOp[] ops = RedOp.values();
+    RedOp op = ops[((int) (run.shape >>> FlightLog.OP_SHIFT) & 15) % ops.length];
+    String text =
+        switch (label) {
+          case "send" -> "send of %d %s to rank %d".formatted(count, type.label(), root);
+          case "recv" -> "recv of %d %s from rank %d".formatted(count, type.label(), root);
+          case "put_signal" -> "put of %d %s to rank %d".formatted(count, type.label(), root);
+          case "signal" -> "signal to rank %d".formatted(root);
+          case "wait_signal" -> "wait for a signal of rank %d".formatted(root);
+          case "broadcast", "gather", "scatter" ->
+              "%s of %d %s, root %d".formatted(label, count, type.label(), root);
+          case "reduce" ->
+              "reduce of %d %s (%s), root %d".formatted(count, type.label(), op.label(), root);
+          case "all_reduce", "reduce_scatter" ->
+              "%s of %d %s (%s)".formatted(label, count, type.label(), op.label());
+          default -> "%s of %d %s".formatted(label, count, type.label());
+        };
+    return new Operation(number, collective, label, root, count, count * type.bytes(), text);
+  }
+}
