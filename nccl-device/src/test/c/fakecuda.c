@@ -22,3 +22,4 @@
 #include "fakecuda/stream.c"
 #include "fakecuda/physical.c"
 #include "fakecuda/multicast.c"
+#include "fakecuda/shared.c"

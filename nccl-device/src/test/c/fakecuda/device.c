@@ -2,6 +2,10 @@
 // FAKECUDA_LACKS names an attribute by its number: no device has that.
 CUresult cuDeviceGetAttribute(int* v, CUdevice_attribute a, CUdevice d) {
   const char* lacks = getenv("FAKECUDA_LACKS");
+  if (a == CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_FABRIC_SUPPORTED) {
+    *v = fabric && !(lacks && atoi(lacks) == (int)a) && lacking != (int)a;
+    return call(NO, "%d,%d", a, d);
+  }
   *v = (lacks && atoi(lacks) == (int)a) || lacking == (int)a ? 0
        : a == CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED ? 1
        : a == CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED ? 1

@@ -102,25 +102,6 @@ CUresult cuMemGetHandleForAddressRange(void* out, CUdeviceptr p, size_t n, CUmem
   *(int*)out = fcntl(m->memory->fd, F_DUPFD_CLOEXEC, 0);
   return CUDA_SUCCESS;
 }
-CUresult cuMemExportToShareableHandle(void* out, CUmemGenericAllocationHandle h,
-                                      CUmemAllocationHandleType t, u64 f) {
-  OR_FAIL(NO, "%d,%llu", t, f);
-  *(int*)out = fcntl(physical(h)->fd, F_DUPFD_CLOEXEC, 0);
-  return CUDA_SUCCESS;
-}
-CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle* h, void* os,
-                                        CUmemAllocationHandleType t) {
-  OR_FAIL(NEW, "%llu,%d", (u64)os, t);
-  int fd = fcntl((int)(u64)os, F_DUPFD_CLOEXEC, 0);
-  if (fd < 0) return CUDA_ERROR_INVALID_VALUE;
-  *h = physicalOf(fd, lseek(fd, 0, SEEK_END), NULL);
-  char name[64], made[64] = "";
-  int where = 0;
-  snprintf(name, sizeof name, "/proc/self/fd/%d", fd);
-  if (readlink(name, made, sizeof made - 1) > 0) sscanf(made, "/memfd:fake-%d", &where);
-  physical(*h)->prop.location.type = where;
-  return CUDA_SUCCESS;
-}
 CUresult cuLaunchKernelEx(const CUlaunchConfig* c, CUfunction f, void** params, void** extra) {
   launched_into(c->hStream);
   memcpy(arguments, params[0], sizeof arguments);

@@ -118,6 +118,10 @@ CUresult cuMemHostUnregister(void* p) {
 CUresult cuMemCreate(CUmemGenericAllocationHandle* h, size_t n, const CUmemAllocationProp* p, u64 f) {
   OR_FAIL(NEW, "%zu,%d,%d,%d,%d,%d,%llu", n, p->type, p->requestedHandleTypes, p->location.type,
           p->location.id, p->allocFlags.usage, f);
+  if ((p->requestedHandleTypes & CU_MEM_HANDLE_TYPE_FABRIC) && fabric != FABRIC) {
+    call(GONE, "refused");
+    return CUDA_ERROR_NOT_PERMITTED;
+  }
   char name[32];  // says to who imports it where it is
   snprintf(name, sizeof name, "fake-%d", p->location.type);
   int fd = memfd_create(name, MFD_CLOEXEC);

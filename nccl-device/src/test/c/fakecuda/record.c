@@ -8,6 +8,10 @@ static int version = 13000;
 static int wide_operations = 1;
 static int n_kept;  // memory operations of streams that wait
 static int corrupting; // what copies in streams move arrives changed
+// Fabric handles: none, all, or supported and refused, as without an IMEX channel.
+enum { NO_FABRIC, FABRIC, REFUSED_FABRIC };
+static int fabric;
+static int fabric_imports = -1;  // that still work; below 0: all do
 static int lacking;    // an attribute that no device has
 static int capturing;  // what a stream answers who asks
 static size_t granule = 2 << 20;  // the least of multicast objects: FAKECUDA_MULTICAST_GRANULE
@@ -33,6 +37,8 @@ void fakeReset(void) {
   granule = 2 << 20;
   capturing = 0;
   lacking = 0;
+  fabric = NO_FABRIC;
+  fabric_imports = -1;
   corrupting = 0;
   wide_operations = 1;
   n_kept = 0;
@@ -45,6 +51,7 @@ void fakeFailNth(int n, int code) {
   failure = code;
 }
 void fakeCorrupt(int on) { corrupting = on; }
+void fakeFabric(int how) { fabric = how; }
 void fakeLack(int attribute) { lacking = attribute; }
 void fakeGranule(long bytes) { granule = bytes; }
 void fakeWideOperations(int on) { wide_operations = on; }
@@ -55,12 +62,17 @@ void fakeFail(const char* call, int code) {
 }
 
 // For processes that have the fake in the driver's place: FAKECUDA_FAIL=function:code, and what was
-// called goes to the file FAKECUDA_RECORD at the end.
+// called goes to the file FAKECUDA_RECORD at the end. FAKECUDA_FABRIC=yes or refused: there are fabric
+// handles, of which FAKECUDA_FABRIC_IMPORTS can be imported.
 __attribute__((constructor)) static void begin(void) {
   const char* fail = getenv("FAKECUDA_FAIL");
   const char* colon = fail ? strchr(fail, ':') : NULL;
   const char* bytes = getenv("FAKECUDA_MULTICAST_GRANULE");
   if (bytes) granule = atol(bytes);
+  const char* handles = getenv("FAKECUDA_FABRIC");
+  if (handles) fabric = strcmp(handles, "yes") == 0 ? FABRIC : REFUSED_FABRIC;
+  const char* imports = getenv("FAKECUDA_FABRIC_IMPORTS");
+  if (imports) fabric_imports = atoi(imports);
   if (colon) {
     snprintf(failing, sizeof failing, "%.*s", (int)(colon - fail), fail);
     failure = atoi(colon + 1);

@@ -40,7 +40,7 @@ record CheckedLinks(Links links, List<Routes.NamedTransport> routes) {
       List<Routes.NamedTransport> before = routes;
       complaints.forEach((peer, seen) -> choice.exclude(peer, before.get(peer).name(), seen));
       routes = choice.choose(bootstrap);
-      tell(rank, complaints, before, routes);
+      tell(peers.get(rank), peers, complaints, before, routes);
       links.replace(
           complaints.keySet(),
           peers,
@@ -53,24 +53,33 @@ record CheckedLinks(Links links, List<Routes.NamedTransport> routes) {
     return new CheckedLinks(links, routes);
   }
 
+  private static final String BEHIND_IOMMU =
+      "An IOMMU or PCI access control (ACS) between the GPUs does this; switch it off, or set"
+          + " NCCL_P2P_DISABLE=1 where it must stay on";
+
+  private static final String BETWEEN_HOSTS =
+      "Check the NVLink fabric and the IMEX daemons of their hosts (nvidia-imex-ctl -N), or set"
+          + " NCCL_MNNVL_ENABLE=0";
+
   private static void tell(
-      int rank,
+      PeerInfo self,
+      List<PeerInfo> peers,
       Map<Integer, String> complaints,
       List<Routes.NamedTransport> before,
       List<Routes.NamedTransport> after) {
     complaints.forEach(
         (peer, seen) -> {
-          if (rank < peer) {
+          if (self.rank() < peer) {
             LOG.log(
                 Logger.Level.WARNING,
                 "ranks {0} and {1} cannot use {2} and go over {3} instead, which is slower: on rank"
-                    + " {0} {4}. An IOMMU or PCI access control (ACS) between the GPUs does this;"
-                    + " switch it off, or set NCCL_P2P_DISABLE=1 where it must stay on",
-                rank,
+                    + " {0} {4}. {5}",
+                self.rank(),
                 peer,
                 before.get(peer).name(),
                 after.get(peer).name(),
-                seen);
+                seen,
+                self.hostId().equals(peers.get(peer).hostId()) ? BEHIND_IOMMU : BETWEEN_HOSTS);
           }
         });
   }

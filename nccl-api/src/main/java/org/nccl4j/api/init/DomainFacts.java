@@ -46,7 +46,12 @@ record DomainFacts(
     Device self = request.device();
     KernelDevice device = (KernelDevice) self;
     boolean reach = routes.stream().allMatch(r -> r == null || r.name().equals(DIRECT));
-    boolean nvlink = reach && peers.stream().allMatch(peer -> device.hasNvlink(peer.deviceId()));
+    PeerInfo own =
+        peers.stream().filter(peer -> routes.get(peer.rank()) == null).findFirst().orElseThrow();
+    boolean nvlink =
+        reach
+            && peers.stream()
+                .allMatch(peer -> own.sharesFabric(peer) || device.hasNvlink(peer.deviceId()));
     boolean windows =
         !(self instanceof CudaDevice gpu)
             || (gpu.sharingAbsence().isEmpty()

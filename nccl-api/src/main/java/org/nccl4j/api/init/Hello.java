@@ -20,8 +20,9 @@ import org.nccl4j.device.InvalidUsageException;
  * @param transports names of the transports it may use, best first
  * @param meetingPoint where others find it again; see {@link
  *     org.nccl4j.api.bootstrap.Bootstrap#meetingPoint}
+ * @param mnnvl whether it wants multi-node NVLink; see {@link Cliques#wish}
  */
-record Hello(PeerInfo peer, List<String> transports, byte[] meetingPoint) {
+record Hello(PeerInfo peer, List<String> transports, byte[] meetingPoint, int mnnvl) {
   byte[] toBytes() {
     ByteArrayOutputStream bytes = new ByteArrayOutputStream();
     try (DataOutputStream out = new DataOutputStream(bytes)) {
@@ -42,6 +43,7 @@ record Hello(PeerInfo peer, List<String> transports, byte[] meetingPoint) {
       }
       out.writeInt(meetingPoint.length);
       out.write(meetingPoint);
+      out.writeInt(mnnvl);
     } catch (IOException e) {
       throw new UncheckedIOException(e);
     }
@@ -60,7 +62,7 @@ record Hello(PeerInfo peer, List<String> transports, byte[] meetingPoint) {
               Device.Kind.valueOf(in.readUTF()),
               in.readUTF(),
               names(in));
-      return new Hello(peer, names(in), in.readNBytes(in.readInt()));
+      return new Hello(peer, names(in), in.readNBytes(in.readInt()), in.readInt());
     } catch (IOException | IllegalArgumentException e) {
       throw new InvalidUsageException(
           ErrorId.RANKS_DIFFER,

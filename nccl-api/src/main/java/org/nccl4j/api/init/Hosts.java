@@ -11,7 +11,8 @@ import org.nccl4j.topo.DoubleBinaryTree;
 /**
  * The ranks by host, and what follows from it: a ring that enters and leaves each host once, and
  * two trees whose hosts form a double binary tree. Ranks whose containers share neither file system
- * nor network count as on different hosts, since only a network connects them.
+ * nor network count as on different hosts, since only a network connects them. The hosts of a
+ * clique, whose GPUs all map each other's memory, count as one.
  *
  * @param ranks of each host, ascending; hosts by their lowest rank
  */
@@ -23,7 +24,9 @@ record Hosts(List<List<Integer>> ranks) {
     for (int rank = 0; rank < peers.size(); rank++) {
       PeerInfo peer = peers.get(rank);
       byHost
-          .computeIfAbsent(peer.hostId() + " " + peer.ipcNamespace(), host -> new ArrayList<>())
+          .computeIfAbsent(
+              peer.fabric().isEmpty() ? peer.hostId() + " " + peer.ipcNamespace() : peer.fabric(),
+              host -> new ArrayList<>())
           .add(rank);
     }
     return new Hosts(List.copyOf(byHost.values()));

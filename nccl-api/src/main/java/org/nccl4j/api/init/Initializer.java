@@ -196,17 +196,15 @@ public final class Initializer {
             request.settings().get(Settings.NCCL_HOSTID),
             nets.names());
     List<String> names = providers.stream().map(TransportProvider::name).toList();
-    Hello hello = new Hello(self, names, bootstrap.meetingPoint());
-    List<byte[]> hellos = bootstrap.allGather(hello.toBytes());
-    List<PeerInfo> peers = new ArrayList<>();
-    List<byte[]> points = new ArrayList<>();
-    for (int peer = 0; peer < hellos.size(); peer++) {
-      Hello theirs = Hello.fromBytes(peer, hellos.get(peer));
-      peers.add(theirs.peer());
-      points.add(theirs.meetingPoint());
+    Hello hello = new Hello(self, names, bootstrap.meetingPoint(), Cliques.wish(request));
+    List<Hello> hellos = new ArrayList<>();
+    for (byte[] bytes : bootstrap.allGather(hello.toBytes())) {
+      hellos.add(Hello.fromBytes(hellos.size(), bytes));
     }
-    refuseSharedGpu(peers);
-    return new Members(List.copyOf(peers), List.copyOf(points), "", number(bootstrap.secret()));
+    refuseSharedGpu(hellos.stream().map(Hello::peer).toList());
+    List<byte[]> points = hellos.stream().map(Hello::meetingPoint).toList();
+    List<PeerInfo> peers = Cliques.of(request, hellos, bootstrap);
+    return new Members(peers, points, "", number(bootstrap.secret()));
   }
 
   /**

@@ -37,9 +37,9 @@ import org.nccl4j.topo.xml.XmlElement;
 /**
  * The machines that a communicator runs on, as all its ranks know them: the first rank of each
  * container finds out what its host is, with what the others there tell of their GPUs, and tells
- * all, who join what is told of each host.
+ * all, who join what is told of each host. The hosts of a clique are one machine.
  *
- * @param hosts every host, by its first rank; empty where nobody needs to know
+ * @param hosts every machine, by its first rank; empty where nobody needs to know
  * @param graphs whether every rank has a GPU in them, so that there are graphs to search
  * @param gpus whether those GPUs are there, and not only in a file
  */
@@ -64,7 +64,7 @@ record MachineSurvey(List<Fleet.Host> hosts, boolean graphs, boolean gpus) {
     }
     Map<String, List<Integer>> ranksOf = new LinkedHashMap<>();
     peers.forEach(
-        peer -> ranksOf.computeIfAbsent(peer.hostId(), host -> new ArrayList<>()).add(peer.rank()));
+        peer -> ranksOf.computeIfAbsent(peer.domain(), host -> new ArrayList<>()).add(peer.rank()));
     boolean gpus = gpusEverywhere(peers, facts);
     if (gpus && Nvml.probe().absence().isPresent()) {
       LOG.log(
@@ -88,13 +88,17 @@ record MachineSurvey(List<Fleet.Host> hosts, boolean graphs, boolean gpus) {
     }
     List<Fleet.Host> hosts = new ArrayList<>();
     for (List<Integer> ranks : ranksOf.values()) {
-      List<XmlElement> seen = new ArrayList<>();
+      Map<String, List<XmlElement>> seen = new LinkedHashMap<>();
       for (int rank : ranks) {
         if (views.containsKey(rank)) {
-          seen.add(TopologyXml.parseSystem("rank " + rank, inflate(rank, all.get(rank))));
+          seen.computeIfAbsent(peers.get(rank).hostId(), host -> new ArrayList<>())
+              .add(TopologyXml.parseSystem("rank " + rank, inflate(rank, all.get(rank))));
         }
       }
-      XmlElement system = HostTopology.join(seen, facts.get(ranks.get(0)).fromFile());
+      boolean files = facts.get(ranks.get(0)).fromFile();
+      XmlElement system =
+          CliqueTopology.fuse(
+              seen.values().stream().map(host -> HostTopology.join(host, files)).toList());
       hosts.add(new Fleet.Host(system, ranks.stream().mapToInt(rank -> rank).toArray()));
     }
     return new MachineSurvey(List.copyOf(hosts), graphs, gpus);
@@ -119,7 +123,7 @@ record MachineSurvey(List<Fleet.Host> hosts, boolean graphs, boolean gpus) {
 
   /**
    * Who tells of its host, and for whom: the first rank of each container, for those in it, with
-   * their numbers on the host.
+   * their numbers on the machine.
    */
   private static Map<Integer, SortedMap<Integer, MachineFacts>> views(
       List<PeerInfo> peers, Map<String, List<Integer>> ranksOf, List<MachineFacts> facts) {
@@ -128,9 +132,10 @@ record MachineSurvey(List<Fleet.Host> hosts, boolean graphs, boolean gpus) {
       Map<String, Integer> firsts = new HashMap<>();
       for (int number = 0; number < ranks.size(); number++) {
         int rank = ranks.get(number);
-        firsts.putIfAbsent(peers.get(rank).ipcNamespace(), rank);
+        String container = peers.get(rank).hostId() + " " + peers.get(rank).ipcNamespace();
+        firsts.putIfAbsent(container, rank);
         views
-            .computeIfAbsent(firsts.get(peers.get(rank).ipcNamespace()), first -> new TreeMap<>())
+            .computeIfAbsent(firsts.get(container), first -> new TreeMap<>())
             .put(number, facts.get(rank));
       }
     }
@@ -191,6 +196,7 @@ record MachineSurvey(List<Fleet.Host> hosts, boolean graphs, boolean gpus) {
           numbers.put(Arrays.binarySearch(host.ranks(), some.get(theirs[number])), number);
         }
         keep(system, numbers);
+        CliqueTopology.removeUnused(system);
         fewer.add(new Fleet.Host(system, theirs));
       }
     }

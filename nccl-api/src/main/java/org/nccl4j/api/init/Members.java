@@ -25,8 +25,8 @@ record Members(List<PeerInfo> peers, List<byte[]> points, String path, long id) 
         List.copyOf(some), List.copyOf(theirs), newPath, id * 31 + newPath.hashCode());
   }
 
-  /** Machines that they are on. */
+  /** Machines that they are on; the hosts of a clique are one. */
   int hosts() {
-    return (int) peers.stream().map(PeerInfo::hostId).distinct().count();
+    return (int) peers.stream().map(PeerInfo::domain).distinct().count();
   }
 }

@@ -41,7 +41,7 @@ record NetDistances(Routes routes, Node gpu) {
       return Support.no("the machine's topology is not known");
     }
     for (Node net : routes.machine().nets()) {
-      if (isOf(net.net(), card)) {
+      if (net.host() == gpu.host() && isOf(net.net(), card)) {
         return directAccess(net, reads);
       }
     }
@@ -79,7 +79,10 @@ record NetDistances(Routes routes, Node gpu) {
     if (routes == null || routes.machine().nets().isEmpty()) {
       return List.of();
     }
-    return routes.locality().netsOf(gpu).stream().flatMap(net -> names(net).stream()).toList();
+    return routes.locality().netsOf(gpu).stream()
+        .filter(net -> net.host() == gpu.host())
+        .flatMap(net -> names(net).stream())
+        .toList();
   }
 
   /** What networks may call a card. */

@@ -14,6 +14,7 @@ import org.nccl4j.api.spi.Multicast;
 import org.nccl4j.api.spi.MulticastProvider;
 import org.nccl4j.api.spi.MulticastProvider.Offer;
 import org.nccl4j.api.spi.MulticastProvider.Team;
+import org.nccl4j.api.spi.PeerInfo;
 import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceMemory;
@@ -124,7 +125,15 @@ final class NvlsSetup implements AutoCloseable {
     if (context.peers().stream().anyMatch(peer -> peer.deviceKind() != kind(context))) {
       return "its ranks are on devices of several kinds";
     }
+    if (hosts.ranks().stream().anyMatch(ranks -> areApart(context.peers(), ranks))) {
+      return "its ranks are on several hosts of one NVLink clique, and multicast objects are not shared"
+          + " between hosts in this version";
+    }
     return context.device().kind() == Device.Kind.CUDA ? sharedDevice(context) : null;
+  }
+
+  private static boolean areApart(List<PeerInfo> peers, List<Integer> ranks) {
+    return ranks.stream().map(rank -> peers.get(rank).hostId()).distinct().count() > 1;
   }
 
   private static Device.Kind kind(Context context) {

@@ -34,9 +34,38 @@ public final class GpuSettings {
           true,
           "Shares GPUs' memory by file descriptors, which windows need; with 0 by CUDA IPC.");
 
+  public static final Setting<Integer> NCCL_MNNVL_ENABLE =
+      Setting.number(
+          "NCCL_MNNVL_ENABLE",
+          2,
+          0,
+          2,
+          "Whether GPUs of several hosts of one NVLink clique use each other's memory (multi-node"
+              + " NVLink); 2: where they can; 1: also asked on one host, and an error where they"
+              + " cannot.");
+
+  public static final Setting<Long> NCCL_MNNVL_UUID =
+      Setting.wide(
+          "NCCL_MNNVL_UUID",
+          -1,
+          "The number of the NVLink domain, in place of what the driver says; -1: the driver's.");
+
+  public static final Setting<Long> NCCL_MNNVL_CLIQUE_ID =
+      Setting.wide(
+          "NCCL_MNNVL_CLIQUE_ID",
+          -1,
+          "The clique within the NVLink domain, in place of what the driver says; -1: the driver's;"
+              + " -2: by the serial number of the chassis.");
+
   static final List<Setting<?>> ALL =
       List.of(
-          NCCL_CGA_CLUSTER_SIZE, NCCL_LAUNCH_ORDER_IMPLICIT, NCCL4J_P2P_CHECK, NCCL_CUMEM_ENABLE);
+          NCCL_CGA_CLUSTER_SIZE,
+          NCCL_LAUNCH_ORDER_IMPLICIT,
+          NCCL4J_P2P_CHECK,
+          NCCL_CUMEM_ENABLE,
+          NCCL_MNNVL_ENABLE,
+          NCCL_MNNVL_UUID,
+          NCCL_MNNVL_CLIQUE_ID);
 
   private GpuSettings() {}
 }

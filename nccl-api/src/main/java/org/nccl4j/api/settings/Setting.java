@@ -93,6 +93,17 @@ public final class Setting<T> {
         });
   }
 
+  /** A number of 64 bits. */
+  static Setting<Long> wide(String name, long byDefault, String sentence) {
+    return new Setting<>(
+        name,
+        byDefault,
+        "a whole number, decimal or with 0x in front",
+        sentence,
+        false,
+        text -> Long.decode(text.trim()));
+  }
+
   static Setting<Duration> duration(String name, Duration byDefault, String sentence) {
     return new Setting<>(
         name,

@@ -16,6 +16,9 @@ import org.nccl4j.device.Device;
  * @param deviceKind host or CUDA
  * @param deviceId which device: on CUDA its bus id, on the host "host"
  * @param nets names of the networks that the rank can use, best first
+ * @param fabric the same for ranks whose GPUs map each other's memory by fabric handles, also from
+ *     host to host (a clique of multi-node NVLink); "" on all ranks of a communicator where that is
+ *     not so of each
  */
 public record PeerInfo(
     int rank,
@@ -25,10 +28,24 @@ public record PeerInfo(
     long userId,
     Device.Kind deviceKind,
     String deviceId,
-    List<String> nets) {
+    List<String> nets,
+    String fabric) {
   /** Copies the list. */
   public PeerInfo {
     nets = List.copyOf(nets);
+  }
+
+  /** A rank whose memory no other host maps. */
+  public PeerInfo(
+      int rank,
+      String hostId,
+      String ipcNamespace,
+      String processId,
+      long userId,
+      Device.Kind deviceKind,
+      String deviceId,
+      List<String> nets) {
+    this(rank, hostId, ipcNamespace, processId, userId, deviceKind, deviceId, nets, "");
   }
 
   /** A rank that can use no network. */
@@ -45,6 +62,23 @@ public record PeerInfo(
 
   /** The same process and device under another number, in another communicator. */
   public PeerInfo withRank(int other) {
-    return new PeerInfo(other, hostId, ipcNamespace, processId, userId, deviceKind, deviceId, nets);
+    return new PeerInfo(
+        other, hostId, ipcNamespace, processId, userId, deviceKind, deviceId, nets, fabric);
+  }
+
+  /** The same rank in another clique, or in none. */
+  public PeerInfo withFabric(String clique) {
+    return new PeerInfo(
+        rank, hostId, ipcNamespace, processId, userId, deviceKind, deviceId, nets, clique);
+  }
+
+  /** Whether the ranks map each other's memory by fabric handles. */
+  public boolean sharesFabric(PeerInfo other) {
+    return !fabric.isEmpty() && fabric.equals(other.fabric);
+  }
+
+  /** What ranks of one node have in common: the clique, and where there is none the host. */
+  public String domain() {
+    return fabric.isEmpty() ? hostId : fabric;
   }
 }

@@ -42,6 +42,26 @@ final class Fitness {
         "allocate it with Device.memAlloc instead of allocate");
   }
 
+  /**
+   * By which ranks of other hosts map a memory.
+   *
+   * @throws NcclException if it has none, or the driver refuses
+   */
+  static byte[] fabricHandle(
+      WindowRegistry.Setup setup, DeviceMemory memory, Exportable allocation) {
+    return allocation
+        .exportFabricHandle()
+        .orElseThrow(
+            () ->
+                new InvalidArgumentException(
+                    ErrorId.WINDOW,
+                    where(setup)
+                        + "%s has no fabric handle, by which ranks of other hosts map it"
+                            .formatted(memory),
+                    "allocate it with Device.memAlloc after the first communicator of these hosts"
+                        + " was made, or set NCCL_MNNVL_ENABLE=0"));
+  }
+
   static NcclException inside(
       WindowRegistry.Setup setup, DeviceMemory memory, Exportable allocation) {
     long offset = memory.address() - allocation.address();

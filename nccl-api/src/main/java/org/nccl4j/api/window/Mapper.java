@@ -27,10 +27,15 @@ final class Mapper {
     this.agreement = new Agreement(setup);
   }
 
-  /** Holds an allocation ready; null where there is none, for the others' sake. */
-  Offer offer(Exportable allocation) {
+  /**
+   * Holds an allocation ready.
+   *
+   * @param allocation null where there is none, for the others' sake
+   * @param fabricHandle of it, where the team needs one
+   */
+  Offer offer(Exportable allocation, byte[] fabricHandle) {
     boolean abroad = team.ranks().stream().anyMatch(rank -> !isHere(rank));
-    return new Offer(setup.bootstrap().secret(), setup.rank(), allocation, abroad);
+    return new Offer(setup.bootstrap().secret(), setup.rank(), allocation, fabricHandle, abroad);
   }
 
   private boolean isHere(int rank) {
@@ -77,11 +82,15 @@ final class Mapper {
       Offer offer,
       List<Proposal> all,
       List<DeviceMemory> views) {
-    Map<Integer, OwnedFd> foreign = foreign(own, offer, all);
+    boolean fabric = team.isApart(setup.peers());
+    Map<Integer, OwnedFd> foreign = fabric ? Map.of() : foreign(own, offer, all);
     for (int place = 0; place < team.size(); place++) {
       int rank = team.first() + place;
-      if (foreign.containsKey(rank)) {
-        long bytes = all.get(rank).allocationBytes();
+      long bytes = all.get(rank).allocationBytes();
+      if (fabric && !isHere(rank)) {
+        byte[] handle = Offer.fabricHandle(rank, all.get(rank).mailbox());
+        views.add(range.map(place, offset, handle, bytes));
+      } else if (foreign.containsKey(rank)) {
         views.add(range.map(place, offset, foreign.get(rank).value(), bytes));
       } else {
         views.add(range.map(place, offset, local(rank, own, offer)));

@@ -23,7 +23,8 @@ import org.nccl4j.device.NcclException;
  * @param offset where the window begins in it
  * @param bytes the window's size
  * @param stride of the rank's flat range
- * @param mailbox where the rank receives file descriptors, or ""
+ * @param mailbox where the rank receives file descriptors, or a fabric handle; see {@link Offer};
+ *     else ""
  * @param givenUp numbers of windows that the rank has no more use for
  * @param sent how many messages of puts and signals it has sent to each rank; empty if it sends
  *     none

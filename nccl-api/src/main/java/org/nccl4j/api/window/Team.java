@@ -4,11 +4,14 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.stream.IntStream;
 import org.nccl4j.api.spi.PeerInfo;
+import org.nccl4j.device.Device;
+import org.nccl4j.device.cuda.CudaDevice;
 
 /**
- * The ranks that can load from and store to each other's memory: those of one machine. All teams of
- * a communicator have the same size, the largest that divides every machine's run of ranks, so that
- * all ranks lay out their flat ranges alike.
+ * The ranks that can load from and store to each other's memory: those of one machine, or of one
+ * clique of multi-node NVLink. All teams of a communicator have the same size, the largest that
+ * divides every machine's run of ranks, so that all ranks lay out their flat ranges alike. On GPUs
+ * it is at most what kernels have flags for.
  *
  * @param first the lowest rank
  * @param size how many, in order of rank
@@ -28,14 +31,41 @@ public record Team(int first, int size, int place) {
       }
     }
     size = gcd(size, run);
+    if (peers.get(0).deviceKind() == Device.Kind.CUDA) {
+      size = part(size);
+    }
     return new Team(rank - rank % size, size, rank % size);
   }
 
+  /** The largest equal part that kernels can work with: of 72 ranks 24. */
+  private static int part(int size) {
+    int part = Math.min(size, CudaDevice.TEAM_RANKS);
+    while (size % part != 0) {
+      part--;
+    }
+    return part;
+  }
+
   private static boolean reach(PeerInfo a, PeerInfo b) {
+    if (!a.fabric().isEmpty()) {
+      return a.sharesFabric(b);
+    }
     return a.hostId().equals(b.hostId())
         && a.userId() == b.userId()
         && a.deviceKind() == b.deviceKind()
         && (a.processId().equals(b.processId()) || a.ipcNamespace().equals(b.ipcNamespace()));
+  }
+
+  /** Whether its ranks need fabric handles: they cannot all send each other descriptors. */
+  boolean isApart(List<PeerInfo> peers) {
+    PeerInfo self = peers.get(first);
+    return ranks().stream()
+        .map(peers::get)
+        .anyMatch(
+            peer ->
+                !peer.hostId().equals(self.hostId())
+                    || !peer.ipcNamespace().equals(self.ipcNamespace())
+                    || peer.userId() != self.userId());
   }
 
   private static int gcd(int a, int b) {

@@ -45,6 +45,7 @@ public final class WindowRegistry implements AutoCloseable {
 
   private final Setup setup;
   private final Team team;
+  private final boolean apart;
   private final SymmetricDevice device;
   private final Agreement agreement;
   private final Mapper mapper;
@@ -67,6 +68,7 @@ public final class WindowRegistry implements AutoCloseable {
   public WindowRegistry(Setup setup, Consumer<SymmetricSpace> onSpace) {
     this.setup = setup;
     this.team = Team.of(setup.peers(), setup.rank());
+    this.apart = team.isApart(setup.peers());
     this.device = (SymmetricDevice) setup.device();
     this.agreement = new Agreement(setup);
     this.mapper = new Mapper(setup, team);
@@ -228,7 +230,15 @@ public final class WindowRegistry implements AutoCloseable {
     } else if (own != null) {
       unfit = Fitness.inside(setup, memory, own);
     }
-    try (Offer offer = mapper.offer(unfit == null ? own : null)) {
+    byte[] fabricHandle = new byte[0];
+    if (unfit == null && apart) {
+      try {
+        fabricHandle = Fitness.fabricHandle(setup, memory, own);
+      } catch (NcclException e) {
+        unfit = e;
+      }
+    }
+    try (Offer offer = mapper.offer(unfit == null ? own : null, fabricHandle)) {
       long stride = setup.stride() > 0 ? setup.stride() : device.stride();
       List<Proposal> all =
           agreement.reach(

@@ -55,7 +55,7 @@ class NetDistancesTest {
     return NetDistances.of(Optional.of(Fleet.of(hosts, options)), rank);
   }
 
-  private static NetDevice card(String name) {
+  static NetDevice card(String name) {
     Set<NetDevice.Pointers> pointers = Set.of(NetDevice.Pointers.HOST);
     return new NetDevice(name, "", 0, 1, 200_000, 1, pointers, 1, 1 << 30);
   }

@@ -29,5 +29,11 @@ public interface NvmlFunctions {
 
   int nvmlDeviceGetFieldValues(long device, int count, long values);
 
+  /** Since driver 525. */
+  int nvmlDeviceGetGpuFabricInfoV(long device, long info);
+
+  /** Since driver 570. */
+  int nvmlDeviceGetPlatformInfo(long device, long info);
+
   int nvmlDeviceGetP2PStatus(long device, long other, int capability, long status);
 }

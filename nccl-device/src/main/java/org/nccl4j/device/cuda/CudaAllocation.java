@@ -12,13 +12,15 @@ final class CudaAllocation implements Exportable {
   private final long handle;
   private final long address;
   private final long size;
+  private final int types;
   private boolean released;
 
-  private CudaAllocation(CudaDevice device, long handle, long address, long size) {
+  private CudaAllocation(CudaDevice device, long handle, long address, long size, int types) {
     this.device = device;
     this.handle = handle;
     this.address = address;
     this.size = size;
+    this.types = types;
   }
 
   /** What lies behind an address; empty where that cannot be exported. */
@@ -32,9 +34,10 @@ final class CudaAllocation implements Exportable {
       return Optional.empty();
     }
     try {
-      if (DriverLibrary.isExportable(handle, device)) {
+      int types = SharingLibrary.handleTypes(handle, device);
+      if ((types & SharingLibrary.FILE_DESCRIPTOR) != 0) {
         long[] range = DriverLibrary.addressRange(address, device);
-        return Optional.of(new CudaAllocation(device, handle, range[0], range[1]));
+        return Optional.of(new CudaAllocation(device, handle, range[0], range[1], types));
       }
     } catch (RuntimeException e) {
       DriverLibrary.releaseMemory(handle, device);
@@ -65,7 +68,15 @@ final class CudaAllocation implements Exportable {
 
   @Override
   public int exportFileDescriptor() {
-    return device.context().get(() -> DriverLibrary.exportFileDescriptor(handle, device));
+    return device.context().get(() -> SharingLibrary.exportFileDescriptor(handle, device));
+  }
+
+  @Override
+  public Optional<byte[]> exportFabricHandle() {
+    return (types & SharingLibrary.FABRIC) == 0
+        ? Optional.empty()
+        : Optional.of(
+            device.context().get(() -> SharingLibrary.exportFabricHandle(handle, device)));
   }
 
   @Override

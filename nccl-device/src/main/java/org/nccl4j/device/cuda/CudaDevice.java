@@ -30,6 +30,9 @@ import org.nccl4j.device.symmetric.SymmetricDevice;
  * it was.
  */
 public final class CudaDevice extends Device implements KernelDevice, SymmetricDevice {
+  /** Most ranks whose windows kernels reach. */
+  public static final int TEAM_RANKS = DirectLayout.RANKS;
+
   private static final int VIRTUAL_MEMORY = 102; // ..._VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED
   private static final int FILE_DESCRIPTORS =
       103; // ..._HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED
@@ -44,6 +47,7 @@ public final class CudaDevice extends Device implements KernelDevice, SymmetricD
   private final int computeCapability;
   private final int multiprocessors;
   private final LaunchOrder launchOrder = new LaunchOrder(this);
+  private final FabricHandles fabricHandles = new FabricHandles(this);
   private final AtomicInteger communicators = new AtomicInteger();
   private volatile String sharingAbsence; // null while not asked, "" for none
   private volatile GpuDirect gpuDirect; // null while not asked
@@ -127,6 +131,11 @@ public final class CudaDevice extends Device implements KernelDevice, SymmetricD
       sharingAbsence = known;
     }
     return known.isEmpty() ? Optional.empty() : Optional.of(known);
+  }
+
+  /** Whether its shareable memory has fabric handles. */
+  FabricHandles fabricHandles() {
+    return fabricHandles;
   }
 
   /** What it offers to network cards. */

@@ -43,7 +43,7 @@ public final class CudaDevices {
     }
     List<CudaDevice> devices = IntStream.range(0, count).mapToObj(CudaDevice::new).toList();
     ClassesAhead.begin();
-    Nvml.askAhead(devices.stream().map(CudaDevice::pciBusId).toList());
+    Nvml.askAhead(devices);
     return new CudaDevices(devices, absence);
   }
 

@@ -2,6 +2,7 @@ package org.nccl4j.device.cuda;
 
 import java.util.Map;
 import java.util.TreeMap;
+import java.util.function.LongSupplier;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.InternalErrorException;
 import org.nccl4j.device.symmetric.Exportable;
@@ -60,11 +61,20 @@ final class CudaFlatRange implements FlatRange {
 
   @Override
   public DeviceMemory map(int place, long offset, int descriptor, long size) {
+    return map(place, offset, () -> SharingLibrary.importFileDescriptor(descriptor, device), size);
+  }
+
+  @Override
+  public DeviceMemory map(int place, long offset, byte[] fabricHandle, long size) {
+    return map(place, offset, () -> SharingLibrary.importFabricHandle(fabricHandle, device), size);
+  }
+
+  private DeviceMemory map(int place, long offset, LongSupplier importing, long size) {
     return device
         .context()
         .get(
             () -> {
-              long handle = DriverLibrary.importFileDescriptor(descriptor, device);
+              long handle = importing.getAsLong();
               try {
                 return map(place, offset, handle, size);
               } finally {

@@ -56,20 +56,20 @@ public final class CudaIpcMemory implements SharedDeviceMemory {
    * @param bytes the owner's {@link #size}
    */
   public static CudaIpcMemory importFrom(CudaDevice device, byte[] handle, long bytes) {
-    if (handle.length != DriverLibrary.IPC_HANDLE_BYTES) {
+    if (handle.length != SharingLibrary.IPC_HANDLE_BYTES) {
       throw new InvalidArgumentException(
           ErrorId.BUFFER,
           "a CUDA IPC handle of %d bytes, which has %d"
-              .formatted(handle.length, DriverLibrary.IPC_HANDLE_BYTES),
+              .formatted(handle.length, SharingLibrary.IPC_HANDLE_BYTES),
           "pass what the owner's handle() gave");
     }
-    long address = device.context().get(() -> DriverLibrary.openIpcHandle(handle, device));
+    long address = device.context().get(() -> SharingLibrary.openIpcHandle(handle, device));
     return new CudaIpcMemory(device, bytes, address, true);
   }
 
   /** What another process maps it by. */
   public byte[] handle() {
-    return device.context().get(() -> DriverLibrary.ipcHandle(address, device));
+    return device.context().get(() -> SharingLibrary.ipcHandle(address, device));
   }
 
   @Override
@@ -98,7 +98,7 @@ public final class CudaIpcMemory implements SharedDeviceMemory {
           .run(
               () -> {
                 if (imported) {
-                  DriverLibrary.closeIpcHandle(address, device);
+                  SharingLibrary.closeIpcHandle(address, device);
                 } else {
                   JCudaLibrary.free(address, device);
                 }

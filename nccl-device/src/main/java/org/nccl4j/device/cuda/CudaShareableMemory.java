@@ -1,15 +1,18 @@
 package org.nccl4j.device.cuda;
 
+import java.util.Optional;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
+import org.nccl4j.device.InvalidUsageException;
 
 /**
  * Memory of a GPU that other GPUs, of this process or of others, can map: what arenas are made of.
  *
  * <p>Inside a process one mapping serves all devices: {@link #accessFrom} lets a device in and
  * returns its view, at the same address. Another process gets a file descriptor ({@link
- * #exportFileDescriptor}, sent over a Unix socket) and maps it with {@link #importFrom}. Sizes are
+ * #exportFileDescriptor}, sent over a Unix socket), or, also on another host of one NVLink domain,
+ * a fabric handle ({@link #exportFabricHandle}), and maps it with {@code importFrom}. Sizes are
  * rounded up to {@link #granularity}. Any thread may call.
  */
 public final class CudaShareableMemory implements SharedDeviceMemory {
@@ -42,7 +45,13 @@ public final class CudaShareableMemory implements SharedDeviceMemory {
 
   /** What sizes are rounded up to on a device, usually 2 MiB. */
   public static long granularity(CudaDevice device) {
-    return device.context().get(() -> DriverLibrary.granularity(device.index(), device));
+    return device
+        .context()
+        .get(
+            () ->
+                device
+                    .fabricHandles()
+                    .with(types -> SharingLibrary.granularity(device.index(), types, device)));
   }
 
   /** New and zeroed memory of a device, of at least so many bytes. */
@@ -61,12 +70,37 @@ public final class CudaShareableMemory implements SharedDeviceMemory {
             .get(
                 () ->
                     new CudaShareableMemory(
-                        device, size, DriverLibrary.createMemory(device.index(), size, device)));
+                        device,
+                        size,
+                        device
+                            .fabricHandles()
+                            .with(
+                                types ->
+                                    SharingLibrary.createMemory(
+                                        device.index(), size, types, device))));
     try {
       memory.local().fill((byte) 0);
     } catch (RuntimeException e) {
       memory.close();
       throw e;
+    }
+    return memory;
+  }
+
+  /**
+   * Memory that processes of other hosts can map, to try whether any can be had: later memory of
+   * the device is made like it.
+   *
+   * @throws org.nccl4j.device.NcclException if the driver refuses, with its reason
+   */
+  public static CudaShareableMemory createForFabric(CudaDevice device) {
+    device.fabricHandles().ask();
+    CudaShareableMemory memory = create(device, 1);
+    Optional<String> refused = device.fabricHandles().absence();
+    if (refused.isPresent()) {
+      memory.close();
+      throw new InvalidUsageException(
+          ErrorId.UNSUPPORTED, refused.get(), "look for an IMEX channel of this host");
     }
     return memory;
   }
@@ -84,7 +118,23 @@ public final class CudaShareableMemory implements SharedDeviceMemory {
         .get(
             () ->
                 new CudaShareableMemory(
-                    device, bytes, DriverLibrary.importFileDescriptor(descriptor, device)));
+                    device, bytes, SharingLibrary.importFileDescriptor(descriptor, device)));
+  }
+
+  /**
+   * Maps for a device what a process of this or of another host exported.
+   *
+   * @param device the importing device, of the exporter's NVLink domain
+   * @param fabricHandle as {@link #exportFabricHandle} gave it
+   * @param bytes the exporter's {@link #size()}
+   */
+  public static CudaShareableMemory importFrom(CudaDevice device, byte[] fabricHandle, long bytes) {
+    return device
+        .context()
+        .get(
+            () ->
+                new CudaShareableMemory(
+                    device, bytes, SharingLibrary.importFabricHandle(fabricHandle, device)));
   }
 
   /** The driver's handle; it stays this memory's. */
@@ -115,7 +165,16 @@ public final class CudaShareableMemory implements SharedDeviceMemory {
 
   /** A new file descriptor for another process; the caller closes it. */
   public int exportFileDescriptor() {
-    return device.context().get(() -> DriverLibrary.exportFileDescriptor(handle, device));
+    return device.context().get(() -> SharingLibrary.exportFileDescriptor(handle, device));
+  }
+
+  /**
+   * Bytes by which processes of this and of other hosts map it; nothing is to be closed.
+   *
+   * @throws org.nccl4j.device.CudaException if it has no fabric handle, or the driver refuses
+   */
+  public byte[] exportFabricHandle() {
+    return device.context().get(() -> SharingLibrary.exportFabricHandle(handle, device));
   }
 
   /** Unmaps it here; the memory lives on while another process has it mapped. */

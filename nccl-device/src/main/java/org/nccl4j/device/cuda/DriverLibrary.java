@@ -1,8 +1,5 @@
 package org.nccl4j.device.cuda;
 
-import java.nio.ByteBuffer;
-import java.nio.ByteOrder;
-import java.nio.LongBuffer;
 import java.util.List;
 import java.util.Optional;
 import jcuda.driver.CUresult;
@@ -10,16 +7,16 @@ import org.nccl4j.device.bind.CudaDriver;
 import org.nccl4j.device.bind.NativeLibrary;
 
 /**
- * The only caller of {@link CudaDriver}: what JCuda lacks or gets wrong, with results checked. To
- * be touched only after {@link JCudaLibrary#absence()} answered that there is none. Any thread may
+ * What JCuda lacks or gets wrong of the driver, with results checked; how memory is shared with
+ * other processes is in {@link SharingLibrary}, and nobody else calls {@link CudaDriver}. To be
+ * touched only after {@link JCudaLibrary#absence()} answered that there is none. Any thread may
  * call.
  */
 final class DriverLibrary {
-  static final int HANDLE_FILE_DESCRIPTOR = 1; // CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
-  private static final int PROP_BYTES = 32; // CUmemAllocationProp
+  static final int PROP_BYTES = 32; // CUmemAllocationProp
   private static final int ACCESS_BYTES = 12; // CUmemAccessDesc
-  private static final int PINNED = 1; // CU_MEM_ALLOCATION_TYPE_PINNED
-  private static final int LOCATION_DEVICE = 1; // CU_MEM_LOCATION_TYPE_DEVICE
+  static final int PINNED = 1; // CU_MEM_ALLOCATION_TYPE_PINNED
+  static final int LOCATION_DEVICE = 1; // CU_MEM_LOCATION_TYPE_DEVICE
   private static final int LOCATION_HOST_NUMA = 3; // CU_MEM_LOCATION_TYPE_HOST_NUMA
   private static final int RDMA_CAPABLE = 1 << 8; // allocFlags.gpuDirectRDMACapable, a byte at 25
   private static final int ALLOC_FLAGS = 24; // in CUmemAllocationProp
@@ -31,9 +28,8 @@ final class DriverLibrary {
   private static final int READ_WRITE = 3; // CU_MEM_ACCESS_FLAGS_PROT_READWRITE
   private static final int WAIT_REACHED = 0; // CU_STREAM_WAIT_VALUE_GEQ
   private static final int MINIMUM = 0; // CU_MEM_ALLOC_GRANULARITY_MINIMUM
-  private static final int RECOMMENDED = 1; // CU_MEM_ALLOC_GRANULARITY_RECOMMENDED
 
-  private static final CudaDriver CUDA = NativeLibrary.load(CudaDriver.class, "libcuda.so.1");
+  static final CudaDriver CUDA = NativeLibrary.load(CudaDriver.class, "libcuda.so.1");
 
   private DriverLibrary() {}
 
@@ -46,26 +42,6 @@ final class DriverLibrary {
 
   static void setCurrentContext(long context) {
     CudaResult.check(CUDA.cuCtxSetCurrent(context), "cuCtxSetCurrent", "the calling thread");
-  }
-
-  /** What sizes and addresses of shareable memory of a device must be multiples of. */
-  static long granularity(int device, Object place) {
-    Offheap out = new Offheap(8);
-    CudaResult.check(
-        CUDA.cuMemGetAllocationGranularity(out.address(), shareable(device).address(), RECOMMENDED),
-        "cuMemGetAllocationGranularity",
-        place);
-    return out.getLong(0);
-  }
-
-  /** Physical memory of a device that can be exported as a file descriptor; a handle. */
-  static long createMemory(int device, long bytes, Object place) {
-    Offheap out = new Offheap(8);
-    CudaResult.check(
-        CUDA.cuMemCreate(out.address(), bytes, shareable(device).address(), 0),
-        "cuMemCreate of " + bytes + " bytes",
-        place);
-    return out.getLong(0);
   }
 
   /** What sizes of {@link #createRdmaMemory} and {@link #createHostMemory} must be multiples of. */
@@ -95,7 +71,7 @@ final class DriverLibrary {
   /** Shared: that can be exported as a file descriptor. */
   private static long create(Offheap prop, long bytes, boolean shared, String call, Object place) {
     Offheap out = new Offheap(8);
-    prop.putInt(4, shared ? HANDLE_FILE_DESCRIPTOR : 0);
+    prop.putInt(4, shared ? SharingLibrary.FILE_DESCRIPTOR : 0);
     CudaResult.check(
         CUDA.cuMemCreate(out.address(), bytes, prop.address(), 0), call.formatted(bytes), place);
     return out.getLong(0);
@@ -175,26 +151,6 @@ final class DriverLibrary {
         place);
   }
 
-  /** A file descriptor that another process can import; the caller closes it. */
-  static int exportFileDescriptor(long handle, Object place) {
-    Offheap out = new Offheap(8);
-    CudaResult.check(
-        CUDA.cuMemExportToShareableHandle(out.address(), handle, HANDLE_FILE_DESCRIPTOR, 0),
-        "cuMemExportToShareableHandle",
-        place);
-    return out.getInt(0);
-  }
-
-  /** A handle to memory that another process exported; the descriptor stays the caller's. */
-  static long importFileDescriptor(int descriptor, Object place) {
-    Offheap out = new Offheap(8);
-    CudaResult.check(
-        CUDA.cuMemImportFromShareableHandle(out.address(), descriptor, HANDLE_FILE_DESCRIPTOR),
-        "cuMemImportFromShareableHandle",
-        place);
-    return out.getLong(0);
-  }
-
   /**
    * One more reference to the physical memory behind an address, to be released; 0 where it is not
    * memory that was mapped, as that of cuMemAlloc is not.
@@ -202,16 +158,6 @@ final class DriverLibrary {
   static long retainMemory(long address) {
     Offheap out = new Offheap(8);
     return CUDA.cuMemRetainAllocationHandle(out.address(), address) == 0 ? out.getLong(0) : 0;
-  }
-
-  /** Whether physical memory can be exported as a file descriptor. */
-  static boolean isExportable(long handle, Object place) {
-    Offheap prop = new Offheap(PROP_BYTES);
-    CudaResult.check(
-        CUDA.cuMemGetAllocationPropertiesFromHandle(prop.address(), handle),
-        "cuMemGetAllocationPropertiesFromHandle",
-        place);
-    return (prop.getInt(4) & HANDLE_FILE_DESCRIPTOR) != 0;
   }
 
   /** What is behind an address that the driver does not know. */
@@ -253,49 +199,6 @@ final class DriverLibrary {
         "cuMemGetAddressRange",
         place);
     return new long[] {out.getLong(0), out.getLong(8)};
-  }
-
-  /** Bytes of a CUipcMemHandle. */
-  static final int IPC_HANDLE_BYTES = 64;
-
-  private static final int LAZY_PEER_ACCESS = 1; // CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS
-
-  /** What another process needs to map memory of cuMemAlloc; in the current context. */
-  static byte[] ipcHandle(long address, Object place) {
-    Offheap out = new Offheap(IPC_HANDLE_BYTES);
-    CudaResult.check(CUDA.cuIpcGetMemHandle(out.address(), address), "cuIpcGetMemHandle", place);
-    byte[] handle = new byte[IPC_HANDLE_BYTES];
-    out.bytes().get(0, handle);
-    return handle;
-  }
-
-  /** Maps what another process's handle stands for, for the current context; its address. */
-  static long openIpcHandle(byte[] handle, Object place) {
-    Offheap out = new Offheap(8);
-    LongBuffer words = ByteBuffer.wrap(handle).order(ByteOrder.nativeOrder()).asLongBuffer();
-    CudaResult.check(
-        CUDA.cuIpcOpenMemHandle_v2(
-            out.address(),
-            LAZY_PEER_ACCESS,
-            0,
-            0,
-            0,
-            0,
-            words.get(0),
-            words.get(1),
-            words.get(2),
-            words.get(3),
-            words.get(4),
-            words.get(5),
-            words.get(6),
-            words.get(7)),
-        "cuIpcOpenMemHandle",
-        place);
-    return out.getLong(0);
-  }
-
-  static void closeIpcHandle(long address, Object place) {
-    CudaResult.check(CUDA.cuIpcCloseMemHandle(address), "cuIpcCloseMemHandle", place);
   }
 
   /** A copy between any two addresses, in the current context. Neither allocates nor locks. */
@@ -388,13 +291,5 @@ final class DriverLibrary {
   static void launch(long config, long function, long parameters, Object place) {
     CudaResult.check(
         CUDA.cuLaunchKernelEx(config, function, parameters, 0), "cuLaunchKernelEx", place);
-  }
-
-  private static Offheap shareable(int device) {
-    return new Offheap(PROP_BYTES)
-        .putInt(0, PINNED)
-        .putInt(4, HANDLE_FILE_DESCRIPTOR)
-        .putInt(8, LOCATION_DEVICE)
-        .putInt(12, device);
   }
 }

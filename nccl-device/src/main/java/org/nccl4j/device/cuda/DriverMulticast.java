@@ -49,7 +49,7 @@ final class DriverMulticast implements MulticastObject {
     extent = backing.extent(group);
     if (group.member() == ROOT) {
       hold(MulticastLibrary.create(group.members(), extent.bytes(), device));
-      exported = new OwnedFd(DriverLibrary.exportFileDescriptor(handle, device));
+      exported = new OwnedFd(SharingLibrary.exportFileDescriptor(handle, device));
       undo.push(exported::close);
     }
   }
@@ -78,7 +78,7 @@ final class DriverMulticast implements MulticastObject {
       }
       device
           .context()
-          .run(() -> hold(DriverLibrary.importFileDescriptor(received.value(), device)));
+          .run(() -> hold(SharingLibrary.importFileDescriptor(received.value(), device)));
     }
   }
 

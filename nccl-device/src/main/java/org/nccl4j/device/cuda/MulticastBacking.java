@@ -35,7 +35,7 @@ interface MulticastBacking {
 
     @Override
     public Extent extent(MulticastObject.Group group) {
-      long memory = DriverLibrary.granularity(device.index(), device);
+      long memory = CudaShareableMemory.granularity(device);
       long multicast =
           MulticastLibrary.granularity(
               group.members(), group.bytes(), MulticastLibrary.Granularity.RECOMMENDED, device);

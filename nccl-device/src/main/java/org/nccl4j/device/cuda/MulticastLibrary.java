@@ -65,6 +65,6 @@ final class MulticastLibrary {
     return new Offheap(PROP_BYTES)
         .putInt(0, devices)
         .putLong(8, bytes)
-        .putLong(16, DriverLibrary.HANDLE_FILE_DESCRIPTOR);
+        .putLong(16, SharingLibrary.FILE_DESCRIPTOR);
   }
 }

@@ -2,6 +2,7 @@ package org.nccl4j.device.cuda;
 
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
+import java.util.HexFormat;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
@@ -14,9 +15,9 @@ import org.nccl4j.device.bind.NvmlFunctions;
 
 /**
  * The only caller of NVIDIA's management library ({@code libnvidia-ml.so.1}): which GPUs a machine
- * has and how NVLinks and C2C links connect them. A machine without the library is an answer, with
- * its reason. What the library cannot say of a link means that the link is not used, as in NCCL.
- * Any thread may ask.
+ * has, how NVLinks and C2C links connect them, and which NVLink fabric they are part of. A machine
+ * without the library is an answer, with its reason. What the library cannot say of a link means
+ * that the link is not used, as in NCCL. Any thread may ask.
  */
 public final class Nvml {
   private static final int P2P_SUPPORTED = 0; // NVML_NVLINK_CAP_P2P_SUPPORTED
@@ -36,6 +37,17 @@ public final class Nvml {
   private static final int FIELD_SCOPE = 4;
   private static final int FIELD_RESULT = 28;
   private static final int FIELD_VALUE = 32;
+
+  private static final int FABRIC_BYTES = 36; // nvmlGpuFabricInfo_v2_t
+  private static final int FABRIC_VERSION = 2 << 24 | FABRIC_BYTES;
+  private static final int FABRIC_UUID = 4;
+  private static final int FABRIC_STATUS = 20;
+  private static final int FABRIC_CLIQUE = 24;
+  private static final int FABRIC_STATE = 28; // a byte
+  private static final int PLATFORM_BYTES = 44; // nvmlPlatformInfo_v2_t
+  private static final int PLATFORM_VERSION = 2 << 24 | PLATFORM_BYTES;
+  private static final int PLATFORM_CHASSIS = 20;
+  private static final int CHASSIS_BYTES = 16;
 
   private static Nvml found;
 
@@ -61,14 +73,14 @@ public final class Nvml {
   /**
    * Begins to ask what communicators of some GPUs will want to know, on a thread of its own: the
    * library takes its time to start, and about a millisecond for each question.
-   *
-   * @param busIds the GPUs' PCI addresses as in /sys
    */
-  static void askAhead(List<String> busIds) {
+  static void askAhead(List<CudaDevice> devices) {
+    List<String> busIds = devices.stream().map(CudaDevice::pciBusId).toList();
     Thread asking =
         new Thread(
             () -> {
               Nvml nvml = probe();
+              devices.forEach(device -> device.fabricHandles().absence());
               for (String one : busIds) {
                 for (String other : busIds) {
                   nvml.gpu(one)
@@ -139,6 +151,49 @@ public final class Nvml {
       }
     }
     return true;
+  }
+
+  /** What is known now of the NVLink fabric of the GPU at a PCI address as in /sys. */
+  public NvmlFabric fabric(String busId) {
+    Optional<NvmlGpu> gpu = gpu(busId);
+    if (gpu.isEmpty()) {
+      return NvmlFabric.unknown(absence.orElse(NvmlFunctions.LIBRARY + " has no GPU at " + busId));
+    }
+    Offheap info = new Offheap(FABRIC_BYTES).putInt(0, FABRIC_VERSION);
+    int result;
+    try {
+      result = nvml.nvmlDeviceGetGpuFabricInfoV(handles.get(gpu.get().index()), info.address());
+    } catch (UnsatisfiedLinkError e) {
+      return NvmlFabric.unknown("the driver is too old to know of it");
+    }
+    if (result != 0) {
+      return NvmlFabric.unknown(
+          "%s does not say: %s (%d)"
+              .formatted(NvmlFunctions.LIBRARY, nvml.nvmlErrorString(result), result));
+    }
+    byte[] uuid = new byte[NvmlFabric.UUID_BYTES];
+    info.bytes().get(FABRIC_UUID, uuid);
+    return new NvmlFabric(
+        "",
+        info.bytes().get(FABRIC_STATE),
+        info.getInt(FABRIC_STATUS),
+        HexFormat.of().formatHex(uuid),
+        info.getInt(FABRIC_CLIQUE));
+  }
+
+  /** The serial number of the chassis that the GPU at a PCI address is in, where that is known. */
+  public Optional<String> chassis(String busId) {
+    Offheap info = new Offheap(PLATFORM_BYTES).putInt(0, PLATFORM_VERSION);
+    try {
+      if (gpu(busId).isPresent()
+          && nvml.nvmlDeviceGetPlatformInfo(handles.get(gpu(busId).get().index()), info.address())
+              == 0) {
+        return text(info, PLATFORM_CHASSIS, CHASSIS_BYTES);
+      }
+    } catch (UnsatisfiedLinkError e) {
+      return Optional.empty(); // of an older driver
+    }
+    return Optional.empty();
   }
 
   private void ask() {
@@ -225,8 +280,13 @@ public final class Nvml {
 
   /** The address as /sys writes it; empty if it is blank or not text, as in virtual machines. */
   private static Optional<String> busId(Offheap info) {
-    byte[] bytes = new byte[BUS_ID_BYTES];
-    info.bytes().get(0, bytes);
+    return text(info, 0, BUS_ID_BYTES).map(text -> text.toLowerCase(Locale.ROOT));
+  }
+
+  /** What is written in a field; empty if it is blank or not text. */
+  private static Optional<String> text(Offheap info, int offset, int size) {
+    byte[] bytes = new byte[size];
+    info.bytes().get(offset, bytes);
     int length = 0;
     while (length < bytes.length && bytes[length] != 0) {
       if (bytes[length] <= ' ' || bytes[length] >= 0x7f) {
@@ -235,6 +295,6 @@ public final class Nvml {
       length++;
     }
     String text = new String(bytes, 0, length, StandardCharsets.US_ASCII);
-    return text.isEmpty() ? Optional.empty() : Optional.of(text.toLowerCase(Locale.ROOT));
+    return text.isEmpty() ? Optional.empty() : Optional.of(text);
   }
 }

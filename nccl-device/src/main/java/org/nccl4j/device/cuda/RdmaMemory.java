@@ -53,9 +53,9 @@ public final class RdmaMemory implements AutoCloseable {
     alignment = shared.alignment;
     hostBytes = shared.hostBytes;
     gpuBytes = shared.gpuBytes;
-    host = DriverLibrary.importFileDescriptor(hostDescriptor, device);
+    host = SharingLibrary.importFileDescriptor(hostDescriptor, device);
     try {
-      gpu = DriverLibrary.importFileDescriptor(gpuDescriptor, device);
+      gpu = SharingLibrary.importFileDescriptor(gpuDescriptor, device);
     } catch (RuntimeException e) {
       undo(e, () -> DriverLibrary.releaseMemory(host, device));
       throw e;
@@ -149,7 +149,7 @@ public final class RdmaMemory implements AutoCloseable {
 
   private OwnedFd exported(long handle) {
     return new OwnedFd(
-        device.context().get(() -> DriverLibrary.exportFileDescriptor(handle, device)));
+        device.context().get(() -> SharingLibrary.exportFileDescriptor(handle, device)));
   }
 
   /** Bytes of the GPU's memory. */

@@ -1,6 +1,7 @@
 package org.nccl4j.device.symmetric;
 
 import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.InternalErrorException;
 
 /**
  * Reserved addresses, a stretch for each rank of a team, into which allocations are mapped. Used by
@@ -29,6 +30,18 @@ public interface FlatRange extends AutoCloseable {
    * @param bytes its size
    */
   DeviceMemory map(int place, long offset, int descriptor, long bytes);
+
+  /**
+   * Maps an allocation of a process of this or of another host.
+   *
+   * @param fabricHandle as its owner exported it
+   * @param bytes its size
+   * @throws org.nccl4j.device.CudaException if the driver cannot reach it
+   */
+  default DeviceMemory map(int place, long offset, byte[] fabricHandle, long bytes) {
+    throw new InternalErrorException(
+        "a fabric handle is mapped where there is no fabric", "report this defect");
+  }
 
   /** Undoes a mapping: any later access to its addresses is an error. */
   void unmap(int place, long offset, long bytes);

@@ -35,6 +35,9 @@ public interface FakeLibrary {
   /** Has no device say that it has an attribute, by its number, until the reset. */
   void fakeLack(int attribute);
 
+  /** Whether there are fabric handles, until the reset: 0 none, 1 all, 2 supported and refused. */
+  void fakeFabric(int how);
+
   /** The least granularity of multicast objects, until the reset. */
   void fakeGranule(long bytes);
 

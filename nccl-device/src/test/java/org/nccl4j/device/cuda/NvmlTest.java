@@ -1,12 +1,16 @@
 package org.nccl4j.device.cuda;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 import static org.junit.jupiter.api.Assumptions.assumeFalse;
 
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.List;
 import java.util.Map;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
@@ -23,8 +27,15 @@ class NvmlTest {
   }
 
   private String ask(boolean there, String what, String driver) throws Exception {
+    return ask(there, what, Map.of("NCCL4J_FAKE_NVML", driver));
+  }
+
+  private String ask(boolean there, String what, Map<String, String> environment, String... options)
+      throws Exception {
     if (there) {
-      NativeBuild.gcc(
+      List<String> command = new ArrayList<>(List.of(options));
+      Collections.addAll(
+          command,
           "-shared",
           "-fPIC",
           "-Wall",
@@ -33,6 +44,7 @@ class NvmlTest {
           "-o",
           folder.resolve("libnvidia-ml.so.1").toString(),
           NativeBuild.source("src/test/c/fakenvml.c").toString());
+      NativeBuild.gcc(command.toArray(String[]::new));
     }
     String path =
         System.getProperty("java.class.path")
@@ -53,7 +65,7 @@ class NvmlTest {
                 folder.resolve(there ? "libnvidia-ml.so.1" : "none").toString(),
                 what)
             .redirectErrorStream(true);
-    child.environment().put("NCCL4J_FAKE_NVML", driver);
+    child.environment().putAll(environment);
     Process process = child.start();
     String output = new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
     assertEquals(0, process.waitFor(), output);
@@ -78,6 +90,13 @@ class NvmlTest {
       case "peers" ->
           System.out.println(
               nvml.allowsPeers(0, 1) + " " + nvml.allowsPeers(1, 2) + " " + nvml.allowsPeers(7, 8));
+      case "fabric" -> {
+        NvmlFabric fabric = nvml.fabric("0000:5e:00.0");
+        System.out.println(fabric);
+        System.out.println(fabric.absence().orElse("complete"));
+        System.out.println(nvml.chassis("0000:5e:00.0").orElse("none"));
+        System.out.println(nvml.fabric("0000:99:00.0").absence().orElse("complete"));
+      }
       default -> throw new IllegalArgumentException(arguments[1]);
     }
   }
@@ -105,6 +124,43 @@ class NvmlTest {
   @Test
   void theDriverMayForbidPeers() throws Exception {
     assertEquals("false true true", ask(true, "peers"));
+  }
+
+  @Test
+  void theFabricIsReadAsTheLibraryLaysItOut() throws Exception {
+    String[] said =
+        ask(true, "fabric", Map.of("NCCL4J_FAKE_FABRIC", "3:0:ab:4294967295:rack-7")).split("\n");
+    NvmlFabric fabric = new NvmlFabric("", 3, 0, "ab".repeat(16), -1);
+    assertEquals(fabric.toString(), said[0]);
+    assertEquals("complete", said[1]);
+    assertEquals("rack-7", said[2]);
+    assertTrue(said[3].contains("has no GPU at 0000:99:00.0"), said[3]);
+    said = ask(true, "fabric", Map.of()).split("\n");
+    assertEquals(
+        "its NVLink fabric is not known: libnvidia-ml.so.1 does not say: Unknown Error (3)",
+        said[1]);
+    assertEquals("none", said[2]);
+  }
+
+  @Test
+  void anOlderLibraryKnowsNoFabric() throws Exception {
+    String[] said =
+        ask(true, "fabric", Map.of("NCCL4J_FAKE_FABRIC", "3:0:ab:1:r"), "-DWITHOUT_FABRIC")
+            .split("\n");
+    assertEquals("its NVLink fabric is not known: the driver is too old to know of it", said[1]);
+    assertEquals("none", said[2]);
+  }
+
+  @Test
+  void onlyACompleteFabricWithANumberIsOfSeveralHosts() {
+    String zero = "0".repeat(32);
+    assertTrue(new NvmlFabric("", 3, 0, "1" + zero.substring(1), 0).isOfSeveralHosts());
+    assertFalse(new NvmlFabric("", 3, 0, zero, 0).isOfSeveralHosts(), "as on one HGX board");
+    assertFalse(new NvmlFabric("", 3, 5, "1" + zero.substring(1), 0).isOfSeveralHosts());
+    assertFalse(new NvmlFabric("", 2, 0, "1" + zero.substring(1), 0).isOfSeveralHosts());
+    assertTrue(
+        new NvmlFabric("", 2, 0, zero, 0).absence().orElseThrow().endsWith("is in progress"));
+    assertTrue(new NvmlFabric("", 9, 0, zero, 0).absence().orElseThrow().endsWith("in state 9"));
   }
 
   @Test

@@ -5,6 +5,8 @@ import java.lang.module.ModuleReader;
 import java.lang.module.ModuleReference;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
@@ -29,6 +31,7 @@ import org.nccl4j.it.doctor.bind.CudaProbe;
 
 /** The host device, CUDA and its kernels. */
 final class DeviceExaminations {
+  private static final Path IMEX_CHANNELS = Path.of("/dev/nvidia-caps-imex-channels");
   private static final String GPU_DIRECT = "gpudirect";
 
   private DeviceExaminations() {}
@@ -147,7 +150,21 @@ final class DeviceExaminations {
             .flatMap(gpu -> gpu.nvLinks().values().stream())
             .mapToInt(Integer::intValue)
             .sum();
-    return Finding.ok("nvml", "%d GPUs with %d NVLinks".formatted(nvml.gpus().size(), links));
+    String detail = "%d GPUs with %d NVLinks".formatted(nvml.gpus().size(), links);
+    boolean severalHosts =
+        nvml.gpus().stream().anyMatch(gpu -> nvml.fabric(gpu.busId()).isOfSeveralHosts());
+    if (!severalHosts) {
+      return Finding.ok("nvml", detail);
+    }
+    return Files.isDirectory(IMEX_CHANNELS)
+        ? Finding.ok("nvml", detail + " of a fabric of several hosts")
+        : Finding.missing(
+            "nvml",
+            detail
+                + " of a fabric of several hosts, whose GPUs are reached over a network: there is no"
+                + " IMEX channel in "
+                + IMEX_CHANNELS,
+            "make a channel and give it to the container (nvidia-modprobe, NVIDIA_IMEX_CHANNELS=0)");
   }
 
   private static Finding fatbins() {

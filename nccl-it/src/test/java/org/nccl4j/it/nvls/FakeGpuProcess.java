@@ -44,24 +44,34 @@ record FakeGpuProcess(Path folder) {
 
   /** Builds the fake; skips the test, with the reason, where that cannot be. */
   static FakeGpuProcess in(Path folder) throws Exception {
-    Path include = cudaInclude();
-    Path source = Path.of("..", "nccl-device", "src", "test", "c", "fakecuda.c");
+    FakeGpuProcess made = new FakeGpuProcess(folder);
+    made.build("fakecuda.c", "libcuda.so.1", "-I" + cudaInclude());
+    return made;
+  }
+
+  /** With the fake management library beside it. */
+  FakeGpuProcess withNvml() throws Exception {
+    build("fakenvml.c", "libnvidia-ml.so.1");
+    return this;
+  }
+
+  private void build(String source, String library, String... options) throws Exception {
     List<String> command =
-        List.of(
-            "gcc",
-            "-shared",
-            "-fPIC",
-            "-I" + include,
-            "-Wl,-soname,libcuda.so.1",
-            "-o",
-            folder.resolve("libcuda.so.1").toString(),
-            source.toString());
+        new ArrayList<>(
+            List.of(
+                "gcc",
+                "-shared",
+                "-fPIC",
+                "-Wl,-soname," + library,
+                "-o",
+                folder.resolve(library).toString(),
+                Path.of("..", "nccl-device", "src", "test", "c", source).toString()));
+    command.addAll(List.of(options));
     try {
       assertEquals(0, new ProcessBuilder(command).inheritIO().start().waitFor());
     } catch (IOException e) {
       assumeTrue(false, "no gcc: " + e.getMessage());
     }
-    return new FakeGpuProcess(folder);
   }
 
   private static Path cudaInclude() throws IOException {

@@ -76,21 +76,27 @@ public final class Fleet {
   /** The text of a machine without what differs between machines that are equal for the search. */
   private static String likeness(XmlElement system) {
     XmlElement copy = system.copy();
-    strip(copy, new HashMap<>());
+    strip(copy, new HashMap<>(), new HashMap<>());
     return TopologyXml.write(copy);
   }
 
-  private static void strip(XmlElement element, Map<String, Integer> cards) {
-    element.unset("host_hash");
+  private static void strip(
+      XmlElement element, Map<String, Integer> hosts, Map<String, Integer> cards) {
     element.unset("affinity");
+    number(element, "host_hash", hosts);
+    number(element, "guid", cards);
+    element.children().forEach(child -> strip(child, hosts, cards));
+  }
+
+  /** Which of the names it is, in the order in which they come. */
+  private static void number(XmlElement element, String key, Map<String, Integer> names) {
     element
-        .text("guid")
+        .text(key)
         .ifPresent(
-            guid -> {
-              cards.putIfAbsent(guid, cards.size());
-              element.set("guid", cards.get(guid));
+            name -> {
+              names.putIfAbsent(name, names.size());
+              element.set(key, names.get(name));
             });
-    element.children().forEach(child -> strip(child, cards));
   }
 
   /** Rings, trees and channels over all machines. */

@@ -9,7 +9,7 @@ import org.nccl4j.topo.system.Node;
 /**
  * By which network, and by way of which rank's GPU, what a rank sends to another node leaves its
  * own (PXN). Neighbours in a ring or tree go by what the search chose. All others go by rails: by
- * the network of the GPU that has the receiver's number on its machine, so that no switch above the
+ * the network of the GPU that has the receiver's number on its host, so that no switch above the
  * rails is passed. Immutable; safe from any thread.
  */
 public final class Exits {
@@ -62,13 +62,15 @@ public final class Exits {
   private Optional<Exit> byRail(NodeGraphs node, int rank, int peer) {
     Routes routes = node.graphs().routes();
     int number = comm.shape().gpuOf(peer).gpu().dev();
+    Node gpu = comm.shape().gpuOf(rank);
     Optional<Node> alike =
-        routes.machine().gpus().stream().filter(gpu -> gpu.gpu().dev() == number).findFirst();
+        routes.machine().gpus().stream()
+            .filter(one -> one.host() == gpu.host() && one.gpu().dev() == number)
+            .findFirst();
     if (alike.isEmpty() || routes.machine().nets().isEmpty()) {
       return Optional.empty();
     }
     Node net = routes.locality().netOf(alike.get(), 0);
-    Node gpu = comm.shape().gpuOf(rank);
     Optional<Exit> exit = Optional.empty();
     if (settings.peerPxnLevel() == 1 && routes.paths().path(gpu, net).type().within(PathType.PXN)) {
       exit = Optional.of(along(node, rank, net));

@@ -26,9 +26,10 @@ import org.nccl4j.device.shm.OwnedFd;
 import org.nccl4j.device.shm.ReceivedFd;
 
 /**
- * Arenas of GPUs: with a peer of this process by a number that is looked up, with one of another
- * process by a file descriptor that each passes the other once. Where a driver cannot share memory
- * by descriptor, what a peer gets is a handle of CUDA IPC; ranks of both kinds go together.
+ * Arenas of GPUs: with a peer of this process by a number that is looked up, with one of the same
+ * clique by a fabric handle, with another of this host by a file descriptor that each passes the
+ * other once. Where a driver cannot share memory by descriptor, what a peer gets is a handle of
+ * CUDA IPC; ranks of both kinds go together.
  */
 final class CudaExchange implements ArenaExchange {
   private static final LocalArenas<SharedDeviceMemory> ARENAS =
@@ -61,6 +62,7 @@ final class CudaExchange implements ArenaExchange {
 
   private LocalArenas<SharedDeviceMemory>.Arena own;
   private FdMailbox mailbox;
+  private String fabricAddress;
 
   CudaExchange(TransportContext context, CudaDevice device, long bytes) {
     this.self = context.peers().get(context.rank());
@@ -68,7 +70,8 @@ final class CudaExchange implements ArenaExchange {
     this.bytes = bytes;
     this.secret = context.secret();
     this.byHandle = Reach.isOff(context, DESCRIPTORS);
-    this.abroad = context.peers().stream().anyMatch(peer -> !isLocal(peer));
+    this.abroad =
+        context.peers().stream().anyMatch(peer -> !isLocal(peer) && !self.sharesFabric(peer));
     this.alone = context.peers().stream().filter(this::isLocal).count() == 1;
   }
 
@@ -81,6 +84,9 @@ final class CudaExchange implements ArenaExchange {
   }
 
   private SharedDeviceMemory allocate() {
+    if (!self.fabric().isEmpty()) {
+      return CudaShareableMemory.create(device, bytes); // has descriptors too
+    }
     SharedDeviceMemory memory =
         byHandle ? CudaIpcMemory.create(device, bytes) : device.allocateShared(bytes, abroad);
     if (memory instanceof CudaIpcMemory) {
@@ -106,6 +112,12 @@ final class CudaExchange implements ArenaExchange {
     if (isLocal(peer)) {
       return Long.toString(own.number());
     }
+    if (self.sharesFabric(peer)) {
+      if (fabricAddress == null) {
+        fabricAddress = FabricAddress.of((CudaShareableMemory) own.memory());
+      }
+      return fabricAddress;
+    }
     if (mailbox == null) {
       mailbox = FdMailbox.open(secret);
     }
@@ -121,6 +133,12 @@ final class CudaExchange implements ArenaExchange {
       LocalArenas<SharedDeviceMemory>.Arena arena =
           found.computeIfAbsent(other, rank -> find(rank, address));
       return OptionalLong.of(arena.memory().accessFrom(device).address());
+    }
+    if (self.sharesFabric(peer)) {
+      SharedDeviceMemory theirs =
+          imported.computeIfAbsent(
+              other, rank -> FabricAddress.open(device, rank, address, own.memory().size()));
+      return OptionalLong.of(theirs.local().address());
     }
     boxes.put(other, Path.of(address.substring(path(address))));
     if (address.startsWith(BY_HANDLE) && !imported.containsKey(other)) {
@@ -214,8 +232,8 @@ final class CudaExchange implements ArenaExchange {
 
   @Override
   public String missing(PeerInfo peer) {
-    if (isLocal(peer)) {
-      return "its handle has not come";
+    if (isLocal(peer) || self.sharesFabric(peer)) {
+      return "its handle has not come"; // nor has a clique's, whose memory needs no answer
     }
     return "rank %d's arena has %s, this rank's has %s"
         .formatted(

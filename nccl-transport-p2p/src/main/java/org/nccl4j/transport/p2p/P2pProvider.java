@@ -8,8 +8,9 @@ import org.nccl4j.device.cuda.CudaDevice;
 /**
  * P2P: ranks use each other's memory by loads and stores: on the host those of one process, by its
  * address; on GPUs those of one machine, by address in a process and by file descriptor between
- * processes, or by CUDA IPC where a driver cannot do that or NCCL_CUMEM_ENABLE=0 forbids it.
- * NCCL_P2P_DISABLE=1 switches it off.
+ * processes, or by CUDA IPC where a driver cannot do that or NCCL_CUMEM_ENABLE=0 forbids it; those
+ * of one clique of multi-node NVLink by fabric handle, also between hosts. NCCL_P2P_DISABLE=1
+ * switches it off.
  */
 public final class P2pProvider implements TransportProvider {
   /** For {@link java.util.ServiceLoader}. */

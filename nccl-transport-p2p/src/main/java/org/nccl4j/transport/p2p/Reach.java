@@ -74,12 +74,18 @@ final class Reach {
           ? Support.yes("same process, GPUs with peer access")
           : Support.no("%s has no peer access to %s".formatted(device, peer.deviceId()));
     }
-    Support machine = sameMachine(self, peer);
-    if (!machine.possible()) {
-      return machine;
+    if (self.sharesFabric(peer) && !self.hostId().equals(peer.hostId())) {
+      return Support.yes("same NVLink clique, by fabric handle");
     }
+    if (!self.sharesFabric(peer)) {
+      Support machine = sameMachine(self, peer);
+      if (!machine.possible()) {
+        return machine;
+      }
+    }
+    String by = self.sharesFabric(peer) ? "fabric handle" : "file descriptor";
     return hasAccess(device, peer)
-        ? Support.yes("same machine, by file descriptor")
+        ? Support.yes("same machine, by " + by)
         : Support.no("%s has no peer access to %s".formatted(device, peer.deviceId()));
   }
 

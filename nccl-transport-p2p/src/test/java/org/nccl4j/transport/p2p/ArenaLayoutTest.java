@@ -50,6 +50,8 @@ final class ArenaLayoutTest {
     }
     assertEquals(2, ArenaLayout.committed(connection, peers).capacity());
     assertEquals(1, ArenaLayout.committed(connection, peers.subList(3, 5)).capacity());
+    peers.replaceAll(peer -> peer.withFabric(peer.rank() < 4 ? "clique" : "other"));
+    assertEquals(3, ArenaLayout.committed(connection, peers).capacity());
   }
 
   @Test

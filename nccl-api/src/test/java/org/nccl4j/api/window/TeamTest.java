@@ -1,0 +1,61 @@
+package org.nccl4j.api.window;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import org.nccl4j.api.spi.PeerInfo;
+import org.nccl4j.device.Device;
+
+/** Whose windows a rank reaches. */
+class TeamTest {
+  /** A rank of each place, which is a host and, after a slash, a clique. */
+  private static List<PeerInfo> peers(Device.Kind kind, String... places) {
+    List<PeerInfo> peers = new ArrayList<>();
+    for (String place : places) {
+      String host = place.replaceAll("/.*", "");
+      int rank = peers.size();
+      peers.add(
+          new PeerInfo(rank, host, "ns", "p" + rank, 0, kind, "gpu" + rank)
+              .withFabric(place.substring(host.length())));
+    }
+    return peers;
+  }
+
+  @Test
+  void ranksOfAHostOrOfACliqueAreOne() {
+    List<PeerInfo> hosts = peers(Device.Kind.CUDA, "a", "a", "b", "b");
+    assertEquals(new Team(2, 2, 1), Team.of(hosts, 3));
+    List<PeerInfo> clique = peers(Device.Kind.CUDA, "a/x", "a/x", "b/x", "b/x");
+    assertEquals(new Team(0, 4, 3), Team.of(clique, 3));
+    List<PeerInfo> apart = peers(Device.Kind.CUDA, "a/x", "a/y");
+    assertEquals(1, Team.of(apart, 0).size());
+  }
+
+  @Test
+  void onlyTeamsOfSeveralHostsNeedFabricHandles() {
+    List<PeerInfo> two = peers(Device.Kind.CUDA, "a/x", "a/x", "b/y", "c/y");
+    assertEquals(new Team(0, 2, 1), Team.of(two, 1));
+    assertFalse(Team.of(two, 1).isApart(two));
+    assertTrue(Team.of(two, 2).isApart(two));
+  }
+
+  /** Kernels have flags for 32 ranks. */
+  @ParameterizedTest
+  @CsvSource({"32,32", "36,18", "64,32", "72,24", "37,1"})
+  void aRackIsTeamsOfEqualSize(int ranks, int size) {
+    String[] places = new String[ranks];
+    for (int rank = 0; rank < ranks; rank++) {
+      places[rank] = "host" + rank / 4 + "/x";
+    }
+    assertEquals(size, Team.of(peers(Device.Kind.CUDA, places), 0).size());
+    Arrays.fill(places, "host");
+    assertEquals(ranks, Team.of(peers(Device.Kind.HOST, places), 0).size());
+  }
+}

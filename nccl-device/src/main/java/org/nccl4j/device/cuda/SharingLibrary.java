@@ -1,0 +1,166 @@
+package org.nccl4j.device.cuda;
+
+import static org.nccl4j.device.cuda.DriverLibrary.CUDA;
+
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.nio.LongBuffer;
+import org.nccl4j.device.bind.CudaDriver;
+
+/**
+ * How the driver shares a device's memory with other processes: physical memory by file descriptor
+ * and, between hosts of one NVLink domain, by fabric handle; memory of cuMemAlloc by CUDA IPC. A
+ * caller of {@link CudaDriver} beside {@link DriverLibrary}, under the same conditions. Any thread
+ * may call.
+ */
+final class SharingLibrary {
+  /** CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR. */
+  static final int FILE_DESCRIPTOR = 1;
+
+  /** CU_MEM_HANDLE_TYPE_FABRIC. */
+  static final int FABRIC = 8;
+
+  /** Bytes of a CUmemFabricHandle. */
+  static final int FABRIC_HANDLE_BYTES = 64;
+
+  /** Bytes of a CUipcMemHandle. */
+  static final int IPC_HANDLE_BYTES = 64;
+
+  private static final int HANDLE_TYPES = 4; // in CUmemAllocationProp
+  private static final int RECOMMENDED = 1; // CU_MEM_ALLOC_GRANULARITY_RECOMMENDED
+  private static final int LAZY_PEER_ACCESS = 1; // CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS
+
+  private SharingLibrary() {}
+
+  /**
+   * What sizes and addresses of shareable memory of a device must be multiples of.
+   *
+   * @param types the handles that it is to have, of the constants above
+   */
+  static long granularity(int device, int types, Object place) {
+    Offheap out = new Offheap(8);
+    CudaResult.check(
+        CUDA.cuMemGetAllocationGranularity(
+            out.address(), shareable(device, types).address(), RECOMMENDED),
+        "cuMemGetAllocationGranularity",
+        place);
+    return out.getLong(0);
+  }
+
+  /**
+   * Physical memory of a device that can be exported; a handle.
+   *
+   * @param types how, of the constants above
+   */
+  static long createMemory(int device, long bytes, int types, Object place) {
+    Offheap out = new Offheap(8);
+    CudaResult.check(
+        CUDA.cuMemCreate(out.address(), bytes, shareable(device, types).address(), 0),
+        "cuMemCreate of "
+            + bytes
+            + " bytes"
+            + ((types & FABRIC) == 0 ? "" : " with a fabric handle"),
+        place);
+    return out.getLong(0);
+  }
+
+  private static Offheap shareable(int device, int types) {
+    return new Offheap(DriverLibrary.PROP_BYTES)
+        .putInt(0, DriverLibrary.PINNED)
+        .putInt(HANDLE_TYPES, types)
+        .putInt(8, DriverLibrary.LOCATION_DEVICE)
+        .putInt(12, device);
+  }
+
+  /** By which handles physical memory can be exported, of the constants above. */
+  static int handleTypes(long handle, Object place) {
+    Offheap prop = new Offheap(DriverLibrary.PROP_BYTES);
+    CudaResult.check(
+        CUDA.cuMemGetAllocationPropertiesFromHandle(prop.address(), handle),
+        "cuMemGetAllocationPropertiesFromHandle",
+        place);
+    return prop.getInt(HANDLE_TYPES);
+  }
+
+  /** A file descriptor that another process can import; the caller closes it. */
+  static int exportFileDescriptor(long handle, Object place) {
+    Offheap out = new Offheap(8);
+    CudaResult.check(
+        CUDA.cuMemExportToShareableHandle(out.address(), handle, FILE_DESCRIPTOR, 0),
+        "cuMemExportToShareableHandle",
+        place);
+    return out.getInt(0);
+  }
+
+  /** A handle to memory that another process exported; the descriptor stays the caller's. */
+  static long importFileDescriptor(int descriptor, Object place) {
+    Offheap out = new Offheap(8);
+    CudaResult.check(
+        CUDA.cuMemImportFromShareableHandle(out.address(), descriptor, FILE_DESCRIPTOR),
+        "cuMemImportFromShareableHandle",
+        place);
+    return out.getLong(0);
+  }
+
+  /** Bytes by which processes of this and of other hosts import memory; nothing is to be closed. */
+  static byte[] exportFabricHandle(long handle, Object place) {
+    Offheap out = new Offheap(FABRIC_HANDLE_BYTES);
+    CudaResult.check(
+        CUDA.cuMemExportToShareableHandle(out.address(), handle, FABRIC, 0),
+        "cuMemExportToShareableHandle as a fabric handle",
+        place);
+    byte[] bytes = new byte[FABRIC_HANDLE_BYTES];
+    out.bytes().get(0, bytes);
+    return bytes;
+  }
+
+  /** A handle to memory that a process of this or of another host exported. */
+  static long importFabricHandle(byte[] exported, Object place) {
+    Offheap out = new Offheap(8);
+    Offheap in = new Offheap(FABRIC_HANDLE_BYTES);
+    in.bytes().put(0, exported, 0, FABRIC_HANDLE_BYTES);
+    CudaResult.check(
+        CUDA.cuMemImportFromShareableHandle(out.address(), in.address(), FABRIC),
+        "cuMemImportFromShareableHandle of a fabric handle",
+        place);
+    return out.getLong(0);
+  }
+
+  /** What another process needs to map memory of cuMemAlloc; in the current context. */
+  static byte[] ipcHandle(long address, Object place) {
+    Offheap out = new Offheap(IPC_HANDLE_BYTES);
+    CudaResult.check(CUDA.cuIpcGetMemHandle(out.address(), address), "cuIpcGetMemHandle", place);
+    byte[] handle = new byte[IPC_HANDLE_BYTES];
+    out.bytes().get(0, handle);
+    return handle;
+  }
+
+  /** Maps what another process's handle stands for, for the current context; its address. */
+  static long openIpcHandle(byte[] handle, Object place) {
+    Offheap out = new Offheap(8);
+    LongBuffer words = ByteBuffer.wrap(handle).order(ByteOrder.nativeOrder()).asLongBuffer();
+    CudaResult.check(
+        CUDA.cuIpcOpenMemHandle_v2(
+            out.address(),
+            LAZY_PEER_ACCESS,
+            0,
+            0,
+            0,
+            0,
+            words.get(0),
+            words.get(1),
+            words.get(2),
+            words.get(3),
+            words.get(4),
+            words.get(5),
+            words.get(6),
+            words.get(7)),
+        "cuIpcOpenMemHandle",
+        place);
+    return out.getLong(0);
+  }
+
+  static void closeIpcHandle(long address, Object place) {
+    CudaResult.check(CUDA.cuIpcCloseMemHandle(address), "cuIpcCloseMemHandle", place);
+  }
+}
