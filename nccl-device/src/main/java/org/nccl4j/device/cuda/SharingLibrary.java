@@ -5,6 +5,8 @@ import static org.nccl4j.device.cuda.DriverLibrary.CUDA;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.LongBuffer;
+import org.nccl4j.device.ErrorId;
+import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.bind.CudaDriver;
 
 /**
@@ -116,9 +118,15 @@ final class SharingLibrary {
 
   /** A handle to memory that a process of this or of another host exported. */
   static long importFabricHandle(byte[] exported, Object place) {
+    if (exported.length != FABRIC_HANDLE_BYTES) {
+      throw new InvalidArgumentException(
+          ErrorId.BUFFER,
+          "a fabric handle of " + exported.length + " bytes, which has " + FABRIC_HANDLE_BYTES,
+          "pass what the owner exported");
+    }
     Offheap out = new Offheap(8);
     Offheap in = new Offheap(FABRIC_HANDLE_BYTES);
-    in.bytes().put(0, exported, 0, FABRIC_HANDLE_BYTES);
+    in.bytes().put(0, exported);
     CudaResult.check(
         CUDA.cuMemImportFromShareableHandle(out.address(), in.address(), FABRIC),
         "cuMemImportFromShareableHandle of a fabric handle",

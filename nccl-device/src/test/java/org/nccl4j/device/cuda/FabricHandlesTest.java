@@ -13,6 +13,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 import org.nccl4j.device.CudaException;
 import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.symmetric.Exportable;
 import org.nccl4j.device.symmetric.FlatRange;
@@ -72,6 +73,9 @@ class FabricHandlesTest extends AgainstFakeCuda {
               CudaException.class,
               () -> CudaShareableMemory.importFrom(device, handle, owner.size()));
       assertTrue(error.problem().contains("of a fabric handle"), error.problem());
+      assertThrows(
+          InvalidArgumentException.class,
+          () -> CudaShareableMemory.importFrom(device, new byte[63], owner.size()));
     }
   }
 
