@@ -200,6 +200,17 @@ class GpuNetTest {
     assertEquals(0, ran.warnings(), ran.output());
   }
 
+  /** Whole communicators, whose engine asks the topology who sends by which card. */
+  @Test
+  void ranksOfAHostConnectForEachOther() throws Exception {
+    Ran ran = program.run(Map.of(), RailGpus.class, folder.toString());
+    for (int relay : new int[] {0, 1, 2, 3}) {
+      assertContains(ran, "by lo and the memory of rank %d beside it (PXN)".formatted(relay));
+    }
+    assertEquals(0, ran.warnings(), ran.output());
+    assertNothingIsLeft(ran);
+  }
+
   @Test
   void slotsOfAnotherRankLieInTheHostsMemoryWhereCardsTakeNoOther() throws Exception {
     Ran ran = byRelay(Map.of(), "sockets");

@@ -1,0 +1,87 @@
+package org.nccl4j.it.nvls;
+
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.TimeUnit;
+import org.nccl4j.api.Communicator;
+import org.nccl4j.api.CommunicatorConfig;
+import org.nccl4j.api.UniqueId;
+import org.nccl4j.device.DataType;
+import org.nccl4j.device.cuda.CudaDevice;
+import org.nccl4j.device.cuda.CudaDevices;
+
+/**
+ * Four ranks on two GPUs that take each other for ranks of two hosts with two GPUs each. A topology
+ * file puts a card beside each GPU, which both are the loopback interface.
+ */
+public final class RailGpus {
+  static final int RANKS = 4;
+
+  private RailGpus() {}
+
+  /** Argument: a folder. Makes the communicators, says how they are reached, and closes them. */
+  public static void main(String[] arguments) throws Exception {
+    List<Communicator> ranks = make(Path.of(arguments[0]));
+    for (Communicator rank : ranks) {
+      System.out.println("rank " + rank.rank() + "\n" + routes(rank));
+    }
+    ranks.forEach(Communicator::close);
+  }
+
+  static String routes(Communicator rank) {
+    return rank.explain("alltoall", 1 << 20, DataType.FLOAT32);
+  }
+
+  static CudaDevice device(int rank) {
+    return CudaDevices.probe().device(rank % 2);
+  }
+
+  /** The communicators, by rank. */
+  static List<Communicator> make(Path folder) throws Exception {
+    Path machine = machine(folder);
+    UniqueId id = UniqueId.create();
+    List<CompletableFuture<Communicator>> joining = new ArrayList<>();
+    for (int rank = 0; rank < RANKS; rank++) {
+      CommunicatorConfig config =
+          CommunicatorConfig.defaults()
+              .withTransports(List.of("SHM", "NET"))
+              .with("NCCL_NET", "Socket")
+              .with("NCCL_SOCKET_IFNAME", "lo")
+              .with("NCCL_TOPO_FILE", machine.toString())
+              .with("NCCL_HOSTID", "host" + rank / 2)
+              .withOperationDeadline(Duration.ofSeconds(30));
+      joining.add(Communicator.initRankAsync(RANKS, id, rank, device(rank), config));
+    }
+    List<Communicator> made = new ArrayList<>();
+    for (CompletableFuture<Communicator> each : joining) {
+      made.add(each.get(60, TimeUnit.SECONDS));
+    }
+    return made;
+  }
+
+  private static Path machine(Path folder) throws IOException {
+    StringBuilder text =
+        new StringBuilder(
+            "<system version=\"1\"><cpu numaid=\"0\" arch=\"x86_64\" vendor=\"AuthenticAMD\">\n");
+    for (int gpu = 0; gpu < 2; gpu++) {
+      text.append(
+          """
+          <pci busid="ffff:%1$d0:00.0" class="0x060400" link_speed="16.0 GT/s PCIe" link_width="16">
+          <pci busid="%2$s" class="0x030200" link_speed="16.0 GT/s PCIe" link_width="16">
+          <gpu dev="%3$d" sm="90" rank="%3$d" gdr="1">
+          <nvlink target="%4$s" count="8" tclass="0x030200"/></gpu></pci>
+          <pci busid="ffff:%1$d2:00.0" class="0x020700" link_speed="16.0 GT/s PCIe" link_width="16">
+          <nic><net name="lo" dev="%3$d" speed="200000" port="%1$d" guid="0x%1$d" gdr="1"/></nic>
+          </pci></pci>
+          """
+              .formatted(1 + gpu, device(gpu).pciBusId(), gpu, device(1 - gpu).pciBusId()));
+    }
+    return Files.writeString(
+        Files.createTempFile(folder, "machine", ".xml"), text + "</cpu></system>\n");
+  }
+}
