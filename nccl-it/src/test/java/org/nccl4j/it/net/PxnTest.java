@@ -202,6 +202,16 @@ class PxnTest {
   }
 
   @Test
+  void ranksThatWereSuspendedSendForOthersAgain() throws Exception {
+    start(TOGETHER);
+    all("suspend", "done");
+    sent();
+    all("message 0 3 1500007", "done");
+    assertEquals(Map.of("rank 1 by rail1", 1_500_007L), sent());
+    close();
+  }
+
+  @Test
   void whereItIsForbiddenNobodySendsForAnother() throws Exception {
     start(TOGETHER, "NCCL_PXN_DISABLE=1");
     sent();

@@ -78,6 +78,13 @@ final class RailRanks {
       String[] words = line.split(" ");
       switch (words[0]) {
         case "collectives" -> perform("done", rank -> collectives(comms[rank]));
+        case "suspend" ->
+            perform(
+                "done",
+                rank -> {
+                  comms[rank].suspend();
+                  comms[rank].resume();
+                });
         case "message" -> {
           int from = Integer.parseInt(words[1]);
           int to = Integer.parseInt(words[2]);
