@@ -130,6 +130,9 @@ class SwitchAccess {
   __device__ SwitchAccess(const nccl4jNvlsArguments& a) : base_(a.views[0]) {}
   __device__ explicit SwitchAccess(u64 base) : base_(base) {}
 
+  // Of the ranks of one machine among several, of which the switch knows.
+  __device__ SwitchAccess(const nccl4jNvlsArguments& a, int, int) : SwitchAccess(a) {}
+
   // Threads that look at a word of all memories, and at which rank's each of them.
   __device__ __forceinline__ int lookers() const { return 1; }
   __device__ __forceinline__ u64 look(int, u64 offset) const {
@@ -191,6 +194,10 @@ class EmulatedAccess {
   __device__ EmulatedAccess(const nccl4jNvlsArguments& a) : EmulatedAccess({a.views}, a.comm) {}
   __device__ EmulatedAccess(Views views, const nccl4jCommunicator& comm)
       : views_(views), n_(comm.nRanks), first_(comm.rank) {}
+
+  // Of the ranks of one machine among several: how many, and which of them this one is.
+  __device__ EmulatedAccess(const nccl4jNvlsArguments& a, int members, int member)
+      : views_({a.views}), n_(members), first_(member) {}
 
   __device__ __forceinline__ int lookers() const { return n_; }
   __device__ __forceinline__ u64 look(int rank, u64 offset) const {

@@ -23,9 +23,20 @@ constexpr u32 kWordsBytes = 4096;
 constexpr u32 kTail = 2048;  // behind the head word
 
 struct Shared {
-  u32 dead[4];  // by group's barrier: a group ends together, at the same chunk
+  u32 dead[5];  // by group's barrier: a group ends together, at the same chunk
   u64 reduceSteps[NCCL4J_NVLS_HEADS];  // at the kernel's beginning
   u64 broadcastSteps[NCCL4J_NVLS_HEADS];
+
+  // Called by all threads, before a barrier.
+  __device__ __forceinline__ void begin(const nccl4jNvlsArguments& a, int channel) {
+    const int t = threadIdx.x;
+    if (t < 5) dead[t] = 0;
+    if (t < a.nHeads) {
+      nccl4jNvlsSteps s = ((const nccl4jNvlsSteps*)a.steps)[channel * NCCL4J_NVLS_HEADS + t];
+      reduceSteps[t] = s.reduce;
+      broadcastSteps[t] = s.broadcast;
+    }
+  }
 };
 
 // Warps that do one thing; all functions are called by all of them.
@@ -318,12 +329,7 @@ template <class T, class A>
 __device__ void run(const nccl4jNvlsArguments& a) {
   __shared__ Shared shared;
   const int channel = blockIdx.x, t = threadIdx.x;
-  if (t < 4) shared.dead[t] = 0;
-  if (t < a.nHeads) {
-    nccl4jNvlsSteps s = ((const nccl4jNvlsSteps*)a.steps)[channel * NCCL4J_NVLS_HEADS + t];
-    shared.reduceSteps[t] = s.reduce;
-    shared.broadcastSteps[t] = s.broadcast;
-  }
+  shared.begin(a, channel);
   __syncthreads();
   const Places places(a, channel);
   if (a.collective == ALL_GATHER) {

@@ -105,6 +105,7 @@ CUresult cuMemGetHandleForAddressRange(void* out, CUdeviceptr p, size_t n, CUmem
 CUresult cuLaunchKernelEx(const CUlaunchConfig* c, CUfunction f, void** params, void** extra) {
   launched_into(c->hStream);
   memcpy(arguments, params[0], sizeof arguments);
+  all_arguments = params[0];
   char attributes[256] = "";
   for (unsigned i = 0; i < c->numAttrs; i++) {  // the value of others is an int
     const CUlaunchAttribute* a = &c->attrs[i];

@@ -21,12 +21,14 @@ static unsigned long long next_handle = 0x1000;
 static _Thread_local CUcontext current;
 static _Thread_local int called_by_stream;  // where the driver allows no call
 static unsigned char arguments[112];
+static const void* all_arguments;
 static void forget_captures(void);
 
 // The tests' own entries.
 const char* fakeRecord(void) { return record; }
 long fakeLive(void) { return live; }
 void fakeArguments(void* to) { memcpy(to, arguments, sizeof arguments); }
+void fakeAllArguments(void* to, int bytes) { memcpy(to, all_arguments, bytes); }
 void fakeReset(void) {
   pthread_mutex_lock(&lock);
   recorded = 0;

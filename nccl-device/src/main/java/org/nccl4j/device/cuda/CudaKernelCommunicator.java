@@ -15,7 +15,6 @@ import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.TimeoutException;
-import org.nccl4j.device.kernel.Algorithm;
 import org.nccl4j.device.kernel.Collective;
 import org.nccl4j.device.kernel.CollectiveWork;
 import org.nccl4j.device.kernel.DirectWork;
@@ -64,9 +63,9 @@ final class CudaKernelCommunicator implements KernelCommunicator {
     memory = new CommunicatorMemory(device, spec);
     made.push(memory::close);
     collectives = new CollectivePlans(this, spec, memory);
-    nvls = new NvlsPlans(this, spec, memory);
     p2p = new P2pPlans(this, spec, memory);
     try {
+      nvls = new NvlsPlans(this, spec, memory);
       order = device.context().get(() -> JCudaLibrary.createEvent(false, device));
       made.push(() -> JCudaLibrary.destroyEvent(order, device));
       progress = new StreamProgress(device);
@@ -80,6 +79,7 @@ final class CudaKernelCommunicator implements KernelCommunicator {
       device.communicators().incrementAndGet();
       made.push(device.communicators()::decrementAndGet);
     } catch (RuntimeException e) {
+      ofPlans.forEach(DeviceMemory::close);
       made.run();
       throw e;
     }
@@ -118,7 +118,10 @@ final class CudaKernelCommunicator implements KernelCommunicator {
     if (spec.nRanks() == 1) {
       return p2p.prepare(alone(work));
     }
-    return work.algorithm() == Algorithm.NVLS ? nvls.prepare(work) : collectives.prepare(work);
+    return switch (work.algorithm()) {
+      case NVLS, NVLS_TREE -> nvls.prepare(work);
+      case TREE, RING, ONE_SHOT, TWO_SHOT, PAT -> collectives.prepare(work);
+    };
   }
 
   @Override

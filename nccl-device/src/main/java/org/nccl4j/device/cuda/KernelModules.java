@@ -67,6 +67,13 @@ final class KernelModules {
     return function("nvls_" + family, name + (emulated ? "_emulated" : "_driver"));
   }
 
+  /** The kernel of NVLS between machines, for a type; loaded and ready to be launched. */
+  CUfunction nvlsTree(DataType type, boolean emulated) {
+    return function(
+        "nvls-tree_" + type.label(),
+        emulated ? "nccl4j_nvls_tree_emulated" : "nccl4j_nvls_tree_driver");
+  }
+
   /** The kernel of sends and receives; loaded and ready to be launched. */
   CUfunction p2p() {
     return function(COPY, "nccl4j_p2p");

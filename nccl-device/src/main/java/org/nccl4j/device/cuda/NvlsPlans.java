@@ -1,49 +1,103 @@
 package org.nccl4j.device.cuda;
 
+import jcuda.driver.CUfunction;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
+import org.nccl4j.device.kernel.Algorithm;
+import org.nccl4j.device.kernel.Collective;
 import org.nccl4j.device.kernel.CollectiveWork;
 import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.KernelCommunicatorSpec;
 import org.nccl4j.device.kernel.Nvls;
 import org.nccl4j.device.kernel.NvlsLayout;
+import org.nccl4j.device.kernel.Protocol;
+import org.nccl4j.device.kernel.Tree;
 
-/** Turns collectives by NVLS into kernels with arguments. */
+/** Turns collectives by NVLS, within a machine and between machines, into kernels. */
 final class NvlsPlans {
   private static final int THREADS = 640; // nvls::kThreads
+  private static final int TREE_THREADS = 512; // nvls::kTreeThreads
   private static final int CHUNK_MULTIPLE = 128;
+  private static final long STEPS_BYTES =
+      (long) ConnectionLayout.CHANNELS * KernelLayout.NVLS_HEADS * KernelLayout.NVLS_STEPS_BYTES;
 
   private final CudaKernelCommunicator communicator;
   private final KernelCommunicatorSpec spec;
   private final CommunicatorMemory memory;
 
-  /** Steps of all channels' connections; made when NVLS is first used. */
-  private DeviceMemory steps;
+  /** Steps of all channels' connections; null where there is no NVLS. */
+  private final DeviceMemory steps;
 
   NvlsPlans(
       CudaKernelCommunicator communicator, KernelCommunicatorSpec spec, CommunicatorMemory memory) {
     this.communicator = communicator;
     this.spec = spec;
     this.memory = memory;
+    // Not with the first plan: a rank that shares the GPU may have a kernel that waits for this
+    // one.
+    this.steps = spec.nvls() == null ? null : communicator.allocateForPlan(STEPS_BYTES);
   }
 
   CudaKernelPlan prepare(CollectiveWork work) {
     Nvls nvls = spec.nvls();
+    boolean tree = work.algorithm() == Algorithm.NVLS_TREE;
     check(work, nvls);
-    if (steps == null) {
-      steps =
-          communicator.allocateForPlan(
-              (long) ConnectionLayout.CHANNELS
-                  * KernelLayout.NVLS_HEADS
-                  * KernelLayout.NVLS_STEPS_BYTES);
-    }
-    NvlsLayout layout = nvls.layout();
     long bytes = Math.multiplyExact(work.count(), (long) work.type().bytes());
-    int channels =
-        work.nChannels() > 0 ? Math.min(work.nChannels(), layout.nChannels()) : layout.nChannels();
-    int chunk = Math.min(layout.chunkBytes(), work.chunkBytes()) / CHUNK_MULTIPLE * CHUNK_MULTIPLE;
-    Offheap arguments = new Offheap(KernelLayout.NVLS_ARGUMENTS_BYTES);
+    int channels = channels(work, nvls, tree);
+    Offheap arguments =
+        new Offheap(tree ? NvlsTreeArguments.SIZE : KernelLayout.NVLS_ARGUMENTS_BYTES);
+    put(arguments, work, nvls, bytes, channels);
+    if (tree) {
+      putTrees(arguments, nvls);
+    }
+    return new CudaKernelPlan(
+        communicator,
+        arguments,
+        bytes == 0 ? null : kernel(work, nvls, tree),
+        new CudaKernelPlan.Shape(channels, tree ? TREE_THREADS : THREADS, 0),
+        CudaKernelPlan.Needs.of(work, spec.rank(), spec.nRanks(), bytes));
+  }
+
+  private CUfunction kernel(CollectiveWork work, Nvls nvls, boolean tree) {
+    KernelModules kernels = communicator.device().kernels();
+    boolean emulated = nvls.multicast().emulated();
+    return tree
+        ? kernels.nvlsTree(work.type(), emulated)
+        : kernels.nvls(
+            CudaKernelCommunicator.reduces(work.collective()),
+            work.type(),
+            "nccl4j_nvls",
+            emulated);
+  }
+
+  /** As many as the buffers were made for, and as the connections between machines have. */
+  private int channels(CollectiveWork work, Nvls nvls, boolean tree) {
+    int most = nvls.layout().nChannels();
+    for (int end = 0; tree && end < NvlsTreeArguments.ENDS; end++) {
+      for (Tree place : nvls.trees()) {
+        int peer = rank(place, end);
+        most = peer < 0 ? most : Math.min(most, spec.sends().get(peer).channels());
+      }
+    }
+    int asked = work.nChannels();
+    if (tree && (asked < 1 || asked > most)) {
+      throw new InvalidArgumentException(
+          ErrorId.ALGORITHM,
+          "NVLSTree by %d channels, where rank %d has %d".formatted(asked, spec.rank(), most),
+          "use at least one, and no more than all connections between machines have");
+    }
+    return asked > 0 ? Math.min(asked, most) : most;
+  }
+
+  private void put(Offheap arguments, CollectiveWork work, Nvls nvls, long bytes, int channels) {
+    NvlsLayout layout = nvls.layout();
+    int slot =
+        nvls.machines() == 1
+            ? layout.chunkBytes()
+            : Math.min(
+                layout.chunkBytes(), ConnectionSizes.sliceBytes(spec.layout(), Protocol.SIMPLE));
+    int chunk = Math.min(slot, work.chunkBytes()) / CHUNK_MULTIPLE * CHUNK_MULTIPLE;
     memory.putCommunicator(arguments);
     arguments
         .putLong(KernelLayout.NVLS_BYTES, bytes)
@@ -66,40 +120,67 @@ final class NvlsPlans {
           .bytes()
           .put(KernelLayout.NVLS_HEAD_RANKS + head, nvls.heads().get(head).byteValue());
     }
-    return new CudaKernelPlan(
-        communicator,
-        arguments,
-        bytes == 0
-            ? null
-            : communicator
-                .device()
-                .kernels()
-                .nvls(
-                    CudaKernelCommunicator.reduces(work.collective()),
-                    work.type(),
-                    "nccl4j_nvls",
-                    nvls.multicast().emulated()),
-        new CudaKernelPlan.Shape(channels, THREADS, 0),
-        CudaKernelPlan.Needs.of(work, spec.rank(), spec.nRanks(), bytes));
+  }
+
+  /** This machine's ranks, and a head's places in its trees; of who is no head nobody is there. */
+  private void putTrees(Offheap arguments, Nvls nvls) {
+    arguments
+        .putInt(NvlsTreeArguments.N_MEMBERS, nvls.members().size())
+        .putInt(NvlsTreeArguments.MEMBER, nvls.members().indexOf(spec.rank()));
+    // With more of them than there is room for, the switch looks at all at once.
+    int named = Math.min(KernelLayout.NVLS_HEADS, nvls.members().size());
+    for (int member = 0; member < named; member++) {
+      arguments
+          .bytes()
+          .put(NvlsTreeArguments.MEMBER_RANKS + member, nvls.members().get(member).byteValue());
+    }
+    for (int tree = 0; tree < NvlsTreeArguments.N_TREES; tree++) {
+      int at = NvlsTreeArguments.TREES + tree * NvlsTreeArguments.TREE_BYTES;
+      for (int end = 0; end < NvlsTreeArguments.ENDS; end++) {
+        int peer = nvls.headRank() < 0 ? -1 : rank(nvls.trees().get(tree), end);
+        arguments.putInt(at + NvlsTreeArguments.TREE_RANKS + 4 * end, peer);
+        if (peer >= 0) {
+          int place = at + NvlsTreeArguments.TREE_ENDS + end * KernelLayout.PEER_BYTES;
+          memory.putPeer(arguments.bytes(), place, peer);
+        }
+      }
+    }
+  }
+
+  /** Of a parent, which comes first, or a child; -1 where there is none. */
+  private static int rank(Tree place, int end) {
+    if (end == 0) {
+      return place.up();
+    }
+    return end - 1 < place.down().size() ? place.down().get(end - 1) : -1;
   }
 
   private static void check(CollectiveWork work, Nvls nvls) {
-    if (nvls == null || !Nvls.has(work.collective(), work.type(), work.op())) {
+    String name = work.algorithm().label();
+    boolean tree = work.algorithm() == Algorithm.NVLS_TREE;
+    String why =
+        nvls == null
+            ? "this communicator is without"
+            : nvls.machines() > 1 != tree
+                ? "is for ranks on %s".formatted(tree ? "several machines" : "one machine")
+                : !Nvls.has(work.collective(), work.type(), work.op())
+                        || tree && work.collective() != Collective.ALL_REDUCE
+                    ? "does not have it"
+                    : null;
+    if (why != null) {
       throw new InvalidArgumentException(
           ErrorId.ALGORITHM,
-          "%s of %s (%s) by NVLS, which %s"
+          "%s of %s (%s) by %s, which %s"
               .formatted(
-                  work.collective().label(),
-                  work.type().label(),
-                  work.op().label(),
-                  nvls == null ? "this communicator is without" : "does not have it"),
+                  work.collective().label(), work.type().label(), work.op().label(), name, why),
           "use another algorithm");
     }
-    if (nvls.layout().nHeads() > KernelLayout.NVLS_HEADS) {
+    int most = Math.max(nvls.layout().nHeads(), nvls.multicast().views().size());
+    if (most > KernelLayout.NVLS_HEADS) {
       throw new InvalidArgumentException(
           ErrorId.ALGORITHM,
-          "NVLS with %d heads; it goes up to %d"
-              .formatted(nvls.layout().nHeads(), KernelLayout.NVLS_HEADS),
+          "%s with %d ranks of a machine; it goes up to %d"
+              .formatted(name, most, KernelLayout.NVLS_HEADS),
           "use another algorithm");
     }
   }

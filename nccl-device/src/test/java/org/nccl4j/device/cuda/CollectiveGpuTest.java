@@ -18,6 +18,7 @@ import org.nccl4j.device.RedOp;
 import org.nccl4j.device.kernel.Algorithm;
 import org.nccl4j.device.kernel.Collective;
 import org.nccl4j.device.kernel.CollectiveWork;
+import org.nccl4j.device.kernel.KernelPlan;
 import org.nccl4j.device.kernel.Protocol;
 
 /** Every kernel against random data, with poison around and in the outputs. Needs GPUs. */
@@ -140,10 +141,12 @@ class CollectiveGpuTest {
         owners.add(in);
       }
     }
+    // All before any is launched, for ranks that share a GPU.
+    List<KernelPlan> plans = ranks.communicators.stream().map(c -> c.prepare(work)).toList();
     for (int rank = 0; rank < n; rank++) {
       var communicator = ranks.communicators.get(rank);
       communicator.launch(
-          communicator.prepare(work), sends.get(rank), recvs.get(rank), ranks.streams.get(rank));
+          plans.get(rank), sends.get(rank), recvs.get(rank), ranks.streams.get(rank));
     }
     ranks.synchronize();
     for (int rank = 0; rank < n; rank++) {

@@ -11,6 +11,9 @@ public interface FakeLibrary {
   /** Copies the beginning of the last launch's arguments. */
   void fakeArguments(long to);
 
+  /** Copies so many bytes of the last launch's arguments, which are still there. */
+  void fakeAllArguments(long to, int bytes);
+
   /** Forgets the record and the failure. */
   void fakeReset();
 

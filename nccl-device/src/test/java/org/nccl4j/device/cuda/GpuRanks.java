@@ -2,6 +2,7 @@ package org.nccl4j.device.cuda;
 
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.List;
 import java.util.stream.IntStream;
 import org.nccl4j.device.DeviceMemory;
@@ -42,7 +43,16 @@ final class GpuRanks implements AutoCloseable {
 
   /** With emulated NVLS, unless its layout is null. */
   GpuRanks(int n, Duration deadline, ConnectionLayout given, NvlsLayout nvlsLayout) {
-    this.n = n;
+    this("a".repeat(n), deadline, given, nvlsLayout);
+  }
+
+  /**
+   * With emulated NVLS of several machines.
+   *
+   * @param hosts a letter for each rank: those with the same are on one machine
+   */
+  GpuRanks(String hosts, Duration deadline, ConnectionLayout given, NvlsLayout nvlsLayout) {
+    this.n = hosts.length();
     List<CudaDevice> all = CudaDevices.probe().list();
     for (int rank = 0; rank < n; rank++) {
       devices.add(all.get(rank % all.size()));
@@ -53,7 +63,7 @@ final class GpuRanks implements AutoCloseable {
           CudaShareableMemory.create(
               device, (layout.dataBytes() + ConnectionLayout.CREDIT_BYTES) * n));
     }
-    List<Nvls> nvls = nvlsLayout == null ? null : nvls(nvlsLayout);
+    List<Nvls> nvls = nvlsLayout == null ? null : nvls(nvlsLayout, hosts);
     List<int[]> rings = List.of(IntStream.range(0, n).toArray());
     for (int rank = 0; rank < n; rank++) {
       List<Connection> sends = new ArrayList<>();
@@ -82,37 +92,79 @@ final class GpuRanks implements AutoCloseable {
     }
   }
 
-  /** As many ranks are heads as the layout has, the last first. */
-  private List<Nvls> nvls(NvlsLayout nvlsLayout) {
-    List<Integer> all = IntStream.range(0, n).boxed().toList();
-    List<Integer> heads =
-        IntStream.range(0, nvlsLayout.nHeads()).map(head -> n - 1 - head).boxed().toList();
-    for (int rank : all) {
-      MulticastObject.Group group = new MulticastObject.Group(rank, n, nvlsLayout.bytes());
+  /** As many ranks of each machine are heads as the layout has, the last first. */
+  private List<Nvls> nvls(NvlsLayout nvlsLayout, String hosts) {
+    List<List<Integer>> machines =
+        hosts
+            .chars()
+            .distinct()
+            .mapToObj(
+                host ->
+                    IntStream.range(0, n)
+                        .filter(rank -> hosts.charAt(rank) == host)
+                        .boxed()
+                        .toList())
+            .toList();
+    for (int rank = 0; rank < n; rank++) {
+      int self = rank;
+      List<Integer> members =
+          machines.stream().filter(each -> each.contains(self)).findFirst().orElseThrow();
+      MulticastObject.Group group =
+          new MulticastObject.Group(members.indexOf(rank), members.size(), nvlsLayout.bytes());
       multicasts.add(devices.get(rank).multicast(MulticastObject.Form.EMULATED, group));
       multicasts.get(rank).create();
     }
-    for (int to : all) {
-      for (int from : all) {
-        if (multicasts.get(to).wants(from)) {
-          multicasts.get(to).accept(from, DuplicateFd.of(multicasts.get(from).descriptor()));
+    List<Nvls> places = new ArrayList<>(Collections.nCopies(n, null));
+    for (List<Integer> members : machines) {
+      for (int to : members) {
+        for (int from = 0; from < members.size(); from++) {
+          if (multicasts.get(to).wants(from)) {
+            int descriptor = multicasts.get(members.get(from)).descriptor();
+            multicasts.get(to).accept(from, DuplicateFd.of(descriptor));
+          }
         }
       }
+      for (int rank : members) {
+        places.set(rank, place(nvlsLayout, machines, members, rank));
+      }
     }
-    return all.stream().map(rank -> place(nvlsLayout, all, heads, rank)).toList();
+    return places;
   }
 
-  private Nvls place(NvlsLayout nvlsLayout, List<Integer> all, List<Integer> heads, int rank) {
+  private Nvls place(
+      NvlsLayout nvlsLayout, List<List<Integer>> machines, List<Integer> members, int rank) {
+    int heads = nvlsLayout.nHeads();
+    int headRank = members.size() - 1 - members.indexOf(rank);
     MulticastObject own = multicasts.get(rank);
     return new Nvls(
         nvlsLayout,
-        all,
-        heads,
-        heads.indexOf(rank),
+        members,
+        IntStream.range(0, heads).mapToObj(head -> members.get(members.size() - 1 - head)).toList(),
+        headRank < heads ? headRank : -1,
         own.unicast(),
         own.multicast(),
-        List.of(),
-        /* machines= */ 1);
+        machines.size() > 1 && headRank < heads ? between(machines, members, headRank) : List.of(),
+        machines.size());
+  }
+
+  /**
+   * A heap-shaped tree of the heads of a number, and a chain of them from the last to the first.
+   */
+  private static List<Tree> between(
+      List<List<Integer>> machines, List<Integer> members, int headRank) {
+    List<Integer> heads =
+        machines.stream().map(each -> each.get(each.size() - 1 - headRank)).toList();
+    int place = machines.indexOf(members);
+    List<Integer> down = new ArrayList<>();
+    for (int child = 2 * place + 1; child <= 2 * place + 2 && child < heads.size(); child++) {
+      down.add(heads.get(child));
+    }
+    int next = place + 1;
+    return List.of(
+        new Tree(place == 0 ? -1 : heads.get((place - 1) / 2), down),
+        new Tree(
+            next < heads.size() ? heads.get(next) : -1,
+            place == 0 ? List.of() : List.of(heads.get(place - 1))));
   }
 
   /** The connection from one rank to another, as the view of one of them. */

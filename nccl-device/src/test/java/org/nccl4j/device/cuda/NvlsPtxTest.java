@@ -18,6 +18,7 @@ import java.util.regex.Pattern;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /**
  * The PTX that the build made, and assembled for 9.0 and 10.0: which multimem instructions are in
@@ -78,6 +79,9 @@ class NvlsPtxTest {
     }
     String ptx = resource("nvls_" + family + ".ptx");
     assertEquals(wanted, instructions(ptx, "nccl4j_nvls_driver"));
+    String tree = resource("nvls-tree_" + family + ".ptx");
+    assertEquals(wanted, instructions(tree, "nccl4j_nvls_tree_driver"));
+    assertEquals(Set.of(), instructions(tree, "nccl4j_nvls_tree_emulated"));
     wanted.removeAll(WORDS);
     assertEquals(wanted, instructions(ptx, "nccl4j_nvls_window_driver"));
     assertEquals(Set.of(STORE_WORD), instructions(ptx, "nccl4j_nvls_ll_driver"));
@@ -109,13 +113,18 @@ class NvlsPtxTest {
       String driver = kernel.replace("emulated", "driver");
       assertTrue(body(ptx, driver).contains("fence.proxy.alias"), driver);
     }
+    String tree = resource("nvls-tree_float.ptx");
+    assertTrue(body(tree, "nccl4j_nvls_tree_driver").contains("fence.proxy.alias"));
+    assertFalse(body(tree, "nccl4j_nvls_tree_emulated").contains("fence.proxy.alias"));
   }
 
   /** Machine code for Hopper and for Blackwell, as the headers in the fatbin say. */
-  @Test
-  void hopperAndBlackwellAreBuilt() throws IOException {
+  @ParameterizedTest
+  @ValueSource(strings = {"nvls_float", "nvls-tree_float"})
+  void hopperAndBlackwellAreBuilt(String family) throws IOException {
     Set<Integer> architectures = new TreeSet<>();
-    try (InputStream in = NvlsPtxTest.class.getResourceAsStream("kernels/nvls_float.fatbin")) {
+    String name = "kernels/" + family + ".fatbin";
+    try (InputStream in = NvlsPtxTest.class.getResourceAsStream(name)) {
       assumeTrue(in != null, "the build made no kernels");
       ByteBuffer fatbin = ByteBuffer.wrap(in.readAllBytes()).order(ByteOrder.LITTLE_ENDIAN);
       assertEquals(0xba55ed50, fatbin.getInt(0));
