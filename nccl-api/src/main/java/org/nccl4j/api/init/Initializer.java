@@ -139,7 +139,7 @@ public final class Initializer {
     DomainFacts own = DomainFacts.of(request, peers, routes, links, tuned);
     RankFacts known =
         DomainFacts.common(bootstrap.allGather(own.toBytes()), Hosts.of(peers), tuned);
-    nvls = NvlsSetup.open(request, context, wiring, bootstrap);
+    nvls = NvlsSetup.open(request, context, wiring, known.spread().channels(), bootstrap);
     boolean puts = RemoteLinks.areNeeded(peers, rank);
     ProxyThread proxy =
         handlers.isEmpty() && !puts ? null : new ProxyThread(request.name(), handlers);

@@ -43,8 +43,13 @@ final class NvlsSetup implements AutoCloseable {
     this.farewell = farewell;
   }
 
-  /** Takes part in the decision and, if it is yes, in the making. Every rank calls it. */
-  static NvlsSetup open(InitRequest request, Context context, Wiring wiring, Bootstrap bootstrap) {
+  /**
+   * Takes part in the decision and, if it is yes, in the making. Every rank calls it.
+   *
+   * @param channels that all connections of all ranks have
+   */
+  static NvlsSetup open(
+      InitRequest request, Context context, Wiring wiring, int channels, Bootstrap bootstrap) {
     Settings settings = request.settings();
     List.of(
             Settings.NCCL4J_NVLS_MODE,
@@ -69,7 +74,7 @@ final class NvlsSetup implements AutoCloseable {
       return new NvlsSetup(null, null, null);
     }
     Form form = mine.form().orElseThrow();
-    NvlsTeams teams = new NvlsTeams(hosts, wiring.nvlsHeads(), wiring.nvlsChannels());
+    NvlsTeams teams = new NvlsTeams(hosts, wiring.nvlsHeads(), wiring.nvlsChannels(), channels);
     Team team = teams.of(context.rank());
     Multicast made = provider.orElseThrow().open(context, team, form, exchange(bootstrap));
     if (made.nvls().isEmpty()) {
@@ -119,9 +124,6 @@ final class NvlsSetup implements AutoCloseable {
     if (nRanks == 1) {
       return "there is one rank";
     }
-    if (hosts.count() > 1 && kind(context) == Device.Kind.CUDA) {
-      return "its ranks are on several machines, and GPUs have no NVLSTree in this version";
-    }
     if (context.peers().stream().anyMatch(peer -> peer.deviceKind() != kind(context))) {
       return "its ranks are on devices of several kinds";
     }
@@ -129,7 +131,7 @@ final class NvlsSetup implements AutoCloseable {
       return "its ranks are on several hosts of one NVLink clique, and multicast objects are not shared"
           + " between hosts in this version";
     }
-    return context.device().kind() == Device.Kind.CUDA ? sharedDevice(context) : null;
+    return context.device().kind() == Device.Kind.CUDA ? sharedDevice(context, hosts) : null;
   }
 
   private static boolean areApart(List<PeerInfo> peers, List<Integer> ranks) {
@@ -140,10 +142,12 @@ final class NvlsSetup implements AutoCloseable {
     return context.peers().get(0).deviceKind();
   }
 
-  private static String sharedDevice(Context context) {
+  /** On one machine; GPUs of several may be called the same. */
+  private static String sharedDevice(Context context, Hosts hosts) {
     int n = context.peers().size();
     return IntStream.range(0, n * n)
         .filter(pair -> pair / n < pair % n)
+        .filter(pair -> hosts.hostOf(pair / n) == hosts.hostOf(pair % n))
         .filter(pair -> device(context, pair / n).equals(device(context, pair % n)))
         .mapToObj(pair -> "ranks %d and %d share a GPU".formatted(pair / n, pair % n))
         .findFirst()

@@ -2,6 +2,7 @@ package org.nccl4j.api.init;
 
 import java.util.List;
 import org.nccl4j.api.spi.MulticastProvider.Team;
+import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.Tree;
 
 /**
@@ -16,16 +17,19 @@ final class NvlsTeams {
   private final List<List<Integer>> heads;
 
   private final int channels;
+  private final int most;
 
   /**
    * Teams.
    *
    * @param found heads of all hosts that the search found, in its order
    * @param channels that it gives NVLS, or 0
+   * @param connected channels that all connections between ranks have
    */
-  NvlsTeams(Hosts hosts, List<Integer> found, int channels) {
+  NvlsTeams(Hosts hosts, List<Integer> found, int channels, int connected) {
     this.hosts = hosts;
     this.channels = channels;
+    this.most = hosts.count() > 1 ? connected : ConnectionLayout.CHANNELS;
     List<List<Integer>> able = hosts.ranks().stream().map(ranks -> among(ranks, found)).toList();
     int fewest = able.stream().mapToInt(List::size).min().orElse(0);
     this.heads = able.stream().map(some -> some.subList(0, fewest)).toList();
@@ -39,7 +43,7 @@ final class NvlsTeams {
   /** The team of a rank's machine. */
   Team of(int rank) {
     int host = hosts.hostOf(rank);
-    return new Team(hosts.ranks().get(host), heads.get(host), channels);
+    return new Team(hosts.ranks().get(host), heads.get(host), channels, most);
   }
 
   /**

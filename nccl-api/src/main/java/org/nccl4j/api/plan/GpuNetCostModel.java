@@ -74,6 +74,11 @@ record GpuNetCostModel(int nRanks, Spread spread, Optional<Fleet> topology) impl
         : turns * (ends() * FLIGHT + (nRanks - ends()) * LOCAL_HOP);
   }
 
+  /** Ups and downs of trees of one rank of each host, and what a host sends of a whole in them. */
+  static double treeMicroseconds(int hosts, long bytes) {
+    return 2 * NetCostModel.levels(hosts) * FLIGHT + 2 * bytes / (NETWORK_GIGABYTES * 1e3);
+  }
+
   /** How often a host sends the whole data. */
   private double passes(Collective collective, Algorithm algorithm) {
     double share = (double) (nRanks - 1) / nRanks;

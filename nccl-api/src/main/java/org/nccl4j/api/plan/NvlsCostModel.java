@@ -2,6 +2,7 @@ package org.nccl4j.api.plan;
 
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Optional;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.kernel.Algorithm;
@@ -10,6 +11,7 @@ import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.Nvls;
 import org.nccl4j.device.kernel.NvlsLayout;
 import org.nccl4j.device.kernel.Protocol;
+import org.nccl4j.topo.cluster.Fleet;
 
 /**
  * A device's costs with NVLS among them. By the switch, what limits is the bytes that a GPU's links
@@ -19,9 +21,12 @@ import org.nccl4j.device.kernel.Protocol;
  * @param base the costs of all else
  * @param host whether it is the host device, which emulates NVLS by passes over memory
  * @param nvls this rank's place, of which only what is the same on all ranks is looked at
- * @param local ranks of the machine that has most
+ * @param spread of the ranks over machines
+ * @param topology of the machines of GPUs, where it is known
  */
-record NvlsCostModel(CostModel base, boolean host, Nvls nvls, int local) implements CostModel {
+record NvlsCostModel(
+    CostModel base, boolean host, Nvls nvls, Spread spread, Optional<Fleet> topology)
+    implements CostModel {
   /** A launch, and scatter, sum and gather one after the other, with a flight for each word. */
   private static final double LATENCY = 20;
 
@@ -81,18 +86,52 @@ record NvlsCostModel(CostModel base, boolean host, Nvls nvls, int local) impleme
       return base.microseconds(collective, algorithm, protocol, bytes);
     }
     boolean allReduce = collective == Collective.ALL_REDUCE;
-    double n = local;
+    double n = spread.mostRanks();
     if (host) {
       double here = n * HOST_LATENCY + (allReduce ? 6 : 3) * bytes / (HOST_GIGABYTES * 1e3);
       return nvls.machines() == 1
           ? here
           : here + NetCostModel.treeMicroseconds(nvls.machines(), bytes);
     }
-    if (!nvls.multicast().emulated()) {
-      return LATENCY + switchMicroseconds(allReduce, n, bytes);
-    }
     double carried = (allReduce ? 2 : 1) * (n - 1) / n / EMULATION_EFFICIENCY;
-    return LATENCY + carried * bytes / (LINK_GIGABYTES * 1e3);
+    double here =
+        LATENCY
+            + (nvls.multicast().emulated()
+                ? carried * bytes / (LINK_GIGABYTES * 1e3)
+                : switchMicroseconds(allReduce, n, bytes));
+    return nvls.machines() == 1 ? here : betweenMachines(here, bytes);
+  }
+
+  /**
+   * With the trees of heads between machines of GPUs. Where the topology is known, NCCL's model has
+   * a figure for all of it by the switch; an emulation takes as long as that and a tree of ranks.
+   *
+   * @param here what a machine alone would take
+   */
+  private double betweenMachines(double here, long bytes) {
+    double all =
+        nvls.multicast().emulated() ? -1 : predicted(org.nccl4j.topo.Algorithm.NVLS_TREE, bytes);
+    if (all >= 0) {
+      return all;
+    }
+    double tree = predicted(org.nccl4j.topo.Algorithm.TREE, bytes);
+    return here + (tree >= 0 ? tree : GpuNetCostModel.treeMicroseconds(nvls.machines(), bytes));
+  }
+
+  /** By NCCL's model, of an all-reduce; negative where it has no figure. */
+  private double predicted(org.nccl4j.topo.Algorithm algorithm, long bytes) {
+    return topology
+        .map(
+            fleet ->
+                (double)
+                    fleet
+                        .costs()
+                        .time(
+                            org.nccl4j.topo.Collective.ALL_REDUCE,
+                            algorithm,
+                            org.nccl4j.topo.Protocol.SIMPLE,
+                            bytes))
+        .orElse(-1.0);
   }
 
   /**
@@ -105,11 +144,15 @@ record NvlsCostModel(CostModel base, boolean host, Nvls nvls, int local) impleme
     return carried * bytes / (LINK_GIGABYTES * 1e3);
   }
 
+  /** Between machines as many as the connections have. */
   @Override
   public int channels(Collective collective, Choice choice, long bytes) {
-    return isNvls(choice.algorithm())
-        ? nvls.layout().nChannels()
-        : base.channels(collective, choice, bytes);
+    return isNvls(choice.algorithm()) ? channels() : base.channels(collective, choice, bytes);
+  }
+
+  private int channels() {
+    int made = nvls.layout().nChannels();
+    return nvls.machines() == 1 ? made : Math.min(made, spread.channels());
   }
 
   /** Small data in chunks of which each channel has some, so that its three phases overlap. */
@@ -120,7 +163,7 @@ record NvlsCostModel(CostModel base, boolean host, Nvls nvls, int local) impleme
       return base.chunkBytes(connections, collective, choice, bytes);
     }
     NvlsLayout layout = nvls.layout();
-    long part = bytes / layout.nHeads() / layout.nChannels();
+    long part = bytes / layout.nHeads() / channels();
     long chunk = part / CHUNKS_A_PART & -LEAST_CHUNK;
     return (int) Math.min(layout.chunkBytes(), Math.max(LEAST_CHUNK, chunk));
   }
@@ -144,8 +187,20 @@ record NvlsCostModel(CostModel base, boolean host, Nvls nvls, int local) impleme
 
   @Override
   public String source(Collective collective, Algorithm algorithm, Protocol protocol) {
-    return isNvls(algorithm)
-        ? host ? "formula, fitted on hosts" : "predicted by what the links carry"
-        : base.source(collective, algorithm, protocol);
+    if (!isNvls(algorithm)) {
+      return base.source(collective, algorithm, protocol);
+    }
+    if (host) {
+      return "formula, fitted on hosts";
+    }
+    String links = "predicted by what the links carry";
+    if (nvls.machines() == 1) {
+      return links;
+    }
+    return topology.isEmpty()
+        ? links + ", flights and bytes between machines estimated"
+        : nvls.multicast().emulated()
+            ? links + ", and a tree of NCCL's"
+            : "topology, NCCL's tables";
   }
 }

@@ -51,7 +51,7 @@ public record RankFacts(
   CostModel costs(Nvls nvls) {
     return nvls == null
         ? costs()
-        : new NvlsCostModel(costs(), kind == Device.Kind.HOST, nvls, spread.mostRanks());
+        : new NvlsCostModel(costs(), kind == Device.Kind.HOST, nvls, spread, topology);
   }
 
   /** The same of some of the ranks, which are spread over some of the hosts. */

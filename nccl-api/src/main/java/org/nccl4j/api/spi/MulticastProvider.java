@@ -30,8 +30,9 @@ public interface MulticastProvider {
    * @param heads those that combine a part each, in the order of the parts; as many on every
    *     machine
    * @param channels that the search of the topology gives NVLS; 0 where it was not asked
+   * @param most channels that can be used: as many as connections between machines have
    */
-  record Team(List<Integer> members, List<Integer> heads, int channels) {
+  record Team(List<Integer> members, List<Integer> heads, int channels, int most) {
     /** Copies the lists. */
     public Team {
       members = List.copyOf(members);

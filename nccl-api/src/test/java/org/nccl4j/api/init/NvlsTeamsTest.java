@@ -13,30 +13,30 @@ class NvlsTeamsTest {
 
   @Test
   void withoutASearchAllRanksAreHeads() {
-    NvlsTeams teams = new NvlsTeams(ONE, List.of(), 0);
-    assertEquals(new Team(List.of(0, 1, 2, 3), List.of(0, 1, 2, 3), 0), teams.of(2));
+    NvlsTeams teams = new NvlsTeams(ONE, List.of(), 0, 2);
+    assertEquals(new Team(List.of(0, 1, 2, 3), List.of(0, 1, 2, 3), 0, 64), teams.of(2));
     assertEquals(List.of(), teams.trees(2));
   }
 
   @Test
   void theSearchSaysWhoAreHeadsInWhichOrder() {
     assertEquals(
-        new Team(List.of(0, 1, 2, 3), List.of(3, 1), 16),
-        new NvlsTeams(ONE, List.of(3, 1), 16).of(0));
-    assertEquals(List.of(2, 0, 3, 1), new NvlsTeams(ONE, List.of(2, 0, 3, 1), 16).of(0).heads());
+        new Team(List.of(0, 1, 2, 3), List.of(3, 1), 16, 64),
+        new NvlsTeams(ONE, List.of(3, 1), 16, 2).of(0));
+    assertEquals(List.of(2, 0, 3, 1), new NvlsTeams(ONE, List.of(2, 0, 3, 1), 16, 2).of(0).heads());
   }
 
   @Test
   void everyMachineHasAsManyHeadsAsTheSmallest() {
-    NvlsTeams teams = new NvlsTeams(TWO, List.of(), 0);
-    assertEquals(new Team(List.of(0, 2, 4), List.of(0, 2), 0), teams.of(4));
-    assertEquals(new Team(List.of(1, 3), List.of(1, 3), 0), teams.of(3));
+    NvlsTeams teams = new NvlsTeams(TWO, List.of(), 0, 2);
+    assertEquals(new Team(List.of(0, 2, 4), List.of(0, 2), 0, 2), teams.of(4));
+    assertEquals(new Team(List.of(1, 3), List.of(1, 3), 0, 2), teams.of(3));
   }
 
   /** The two heads of a number are a tree; the root of one is a leaf of the other. */
   @Test
   void headsOfOneNumberFormTrees() {
-    NvlsTeams teams = new NvlsTeams(TWO, List.of(4, 2, 3, 1), 0);
+    NvlsTeams teams = new NvlsTeams(TWO, List.of(4, 2, 3, 1), 0, 2);
     List<Tree> first = teams.trees(4);
     List<Tree> second = teams.trees(3);
     assertEquals(2, first.size());

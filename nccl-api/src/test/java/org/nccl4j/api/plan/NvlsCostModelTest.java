@@ -2,9 +2,11 @@ package org.nccl4j.api.plan;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.util.Comparator;
 import java.util.List;
+import java.util.Optional;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -19,6 +21,7 @@ import org.nccl4j.device.kernel.Nvls;
 import org.nccl4j.device.kernel.NvlsLayout;
 import org.nccl4j.device.kernel.Protocol;
 import org.nccl4j.device.symmetric.MulticastMemory;
+import org.nccl4j.topo.cluster.Fleet;
 
 class NvlsCostModelTest {
   private static final int N = 8;
@@ -92,5 +95,75 @@ class NvlsCostModelTest {
     Choice choice =
         new Chooser(costs(emulated), "", "").choose(Collective.ALL_REDUCE, bytes, type, op);
     assertEquals(algorithm, choice.algorithm().label());
+  }
+
+  private static CostModel between(boolean emulated, Optional<Fleet> topology) {
+    RankFacts facts =
+        new RankFacts(
+            2 * N,
+            Device.Kind.CUDA,
+            "NVIDIA H200",
+            false,
+            false,
+            new Spread(2, N, true, 4),
+            topology,
+            Optional.empty());
+    return facts.costs(nvls(emulated).among(2, List.of()));
+  }
+
+  private static double tree(CostModel costs, long bytes) {
+    return costs.microseconds(Collective.ALL_REDUCE, Algorithm.NVLS_TREE, Protocol.SIMPLE, bytes);
+  }
+
+  /** On two machines of GPUs there is the tree alone, on the channels that proxies carry. */
+  @Test
+  void betweenMachinesGpusHaveTheTree() {
+    for (boolean emulated : new boolean[] {false, true}) {
+      CostModel costs = between(emulated, Optional.empty());
+      assertEquals(
+          List.of(Algorithm.TREE, Algorithm.RING, Algorithm.NVLS_TREE),
+          costs.algorithms(Collective.ALL_REDUCE));
+      assertEquals(List.of(Algorithm.RING), costs.algorithms(Collective.ALL_GATHER));
+      Choice choice = new Choice(Algorithm.NVLS_TREE, Protocol.SIMPLE, 1);
+      assertEquals(4, costs.channels(Collective.ALL_REDUCE, choice, 1 << 30));
+      for (long bytes = 8; bytes <= 1 << 30; bytes *= 8) {
+        double alone =
+            costs(emulated)
+                .microseconds(Collective.ALL_REDUCE, Algorithm.NVLS, Protocol.SIMPLE, bytes);
+        assertEquals(2 * 35 + 2 * bytes / 2.5e3, tree(costs, bytes) - alone, 1e-3 * alone);
+      }
+      assertEquals(
+          "NVLSTree",
+          new Chooser(costs, "NVLSTree", "")
+              .choose(Collective.ALL_REDUCE, 1000, DataType.FLOAT32, RedOp.SUM)
+              .algorithm()
+              .label());
+    }
+  }
+
+  /**
+   * Where machines are known, as NCCL's model has it; what is emulated is no cheaper than a tree.
+   */
+  @Test
+  void betweenKnownMachinesTheTreeCostsWhatNcclsModelSays() {
+    Fleet fleet = TopologyCostModelTest.fleet(2, N, 90, 18);
+    CostModel bySwitch = between(false, Optional.of(fleet));
+    CostModel emulated = between(true, Optional.of(fleet));
+    for (long bytes = 64; bytes <= 1 << 30; bytes *= 8) {
+      float time =
+          fleet
+              .costs()
+              .time(
+                  org.nccl4j.topo.Collective.ALL_REDUCE,
+                  org.nccl4j.topo.Algorithm.NVLS_TREE,
+                  org.nccl4j.topo.Protocol.SIMPLE,
+                  bytes);
+      assertTrue(time > 0, "the model has it");
+      assertEquals(time, tree(bySwitch, bytes));
+      assertTrue(
+          tree(emulated, bytes)
+              > emulated.microseconds(
+                  Collective.ALL_REDUCE, Algorithm.TREE, Protocol.SIMPLE, bytes));
+    }
   }
 }

@@ -57,7 +57,7 @@ class TopologyCostModelTest {
     return "<pci busid=\"0000:%s:00.0\" class=\"0x030200\" %s>".formatted(bus, speed);
   }
 
-  private static Fleet fleet(int hosts, int gpus, int sm, int nvLinks) {
+  static Fleet fleet(int hosts, int gpus, int sm, int nvLinks) {
     List<Fleet.Host> all = new ArrayList<>();
     for (int host = 0; host < hosts; host++) {
       int first = host * gpus;

@@ -15,6 +15,7 @@ import org.nccl4j.api.Communicator;
 import org.nccl4j.api.CommunicatorConfig;
 import org.nccl4j.api.Devices;
 import org.nccl4j.api.UniqueId;
+import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
 
@@ -53,6 +54,15 @@ final class Ranks implements AutoCloseable {
    * @param hosts a letter for each rank: those with the same are on one host
    */
   static Ranks onHosts(String hosts, CommunicatorConfig config) {
+    return onHosts(hosts, List.of(Devices.host()), config);
+  }
+
+  /**
+   * As above.
+   *
+   * @param devices that the ranks have by turns
+   */
+  static Ranks onHosts(String hosts, List<? extends Device> devices, CommunicatorConfig config) {
     // Else the process's own memory would connect them.
     CommunicatorConfig local =
         bounded(config).with("NCCL_SOCKET_IFNAME", "lo").with("NCCL_P2P_DISABLE", "1");
@@ -60,7 +70,8 @@ final class Ranks implements AutoCloseable {
     List<CompletableFuture<Communicator>> joining = new ArrayList<>();
     for (int rank = 0; rank < hosts.length(); rank++) {
       CommunicatorConfig own = local.with("NCCL_HOSTID", "host " + hosts.charAt(rank));
-      joining.add(Communicator.initRankAsync(hosts.length(), id, rank, Devices.host(), own));
+      Device device = devices.get(rank % devices.size());
+      joining.add(Communicator.initRankAsync(hosts.length(), id, rank, device, own));
     }
     return new Ranks(joining.stream().map(CompletableFuture::join).toList());
   }

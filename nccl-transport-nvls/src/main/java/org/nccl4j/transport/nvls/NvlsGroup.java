@@ -131,10 +131,9 @@ final class NvlsGroup {
         agreement.take(
             "lay its buffers out",
             () -> {
-              if (team.heads().size() > MOST_HEADS) {
-                throw new Agreement.Refused(
-                    "there are %d ranks to be heads, and NVLS has at most %d"
-                        .formatted(team.heads().size(), MOST_HEADS));
+              check("to be heads", team.heads().size());
+              if (form == Form.EMULATED && context.device().kind() == Device.Kind.CUDA) {
+                check("of a machine", team.members().size()); // the kernels look at each
               }
               boolean host = context.device().kind() == Device.Kind.HOST;
               int channels = number("NCCL_NVLS_NCHANNELS");
@@ -142,7 +141,9 @@ final class NvlsGroup {
               mine[0] =
                   new NvlsLayout(
                       team.heads().size(),
-                      host ? 1 : channels == 0 ? defaultChannels() : channels,
+                      host
+                          ? 1
+                          : Math.min(team.most(), channels == 0 ? defaultChannels() : channels),
                       chunk == 0
                           ? defaultChunk(host)
                           : (chunk + CHUNK_MULTIPLE - 1) / CHUNK_MULTIPLE * CHUNK_MULTIPLE);
@@ -156,6 +157,13 @@ final class NvlsGroup {
       }
     }
     return mine[0];
+  }
+
+  private static void check(String which, int ranks) throws Agreement.Refused {
+    if (ranks > MOST_HEADS) {
+      throw new Agreement.Refused(
+          "there are %d ranks %s, and NVLS has at most %d".formatted(ranks, which, MOST_HEADS));
+    }
   }
 
   /** The emulation's heads load from every rank: more of them in flight than the switch needs. */
