@@ -176,21 +176,30 @@ __device__ __forceinline__ void await(F look, u64 value, Patience& patience, u32
 
 __device__ __forceinline__ bool isDead(const u32& dead) { return *(volatile const u32*)&dead; }
 
+// Of a thread that waits for a rank. For its own it waits a little longer: another group of this
+// block then waits for somebody else, and says for whom.
+__device__ __forceinline__ Patience patienceFor(const nccl4jCommunicator& comm, bool ownRank) {
+  nccl4jCommunicator own = comm;
+  if (ownRank) own.budget += own.budget / 8;
+  return Patience(own);
+}
+
 // Ranks begin with different heads, as far as there are as many.
 __device__ __forceinline__ int headAfter(const nccl4jNvlsArguments& a, int distance) {
   return (a.comm.rank + distance) % a.nHeads;
 }
 
-template <class T, class A>
+// LATE: waits for its own rank as patienceFor says.
+template <class T, class A, bool LATE = false>
 __device__ void scatter(const nccl4jNvlsArguments& a, const Places& places, const Group& g,
                         Shared& shared, int channel) {
   A access(a);
-  Patience patience(a.comm);
   u32& dead = shared.dead[g.barrier];
   const char* own = (const char*)a.unicast;
   const bool scale = touchFor<T>(a.op).scale;
   const int t = g.thread;
   const bool mine = t < a.nHeads;
+  Patience patience = patienceFor(a.comm, LATE && mine && a.headRanks[t] == a.comm.rank);
   u64 steps = 0;
   for (Loop loop(a, channel); loop.more(); loop.next()) {
     u64 step = mine ? shared.reduceSteps[t] + loop.index() : 0;
@@ -219,15 +228,15 @@ __device__ void scatter(const nccl4jNvlsArguments& a, const Places& places, cons
   if (steps) ((nccl4jNvlsSteps*)a.steps)[channel * NCCL4J_NVLS_HEADS + t].reduce = steps;
 }
 
-template <class T, class A>
+template <class T, class A, bool LATE = false>
 __device__ void gather(const nccl4jNvlsArguments& a, const Places& places, const Group& g,
                        Shared& shared, int channel) {
   A access(a);
-  Patience patience(a.comm);
   u32& dead = shared.dead[g.barrier];
   const char* own = (const char*)a.unicast;
   const int t = g.thread;
   const bool mine = t < a.nHeads;
+  Patience patience = patienceFor(a.comm, LATE && mine && a.headRanks[t] == a.comm.rank);
   u64 steps = 0;
   for (Loop loop(a, channel); loop.more(); loop.next()) {
     u64 step = mine ? shared.broadcastSteps[t] + loop.index() : 0;

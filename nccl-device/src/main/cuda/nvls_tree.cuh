@@ -126,7 +126,7 @@ __device__ void up(const nccl4jNvlsTreeArguments& args, const Places& places, co
   constexpr int U = kTreeUnroll;
   const nccl4jNvlsArguments& a = args.nvls;
   A access(a, args.nMembers, args.member);
-  Patience patience(a.comm);
+  Patience patience = patienceFor(a.comm, g.thread == args.member);
   u32& dead = shared.dead[g.barrier];
   const int h = a.headRank, t = g.thread;
   if (h < 0) return;
@@ -194,7 +194,6 @@ __device__ void down(const nccl4jNvlsTreeArguments& args, const Places& places, 
   constexpr int U = kTreeUnroll;
   const nccl4jNvlsArguments& a = args.nvls;
   A access(a, args.nMembers, args.member);
-  Patience patience(a.comm);
   u32& dead = shared.dead[g.barrier];
   const int h = a.headRank, t = g.thread;
   if (h < 0 || fan.rank[kParent] < 0) return;
@@ -202,6 +201,8 @@ __device__ void down(const nccl4jNvlsTreeArguments& args, const Places& places, 
   const u64 to = places.broadcast(h);
   const SlotPlace place = slotPlace(a.comm, SIMPLE, channel);
   const int end = t - kLookers;
+  // The parent may wait for this rank, of which up knows more.
+  Patience patience = patienceFor(a.comm, t == args.member || end == kParent);
   TreeEnd tree(fan, a.comm, channel, end, end != kParent, end == kParent);
   u64 steps = 0;
   for (Loop loop(a, channel); loop.more() && loop.bytes(h) > 0; loop.next()) {
@@ -259,9 +260,9 @@ __device__ void runTree(const nccl4jNvlsTreeArguments& args) {
   __syncthreads();
   const Places places(a, channel);
   if (t < kTreeSide)
-    scatter<T, A>(a, places, {t, kTreeSide, 1}, shared, channel);
+    scatter<T, A, true>(a, places, {t, kTreeSide, 1}, shared, channel);
   else if (t < 2 * kTreeSide)
-    gather<T, A>(a, places, {t - kTreeSide, kTreeSide, 2}, shared, channel);
+    gather<T, A, true>(a, places, {t - kTreeSide, kTreeSide, 2}, shared, channel);
   else if (t < 2 * kTreeSide + kTreeHalf)
     up<T, A>(args, places, {t - 2 * kTreeSide, kTreeHalf, 3}, shared, fan, channel);
   else
