@@ -3,8 +3,6 @@ package org.nccl4j.device.cuda;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
-import java.util.concurrent.atomic.AtomicBoolean;
-import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.Supplier;
 import jcuda.driver.CUevent;
 import org.nccl4j.device.DeviceMemory;
@@ -14,7 +12,6 @@ import org.nccl4j.device.HotPath;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.NcclException;
-import org.nccl4j.device.TimeoutException;
 import org.nccl4j.device.kernel.Collective;
 import org.nccl4j.device.kernel.CollectiveWork;
 import org.nccl4j.device.kernel.DirectWork;
@@ -45,12 +42,7 @@ final class CudaKernelCommunicator implements KernelCommunicator {
   private final LaunchMarks marks;
   private final int[] capturing = new int[1];
   private final List<DeviceMemory> ofPlans = new ArrayList<>();
-  private final AtomicReference<NcclException> failure = new AtomicReference<>();
-
-  /** Set by the first who sees that a kernel gave up: it asks why, and may be asked meanwhile. */
-  private final AtomicBoolean explaining = new AtomicBoolean();
-
-  private volatile Supplier<String> explanation = () -> "";
+  private final KernelFailure failure = new KernelFailure(this::report, this::deadlineRemedy);
   private volatile CudaStream last; // what was launched last is in this stream
   private volatile DirectPlans direct;
   private volatile RemoteArrivals remote;
@@ -233,27 +225,24 @@ final class CudaKernelCommunicator implements KernelCommunicator {
 
   @Override
   public void abort(NcclException cause) {
-    failure.compareAndSet(null, cause);
+    failure.set(cause);
     memory.abort();
     releaseStreams();
   }
 
   @Override
   public NcclException failure() {
-    NcclException known = failure.get();
-    if (known == null) {
-      String report = closed ? null : report();
-      if (report != null && explaining.compareAndSet(false, true)) {
-        String why = explanation.get();
-        failure.compareAndSet(
-            null,
-            new TimeoutException(
-                ErrorId.OPERATION, why.isEmpty() ? report : report + "; " + why, deadlineRemedy()));
-      }
-      known = failure.get();
-      if (known != null) {
-        releaseStreams();
-      }
+    return released(failure.look());
+  }
+
+  /** As {@link #failure}, of a stream whose work has ended. */
+  NcclException settledFailure() {
+    return released(failure.settled());
+  }
+
+  private NcclException released(NcclException known) {
+    if (known != null) {
+      releaseStreams();
     }
     return known;
   }
@@ -267,8 +256,11 @@ final class CudaKernelCommunicator implements KernelCommunicator {
             : "");
   }
 
-  /** What a kernel or a stream that waits too long says; null while all is well. */
+  /** What a kernel or a stream that waits too long says; null while all is well, or closed. */
   private String report() {
+    if (closed) {
+      return null;
+    }
     String ofKernel = memory.kernelFailure();
     DirectPlans plans = direct;
     String ofTeam = ofKernel != null || plans == null ? ofKernel : plans.stall();
@@ -295,7 +287,7 @@ final class CudaKernelCommunicator implements KernelCommunicator {
 
   @Override
   public void explainDeadlines(Supplier<String> newExplanation) {
-    explanation = newExplanation;
+    failure.explainBy(newExplanation);
   }
 
   CommunicatorMemory memory() {
@@ -333,7 +325,7 @@ final class CudaKernelCommunicator implements KernelCommunicator {
   }
 
   private boolean hasGivenUp() {
-    return failure.get() != null || closed || memory.failedPeer() >= 0;
+    return failure.known() != null || closed || memory.failedPeer() >= 0;
   }
 
   @Override

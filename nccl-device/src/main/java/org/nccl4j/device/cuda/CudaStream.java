@@ -213,7 +213,7 @@ public final class CudaStream extends DeviceStream {
       throw thrown;
     }
     for (CudaKernelCommunicator user : users) {
-      NcclException failure = user.failure();
+      NcclException failure = user.settledFailure();
       if (failure != null) {
         users.remove(user);
         throw failure.again();

@@ -1,5 +1,6 @@
 package org.nccl4j.device.cuda;
 
+import static org.junit.jupiter.api.Assertions.assertDoesNotThrow;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertThrows;
@@ -8,6 +9,11 @@ import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import java.time.Duration;
 import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
@@ -215,6 +221,36 @@ class CommunicatorTest extends AgainstFakeCuda {
       assertTrue(message.contains("for data of rank 1"), message);
       assertTrue(message.contains("; rank 1 is behind, null"), message);
       assertEquals(1, communicator.waitsFor());
+    }
+  }
+
+  /** Work that ended since a kernel gave up does not pass for right while it is asked why. */
+  @Test
+  void aStreamReportsAFailureThatAnotherThreadIsExplaining() throws Exception {
+    assumeKernels();
+    try (GpuRanks ranks = new GpuRanks(2, Duration.ofSeconds(3));
+        DeviceMemory buffer = ranks.devices.get(0).allocate(4000)) {
+      var communicator = ranks.communicators.get(0);
+      CudaStream stream = ranks.streams.get(0);
+      CollectiveWork work = sum(Collective.ALL_REDUCE, Algorithm.RING, Protocol.SIMPLE);
+      communicator.launch(communicator.prepare(work), buffer, buffer, stream);
+      CountDownLatch asked = new CountDownLatch(1);
+      CountDownLatch answer = new CountDownLatch(1);
+      communicator.explainDeadlines(
+          () -> {
+            asked.countDown();
+            assertDoesNotThrow(() -> answer.await(60, TimeUnit.SECONDS));
+            return "rank 1 never came";
+          });
+      communicator.memory().control().putInt(KernelLayout.CONTROL_FAILED, 1);
+      CompletableFuture<?> observer = CompletableFuture.runAsync(communicator::failure);
+      assertTrue(asked.await(60, TimeUnit.SECONDS));
+      CompletableFuture<?> user = CompletableFuture.runAsync(stream::synchronize);
+      assertThrows(TimeoutException.class, () -> user.get(50, TimeUnit.MILLISECONDS));
+      answer.countDown();
+      observer.get(60, TimeUnit.SECONDS);
+      var error = assertThrows(ExecutionException.class, () -> user.get(60, TimeUnit.SECONDS));
+      assertTrue(error.getMessage().contains("; rank 1 never came"), error.getMessage());
     }
   }
 
