@@ -11,8 +11,10 @@ trap 'rm -rf "$fake"' EXIT
 cuda=$(dirname "$(dirname "$(readlink -f "$(command -v nvcc)")")")
 test -f "$cuda/include/cuda.h" || cuda=/usr/local/cuda
 # Memory is zero when it is new; a GPU clears megabytes at once, the fake would not.
-sed -e "s/\*n = 2;/*n = $ranks;/" -e 's/^  memset((void\*)d, v, n);/  if (v || n < (1 << 20)) memset((void*)d, v, n);/' \
-  nccl-device/src/test/c/fakecuda.c > "$fake/fakecuda.c"
+cp -r nccl-device/src/test/c/fakecuda.c nccl-device/src/test/c/fakecuda "$fake"
+sed -i -e "s/\*n = 2;/*n = $ranks;/" -e 's/^  memset((void\*)d, v, n);/  if (v || n < (1 << 20)) memset((void*)d, v, n);/' \
+  "$fake/fakecuda.c" "$fake"/fakecuda/*.c
+test "$(cat "$fake/fakecuda.c" "$fake"/fakecuda/*.c | grep -c -e "\*n = $ranks;" -e 'if (v || n < (1 << 20))')" -ge 2
 gcc -O1 -shared -fPIC -I"$cuda/include" -Wl,-soname,libcuda.so.1 -o "$fake/libcuda.so.1" "$fake/fakecuda.c"
 javac -nowarn -proc:none -d "$fake" -cp "$classes" docs/benchmarks/FirstCommunicator.java
 for _ in $(seq "$processes"); do

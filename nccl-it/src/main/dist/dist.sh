@@ -67,6 +67,15 @@ for module in nccl-device nccl-transport-p2p nccl-it; do
     "run ./nccl dist, which compiles them"
   cp -r "$root/$module/target/test-classes/." "$top/tests/classes"
 done
+# The tutorial's programs for GPUs, compiled, since the runtime has no compiler.
+mkdir -p "$top/docs"
+cp -r "$root/docs/tutorial" "$top/docs"
+for page in "$top"/docs/tutorial/8-*.md "$top"/docs/tutorial/9-*.md; do
+  name=$(basename "$page")
+  program=$work/Step${name%%-*}.java
+  awk '/^```java/ { on = 1; next } /^```/ && on { exit } on' "$page" > "$program"
+  "$home/bin/javac" -nowarn -proc:none -d "$top/tests/classes" -cp "$top/modules/*" "$program"
+done
 mkdir -p "$(dirname "$archive")"
 tar -C "$work" --sort=name --owner=0 --group=0 --mtime=@0 -c nccl4j | gzip -9n > "$archive"
 size=$(($(wc -c < "$archive") / 100000))

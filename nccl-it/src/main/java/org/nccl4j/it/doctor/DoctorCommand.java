@@ -31,6 +31,11 @@ public final class DoctorCommand implements Callable<Integer> {
   private boolean json;
 
   @Option(
+      names = {"--all"},
+      description = "Prints all settings, not only those that are set.")
+  private boolean everySetting;
+
+  @Option(
       names = {"-h", "--help"},
       usageHelp = true,
       description = "Shows this.")
@@ -59,7 +64,9 @@ public final class DoctorCommand implements Callable<Integer> {
     if (json) {
       out.println(text(findings, !fatal));
     } else {
-      SettingExaminations.entries().forEach(entry -> print(entry, out));
+      SettingExaminations.entries().stream()
+          .filter(entry -> everySetting || !isDefault(entry))
+          .forEach(entry -> print(entry, out));
       out.println(
           fatal
               ? "Something that nothing works without is missing."
@@ -79,8 +86,12 @@ public final class DoctorCommand implements Callable<Integer> {
 
   /** A setting's name and value, and where it was set unless it was not. */
   private static void print(Settings.Entry entry, PrintWriter out) {
-    String origin = entry.origin().equals("default") ? "" : "  (" + entry.origin() + ")";
+    String origin = isDefault(entry) ? "" : "  (" + entry.origin() + ")";
     out.printf("SETTING  %s=%s%s%n", entry.setting().name(), entry.value(), origin);
+  }
+
+  private static boolean isDefault(Settings.Entry entry) {
+    return entry.origin().equals("default");
   }
 
   private static String text(List<Finding> findings, boolean usable) {

@@ -45,7 +45,10 @@ final class SettingExaminations {
     if (findings.isEmpty()) {
       long set = settings.entries().stream().filter(e -> !e.origin().equals("default")).count();
       findings.add(
-          Finding.ok("settings", "%d of %d are set".formatted(set, Settings.declared().size())));
+          Finding.ok(
+              "settings",
+              "%d of %d are set; --all lists the others"
+                  .formatted(set, Settings.declared().size())));
     }
     return findings;
   }

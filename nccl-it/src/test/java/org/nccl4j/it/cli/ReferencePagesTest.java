@@ -32,7 +32,7 @@ class ReferencePagesTest {
             A setting is looked for, in this order, in the communicator's configuration
             (`CommunicatorConfig.with`), the Java system properties, the environment, the file that
             `NCCL_CONF_FILE` names or else `~/.nccl.conf`, and `/etc/nccl.conf`. Names that NCCL has
-            mean what they mean there; `NCCL4J_` names are this library's own. `./nccl doctor` shows
+            mean what they mean there; `NCCL4J_` names are this library's own. `./nccl doctor --all` shows
             the values in force and where each was set. A name that is not a setting, but nearly, is
             pointed out in the log.
 
