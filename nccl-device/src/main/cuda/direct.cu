@@ -1,6 +1,7 @@
 // The direct kernels of one type of element (FAMILY_TYPE), or those that only copy.
 #include <type_traits>
 
+#include "direct_beside.cuh"
 #include "direct_ll.cuh"
 #include "direct_signal.cuh"
 #include "direct_window.cuh"
@@ -29,6 +30,15 @@ extern "C" __global__ void __launch_bounds__(direct::kThreads, kWindowBlocks)
   direct::copyWindows(a);
 #else
   direct::reduceWindows<FAMILY_TYPE>(a);
+#endif
+}
+
+extern "C" __global__ void __launch_bounds__(direct::kThreads, kWindowBlocks)
+    nccl4j_direct_beside(const __grid_constant__ nccl4jBesideArguments a) {
+#ifdef FAMILY_COPY
+  direct::copyBeside(a);
+#else
+  direct::reduceBeside<FAMILY_TYPE>(a);
 #endif
 }
 

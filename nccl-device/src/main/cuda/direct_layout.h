@@ -41,4 +41,18 @@ typedef struct {
   uint32_t awaited[NCCL4J_DIRECT_RANKS];  // signals to wait for, of each rank
 } nccl4jDirectArguments;
 
+enum nccl4jBesidePhases { BESIDE_BEGIN = 1, BESIDE_END = 2 };
+
+// Arguments of the kernels that work beside copy engines, between two ranks.
+typedef struct {
+  nccl4jDirectArguments direct;  // begins as those of the other direct kernels
+  uint64_t engine;       // offset in the library's own window: words that streams wait for and write
+  uint64_t engineBytes;  // the first of what a rank has for the other, which engines move
+  uint64_t chunk;        // bytes of a copy; of a reduce-scatter, of the last
+  uint32_t number;       // of this launch among those with engines, from 1 on; 0 where it has none
+  uint32_t phases;       // nccl4jBesidePhases
+  uint32_t movers;       // the first blocks, which move the rest to the other
+  uint32_t pad;
+} nccl4jBesideArguments;
+
 #endif

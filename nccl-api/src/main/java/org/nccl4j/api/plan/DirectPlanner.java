@@ -290,9 +290,7 @@ public final class DirectPlanner {
               && Nvls.has(operation, way, shape.type, shape.op)
               && (way != DirectWork.Way.NVLS_LL || windows.isCovered())
               && given.allows(way, operation)
-              && !(shape.overlaps
-                  && operation == DirectWork.Operation.ALL_REDUCE
-                  && way == DirectWork.Way.ONE_SHOT);
+              && !(shape.overlaps && needsApart(operation, way));
       if (can
           && algorithms.allows(name, way.label())
           && protocols.allows(name, way.protocol().label())) {
@@ -303,6 +301,12 @@ public final class DirectPlanner {
     }
     boolean pays = costs.areMeasured() && least < plain(shape);
     return best != null && (demanded || pays) ? best : null;
+  }
+
+  /** Whether what one rank writes to the output would be taken for another's input. */
+  private static boolean needsApart(DirectWork.Operation operation, DirectWork.Way way) {
+    return way == DirectWork.Way.COPY && operation.reduces()
+        || way == DirectWork.Way.ONE_SHOT && operation == DirectWork.Operation.ALL_REDUCE;
   }
 
   private double plain(Shape shape) {

@@ -86,19 +86,24 @@ final class GpuDirectCosts implements DirectCosts {
   }
 
   /** The ways that the CUDA device has. */
-  private static boolean exists(Operation operation, Way way) {
+  private boolean exists(Operation operation, Way way) {
     return !way.isMulticast() && existsWithoutSwitch(operation, way);
   }
 
-  private static boolean existsWithoutSwitch(Operation operation, Way way) {
+  private boolean existsWithoutSwitch(Operation operation, Way way) {
     boolean copies = way == Way.COPY || way == Way.COPY_BATCH || way == Way.COPY_STREAM;
     return switch (operation) {
-      case ALL_REDUCE -> !copies;
+      case ALL_REDUCE -> !copies || isBeside(way);
       case ALL_GATHER, ALL_TO_ALL -> way != Way.TWO_SHOT;
-      case REDUCE_SCATTER -> way == Way.LL || way == Way.ONE_SHOT;
+      case REDUCE_SCATTER -> way == Way.LL || way == Way.ONE_SHOT || isBeside(way);
       case REDUCE -> way == Way.ONE_SHOT;
       case BROADCAST, SCATTER, GATHER -> copies;
     };
+  }
+
+  /** Copy engines reduce where they have a kernel beside them. */
+  private boolean isBeside(Way way) {
+    return way == Way.COPY && nRanks == 2;
   }
 
   private double guess(Operation operation, Way way, long bytes) {
@@ -115,7 +120,9 @@ final class GpuDirectCosts implements DirectCosts {
   /** How often the busiest rank sends or takes count elements over its links. */
   private double traffic(Operation operation, Way way) {
     double others = nRanks - 1;
-    return operation == Operation.ALL_REDUCE && way == Way.TWO_SHOT ? 2 * others / nRanks : others;
+    return operation == Operation.ALL_REDUCE && (way == Way.TWO_SHOT || way == Way.COPY)
+        ? 2 * others / nRanks
+        : others;
   }
 
   @Override

@@ -9,6 +9,7 @@ import org.nccl4j.device.symmetric.ResourceLayout;
  * @param flags u32 a block and rank, written by the rank: barriers of blocks
  * @param epoch u32 a block: its copy of the count of direct kernels so far
  * @param arrivals u64 a rank, written by the rank: the last meeting of streams that it came to
+ * @param engine words of launches beside copy engines, among two ranks
  * @param counts u64 signals sent to each rank, then u64 those waited for from each; the owner's
  *     alone
  * @param lines LL lines: two halves used in turn, in each a part for what each rank writes
@@ -16,7 +17,14 @@ import org.nccl4j.device.symmetric.ResourceLayout;
  * @param bytes all of it
  */
 record DirectLayout(
-    long flags, long epoch, long arrivals, long counts, long lines, long lineBytes, long bytes) {
+    long flags,
+    long epoch,
+    long arrivals,
+    long engine,
+    long counts,
+    long lines,
+    long lineBytes,
+    long bytes) {
   /** Blocks that have flags. */
   static final int BLOCKS = 128;
 
@@ -30,13 +38,14 @@ record DirectLayout(
     long flags = new ResourceLayout(team).rest();
     long epoch = flags + 4L * BLOCKS * RANKS;
     long arrivals = epoch + 2048;
+    long engine = epoch + 3072;
     long counts = epoch + 4096;
     long lines = counts + 4096;
     // Half of that as data: beyond it, lines of more ranks are slower than other ways.
     int ranks = Integer.highestOneBit(team);
     long lineBytes = Math.max(LEAST_LINES, ALL_LINES / ranks / ranks);
     return new DirectLayout(
-        flags, epoch, arrivals, counts, lines, lineBytes, lines + 2 * team * lineBytes);
+        flags, epoch, arrivals, engine, counts, lines, lineBytes, lines + 2 * team * lineBytes);
   }
 
   /** Most bytes of data that a rank can send another in lines. */

@@ -32,6 +32,7 @@ final class DirectPlans implements AutoCloseable {
   private final DirectLayout layout;
   private final NvlsDirectPlans nvls;
   private volatile StreamMeeting streamMeeting;
+  private final BesidePlan.Launches launches = new BesidePlan.Launches();
   private SideStreams sides;
 
   DirectPlans(
@@ -54,7 +55,7 @@ final class DirectPlans implements AutoCloseable {
   CudaPlan prepare(DirectWork work) {
     check(work);
     return switch (work.way()) {
-      case COPY -> new RoundCopyPlan(copies(work), meeting());
+      case COPY -> isBeside(work) ? beside(work) : new RoundCopyPlan(copies(work), meeting());
       case COPY_BATCH -> {
         CudaKernelPlan kernel = meeting();
         BatchCopyPlan.Meeting byKernel = (stream, captured) -> kernel.launch(0, 0, stream);
@@ -63,6 +64,27 @@ final class DirectPlans implements AutoCloseable {
       case COPY_STREAM -> new BatchCopyPlan(copies(work), streamMeeting());
       case LL, ONE_SHOT, TWO_SHOT, NVLS, NVLS_LL -> kernel(work);
     };
+  }
+
+  /** Between two ranks copy engines have a kernel beside them. */
+  private boolean isBeside(DirectWork work) {
+    return space.size() == 2 && !isRooted(work.operation());
+  }
+
+  private BesidePlan beside(DirectWork work) {
+    Offheap arguments = arguments(BesideArguments.SIZE);
+    put(arguments, work);
+    CudaKernelPlan kernel =
+        new CudaKernelPlan(
+            communicator,
+            arguments,
+            communicator
+                .device()
+                .kernels()
+                .direct(work.operation().reduces(), work.type(), "nccl4j_direct_beside"),
+            new CudaKernelPlan.Shape(BesidePlan.blocks(work.operation()), THREADS, together(work)),
+            needs(work));
+    return new BesidePlan(copies(work), launches, kernel, layout.engine());
   }
 
   private CopyPlan.Move copies(DirectWork work) {
@@ -112,7 +134,8 @@ final class DirectPlans implements AutoCloseable {
           case LL -> !isRooted(operation);
           case ONE_SHOT -> operation == Operation.REDUCE || !isRooted(operation);
           case TWO_SHOT -> operation == Operation.ALL_REDUCE;
-          case COPY, COPY_BATCH, COPY_STREAM -> !operation.reduces();
+          case COPY -> !operation.reduces() || isBeside(work);
+          case COPY_BATCH, COPY_STREAM -> !operation.reduces();
           case NVLS, NVLS_LL -> spec.nvls() != null;
         };
     long bytes = work.count() * work.type().bytes();
@@ -139,14 +162,7 @@ final class DirectPlans implements AutoCloseable {
     long bytes = work.count() * work.type().bytes();
     boolean multicast = work.way().isMulticast();
     Offheap arguments = arguments(multicast ? NvlsDirectArguments.SIZE : DirectArguments.SIZE);
-    put(arguments, DirectArguments.SEND_FLAT, work.send());
-    put(arguments, DirectArguments.RECV_FLAT, work.recv());
-    arguments
-        .putLong(DirectArguments.BYTES, bytes)
-        .putInt(DirectArguments.OPERATION, work.operation().ordinal())
-        .putInt(DirectArguments.OP, work.op().ordinal())
-        .putInt(DirectArguments.ROOT, work.root())
-        .putInt(DirectArguments.TWO_SHOT, work.way() == DirectWork.Way.TWO_SHOT ? 1 : 0);
+    put(arguments, work);
     if (multicast) {
       nvls.put(arguments, work);
     }
@@ -216,6 +232,18 @@ final class DirectPlans implements AutoCloseable {
         .putLong(DirectArguments.LINES, layout.lines())
         .putLong(DirectArguments.LINE_BYTES, layout.lineBytes())
         .putLong(DirectArguments.COUNTS, layout.counts());
+  }
+
+  /** What the kernel is told of a work. */
+  private static void put(Offheap arguments, DirectWork work) {
+    put(arguments, DirectArguments.SEND_FLAT, work.send());
+    put(arguments, DirectArguments.RECV_FLAT, work.recv());
+    arguments
+        .putLong(DirectArguments.BYTES, work.count() * work.type().bytes())
+        .putInt(DirectArguments.OPERATION, work.operation().ordinal())
+        .putInt(DirectArguments.OP, work.op().ordinal())
+        .putInt(DirectArguments.ROOT, work.root())
+        .putInt(DirectArguments.TWO_SHOT, work.way() == DirectWork.Way.TWO_SHOT ? 1 : 0);
   }
 
   private static void put(Offheap arguments, int offset, WindowView window) {

@@ -80,7 +80,10 @@ public record DirectWork(
     ONE_SHOT("DirectOneShot", Protocol.SIMPLE),
     /** Between barriers, each rank combines a part of the data and gives it to all. */
     TWO_SHOT("DirectTwoShot", Protocol.SIMPLE),
-    /** Between barriers, by the device's copy engines. */
+    /**
+     * Between barriers, by the device's copy engines. Between two ranks with a kernel beside them,
+     * which also combines; then the send and receive buffers may not overlap.
+     */
     COPY("CopyEngine", Protocol.SIMPLE),
     /** The same with all of a rank's copies in one call of the driver, and no barriers between. */
     COPY_BATCH("CopyEngineBatch", Protocol.SIMPLE),
@@ -137,8 +140,9 @@ public record DirectWork(
     public boolean needsRecv(Operation operation) {
       return switch (operation) {
         case BROADCAST, ALL_GATHER, ALL_TO_ALL, SCATTER -> !isLines();
-        case ALL_REDUCE -> this == TWO_SHOT || this == NVLS;
-        case REDUCE, REDUCE_SCATTER, GATHER -> false;
+        case ALL_REDUCE -> this == TWO_SHOT || this == NVLS || this == COPY;
+        case REDUCE_SCATTER -> this == COPY;
+        case REDUCE, GATHER -> false;
       };
     }
   }

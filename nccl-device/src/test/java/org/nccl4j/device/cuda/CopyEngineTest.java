@@ -8,6 +8,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
 import java.time.Duration;
 import java.util.List;
 import java.util.regex.Pattern;
@@ -52,6 +53,7 @@ class CopyEngineTest extends AgainstFakeCuda {
       ranks = new GpuRanks(2, deadline);
       windows = new DirectRanks(ranks, Math.max(1 << 20, 2 * bytes));
       for (int rank = 0; rank < 2; rank++) {
+        go(rank);
         for (int part = 0; part < 2; part++) {
           windows.send.get(rank).slice(part * bytes, bytes).fill((byte) (10 * (rank + 1) + part));
         }
@@ -76,6 +78,13 @@ class CopyEngineTest extends AgainstFakeCuda {
           windows.send.get(rank),
           windows.recv.get(rank),
           ranks.streams.get(rank));
+    }
+
+    /** What kernels would write, which here none does: copies beside them may begin. */
+    private void go(int rank) {
+      ByteBuffer many = ByteBuffer.allocateDirect(4).order(ByteOrder.nativeOrder()).putInt(0, 1000);
+      windows.resources.get(rank).write(DirectLayout.of(2).engine(), many);
+      windows.resources.get(rank).read(0, ByteBuffer.allocateDirect(4)); // it has arrived
     }
 
     void launch(Operation operation, Way way) {
@@ -111,12 +120,14 @@ class CopyEngineTest extends AgainstFakeCuda {
   @EnumSource(names = {"COPY", "COPY_BATCH", "COPY_STREAM"})
   void everyOperationMovesWhatItShould(Way way) {
     try (Pair pair = pair()) {
-      pair.launch(Operation.ALL_GATHER, way);
-      assertEquals(List.of(10, 20), pair.parts(0));
-      assertEquals(List.of(10, 20), pair.parts(1));
-      pair.launch(Operation.ALL_TO_ALL, way);
-      assertEquals(List.of(10, 20), pair.parts(0));
-      assertEquals(List.of(11, 21), pair.parts(1));
+      if (way != Way.COPY) { // where a kernel does its share
+        pair.launch(Operation.ALL_GATHER, way);
+        assertEquals(List.of(10, 20), pair.parts(0));
+        assertEquals(List.of(10, 20), pair.parts(1));
+        pair.launch(Operation.ALL_TO_ALL, way);
+        assertEquals(List.of(10, 20), pair.parts(0));
+        assertEquals(List.of(11, 21), pair.parts(1));
+      }
       pair.launch(Operation.BROADCAST, way);
       assertEquals(20, pair.parts(0).get(0));
       assertEquals(20, pair.parts(1).get(0));
@@ -132,7 +143,7 @@ class CopyEngineTest extends AgainstFakeCuda {
 
   /** The own part of a large operation is copied in a stream of its own, between two meetings. */
   @ParameterizedTest
-  @EnumSource(names = {"COPY", "COPY_BATCH", "COPY_STREAM"})
+  @EnumSource(names = {"COPY_BATCH", "COPY_STREAM"})
   void theOwnPartIsCopiedBesideTheOthers(Way way) {
     try (Pair pair = new Pair(Duration.ofSeconds(30), LARGE)) {
       fake.fakeReset();
@@ -163,6 +174,36 @@ class CopyEngineTest extends AgainstFakeCuda {
       pair.launch(1, Operation.ALL_GATHER, way);
       assertEquals(List.of(10, 20), pair.parts(0));
       assertEquals(List.of(10, 20), pair.parts(1));
+    }
+  }
+
+  /** The copies wait in a stream of their own for the kernel, and say when they have ended. */
+  @ParameterizedTest
+  @EnumSource(names = {"ALL_GATHER", "ALL_REDUCE"})
+  void betweenTwoRanksAKernelWorksBesideTheCopies(Operation operation) {
+    try (Pair pair = new Pair(Duration.ofSeconds(30), LARGE)) {
+      fake.fakeReset();
+      pair.launch(0, operation, Way.COPY);
+      List<String> calls =
+          fake.fakeRecord()
+              .lines()
+              .filter(
+                  line ->
+                      Pattern.compile("cuMemcpy|cuEventR|WaitEv|cuLaunch|Value")
+                          .matcher(line)
+                          .find())
+              .toList();
+      boolean reduces = operation == Operation.ALL_REDUCE;
+      assertEquals(reduces ? 4 : 5, calls.size(), calls.toString());
+      assertTrue(calls.get(0).startsWith("cuLaunchKernelEx("), calls.get(0));
+      assertTrue(calls.get(1).startsWith("cuStreamWaitValue32"), calls.get(1));
+      String beside = calls.get(1).replaceAll(".*\\((.*?),.*", "$1");
+      int moved = (reduces ? LARGE / 2 : LARGE) / 4 * 3;
+      assertEquals("cuMemcpyAsync(%d,%s)".formatted(moved, beside), calls.get(2));
+      for (String told : calls.subList(3, calls.size())) {
+        assertTrue(told.startsWith("cuStreamWriteValue32"), told);
+        assertTrue(told.contains("(" + beside + ","), told);
+      }
     }
   }
 

@@ -9,6 +9,7 @@ import java.lang.reflect.Field;
 import java.nio.ByteBuffer;
 import java.time.Duration;
 import java.util.LinkedHashMap;
+import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import org.junit.jupiter.api.Test;
@@ -68,6 +69,26 @@ class DirectPlansTest extends AgainstFakeCuda {
   }
 
   @Test
+  void argumentsBesideEnginesLieWhereTheHeaderSays() throws Exception {
+    String[] names = {"engine", "engineBytes", "chunk", "number", "phases", "movers"};
+    List<Integer> ours =
+        List.of(
+            BesideArguments.ENGINE,
+            BesideArguments.ENGINE_BYTES,
+            BesideArguments.CHUNK,
+            BesideArguments.NUMBER,
+            BesideArguments.PHASES,
+            BesideArguments.MOVERS,
+            BesideArguments.SIZE);
+    StringBuilder body = new StringBuilder();
+    for (String name : names) {
+      body.append("printf(\"%d, \", (int)offsetof(nccl4jBesideArguments, " + name + "));\n");
+    }
+    body.append("printf(\"%d\", (int)sizeof(nccl4jBesideArguments));\n");
+    assertEquals(ours.toString(), "[" + LayoutTest.run("direct_layout.h", body.toString()) + "]");
+  }
+
+  @Test
   void aTwoShotKernelGetsTheViewsOfRankZero() {
     assumeKernels();
     try (GpuRanks ranks = new GpuRanks(2, Duration.ofSeconds(3));
@@ -107,9 +128,9 @@ class DirectPlansTest extends AgainstFakeCuda {
   @Test
   void copyEnginesWriteIntoEveryWindow() {
     assumeKernels();
-    try (GpuRanks ranks = new GpuRanks(2, Duration.ofSeconds(3));
+    try (GpuRanks ranks = new GpuRanks(3, Duration.ofSeconds(3));
         DirectRanks windows = new DirectRanks(ranks, 1 << 20)) {
-      for (int rank = 0; rank < 2; rank++) {
+      for (int rank = 0; rank < 3; rank++) {
         windows.send.get(rank).slice(0, 100).fill((byte) (rank + 1));
         var communicator = ranks.communicators.get(rank);
         DirectWork work =
@@ -129,11 +150,12 @@ class DirectPlansTest extends AgainstFakeCuda {
             windows.recv.get(rank),
             ranks.streams.get(rank));
       }
-      for (int rank = 0; rank < 2; rank++) {
-        ByteBuffer got = ByteBuffer.allocateDirect(200);
+      for (int rank = 0; rank < 3; rank++) {
+        ByteBuffer got = ByteBuffer.allocateDirect(300);
         windows.recv.get(rank).read(0, got);
         assertEquals(1, got.get(99));
         assertEquals(2, got.get(100));
+        assertEquals(3, got.get(299));
       }
     }
   }
@@ -201,7 +223,7 @@ class DirectPlansTest extends AgainstFakeCuda {
           new DirectWork[] {
             work(Operation.REDUCE, Way.LL, 1),
             work(Operation.BROADCAST, Way.ONE_SHOT, 1),
-            work(Operation.ALL_REDUCE, Way.COPY, 1),
+            work(Operation.REDUCE, Way.COPY, 1),
             work(Operation.ALL_REDUCE, Way.LL, 1 << 24)
           }) {
         assertThrows(InvalidUsageException.class, () -> ranks.communicators.get(0).prepare(work));

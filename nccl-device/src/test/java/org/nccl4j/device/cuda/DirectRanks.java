@@ -18,7 +18,7 @@ final class DirectRanks implements AutoCloseable {
   final List<WindowView> recvs = new ArrayList<>();
   final List<DeviceMemory> send;
   final List<DeviceMemory> recv;
-  private final List<DeviceMemory> resources;
+  final List<DeviceMemory> resources;
   private final List<FlatRange> ranges = new ArrayList<>();
   private final List<Exportable> exported = new ArrayList<>();
 

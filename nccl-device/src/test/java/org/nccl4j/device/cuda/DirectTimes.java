@@ -72,10 +72,14 @@ final class DirectTimes {
           case ONE_SHOT -> !broadcast;
           case TWO_SHOT -> operation == Operation.ALL_REDUCE;
           case COPY, COPY_BATCH, COPY_STREAM ->
-              (!graph || way != Way.COPY_STREAM)
-                  && (operation == Operation.ALL_GATHER
-                      || operation == Operation.ALL_TO_ALL
-                      || operation == Operation.BROADCAST && ranks.n == 2);
+              ranks.n == 2
+                      && way == Way.COPY
+                      && (operation == Operation.REDUCE_SCATTER
+                          || operation == Operation.ALL_REDUCE)
+                  || (!graph || way != Way.COPY_STREAM)
+                      && (operation == Operation.ALL_GATHER
+                          || operation == Operation.ALL_TO_ALL
+                          || operation == Operation.BROADCAST && ranks.n == 2);
           case NVLS, NVLS_LL -> false;
         };
     if (!exists) {

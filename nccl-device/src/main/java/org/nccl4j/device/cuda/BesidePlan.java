@@ -1,0 +1,219 @@
+package org.nccl4j.device.cuda;
+
+import org.nccl4j.device.kernel.DirectWork;
+import org.nccl4j.device.kernel.DirectWork.Operation;
+import org.nccl4j.device.symmetric.SymmetricSpace;
+
+/**
+ * An operation of two ranks by copy engines and a kernel beside them: {@code direct_beside.cuh}.
+ * The kernel goes into the user's stream, the copies into one beside it, where they wait for the
+ * kernel's word. While the stream is captured, whose graph would write the same words again, what
+ * only moves data is copied between two halves of the kernel, and what reduces is done by the
+ * kernel alone; the other rank need not capture too. Launched by one thread at a time.
+ */
+final class BesidePlan implements CudaPlan {
+  /** Kernels that only move data have so many blocks, and half of them for the links. */
+  private static final int MOVING_BLOCKS = 32;
+
+  private static final int REDUCING_BLOCKS = 64;
+  private static final int BEGIN = 1; // BESIDE_BEGIN
+  private static final int END = 2;
+
+  /** Copies of a launch; there are numbers for 63. */
+  private static final int MOST_CHUNKS = 32;
+
+  private static final long LEAST_CHUNK = 16 << 20;
+  private static final long LEAST_LAST_CHUNK = 8 << 20;
+
+  /** What the kernel moves while a copy begins: what links carry in that time. */
+  private static final long MOST_BESIDE = 4 << 20;
+
+  private static final int GO = 0; // kGo and so on
+  private static final int ENDED = 128;
+  private static final int CAME = 256;
+
+  private final CudaKernelCommunicator owner;
+  private final Operation operation;
+  private final SideStreams sides;
+  private final Launches launches;
+  private final CudaKernelPlan kernel;
+  private final CopyRoutes routes;
+  private final Moved moved;
+  private final int other;
+  private final int rank;
+  private final long bytes;
+
+  /** Added to the own buffers' addresses: what the other's copies come from, and go to. */
+  private final long sendOffset;
+
+  private final long recvOffset;
+
+  /** Addresses of the words here and there. */
+  private final long here;
+
+  private final long there;
+
+  private final int[] capturing = new int[1];
+
+  /** Launches of a communicator that had engines, counted over all plans. */
+  static final class Launches {
+    private int last;
+
+    private int next() {
+      last = last == -1 ? 1 : last + 1; // 0 stands for none
+      return last;
+    }
+  }
+
+  /**
+   * What engines move of a rank's data for the other; both compute it.
+   *
+   * @param bytes the first
+   * @param chunk of a copy; of a reduce-scatter, whose chunks become smaller, of the last
+   */
+  private record Moved(long bytes, long chunk, boolean halving) {
+    static Moved of(Operation operation, long all) {
+      long bytes = (all - Math.min(MOST_BESIDE, all / 4)) & -128;
+      boolean scatters = operation == Operation.REDUCE_SCATTER;
+      long chunk =
+          !operation.reduces()
+              ? bytes
+              : scatters
+                  ? LEAST_LAST_CHUNK
+                  : Math.max(LEAST_CHUNK, (bytes / MOST_CHUNKS + 127) & -128);
+      return new Moved(bytes, chunk, scatters);
+    }
+
+    long next(long at) {
+      long rest = bytes - at;
+      return rest <= chunk ? rest : halving ? Math.max(chunk, rest / 2 & -128) : chunk;
+    }
+  }
+
+  /**
+   * A plan.
+   *
+   * @param kernel nccl4j_direct_beside with the arguments that all direct kernels have
+   * @param words offset of the words in the library's own window
+   */
+  BesidePlan(CopyPlan.Move move, Launches launches, CudaKernelPlan kernel, long words) {
+    SymmetricSpace space = move.space();
+    DirectWork work = move.work();
+    this.owner = move.owner();
+    this.operation = work.operation();
+    this.sides = move.sides();
+    this.launches = launches;
+    this.kernel = kernel;
+    this.routes = new CopyRoutes(work, space);
+    this.rank = space.place();
+    this.other = 1 - rank;
+    this.bytes = work.count() * work.type().bytes();
+    this.moved = Moved.of(operation, part(other));
+    boolean parted = operation == Operation.ALL_REDUCE;
+    this.sendOffset = parted ? first(other) : other * bytes;
+    long flat = work.recv().peers().get(other).address() - work.recv().address();
+    this.recvOffset = flat + (parted ? first(other) : 0);
+    this.here = space.resources().peers().get(rank).address() + words;
+    this.there = space.resources().peers().get(other).address() + words;
+    Moved theirs = Moved.of(operation, part(rank));
+    kernel
+        .arguments()
+        .putLong(BesideArguments.ENGINE, words)
+        .putLong(BesideArguments.ENGINE_BYTES, theirs.bytes)
+        .putLong(BesideArguments.CHUNK, theirs.chunk)
+        .putInt(BesideArguments.MOVERS, MOVING_BLOCKS / 2);
+  }
+
+  /** Blocks of the kernel, the same on both ranks. */
+  static int blocks(Operation operation) {
+    return operation.reduces() ? REDUCING_BLOCKS : MOVING_BLOCKS;
+  }
+
+  /** Where a rank's part of an all-reduce begins; as in the kernel. */
+  private long first(int of) {
+    return of == 0 ? 0 : Math.min(bytes, (bytes / 2 + 15) / 16 * 16);
+  }
+
+  /** Bytes that the other rank has for this one. */
+  private long part(int of) {
+    return operation != Operation.ALL_REDUCE ? bytes : of == 0 ? first(1) : bytes - first(1);
+  }
+
+  @Override
+  public CudaKernelCommunicator owner() {
+    return owner;
+  }
+
+  @Override
+  public boolean isEmpty() {
+    return bytes == 0;
+  }
+
+  @Override
+  public long sendBytes() {
+    return kernel.sendBytes();
+  }
+
+  @Override
+  public long recvBytes() {
+    return kernel.recvBytes();
+  }
+
+  @Override
+  public void launch(long send, long recv, CudaStream stream) {
+    boolean captured = JCudaLibrary.isCapturing(stream.stream(), capturing, owner.device());
+    if (captured && !operation.reduces()) {
+      launch(0, BEGIN, send, recv, stream);
+      copyInGraph(send, recv, stream);
+      launch(0, END, send, recv, stream);
+    } else if (captured || moved.bytes == 0) {
+      launch(0, BEGIN | END, send, recv, stream);
+    } else {
+      int number = launches.next();
+      launch(number, BEGIN | END, send, recv, stream);
+      copy(number, send, recv);
+    }
+  }
+
+  private void launch(int number, int phases, long send, long recv, CudaStream stream) {
+    kernel
+        .arguments()
+        .putInt(BesideArguments.NUMBER, number)
+        .putInt(BesideArguments.PHASES, phases);
+    kernel.launch(send, recv, stream);
+  }
+
+  private void copyInGraph(long send, long recv, CudaStream stream) {
+    SideStreams.Side side = sides.of(/* inGraph= */ true);
+    side.part(stream);
+    copy(routes.target(recv, rank), routes.source(send, rank), bytes, side.handle());
+    copy(routes.target(recv, other), routes.source(send, other), bytes, stream.handle());
+    side.join(stream);
+  }
+
+  private void copy(int number, long send, long recv) {
+    CudaDevice device = owner.device();
+    long stream = sides.of(/* inGraph= */ false).handle();
+    boolean reduces = operation.reduces();
+    long source = reduces ? send + sendOffset : routes.source(send, other);
+    long target = reduces ? recv + recvOffset : routes.target(recv, other);
+    DriverLibrary.streamWait(stream, here + GO, number, false, device);
+    int chunks = 0;
+    long size;
+    for (long at = 0; at < moved.bytes; at += size) {
+      size = moved.next(at);
+      chunks++;
+      copy(target + at, source + at, size, stream);
+      DriverLibrary.streamWrite(stream, there + CAME, 64 * number + chunks, false, device);
+    }
+    if (!reduces) {
+      DriverLibrary.streamWrite(stream, here + ENDED, number, false, device);
+    }
+  }
+
+  private void copy(long target, long source, long size, long stream) {
+    if (target != source) {
+      DriverLibrary.copyAsync(target, source, size, stream, owner.device());
+    }
+  }
+}

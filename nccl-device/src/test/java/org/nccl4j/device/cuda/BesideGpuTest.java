@@ -1,0 +1,147 @@
+package org.nccl4j.device.cuda;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Random;
+import org.junit.jupiter.api.Tag;
+import org.junit.jupiter.api.Test;
+import org.nccl4j.device.DataType;
+import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.RedOp;
+import org.nccl4j.device.TimeoutException;
+import org.nccl4j.device.kernel.DirectWork;
+import org.nccl4j.device.kernel.DirectWork.Operation;
+import org.nccl4j.device.kernel.DirectWork.Way;
+
+/**
+ * Kernels beside copy engines, between two ranks. Needs GPUs; two ranks share one where it must.
+ */
+@Tag("gpu")
+class BesideGpuTest {
+  private static final Duration DEADLINE = Duration.ofSeconds(5);
+  private static final List<Operation> OPERATIONS =
+      List.of(
+          Operation.ALL_GATHER,
+          Operation.ALL_TO_ALL,
+          Operation.REDUCE_SCATTER,
+          Operation.ALL_REDUCE);
+
+  /** Enough for several chunks of each kind. */
+  @Test
+  void severalChunks() {
+    Random random = new Random(11);
+    int most = 192 << 20;
+    try (GpuRanks ranks = new GpuRanks(2, DEADLINE);
+        DirectRanks windows = new DirectRanks(ranks, most)) {
+      for (Operation operation : OPERATIONS) {
+        int parts = operation == Operation.ALL_REDUCE ? 1 : 2;
+        int count = (most >> 3) / parts + 1001;
+        DirectGpuTest.check(
+            ranks,
+            windows,
+            new DirectGpuTest.Kind(operation, Way.COPY),
+            DataType.FLOAT32,
+            RedOp.SUM,
+            count,
+            random);
+      }
+    }
+  }
+
+  /**
+   * Many after each other, each with the sums of the one before, on two ranks of which none, one or
+   * both capture it into a graph.
+   */
+  @Test
+  void oneRankMayCaptureAndTheOtherNot() {
+    int count = 3_000_000;
+    try (GpuRanks ranks = new GpuRanks(2, DEADLINE);
+        DirectRanks windows = new DirectRanks(ranks, 8L * count)) {
+      for (int rank = 0; rank < 2; rank++) {
+        windows.send.get(rank).write(0, ints(count, rank + 1));
+      }
+      int sum = 3;
+      for (int round = 0; round < 12; round++) {
+        for (int rank = 0; rank < 2; rank++) {
+          CudaStream stream = ranks.streams.get(rank);
+          if ((round >> rank & 1) != 0) {
+            stream.beginCapture();
+            sumAndExchange(ranks, windows, rank, count);
+            CudaGraph graph = stream.endCapture();
+            graph.launch(stream);
+            graphs.add(graph);
+          } else {
+            sumAndExchange(ranks, windows, rank, count);
+          }
+        }
+        ranks.synchronize();
+        for (int rank = 0; rank < 2; rank++) {
+          ByteBuffer got =
+              DirectGpuTest.read(windows.send.get(rank)).order(ByteOrder.nativeOrder());
+          for (int i = 0; i < count; i++) {
+            assertEquals(sum, got.getInt(4 * i), "round " + round + ", element " + i);
+          }
+        }
+        sum = 2 * sum;
+      }
+      graphs.forEach(CudaGraph::close);
+    }
+  }
+
+  private final List<CudaGraph> graphs = new ArrayList<>();
+
+  /** The sum of the send buffers into the receive buffers, and from there half each to both. */
+  private static void sumAndExchange(GpuRanks ranks, DirectRanks windows, int rank, int count) {
+    launch(ranks, windows, rank, Operation.ALL_REDUCE, count, false);
+    launch(ranks, windows, rank, Operation.ALL_GATHER, count / 2, true);
+  }
+
+  private static void launch(
+      GpuRanks ranks, DirectRanks windows, int rank, Operation operation, int count, boolean back) {
+    var communicator = ranks.communicators.get(rank);
+    var send = back ? windows.recvs : windows.sends;
+    var recv = back ? windows.sends : windows.recvs;
+    DirectWork work =
+        new DirectWork(
+            operation,
+            Way.COPY,
+            DataType.INT32,
+            RedOp.SUM,
+            0,
+            count,
+            Way.COPY.needsSend(operation) ? send.get(rank) : null,
+            recv.get(rank),
+            0);
+    List<DeviceMemory> from = back ? windows.recv : windows.send;
+    List<DeviceMemory> to = back ? windows.send : windows.recv;
+    communicator.launch(
+        communicator.prepare(work), from.get(rank), to.get(rank), ranks.streams.get(rank));
+  }
+
+  private static ByteBuffer ints(int count, int value) {
+    ByteBuffer data = ByteBuffer.allocateDirect(4 * count).order(ByteOrder.nativeOrder());
+    while (data.hasRemaining()) {
+      data.putInt(value);
+    }
+    return data.flip();
+  }
+
+  @Test
+  void aMissingRankIsATimeoutAndTheStreamBesideEnds() {
+    for (Operation operation : List.of(Operation.ALL_REDUCE, Operation.ALL_GATHER)) {
+      try (GpuRanks ranks = new GpuRanks(2, Duration.ofMillis(300));
+          DirectRanks windows = new DirectRanks(ranks, 8 << 20)) {
+        launch(ranks, windows, 0, operation, 1 << 20, false);
+        var error = assertThrows(TimeoutException.class, () -> ranks.streams.get(0).synchronize());
+        assertTrue(error.problem().contains("of rank 1"), error.problem());
+      }
+    }
+  }
+}
