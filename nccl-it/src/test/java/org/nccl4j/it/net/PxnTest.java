@@ -34,7 +34,6 @@ import org.nccl4j.it.api.ChaosRank;
 @Timeout(240)
 class PxnTest {
   private static final String TOGETHER = "0,1,2,3";
-  private static final String ALONE = "0 1 2 3";
 
   /** Rank 1, which sends for rank 0, in a process of its own. */
   private static final String ONE = "1 0,2,3";
@@ -179,7 +178,7 @@ class PxnTest {
   }
 
   @ParameterizedTest
-  @ValueSource(strings = {TOGETHER, ALONE, "0,2 1,3"})
+  @ValueSource(strings = {TOGETHER, "0,2 1,3"})
   void dataLeaveByTheRailOfTheReceiver(String processes) throws Exception {
     start(processes);
     sent();
