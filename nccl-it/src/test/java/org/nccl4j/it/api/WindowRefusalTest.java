@@ -93,6 +93,14 @@ class WindowRefusalTest {
     everyRankFails(
         InvalidArgumentException.class, "memory is null", (comm, s) -> comm.registerWindow(null));
     everyRankFails(
+        InvalidArgumentException.class,
+        "registerWindow on rank 1 of communicator",
+        (comm, stream) -> {
+          try (DeviceMemory memory = alloc(64)) {
+            comm.registerWindow(comm.rank() == 1 ? null : memory);
+          }
+        });
+    everyRankFails(
         InvalidArgumentException.class, "0 bytes", (comm, s) -> comm.registerWindow(alloc(0)));
     everyRankFails(
         InvalidArgumentException.class,
