@@ -3,6 +3,7 @@ package org.nccl4j.device.shm;
 import java.lang.ref.Reference;
 import jnr.ffi.Pointer;
 import jnr.ffi.Runtime;
+import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.SystemErrorException;
 import org.nccl4j.device.bind.LibcFunctions;
 import org.nccl4j.device.bind.NativeLibrary;
@@ -149,7 +150,10 @@ final class Libc {
   static int duplicate(int fd) {
     int copy = C.fcntl(fd, F_DUPFD_CLOEXEC, 0);
     if (copy < 0) {
-      throw failed("duplicating a file descriptor", "raise ulimit -n, the limit on open files");
+      throw failed(
+          ErrorId.OPEN_FILES,
+          "duplicating a file descriptor",
+          "raise ulimit -n, the limit on open files");
     }
     return copy;
   }
@@ -173,7 +177,8 @@ final class Libc {
   static int datagramSocket() {
     int fd = C.socket(AF_UNIX, SOCK_DGRAM_NONBLOCK_CLOEXEC, 0);
     if (fd < 0) {
-      throw failed("creating a Unix socket", "raise ulimit -n, the limit on open files");
+      throw failed(
+          ErrorId.OPEN_FILES, "creating a Unix socket", "raise ulimit -n, the limit on open files");
     }
     Pointer on = Datagram.word(1);
     try {
@@ -240,6 +245,10 @@ final class Libc {
   }
 
   private static SystemErrorException failed(String what, String remedy) {
-    return new SystemErrorException(what + " failed: " + describe(errno()), remedy);
+    return failed(ErrorId.SYSTEM, what, remedy);
+  }
+
+  private static SystemErrorException failed(ErrorId id, String what, String remedy) {
+    return new SystemErrorException(id, what + " failed: " + describe(errno()), remedy);
   }
 }

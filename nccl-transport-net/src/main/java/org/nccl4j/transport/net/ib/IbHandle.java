@@ -8,7 +8,8 @@ import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.List;
 import org.nccl4j.api.spi.NetListener;
-import org.nccl4j.device.InvalidArgumentException;
+import org.nccl4j.device.ErrorId;
+import org.nccl4j.device.InvalidUsageException;
 
 /**
  * What a sender needs to find a listener: at most 128 bytes.
@@ -51,7 +52,7 @@ record IbHandle(long session, int port, int queuePairs, List<InetAddress> addres
   /**
    * The handle of these bytes.
    *
-   * @throws InvalidArgumentException if they are none
+   * @throws InvalidUsageException if they are none
    */
   static IbHandle decode(byte[] handle) {
     try {
@@ -77,8 +78,9 @@ record IbHandle(long session, int port, int queuePairs, List<InetAddress> addres
     throw wrong(handle, null);
   }
 
-  private static InvalidArgumentException wrong(byte[] handle, Throwable cause) {
-    return new InvalidArgumentException(
+  private static InvalidUsageException wrong(byte[] handle, Throwable cause) {
+    return new InvalidUsageException(
+        ErrorId.RANKS_DIFFER,
         "%d bytes are not the handle of an InfiniBand listener".formatted(handle.length),
         "pass what handle() gave on the receiving rank, and run the same version everywhere",
         cause);

@@ -275,8 +275,8 @@ class IbFaultTest extends WithRoce {
       other.sender.close();
       assertThrows(InvalidUsageException.class, () -> other.sender.register(memory));
       assertThrows(InvalidArgumentException.class, () -> link.to.listen(1));
-      assertThrows(InvalidArgumentException.class, () -> link.from.connect(0, new byte[40]));
-      assertThrows(InvalidArgumentException.class, () -> link.from.connect(0, new byte[0]));
+      assertThrows(InvalidUsageException.class, () -> link.from.connect(0, new byte[40]));
+      assertThrows(InvalidUsageException.class, () -> link.from.connect(0, new byte[0]));
     }
   }
 
