@@ -8,7 +8,7 @@ import org.nccl4j.api.spi.TransportContext;
 import org.nccl4j.device.CudaException;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.HotPath;
-import org.nccl4j.device.InvalidUsageException;
+import org.nccl4j.device.RemoteException;
 import org.nccl4j.device.cuda.CudaDevice;
 import org.nccl4j.device.kernel.Connection;
 
@@ -72,7 +72,7 @@ final class RelayedSender implements End {
     try {
       memory = RelayedMemory.of(come, context, channels);
     } catch (CudaException e) {
-      throw new InvalidUsageException(
+      throw new RemoteException(
           ErrorId.PEER_MEMORY,
           "rank %d cannot reach the memory of rank %d, which is to send what it sends to rank %d: %s"
               .formatted(context.rank(), relay, peer.rank(), e.problem()),
