@@ -1,7 +1,11 @@
 package org.nccl4j.api.init;
 
+import java.io.IOException;
+import java.nio.channels.ByteChannel;
+import java.nio.channels.SocketChannel;
 import java.util.List;
 import java.util.Optional;
+import org.nccl4j.api.bootstrap.ControlTls;
 import org.nccl4j.api.settings.Settings;
 import org.nccl4j.api.spi.NetDevice;
 import org.nccl4j.api.spi.NetExit;
@@ -23,7 +27,8 @@ record Context(
     byte[] secret,
     Settings settings,
     NetDistances distances,
-    Optional<Exits> exits)
+    Optional<Exits> exits,
+    ControlTls tls)
     implements TransportContext {
   @Override
   public Optional<String> setting(String name) {
@@ -45,6 +50,11 @@ record Context(
     return exits
         .flatMap(known -> known.of(rank, peer))
         .map(exit -> new NetExit(exit.rank(), NetDistances.names(exit.net())));
+  }
+
+  @Override
+  public ByteChannel controlChannel(SocketChannel connected, boolean dialed) throws IOException {
+    return tls.over(connected, dialed);
   }
 
   @Override

@@ -10,6 +10,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import org.nccl4j.api.bootstrap.Bootstrap;
+import org.nccl4j.api.bootstrap.ControlTls;
 import org.nccl4j.api.launch.Launcher;
 import org.nccl4j.api.observe.InitTimes;
 import org.nccl4j.api.plan.RankFacts;
@@ -123,7 +124,8 @@ public final class Initializer {
             request.device().kind() == Device.Kind.CUDA
                 ? NetDistances.of(wiring.fleet(), rank)
                 : NetDistances.UNKNOWN,
-            wiring.exits(request.settings()));
+            wiring.exits(request.settings()),
+            ControlTls.of(request.settings()));
     times.begin("transports");
     for (TransportProvider provider : providers) {
       Transport transport = provider.open(context);

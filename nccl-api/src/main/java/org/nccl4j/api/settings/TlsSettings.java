@@ -9,7 +9,8 @@ public final class TlsSettings {
           "NCCL4J_TLS_CERT",
           "",
           "a PEM file",
-          "The rank's certificate: the bootstrap's connections go by TLS, where each side shows one.");
+          "The rank's certificate: the bootstrap's connections, and those over which InfiniBand's ends"
+              + " meet, go by TLS, where each side shows one.");
 
   public static final Setting<String> NCCL4J_TLS_KEY =
       Setting.text(

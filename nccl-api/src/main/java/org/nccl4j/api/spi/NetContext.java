@@ -1,5 +1,8 @@
 package org.nccl4j.api.spi;
 
+import java.io.IOException;
+import java.nio.channels.ByteChannel;
+import java.nio.channels.SocketChannel;
 import java.util.Optional;
 
 /** What a network is told about the communicator that it is opened for. */
@@ -18,4 +21,18 @@ public interface NetContext {
    * the system properties, the environment or a configuration file, in this order.
    */
   Optional<String> setting(String name);
+
+  /**
+   * How to read and write a connection that carries no data but what its ends have to tell each
+   * other: by TLS where the user has set certificates (NCCL4J_TLS_CERT), else the connection
+   * itself. Reads and writes never wait, and make the handshake; a write may take nothing until the
+   * other side has answered.
+   *
+   * @param connected in non-blocking mode; nothing has been read or written
+   * @param dialed whether this side opened it
+   * @throws IOException if TLS cannot begin; the connection is left open
+   */
+  default ByteChannel controlChannel(SocketChannel connected, boolean dialed) throws IOException {
+    return connected;
+  }
 }

@@ -2,7 +2,7 @@ package org.nccl4j.transport.net.ib;
 
 import java.io.IOException;
 import java.nio.ByteBuffer;
-import java.nio.channels.SocketChannel;
+import java.nio.channels.ByteChannel;
 import java.security.GeneralSecurityException;
 import java.security.MessageDigest;
 import java.security.SecureRandom;
@@ -16,7 +16,8 @@ import org.nccl4j.device.InternalErrorException;
  *
  * <p>Each end sends 32 random bytes, then {@link RemoteEnd} with a keyed digest (HMAC-SHA256 under
  * the communicator's secret) of role, session, both ends' random bytes and the message: it cannot
- * be forged, nor said again to another connection.
+ * be forged, nor said again to another connection. All of it goes by TLS where the user has set
+ * that.
  */
 final class ControlLink implements AutoCloseable {
   static final int NONCE_BYTES = 32;
@@ -24,7 +25,7 @@ final class ControlLink implements AutoCloseable {
   private static final byte GOODBYE = 2;
   private static final SecureRandom RANDOM = new SecureRandom();
 
-  private final SocketChannel channel;
+  private final ByteChannel channel;
   private final byte[] secret;
   private final long session;
   private final boolean sender;
@@ -34,8 +35,8 @@ final class ControlLink implements AutoCloseable {
   private boolean goodbye;
   private ByteBuffer out = ByteBuffer.allocate(0);
 
-  /** Over a connected channel in non-blocking mode. */
-  ControlLink(SocketChannel channel, byte[] secret, long session, boolean sender) {
+  /** Over a connected channel that never waits. */
+  ControlLink(ByteChannel channel, byte[] secret, long session, boolean sender) {
     this.channel = channel;
     this.secret = secret;
     this.session = session;

@@ -5,6 +5,7 @@ import java.net.InetSocketAddress;
 import java.net.StandardSocketOptions;
 import java.nio.channels.SocketChannel;
 import java.util.List;
+import org.nccl4j.api.spi.NetContext;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.RemoteException;
 
@@ -23,7 +24,7 @@ final class Dialer implements AutoCloseable {
   }
 
   private final List<InetSocketAddress> addresses;
-  private final byte[] secret;
+  private final NetContext context;
   private final long session;
   private final StringBuilder failures = new StringBuilder();
   private RemoteEnd own;
@@ -34,10 +35,10 @@ final class Dialer implements AutoCloseable {
   private long since;
   private RemoteEnd remote;
 
-  Dialer(IbHandle handle, byte[] secret) {
+  Dialer(IbHandle handle, NetContext context) {
     addresses = handle.socketAddresses();
     session = handle.session();
-    this.secret = secret;
+    this.context = context;
   }
 
   /** What the listener will be told. */
@@ -76,7 +77,12 @@ final class Dialer implements AutoCloseable {
         if (!channel.finishConnect()) {
           return false;
         }
-        link = new ControlLink(channel, secret, session, true);
+        link =
+            new ControlLink(
+                context.controlChannel(channel, /* dialed= */ true),
+                context.secret(),
+                session,
+                /* sender= */ true);
         link.sendNonce();
         stage = Stage.GREETING;
         return true;

@@ -2,6 +2,7 @@ package org.nccl4j.transport.net.ib;
 
 import java.io.IOException;
 import java.lang.System.Logger;
+import java.nio.channels.ByteChannel;
 import java.nio.channels.ServerSocketChannel;
 import java.nio.channels.SocketChannel;
 import java.util.ArrayDeque;
@@ -26,7 +27,7 @@ final class IbListener implements NetListener, Opened.Part {
   private final IbSettings settings;
   private final LocalEnd local;
   private final int rank;
-  private final byte[] secret;
+  private final NetContext context;
   private final IbHandle handle;
   private final ServerSocketChannel server;
   private final Opened opened;
@@ -50,7 +51,7 @@ final class IbListener implements NetListener, Opened.Part {
     this.server = server;
     this.opened = opened;
     rank = context.rank();
-    secret = context.secret();
+    this.context = context;
   }
 
   @Override
@@ -84,7 +85,7 @@ final class IbListener implements NetListener, Opened.Part {
       SocketChannel channel = server.accept();
       while (channel != null) {
         channel.configureBlocking(false);
-        arrivals.add(new Arrival(new ControlLink(channel, secret, handle.session(), false)));
+        arrivals.add(arrival(channel));
         if (arrivals.size() > MOST_ARRIVALS) {
           refuse(arrivals.remove(), "too many connections that say nothing");
         }
@@ -92,6 +93,17 @@ final class IbListener implements NetListener, Opened.Part {
       }
     } catch (IOException e) {
       LOG.log(Logger.Level.WARNING, "InfiniBand: accepting a connection failed: {0}", e);
+    }
+  }
+
+  private Arrival arrival(SocketChannel channel) throws IOException {
+    try {
+      ByteChannel control = context.controlChannel(channel, /* dialed= */ false);
+      return new Arrival(
+          new ControlLink(control, context.secret(), handle.session(), /* sender= */ false));
+    } catch (IOException e) {
+      channel.close();
+      throw e;
     }
   }
 

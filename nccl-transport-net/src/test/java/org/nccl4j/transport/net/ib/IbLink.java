@@ -6,6 +6,7 @@ import java.nio.ByteBuffer;
 import java.util.Arrays;
 import java.util.function.BooleanSupplier;
 import org.nccl4j.api.spi.Net;
+import org.nccl4j.api.spi.NetContext;
 import org.nccl4j.api.spi.NetListener;
 import org.nccl4j.api.spi.NetMemory;
 import org.nccl4j.api.spi.NetReceiver;
@@ -27,6 +28,13 @@ final class IbLink implements AutoCloseable {
   IbLink(String... settings) {
     from = new IbProvider().open(FakeVerbs.context(0, settings));
     to = new IbProvider().open(FakeVerbs.context(1, settings));
+    connect(0, 0);
+  }
+
+  /** Connects device 0 of one rank to device 0 of another, as they are told. */
+  IbLink(NetContext fromContext, NetContext toContext) {
+    from = new IbProvider().open(fromContext);
+    to = new IbProvider().open(toContext);
     connect(0, 0);
   }
 
