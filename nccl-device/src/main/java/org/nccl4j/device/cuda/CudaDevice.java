@@ -34,8 +34,7 @@ public final class CudaDevice extends Device implements KernelDevice, SymmetricD
   public static final int TEAM_RANKS = DirectLayout.RANKS;
 
   private static final int VIRTUAL_MEMORY = 102; // ..._VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED
-  private static final int FILE_DESCRIPTORS =
-      103; // ..._HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED
+  private static final int FILE_DESCRIPTORS = 103; // ..._TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED
   private static final int MULTICAST_SUPPORTED = 132; // CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED
   private static final int MULTICAST_DRIVER = 12010;
   private static final int MULTICAST_CAPABILITY = 90;

@@ -7,8 +7,6 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
-import java.nio.ByteBuffer;
-import java.nio.ByteOrder;
 import java.time.Duration;
 import java.util.List;
 import java.util.regex.Pattern;
@@ -19,11 +17,8 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.ValueSource;
 import org.nccl4j.device.CudaException;
-import org.nccl4j.device.DataType;
 import org.nccl4j.device.NcclException;
-import org.nccl4j.device.RedOp;
 import org.nccl4j.device.SystemErrorException;
-import org.nccl4j.device.kernel.DirectWork;
 import org.nccl4j.device.kernel.DirectWork.Operation;
 import org.nccl4j.device.kernel.DirectWork.Way;
 
@@ -42,74 +37,8 @@ class CopyEngineTest extends AgainstFakeCuda {
         CudaDevice.class.getResource("kernels/direct-copy.fatbin") != null, "built without nvcc");
   }
 
-  /** Two ranks whose buffers hold their number, and after it for each rank one more. */
-  private static final class Pair implements AutoCloseable {
-    final GpuRanks ranks;
-    final DirectRanks windows;
-    final int bytes;
-
-    Pair(Duration deadline, int bytes) {
-      this.bytes = bytes;
-      ranks = new GpuRanks(2, deadline);
-      windows = new DirectRanks(ranks, Math.max(1 << 20, 2 * bytes));
-      for (int rank = 0; rank < 2; rank++) {
-        go(rank);
-        for (int part = 0; part < 2; part++) {
-          windows.send.get(rank).slice(part * bytes, bytes).fill((byte) (10 * (rank + 1) + part));
-        }
-      }
-    }
-
-    void launch(int rank, Operation operation, Way way) {
-      var communicator = ranks.communicators.get(rank);
-      DirectWork work =
-          new DirectWork(
-              operation,
-              way,
-              DataType.INT8,
-              RedOp.SUM,
-              1,
-              bytes,
-              way.needsSend(operation) ? windows.sends.get(rank) : null,
-              way.needsRecv(operation) ? windows.recvs.get(rank) : null,
-              0);
-      communicator.launch(
-          communicator.prepare(work),
-          windows.send.get(rank),
-          windows.recv.get(rank),
-          ranks.streams.get(rank));
-    }
-
-    /** What kernels would write, which here none does: copies beside them may begin. */
-    private void go(int rank) {
-      ByteBuffer many = ByteBuffer.allocateDirect(4).order(ByteOrder.nativeOrder()).putInt(0, 1000);
-      windows.resources.get(rank).write(DirectLayout.of(2).engine(), many);
-      windows.resources.get(rank).read(0, ByteBuffer.allocateDirect(4)); // it has arrived
-    }
-
-    void launch(Operation operation, Way way) {
-      launch(0, operation, way);
-      launch(1, operation, way);
-    }
-
-    /** What a rank has in the two parts of its receive buffer. */
-    List<Integer> parts(int rank) {
-      ByteBuffer got = ByteBuffer.allocateDirect(2 * bytes);
-      windows.recv.get(rank).read(0, got);
-      assertEquals(got.get(0), got.get(bytes - 1));
-      assertEquals(got.get(bytes), got.get(2 * bytes - 1));
-      return List.of((int) got.get(0), (int) got.get(bytes));
-    }
-
-    @Override
-    public void close() {
-      windows.close();
-      ranks.close();
-    }
-  }
-
-  private Pair pair() {
-    return new Pair(Duration.ofSeconds(30), BYTES);
+  private CopyPair pair() {
+    return new CopyPair(Duration.ofSeconds(30), BYTES);
   }
 
   private long calls(String name) {
@@ -119,7 +48,7 @@ class CopyEngineTest extends AgainstFakeCuda {
   @ParameterizedTest
   @EnumSource(names = {"COPY", "COPY_BATCH", "COPY_STREAM"})
   void everyOperationMovesWhatItShould(Way way) {
-    try (Pair pair = pair()) {
+    try (CopyPair pair = pair()) {
       if (way != Way.COPY) { // where a kernel does its share
         pair.launch(Operation.ALL_GATHER, way);
         assertEquals(List.of(10, 20), pair.parts(0));
@@ -139,129 +68,9 @@ class CopyEngineTest extends AgainstFakeCuda {
     }
   }
 
-  private static final int LARGE = 2 << 20;
-
-  /** The own part of a large operation is copied in a stream of its own, between two meetings. */
-  @ParameterizedTest
-  @EnumSource(names = {"COPY_BATCH", "COPY_STREAM"})
-  void theOwnPartIsCopiedBesideTheOthers(Way way) {
-    try (Pair pair = new Pair(Duration.ofSeconds(30), LARGE)) {
-      fake.fakeReset();
-      pair.launch(0, Operation.ALL_GATHER, way);
-      String own = Long.toHexString(pair.ranks.streams.get(0).handle());
-      List<String> calls =
-          fake.fakeRecord()
-              .lines()
-              .filter(
-                  line ->
-                      Pattern.compile("cuMemcpy|cuEventR|WaitEv|cuLaunch|Value")
-                          .matcher(line)
-                          .find())
-              .toList();
-      int before = way == Way.COPY_STREAM ? 4 : 1;
-      assertEquals(2 * before + 6, calls.size(), calls.toString());
-      assertTrue(calls.subList(0, before).stream().allMatch(CopyEngineTest::isMeeting));
-      assertTrue(
-          calls.subList(before + 6, calls.size()).stream().allMatch(CopyEngineTest::isMeeting));
-      calls = calls.subList(before, before + 6);
-      assertTrue(calls.get(0).startsWith("cuEventRecord(") && calls.get(0).contains("," + own));
-      assertTrue(calls.get(1).startsWith("cuStreamWaitEvent("), calls.get(1));
-      String beside = calls.get(1).replaceAll(".*\\((.*?),.*", "$1");
-      assertEquals("cuMemcpyAsync(%d,%s)".formatted(LARGE, beside), calls.get(2));
-      assertTrue(calls.get(3).contains("," + own), calls.get(3));
-      assertTrue(calls.get(4).startsWith("cuEventRecord(") && calls.get(4).contains("," + beside));
-      assertTrue(calls.get(5).startsWith("cuStreamWaitEvent(" + own), calls.get(5));
-      pair.launch(1, Operation.ALL_GATHER, way);
-      assertEquals(List.of(10, 20), pair.parts(0));
-      assertEquals(List.of(10, 20), pair.parts(1));
-    }
-  }
-
-  /** The copies wait in a stream of their own for the kernel, and say when they have ended. */
-  @ParameterizedTest
-  @EnumSource(names = {"ALL_GATHER", "ALL_REDUCE"})
-  void betweenTwoRanksAKernelWorksBesideTheCopies(Operation operation) {
-    try (Pair pair = new Pair(Duration.ofSeconds(30), LARGE)) {
-      fake.fakeReset();
-      pair.launch(0, operation, Way.COPY);
-      List<String> calls =
-          fake.fakeRecord()
-              .lines()
-              .filter(
-                  line ->
-                      Pattern.compile("cuMemcpy|cuEventR|WaitEv|cuLaunch|Value")
-                          .matcher(line)
-                          .find())
-              .toList();
-      boolean reduces = operation == Operation.ALL_REDUCE;
-      assertEquals(reduces ? 4 : 5, calls.size(), calls.toString());
-      assertTrue(calls.get(0).startsWith("cuLaunchKernelEx("), calls.get(0));
-      assertTrue(calls.get(1).startsWith("cuStreamWaitValue32"), calls.get(1));
-      String beside = calls.get(1).replaceAll(".*\\((.*?),.*", "$1");
-      int moved = (reduces ? LARGE / 2 : LARGE) / 4 * 3;
-      assertEquals("cuMemcpyAsync(%d,%s)".formatted(moved, beside), calls.get(2));
-      for (String told : calls.subList(3, calls.size())) {
-        assertTrue(told.startsWith("cuStreamWriteValue32"), told);
-        assertTrue(told.contains("(" + beside + ","), told);
-      }
-    }
-  }
-
-  private static boolean isMeeting(String call) {
-    return call.startsWith("cuLaunchKernelEx") || call.contains("Value");
-  }
-
-  /** In place there is nothing to copy, and no stream is parted. */
-  @Test
-  void inPlaceNothingGoesBeside() {
-    try (Pair pair = new Pair(Duration.ofSeconds(30), LARGE)) {
-      fake.fakeReset();
-      var communicator = pair.ranks.communicators.get(0);
-      DirectWork work =
-          new DirectWork(
-              Operation.ALL_GATHER,
-              Way.COPY,
-              DataType.INT8,
-              RedOp.SUM,
-              0,
-              LARGE,
-              null,
-              pair.windows.recvs.get(0),
-              0);
-      communicator.launch(
-          communicator.prepare(work),
-          pair.windows.recv.get(0).slice(0, LARGE),
-          pair.windows.recv.get(0),
-          pair.ranks.streams.get(0));
-      assertEquals(1, calls("cuMemcpyAsync"));
-      assertEquals(0, calls("cuEventRecord"));
-    }
-  }
-
-  /** In a graph the streams part and join too, and what is launched elsewhere is not drawn in. */
-  @ParameterizedTest
-  @EnumSource(names = {"COPY", "COPY_BATCH", "COPY_STREAM"})
-  void largeCopiesCanBeCapturedBesideEagerOnes(Way way) {
-    try (Pair pair = new Pair(Duration.ofSeconds(30), LARGE);
-        CudaStream other = (CudaStream) pair.ranks.devices.get(0).createStream()) {
-      pair.launch(Operation.ALL_GATHER, way);
-      CudaStream stream = pair.ranks.streams.get(0);
-      stream.beginCapture();
-      pair.launch(0, Operation.ALL_GATHER, way);
-      pair.launch(0, Operation.ALL_TO_ALL, way);
-      pair.ranks.streams.set(0, other);
-      pair.launch(0, Operation.ALL_GATHER, way);
-      pair.ranks.streams.set(0, stream);
-      pair.launch(0, Operation.ALL_GATHER, way);
-      stream.endCapture().close();
-      pair.launch(1, Operation.ALL_GATHER, way);
-      assertFalse(fake.fakeRecord().contains("misuse"), fake.fakeRecord());
-    }
-  }
-
   @Test
   void allCopiesOfARankAreOneCall() {
-    try (Pair pair = pair()) {
+    try (CopyPair pair = pair()) {
       fake.fakeReset();
       pair.launch(0, Operation.ALL_TO_ALL, Way.COPY_BATCH);
       String stream = Long.toHexString(pair.ranks.streams.get(0).handle());
@@ -276,7 +85,7 @@ class CopyEngineTest extends AgainstFakeCuda {
 
   @Test
   void whoHasNothingToCopyGivesNoBatch() {
-    try (Pair pair = pair()) {
+    try (CopyPair pair = pair()) {
       fake.fakeReset();
       pair.launch(0, Operation.BROADCAST, Way.COPY_BATCH);
       assertEquals(0, calls("cuMemcpyBatchAsync_v2"));
@@ -287,7 +96,7 @@ class CopyEngineTest extends AgainstFakeCuda {
 
   @Test
   void olderDriversGetTheirOwnCallOrCopiesOneByOne() {
-    try (Pair pair = pair()) {
+    try (CopyPair pair = pair()) {
       fake.fakeReset();
       fake.fakeVersion(12080);
       pair.launch(Operation.ALL_GATHER, Way.COPY_BATCH);
@@ -310,7 +119,7 @@ class CopyEngineTest extends AgainstFakeCuda {
   @ParameterizedTest
   @EnumSource(names = {"COPY_BATCH", "COPY_STREAM"})
   void whileCapturedCopiesGoOneByOneBetweenKernels(Way way) {
-    try (Pair pair = pair()) {
+    try (CopyPair pair = pair()) {
       fake.fakeReset();
       fake.fakeCapturing(1);
       pair.launch(Operation.ALL_GATHER, way);
@@ -323,7 +132,7 @@ class CopyEngineTest extends AgainstFakeCuda {
 
   @Test
   void aBatchThatFailsIsNamed() {
-    try (Pair pair = pair()) {
+    try (CopyPair pair = pair()) {
       fake.fakeFail("cuMemcpyBatchAsync_v2", OUT_OF_MEMORY);
       var error =
           assertThrows(
@@ -336,7 +145,7 @@ class CopyEngineTest extends AgainstFakeCuda {
   @ParameterizedTest
   @ValueSource(ints = {64, 32})
   void streamsMeetByStoringAndAwaitingANumber(int bits) {
-    try (Pair pair = pair()) {
+    try (CopyPair pair = pair()) {
       fake.fakeReset();
       fake.fakeWideOperations(bits == 64 ? 1 : 0);
       pair.launch(0, Operation.ALL_GATHER, Way.COPY_STREAM);
@@ -367,7 +176,7 @@ class CopyEngineTest extends AgainstFakeCuda {
 
   @Test
   void aRankThatDoesNotComeIsNamedWhenTheDeadlineHasPassed() {
-    try (Pair pair = new Pair(Duration.ofMillis(20), BYTES)) {
+    try (CopyPair pair = new CopyPair(Duration.ofMillis(20), BYTES)) {
       pair.launch(0, Operation.ALL_GATHER, Way.COPY_STREAM);
       var waiting = pair.ranks.communicators.get(0);
       NcclException failure = waiting.failure();
@@ -387,7 +196,7 @@ class CopyEngineTest extends AgainstFakeCuda {
 
   @Test
   void anAbortEndsWhatStreamsWaitFor() {
-    try (Pair pair = pair()) {
+    try (CopyPair pair = pair()) {
       pair.launch(0, Operation.ALL_GATHER, Way.COPY_STREAM);
       assertTrue(fake.fakeWaiting() > 0);
       pair.ranks
@@ -401,7 +210,7 @@ class CopyEngineTest extends AgainstFakeCuda {
   @ParameterizedTest
   @ValueSource(strings = {"cuStreamWriteValue64_v2", "cuStreamWaitValue64_v2"})
   void aMemoryOperationThatFailsIsNamed(String call) {
-    try (Pair pair = pair()) {
+    try (CopyPair pair = pair()) {
       fake.fakeFail(call, OUT_OF_MEMORY);
       var error =
           assertThrows(

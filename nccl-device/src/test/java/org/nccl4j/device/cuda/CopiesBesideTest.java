@@ -1,0 +1,157 @@
+package org.nccl4j.device.cuda;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
+
+import java.time.Duration;
+import java.util.List;
+import java.util.regex.Pattern;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
+import org.nccl4j.device.DataType;
+import org.nccl4j.device.RedOp;
+import org.nccl4j.device.kernel.DirectWork;
+import org.nccl4j.device.kernel.DirectWork.Operation;
+import org.nccl4j.device.kernel.DirectWork.Way;
+
+/**
+ * Large copies, which part a rank's streams or have a kernel beside them, against the recording
+ * driver.
+ */
+@Timeout(120)
+class CopiesBesideTest extends AgainstFakeCuda {
+  @BeforeEach
+  void assumeKernels() {
+    assumeTrue(
+        CudaDevice.class.getResource("kernels/direct-copy.fatbin") != null, "built without nvcc");
+  }
+
+  private long calls(String name) {
+    return fake.fakeRecord().lines().filter(line -> line.startsWith(name + "(")).count();
+  }
+
+  private static final int LARGE = 2 << 20;
+
+  /** The own part of a large operation is copied in a stream of its own, between two meetings. */
+  @ParameterizedTest
+  @EnumSource(names = {"COPY_BATCH", "COPY_STREAM"})
+  void theOwnPartIsCopiedBesideTheOthers(Way way) {
+    try (CopyPair pair = new CopyPair(Duration.ofSeconds(30), LARGE)) {
+      fake.fakeReset();
+      pair.launch(0, Operation.ALL_GATHER, way);
+      String own = Long.toHexString(pair.ranks.streams.get(0).handle());
+      List<String> calls =
+          fake.fakeRecord()
+              .lines()
+              .filter(
+                  line ->
+                      Pattern.compile("cuMemcpy|cuEventR|WaitEv|cuLaunch|Value")
+                          .matcher(line)
+                          .find())
+              .toList();
+      int before = way == Way.COPY_STREAM ? 4 : 1;
+      assertEquals(2 * before + 6, calls.size(), calls.toString());
+      assertTrue(calls.subList(0, before).stream().allMatch(CopiesBesideTest::isMeeting));
+      assertTrue(
+          calls.subList(before + 6, calls.size()).stream().allMatch(CopiesBesideTest::isMeeting));
+      calls = calls.subList(before, before + 6);
+      assertTrue(calls.get(0).startsWith("cuEventRecord(") && calls.get(0).contains("," + own));
+      assertTrue(calls.get(1).startsWith("cuStreamWaitEvent("), calls.get(1));
+      String beside = calls.get(1).replaceAll(".*\\((.*?),.*", "$1");
+      assertEquals("cuMemcpyAsync(%d,%s)".formatted(LARGE, beside), calls.get(2));
+      assertTrue(calls.get(3).contains("," + own), calls.get(3));
+      assertTrue(calls.get(4).startsWith("cuEventRecord(") && calls.get(4).contains("," + beside));
+      assertTrue(calls.get(5).startsWith("cuStreamWaitEvent(" + own), calls.get(5));
+      pair.launch(1, Operation.ALL_GATHER, way);
+      assertEquals(List.of(10, 20), pair.parts(0));
+      assertEquals(List.of(10, 20), pair.parts(1));
+    }
+  }
+
+  /** The copies wait in a stream of their own for the kernel, and say when they have ended. */
+  @ParameterizedTest
+  @EnumSource(names = {"ALL_GATHER", "ALL_REDUCE"})
+  void betweenTwoRanksAKernelWorksBesideTheCopies(Operation operation) {
+    try (CopyPair pair = new CopyPair(Duration.ofSeconds(30), LARGE)) {
+      fake.fakeReset();
+      pair.launch(0, operation, Way.COPY);
+      List<String> calls =
+          fake.fakeRecord()
+              .lines()
+              .filter(
+                  line ->
+                      Pattern.compile("cuMemcpy|cuEventR|WaitEv|cuLaunch|Value")
+                          .matcher(line)
+                          .find())
+              .toList();
+      boolean reduces = operation == Operation.ALL_REDUCE;
+      assertEquals(reduces ? 4 : 5, calls.size(), calls.toString());
+      assertTrue(calls.get(0).startsWith("cuLaunchKernelEx("), calls.get(0));
+      assertTrue(calls.get(1).startsWith("cuStreamWaitValue32"), calls.get(1));
+      String beside = calls.get(1).replaceAll(".*\\((.*?),.*", "$1");
+      int moved = (reduces ? LARGE / 2 : LARGE) / 4 * 3;
+      assertEquals("cuMemcpyAsync(%d,%s)".formatted(moved, beside), calls.get(2));
+      for (String told : calls.subList(3, calls.size())) {
+        assertTrue(told.startsWith("cuStreamWriteValue32"), told);
+        assertTrue(told.contains("(" + beside + ","), told);
+      }
+    }
+  }
+
+  private static boolean isMeeting(String call) {
+    return call.startsWith("cuLaunchKernelEx") || call.contains("Value");
+  }
+
+  /** In place there is nothing to copy, and no stream is parted. */
+  @Test
+  void inPlaceNothingGoesBeside() {
+    try (CopyPair pair = new CopyPair(Duration.ofSeconds(30), LARGE)) {
+      fake.fakeReset();
+      var communicator = pair.ranks.communicators.get(0);
+      DirectWork work =
+          new DirectWork(
+              Operation.ALL_GATHER,
+              Way.COPY,
+              DataType.INT8,
+              RedOp.SUM,
+              0,
+              LARGE,
+              null,
+              pair.windows.recvs.get(0),
+              0);
+      communicator.launch(
+          communicator.prepare(work),
+          pair.windows.recv.get(0).slice(0, LARGE),
+          pair.windows.recv.get(0),
+          pair.ranks.streams.get(0));
+      assertEquals(1, calls("cuMemcpyAsync"));
+      assertEquals(0, calls("cuEventRecord"));
+    }
+  }
+
+  /** In a graph the streams part and join too, and what is launched elsewhere is not drawn in. */
+  @ParameterizedTest
+  @EnumSource(names = {"COPY", "COPY_BATCH", "COPY_STREAM"})
+  void largeCopiesCanBeCapturedBesideEagerOnes(Way way) {
+    try (CopyPair pair = new CopyPair(Duration.ofSeconds(30), LARGE);
+        CudaStream other = (CudaStream) pair.ranks.devices.get(0).createStream()) {
+      pair.launch(Operation.ALL_GATHER, way);
+      CudaStream stream = pair.ranks.streams.get(0);
+      stream.beginCapture();
+      pair.launch(0, Operation.ALL_GATHER, way);
+      pair.launch(0, Operation.ALL_TO_ALL, way);
+      pair.ranks.streams.set(0, other);
+      pair.launch(0, Operation.ALL_GATHER, way);
+      pair.ranks.streams.set(0, stream);
+      pair.launch(0, Operation.ALL_GATHER, way);
+      stream.endCapture().close();
+      pair.launch(1, Operation.ALL_GATHER, way);
+      assertFalse(fake.fakeRecord().contains("misuse"), fake.fakeRecord());
+    }
+  }
+}

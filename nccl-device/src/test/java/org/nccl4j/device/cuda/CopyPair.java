@@ -1,0 +1,79 @@
+package org.nccl4j.device.cuda;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.time.Duration;
+import java.util.List;
+import org.nccl4j.device.DataType;
+import org.nccl4j.device.RedOp;
+import org.nccl4j.device.kernel.DirectWork;
+import org.nccl4j.device.kernel.DirectWork.Operation;
+import org.nccl4j.device.kernel.DirectWork.Way;
+
+/** Two ranks whose buffers hold their number, and after it for each rank one more. */
+final class CopyPair implements AutoCloseable {
+  final GpuRanks ranks;
+  final DirectRanks windows;
+  final int bytes;
+
+  CopyPair(Duration deadline, int bytes) {
+    this.bytes = bytes;
+    ranks = new GpuRanks(2, deadline);
+    windows = new DirectRanks(ranks, Math.max(1 << 20, 2 * bytes));
+    for (int rank = 0; rank < 2; rank++) {
+      go(rank);
+      for (int part = 0; part < 2; part++) {
+        windows.send.get(rank).slice(part * bytes, bytes).fill((byte) (10 * (rank + 1) + part));
+      }
+    }
+  }
+
+  void launch(int rank, Operation operation, Way way) {
+    var communicator = ranks.communicators.get(rank);
+    DirectWork work =
+        new DirectWork(
+            operation,
+            way,
+            DataType.INT8,
+            RedOp.SUM,
+            1,
+            bytes,
+            way.needsSend(operation) ? windows.sends.get(rank) : null,
+            way.needsRecv(operation) ? windows.recvs.get(rank) : null,
+            0);
+    communicator.launch(
+        communicator.prepare(work),
+        windows.send.get(rank),
+        windows.recv.get(rank),
+        ranks.streams.get(rank));
+  }
+
+  /** What kernels would write, which here none does: copies beside them may begin. */
+  private void go(int rank) {
+    ByteBuffer many = ByteBuffer.allocateDirect(4).order(ByteOrder.nativeOrder()).putInt(0, 1000);
+    windows.resources.get(rank).write(DirectLayout.of(2).engine(), many);
+    windows.resources.get(rank).read(0, ByteBuffer.allocateDirect(4)); // it has arrived
+  }
+
+  void launch(Operation operation, Way way) {
+    launch(0, operation, way);
+    launch(1, operation, way);
+  }
+
+  /** What a rank has in the two parts of its receive buffer. */
+  List<Integer> parts(int rank) {
+    ByteBuffer got = ByteBuffer.allocateDirect(2 * bytes);
+    windows.recv.get(rank).read(0, got);
+    assertEquals(got.get(0), got.get(bytes - 1));
+    assertEquals(got.get(bytes), got.get(2 * bytes - 1));
+    return List.of((int) got.get(0), (int) got.get(bytes));
+  }
+
+  @Override
+  public void close() {
+    windows.close();
+    ranks.close();
+  }
+}
