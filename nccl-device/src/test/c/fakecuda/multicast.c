@@ -33,8 +33,9 @@ CUresult cuMulticastCreate(CUmemGenericAllocationHandle* h, const CUmulticastObj
   if (ftruncate(fd, p->size)) return CUDA_ERROR_OUT_OF_MEMORY;
   struct stat s;
   fstat(fd, &s);
-  teams[n_teams++ % 256] = (Team){s.st_ino, *p, 0, 0};
-  if (n_teams > 256) abort();
+  int place = __atomic_fetch_add(&n_teams, 1, __ATOMIC_SEQ_CST);  // several machines of a process
+  if (place >= 256) abort();
+  teams[place] = (Team){s.st_ino, *p, 0, 0};
   *h = physicalOf(fd, p->size, NULL);
   return CUDA_SUCCESS;
 }

@@ -140,7 +140,9 @@ CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle* h, void* at) 
   Mapping* m = mappingAt((CUdeviceptr)at);
   if (!m) return call(NO, "none") ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_INVALID_VALUE;
   OR_FAIL(NEW, "");
+  pthread_mutex_lock(&maps);
   m->memory->references++;
+  pthread_mutex_unlock(&maps);
   *h = (CUmemGenericAllocationHandle)m->memory;
   return CUDA_SUCCESS;
 }
