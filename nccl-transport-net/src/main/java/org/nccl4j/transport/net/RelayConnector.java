@@ -1,10 +1,7 @@
 package org.nccl4j.transport.net;
 
-import java.util.ArrayList;
-import java.util.List;
 import org.nccl4j.api.spi.NetSender;
 import org.nccl4j.api.spi.PeerInfo;
-import org.nccl4j.api.spi.ProxyHandler;
 import org.nccl4j.api.spi.TransportContext;
 import org.nccl4j.device.InternalErrorException;
 import org.nccl4j.device.kernel.Connection;
@@ -13,19 +10,16 @@ import org.nccl4j.device.kernel.Connection;
  * What this rank does for another of its host whose data it sends (PXN): it has the memory, the
  * connection of the network and the proxy, and hands the memory to the other once it is connected.
  */
-final class RelayConnector extends NetEnd {
-  private final CardChoice card;
+final class RelayConnector extends SendEnd {
   private final PeerInfo from;
   private final RelayRequest request;
   private final RelayMail mail;
   private final int rank;
-  private final List<NetSender> senders = new ArrayList<>();
 
   /** Null before it is connected, and once all of it is on its way. */
   private SharedEnd shared;
 
   private int posted;
-  private boolean connected;
   private boolean done;
 
   RelayConnector(
@@ -35,30 +29,22 @@ final class RelayConnector extends NetEnd {
       PeerInfo to,
       RelayRequest request,
       RelayMail mail) {
-    super(context, to, card, true);
-    this.card = card;
+    super(card, context, to);
     this.from = from;
     this.request = request;
     this.mail = mail;
     this.rank = context.rank();
   }
 
+  /** Not as one of a pair: the other direction is the sender's own. */
   @Override
-  public byte[] handle() {
-    return new byte[0];
+  NetSender open(byte[] handle) {
+    return card.net().connect(card.device(), handle);
   }
 
   @Override
   public boolean connect(byte[] remoteHandle) {
-    if (senders.isEmpty()) {
-      for (byte[] handle : Handles.split(remoteHandle, channels(), peer.rank())) {
-        // Not as one of a pair: the other direction is the sender's own.
-        senders.add(card.net().connect(card.device(), handle));
-      }
-    }
-    if (!connected && allConnected()) {
-      connected = true;
-      connected(senders);
+    if (!isMade() && isMade(remoteHandle)) {
       shared = memory().share();
     }
     while (shared != null && mail.post(shared, posted, request)) {
@@ -70,19 +56,6 @@ final class RelayConnector extends NetEnd {
       }
     }
     return done;
-  }
-
-  private boolean allConnected() {
-    boolean all = true;
-    for (NetSender sender : senders) {
-      all &= sender.isConnected();
-    }
-    return all;
-  }
-
-  @Override
-  ProxyHandler proxy(int number, Channel channel) {
-    return new SendProxy(senders.get(number), channel, ranks());
   }
 
   @Override
@@ -106,9 +79,6 @@ final class RelayConnector extends NetEnd {
     if (shared != null) {
       shared.close();
     }
-    if (!connected) {
-      senders.forEach(NetSender::close);
-    }
     super.close();
   }
 
@@ -120,6 +90,6 @@ final class RelayConnector extends NetEnd {
             from.rank(),
             card.card().name(),
             senders,
-            connected && !done ? ", memory is not handed over yet" : "");
+            isMade() && !done ? ", memory is not handed over yet" : "");
   }
 }

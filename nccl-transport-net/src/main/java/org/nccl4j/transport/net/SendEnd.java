@@ -1,0 +1,69 @@
+package org.nccl4j.transport.net;
+
+import java.util.ArrayList;
+import java.util.List;
+import org.nccl4j.api.spi.NetSender;
+import org.nccl4j.api.spi.PeerInfo;
+import org.nccl4j.api.spi.ProxyHandler;
+import org.nccl4j.api.spi.TransportContext;
+
+/**
+ * An end that sends, for its own rank or another: it connects to where the receiving end listens.
+ */
+abstract class SendEnd extends NetEnd {
+  final CardChoice card;
+  final List<NetSender> senders = new ArrayList<>();
+  private boolean made;
+
+  SendEnd(CardChoice card, TransportContext context, PeerInfo peer) {
+    super(context, peer, card, true);
+    this.card = card;
+  }
+
+  /** Opens a connection of the network to one of the receiving end's. */
+  abstract NetSender open(byte[] handle);
+
+  @Override
+  public byte[] handle() {
+    return new byte[0];
+  }
+
+  /** Whether the network's connections are made; each call lets each take its next step. */
+  final boolean isMade(byte[] remoteHandle) {
+    if (senders.isEmpty()) {
+      for (byte[] handle : Handles.split(remoteHandle, channels(), peer.rank())) {
+        senders.add(open(handle));
+      }
+    }
+    if (!made && allConnected()) {
+      made = true;
+      connected(senders);
+    }
+    return made;
+  }
+
+  final boolean isMade() {
+    return made;
+  }
+
+  private boolean allConnected() {
+    boolean all = true;
+    for (NetSender sender : senders) {
+      all &= sender.isConnected();
+    }
+    return all;
+  }
+
+  @Override
+  final ProxyHandler proxy(int number, Channel channel) {
+    return new SendProxy(senders.get(number), channel, ranks());
+  }
+
+  @Override
+  public void close() {
+    if (!made) {
+      senders.forEach(NetSender::close);
+    }
+    super.close();
+  }
+}
