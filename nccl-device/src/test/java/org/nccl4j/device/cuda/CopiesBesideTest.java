@@ -25,10 +25,16 @@ import org.nccl4j.device.kernel.DirectWork.Way;
  */
 @Timeout(120)
 class CopiesBesideTest extends AgainstFakeCuda {
+  private static final Pattern MOVES = Pattern.compile("cuMemcpy|cuEventR|WaitEv|cuLaunch|Value");
+
   @BeforeEach
   void assumeKernels() {
     assumeTrue(
         CudaDevice.class.getResource("kernels/direct-copy.fatbin") != null, "built without nvcc");
+  }
+
+  private List<String> movesAndMeetings() {
+    return fake.fakeRecord().lines().filter(line -> MOVES.matcher(line).find()).toList();
   }
 
   private long calls(String name) {
@@ -45,15 +51,7 @@ class CopiesBesideTest extends AgainstFakeCuda {
       fake.fakeReset();
       pair.launch(0, Operation.ALL_GATHER, way);
       String own = Long.toHexString(pair.ranks.streams.get(0).handle());
-      List<String> calls =
-          fake.fakeRecord()
-              .lines()
-              .filter(
-                  line ->
-                      Pattern.compile("cuMemcpy|cuEventR|WaitEv|cuLaunch|Value")
-                          .matcher(line)
-                          .find())
-              .toList();
+      List<String> calls = movesAndMeetings();
       int before = way == Way.COPY_STREAM ? 4 : 1;
       assertEquals(2 * before + 6, calls.size(), calls.toString());
       assertTrue(calls.subList(0, before).stream().allMatch(CopiesBesideTest::isMeeting));
@@ -80,15 +78,7 @@ class CopiesBesideTest extends AgainstFakeCuda {
     try (CopyPair pair = new CopyPair(Duration.ofSeconds(30), LARGE)) {
       fake.fakeReset();
       pair.launch(0, operation, Way.COPY);
-      List<String> calls =
-          fake.fakeRecord()
-              .lines()
-              .filter(
-                  line ->
-                      Pattern.compile("cuMemcpy|cuEventR|WaitEv|cuLaunch|Value")
-                          .matcher(line)
-                          .find())
-              .toList();
+      List<String> calls = movesAndMeetings();
       boolean reduces = operation == Operation.ALL_REDUCE;
       assertEquals(reduces ? 4 : 5, calls.size(), calls.toString());
       assertTrue(calls.get(0).startsWith("cuLaunchKernelEx("), calls.get(0));

@@ -11,17 +11,15 @@ import org.nccl4j.api.spi.Net;
 import org.nccl4j.api.spi.NetContext;
 import org.nccl4j.api.spi.NetDevice;
 import org.nccl4j.api.spi.NetListener;
-import org.nccl4j.api.spi.NetProvider;
 import org.nccl4j.api.spi.NetReceiver;
 import org.nccl4j.api.spi.NetSender;
-import org.nccl4j.api.spi.Support;
-import org.nccl4j.transport.net.socket.SocketNetProvider;
+import org.nccl4j.it.net.OverSockets;
 
 /**
  * The socket network, where those connections that this process begins or awaits lead through
  * {@link Cables} while it has some. It is found by name only.
  */
-public final class CuttableNet implements NetProvider {
+public final class CuttableNet extends OverSockets {
   static final String NAME = "Cuttable";
 
   /** Where a handle of sockets has its port, and its list of addresses: see SocketHandle. */
@@ -32,8 +30,6 @@ public final class CuttableNet implements NetProvider {
   /** This process's; null where its connections are direct. */
   static volatile Cables cables;
 
-  private final NetProvider inner = new SocketNetProvider();
-
   /** For the service loader. */
   public CuttableNet() {}
 
@@ -43,18 +39,8 @@ public final class CuttableNet implements NetProvider {
   }
 
   @Override
-  public int priority() {
-    return 1;
-  }
-
-  @Override
-  public Support support(NetContext context) {
-    return inner.support(context);
-  }
-
-  @Override
-  public Net open(NetContext context) {
-    return new Cut(inner.open(context));
+  protected Net over(NetContext context, Net sockets) {
+    return new Cut(sockets);
   }
 
   private record Cut(Net inner) implements Net {

@@ -11,25 +11,20 @@ import org.nccl4j.api.spi.NetContext;
 import org.nccl4j.api.spi.NetDevice;
 import org.nccl4j.api.spi.NetListener;
 import org.nccl4j.api.spi.NetMemory;
-import org.nccl4j.api.spi.NetProvider;
 import org.nccl4j.api.spi.NetReceiver;
 import org.nccl4j.api.spi.NetRequest;
 import org.nccl4j.api.spi.NetSender;
-import org.nccl4j.api.spi.Support;
 import org.nccl4j.device.DeviceMemory;
-import org.nccl4j.transport.net.socket.SocketNetProvider;
 
 /**
  * Sockets over loopback that show several devices, rail0, rail1 and so on, and count what leaves by
  * each. It is found by name only.
  */
-public final class RailNet implements NetProvider {
+public final class RailNet extends OverSockets {
   static final String NAME = "Rails";
 
   /** Bytes by rank and device, and what came in by another rail than it went out. */
   static final Map<String, AtomicLong> SENT = new ConcurrentSkipListMap<>();
-
-  private final NetProvider inner = new SocketNetProvider();
 
   /** For the service loader. */
   public RailNet() {}
@@ -40,18 +35,8 @@ public final class RailNet implements NetProvider {
   }
 
   @Override
-  public int priority() {
-    return 1;
-  }
-
-  @Override
-  public Support support(NetContext context) {
-    return inner.support(context);
-  }
-
-  @Override
-  public Net open(NetContext context) {
-    return new Rails(context.rank(), inner.open(context));
+  protected Net over(NetContext context, Net sockets) {
+    return new Rails(context.rank(), sockets);
   }
 
   private record Rails(int rank, Net inner) implements Net {

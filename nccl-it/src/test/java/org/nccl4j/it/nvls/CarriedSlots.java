@@ -3,13 +3,12 @@ package org.nccl4j.it.nvls;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
-import java.util.Optional;
+import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.Executor;
 import java.util.concurrent.TimeUnit;
 import org.nccl4j.api.spi.Connector;
-import org.nccl4j.api.spi.NetDevice;
 import org.nccl4j.api.spi.NetProvider;
 import org.nccl4j.api.spi.PeerInfo;
 import org.nccl4j.api.spi.ProxyHandler;
@@ -46,42 +45,6 @@ final class CarriedSlots {
   /** Whether kernels are to end, as an abort has them end. */
   private volatile boolean over;
 
-  private record Context(int rank, List<PeerInfo> peers, Device device, String network)
-      implements TransportContext {
-    @Override
-    public ConnectionLayout layout() {
-      return ((KernelDevice) device).connectionLayout(2);
-    }
-
-    @Override
-    public List<NetProvider> nets() {
-      NetProvider sockets = new SocketNetProvider();
-      return List.of(
-          switch (network) {
-            case "slow" -> new FaultyNetProvider(sockets, NetFaults.slow(7));
-            case "cards" -> new IbProvider();
-            default -> sockets;
-          });
-    }
-
-    @Override
-    public Support directAccess(NetDevice card, boolean reads) {
-      return Support.yes("they are near");
-    }
-
-    @Override
-    public byte[] secret() {
-      return new byte[16];
-    }
-
-    @Override
-    public Optional<String> setting(String name) {
-      return name.equals("NCCL_SOCKET_IFNAME")
-          ? Optional.of("lo")
-          : Optional.ofNullable(System.getenv(name));
-    }
-  }
-
   /** Connects the two ranks, both ways. */
   private CarriedSlots(String network) {
     String name = network.equals("cards") ? "IB" : "Socket";
@@ -93,7 +56,8 @@ final class CarriedSlots {
               rank, "host" + rank, "", "", 0, Device.Kind.CUDA, "gpu" + rank, List.of(name)));
     }
     for (int rank = 0; rank < 2; rank++) {
-      Context context = new Context(rank, peers, devices.get(rank), network);
+      TransportContext context =
+          new SlotContext(rank, peers, devices.get(rank), provider(network), Map.of());
       transports.add(new NetTransportProvider().open(context));
       Support support = transports.get(rank).canConnect(peers.get(1 - rank));
       SlotKernel.require(support.possible(), "no transport: %s", support.reason());
@@ -118,6 +82,15 @@ final class CarriedSlots {
           new Turns(senders[rank].proxy().orElseThrow(), receivers[rank].proxy().orElseThrow()));
       proxies.get(rank).start();
     }
+  }
+
+  private static NetProvider provider(String network) {
+    NetProvider sockets = new SocketNetProvider();
+    return switch (network) {
+      case "slow" -> new FaultyNetProvider(sockets, NetFaults.slow(7));
+      case "cards" -> new IbProvider();
+      default -> sockets;
+    };
   }
 
   /** Gives one rank's proxies their turns, as the proxy thread does. */

@@ -2,17 +2,15 @@ package org.nccl4j.it.nvls;
 
 import java.util.ArrayList;
 import java.util.List;
-import java.util.Optional;
+import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.Executor;
 import java.util.concurrent.TimeUnit;
 import org.nccl4j.api.spi.Connector;
-import org.nccl4j.api.spi.NetDevice;
 import org.nccl4j.api.spi.NetExit;
 import org.nccl4j.api.spi.NetProvider;
 import org.nccl4j.api.spi.PeerInfo;
 import org.nccl4j.api.spi.ProxyHandler;
-import org.nccl4j.api.spi.Support;
 import org.nccl4j.api.spi.Transport;
 import org.nccl4j.api.spi.TransportContext;
 import org.nccl4j.device.Device;
@@ -34,43 +32,6 @@ final class RelayedSlots {
   private final List<Transport> transports = new ArrayList<>();
   private final List<PeerInfo> peers = new ArrayList<>();
   private volatile boolean over;
-
-  private record Context(int rank, List<PeerInfo> peers, Device device, NetProvider net)
-      implements TransportContext {
-    @Override
-    public ConnectionLayout layout() {
-      return ((KernelDevice) device).connectionLayout(2);
-    }
-
-    @Override
-    public List<NetProvider> nets() {
-      return List.of(net);
-    }
-
-    @Override
-    public Support directAccess(NetDevice card, boolean reads) {
-      return Support.yes("they are near");
-    }
-
-    @Override
-    public Optional<NetExit> exitTo(int peer) {
-      return rank == 0 && peer == 2
-          ? Optional.of(new NetExit(1, List.of("roce0:1", "lo")))
-          : Optional.empty();
-    }
-
-    @Override
-    public byte[] secret() {
-      return new byte[16];
-    }
-
-    @Override
-    public Optional<String> setting(String name) {
-      return name.equals("NCCL_SOCKET_IFNAME")
-          ? Optional.of("lo")
-          : Optional.ofNullable(System.getenv(name));
-    }
-  }
 
   /** Argument: "cards", of which all or only so many dma-bufs work, or "sockets". */
   public static void main(String[] arguments) throws Exception {
@@ -100,7 +61,9 @@ final class RelayedSlots {
               List.of(net.name())));
     }
     for (int rank = 0; rank < 3; rank++) {
-      Context context = new Context(rank, peers, devices.get(rank % 2), net);
+      Map<Integer, NetExit> exits =
+          rank == 0 ? Map.of(2, new NetExit(1, List.of("roce0:1", "lo"))) : Map.of();
+      TransportContext context = new SlotContext(rank, peers, devices.get(rank % 2), net, exits);
       transports.add(new NetTransportProvider().open(context));
     }
     System.out.println("to 2: " + transports.get(0).canConnect(peers.get(2)).reason());

@@ -1,0 +1,56 @@
+package org.nccl4j.it.nvls;
+
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import org.nccl4j.api.spi.NetDevice;
+import org.nccl4j.api.spi.NetExit;
+import org.nccl4j.api.spi.NetProvider;
+import org.nccl4j.api.spi.PeerInfo;
+import org.nccl4j.api.spi.Support;
+import org.nccl4j.api.spi.TransportContext;
+import org.nccl4j.device.Device;
+import org.nccl4j.device.kernel.ConnectionLayout;
+import org.nccl4j.device.kernel.KernelDevice;
+
+/**
+ * What a transport is told where threads play the kernels: cards are near, and sockets go over
+ * loopback.
+ *
+ * @param exits by peer, where another rank is to send
+ */
+record SlotContext(
+    int rank, List<PeerInfo> peers, Device device, NetProvider net, Map<Integer, NetExit> exits)
+    implements TransportContext {
+  @Override
+  public ConnectionLayout layout() {
+    return ((KernelDevice) device).connectionLayout(2);
+  }
+
+  @Override
+  public List<NetProvider> nets() {
+    return List.of(net);
+  }
+
+  @Override
+  public Support directAccess(NetDevice card, boolean reads) {
+    return Support.yes("they are near");
+  }
+
+  @Override
+  public Optional<NetExit> exitTo(int peer) {
+    return Optional.ofNullable(exits.get(peer));
+  }
+
+  @Override
+  public byte[] secret() {
+    return new byte[16];
+  }
+
+  @Override
+  public Optional<String> setting(String name) {
+    return name.equals("NCCL_SOCKET_IFNAME")
+        ? Optional.of("lo")
+        : Optional.ofNullable(System.getenv(name));
+  }
+}
