@@ -5,16 +5,21 @@ import java.util.Arrays;
 import java.util.Collections;
 import java.util.List;
 import java.util.Locale;
+import java.util.stream.Stream;
 import jdk.jfr.Configuration;
+import jdk.jfr.EventType;
+import jdk.jfr.FlightRecorder;
 import jdk.jfr.Recording;
 import org.nccl4j.api.Communicator;
 import org.nccl4j.api.Devices;
 import org.nccl4j.api.UniqueId;
 import org.nccl4j.device.DataType;
+import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.Switch;
+import org.nccl4j.device.cuda.CudaDevices;
 
 /**
  * What the flight recorder and Java Flight Recorder cost an all-reduce of two ranks, as threads or as
@@ -33,6 +38,8 @@ public class RecorderCost {
     NOTHING("nothing against nothing"),
     RECORDER("flight recorder"),
     JFR("JFR with its default settings"),
+    OWN("JFR with nccl4j's events alone"),
+    BARE("JFR with its default settings, of a loop without operations"),
     OPERATIONS("JFR with an event for each operation");
 
     final String text;
@@ -46,7 +53,28 @@ public class RecorderCost {
     }
 
     boolean usesJfr() {
-      return this == JFR || this == OPERATIONS;
+      return ordinal() >= JFR.ordinal();
+    }
+
+    /** Of events for each operation there are many: a quarter as many fours, of shorter blocks. */
+    int fours(int shortOnes, int withJfr) {
+      return this == OPERATIONS ? withJfr / 4 : usesJfr() ? withJfr : shortOnes;
+    }
+
+    Recording recording() throws Exception {
+      Recording recording =
+          this == OWN ? new Recording() : new Recording(Configuration.getConfiguration("default"));
+      if (this == OPERATIONS) {
+        recording.enable("org.nccl4j.Operation");
+      }
+      if (this == OWN) {
+        for (EventType type : FlightRecorder.getFlightRecorder().getEventTypes()) {
+          if (!type.getName().startsWith("org.nccl4j.")) {
+            recording.disable(type.getName());
+          }
+        }
+      }
+      return recording;
     }
   }
 
@@ -56,6 +84,7 @@ public class RecorderCost {
   private final Communicator comm;
   private final boolean leads;
   private final boolean ownProcess;
+  private final boolean ahead;
   private final int bytes;
   private final int operations;
   private final int operationsWithJfr;
@@ -63,20 +92,23 @@ public class RecorderCost {
   private DeviceStream stream;
   private DeviceMemory data;
   private Recording recording;
+  private long state = 1;
 
   private RecorderCost(Communicator comm, boolean ownProcess, String[] args) {
     this.comm = comm;
     this.leads = comm.rank() == 0;
     this.ownProcess = ownProcess;
+    this.ahead = args[0].equals("gpus");
     this.bytes = Integer.parseInt(args[1]);
     this.operations = Integer.parseInt(args[2]);
     int shortOnes = Integer.parseInt(args[3]);
     this.operationsWithJfr = Integer.parseInt(args[4]);
     int withJfr = Integer.parseInt(args[5]);
-    this.fours = new int[] {shortOnes, shortOnes, withJfr, withJfr / 4};
+    this.fours =
+        Stream.of(Kind.values()).mapToInt(kind -> kind.fours(shortOnes, withJfr)).toArray();
   }
 
-  /** Arguments: threads, processes or alone (one rank), bytes, operations of a block, fours, both again with JFR. */
+  /** Arguments: threads, gpus (threads, operations one behind the other), processes or alone (one rank), bytes, operations of a block, fours, both again with JFR. */
   public static void main(String[] args) throws Exception {
     if (args[0].equals("rank")) {
       UniqueId id = UniqueId.parse(args[6]);
@@ -103,7 +135,11 @@ public class RecorderCost {
         new RecorderCost(comm, false, args).run();
       }
     } else {
-      List<Communicator> ranks = Communicator.initAll(Collections.nCopies(2, Devices.host()));
+      List<Device> devices =
+          args[0].equals("gpus")
+              ? List.<Device>copyOf(CudaDevices.probe().list()).subList(0, 2)
+              : Collections.nCopies(2, Devices.host());
+      List<Communicator> ranks = Communicator.initAll(devices);
       Thread second = new Thread(() -> new RecorderCost(ranks.get(1), false, args).run());
       second.start();
       new RecorderCost(ranks.get(0), false, args).run();
@@ -121,8 +157,8 @@ public class RecorderCost {
       for (int four = 0; four < Math.max(1, fours[0] / 20); four++) {
         shortBlocks(Kind.RECORDER, four);
       }
-      double[][] differences = new double[4][];
-      double[][] without = new double[4][];
+      double[][] differences = new double[fours.length][];
+      double[][] without = new double[fours.length][];
       for (Kind kind : Kind.values()) {
         differences[kind.ordinal()] = new double[fours[kind.ordinal()]];
         without[kind.ordinal()] = new double[fours[kind.ordinal()]];
@@ -132,7 +168,8 @@ public class RecorderCost {
           note(kind, four, shortBlocks(kind, four), differences, without);
         }
       }
-      for (Kind kind : List.of(Kind.JFR, Kind.OPERATIONS)) {
+      for (Kind kind :
+          List.of(Kind.values()).subList(Kind.JFR.ordinal(), ahead ? Kind.OWN.ordinal() : fours.length)) {
         for (int four = 0; four < fours[kind.ordinal()]; four++) {
           note(kind, four, longBlocks(kind, four), differences, without);
         }
@@ -182,16 +219,18 @@ public class RecorderCost {
       boolean with = isWith(four, block);
       Switch.on = kind.records(with);
       if (with && (leads || ownProcess)) {
-        recording = new Recording(Configuration.getConfiguration("default"));
-        if (kind == Kind.OPERATIONS) {
-          recording.enable("org.nccl4j.Operation");
-        }
+        recording = kind.recording();
         recording.start();
       }
       // The observer, which looks every 50 ms, has seen then whether operations are asked for.
       Thread.sleep(150);
-      reduce(Math.max(1, counted / 3));
-      micros[block] = reduce(counted);
+      if (kind == Kind.BARE) {
+        turn(counted / 3);
+        micros[block] = turn(counted);
+      } else {
+        reduce(Math.max(1, counted / 3));
+        micros[block] = reduce(counted);
+      }
       if (recording != null) {
         recording.close();
         recording = null;
@@ -207,7 +246,21 @@ public class RecorderCost {
     for (int n = 0; n < times; n++) {
       RedOp op = ALTERNATES && n % 2 == 1 ? RedOp.MIN : RedOp.MAX;
       comm.allReduce(data, data, bytes / 4, DataType.FLOAT32, op, stream);
-      stream.synchronize();
+      if (!ahead) {
+        stream.synchronize();
+      }
+    }
+    stream.synchronize();
+    return (System.nanoTime() - start) / 1e3 / times;
+  }
+
+  /** Microseconds of a turn of a loop about as long as the quickest operation, of nothing but registers. */
+  private double turn(int times) {
+    long start = System.nanoTime();
+    for (int n = 0; n < times * 32L; n++) {
+      state ^= state << 13;
+      state ^= state >>> 7;
+      state ^= state << 17;
     }
     return (System.nanoTime() - start) / 1e3 / times;
   }
