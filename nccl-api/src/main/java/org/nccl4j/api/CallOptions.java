@@ -4,6 +4,7 @@ import java.util.HashMap;
 import java.util.Map;
 import org.nccl4j.api.settings.Settings;
 import org.nccl4j.device.ErrorId;
+import org.nccl4j.device.Given;
 import org.nccl4j.device.InvalidArgumentException;
 
 /**

@@ -14,6 +14,7 @@ import org.nccl4j.api.init.CommunicatorState;
 import org.nccl4j.api.init.Offspring;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.ErrorId;
+import org.nccl4j.device.Given;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.NcclException;
@@ -249,6 +250,7 @@ public final class Communicator extends Inquiries implements AutoCloseable {
    * @param id the same for all its ranks, made by one of them
    */
   public Communicator grow(int nRanks, UniqueId id, CommunicatorConfig changes) {
+    state.checkOpen("grow");
     if (nRanks <= nRanks()) {
       throw new InvalidArgumentException(
           ErrorId.RANK,

@@ -8,6 +8,7 @@ import java.util.Map;
 import java.util.TreeMap;
 import org.nccl4j.api.settings.Settings;
 import org.nccl4j.device.ErrorId;
+import org.nccl4j.device.Given;
 import org.nccl4j.device.InvalidArgumentException;
 
 /**

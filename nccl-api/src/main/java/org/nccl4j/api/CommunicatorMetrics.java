@@ -13,6 +13,7 @@ import java.util.Map;
 import java.util.concurrent.TimeUnit;
 import org.nccl4j.api.init.CommunicatorState;
 import org.nccl4j.api.observe.OperationCounts;
+import org.nccl4j.device.Given;
 
 /**
  * Meters of one communicator for <a href="https://micrometer.io">Micrometer</a>, which is an

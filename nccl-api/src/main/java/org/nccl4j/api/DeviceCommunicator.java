@@ -11,6 +11,7 @@ import org.nccl4j.api.window.WindowRegistry;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.ErrorId;
+import org.nccl4j.device.Given;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.TimeoutException;
@@ -114,6 +115,7 @@ public final class DeviceCommunicator implements AutoCloseable {
    * @throws InvalidUsageException on CUDA, where kernels have barriers of their own
    */
   public void barrier(int index, Duration patience) {
+    Given.notNull(patience, "time to wait");
     if (closed || windows.device().kind() != Device.Kind.HOST) {
       throw new InvalidUsageException(
           ErrorId.CLOSED,

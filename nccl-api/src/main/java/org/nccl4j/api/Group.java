@@ -4,6 +4,7 @@ import java.time.Duration;
 import java.util.concurrent.CompletableFuture;
 import org.nccl4j.api.group.Groups;
 import org.nccl4j.device.DeviceStream;
+import org.nccl4j.device.Given;
 
 /**
  * Calls that belong together: those made between {@link #start()} and {@link #end()} on one thread
@@ -37,8 +38,12 @@ public final class Group {
    *     if launching failed. Errors of operations come out of their streams.
    */
   public static CompletableFuture<Void> runAsync(Runnable calls, DeviceStream... streams) {
-    CompletableFuture<?>[] ends = new CompletableFuture<?>[streams.length];
+    CompletableFuture<?>[] ends;
     try {
+      for (DeviceStream stream : Given.notNull(streams, "streams")) {
+        Given.notNull(stream, "stream");
+      }
+      ends = new CompletableFuture<?>[streams.length];
       run(calls);
       for (int s = 0; s < streams.length; s++) {
         CompletableFuture<Void> end = new CompletableFuture<>();
@@ -53,10 +58,11 @@ public final class Group {
   }
 
   /**
-   * Predicts how long calls would take, without launching them. One-sided operations are not
-   * counted and must not be among the calls: they are launched.
+   * Predicts how long calls would take, without launching them.
    *
    * @return the predicted time of the rank that takes longest
+   * @throws org.nccl4j.device.InvalidUsageException for one-sided operations, which are launched at
+   *     once also in a group, for what registers windows, and in another group
    */
   public static Duration simulate(Runnable calls) {
     Given.notNull(calls, "calls of the group");

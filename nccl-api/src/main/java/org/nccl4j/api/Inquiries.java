@@ -8,6 +8,7 @@ import org.nccl4j.api.plan.Func;
 import org.nccl4j.api.plan.Way;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.Device;
+import org.nccl4j.device.Given;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.NcclException;
 

@@ -4,6 +4,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import org.nccl4j.device.ErrorId;
+import org.nccl4j.device.Given;
 import org.nccl4j.device.InvalidArgumentException;
 
 /**
@@ -56,6 +57,7 @@ public record LaunchEnvironment(
    *     be
    */
   public static Optional<LaunchEnvironment> of(Map<String, String> variables) {
+    Given.notNull(variables, "variables of the process");
     Optional<LaunchEnvironment> found =
         LAUNCHERS.stream()
             .filter(names -> variables.containsKey(names.rank()))

@@ -10,6 +10,7 @@ import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.ErrorId;
+import org.nccl4j.device.Given;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.InvalidUsageException;
 
@@ -44,6 +45,7 @@ public abstract sealed class OneSided permits Operations {
    * @throws InvalidUsageException on all ranks: if they call different things
    */
   public Window registerWindow(DeviceMemory memory) {
+    Groups.refuseWhereSimulated("registerWindow");
     Window window = new Window(state.name());
     Groups.meet(
         state.windows(), () -> window.complete(state.windows().register(memory), state.windows()));
@@ -58,6 +60,7 @@ public abstract sealed class OneSided permits Operations {
    *     all ranks, if operations of any still use it: then it stays
    */
   public void deregisterWindow(Window window) {
+    Groups.refuseWhereSimulated("deregisterWindow");
     RegisteredWindow registered = Given.notNull(window, "window").registered();
     if (!state.windows().has(registered)) {
       throw new InvalidUsageException(

@@ -8,6 +8,7 @@ import org.nccl4j.api.bootstrap.BootstrapOptions;
 import org.nccl4j.api.bootstrap.BootstrapRoot;
 import org.nccl4j.api.settings.Settings;
 import org.nccl4j.device.ErrorId;
+import org.nccl4j.device.Given;
 import org.nccl4j.device.InvalidArgumentException;
 
 /**
@@ -48,7 +49,7 @@ public final class UniqueId {
    * @see #create()
    */
   public static UniqueId create(CommunicatorConfig config) {
-    Settings settings = Settings.ofProcess(config.settings());
+    Settings settings = Settings.ofProcess(Given.notNull(config, "configuration").settings());
     BootstrapOptions options = BootstrapOptions.from(settings);
     Duration deadline = settings.get(Settings.NCCL4J_INIT_TIMEOUT);
     Duration patience = deadline.compareTo(PATIENCE) > 0 ? deadline : PATIENCE;

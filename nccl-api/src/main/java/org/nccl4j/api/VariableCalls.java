@@ -36,17 +36,19 @@ final class VariableCalls {
       String operation, DeviceMemory memory, Parts parts, int rank, DataType type) {
     long bytes = parts.counts[rank] * type.bytes();
     long offset = parts.offsets[rank] * type.bytes();
-    if (memory == null || offset + bytes > memory.size()) {
+    if (memory == null) {
       throw wrong(
           operation,
           ErrorId.BUFFER,
-          "%s gives rank %d %d elements at %d, the buffer has %s"
-              .formatted(
-                  parts.name,
-                  rank,
-                  parts.counts[rank],
-                  parts.offsets[rank],
-                  memory == null ? "no memory" : memory.size() + " bytes"),
+          "the buffer of %s is null".formatted(parts.name),
+          "pass memory of the communicator's device");
+    }
+    if (offset + bytes > memory.size()) {
+      throw wrong(
+          operation,
+          ErrorId.BUFFER,
+          "%s gives rank %d %d elements at %d, the buffer has %d bytes"
+              .formatted(parts.name, rank, parts.counts[rank], parts.offsets[rank], memory.size()),
           "pass a larger buffer, smaller counts or other offsets");
     }
     return memory.slice(offset, bytes);
@@ -95,8 +97,10 @@ final class VariableCalls {
       throw wrong(
           name,
           ErrorId.BUFFER,
-          "the send buffer holds less than the %d elements that %s says"
-              .formatted(mine, parts.name),
+          send == null
+              ? "the send buffer is null"
+              : "the send buffer holds less than the %d elements that %s says"
+                  .formatted(mine, parts.name),
           "pass a larger buffer or smaller counts");
     }
     together(

@@ -2,7 +2,8 @@ package org.nccl4j.device;
 
 /**
  * A point in a stream, for another stream or a thread to wait for, and to measure time between. Any
- * thread may call any method.
+ * thread may call any method; all but {@link #close()} throw {@link InvalidUsageException} after
+ * it.
  */
 public abstract class DeviceEvent implements AutoCloseable {
   /** For the implementations in this module. */
@@ -20,6 +21,12 @@ public abstract class DeviceEvent implements AutoCloseable {
    * @throws InvalidUsageException if either has not happened
    */
   public abstract double microsecondsSince(DeviceEvent earlier);
+
+  /** What the use of a closed event is refused with. */
+  protected final InvalidUsageException closed() {
+    return new InvalidUsageException(
+        ErrorId.CLOSED, "an event is used after close", "close an event after its last use");
+  }
 
   /** Frees it. Calling it again does nothing. */
   @Override

@@ -5,6 +5,9 @@ import java.time.Duration;
 /**
  * A queue of operations that a device runs one after the other, in the order in which they were
  * launched. Any thread may call any method.
+ *
+ * <p>Whatever launches throws {@link InvalidArgumentException} for null, and {@link
+ * InvalidUsageException} after {@link #close()}.
  */
 public abstract class DeviceStream implements AutoCloseable {
   /** For the implementations in this module. */
@@ -50,8 +53,31 @@ public abstract class DeviceStream implements AutoCloseable {
    * Launches a copy between memories of the same size on this stream's device or the host.
    *
    * @throws InvalidArgumentException if the sizes differ
+   * @throws InvalidUsageException for closed memory
    */
   public abstract void copy(DeviceMemory source, DeviceMemory target);
+
+  /** Throws unless a copy can be made. */
+  protected static void checkCopy(DeviceMemory source, DeviceMemory target) {
+    Given.notNull(source, "memory to copy from");
+    Given.notNull(target, "memory to copy to");
+    if (source.size() != target.size()) {
+      throw new InvalidArgumentException(
+          ErrorId.COUNT,
+          "a copy from %d to %d bytes".formatted(source.size(), target.size()),
+          "pass slices of the same size");
+    }
+    source.checkOpen();
+    target.checkOpen();
+  }
+
+  /** What a launch into a closed stream is refused with. */
+  protected final InvalidUsageException closed() {
+    return new InvalidUsageException(
+        ErrorId.CLOSED,
+        "a launch into a closed stream of " + device().name(),
+        "close a stream after its last launch");
+  }
 
   /** Whether what is launched now is not run but recorded into a graph. */
   public boolean isCapturing() {

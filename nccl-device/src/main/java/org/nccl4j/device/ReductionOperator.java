@@ -1,7 +1,6 @@
 package org.nccl4j.device;
 
 import java.nio.ByteBuffer;
-import java.util.Objects;
 
 /**
  * A reduction that is not among {@link RedOp}'s: a pre-multiplied sum, or one that the user
@@ -46,7 +45,7 @@ public final class ReductionOperator {
    * @param scalar this rank's, rounded to the type
    */
   public static ReductionOperator preMulSum(DataType type, double scalar) {
-    return new ReductionOperator("premulsum", null, Objects.requireNonNull(type), scalar, null);
+    return new ReductionOperator("premulsum", null, typed(type), scalar, null);
   }
 
   /**
@@ -57,7 +56,7 @@ public final class ReductionOperator {
    * @throws InvalidArgumentException if it is smaller
    */
   public static ReductionOperator preMulSum(DataType type, DeviceMemory scalar) {
-    if (scalar.size() < type.bytes()) {
+    if (Given.notNull(scalar, "scalar's memory").size() < typed(type).bytes()) {
       throw new InvalidArgumentException(
           ErrorId.TYPE,
           "a scalar of %d bytes for elements of %s".formatted(scalar.size(), type.label()),
@@ -73,7 +72,15 @@ public final class ReductionOperator {
    */
   public static ReductionOperator of(String name, Combiner combiner) {
     return new ReductionOperator(
-        Objects.requireNonNull(name), Objects.requireNonNull(combiner), null, 0, null);
+        Given.notNull(name, "name of the reduction"),
+        Given.notNull(combiner, "reduction"),
+        null,
+        0,
+        null);
+  }
+
+  private static DataType typed(DataType type) {
+    return Given.notNull(type, "type of the elements");
   }
 
   /** For messages. */

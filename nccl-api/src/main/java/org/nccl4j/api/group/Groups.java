@@ -20,6 +20,9 @@ public final class Groups {
   private final List<Meetings.Meeting> meetings = new ArrayList<>();
   private int depth;
 
+  /** Whether what is called will not be launched. */
+  private boolean simulates;
+
   private Groups() {}
 
   /** Begins a group, or a level of one. */
@@ -97,6 +100,7 @@ public final class Groups {
           ErrorId.GROUP, "a group is simulated inside another", "end the other group first");
     }
     mine.enter();
+    mine.simulates = true;
     try {
       calls.run();
       Map<RankQueue, Double> sums = new LinkedHashMap<>();
@@ -105,11 +109,22 @@ public final class Groups {
       }
       return sums.values().stream().mapToDouble(Double::doubleValue).max().orElse(0);
     } finally {
+      mine.simulates = false;
       while (mine.depth > 0) {
         mine.leave();
       }
       mine.tasks.clear();
       mine.meetings.clear();
+    }
+  }
+
+  /** Throws in a group that is not launched; for what does not wait for a group's end. */
+  public static void refuseWhereSimulated(String what) {
+    if (isOpen() && MINE.get().simulates) {
+      throw new InvalidUsageException(
+          ErrorId.GROUP,
+          what + " is called in a group that is simulated",
+          "simulate collectives, sends and receives alone");
     }
   }
 

@@ -138,11 +138,11 @@ public final class OneSidedCalls {
     List<OneSidedWork.RemoteAwaited> remote = new ArrayList<>();
     signals.forEach(
         (peer, count) -> {
+          checkPeer("waitSignal", peer);
           if (count == null || count < 1) {
             throw wrong(
                 "waitSignal", ErrorId.COUNT, count + " signals are awaited", "wait for 1 or more");
           }
-          checkPeer("waitSignal", peer);
           if (team.has(peer)) {
             awaited.add(new OneSidedWork.Awaited(peer - team.first(), count));
           } else {
@@ -191,6 +191,7 @@ public final class OneSidedCalls {
   }
 
   private void checkPeer(String what, Integer peer) {
+    Groups.refuseWhereSimulated(what);
     if (peer == null || peer < 0 || peer >= windows.nRanks()) {
       throw wrong(
           what,

@@ -274,8 +274,11 @@ public final class CommunicatorState {
                 "make another communicator with shrink, or close this one"));
   }
 
-  /** Refuses further operations. */
+  /** Refuses further operations; nothing after close, which has. */
   public void finish() {
+    if (closed.get()) {
+      return;
+    }
     engine()
         .launcher()
         .refuse(
@@ -291,7 +294,7 @@ public final class CommunicatorState {
   }
 
   /** Throws after close. */
-  void checkOpen(String what) {
+  public void checkOpen(String what) {
     if (closed.get()) {
       throw new InvalidUsageException(
           ErrorId.CLOSED,

@@ -12,6 +12,7 @@ import org.nccl4j.device.DeviceEvent;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.ErrorId;
+import org.nccl4j.device.Given;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.HostVisible;
@@ -239,13 +240,13 @@ public final class CudaDevice extends Device implements KernelDevice, SymmetricD
 
   /** {@link #wrap(long, long)} for a JCuda pointer to device memory. */
   public DeviceMemory wrap(Pointer pointer, long bytes) {
-    return wrap(Handles.address(pointer), bytes);
+    return wrap(Handles.address(Given.notNull(pointer, "pointer")), bytes);
   }
 
   /** Looks at both ends. Pinned and managed memory of the host is as good as the device's. */
   @Override
   public Optional<String> objection(DeviceMemory memory) {
-    if (memory.size() == 0) {
+    if (Given.notNull(memory, "memory").size() == 0) {
       return Optional.empty();
     }
     long last = memory.address() + memory.size() - 1;
@@ -280,7 +281,7 @@ public final class CudaDevice extends Device implements KernelDevice, SymmetricD
    * operation that was launched into it has ended.
    */
   public CudaStream wrap(CUstream stream) {
-    return new CudaStream(this, stream, /* owned= */ false);
+    return new CudaStream(this, Given.notNull(stream, "stream"), /* owned= */ false);
   }
 
   @Override

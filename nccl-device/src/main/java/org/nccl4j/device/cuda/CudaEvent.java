@@ -3,6 +3,7 @@ package org.nccl4j.device.cuda;
 import jcuda.driver.CUevent;
 import org.nccl4j.device.DeviceEvent;
 import org.nccl4j.device.ErrorId;
+import org.nccl4j.device.Given;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.InvalidUsageException;
 
@@ -10,30 +11,34 @@ import org.nccl4j.device.InvalidUsageException;
 final class CudaEvent extends DeviceEvent {
   private final CudaDevice device;
   private final CUevent event;
-  private boolean closed;
+  private volatile boolean closed;
 
   CudaEvent(CudaDevice device, CUevent event) {
     this.device = device;
     this.event = event;
   }
 
+  /** Throws after close: the driver takes the memory of an event that it has destroyed for one. */
   CUevent handle() {
+    if (closed) {
+      throw closed();
+    }
     return event;
   }
 
   @Override
   public boolean isComplete() {
-    return JCudaLibrary.isEventComplete(event, device);
+    return JCudaLibrary.isEventComplete(handle(), device);
   }
 
   @Override
   public void synchronize() {
-    JCudaLibrary.synchronizeEvent(event, device);
+    JCudaLibrary.synchronizeEvent(handle(), device);
   }
 
   @Override
   public double microsecondsSince(DeviceEvent earlier) {
-    if (!(earlier instanceof CudaEvent other)) {
+    if (!(Given.notNull(earlier, "earlier event") instanceof CudaEvent other)) {
       throw new InvalidArgumentException(
           ErrorId.EVENT,
           "time is asked for between events of different kinds of device",

@@ -172,6 +172,7 @@ final class CudaKernelCommunicator implements KernelCommunicator {
     if (!(stream instanceof CudaStream into) || into.device() != device) {
       throw foreign("a stream");
     }
+    into.open();
     checkSize(send, mine.sendBytes(), "send");
     checkSize(recv, mine.recvBytes(), "receive");
     if (mine.isEmpty()) {

@@ -4,6 +4,7 @@ import java.nio.ByteBuffer;
 import jcuda.Pointer;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.ErrorId;
+import org.nccl4j.device.Given;
 import org.nccl4j.device.InvalidArgumentException;
 
 /** A range of addresses that a GPU reaches. */
@@ -78,7 +79,7 @@ final class CudaMemory extends DeviceMemory {
   @Override
   public void write(long offset, ByteBuffer source) {
     checkOpen();
-    int bytes = source.remaining();
+    int bytes = Given.notNull(source, "buffer").remaining();
     checkRange(offset, bytes);
     if (bytes > 0) {
       Pointer from = Pointer.toBuffer(source);
@@ -90,7 +91,7 @@ final class CudaMemory extends DeviceMemory {
   @Override
   public void read(long offset, ByteBuffer target) {
     checkOpen();
-    int bytes = target.remaining();
+    int bytes = Given.notNull(target, "buffer").remaining();
     checkRange(offset, bytes);
     if (bytes > 0) {
       Pointer to = Pointer.toBuffer(target);

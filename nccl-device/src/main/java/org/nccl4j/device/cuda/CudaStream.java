@@ -12,6 +12,7 @@ import org.nccl4j.device.DeviceEvent;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.ErrorId;
+import org.nccl4j.device.Given;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.TimeoutException;
@@ -41,6 +42,14 @@ public final class CudaStream extends DeviceStream {
   }
 
   CUstream stream() {
+    return stream;
+  }
+
+  /** Throws after close: what the driver does with a stream that it has destroyed is undefined. */
+  CUstream open() {
+    if (closed) {
+      throw closed();
+    }
     return stream;
   }
 
@@ -79,15 +88,18 @@ public final class CudaStream extends DeviceStream {
 
   @Override
   public void synchronize() {
-    JCudaLibrary.synchronizeStream(stream, device);
+    if (!closed) { // which has waited
+      JCudaLibrary.synchronizeStream(stream, device);
+    }
     throwFailure();
   }
 
   @Override
   public void synchronize(Duration patience) {
+    long nanos = Given.notNull(patience, "time to wait").toNanos();
     long start = System.nanoTime();
     while (!isIdle()) {
-      if (System.nanoTime() - start > patience.toNanos()) {
+      if (System.nanoTime() - start > nanos) {
         throw new TimeoutException(
             ErrorId.STILL_RUNNING,
             "a stream of %s was not done after %s".formatted(device, patience),
@@ -100,8 +112,9 @@ public final class CudaStream extends DeviceStream {
 
   @Override
   public boolean isIdle() {
-    return !JCudaLibrary.mayBeCapturing(stream, new int[1], device)
-        && JCudaLibrary.isStreamIdle(stream, device);
+    return closed
+        || !JCudaLibrary.mayBeCapturing(stream, new int[1], device)
+            && JCudaLibrary.isStreamIdle(stream, device);
   }
 
   /**
@@ -135,22 +148,18 @@ public final class CudaStream extends DeviceStream {
 
   @Override
   public void record(DeviceEvent event) {
-    JCudaLibrary.recordEvent(cuda(event).handle(), stream, device);
+    JCudaLibrary.recordEvent(cuda(event).handle(), open(), device);
   }
 
   @Override
   public void await(DeviceEvent event) {
-    JCudaLibrary.awaitEvent(stream, cuda(event).handle(), device);
+    JCudaLibrary.awaitEvent(open(), cuda(event).handle(), device);
   }
 
   @Override
   public void copy(DeviceMemory source, DeviceMemory target) {
-    if (source.size() != target.size()) {
-      throw new InvalidArgumentException(
-          ErrorId.COUNT,
-          "a copy from %d to %d bytes".formatted(source.size(), target.size()),
-          "pass slices of the same size");
-    }
+    checkCopy(source, target);
+    open();
     if (source.size() > 0) {
       device
           .context()
@@ -163,13 +172,14 @@ public final class CudaStream extends DeviceStream {
 
   @Override
   public boolean isCapturing() {
-    return JCudaLibrary.isCapturing(stream, new int[1], device);
+    return !closed && JCudaLibrary.isCapturing(stream, new int[1], device);
   }
 
   @Override
   public void launchHostFunction(Runnable function) {
+    Given.notNull(function, "function");
     JCudaLibrary.launchHostFunction(
-        stream,
+        open(),
         () -> {
           try {
             function.run();
@@ -185,12 +195,12 @@ public final class CudaStream extends DeviceStream {
    * recorded; collectives and groups too.
    */
   public void beginCapture() {
-    JCudaLibrary.beginCapture(stream, device);
+    JCudaLibrary.beginCapture(open(), device);
   }
 
   /** Ends the capture; what was recorded, ready to be launched any number of times. */
   public CudaGraph endCapture() {
-    return new CudaGraph(device, JCudaLibrary.endCapture(stream, device));
+    return new CudaGraph(device, JCudaLibrary.endCapture(open(), device));
   }
 
   @Override
@@ -222,7 +232,7 @@ public final class CudaStream extends DeviceStream {
   }
 
   private static CudaEvent cuda(DeviceEvent event) {
-    if (event instanceof CudaEvent cuda) {
+    if (Given.notNull(event, "event") instanceof CudaEvent cuda) {
       return cuda;
     }
     throw new InvalidArgumentException(

@@ -9,6 +9,7 @@ import org.nccl4j.device.DeviceEvent;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.ErrorId;
+import org.nccl4j.device.Given;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.host.kernel.HostKernelCommunicator;
@@ -182,7 +183,7 @@ public final class HostDevice extends Device implements KernelDevice, SymmetricD
    * @throws InvalidArgumentException for a heap buffer, which has no address that stays
    */
   public DeviceMemory wrap(ByteBuffer direct) {
-    if (!direct.isDirect()) {
+    if (!Given.notNull(direct, "buffer").isDirect()) {
       throw new InvalidArgumentException(
           ErrorId.BUFFER,
           "a heap buffer of %d bytes cannot be wrapped".formatted(direct.remaining()),

@@ -10,7 +10,6 @@ import java.util.Arrays;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.Set;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.FutureTask;
@@ -97,6 +96,18 @@ class MisuseTest {
               closed.record(Devices.host().createEvent());
             }),
         new Wrong(use, "not started on this thread", (c, m, s) -> Group.end()),
+        new Wrong(
+            use,
+            "signal is called in a group that is simulated",
+            (c, m, s) -> Group.simulate(() -> c.signal(1, s))),
+        new Wrong(
+            use,
+            "registerWindow is called in a group that is simulated",
+            (c, m, s) -> Group.simulate(() -> c.registerWindow(m))),
+        new Wrong(
+            use,
+            "a group is simulated inside another",
+            (c, m, s) -> Group.run(() -> Group.simulate(() -> {}))),
         new Wrong(arg, "there is no operation", (c, m, s) -> c.decision("all_redoce", 1, F32)));
   }
 
@@ -148,46 +159,6 @@ class MisuseTest {
       assertTrue(ranks.streams.get(0).isIdle());
       assertStillWorks(ranks);
     }
-  }
-
-  @TestFactory
-  Stream<DynamicTest> useAfterClose() {
-    return Stream.<Wrong>of(
-            closed("allReduce", (c, m, s) -> c.allReduce(m, m, 16, F32, RedOp.SUM, s)),
-            closed("broadcast", (c, m, s) -> c.broadcast(m, m, 16, F32, 0, s)),
-            closed("allGather", (c, m, s) -> c.allGather(m, m, 8, F32, s)),
-            closed("send", (c, m, s) -> c.send(m, 16, F32, 1, s)),
-            closed("allToAllV", (c, m, s) -> allToAllV(c, m, s)),
-            closed("in a group", (c, m, s) -> Group.run(() -> c.recv(m, 16, F32, 1, s))),
-            closed("registerWindow", (c, m, s) -> c.registerWindow(m)),
-            closed("createDeviceCommunicator", (c, m, s) -> c.createDeviceCommunicator(1, 1)),
-            closed("split", (c, m, s) -> c.split(0, 0)),
-            closed("shrink", (c, m, s) -> c.shrink(Set.of(1), Communicator.ShrinkMode.ABORT)))
-        .map(
-            wrong ->
-                dynamicTest(
-                    wrong.message,
-                    () -> {
-                      Ranks ranks = new Ranks(2);
-                      ranks.close();
-                      Communicator comm = ranks.communicators.get(0);
-                      try (DeviceMemory data = Ranks.floats(16, i -> 1);
-                          DeviceStream stream = Devices.host().createStream()) {
-                        NcclException e =
-                            assertThrows(wrong.type, () -> wrong.call.run(comm, data, stream));
-                        assertTrue(e.getMessage().contains("close"), e.getMessage());
-                      }
-                      comm.close();
-                    }));
-  }
-
-  private static Wrong closed(String name, Call call) {
-    return new Wrong(InvalidUsageException.class, name, call);
-  }
-
-  private static void allToAllV(Communicator comm, DeviceMemory data, DeviceStream stream) {
-    long[] counts = {4, 4};
-    comm.allToAllV(data, counts, null, data, counts, null, F32, stream);
   }
 
   @Test

@@ -6,6 +6,7 @@ import java.util.concurrent.atomic.AtomicBoolean;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.ErrorId;
+import org.nccl4j.device.Given;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.InvalidUsageException;
 
@@ -89,7 +90,7 @@ public final class HostMemory extends DeviceMemory {
   @Override
   public void write(long offset, ByteBuffer source) {
     checkOpen();
-    checkRange(offset, source.remaining());
+    checkRange(offset, Given.notNull(source, "buffer").remaining());
     long to = offset;
     while (source.hasRemaining()) {
       int bytes = Math.min(source.remaining(), MAX_ACCESS);
@@ -102,7 +103,7 @@ public final class HostMemory extends DeviceMemory {
   @Override
   public void read(long offset, ByteBuffer target) {
     checkOpen();
-    checkRange(offset, target.remaining());
+    checkRange(offset, Given.notNull(target, "buffer").remaining());
     long from = offset;
     while (target.hasRemaining()) {
       int bytes = Math.min(target.remaining(), MAX_ACCESS);

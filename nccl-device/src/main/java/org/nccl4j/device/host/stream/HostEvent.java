@@ -2,6 +2,7 @@ package org.nccl4j.device.host.stream;
 
 import org.nccl4j.device.DeviceEvent;
 import org.nccl4j.device.ErrorId;
+import org.nccl4j.device.Given;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.InvalidUsageException;
 
@@ -24,12 +25,16 @@ public final class HostEvent extends DeviceEvent {
   }
 
   private volatile Recording last;
+  private volatile boolean closed;
 
   /** An event that was never recorded. */
   public HostEvent() {}
 
   static HostEvent of(DeviceEvent event) {
-    if (event instanceof HostEvent host) {
+    if (Given.notNull(event, "event") instanceof HostEvent host) {
+      if (host.closed) {
+        throw host.closed();
+      }
       return host;
     }
     throw new InvalidArgumentException(
@@ -62,7 +67,7 @@ public final class HostEvent extends DeviceEvent {
 
   @Override
   public boolean isComplete() {
-    Recording recording = last;
+    Recording recording = of(this).last;
     if (recording == null || recording.happened()) {
       return true;
     }
@@ -72,7 +77,7 @@ public final class HostEvent extends DeviceEvent {
 
   @Override
   public void synchronize() {
-    Recording recording = last;
+    Recording recording = of(this).last;
     if (recording != null && !recording.happened()) {
       recording.stream.waitUntil(recording.position + 1, Long.MAX_VALUE);
       awaitRecording(recording);
@@ -81,7 +86,7 @@ public final class HostEvent extends DeviceEvent {
 
   @Override
   public double microsecondsSince(DeviceEvent earlier) {
-    Recording to = last;
+    Recording to = of(this).last;
     Recording from = of(earlier).last;
     if (to == null || from == null || !to.happened() || !from.happened()) {
       throw new InvalidUsageException(
@@ -94,6 +99,7 @@ public final class HostEvent extends DeviceEvent {
 
   @Override
   public void close() {
+    closed = true;
     last = null;
   }
 }

@@ -7,9 +7,9 @@ import org.nccl4j.device.DeviceEvent;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.ErrorId;
+import org.nccl4j.device.Given;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.InvalidArgumentException;
-import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.TimeoutException;
 import org.nccl4j.device.host.memory.HostMemory;
@@ -47,8 +47,7 @@ public final class HostStream extends DeviceStream {
   @HotPath
   public void launch(StreamOperation operation, HostMemory send, HostMemory recv, long ticket) {
     if (closed) {
-      throw new InvalidUsageException(
-          ErrorId.CLOSED, "a launch into a closed stream", "close a stream after its last launch");
+      throw closed();
     }
     if (!queue.add(operation, send, recv, ticket)) {
       addWhenThereIsRoom(operation, send, recv, ticket);
@@ -115,8 +114,9 @@ public final class HostStream extends DeviceStream {
 
   @Override
   public void synchronize(Duration patience) {
+    long nanos = Given.notNull(patience, "time to wait").toNanos();
     startNow();
-    if (!waitUntil(queue.added(), System.nanoTime() + patience.toNanos())) {
+    if (!waitUntil(queue.added(), System.nanoTime() + nanos)) {
       throw new TimeoutException(
           ErrorId.STILL_RUNNING,
           "a host stream still has %d operations to run after %s"
@@ -201,17 +201,13 @@ public final class HostStream extends DeviceStream {
 
   @Override
   public void copy(DeviceMemory source, DeviceMemory target) {
-    if (source.size() != target.size()) {
-      throw new InvalidArgumentException(
-          ErrorId.COUNT,
-          "a copy from %d to %d bytes".formatted(source.size(), target.size()),
-          "pass slices of the same size");
-    }
+    checkCopy(source, target);
     launch(HostStream::copyNow, HostMemory.of(source), HostMemory.of(target), 0);
   }
 
   @Override
   public void launchHostFunction(Runnable function) {
+    Given.notNull(function, "function");
     launch((send, recv, ticket) -> function.run(), null, null, 0);
   }
 

@@ -1,0 +1,134 @@
+package org.nccl4j.device.cuda;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
+
+import java.time.Duration;
+import java.util.List;
+import jcuda.driver.CUstream;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.nccl4j.device.DataType;
+import org.nccl4j.device.DeviceEvent;
+import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.DeviceStream;
+import org.nccl4j.device.ErrorId;
+import org.nccl4j.device.InvalidArgumentException;
+import org.nccl4j.device.InvalidUsageException;
+import org.nccl4j.device.RedOp;
+import org.nccl4j.device.kernel.Algorithm;
+import org.nccl4j.device.kernel.Collective;
+import org.nccl4j.device.kernel.CollectiveWork;
+import org.nccl4j.device.kernel.KernelPlan;
+import org.nccl4j.device.kernel.Protocol;
+
+/**
+ * What was closed never gets to the driver, which takes the memory of a destroyed handle for one.
+ */
+class ClosedHandlesTest extends AgainstFakeCuda {
+  private CudaDevice device;
+
+  @BeforeEach
+  void chooseDevice() {
+    device = CudaDevices.probe().device(0);
+  }
+
+  private void assertRefused(Runnable call) {
+    fake.fakeReset();
+    InvalidUsageException e = assertThrows(InvalidUsageException.class, call::run);
+    assertEquals(ErrorId.CLOSED, e.id());
+    assertEquals(
+        "", fake.fakeRecord().replaceAll("cuCtx.*\n", ""), "nothing is asked of the driver");
+  }
+
+  @Test
+  void streams() {
+    CudaStream owned = (CudaStream) device.createStream();
+    CudaStream users = device.wrap(new CUstream());
+    try (DeviceMemory memory = device.allocate(8);
+        DeviceEvent event = device.createEvent()) {
+      for (CudaStream stream : List.of(owned, users)) {
+        stream.close();
+        assertRefused(() -> stream.record(event));
+        assertRefused(() -> stream.await(event));
+        assertRefused(() -> stream.copy(memory, memory));
+        assertRefused(() -> stream.launchHostFunction(() -> {}));
+        assertRefused(stream::beginCapture);
+        assertRefused(stream::endCapture);
+        fake.fakeReset();
+        stream.synchronize();
+        stream.synchronize(Duration.ofSeconds(1));
+        assertTrue(stream.isIdle());
+        assertFalse(stream.isCapturing());
+        stream.close();
+        assertEquals("", fake.fakeRecord());
+      }
+    }
+  }
+
+  @Test
+  void events() {
+    DeviceEvent event = device.createEvent();
+    event.close();
+    try (DeviceStream stream = device.createStream();
+        DeviceEvent other = device.createEvent()) {
+      assertRefused(() -> stream.record(event));
+      assertRefused(() -> stream.await(event));
+      assertRefused(event::isComplete);
+      assertRefused(event::synchronize);
+      assertRefused(() -> event.microsecondsSince(other));
+      assertThrows(InvalidUsageException.class, () -> other.microsecondsSince(event));
+    }
+  }
+
+  @Test
+  void graphs() {
+    try (DeviceStream made = device.createStream();
+        DeviceStream foreign = CudaDevices.probe().device(1).createStream();
+        DeviceMemory memory = device.allocate(8)) {
+      CudaStream stream = (CudaStream) made;
+      stream.beginCapture();
+      stream.copy(memory, memory);
+      CudaGraph graph = stream.endCapture();
+      CudaStream closed = (CudaStream) device.createStream();
+      closed.close();
+      assertRefused(() -> graph.launch(closed));
+      assertThrows(InvalidArgumentException.class, () -> graph.launch((CudaStream) foreign));
+      assertThrows(InvalidArgumentException.class, () -> graph.launch(null));
+      graph.close();
+      assertRefused(() -> graph.launch(stream));
+    }
+  }
+
+  @Test
+  void operationsIntoAClosedStreamAndCopiesOfClosedMemory() {
+    assumeTrue(CudaDevice.class.getResource("kernels/float.fatbin") != null, "built without nvcc");
+    try (GpuRanks ranks = new GpuRanks(2, Duration.ofSeconds(3));
+        DeviceMemory memory = device.allocate(4000);
+        DeviceStream open = device.createStream()) {
+      CudaKernelCommunicator communicator = ranks.communicators.get(0);
+      KernelPlan plan =
+          communicator.prepare(
+              new CollectiveWork(
+                  Collective.ALL_REDUCE,
+                  Algorithm.RING,
+                  Protocol.SIMPLE,
+                  DataType.FLOAT32,
+                  RedOp.SUM,
+                  0,
+                  1000,
+                  4,
+                  1 << 20));
+      DeviceStream closed = device.createStream();
+      closed.close();
+      assertRefused(() -> communicator.launch(plan, memory, memory, closed));
+      DeviceMemory freed = device.allocate(4000);
+      freed.close();
+      assertRefused(() -> open.copy(freed, memory));
+      assertRefused(() -> open.copy(memory, freed));
+    }
+  }
+}
