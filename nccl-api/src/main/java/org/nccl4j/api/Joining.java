@@ -8,6 +8,7 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.stream.Collectors;
 import org.nccl4j.api.bootstrap.Bootstrap;
 import org.nccl4j.api.bootstrap.BootstrapId;
 import org.nccl4j.api.bootstrap.BootstrapOptions;
@@ -19,6 +20,7 @@ import org.nccl4j.api.init.GraphsAhead;
 import org.nccl4j.api.init.InitRequest;
 import org.nccl4j.api.init.Initializer;
 import org.nccl4j.api.settings.DebugSettings;
+import org.nccl4j.api.settings.InfoLog;
 import org.nccl4j.api.settings.Settings;
 import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.Device;
@@ -38,6 +40,9 @@ final class Joining {
   /** Hints that have been logged: one is enough. */
   private static final Set<String> HINTS = ConcurrentHashMap.newKeySet();
 
+  /** What has been told of settings. */
+  private static final Set<String> TOLD = ConcurrentHashMap.newKeySet();
+
   private Joining() {}
 
   static CommunicatorState join(
@@ -46,15 +51,27 @@ final class Joining {
     Given.notNull(ids, "list of unique ids").forEach(id -> Given.notNull(id, "unique id"));
     Settings settings = settings(Given.notNull(config, "configuration"));
     GraphsAhead.begin(List.of(device), settings);
+    List<BootstrapId> roots = ids.stream().map(id -> BootstrapId.decode(id.toBytes())).toList();
     JoinRequest request =
         new JoinRequest(
             nRanks,
-            ids.stream().map(id -> BootstrapId.decode(id.toBytes())).toList(),
+            roots,
             rank,
             settings.get(Settings.NCCL4J_INIT_TIMEOUT),
             BootstrapOptions.from(settings));
+    long began = System.nanoTime();
     Bootstrap bootstrap = TcpBootstrap.join(request);
-    return Initializer.create(request(name(config), device, settings), bootstrap);
+    String name = name(config);
+    new InfoLog(settings, "rank %d of communicator %s".formatted(rank, name))
+        .tell(
+            "BOOTSTRAP",
+            () ->
+                "has met the other %d within %d ms, by the root at %s"
+                    .formatted(
+                        nRanks - 1,
+                        (System.nanoTime() - began) / 1_000_000,
+                        roots.stream().map(BootstrapId::where).collect(Collectors.joining(", "))));
+    return Initializer.create(request(name, device, settings), bootstrap);
   }
 
   static List<CommunicatorState> joinAll(List<Device> devices, CommunicatorConfig config) {
@@ -148,6 +165,20 @@ final class Joining {
         LOG.log(System.Logger.Level.WARNING, hint);
       }
     }
+    tellWhatIsSet(settings);
     return settings;
+  }
+
+  /** Each setting with its origin, once. */
+  private static void tellWhatIsSet(Settings settings) {
+    System.Logger.Level level = InfoLog.level(settings, "ENV");
+    if (LOG.isLoggable(level)) {
+      for (Settings.Entry entry : settings.entries()) {
+        String line = "%s=%s (%s)".formatted(entry.setting().name(), entry.value(), entry.origin());
+        if (!entry.origin().equals("default") && TOLD.add(line)) {
+          LOG.log(level, line);
+        }
+      }
+    }
   }
 }

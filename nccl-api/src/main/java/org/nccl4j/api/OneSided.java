@@ -48,7 +48,7 @@ public abstract sealed class OneSided permits Operations {
     Groups.refuseWhereSimulated("registerWindow");
     Window window = new Window(state.name());
     Groups.meet(
-        state.windows(), () -> window.complete(state.windows().register(memory), state.windows()));
+        state.windows(), () -> window.complete(state.registerWindow(memory), state.windows()));
     return window;
   }
 

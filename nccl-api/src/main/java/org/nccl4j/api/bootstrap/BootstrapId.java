@@ -59,7 +59,7 @@ public final class BootstrapId {
   }
 
   /** The addresses for messages. */
-  String where() {
+  public String where() {
     return text(addresses);
   }
 

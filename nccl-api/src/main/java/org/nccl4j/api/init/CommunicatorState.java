@@ -5,6 +5,7 @@ import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.function.Supplier;
 import org.nccl4j.api.bootstrap.Bootstrap;
 import org.nccl4j.api.group.OneSidedCalls;
 import org.nccl4j.api.group.RankQueue;
@@ -15,6 +16,7 @@ import org.nccl4j.api.plan.DirectPlanner;
 import org.nccl4j.api.plan.OneSided;
 import org.nccl4j.api.plan.Planner;
 import org.nccl4j.api.settings.DebugSettings;
+import org.nccl4j.api.settings.InfoLog;
 import org.nccl4j.api.settings.Settings;
 import org.nccl4j.api.window.LocalRegistration;
 import org.nccl4j.api.window.RegisteredWindow;
@@ -37,6 +39,7 @@ public final class CommunicatorState {
   private final Map<RankQueue, Settings> others = new ConcurrentHashMap<>();
 
   private final Idleness idleness = new Idleness(this);
+  private final InfoLog info;
   private volatile Running running;
   private volatile boolean suspended;
   private final AtomicInteger splits = new AtomicInteger();
@@ -47,6 +50,7 @@ public final class CommunicatorState {
     this.request = request;
     this.bootstrap = bootstrap;
     this.members = members;
+    this.info = request.info(bootstrap.rank());
     this.queue = engine.queue();
     this.running = run(engine);
   }
@@ -73,7 +77,8 @@ public final class CommunicatorState {
             engine.family()::tell,
             new Observer.Wishes(
                 request.settings().get(Settings.NCCL_CHECK_MODE).equals("DEBUG_GLOBAL"),
-                request.settings().get(DebugSettings.NCCL4J_FLIGHT_FILE)));
+                request.settings().get(DebugSettings.NCCL4J_FLIGHT_FILE),
+                info));
     OneSidedCalls oneSided =
         new OneSidedCalls(
             request.name(),
@@ -89,6 +94,7 @@ public final class CommunicatorState {
    * {@link #resume} it does nothing but wait and close.
    */
   public synchronized void suspend() {
+    called(() -> "suspend");
     checkRunning("suspend");
     new Suspension(this).suspend();
   }
@@ -101,6 +107,7 @@ public final class CommunicatorState {
 
   /** Makes anew what {@link #suspend} gave back, together with all other ranks. */
   public synchronized void resume() {
+    called(() -> "resume");
     checkOpen("resume");
     if (!suspended) {
       throw new InvalidUsageException(
@@ -144,17 +151,20 @@ public final class CommunicatorState {
 
   /** Drops a window together with all other ranks. */
   public void deregister(RegisteredWindow window) {
+    info.tell("REG", () -> "deregisters window " + window.number());
     windows().deregister(window, idleness.isBusy());
   }
 
   /** Registers memory of this rank alone. */
   public LocalRegistration register(DeviceMemory memory) {
+    info.tell("REG", () -> "registers " + memory + " by itself");
     checkRunning("register");
     return engine().place().windows().registrations().add(memory);
   }
 
   /** Ends the use of such memory, on this rank alone. */
   public void deregister(LocalRegistration registration) {
+    info.tell("REG", () -> "deregisters " + registration.memory());
     checkRunning("deregister");
     engine().place().windows().registrations().remove(registration, idleness.isBusy());
   }
@@ -249,11 +259,12 @@ public final class CommunicatorState {
 
   /** Bytes that the communicator holds on this rank's device, by what for. */
   public Map<String, Long> memory() {
-    return suspended || closed.get() ? Map.of() : Memory.of(this);
+    return suspended || closed.get() ? Map.of() : Memory.of(engine());
   }
 
   /** Ends this rank's operations with an error and tells the others. */
   public void abort() {
+    called(() -> "abort");
     engine()
         .family()
         .fail(
@@ -265,6 +276,7 @@ public final class CommunicatorState {
 
   /** Ends all ranks' operations with an error, so that they can agree on a new communicator. */
   public void revoke() {
+    called(() -> "revoke");
     engine()
         .family()
         .fail(
@@ -279,6 +291,7 @@ public final class CommunicatorState {
     if (closed.get()) {
       return;
     }
+    called(() -> "finish");
     engine()
         .launcher()
         .refuse(
@@ -286,6 +299,18 @@ public final class CommunicatorState {
                 ErrorId.CLOSED,
                 "an operation is called on communicator %s after finish".formatted(name()),
                 "call finish after the last operation"));
+  }
+
+  /** Tells of a call that concerns the communicator as a whole. */
+  void called(Supplier<String> what) {
+    info.tell("CALL", () -> "calls " + what.get());
+  }
+
+  /** Registers a window together with all other ranks. */
+  public RegisteredWindow registerWindow(DeviceMemory memory) {
+    RegisteredWindow window = windows().register(memory);
+    info.tell("REG", () -> "has window %d: %s".formatted(window.number(), memory));
+    return window;
   }
 
   /** Whether close has been called. */
@@ -335,6 +360,7 @@ public final class CommunicatorState {
     if (!closed.compareAndSet(false, true)) {
       return;
     }
+    called(() -> "close");
     Engine engine = engine();
     engine.launcher().close();
     if (!awaitIdle(patience)) {

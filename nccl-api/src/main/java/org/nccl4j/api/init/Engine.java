@@ -14,6 +14,7 @@ import org.nccl4j.api.plan.DirectPlanner;
 import org.nccl4j.api.plan.Planner;
 import org.nccl4j.api.plan.RankFacts;
 import org.nccl4j.api.settings.DebugSettings;
+import org.nccl4j.api.settings.InfoLog;
 import org.nccl4j.api.settings.Settings;
 import org.nccl4j.api.spi.Multicast;
 import org.nccl4j.api.spi.TunerContext;
@@ -100,7 +101,8 @@ record Engine(
       Map<Integer, Routes.Route> routes) {
     Settings settings = place.request.settings();
     RankQueue queue = queue(place, kernels, launcher, settings);
-    Plugins.profilers(settings, place.request.name(), place.rank, place.facts.nRanks())
+    InfoLog info = place.request.info(place.rank);
+    Plugins.profilers(settings, place.request.name(), place.rank, place.facts.nRanks(), info)
         .ifPresent(launcher.hooks()::add);
     if (place.request.logLevel("COLL") == System.Logger.Level.INFO) {
       launcher.hooks().add(new OperationLines(place.request.name(), place.rank));
@@ -116,13 +118,15 @@ record Engine(
     CostEdit edit =
         Plugins.tuner(
             settings,
-            new TunerContext(request.name(), nRanks, place.hosts, request.device().kind()));
+            new TunerContext(request.name(), nRanks, place.hosts, request.device().kind()),
+            place.request.info(place.rank));
     Planner.Rules rules =
         new Planner.Rules(
             algorithms,
             settings.get(Settings.NCCL_PROTO),
             edit,
-            ctas(settings, request.device().kind()));
+            ctas(settings, request.device().kind()),
+            place.request.info(place.rank));
     Planner planner =
         new Planner(kernels, place.rank, place.facts, place.layout, place.nvls, rules);
     ReductionOrder.check(settings, planner, request.name(), nRanks);

@@ -2,7 +2,7 @@ package org.nccl4j.api.init;
 
 import java.time.Duration;
 import java.util.Map;
-import org.nccl4j.api.settings.DebugSettings;
+import org.nccl4j.api.settings.InfoLog;
 import org.nccl4j.api.settings.Settings;
 import org.nccl4j.device.Device;
 
@@ -29,11 +29,11 @@ public record InitRequest(String name, Device device, Settings settings) {
    * @param subsystems whose matter it is
    */
   System.Logger.Level logLevel(String... subsystems) {
-    boolean wanted = settings.get(DebugSettings.NCCL_DEBUG_SUBSYS).logAny(subsystems);
-    return switch (settings.get(DebugSettings.NCCL_DEBUG)) {
-      case "INFO", "ABORT", "TRACE" ->
-          wanted ? System.Logger.Level.INFO : System.Logger.Level.DEBUG;
-      default -> System.Logger.Level.DEBUG;
-    };
+    return InfoLog.level(settings, subsystems);
+  }
+
+  /** What is told of a rank. */
+  InfoLog info(int rank) {
+    return new InfoLog(settings, "rank %d of communicator %s".formatted(rank, name));
   }
 }

@@ -18,6 +18,7 @@ import org.nccl4j.api.plan.TunedTable;
 import org.nccl4j.api.proxy.ProxyThread;
 import org.nccl4j.api.registry.TransportRegistry;
 import org.nccl4j.api.settings.GpuSettings;
+import org.nccl4j.api.settings.InfoLog;
 import org.nccl4j.api.settings.PlanSettings;
 import org.nccl4j.api.settings.Settings;
 import org.nccl4j.api.spi.PeerInfo;
@@ -187,6 +188,23 @@ public final class Initializer {
     }
     bootstrap.made();
     times.done(request.logLevel("INIT"));
+    InfoLog info = request.info(rank);
+    Routes.tell(engine.routes(), info);
+    if (proxy != null) {
+      info.tell(
+          "PROXY",
+          () ->
+              "has a thread for %d ends of connections%s"
+                  .formatted(handlers.size(), puts ? " and for puts" : ""));
+    }
+    info.tell("ALLOC", () -> "holds %s bytes".formatted(Memory.of(engine)));
+    tuned.ifPresent(
+        table ->
+            info.tell(
+                "TUNING",
+                () ->
+                    "goes by the times of "
+                        + request.settings().get(PlanSettings.NCCL4J_COSTS_FILE)));
     return new Made(members, engine);
   }
 

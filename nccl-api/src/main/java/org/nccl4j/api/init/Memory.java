@@ -7,8 +7,7 @@ import java.util.Map;
 final class Memory {
   private Memory() {}
 
-  static Map<String, Long> of(CommunicatorState state) {
-    Engine engine = state.engine();
+  static Map<String, Long> of(Engine engine) {
     Map<String, Long> items = new LinkedHashMap<>();
     if (engine.place().windows().memoryBytes() > 0) {
       items.put("windows", engine.place().windows().memoryBytes());

@@ -45,6 +45,7 @@ public final class Offspring {
 
   /** The communicator of this rank's color; empty for {@link #NO_COLOR}. */
   public Optional<CommunicatorState> split(int color, int key, How how) {
+    parent.called(() -> "split(%d, %d)".formatted(color, key));
     if (color < NO_COLOR) {
       throw new InvalidArgumentException(
           ErrorId.RANK,
@@ -90,6 +91,7 @@ public final class Offspring {
    * @param abort whether operations that run are ended; else they are waited for
    */
   public CommunicatorState shrink(Set<Integer> excluded, boolean abort, How how) {
+    parent.called(() -> "shrink(%s, %s)".formatted(excluded, abort ? "ABORT" : "WAIT"));
     parent.checkOpen("shrink");
     List<Integer> ranks = new ArrayList<>();
     for (int rank = 0; rank < parent.nRanks(); rank++) {

@@ -3,9 +3,13 @@ package org.nccl4j.api.init;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
+import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.function.Consumer;
+import java.util.function.Supplier;
 import org.nccl4j.api.observe.OperationHook;
 import org.nccl4j.api.plan.CostEdit;
 import org.nccl4j.api.registry.TransportRegistry;
+import org.nccl4j.api.settings.InfoLog;
 import org.nccl4j.api.settings.Settings;
 import org.nccl4j.api.spi.CostTable;
 import org.nccl4j.api.spi.Profiler;
@@ -14,18 +18,24 @@ import org.nccl4j.api.spi.Tuner;
 import org.nccl4j.api.spi.TunerContext;
 import org.nccl4j.api.spi.TunerProvider;
 import org.nccl4j.device.DataType;
+import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
+import org.nccl4j.device.InvalidUsageException;
+import org.nccl4j.device.NcclException;
 
 /** A communicator's tuner and profilers, as its planner and its queue see them. */
 final class Plugins {
   private static final String NONE = "none";
+  private static final String BLAME =
+      "tell its author; NCCL_TUNER_PLUGIN=none and NCCL_PROFILER_PLUGIN=none do without";
+  private static final System.Logger LOG = DebugLog.of("PROFILE");
 
   private Plugins() {}
 
   /** The edit of the tuner that is to be used. */
-  static CostEdit tuner(Settings settings, TunerContext context) {
+  static CostEdit tuner(Settings settings, TunerContext context, InfoLog info) {
     String wanted = settings.get(Settings.NCCL_TUNER_PLUGIN);
     if (wanted.equalsIgnoreCase(NONE)) {
       return CostEdit.NONE;
@@ -34,12 +44,34 @@ final class Plugins {
     if (found.isEmpty()) {
       return CostEdit.NONE;
     }
-    Tuner tuner = found.get(0).open(context);
+    String name = "tuner " + found.get(0).name();
+    Tuner tuner = held(name, () -> found.get(0).open(context));
+    info.tell("TUNING", () -> "asks " + name);
     return (collective, bytes, type, ways) -> {
       Table table = new Table(new ArrayList<>(ways));
-      tuner.tune(collective, bytes, type, table);
-      return table.edited;
+      return held(
+          name,
+          () -> {
+            tuner.tune(collective, bytes, type, table);
+            return table.edited;
+          });
     };
+  }
+
+  /** What a plug-in answers; what it throws is said to be its. */
+  private static <T> T held(String who, Supplier<T> call) {
+    try {
+      T answer = call.get();
+      if (answer != null) {
+        return answer;
+      }
+    } catch (NcclException e) {
+      throw e;
+    } catch (RuntimeException e) {
+      throw new InvalidUsageException(
+          ErrorId.PLUGIN, "the %s fails: %s".formatted(who, e), BLAME, e);
+    }
+    throw new InvalidUsageException(ErrorId.PLUGIN, "the %s answers null".formatted(who), BLAME);
   }
 
   /** Times under edit. */
@@ -72,17 +104,20 @@ final class Plugins {
   }
 
   /** The hook of the profilers that want the communicator and something of it. */
-  static Optional<OperationHook> profilers(Settings settings, String name, int rank, int nRanks) {
+  static Optional<OperationHook> profilers(
+      Settings settings, String name, int rank, int nRanks, InfoLog info) {
     String wanted = settings.get(Settings.NCCL_PROFILER_PLUGIN);
     if (wanted.equalsIgnoreCase(NONE)) {
       return Optional.empty();
     }
     List<Told> told = new ArrayList<>();
     for (ProfilerProvider provider : TransportRegistry.profilers(wanted)) {
-      provider
-          .open(name, rank, nRanks)
-          .ifPresent(profiler -> told.add(new Told(profiler, profiler.activation())));
+      String who = "profiler " + provider.name();
+      held(who, () -> provider.open(name, rank, nRanks))
+          .map(profiler -> new Told(who, profiler, held(who, profiler::activation)))
+          .ifPresent(told::add);
     }
+    told.forEach(each -> info.tell("PROFILE", () -> "is told to " + each.name));
     return told.isEmpty() ? Optional.empty() : Optional.of(new Hook(List.copyOf(told)));
   }
 
@@ -90,10 +125,28 @@ final class Plugins {
    * A profiler.
    *
    * @param mask what it wants to be told
+   * @param broken set once it has thrown: it is told no more, and operations go on
    */
-  private record Told(Profiler profiler, int mask) {
+  private record Told(String name, Profiler profiler, int mask, AtomicBoolean broken) {
+    Told(String name, Profiler profiler, int mask) {
+      this(name, profiler, mask, new AtomicBoolean());
+    }
+
     boolean wants(int event) {
       return (mask & event) != 0;
+    }
+
+    void tell(Consumer<Profiler> what) {
+      if (broken.get()) {
+        return;
+      }
+      try {
+        what.accept(profiler);
+      } catch (RuntimeException e) {
+        if (!broken.getAndSet(true)) {
+          LOG.log(System.Logger.Level.WARNING, "the " + name + " fails and is told no more", e);
+        }
+      }
     }
   }
 
@@ -118,15 +171,16 @@ final class Plugins {
       }
       Profiler.Operation operation =
           new Profiler.Operation(number, what, count, count * type.bytes(), root);
-      ofLaunches.forEach(told -> told.profiler.launched(operation));
+      ofLaunches.forEach(told -> told.tell(profiler -> profiler.launched(operation)));
       if (!ofEnds.isEmpty() && !stream.isCapturing()) {
-        stream.launchHostFunction(() -> ofEnds.forEach(told -> told.profiler.ended(operation)));
+        stream.launchHostFunction(
+            () -> ofEnds.forEach(told -> told.tell(profiler -> profiler.ended(operation))));
       }
     }
 
     @Override
     public void close() {
-      all.forEach(told -> told.profiler.close());
+      all.forEach(told -> told.tell(Profiler::close));
     }
   }
 }

@@ -9,6 +9,8 @@ import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
 import org.nccl4j.api.bootstrap.Bootstrap;
+import org.nccl4j.api.settings.InfoLog;
+import org.nccl4j.api.settings.Subsystems;
 import org.nccl4j.api.spi.PeerInfo;
 import org.nccl4j.api.spi.Support;
 import org.nccl4j.api.spi.Transport;
@@ -106,15 +108,31 @@ final class Routes {
 
   /** A line for all ranks that are reached alike. */
   static String explain(Map<Integer, Route> routes) {
+    StringBuilder lines = new StringBuilder();
+    alike(routes)
+        .forEach(
+            (route, peers) ->
+                lines.append(
+                    "  with ranks %s: %s, %s%n".formatted(peers, route.name, route.reason)));
+    return lines.toString();
+  }
+
+  /** Tells how ranks are reached, each of the transport's subsystem. */
+  static void tell(Map<Integer, Route> routes, InfoLog info) {
+    alike(routes)
+        .forEach(
+            (route, peers) ->
+                info.tell(
+                    Subsystems.of(route.name),
+                    () -> "reaches ranks %s by %s, %s".formatted(peers, route.name, route.reason)));
+  }
+
+  private static Map<Route, List<Integer>> alike(Map<Integer, Route> routes) {
     Map<Route, List<Integer>> alike = new LinkedHashMap<>();
     new TreeMap<>(routes)
         .forEach(
             (peer, route) -> alike.computeIfAbsent(route, none -> new ArrayList<>()).add(peer));
-    StringBuilder lines = new StringBuilder();
-    alike.forEach(
-        (route, peers) ->
-            lines.append("  with ranks %s: %s, %s%n".formatted(peers, route.name, route.reason)));
-    return lines.toString();
+    return alike;
   }
 
   /** All that can be chosen from. */

@@ -5,6 +5,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.locks.LockSupport;
+import org.nccl4j.api.settings.InfoLog;
 import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.kernel.KernelCommunicator;
 
@@ -38,8 +39,9 @@ public final class Observer {
    *
    * @param compares whether to look for communicators that are used in different order
    * @param file where the recorder is written after a failure; empty for nowhere
+   * @param info where a failure is told of
    */
-  public record Wishes(boolean compares, String file) {}
+  public record Wishes(boolean compares, String file, InfoLog info) {}
 
   private Observer(
       FlightLog log,
@@ -137,6 +139,7 @@ public final class Observer {
   private void tell() {
     if (!told && kernels.failure() != null) {
       told = true;
+      wishes.info.tell("RAS", () -> "has failed: " + kernels.failure().getMessage());
       try {
         onFailure.run();
       } catch (RuntimeException e) {

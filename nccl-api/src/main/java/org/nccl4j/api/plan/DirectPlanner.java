@@ -263,6 +263,7 @@ public final class DirectPlanner {
       return null;
     }
     DirectWork.Operation operation = shape.func.direct();
+    planner.tell(shape.func.label(), shape.bytes(), way.label() + " between windows");
     return kernels.prepare(
         new DirectWork(
             operation,

@@ -5,6 +5,7 @@ import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import org.nccl4j.api.settings.InfoLog;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.RedOp;
@@ -35,6 +36,7 @@ public final class Planner {
   private final CostModel costs;
   private final Chooser chooser;
   private final CtaLimits ctas;
+  private final InfoLog info;
 
   /** That all connections of all ranks have. */
   private final int channels;
@@ -65,8 +67,9 @@ public final class Planner {
    * @param proto what NCCL_PROTO says, or ""
    * @param edit of predicted times
    * @param ctas of GPUs' blocks
+   * @param info where choices are told of
    */
-  public record Rules(String algo, String proto, CostEdit edit, CtaLimits ctas) {}
+  public record Rules(String algo, String proto, CostEdit edit, CtaLimits ctas, InfoLog info) {}
 
   /**
    * A planner.
@@ -88,6 +91,7 @@ public final class Planner {
     this.costs = ranks.costs(nvls);
     this.chooser = new Chooser(costs, rules.algo, rules.proto, rules.edit);
     this.ctas = rules.ctas;
+    this.info = rules.info;
     this.channels = ranks.spread().channels();
   }
 
@@ -180,6 +184,12 @@ public final class Planner {
       Collective collective, long count, DataType type, RedOp op, int root) {
     long bytes = wholeBytes(collective, count, type);
     Choice choice = chooser.choose(collective, bytes, type, op);
+    int taken = channels(collective, choice, bytes);
+    String way = choice.algorithm().label() + " " + choice.protocol().label();
+    tell(
+        collective.label(),
+        bytes,
+        "%s on %d channels, in %.2f us as predicted".formatted(way, taken, choice.microseconds()));
     return new CollectiveWork(
         collective,
         choice.algorithm(),
@@ -188,8 +198,13 @@ public final class Planner {
         op,
         root,
         count,
-        channels(collective, choice, bytes),
+        taken,
         costs.chunkBytes(layout, collective, choice, bytes));
+  }
+
+  /** Tells of a choice, which is made once for each shape. */
+  void tell(String operation, long bytes, String how) {
+    info.tell("TUNING", () -> "does %s of %d bytes by %s".formatted(operation, bytes, how));
   }
 
   /** NVLS has the channels that its buffers were made for. */

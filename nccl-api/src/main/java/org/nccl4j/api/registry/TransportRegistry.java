@@ -68,7 +68,7 @@ public final class TransportRegistry {
    */
   public static List<TunerProvider> tuners(String wanted) {
     return chosen(
-        ServiceLoader.load(TunerProvider.class).stream().map(ServiceLoader.Provider::get).toList(),
+        load("tuner", ServiceLoader.load(TunerProvider.class).iterator()),
         TunerProvider::name,
         wanted,
         "NCCL_TUNER_PLUGIN");
@@ -81,9 +81,7 @@ public final class TransportRegistry {
    */
   public static List<ProfilerProvider> profilers(String wanted) {
     return chosen(
-        ServiceLoader.load(ProfilerProvider.class).stream()
-            .map(ServiceLoader.Provider::get)
-            .toList(),
+        load("profiler", ServiceLoader.load(ProfilerProvider.class).iterator()),
         ProfilerProvider::name,
         wanted,
         "NCCL_PROFILER_PLUGIN");
@@ -118,12 +116,28 @@ public final class TransportRegistry {
     }
   }
 
+  /** All that can be loaded. */
+  private static <P> List<P> load(String what, Iterator<P> found) {
+    List<P> all = new ArrayList<>();
+    while (true) {
+      try {
+        if (!found.hasNext()) {
+          return all;
+        }
+        all.add(found.next());
+      } catch (ServiceConfigurationError e) {
+        LOG.log(Logger.Level.WARNING, "a " + what + " cannot be loaded and is left out: " + e, e);
+      }
+    }
+  }
+
   /** A kind of provider. */
   private record Kind<P>(
       String what, Setting<String> setting, Function<P, String> name, ToIntFunction<P> priority) {
 
     List<P> choose(Iterator<P> found, String wanted) {
-      List<P> all = load(found);
+      List<P> all = new ArrayList<>();
+      load(what, found).forEach(provider -> add(all, provider));
       if (wanted.isBlank()) {
         all.sort(Comparator.comparingInt(priority).reversed().thenComparing(name));
         return all;
@@ -147,20 +161,6 @@ public final class TransportRegistry {
                           .formatted(
                               setting.name(), wanted, one, what, all.stream().map(name).toList()),
                       "correct the name, or put the %s's jar on the module path".formatted(what)));
-    }
-
-    private List<P> load(Iterator<P> found) {
-      List<P> all = new ArrayList<>();
-      while (true) {
-        try {
-          if (!found.hasNext()) {
-            return all;
-          }
-          add(all, found.next());
-        } catch (ServiceConfigurationError e) {
-          LOG.log(Logger.Level.WARNING, "a " + what + " cannot be loaded and is left out: " + e, e);
-        }
-      }
     }
 
     private void add(List<P> all, P provider) {

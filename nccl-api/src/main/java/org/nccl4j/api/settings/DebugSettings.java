@@ -14,7 +14,10 @@ public final class DebugSettings {
   public static final Setting<Subsystems> NCCL_DEBUG_SUBSYS =
       Setting.subsystems(
           "NCCL_DEBUG_SUBSYS",
-          "What is logged at NCCL_DEBUG=INFO and above; COLL logs a line for each operation.");
+          "What is logged at NCCL_DEBUG=INFO and above: among others by COLL each operation, by TUNING"
+              + " the way that each new one takes, by ENV what is set and where, by P2P, SHM and NET"
+              + " how ranks are reached, by ALLOC the memory that is held, by REG windows, by CALL"
+              + " calls such as split, by RAS failures.");
 
   public static final Setting<String> NCCL_DEBUG_FILE =
       Setting.text(

@@ -58,6 +58,12 @@ public record Subsystems(Set<String> names) {
     return new Subsystems(logging);
   }
 
+  /** The subsystem of a transport's name; that of communicators' creation where it has none. */
+  public static String of(String transport) {
+    String name = transport.toUpperCase(Locale.ROOT);
+    return NAMES.contains(name) ? name : "INIT";
+  }
+
   /** Whether any of some logs. */
   public boolean logAny(String... some) {
     return Stream.of(some).anyMatch(names::contains);

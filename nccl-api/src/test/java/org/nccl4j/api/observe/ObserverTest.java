@@ -5,11 +5,14 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.lang.reflect.Proxy;
 import java.util.List;
+import java.util.Map;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicReference;
 import org.junit.jupiter.api.Test;
+import org.nccl4j.api.settings.InfoLog;
+import org.nccl4j.api.settings.Settings;
 import org.nccl4j.device.InternalErrorException;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.RemoteException;
@@ -59,7 +62,10 @@ class ObserverTest {
         kernels,
         new OperationHooks(),
         told::countDown,
-        new Observer.Wishes(false, ""));
+        new Observer.Wishes(
+            false,
+            "",
+            new InfoLog(Settings.ofProcess(Map.of()), "rank 0 of communicator observed")));
   }
 
   private static KernelCommunicator kernels(Runnable look, AtomicReference<NcclException> failure) {

@@ -5,17 +5,11 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 import static org.junit.jupiter.api.DynamicTest.dynamicTest;
 
-import java.io.File;
-import java.io.PrintWriter;
-import java.io.StringWriter;
-import java.net.URL;
-import java.net.URLClassLoader;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Collections;
 import java.util.List;
-import java.util.spi.ToolProvider;
-import java.util.stream.Collectors;
+import java.util.Map;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
@@ -46,44 +40,24 @@ class PluginsTest {
       Path.of("src", "test", "sample-plugins", "org", "example", "plugins", "SmallRing.java");
 
   @TempDir private Path classes;
-  private ClassLoader usual;
-  private URLClassLoader loader;
+  private CompiledPlugins compiled;
 
   @BeforeEach
   void compile() throws Exception {
-    String path =
-        Stream.of(System.getProperty("jdk.module.path"), System.getProperty("java.class.path"))
-            .filter(text -> text != null && !text.isEmpty())
-            .collect(Collectors.joining(File.pathSeparator));
-    StringWriter said = new StringWriter();
-    int status =
-        ToolProvider.findFirst("javac")
-            .orElseThrow()
-            .run(
-                new PrintWriter(said),
-                new PrintWriter(said),
-                "-d",
-                classes.toString(),
-                "-cp",
-                path,
-                SOURCE.toString());
-    assertEquals(0, status, said.toString());
-    Path services = Files.createDirectories(classes.resolve("META-INF/services"));
-    Files.writeString(
-        services.resolve(TunerProvider.class.getName()), "org.example.plugins.SmallRing$Tuning\n");
-    Files.writeString(
-        services.resolve(ProfilerProvider.class.getName()),
-        "org.example.plugins.SmallRing$Profiling\n");
-    usual = Thread.currentThread().getContextClassLoader();
-    loader =
-        new URLClassLoader(new URL[] {classes.toUri().toURL()}, PluginsTest.class.getClassLoader());
-    Thread.currentThread().setContextClassLoader(loader);
+    compiled =
+        CompiledPlugins.of(
+            classes,
+            Files.readString(SOURCE),
+            Map.of(
+                TunerProvider.class,
+                "org.example.plugins.SmallRing$Tuning",
+                ProfilerProvider.class,
+                "org.example.plugins.SmallRing$Profiling"));
   }
 
   @AfterEach
   void restore() throws Exception {
-    Thread.currentThread().setContextClassLoader(usual);
-    loader.close();
+    compiled.close();
   }
 
   @TestFactory
@@ -115,8 +89,8 @@ class PluginsTest {
   }
 
   private Object make(String provider) throws Exception {
-    return loader
-        .loadClass("org.example.plugins.SmallRing$" + provider)
+    return compiled
+        .load("org.example.plugins.SmallRing$" + provider)
         .getConstructor()
         .newInstance();
   }
@@ -156,7 +130,7 @@ class PluginsTest {
       second.synchronize();
       comms.forEach(Communicator::close);
     }
-    Class<?> keeper = loader.loadClass("org.example.plugins.SmallRing$Profiling");
+    Class<?> keeper = compiled.load("org.example.plugins.SmallRing$Profiling");
     assertEquals(
         List.of("launched all_reduce 64", "ended all_reduce 1", "closed"),
         keeper.getField("TOLD").get(null));

@@ -1,0 +1,41 @@
+package org.nccl4j.api.settings;
+
+import java.lang.System.Logger;
+import java.lang.System.Logger.Level;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.function.Supplier;
+import org.nccl4j.device.DebugLog;
+
+/**
+ * What the library tells of one rank's ways, for who looks into it: at INFO where NCCL_DEBUG and
+ * NCCL_DEBUG_SUBSYS ask for it, else at DEBUG. Any thread.
+ *
+ * @param settings of the communicator
+ * @param who a line is about, such as "rank 0 of communicator 1"
+ */
+public record InfoLog(Settings settings, String who) {
+  private static final Map<String, Logger> LOGS = new ConcurrentHashMap<>();
+
+  /**
+   * At which level to tell something.
+   *
+   * @param subsystems whose matter it is
+   */
+  public static Level level(Settings settings, String... subsystems) {
+    boolean wanted = settings.get(DebugSettings.NCCL_DEBUG_SUBSYS).logAny(subsystems);
+    return switch (settings.get(DebugSettings.NCCL_DEBUG)) {
+      case "INFO", "ABORT", "TRACE" -> wanted ? Level.INFO : Level.DEBUG;
+      default -> Level.DEBUG;
+    };
+  }
+
+  /** Tells a line; what makes it is called only if somebody gets to see it. */
+  public void tell(String subsystem, Supplier<String> line) {
+    Logger log = LOGS.computeIfAbsent(subsystem, DebugLog::of);
+    Level level = level(settings, subsystem);
+    if (log.isLoggable(level)) {
+      log.log(level, who + " " + line.get());
+    }
+  }
+}

@@ -1,0 +1,142 @@
+package org.nccl4j.it.api;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.util.List;
+import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.logging.Handler;
+import java.util.logging.LogRecord;
+import java.util.logging.Logger;
+import java.util.logging.SimpleFormatter;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.nccl4j.api.Communicator;
+import org.nccl4j.api.CommunicatorConfig;
+import org.nccl4j.api.Devices;
+import org.nccl4j.api.Window;
+import org.nccl4j.device.DataType;
+import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.RedOp;
+
+/** What NCCL_DEBUG=INFO and NCCL_DEBUG_SUBSYS make of each subsystem. */
+@Timeout(120)
+class SubsystemsTest {
+  private final Logger logger = Logger.getLogger("org.nccl4j");
+  private final List<String> lines = new CopyOnWriteArrayList<>();
+  private final Handler keeper =
+      new Handler() {
+        @Override
+        public void publish(LogRecord line) {
+          String text = new SimpleFormatter().formatMessage(line);
+          String name = line.getLoggerName();
+          lines.add(name.substring(name.lastIndexOf('.') + 1) + " " + text);
+        }
+
+        @Override
+        public void flush() {}
+
+        @Override
+        public void close() {}
+      };
+
+  @BeforeEach
+  void listen() {
+    logger.addHandler(keeper);
+    logger.setUseParentHandlers(false);
+  }
+
+  @AfterEach
+  void stop() {
+    logger.removeHandler(keeper);
+    logger.setUseParentHandlers(true);
+  }
+
+  private static CommunicatorConfig debug(String name, String subsystems) {
+    return CommunicatorConfig.defaults()
+        .withName(name)
+        .with("NCCL_DEBUG", "INFO")
+        .with("NCCL_DEBUG_SUBSYS", subsystems);
+  }
+
+  private void assertSaid(String... beginnings) {
+    for (String beginning : beginnings) {
+      assertTrue(
+          lines.stream().anyMatch(line -> line.startsWith(beginning)),
+          () -> "no '" + beginning + "' among\n" + String.join("\n", lines));
+    }
+  }
+
+  private static void use(Ranks ranks) throws Exception {
+    ranks.run(
+        (comm, stream) -> {
+          try (DeviceMemory memory = Devices.host().memAlloc(4096)) {
+            Window window = comm.registerWindow(memory);
+            comm.allReduce(memory, memory, 1000, DataType.FLOAT32, RedOp.SUM, stream);
+            stream.synchronize();
+            comm.deregisterWindow(window);
+            comm.deregister(comm.register(memory));
+          }
+          comm.split(0, comm.rank()).ifPresent(Communicator::close);
+        });
+  }
+
+  @Test
+  void eachTellsItsPart() throws Exception {
+    CommunicatorConfig all = debug("told", "ALL");
+    try (Ranks ranks = new Ranks(2, all.with("NCCL_MAX_CTAS", "63"))) {
+      use(ranks);
+    }
+    assertSaid(
+        "INIT rank 0 of communicator told was made in ",
+        "INIT rank 0: transports",
+        "ENV NCCL_MAX_CTAS=63 (",
+        "ENV NCCL_DEBUG_SUBSYS=ALL (",
+        "P2P rank 0 of communicator told reaches ranks [1] by P2P, ",
+        "ALLOC rank 0 of communicator told holds {",
+        "TUNING rank 0 of communicator told does AllReduce of 4000 bytes by ",
+        "COLL all_reduce: operation 1 of rank 0 of communicator told, 1000 float, ",
+        "CALL rank 1 of communicator told calls split(0, 1)",
+        "CALL rank 0 of communicator told calls close",
+        "REG rank 0 of communicator told has window ",
+        "REG rank 0 of communicator told deregisters window ",
+        "REG rank 0 of communicator told registers 4096 bytes at ");
+  }
+
+  @Test
+  void ranksOfSeveralHostsAndProcesses() throws Exception {
+    try (Ranks ranks = Ranks.onHosts("aab", debug("far", "ALL"))) {
+      use(ranks);
+      ranks.communicators.get(1).revoke();
+      long end = System.nanoTime() + 60_000_000_000L;
+      while (lines.stream().noneMatch(l -> l.startsWith("RAS rank 2")) && System.nanoTime() < end) {
+        Thread.onSpinWait();
+      }
+    }
+    assertSaid(
+        "BOOTSTRAP rank 2 of communicator far has met the other 2 within ",
+        "SHM rank 0 of communicator far reaches ranks [1] by SHM, ",
+        "NET rank 0 of communicator far reaches ranks [2] by NET, ",
+        "PROXY rank 2 of communicator far has a thread for 4 ends of connections",
+        "CALL rank 1 of communicator far calls revoke",
+        "RAS rank 2 of communicator far has failed: ");
+  }
+
+  @Test
+  void onlyWhatIsNamedIsTold() throws Exception {
+    try (Ranks ranks = new Ranks(2, debug("some", "TUNING,REG"))) {
+      use(ranks);
+    }
+    assertSaid("TUNING ", "REG ");
+    assertEquals(
+        List.of(),
+        lines.stream().filter(l -> !l.startsWith("TUNING ") && !l.startsWith("REG ")).toList());
+    lines.clear();
+    try (Ranks ranks = new Ranks(2, debug("none", "ALL").with("NCCL_DEBUG", "WARN"))) {
+      use(ranks);
+    }
+    assertEquals(List.of(), lines);
+  }
+}
