@@ -17,4 +17,7 @@ module org.nccl4j.api {
   uses org.nccl4j.api.spi.ProfilerProvider;
   uses org.nccl4j.api.spi.TransportProvider;
   uses org.nccl4j.api.spi.TunerProvider;
+
+  provides org.nccl4j.device.cuda.Preparation with
+      org.nccl4j.api.init.Rehearsal;
 }

@@ -15,4 +15,6 @@ module org.nccl4j.device {
   exports org.nccl4j.device.numeric;
   exports org.nccl4j.device.shm;
   exports org.nccl4j.device.symmetric;
+
+  uses org.nccl4j.device.cuda.Preparation;
 }

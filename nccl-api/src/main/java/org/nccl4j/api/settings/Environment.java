@@ -79,6 +79,13 @@ public final class Environment {
     return made;
   }
 
+  /** From a communicator's configuration alone. */
+  static Environment of(Map<String, String> configuration) {
+    Environment made = new Environment();
+    made.add(configuration, "the communicator's configuration");
+    return made;
+  }
+
   /** These under others, which are stronger. */
   Environment with(Map<String, String> overrides) {
     Environment made = new Environment();

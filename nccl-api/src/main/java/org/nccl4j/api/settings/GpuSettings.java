@@ -57,6 +57,14 @@ public final class GpuSettings {
           "The clique within the NVLink domain, in place of what the driver says; -1: the driver's;"
               + " -2: by the serial number of the chassis.");
 
+  public static final Setting<Boolean> NCCL4J_REHEARSAL =
+      Setting.flag(
+          "NCCL4J_REHEARSAL",
+          true,
+          "Makes and closes a communicator on the host in the background while the driver starts, so"
+              + " that the first one on GPUs takes less; with 0 nothing is done ahead but to load"
+              + " classes.");
+
   static final List<Setting<?>> ALL =
       List.of(
           NCCL_CGA_CLUSTER_SIZE,
@@ -65,7 +73,8 @@ public final class GpuSettings {
           NCCL_CUMEM_ENABLE,
           NCCL_MNNVL_ENABLE,
           NCCL_MNNVL_UUID,
-          NCCL_MNNVL_CLIQUE_ID);
+          NCCL_MNNVL_CLIQUE_ID,
+          NCCL4J_REHEARSAL);
 
   private GpuSettings() {}
 }

@@ -333,6 +333,11 @@ public final class Settings {
     return new Settings(Environment.ofProcess(overrides));
   }
 
+  /** These values alone, whatever is set in this process. */
+  public static Settings alone(Map<String, String> values) {
+    return new Settings(Environment.of(values));
+  }
+
   /** These under others, which are stronger. */
   public Settings with(Map<String, String> overrides) {
     return overrides.isEmpty() ? this : new Settings(environment.with(overrides));

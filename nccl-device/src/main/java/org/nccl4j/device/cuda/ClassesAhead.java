@@ -3,29 +3,50 @@ package org.nccl4j.device.cuda;
 import java.io.BufferedReader;
 import java.io.IOException;
 import java.io.InputStreamReader;
+import java.lang.System.Logger.Level;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
 import java.util.Objects;
+import java.util.ServiceLoader;
+import org.nccl4j.device.DebugLog;
 
 /**
- * Loads the classes that making a communicator needs, while the program makes the GPUs' contexts
- * and allocates its memory: they are some hundreds, and a third of the time that the first
- * communicator of a process takes goes into reading and verifying them. Modules list theirs in
- * {@value #LIST}, a name a line. None is initialised, so nothing happens but that they are there.
+ * Loads the classes that making a communicator needs, while the driver starts and the program makes
+ * the GPUs' contexts: they are some hundreds, and a third of the time that the first communicator
+ * of a process takes goes into reading and verifying them. Modules list theirs in {@value #LIST}, a
+ * name a line. None is initialised, so nothing happens but that they are there. What modules do
+ * beyond that is their {@link Preparation}.
  */
 final class ClassesAhead {
+  private static final System.Logger LOG = DebugLog.of("INIT");
+
   /** Of a jar or module. */
   static final String LIST = "META-INF/nccl4j/creation.classes";
 
   private ClassesAhead() {}
 
-  /** Begins it on a thread of its own. Returns at once. */
+  /** Begins it on threads of their own. Returns at once. */
   static void begin() {
-    Thread loading = new Thread(ClassesAhead::load, "nccl4j-classes");
-    loading.setDaemon(true);
-    loading.start();
+    inBackground("nccl4j-classes", ClassesAhead::load);
+    inBackground("nccl4j-preparation", ClassesAhead::prepare);
+  }
+
+  private static void inBackground(String name, Runnable body) {
+    Thread thread = new Thread(body, name);
+    thread.setDaemon(true);
+    thread.start();
+  }
+
+  private static void prepare() {
+    try {
+      ServiceLoader.load(Preparation.class, ClassesAhead.class.getClassLoader())
+          .forEach(Preparation::prepare);
+    } catch (RuntimeException | Error e) {
+      // Nobody waits for this: who needs it later does it again, and is told what is wrong.
+      LOG.log(Level.DEBUG, "Creation could not be prepared: {0}", e);
+    }
   }
 
   private static void load() {

@@ -42,7 +42,6 @@ public final class CudaDevices {
           Optional.of("the driver sees no GPU; look at nvidia-smi -L and at CUDA_VISIBLE_DEVICES"));
     }
     List<CudaDevice> devices = IntStream.range(0, count).mapToObj(CudaDevice::new).toList();
-    ClassesAhead.begin();
     Nvml.askAhead(devices);
     return new CudaDevices(devices, absence);
   }

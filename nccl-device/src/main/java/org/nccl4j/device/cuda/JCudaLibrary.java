@@ -52,6 +52,7 @@ final class JCudaLibrary {
       return Optional.of(
           "JCuda's native library cannot be unpacked into java.io.tmpdir (" + e + ")");
     }
+    ClassesAhead.begin(); // the driver takes up to a second to start
     int code = cuInit(0);
     if (code != CUresult.CUDA_SUCCESS) {
       return Optional.of(

@@ -176,7 +176,7 @@ final class ArchitectureRules {
 
   private ArchRule oneServiceLoader() {
     return noClasses()
-        .that(not(simpleName("TransportRegistry")))
+        .that(not(simpleName("TransportRegistry")).and(not(simpleName("ClassesAhead"))))
         .should()
         .dependOnClassesThat()
         .belongToAnyOf(ServiceLoader.class);

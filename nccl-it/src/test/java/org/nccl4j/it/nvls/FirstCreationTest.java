@@ -2,12 +2,15 @@ package org.nccl4j.it.nvls;
 
 import static org.junit.jupiter.api.Assertions.assertDoesNotThrow;
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Set;
 import java.util.TreeSet;
 import java.util.regex.Matcher;
@@ -37,6 +40,9 @@ class FirstCreationTest {
       Pattern.compile(
           "(org\\.nccl4j|jnr|com\\.kenai|jcuda|org\\.objectweb)\\.[\\w.$]*(?<!\\$\\d{1,3})");
 
+  /** What creations have in common on all devices. */
+  private static final String SHARED = "org.nccl4j.api.launch.Launcher";
+
   @TempDir static Path folder;
   private static FakeGpuProcess program;
 
@@ -49,7 +55,7 @@ class FirstCreationTest {
   void noEventIsDescribedWhereNobodyRecords() throws Exception {
     Ran ran = program.run(Map.of("JAVA_TOOL_OPTIONS", "-Xlog:class+load=info"), FakeGpuRanks.class);
     List<String> loaded = ran.output().lines().filter(l -> l.contains(" source: ")).toList();
-    assertTrue(holds(loaded, "org.nccl4j.api.launch.Launcher"), "classes are listed");
+    assertTrue(holds(loaded, SHARED), "classes are listed");
     assertEquals(List.of(), of(loaded, "jdk.jfr.internal.MetadataRepository"));
   }
 
@@ -59,18 +65,8 @@ class FirstCreationTest {
    */
   @Test
   void nearlyAllClassesAreLoadedAhead() throws Exception {
-    Ran ran = program.run(Map.of("JAVA_TOOL_OPTIONS", "-Xlog:class+init=info"), FakeGpuRanks.class);
-    Set<String> used =
-        ran.output()
-            .lines()
-            .dropWhile(line -> !line.contains("'org/nccl4j/api/Communicator'"))
-            .takeWhile(line -> !line.endsWith(" NVLS"))
-            .map(INITIALIZING::matcher)
-            .filter(Matcher::find)
-            .map(found -> found.group(1).replace('/', '.'))
-            .filter(name -> LISTED.matcher(name).matches())
-            .collect(Collectors.toCollection(TreeSet::new));
-    assertTrue(used.contains("org.nccl4j.api.launch.Launcher"), "classes are listed");
+    Set<String> used = initialized(run(Map.of("NCCL4J_REHEARSAL", "0")));
+    assertTrue(used.contains(SHARED), "classes are listed");
     if ("write".equals(System.getProperty("nccl4j.classes"))) {
       Files.createDirectories(LIST.getParent());
       Files.write(LIST, used);
@@ -83,6 +79,46 @@ class FirstCreationTest {
     assertTrue(
         used.size() < listed.size() / 10,
         () -> used + " are not in " + LIST + ": write it anew by -Dnccl4j.classes=write");
+  }
+
+  /**
+   * Once a creation has been rehearsed, one on GPUs initialises few classes more, and the driver
+   * has been asked for nothing that the program does not ask for itself.
+   */
+  @Test
+  void aRehearsalIsAllButTheGpus() throws Exception {
+    Ran without = run(Map.of("NCCL4J_REHEARSAL", "0"));
+    Ran with = run(Map.of("JAVA_OPTIONS", "-Dnccl4j.rehearsed=true"));
+    Set<String> before = initialized(without);
+    Set<String> after = initialized(with);
+    assertTrue(before.contains(SHARED), "classes are listed");
+    assertFalse(after.contains(SHARED), "initialised when Communicator was");
+    assertTrue(after.size() < before.size() / 2, () -> before.size() + " to " + after);
+    for (String call : List.of("cuMemCreate", "cuMemMap", "cuStreamCreate")) {
+      assertTrue(without.count(call) > 0, call);
+      assertEquals(without.count(call), with.count(call), call);
+    }
+  }
+
+  /** Runs the program, with its classes' initialisation among its output. */
+  private static Ran run(Map<String, String> settings) throws Exception {
+    Map<String, String> all = new HashMap<>(settings);
+    String options = Objects.requireNonNullElse(all.remove("JAVA_OPTIONS"), "");
+    all.put("JAVA_TOOL_OPTIONS", "-Xlog:class+init=info " + options);
+    return program.run(all, FakeGpuRanks.class);
+  }
+
+  /** What was initialised between the first use of Communicator and its creation's end. */
+  private static Set<String> initialized(Ran ran) {
+    return ran.output()
+        .lines()
+        .dropWhile(line -> !line.contains("'org/nccl4j/api/Communicator'"))
+        .takeWhile(line -> !line.endsWith(" NVLS"))
+        .map(INITIALIZING::matcher)
+        .filter(Matcher::find)
+        .map(found -> found.group(1).replace('/', '.'))
+        .filter(name -> LISTED.matcher(name).matches())
+        .collect(Collectors.toCollection(TreeSet::new));
   }
 
   private static boolean holds(List<String> loaded, String name) {

@@ -1,0 +1,72 @@
+package org.nccl4j.api.init;
+
+import java.lang.System.Logger.Level;
+import java.time.Duration;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.CompletableFuture;
+import org.nccl4j.api.bootstrap.Bootstrap;
+import org.nccl4j.api.bootstrap.LocalBootstrap;
+import org.nccl4j.api.settings.GpuSettings;
+import org.nccl4j.api.settings.Settings;
+import org.nccl4j.device.DebugLog;
+import org.nccl4j.device.NcclException;
+import org.nccl4j.device.cuda.CudaDevices;
+import org.nccl4j.device.cuda.Preparation;
+import org.nccl4j.device.host.HostDevice;
+
+/**
+ * Makes a communicator of two ranks on the host and closes it, while the driver starts and the
+ * program makes the GPUs' contexts: the first communicator of a process takes most of its time to
+ * load, link and interpret code, most of which is the same on the host. Then searches the graphs of
+ * this machine ({@link GraphsAhead}). It calls no driver, opens no plug-in and no connection; its
+ * settings are its own, whatever is set in the process.
+ */
+public final class Rehearsal implements Preparation {
+  private static final System.Logger LOG = DebugLog.of("INIT");
+  private static final int RANKS = 2;
+  private static final Duration PATIENCE = Duration.ofSeconds(10);
+
+  /** Transports and networks of ours, and plug-ins of nobody. */
+  private static final Map<String, String> SETTINGS =
+      Map.of(
+          "NCCL4J_TRANSPORTS", "P2P,SHM,NET",
+          "NCCL_NET", "Socket",
+          "NCCL_TUNER_PLUGIN", "none",
+          "NCCL_PROFILER_PLUGIN", "none",
+          "NCCL_NVLS_ENABLE", "0");
+
+  /** For the service loader. */
+  public Rehearsal() {}
+
+  @Override
+  public void prepare() {
+    Settings process = Settings.ofProcess(Map.of());
+    if (!process.get(GpuSettings.NCCL4J_REHEARSAL)) {
+      return;
+    }
+    process.hints(); // looked at, not told: nobody has asked for a communicator yet
+    List<Bootstrap> bootstraps = LocalBootstrap.create(RANKS, PATIENCE);
+    CompletableFuture<Void> other =
+        CompletableFuture.runAsync(() -> play(bootstraps.get(1)), Rehearsal::start);
+    play(bootstraps.get(0));
+    other.join();
+    GraphsAhead.begin(List.copyOf(CudaDevices.probe().list()), process);
+  }
+
+  private static void start(Runnable body) {
+    Thread thread = new Thread(body, "nccl4j-rehearsal");
+    thread.setDaemon(true);
+    thread.start();
+  }
+
+  private static void play(Bootstrap bootstrap) {
+    try {
+      InitRequest request =
+          new InitRequest("rehearsal", HostDevice.instance(), Settings.alone(SETTINGS));
+      Initializer.create(request, bootstrap).close(PATIENCE);
+    } catch (NcclException e) {
+      LOG.log(Level.DEBUG, "Creation could not be rehearsed: {0}", e);
+    }
+  }
+}
