@@ -28,11 +28,18 @@ public enum ErrorId {
       Code.SYSTEM_ERROR,
       "No network interface is up that the settings allow",
       "bring one up, or change NCCL_SOCKET_IFNAME and NCCL_SOCKET_FAMILY"),
+  /** Memory or addresses are refused. */
+  MEMORY(
+      Code.SYSTEM_ERROR,
+      "The operating system maps no (more) memory, or has no addresses for it",
+      "raise the limits on address space (ulimit -v) or on mappings (sysctl vm.max_map_count), or"
+          + " use less memory"),
   /** Shared memory is refused. */
   SHARED_MEMORY(
       Code.SYSTEM_ERROR,
-      "The operating system gives no (more) shared memory",
-      "make /dev/shm larger (docker run --shm-size), or use NCCL4J_SHM=memfd"),
+      "The operating system gives no (more) shared memory, or none of the kind that is asked for",
+      "make /dev/shm larger (docker run --shm-size), or use NCCL4J_SHM=memfd; where a container"
+          + " forbids memfd_create, NCCL4J_SHM=devshm"),
   /** A native library is missing. */
   LIBRARY(
       Code.SYSTEM_ERROR,
@@ -114,6 +121,11 @@ public enum ErrorId {
       Code.INVALID_ARGUMENT,
       "An operation, a device or a communicator is without the algorithm that is asked for",
       "leave NCCL_ALGO to the library, or choose one that the message names"),
+  /** A layout of connections that cannot be right. */
+  LAYOUT(
+      Code.INVALID_ARGUMENT,
+      "A device is given a layout of connections that its kernels cannot work with",
+      "use the layout that KernelDevice.connectionLayout gives; report it where it is not yours"),
   /** A setting that cannot be right. */
   SETTING(
       Code.INVALID_ARGUMENT,

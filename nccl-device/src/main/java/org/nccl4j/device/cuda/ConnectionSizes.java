@@ -1,5 +1,6 @@
 package org.nccl4j.device.cuda;
 
+import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.Protocol;
@@ -43,6 +44,7 @@ final class ConnectionSizes {
     for (Protocol protocol : Protocol.values()) {
       if (sliceBytes(layout, protocol) < 128) {
         throw new InvalidArgumentException(
+            ErrorId.LAYOUT,
             "a connection layout leaves a channel less than 128 bytes in " + protocol.label(),
             "use the layout that CudaDevice.connectionLayout gives");
       }

@@ -4,6 +4,8 @@ import java.lang.ref.Reference;
 import jnr.ffi.Pointer;
 import jnr.ffi.Runtime;
 import org.nccl4j.device.ErrorId;
+import org.nccl4j.device.InternalErrorException;
+import org.nccl4j.device.NcclException;
 import org.nccl4j.device.SystemErrorException;
 import org.nccl4j.device.bind.LibcFunctions;
 import org.nccl4j.device.bind.NativeLibrary;
@@ -18,6 +20,8 @@ final class Libc {
   static final int EINTR = 4;
   static final int EAGAIN = 11;
   static final int ENOMEM = 12;
+  static final int ENFILE = 23;
+  static final int EMFILE = 24;
   static final int ENOSPC = 28;
   static final int ENOBUFS = 105;
   static final int ETOOMANYREFS = 109;
@@ -79,6 +83,7 @@ final class Libc {
   private static long mapped(long address, long bytes) {
     if (address == -1) {
       throw failed(
+          ErrorId.MEMORY,
           "mapping %d bytes".formatted(bytes),
           "raise the limits on address space (ulimit -v) or on mappings"
               + " (sysctl vm.max_map_count), or use less memory");
@@ -88,7 +93,7 @@ final class Libc {
 
   static void unmap(long address, long bytes) {
     if (C.munmap(address, bytes) != 0) {
-      throw failed("munmap of %d bytes at 0x%x".formatted(bytes, address), "report this defect");
+      throw defect("munmap of %d bytes at 0x%x".formatted(bytes, address));
     }
   }
 
@@ -101,10 +106,13 @@ final class Libc {
   static int memfd(String name) {
     int fd = C.memfd_create(name, MFD_CLOEXEC_ALLOW_SEALING);
     if (fd < 0) {
+      boolean full = errno() == EMFILE || errno() == ENFILE;
       throw failed(
+          full ? ErrorId.OPEN_FILES : ErrorId.SHARED_MEMORY,
           "memfd_create",
-          "allow the call in the container's seccomp profile, raise ulimit -n if there are too"
-              + " many open files, or set NCCL4J_SHM=devshm");
+          full
+              ? "raise ulimit -n, the limit on open files"
+              : "allow the call in the container's seccomp profile, or set NCCL4J_SHM=devshm");
     }
     return fd;
   }
@@ -120,7 +128,10 @@ final class Libc {
     boolean arm = "aarch64".equals(System.getProperty("os.arch"));
     int fd = C.open(file, O_RDWR_CLOEXEC | (arm ? O_NOFOLLOW_ARM : O_NOFOLLOW_X86), 0);
     if (fd < 0) {
-      throw failed("opening " + file, "make it a file that this user may read and write");
+      throw failed(
+          ErrorId.SHARED_MEMORY,
+          "opening " + file,
+          "make it a file that this user may read and write");
     }
     return fd;
   }
@@ -133,7 +144,9 @@ final class Libc {
   static void resize(int fd, long bytes) {
     if (C.ftruncate(fd, bytes) != 0) {
       throw failed(
-          "ftruncate to %d bytes".formatted(bytes), "raise ulimit -f, the limit on file sizes");
+          ErrorId.SHARED_MEMORY,
+          "ftruncate to %d bytes".formatted(bytes),
+          "raise ulimit -f, the limit on file sizes");
     }
   }
 
@@ -161,7 +174,7 @@ final class Libc {
   static long size(int fd) {
     long bytes = C.lseek(fd, 0, SEEK_END);
     if (bytes < 0) {
-      throw failed("lseek on file descriptor " + fd, "report this defect");
+      throw defect("lseek on file descriptor " + fd);
     }
     return bytes;
   }
@@ -169,7 +182,10 @@ final class Libc {
   /** From now on nobody can change the file's size: no peer can take pages away under a mapping. */
   static void sealSize(int fd) {
     if (C.fcntl(fd, F_ADD_SEALS, SEAL_ALL_BUT_WRITE) != 0) {
-      throw failed("sealing a memfd", "use a Linux kernel of version 3.17 or newer");
+      throw failed(
+          ErrorId.SHARED_MEMORY,
+          "sealing a memfd",
+          "use a Linux kernel of version 3.17 or newer, or set NCCL4J_SHM=devshm");
     }
   }
 
@@ -188,7 +204,7 @@ final class Libc {
     } finally {
       Reference.reachabilityFence(on);
     }
-    SystemErrorException e = failed("setting SO_PASSCRED", "report this defect");
+    NcclException e = defect("setting SO_PASSCRED");
     C.close(fd);
     throw e;
   }
@@ -244,8 +260,10 @@ final class Libc {
     return "%s, errno %d".formatted(C.strerror(errno), errno);
   }
 
-  private static SystemErrorException failed(String what, String remedy) {
-    return failed(ErrorId.SYSTEM, what, remedy);
+  /** What cannot fail as long as this library is right. */
+  private static InternalErrorException defect(String what) {
+    return new InternalErrorException(
+        what + " failed: " + describe(errno()), "report this defect", null);
   }
 
   private static SystemErrorException failed(ErrorId id, String what, String remedy) {

@@ -10,6 +10,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
+import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.SystemErrorException;
 
@@ -44,6 +45,7 @@ final class MappedRegionTest {
         assertThrows(SystemErrorException.class, () -> MappedRegion.anonymous(1L << 60));
     assertTrue(e.getMessage().contains("mapping 1152921504606846976 bytes failed"), e.getMessage());
     assertTrue(e.getMessage().contains("ulimit -v"), e.getMessage());
+    assertEquals(ErrorId.MEMORY, e.id());
   }
 
   @Test
@@ -59,5 +61,6 @@ final class MappedRegionTest {
     SystemErrorException e =
         assertThrows(SystemErrorException.class, () -> MappedRegion.ofFile(file, 8192));
     assertTrue(e.getMessage().contains(file + " failed: No such file"), e.getMessage());
+    assertEquals(ErrorId.SHARED_MEMORY, e.id());
   }
 }

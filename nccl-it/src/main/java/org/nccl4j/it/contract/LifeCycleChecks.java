@@ -52,7 +52,7 @@ final class LifeCycleChecks {
       round(connect);
     }
     List<Path> files = contract.filesOf(SELF);
-    ProcessFootprint before = ProcessFootprint.now();
+    ProcessFootprint before = ProcessFootprint.settled();
     for (int round = 0; round < ROUNDS; round++) {
       round(connect);
     }
