@@ -2,6 +2,7 @@ package org.nccl4j.api;
 
 import java.util.HashMap;
 import java.util.Map;
+import org.nccl4j.api.settings.PlanSettings;
 import org.nccl4j.api.settings.Settings;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.Given;
@@ -43,6 +44,12 @@ public final class CallOptions {
   /** The fewest blocks (CTAs) on a GPU, at least 1. The host device has none. */
   public CallOptions withMinCtas(int ctas) {
     return with(Settings.NCCL_MIN_CTAS.name(), ctas("fewest", ctas));
+  }
+
+  /** How operations share GPUs with a program's own kernels. */
+  public CallOptions withCtaPolicy(CommunicatorConfig.CtaPolicy policy) {
+    return with(
+        PlanSettings.NCCL_CTA_POLICY.name(), Given.notNull(policy, "policy of CTAs").setting());
   }
 
   private CallOptions with(String name, String value) {

@@ -6,6 +6,8 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.TreeMap;
+import org.nccl4j.api.settings.GpuSettings;
+import org.nccl4j.api.settings.PlanSettings;
 import org.nccl4j.api.settings.Settings;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.Given;
@@ -18,13 +20,11 @@ import org.nccl4j.device.InvalidArgumentException;
  *
  * <p>Of the fields of NCCL's ncclConfig_t: blocking is the choice between a method and its
  * asynchronous twin, such as {@link Communicator#initRankAsync}; commName, minCTAs, maxCTAs,
- * netName, trafficClass, splitShare and shrinkShare have methods here; nvlsCTAs is the setting
- * NCCL_NVLS_NCHANNELS, cgaClusterSize is NCCL_CGA_CLUSTER_SIZE. The others mean nothing here: there
- * is no CollNet (collnetEnable); algorithms are chosen by time alone (CTAPolicy,
- * nvlinkCentricSched); a connection over a network has one channel (nChannelsPerNetPeer); all pairs
- * of ranks are connected when the communicator is made (maxP2pPeers); one-sided operations have one
- * context (numRmaCtx); launches outside and inside graphs may always be mixed, in the order of the
- * calls (graphUsageMode, graphStreamOrdering).
+ * cgaClusterSize, nvlsCTAs, CTAPolicy, nChannelsPerNetPeer, maxP2pPeers, netName, trafficClass,
+ * splitShare and shrinkShare have methods here. The others mean nothing here: there is no CollNet
+ * (collnetEnable); blocks are not scheduled by links (nvlinkCentricSched); one-sided operations
+ * have one context (numRmaCtx); launches outside and inside graphs may always be mixed, in the
+ * order of the calls (graphUsageMode, graphStreamOrdering).
  */
 public final class CommunicatorConfig {
   private static final CommunicatorConfig DEFAULTS =
@@ -133,6 +133,64 @@ public final class CommunicatorConfig {
    */
   public CommunicatorConfig withMinCtas(int ctas) {
     return with(Settings.NCCL_MIN_CTAS.name(), CallOptions.ctas("fewest", ctas));
+  }
+
+  /**
+   * The most blocks of a cluster on GPUs that have them, 0 to 8; by default kernels are launched
+   * without.
+   */
+  public CommunicatorConfig withCgaClusterSize(int blocks) {
+    return with(GpuSettings.NCCL_CGA_CLUSTER_SIZE.name(), Integer.toString(blocks));
+  }
+
+  /** How many blocks NVLink SHARP takes, 0 to 64; 0, the default, leaves it to the device. */
+  public CommunicatorConfig withNvlsCtas(int ctas) {
+    return with(Settings.NCCL_NVLS_NCHANNELS.name(), Integer.toString(ctas));
+  }
+
+  /** How operations that only move data get along with a program's own kernels. */
+  public enum CtaPolicy {
+    /** The fastest way is taken. */
+    DEFAULT("0"),
+    /**
+     * GPUs' copy engines do them where all buffers lie in windows, and no kernel is launched; other
+     * operations are done as by default. The host device has no copy engines.
+     */
+    ZERO("2");
+
+    private final String setting;
+
+    CtaPolicy(String setting) {
+      this.setting = setting;
+    }
+
+    String setting() {
+      return setting;
+    }
+  }
+
+  /**
+   * How operations share GPUs with a program's own kernels; by default {@link CtaPolicy#DEFAULT}.
+   */
+  public CommunicatorConfig withCtaPolicy(CtaPolicy policy) {
+    Given.notNull(policy, "policy of CTAs");
+    return with(PlanSettings.NCCL_CTA_POLICY.name(), policy.setting());
+  }
+
+  /**
+   * Channels of a GPU's connection with a peer over a network, of which 4 at most are used; 0, the
+   * default, leaves it to the library.
+   */
+  public CommunicatorConfig withChannelsPerNetPeer(int channels) {
+    return with("NCCL_NCHANNELS_PER_NET_PEER", Integer.toString(channels));
+  }
+
+  /**
+   * How many peers each rank is expected to exchange data with, which says how many channels each
+   * of them gets; 0, the default, for all.
+   */
+  public CommunicatorConfig withMaxP2pPeers(int peers) {
+    return with("NCCL_P2P_MAX_PEERS", Integer.toString(peers));
   }
 
   /** The network to use, by its name, such as "Socket" or "IB"; as NCCL_NET. */

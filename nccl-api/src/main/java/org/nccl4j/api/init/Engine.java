@@ -3,6 +3,8 @@ package org.nccl4j.api.init;
 import java.util.List;
 import java.util.Map;
 import java.util.function.BiFunction;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
 import org.nccl4j.api.bootstrap.Bootstrap;
 import org.nccl4j.api.group.RankQueue;
 import org.nccl4j.api.group.SignatureCheck;
@@ -11,10 +13,12 @@ import org.nccl4j.api.observe.OperationLines;
 import org.nccl4j.api.plan.CostEdit;
 import org.nccl4j.api.plan.CtaLimits;
 import org.nccl4j.api.plan.DirectPlanner;
+import org.nccl4j.api.plan.Func;
 import org.nccl4j.api.plan.Planner;
 import org.nccl4j.api.plan.RankFacts;
 import org.nccl4j.api.settings.DebugSettings;
 import org.nccl4j.api.settings.InfoLog;
+import org.nccl4j.api.settings.PlanSettings;
 import org.nccl4j.api.settings.Settings;
 import org.nccl4j.api.spi.Multicast;
 import org.nccl4j.api.spi.TunerContext;
@@ -23,6 +27,7 @@ import org.nccl4j.api.window.WindowRegistry;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.kernel.ConnectionLayout;
+import org.nccl4j.device.kernel.DirectWork;
 import org.nccl4j.device.kernel.KernelCommunicator;
 import org.nccl4j.device.kernel.KernelDevice;
 import org.nccl4j.device.kernel.Nvls;
@@ -46,6 +51,8 @@ record Engine(
     Launcher launcher,
     RankQueue queue,
     Map<Integer, Routes.Route> routes) {
+
+  private static final int CTA_POLICY_ZERO = 2;
 
   /**
    * A rank's place in a communicator.
@@ -114,7 +121,7 @@ record Engine(
       Place place, KernelCommunicator kernels, Launcher launcher, Settings settings) {
     InitRequest request = place.request;
     int nRanks = place.facts.nRanks();
-    String algorithms = ReductionOrder.algorithms(settings);
+    String algorithms = algorithms(settings, request.device().kind());
     CostEdit edit =
         Plugins.tuner(
             settings,
@@ -146,6 +153,19 @@ record Engine(
         direct,
         launcher,
         signatures);
+  }
+
+  /** What NCCL_ALGO says, or the order of reductions and the policy of CTAs where it is unset. */
+  static String algorithms(Settings settings, Device.Kind kind) {
+    String algorithms = ReductionOrder.algorithms(settings);
+    boolean copies = (settings.get(PlanSettings.NCCL_CTA_POLICY) & CTA_POLICY_ZERO) != 0;
+    if (!copies || kind != Device.Kind.CUDA || !settings.get(Settings.NCCL_ALGO).isEmpty()) {
+      return algorithms;
+    }
+    return Stream.of(Func.values())
+        .filter(func -> func.direct() != null && !func.direct().reduces())
+        .map(func -> func.label() + ":" + DirectWork.Way.COPY_STREAM.label())
+        .collect(Collectors.joining(";", algorithms.isEmpty() ? "" : algorithms + ";", ""));
   }
 
   /** What the user lets an operation take: each channel is a block. The host has none. */

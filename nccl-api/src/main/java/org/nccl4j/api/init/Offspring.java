@@ -54,6 +54,7 @@ public final class Offspring {
     }
     parent.checkRunning("split");
     checkUsable("split");
+    checkSettings(how);
     int number = parent.nextSplit();
     byte[] mine = ByteBuffer.allocate(12).putInt(color).putInt(key).putInt(0).array();
     List<byte[]> all = parent.bootstrap().allGather(mine);
@@ -93,6 +94,7 @@ public final class Offspring {
   public CommunicatorState shrink(Set<Integer> excluded, boolean abort, How how) {
     parent.called(() -> "shrink(%s, %s)".formatted(excluded, abort ? "ABORT" : "WAIT"));
     parent.checkOpen("shrink");
+    checkSettings(how);
     List<Integer> ranks = new ArrayList<>();
     for (int rank = 0; rank < parent.nRanks(); rank++) {
       if (!excluded.contains(rank)) {
@@ -203,6 +205,11 @@ public final class Offspring {
             new Launcher(kernels.get(), old.launcher()),
             routes);
     return Optional.of(new CommunicatorState(request, bootstrap, members, engine));
+  }
+
+  /** Throws for what is no value of its setting, before the other ranks are waited for. */
+  private void checkSettings(How how) {
+    parent.request().settings().with(how.settings());
   }
 
   private void checkUsable(String what) {

@@ -11,7 +11,17 @@ public final class PlanSettings {
           "the name of a file that ./nccl tune wrote",
           "Measured times that go before predicted ones; the same on all ranks.");
 
-  static final List<Setting<?>> ALL = List.of(NCCL4J_COSTS_FILE);
+  public static final Setting<Integer> NCCL_CTA_POLICY =
+      Setting.number(
+          "NCCL_CTA_POLICY",
+          0,
+          0,
+          3,
+          "With 2 (NCCL's ZERO), GPUs' copy engines do what only moves data between windows, and no"
+              + " kernel is launched for it, unless NCCL_ALGO says otherwise; 1 (EFFICIENCY) is as 0,"
+              + " and 3 as 2.");
+
+  static final List<Setting<?>> ALL = List.of(NCCL4J_COSTS_FILE, NCCL_CTA_POLICY);
 
   private PlanSettings() {}
 }

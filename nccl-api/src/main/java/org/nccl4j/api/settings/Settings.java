@@ -328,9 +328,14 @@ public final class Settings {
     this.environment = environment;
   }
 
-  /** The values for a communicator in this process. */
+  /**
+   * The values for a communicator in this process.
+   *
+   * @throws org.nccl4j.device.InvalidArgumentException if one of the overrides is no value of its
+   *     setting
+   */
   public static Settings ofProcess(Map<String, String> overrides) {
-    return new Settings(Environment.ofProcess(overrides));
+    return new Settings(Environment.ofProcess(overrides)).checked(overrides);
   }
 
   /** These values alone, whatever is set in this process. */
@@ -338,9 +343,17 @@ public final class Settings {
     return new Settings(Environment.of(values));
   }
 
-  /** These under others, which are stronger. */
+  /** These under others, which are stronger; throws as {@link #ofProcess}. */
   public Settings with(Map<String, String> overrides) {
-    return overrides.isEmpty() ? this : new Settings(environment.with(overrides));
+    return overrides.isEmpty()
+        ? this
+        : new Settings(environment.with(overrides)).checked(overrides);
+  }
+
+  /** What a program says is checked at once, also where nothing asks for it. */
+  private Settings checked(Map<String, String> overrides) {
+    ALL.stream().filter(setting -> overrides.containsKey(setting.name())).forEach(this::get);
+    return this;
   }
 
   /** The declared settings, in the order of the settings page. */

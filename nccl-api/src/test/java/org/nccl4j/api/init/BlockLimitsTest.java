@@ -1,8 +1,11 @@
 package org.nccl4j.api.init;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.util.HashMap;
 import java.util.Map;
+import java.util.Set;
 import org.junit.jupiter.api.Test;
 import org.nccl4j.api.plan.CtaLimits;
 import org.nccl4j.api.settings.Settings;
@@ -31,6 +34,30 @@ class BlockLimitsTest {
   void theHostHasNoBlocks() {
     Settings settings = Settings.ofProcess(Map.of("NCCL_MAX_NCHANNELS", "8"));
     assertEquals(CtaLimits.NONE, Engine.ctas(settings, Device.Kind.HOST));
+  }
+
+  @Test
+  void thePolicyOfNoBlocksLeavesWhatMovesDataToCopyEngines() {
+    String copies =
+        "all_gather:CopyEngineStream;broadcast:CopyEngineStream;alltoall:CopyEngineStream;"
+            + "scatter:CopyEngineStream;gather:CopyEngineStream";
+    assertEquals(
+        Set.of(copies.split(";")),
+        Set.of(algorithms(Device.Kind.CUDA, "NCCL_CTA_POLICY", "2").split(";")));
+    assertEquals("", algorithms(Device.Kind.HOST, "NCCL_CTA_POLICY", "2"));
+    assertEquals("", algorithms(Device.Kind.CUDA, "NCCL_CTA_POLICY", "1"));
+    assertEquals("Ring", algorithms(Device.Kind.CUDA, "NCCL_CTA_POLICY", "2", "NCCL_ALGO", "Ring"));
+    assertTrue(
+        algorithms(Device.Kind.CUDA, "NCCL_CTA_POLICY", "3", "NCCL4J_DETERMINISM", "SIZE_INVARIANT")
+            .startsWith("OneShot,TwoShot;"));
+  }
+
+  private static String algorithms(Device.Kind kind, String... settings) {
+    Map<String, String> texts = new HashMap<>();
+    for (int s = 0; s < settings.length; s += 2) {
+      texts.put(settings[s], settings[s + 1]);
+    }
+    return Engine.algorithms(Settings.ofProcess(texts), kind);
   }
 
   private static CtaLimits limits(Map<String, String> texts) {

@@ -61,6 +61,26 @@ class MisuseOfMakingTest {
         new Wrong(arg, "the fewest CTAs are -1", (c, m, s) -> DEFAULTS.withMinCtas(-1)),
         new Wrong(
             arg,
+            "the setting NCCL_CGA_CLUSTER_SIZE is \"9\"",
+            (c, m, s) -> c.split(Communicator.NO_COLOR, 0, DEFAULTS.withCgaClusterSize(9))),
+        new Wrong(
+            arg,
+            "the setting NCCL_NVLS_NCHANNELS is \"65\"",
+            (c, m, s) -> Communicator.initAll(List.of(host), DEFAULTS.withNvlsCtas(65))),
+        new Wrong(
+            arg,
+            "the setting NCCL_NCHANNELS_PER_NET_PEER is \"-1\"",
+            (c, m, s) -> Communicator.initAll(List.of(host), DEFAULTS.withChannelsPerNetPeer(-1))),
+        new Wrong(
+            arg,
+            "the setting NCCL_P2P_MAX_PEERS is \"-2\"",
+            (c, m, s) -> UniqueId.create(DEFAULTS.withMaxP2pPeers(-2))),
+        new Wrong(
+            arg,
+            "the setting NCCL_IB_TC is \"256\"",
+            (c, m, s) -> Communicator.initAll(List.of(host), DEFAULTS.withTrafficClass(256))),
+        new Wrong(
+            arg,
             "the init deadline is PT0S",
             (c, m, s) -> DEFAULTS.withInitDeadline(Duration.ZERO)),
         new Wrong(

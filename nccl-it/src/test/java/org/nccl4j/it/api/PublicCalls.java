@@ -18,6 +18,7 @@ import java.util.stream.Stream;
 import org.nccl4j.api.CallOptions;
 import org.nccl4j.api.Communicator;
 import org.nccl4j.api.CommunicatorConfig;
+import org.nccl4j.api.CommunicatorConfig.CtaPolicy;
 import org.nccl4j.api.CommunicatorConfig.Determinism;
 import org.nccl4j.api.Devices;
 import org.nccl4j.api.NvlsMode;
@@ -56,6 +57,7 @@ final class PublicCalls {
     put(Communicator.ShrinkMode.class, Communicator.ShrinkMode.WAIT);
     put(NvlsMode.class, NvlsMode.AUTO);
     put(Determinism.class, Determinism.RUN_TO_RUN);
+    put(CtaPolicy.class, CtaPolicy.DEFAULT);
     put(long[].class, new long[] {1, 1});
     put(byte[].class, new byte[] {1});
     put(Set.class, Set.of(1));
