@@ -115,7 +115,7 @@ public final class CommunicatorConfig {
   /** On what the bits of a reduction may depend; by default {@link Determinism#RUN_TO_RUN}. */
   public CommunicatorConfig withDeterminism(Determinism determinism) {
     Given.notNull(determinism, "determinism");
-    return with(Settings.NCCL4J_DETERMINISM.name(), determinism.name());
+    return with(PlanSettings.NCCL4J_DETERMINISM.name(), determinism.name());
   }
 
   /**

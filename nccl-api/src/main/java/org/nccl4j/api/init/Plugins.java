@@ -10,6 +10,7 @@ import org.nccl4j.api.observe.OperationHook;
 import org.nccl4j.api.plan.CostEdit;
 import org.nccl4j.api.registry.TransportRegistry;
 import org.nccl4j.api.settings.InfoLog;
+import org.nccl4j.api.settings.PlanSettings;
 import org.nccl4j.api.settings.Settings;
 import org.nccl4j.api.spi.CostTable;
 import org.nccl4j.api.spi.Profiler;
@@ -36,7 +37,7 @@ final class Plugins {
 
   /** The edit of the tuner that is to be used. */
   static CostEdit tuner(Settings settings, TunerContext context, InfoLog info) {
-    String wanted = settings.get(Settings.NCCL_TUNER_PLUGIN);
+    String wanted = settings.get(PlanSettings.NCCL_TUNER_PLUGIN);
     if (wanted.equalsIgnoreCase(NONE)) {
       return CostEdit.NONE;
     }

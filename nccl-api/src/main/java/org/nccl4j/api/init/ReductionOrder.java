@@ -3,6 +3,7 @@ package org.nccl4j.api.init;
 import org.nccl4j.api.plan.Func;
 import org.nccl4j.api.plan.Planner;
 import org.nccl4j.api.plan.Way;
+import org.nccl4j.api.settings.PlanSettings;
 import org.nccl4j.api.settings.Settings;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.ErrorId;
@@ -57,6 +58,6 @@ final class ReductionOrder {
   }
 
   private static boolean isSizeInvariant(Settings settings) {
-    return settings.get(Settings.NCCL4J_DETERMINISM).equals("SIZE_INVARIANT");
+    return settings.get(PlanSettings.NCCL4J_DETERMINISM).equals("SIZE_INVARIANT");
   }
 }

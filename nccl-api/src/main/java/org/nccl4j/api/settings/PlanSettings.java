@@ -2,7 +2,7 @@ package org.nccl4j.api.settings;
 
 import java.util.List;
 
-/** The settings of what times the planner compares. */
+/** The settings of what ways the planner compares, and by which times. */
 public final class PlanSettings {
   public static final Setting<String> NCCL4J_COSTS_FILE =
       Setting.text(
@@ -21,7 +21,22 @@ public final class PlanSettings {
               + " kernel is launched for it, unless NCCL_ALGO says otherwise; 1 (EFFICIENCY) is as 0,"
               + " and 3 as 2.");
 
-  static final List<Setting<?>> ALL = List.of(NCCL4J_COSTS_FILE, NCCL_CTA_POLICY);
+  public static final Setting<String> NCCL_TUNER_PLUGIN =
+      Setting.text(
+          "NCCL_TUNER_PLUGIN",
+          "",
+          "the name of a tuner on the module path, or none",
+          "Which tuner edits the predicted times; without it the first by name.");
+
+  public static final Setting<String> NCCL4J_DETERMINISM =
+      Setting.choice(
+          "NCCL4J_DETERMINISM",
+          "RUN_TO_RUN",
+          List.of("RUN_TO_RUN", "SIZE_INVARIANT"),
+          "On what the bits of a reduction may depend.");
+
+  static final List<Setting<?>> ALL =
+      List.of(NCCL4J_COSTS_FILE, NCCL_CTA_POLICY, NCCL_TUNER_PLUGIN, NCCL4J_DETERMINISM);
 
   private PlanSettings() {}
 }

@@ -225,13 +225,6 @@ public final class Settings {
           Integer.MAX_VALUE,
           "Which rank writes NCCL_GRAPH_DUMP_FILE.");
 
-  public static final Setting<String> NCCL_TUNER_PLUGIN =
-      Setting.text(
-          "NCCL_TUNER_PLUGIN",
-          "",
-          "the name of a tuner on the module path, or none",
-          "Which tuner edits the predicted times; without it the first by name.");
-
   public static final Setting<String> NCCL_PROFILER_PLUGIN =
       Setting.text(
           "NCCL_PROFILER_PLUGIN",
@@ -244,13 +237,6 @@ public final class Settings {
           "NCCL4J_HEARTBEAT_TIMEOUT",
           Duration.ofSeconds(30),
           "Within how long a rank that gives no sign of life is named as dead on all others.");
-
-  public static final Setting<String> NCCL4J_DETERMINISM =
-      Setting.choice(
-          "NCCL4J_DETERMINISM",
-          "RUN_TO_RUN",
-          List.of("RUN_TO_RUN", "SIZE_INVARIANT"),
-          "On what the bits of a reduction may depend.");
 
   public static final Setting<String> NCCL_CONF_FILE =
       Setting.text(
@@ -287,10 +273,8 @@ public final class Settings {
           NCCL_WIN_STRIDE,
           NCCL4J_INIT_TIMEOUT,
           NCCL4J_TIMEOUT,
-          NCCL_TUNER_PLUGIN,
           NCCL_PROFILER_PLUGIN,
           NCCL4J_HEARTBEAT_TIMEOUT,
-          NCCL4J_DETERMINISM,
           NCCL_TOPO_FILE,
           NCCL_TOPO_DUMP_FILE,
           NCCL_TOPO_DUMP_FILE_RANK,
