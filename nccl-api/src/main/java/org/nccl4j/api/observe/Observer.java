@@ -84,10 +84,13 @@ public final class Observer {
     return observer;
   }
 
-  /** Ends it, and the recorder. */
+  /** Ends it, and the recorder; a failure that came since the last look is still told. */
   public void close() {
     synchronized (Observer.class) {
       ALL.remove(this);
+    }
+    if (kernels.failure() != null) {
+      look();
     }
     log.close();
   }

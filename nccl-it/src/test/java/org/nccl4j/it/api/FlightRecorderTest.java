@@ -120,6 +120,19 @@ class FlightRecorderTest {
     }
   }
 
+  /** As a program does that leaves its communicator's block by the error. */
+  @Test
+  void aFailureJustBeforeTheCloseIsWrittenToo(@TempDir Path directory) throws Exception {
+    for (int time = 0; time < 5; time++) {
+      Path file = directory.resolve("failure-" + time);
+      CommunicatorConfig config = deadline(60_000).with("NCCL4J_FLIGHT_FILE", file.toString());
+      try (Ranks ranks = new Ranks(2, config)) {
+        ranks.communicators.get(0).abort();
+      }
+      assertTrue(Files.size(file) > 0);
+    }
+  }
+
   private static String run(String... arguments) {
     StringWriter out = new StringWriter();
     StringWriter err = new StringWriter();

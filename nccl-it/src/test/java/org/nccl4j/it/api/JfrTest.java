@@ -4,6 +4,7 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.nio.file.Path;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Set;
@@ -17,6 +18,9 @@ import org.junit.jupiter.api.io.TempDir;
 import org.nccl4j.api.CommunicatorConfig;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.DeviceStream;
+import org.nccl4j.device.ErrorId;
+import org.nccl4j.device.NcclException;
 import org.nccl4j.device.RedOp;
 
 /** What Java Flight Recorder gets to know. */
@@ -80,6 +84,49 @@ class JfrTest {
               .map(e -> e.getInt("rank") + " " + e.getString("direction") + " " + e.getInt("peer"))
               .collect(Collectors.toSet()));
       assertTrue(steps.stream().allMatch(step -> step.getLong("bytes") > 0));
+    }
+  }
+
+  @Test
+  void progressStallsAndFailuresAreToldToEveryRecording() throws Exception {
+    CommunicatorConfig config =
+        CommunicatorConfig.defaults()
+            .withName("stalled")
+            .withOperationDeadline(Duration.ofSeconds(60));
+    try (Recording recording = new Recording()) {
+      recording.start();
+      try (Ranks ranks = new Ranks(2, config);
+          DeviceMemory data = Ranks.floats(16, i -> 1)) {
+        reduce(ranks, 5);
+        DeviceStream stream = ranks.streams.get(0);
+        ranks.communicators.get(0).recv(data, 16, DataType.FLOAT32, 1, stream);
+        stream.startNow();
+        long end = System.nanoTime() + 60_000_000_000L;
+        while (named(events(recording, "stalled"), "org.nccl4j.Stall").isEmpty()) {
+          assertTrue(System.nanoTime() - end < 0, "nothing is told of a stall");
+          Thread.onSpinWait();
+        }
+        ranks.communicators.get(0).abort();
+      } catch (NcclException e) {
+        assertEquals(ErrorId.ABORTED, e.id(), e.getMessage());
+      }
+      recording.stop();
+      List<RecordedEvent> all = events(recording, "stalled");
+      RecordedEvent stall = named(all, "org.nccl4j.Stall").get(0);
+      assertEquals(0, stall.getInt("rank"));
+      assertEquals(1, stall.getInt("waitsFor"));
+      assertTrue(stall.getString("operation").contains("recv of 16 float"), stall.toString());
+      assertTrue(stall.getLong("millis") >= 1000);
+      assertTrue(
+          named(all, "org.nccl4j.Progress").stream()
+                  .filter(e -> e.getInt("rank") == 1)
+                  .mapToLong(e -> e.getLong("ended"))
+                  .sum()
+              == 5,
+          all.toString());
+      RecordedEvent failure = named(all, "org.nccl4j.Failure").get(0);
+      assertEquals("INVALID_USAGE", failure.getString("code"));
+      assertTrue(failure.getString("message").contains("aborted by rank 0"), failure.toString());
     }
   }
 
