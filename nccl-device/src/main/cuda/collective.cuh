@@ -31,10 +31,10 @@ __device__ __forceinline__ int setFan(Fan& fan, const nccl4jCollectiveArguments&
   if (peer >= 0) ends = a.peerTable ? ((const nccl4jPeer*)a.peerTable)[peer] : a.peers[peer];
   // Arguments take a while to come at their first use: they are asked for before the wait.
   asm volatile("" ::"l"(ends.sendData), "l"(ends.sendCredit), "l"(ends.recvData), "l"(ends.recvCredit),
-               "l"(a.comm.steps), "l"(a.send), "l"(a.recv), "l"(a.bytes));
+               "l"(ends.steps), "l"(a.send), "l"(a.recv), "l"(a.bytes));
   awaitPredecessor();
   admitSuccessor();
-  if (peer >= 0) head = fan.set(i, peer, ends, a.comm, channel);
+  if (peer >= 0) head = fan.set(i, peer, ends, channel);
   if (i == 0) {
     fan.n = entries;
     fan.self = ring || tree ? 0 : rank;
@@ -72,7 +72,7 @@ __device__ __forceinline__ void runSimple(const nccl4jCollectiveArguments& a) {
     anySchedule(p, a, channel);
     p.finish();
   } else {
-    simple::post(shared, fan, a.comm, channel, lane);
+    simple::post(shared, fan, channel, lane);
   }
 }
 

@@ -21,8 +21,8 @@ class Credit {
     }
   }
 
-  __device__ Credit(CreditShared& shared, Fan& fan, const nccl4jCommunicator& comm, int channel)
-      : shared_(shared), fan_(fan), steps_((nccl4jSteps*)comm.steps), channel_(channel) {}
+  __device__ Credit(CreditShared& shared, Fan& fan, int channel)
+      : shared_(shared), fan_(fan), channel_(channel) {}
 
   // Before a step's first store. All threads.
   __device__ __forceinline__ void take(const Step& step, Patience& patience, bool& dead) {
@@ -74,7 +74,7 @@ class Credit {
     if (!mutual_) tell();
     if (threadIdx.x < 32 && threadIdx.x < fan_.n && fan_.rank[threadIdx.x] >= 0) {
       int i = threadIdx.x;
-      nccl4jSteps* steps = steps_ + (u64)fan_.rank[i] * NCCL4J_CHANNELS + channel_;
+      nccl4jSteps* steps = (nccl4jSteps*)fan_.steps[i];
       // A peer whose data came is in this kernel: it has taken all that was sent before.
       if (mutual_ && received_) steps->implied = fan_.sent[i];
       u64 sent = fan_.sent[i] + sent_, received = fan_.received[i] + received_;
@@ -104,7 +104,6 @@ class Credit {
 
   CreditShared& shared_;
   Fan& fan_;
-  nccl4jSteps* steps_;
   int channel_;
   bool mutual_ = false;
   u32 sent_ = 0, received_ = 0, told_ = 0;  // of fan entry threadIdx.x, in the first warp

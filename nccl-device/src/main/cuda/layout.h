@@ -29,12 +29,14 @@ enum nccl4jOperator { SUM, PROD, MAX, MIN, AVG };
 enum nccl4jGroupKind { GROUP_SEND, GROUP_RECV, GROUP_COPY };
 enum nccl4jBase { BASE_NONE, BASE_SEND, BASE_RECV };
 
-// The ends of the two connections with one rank.
+// The ends of the two connections with one rank, and their steps. Communicators that share connections
+// share the steps with them, whatever number the rank has in each.
 typedef struct {
   uint64_t sendData;    // data side of the connection to it; lies with it
   uint64_t sendCredit;  // credit side of that; lies here
   uint64_t recvData;    // data side of the connection from it; lies here
   uint64_t recvCredit;  // credit side of that; lies with it
+  uint64_t steps;       // nccl4jSteps[NCCL4J_CHANNELS]
 } nccl4jPeer;
 
 // Steps of a channel of the connections with one rank, counted over all operations.
@@ -60,14 +62,13 @@ typedef struct {
 // What every kernel of a communicator gets.
 typedef struct {
   uint64_t control;      // nccl4jControl
-  uint64_t steps;        // nccl4jSteps[nRanks][NCCL4J_CHANNELS]
   uint64_t budget;       // nanoseconds that one wait may take
   int32_t rank;
   int32_t nRanks;
   uint32_t llSlot;       // bytes of one slot of a connection, all channels together
   uint32_t ll128Slot;
   uint32_t simpleSlot;
-  uint32_t pad;
+  uint32_t pad[3];       // what follows begins at a multiple of 16
 } nccl4jCommunicator;
 
 // Arguments of a collective.
@@ -123,6 +124,7 @@ typedef struct {
 typedef struct {
   uint64_t data;       // the connection's ends, as the direction needs them
   uint64_t credit;
+  uint64_t steps;      // as those of a peer
   uint16_t peer;
   uint16_t kind;
   uint16_t firstBlock;

@@ -16,7 +16,7 @@ class LLPrimitives {
   __device__ LLPrimitives(CreditShared& shared, Fan& fan, const nccl4jCommunicator& comm,
                           int channel, u32 op)
       : fan_(fan),
-        credit_(shared, fan, comm, channel),
+        credit_(shared, fan, channel),
         patience_(comm),
         place_(slotPlace(comm, LL, channel)),
         channel_(channel),

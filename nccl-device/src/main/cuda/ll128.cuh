@@ -14,7 +14,7 @@ class LL128Primitives {
   __device__ LL128Primitives(CreditShared& shared, Fan& fan, const nccl4jCommunicator& comm,
                              int channel, u32 op)
       : fan_(fan),
-        credit_(shared, fan, comm, channel),
+        credit_(shared, fan, channel),
         patience_(comm),
         place_(slotPlace(comm, LL128, channel)),
         channel_(channel),

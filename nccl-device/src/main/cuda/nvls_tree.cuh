@@ -23,9 +23,8 @@ constexpr int kLookers = 32;  // a group's first warp looks at its machine, the 
 class TreeEnd {
  public:
   // end: of the fan; others look after nothing.
-  __device__ TreeEnd(const Fan& fan, const nccl4jCommunicator& comm, int channel, int end, bool sends,
-                     bool receives)
-      : fan_(fan), comm_(comm), channel_(channel), end_(end) {
+  __device__ TreeEnd(const Fan& fan, int channel, int end, bool sends, bool receives)
+      : fan_(fan), channel_(channel), end_(end) {
     bool has = end >= 0 && end < kEnds && fan.rank[end] >= 0;
     sends_ = has && sends;
     receives_ = has && receives;
@@ -66,14 +65,13 @@ class TreeEnd {
   // For the next kernel.
   __device__ void keep(u64 steps) {
     if (!sends_ && !receives_) return;
-    nccl4jSteps* kept = (nccl4jSteps*)comm_.steps + (u64)fan_.rank[end_] * NCCL4J_CHANNELS + channel_;
+    nccl4jSteps* kept = (nccl4jSteps*)fan_.steps[end_];
     if (sends_) kept->sent = fan_.sent[end_] + steps;
     if (receives_) kept->received = fan_.received[end_] + steps;
   }
 
  private:
   const Fan& fan_;
-  const nccl4jCommunicator& comm_;
   int channel_, end_;
   bool sends_ = false, receives_ = false;
   u64 tail_ = 0, head_ = 0;  // when last looked at
@@ -136,7 +134,7 @@ __device__ void up(const nccl4jNvlsTreeArguments& args, const Places& places, co
   const u64 from = places.reduce(h), to = places.broadcast(h);
   const SlotPlace place = slotPlace(a.comm, SIMPLE, channel);
   const int end = t - kLookers;
-  TreeEnd tree(fan, a.comm, channel, end, root || end == kParent, end != kParent);
+  TreeEnd tree(fan, channel, end, root || end == kParent, end != kParent);
   u64 steps = 0;
   for (Loop loop(a, channel); loop.more() && loop.bytes(h) > 0; loop.next()) {
     const u64 index = loop.index();
@@ -203,7 +201,7 @@ __device__ void down(const nccl4jNvlsTreeArguments& args, const Places& places, 
   const int end = t - kLookers;
   // The parent may wait for this rank, of which up knows more.
   Patience patience = patienceFor(a.comm, t == args.member || end == kParent);
-  TreeEnd tree(fan, a.comm, channel, end, end != kParent, end == kParent);
+  TreeEnd tree(fan, channel, end, end != kParent, end == kParent);
   u64 steps = 0;
   for (Loop loop(a, channel); loop.more() && loop.bytes(h) > 0; loop.next()) {
     const u64 index = loop.index(), out = shared.broadcastSteps[h] + index;
@@ -255,7 +253,7 @@ __device__ void runTree(const nccl4jNvlsTreeArguments& args) {
     // Of the heads of one number; the channels take the trees by turns, and heads begin with either.
     const nccl4jNvlsTree& tree = args.trees[(channel + max(a.headRank, 0)) % NCCL4J_NVLS_TREES];
     fan.rank[t] = -1;
-    if (tree.ranks[t] >= 0) fan.set(t, tree.ranks[t], tree.ends[t], a.comm, channel);
+    if (tree.ranks[t] >= 0) fan.set(t, tree.ranks[t], tree.ends[t], channel);
   }
   __syncthreads();
   const Places places(a, channel);

@@ -45,10 +45,10 @@ __device__ __forceinline__ void runP2p(const nccl4jP2pArguments& a) {
   awaitPredecessor();
   admitSuccessor();
   if (threadIdx.x == 0 && !copy) {
-    nccl4jPeer ends = {group.data, send ? group.credit : 0, group.data, group.credit};
+    nccl4jPeer ends = {group.data, send ? group.credit : 0, group.data, group.credit, group.steps};
     fan.n = 1;
     fan.self = 0;
-    head = fan.set(0, group.peer, ends, a.comm, channel);
+    head = fan.set(0, group.peer, ends, channel);
     sent = fan.sent[0];
   }
   for (u32 w = group.firstWork; w < group.firstWork + group.nWorks; w++) {
@@ -73,7 +73,7 @@ __device__ __forceinline__ void runP2p(const nccl4jP2pArguments& a) {
         transfer(p, send, data, share.bytes, slice);
         p.finish();
       } else {
-        simple::post(shared, fan, a.comm, channel, lane);
+        simple::post(shared, fan, channel, lane);
       }
     } else {
       if (threadIdx.x == 0 && w != group.firstWork && send) {

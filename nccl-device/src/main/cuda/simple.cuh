@@ -161,8 +161,7 @@ __device__ __forceinline__ void work(SimpleShared& shared, u32 op, int nRanks, i
 }
 
 // The warp that posts. Also keeps the steps for the next kernel.
-__device__ __forceinline__ void post(SimpleShared& shared, Fan& fan,
-                                     const nccl4jCommunicator& comm, int channel, int lane) {
+__device__ __forceinline__ void post(SimpleShared& shared, Fan& fan, int channel, int lane) {
   u64 sent = 0, received = 0;
   for (u32 k = 0;; k++) {
     barrierSync(kDone + (k & 1), kDoneThreads);
@@ -181,8 +180,7 @@ __device__ __forceinline__ void post(SimpleShared& shared, Fan& fan,
     }
   }
   if (sent | received) {
-    nccl4jSteps* steps =
-        (nccl4jSteps*)comm.steps + (u64)fan.rank[lane] * NCCL4J_CHANNELS + channel;
+    nccl4jSteps* steps = (nccl4jSteps*)fan.steps[lane];
     if (sent) steps->sent = fan.sent[lane] += sent;
     if (received) steps->received = fan.received[lane] += received;
   }

@@ -54,6 +54,7 @@ struct Fan {
   u64 sendCredit[kMaxFan];
   u64 recvData[kMaxFan];
   u64 recvCredit[kMaxFan];
+  u64 steps[kMaxFan];  // nccl4jSteps of this channel
   u64 sent[kMaxFan];  // at the kernel's beginning
   u64 received[kMaxFan];
   u64 implied[kMaxFan];
@@ -61,19 +62,19 @@ struct Fan {
 
   // Called by one thread for each entry, before a barrier. Returns how many steps the peer is known
   // to have taken: by the head of the connection to it, or because it sent something later.
-  __device__ u64 set(int i, int peer, const nccl4jPeer& p, const nccl4jCommunicator& comm,
-                     int channel) {
-    const nccl4jSteps* steps = (const nccl4jSteps*)comm.steps + (u64)peer * NCCL4J_CHANNELS + channel;
+  __device__ u64 set(int i, int peer, const nccl4jPeer& p, int channel) {
+    const nccl4jSteps* counted = (const nccl4jSteps*)p.steps + channel;
     u64 credit = p.sendCredit + channel * NCCL4J_WORD_STRIDE;
     u64 head = p.sendCredit ? loadWordRelaxed((void*)credit) : 0;
-    Pack counts = loadPack(steps);
-    Pack more = loadPack(&steps->implied);
+    Pack counts = loadPack(counted);
+    Pack more = loadPack(&counted->implied);
     u64 taken = more.lo;
     rank[i] = peer;
     sendData[i] = p.sendData;
     sendCredit[i] = credit;
     recvData[i] = p.recvData;
     recvCredit[i] = p.recvCredit + channel * NCCL4J_WORD_STRIDE;
+    steps[i] = (u64)counted;
     sent[i] = counts.lo;
     received[i] = counts.hi;
     implied[i] = taken;

@@ -44,10 +44,7 @@ namespace straight {
 
 constexpr u64 kMostNanoseconds = 20000000;  // that a sender waits for an offer
 
-__device__ __forceinline__ nccl4jSteps* stepsOf(const Fan& fan, const nccl4jCommunicator& comm,
-                                                int channel) {
-  return (nccl4jSteps*)comm.steps + (u64)fan.rank[0] * NCCL4J_CHANNELS + channel;
-}
+__device__ __forceinline__ nccl4jSteps* stepsOf(const Fan& fan) { return (nccl4jSteps*)fan.steps[0]; }
 
 // What all threads of the block learn from the first.
 __device__ __forceinline__ u64 agree(u64 known) {
@@ -93,7 +90,7 @@ __device__ __forceinline__ bool send(Fan& fan, const nccl4jCommunicator& comm, i
     fenceSystem();
     const u64 sent = ++fan.sent[0];
     storeWordRelaxed(tailOf(fan.sendData[0], channel), sent);
-    stepsOf(fan, comm, channel)->sent = sent;
+    stepsOf(fan)->sent = sent;
   }
   return true;
 }
@@ -112,7 +109,7 @@ __device__ __forceinline__ bool recv(Fan& fan, const nccl4jCommunicator& comm, i
       while (!done && loadWordAcquire(tail) <= received)
         done = patience.exhausted(fan.rank[0], channel, 0, received);
       if (!done && loadWordRelaxed(tail + NCCL4J_STRAIGHT) == received + 1) {
-        stepsOf(fan, comm, channel)->received = fan.received[0] = received + 1;
+        stepsOf(fan)->received = fan.received[0] = received + 1;
         done = true;
       }
     }

@@ -6,8 +6,10 @@ typedef struct {
   CUstreamCaptureMode mode;
   pthread_t thread;
   int spoilt, joined;
+  u64 id;
 } Captured;
 static Captured captured[64];
+static u64 captures;
 static struct {
   CUevent event;
   CUstream stream, origin;  // where it was recorded last, in which capture

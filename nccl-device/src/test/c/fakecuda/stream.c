@@ -148,13 +148,24 @@ CUresult cuStreamIsCapturing(CUstream t, CUstreamCaptureStatus* s) {
   pthread_mutex_unlock(&lock);
   return call(NO, "%llx", (u64)t);
 }
+CUresult cuStreamGetCaptureInfo_v2(CUstream t, CUstreamCaptureStatus* s, cuuint64_t* id, CUgraph* g,
+                                   const CUgraphNode** nodes, size_t* n) {
+  pthread_mutex_lock(&lock);
+  Captured* c = captureOf(t);
+  *s = c && c->spoilt     ? CU_STREAM_CAPTURE_STATUS_INVALIDATED
+       : c || capturing ? CU_STREAM_CAPTURE_STATUS_ACTIVE
+                        : CU_STREAM_CAPTURE_STATUS_NONE;
+  *id = c ? c->id : 0;
+  pthread_mutex_unlock(&lock);
+  return call(NO, "%llx", (u64)t);
+}
 CUresult cuStreamBeginCapture(CUstream t, CUstreamCaptureMode m) {
   OR_FAIL(NO, "%llx,%d", (u64)t, m);
   pthread_mutex_lock(&lock);
   Captured* free = captured;
   while (free->stream) free++;
   CUresult result = t && !captureOf(t) ? CUDA_SUCCESS : CUDA_ERROR_ILLEGAL_STATE;
-  if (!result) *free = (Captured){t, t, m, pthread_self(), 0, 1};
+  if (!result) *free = (Captured){t, t, m, pthread_self(), 0, 1, ++captures};
   pthread_mutex_unlock(&lock);
   return result;
 }

@@ -159,10 +159,10 @@ public final class Communicator extends Inquiries implements AutoCloseable {
 
   /**
    * The ranks of the same color as a communicator of their own, ordered by key and then by their
-   * rank here. Every rank calls it, in the same order as operations. With the default configuration
-   * the new communicator uses this one's connections: it costs no memory, and its operations and
-   * this one's are called in the same order on all ranks; see {@link
-   * CommunicatorConfig#withSplitShare}.
+   * rank here. Every rank calls it, in the same order as operations. On the host device the new
+   * communicator uses this one's connections: it costs no memory, and its operations and this one's
+   * are called in the same order on all ranks. On GPUs it has connections of its own, so that both
+   * can be at work at once. {@link CommunicatorConfig#withSplitShare} chooses.
    *
    * @param color 0 or more, or {@link #NO_COLOR}
    * @return the new communicator; empty for {@link #NO_COLOR}
@@ -180,8 +180,12 @@ public final class Communicator extends Inquiries implements AutoCloseable {
   public Optional<Communicator> split(int color, int key, CommunicatorConfig changes) {
     Given.notNull(changes, "configuration");
     return new Offspring(state)
-        .split(color, key, how(changes, changes.splitShare()))
+        .split(color, key, how(changes, changes.splitShare().orElse(sharesByDefault())))
         .map(made -> new Communicator(made, changes));
+  }
+
+  private boolean sharesByDefault() {
+    return device().kind() == Device.Kind.HOST;
   }
 
   /**

@@ -5,6 +5,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
+import java.util.Optional;
 import java.util.TreeMap;
 import org.nccl4j.api.settings.GpuSettings;
 import org.nccl4j.api.settings.PlanSettings;
@@ -28,15 +29,15 @@ import org.nccl4j.device.InvalidArgumentException;
  */
 public final class CommunicatorConfig {
   private static final CommunicatorConfig DEFAULTS =
-      new CommunicatorConfig("", Map.of(), true, false);
+      new CommunicatorConfig("", Map.of(), null, false);
 
   private final String name;
-  private final boolean splitShare;
+  private final Boolean splitShare; // null where the device decides
   private final boolean shrinkShare;
   private final Map<String, String> settings;
 
   private CommunicatorConfig(
-      String name, Map<String, String> settings, boolean splitShare, boolean shrinkShare) {
+      String name, Map<String, String> settings, Boolean splitShare, boolean shrinkShare) {
     this.name = name;
     this.splitShare = splitShare;
     this.shrinkShare = shrinkShare;
@@ -87,10 +88,18 @@ public final class CommunicatorConfig {
   }
 
   /**
-   * Whether what is split from the communicator that this configuration is passed for uses its
-   * connections; by default it does, and needs no memory. Then operations of both are called in the
-   * same order on all ranks, as if they were one communicator's, and a failure of one is a failure
-   * of both. Without sharing, each is on its own. Where the device cannot share, nothing is shared.
+   * Whether what is split by this configuration uses the connections of what it is split from. Then
+   * it takes none of the device's memory, and operations of both are called in the same order on
+   * all ranks, as if they were one communicator's; a failure of one is a failure of both. Without
+   * sharing, each is on its own.
+   *
+   * <p>By default host communicators share and those of GPUs do not: on GPUs splits are mostly made
+   * to work beside each other, as NCCL's do by default, and what shares runs one after the other,
+   * in whatever streams. A split that shares has neither NVLS nor, while it has no windows, the
+   * fastest way for small operations, which takes memory of its own. Graphs are ordered with the
+   * other operations too where {@link org.nccl4j.device.cuda.CudaStream#beginCapture} captures
+   * them; captures by other means are refused on connections that are shared, and a communicator
+   * that was captured so before shares no more (a warning says so).
    */
   public CommunicatorConfig withSplitShare(boolean share) {
     return new CommunicatorConfig(name, settings, share, shrinkShare);
@@ -219,9 +228,9 @@ public final class CommunicatorConfig {
     return name;
   }
 
-  /** Whether splits use the connections of what they are split from. */
-  public boolean splitShare() {
-    return splitShare;
+  /** Whether splits use the connections of what they are split from; empty by default. */
+  public Optional<Boolean> splitShare() {
+    return Optional.ofNullable(splitShare);
   }
 
   /** Whether shrinking without abort uses the connections of what is shrunk. */
@@ -236,8 +245,9 @@ public final class CommunicatorConfig {
 
   @Override
   public String toString() {
-    return "CommunicatorConfig[name=%s, splitShare=%b, shrinkShare=%b, settings=%s]"
-        .formatted(name, splitShare, shrinkShare, new TreeMap<>(settings));
+    String share = splitShare == null ? "default" : splitShare.toString();
+    return "CommunicatorConfig[name=%s, splitShare=%s, shrinkShare=%b, settings=%s]"
+        .formatted(name, share, shrinkShare, new TreeMap<>(settings));
   }
 
   private static String millis(String what, Duration value) {

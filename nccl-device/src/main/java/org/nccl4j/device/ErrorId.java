@@ -241,6 +241,12 @@ public enum ErrorId {
           + " used outside its life",
       "deregister each once, with the communicator that made it, after its last operation has"
           + " ended"),
+  /** A capture that the library cannot put in order with other operations. */
+  CAPTURE(
+      Code.INVALID_USAGE,
+      "An operation on connections that several communicators share is captured by other means than"
+          + " CudaStream.beginCapture",
+      "capture by CudaStream.beginCapture, or split with CommunicatorConfig.withSplitShare(false)"),
   /** A group at the wrong time. */
   GROUP(
       Code.INVALID_USAGE,

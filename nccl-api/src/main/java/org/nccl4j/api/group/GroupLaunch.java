@@ -1,6 +1,8 @@
 package org.nccl4j.api.group;
 
 import java.util.ArrayList;
+import java.util.IdentityHashMap;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 
@@ -8,7 +10,8 @@ import java.util.Map;
  * Launches a group's operations of several ranks that one thread drives. A launch takes a thread
  * about as long as a small operation takes a GPU, and one device after the other would keep the
  * first waiting for the last; so on GPUs each rank has a thread that launches, as long as there are
- * processors for them.
+ * processors for them. Communicators that share connections are launched by one, in the order of
+ * their first calls, which is the same on all ranks.
  */
 final class GroupLaunch {
   /** To ask takes longer than to launch. */
@@ -18,48 +21,66 @@ final class GroupLaunch {
 
   /** Launches; the first error with the others, after everything that can be launched has been. */
   static void of(Map<RankQueue, List<Task>> byRank) {
-    boolean together = byRank.size() > 1 && PROCESSORS >= 2 * byRank.size();
+    List<Part> parts = parts(byRank);
+    boolean together = parts.size() > 1 && PROCESSORS >= 2 * parts.size();
     for (RankQueue rank : byRank.keySet()) {
       together &= rank.isOnGpu();
     }
     if (together) {
-      together(byRank);
+      together(parts);
     } else {
       byRank.forEach(RankQueue::launch);
     }
   }
 
-  /** One rank's operations. */
+  /** Operations of one rank, by one communicator or by several that launch in one order. */
   private static final class Part implements Runnable {
-    final RankQueue rank;
-    final List<Task> tasks;
+    final Map<RankQueue, List<Task>> byRank = new LinkedHashMap<>();
     LaunchThread on; // null where the caller launches
     boolean left; // written by the launching thread, read when that is done
 
-    Part(RankQueue rank, List<Task> tasks) {
-      this.rank = rank;
-      this.tasks = tasks;
+    LaunchThread launchThread() {
+      return byRank.keySet().iterator().next().launchThread();
+    }
+
+    void launch() {
+      byRank.forEach(RankQueue::launch);
     }
 
     /** What is captured is left to who captures: there time does not matter, threads may. */
     @Override
     public void run() {
-      for (Task task : tasks) {
-        left |= task.stream().isCapturing();
+      for (List<Task> tasks : byRank.values()) {
+        for (Task task : tasks) {
+          left |= task.stream().isCapturing();
+        }
       }
       if (!left) {
-        rank.launch(tasks);
+        launch();
       }
     }
   }
 
-  private static void together(Map<RankQueue, List<Task>> byRank) {
+  private static List<Part> parts(Map<RankQueue, List<Task>> byRank) {
+    Map<Object, Part> byOrder = new IdentityHashMap<>();
     List<Part> parts = new ArrayList<>(byRank.size());
-    for (Map.Entry<RankQueue, List<Task>> entry : byRank.entrySet()) {
-      Part part = new Part(entry.getKey(), entry.getValue());
-      LaunchThread thread = parts.isEmpty() ? null : part.rank.launchThread();
+    byRank.forEach(
+        (rank, tasks) -> {
+          Part part = byOrder.get(rank.order());
+          if (part == null) {
+            part = new Part();
+            byOrder.put(rank.order(), part);
+            parts.add(part);
+          }
+          part.byRank.put(rank, tasks);
+        });
+    return parts;
+  }
+
+  private static void together(List<Part> parts) {
+    for (Part part : parts) {
+      LaunchThread thread = part == parts.get(0) ? null : part.launchThread();
       part.on = thread != null && thread.give(part) ? thread : null;
-      parts.add(part);
     }
     Throwable failure = null;
     for (Part part : parts) {
@@ -78,7 +99,7 @@ final class GroupLaunch {
 
   private static Throwable launch(Part part) {
     try {
-      part.rank.launch(part.tasks);
+      part.launch();
       return null;
     } catch (RuntimeException | Error e) {
       return e;

@@ -88,6 +88,11 @@ public final class RankQueue {
     return launchThread;
   }
 
+  /** The same for communicators whose operations are in one order. */
+  Object order() {
+    return launcher.order();
+  }
+
   /** Whether its operations run on a GPU. */
   boolean isOnGpu() {
     return device.kind() == Device.Kind.CUDA;

@@ -1,5 +1,6 @@
 package org.nccl4j.api.init;
 
+import java.lang.System.Logger;
 import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.Collections;
@@ -12,6 +13,8 @@ import java.util.TreeMap;
 import org.nccl4j.api.bootstrap.Bootstrap;
 import org.nccl4j.api.launch.Launcher;
 import org.nccl4j.api.window.RemotePeers;
+import org.nccl4j.device.DebugLog;
+import org.nccl4j.device.Device;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.InvalidUsageException;
@@ -27,6 +30,8 @@ public final class Offspring {
 
   private final CommunicatorState parent;
 
+  private static final Logger LOG = DebugLog.of("INIT");
+
   /** What is made from a communicator. */
   public Offspring(CommunicatorState parent) {
     this.parent = parent;
@@ -37,11 +42,11 @@ public final class Offspring {
    *
    * @param name empty for one that says where it comes from
    * @param settings over the parent's
-   * @param share whether to use the parent's connections
+   * @param share whether to use the parent's connections, if all ranks can and say so
    */
   public record How(String name, Map<String, String> settings, boolean share) {}
 
-  private record Call(int color, int key, int rank) {}
+  private record Call(int color, int key, boolean shares, int rank) {}
 
   /** The communicator of this rank's color; empty for {@link #NO_COLOR}. */
   public Optional<CommunicatorState> split(int color, int key, How how) {
@@ -56,17 +61,33 @@ public final class Offspring {
     checkUsable("split");
     checkSettings(how);
     int number = parent.nextSplit();
-    byte[] mine = ByteBuffer.allocate(12).putInt(color).putInt(key).putInt(0).array();
+    int shares = how.share() && canShare() ? 1 : 0;
+    byte[] mine = ByteBuffer.allocate(12).putInt(color).putInt(key).putInt(shares).array();
     List<byte[]> all = parent.bootstrap().allGather(mine);
     if (color == NO_COLOR) {
       return Optional.empty();
     }
-    List<Integer> ranks = ranksOf(color, all);
+    List<Call> calls = callsOf(color, all);
+    List<Integer> ranks = calls.stream().map(Call::rank).toList();
     String label = "/split %d.%d".formatted(number, color);
-    return Optional.of(make(label, ranks, how, how.share()));
+    return Optional.of(make(label, ranks, how, calls.stream().allMatch(Call::shares)));
   }
 
-  private List<Integer> ranksOf(int color, List<byte[]> all) {
+  /** Others may find that they cannot. */
+  private boolean canShare() {
+    Optional<String> obstacle = parent.engine().kernels().sharingObstacle();
+    obstacle.ifPresent(
+        why ->
+            LOG.log(
+                Logger.Level.WARNING,
+                "What is made of communicator {0} has connections of its own: on rank {1} {2}",
+                parent.name(),
+                parent.rank(),
+                why));
+    return obstacle.isEmpty();
+  }
+
+  private List<Call> callsOf(int color, List<byte[]> all) {
     List<Call> calls = new ArrayList<>();
     for (int rank = 0; rank < all.size(); rank++) {
       ByteBuffer bytes = ByteBuffer.wrap(all.get(rank));
@@ -77,12 +98,11 @@ public final class Offspring {
                 .formatted(rank, parent.rank(), parent.name()),
             "make the same calls in the same order on all ranks");
       }
-      calls.add(new Call(bytes.getInt(), bytes.getInt(), rank));
+      calls.add(new Call(bytes.getInt(), bytes.getInt(), bytes.getInt() != 0, rank));
     }
     return calls.stream()
         .filter(call -> call.color == color)
         .sorted(Comparator.comparingInt(Call::key).thenComparingInt(Call::rank))
-        .map(Call::rank)
         .toList();
   }
 
@@ -122,7 +142,21 @@ public final class Offspring {
               .formatted(parent.rank(), parent.name(), parent.operationDeadline()),
           "shrink with abort, which ends them");
     }
-    return make(label, ranks, how, how.share() && !abort);
+    return make(label, ranks, how, how.share() && !abort && canAllShare(label, ranks));
+  }
+
+  /** Where ranks may find different obstacles the ones that stay ask each other. */
+  private boolean canAllShare(String label, List<Integer> ranks) {
+    boolean can = canShare();
+    if (parent.device().kind() == Device.Kind.HOST) {
+      return can;
+    }
+    byte[] lead = parent.members().points().get(ranks.get(0));
+    String path = parent.members().path() + label + "/sharing";
+    try (Bootstrap among = parent.bootstrap().reunite(ranks, lead, path)) {
+      among.made();
+      return among.allGather(new byte[] {(byte) (can ? 1 : 0)}).stream().allMatch(b -> b[0] == 1);
+    }
   }
 
   private CommunicatorState make(String label, List<Integer> ranks, How how, boolean share) {
@@ -132,79 +166,96 @@ public final class Offspring {
     byte[] lead = parent.members().points().get(ranks.get(0));
     if (share) {
       Bootstrap lazy = new LazyBootstrap(parent.bootstrap(), ranks, lead, path);
-      Optional<CommunicatorState> shared = shared(request, lazy, ranks, path);
-      if (shared.isPresent()) {
-        return shared.get();
-      }
+      return shared(request, lazy, ranks, path);
     }
     return Initializer.create(request, parent.bootstrap().reunite(ranks, lead, path));
   }
 
-  /** On the parent's connections, if the device can do that. */
-  private Optional<CommunicatorState> shared(
+  /** On the parent's connections. */
+  private CommunicatorState shared(
       InitRequest request, Bootstrap bootstrap, List<Integer> ranks, String path) {
     Members members = parent.members().subset(ranks, path);
-    Hosts hosts = Hosts.of(members.peers());
     Engine old = parent.engine();
-    int rank = bootstrap.rank();
     MachineSurvey machines = old.place().machines().of(ranks);
     Wiring wiring =
-        Wiring.among(request, parent.request().settings(), machines, members.peers(), rank);
-    List<Connection> none = Collections.nCopies(ranks.size(), null);
-    KernelCommunicatorSpec spec =
-        Initializer.spec(
-            request,
-            rank,
-            members.peers(),
-            old.place().layout(),
-            none,
-            none,
-            wiring,
-            old.family().progress(),
-            null);
-    Optional<KernelCommunicator> kernels = old.kernels().share(spec, ranks);
-    if (kernels.isEmpty()) {
-      return Optional.empty();
-    }
+        Wiring.among(
+            request, parent.request().settings(), machines, members.peers(), bootstrap.rank());
     if (!old.family().join()) {
-      kernels.get().close();
       throw new InvalidUsageException(
           ErrorId.CLOSED,
           "communicator %s is closed while it is split".formatted(parent.name()),
           "close a communicator after its last use");
     }
+    try {
+      KernelCommunicator kernels =
+          old.kernels().share(spec(request, bootstrap.rank(), members, wiring), ranks);
+      Engine engine =
+          engine(new Made(request, bootstrap, members, machines, wiring), kernels, ranks);
+      return new CommunicatorState(request, bootstrap, members, engine);
+    } catch (RuntimeException e) {
+      old.family().leave(parent.operationDeadline());
+      throw e;
+    }
+  }
+
+  private KernelCommunicatorSpec spec(
+      InitRequest request, int rank, Members members, Wiring wiring) {
+    Engine old = parent.engine();
+    List<Connection> none = Collections.nCopies(members.peers().size(), null);
+    return Initializer.spec(
+        request,
+        rank,
+        members.peers(),
+        old.place().layout(),
+        none,
+        none,
+        wiring,
+        old.family().progress(),
+        null);
+  }
+
+  /** What a new communicator on the parent's connections has for itself. */
+  private record Made(
+      InitRequest request,
+      Bootstrap bootstrap,
+      Members members,
+      MachineSurvey machines,
+      Wiring wiring) {}
+
+  private Engine engine(Made made, KernelCommunicator kernels, List<Integer> ranks) {
+    Engine old = parent.engine();
+    int rank = made.bootstrap.rank();
+    Hosts hosts = Hosts.of(made.members.peers());
     Map<Integer, Routes.Route> routes = new TreeMap<>();
     for (int peer = 0; peer < ranks.size(); peer++) {
       if (peer != rank) {
         routes.put(peer, old.routes().get(ranks.get(peer)));
       }
     }
-    Engine engine =
-        Engine.of(
-            new Engine.Place(
-                request,
-                rank,
-                old.place()
-                    .facts()
-                    .of(ranks.size(), hosts.count(), hosts.mostRanks(), wiring.fleet()),
-                old.place().layout(),
-                Engine.windows(
-                    request,
-                    members,
-                    bootstrap,
-                    kernels.get(),
-                    RemotePeers.none(
-                        "this communicator shares its parent's connections, by which no puts go",
-                        "split with CommunicatorConfig.withSplitShare(false)"),
-                    null),
-                null,
-                members.hosts(),
-                machines),
-            old.family(),
-            kernels.get(),
-            new Launcher(kernels.get(), old.launcher()),
-            routes);
-    return Optional.of(new CommunicatorState(request, bootstrap, members, engine));
+    return Engine.of(
+        new Engine.Place(
+            made.request,
+            rank,
+            old.place()
+                .facts()
+                .of(ranks.size(), hosts.count(), hosts.mostRanks(), made.wiring.fleet()),
+            old.place().layout(),
+            Engine.windows(
+                made.request,
+                made.members,
+                made.bootstrap,
+                kernels,
+                RemotePeers.none(
+                    "this communicator shares its parent's connections, by which no puts go",
+                    "split with CommunicatorConfig.withSplitShare(false)"),
+                null),
+            null,
+            made.members.hosts(),
+            made.machines),
+        old.family(),
+        kernels,
+        new Launcher(kernels, old.launcher()),
+        routes);
   }
 
   /** Throws for what is no value of its setting, before the other ranks are waited for. */

@@ -137,6 +137,11 @@ public final class Launcher {
     log.metInOrder(System.currentTimeMillis());
   }
 
+  /** The same for all that launch in one order, since they share connections. */
+  public Object order() {
+    return order;
+  }
+
   /** Who is told of the operations that are launched. */
   public OperationHooks hooks() {
     return hooks;

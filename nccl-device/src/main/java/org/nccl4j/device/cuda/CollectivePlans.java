@@ -70,6 +70,11 @@ final class CollectivePlans {
         CudaKernelPlan.Needs.of(work, spec.rank(), spec.nRanks(), bytes));
   }
 
+  /** Whether an operation reduces. */
+  static boolean reduces(Collective collective) {
+    return collective != Collective.BROADCAST && collective != Collective.ALL_GATHER;
+  }
+
   private void check(CollectiveWork work) {
     checkCarried(work);
     boolean direct =

@@ -12,51 +12,43 @@ import org.nccl4j.device.kernel.KernelCommunicatorSpec;
 
 /**
  * What a communicator's kernels read and keep: the control words in host memory, and on the device
- * the steps of all connections, the rings and the peers' addresses.
+ * its rings and its peers' addresses, in a cell of what belongs to the connections.
  */
 final class CommunicatorMemory implements AutoCloseable {
   private final CudaDevice device;
   private final KernelCommunicatorSpec spec;
+  private final ConnectionMemory connections;
+  private final int[] firstRanks;
   private final long controlHost;
   private final long controlDevice;
   private final Pointer control;
-  private final DeviceMemory memory;
-  private final long ringRanks;
-  private final long peerTable;
+  private final DeviceMemory cell; // null where there is one rank, which only ever copies
 
-  CommunicatorMemory(CudaDevice device, KernelCommunicatorSpec spec) {
+  /**
+   * Of one communicator.
+   *
+   * @param spec with the connections
+   * @param firstRanks its ranks, as ranks of the first communicator on these connections
+   */
+  CommunicatorMemory(
+      CudaDevice device,
+      KernelCommunicatorSpec spec,
+      ConnectionMemory connections,
+      int[] firstRanks) {
     this.device = device;
     this.spec = spec;
+    this.connections = connections;
+    this.firstRanks = firstRanks;
     int n = spec.nRanks();
-    int stepsBytes = n * ConnectionLayout.CHANNELS * KernelLayout.STEPS_BYTES;
-    int ringBytes = (ConnectionLayout.CHANNELS * n + 31) / 32 * 32;
-    long bytes = stepsBytes + ringBytes + (long) n * KernelLayout.PEER_BYTES;
-    memory = device.allocate(n == 1 ? 0 : bytes); // one rank only ever copies, without steps
-    ringRanks = memory.address() + stepsBytes;
-    peerTable = ringRanks + ringBytes;
+    cell = n == 1 ? null : connections.takeCell();
     try {
-      ByteBuffer tables =
-          ByteBuffer.allocateDirect(ringBytes + n * KernelLayout.PEER_BYTES)
-              .order(ByteOrder.nativeOrder());
-      for (int channel = 0; channel < ConnectionLayout.CHANNELS; channel++) {
-        int[] ring = ring(channel);
-        for (int i = 0; i < n; i++) {
-          tables.put(channel * n + i, (byte) ring[i]);
-        }
-      }
-      for (int peer = 0; peer < n; peer++) {
-        putPeer(tables, ringBytes + peer * KernelLayout.PEER_BYTES, peer);
-      }
-      if (n > 1) {
-        memory.write(stepsBytes, tables);
-      }
-      for (int peer = 0; peer < n; peer++) {
-        markCarried(peer);
+      if (cell != null) {
+        cell.write(0, tables());
       }
       controlHost =
           device.context().get(() -> JCudaLibrary.allocateHost(KernelLayout.CONTROL_BYTES, device));
     } catch (RuntimeException e) {
-      memory.close();
+      giveCell();
       throw e;
     }
     controlDevice = device.context().get(() -> JCudaLibrary.hostDeviceAddress(controlHost, device));
@@ -64,18 +56,28 @@ final class CommunicatorMemory implements AutoCloseable {
     control.setMemory(0, KernelLayout.CONTROL_BYTES, (byte) 0);
   }
 
-  /** Has the size told of each step that a proxy carries to a peer. */
-  private void markCarried(int peer) {
-    Connection send = spec.sends().get(peer);
-    if (send == null || send.carried() == 0) {
-      return;
+  private ByteBuffer tables() {
+    int n = spec.nRanks();
+    int ringBytes = ConnectionMemory.ringBytes(n);
+    ByteBuffer tables =
+        ByteBuffer.allocateDirect(ringBytes + n * KernelLayout.PEER_BYTES)
+            .order(ByteOrder.nativeOrder());
+    for (int channel = 0; channel < ConnectionLayout.CHANNELS; channel++) {
+      int[] ring = ring(channel);
+      for (int i = 0; i < n; i++) {
+        tables.put(channel * n + i, (byte) ring[i]);
+      }
     }
-    int bytes = send.carried() * KernelLayout.STEPS_BYTES;
-    ByteBuffer steps = ByteBuffer.allocateDirect(bytes).order(ByteOrder.nativeOrder());
-    for (int at = KernelLayout.STEPS_CARRIED; at < bytes; at += KernelLayout.STEPS_BYTES) {
-      steps.putLong(at, 1);
+    for (int peer = 0; peer < n; peer++) {
+      putPeer(tables, ringBytes + peer * KernelLayout.PEER_BYTES, peer);
     }
-    memory.write((long) peer * ConnectionLayout.CHANNELS * KernelLayout.STEPS_BYTES, steps);
+    return tables;
+  }
+
+  private void giveCell() {
+    if (cell != null) {
+      connections.giveCell(cell);
+    }
   }
 
   /** A channel's ring, by position. */
@@ -83,24 +85,23 @@ final class CommunicatorMemory implements AutoCloseable {
     return spec.ring().get(channel % spec.ring().size());
   }
 
-  /** Of the device's memory. */
-  long bytes() {
-    return memory.size();
-  }
-
   long ringRanks() {
-    return ringRanks;
+    return cell == null ? 0 : cell.address();
   }
 
   long peerTable() {
-    return peerTable;
+    return cell == null ? 0 : cell.address() + ConnectionMemory.ringBytes(spec.nRanks());
+  }
+
+  /** Where the steps of the connections with a peer are. */
+  long steps(int peer) {
+    return connections.steps(firstRanks[peer]);
   }
 
   /** Fills the part that all kernels' arguments begin with. */
   void putCommunicator(Offheap arguments) {
     arguments
         .putLong(KernelLayout.CONTROL, controlDevice)
-        .putLong(KernelLayout.STEPS, memory.address())
         .putLong(KernelLayout.BUDGET, spec.deadline().toNanos())
         .putInt(KernelLayout.RANK, spec.rank())
         .putInt(KernelLayout.N_RANKS, spec.nRanks())
@@ -117,6 +118,7 @@ final class CommunicatorMemory implements AutoCloseable {
     target.putLong(offset + 8, send == null ? 0 : send.credit().address());
     target.putLong(offset + 16, recv == null ? 0 : recv.data().address());
     target.putLong(offset + 24, recv == null ? 0 : recv.credit().address());
+    target.putLong(offset + KernelLayout.PEER_STEPS, steps(peer));
   }
 
   /** Ends all waits of the communicator's kernels; published by being seen over the bus. */
@@ -158,7 +160,7 @@ final class CommunicatorMemory implements AutoCloseable {
 
   @Override
   public void close() {
-    memory.close();
+    giveCell();
     device.context().run(() -> JCudaLibrary.freeHost(controlHost, device));
   }
 }

@@ -14,11 +14,17 @@ final class CudaContext {
   private static final ThreadLocal<Offheap> SCRATCH = ThreadLocal.withInitial(() -> new Offheap(8));
 
   private final CUcontext context; // keeps the object behind the handle
+  private final Captures captures = new Captures();
   private final long handle;
 
   CudaContext(CUdevice device, Object place) {
     context = JCudaLibrary.retainPrimaryContext(device, place);
     handle = Handles.address(context);
+  }
+
+  /** Of its streams. */
+  Captures captures() {
+    return captures;
   }
 
   /** As JCuda wants it. */

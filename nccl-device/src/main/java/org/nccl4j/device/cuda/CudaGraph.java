@@ -1,5 +1,6 @@
 package org.nccl4j.device.cuda;
 
+import java.util.List;
 import jcuda.driver.CUgraph;
 import jcuda.driver.CUgraphExec;
 import org.nccl4j.device.ErrorId;
@@ -8,18 +9,27 @@ import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.InvalidUsageException;
 
 /**
- * Operations captured from a stream. Its launches run one after the other; between its launches and
- * eager operations of the same communicator the user's streams must keep an order.
+ * Operations captured from a stream. Its launches run one after the other, and in the order of the
+ * calls with all other operations on the same connections, whatever their streams: those of the
+ * same communicators, and of communicators that share connections with them. Calls on several
+ * threads are in no order but the one that the threads keep. Any thread may launch it.
  */
 public final class CudaGraph implements AutoCloseable {
   private final CudaDevice device;
   private final CUgraph graph;
   private final CUgraphExec executable;
+  private final List<ConnectionOrder> orders;
   private volatile boolean closed;
 
-  CudaGraph(CudaDevice device, CUgraph graph) {
+  /**
+   * A graph.
+   *
+   * @param orders of the connections that its operations go by, as {@link Captures.Capture#orders}
+   */
+  CudaGraph(CudaDevice device, CUgraph graph, List<ConnectionOrder> orders) {
     this.device = device;
     this.graph = graph;
+    this.orders = orders;
     try {
       this.executable = device.context().get(() -> JCudaLibrary.instantiate(graph, device));
     } catch (RuntimeException e) {
@@ -45,8 +55,40 @@ public final class CudaGraph implements AutoCloseable {
       throw new InvalidUsageException(
           ErrorId.CLOSED, "a graph is launched after close", "close a graph after its last launch");
     }
-    JCudaLibrary.launchGraph(executable, stream.open(), device);
+    stream.open();
+    if (isPlain(stream)) {
+      JCudaLibrary.launchGraph(executable, stream.stream(), device);
+    } else {
+      long before = device.context().enter();
+      try {
+        launch(0, stream);
+      } finally {
+        device.context().leave(before);
+      }
+    }
     stream.addGraph();
+  }
+
+  private boolean isPlain(CudaStream stream) {
+    boolean plain = true;
+    for (int i = 0; i < orders.size(); i++) {
+      plain &= orders.get(i).isPlain(stream);
+    }
+    return plain;
+  }
+
+  /** Within all orders from one on. */
+  private void launch(int from, CudaStream stream) {
+    if (from == orders.size()) {
+      JCudaLibrary.launchGraph(executable, stream.stream(), device);
+      return;
+    }
+    ConnectionOrder order = orders.get(from);
+    synchronized (order) {
+      order.follow(stream);
+      launch(from + 1, stream);
+      order.launched(stream);
+    }
   }
 
   /** Frees it. Calling it again does nothing. */

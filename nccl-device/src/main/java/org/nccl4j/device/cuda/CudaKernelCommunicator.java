@@ -4,7 +4,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
 import java.util.function.Supplier;
-import jcuda.driver.CUevent;
+import java.util.stream.IntStream;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.ErrorId;
@@ -12,7 +12,6 @@ import org.nccl4j.device.HotPath;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.NcclException;
-import org.nccl4j.device.kernel.Collective;
 import org.nccl4j.device.kernel.CollectiveWork;
 import org.nccl4j.device.kernel.DirectWork;
 import org.nccl4j.device.kernel.KernelCommunicator;
@@ -33,33 +32,45 @@ final class CudaKernelCommunicator implements KernelCommunicator {
   private final CudaDevice device;
   private final KernelCommunicatorSpec spec;
   private final Undo made;
+  private final ConnectionUsers users;
+  private final ConnectionOrder order;
+  private final int[] firstRanks; // this communicator's ranks, as ranks of the users' first
   private final CommunicatorMemory memory;
   private final CollectivePlans collectives;
   private final NvlsPlans nvls;
   private final P2pPlans p2p;
-  private final CUevent order;
   private final StreamProgress progress;
   private final LaunchMarks marks;
-  private final int[] capturing = new int[1];
   private final List<DeviceMemory> ofPlans = new ArrayList<>();
-  private final KernelFailure failure = new KernelFailure(this::report, this::deadlineRemedy);
-  private volatile CudaStream last; // what was launched last is in this stream
+  private final KernelFailure failure;
+  private volatile CudaStream last; // what this communicator launched last is in this stream
   private volatile DirectPlans direct;
   private volatile RemoteArrivals remote;
-  private boolean closed;
+  private volatile boolean closed;
 
-  private CudaKernelCommunicator(CudaDevice device, KernelCommunicatorSpec spec) {
+  private CudaKernelCommunicator(
+      CudaDevice device, KernelCommunicatorSpec spec, ConnectionUsers given, int[] firstRanks) {
     this.device = device;
     this.spec = spec;
+    this.firstRanks = firstRanks;
     made = new Undo(device);
-    memory = new CommunicatorMemory(device, spec);
+    users = given == null ? new ConnectionUsers(device, spec) : given;
+    if (given == null) {
+      made.push(users::close);
+    }
+    order = users.order();
+    failure = new KernelFailure(users, this::complaint, this::deadlineRemedy);
+    try {
+      memory = new CommunicatorMemory(device, spec, users.memory(), firstRanks);
+    } catch (RuntimeException e) {
+      made.run();
+      throw e;
+    }
     made.push(memory::close);
     collectives = new CollectivePlans(this, spec, memory);
     p2p = new P2pPlans(this, spec, memory);
     try {
       nvls = new NvlsPlans(this, spec, memory);
-      order = device.context().get(() -> JCudaLibrary.createEvent(false, device));
-      made.push(() -> JCudaLibrary.destroyEvent(order, device));
       progress = new StreamProgress(device);
       made.push(progress::close);
       marks = new LaunchMarks(device, this::hasGivenUp);
@@ -70,6 +81,7 @@ final class CudaKernelCommunicator implements KernelCommunicator {
       }
       device.communicators().incrementAndGet();
       made.push(device.communicators()::decrementAndGet);
+      users.add(this);
     } catch (RuntimeException e) {
       ofPlans.forEach(DeviceMemory::close);
       made.run();
@@ -85,7 +97,27 @@ final class CudaKernelCommunicator implements KernelCommunicator {
           "use at most " + MOST_RANKS + " ranks");
     }
     ConnectionSizes.check(spec.layout());
-    return new CudaKernelCommunicator(device, spec);
+    int[] own = IntStream.range(0, spec.nRanks()).toArray();
+    return new CudaKernelCommunicator(device, spec, null, own);
+  }
+
+  /** Else nothing would order what such a graph launches with what another communicator does. */
+  @Override
+  public Optional<String> sharingObstacle() {
+    return order.sharingObstacle();
+  }
+
+  @Override
+  public KernelCommunicator share(KernelCommunicatorSpec child, List<Integer> parentRanks) {
+    int[] ranks = parentRanks.stream().mapToInt(rank -> firstRanks[rank]).toArray();
+    order.share();
+    return new CudaKernelCommunicator(
+        device, ConnectionUsers.connected(child, spec, parentRanks), users, ranks);
+  }
+
+  /** Of all that use the same connections. */
+  ConnectionOrder order() {
+    return order;
   }
 
   CudaDevice device() {
@@ -108,7 +140,7 @@ final class CudaKernelCommunicator implements KernelCommunicator {
   public KernelPlan prepare(CollectiveWork work) {
     checkUsable();
     if (spec.nRanks() == 1) {
-      return p2p.prepare(alone(work));
+      return p2p.prepareAlone(work);
     }
     return switch (work.algorithm()) {
       case NVLS, NVLS_TREE -> nvls.prepare(work);
@@ -154,42 +186,30 @@ final class CudaKernelCommunicator implements KernelCommunicator {
     return direct.prepare(work);
   }
 
-  /** With one rank every collective is a copy. */
-  private static List<P2pWork> alone(CollectiveWork work) {
-    long bytes = work.count() * work.type().bytes();
-    return List.of(
-        new P2pWork(P2pWork.Kind.SEND, 0, null, 0, bytes, work.protocol()),
-        new P2pWork(P2pWork.Kind.RECV, 0, null, 0, bytes, work.protocol()));
-  }
-
   @Override
   @HotPath
   public void launch(KernelPlan plan, DeviceMemory send, DeviceMemory recv, DeviceStream stream) {
     checkUsable();
     if (!(plan instanceof CudaPlan mine) || mine.owner() != this) {
-      throw foreign("a plan");
+      throw CudaPlan.foreign("a plan", this);
     }
     if (!(stream instanceof CudaStream into) || into.device() != device) {
-      throw foreign("a stream");
+      throw CudaPlan.foreign("a stream", this);
     }
     into.open();
-    checkSize(send, mine.sendBytes(), "send");
-    checkSize(recv, mine.recvBytes(), "receive");
+    mine.check(send, recv);
     if (mine.isEmpty()) {
       progress.launchedNothing();
       return;
     }
     long before = device.context().enter();
     try {
-      if (into != last) {
-        follow(into);
-      }
       long from = send == null ? 0 : send.address();
       long to = recv == null ? 0 : recv.address();
-      if (spec.launching().implicitOrder()) {
-        launchInOrder(mine, from, to, into);
+      if (order.isPlain(into) && into == last) {
+        put(mine, from, to, into);
       } else {
-        mine.launch(from, to, into);
+        putInOrder(mine, from, to, into);
       }
       progress.launched(into);
       spec.progress().kernelLaunched();
@@ -198,42 +218,43 @@ final class CudaKernelCommunicator implements KernelCommunicator {
     }
   }
 
-  private void launchInOrder(CudaPlan plan, long send, long recv, CudaStream into) {
-    LaunchOrder order = device.launchOrder();
+  private void putInOrder(CudaPlan plan, long send, long recv, CudaStream into) {
     synchronized (order) {
       order.follow(into);
-      plan.launch(send, recv, into);
+      put(plan, send, recv, into);
       order.launched(into);
     }
-  }
-
-  /** Makes a stream go on only when what this communicator launched elsewhere has ended. */
-  private void follow(CudaStream into) {
-    CudaStream from = last;
-    if (from != null && !from.isClosed() && isOrderable(from, into)) {
-      JCudaLibrary.recordEvent(order, from.stream(), device);
-      JCudaLibrary.awaitEvent(into.stream(), order, device);
+    if (into != last) {
+      into.addUser(this);
+      last = into;
     }
-    into.addUser(this);
-    last = into;
   }
 
-  /** A stream that is being captured cannot wait for one that is not, nor the other way. */
-  private boolean isOrderable(CudaStream from, CudaStream into) {
-    return JCudaLibrary.isCapturing(from.stream(), capturing, device)
-        == JCudaLibrary.isCapturing(into.stream(), capturing, device);
+  /** Where it is asked for, after what other communicators launched, too. */
+  private void put(CudaPlan plan, long send, long recv, CudaStream into) {
+    if (!spec.launching().implicitOrder()) {
+      plan.launch(send, recv, into);
+      return;
+    }
+    LaunchOrder all = device.launchOrder();
+    synchronized (all) {
+      all.follow(into);
+      plan.launch(send, recv, into);
+      all.launched(into);
+    }
   }
 
   @Override
   public void abort(NcclException cause) {
-    failure.set(cause);
-    memory.abort();
-    releaseStreams();
+    users.fail(cause);
   }
 
   @Override
   public NcclException failure() {
-    return released(failure.look());
+    if (failure.look() == null) {
+      users.look(this);
+    }
+    return released(users.failure());
   }
 
   /** As {@link #failure}, of a stream whose work has ended. */
@@ -248,6 +269,17 @@ final class CudaKernelCommunicator implements KernelCommunicator {
     return known;
   }
 
+  /** Fails by a complaint. */
+  void explain(String complaint) {
+    failure.explain(complaint);
+  }
+
+  /** All that use the connections have failed: what runs and waits here ends. */
+  void end() {
+    memory.abort();
+    releaseStreams();
+  }
+
   String deadlineRemedy() {
     boolean crowded = device.communicators().get() > 1 && !spec.launching().implicitOrder();
     return "look for the rank that did not take part, or raise the deadline"
@@ -258,7 +290,7 @@ final class CudaKernelCommunicator implements KernelCommunicator {
   }
 
   /** What a kernel or a stream that waits too long says; null while all is well, or closed. */
-  private String report() {
+  String complaint() {
     if (closed) {
       return null;
     }
@@ -297,7 +329,8 @@ final class CudaKernelCommunicator implements KernelCommunicator {
 
   @Override
   public synchronized long memoryBytes() {
-    return memory.bytes() + ofPlans.stream().mapToLong(DeviceMemory::size).sum();
+    return (users.isFirst(this) ? users.memory().bytes() : 0)
+        + ofPlans.stream().mapToLong(DeviceMemory::size).sum();
   }
 
   @Override
@@ -326,14 +359,14 @@ final class CudaKernelCommunicator implements KernelCommunicator {
   }
 
   private boolean hasGivenUp() {
-    return failure.known() != null || closed || memory.failedPeer() >= 0;
+    return users.failure() != null || closed || memory.failedPeer() >= 0;
   }
 
   @Override
   public void close() {
     if (!closed) {
       failure();
-      closed = true;
+      users.remove(this, () -> closed = true);
       ofPlans.forEach(DeviceMemory::close);
       if (direct != null) {
         direct.close();
@@ -358,37 +391,9 @@ final class CudaKernelCommunicator implements KernelCommunicator {
     }
   }
 
-  private static void checkSize(DeviceMemory memory, long needed, String which) {
-    if (needed > 0 && (memory == null || memory.size() < needed || !memory.isOpen())) {
-      throw new InvalidArgumentException(
-          ErrorId.BUFFER,
-          "the %s buffer has %s, and %d bytes are needed"
-              .formatted(
-                  which,
-                  memory == null
-                      ? "not been given"
-                      : memory.isOpen() ? memory.size() + " bytes" : "been closed",
-                  needed),
-          "pass a buffer for count elements, all-gather and reduce-scatter: times the ranks");
-    }
-  }
-
-  private InvalidArgumentException foreign(String what) {
-    return new InvalidArgumentException(
-        ErrorId.STREAM,
-        "%s of another communicator or device is launched by %s on %s"
-            .formatted(what, spec.name(), device),
-        "use what this communicator prepared, and a stream of its device");
-  }
-
   /** For messages. */
   @Override
   public String toString() {
     return spec.name() + " on " + device;
-  }
-
-  /** Whether an operation reduces; for the plans. */
-  static boolean reduces(Collective collective) {
-    return collective != Collective.BROADCAST && collective != Collective.ALL_GATHER;
   }
 }

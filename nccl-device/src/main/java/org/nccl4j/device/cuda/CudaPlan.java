@@ -1,5 +1,8 @@
 package org.nccl4j.device.cuda;
 
+import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.ErrorId;
+import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.kernel.KernelPlan;
 
 /** A plan on a GPU. Owned by the thread that launches. */
@@ -20,6 +23,35 @@ interface CudaPlan extends KernelPlan {
   /** Bytes that the launch's own receive buffer needs, likewise. */
   default long recvBytes() {
     return 0;
+  }
+
+  /** Throws unless the launch's own buffers are as large as they have to be. */
+  default void check(DeviceMemory send, DeviceMemory recv) {
+    checkSize(send, sendBytes(), "send");
+    checkSize(recv, recvBytes(), "receive");
+  }
+
+  private static void checkSize(DeviceMemory memory, long needed, String which) {
+    if (needed > 0 && (memory == null || memory.size() < needed || !memory.isOpen())) {
+      throw new InvalidArgumentException(
+          ErrorId.BUFFER,
+          "the %s buffer has %s, and %d bytes are needed"
+              .formatted(
+                  which,
+                  memory == null
+                      ? "not been given"
+                      : memory.isOpen() ? memory.size() + " bytes" : "been closed",
+                  needed),
+          "pass a buffer for count elements, all-gather and reduce-scatter: times the ranks");
+    }
+  }
+
+  /** For what a communicator is to launch and has not prepared, or where it is not. */
+  static InvalidArgumentException foreign(String what, CudaKernelCommunicator launching) {
+    return new InvalidArgumentException(
+        ErrorId.STREAM,
+        "%s of another communicator or device is launched by %s".formatted(what, launching),
+        "use what this communicator prepared, and a stream of its device");
   }
 
   /** Puts it into a stream, in the current context. Neither waits nor locks. */

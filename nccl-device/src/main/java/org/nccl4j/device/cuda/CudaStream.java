@@ -7,7 +7,10 @@ import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.atomic.AtomicReference;
 import java.util.concurrent.locks.LockSupport;
 import java.util.function.Supplier;
+import jcuda.driver.CUgraph;
+import jcuda.driver.CUresult;
 import jcuda.driver.CUstream;
+import org.nccl4j.device.CudaException;
 import org.nccl4j.device.DeviceEvent;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
@@ -32,6 +35,7 @@ public final class CudaStream extends DeviceStream {
   private final AtomicReference<RuntimeException> hostFailure = new AtomicReference<>();
   private final AtomicLong graphs = new AtomicLong();
   private final Object lifetime = new Object();
+  private Captures.Capture capture; // under way; null while there is none
   private volatile boolean closed;
 
   CudaStream(CudaDevice device, CUstream stream, boolean owned) {
@@ -194,13 +198,34 @@ public final class CudaStream extends DeviceStream {
    * From here to {@link #endCapture} what this thread launches into the stream is not run but
    * recorded; collectives and groups too.
    */
-  public void beginCapture() {
+  public synchronized void beginCapture() {
+    users.forEach(user -> user.order().beforeCapture(this));
     JCudaLibrary.beginCapture(open(), device);
+    forgetCapture(); // one that others ended
+    capture = device.context().captures().begun(this);
   }
 
   /** Ends the capture; what was recorded, ready to be launched any number of times. */
-  public CudaGraph endCapture() {
-    return new CudaGraph(device, JCudaLibrary.endCapture(open(), device));
+  public synchronized CudaGraph endCapture() {
+    CUgraph graph;
+    try {
+      graph = JCudaLibrary.endCapture(open(), device);
+    } catch (CudaException e) {
+      if (e.result() != CUresult.CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD) {
+        forgetCapture();
+      }
+      throw e;
+    }
+    List<ConnectionOrder> orders = capture == null ? List.of() : capture.orders();
+    forgetCapture();
+    return new CudaGraph(device, graph, orders);
+  }
+
+  private void forgetCapture() {
+    if (capture != null) {
+      device.context().captures().ended(capture);
+      capture = null;
+    }
   }
 
   @Override
@@ -210,6 +235,7 @@ public final class CudaStream extends DeviceStream {
         return;
       }
       closed = true; // so that nobody waits here for what the stream waits for
+      forgetCapture();
     }
     if (owned) {
       JCudaLibrary.synchronizeStream(stream, device);

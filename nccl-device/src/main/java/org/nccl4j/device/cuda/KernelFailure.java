@@ -1,7 +1,6 @@
 package org.nccl4j.device.cuda;
 
 import java.util.concurrent.atomic.AtomicBoolean;
-import java.util.concurrent.atomic.AtomicReference;
 import java.util.concurrent.locks.LockSupport;
 import java.util.function.Supplier;
 import org.nccl4j.device.ErrorId;
@@ -13,9 +12,9 @@ final class KernelFailure {
   private static final long EXPLANATION_NANOS = 5_000_000_000L;
   private static final long POLL_NANOS = 100_000;
 
+  private final ConnectionUsers users;
   private final Supplier<String> report;
   private final Supplier<String> remedy;
-  private final AtomicReference<NcclException> first = new AtomicReference<>();
 
   /** Set by the first who sees that a kernel gave up: it asks why, and may be asked meanwhile. */
   private final AtomicBoolean explaining = new AtomicBoolean();
@@ -23,12 +22,14 @@ final class KernelFailure {
   private volatile Supplier<String> explanation = () -> "";
 
   /**
-   * No failure.
+   * No failure of its own.
    *
+   * @param users who fail together
    * @param report what a kernel says that has given up; null while all is well
    * @param remedy against that
    */
-  KernelFailure(Supplier<String> report, Supplier<String> remedy) {
+  KernelFailure(ConnectionUsers users, Supplier<String> report, Supplier<String> remedy) {
+    this.users = users;
     this.report = report;
     this.remedy = remedy;
   }
@@ -37,26 +38,23 @@ final class KernelFailure {
     explanation = newExplanation;
   }
 
-  /** Takes a cause unless there was one before. */
-  void set(NcclException cause) {
-    first.compareAndSet(null, cause);
-  }
-
-  /** The cause that is known without a look at the kernels, or null. */
-  NcclException known() {
-    return first.get();
-  }
-
   /** The cause, or null; also null while another thread asks why a kernel gave up. */
   NcclException look() {
-    if (first.get() == null) {
+    if (users.failure() == null) {
       String said = report.get();
-      if (said != null && explaining.compareAndSet(false, true)) {
-        String why = explanation.get();
-        set(deadlinePassed(why.isEmpty() ? said : said + "; " + why));
+      if (said != null) {
+        explain(said);
       }
     }
-    return first.get();
+    return users.failure();
+  }
+
+  /** Asks why a kernel gave up, unless another thread does. */
+  void explain(String said) {
+    if (explaining.compareAndSet(false, true)) {
+      String why = explanation.get();
+      users.fail(deadlinePassed(why.isEmpty() ? said : said + "; " + why));
+    }
   }
 
   /**
@@ -70,11 +68,11 @@ final class KernelFailure {
       return cause;
     }
     long start = System.nanoTime();
-    while (first.get() == null && System.nanoTime() - start < EXPLANATION_NANOS) {
+    while (users.failure() == null && System.nanoTime() - start < EXPLANATION_NANOS) {
       LockSupport.parkNanos(POLL_NANOS);
     }
-    set(deadlinePassed(said));
-    return first.get();
+    users.fail(deadlinePassed(said));
+    return users.failure();
   }
 
   private TimeoutException deadlinePassed(String problem) {

@@ -10,7 +10,8 @@ final class KernelLayout {
   static final int INLINE_WORKS = 64;
   static final int NONE = 255;
 
-  static final int PEER_BYTES = 32;
+  static final int PEER_STEPS = 32;
+  static final int PEER_BYTES = 40;
   static final int STEPS_BYTES = 32;
   static final int STEPS_CARRIED = 24;
 
@@ -23,13 +24,12 @@ final class KernelLayout {
   static final int CONTROL_BYTES = 192;
 
   static final int CONTROL = 0;
-  static final int STEPS = 8;
-  static final int BUDGET = 16;
-  static final int RANK = 24;
-  static final int N_RANKS = 28;
-  static final int LL_SLOT = 32;
-  static final int LL128_SLOT = 36;
-  static final int SIMPLE_SLOT = 40;
+  static final int BUDGET = 8;
+  static final int RANK = 16;
+  static final int N_RANKS = 20;
+  static final int LL_SLOT = 24;
+  static final int LL128_SLOT = 28;
+  static final int SIMPLE_SLOT = 32;
 
   /** In the arguments of collectives and of sends and receives alike. */
   static final int SEND = 48;
@@ -45,31 +45,32 @@ final class KernelLayout {
   static final int ROOT = 100;
   static final int N_CHANNELS = 104;
   static final int SLICE_BYTES = 108;
-  static final int RING_INDEX = 1136;
-  static final int RING_PREV = 1200;
-  static final int RING_NEXT = 1264;
-  static final int TREE_UP = 1328;
-  static final int TREE_DOWN0 = 1392;
-  static final int TREE_DOWN1 = 1456;
+  static final int RING_INDEX = 1392;
+  static final int RING_PREV = 1456;
+  static final int RING_NEXT = 1520;
+  static final int TREE_UP = 1584;
+  static final int TREE_DOWN0 = 1648;
+  static final int TREE_DOWN1 = 1712;
   static final int PEERS = 112;
-  static final int COLLECTIVE_BYTES = 1520;
+  static final int COLLECTIVE_BYTES = 1776;
 
   static final int GROUPS = 64;
   static final int WORKS = 72;
   static final int N_GROUPS = 80;
   static final int INLINE_GROUP_TABLE = 88;
-  static final int INLINE_WORK_TABLE = 1112;
-  static final int P2P_BYTES = 3160;
+  static final int INLINE_WORK_TABLE = 1368;
+  static final int P2P_BYTES = 3416;
 
   static final int GROUP_DATA = 0;
   static final int GROUP_CREDIT = 8;
-  static final int GROUP_PEER = 16;
-  static final int GROUP_KIND = 18;
-  static final int GROUP_FIRST_BLOCK = 20;
-  static final int GROUP_N_BLOCKS = 22;
-  static final int GROUP_FIRST_WORK = 24;
-  static final int GROUP_N_WORKS = 28;
-  static final int GROUP_BYTES = 32;
+  static final int GROUP_STEPS = 16;
+  static final int GROUP_PEER = 24;
+  static final int GROUP_KIND = 26;
+  static final int GROUP_FIRST_BLOCK = 28;
+  static final int GROUP_N_BLOCKS = 30;
+  static final int GROUP_FIRST_WORK = 32;
+  static final int GROUP_N_WORKS = 36;
+  static final int GROUP_BYTES = 40;
 
   static final int WORK_ADDRESS = 0;
   static final int WORK_TARGET = 8;

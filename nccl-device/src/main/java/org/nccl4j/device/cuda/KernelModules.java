@@ -40,7 +40,7 @@ final class KernelModules {
   /** The kernel of a collective; loaded and ready to be launched. */
   CUfunction collective(
       Collective collective, DataType type, Algorithm algorithm, Protocol protocol) {
-    boolean reduces = CudaKernelCommunicator.reduces(collective);
+    boolean reduces = CollectivePlans.reduces(collective);
     if (reduces) {
       checkArithmetic(type);
     }

@@ -65,10 +65,7 @@ final class NvlsPlans {
     return tree
         ? kernels.nvlsTree(work.type(), emulated)
         : kernels.nvls(
-            CudaKernelCommunicator.reduces(work.collective()),
-            work.type(),
-            "nccl4j_nvls",
-            emulated);
+            CollectivePlans.reduces(work.collective()), work.type(), "nccl4j_nvls", emulated);
   }
 
   /** As many as the buffers were made for, and as the connections between machines have. */

@@ -9,7 +9,7 @@ final class NvlsTreeArguments {
   static final int MEMBER = 412;
   static final int MEMBER_RANKS = 416;
   static final int TREES = 448;
-  static final int SIZE = 672;
+  static final int SIZE = 720;
 
   /** Trees, and in each a parent and children. */
   static final int N_TREES = 2;
@@ -19,8 +19,8 @@ final class NvlsTreeArguments {
   /** In a tree: the connections of each end, and its rank. */
   static final int TREE_ENDS = 0;
 
-  static final int TREE_RANKS = 96;
-  static final int TREE_BYTES = 112;
+  static final int TREE_RANKS = 120;
+  static final int TREE_BYTES = 136;
 
   private NvlsTreeArguments() {}
 }

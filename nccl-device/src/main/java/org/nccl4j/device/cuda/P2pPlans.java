@@ -10,6 +10,7 @@ import java.util.TreeMap;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
+import org.nccl4j.device.kernel.CollectiveWork;
 import org.nccl4j.device.kernel.Connection;
 import org.nccl4j.device.kernel.KernelCommunicatorSpec;
 import org.nccl4j.device.kernel.P2pWork;
@@ -63,6 +64,15 @@ final class P2pPlans {
     this.communicator = communicator;
     this.spec = spec;
     this.memory = memory;
+  }
+
+  /** With one rank every collective is a copy. */
+  CudaKernelPlan prepareAlone(CollectiveWork work) {
+    long bytes = work.count() * work.type().bytes();
+    return prepare(
+        List.of(
+            new P2pWork(P2pWork.Kind.SEND, 0, null, 0, bytes, work.protocol()),
+            new P2pWork(P2pWork.Kind.RECV, 0, null, 0, bytes, work.protocol())));
   }
 
   CudaKernelPlan prepare(List<P2pWork> works) {
@@ -261,6 +271,7 @@ final class P2pPlans {
     Connection connection = connection(key.kind() == Kind.SEND, key.peer());
     target.putLong(at + KernelLayout.GROUP_DATA, connection.data().address());
     target.putLong(at + KernelLayout.GROUP_CREDIT, connection.credit().address());
+    target.putLong(at + KernelLayout.GROUP_STEPS, memory.steps(key.peer()));
   }
 
   private Connection connection(P2pWork work) {

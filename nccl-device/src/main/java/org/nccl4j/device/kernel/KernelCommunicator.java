@@ -85,18 +85,20 @@ public interface KernelCommunicator extends AutoCloseable {
   boolean isIdle();
 
   /**
+   * Why others cannot use its connections now, as a clause; empty if they can. It may differ from
+   * rank to rank, so the ranks have to agree before they {@link #share}.
+   */
+  Optional<String> sharingObstacle();
+
+  /**
    * A communicator of some of this one's ranks that uses this one's connections and so needs no
    * memory. Launches of all that share are one order: who launches into one of them at a time is
    * the engine's care, and a failure of one is a failure of all. Closed before this one.
    *
    * @param spec of the new communicator; its connections are not looked at
    * @param parentRanks its ranks, as ranks of this one
-   * @return empty if this device cannot share
    */
-  default Optional<KernelCommunicator> share(
-      KernelCommunicatorSpec spec, List<Integer> parentRanks) {
-    return Optional.empty();
-  }
+  KernelCommunicator share(KernelCommunicatorSpec spec, List<Integer> parentRanks);
 
   /** Bytes of device memory that it holds itself, beside the transports' connections. */
   default long memoryBytes() {

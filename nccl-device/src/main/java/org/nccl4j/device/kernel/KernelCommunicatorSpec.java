@@ -34,6 +34,25 @@ public record KernelCommunicatorSpec(
     Duration deadline,
     Nvls nvls,
     LaunchOptions launching) {
+  /** The same on other connections. */
+  public KernelCommunicatorSpec withConnections(
+      List<Connection> newSends, List<Connection> newRecvs) {
+    return new KernelCommunicatorSpec(
+        name,
+        rank,
+        nRanks,
+        layout,
+        newSends,
+        newRecvs,
+        ring,
+        trees,
+        localRanks,
+        progress,
+        deadline,
+        nvls,
+        launching);
+  }
+
   /** The same with other ways to launch. */
   public KernelCommunicatorSpec withLaunching(LaunchOptions options) {
     return new KernelCommunicatorSpec(

@@ -100,9 +100,7 @@ class CollectiveGpuTest {
   }
 
   private static List<RedOp> ops(Collective collective) {
-    return CudaKernelCommunicator.reduces(collective)
-        ? List.of(RedOp.values())
-        : List.of(RedOp.SUM);
+    return CollectivePlans.reduces(collective) ? List.of(RedOp.values()) : List.of(RedOp.SUM);
   }
 
   private static boolean rooted(Collective collective) {

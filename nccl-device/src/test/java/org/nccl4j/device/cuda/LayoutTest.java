@@ -29,13 +29,14 @@ class LayoutTest {
     put("INLINE_GROUPS", "NCCL4J_INLINE_GROUPS");
     put("INLINE_WORKS", "NCCL4J_INLINE_WORKS");
     put("NONE", "NCCL4J_NONE");
+    put("PEER_STEPS", "offsetof(nccl4jPeer, steps)");
     put("PEER_BYTES", "sizeof(nccl4jPeer)");
     put("STEPS_BYTES", "sizeof(nccl4jSteps)");
     put("STEPS_CARRIED", "offsetof(nccl4jSteps, carried)");
     fields("nccl4jControl", "CONTROL_", "abort", "failed", "failedPeer", "failedChannel");
     fields("nccl4jControl", "CONTROL_", "failedKind", "failedStep");
     put("CONTROL_BYTES", "sizeof(nccl4jControl)");
-    fields("nccl4jCommunicator", "", "control", "steps", "budget", "rank", "nRanks");
+    fields("nccl4jCommunicator", "", "control", "budget", "rank", "nRanks");
     put("LL_SLOT", "offsetof(nccl4jCommunicator, llSlot)");
     put("LL128_SLOT", "offsetof(nccl4jCommunicator, ll128Slot)");
     put("SIMPLE_SLOT", "offsetof(nccl4jCommunicator, simpleSlot)");
@@ -49,8 +50,8 @@ class LayoutTest {
     put("INLINE_GROUP_TABLE", "offsetof(nccl4jP2pArguments, inlineGroups)");
     put("INLINE_WORK_TABLE", "offsetof(nccl4jP2pArguments, inlineWorks)");
     put("P2P_BYTES", "sizeof(nccl4jP2pArguments)");
-    fields("nccl4jGroup", "GROUP_", "data", "credit", "peer", "kind", "firstBlock", "nBlocks");
-    fields("nccl4jGroup", "GROUP_", "firstWork", "nWorks");
+    fields("nccl4jGroup", "GROUP_", "data", "credit", "steps", "peer", "kind", "firstBlock");
+    fields("nccl4jGroup", "GROUP_", "nBlocks", "firstWork", "nWorks");
     put("GROUP_BYTES", "sizeof(nccl4jGroup)");
     fields("nccl4jWork", "WORK_", "address", "target", "bytes", "base", "targetBase");
     fields("nccl4jWork", "WORK_", "protocol", "parts", "offered");

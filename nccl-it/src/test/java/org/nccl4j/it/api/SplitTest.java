@@ -91,6 +91,24 @@ class SplitTest {
     return comm.memory().values().stream().mapToLong(Long::longValue).sum();
   }
 
+  @ParameterizedTest
+  @ValueSource(ints = {2, 4})
+  void operationsTakeTurnsOnTheConnections(int n) throws Exception {
+    long seed = System.nanoTime();
+    System.out.println("seed " + seed);
+    try (Ranks ranks = new Ranks(n)) {
+      ranks.run(
+          (comm, stream) -> {
+            try (SplitProgram program = new SplitProgram(comm, 3000, seed)) {
+              assertEquals(0, program.heldBySplits());
+              for (int round = 0; round < 4; round++) {
+                program.batch();
+              }
+            }
+          });
+    }
+  }
+
   @Test
   void splitsOfSplitsOutliveTheirParents() throws Exception {
     Ranks ranks = new Ranks(4);

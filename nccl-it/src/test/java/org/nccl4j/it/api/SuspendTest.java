@@ -51,7 +51,7 @@ class SuspendTest {
       Communicator second = ranks.communicators.get(1);
       assertEquals("communicator short, rank 1 of 2", second.toString());
       String config = second.config().toString();
-      assertTrue(config.startsWith("CommunicatorConfig[name=short, splitShare=true,"), config);
+      assertTrue(config.startsWith("CommunicatorConfig[name=short, splitShare=default,"), config);
       assertTrue(config.contains("NCCL_ALGO=Ring"), config);
     }
   }

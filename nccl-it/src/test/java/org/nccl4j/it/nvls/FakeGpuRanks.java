@@ -40,6 +40,7 @@ final class FakeGpuRanks {
     List<DeviceMemory> windows = List.of();
     switch (System.getProperty("nccl4j.also", "")) {
       case "alone" -> OtherGpuRanks.alone(devices.get(0));
+      case "splits" -> OtherGpuRanks.splits(devices);
       case "compared" -> OtherGpuRanks.compared(devices);
       case "registered" -> OtherGpuRanks.registered(devices);
       case "driven" -> OtherGpuRanks.driven(devices);

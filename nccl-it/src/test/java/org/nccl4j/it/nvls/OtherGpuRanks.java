@@ -50,6 +50,36 @@ final class OtherGpuRanks {
     }
   }
 
+  /** Splits by default and with shared connections, the latter between two allocations as above. */
+  static void splits(List<Device> devices) {
+    List<Communicator> ranks = Communicator.initAll(devices);
+    List<Communicator> own = split(ranks, CommunicatorConfig.defaults());
+    System.out.println("by default it holds " + held(own));
+    own.forEach(Communicator::close);
+    devices.get(0).allocate(FakeGpuRanks.MARK_BYTES).close();
+    CommunicatorConfig share = CommunicatorConfig.defaults().withSplitShare(true);
+    List<Communicator> split = split(ranks, share);
+    List<Communicator> ofSplit = split(split, share);
+    System.out.println("with shared connections " + held(ofSplit));
+    System.out.println("by " + ofSplit.get(0).transports());
+    devices.get(0).allocate(FakeGpuRanks.MARK_BYTES).close();
+    ofSplit.get(0).abort();
+    System.out.println("failed: " + ranks.get(0).asyncError().isPresent());
+    for (List<Communicator> each : List.of(ofSplit, split, ranks)) {
+      each.forEach(comm -> comm.close(Duration.ZERO));
+    }
+  }
+
+  private static List<Communicator> split(List<Communicator> ranks, CommunicatorConfig config) {
+    Communicator[] made = new Communicator[ranks.size()];
+    together(ranks, rank -> made[rank.rank()] = rank.split(0, -rank.rank(), config).orElseThrow());
+    return List.of(made);
+  }
+
+  private static String held(List<Communicator> ranks) {
+    return ranks.get(0).memory().values().stream().mapToLong(Long::longValue).sum() + " bytes";
+  }
+
   /** Calls that are compared. */
   static void compared(List<Device> devices) {
     List<Communicator> ranks = Communicator.initAll(devices, DEBUG);

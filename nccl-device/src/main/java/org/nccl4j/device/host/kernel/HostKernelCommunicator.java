@@ -95,9 +95,13 @@ public final class HostKernelCommunicator implements KernelCommunicator {
   }
 
   @Override
-  public Optional<KernelCommunicator> share(
-      KernelCommunicatorSpec childSpec, List<Integer> parentRanks) {
-    return Optional.of(new HostKernelCommunicator(childSpec, this, parentRanks));
+  public Optional<String> sharingObstacle() {
+    return Optional.empty();
+  }
+
+  @Override
+  public KernelCommunicator share(KernelCommunicatorSpec childSpec, List<Integer> parentRanks) {
+    return new HostKernelCommunicator(childSpec, this, parentRanks);
   }
 
   @Override

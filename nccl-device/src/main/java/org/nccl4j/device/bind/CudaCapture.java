@@ -1,0 +1,17 @@
+package org.nccl4j.device.bind;
+
+/** What libcuda.so.1 tells of captures, beyond what JCuda asks. Called by one class alone. */
+public interface CudaCapture {
+  /**
+   * See the CUDA driver API; the last three of its six arguments may be 0. The seventh is none of
+   * the function's; see {@link CudaMulticast#cuMulticastBindMem}.
+   */
+  int cuStreamGetCaptureInfo_v2(
+      long stream,
+      long status,
+      long id,
+      long graph,
+      long dependencies,
+      long nDependencies,
+      long none);
+}

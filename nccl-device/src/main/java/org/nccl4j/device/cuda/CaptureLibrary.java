@@ -1,0 +1,37 @@
+package org.nccl4j.device.cuda;
+
+import org.nccl4j.device.HotPath;
+import org.nccl4j.device.bind.CudaCapture;
+import org.nccl4j.device.bind.NativeLibrary;
+
+/** The only caller of {@link CudaCapture}, with results checked. */
+final class CaptureLibrary {
+  /** What a stream's capture is called that has been spoilt. */
+  static final long SPOILT = -1;
+
+  /** Bytes that a question needs. */
+  static final int SCRATCH_BYTES = 16;
+
+  private static final int STATUS = 8;
+  private static final int NONE = 0; // CU_STREAM_CAPTURE_STATUS_NONE
+  private static final int ACTIVE = 1; // CU_STREAM_CAPTURE_STATUS_ACTIVE
+
+  private static final CudaCapture CUDA = NativeLibrary.load(CudaCapture.class, "libcuda.so.1");
+
+  private CaptureLibrary() {}
+
+  /** The number of the capture that a stream is in; 0 if it is in none. */
+  @HotPath
+  static long capture(CudaStream stream, Offheap scratch) {
+    long status = scratch.address() + STATUS;
+    CudaResult.check(
+        CUDA.cuStreamGetCaptureInfo_v2(stream.handle(), status, scratch.address(), 0, 0, 0, 0),
+        "cuStreamGetCaptureInfo",
+        stream.device());
+    return switch (scratch.getInt(STATUS)) {
+      case NONE -> 0;
+      case ACTIVE -> scratch.getLong(0);
+      default -> SPOILT;
+    };
+  }
+}

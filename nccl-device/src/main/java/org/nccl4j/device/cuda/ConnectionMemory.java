@@ -1,0 +1,116 @@
+package org.nccl4j.device.cuda;
+
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.util.ArrayDeque;
+import java.util.ArrayList;
+import java.util.Deque;
+import java.util.List;
+import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.kernel.Connection;
+import org.nccl4j.device.kernel.ConnectionLayout;
+import org.nccl4j.device.kernel.KernelCommunicatorSpec;
+
+/**
+ * Device memory of all communicators that use the same connections: the connections' steps, and
+ * cells for the tables of each communicator. The first few that share find a cell free; only where
+ * there are more of them at a time is memory taken anew. Any thread.
+ */
+final class ConnectionMemory implements AutoCloseable {
+  /** Cells that are taken at a time, for communicators beside the first. */
+  static final int CELLS = 16;
+
+  private static final int ALIGNMENT = 32;
+
+  private final CudaDevice device;
+  private final int nRanks;
+  private final DeviceMemory steps;
+  private final List<DeviceMemory> more = new ArrayList<>();
+  private final Deque<DeviceMemory> free = new ArrayDeque<>();
+
+  /** For the connections of a communicator. One of a single rank has none and takes nothing. */
+  ConnectionMemory(CudaDevice device, KernelCommunicatorSpec spec) {
+    this.device = device;
+    nRanks = spec.nRanks();
+    int stepsBytes = nRanks * connectionBytes();
+    steps = device.allocate(nRanks == 1 ? 0 : stepsBytes + (1L + CELLS) * cellBytes(nRanks));
+    if (nRanks == 1) {
+      return;
+    }
+    addCells(steps.slice(stepsBytes, steps.size() - stepsBytes));
+    try {
+      for (int peer = 0; peer < nRanks; peer++) {
+        markCarried(spec.sends().get(peer), peer);
+      }
+    } catch (RuntimeException e) {
+      steps.close();
+      throw e;
+    }
+  }
+
+  private static int connectionBytes() {
+    return ConnectionLayout.CHANNELS * KernelLayout.STEPS_BYTES;
+  }
+
+  /** Of a communicator's rings. */
+  static int ringBytes(int nRanks) {
+    return (ConnectionLayout.CHANNELS * nRanks + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+  }
+
+  /** Of a communicator's rings and peers. */
+  static int cellBytes(int nRanks) {
+    int bytes = ringBytes(nRanks) + nRanks * KernelLayout.PEER_BYTES;
+    return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+  }
+
+  private void addCells(DeviceMemory block) {
+    int bytes = cellBytes(nRanks);
+    for (long at = 0; at < block.size(); at += bytes) {
+      free.add(block.slice(at, bytes));
+    }
+  }
+
+  /** Has the size told of each step that a proxy carries to a peer. */
+  private void markCarried(Connection send, int peer) {
+    if (send == null || send.carried() == 0) {
+      return;
+    }
+    int bytes = send.carried() * KernelLayout.STEPS_BYTES;
+    ByteBuffer marks = ByteBuffer.allocateDirect(bytes).order(ByteOrder.nativeOrder());
+    for (int at = KernelLayout.STEPS_CARRIED; at < bytes; at += KernelLayout.STEPS_BYTES) {
+      marks.putLong(at, 1);
+    }
+    steps.write((long) peer * connectionBytes(), marks);
+  }
+
+  /** Where the steps of the connections with a rank of the first communicator are. */
+  long steps(int firstRank) {
+    return steps.address() + (long) firstRank * connectionBytes();
+  }
+
+  /** A cell of {@link #cellBytes}, enough for every communicator of these ranks. */
+  synchronized DeviceMemory takeCell() {
+    if (free.isEmpty()) {
+      DeviceMemory block = device.allocate((long) CELLS * cellBytes(nRanks));
+      more.add(block);
+      addCells(block);
+    }
+    return free.remove();
+  }
+
+  /** Gives a cell back; nothing that reads it may be running. */
+  synchronized void giveCell(DeviceMemory cell) {
+    free.add(cell);
+  }
+
+  /** All of it. */
+  synchronized long bytes() {
+    return steps.size() + more.stream().mapToLong(DeviceMemory::size).sum();
+  }
+
+  @Override
+  public synchronized void close() {
+    more.forEach(DeviceMemory::close);
+    steps.close();
+  }
+}

@@ -1,0 +1,113 @@
+package org.nccl4j.device.cuda;
+
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.atomic.AtomicReference;
+import org.nccl4j.device.NcclException;
+import org.nccl4j.device.kernel.Connection;
+import org.nccl4j.device.kernel.KernelCommunicatorSpec;
+
+/**
+ * The communicators of a rank that use the same connections: the one that they were made for, and
+ * all that share them with it. They have the connections' memory and one order of launches in
+ * common, and where one has failed all have, since it leaves connections in the middle of a step.
+ * Freed with the first, which is closed last. Any thread.
+ */
+final class ConnectionUsers implements AutoCloseable {
+  private final ConnectionMemory memory;
+  private final ConnectionOrder order;
+  private final AtomicReference<NcclException> failure = new AtomicReference<>();
+
+  /** Open ones, the first first; replaced by whoever holds this object's monitor. */
+  private volatile List<CudaKernelCommunicator> all = List.of();
+
+  /** Of the connections of a communicator to be made. */
+  ConnectionUsers(CudaDevice device, KernelCommunicatorSpec spec) {
+    memory = new ConnectionMemory(device, spec);
+    try {
+      order = new ConnectionOrder(device);
+    } catch (RuntimeException e) {
+      memory.close();
+      throw e;
+    }
+  }
+
+  /** What is known of a communicator, with its connections: those of another with some ranks. */
+  static KernelCommunicatorSpec connected(
+      KernelCommunicatorSpec spec, KernelCommunicatorSpec parent, List<Integer> parentRanks) {
+    return spec.withConnections(
+        some(parent.sends(), parentRanks, spec.rank()),
+        some(parent.recvs(), parentRanks, spec.rank()));
+  }
+
+  private static List<Connection> some(
+      List<Connection> connections, List<Integer> ranks, int self) {
+    List<Connection> some = new ArrayList<>();
+    for (int peer = 0; peer < ranks.size(); peer++) {
+      some.add(peer == self ? null : connections.get(ranks.get(peer)));
+    }
+    return some;
+  }
+
+  ConnectionMemory memory() {
+    return memory;
+  }
+
+  ConnectionOrder order() {
+    return order;
+  }
+
+  /** One more; it ends at once if the others have failed. */
+  synchronized void add(CudaKernelCommunicator user) {
+    List<CudaKernelCommunicator> more = new ArrayList<>(all);
+    more.add(user);
+    all = List.copyOf(more);
+    if (failure.get() != null) {
+      user.end();
+    }
+  }
+
+  /** One less. From the action on nobody looks at it. */
+  synchronized void remove(CudaKernelCommunicator user, Runnable action) {
+    all = all.stream().filter(other -> other != user).toList();
+    action.run();
+  }
+
+  /** Whether it is the one that the connections were made for. */
+  boolean isFirst(CudaKernelCommunicator user) {
+    List<CudaKernelCommunicator> now = all;
+    return !now.isEmpty() && now.get(0) == user;
+  }
+
+  /** The first failure of any; null if there was none, as far as is known. */
+  NcclException failure() {
+    return failure.get();
+  }
+
+  /** Looks whether a kernel of another, or a stream, has waited too long. */
+  void look(CudaKernelCommunicator self) {
+    List<CudaKernelCommunicator> now = all;
+    for (int i = 0; now.size() > 1 && i < now.size(); i++) {
+      CudaKernelCommunicator other = now.get(i);
+      String complaint;
+      synchronized (this) { // so that it is not closed meanwhile
+        complaint = other == self ? null : other.complaint();
+      }
+      if (complaint != null) {
+        other.explain(complaint);
+      }
+    }
+  }
+
+  /** All have failed. The first cause counts. */
+  synchronized void fail(NcclException cause) {
+    failure.compareAndSet(null, cause);
+    all.forEach(CudaKernelCommunicator::end);
+  }
+
+  @Override
+  public void close() {
+    order.close();
+    memory.close();
+  }
+}
