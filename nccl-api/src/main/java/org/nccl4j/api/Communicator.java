@@ -159,10 +159,10 @@ public final class Communicator extends Inquiries implements AutoCloseable {
 
   /**
    * The ranks of the same color as a communicator of their own, ordered by key and then by their
-   * rank here. Every rank calls it, in the same order as operations. On the host device the new
-   * communicator uses this one's connections: it costs no memory, and its operations and this one's
-   * are called in the same order on all ranks. On GPUs it has connections of its own, so that both
-   * can be at work at once. {@link CommunicatorConfig#withSplitShare} chooses.
+   * rank here. Every rank calls it, in the same order as operations. The new communicator uses this
+   * one's connections: it takes no device memory, and its operations and this one's are one order,
+   * which every rank calls them in, whatever the threads and streams. For communicators that work
+   * at once, or are called in different order, see {@link CommunicatorConfig#withSplitShare}.
    *
    * @param color 0 or more, or {@link #NO_COLOR}
    * @return the new communicator; empty for {@link #NO_COLOR}
@@ -180,12 +180,8 @@ public final class Communicator extends Inquiries implements AutoCloseable {
   public Optional<Communicator> split(int color, int key, CommunicatorConfig changes) {
     Given.notNull(changes, "configuration");
     return new Offspring(state)
-        .split(color, key, how(changes, changes.splitShare().orElse(sharesByDefault())))
+        .split(color, key, how(changes, changes.splitShare()))
         .map(made -> new Communicator(made, changes));
-  }
-
-  private boolean sharesByDefault() {
-    return device().kind() == Device.Kind.HOST;
   }
 
   /**
@@ -227,7 +223,9 @@ public final class Communicator extends Inquiries implements AutoCloseable {
     Given.notNull(changes, "configuration");
     boolean abort = mode == ShrinkMode.ABORT;
     return new Communicator(
-        new Offspring(state).shrink(excluded, abort, how(changes, changes.shrinkShare())), changes);
+        new Offspring(state)
+            .shrink(excluded, abort, how(changes, Optional.of(changes.shrinkShare()))),
+        changes);
   }
 
   /**
@@ -271,7 +269,7 @@ public final class Communicator extends Inquiries implements AutoCloseable {
         "nccl4j-grow-" + rank(), () -> grow(newRanks, id, changes), Communicator::drop);
   }
 
-  private static Offspring.How how(CommunicatorConfig changes, boolean share) {
+  private static Offspring.How how(CommunicatorConfig changes, Optional<Boolean> share) {
     return new Offspring.How(changes.name(), changes.settings(), share);
   }
 

@@ -32,7 +32,7 @@ public final class CommunicatorConfig {
       new CommunicatorConfig("", Map.of(), null, false);
 
   private final String name;
-  private final Boolean splitShare; // null where the device decides
+  private final Boolean splitShare; // null where the settings decide
   private final boolean shrinkShare;
   private final Map<String, String> settings;
 
@@ -88,18 +88,26 @@ public final class CommunicatorConfig {
   }
 
   /**
-   * Whether what is split by this configuration uses the connections of what it is split from. Then
-   * it takes none of the device's memory, and operations of both are called in the same order on
-   * all ranks, as if they were one communicator's; a failure of one is a failure of both. Without
-   * sharing, each is on its own.
+   * Whether what is split by this configuration uses the connections of what it is split from; by
+   * default it does, except where a split of GPUs would be without NVLS that it has otherwise.
    *
-   * <p>By default host communicators share and those of GPUs do not: on GPUs splits are mostly made
-   * to work beside each other, as NCCL's do by default, and what shares runs one after the other,
-   * in whatever streams. A split that shares has neither NVLS nor, while it has no windows, the
-   * fastest way for small operations, which takes memory of its own. Graphs are ordered with the
-   * other operations too where {@link org.nccl4j.device.cuda.CudaStream#beginCapture} captures
-   * them; captures by other means are refused on connections that are shared, and a communicator
-   * that was captured so before shares no more (a warning says so).
+   * <p>Communicators that share connections, all splits of one and splits of these, take no device
+   * memory but the first's. In return their operations are one order on each GPU, as if they were
+   * one communicator's: they run one after the other, in whatever streams, and every rank has to
+   * call them in the same order, whatever the communicator; else they wait for each other until a
+   * deadline passes (which NCCL_CHECK_MODE=DEBUG_GLOBAL tells at once). A failure of one is a
+   * failure of all, and so is the abort of one.
+   *
+   * <p>Without sharing ({@code false}) a split has connections of its own, tens of MiB of each GPU,
+   * and can be at work while its parent is: for communication that overlaps, and for threads that
+   * each have a communicator and call it in an order of their own.
+   *
+   * <p>On GPUs a split that shares has neither NVLS nor, while it has no windows, the fastest way
+   * for small operations, which takes memory of its own; nor do its puts reach other machines. Only
+   * {@link org.nccl4j.device.cuda.CudaStream#beginCapture} captures its operations and its
+   * parent's: captures by other means are refused while connections are shared, and where a
+   * communicator was captured so before, its splits have connections of their own, and the log says
+   * so.
    */
   public CommunicatorConfig withSplitShare(boolean share) {
     return new CommunicatorConfig(name, settings, share, shrinkShare);
@@ -228,7 +236,7 @@ public final class CommunicatorConfig {
     return name;
   }
 
-  /** Whether splits use the connections of what they are split from; empty by default. */
+  /** Whether splits use the connections of what they are split from; empty where it is not said. */
   public Optional<Boolean> splitShare() {
     return Optional.ofNullable(splitShare);
   }

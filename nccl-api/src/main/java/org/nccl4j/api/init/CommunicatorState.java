@@ -67,6 +67,7 @@ public final class CommunicatorState {
             members.peers().size(),
             OneSided.labels());
     FlightLog log = FlightLog.open(flight);
+    engine.family().works(members.id(), true);
     engine.launcher().record(log);
     Observer observer =
         Observer.watch(
@@ -74,7 +75,7 @@ public final class CommunicatorState {
             flight,
             engine.kernels(),
             engine.launcher().hooks(),
-            engine.family()::tell,
+            engine.family(),
             new Observer.Wishes(
                 request.settings().get(Settings.NCCL_CHECK_MODE).equals("DEBUG_GLOBAL"),
                 request.settings().get(DebugSettings.NCCL4J_FLIGHT_FILE),
@@ -388,6 +389,7 @@ public final class CommunicatorState {
 
   private void end(Running what) {
     Engine engine = what.engine;
+    engine.family().works(members.id(), false);
     engine.place().windows().close();
     if (engine.kernels() != engine.family().kernels()) {
       engine.family().tell();

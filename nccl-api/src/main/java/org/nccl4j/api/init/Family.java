@@ -3,7 +3,10 @@ package org.nccl4j.api.init;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Set;
+import java.util.concurrent.ConcurrentSkipListSet;
 import org.nccl4j.api.bootstrap.Bootstrap;
+import org.nccl4j.api.observe.Observer;
 import org.nccl4j.api.proxy.ProxyThread;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.kernel.KernelCommunicator;
@@ -14,7 +17,7 @@ import org.nccl4j.device.kernel.Progress;
  * split from it without connections of their own. Freed when the last of them is closed. A failure
  * of one is a failure of all, since it leaves connections in the middle of a step. Any thread.
  */
-final class Family {
+final class Family implements Observer.Connections {
   private final Bootstrap bootstrap;
   private final KernelCommunicator kernels;
   private final List<Routes.NamedTransport> transports;
@@ -22,6 +25,9 @@ final class Family {
   private final NvlsSetup nvls;
   private int users = 1;
   private boolean told;
+
+  /** Numbers of the communicators that work by now. */
+  private final Set<Long> working = new ConcurrentSkipListSet<>();
 
   /** Whether what was made is gone. */
   private volatile boolean freed;
@@ -69,6 +75,25 @@ final class Family {
   NcclException failure() {
     NcclException first = kernels.failure();
     return first == null ? late : first;
+  }
+
+  /** A communicator begins to work by it, or ceases. */
+  void works(long communicator, boolean begins) {
+    if (begins) {
+      working.add(communicator);
+    } else {
+      working.remove(communicator);
+    }
+  }
+
+  @Override
+  public Set<Long> users() {
+    return working;
+  }
+
+  @Override
+  public void failed() {
+    tell();
   }
 
   /** Whether splits use it too. */

@@ -1,6 +1,5 @@
 package org.nccl4j.api.init;
 
-import java.lang.System.Logger;
 import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.Collections;
@@ -13,7 +12,6 @@ import java.util.TreeMap;
 import org.nccl4j.api.bootstrap.Bootstrap;
 import org.nccl4j.api.launch.Launcher;
 import org.nccl4j.api.window.RemotePeers;
-import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
@@ -30,8 +28,6 @@ public final class Offspring {
 
   private final CommunicatorState parent;
 
-  private static final Logger LOG = DebugLog.of("INIT");
-
   /** What is made from a communicator. */
   public Offspring(CommunicatorState parent) {
     this.parent = parent;
@@ -42,9 +38,10 @@ public final class Offspring {
    *
    * @param name empty for one that says where it comes from
    * @param settings over the parent's
-   * @param share whether to use the parent's connections, if all ranks can and say so
+   * @param share whether to use the parent's connections, if all ranks can and say so; empty where
+   *     the settings decide
    */
-  public record How(String name, Map<String, String> settings, boolean share) {}
+  public record How(String name, Map<String, String> settings, Optional<Boolean> share) {}
 
   private record Call(int color, int key, boolean shares, int rank) {}
 
@@ -61,7 +58,7 @@ public final class Offspring {
     checkUsable("split");
     checkSettings(how);
     int number = parent.nextSplit();
-    int shares = how.share() && canShare() ? 1 : 0;
+    int shares = new Sharing(parent).isForSplit(how) ? 1 : 0;
     byte[] mine = ByteBuffer.allocate(12).putInt(color).putInt(key).putInt(shares).array();
     List<byte[]> all = parent.bootstrap().allGather(mine);
     if (color == NO_COLOR) {
@@ -71,20 +68,6 @@ public final class Offspring {
     List<Integer> ranks = calls.stream().map(Call::rank).toList();
     String label = "/split %d.%d".formatted(number, color);
     return Optional.of(make(label, ranks, how, calls.stream().allMatch(Call::shares)));
-  }
-
-  /** Others may find that they cannot. */
-  private boolean canShare() {
-    Optional<String> obstacle = parent.engine().kernels().sharingObstacle();
-    obstacle.ifPresent(
-        why ->
-            LOG.log(
-                Logger.Level.WARNING,
-                "What is made of communicator {0} has connections of its own: on rank {1} {2}",
-                parent.name(),
-                parent.rank(),
-                why));
-    return obstacle.isEmpty();
   }
 
   private List<Call> callsOf(int color, List<byte[]> all) {
@@ -142,12 +125,13 @@ public final class Offspring {
               .formatted(parent.rank(), parent.name(), parent.operationDeadline()),
           "shrink with abort, which ends them");
     }
-    return make(label, ranks, how, how.share() && !abort && canAllShare(label, ranks));
+    return make(
+        label, ranks, how, how.share().orElse(false) && !abort && canAllShare(label, ranks));
   }
 
   /** Where ranks may find different obstacles the ones that stay ask each other. */
   private boolean canAllShare(String label, List<Integer> ranks) {
-    boolean can = canShare();
+    boolean can = new Sharing(parent).isPossible(true);
     if (parent.device().kind() == Device.Kind.HOST) {
       return can;
     }

@@ -3,8 +3,10 @@ package org.nccl4j.api.observe;
 import java.lang.System.Logger.Level;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.locks.LockSupport;
+import java.util.stream.Collectors;
 import org.nccl4j.api.settings.InfoLog;
 import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.kernel.KernelCommunicator;
@@ -27,7 +29,7 @@ public final class Observer {
   private final FlightLog log;
   private final FlightLog.Rank rank;
   private final KernelCommunicator kernels;
-  private final Runnable onFailure;
+  private final Connections connections;
   private final Wishes wishes;
   private final Recording recording;
   private boolean told;
@@ -43,18 +45,27 @@ public final class Observer {
    */
   public record Wishes(boolean compares, String file, InfoLog info) {}
 
+  /** What a communicator works by, perhaps beside others. */
+  public interface Connections {
+    /** Called once when it has failed, soon after. */
+    void failed();
+
+    /** The numbers of all communicators whose operations go by them, in one order. */
+    Set<Long> users();
+  }
+
   private Observer(
       FlightLog log,
       FlightLog.Rank rank,
       KernelCommunicator kernels,
       OperationHooks hooks,
-      Runnable onFailure,
+      Connections connections,
       Wishes wishes) {
     this.wishes = wishes;
     this.log = log;
     this.rank = rank;
     this.kernels = kernels;
-    this.onFailure = onFailure;
+    this.connections = connections;
     this.recording = new Recording(log, rank, hooks);
   }
 
@@ -62,16 +73,15 @@ public final class Observer {
    * Begins to look at a communicator.
    *
    * @param hooks where it listens for operations while a recording asks for them
-   * @param onFailure called once when it has failed, soon after
    */
   public static Observer watch(
       FlightLog log,
       FlightLog.Rank rank,
       KernelCommunicator kernels,
       OperationHooks hooks,
-      Runnable onFailure,
+      Connections connections,
       Wishes wishes) {
-    Observer observer = new Observer(log, rank, kernels, hooks, onFailure, wishes);
+    Observer observer = new Observer(log, rank, kernels, hooks, connections, wishes);
     kernels.explainDeadlines(observer::explain);
     synchronized (Observer.class) {
       ALL.add(observer);
@@ -144,7 +154,7 @@ public final class Observer {
       told = true;
       wishes.info.tell("RAS", () -> "has failed: " + kernels.failure().getMessage());
       try {
-        onFailure.run();
+        connections.failed();
       } catch (RuntimeException e) {
         LOG.log(Level.ERROR, "a failure could not be told", e);
       }
@@ -159,7 +169,24 @@ public final class Observer {
     ALL.forEach(Observer::look);
     Map<Long, List<RankReport>> all = Diagnosis.byCommunicator(reports());
     List<RankReport> ours = all.get(rank.communicator());
-    return ours == null ? "" : Diagnosis.sentence(ours);
+    return ours == null ? "" : Diagnosis.sentence(ours) + explainOrder(all);
+  }
+
+  /** What else is under way on the same connections, which another order of calls holds up. */
+  private String explainOrder(Map<Long, List<RankReport>> all) {
+    String others =
+        connections.users().stream()
+            .filter(id -> id != rank.communicator() && all.containsKey(id))
+            .map(all::get)
+            .filter(ranks -> ranks.stream().anyMatch(each -> each.current() != null))
+            .map(ranks -> "; " + Diagnosis.sentence(ranks))
+            .collect(Collectors.joining());
+    return others.isEmpty()
+        ? ""
+        : others
+            + "; these communicators share connections, so that all ranks have to call their"
+            + " operations in one order: if they do not,"
+            + " CommunicatorConfig.withSplitShare(false) gives a split its own";
   }
 
   /** All that this process can read. */

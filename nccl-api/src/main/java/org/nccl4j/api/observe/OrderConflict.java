@@ -111,7 +111,7 @@ final class OrderConflict {
         "communicators %s and %s are used in different order: %s and %s wait for each other"
             .formatted(mine.name(), running.name(), inFront(mine, queued), inFront(running, peer)),
         "call operations of both in the same order on all ranks, or give each communicator a stream"
-            + " of its own");
+            + " of its own, and a split its own connections (withSplitShare(false))");
   }
 
   private static String inFront(RankReport first, RankReport behind) {

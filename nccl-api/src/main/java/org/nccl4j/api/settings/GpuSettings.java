@@ -22,6 +22,17 @@ public final class GpuSettings {
               + " whatever their streams, so that they cannot keep each other from starting; all ranks"
               + " have to call in one order. Captured operations are ordered by their streams alone.");
 
+  public static final Setting<Integer> NCCL_COMM_SPLIT_SHARE_RESOURCES =
+      Setting.number(
+          "NCCL_COMM_SPLIT_SHARE_RESOURCES",
+          2,
+          0,
+          2,
+          "Whether what is split from a communicator uses its connections, where the program does not"
+              + " say: 0: it has its own, tens of MiB of a GPU, and both work at once; 1: it does, takes"
+              + " no device memory, and operations of both are in one order; 2: as 1, but not where a"
+              + " GPU's split would have NVLS with connections of its own.");
+
   public static final Setting<Boolean> NCCL4J_P2P_CHECK =
       Setting.flag(
           "NCCL4J_P2P_CHECK",
@@ -69,6 +80,7 @@ public final class GpuSettings {
       List.of(
           NCCL_CGA_CLUSTER_SIZE,
           NCCL_LAUNCH_ORDER_IMPLICIT,
+          NCCL_COMM_SPLIT_SHARE_RESOURCES,
           NCCL4J_P2P_CHECK,
           NCCL_CUMEM_ENABLE,
           NCCL_MNNVL_ENABLE,

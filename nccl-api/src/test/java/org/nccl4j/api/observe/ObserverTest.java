@@ -6,6 +6,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import java.lang.reflect.Proxy;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
@@ -61,7 +62,17 @@ class ObserverTest {
         rank,
         kernels,
         new OperationHooks(),
-        told::countDown,
+        new Observer.Connections() {
+          @Override
+          public void failed() {
+            told.countDown();
+          }
+
+          @Override
+          public Set<Long> users() {
+            return Set.of(id);
+          }
+        },
         new Observer.Wishes(
             false,
             "",

@@ -65,10 +65,15 @@ final class ConnectionOrder implements AutoCloseable {
         : Optional.empty();
   }
 
-  /** Whether a launch is in order by its stream alone. */
+  /**
+   * Whether a launch is in order by its stream alone: the last one was in it too, and it is not
+   * being captured, by whomever.
+   *
+   * @param asking the caller's own, of {@link CaptureLibrary#SCRATCH_BYTES}
+   */
   @HotPath
-  boolean isPlain(CudaStream into) {
-    return into == plain && !device.context().captures().areOpen();
+  boolean isPlain(CudaStream into, Offheap asking) {
+    return into == plain && CaptureLibrary.capture(into, asking) == 0;
   }
 
   /** Has what comes next in a stream wait for the last launch, in the current context. */

@@ -73,6 +73,11 @@ final class ConnectionUsers implements AutoCloseable {
     action.run();
   }
 
+  /** How many are open. */
+  int count() {
+    return all.size();
+  }
+
   /** Whether it is the one that the connections were made for. */
   boolean isFirst(CudaKernelCommunicator user) {
     List<CudaKernelCommunicator> now = all;

@@ -19,6 +19,7 @@ public final class CudaGraph implements AutoCloseable {
   private final CUgraph graph;
   private final CUgraphExec executable;
   private final List<ConnectionOrder> orders;
+  private final Offheap asking = new Offheap(CaptureLibrary.SCRATCH_BYTES);
   private volatile boolean closed;
 
   /**
@@ -69,10 +70,10 @@ public final class CudaGraph implements AutoCloseable {
     stream.addGraph();
   }
 
-  private boolean isPlain(CudaStream stream) {
+  private synchronized boolean isPlain(CudaStream stream) {
     boolean plain = true;
     for (int i = 0; i < orders.size(); i++) {
-      plain &= orders.get(i).isPlain(stream);
+      plain &= orders.get(i).isPlain(stream, asking);
     }
     return plain;
   }

@@ -43,6 +43,7 @@ final class CudaKernelCommunicator implements KernelCommunicator {
   private final LaunchMarks marks;
   private final List<DeviceMemory> ofPlans = new ArrayList<>();
   private final KernelFailure failure;
+  private final Offheap asking = new Offheap(CaptureLibrary.SCRATCH_BYTES);
   private volatile CudaStream last; // what this communicator launched last is in this stream
   private volatile DirectPlans direct;
   private volatile RemoteArrivals remote;
@@ -206,7 +207,7 @@ final class CudaKernelCommunicator implements KernelCommunicator {
     try {
       long from = send == null ? 0 : send.address();
       long to = recv == null ? 0 : recv.address();
-      if (order.isPlain(into) && into == last) {
+      if (into == last && order.isPlain(into, asking)) {
         put(mine, from, to, into);
       } else {
         putInOrder(mine, from, to, into);
@@ -281,7 +282,8 @@ final class CudaKernelCommunicator implements KernelCommunicator {
   }
 
   String deadlineRemedy() {
-    boolean crowded = device.communicators().get() > 1 && !spec.launching().implicitOrder();
+    boolean crowded =
+        device.communicators().get() > users.count() && !spec.launching().implicitOrder();
     return "look for the rank that did not take part, or raise the deadline"
         + (crowded
             ? "; if several communicators work on the GPUs at once, NCCL_LAUNCH_ORDER_IMPLICIT=1"

@@ -4,6 +4,8 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
@@ -16,6 +18,7 @@ import org.junit.jupiter.api.Test;
 import org.nccl4j.api.Communicator;
 import org.nccl4j.api.CommunicatorConfig;
 import org.nccl4j.api.Group;
+import org.nccl4j.api.Window;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceMemory;
@@ -30,6 +33,7 @@ import org.nccl4j.device.cuda.CudaDevices;
 class SharedSplitGpuTest {
   private static final long SEED = Long.getLong("seed", System.nanoTime());
   private static final int MOST_COUNT = 40_000;
+  private static final int COUNT = 1 << 20;
   private static final Executor THREADS = task -> new Thread(task).start();
 
   private static CommunicatorConfig config(int seconds) {
@@ -63,12 +67,12 @@ class SharedSplitGpuTest {
   @Test
   void operationsTakeTurnsOnTheConnections() {
     System.out.println("seed " + SEED);
-    List<Communicator> ranks = ranks(CudaDevices.probe().list().size() >= 4 ? 4 : 2, 20);
+    int gpus = CudaDevices.probe().list().size();
+    List<Communicator> ranks = ranks(Integer.getInteger("ranks", gpus >= 4 ? 4 : 2), 20);
     all(
         ranks,
         rank -> {
           try (SplitProgram program = new SplitProgram(rank, MOST_COUNT, SEED)) {
-            assertEquals(0, program.heldBySplits());
             for (int round = 0; round < 12; round++) {
               program.batch();
               program.graphs();
@@ -94,28 +98,151 @@ class SharedSplitGpuTest {
     ranks.forEach(Communicator::close);
   }
 
+  /** Each rank a host of its own. */
   @Test
-  void aSplitTakesNoMemoryOfTheGpu() {
+  void operationsTakeTurnsOverANetwork() throws Exception {
+    System.out.println("seed " + SEED);
+    List<CudaDevice> gpus = CudaDevices.probe().list();
+    try (Ranks ranks =
+        Ranks.onHosts("ab", gpus, config(20).with("NCCL_NCHANNELS_PER_NET_PEER", "4"))) {
+      ranks.run(
+          (rank, stream) -> {
+            try (SplitProgram program = SplitProgram.asChosen(rank, MOST_COUNT, SEED)) {
+              assertEquals(0, program.heldBySplits());
+              for (int round = 0; round < 12; round++) {
+                program.batch();
+                program.graphs();
+              }
+            }
+          });
+    }
+  }
+
+  @Test
+  void byDefaultASplitTakesNoMemoryOfTheGpu() {
     List<Communicator> ranks = ranks(CudaDevices.probe().list().size(), 20);
     CudaDevice gpu = CudaDevices.probe().device(0);
     Map<String, Long> held = ranks.get(0).memory();
     long before = gpu.memoryInfo()[0];
-    CommunicatorConfig share = CommunicatorConfig.defaults().withSplitShare(true);
     List<List<Communicator>> splits = new ArrayList<>();
     for (int i = 0; i < 10; i++) {
-      splits.add(all(ranks, rank -> rank.split(0, -rank.rank(), share).orElseThrow()));
+      splits.add(all(ranks, rank -> rank.split(0, -rank.rank()).orElseThrow()));
+      splits.add(all(ranks, rank -> rank.split(rank.rank(), 0).orElseThrow()));
     }
     assertEquals(before, gpu.memoryInfo()[0]);
     assertEquals(held, ranks.get(0).memory());
+    splits.forEach(
+        split -> split.forEach(each -> assertEquals(Map.of("kernels", 0L), each.memory())));
     splits.forEach(split -> split.forEach(Communicator::close));
     ranks.forEach(Communicator::close);
+  }
+
+  /** Operations of a split straight between its windows, by turns with its parent's. */
+  @Test
+  void windowsOfASplit() {
+    int gpus = CudaDevices.probe().list().size();
+    List<Communicator> ranks = ranks(gpus, 20);
+    float sum = gpus * (gpus + 1) / 2;
+    all(
+        ranks,
+        rank -> {
+          try (Communicator split = rank.split(0, -rank.rank()).orElseThrow();
+              DeviceMemory window = rank.device().memAlloc(4 * COUNT);
+              DeviceMemory target = rank.device().memAlloc(4 * COUNT);
+              DeviceMemory other = rank.device().allocate(4 * COUNT);
+              DeviceStream stream = rank.device().createStream();
+              DeviceStream second = rank.device().createStream()) {
+            Window from = split.registerWindow(window);
+            Window to = split.registerWindow(target);
+            for (int count = 2; count <= COUNT; count *= 4) {
+              fill(window, count, rank.rank() + 1);
+              fill(other, count, rank.rank() + 1);
+              target.fill((byte) 0x5a);
+              for (int time = 0; time < 5; time++) {
+                split.allReduce(window, target, count, DataType.FLOAT32, RedOp.SUM, stream);
+                rank.broadcast(other, other, count, DataType.FLOAT32, 1, second);
+              }
+              stream.synchronize();
+              second.synchronize();
+              check(target, count, sum);
+              check(other, count, 2);
+            }
+            split.deregisterWindow(from);
+            split.deregisterWindow(to);
+          }
+          return 0;
+        });
+    ranks.forEach(Communicator::close);
+  }
+
+  private static void fill(DeviceMemory memory, int count, float value) {
+    ByteBuffer data = ByteBuffer.allocateDirect(4 * count).order(ByteOrder.nativeOrder());
+    while (data.hasRemaining()) {
+      data.putFloat(value);
+    }
+    memory.write(0, data.flip());
+  }
+
+  private static void check(DeviceMemory memory, int count, float value) {
+    ByteBuffer data = ByteBuffer.allocateDirect(4 * count).order(ByteOrder.nativeOrder());
+    memory.read(0, data);
+    for (int i = 0; i < count; i++) {
+      assertEquals(value, data.getFloat(4 * i), "element " + i + " of " + count);
+    }
+  }
+
+  /** The one rank calls its communicator first, the other the split. */
+  @Test
+  void differentOrdersAreNamed() {
+    for (boolean debug : new boolean[] {true, false}) {
+      CommunicatorConfig config = config(2).withName("all");
+      List<Device> gpus = List.copyOf(CudaDevices.probe().list().subList(0, 2));
+      List<Communicator> ranks =
+          Communicator.initAll(
+              gpus, debug ? config.with("NCCL_CHECK_MODE", "DEBUG_GLOBAL") : config);
+      CommunicatorConfig named = CommunicatorConfig.defaults().withName("pair");
+      List<Communicator> split = all(ranks, rank -> rank.split(0, 0, named).orElseThrow());
+      List<String> said = all(ranks, rank -> unlike(rank, split.get(rank.rank())));
+      for (String message : said) {
+        assertTrue(message.startsWith(debug ? "OrderMismatch" : "Timeout"), message);
+        assertTrue(message.contains("communicator all"), message);
+        assertTrue(message.contains("communicator pair"), message);
+        assertTrue(message.contains("withSplitShare(false)"), message);
+      }
+      split.forEach(comm -> comm.close(Duration.ofSeconds(5)));
+      ranks.forEach(comm -> comm.close(Duration.ofSeconds(5)));
+    }
+  }
+
+  /** An all-reduce and an exchange of one byte, which do not fit to each other. */
+  private static String unlike(Communicator rank, Communicator split) {
+    boolean first = rank.rank() == 0;
+    try (DeviceMemory data = rank.device().allocate(4 << 20);
+        DeviceMemory more = rank.device().allocate(4 << 20);
+        DeviceStream stream = rank.device().createStream();
+        DeviceStream second = rank.device().createStream()) {
+      for (int turn = 0; turn < 2; turn++) {
+        if (first == (turn == 0)) {
+          rank.allReduce(data, data, 1 << 20, DataType.FLOAT32, RedOp.SUM, stream);
+        } else {
+          split.reduce(more, more, 1 << 10, DataType.FLOAT32, RedOp.SUM, 0, second);
+        }
+      }
+      NcclException error =
+          assertThrows(
+              NcclException.class,
+              () -> {
+                stream.synchronize();
+                second.synchronize();
+              });
+      return error.getClass().getSimpleName() + " " + error.getMessage();
+    }
   }
 
   @Test
   void whereOneRankStaysAwayAllFail() {
     List<Communicator> ranks = ranks(CudaDevices.probe().list().size(), 1);
-    CommunicatorConfig share = CommunicatorConfig.defaults().withSplitShare(true);
-    List<Communicator> split = all(ranks, rank -> rank.split(0, 0, share).orElseThrow());
+    List<Communicator> split = all(ranks, rank -> rank.split(0, 0).orElseThrow());
     try (DeviceMemory data = ranks.get(0).device().allocate(4000);
         DeviceStream stream = ranks.get(0).device().createStream();
         DeviceStream other = ranks.get(0).device().createStream()) {

@@ -32,6 +32,7 @@ final class SplitProgram implements AutoCloseable {
   private static final int OPERATIONS = 24; // that are under way together
   private static final int STREAMS = 3;
   private static final int REPLAYS = 3;
+  private static final boolean SHARE = Boolean.parseBoolean(System.getProperty("share", "true"));
 
   private static final List<List<String>> WAYS =
       List.of(
@@ -60,6 +61,7 @@ final class SplitProgram implements AutoCloseable {
   private record Operation(
       int number, Kind kind, int team, int count, int root, int stream, List<String> way) {}
 
+  private final List<List<String>> ways;
   private final Communicator parent;
   private final int n;
   private final int me;
@@ -74,12 +76,22 @@ final class SplitProgram implements AutoCloseable {
 
   /** Splits the parent, all ranks at once. */
   SplitProgram(Communicator parent, int mostCount, long seed) {
+    this(parent, mostCount, seed, WAYS);
+  }
+
+  /** As above, with operations as the communicators choose, as over a network they have to be. */
+  static SplitProgram asChosen(Communicator parent, int mostCount, long seed) {
+    return new SplitProgram(parent, mostCount, seed, WAYS.subList(0, 1));
+  }
+
+  private SplitProgram(Communicator parent, int mostCount, long seed, List<List<String>> ways) {
+    this.ways = ways;
     this.parent = parent;
     this.n = parent.nRanks();
     this.me = parent.rank();
     this.mostCount = mostCount;
     this.random = new Random(seed);
-    CommunicatorConfig share = CommunicatorConfig.defaults().withSplitShare(true);
+    CommunicatorConfig share = CommunicatorConfig.defaults().withSplitShare(SHARE);
     teams.add(parent);
     teams.add(parent.split(me / 2, me, share).orElseThrow());
     teams.add(parent.split(0, -me, share).orElseThrow());
@@ -132,7 +144,7 @@ final class SplitProgram implements AutoCloseable {
         Math.min(count, mostCount),
         random.nextInt(members(team, 0).length),
         stream < 0 ? random.nextInt(STREAMS) : stream,
-        WAYS.get(random.nextInt(WAYS.size())));
+        ways.get(random.nextInt(ways.size())));
   }
 
   private List<Operation> draw(int operations, boolean oneStream) {

@@ -4,6 +4,7 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.nio.file.Path;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import org.junit.jupiter.api.BeforeAll;
@@ -23,14 +24,36 @@ class GpuSplitTest {
     program = FakeGpuProcess.in(folder);
   }
 
+  private static Ran run(String... settings) throws Exception {
+    Map<String, String> all = new HashMap<>(Map.of("JAVA_TOOL_OPTIONS", "-Dnccl4j.also=splits"));
+    for (int i = 0; i < settings.length; i += 2) {
+      all.put(settings[i], settings[i + 1]);
+    }
+    return program.run(all, FakeGpuRanks.class);
+  }
+
+  /** A line of what was said, without what it begins with. */
+  private static String after(String beginning, Ran ran) {
+    return ran.output()
+        .lines()
+        .filter(line -> line.startsWith(beginning))
+        .map(line -> line.substring(beginning.length()))
+        .findFirst()
+        .orElseThrow(() -> new AssertionError(ran.output()));
+  }
+
+  private static long bytes(String beginning, Ran ran) {
+    return Long.parseLong(after(beginning, ran).replace(" bytes", ""));
+  }
+
   @Test
-  void splitsThatShareTakeNoDeviceMemoryAndOthersDo() throws Exception {
-    Ran ran = program.run(Map.of("JAVA_TOOL_OPTIONS", "-Dnccl4j.also=splits"), FakeGpuRanks.class);
-    String output = ran.output();
-    assertTrue(output.contains("with shared connections 0 bytes"), output);
-    assertTrue(output.matches("(?s).*by default it holds [1-9]\\d{6,} bytes.*"), output);
-    assertTrue(output.contains("by {0=P2P}"), output);
-    assertTrue(output.contains("failed: true"), output);
+  void splitsTakeNoDeviceMemoryUnlessTheyAreToHaveTheirOwn() throws Exception {
+    Ran ran = run();
+    assertEquals(0, bytes("by default it holds ", ran));
+    assertEquals("{kernels=0}", after("items ", ran));
+    assertEquals(0, bytes("with share true it holds ", ran));
+    assertTrue(bytes("with share false it holds ", ran) > 1_000_000, ran.output());
+    assertEquals("{0=P2P}", after("by ", ran));
     String mark = "cuMemAlloc_v2(" + FakeGpuRanks.MARK_BYTES + ")";
     List<String> calls = ran.calls();
     int first = calls.indexOf(mark);
@@ -44,5 +67,33 @@ class GpuSplitTest {
     assertEquals(0, ran.calls().stream().filter(call -> call.contains("misuse")).count());
     assertEquals(ran.count("cuMemAlloc_v2"), ran.count("cuMemFree_v2"));
     assertEquals(ran.count("cuMemHostAlloc"), ran.count("cuMemFreeHost"));
+  }
+
+  @Test
+  void whatSharesFailsTogetherAndWhatIsLeftOfItIsOnItsOwn() throws Exception {
+    Ran ran = run();
+    String refusal = after("not suspended: ", ran);
+    assertTrue(refusal.contains("withSplitShare(false)"), refusal);
+    assertEquals("true", after("failed: ", ran));
+    assertEquals("false", after("shrunk it has failed: ", ran));
+  }
+
+  @Test
+  void theSettingDecidesWhereTheProgramDoesNot() throws Exception {
+    Ran ran = run("NCCL_COMM_SPLIT_SHARE_RESOURCES", "0");
+    assertTrue(bytes("by default it holds ", ran) > 1_000_000, ran.output());
+    assertEquals(0, bytes("with share true it holds ", ran));
+  }
+
+  @Test
+  void aSplitKeepsNvlsUnlessItIsToShare() throws Exception {
+    Ran ran = run("NCCL4J_NVLS_MODE", "emulated", "NCCL_DEBUG", "INFO");
+    assertTrue(ran.output().contains("with NVLS"), ran.output());
+    assertTrue(bytes("by default it holds ", ran) > 1_000_000, ran.output());
+    assertTrue(
+        ran.output().contains("has connections of its own: on rank 0 it has NVLS"), ran.output());
+    assertEquals(0, bytes("with share true it holds ", ran));
+    Ran always = run("NCCL4J_NVLS_MODE", "emulated", "NCCL_COMM_SPLIT_SHARE_RESOURCES", "1");
+    assertEquals(0, bytes("by default it holds ", always));
   }
 }

@@ -2,12 +2,15 @@ package org.nccl4j.it.nvls;
 
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.List;
 import java.util.Optional;
+import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.Executor;
 import java.util.function.Consumer;
 import org.nccl4j.api.Communicator;
+import org.nccl4j.api.Communicator.ShrinkMode;
 import org.nccl4j.api.CommunicatorConfig;
 import org.nccl4j.api.Group;
 import org.nccl4j.api.Registration;
@@ -16,6 +19,7 @@ import org.nccl4j.device.DataType;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
+import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.cuda.CudaGraph;
@@ -50,24 +54,54 @@ final class OtherGpuRanks {
     }
   }
 
-  /** Splits by default and with shared connections, the latter between two allocations as above. */
+  /** Splits, those by default between two allocations as above. */
   static void splits(List<Device> devices) {
     List<Communicator> ranks = Communicator.initAll(devices);
-    List<Communicator> own = split(ranks, CommunicatorConfig.defaults());
-    System.out.println("by default it holds " + held(own));
-    own.forEach(Communicator::close);
+    for (boolean share : new boolean[] {false, true}) {
+      List<Communicator> asked = split(ranks, CommunicatorConfig.defaults().withSplitShare(share));
+      System.out.println("with share " + share + " it holds " + held(asked));
+      asked.forEach(Communicator::close);
+    }
     devices.get(0).allocate(FakeGpuRanks.MARK_BYTES).close();
-    CommunicatorConfig share = CommunicatorConfig.defaults().withSplitShare(true);
-    List<Communicator> split = split(ranks, share);
-    List<Communicator> ofSplit = split(split, share);
-    System.out.println("with shared connections " + held(ofSplit));
+    List<Communicator> split = split(ranks, CommunicatorConfig.defaults());
+    List<Communicator> ofSplit = split(split, CommunicatorConfig.defaults());
+    System.out.println("by default it holds " + held(ofSplit));
+    System.out.println("items " + ofSplit.get(0).memory());
     System.out.println("by " + ofSplit.get(0).transports());
     devices.get(0).allocate(FakeGpuRanks.MARK_BYTES).close();
+    suspend(ranks);
+    shrink(ofSplit);
     ofSplit.get(0).abort();
     System.out.println("failed: " + ranks.get(0).asyncError().isPresent());
     for (List<Communicator> each : List.of(ofSplit, split, ranks)) {
       each.forEach(comm -> comm.close(Duration.ZERO));
     }
+  }
+
+  /** What splits use cannot be given back meanwhile. */
+  private static void suspend(List<Communicator> ranks) {
+    together(
+        ranks,
+        rank -> {
+          try {
+            rank.suspend();
+            System.out.println("suspended");
+          } catch (InvalidUsageException e) {
+            System.out.println("not suspended: " + e.getMessage());
+          }
+        });
+  }
+
+  /** What is left after an abort shares nothing with what was aborted. */
+  private static void shrink(List<Communicator> ranks) {
+    CommunicatorConfig share = CommunicatorConfig.defaults().withShrinkShare(true);
+    List<Communicator> left = new ArrayList<>(ranks);
+    Communicator gone = left.remove(ranks.size() - 1);
+    List<Communicator> shrunk = Collections.synchronizedList(new ArrayList<>());
+    together(left, rank -> shrunk.add(rank.shrink(Set.of(gone.rank()), ShrinkMode.ABORT, share)));
+    System.out.println("shrunk it has failed: " + shrunk.get(0).asyncError().isPresent());
+    System.out.println("shrunk it holds " + held(shrunk));
+    shrunk.forEach(Communicator::close);
   }
 
   private static List<Communicator> split(List<Communicator> ranks, CommunicatorConfig config) {

@@ -1,0 +1,64 @@
+package org.nccl4j.api.init;
+
+import java.lang.System.Logger;
+import java.util.Optional;
+import org.nccl4j.api.settings.GpuSettings;
+import org.nccl4j.device.DebugLog;
+import org.nccl4j.device.Device;
+
+/**
+ * Whether what is made of a communicator uses its connections, as far as one of its ranks has a say
+ * in it: who asks for it gets it where it can be had, and by default it is so where nothing but
+ * working at the same time is lost by it. Where it is not to be had, the log says why.
+ */
+final class Sharing {
+  private static final Logger LOG = DebugLog.of("INIT");
+  private static final int ALWAYS = 1; // of NCCL_COMM_SPLIT_SHARE_RESOURCES
+  private static final int NEVER = 0;
+
+  private final CommunicatorState parent;
+
+  Sharing(CommunicatorState parent) {
+    this.parent = parent;
+  }
+
+  /** Whether this rank is for it when the parent is split. */
+  boolean isForSplit(Offspring.How how) {
+    int setting =
+        parent
+            .request()
+            .settings()
+            .with(how.settings())
+            .get(GpuSettings.NCCL_COMM_SPLIT_SHARE_RESOURCES);
+    return how.share().orElse(setting != NEVER)
+        && isPossible(how.share().isPresent() || setting == ALWAYS);
+  }
+
+  /**
+   * Whether this rank can.
+   *
+   * @param asked whether the user has asked for it; else it is done only where nothing is lost
+   */
+  boolean isPossible(boolean asked) {
+    Optional<String> obstacle = parent.engine().kernels().sharingObstacle();
+    if (!asked) {
+      obstacle = obstacle.or(this::loss);
+    }
+    obstacle.ifPresent(
+        why ->
+            LOG.log(
+                asked ? Logger.Level.WARNING : parent.request().logLevel("INIT"),
+                "What is made of communicator {0} has connections of its own: on rank {1} {2}",
+                parent.name(),
+                parent.rank(),
+                why));
+    return obstacle.isEmpty();
+  }
+
+  /** On GPUs large reductions by NVLS are far ahead of others; the host's is for trying it out. */
+  private Optional<String> loss() {
+    return parent.device().kind() == Device.Kind.CUDA && parent.engine().place().nvls() != null
+        ? Optional.of("it has NVLS, which is not shared")
+        : Optional.empty();
+  }
+}
