@@ -94,9 +94,9 @@ public final class CommunicatorConfig {
    * <p>Communicators that share connections, all splits of one and splits of these, take no device
    * memory but the first's. In return their operations are one order on each GPU, as if they were
    * one communicator's: they run one after the other, in whatever streams, and every rank has to
-   * call them in the same order, whatever the communicator; else they wait for each other until a
-   * deadline passes (which NCCL_CHECK_MODE=DEBUG_GLOBAL tells at once). A failure of one is a
-   * failure of all, and so is the abort of one.
+   * call them in the same order, whatever the communicator. Else they get each other's data, or
+   * wait until a deadline passes; NCCL_CHECK_MODE=DEBUG_GLOBAL names the two calls instead. A
+   * failure of one is a failure of all, and so is the abort of one.
    *
    * <p>Without sharing ({@code false}) a split has connections of its own, tens of MiB of each GPU,
    * and can be at work while its parent is: for communication that overlaps, and for threads that
@@ -105,9 +105,10 @@ public final class CommunicatorConfig {
    * <p>On GPUs a split that shares has neither NVLS nor, while it has no windows, the fastest way
    * for small operations, which takes memory of its own; nor do its puts reach other machines. Only
    * {@link org.nccl4j.device.cuda.CudaStream#beginCapture} captures its operations and its
-   * parent's: captures by other means are refused while connections are shared, and where a
-   * communicator was captured so before, its splits have connections of their own, and the log says
-   * so.
+   * parent's: captures by other means, JCuda's say, are refused while connections are shared, and
+   * where a communicator was captured so before, its splits have connections of their own, and the
+   * log says so. But what others have captured of a stream that this library has made, by {@link
+   * org.nccl4j.device.cuda.CudaStream#handle}, may go unnoticed before a split: do not share then.
    */
   public CommunicatorConfig withSplitShare(boolean share) {
     return new CommunicatorConfig(name, settings, share, shrinkShare);

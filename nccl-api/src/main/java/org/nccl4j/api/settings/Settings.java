@@ -106,7 +106,9 @@ public final class Settings {
       Setting.flag(
           "NCCL_MULTI_RANK_GPU_ENABLE",
           false,
-          "Lets several ranks of a communicator use one GPU; it must run their kernels at once.");
+          "Lets several ranks of a communicator use one GPU, which must run their kernels at once:"
+              + " while one waits for another, what the driver does for the whole GPU waits too (loading"
+              + " kernels, taking and freeing memory).");
 
   public static final Setting<Boolean> NCCL_P2P_DISABLE =
       Setting.flag("NCCL_P2P_DISABLE", false, "Forbids direct access to another rank's memory.");

@@ -6,6 +6,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
+import org.nccl4j.device.HotPath;
 
 /** The captures of a GPU's streams that this library has begun and that go on. Any thread. */
 final class Captures {
@@ -35,6 +36,12 @@ final class Captures {
       all.sort(Comparator.comparingLong(ConnectionOrder::number));
       return List.copyOf(all);
     }
+  }
+
+  /** Whether there are any, as far as a thread knows that had no part in them. */
+  @HotPath
+  boolean areOpen() {
+    return !open.isEmpty();
   }
 
   /** A stream's capture has been begun. */

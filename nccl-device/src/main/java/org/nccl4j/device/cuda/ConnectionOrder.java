@@ -67,13 +67,16 @@ final class ConnectionOrder implements AutoCloseable {
 
   /**
    * Whether a launch is in order by its stream alone: the last one was in it too, and it is not
-   * being captured, by whomever.
+   * being captured. Whether others capture a stream is asked for streams of others alone, since
+   * asking takes some tenths of a microsecond.
    *
    * @param asking the caller's own, of {@link CaptureLibrary#SCRATCH_BYTES}
    */
   @HotPath
   boolean isPlain(CudaStream into, Offheap asking) {
-    return into == plain && CaptureLibrary.capture(into, asking) == 0;
+    return into == plain
+        && !device.context().captures().areOpen()
+        && (into.isOwned() || CaptureLibrary.capture(into, asking) == 0);
   }
 
   /** Has what comes next in a stream wait for the last launch, in the current context. */

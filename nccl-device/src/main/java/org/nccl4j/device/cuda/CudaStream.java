@@ -69,13 +69,21 @@ public final class CudaStream extends DeviceStream {
         /* owned= */ true);
   }
 
-  /** The CUstream as a number. */
+  /**
+   * The CUstream as a number. Where this library has made the stream, {@link #beginCapture} alone
+   * captures it: a capture that others begin by this number may go unnoticed.
+   */
   public long handle() {
     return handle;
   }
 
   boolean isClosed() {
     return closed;
+  }
+
+  /** Whether this library has made it. */
+  boolean isOwned() {
+    return owned;
   }
 
   /** Whose failures this stream's synchronize reports. Not allocating for one that is known. */

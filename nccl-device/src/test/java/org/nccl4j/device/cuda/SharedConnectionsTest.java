@@ -310,6 +310,16 @@ class SharedConnectionsTest extends AgainstFakeCuda {
     assertNull(parent.failure());
   }
 
+  @Test
+  void whatOthersCaptureOfTheirOwnStreamsIsSeenAtOnce() {
+    streams.add(device.wrap(streams.get(0).stream()));
+    launch(parent, 3);
+    launch(parent, 3);
+    assertTrue(parent.sharingObstacle().isEmpty());
+    capturedByOthers(() -> launch(parent, 3));
+    assertTrue(parent.sharingObstacle().orElseThrow().contains("beginCapture"));
+  }
+
   private void capturedByOthers(Runnable action) {
     JCudaLibrary.beginCapture(streams.get(0).stream(), device);
     action.run();

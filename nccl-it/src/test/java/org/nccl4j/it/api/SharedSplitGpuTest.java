@@ -68,7 +68,8 @@ class SharedSplitGpuTest {
   void operationsTakeTurnsOnTheConnections() {
     System.out.println("seed " + SEED);
     int gpus = CudaDevices.probe().list().size();
-    List<Communicator> ranks = ranks(Integer.getInteger("ranks", gpus >= 4 ? 4 : 2), 20);
+    List<Communicator> ranks =
+        ranks(Integer.getInteger("ranks", gpus >= 4 ? 4 : 2), Integer.getInteger("seconds", 20));
     all(
         ranks,
         rank -> {
@@ -214,24 +215,24 @@ class SharedSplitGpuTest {
     }
   }
 
-  /** An all-reduce and an exchange of one byte, which do not fit to each other. */
+  /** A large all-reduce and a small reduction, which do not fit to each other. */
   private static String unlike(Communicator rank, Communicator split) {
     boolean first = rank.rank() == 0;
     try (DeviceMemory data = rank.device().allocate(4 << 20);
         DeviceMemory more = rank.device().allocate(4 << 20);
         DeviceStream stream = rank.device().createStream();
         DeviceStream second = rank.device().createStream()) {
-      for (int turn = 0; turn < 2; turn++) {
-        if (first == (turn == 0)) {
-          rank.allReduce(data, data, 1 << 20, DataType.FLOAT32, RedOp.SUM, stream);
-        } else {
-          split.reduce(more, more, 1 << 10, DataType.FLOAT32, RedOp.SUM, 0, second);
-        }
-      }
       NcclException error =
           assertThrows(
               NcclException.class,
               () -> {
+                for (int turn = 0; turn < 2; turn++) {
+                  if (first == (turn == 0)) {
+                    rank.allReduce(data, data, 1 << 20, DataType.FLOAT32, RedOp.SUM, stream);
+                  } else {
+                    split.reduce(more, more, 1 << 10, DataType.FLOAT32, RedOp.SUM, 0, second);
+                  }
+                }
                 stream.synchronize();
                 second.synchronize();
               });
@@ -247,8 +248,13 @@ class SharedSplitGpuTest {
         DeviceStream stream = ranks.get(0).device().createStream();
         DeviceStream other = ranks.get(0).device().createStream()) {
       split.get(0).allReduce(data, data, 1000, DataType.FLOAT32, RedOp.SUM, stream);
-      ranks.get(0).allReduce(data, data, 1000, DataType.FLOAT32, RedOp.SUM, other);
-      NcclException error = assertThrows(NcclException.class, other::synchronize);
+      NcclException error =
+          assertThrows(
+              NcclException.class,
+              () -> {
+                ranks.get(0).allReduce(data, data, 1000, DataType.FLOAT32, RedOp.SUM, other);
+                other.synchronize();
+              });
       assertTrue(error.getMessage().contains(split.get(0).name()), error.getMessage());
       assertThrows(NcclException.class, stream::synchronize);
     }
