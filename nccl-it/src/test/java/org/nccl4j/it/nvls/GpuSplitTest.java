@@ -53,7 +53,7 @@ class GpuSplitTest {
     assertEquals("{kernels=0}", after("items ", ran));
     assertEquals(0, bytes("with share true it holds ", ran));
     assertTrue(bytes("with share false it holds ", ran) > 1_000_000, ran.output());
-    assertEquals("{0=P2P}", after("by ", ran));
+    assertEquals("{0=P2P}", after("reached by ", ran));
     String mark = "cuMemAlloc_v2(" + FakeGpuRanks.MARK_BYTES + ")";
     List<String> calls = ran.calls();
     int first = calls.indexOf(mark);

@@ -67,7 +67,7 @@ final class OtherGpuRanks {
     List<Communicator> ofSplit = split(split, CommunicatorConfig.defaults());
     System.out.println("by default it holds " + held(ofSplit));
     System.out.println("items " + ofSplit.get(0).memory());
-    System.out.println("by " + ofSplit.get(0).transports());
+    System.out.println("reached by " + ofSplit.get(0).transports());
     devices.get(0).allocate(FakeGpuRanks.MARK_BYTES).close();
     suspend(ranks);
     shrink(ofSplit);
