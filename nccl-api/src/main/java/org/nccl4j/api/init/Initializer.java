@@ -232,20 +232,29 @@ public final class Initializer {
    * has to be asked for.
    */
   private void refuseSharedGpu(List<PeerInfo> peers) {
-    if (request.settings().get(Settings.NCCL_MULTI_RANK_GPU_ENABLE)) {
-      return;
-    }
+    boolean allowed = request.settings().get(Settings.NCCL_MULTI_RANK_GPU_ENABLE);
     Map<String, Integer> ranks = new HashMap<>();
     for (PeerInfo peer : peers) {
-      if (peer.deviceKind() == Device.Kind.CUDA) {
-        Integer other = ranks.put(peer.hostId() + " " + peer.deviceId(), peer.rank());
-        if (other != null) {
-          throw new InvalidUsageException(
-              ErrorId.SHARED_GPU,
-              "ranks %d and %d of communicator %s both use GPU %s"
-                  .formatted(other, peer.rank(), request.name(), peer.deviceId()),
-              "give each rank a GPU of its own, or set NCCL_MULTI_RANK_GPU_ENABLE=1");
-        }
+      if (peer.deviceKind() != Device.Kind.CUDA) {
+        continue;
+      }
+      Integer other = ranks.put(peer.hostId() + " " + peer.deviceId(), peer.rank());
+      if (other != null && !allowed) {
+        throw new InvalidUsageException(
+            ErrorId.SHARED_GPU,
+            "ranks %d and %d of communicator %s both use GPU %s"
+                .formatted(other, peer.rank(), request.name(), peer.deviceId()),
+            "give each rank a GPU of its own, or set NCCL_MULTI_RANK_GPU_ENABLE=1");
+      }
+      if (other != null && peer.rank() == bootstrap.rank()) {
+        request
+            .info(peer.rank())
+            .tell(
+                "INIT",
+                () ->
+                    "has the GPU of rank %d: the driver loads no kernel and frees no memory while a"
+                            .formatted(other)
+                        + " kernel of one waits for the other; have one thread call both in groups");
       }
     }
   }

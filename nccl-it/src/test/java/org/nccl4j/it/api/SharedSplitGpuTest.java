@@ -203,7 +203,7 @@ class SharedSplitGpuTest {
               gpus, debug ? config.with("NCCL_CHECK_MODE", "DEBUG_GLOBAL") : config);
       CommunicatorConfig named = CommunicatorConfig.defaults().withName("pair");
       List<Communicator> split = all(ranks, rank -> rank.split(0, 0, named).orElseThrow());
-      List<String> said = all(ranks, rank -> unlike(rank, split.get(rank.rank())));
+      List<String> said = all(ranks, rank -> unlike(rank, split.get(rank.rank()), debug));
       for (String message : said) {
         assertTrue(message.startsWith(debug ? "OrderMismatch" : "Timeout"), message);
         assertTrue(message.contains("communicator all"), message);
@@ -215,23 +215,26 @@ class SharedSplitGpuTest {
     }
   }
 
-  /** A large all-reduce and a small reduction, which do not fit to each other. */
-  private static String unlike(Communicator rank, Communicator split) {
-    boolean first = rank.rank() == 0;
-    try (DeviceMemory data = rank.device().allocate(4 << 20);
-        DeviceMemory more = rank.device().allocate(4 << 20);
+  /**
+   * Compared are collectives. Of other operations those are sure to wait that receive what the
+   * other rank sends behind its own.
+   */
+  private static String unlike(Communicator rank, Communicator split, boolean debug) {
+    int me = rank.rank();
+    List<Communicator> order = me == 0 ? List.of(rank, split) : List.of(split, rank);
+    try (DeviceMemory data = rank.device().allocate(4 * COUNT);
         DeviceStream stream = rank.device().createStream();
         DeviceStream second = rank.device().createStream()) {
       NcclException error =
           assertThrows(
               NcclException.class,
               () -> {
-                for (int turn = 0; turn < 2; turn++) {
-                  if (first == (turn == 0)) {
-                    rank.allReduce(data, data, 1 << 20, DataType.FLOAT32, RedOp.SUM, stream);
-                  } else {
-                    split.reduce(more, more, 1 << 10, DataType.FLOAT32, RedOp.SUM, 0, second);
-                  }
+                if (debug) {
+                  order.get(0).allReduce(data, data, COUNT, DataType.FLOAT32, RedOp.SUM, stream);
+                  order.get(1).allReduce(data, data, COUNT, DataType.FLOAT32, RedOp.SUM, second);
+                } else {
+                  order.get(0).recv(data, COUNT, DataType.FLOAT32, 1 - me, stream);
+                  order.get(1).send(data, COUNT, DataType.FLOAT32, 1 - me, second);
                 }
                 stream.synchronize();
                 second.synchronize();
