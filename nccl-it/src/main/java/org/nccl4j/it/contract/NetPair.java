@@ -2,7 +2,6 @@ package org.nccl4j.it.contract;
 
 import java.nio.ByteBuffer;
 import java.util.Map;
-import java.util.Optional;
 import java.util.Random;
 import java.util.function.BooleanSupplier;
 import org.nccl4j.api.Devices;
@@ -60,22 +59,7 @@ final class NetPair implements AutoCloseable {
    * @param secret which
    */
   static NetContext context(int itsRank, int secret, Map<String, String> settings) {
-    return new NetContext() {
-      @Override
-      public int rank() {
-        return itsRank;
-      }
-
-      @Override
-      public byte[] secret() {
-        return ByteBuffer.allocate(16).putInt(secret).array();
-      }
-
-      @Override
-      public Optional<String> setting(String name) {
-        return Optional.ofNullable(settings.get(name));
-      }
-    };
+    return new RankContext(itsRank, ByteBuffer.allocate(16).putInt(secret).array(), settings::get);
   }
 
   /** Looks until something is so, for as long as a check may take. */

@@ -81,7 +81,7 @@ class ThreadsTest {
   /** Different operations, each called by any thread of a rank, in one order. */
   @Test
   void operationsTakeEffectInTheOrderOfTheCallsWhoeverCalls() throws Exception {
-    int calls = 600;
+    int calls = 200;
     long seed = Long.getLong("seed", System.nanoTime());
     System.out.println("seed " + seed);
     Ranks[] both = {

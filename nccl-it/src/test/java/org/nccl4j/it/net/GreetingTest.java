@@ -56,8 +56,8 @@ class GreetingTest {
   void thousandsOfStrangersDisturbNobody() throws Exception {
     long seed = 42;
     Random random = new Random(seed);
-    try (Net net = new SocketNetProvider().open(new LoopbackContext(0));
-        Net friend = new SocketNetProvider().open(new LoopbackContext(1));
+    try (Net net = new SocketNetProvider().open(LoopbackContext.of(0));
+        Net friend = new SocketNetProvider().open(LoopbackContext.of(1));
         Refusals refusals = new Refusals()) {
       NetListener listener = net.listen(0);
       InetSocketAddress address =
@@ -105,8 +105,8 @@ class GreetingTest {
 
   @Test
   void silentOnesDoNotKeepFriendsOut() throws Exception {
-    try (Net net = new SocketNetProvider().open(new LoopbackContext(0));
-        Net friend = new SocketNetProvider().open(new LoopbackContext(1))) {
+    try (Net net = new SocketNetProvider().open(LoopbackContext.of(0));
+        Net friend = new SocketNetProvider().open(LoopbackContext.of(1))) {
       NetListener listener = net.listen(0);
       Socket[] silent = new Socket[400];
       try {
@@ -127,7 +127,7 @@ class GreetingTest {
 
   @Test
   void aRecordedGreetingIsWorthless() throws Exception {
-    try (Net net = new SocketNetProvider().open(new LoopbackContext(0))) {
+    try (Net net = new SocketNetProvider().open(LoopbackContext.of(0))) {
       NetListener listener = net.listen(0);
       byte[] hello = hello(listener);
       byte[] first = answer(listener, hello);

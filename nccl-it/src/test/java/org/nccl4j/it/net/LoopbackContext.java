@@ -2,24 +2,21 @@ package org.nccl4j.it.net;
 
 import java.nio.charset.StandardCharsets;
 import java.util.Map;
-import java.util.Optional;
 import org.nccl4j.api.spi.NetContext;
+import org.nccl4j.it.contract.RankContext;
 
 /** A rank of this host's loopback interface; all ranks have one secret. */
-record LoopbackContext(int rank, Map<String, String> settings) implements NetContext {
-  LoopbackContext(int rank) {
-    this(rank, Map.of());
+final class LoopbackContext {
+  private LoopbackContext() {}
+
+  static NetContext of(int rank) {
+    return of(rank, Map.of());
   }
 
-  @Override
-  public byte[] secret() {
-    return "sixteen bytes ok".getBytes(StandardCharsets.US_ASCII);
-  }
-
-  @Override
-  public Optional<String> setting(String name) {
-    return name.equals("NCCL_SOCKET_IFNAME")
-        ? Optional.of("lo")
-        : Optional.ofNullable(settings.get(name));
+  static NetContext of(int rank, Map<String, String> settings) {
+    return new RankContext(
+        rank,
+        "sixteen bytes ok".getBytes(StandardCharsets.US_ASCII),
+        name -> name.equals("NCCL_SOCKET_IFNAME") ? "lo" : settings.get(name));
   }
 }

@@ -92,26 +92,11 @@ class PxnTest {
     }
   }
 
-  /** Two GPUs with NVLink between them, each with a card below the same switch. */
   @BeforeEach
   void writeTheMachine() throws IOException {
-    StringBuilder text =
-        new StringBuilder(
-            "<system version=\"1\"><cpu numaid=\"0\" arch=\"x86_64\" vendor=\"AuthenticAMD\">\n");
-    for (int gpu = 0; gpu < 2; gpu++) {
-      text.append(
-          """
-          <pci busid="0000:%1$d0:00.0" class="0x060400" link_speed="16.0 GT/s PCIe" link_width="16">
-          <pci busid="0000:%1$d1:00.0" class="0x030200" link_speed="16.0 GT/s PCIe" link_width="16">
-          <gpu dev="%2$d" sm="90" rank="%2$d" gdr="1">
-          <nvlink target="0000:%3$d1:00.0" count="8" tclass="0x030200"/></gpu></pci>
-          <pci busid="0000:%1$d2:00.0" class="0x020700" link_speed="16.0 GT/s PCIe" link_width="16">
-          <nic><net name="rail%2$d" dev="%2$d" speed="200000" port="1" guid="0x%1$d" gdr="1"/></nic>
-          </pci></pci>
-          """
-              .formatted(1 + gpu, gpu, 2 - gpu));
-    }
-    machine = Files.writeString(folder.resolve("machine.xml"), text + "</cpu></system>\n");
+    machine =
+        RailMachine.write(
+            folder, List.of("0000:11:00.0", "0000:21:00.0"), List.of("rail0", "rail1"));
     Path services = folder.resolve("META-INF/services").resolve(NetProvider.class.getName());
     Files.createDirectories(services.getParent());
     Files.writeString(services, RailNet.class.getName() + "\n");

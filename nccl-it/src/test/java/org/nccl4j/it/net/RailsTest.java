@@ -41,8 +41,8 @@ class RailsTest {
 
   @Test
   void aRailThatLeadsNowhereIsLeftOut() {
-    try (Net net = new SocketNetProvider().open(new LoopbackContext(0, THREE_THREADS));
-        Net other = new SocketNetProvider().open(new LoopbackContext(1, THREE_THREADS));
+    try (Net net = new SocketNetProvider().open(LoopbackContext.of(0, THREE_THREADS));
+        Net other = new SocketNetProvider().open(LoopbackContext.of(1, THREE_THREADS));
         DeviceMemory from = Devices.host().allocate(BYTES);
         DeviceMemory to = Devices.host().allocate(BYTES)) {
       NetListener listener = net.listen(0);

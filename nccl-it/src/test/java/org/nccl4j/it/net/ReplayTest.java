@@ -74,8 +74,8 @@ class ReplayTest {
 
   @Test
   void aConnectionOfTheNetwork() throws Exception {
-    try (Net net = new SocketNetProvider().open(new LoopbackContext(0));
-        Net friend = new SocketNetProvider().open(new LoopbackContext(1))) {
+    try (Net net = new SocketNetProvider().open(LoopbackContext.of(0));
+        Net friend = new SocketNetProvider().open(LoopbackContext.of(1))) {
       NetListener first = net.listen(0);
       NetListener second = net.listen(0);
       int port = ByteBuffer.wrap(first.handle()).getShort(PORT_AT) & 0xffff;

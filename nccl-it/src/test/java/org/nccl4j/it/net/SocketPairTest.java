@@ -42,7 +42,7 @@ class SocketPairTest {
       this.pairs = pairs;
       net =
           new SocketNetProvider()
-              .open(new LoopbackContext(rank, Map.of("NCCL_SOCKET_NTHREADS", threads)));
+              .open(LoopbackContext.of(rank, Map.of("NCCL_SOCKET_NTHREADS", threads)));
       listener = pairs ? net.listen(0, peer) : net.listen(0);
     }
 

@@ -1,7 +1,5 @@
 package org.nccl4j.it.nvls;
 
-import java.io.IOException;
-import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -14,6 +12,7 @@ import org.nccl4j.api.UniqueId;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.cuda.CudaDevice;
 import org.nccl4j.device.cuda.CudaDevices;
+import org.nccl4j.it.net.RailMachine;
 
 /**
  * Four ranks on two GPUs that take each other for ranks of two hosts with two GPUs each. A topology
@@ -43,7 +42,8 @@ public final class RailGpus {
 
   /** The communicators, by rank. */
   static List<Communicator> make(Path folder) throws Exception {
-    Path machine = machine(folder);
+    List<String> gpus = List.of(device(0).pciBusId(), device(1).pciBusId());
+    Path machine = RailMachine.write(folder, gpus, List.of("lo", "lo"));
     UniqueId id = UniqueId.create();
     List<CompletableFuture<Communicator>> joining = new ArrayList<>();
     for (int rank = 0; rank < RANKS; rank++) {
@@ -62,26 +62,5 @@ public final class RailGpus {
       made.add(each.get(60, TimeUnit.SECONDS));
     }
     return made;
-  }
-
-  private static Path machine(Path folder) throws IOException {
-    StringBuilder text =
-        new StringBuilder(
-            "<system version=\"1\"><cpu numaid=\"0\" arch=\"x86_64\" vendor=\"AuthenticAMD\">\n");
-    for (int gpu = 0; gpu < 2; gpu++) {
-      text.append(
-          """
-          <pci busid="ffff:%1$d0:00.0" class="0x060400" link_speed="16.0 GT/s PCIe" link_width="16">
-          <pci busid="%2$s" class="0x030200" link_speed="16.0 GT/s PCIe" link_width="16">
-          <gpu dev="%3$d" sm="90" rank="%3$d" gdr="1">
-          <nvlink target="%4$s" count="8" tclass="0x030200"/></gpu></pci>
-          <pci busid="ffff:%1$d2:00.0" class="0x020700" link_speed="16.0 GT/s PCIe" link_width="16">
-          <nic><net name="lo" dev="%3$d" speed="200000" port="%1$d" guid="0x%1$d" gdr="1"/></nic>
-          </pci></pci>
-          """
-              .formatted(1 + gpu, device(gpu).pciBusId(), gpu, device(1 - gpu).pciBusId()));
-    }
-    return Files.writeString(
-        Files.createTempFile(folder, "machine", ".xml"), text + "</cpu></system>\n");
   }
 }

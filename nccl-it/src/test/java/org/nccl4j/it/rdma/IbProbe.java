@@ -4,7 +4,6 @@ import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.util.Arrays;
 import java.util.List;
-import java.util.Optional;
 import java.util.function.BooleanSupplier;
 import org.nccl4j.api.spi.Net;
 import org.nccl4j.api.spi.NetContext;
@@ -17,6 +16,7 @@ import org.nccl4j.api.spi.Support;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.host.HostDevice;
+import org.nccl4j.it.contract.RankContext;
 import org.nccl4j.transport.net.ib.IbProvider;
 
 /**
@@ -104,21 +104,7 @@ public final class IbProbe {
   }
 
   private static NetContext context(int rank, String port) {
-    return new NetContext() {
-      @Override
-      public int rank() {
-        return rank;
-      }
-
-      @Override
-      public byte[] secret() {
-        return new byte[16];
-      }
-
-      @Override
-      public Optional<String> setting(String name) {
-        return Optional.ofNullable(name.equals("NCCL_IB_HCA") ? port : System.getenv(name));
-      }
-    };
+    return new RankContext(
+        rank, new byte[16], name -> name.equals("NCCL_IB_HCA") ? port : System.getenv(name));
   }
 }

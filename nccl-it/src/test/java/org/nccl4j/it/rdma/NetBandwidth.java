@@ -4,12 +4,9 @@ import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardCopyOption;
-import java.util.Arrays;
 import java.util.Locale;
-import java.util.Optional;
 import java.util.concurrent.locks.LockSupport;
 import org.nccl4j.api.spi.Net;
-import org.nccl4j.api.spi.NetContext;
 import org.nccl4j.api.spi.NetListener;
 import org.nccl4j.api.spi.NetMemory;
 import org.nccl4j.api.spi.NetReceiver;
@@ -17,6 +14,7 @@ import org.nccl4j.api.spi.NetRequest;
 import org.nccl4j.api.spi.NetSender;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.host.HostDevice;
+import org.nccl4j.it.contract.RankContext;
 import org.nccl4j.transport.net.ib.IbProvider;
 
 /**
@@ -42,7 +40,8 @@ public final class NetBandwidth {
     int count = Integer.parseInt(args[3]);
     int depth = Integer.parseInt(args[4]);
     sleepNanos = 1000L * Integer.parseInt(args[5]);
-    try (Net net = new IbProvider().open(context(sends ? 0 : 1));
+    try (Net net =
+            new IbProvider().open(new RankContext(sends ? 0 : 1, new byte[16], System::getenv));
         DeviceMemory memory = HostDevice.instance().allocate(bytes)) {
       if (sends) {
         send(net, file, memory, bytes, count, depth);
@@ -120,26 +119,5 @@ public final class NetBandwidth {
       throw new AssertionError("not done within 120 s");
     }
     LockSupport.parkNanos(sleepNanos);
-  }
-
-  private static NetContext context(int rank) {
-    return new NetContext() {
-      @Override
-      public int rank() {
-        return rank;
-      }
-
-      @Override
-      public byte[] secret() {
-        byte[] secret = new byte[16];
-        Arrays.fill(secret, (byte) 7);
-        return secret;
-      }
-
-      @Override
-      public Optional<String> setting(String name) {
-        return Optional.ofNullable(System.getenv(name));
-      }
-    };
   }
 }
