@@ -71,6 +71,17 @@ public abstract class DeviceStream implements AutoCloseable {
     target.checkOpen();
   }
 
+  /** The stream's error after a host function threw. */
+  protected static NcclException thrown(Throwable by) {
+    return by instanceof NcclException ours
+        ? ours
+        : new InvalidUsageException(
+            ErrorId.USER_FUNCTION,
+            "a function that was launched into a stream threw " + by,
+            "correct the function; its exception is the cause",
+            by);
+  }
+
   /** What a launch into a closed stream is refused with. */
   protected final InvalidUsageException closed() {
     return new InvalidUsageException(
@@ -88,7 +99,8 @@ public abstract class DeviceStream implements AutoCloseable {
    * Launches a function that the host runs when all launched before has ended. It must not call
    * this library's operations.
    *
-   * @param function what it throws becomes the stream's error
+   * @param function what it throws becomes the stream's error, the cause of an {@link
+   *     InvalidUsageException}
    */
   public abstract void launchHostFunction(Runnable function);
 

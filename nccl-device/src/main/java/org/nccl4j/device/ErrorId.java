@@ -265,7 +265,7 @@ public enum ErrorId {
   /** A function of the user's. */
   USER_FUNCTION(
       Code.INVALID_USAGE,
-      "A reduction that the user supplies threw an exception",
+      "A reduction that the user supplies, or a function in a stream, threw an exception",
       "correct the function; its exception is the cause"),
   /** A plug-in. */
   PLUGIN(

@@ -32,7 +32,7 @@ public final class CudaStream extends DeviceStream {
   private final long handle;
   private final boolean owned;
   private final List<CudaKernelCommunicator> users = new CopyOnWriteArrayList<>();
-  private final AtomicReference<RuntimeException> hostFailure = new AtomicReference<>();
+  private final AtomicReference<NcclException> hostFailure = new AtomicReference<>();
   private final AtomicLong graphs = new AtomicLong();
   private final Object lifetime = new Object();
   private Captures.Capture capture; // under way; null while there is none
@@ -195,8 +195,8 @@ public final class CudaStream extends DeviceStream {
         () -> {
           try {
             function.run();
-          } catch (RuntimeException e) {
-            hostFailure.compareAndSet(null, e);
+          } catch (RuntimeException | Error e) { // the driver's thread must not get it
+            hostFailure.compareAndSet(null, thrown(e));
           }
         },
         device);
@@ -252,9 +252,9 @@ public final class CudaStream extends DeviceStream {
   }
 
   private void throwFailure() {
-    RuntimeException thrown = hostFailure.getAndSet(null);
-    if (thrown != null) {
-      throw thrown;
+    NcclException first = hostFailure.getAndSet(null);
+    if (first != null) {
+      throw first.again();
     }
     for (CudaKernelCommunicator user : users) {
       NcclException failure = user.settledFailure();

@@ -18,6 +18,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 import org.nccl4j.device.CudaException;
 import org.nccl4j.device.DeviceEvent;
 import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.shm.OwnedFd;
@@ -187,12 +188,19 @@ class DriverTest {
       AtomicInteger called = new AtomicInteger();
       stream.launchHostFunction(called::incrementAndGet);
       assertEquals(1, called.get());
-      stream.launchHostFunction(
-          () -> {
-            throw new IllegalStateException("from a host function");
-          });
-      assertThrows(IllegalStateException.class, stream::synchronize);
-      stream.synchronize();
+      for (boolean worse : new boolean[] {false, true}) {
+        stream.launchHostFunction(
+            () -> {
+              if (worse) {
+                throw new AssertionError("from a host function");
+              }
+              throw new IllegalStateException("from a host function");
+            });
+        var thrown = assertThrows(InvalidUsageException.class, stream::synchronize);
+        assertEquals(ErrorId.USER_FUNCTION, thrown.id());
+        assertTrue(thrown.getMessage().contains("from a host function"), thrown.getMessage());
+        stream.synchronize();
+      }
       assertThrows(InvalidArgumentException.class, () -> stream.copy(from, to.slice(0, 8)));
     }
     ByteBuffer read = ByteBuffer.allocate(64);

@@ -208,7 +208,17 @@ public final class HostStream extends DeviceStream {
   @Override
   public void launchHostFunction(Runnable function) {
     Given.notNull(function, "function");
-    launch((send, recv, ticket) -> function.run(), null, null, 0);
+    launch(
+        (send, recv, ticket) -> {
+          try {
+            function.run();
+          } catch (RuntimeException | Error e) {
+            throw thrown(e);
+          }
+        },
+        null,
+        null,
+        0);
   }
 
   private static void copyNow(HostMemory source, HostMemory target, long ticket) {

@@ -1,0 +1,46 @@
+package org.nccl4j.device.host.stream;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertInstanceOf;
+import static org.junit.jupiter.api.Assertions.assertSame;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+
+import java.util.concurrent.atomic.AtomicInteger;
+import org.junit.jupiter.api.Test;
+import org.nccl4j.device.DeviceStream;
+import org.nccl4j.device.ErrorId;
+import org.nccl4j.device.InvalidUsageException;
+import org.nccl4j.device.NcclException;
+import org.nccl4j.device.RemoteException;
+import org.nccl4j.device.host.HostDevice;
+
+/** What a function in a stream throws is the user's, and the stream goes on. */
+class HostFunctionTest {
+  @Test
+  void whatItThrowsIsTheStreamsErrorOnce() {
+    AtomicInteger after = new AtomicInteger();
+    try (DeviceStream stream = HostDevice.instance().createStream()) {
+      IllegalStateException own = new IllegalStateException("mine");
+      stream.launchHostFunction(
+          () -> {
+            throw own;
+          });
+      stream.launchHostFunction(after::incrementAndGet);
+      InvalidUsageException e = assertThrows(InvalidUsageException.class, stream::synchronize);
+      assertEquals(ErrorId.USER_FUNCTION, e.id());
+      Throwable cause = e;
+      while (cause.getCause() != null) {
+        cause = cause.getCause();
+      }
+      assertSame(own, cause);
+      assertEquals(1, after.get());
+      stream.synchronize();
+      stream.launchHostFunction(
+          () -> {
+            throw new RemoteException("of this library", "none");
+          });
+      NcclException ours = assertThrows(NcclException.class, stream::synchronize);
+      assertInstanceOf(RemoteException.class, ours);
+    }
+  }
+}
