@@ -19,6 +19,7 @@ import org.nccl4j.api.init.CommunicatorState;
 import org.nccl4j.api.init.GraphsAhead;
 import org.nccl4j.api.init.InitRequest;
 import org.nccl4j.api.init.Initializer;
+import org.nccl4j.api.init.Rehearsal;
 import org.nccl4j.api.settings.DebugSettings;
 import org.nccl4j.api.settings.InfoLog;
 import org.nccl4j.api.settings.Settings;
@@ -50,6 +51,7 @@ final class Joining {
     Given.notNull(device, "device");
     Given.notNull(ids, "list of unique ids").forEach(id -> Given.notNull(id, "unique id"));
     Settings settings = settings(Given.notNull(config, "configuration"));
+    Rehearsal.end();
     GraphsAhead.begin(List.of(device), settings);
     List<BootstrapId> roots = ids.stream().map(id -> BootstrapId.decode(id.toBytes())).toList();
     JoinRequest request =
@@ -81,6 +83,7 @@ final class Joining {
           ErrorId.DEVICE, "a communicator of no devices", "pass a device for each rank");
     }
     Settings settings = settings(Given.notNull(config, "configuration"));
+    Rehearsal.end();
     GraphsAhead.begin(devices, settings);
     List<Bootstrap> bootstraps =
         LocalBootstrap.create(devices.size(), settings.get(Settings.NCCL4J_INIT_TIMEOUT));

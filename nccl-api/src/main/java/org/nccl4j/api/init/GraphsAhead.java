@@ -2,13 +2,16 @@ package org.nccl4j.api.init;
 
 import java.lang.System.Logger.Level;
 import java.util.List;
-import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+import org.nccl4j.api.plan.RankFacts;
 import org.nccl4j.api.settings.Settings;
 import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.cuda.CudaDevice;
 import org.nccl4j.device.cuda.CudaDevices;
 import org.nccl4j.device.cuda.Nvml;
+import org.nccl4j.topo.cluster.Fleet;
 
 /**
  * Searches the graphs of this machine while the first communicator of a process still looks at its
@@ -19,23 +22,28 @@ import org.nccl4j.device.cuda.Nvml;
  */
 public final class GraphsAhead {
   private static final System.Logger LOG = DebugLog.of("GRAPH");
-  private static final AtomicBoolean BEGUN = new AtomicBoolean();
+
+  /** The ranks' devices of those that were begun. */
+  private static final Set<List<CudaDevice>> BEGUN = ConcurrentHashMap.newKeySet();
 
   private GraphsAhead() {}
 
   /**
    * Begins it on a thread of its own where a communicator of GPUs is made; only the first call of a
-   * process has an effect. Returns at once.
+   * process for the same devices has an effect. Returns at once.
    *
    * @param devices of this process's ranks; a single one stands for all that the driver shows
    */
   public static void begin(List<Device> devices, Settings settings) {
     boolean cuda = devices.stream().allMatch(device -> device.kind() == Device.Kind.CUDA);
-    if (!cuda || settings.isSet(Settings.NCCL_TOPO_FILE) || !BEGUN.compareAndSet(false, true)) {
+    if (!cuda || devices.isEmpty() || settings.isSet(Settings.NCCL_TOPO_FILE)) {
       return;
     }
     List<? extends Device> likely = devices.size() > 1 ? devices : CudaDevices.probe().list();
     List<CudaDevice> gpus = likely.stream().map(CudaDevice.class::cast).toList();
+    if (!BEGUN.add(gpus)) {
+      return;
+    }
     gpus.forEach(CudaDevice::gpuDirect); // so that the thread need not ask the driver
     Thread searching = new Thread(() -> search(gpus, settings), "nccl4j-graphs");
     searching.setDaemon(true);
@@ -45,7 +53,9 @@ public final class GraphsAhead {
   private static void search(List<CudaDevice> gpus, Settings settings) {
     try {
       if (Nvml.probe().absence().isEmpty()) {
-        Wiring.fleet(settings, MachineSurvey.ahead(gpus, settings));
+        Fleet fleet = Wiring.fleet(settings, MachineSurvey.ahead(gpus, settings));
+        Wiring.ahead(fleet);
+        RankFacts.readMeasured(gpus.get(0).name(), gpus.size(), fleet);
       }
     } catch (RuntimeException e) {
       LOG.log(Level.DEBUG, "The graphs could not be searched ahead: {0}", e);

@@ -6,10 +6,16 @@ import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import org.nccl4j.api.bootstrap.Bootstrap;
+import org.nccl4j.api.bootstrap.BootstrapId;
+import org.nccl4j.api.bootstrap.BootstrapOptions;
+import org.nccl4j.api.bootstrap.BootstrapRoot;
+import org.nccl4j.api.bootstrap.JoinRequest;
 import org.nccl4j.api.bootstrap.LocalBootstrap;
+import org.nccl4j.api.bootstrap.TcpBootstrap;
 import org.nccl4j.api.settings.GpuSettings;
 import org.nccl4j.api.settings.Settings;
 import org.nccl4j.device.DebugLog;
+import org.nccl4j.device.Device;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.cuda.CudaDevices;
 import org.nccl4j.device.cuda.Preparation;
@@ -19,8 +25,8 @@ import org.nccl4j.device.host.HostDevice;
  * Makes a communicator of two ranks on the host and closes it, while the driver starts and the
  * program makes the GPUs' contexts: the first communicator of a process takes most of its time to
  * load, link and interpret code, most of which is the same on the host. Then searches the graphs of
- * this machine ({@link GraphsAhead}). It calls no driver, opens no plug-in and no connection; its
- * settings are its own, whatever is set in the process.
+ * this machine ({@link GraphsAhead}), and has two ranks meet by the loopback interface. It calls no
+ * driver and opens no plug-in; its settings are its own, whatever is set in the process.
  */
 public final class Rehearsal implements Preparation {
   private static final System.Logger LOG = DebugLog.of("INIT");
@@ -36,13 +42,21 @@ public final class Rehearsal implements Preparation {
           "NCCL_PROFILER_PLUGIN", "none",
           "NCCL_NVLS_ENABLE", "0");
 
+  /** Whether it is too late, since a creation has begun. */
+  private static volatile boolean over;
+
   /** For the service loader. */
   public Rehearsal() {}
+
+  /** A creation begins, and shall have the processors: no further part is rehearsed. */
+  public static void end() {
+    over = true;
+  }
 
   @Override
   public void prepare() {
     Settings process = Settings.ofProcess(Map.of());
-    if (!process.get(GpuSettings.NCCL4J_REHEARSAL)) {
+    if (over || !process.get(GpuSettings.NCCL4J_REHEARSAL)) {
       return;
     }
     process.hints(); // looked at, not told: nobody has asked for a communicator yet
@@ -51,7 +65,33 @@ public final class Rehearsal implements Preparation {
         CompletableFuture.runAsync(() -> play(bootstraps.get(1)), Rehearsal::start);
     play(bootstraps.get(0));
     other.join();
-    GraphsAhead.begin(List.copyOf(CudaDevices.probe().list()), process);
+    List<Device> gpus = List.copyOf(CudaDevices.probe().list());
+    if (!over) {
+      GraphsAhead.begin(gpus, process);
+      meet();
+    }
+  }
+
+  /** By sockets, as the ranks of several processes do. */
+  private static void meet() {
+    BootstrapOptions options =
+        BootstrapOptions.from(Settings.alone(Map.of("NCCL_SOCKET_IFNAME", "=lo")));
+    BootstrapId id = BootstrapRoot.create(options, PATIENCE);
+    CompletableFuture<Void> other =
+        CompletableFuture.runAsync(() -> meet(id, 1, options), Rehearsal::start);
+    meet(id, 0, options);
+    other.join();
+  }
+
+  private static void meet(BootstrapId id, int rank, BootstrapOptions options) {
+    try {
+      Bootstrap bootstrap = TcpBootstrap.join(new JoinRequest(RANKS, id, rank, PATIENCE, options));
+      bootstrap.barrier();
+      bootstrap.made();
+      bootstrap.close();
+    } catch (NcclException e) {
+      LOG.log(Level.DEBUG, "Meeting could not be rehearsed: {0}", e);
+    }
   }
 
   private static void start(Runnable body) {

@@ -117,6 +117,14 @@ record Wiring(List<int[]> rings, List<Tree> trees, Optional<Fleet> fleet) {
                 new ClusterOptions(new TopoSettings(texts), driver(survey), false)));
   }
 
+  /** What every rank does with it, so that its code has run. */
+  static void ahead(Fleet fleet) {
+    costs(fleet);
+    Wiring wiring = new Wiring(List.of(new int[0]), List.of(), Optional.empty()).along(fleet, 0);
+    wiring.nvlsHeads();
+    wiring.nvlsChannels();
+  }
+
   private static void warn(TopologyException e) {
     LOG.log(
         Logger.Level.WARNING,

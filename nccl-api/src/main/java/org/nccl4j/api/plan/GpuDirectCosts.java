@@ -10,6 +10,7 @@ import java.util.HashMap;
 import java.util.Locale;
 import java.util.Map;
 import java.util.TreeMap;
+import java.util.concurrent.ConcurrentHashMap;
 import org.nccl4j.device.kernel.DirectWork.Operation;
 import org.nccl4j.device.kernel.DirectWork.Way;
 
@@ -29,6 +30,9 @@ final class GpuDirectCosts implements DirectCosts {
   /** A guess must not win over what was measured. */
   private static final double DOUBT = 1.5;
 
+  /** By model, number of ranks and bytes in lines. */
+  private static final Map<String, GpuDirectCosts> KNOWN = new ConcurrentHashMap<>();
+
   private final int nRanks;
   private final String file;
   private final long lineData;
@@ -36,11 +40,17 @@ final class GpuDirectCosts implements DirectCosts {
   private final Map<String, TreeMap<Long, Integer>> blocks = new HashMap<>();
 
   /**
-   * The costs of a model.
+   * The costs of a model; read once.
    *
    * @param lineData most bytes that a rank sends another in lines
    */
-  GpuDirectCosts(String model, int nRanks, long lineData) {
+  static GpuDirectCosts of(String model, int nRanks, long lineData) {
+    return KNOWN.computeIfAbsent(
+        nRanks + " " + lineData + " " + model,
+        missing -> new GpuDirectCosts(model, nRanks, lineData));
+  }
+
+  private GpuDirectCosts(String model, int nRanks, long lineData) {
     this.nRanks = nRanks;
     this.lineData = lineData;
     this.file = model.toLowerCase(Locale.ROOT).replace(' ', '-') + ".direct";

@@ -12,6 +12,7 @@ import java.util.Locale;
 import java.util.Map;
 import java.util.Optional;
 import java.util.TreeMap;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.Function;
 import java.util.stream.Stream;
 import org.nccl4j.device.kernel.Algorithm;
@@ -27,6 +28,9 @@ import org.nccl4j.device.kernel.Protocol;
 final class MeasuredCosts {
   private record Way(Collective collective, Algorithm algorithm, Protocol protocol) {}
 
+  /** By file and number of ranks. */
+  private static final Map<String, Optional<MeasuredCosts>> KNOWN = new ConcurrentHashMap<>();
+
   private final String file;
   private final Map<Way, TreeMap<Long, Double>> curves;
 
@@ -35,9 +39,13 @@ final class MeasuredCosts {
     this.curves = curves;
   }
 
-  /** What was measured for a model and a number of ranks, if anything was. */
+  /** What was measured for a model and a number of ranks, if anything was; read once. */
   static Optional<MeasuredCosts> find(String model, int nRanks) {
     String file = model.toLowerCase(Locale.ROOT).replace(' ', '-') + ".costs";
+    return KNOWN.computeIfAbsent(nRanks + " " + file, missing -> read(file, nRanks));
+  }
+
+  private static Optional<MeasuredCosts> read(String file, int nRanks) {
     try (InputStream in = MeasuredCosts.class.getResourceAsStream(file)) {
       if (in == null) {
         return Optional.empty();

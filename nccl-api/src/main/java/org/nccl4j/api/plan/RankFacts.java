@@ -47,6 +47,15 @@ public record RankFacts(
     return new RankFacts(nRanks, kind, model, reach, nvlink, spread, fleet, tuned);
   }
 
+  /** Reads what was measured for ranks of one host, which takes its time once in a process. */
+  public static void readMeasured(String model, int nRanks, Fleet fleet) {
+    RankFacts facts =
+        new RankFacts(nRanks, Device.Kind.CUDA, model, /* reach= */ true, /* nvlink= */ true)
+            .with(Optional.of(fleet));
+    facts.costs();
+    facts.directCosts();
+  }
+
   /** With NVLS, unless that is null. */
   CostModel costs(Nvls nvls) {
     return nvls == null
@@ -71,7 +80,7 @@ public record RankFacts(
     DirectCosts base =
         kind == Device.Kind.HOST
             ? new HostDirectCosts(nRanks, Runtime.getRuntime().availableProcessors())
-            : new GpuDirectCosts(model, nRanks, CudaDevice.lineData(nRanks));
+            : GpuDirectCosts.of(model, nRanks, CudaDevice.lineData(nRanks));
     return spread.hosts() == 1
         ? tuned.map(table -> table.over(base, nRanks, model)).orElse(base)
         : base;

@@ -19,7 +19,7 @@ final class Spelling {
         continue;
       }
       String nearest = nearest(entry.getKey(), known);
-      if (distance(entry.getKey(), nearest) <= NEAR) {
+      if (nearest != null) {
         hints.add(
             "%s (%s) is no setting; did you mean %s?"
                 .formatted(entry.getKey(), entry.getValue().origin(), nearest));
@@ -28,11 +28,17 @@ final class Spelling {
     return hints;
   }
 
+  /** The first of those that are nearest; null if none is near. Every rank asks, so it is quick. */
   private static String nearest(String name, List<String> known) {
-    String best = known.get(0);
+    String best = null;
+    int least = NEAR + 1;
     for (String candidate : known) {
-      if (distance(name, candidate) < distance(name, best)) {
-        best = candidate;
+      if (Math.abs(name.length() - candidate.length()) < least) {
+        int distance = distance(name, candidate);
+        if (distance < least) {
+          best = candidate;
+          least = distance;
+        }
       }
     }
     return best;

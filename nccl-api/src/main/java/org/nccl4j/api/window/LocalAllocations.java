@@ -6,9 +6,7 @@ import org.nccl4j.device.symmetric.Exportable;
 
 /** The allocations that ranks of this process are just registering, for its other ranks. */
 final class LocalAllocations {
-  private record Key(String communicator, int rank) {}
-
-  private static final Map<Key, Exportable> OFFERED = new ConcurrentHashMap<>();
+  private static final Map<String, Exportable> OFFERED = new ConcurrentHashMap<>();
 
   private LocalAllocations() {}
 
@@ -18,15 +16,19 @@ final class LocalAllocations {
    * @param communicator what identifies it among all of the process
    */
   static void offer(String communicator, int rank, Exportable allocation) {
-    OFFERED.put(new Key(communicator, rank), allocation);
+    OFFERED.put(key(communicator, rank), allocation);
   }
 
   /** What a rank offers, or null. */
   static Exportable find(String communicator, int rank) {
-    return OFFERED.get(new Key(communicator, rank));
+    return OFFERED.get(key(communicator, rank));
   }
 
   static void withdraw(String communicator, int rank) {
-    OFFERED.remove(new Key(communicator, rank));
+    OFFERED.remove(key(communicator, rank));
+  }
+
+  private static String key(String communicator, int rank) {
+    return rank + " of " + communicator;
   }
 }

@@ -99,7 +99,7 @@ class GpuChoiceTest {
   @ParameterizedTest
   @CsvSource({"NVIDIA H200", "NVIDIA Unheard-of"})
   void copiesInBatchesAreThereButNeverTheCheapest(String model) {
-    DirectCosts costs = new GpuDirectCosts(model, 4, 1 << 20);
+    DirectCosts costs = GpuDirectCosts.of(model, 4, 1 << 20);
     for (DirectWork.Operation operation : DirectWork.Operation.values()) {
       for (DirectWork.Way way : List.of(DirectWork.Way.COPY_BATCH, DirectWork.Way.COPY_STREAM)) {
         double time = costs.microseconds(operation, way, 1L << 32);

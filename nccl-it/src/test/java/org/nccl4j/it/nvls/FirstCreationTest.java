@@ -43,6 +43,8 @@ class FirstCreationTest {
   /** What creations have in common on all devices. */
   private static final String SHARED = "org.nccl4j.api.launch.Launcher";
 
+  private static final String MEETING = "'org/nccl4j/api/bootstrap/TcpBootstrap'";
+
   @TempDir static Path folder;
   private static FakeGpuProcess program;
 
@@ -94,6 +96,8 @@ class FirstCreationTest {
     assertTrue(before.contains(SHARED), "classes are listed");
     assertFalse(after.contains(SHARED), "initialised when Communicator was");
     assertTrue(after.size() < before.size() / 2, () -> before.size() + " to " + after);
+    assertFalse(without.output().contains(MEETING), "ranks of one process meet in memory");
+    assertTrue(with.output().contains(MEETING), "those of several are rehearsed too");
     for (String call : List.of("cuMemCreate", "cuMemMap", "cuStreamCreate")) {
       assertTrue(without.count(call) > 0, call);
       assertEquals(without.count(call), with.count(call), call);
