@@ -50,6 +50,7 @@ final class Listener implements EventLoop.Handler, Connection.Owner {
   private final Map<Connection, EventLoop.Timer> proved = new LinkedHashMap<>();
   private SelectionKey key;
   private long refused;
+  private boolean warned;
   private String lastRefusal = "";
 
   Listener(
@@ -155,10 +156,17 @@ final class Listener implements EventLoop.Handler, Connection.Owner {
     }
   }
 
+  /**
+   * Who went away is counted with those that were refused, and no matter for a warning: a rank that
+   * waits for its first connection too long tries another address, and gives one of them up.
+   */
   @Override
   public void closed(Connection connection, IOException reason) {
-    String why = reason instanceof ProtocolException ? reason.getMessage() : "it went away";
-    refuse(connection, why);
+    if (reason instanceof ProtocolException) {
+      refuse(connection, reason.getMessage());
+    } else {
+      count(connection, "it went away");
+    }
   }
 
   private void forget(Connection connection) {
@@ -169,11 +177,17 @@ final class Listener implements EventLoop.Handler, Connection.Owner {
     }
   }
 
-  private void refuse(Connection connection, String why) {
+  private void count(Connection connection, String why) {
     forget(connection);
     lastRefusal = "from " + connection.peer() + ": " + why;
     connection.close();
-    if (refused++ == 0) {
+    refused++;
+  }
+
+  private void refuse(Connection connection, String why) {
+    count(connection, why);
+    if (!warned) {
+      warned = true;
       LOG.log(
           Level.WARNING,
           "refused a connection to the bootstrap port {0} {1}; further ones are only counted",

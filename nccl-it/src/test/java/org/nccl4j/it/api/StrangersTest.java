@@ -143,6 +143,29 @@ class StrangersTest {
     }
   }
 
+  /** As a rank does that has reached the root by another of its addresses. */
+  @Test
+  void whoOnlyGoesAwayIsNotWarnedOf() throws Exception {
+    Set<Integer> before = OwnPorts.listening();
+    UniqueId id = UniqueId.create(CommunicatorConfig.defaults().with("NCCL_SOCKET_IFNAME", "lo"));
+    Set<Integer> ports = OwnPorts.listening();
+    ports.removeAll(before);
+    InetSocketAddress root =
+        new InetSocketAddress(InetAddress.getLoopbackAddress(), ports.iterator().next());
+    try (Refusals refusals = new Refusals()) {
+      SocketChannel.open(root).close();
+      try (SocketChannel nonsense = SocketChannel.open(root)) {
+        nonsense.write(ByteBuffer.wrap(BEGINNINGS.get(3).getBytes(StandardCharsets.ISO_8859_1)));
+        assertEquals(-1, nonsense.read(ByteBuffer.allocate(1 << 10)), "refused");
+      } catch (IOException reset) {
+        assertTrue(reset.getMessage().contains("reset"), reset.toString());
+      }
+      Communicator.initRank(1, id, 0, Devices.host()).close();
+      assertEquals(1, refusals.reasons().size(), refusals.reasons().toString());
+      assertFalse(refusals.reasons().get(0).contains("went away"), refusals.reasons().toString());
+    }
+  }
+
   /** Three ranks, as of three hosts, of which the last comes after many strangers. */
   private static Ranks whileAttacked(Stranger stranger) throws Exception {
     UniqueId id = UniqueId.create();

@@ -11,6 +11,7 @@ import java.util.logging.Logger;
 public final class Refusals extends Handler implements AutoCloseable {
   private final Logger logger = Logger.getLogger("org.nccl4j");
   private final Queue<String> ports = new ConcurrentLinkedQueue<>();
+  private final Queue<String> reasons = new ConcurrentLinkedQueue<>();
 
   /** Listens from now on. */
   public Refusals() {
@@ -22,10 +23,16 @@ public final class Refusals extends Handler implements AutoCloseable {
     return List.copyOf(ports);
   }
 
+  /** From where and why, of each warning so far. */
+  public List<String> reasons() {
+    return List.copyOf(reasons);
+  }
+
   @Override
   public void publish(LogRecord log) {
     if (log.getMessage() != null && log.getMessage().startsWith("refused a connection")) {
       ports.add(String.valueOf(log.getParameters()[0]));
+      reasons.add(String.valueOf(log.getParameters()[1]));
     }
   }
 
