@@ -12,9 +12,7 @@ import org.nccl4j.api.group.RankQueue;
 import org.nccl4j.api.observe.FlightLog;
 import org.nccl4j.api.observe.Observer;
 import org.nccl4j.api.observe.OperationHooks;
-import org.nccl4j.api.plan.DirectPlanner;
 import org.nccl4j.api.plan.OneSided;
-import org.nccl4j.api.plan.Planner;
 import org.nccl4j.api.settings.DebugSettings;
 import org.nccl4j.api.settings.InfoLog;
 import org.nccl4j.api.settings.Settings;
@@ -145,11 +143,6 @@ public final class CommunicatorState {
     return running.oneSided;
   }
 
-  /** Who decides whether they go straight between windows. */
-  public DirectPlanner direct() {
-    return queue.direct();
-  }
-
   /** Drops a window together with all other ranks. */
   public void deregister(RegisteredWindow window) {
     info.tell("REG", () -> "deregisters window " + window.number());
@@ -173,11 +166,6 @@ public final class CommunicatorState {
   /** Where operations go. */
   public RankQueue queue() {
     return queue;
-  }
-
-  /** Who decides how they are done. */
-  public Planner planner() {
-    return queue.planner();
   }
 
   /** This rank. */

@@ -260,14 +260,11 @@ public final class CudaDevice extends Device implements KernelDevice, SymmetricD
           "the address 0x%x is none that the driver knows: it is of the host's memory, or was freed"
               .formatted(address));
     }
-    if (type == DriverLibrary.MEMORY_OF_DEVICE) {
-      int of = DriverLibrary.deviceOf(address, this);
-      if (of != index) {
-        return Optional.of(
+    int of = type == DriverLibrary.MEMORY_OF_DEVICE ? DriverLibrary.deviceOf(address, this) : index;
+    return of == index
+        ? Optional.empty()
+        : Optional.of(
             "the address 0x%x is of device %d's memory, not of %s".formatted(address, of, this));
-      }
-    }
-    return Optional.empty();
   }
 
   @Override

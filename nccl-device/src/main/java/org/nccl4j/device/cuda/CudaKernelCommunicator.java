@@ -181,10 +181,9 @@ final class CudaKernelCommunicator implements KernelCommunicator {
   @Override
   public KernelPlan prepare(OneSidedWork work) {
     checkUsable();
-    if (RemotePlan.isFor(work)) {
-      return RemotePlan.of(this, work, remote.puts(), direct);
-    }
-    return direct.prepare(work);
+    return RemotePlan.isFor(work)
+        ? RemotePlan.of(this, work, remote.puts(), direct)
+        : direct.prepare(work);
   }
 
   @Override

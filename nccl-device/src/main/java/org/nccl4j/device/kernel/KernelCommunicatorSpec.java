@@ -37,6 +37,16 @@ public record KernelCommunicatorSpec(
   /** The same on other connections. */
   public KernelCommunicatorSpec withConnections(
       List<Connection> newSends, List<Connection> newRecvs) {
+    return with(newSends, newRecvs, launching);
+  }
+
+  /** The same with other ways to launch. */
+  public KernelCommunicatorSpec withLaunching(LaunchOptions options) {
+    return with(sends, recvs, options);
+  }
+
+  private KernelCommunicatorSpec with(
+      List<Connection> newSends, List<Connection> newRecvs, LaunchOptions options) {
     return new KernelCommunicatorSpec(
         name,
         rank,
@@ -44,24 +54,6 @@ public record KernelCommunicatorSpec(
         layout,
         newSends,
         newRecvs,
-        ring,
-        trees,
-        localRanks,
-        progress,
-        deadline,
-        nvls,
-        launching);
-  }
-
-  /** The same with other ways to launch. */
-  public KernelCommunicatorSpec withLaunching(LaunchOptions options) {
-    return new KernelCommunicatorSpec(
-        name,
-        rank,
-        nRanks,
-        layout,
-        sends,
-        recvs,
         ring,
         trees,
         localRanks,

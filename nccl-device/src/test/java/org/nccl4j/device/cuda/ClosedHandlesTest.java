@@ -8,6 +8,7 @@ import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import java.time.Duration;
 import java.util.List;
+import java.util.regex.Pattern;
 import jcuda.driver.CUstream;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -29,6 +30,9 @@ import org.nccl4j.device.kernel.Protocol;
  * What was closed never gets to the driver, which takes the memory of a destroyed handle for one.
  */
 class ClosedHandlesTest extends AgainstFakeCuda {
+  private static final Pattern OF_HANDLES =
+      Pattern.compile("^cu(Stream|Event|Graph|Memcpy|Launch|ThreadExchange)");
+
   private CudaDevice device;
 
   @BeforeEach
@@ -36,12 +40,16 @@ class ClosedHandlesTest extends AgainstFakeCuda {
     device = CudaDevices.probe().device(0);
   }
 
+  /** Other threads may ask the driver of devices meanwhile. */
+  private List<String> ofHandles() {
+    return fake.fakeRecord().lines().filter(call -> OF_HANDLES.matcher(call).find()).toList();
+  }
+
   private void assertRefused(Runnable call) {
     fake.fakeReset();
     InvalidUsageException e = assertThrows(InvalidUsageException.class, call::run);
     assertEquals(ErrorId.CLOSED, e.id());
-    assertEquals(
-        "", fake.fakeRecord().replaceAll("cuCtx.*\n", ""), "nothing is asked of the driver");
+    assertEquals(List.of(), ofHandles(), "nothing is asked of the driver");
   }
 
   @Test
@@ -64,7 +72,7 @@ class ClosedHandlesTest extends AgainstFakeCuda {
         assertTrue(stream.isIdle());
         assertFalse(stream.isCapturing());
         stream.close();
-        assertEquals("", fake.fakeRecord());
+        assertEquals(List.of(), ofHandles());
       }
     }
   }
