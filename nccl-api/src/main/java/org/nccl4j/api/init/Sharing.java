@@ -8,8 +8,8 @@ import org.nccl4j.device.Device;
 
 /**
  * Whether what is made of a communicator uses its connections, as far as one of its ranks has a say
- * in it: who asks for it gets it where it can be had, and by default it is so where nothing but
- * working at the same time is lost by it. Where it is not to be had, the log says why.
+ * in it: who asks for it gets it where it can be had; by default it is so too, unless NVLS would be
+ * lost by it. Where it is not so, the log says why.
  */
 final class Sharing {
   private static final Logger LOG = DebugLog.of("INIT");
@@ -37,7 +37,7 @@ final class Sharing {
   /**
    * Whether this rank can.
    *
-   * @param asked whether the user has asked for it; else it is done only where nothing is lost
+   * @param asked whether the user has asked for it; else it is not done where NVLS is lost
    */
   boolean isPossible(boolean asked) {
     Optional<String> obstacle = parent.engine().kernels().sharingObstacle();

@@ -3,6 +3,7 @@ package org.nccl4j.device.cuda;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.atomic.AtomicReference;
+import org.nccl4j.device.HotPath;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.kernel.Connection;
 import org.nccl4j.device.kernel.KernelCommunicatorSpec;
@@ -14,9 +15,13 @@ import org.nccl4j.device.kernel.KernelCommunicatorSpec;
  * Freed with the first, which is closed last. Any thread.
  */
 final class ConnectionUsers implements AutoCloseable {
+  private static final long GLANCE_NANOS = 1_000_000;
+
   private final ConnectionMemory memory;
   private final ConnectionOrder order;
   private final AtomicReference<NcclException> failure = new AtomicReference<>();
+
+  private volatile long looked = System.nanoTime() - GLANCE_NANOS;
 
   /** Open ones, the first first; replaced by whoever holds this object's monitor. */
   private volatile List<CudaKernelCommunicator> all = List.of();
@@ -87,6 +92,18 @@ final class ConnectionUsers implements AutoCloseable {
   /** The first failure of any; null if there was none, as far as is known. */
   NcclException failure() {
     return failure.get();
+  }
+
+  /** As {@link #look}, but not again within a millisecond: for each launch, of many perhaps. */
+  @HotPath
+  void glance(CudaKernelCommunicator self) {
+    if (all.size() > 1) {
+      long now = System.nanoTime();
+      if (now - looked > GLANCE_NANOS) {
+        looked = now;
+        look(self);
+      }
+    }
   }
 
   /** Looks whether a kernel of another, or a stream, has waited too long. */

@@ -252,14 +252,20 @@ final class CudaKernelCommunicator implements KernelCommunicator {
   @Override
   public NcclException failure() {
     if (failure.look() == null) {
-      users.look(this);
+      users.glance(this);
     }
     return released(users.failure());
   }
 
-  /** As {@link #failure}, of a stream whose work has ended. */
+  /**
+   * As {@link #failure}, of a stream whose work has ended: what came after another's kernel that
+   * gave up, on the same connections, may have ended with anything.
+   */
   NcclException settledFailure() {
-    return released(failure.settled());
+    if (failure.settled() == null) {
+      users.look(this);
+    }
+    return released(users.failure());
   }
 
   private NcclException released(NcclException known) {

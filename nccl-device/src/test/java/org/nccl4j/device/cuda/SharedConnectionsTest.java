@@ -339,15 +339,30 @@ class SharedConnectionsTest extends AgainstFakeCuda {
   void aFailureOfOneIsAFailureOfAll() {
     CudaKernelCommunicator child = child(parent, 1, 3);
     CudaKernelCommunicator sister = child(parent, 3, 0);
+    launch(parent, 0);
     child.memory().control().putInt(KernelLayout.CONTROL_FAILED_PEER, 0);
     child.memory().control().putInt(KernelLayout.CONTROL_FAILED, 1);
-    String message = parent.failure().getMessage();
+    String message =
+        assertThrows(NcclException.class, streams.get(0)::synchronize, "what followed it is spoilt")
+            .getMessage();
     assertTrue(message.contains("rank 1 of child") && message.contains("of rank 0"), message);
     for (CudaKernelCommunicator each : List.of(parent, child, sister)) {
       assertEquals(1, each.memory().control().getInt(KernelLayout.CONTROL_ABORT));
       assertThrows(NcclException.class, () -> launch(each, 0));
     }
     assertEquals(1, child(parent, 3, 2).memory().control().getInt(KernelLayout.CONTROL_ABORT));
+  }
+
+  @Test
+  void aLaunchSeesTheFailureOfAnother() {
+    CudaKernelCommunicator child = child(parent, 1, 3);
+    child.memory().control().putInt(KernelLayout.CONTROL_FAILED_PEER, 0);
+    child.memory().control().putInt(KernelLayout.CONTROL_FAILED, 1);
+    long end = System.nanoTime() + Duration.ofSeconds(60).toNanos();
+    while (parent.failure() == null && System.nanoTime() - end < 0) {
+      Thread.onSpinWait();
+    }
+    assertThrows(NcclException.class, () -> launch(parent, 0));
   }
 
   @Test
