@@ -3,6 +3,7 @@
 
 #include "direct_beside.cuh"
 #include "direct_ll.cuh"
+#include "direct_scatter.cuh"
 #include "direct_signal.cuh"
 #include "direct_window.cuh"
 
@@ -38,7 +39,10 @@ extern "C" __global__ void __launch_bounds__(direct::kThreads, kWindowBlocks)
 #ifdef FAMILY_COPY
   direct::copyBeside(a);
 #else
-  direct::reduceBeside<FAMILY_TYPE>(a);
+  if (a.direct.operation == DIRECT_REDUCE_SCATTER)
+    direct::scatterBeside<FAMILY_TYPE>(a);
+  else
+    direct::reduceBeside<FAMILY_TYPE>(a);
 #endif
 }
 

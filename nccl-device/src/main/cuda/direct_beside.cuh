@@ -1,7 +1,7 @@
 // Kernels that work beside copy engines, between two ranks. Engines fill the links best, but a copy
 // begins late, and ends late for who waits for it; what the kernel moves fills that time, and what is
-// combined is combined while the next chunk comes. The stream of the copies waits for a word that the
-// kernel writes once both ranks have begun, and writes words that the kernel waits for: so nothing
+// combined is combined while the next copy comes. The stream of the copies waits for a word that the
+// kernel writes once both ranks have begun, and writes words that kernels wait for: so nothing
 // has to wait for streams to part and join. The other rank's kernel says whether it has engines at all:
 // where a launch was captured it has none, since a graph would write the same numbers again.
 #pragma once
@@ -10,18 +10,22 @@
 namespace nccl4j {
 namespace direct {
 
-// Words of 128 bytes each, from m.engine on.
-constexpr u64 kGo = 0;        // the number of the last launch whose copies may begin
-constexpr u64 kEnded = 128;   // ... whose copies have ended; written by the own stream
-constexpr u64 kCame = 256;    // 64 times such a number of the other's, and chunks that have come
-constexpr u64 kTheirs = 384;  // the kernel's number in the upper half, the other's launch in the lower
+// Words from m.engine on.
+constexpr u64 kGo = 0;         // the number of the last launch whose copies may begin
+constexpr u64 kEnded = 128;    // ... whose copies have ended; written by the own stream
+constexpr u64 kCame = 256;     // 64 times such a number of the other's, and copies that have come
+constexpr u64 kTheirs = 384;   // two in turn: the kernel's number above, the other's launch below
+constexpr u64 kArrived = 416;  // the number of the last kernel of which all that engines moved is here
+constexpr u64 kPace = 448;     // nanoseconds for each MiB until the last bytes should begin to be moved
+constexpr u64 kUnits = 512;    // for each mover, the kernel's number above, units that have come below
 
 __device__ __forceinline__ bool leads() { return blockIdx.x == 0 && threadIdx.x == 0; }
 
 __device__ __forceinline__ void beginBeside(const nccl4jBesideArguments& m, u32 number) {
   const nccl4jDirectArguments& a = m.direct;
   if (leads())
-    storeWordRelaxed(peer(a, 1 - a.comm.rank, m.engine + kTheirs), (u64)number << 32 | m.number);
+    storeWordRelaxed(peer(a, 1 - a.comm.rank, m.engine + kTheirs + 8 * (number & 1)),
+                     (u64)number << 32 | m.number);
   arrive(a, number);
   awaitBegin(a, number);
   // Also if the other rank did not come: the stream must not wait for ever.
@@ -33,7 +37,7 @@ __device__ __forceinline__ u32 theirNumber(const nccl4jBesideArguments& m, u32 n
   const nccl4jDirectArguments& a = m.direct;
   Patience patience(a.comm);
   u64 word;
-  while ((u32)((word = loadWordRelaxed(own(a, m.engine + kTheirs))) >> 32) != number)
+  while ((u32)((word = loadWordRelaxed(own(a, m.engine + kTheirs + 8 * (number & 1)))) >> 32) != number)
     if (patience.exhausted(1 - a.comm.rank, blockIdx.x, 0, number)) return 0;
   return (u32)word;
 }
@@ -47,12 +51,13 @@ __device__ __forceinline__ void awaitEngine(const nccl4jBesideArguments& m, u64 
 }
 
 // Copies a range by some of the blocks.
-__device__ __forceinline__ void copyRange(char* to, const char* from, u64 begin, u64 end, u32 block,
-                                          u32 blocks) {
+__device__ __forceinline__ void copyRange(char* to, const char* from, u64 begin, u64 end,
+                                          Share share) {
   constexpr int kUnroll = 4;
   const bool aligned = (((u64)to | (u64)from | begin) & 15) == 0;
   const u64 packed = aligned ? begin + (end - begin) / 16 * 16 : begin;
-  const u64 threads = (u64)blocks * blockDim.x, thread = (u64)block * blockDim.x + threadIdx.x;
+  const u64 threads = (u64)share.blocks * blockDim.x;
+  const u64 thread = (u64)share.block * blockDim.x + threadIdx.x;
   for (u64 at = begin + 16 * thread; at < packed; at += 16 * kUnroll * threads) {
     Pack x[kUnroll];
 #pragma unroll
@@ -68,9 +73,39 @@ __device__ __forceinline__ void copyRange(char* to, const char* from, u64 begin,
   }
 }
 
-// All-gather and all-to-all. Engines move the first m.engineBytes; the first m.movers blocks move the
-// rest, the others what this rank has for itself. With the phases apart, something else moves all of
-// it between two kernels that are one.
+// The end of copies is seen some time after it, in which the links are free: the kernel moves its last
+// bytes then, and begins with them so long before. How long copies take is known from the last launch.
+constexpr u64 kLead = 13000;         // nanoseconds
+constexpr u64 kLeastLearned = 8192;  // KiB that engines move; with fewer, other things count
+
+__device__ __forceinline__ bool haveEnded(const nccl4jBesideArguments& m) {
+  return (int)(loadFlagAcquire(own(m.direct, m.engine + kEnded)) - m.number) >= 0;
+}
+
+// One thread. Engines that end earlier than expected are not waited for.
+__device__ __forceinline__ void awaitTail(const nccl4jBesideArguments& m, u64 go) {
+  const u64 pace = loadWordRelaxed(own(m.direct, m.engine + kPace));
+  const u64 begin = pace * (m.engineBytes >> 10) >> 10;
+  while (nanoseconds() - go < begin && !haveEnded(m)) {
+  }
+}
+
+// One thread: the engines' copies have ended. Where that was before the kernel's last bytes were gone,
+// it begins with them a little earlier the next time.
+__device__ __forceinline__ void awaitEnded(const nccl4jBesideArguments& m, u64 go) {
+  char* word = own(m.direct, m.engine + kPace);
+  const u64 before = loadWordRelaxed(word), kibibytes = m.engineBytes >> 10;
+  const bool early = haveEnded(m);
+  awaitEngine(m, kEnded, m.number);
+  const u64 took = nanoseconds() - go;
+  if (kibibytes < kLeastLearned || took < kLead) return;
+  const u64 pace = ((took - kLead) << 10) / kibibytes;
+  storeWordRelaxed(word, early ? min(pace, before - before / 64) : pace);
+}
+
+// All-gather and all-to-all. The kernel moves a little for the other at the begin and at the end, and
+// in between what this rank has for itself. With the phases apart, something else moves all of it
+// between two kernels that are one.
 __device__ __forceinline__ void copyBeside(const nccl4jBesideArguments& m) {
   const nccl4jDirectArguments& a = m.direct;
   begin();
@@ -79,31 +114,35 @@ __device__ __forceinline__ void copyBeside(const nccl4jBesideArguments& m) {
   const bool gathers = a.operation == DIRECT_ALL_GATHER;
   if (m.phases & BESIDE_BEGIN) beginBeside(m, number);
   if (!(m.phases & BESIDE_END)) return;
+  const u64 go = nanoseconds();
   if (m.phases & BESIDE_BEGIN) {
-    const char* send = (const char*)a.send;
-    const u64 first = m.number != 0 ? m.engineBytes : 0;
-    if (blockIdx.x < m.movers) {
-      copyRange(recvOf(a, other) + rank * a.bytes, send + (gathers ? 0 : other * a.bytes), first,
-                a.bytes, blockIdx.x, m.movers);
-    } else {
-      const char* mine = send + (gathers ? 0 : rank * a.bytes);
-      char* place = (char*)a.recv + rank * a.bytes;
-      if (mine != place)
-        copyRange(place, mine, 0, a.bytes, blockIdx.x - m.movers, gridDim.x - m.movers);
+    const char* given = (const char*)a.send + (gathers ? 0 : other * a.bytes);
+    char* there = recvOf(a, other) + rank * a.bytes;
+    const u64 tail = m.number != 0 ? m.engineBytes + m.head : a.bytes;
+    copyRange(there, given, m.number != 0 ? m.engineBytes : 0, tail, allBlocks());
+    const char* mine = (const char*)a.send + (gathers ? 0 : rank * a.bytes);
+    char* place = (char*)a.recv + rank * a.bytes;
+    if (mine != place) copyRange(place, mine, 0, a.bytes, allBlocks());
+    if (tail < a.bytes) {
+      if (threadIdx.x == 0) awaitTail(m, go);
+      __syncthreads();
+      copyRange(there, given, tail, a.bytes, allBlocks());
     }
   }
-  // Known before the end is told: in its next kernel the other rank says something else.
-  const u32 theirs = leads() ? theirNumber(m, number) : 0;
   __syncthreads();
   if (meetsOther(a)) storeFlagRelease(peer(a, other, flagRow(a) + 4 * rank), 2 * number + 1);
-  if (theirs != 0) awaitEngine(m, kCame, 64 * theirs + 1);
-  if (leads() && m.number != 0) awaitEngine(m, kEnded, m.number);
+  if (leads()) {
+    if (m.number != 0) awaitEnded(m, go);
+    // What engines moved had arrived before they said so.
+    storeControl(peer(a, other, m.engine + kArrived), number);
+    awaitEngine(m, kArrived, number);
+  }
   awaitFlags(a, 2 * number + 1);
   finish(a, number);
 }
 
-// Reduce-scatter and all-reduce. The other's engines bring what it has for this rank to where the
-// result will be, but for the last bytes, which are loaded from it meanwhile.
+// All-reduce. The other's engines bring what it has for this rank's half to where the result will be,
+// but for the last bytes, which are loaded from it meanwhile; sums are stored to both.
 template <class T>
 __device__ __forceinline__ void reduceBeside(const nccl4jBesideArguments& m) {
   __shared__ u32 shared;
@@ -111,43 +150,36 @@ __device__ __forceinline__ void reduceBeside(const nccl4jBesideArguments& m) {
   begin();
   const u32 number = epoch(a);
   const int rank = a.comm.rank;
-  const bool toAll = a.operation == DIRECT_ALL_REDUCE;
   beginBeside(m, number);
   if (threadIdx.x == 0) shared = theirNumber(m, number);
   __syncthreads();
   const u32 theirs = shared;
   const u64 all = a.bytes, half = min(all, (all / 2 + 15) / 16 * 16);  // as in two-shot
-  const u64 first = toAll && rank == 1 ? half : 0;
-  const u64 last = toAll && rank == 0 ? half : all;
-  const u64 skip = toAll ? 0 : rank * all;
+  const u64 first = rank == 1 ? half : 0, last = rank == 0 ? half : all;
   const u64 brought = m.engineBytes, chunk = m.chunk;
   const u64 cut = theirs != 0 ? min(last, first + brought) : first;
-  const bool aligned = ((a.send + skip | a.recv) & 15) == 0;
-  char *here = (char*)a.recv, *there = toAll ? recvOf(a, 1 - rank) : nullptr;
-  auto toPack = [&](u64 at, Pack x) {
-    storeData(here + at, x);
-    if (toAll) storeData(there + at, x);
-  };
-  auto toWord = [&](u64 at, u64 x, u32 bytes) {
-    storeElements<T>(here + at, x, bytes);
-    if (toAll) storeElements<T>(there + at, x, bytes);
-  };
-  bool come = true;
-  u32 chunks = 0;
-  for (u64 at = cut, end = last;; come = false) {
-    combineAll<T>(
-        a, at, end, aligned,
-        [&](int r) {
-          return r == rank ? (const char*)a.send + skip : come ? sendOf(a, r) + skip : here;
+  const bool aligned = ((a.send | a.recv) & 15) == 0;
+  char *here = (char*)a.recv, *there = recvOf(a, 1 - rank);
+  auto add = [&](u64 begin, u64 end, const char* came) {
+    combineBoth<T>(
+        a, allBlocks(), begin, end, aligned,
+        [&](int r) { return r == rank ? (const char*)a.send : came; },
+        [&](u64 at, Pack x) {
+          storeData(here + at, x);
+          storeData(there + at, x);
         },
-        toPack, toWord);
-    at = come ? first : end;
-    if (at >= cut) break;
-    const u64 rest = cut - at;
-    end = at + (rest <= chunk ? rest : toAll ? chunk : max(chunk, rest / 2 & ~127ull));
+        [&](u64 at, u64 x, u32 bytes) {
+          storeElements<T>(here + at, x, bytes);
+          storeElements<T>(there + at, x, bytes);
+        });
+  };
+  add(cut, last, sendOf(a, 1 - rank));
+  u32 chunks = 0;
+  for (u64 at = first; at < cut; at += chunk) {
     chunks++;
     if (threadIdx.x == 0) awaitEngine(m, kCame, 64 * theirs + chunks);
     __syncthreads();
+    add(at, min(cut, at + chunk), here);
   }
   meetAtEnd(a, number);
   finish(a, number);

@@ -43,15 +43,18 @@ typedef struct {
 
 enum nccl4jBesidePhases { BESIDE_BEGIN = 1, BESIDE_END = 2 };
 
-// Arguments of the kernels that work beside copy engines, between two ranks.
+// Arguments of the kernels that work beside copy engines, between two ranks. Engines move the first of
+// what a rank has for the other, in copies, and the kernel the rest.
 typedef struct {
   nccl4jDirectArguments direct;  // begins as those of the other direct kernels
   uint64_t engine;       // offset in the library's own window: words that streams wait for and write
-  uint64_t engineBytes;  // the first of what a rank has for the other, which engines move
-  uint64_t chunk;        // bytes of a copy; of a reduce-scatter, of the last
+  uint64_t engineBytes;  // the first, which engines move
+  uint64_t chunk;        // bytes of a copy; of a reduce-scatter, whose copies become smaller, the least
+  uint64_t head;         // bytes after those that an all-gather's kernel moves at once
+  uint64_t unit;         // bytes that a mover of a reduce-scatter moves before it tells
   uint32_t number;       // of this launch among those with engines, from 1 on; 0 where it has none
   uint32_t phases;       // nccl4jBesidePhases
-  uint32_t movers;       // the first blocks, which move the rest to the other
+  uint32_t movers;       // the first blocks of a reduce-scatter
   uint32_t pad;
 } nccl4jBesideArguments;
 

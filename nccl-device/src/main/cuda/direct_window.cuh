@@ -6,14 +6,21 @@
 namespace nccl4j {
 namespace direct {
 
+// Which of how many blocks share some bytes.
+struct Share {
+  u32 block, blocks;
+};
+
+__device__ __forceinline__ Share allBlocks() { return {blockIdx.x, gridDim.x}; }
+
 // Combines the ranks' packs in their order. N is the number of ranks where it is known, else 0.
 template <class T, int N, int UNROLL, class From, class To>
-__device__ __forceinline__ void combinePacks(const nccl4jDirectArguments& a, u64 begin, u64 end,
-                                             From from, To to) {
+__device__ __forceinline__ void combinePacks(const nccl4jDirectArguments& a, Share share, u64 begin,
+                                             u64 end, From from, To to) {
   const Touch touch = touchFor<T>(a.op);
   const int n = N ? N : a.comm.nRanks;
-  const u64 step = 16ull * gridDim.x * blockDim.x;
-  u64 at = begin + 16ull * (blockIdx.x * blockDim.x + threadIdx.x);
+  const u64 step = 16ull * share.blocks * blockDim.x;
+  u64 at = begin + 16ull * (share.block * blockDim.x + threadIdx.x);
   auto loop = [&](auto unrolled) {
     constexpr int U = decltype(unrolled)::value;
     for (; at + (U - 1) * step < end; at += U * step) {
@@ -51,12 +58,12 @@ __device__ __forceinline__ void combinePacks(const nccl4jDirectArguments& a, u64
 
 // What packs cannot do: the last bytes, or all where the buffers are not aligned.
 template <class T, class From, class To>
-__device__ __forceinline__ void combineWords(const nccl4jDirectArguments& a, u64 begin, u64 end,
-                                             From from, To to) {
+__device__ __forceinline__ void combineWords(const nccl4jDirectArguments& a, Share share, u64 begin,
+                                             u64 end, From from, To to) {
   const Touch touch = touchFor<T>(a.op);
   const int n = a.comm.nRanks;
-  const u64 step = 8ull * gridDim.x * blockDim.x;
-  for (u64 at = begin + 8ull * (blockIdx.x * blockDim.x + threadIdx.x); at < end; at += step) {
+  const u64 step = 8ull * share.blocks * blockDim.x;
+  for (u64 at = begin + 8ull * (share.block * blockDim.x + threadIdx.x); at < end; at += step) {
     const u32 bytes = (u32)min(8ull, end - at);
     u64 sum[1];
     for (int r = 0; r < n; r++) {
@@ -76,17 +83,28 @@ __device__ __forceinline__ void combineAll(const nccl4jDirectArguments& a, u64 b
                                            bool aligned, From from, ToPack toPack, ToWord toWord) {
   u64 packed = aligned ? begin + (end - begin) / 16 * 16 : begin;
   if constexpr (sizeof(T) == 1) {  // 16 elements a pack: arithmetic, and code, without end
-    combinePacks<T, 0, 1>(a, begin, packed, from, toPack);
+    combinePacks<T, 0, 1>(a, allBlocks(), begin, packed, from, toPack);
   } else {
     // Eight packs a thread are on their way at once: more crowd the links.
     switch (a.comm.nRanks) {
-      case 2: combinePacks<T, 2, 4>(a, begin, packed, from, toPack); break;
-      case 4: combinePacks<T, 4, 2>(a, begin, packed, from, toPack); break;
-      case 8: combinePacks<T, 8, 1>(a, begin, packed, from, toPack); break;
-      default: combinePacks<T, 0, 1>(a, begin, packed, from, toPack);
+      case 2: combinePacks<T, 2, 4>(a, allBlocks(), begin, packed, from, toPack); break;
+      case 4: combinePacks<T, 4, 2>(a, allBlocks(), begin, packed, from, toPack); break;
+      case 8: combinePacks<T, 8, 1>(a, allBlocks(), begin, packed, from, toPack); break;
+      default: combinePacks<T, 0, 1>(a, allBlocks(), begin, packed, from, toPack);
     }
   }
-  combineWords<T>(a, packed, end, from, toWord);
+  combineWords<T>(a, allBlocks(), packed, end, from, toWord);
+}
+
+// The same of two ranks by some of the blocks.
+template <class T, class From, class ToPack, class ToWord>
+__device__ __forceinline__ void combineBoth(const nccl4jDirectArguments& a, Share share, u64 begin,
+                                            u64 end, bool aligned, From from, ToPack toPack,
+                                            ToWord toWord) {
+  const u64 packed = aligned ? begin + (end - begin) / 16 * 16 : begin;
+  constexpr bool kSmall = sizeof(T) == 1;
+  combinePacks<T, kSmall ? 0 : 2, kSmall ? 1 : 4>(a, share, begin, packed, from, toPack);
+  combineWords<T>(a, share, packed, end, from, toWord);
 }
 
 template <class T>

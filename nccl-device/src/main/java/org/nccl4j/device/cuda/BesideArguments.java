@@ -8,10 +8,12 @@ final class BesideArguments {
   static final int ENGINE = 288;
   static final int ENGINE_BYTES = 296;
   static final int CHUNK = 304;
-  static final int NUMBER = 312;
-  static final int PHASES = 316;
-  static final int MOVERS = 320;
-  static final int SIZE = 328;
+  static final int HEAD = 312;
+  static final int UNIT = 320;
+  static final int NUMBER = 328;
+  static final int PHASES = 332;
+  static final int MOVERS = 336;
+  static final int SIZE = 344;
 
   private BesideArguments() {}
 }

@@ -12,9 +12,7 @@ import org.nccl4j.device.symmetric.SymmetricSpace;
  * kernel alone; the other rank need not capture too. Launched by one thread at a time.
  */
 final class BesidePlan implements CudaPlan {
-  /** Kernels that only move data have so many blocks, and half of them for the links. */
   private static final int MOVING_BLOCKS = 32;
-
   private static final int REDUCING_BLOCKS = 64;
   private static final int BEGIN = 1; // BESIDE_BEGIN
   private static final int END = 2;
@@ -23,10 +21,22 @@ final class BesidePlan implements CudaPlan {
   private static final int MOST_CHUNKS = 32;
 
   private static final long LEAST_CHUNK = 16 << 20;
-  private static final long LEAST_LAST_CHUNK = 8 << 20;
 
-  /** What the kernel moves while a copy begins: what links carry in that time. */
+  /** What the kernel of an all-reduce takes from the other: what links carry as a copy begins. */
   private static final long MOST_BESIDE = 4 << 20;
+
+  /** What an all-gather's kernel moves while engines begin, and while their end is not yet seen. */
+  private static final long MOST_HEAD = 6 << 20;
+
+  private static final long MOST_TAIL = 3 << 20;
+
+  /** A reduce-scatter's kernel moves this and a quarter, in units, and at most a half. */
+  private static final long BESIDE_SCATTER = 12 << 20;
+
+  private static final long UNIT = 256 << 10;
+  private static final int MOVERS = 20;
+  private static final long LEAST_LAST_CHUNK = 3 << 20;
+  private static final long MOST_LAST_CHUNK = 6 << 20;
 
   private static final int GO = 0; // kGo and so on
   private static final int ENDED = 128;
@@ -66,27 +76,42 @@ final class BesidePlan implements CudaPlan {
   }
 
   /**
-   * What engines move of a rank's data for the other; both compute it.
+   * What engines move of a rank's data for the other, and how the kernel moves the rest; both
+   * compute it.
    *
-   * @param bytes the first
-   * @param chunk of a copy; of a reduce-scatter, whose chunks become smaller, of the last
+   * @param bytes that engines move, the first
+   * @param chunk of a copy; of a reduce-scatter, whose copies become smaller, the least
+   * @param head what the kernel of an all-gather moves at its begin
+   * @param movers blocks of a reduce-scatter that move units, at most half of them
    */
-  private record Moved(long bytes, long chunk, boolean halving) {
+  private record Moved(long bytes, long chunk, long head, int movers) {
     static Moved of(Operation operation, long all) {
-      long bytes = (all - Math.min(MOST_BESIDE, all / 4)) & -128;
-      boolean scatters = operation == Operation.REDUCE_SCATTER;
-      long chunk =
-          !operation.reduces()
-              ? bytes
-              : scatters
-                  ? LEAST_LAST_CHUNK
-                  : Math.max(LEAST_CHUNK, (bytes / MOST_CHUNKS + 127) & -128);
-      return new Moved(bytes, chunk, scatters);
+      return switch (operation) {
+        case REDUCE_SCATTER -> {
+          long beside = Math.min(all / 2, all / 4 + BESIDE_SCATTER);
+          long chunk = Math.max(LEAST_LAST_CHUNK, Math.min(MOST_LAST_CHUNK, all / 6));
+          yield new Moved((all - beside) & -128, chunk, 0, MOVERS);
+        }
+        case ALL_REDUCE -> {
+          long bytes = (all - Math.min(MOST_BESIDE, all / 4)) & -128;
+          long chunk = Math.max(LEAST_CHUNK, (bytes / MOST_CHUNKS + 127) & -128);
+          yield new Moved(bytes, chunk, 0, 0);
+        }
+        default -> {
+          long head = Math.min(MOST_HEAD, all / 4) & -128;
+          long bytes = (all - head - Math.min(MOST_TAIL, all / 8)) & -128;
+          yield new Moved(bytes, bytes, head, 0);
+        }
+      };
     }
 
+    /** Bytes of the copy that begins somewhere. */
     long next(long at) {
       long rest = bytes - at;
-      return rest <= chunk ? rest : halving ? Math.max(chunk, rest / 2 & -128) : chunk;
+      if (movers == 0) {
+        return Math.min(rest, chunk);
+      }
+      return rest < 2 * chunk ? rest : rest / 2 & -128;
     }
   }
 
@@ -121,7 +146,9 @@ final class BesidePlan implements CudaPlan {
         .putLong(BesideArguments.ENGINE, words)
         .putLong(BesideArguments.ENGINE_BYTES, theirs.bytes)
         .putLong(BesideArguments.CHUNK, theirs.chunk)
-        .putInt(BesideArguments.MOVERS, MOVING_BLOCKS / 2);
+        .putLong(BesideArguments.HEAD, theirs.head)
+        .putLong(BesideArguments.UNIT, UNIT)
+        .putInt(BesideArguments.MOVERS, theirs.movers);
   }
 
   /** Blocks of the kernel, the same on both ranks. */
@@ -204,9 +231,11 @@ final class BesidePlan implements CudaPlan {
       size = moved.next(at);
       chunks++;
       copy(target + at, source + at, size, stream);
-      DriverLibrary.streamWrite(stream, there + CAME, 64 * number + chunks, false, device);
+      if (reduces) {
+        DriverLibrary.streamWrite(stream, there + CAME, 64 * number + chunks, false, device);
+      }
     }
-    if (!reduces) {
+    if (operation != Operation.ALL_REDUCE) {
       DriverLibrary.streamWrite(stream, here + ENDED, number, false, device);
     }
   }

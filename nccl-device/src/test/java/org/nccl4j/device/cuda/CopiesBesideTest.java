@@ -73,18 +73,23 @@ class CopiesBesideTest extends AgainstFakeCuda {
 
   /** The copies wait in a stream of their own for the kernel, and say when they have ended. */
   @ParameterizedTest
-  @EnumSource(names = {"ALL_GATHER", "ALL_REDUCE"})
+  @EnumSource(names = {"ALL_GATHER", "REDUCE_SCATTER", "ALL_REDUCE"})
   void betweenTwoRanksAKernelWorksBesideTheCopies(Operation operation) {
     try (CopyPair pair = new CopyPair(Duration.ofSeconds(30), LARGE)) {
       fake.fakeReset();
       pair.launch(0, operation, Way.COPY);
       List<String> calls = movesAndMeetings();
-      boolean reduces = operation == Operation.ALL_REDUCE;
-      assertEquals(reduces ? 4 : 5, calls.size(), calls.toString());
+      boolean tellsBoth = operation == Operation.REDUCE_SCATTER;
+      assertEquals(tellsBoth ? 5 : 4, calls.size(), calls.toString());
       assertTrue(calls.get(0).startsWith("cuLaunchKernelEx("), calls.get(0));
       assertTrue(calls.get(1).startsWith("cuStreamWaitValue32"), calls.get(1));
       String beside = calls.get(1).replaceAll(".*\\((.*?),.*", "$1");
-      int moved = (reduces ? LARGE / 2 : LARGE) / 4 * 3;
+      int moved =
+          switch (operation) {
+            case ALL_REDUCE -> LARGE / 2 / 4 * 3;
+            case REDUCE_SCATTER -> LARGE / 2;
+            default -> LARGE / 8 * 5;
+          };
       assertEquals("cuMemcpyAsync(%d,%s)".formatted(moved, beside), calls.get(2));
       for (String told : calls.subList(3, calls.size())) {
         assertTrue(told.startsWith("cuStreamWriteValue32"), told);

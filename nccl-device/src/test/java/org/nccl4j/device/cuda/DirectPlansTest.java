@@ -70,12 +70,16 @@ class DirectPlansTest extends AgainstFakeCuda {
 
   @Test
   void argumentsBesideEnginesLieWhereTheHeaderSays() throws Exception {
-    String[] names = {"engine", "engineBytes", "chunk", "number", "phases", "movers"};
+    String[] names = {
+      "engine", "engineBytes", "chunk", "head", "unit", "number", "phases", "movers"
+    };
     List<Integer> ours =
         List.of(
             BesideArguments.ENGINE,
             BesideArguments.ENGINE_BYTES,
             BesideArguments.CHUNK,
+            BesideArguments.HEAD,
+            BesideArguments.UNIT,
             BesideArguments.NUMBER,
             BesideArguments.PHASES,
             BesideArguments.MOVERS,

@@ -1,0 +1,131 @@
+// Reduce-scatter beside copy engines, between two ranks. Engines bring the first of what a rank has for
+// the other to where its result will be, in copies that become smaller, and the first blocks bring the
+// rest, in units: they fill the links while engines begin and end a copy. The other blocks combine what
+// has come, so that little is left when the last has.
+#pragma once
+#include "direct_beside.cuh"
+
+namespace nccl4j {
+namespace direct {
+
+// What a block that combines takes next.
+enum Next : u32 { kCopy, kUnit };
+
+// One thread: a copy of the other's engines or a unit of one of its movers, whichever has come.
+__device__ __forceinline__ u32 awaitNext(const nccl4jBesideArguments& m, bool copies, u32 copy,
+                                         bool units, u32 mover, u64 unit) {
+  const nccl4jDirectArguments& a = m.direct;
+  const char *came = own(a, m.engine + kCame), *moved = own(a, m.engine + kUnits + 8 * mover);
+  Patience patience(a.comm);
+  while (true) {
+    if (copies && (int)(loadFlagAcquire(came) - copy) >= 0) return kCopy;
+    if (units && (long long)(loadWordAcquire(moved) - unit) >= 0) return kUnit;
+    if (patience.exhausted(1 - a.comm.rank, blockIdx.x, 0, copy)) return copies ? kCopy : kUnit;
+  }
+}
+
+// The other's engines' copy that begins somewhere in what they move.
+__device__ __forceinline__ u64 copyBytes(const nccl4jBesideArguments& m, u64 at) {
+  const u64 rest = m.engineBytes - at;
+  return rest < 2 * m.chunk ? rest : rest / 2 & ~127ull;
+}
+
+// Combines a range by some blocks, with what the other has sent or still has.
+template <class T>
+__device__ __forceinline__ void addRange(const nccl4jDirectArguments& a, Share share, u64 begin, u64 end,
+                                         const char* came) {
+  const int rank = a.comm.rank;
+  const char* mine = (const char*)a.send + rank * a.bytes;
+  char* here = (char*)a.recv;
+  combineBoth<T>(
+      a, share, begin, end, (((u64)mine | a.recv) & 15) == 0,
+      [&](int r) { return r == rank ? mine : came; },
+      [&](u64 at, Pack x) { storeData(here + at, x); },
+      [&](u64 at, u64 x, u32 bytes) { storeElements<T>(here + at, x, bytes); });
+}
+
+// Stores units to the other rank, then combines with others what its engines bring last.
+template <class T>
+__device__ __forceinline__ void moveUnits(const nccl4jBesideArguments& m, u32 number, u32 theirs) {
+  const nccl4jDirectArguments& a = m.direct;
+  const int other = 1 - a.comm.rank;
+  const u64 all = a.bytes, brought = m.engineBytes, unit = m.unit;
+  const char* given = (const char*)a.send + other * all;
+  char *there = recvOf(a, other), *word = peer(a, other, m.engine + kUnits + 8 * blockIdx.x);
+  u64 moved = (u64)number << 32;
+  for (u64 at = brought + blockIdx.x * unit; at < all; at += unit * m.movers) {
+    copyRange(there, given, at, min(all, at + unit), {0, 1});
+    moved++;
+    __syncthreads();
+    if (threadIdx.x == 0) storeWordRelease(word, moved);
+  }
+  if (theirs == 0) return;
+  u64 last = 0;
+  u32 copies = 1;
+  for (u64 size; last + (size = copyBytes(m, last)) < brought; last += size) copies++;
+  if (threadIdx.x == 0) awaitEngine(m, kCame, 64 * theirs + copies);
+  __syncthreads();
+  addRange<T>(a, allBlocks(), last, brought, (const char*)a.recv);
+}
+
+// Combines what comes: all such blocks each copy, and some of them each mover's units.
+template <class T>
+__device__ __forceinline__ void combineBeside(const nccl4jBesideArguments& m, u32 number, u32 theirs) {
+  __shared__ u32 kind;
+  const nccl4jDirectArguments& a = m.direct;
+  const int rank = a.comm.rank;
+  const u64 all = a.bytes, brought = m.engineBytes, unit = m.unit;
+  const Share share = {blockIdx.x - m.movers, gridDim.x - m.movers};
+  const u32 mover = share.block % m.movers, part = share.block / m.movers;
+  const u32 parts = share.blocks / m.movers;
+  const u64 slice = (unit / parts + 127) & ~127ull;
+  u64 at = 0, next = part < parts ? brought + mover * unit : all, moved = (u64)number << 32;
+  u32 copies = 0;
+  if (theirs == 0) {  // it has no engines
+    addRange<T>(a, share, 0, brought, sendOf(a, 1 - rank) + rank * all);
+    at = brought;
+  }
+  while (at < brought || next < all) {
+    __syncthreads();
+    if (threadIdx.x == 0)
+      kind = awaitNext(m, at < brought, 64 * theirs + copies + 1, next < all, mover, moved + 1);
+    __syncthreads();
+    u64 begin = at, end;
+    Share by = {0, 1};
+    if (kind == kCopy) {
+      end = at += copyBytes(m, at);
+      by = end == brought ? allBlocks() : share;
+      copies++;
+    } else {
+      begin = min(all, next + min(unit, part * slice));
+      end = min(all, next + min(unit, (part + 1) * slice));
+      next += unit * m.movers;
+      moved++;
+    }
+    addRange<T>(a, by, begin, end, (const char*)a.recv);
+  }
+}
+
+template <class T>
+__device__ __forceinline__ void scatterBeside(const nccl4jBesideArguments& m) {
+  __shared__ u32 shared;
+  const nccl4jDirectArguments& a = m.direct;
+  begin();
+  const u32 number = epoch(a);
+  beginBeside(m, number);
+  if (threadIdx.x == 0) shared = theirNumber(m, number);
+  __syncthreads();
+  const u32 theirs = shared;
+  if (blockIdx.x < m.movers)
+    moveUnits<T>(m, number, theirs);
+  else
+    combineBeside<T>(m, number, theirs);
+  if (m.number != 0 && leads()) awaitEngine(m, kEnded, m.number);
+  // All that the other gives has been waited for, so it needs nothing of this rank any more, but where
+  // one loads from the other.
+  if (m.number == 0 || theirs == 0) meetAtEnd(a, number);
+  finish(a, number);
+}
+
+}  // namespace direct
+}  // namespace nccl4j
