@@ -30,8 +30,8 @@ final class BesidePlan implements CudaPlan {
 
   private static final long MOST_TAIL = 3 << 20;
 
-  /** A reduce-scatter's kernel moves this and a quarter, in units, and at most a half. */
-  private static final long BESIDE_SCATTER = 12 << 20;
+  /** A reduce-scatter's kernel moves this and three eighths, in units, and at most a half. */
+  private static final long BESIDE_SCATTER = 4 << 20;
 
   private static final long UNIT = 256 << 10;
   private static final int MOVERS = 20;
@@ -88,7 +88,7 @@ final class BesidePlan implements CudaPlan {
     static Moved of(Operation operation, long all) {
       return switch (operation) {
         case REDUCE_SCATTER -> {
-          long beside = Math.min(all / 2, all / 4 + BESIDE_SCATTER);
+          long beside = Math.min(all / 2, all * 3 / 8 + BESIDE_SCATTER);
           long chunk = Math.max(LEAST_LAST_CHUNK, Math.min(MOST_LAST_CHUNK, all / 6));
           yield new Moved((all - beside) & -128, chunk, 0, MOVERS);
         }
