@@ -1,16 +1,13 @@
 package org.nccl4j.api.group;
 
 import java.util.ArrayList;
-import java.util.IdentityHashMap;
-import java.util.LinkedHashMap;
 import java.util.List;
-import java.util.Map;
 
 /**
- * Launches a group's operations of several ranks that one thread drives. A launch takes a thread
- * about as long as a small operation takes a GPU, and one device after the other would keep the
- * first waiting for the last; so on GPUs each rank has a thread that launches, as long as there are
- * processors for them. Communicators that share connections are launched by one, in the order of
+ * Launches a group's operations. Those of several ranks that one thread drives are launched by a
+ * thread for each on GPUs, as long as there are processors for them: a launch takes a thread about
+ * as long as a small operation takes a GPU, and one device after the other would keep the first
+ * waiting for the last. Communicators that share connections are launched by one, in the order of
  * their first calls, which is the same on all ranks.
  */
 final class GroupLaunch {
@@ -20,75 +17,93 @@ final class GroupLaunch {
   private GroupLaunch() {}
 
   /** Launches; the first error with the others, after everything that can be launched has been. */
-  static void of(Map<RankQueue, List<Task>> byRank) {
-    List<Part> parts = parts(byRank);
+  static void of(List<Task> tasks) {
+    List<Part> parts = parts(tasks);
     boolean together = parts.size() > 1 && PROCESSORS >= 2 * parts.size();
-    for (RankQueue rank : byRank.keySet()) {
-      together &= rank.isOnGpu();
+    for (int p = 0; p < parts.size(); p++) {
+      together &= parts.get(p).isOnGpu();
     }
     if (together) {
       together(parts);
     } else {
-      byRank.forEach(RankQueue::launch);
+      parts.forEach(Part::run);
     }
   }
+
+  /** A communicator's operations. */
+  private record Share(RankQueue queue, List<Task> tasks) {}
 
   /** Operations of one rank, by one communicator or by several that launch in one order. */
   private static final class Part implements Runnable {
-    final Map<RankQueue, List<Task>> byRank = new LinkedHashMap<>();
+    final Object order;
+    final List<Share> shares = new ArrayList<>(1);
     LaunchThread on; // null where the caller launches
-    boolean left; // written by the launching thread, read when that is done
 
-    LaunchThread launchThread() {
-      return byRank.keySet().iterator().next().launchThread();
+    Part(Object order) {
+      this.order = order;
     }
 
-    void launch() {
-      byRank.forEach(RankQueue::launch);
-    }
-
-    /** What is captured is left to who captures: there time does not matter, threads may. */
-    @Override
-    public void run() {
-      for (List<Task> tasks : byRank.values()) {
-        for (Task task : tasks) {
-          left |= task.stream().isCapturing();
+    void add(Task task) {
+      for (int s = 0; s < shares.size(); s++) {
+        if (shares.get(s).queue == task.queue()) {
+          shares.get(s).tasks.add(task);
+          return;
         }
       }
-      if (!left) {
-        launch();
+      Share share = new Share(task.queue(), new ArrayList<>(2));
+      share.tasks.add(task);
+      shares.add(share);
+    }
+
+    boolean isOnGpu() {
+      return shares.get(0).queue.isOnGpu();
+    }
+
+    LaunchThread launchThread() {
+      return shares.get(0).queue.launchThread();
+    }
+
+    /** Also what is captured: that takes launches of any thread. */
+    @Override
+    public void run() {
+      for (int s = 0; s < shares.size(); s++) {
+        shares.get(s).queue.launch(shares.get(s).tasks);
       }
     }
   }
 
-  private static List<Part> parts(Map<RankQueue, List<Task>> byRank) {
-    Map<Object, Part> byOrder = new IdentityHashMap<>();
-    List<Part> parts = new ArrayList<>(byRank.size());
-    byRank.forEach(
-        (rank, tasks) -> {
-          Part part = byOrder.get(rank.order());
-          if (part == null) {
-            part = new Part();
-            byOrder.put(rank.order(), part);
-            parts.add(part);
-          }
-          part.byRank.put(rank, tasks);
-        });
+  /** There are few, so they are looked through. */
+  private static List<Part> parts(List<Task> tasks) {
+    List<Part> parts = new ArrayList<>();
+    for (int t = 0; t < tasks.size(); t++) {
+      Object order = tasks.get(t).queue().order();
+      Part found = null;
+      for (int p = parts.size() - 1; p >= 0 && found == null; p--) {
+        found = parts.get(p).order == order ? parts.get(p) : null;
+      }
+      if (found == null) {
+        found = new Part(order);
+        parts.add(found);
+      }
+      found.add(tasks.get(t));
+    }
     return parts;
   }
 
+  /** The caller takes the last: the last device that a thread has called for is often current. */
   private static void together(List<Part> parts) {
-    for (Part part : parts) {
-      LaunchThread thread = part == parts.get(0) ? null : part.launchThread();
-      part.on = thread != null && thread.give(part) ? thread : null;
+    int own = parts.size() - 1;
+    for (int p = 0; p < own; p++) {
+      Part part = parts.get(p);
+      LaunchThread thread = part.launchThread();
+      part.on = thread.give(part) ? thread : null;
     }
     Throwable failure = null;
-    for (Part part : parts) {
-      failure = with(failure, part.on == null ? launch(part) : null);
+    for (int p = own; p >= 0; p--) {
+      failure = with(failure, parts.get(p).on == null ? launch(parts.get(p)) : null);
     }
-    for (Part part : parts) {
-      failure = with(failure, part.on == null ? null : part.on.await());
-      failure = with(failure, part.left ? launch(part) : null);
+    for (int p = 0; p < own; p++) {
+      failure = with(failure, parts.get(p).on == null ? null : parts.get(p).on.await());
     }
     if (failure instanceof RuntimeException e) {
       throw e;
@@ -99,7 +114,7 @@ final class GroupLaunch {
 
   private static Throwable launch(Part part) {
     try {
-      part.launch();
+      part.run();
       return null;
     } catch (RuntimeException | Error e) {
       return e;

@@ -16,7 +16,7 @@ public final class Groups {
   /** Groups that threads have open: while there are none, no thread need look for its own. */
   private static final AtomicInteger OPEN = new AtomicInteger();
 
-  private final List<Task> tasks = new ArrayList<>();
+  private List<Task> tasks = new ArrayList<>();
   private final List<Meetings.Meeting> meetings = new ArrayList<>();
   private int depth;
 
@@ -81,8 +81,9 @@ public final class Groups {
    * @param whose tells ranks of communicators apart
    */
   public static void meet(Object whose, Runnable meeting) {
-    if (isOpen()) {
-      MINE.get().meetings.add(new Meetings.Meeting(whose, meeting));
+    Groups mine = open();
+    if (mine != null) {
+      mine.meetings.add(new Meetings.Meeting(whose, meeting));
     } else {
       meeting.run();
     }
@@ -120,7 +121,8 @@ public final class Groups {
 
   /** Throws in a group that is not launched; for what does not wait for a group's end. */
   public static void refuseWhereSimulated(String what) {
-    if (isOpen() && MINE.get().simulates) {
+    Groups mine = open();
+    if (mine != null && mine.simulates) {
       throw new InvalidUsageException(
           ErrorId.GROUP,
           what + " is called in a group that is simulated",
@@ -128,17 +130,36 @@ public final class Groups {
     }
   }
 
-  /** Whether the calling thread has one open. */
+  /** That of the calling thread; null if it has none open. */
   @HotPath
-  static boolean isOpen() {
-    return OPEN.getOpaque() > 0 && MINE.get().depth > 0;
+  static Groups open() {
+    Groups mine = OPEN.getOpaque() > 0 ? MINE.get() : null;
+    return mine != null && mine.depth > 0 ? mine : null;
   }
 
-  static void add(Task task) {
-    MINE.get().tasks.add(task);
+  /** An operation that is launched at its end. */
+  void add(Task task) {
+    tasks.add(task);
   }
 
   private void launch() {
+    if (!meetings.isEmpty()) {
+      meet();
+    }
+    List<Task> now = tasks;
+    tasks = new ArrayList<>(now.size());
+    GroupLaunch.of(now);
+    boolean several = false;
+    for (int t = 1; t < now.size(); t++) {
+      several |= now.get(t).queue() != now.get(0).queue();
+    }
+    if (several) {
+      // This thread drives several ranks that wait for each other: none can wait for it.
+      now.forEach(task -> task.stream().startNow());
+    }
+  }
+
+  private void meet() {
     List<Meetings.Meeting> now = List.copyOf(meetings);
     meetings.clear();
     try {
@@ -146,16 +167,6 @@ public final class Groups {
     } catch (RuntimeException e) {
       tasks.clear();
       throw e;
-    }
-    Map<RankQueue, List<Task>> byRank = new LinkedHashMap<>();
-    for (Task task : tasks) {
-      byRank.computeIfAbsent(task.queue(), queue -> new ArrayList<>()).add(task);
-    }
-    tasks.clear();
-    GroupLaunch.of(byRank);
-    if (byRank.size() > 1) {
-      // This thread drives several ranks that wait for each other: none can wait for it.
-      byRank.values().forEach(list -> list.forEach(task -> task.stream().startNow()));
     }
   }
 }

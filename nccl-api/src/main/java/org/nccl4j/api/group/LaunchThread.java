@@ -16,17 +16,16 @@ final class LaunchThread implements AutoCloseable {
 
   private static final int LOOKS_PER_TIME = 64;
 
-  private static final int FREE = 0;
-  private static final int CLAIMED = 1;
-  private static final int GIVEN = 2;
-  private static final int DONE = 3;
-  private static final int CLOSED = 4;
+  /** What came of work that threw nothing. */
+  private static final Object NOTHING = new Object();
+
+  private static final Object CLOSED = new Object();
 
   private static final VarHandle STATE;
 
   static {
     try {
-      STATE = MethodHandles.lookup().findVarHandle(LaunchThread.class, "state", int.class);
+      STATE = MethodHandles.lookup().findVarHandle(LaunchThread.class, "state", Object.class);
     } catch (ReflectiveOperationException e) {
       throw new ExceptionInInitializerError(e);
     }
@@ -34,12 +33,14 @@ final class LaunchThread implements AutoCloseable {
 
   private final Thread thread;
 
-  /** GIVEN publishes the work, DONE publishes what it threw. */
-  private volatile int state;
+  /**
+   * Null while it is free; then a Runnable, which publishes the work, by compareAndSet; then what
+   * that threw or {@link #NOTHING}, which publishes what it did, by setRelease, until who handed it
+   * over has seen that. {@link #CLOSED} for good.
+   */
+  private volatile Object state;
 
   private volatile boolean asleep;
-  private Runnable work;
-  private Throwable thrown;
 
   /**
    * Starts it.
@@ -54,11 +55,9 @@ final class LaunchThread implements AutoCloseable {
 
   /** Hands something over, to be followed by {@link #await}; false if it is busy or closed. */
   boolean give(Runnable given) {
-    if (!STATE.compareAndSet(this, FREE, CLAIMED)) {
+    if (!STATE.compareAndSet(this, null, given)) {
       return false;
     }
-    work = given;
-    state = GIVEN;
     if (asleep) {
       LockSupport.unpark(thread);
     }
@@ -68,26 +67,27 @@ final class LaunchThread implements AutoCloseable {
   /** Waits until what was handed over is done; what it threw, or null. */
   Throwable await() {
     int looks = 0;
-    while (state != DONE) {
+    Object now = state;
+    while (now instanceof Runnable) {
       Thread.onSpinWait();
-      if (++looks % LOOKS_PER_TIME == 0 && !thread.isAlive() && state != DONE) {
+      if (++looks % LOOKS_PER_TIME == 0 && !thread.isAlive() && state == now) {
         return new InternalErrorException(
             "the thread " + thread.getName() + " has ended", "report this");
       }
+      now = state;
     }
-    Throwable outcome = thrown;
-    thrown = null;
-    state = FREE;
-    return outcome;
+    STATE.setRelease(this, null);
+    return now == NOTHING ? null : (Throwable) now;
   }
 
   private void run(Runnable first) {
     first.run();
     long idleSince = System.nanoTime();
     int looks = 0;
-    while (state != CLOSED) {
-      if (state == GIVEN) {
-        doWork();
+    Object now = state;
+    while (now != CLOSED) {
+      if (now instanceof Runnable given) {
+        STATE.setRelease(this, outcome(given));
         idleSince = System.nanoTime();
       } else if (++looks % LOOKS_PER_TIME == 0 && System.nanoTime() - idleSince > SPIN_NANOS) {
         sleep();
@@ -95,22 +95,22 @@ final class LaunchThread implements AutoCloseable {
       } else {
         Thread.onSpinWait();
       }
+      now = state;
     }
   }
 
-  private void doWork() {
+  private static Object outcome(Runnable given) {
     try {
-      work.run();
+      given.run();
+      return NOTHING;
     } catch (RuntimeException | Error e) {
-      thrown = e;
+      return e;
     }
-    work = null;
-    state = DONE;
   }
 
   private void sleep() {
     asleep = true;
-    if (state != GIVEN && state != CLOSED) {
+    if (!(state instanceof Runnable) && state != CLOSED) {
       LockSupport.park(this);
     }
     asleep = false;
@@ -119,7 +119,7 @@ final class LaunchThread implements AutoCloseable {
   /** Ends it, once what it was given is done. */
   @Override
   public void close() {
-    while (!STATE.compareAndSet(this, FREE, CLOSED) && state != CLOSED && thread.isAlive()) {
+    while (!STATE.compareAndSet(this, null, CLOSED) && state != CLOSED && thread.isAlive()) {
       Thread.yield();
     }
     LockSupport.unpark(thread);

@@ -29,8 +29,8 @@ public final class RankQueue {
   private SignatureCheck signatures;
   private final String name;
 
-  /** Made at the first group that needs it. Guarded by this. */
-  private LaunchThread launchThread;
+  /** Made at the first group that needs it, and closed, under this object's monitor. */
+  private volatile LaunchThread launchThread;
 
   /**
    * A queue of one rank.
@@ -81,7 +81,12 @@ public final class RankQueue {
   }
 
   /** A thread that launches for this rank beside the caller. */
-  synchronized LaunchThread launchThread() {
+  LaunchThread launchThread() {
+    LaunchThread made = launchThread;
+    return made == null ? makeLaunchThread() : made;
+  }
+
+  private synchronized LaunchThread makeLaunchThread() {
     if (launchThread == null) {
       launchThread = new LaunchThread(name, device::useOnThisThread);
     }
@@ -131,8 +136,9 @@ public final class RankQueue {
     if (direct.isUndecided()) {
       decide(func, send, recv, count, type, stream);
     }
-    if (Groups.isOpen()) {
-      Groups.add(new Task(this, func, send, recv, count, type, op, null, root, stream));
+    Groups group = Groups.open();
+    if (group != null) {
+      group.add(new Task(this, func, send, recv, count, type, op, null, root, stream));
       return;
     }
     launcher.enter();
@@ -170,8 +176,9 @@ public final class RankQueue {
     check.check(func, send, recv, count, type, operator == null ? null : RedOp.SUM, root, stream);
     check.check(func, operator, type);
     Task task = new Task(this, func, send, recv, count, type, RedOp.SUM, operator, root, stream);
-    if (Groups.isOpen()) {
-      Groups.add(task);
+    Groups group = Groups.open();
+    if (group != null) {
+      group.add(task);
     } else {
       launch(List.of(task));
     }
@@ -246,10 +253,11 @@ public final class RankQueue {
   void launch(List<Task> tasks) {
     launcher.enter();
     try {
-      List<Task> p2p = new ArrayList<>();
-      for (Task task : tasks) {
-        if (task.func() == Func.SEND || task.func() == Func.RECV) {
-          p2p.add(task);
+      int singles = 0;
+      for (int t = 0; t < tasks.size(); t++) {
+        Task task = tasks.get(t);
+        if (isSingle(task)) {
+          singles++;
         } else if (task.operator() != null) {
           launchSupplied(task);
         } else {
@@ -264,37 +272,45 @@ public final class RankQueue {
               task.stream());
         }
       }
-      launchTogether(p2p);
+      if (singles > 0) {
+        launchTogether(
+            singles == tasks.size() ? tasks : tasks.stream().filter(RankQueue::isSingle).toList());
+      }
     } finally {
       launcher.leave();
     }
   }
 
+  private static boolean isSingle(Task task) {
+    return task.func() == Func.SEND || task.func() == Func.RECV;
+  }
+
   /** Sends and receives of several streams run in the first; the others wait before and after. */
   private void launchTogether(List<Task> tasks) {
-    List<P2pTask> works = new ArrayList<>();
-    Set<DeviceStream> streams = new LinkedHashSet<>();
-    for (Task task : tasks) {
+    Task one = tasks.get(0);
+    DeviceStream first = one.stream();
+    List<P2pTask> works = new ArrayList<>(tasks.size());
+    Set<DeviceStream> others = Set.of();
+    for (int t = 0; t < tasks.size(); t++) {
+      Task task = tasks.get(t);
       boolean sends = task.func() == Func.SEND;
       DeviceMemory buffer = sends ? task.send() : task.recv();
-      streams.add(task.stream());
       works.add(task(sends, task.root(), buffer, task.count(), task.type()));
+      if (task.stream() != first) {
+        others = others.isEmpty() ? new LinkedHashSet<>() : others;
+        others.add(task.stream());
+      }
     }
-    if (works.isEmpty()) {
-      return;
-    }
-    DeviceStream first = streams.iterator().next();
-    streams.remove(first);
-    for (DeviceStream other : streams) {
+    for (DeviceStream other : others) {
       await(first, other);
     }
-    Task one = tasks.get(0);
     long shape = Launcher.shape(one.func().ordinal(), one.type().ordinal(), 0, one.root());
     launcher.launchOther(planner.plan(works), null, null, first, shape, one.count());
-    for (Task task : tasks) {
+    for (int t = 0; t < tasks.size(); t++) {
+      Task task = tasks.get(t);
       launcher.tell(task.func().label(), task.count(), task.type(), task.root(), first);
     }
-    for (DeviceStream other : streams) {
+    for (DeviceStream other : others) {
       await(other, first);
     }
   }
