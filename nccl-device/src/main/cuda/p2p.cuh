@@ -28,10 +28,25 @@ __device__ __forceinline__ void transfer(P& p, bool send, char* data, u64 bytes,
   }
 }
 
+__device__ __forceinline__ void transferLines(Fan& fan, const nccl4jCommunicator& comm, int channel,
+                                              bool send, char* data, u64 bytes) {
+  if (send)
+    lines::send(fan, comm, channel, data, bytes);
+  else
+    lines::recv(fan, comm, channel, data, bytes);
+}
+
+// Where the caller needs its registers for something else.
+__device__ __noinline__ void transferLinesApart(Fan& fan, const nccl4jCommunicator& comm, int channel,
+                                                bool send, char* data, u64 bytes) {
+  transferLines(fan, comm, channel, send, data, bytes);
+}
+
+// FLAGGED: no work is Simple, and none has an offer: without them the kernel has registers for the rest.
+template <bool FLAGGED>
 __device__ __forceinline__ void runP2p(const nccl4jP2pArguments& a) {
   using T = uint8_t;
   __shared__ Fan fan;
-  __shared__ SimpleShared shared;
   __shared__ CreditShared credit;
   const nccl4jGroup* groups = a.groups ? (const nccl4jGroup*)a.groups : a.inlineGroups;
   const nccl4jWork* works = a.works ? (const nccl4jWork*)a.works : a.inlineWorks;
@@ -42,6 +57,10 @@ __device__ __forceinline__ void runP2p(const nccl4jP2pArguments& a) {
   const bool send = group.kind == GROUP_SEND, copy = group.kind == GROUP_COPY;
   const int warp = threadIdx.x / 32, lane = threadIdx.x & 31;
   u64 head = 0, sent = 0;  // of the first thread
+  if (FLAGGED)  // arguments take a while to come at their first use: these are asked for all at once
+    asm volatile("" ::"l"(group.data), "l"(group.credit), "l"(group.steps),
+                 "l"(works[group.firstWork].address), "l"(works[group.firstWork].bytes),
+                 "l"(a.comm.control), "r"(a.comm.simpleSlot));
   awaitPredecessor();
   admitSuccessor();
   if (threadIdx.x == 0 && !copy) {
@@ -49,6 +68,7 @@ __device__ __forceinline__ void runP2p(const nccl4jP2pArguments& a) {
     fan.n = 1;
     fan.self = 0;
     head = fan.set(0, group.peer, ends, channel);
+    fan.implied[0] = head;
     sent = fan.sent[0];
   }
   for (u32 w = group.firstWork; w < group.firstWork + group.nWorks; w++) {
@@ -60,10 +80,12 @@ __device__ __forceinline__ void runP2p(const nccl4jP2pArguments& a) {
       copyBlock(p2pAddress(a, work.target, work.targetBase) + share.begin, data, share.bytes);
       continue;
     }
-    if (work.offered && (send ? straight::send(fan, a.comm, channel, work, share, data)
-                              : straight::recv(fan, a.comm, channel, work)))
+    if (!FLAGGED && work.offered &&
+        (send ? straight::send(fan, a.comm, channel, work, share, data)
+              : straight::recv(fan, a.comm, channel, work)))
       continue;
-    if (work.protocol == SIMPLE) {
+    if (!FLAGGED && work.protocol == SIMPLE) {
+      __shared__ SimpleShared shared;
       __syncthreads();
       u32 slice = a.comm.simpleSlot / NCCL4J_CHANNELS;
       if (warp < kWorkerWarps) {
@@ -75,6 +97,12 @@ __device__ __forceinline__ void runP2p(const nccl4jP2pArguments& a) {
       } else {
         simple::post(shared, fan, channel, lane);
       }
+    } else if (work.protocol == LL128) {
+      __syncthreads();
+      if (FLAGGED)
+        transferLines(fan, a.comm, channel, send, data, share.bytes);
+      else
+        transferLinesApart(fan, a.comm, channel, send, data, share.bytes);
     } else {
       if (threadIdx.x == 0 && w != group.firstWork && send) {
         u64 told = loadWordRelaxed((void*)fan.sendCredit[0]);

@@ -4,8 +4,10 @@
 // that this step went straight, and posts it. Offers and notes carry the number of their step, so none
 // is mistaken for another's. Ranks that do not agree on whether a message has an offer, since one
 // called it before the first window and the other after, meet in the slots: the sender waits for an
-// offer for a while only, and the receiver looks at the note when a step has come.
+// offer for a while only, and the receiver looks at the note when a step has come, of Simple by its
+// tail, of LL128 by its first line.
 #pragma once
+#include "lines.cuh"
 #include "schedule.cuh"
 #include "step.cuh"
 #include "wait.cuh"
@@ -105,9 +107,12 @@ __device__ __forceinline__ bool recv(Fan& fan, const nccl4jCommunicator& comm, i
     storeLine((char*)fan.recvCredit[0] + NCCL4J_OFFER, work.target, (u32)(received + 1));
     if (work.target != NCCL4J_NO_OFFER) {
       const char* tail = tailOf(fan.recvData[0], channel);
+      const char* flag = slotPlace(comm, LL128, channel).at(fan.recvData[0], received) + lines::kFlag;
       Patience patience(comm);
-      while (!done && loadWordAcquire(tail) <= received)
+      for (u32 looks = 1; !done && loadWordAcquire(tail) <= received; looks++) {
+        if (looks % 64 == 0 && work.protocol == LL128 && loadWordRelaxed(flag) == received + 1) break;
         done = patience.exhausted(fan.rank[0], channel, 0, received);
+      }
       if (!done && loadWordRelaxed(tail + NCCL4J_STRAIGHT) == received + 1) {
         stepsOf(fan)->received = fan.received[0] = received + 1;
         done = true;

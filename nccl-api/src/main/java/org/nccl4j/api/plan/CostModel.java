@@ -51,7 +51,7 @@ interface CostModel {
    */
   int chunkBytes(ConnectionLayout layout, Collective collective, Choice choice, long bytes);
 
-  /** What a send of few bytes takes; a larger one takes Simple. */
+  /** What a send of few bytes takes. */
   default Protocol smallSendProtocol() {
     return Protocol.LL;
   }
@@ -61,6 +61,11 @@ interface CostModel {
    * that they do not both know.
    */
   long smallSendBytes(Func func);
+
+  /** Up to how many bytes a larger send takes LL128; beyond it takes Simple. Likewise. */
+  default long lineSendBytes(Func func) {
+    return -1;
+  }
 
   /** Where the figures come from, as a sentence. */
   String source();

@@ -26,7 +26,10 @@ record GpuCostModel(int nRanks, boolean reach, boolean nvlink) implements CostMo
 
   private static final int LEAST_CHUNK = 2 << 10;
   private static final int GATHER_CHUNKS = 4;
-  private static final long LL_SEND_BYTES = 512 << 10;
+  private static final long LL_SEND_BYTES = 128 << 10;
+
+  /** From here on what Simple waits for counts for less than the bandwidth of LL128. */
+  private static final long LINE_SEND_BYTES = 12 << 20;
 
   /** In an all-to-all, by all sends of a rank together. */
   private static final long LL_EXCHANGE_BYTES = 384 << 10;
@@ -101,6 +104,14 @@ record GpuCostModel(int nRanks, boolean reach, boolean nvlink) implements CostMo
   @Override
   public long smallSendBytes(Func func) {
     return func == Func.ALL_TO_ALL ? LL_EXCHANGE_BYTES / Math.max(1, nRanks - 1) : LL_SEND_BYTES;
+  }
+
+  @Override
+  public long lineSendBytes(Func func) {
+    if (!nvlink) {
+      return -1;
+    }
+    return func == Func.ALL_TO_ALL ? LINE_SEND_BYTES / Math.max(1, nRanks - 1) : LINE_SEND_BYTES;
   }
 
   @Override

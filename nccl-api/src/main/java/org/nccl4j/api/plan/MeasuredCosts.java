@@ -180,6 +180,11 @@ final class MeasuredCosts {
     }
 
     @Override
+    public long lineSendBytes(Func func) {
+      return model.lineSendBytes(func);
+    }
+
+    @Override
     public String source() {
       return "measured, " + file;
     }

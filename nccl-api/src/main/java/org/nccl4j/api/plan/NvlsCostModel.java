@@ -179,6 +179,11 @@ record NvlsCostModel(
   }
 
   @Override
+  public long lineSendBytes(Func func) {
+    return base.lineSendBytes(func);
+  }
+
+  @Override
   public String source() {
     return base.source()
         + "; NVLS "

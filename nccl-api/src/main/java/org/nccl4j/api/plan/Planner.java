@@ -287,6 +287,9 @@ public final class Planner {
   }
 
   private Protocol sendProtocol(Func func, long bytes) {
-    return bytes <= costs.smallSendBytes(func) ? costs.smallSendProtocol() : Protocol.SIMPLE;
+    if (bytes <= costs.smallSendBytes(func)) {
+      return costs.smallSendProtocol();
+    }
+    return bytes <= costs.lineSendBytes(func) ? Protocol.LL128 : Protocol.SIMPLE;
   }
 }

@@ -123,6 +123,11 @@ record TopologyCostModel(Fleet fleet, GpuCostModel kernels) implements CostModel
   }
 
   @Override
+  public long lineSendBytes(Func func) {
+    return has(Algorithm.RING, Protocol.LL128) ? kernels.lineSendBytes(func) : -1;
+  }
+
+  @Override
   public String source() {
     AlignedGraph ring = fleet.comm().of(GraphKind.RING);
     return "NCCL's model on the topology: %d GPUs on %d nodes, %d rings of %s GB/s over %s"

@@ -74,9 +74,13 @@ final class KernelModules {
         emulated ? "nccl4j_nvls_tree_emulated" : "nccl4j_nvls_tree_driver");
   }
 
-  /** The kernel of sends and receives; loaded and ready to be launched. */
-  CUfunction p2p() {
-    return function(COPY, "nccl4j_p2p");
+  /**
+   * The kernel of sends and receives; loaded and ready to be launched.
+   *
+   * @param flagged that of those alone which flags travel with
+   */
+  CUfunction p2p(boolean flagged) {
+    return function(COPY, flagged ? "nccl4j_p2p_flagged" : "nccl4j_p2p");
   }
 
   /**

@@ -12,6 +12,7 @@ import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.kernel.CollectiveWork;
 import org.nccl4j.device.kernel.Connection;
+import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.KernelCommunicatorSpec;
 import org.nccl4j.device.kernel.P2pWork;
 import org.nccl4j.device.kernel.Protocol;
@@ -26,8 +27,14 @@ import org.nccl4j.device.symmetric.WindowView;
  */
 final class P2pPlans {
   private static final int THREADS = 576; // kSimpleThreads
+  private static final int FLAGGED_THREADS = 512; // kLLThreads
   private static final int LEAST_SIMPLE_PART = 32 << 10;
   private static final int LEAST_LL_PART = 2 << 10;
+  private static final int LEAST_LL128_PART = 8 << 10;
+
+  /** Four lines for each channel; see lines.cuh. */
+  private static final int LEAST_LL128_SLOT = ConnectionLayout.CHANNELS * 4 * 128;
+
   private static final int COPY_PARTS = 64;
 
   private enum Kind {
@@ -51,7 +58,11 @@ final class P2pPlans {
    * @param told what the kernel is told of windows, for a message with an offer
    */
   private record Transfer(
-      Place place, Place target, long bytes, Protocol protocol, int parts, OptionalLong told) {}
+      Place place, Place target, long bytes, Protocol protocol, int parts, OptionalLong told) {
+    boolean isOffered() {
+      return told.isPresent();
+    }
+  }
 
   private record Key(Kind kind, int peer) {}
 
@@ -103,24 +114,32 @@ final class P2pPlans {
     return new CudaKernelPlan(
         communicator,
         arguments,
-        blocks == 0 ? null : communicator.device().kernels().p2p(),
+        blocks == 0 ? null : communicator.device().kernels().p2p(isFlagged(groups)),
         new CudaKernelPlan.Shape(blocks, threads(groups), 1),
         new CudaKernelPlan.Needs(need(works, P2pWork.Kind.SEND), need(works, P2pWork.Kind.RECV)));
   }
 
-  /** All roles where a transfer is Simple; otherwise as many as have a line of LL each. */
+  private static boolean isFlagged(Map<Key, List<Transfer>> groups) {
+    return groups.values().stream()
+        .flatMap(List::stream)
+        .allMatch(t -> t.target() != null || (t.protocol() != Protocol.SIMPLE && !t.isOffered()));
+  }
+
+  /** All roles where a transfer is Simple; otherwise as many as have a part of a line each. */
   private static int threads(Map<Key, List<Transfer>> groups) {
+    if (!isFlagged(groups)) {
+      return THREADS;
+    }
     long lines = 0;
     for (List<Transfer> transfers : groups.values()) {
       for (Transfer transfer : transfers) {
-        boolean copies = transfer.target() != null;
-        if (transfer.protocol() != Protocol.LL && !copies) {
-          return THREADS;
+        if (transfer.protocol() == Protocol.LL128) {
+          return FLAGGED_THREADS;
         }
         lines = Math.max(lines, transfer.bytes() / transfer.parts() / 8);
       }
     }
-    return (int) Math.max(64, Math.min(512, (lines + 31) / 32 * 32));
+    return (int) Math.max(64, Math.min(FLAGGED_THREADS, (lines + 31) / 32 * 32));
   }
 
   private Map<Key, List<Transfer>> group(List<P2pWork> works) {
@@ -195,15 +214,21 @@ final class P2pPlans {
     return new Place(work.offset(), work.kind() == P2pWork.Kind.SEND ? Base.SEND : Base.RECV);
   }
 
-  /** The kernel has no LL128 way for single transfers: LL below, Simple above serve as well. */
+  /** A proxy carries slots of Simple alone. */
   private Protocol protocol(P2pWork work) {
-    boolean small = work.protocol() == Protocol.LL && connection(work).carried() == 0;
-    return small ? Protocol.LL : Protocol.SIMPLE;
+    boolean lines = work.protocol() == Protocol.LL128;
+    boolean fits = !lines || spec.layout().ll128SlotBytes() >= LEAST_LL128_SLOT;
+    return fits && connection(work).carried() == 0 ? work.protocol() : Protocol.SIMPLE;
   }
 
   /** The same at both ends, so it may depend on nothing but the size and the connection. */
   private int parts(P2pWork work) {
-    int least = protocol(work) == Protocol.LL ? LEAST_LL_PART : LEAST_SIMPLE_PART;
+    int least =
+        switch (protocol(work)) {
+          case LL -> LEAST_LL_PART;
+          case LL128 -> LEAST_LL128_PART;
+          case SIMPLE -> LEAST_SIMPLE_PART;
+        };
     return (int) Math.min(connection(work).channels(), (work.bytes() + least - 1) / least);
   }
 
@@ -212,9 +237,7 @@ final class P2pPlans {
    * windows, or 0; at the receiver the offer.
    */
   private OptionalLong told(P2pWork work) {
-    if (work.offer() == null
-        || protocol(work) != Protocol.SIMPLE
-        || connection(work).carried() != 0) {
+    if (work.offer() == null || protocol(work) == Protocol.LL || connection(work).carried() != 0) {
       return OptionalLong.empty();
     }
     SymmetricSpace space = communicator.space();

@@ -36,7 +36,7 @@ public record P2pWork(
     public static final Offer NONE = new Offer(null);
 
     /** Bytes of a message from which on offers pay: they take a flight. */
-    public static final long LEAST_BYTES = 1 << 20;
+    public static final long LEAST_BYTES = 2 << 20;
   }
 
   /** One without an offer. */

@@ -68,6 +68,7 @@ final class LargeMessages {
     if (round % 4 == 0) {
       bytes &= ~15;
     }
+    Protocol protocol = bytes % 3 == 0 ? Protocol.SIMPLE : Protocol.LL128;
     int gap = round % 4 == 0 ? 16 : 1 + random.nextInt(32);
     byte[] data = new byte[bytes];
     random.nextBytes(data);
@@ -82,7 +83,7 @@ final class LargeMessages {
                 source,
                 sent[from] + gap,
                 bytes,
-                Protocol.SIMPLE,
+                protocol,
                 offer(bytes, null)));
     sent[from] += bytes + gap;
     boolean window = random.nextInt(4) != 0;
@@ -99,7 +100,7 @@ final class LargeMessages {
                 target,
                 at,
                 bytes,
-                Protocol.SIMPLE,
+                protocol,
                 offer(bytes, window ? windows.recvs.get(to) : null)));
     String name = "round %d: %d bytes from %d to %d".formatted(round, bytes, from, to);
     checks.add(() -> check(name, target, at, data));

@@ -67,7 +67,7 @@ class P2pGpuTest {
       DeviceMemory from = ranks.devices.get(message[0]).allocate(message[2] + 32);
       DeviceMemory to = ranks.devices.get(message[1]).allocate(message[2] + 32);
       from.write(shift, ByteBuffer.wrap(bytes));
-      Protocol protocol = message[2] < 100_000 ? Protocol.LL : Protocol.SIMPLE;
+      Protocol protocol = Protocol.values()[message[2] % Protocol.values().length];
       works
           .get(message[0])
           .add(new P2pWork(P2pWork.Kind.SEND, message[1], from, shift, bytes.length, protocol));
