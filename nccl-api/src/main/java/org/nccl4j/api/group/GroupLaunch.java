@@ -2,6 +2,7 @@ package org.nccl4j.api.group;
 
 import java.util.ArrayList;
 import java.util.List;
+import org.nccl4j.device.Device;
 
 /**
  * Launches a group's operations. Those of several ranks that one thread drives are launched by a
@@ -20,8 +21,15 @@ final class GroupLaunch {
   static void of(List<Task> tasks) {
     List<Part> parts = parts(tasks);
     boolean together = parts.size() > 1 && PROCESSORS >= 2 * parts.size();
+    boolean crowded = false;
     for (int p = 0; p < parts.size(); p++) {
       together &= parts.get(p).isOnGpu();
+      for (int q = 0; q < p; q++) {
+        crowded |= parts.get(p).isOnGpu() && parts.get(p).device() == parts.get(q).device();
+      }
+    }
+    if (crowded) {
+      parts.forEach(Part::prepare);
     }
     if (together) {
       together(parts);
@@ -53,6 +61,20 @@ final class GroupLaunch {
       Share share = new Share(task.queue(), new ArrayList<>(2));
       share.tasks.add(task);
       shares.add(share);
+    }
+
+    Device device() {
+      return shares.get(0).queue.device();
+    }
+
+    /**
+     * Of ranks on one GPU none may have a kernel to load while another's runs: the driver would
+     * wait for that one's end, and it for what is launched then.
+     */
+    void prepare() {
+      for (Share share : shares) {
+        share.queue.prepare(share.tasks);
+      }
     }
 
     boolean isOnGpu() {

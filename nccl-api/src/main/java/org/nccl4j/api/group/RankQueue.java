@@ -98,6 +98,11 @@ public final class RankQueue {
     return launcher.order();
   }
 
+  /** Where its operations run. */
+  Device device() {
+    return device;
+  }
+
   /** Whether its operations run on a GPU. */
   boolean isOnGpu() {
     return device.kind() == Device.Kind.CUDA;
@@ -228,10 +233,7 @@ public final class RankQueue {
         P2pTask task = task(func == Func.SEND, root, func == Func.SEND ? send : recv, count, type);
         launcher.launchOther(planner.plan(List.of(task)), null, null, stream, shape, count);
       } else {
-        KernelPlan plan = direct.plan(shape, func, send, recv, count, type, op, root);
-        if (plan == null) {
-          plan = planner.plan(shape, func, count, type, op, root);
-        }
+        KernelPlan plan = plan(shape, func, send, recv, count, type, op, root);
         if (single) {
           launcher.launchOther(plan, send, recv, stream, shape, count);
         } else {
@@ -240,6 +242,61 @@ public final class RankQueue {
       }
       launcher.tell(func.label(), count, type, root, stream);
     }
+  }
+
+  @HotPath
+  private KernelPlan plan(
+      long shape,
+      Func func,
+      DeviceMemory send,
+      DeviceMemory recv,
+      long count,
+      DataType type,
+      RedOp op,
+      int root) {
+    KernelPlan plan = direct.plan(shape, func, send, recv, count, type, op, root);
+    return plan == null ? planner.plan(shape, func, count, type, op, root) : plan;
+  }
+
+  /** Makes the plans of a group's operations of this rank, which its launch then finds. */
+  void prepare(List<Task> tasks) {
+    launcher.enter();
+    try {
+      List<P2pTask> works = new ArrayList<>();
+      for (Task task : tasks) {
+        if (isSingle(task)) {
+          works.add(p2p(task));
+        } else if (task.count() > 0 && task.operator() != null) {
+          planner.plan(task.func(), task.count(), task.type(), task.operator(), task.root());
+        } else if (task.count() > 0) {
+          plan(
+              shape(task),
+              task.func(),
+              task.send(),
+              task.recv(),
+              task.count(),
+              task.type(),
+              task.op(),
+              task.root());
+        }
+      }
+      if (!works.isEmpty()) {
+        planner.plan(works);
+      }
+    } finally {
+      launcher.leave();
+    }
+  }
+
+  private static long shape(Task task) {
+    return Launcher.shape(
+        task.func().ordinal(), task.type().ordinal(), task.op().ordinal(), task.root());
+  }
+
+  private P2pTask p2p(Task task) {
+    boolean sends = task.func() == Func.SEND;
+    DeviceMemory buffer = sends ? task.send() : task.recv();
+    return task(sends, task.root(), buffer, task.count(), task.type());
   }
 
   /** Predicted microseconds. */
@@ -293,9 +350,7 @@ public final class RankQueue {
     Set<DeviceStream> others = Set.of();
     for (int t = 0; t < tasks.size(); t++) {
       Task task = tasks.get(t);
-      boolean sends = task.func() == Func.SEND;
-      DeviceMemory buffer = sends ? task.send() : task.recv();
-      works.add(task(sends, task.root(), buffer, task.count(), task.type()));
+      works.add(p2p(task));
       if (task.stream() != first) {
         others = others.isEmpty() ? new LinkedHashSet<>() : others;
         others.add(task.stream());
