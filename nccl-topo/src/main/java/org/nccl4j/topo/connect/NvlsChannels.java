@@ -28,7 +28,8 @@ final class NvlsChannels {
     if (shape.minSm() >= BLACKWELL && multiNode) {
       channels = blackwellNodes(shape, channels);
     }
-    channels = settings.number("NCCL_NVLS_NCHANNELS", channels);
+    int asked = settings.number("NCCL_NVLS_NCHANNELS", 0);
+    channels = asked == 0 ? channels : asked;
     return Math.max(settings.minCtas(), Math.min(settings.maxCtas(), channels));
   }
 

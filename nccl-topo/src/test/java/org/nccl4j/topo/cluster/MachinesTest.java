@@ -142,6 +142,9 @@ class MachinesTest {
     assertEquals(4, cluster("dgx-h100", 2, "NCCL_MAX_NCHANNELS=4").comm().nChannels());
     assertEquals(40, cluster("dgx-h100", 2, "NCCL_MIN_NCHANNELS=40").comm().nChannels());
     assertEquals(0, cluster("dgx-h100", 1, "NCCL_NVLS_ENABLE=0").comm().nvlsChannels());
+    assertEquals(16, cluster("dgx-h100", 1).comm().nvlsChannels());
+    assertEquals(16, cluster("dgx-h100", 1, "NCCL_NVLS_NCHANNELS=0").comm().nvlsChannels());
+    assertEquals(7, cluster("dgx-h100", 1, "NCCL_NVLS_NCHANNELS=7").comm().nvlsChannels());
   }
 
   @Test
