@@ -2,8 +2,14 @@
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static char record[1 << 20];
 static size_t recorded;
-static char failing[64];
-static int failure;
+// Functions that fail, each from its n-th call on.
+enum { MOST_FAILING = 4 };
+static struct {
+  char name[64];
+  int code;
+  int from;
+} failing[MOST_FAILING];
+static int failure;  // of the call that fails by its number
 static int version = 13000;
 static int wide_operations = 1;
 static int n_kept;  // memory operations of streams that wait
@@ -33,7 +39,7 @@ void fakeReset(void) {
   pthread_mutex_lock(&lock);
   recorded = 0;
   record[0] = 0;
-  failing[0] = 0;
+  memset(failing, 0, sizeof failing);
   failing_number = 0;
   version = 13000;
   granule = 2 << 20;
@@ -59,25 +65,34 @@ void fakeGranule(long bytes) { granule = bytes; }
 void fakeWideOperations(int on) { wide_operations = on; }
 void fakeCapturing(int on) { capturing = on; }
 void fakeFail(const char* call, int code) {
-  snprintf(failing, sizeof failing, "%s", call);
-  failure = code;
+  memset(failing, 0, sizeof failing);
+  snprintf(failing[0].name, sizeof failing[0].name, "%s", call);
+  failing[0].code = code;
+}
+// What a function fails with, if it does.
+static CUresult fails(const char* name) {
+  for (int f = 0; f < MOST_FAILING; f++)
+    if (strcmp(failing[f].name, name) == 0 && --failing[f].from <= 0)
+      return (CUresult)failing[f].code;
+  return CUDA_SUCCESS;
 }
 
-// For processes that have the fake in the driver's place: FAKECUDA_FAIL=function:code, and what was
-// called goes to the file FAKECUDA_RECORD at the end. FAKECUDA_FABRIC=yes or refused: there are fabric
+// For processes that have the fake in the driver's place: FAKECUDA_FAIL=function:code fails from now on,
+// function:code:n from its n-th call on, several with commas in between; and what was called goes to
+// the file FAKECUDA_RECORD at the end. FAKECUDA_FABRIC=yes or refused: there are fabric
 // handles, of which FAKECUDA_FABRIC_IMPORTS can be imported.
 __attribute__((constructor)) static void begin(void) {
   const char* fail = getenv("FAKECUDA_FAIL");
-  const char* colon = fail ? strchr(fail, ':') : NULL;
   const char* bytes = getenv("FAKECUDA_MULTICAST_GRANULE");
   if (bytes) granule = atol(bytes);
   const char* handles = getenv("FAKECUDA_FABRIC");
   if (handles) fabric = strcmp(handles, "yes") == 0 ? FABRIC : REFUSED_FABRIC;
   const char* imports = getenv("FAKECUDA_FABRIC_IMPORTS");
   if (imports) fabric_imports = atoi(imports);
-  if (colon) {
-    snprintf(failing, sizeof failing, "%.*s", (int)(colon - fail), fail);
-    failure = atoi(colon + 1);
+  for (int f = 0; f < MOST_FAILING && fail; f++) {
+    sscanf(fail, "%63[^:]:%d:%d", failing[f].name, &failing[f].code, &failing[f].from);
+    const char* comma = strchr(fail, ',');
+    fail = comma ? comma + 1 : NULL;
   }
 }
 __attribute__((destructor)) static void end(void) {
@@ -102,7 +117,7 @@ static CUresult call(long lives, const char* name, const char* format, ...) {
   int nth = failing_number > 0 && strncmp(name, "cuM", 3) == 0 && --failing_number == 0;
   if (called_by_stream && recorded < sizeof record - 4096)
     recorded += snprintf(record + recorded, 4096, "misuse:%s in a function of a stream\n", name);
-  CUresult result = nth || strcmp(failing, name) == 0 ? (CUresult)failure : CUDA_SUCCESS;
+  CUresult result = nth ? (CUresult)failure : fails(name);
   if (called_by_stream) result = CUDA_ERROR_NOT_PERMITTED;
   if (result == CUDA_SUCCESS) live += lives;
   pthread_mutex_unlock(&lock);

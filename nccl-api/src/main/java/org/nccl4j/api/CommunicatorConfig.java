@@ -139,7 +139,7 @@ public final class CommunicatorConfig {
   /**
    * The most blocks (CTAs) that an operation may take on a GPU, at least 1; by default many. Holds
    * for collectives and for what goes straight between windows by a number of blocks that was
-   * measured; NVLS has its own number of channels.
+   * measured, and for the channels that NVLS is made with.
    */
   public CommunicatorConfig withMaxCtas(int ctas) {
     return with(Settings.NCCL_MAX_CTAS.name(), CallOptions.ctas("most", ctas));

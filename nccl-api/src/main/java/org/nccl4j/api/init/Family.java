@@ -9,6 +9,7 @@ import org.nccl4j.api.bootstrap.Bootstrap;
 import org.nccl4j.api.observe.Observer;
 import org.nccl4j.api.proxy.ProxyThread;
 import org.nccl4j.device.NcclException;
+import org.nccl4j.device.Releases;
 import org.nccl4j.device.kernel.KernelCommunicator;
 import org.nccl4j.device.kernel.Progress;
 
@@ -151,22 +152,26 @@ final class Family implements Observer.Connections {
     }
     tell();
     boolean failed = failure() != null;
-    if (end()) {
-      nvls.leave(bootstrap, patience, failed, this::releaseAll);
+    Releases all = new Releases();
+    if (end(all)) {
+      all.take(() -> nvls.leave(bootstrap, patience, failed, this::releaseAll));
     } else {
       bootstrap.close();
     }
+    all.end();
   }
 
   /** Frees everything but the bootstrap. Nothing may be running, on no rank. */
   void free() {
-    if (end()) {
-      release();
+    Releases all = new Releases();
+    if (end(all)) {
+      all.take(this::release);
     }
+    all.end();
   }
 
   /** Ends what runs on this rank; false if it was ended before. */
-  private boolean end() {
+  private boolean end(Releases all) {
     synchronized (this) {
       if (freed) {
         return false;
@@ -174,20 +179,24 @@ final class Family implements Observer.Connections {
       freed = true;
     }
     if (proxy != null) {
-      proxy.close();
+      all.take(proxy::close);
     }
-    kernels.close();
+    all.take(kernels::close);
     return true;
   }
 
   private void release() {
-    nvls.close();
-    transports.forEach(named -> named.transport().close());
+    Releases all = new Releases();
+    all.take(nvls::close);
+    transports.forEach(named -> all.take(named.transport()::close));
+    all.end();
   }
 
   private void releaseAll() {
-    release();
-    bootstrap.close();
+    Releases all = new Releases();
+    all.take(this::release);
+    all.take(bootstrap::close);
+    all.end();
   }
 
   /** What the transports hold, for people. */

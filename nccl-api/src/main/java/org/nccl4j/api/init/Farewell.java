@@ -13,6 +13,7 @@ import java.util.concurrent.atomic.AtomicLong;
 import org.nccl4j.api.bootstrap.Bootstrap;
 import org.nccl4j.api.spi.PeerInfo;
 import org.nccl4j.device.NcclException;
+import org.nccl4j.device.Releases;
 
 /**
  * How ranks that work on each other's memory free it: only after all have come to the end, since
@@ -85,11 +86,13 @@ final class Farewell {
       }
       together = staying == 0 ? List.copyOf(waiting) : List.of();
     }
+    Releases all = new Releases();
     if (failed) {
-      free.run();
+      all.take(free);
     }
     meet(together, patience);
-    together.forEach(departure -> departure.free.run());
+    together.forEach(departure -> all.take(departure.free));
+    all.end();
   }
 
   private static void meet(List<Departure> together, Duration patience) {

@@ -30,6 +30,7 @@ import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InternalErrorException;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.NcclException;
+import org.nccl4j.device.Releases;
 import org.nccl4j.device.kernel.Connection;
 import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.KernelCommunicator;
@@ -88,11 +89,19 @@ public final class Initializer {
 
   private void undo(NcclException cause) {
     bootstrap.tellFailure(cause);
+    Releases all = new Releases();
     if (nvls != null) {
-      nvls.close();
+      all.take(nvls::close);
     }
-    transports.forEach(named -> named.transport().close());
-    bootstrap.close();
+    transports.forEach(named -> all.take(named.transport()::close));
+    all.take(bootstrap::close);
+    try {
+      all.end();
+    } catch (RuntimeException e) {
+      if (e != cause) {
+        cause.addSuppressed(e); // the user is to see what went wrong first
+      }
+    }
   }
 
   private Made make() {

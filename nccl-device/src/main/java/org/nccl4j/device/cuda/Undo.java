@@ -2,6 +2,7 @@ package org.nccl4j.device.cuda;
 
 import java.util.ArrayDeque;
 import java.util.Deque;
+import org.nccl4j.device.Releases;
 
 /** How to undo what has been done, the last first. One thread. */
 final class Undo {
@@ -19,21 +20,11 @@ final class Undo {
 
   /** Undoes everything, also when a step fails; then throws the first failure with the others. */
   void run() {
-    RuntimeException failure = null;
+    Releases all = new Releases();
     while (!steps.isEmpty()) {
       Runnable step = steps.pop();
-      try {
-        device.context().run(step);
-      } catch (RuntimeException e) {
-        if (failure == null) {
-          failure = e;
-        } else {
-          failure.addSuppressed(e);
-        }
-      }
+      all.take(() -> device.context().run(step));
     }
-    if (failure != null) {
-      throw failure;
-    }
+    all.end();
   }
 }

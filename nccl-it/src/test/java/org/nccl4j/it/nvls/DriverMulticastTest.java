@@ -37,11 +37,12 @@ class DriverMulticastTest {
     return program.run(settings, FakeGpuRanks.class);
   }
 
-  /** Whatever else asks for it. */
+  /** Whatever else asks for it, and however nought is written. */
   @ParameterizedTest
-  @ValueSource(strings = {"auto", "hardware"})
-  void whereItIsForbiddenNoMulticastFunctionIsCalled(String mode) throws Exception {
-    Ran ran = run(Map.of("NCCL_ALGO", "NVLS", "NCCL4J_NVLS_MODE", mode, "NCCL_NVLS_ENABLE", "0"));
+  @CsvSource({"auto, 0", "hardware, 0", "hardware, 00"})
+  void whereItIsForbiddenNoMulticastFunctionIsCalled(String mode, String nought) throws Exception {
+    Ran ran =
+        run(Map.of("NCCL_ALGO", "NVLS", "NCCL4J_NVLS_MODE", mode, "NCCL_NVLS_ENABLE", nought));
     assertTrue(ran.output().contains("without NVLS"), ran.output());
     assertTrue(ran.output().contains("NCCL_NVLS_ENABLE=0 forbids"), ran.output());
     assertEquals(1, ran.warnings(), ran.output());
@@ -54,6 +55,37 @@ class DriverMulticastTest {
     Ran ran = run(Map.of("NCCL4J_NVLS_MODE", "emulated", "NCCL_NVLS_ENABLE", "0"));
     assertTrue(ran.output().contains("with NVLS"), ran.output());
     assertEquals(0, ran.calls().stream().filter(call -> call.contains("Multicast")).count());
+  }
+
+  /** Blocks as they are set, within what an operation may take; whole lines of bytes. */
+  @ParameterizedTest
+  @CsvSource({
+    "hardware, 0, 0, 1, 64, '16 channels, chunks of 131072 bytes'",
+    "emulated, 0, 0, 1, 64, '64 channels, chunks of 32768 bytes'",
+    "hardware, 7, 5000, 1, 64, '7 channels, chunks of 5120 bytes'",
+    "emulated, 0, 512, 1, 5, '5 channels, chunks of 512 bytes'",
+    "hardware, 20, 512, 1, 18, '18 channels, chunks of 512 bytes'",
+    "hardware, 0, 512, 20, 64, '20 channels, chunks of 512 bytes'",
+  })
+  void blocksAndChunksAreAsTheyAreSet(
+      String mode, String blocks, String chunk, String fewest, String most, String laidOut)
+      throws Exception {
+    Ran ran =
+        run(
+            Map.of(
+                "NCCL4J_NVLS_MODE",
+                mode,
+                "NCCL_NVLS_NCHANNELS",
+                blocks,
+                "NCCL_NVLS_CHUNKSIZE",
+                chunk,
+                "NCCL_MIN_CTAS",
+                fewest,
+                "NCCL_MAX_CTAS",
+                most,
+                "NCCL_DEBUG",
+                "INFO"));
+    assertTrue(ran.output().contains("heads [0, 1], " + laidOut), ran.output());
   }
 
   @Test
@@ -111,6 +143,71 @@ class DriverMulticastTest {
     assertTrue(ran.output().contains(call), ran.output());
     assertEquals(ran.count("bound"), ran.count("unbound"));
     assertEquals(0, ran.count("misuse"), ran.calls().toString());
+  }
+
+  /** Of the sharing of an object, and of its mapping, whose calls other memory needs too. */
+  @ParameterizedTest
+  @CsvSource({
+    "cuMemExportToShareableHandle, rank 0",
+    "cuMemImportFromShareableHandle, rank 1",
+    "cuMemAddressReserve, rank 0",
+    "cuMemMap, rank 0",
+    "cuMemSetAccess, rank 0",
+  })
+  void whatFailsAfterTheCreationIsOneWarningToo(String call, String who) throws Exception {
+    List<String> good = run(Map.of("NCCL_ALGO", "NVLS")).calls();
+    // The first that is the object's own: after its creation, or, where memory of its members is
+    // mapped first, after the last of them is bound.
+    String before = call.contains("Shareable") ? "cuMulticastCreate(" : "cuMulticastBindMem(";
+    int begin = 0;
+    for (int at = 0; at < good.size(); at++) {
+      begin = good.get(at).startsWith(before) ? at : begin;
+    }
+    long earlier = good.subList(0, begin).stream().filter(c -> c.startsWith(call + "(")).count();
+    Ran ran =
+        run(Map.of("NCCL_ALGO", "NVLS", "FAKECUDA_FAIL", call + ":2:%d".formatted(earlier + 1)));
+    assertTrue(ran.output().contains("without NVLS"), ran.output());
+    assertEquals(1, ran.warnings(), ran.output());
+    assertTrue(ran.output().contains(who + " cannot "), ran.output());
+    assertTrue(ran.output().contains(call), ran.output());
+    assertEquals(1, ran.count("cuMulticastCreate"));
+    assertEquals(ran.count("bound"), ran.count("unbound"));
+    assertEquals(0, ran.count("misuse"), ran.calls().toString());
+  }
+
+  /** The ranks go on without NVLS as they have agreed; what is left behind is told. */
+  @Test
+  void anUndoingThatFailsIsToldAndNobodysFailure() throws Exception {
+    Ran ran =
+        run(
+            Map.of(
+                "NCCL_ALGO",
+                "NVLS",
+                "FAKECUDA_FAIL",
+                "cuMulticastBindMem:2:2,cuMulticastUnbind:700"));
+    assertTrue(ran.output().contains("without NVLS"), ran.output());
+    assertEquals(2, ran.warnings(), ran.output());
+    assertTrue(ran.output().contains("could not undo its part"), ran.output());
+    assertTrue(ran.output().contains("cuMulticastUnbind for CUDA device "), ran.output());
+  }
+
+  /**
+   * A broken context fails every call: each rank's memory is freed, and the user sees the first.
+   */
+  @Test
+  void aTeardownGoesOnWhereACallFails() throws Exception {
+    Ran ran =
+        program
+            .start(
+                Map.of("NCCL4J_NVLS_MODE", "hardware", "FAKECUDA_FAIL", "cuMulticastUnbind:700"),
+                FakeGpuRanks.class)
+            .end();
+    assertEquals(1, ran.status(), ran.output());
+    assertTrue(ran.output().contains("CudaException: cuMulticastUnbind"), ran.output());
+    assertEquals(2, ran.count("cuMulticastUnbind"), "each rank's");
+    assertEquals(ran.count("cuMemMap"), ran.count("cuMemUnmap"), ran.calls().toString());
+    assertEquals(ran.count("cuMemAddressReserve"), ran.count("cuMemAddressFree"));
+    assertEquals(ran.count("cuMemAlloc_v2"), ran.count("cuMemFree_v2"));
   }
 
   /** Once for an allocation, whichever windows lie in it; and never where it is forbidden. */

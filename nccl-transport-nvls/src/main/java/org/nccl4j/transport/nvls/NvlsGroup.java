@@ -1,5 +1,6 @@
 package org.nccl4j.transport.nvls;
 
+import java.lang.System.Logger;
 import java.util.List;
 import org.nccl4j.api.spi.Multicast;
 import org.nccl4j.api.spi.MulticastProvider.Exchange;
@@ -8,6 +9,7 @@ import org.nccl4j.api.spi.TransportContext;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
+import org.nccl4j.device.NcclException;
 import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.KernelDevice;
 import org.nccl4j.device.kernel.MulticastObject;
@@ -22,6 +24,7 @@ import org.nccl4j.device.symmetric.Exportable;
  * theirs or none has.
  */
 final class NvlsGroup {
+  private static final Logger LOG = System.getLogger("org.nccl4j.NVLS");
   private static final int CHUNK_MULTIPLE = 512;
   private static final int MOST_HEADS = 32;
 
@@ -61,10 +64,10 @@ final class NvlsGroup {
               1);
       return new NvlsMulticast(this, nvls, reason(layout), object[0]);
     } catch (Agreement.Refused e) {
-      close(object[0]);
+      undo(object[0]);
       return new NvlsMulticast(this, null, e.getMessage(), null);
     } catch (RuntimeException | Error e) {
-      close(object[0]);
+      undo(object[0]);
       throw e;
     }
   }
@@ -89,7 +92,7 @@ final class NvlsGroup {
       finish(object[0], steps);
       return object[0];
     } catch (Agreement.Refused | RuntimeException | Error e) {
-      close(object[0]);
+      undo(object[0]);
       throw e;
     }
   }
@@ -118,9 +121,22 @@ final class NvlsGroup {
     };
   }
 
-  static void close(MulticastObject object) {
+  /**
+   * Gives up what was made so far. What cannot be undone is told and not thrown: all ranks go on
+   * without NVLS, or with the failure that brought them here.
+   */
+  private void undo(MulticastObject object) {
     if (object != null) {
-      object.close();
+      try {
+        object.close();
+      } catch (NcclException e) {
+        LOG.log(
+            Logger.Level.WARNING,
+            "rank {0} could not undo its part of a multicast object: {1}; {2}",
+            context.rank(),
+            e.problem(),
+            e.remedy());
+      }
     }
   }
 
@@ -136,14 +152,11 @@ final class NvlsGroup {
                 check("of a machine", team.members().size()); // the kernels look at each
               }
               boolean host = context.device().kind() == Device.Kind.HOST;
-              int channels = number("NCCL_NVLS_NCHANNELS");
-              int chunk = number("NCCL_NVLS_CHUNKSIZE");
+              int chunk = number("NCCL_NVLS_CHUNKSIZE", 0);
               mine[0] =
                   new NvlsLayout(
                       team.heads().size(),
-                      host
-                          ? 1
-                          : Math.min(team.most(), channels == 0 ? defaultChannels() : channels),
+                      host ? 1 : channels(),
                       chunk == 0
                           ? defaultChunk(host)
                           : (chunk + CHUNK_MULTIPLE - 1) / CHUNK_MULTIPLE * CHUNK_MULTIPLE);
@@ -152,7 +165,7 @@ final class NvlsGroup {
     for (int rank = 0; rank < all.size(); rank++) {
       if (!all.get(rank).equals(all.get(0))) {
         throw new Agreement.Refused(
-            "rank %d lays buffers out as %s, rank 0 as %s; set NCCL_NVLS_* alike on all ranks"
+            "rank %d lays buffers out as %s, rank 0 as %s; set NCCL_NVLS_* and NCCL_*_CTAS alike on all ranks"
                 .formatted(rank, all.get(rank), all.get(0)));
       }
     }
@@ -164,6 +177,14 @@ final class NvlsGroup {
       throw new Agreement.Refused(
           "there are %d ranks %s, and NVLS has at most %d".formatted(ranks, which, MOST_HEADS));
     }
+  }
+
+  /** What is asked for, within the limits of what an operation may take of a GPU. */
+  private int channels() {
+    int asked = number("NCCL_NVLS_NCHANNELS", 0);
+    int least = Math.max(number("NCCL_MIN_CTAS", 1), asked == 0 ? defaultChannels() : asked);
+    int most = Math.min(number("NCCL_MAX_CTAS", ConnectionLayout.CHANNELS), team.most());
+    return Math.min(most, least);
   }
 
   /** The emulation's heads load from every rank: more of them in flight than the switch needs. */
@@ -178,10 +199,10 @@ final class NvlsGroup {
     return form == Form.DRIVER ? 128 << 10 : host ? 64 << 10 : 32 << 10;
   }
 
-  private int number(String name) {
-    String text = context.setting(name).orElse("0").trim();
+  private int number(String name, int byDefault) {
+    String text = context.setting(name).map(String::trim).orElse("");
     try {
-      return Integer.parseInt(text);
+      return text.isEmpty() ? byDefault : Integer.parseInt(text);
     } catch (NumberFormatException e) {
       throw new InvalidArgumentException(
           ErrorId.SETTING,

@@ -6,6 +6,7 @@ import java.util.Optional;
 import org.nccl4j.api.spi.Multicast;
 import org.nccl4j.api.spi.MulticastProvider.Exchange;
 import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.Releases;
 import org.nccl4j.device.kernel.MulticastObject;
 import org.nccl4j.device.kernel.Nvls;
 import org.nccl4j.device.symmetric.Exportable;
@@ -65,12 +66,16 @@ final class NvlsMulticast implements Multicast {
 
   @Override
   public void close() {
-    List<Bound> left;
+    List<Runnable> left = new ArrayList<>();
     synchronized (covers) {
-      left = List.copyOf(covers);
+      covers.forEach(cover -> left.add(cover::close));
     }
-    left.forEach(Bound::close);
-    NvlsGroup.close(object);
+    if (object != null) {
+      left.add(object::close);
+    }
+    Releases all = new Releases();
+    left.forEach(all::take);
+    all.end();
   }
 
   /** Memory that could not be covered. */

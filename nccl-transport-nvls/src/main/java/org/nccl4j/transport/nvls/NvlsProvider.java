@@ -4,6 +4,7 @@ import java.util.Locale;
 import java.util.Optional;
 import java.util.Set;
 import java.util.function.Function;
+import java.util.regex.Pattern;
 import org.nccl4j.api.spi.Multicast;
 import org.nccl4j.api.spi.MulticastProvider;
 import org.nccl4j.api.spi.TransportContext;
@@ -18,6 +19,9 @@ import org.nccl4j.device.kernel.MulticastObject.Form;
  */
 public final class NvlsProvider implements MulticastProvider {
   private static final Set<String> NAMES = Set.of("nvls", "nvlstree");
+
+  /** However it is written: 00 forbids as 0 does. */
+  private static final Pattern NOUGHT = Pattern.compile("[+-]?0+");
 
   /** For {@link java.util.ServiceLoader}. */
   public NvlsProvider() {}
@@ -61,7 +65,7 @@ public final class NvlsProvider implements MulticastProvider {
   }
 
   private static Offer driver(Device device, Function<String, Optional<String>> setting) {
-    if (text(setting, "NCCL_NVLS_ENABLE", "2").equals("0")) {
+    if (NOUGHT.matcher(text(setting, "NCCL_NVLS_ENABLE", "2")).matches()) {
       return none(true, "NCCL_NVLS_ENABLE=0 forbids the driver's multicast objects");
     }
     String absence = ((KernelDevice) device).multicastAbsence();
