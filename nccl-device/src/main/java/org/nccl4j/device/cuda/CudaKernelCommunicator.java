@@ -1,6 +1,5 @@
 package org.nccl4j.device.cuda;
 
-import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
 import java.util.function.Supplier;
@@ -41,7 +40,7 @@ final class CudaKernelCommunicator implements KernelCommunicator {
   private final P2pPlans p2p;
   private final StreamProgress progress;
   private final LaunchMarks marks;
-  private final List<DeviceMemory> ofPlans = new ArrayList<>();
+  private final PlanMemory ofPlans;
   private final KernelFailure failure;
   private final Offheap asking = new Offheap(CaptureLibrary.SCRATCH_BYTES);
   private volatile CudaStream last; // what this communicator launched last is in this stream
@@ -55,6 +54,7 @@ final class CudaKernelCommunicator implements KernelCommunicator {
     this.spec = spec;
     this.firstRanks = firstRanks;
     made = new Undo(device);
+    ofPlans = new PlanMemory(device);
     users = given == null ? new ConnectionUsers(device, spec) : given;
     if (given == null) {
       made.push(users::close);
@@ -74,7 +74,9 @@ final class CudaKernelCommunicator implements KernelCommunicator {
       nvls = new NvlsPlans(this, spec, memory);
       progress = new StreamProgress(device);
       made.push(progress::close);
-      marks = new LaunchMarks(device, this::hasGivenUp);
+      marks =
+          new LaunchMarks(
+              device, () -> users.failure() != null || closed || memory.failedPeer() >= 0);
       made.push(marks::close);
       if (spec.launching().implicitOrder()) {
         device.launchOrder().join();
@@ -84,7 +86,7 @@ final class CudaKernelCommunicator implements KernelCommunicator {
       made.push(device.communicators()::decrementAndGet);
       users.add(this);
     } catch (RuntimeException e) {
-      ofPlans.forEach(DeviceMemory::close);
+      ofPlans.close();
       made.run();
       throw e;
     }
@@ -131,10 +133,8 @@ final class CudaKernelCommunicator implements KernelCommunicator {
   }
 
   /** Device memory that lives as long as this communicator. */
-  synchronized DeviceMemory allocateForPlan(long bytes) {
-    DeviceMemory allocated = device.allocate(bytes);
-    ofPlans.add(allocated);
-    return allocated;
+  DeviceMemory allocateForPlan(long bytes) {
+    return ofPlans.allocate(bytes);
   }
 
   @Override
@@ -335,9 +335,8 @@ final class CudaKernelCommunicator implements KernelCommunicator {
   }
 
   @Override
-  public synchronized long memoryBytes() {
-    return (users.isFirst(this) ? users.memory().bytes() : 0)
-        + ofPlans.stream().mapToLong(DeviceMemory::size).sum();
+  public long memoryBytes() {
+    return (users.isFirst(this) ? users.memory().bytes() : 0) + ofPlans.bytes();
   }
 
   @Override
@@ -365,16 +364,12 @@ final class CudaKernelCommunicator implements KernelCommunicator {
     return Math.max(marks.ended() + 1, marks.firstNotEnded(progress.launches()));
   }
 
-  private boolean hasGivenUp() {
-    return users.failure() != null || closed || memory.failedPeer() >= 0;
-  }
-
   @Override
   public void close() {
     if (!closed) {
       failure();
       users.remove(this, () -> closed = true);
-      ofPlans.forEach(DeviceMemory::close);
+      ofPlans.close();
       if (direct != null) {
         direct.close();
       }
@@ -398,7 +393,6 @@ final class CudaKernelCommunicator implements KernelCommunicator {
     }
   }
 
-  /** For messages. */
   @Override
   public String toString() {
     return spec.name() + " on " + device;
