@@ -64,11 +64,10 @@ final class ControlLink implements Dialer.Outcome, Connection.Owner {
     int rounds = id.startedByFirstRank() ? Integer.MAX_VALUE : ROUNDS;
     Dialer dialer = new Dialer(loop, addresses, Handshake.Purpose.CONTROL, trust, rounds, this);
     loop.execute(() -> dialer.start(Duration.ofNanos(Math.max(1, deadline.leftNanos()))));
-    Deadline withOutcome = new Deadline(deadline.nanoTime() + 1_000_000_000L, deadline.length());
     try {
       monitor.await(
           () -> (connection != null || unreachable != null) ? true : null,
-          withOutcome,
+          withOutcome(deadline),
           () -> rootUnreachable("no answer", deadline));
     } catch (NcclException e) {
       loop.execute(dialer::cancel);
@@ -83,6 +82,11 @@ final class ControlLink implements Dialer.Outcome, Connection.Owner {
     return local.getAddress();
   }
 
+  /** A moment longer, for whoever knows more to say what has come of it by then. */
+  private static Deadline withOutcome(Deadline deadline) {
+    return new Deadline(deadline.nanoTime() + 1_000_000_000L, deadline.length());
+  }
+
   /** Introduces this rank. */
   void introduce(Hello hello) {
     monitor.read(() -> connection).send(hello.encode());
@@ -92,7 +96,7 @@ final class ControlLink implements Dialer.Outcome, Connection.Owner {
   Welcome awaitWelcome(Deadline deadline) {
     return monitor.await(
         () -> welcome,
-        deadline,
+        withOutcome(deadline),
         () ->
             new TimeoutException(
                 ErrorId.RANKS_MISSING,
