@@ -6,6 +6,7 @@ set -eu
 root=$1
 home=$2
 archive=$3
+most=30 # MB of the archive
 
 fail() {
   printf 'nccl: %s\n' "$1" >&2
@@ -80,4 +81,6 @@ mkdir -p "$(dirname "$archive")"
 tar -C "$work" --sort=name --owner=0 --group=0 --mtime=@0 -c nccl4j | gzip -9n > "$archive"
 size=$(($(wc -c < "$archive") / 100000))
 printf '%s: %d.%d MB\n' "$archive" $((size / 10)) $((size % 10))
+[ "$size" -lt $((most * 10)) ] || fail "$archive has $most MB or more, too many to be carried around" \
+  "look at what grew: tar tvzf $archive | sort -k3n | tail"
 printf 'elsewhere: tar xzf %s && nccl4j/nccl doctor\n' "$(basename "$archive")"

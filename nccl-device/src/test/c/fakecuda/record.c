@@ -80,11 +80,13 @@ static CUresult fails(const char* name) {
 // For processes that have the fake in the driver's place: FAKECUDA_FAIL=function:code fails from now on,
 // function:code:n from its n-th call on, several with commas in between; and what was called goes to
 // the file FAKECUDA_RECORD at the end. FAKECUDA_FABRIC=yes or refused: there are fabric
-// handles, of which FAKECUDA_FABRIC_IMPORTS can be imported.
+// handles, of which FAKECUDA_FABRIC_IMPORTS can be imported. FAKECUDA_VERSION: what the driver speaks.
 __attribute__((constructor)) static void begin(void) {
   const char* fail = getenv("FAKECUDA_FAIL");
   const char* bytes = getenv("FAKECUDA_MULTICAST_GRANULE");
   if (bytes) granule = atol(bytes);
+  const char* speaks = getenv("FAKECUDA_VERSION");
+  if (speaks) version = atoi(speaks);
   const char* handles = getenv("FAKECUDA_FABRIC");
   if (handles) fabric = strcmp(handles, "yes") == 0 ? FABRIC : REFUSED_FABRIC;
   const char* imports = getenv("FAKECUDA_FABRIC_IMPORTS");

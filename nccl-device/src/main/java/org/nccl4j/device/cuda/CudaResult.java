@@ -45,7 +45,8 @@ final class CudaResult {
       case CUresult.CUDA_ERROR_INVALID_DEVICE ->
           "use a device number that nvidia-smi -L lists, and" + " look at CUDA_VISIBLE_DEVICES";
       case CUresult.CUDA_ERROR_NO_BINARY_FOR_GPU, CUresult.CUDA_ERROR_UNSUPPORTED_PTX_VERSION ->
-          "build the kernels for this GPU: mvn -Dcuda.arch=<its compute capability, such as 90>";
+          "build the kernels for this GPU: mvn package -Dcuda.architectures=<its compute capability,"
+              + " such as 90>";
       case CUresult.CUDA_ERROR_ILLEGAL_ADDRESS, CUresult.CUDA_ERROR_LAUNCH_FAILED ->
           "a kernel touched memory that it may not; run compute-sanitizer, and restart the process,"
               + " since its CUDA context is lost";

@@ -10,6 +10,7 @@ import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Optional;
 import java.util.function.LongConsumer;
 import java.util.stream.Stream;
 import org.nccl4j.api.Communicator;
@@ -108,6 +109,11 @@ final class DeviceExaminations {
     int devices = written(driver::cuDeviceGetCount);
     String detail =
         "driver for CUDA %d.%d, %d GPUs".formatted(version / 1000, version % 1000 / 10, devices);
+    Optional<String> absence = CudaDevices.probe().absence();
+    if (devices > 0 && absence.isPresent()) {
+      return Finding.broken(
+          "cuda", absence.get(), "install NVIDIA's driver for CUDA 12 or newer: 525.60 or newer");
+    }
     return devices > 0
         ? Finding.ok("cuda", detail)
         : Finding.missing("cuda", detail, "see nvidia-smi, and CUDA_VISIBLE_DEVICES");

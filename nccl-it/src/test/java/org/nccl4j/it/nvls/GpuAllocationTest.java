@@ -1,0 +1,45 @@
+package org.nccl4j.it.nvls;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
+
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.Map;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
+import org.nccl4j.it.nvls.FakeGpuProcess.Ran;
+
+/** What a thread allocates by operations of GPUs that it launches, once they are warm. */
+@Timeout(120)
+class GpuAllocationTest {
+  private static final Pattern MEASURED =
+      Pattern.compile("(?:group of (\\d) calls|(\\w+)): (\\d+) bytes");
+
+  /** The calls that a group keeps until its end are objects, as are the lists of them. */
+  private static final int BYTES_A_CALL = 512;
+
+  @TempDir static Path folder;
+
+  @Test
+  void aCallAllocatesNothingAndAGroupLittle() throws Exception {
+    Path kernels = Path.of("../nccl-device/target/classes/org/nccl4j/device/cuda/kernels");
+    assumeTrue(Files.exists(kernels.resolve("float.fatbin")), "built without nvcc");
+    Ran ran = FakeGpuProcess.in(folder).run(Map.of(), FakeGpuAllocation.class);
+    assertTrue(ran.count("cuLaunchKernelEx") > 4L * FakeGpuAllocation.OPERATIONS, ran.output());
+    int measured = 0;
+    for (String line : ran.output().lines().toList()) {
+      Matcher found = MEASURED.matcher(line);
+      if (found.matches()) {
+        int calls = found.group(1) == null ? 0 : Integer.parseInt(found.group(1));
+        assertTrue(Integer.parseInt(found.group(3)) <= calls * BYTES_A_CALL, ran.output());
+        measured++;
+      }
+    }
+    assertEquals(6, measured, ran.output());
+  }
+}
