@@ -40,7 +40,7 @@ final class ShmFaultTest {
 
   @Test
   void aMisspeltSourceIsAClearError() {
-    assertContains(failure("NCCL4J_SHM", "hugetlb"), "memfd (the default), devshm");
+    assertContains(failure("NCCL4J_SHM", "hugetlb"), "set NCCL4J_SHM to memfd, devshm");
   }
 
   @Test
