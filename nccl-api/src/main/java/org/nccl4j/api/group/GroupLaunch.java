@@ -1,9 +1,5 @@
 package org.nccl4j.api.group;
 
-import java.util.ArrayList;
-import java.util.List;
-import org.nccl4j.device.Device;
-
 /**
  * Launches a group's operations. Those of several ranks that one thread drives are launched by a
  * thread for each on GPUs, as long as there are processors for them: a launch takes a thread about
@@ -18,114 +14,41 @@ final class GroupLaunch {
   private GroupLaunch() {}
 
   /** Launches; the first error with the others, after everything that can be launched has been. */
-  static void of(List<Task> tasks) {
-    List<Part> parts = parts(tasks);
-    boolean together = parts.size() > 1 && PROCESSORS >= 2 * parts.size();
+  static void of(Batch batch) {
+    batch.divide();
+    int parts = batch.nParts();
+    boolean together = parts > 1 && PROCESSORS >= 2 * parts;
     boolean crowded = false;
-    for (int p = 0; p < parts.size(); p++) {
-      together &= parts.get(p).isOnGpu();
+    for (int p = 0; p < parts; p++) {
+      together &= batch.part(p).isOnGpu();
       for (int q = 0; q < p; q++) {
-        crowded |= parts.get(p).isOnGpu() && parts.get(p).device() == parts.get(q).device();
+        crowded |= batch.part(p).isOnGpu() && batch.part(p).device() == batch.part(q).device();
       }
     }
-    if (crowded) {
-      parts.forEach(Part::prepare);
+    for (int p = 0; crowded && p < parts; p++) {
+      batch.part(p).prepare();
     }
     if (together) {
-      together(parts);
+      together(batch);
     } else {
-      parts.forEach(Part::run);
-    }
-  }
-
-  /** A communicator's operations. */
-  private record Share(RankQueue queue, List<Task> tasks) {}
-
-  /** Operations of one rank, by one communicator or by several that launch in one order. */
-  private static final class Part implements Runnable {
-    final Object order;
-    final List<Share> shares = new ArrayList<>(1);
-    LaunchThread on; // null where the caller launches
-
-    Part(Object order) {
-      this.order = order;
-    }
-
-    void add(Task task) {
-      for (int s = 0; s < shares.size(); s++) {
-        if (shares.get(s).queue == task.queue()) {
-          shares.get(s).tasks.add(task);
-          return;
-        }
-      }
-      Share share = new Share(task.queue(), new ArrayList<>(2));
-      share.tasks.add(task);
-      shares.add(share);
-    }
-
-    Device device() {
-      return shares.get(0).queue.device();
-    }
-
-    /**
-     * Of ranks on one GPU none may have a kernel to load while another's runs: the driver would
-     * wait for that one's end, and it for what is launched then.
-     */
-    void prepare() {
-      for (Share share : shares) {
-        share.queue.prepare(share.tasks);
+      for (int p = 0; p < parts; p++) {
+        batch.part(p).run();
       }
     }
-
-    boolean isOnGpu() {
-      return shares.get(0).queue.isOnGpu();
-    }
-
-    LaunchThread launchThread() {
-      return shares.get(0).queue.launchThread();
-    }
-
-    /** Also what is captured: that takes launches of any thread. */
-    @Override
-    public void run() {
-      for (int s = 0; s < shares.size(); s++) {
-        shares.get(s).queue.launch(shares.get(s).tasks);
-      }
-    }
-  }
-
-  /** There are few, so they are looked through. */
-  private static List<Part> parts(List<Task> tasks) {
-    List<Part> parts = new ArrayList<>();
-    for (int t = 0; t < tasks.size(); t++) {
-      Object order = tasks.get(t).queue().order();
-      Part found = null;
-      for (int p = parts.size() - 1; p >= 0 && found == null; p--) {
-        found = parts.get(p).order == order ? parts.get(p) : null;
-      }
-      if (found == null) {
-        found = new Part(order);
-        parts.add(found);
-      }
-      found.add(tasks.get(t));
-    }
-    return parts;
   }
 
   /** The caller takes the last: the last device that a thread has called for is often current. */
-  private static void together(List<Part> parts) {
-    int own = parts.size() - 1;
+  private static void together(Batch batch) {
+    int own = batch.nParts() - 1;
     for (int p = 0; p < own; p++) {
-      Part part = parts.get(p);
-      LaunchThread thread = part.launchThread();
-      part.on = thread.give(part) ? thread : null;
+      batch.part(p).hand();
     }
     Throwable failure = null;
     for (int p = own; p >= 0; p--) {
-      failure = with(failure, parts.get(p).on == null ? launch(parts.get(p)) : null);
+      failure = with(failure, batch.part(p).isHanded() ? null : launch(batch.part(p)));
     }
     for (int p = 0; p < own; p++) {
-      failure = with(failure, parts.get(p).on == null ? null : parts.get(p).on.await());
+      failure = with(failure, batch.part(p).isHanded() ? batch.part(p).await() : null);
     }
     if (failure instanceof RuntimeException e) {
       throw e;

@@ -16,7 +16,11 @@ public final class Groups {
   /** Groups that threads have open: while there are none, no thread need look for its own. */
   private static final AtomicInteger OPEN = new AtomicInteger();
 
-  private List<Task> tasks = new ArrayList<>();
+  private Batch batch = new Batch();
+
+  /** Of the group before this one; null while that is launched. */
+  private Batch spare;
+
   private final List<Meetings.Meeting> meetings = new ArrayList<>();
   private int depth;
 
@@ -69,7 +73,7 @@ public final class Groups {
     if (mine.depth > 0) {
       mine.leave();
     }
-    mine.tasks.clear();
+    mine.batch.clear();
     mine.meetings.clear();
   }
 
@@ -105,7 +109,8 @@ public final class Groups {
     try {
       calls.run();
       Map<RankQueue, Double> sums = new LinkedHashMap<>();
-      for (Task task : mine.tasks) {
+      for (int t = 0; t < mine.batch.size(); t++) {
+        Task task = mine.batch.task(t);
         sums.merge(task.queue(), task.queue().predict(task), Double::sum);
       }
       return sums.values().stream().mapToDouble(Double::doubleValue).max().orElse(0);
@@ -114,7 +119,7 @@ public final class Groups {
       while (mine.depth > 0) {
         mine.leave();
       }
-      mine.tasks.clear();
+      mine.batch.clear();
       mine.meetings.clear();
     }
   }
@@ -137,25 +142,31 @@ public final class Groups {
     return mine != null && mine.depth > 0 ? mine : null;
   }
 
-  /** An operation that is launched at its end. */
-  void add(Task task) {
-    tasks.add(task);
+  /** An operation that is launched at its end, to be set by the caller. */
+  @HotPath
+  Task next() {
+    return batch.next();
   }
 
+  /** What the launch itself calls on this thread may have groups too. */
   private void launch() {
     if (!meetings.isEmpty()) {
       meet();
     }
-    List<Task> now = tasks;
-    tasks = new ArrayList<>(now.size());
-    GroupLaunch.of(now);
-    boolean several = false;
-    for (int t = 1; t < now.size(); t++) {
-      several |= now.get(t).queue() != now.get(0).queue();
-    }
-    if (several) {
-      // This thread drives several ranks that wait for each other: none can wait for it.
-      now.forEach(task -> task.stream().startNow());
+    Batch now = batch;
+    batch = spare == null ? new Batch() : spare;
+    spare = null;
+    try {
+      GroupLaunch.of(now);
+      if (now.isOfSeveral()) {
+        // This thread drives several ranks that wait for each other: none can wait for it.
+        for (int t = 0; t < now.size(); t++) {
+          now.task(t).stream().startNow();
+        }
+      }
+    } finally {
+      now.clear();
+      spare = now;
     }
   }
 
@@ -165,7 +176,7 @@ public final class Groups {
     try {
       Meetings.run(now);
     } catch (RuntimeException e) {
-      tasks.clear();
+      batch.clear();
       throw e;
     }
   }

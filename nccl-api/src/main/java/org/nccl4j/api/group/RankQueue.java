@@ -18,6 +18,7 @@ import org.nccl4j.device.HotPath;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.ReductionOperator;
 import org.nccl4j.device.kernel.KernelPlan;
+import org.nccl4j.device.kernel.P2pWork;
 
 /** Where one rank's operations go: checked, and launched at once or kept for their group's end. */
 public final class RankQueue {
@@ -28,6 +29,12 @@ public final class RankQueue {
   private Launcher launcher;
   private SignatureCheck signatures;
   private final String name;
+
+  /** Sends and receives that are planned together. Owner: who has entered the launcher. */
+  private final List<P2pTask> works = new ArrayList<>();
+
+  /** Those of groups before, which are mostly the same. Likewise. */
+  private final List<P2pTask> known = new ArrayList<>();
 
   /** Made at the first group that needs it, and closed, under this object's monitor. */
   private volatile LaunchThread launchThread;
@@ -143,7 +150,7 @@ public final class RankQueue {
     }
     Groups group = Groups.open();
     if (group != null) {
-      group.add(new Task(this, func, send, recv, count, type, op, null, root, stream));
+      group.next().set(this, func, send, recv, count, type, op, null, root, stream);
       return;
     }
     launcher.enter();
@@ -180,11 +187,10 @@ public final class RankQueue {
       DeviceStream stream) {
     check.check(func, send, recv, count, type, operator == null ? null : RedOp.SUM, root, stream);
     check.check(func, operator, type);
-    Task task = new Task(this, func, send, recv, count, type, RedOp.SUM, operator, root, stream);
     Groups group = Groups.open();
-    if (group != null) {
-      group.add(task);
-    } else {
+    Task task = group == null ? new Task() : group.next();
+    task.set(this, func, send, recv, count, type, RedOp.SUM, operator, root, stream);
+    if (group == null) {
       launch(List.of(task));
     }
   }
@@ -230,8 +236,8 @@ public final class RankQueue {
       long shape = Launcher.shape(func.ordinal(), type.ordinal(), op.ordinal(), root);
       boolean single = func == Func.SEND || func == Func.RECV;
       if (single && direct.hasOffer(count * type.bytes())) {
-        P2pTask task = task(func == Func.SEND, root, func == Func.SEND ? send : recv, count, type);
-        launcher.launchOther(planner.plan(List.of(task)), null, null, stream, shape, count);
+        put(0, func == Func.SEND, root, func == Func.SEND ? send : recv, count, type);
+        launcher.launchOther(planner.plan(works), null, null, stream, shape, count);
       } else {
         KernelPlan plan = plan(shape, func, send, recv, count, type, op, root);
         if (single) {
@@ -262,10 +268,10 @@ public final class RankQueue {
   void prepare(List<Task> tasks) {
     launcher.enter();
     try {
-      List<P2pTask> works = new ArrayList<>();
+      int singles = 0;
       for (Task task : tasks) {
-        if (isSingle(task)) {
-          works.add(p2p(task));
+        if (task.isSingle()) {
+          put(singles++, task);
         } else if (task.count() > 0 && task.operator() != null) {
           planner.plan(task.func(), task.count(), task.type(), task.operator(), task.root());
         } else if (task.count() > 0) {
@@ -280,7 +286,7 @@ public final class RankQueue {
               task.root());
         }
       }
-      if (!works.isEmpty()) {
+      if (singles > 0) {
         planner.plan(works);
       }
     } finally {
@@ -293,10 +299,27 @@ public final class RankQueue {
         task.func().ordinal(), task.type().ordinal(), task.op().ordinal(), task.root());
   }
 
-  private P2pTask p2p(Task task) {
+  /** Notes a send or receive of those that are planned together. */
+  private void put(int index, Task task) {
     boolean sends = task.func() == Func.SEND;
     DeviceMemory buffer = sends ? task.send() : task.recv();
-    return task(sends, task.root(), buffer, task.count(), task.type());
+    put(index, sends, task.root(), buffer, task.count(), task.type());
+  }
+
+  private void put(
+      int index, boolean sends, int peer, DeviceMemory buffer, long count, DataType type) {
+    long bytes = count * type.bytes();
+    P2pWork.Offer offer = direct.offer(buffer, bytes);
+    P2pTask before = index < known.size() ? known.get(index) : null;
+    if (before == null) {
+      known.add(new P2pTask(sends, peer, buffer, bytes, offer));
+    } else if (!before.is(sends, peer, buffer, bytes, offer)) {
+      known.set(index, new P2pTask(sends, peer, buffer, bytes, offer));
+    }
+    if (index == 0) {
+      works.clear();
+    }
+    works.add(known.get(index));
   }
 
   /** Predicted microseconds. */
@@ -313,7 +336,7 @@ public final class RankQueue {
       int singles = 0;
       for (int t = 0; t < tasks.size(); t++) {
         Task task = tasks.get(t);
-        if (isSingle(task)) {
+        if (task.isSingle()) {
           singles++;
         } else if (task.operator() != null) {
           launchSupplied(task);
@@ -330,49 +353,44 @@ public final class RankQueue {
         }
       }
       if (singles > 0) {
-        launchTogether(
-            singles == tasks.size() ? tasks : tasks.stream().filter(RankQueue::isSingle).toList());
+        launchTogether(tasks);
       }
     } finally {
       launcher.leave();
     }
   }
 
-  private static boolean isSingle(Task task) {
-    return task.func() == Func.SEND || task.func() == Func.RECV;
-  }
-
   /** Sends and receives of several streams run in the first; the others wait before and after. */
   private void launchTogether(List<Task> tasks) {
-    Task one = tasks.get(0);
-    DeviceStream first = one.stream();
-    List<P2pTask> works = new ArrayList<>(tasks.size());
+    Task one = null;
+    int singles = 0;
     Set<DeviceStream> others = Set.of();
     for (int t = 0; t < tasks.size(); t++) {
       Task task = tasks.get(t);
-      works.add(p2p(task));
-      if (task.stream() != first) {
-        others = others.isEmpty() ? new LinkedHashSet<>() : others;
-        others.add(task.stream());
+      if (task.isSingle()) {
+        one = one == null ? task : one;
+        put(singles++, task);
+        if (task.stream() != one.stream()) {
+          others = others.isEmpty() ? new LinkedHashSet<>() : others;
+          others.add(task.stream());
+        }
       }
     }
-    for (DeviceStream other : others) {
-      await(first, other);
+    DeviceStream first = one.stream();
+    if (!others.isEmpty()) {
+      others.forEach(other -> await(first, other));
     }
     long shape = Launcher.shape(one.func().ordinal(), one.type().ordinal(), 0, one.root());
     launcher.launchOther(planner.plan(works), null, null, first, shape, one.count());
     for (int t = 0; t < tasks.size(); t++) {
       Task task = tasks.get(t);
-      launcher.tell(task.func().label(), task.count(), task.type(), task.root(), first);
+      if (task.isSingle()) {
+        launcher.tell(task.func().label(), task.count(), task.type(), task.root(), first);
+      }
     }
-    for (DeviceStream other : others) {
-      await(other, first);
+    if (!others.isEmpty()) {
+      others.forEach(other -> await(other, first));
     }
-  }
-
-  private P2pTask task(boolean sends, int peer, DeviceMemory buffer, long count, DataType type) {
-    long bytes = count * type.bytes();
-    return new P2pTask(sends, peer, buffer, bytes, direct.offer(buffer, bytes));
   }
 
   private void await(DeviceStream waiting, DeviceStream awaited) {

@@ -4,22 +4,104 @@ import org.nccl4j.api.plan.Func;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
+import org.nccl4j.device.HotPath;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.ReductionOperator;
 
 /**
- * An operation that waits for its group's end.
- *
- * @param operator what reduces instead of op; null where op does
+ * An operation that waits for its group's end; after that it is another of a later group, so that
+ * groups allocate nothing once warm. Owner: the thread that has the group; others read it while
+ * that one waits for them.
  */
-record Task(
-    RankQueue queue,
-    Func func,
-    DeviceMemory send,
-    DeviceMemory recv,
-    long count,
-    DataType type,
-    RedOp op,
-    ReductionOperator operator,
-    int root,
-    DeviceStream stream) {}
+final class Task {
+  private RankQueue queue;
+  private Func func;
+  private DeviceMemory send;
+  private DeviceMemory recv;
+  private long count;
+  private DataType type;
+  private RedOp op;
+  private ReductionOperator operator;
+  private int root;
+  private DeviceStream stream;
+
+  /**
+   * Makes it an operation.
+   *
+   * @param newOperator what reduces instead of newOp; null where newOp does
+   */
+  @HotPath
+  Task set(
+      RankQueue newQueue,
+      Func newFunc,
+      DeviceMemory newSend,
+      DeviceMemory newRecv,
+      long newCount,
+      DataType newType,
+      RedOp newOp,
+      ReductionOperator newOperator,
+      int newRoot,
+      DeviceStream newStream) {
+    queue = newQueue;
+    func = newFunc;
+    send = newSend;
+    recv = newRecv;
+    count = newCount;
+    type = newType;
+    op = newOp;
+    operator = newOperator;
+    root = newRoot;
+    stream = newStream;
+    return this;
+  }
+
+  /** Keeps nothing of the operation. */
+  void clear() {
+    set(null, null, null, null, 0, null, null, null, 0, null);
+  }
+
+  RankQueue queue() {
+    return queue;
+  }
+
+  Func func() {
+    return func;
+  }
+
+  DeviceMemory send() {
+    return send;
+  }
+
+  DeviceMemory recv() {
+    return recv;
+  }
+
+  long count() {
+    return count;
+  }
+
+  DataType type() {
+    return type;
+  }
+
+  RedOp op() {
+    return op;
+  }
+
+  ReductionOperator operator() {
+    return operator;
+  }
+
+  int root() {
+    return root;
+  }
+
+  DeviceStream stream() {
+    return stream;
+  }
+
+  /** Whether it is a send or a receive. */
+  boolean isSingle() {
+    return func == Func.SEND || func == Func.RECV;
+  }
+}

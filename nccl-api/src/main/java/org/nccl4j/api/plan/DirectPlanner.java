@@ -168,7 +168,7 @@ public final class DirectPlanner {
       return P2pWork.Offer.NONE;
     }
     found.use();
-    return new P2pWork.Offer(found.view());
+    return found.offer();
   }
 
   /**

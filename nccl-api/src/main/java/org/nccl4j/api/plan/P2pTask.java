@@ -1,5 +1,6 @@
 package org.nccl4j.api.plan;
 
+import java.util.Objects;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.kernel.P2pWork;
 
@@ -13,4 +14,15 @@ import org.nccl4j.device.kernel.P2pWork;
  * @param offer as {@link P2pWork} has it
  */
 public record P2pTask(
-    boolean sends, int peer, DeviceMemory buffer, long bytes, P2pWork.Offer offer) {}
+    boolean sends, int peer, DeviceMemory buffer, long bytes, P2pWork.Offer offer) {
+
+  /** Whether it is this one. */
+  public boolean is(
+      boolean itSends, int itsPeer, DeviceMemory itsBuffer, long itsBytes, P2pWork.Offer itsOffer) {
+    return sends == itSends
+        && peer == itsPeer
+        && buffer == itsBuffer
+        && bytes == itsBytes
+        && Objects.equals(offer, itsOffer);
+  }
+}

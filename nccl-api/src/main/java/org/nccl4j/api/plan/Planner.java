@@ -160,7 +160,7 @@ public final class Planner {
       groups.clear();
     }
     KernelPlan made = make(tasks);
-    groups.put(List.copyOf(tasks), made);
+    groups.put(new ArrayList<>(tasks), made); // two of these compare without an iterator
     return made;
   }
 

@@ -1,11 +1,13 @@
 package org.nccl4j.api.window;
 
 import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.kernel.P2pWork;
 import org.nccl4j.device.symmetric.WindowView;
 
 /** One window of a communicator, on this rank. */
 public final class RegisteredWindow {
   private final WindowView view;
+  private final P2pWork.Offer offer;
   private final SymmetricMemory memory;
   private final DeviceMemory user;
 
@@ -16,6 +18,7 @@ public final class RegisteredWindow {
 
   RegisteredWindow(WindowView view, SymmetricMemory memory, DeviceMemory user) {
     this.view = view;
+    this.offer = new P2pWork.Offer(view);
     this.memory = memory;
     this.user = user;
   }
@@ -23,6 +26,11 @@ public final class RegisteredWindow {
   /** Its number in the communicator: 1, 2 and so on in order of registration. */
   public long number() {
     return view.number();
+  }
+
+  /** What a send or receive says of it. */
+  public P2pWork.Offer offer() {
+    return offer;
   }
 
   /** As kernels see it. */

@@ -1,0 +1,92 @@
+package org.nccl4j.api.group;
+
+import java.util.ArrayList;
+import java.util.List;
+import org.nccl4j.device.HotPath;
+
+/**
+ * What a thread has called in a group, and in which parts it is launched. Its objects are used
+ * again for the thread's later groups.
+ */
+final class Batch {
+  /** Tasks of larger groups are not kept. */
+  private static final int MOST_KEPT = 1024;
+
+  private final List<Task> tasks = new ArrayList<>();
+  private final List<Part> parts = new ArrayList<>();
+  private int nTasks;
+  private int nParts;
+
+  /** One more operation, to be set by the caller. */
+  @HotPath
+  Task next() {
+    if (nTasks == tasks.size()) {
+      tasks.add(new Task());
+    }
+    return tasks.get(nTasks++);
+  }
+
+  int size() {
+    return nTasks;
+  }
+
+  Task task(int index) {
+    return tasks.get(index);
+  }
+
+  /** Divides the operations among parts, in the order of their first calls. */
+  void divide() {
+    for (int t = 0; t < nTasks; t++) {
+      Task task = tasks.get(t);
+      part(task.queue().order()).add(task);
+    }
+  }
+
+  /** There are few, so they are looked through. */
+  private Part part(Object order) {
+    for (int p = nParts - 1; p >= 0; p--) {
+      if (parts.get(p).order() == order) {
+        return parts.get(p);
+      }
+    }
+    if (nParts == parts.size()) {
+      parts.add(new Part());
+    }
+    Part found = parts.get(nParts++);
+    found.begin(order);
+    return found;
+  }
+
+  int nParts() {
+    return nParts;
+  }
+
+  Part part(int index) {
+    return parts.get(index);
+  }
+
+  /** Whether the operations are of several ranks. */
+  boolean isOfSeveral() {
+    for (int t = 1; t < nTasks; t++) {
+      if (tasks.get(t).queue() != tasks.get(0).queue()) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  /** Keeps nothing of the operations. */
+  void clear() {
+    for (int t = 0; t < nTasks; t++) {
+      tasks.get(t).clear();
+    }
+    for (int p = 0; p < nParts; p++) {
+      parts.get(p).clear();
+    }
+    nTasks = 0;
+    nParts = 0;
+    if (tasks.size() > MOST_KEPT) {
+      tasks.subList(MOST_KEPT, tasks.size()).clear();
+    }
+  }
+}
