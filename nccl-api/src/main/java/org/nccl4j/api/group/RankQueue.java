@@ -1,13 +1,11 @@
 package org.nccl4j.api.group;
 
-import java.util.ArrayList;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Set;
 import org.nccl4j.api.launch.Launcher;
 import org.nccl4j.api.plan.DirectPlanner;
 import org.nccl4j.api.plan.Func;
-import org.nccl4j.api.plan.P2pTask;
 import org.nccl4j.api.plan.Planner;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.Device;
@@ -18,7 +16,6 @@ import org.nccl4j.device.HotPath;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.ReductionOperator;
 import org.nccl4j.device.kernel.KernelPlan;
-import org.nccl4j.device.kernel.P2pWork;
 
 /** Where one rank's operations go: checked, and launched at once or kept for their group's end. */
 public final class RankQueue {
@@ -30,11 +27,7 @@ public final class RankQueue {
   private SignatureCheck signatures;
   private final String name;
 
-  /** Sends and receives that are planned together. Owner: who has entered the launcher. */
-  private final List<P2pTask> works = new ArrayList<>();
-
-  /** Those of groups before, which are mostly the same. Likewise. */
-  private final List<P2pTask> known = new ArrayList<>();
+  private final Singles singles = new Singles();
 
   /** Made at the first group that needs it, and closed, under this object's monitor. */
   private volatile LaunchThread launchThread;
@@ -237,7 +230,7 @@ public final class RankQueue {
       boolean single = func == Func.SEND || func == Func.RECV;
       if (single && direct.hasOffer(count * type.bytes())) {
         put(0, func == Func.SEND, root, func == Func.SEND ? send : recv, count, type);
-        launcher.launchOther(planner.plan(works), null, null, stream, shape, count);
+        launcher.launchOther(planner.plan(singles.works()), null, null, stream, shape, count);
       } else {
         KernelPlan plan = plan(shape, func, send, recv, count, type, op, root);
         if (single) {
@@ -268,10 +261,10 @@ public final class RankQueue {
   void prepare(List<Task> tasks) {
     launcher.enter();
     try {
-      int singles = 0;
+      int n = 0;
       for (Task task : tasks) {
         if (task.isSingle()) {
-          put(singles++, task);
+          put(n++, task);
         } else if (task.count() > 0 && task.operator() != null) {
           planner.plan(task.func(), task.count(), task.type(), task.operator(), task.root());
         } else if (task.count() > 0) {
@@ -286,8 +279,8 @@ public final class RankQueue {
               task.root());
         }
       }
-      if (singles > 0) {
-        planner.plan(works);
+      if (n > 0) {
+        planner.plan(singles.works());
       }
     } finally {
       launcher.leave();
@@ -309,17 +302,7 @@ public final class RankQueue {
   private void put(
       int index, boolean sends, int peer, DeviceMemory buffer, long count, DataType type) {
     long bytes = count * type.bytes();
-    P2pWork.Offer offer = direct.offer(buffer, bytes);
-    P2pTask before = index < known.size() ? known.get(index) : null;
-    if (before == null) {
-      known.add(new P2pTask(sends, peer, buffer, bytes, offer));
-    } else if (!before.is(sends, peer, buffer, bytes, offer)) {
-      known.set(index, new P2pTask(sends, peer, buffer, bytes, offer));
-    }
-    if (index == 0) {
-      works.clear();
-    }
-    works.add(known.get(index));
+    singles.put(index, sends, peer, buffer, bytes, direct.offer(buffer, bytes));
   }
 
   /** Predicted microseconds. */
@@ -333,11 +316,11 @@ public final class RankQueue {
   void launch(List<Task> tasks) {
     launcher.enter();
     try {
-      int singles = 0;
+      int n = 0;
       for (int t = 0; t < tasks.size(); t++) {
         Task task = tasks.get(t);
         if (task.isSingle()) {
-          singles++;
+          n++;
         } else if (task.operator() != null) {
           launchSupplied(task);
         } else {
@@ -352,7 +335,7 @@ public final class RankQueue {
               task.stream());
         }
       }
-      if (singles > 0) {
+      if (n > 0) {
         launchTogether(tasks);
       }
     } finally {
@@ -363,13 +346,13 @@ public final class RankQueue {
   /** Sends and receives of several streams run in the first; the others wait before and after. */
   private void launchTogether(List<Task> tasks) {
     Task one = null;
-    int singles = 0;
+    int n = 0;
     Set<DeviceStream> others = Set.of();
     for (int t = 0; t < tasks.size(); t++) {
       Task task = tasks.get(t);
       if (task.isSingle()) {
         one = one == null ? task : one;
-        put(singles++, task);
+        put(n++, task);
         if (task.stream() != one.stream()) {
           others = others.isEmpty() ? new LinkedHashSet<>() : others;
           others.add(task.stream());
@@ -381,7 +364,7 @@ public final class RankQueue {
       others.forEach(other -> await(first, other));
     }
     long shape = Launcher.shape(one.func().ordinal(), one.type().ordinal(), 0, one.root());
-    launcher.launchOther(planner.plan(works), null, null, first, shape, one.count());
+    launcher.launchOther(planner.plan(singles.works()), null, null, first, shape, one.count());
     for (int t = 0; t < tasks.size(); t++) {
       Task task = tasks.get(t);
       if (task.isSingle()) {

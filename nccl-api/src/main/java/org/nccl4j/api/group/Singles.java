@@ -1,0 +1,38 @@
+package org.nccl4j.api.group;
+
+import java.util.ArrayList;
+import java.util.List;
+import org.nccl4j.api.plan.P2pTask;
+import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.HotPath;
+import org.nccl4j.device.kernel.P2pWork;
+
+/**
+ * Sends and receives that are planned together. Mostly they are those of a group before, which are
+ * kept: then nothing is allocated. Owner: who has entered the launcher.
+ */
+final class Singles {
+  private final List<P2pTask> works = new ArrayList<>();
+  private final List<P2pTask> known = new ArrayList<>();
+
+  /** Those that have been put, to be looked at before the next are. */
+  List<P2pTask> works() {
+    return works;
+  }
+
+  /** Puts one, by its place among them; the first drops those before. */
+  @HotPath
+  void put(
+      int index, boolean sends, int peer, DeviceMemory buffer, long bytes, P2pWork.Offer offer) {
+    P2pTask before = index < known.size() ? known.get(index) : null;
+    if (before == null) {
+      known.add(new P2pTask(sends, peer, buffer, bytes, offer));
+    } else if (!before.is(sends, peer, buffer, bytes, offer)) {
+      known.set(index, new P2pTask(sends, peer, buffer, bytes, offer));
+    }
+    if (index == 0) {
+      works.clear();
+    }
+    works.add(known.get(index));
+  }
+}
