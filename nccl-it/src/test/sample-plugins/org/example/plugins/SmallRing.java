@@ -65,7 +65,7 @@ public final class SmallRing {
   private static final class Keeper implements Profiler {
     @Override
     public int activation() {
-      return LAUNCHES | ENDS;
+      return LAUNCHES | ENDS | PROXY_STEPS;
     }
 
     @Override
@@ -76,6 +76,13 @@ public final class SmallRing {
     @Override
     public void ended(Operation operation) {
       tell("ended " + operation.name() + " " + operation.number());
+    }
+
+    @Override
+    public void stepped(ProxyStep step) {
+      if (step.state() == StepState.DONE) {
+        tell((step.sends() ? "sent " : "received ") + step.bytes() + ", step " + step.number());
+      }
     }
 
     @Override

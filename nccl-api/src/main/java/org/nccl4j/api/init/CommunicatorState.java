@@ -50,6 +50,7 @@ public final class CommunicatorState {
     this.members = members;
     this.info = request.info(bootstrap.rank());
     this.queue = engine.queue();
+    engine.tellOperations();
     this.running = run(engine);
   }
 

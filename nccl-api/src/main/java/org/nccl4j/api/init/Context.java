@@ -5,12 +5,14 @@ import java.nio.channels.ByteChannel;
 import java.nio.channels.SocketChannel;
 import java.util.List;
 import java.util.Optional;
+import java.util.function.Consumer;
 import org.nccl4j.api.bootstrap.ControlTls;
 import org.nccl4j.api.settings.Settings;
 import org.nccl4j.api.spi.NetDevice;
 import org.nccl4j.api.spi.NetExit;
 import org.nccl4j.api.spi.NetProvider;
 import org.nccl4j.api.spi.PeerInfo;
+import org.nccl4j.api.spi.Profiler;
 import org.nccl4j.api.spi.Support;
 import org.nccl4j.api.spi.TransportContext;
 import org.nccl4j.device.Device;
@@ -28,7 +30,8 @@ record Context(
     Settings settings,
     NetDistances distances,
     Optional<Exits> exits,
-    ControlTls tls)
+    ControlTls tls,
+    Optional<Consumer<Profiler.ProxyStep>> proxySteps)
     implements TransportContext {
   @Override
   public Optional<String> setting(String name) {

@@ -17,7 +17,6 @@ import org.nccl4j.api.plan.Func;
 import org.nccl4j.api.plan.Planner;
 import org.nccl4j.api.plan.RankFacts;
 import org.nccl4j.api.settings.DebugSettings;
-import org.nccl4j.api.settings.InfoLog;
 import org.nccl4j.api.settings.PlanSettings;
 import org.nccl4j.api.settings.Settings;
 import org.nccl4j.api.spi.Multicast;
@@ -63,6 +62,7 @@ record Engine(
    * @param nvls its place in NVLS; null where there is none
    * @param hosts machines that the ranks are on
    * @param machines those machines, as far as they are known
+   * @param profilers its own
    */
   record Place(
       InitRequest request,
@@ -72,7 +72,8 @@ record Engine(
       WindowRegistry windows,
       Nvls nvls,
       int hosts,
-      MachineSurvey machines) {}
+      MachineSurvey machines,
+      Profilers profilers) {}
 
   /**
    * The windows of a rank whose kernels have been made: none yet.
@@ -108,13 +109,15 @@ record Engine(
       Map<Integer, Routes.Route> routes) {
     Settings settings = place.request.settings();
     RankQueue queue = queue(place, kernels, launcher, settings);
-    InfoLog info = place.request.info(place.rank);
-    Plugins.profilers(settings, place.request.name(), place.rank, place.facts.nRanks(), info)
-        .ifPresent(launcher.hooks()::add);
+    return new Engine(place, family, kernels, launcher, queue, Map.copyOf(routes));
+  }
+
+  /** Has those told of its operations that want it; once for a communicator. */
+  void tellOperations() {
+    place.profilers.ofOperations().ifPresent(launcher.hooks()::add);
     if (place.request.logLevel("COLL") == System.Logger.Level.INFO) {
       launcher.hooks().add(new OperationLines(place.request.name(), place.rank));
     }
-    return new Engine(place, family, kernels, launcher, queue, Map.copyOf(routes));
   }
 
   private static RankQueue queue(

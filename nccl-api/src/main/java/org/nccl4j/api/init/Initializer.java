@@ -45,11 +45,20 @@ public final class Initializer {
   private final InitRequest request;
   private final Bootstrap bootstrap;
   private final List<Routes.NamedTransport> transports = new ArrayList<>();
+
+  /** Null until they are opened. */
+  private Profilers profilers;
+
+  /** Whether another engine's tells them too, and keeps them if this one cannot be made. */
+  private final boolean keepsProfilers;
+
   private NvlsSetup nvls;
 
-  private Initializer(InitRequest request, Bootstrap bootstrap) {
+  private Initializer(InitRequest request, Bootstrap bootstrap, Profilers profilers) {
     this.request = request;
     this.bootstrap = bootstrap;
+    this.profilers = profilers;
+    this.keepsProfilers = profilers != null;
   }
 
   /**
@@ -57,20 +66,24 @@ public final class Initializer {
    * bootstrap; if it fails, all ranks are told why and everything is freed.
    */
   public static CommunicatorState create(InitRequest request, Bootstrap bootstrap) {
-    Made made = make(request, bootstrap);
+    Made made = make(request, bootstrap, null);
     return new CommunicatorState(request, bootstrap, made.members, made.engine);
   }
 
-  /** Makes what runs the operations of a communicator anew; as {@link #create}. */
-  static Engine again(InitRequest request, Bootstrap bootstrap) {
+  /**
+   * Makes what runs the operations of a communicator anew; as {@link #create}.
+   *
+   * @param profilers that have been opened for it
+   */
+  static Engine again(InitRequest request, Bootstrap bootstrap, Profilers profilers) {
     bootstrap.making();
-    return make(request, bootstrap).engine;
+    return make(request, bootstrap, profilers).engine;
   }
 
   private record Made(Members members, Engine engine) {}
 
-  private static Made make(InitRequest request, Bootstrap bootstrap) {
-    Initializer initializer = new Initializer(request, bootstrap);
+  private static Made make(InitRequest request, Bootstrap bootstrap, Profilers profilers) {
+    Initializer initializer = new Initializer(request, bootstrap, profilers);
     try {
       return initializer.make();
     } catch (NcclException e) {
@@ -94,6 +107,9 @@ public final class Initializer {
       all.take(nvls::close);
     }
     transports.forEach(named -> all.take(named.transport()::close));
+    if (profilers != null && !keepsProfilers) {
+      all.take(profilers::close);
+    }
     all.take(bootstrap::close);
     try {
       all.end();
@@ -112,6 +128,9 @@ public final class Initializer {
         TunedTable.read(request.settings().get(PlanSettings.NCCL4J_COSTS_FILE));
     List<TransportProvider> providers =
         TransportRegistry.providers(request.settings().get(Settings.NCCL4J_TRANSPORTS));
+    if (profilers == null) {
+      profilers = Profilers.open(request, rank, bootstrap.nRanks());
+    }
     UsableNets nets = UsableNets.of(request, bootstrap);
     times.begin("ranks meet");
     Members members = meet(providers, nets);
@@ -135,7 +154,8 @@ public final class Initializer {
                 ? NetDistances.of(wiring.fleet(), rank)
                 : NetDistances.UNKNOWN,
             wiring.exits(request.settings()),
-            ControlTls.of(request.settings()));
+            ControlTls.of(request.settings()),
+            profilers.ofSteps());
     times.begin("transports");
     for (TransportProvider provider : providers) {
       Transport transport = provider.open(context);
@@ -186,7 +206,8 @@ public final class Initializer {
                     nvls.ofWindows(bootstrap)),
                 nvls.nvls(),
                 members.hosts(),
-                machines),
+                machines,
+                profilers),
             family,
             kernels,
             new Launcher(kernels),

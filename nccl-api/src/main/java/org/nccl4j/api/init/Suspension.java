@@ -80,6 +80,7 @@ final class Suspension {
 
   /** Makes everything anew, together with all other ranks. */
   Engine resume() {
-    return Initializer.again(state.request(), state.bootstrap());
+    return Initializer.again(
+        state.request(), state.bootstrap(), state.engine().place().profilers());
   }
 }

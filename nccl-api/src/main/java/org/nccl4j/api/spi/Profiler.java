@@ -1,8 +1,9 @@
 package org.nccl4j.api.spi;
 
 /**
- * Is told of the operations of one rank of a communicator. Its methods are called on the threads
- * that launch and that run operations, so they are short and do not call operations.
+ * Is told of the operations of one rank of a communicator, and of what goes over networks for it.
+ * Its methods are called on the threads that launch and that run operations, and that carry data,
+ * several at once; so they are short and do not call operations.
  */
 public interface Profiler extends AutoCloseable {
   /** In the mask: operations as they are launched. */
@@ -10,6 +11,9 @@ public interface Profiler extends AutoCloseable {
 
   /** In the mask: operations as they end in their streams. */
   int ENDS = 2;
+
+  /** In the mask: steps of proxies. */
+  int PROXY_STEPS = 4;
 
   /** What it wants to be told, as a sum of the above; asked once. */
   int activation();
@@ -34,7 +38,57 @@ public interface Profiler extends AutoCloseable {
    */
   default void ended(Operation operation) {}
 
-  /** The communicator is closed. */
+  /**
+   * How far a proxy is with a step. A sender's is FILLED, POSTED and DONE, a receiver's POSTED,
+   * RECEIVED and DONE, in this order; each is told when the proxy sees it. Of a connection's
+   * channel each is told in the order of the steps.
+   */
+  enum StepState {
+    /** A kernel has filled the slot. What follows is the wait for the receiver to have room. */
+    FILLED,
+
+    /** The network has it: it sends the slot, or may receive into it. */
+    POSTED,
+
+    /** The data have come. What follows is the flush, where they are in a GPU's memory. */
+    RECEIVED,
+
+    /** A kernel may fill the sender's slot again, or take what is in the receiver's. */
+    DONE
+  }
+
+  /**
+   * A step of a connection over a network: one slot of it, sent or received by a proxy. Proxies
+   * know nothing of operations, so neither does this. Those of a communicator that shares its
+   * parent's connections are the parent's.
+   *
+   * @param rank whose data it sends or receives: another than this where this rank sends for one
+   *     whose own network card is farther (PXN)
+   * @param peer the rank at the other end
+   * @param connection 0 for the one that operations go by; 1 for puts and signals that go as
+   *     messages
+   * @param channel of the connection
+   * @param sends whether it sends, else it receives
+   * @param number of those of the channel in this direction, from 0
+   * @param bytes of its data; 0 of what has yet to be received
+   */
+  record ProxyStep(
+      int rank,
+      int peer,
+      int connection,
+      int channel,
+      boolean sends,
+      long number,
+      int bytes,
+      StepState state) {}
+
+  /**
+   * A proxy has come so far with a step; only with {@link #PROXY_STEPS}. Kernels of the host device
+   * carry data while they wait, else the communicator's proxy thread does.
+   */
+  default void stepped(ProxyStep step) {}
+
+  /** The communicator is closed. What is under way at this time may still be told of. */
   @Override
   default void close() {}
 }

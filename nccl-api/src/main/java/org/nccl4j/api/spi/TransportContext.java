@@ -2,6 +2,7 @@ package org.nccl4j.api.spi;
 
 import java.util.List;
 import java.util.Optional;
+import java.util.function.Consumer;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.kernel.ConnectionLayout;
 
@@ -44,6 +45,15 @@ public interface TransportContext extends NetContext {
    * NCCL_P2P_PXN_LEVEL and the like); empty where this rank's own devices are as good.
    */
   default Optional<NetExit> exitTo(int peer) {
+    return Optional.empty();
+  }
+
+  /**
+   * Who is to be told of the steps of this rank's proxies; empty where nobody asks, and then
+   * proxies do nothing for it. Always the same. It throws nothing, and proxies of several
+   * connections may call it at once.
+   */
+  default Optional<Consumer<Profiler.ProxyStep>> proxySteps() {
     return Optional.empty();
   }
 }

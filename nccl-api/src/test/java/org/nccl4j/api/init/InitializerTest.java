@@ -39,7 +39,8 @@ class InitializerTest {
     Bootstrap bootstrap = LocalBootstrap.create(1, LONG).get(0);
     bootstrap.made();
     InitRequest wrong = request(Map.of("NCCL4J_TRANSPORTS", "none such"));
-    assertThrows(InvalidArgumentException.class, () -> Initializer.again(wrong, bootstrap));
+    Profilers none = Profilers.open(request(Map.of()), 0, 1);
+    assertThrows(InvalidArgumentException.class, () -> Initializer.again(wrong, bootstrap, none));
     assertEquals(bootstrap.exchangeEnd(), bootstrap.exchangeEnd());
   }
 }

@@ -33,7 +33,8 @@ class NetCostTest {
         .with("NCCL_SOCKET_NTHREADS", Integer.toString(threads));
   }
 
-  private static List<Thread> workers() {
+  /** What carries data beside the ranks' own threads. */
+  static List<Thread> workers() {
     return Thread.getAllStackTraces().keySet().stream()
         .filter(thread -> thread.getName().matches("nccl4j-(proxy|socket)-.*"))
         .toList();

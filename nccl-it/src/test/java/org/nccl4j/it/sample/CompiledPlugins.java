@@ -21,7 +21,7 @@ import java.util.stream.Stream;
  * Plug-ins of a source file, compiled against the API alone and found by this thread until this is
  * closed, as those of a jar on the class path are.
  */
-final class CompiledPlugins implements AutoCloseable {
+public final class CompiledPlugins implements AutoCloseable {
   private static final Pattern CLASS = Pattern.compile("public final class (\\w+)");
 
   private final ClassLoader usual = Thread.currentThread().getContextClassLoader();
@@ -40,7 +40,7 @@ final class CompiledPlugins implements AutoCloseable {
    * @param folder an empty one
    * @param services which class provides which service
    */
-  static CompiledPlugins of(Path folder, String source, Map<Class<?>, String> services)
+  public static CompiledPlugins of(Path folder, String source, Map<Class<?>, String> services)
       throws IOException {
     Matcher name = CLASS.matcher(source);
     assertEquals(true, name.find());
@@ -62,7 +62,8 @@ final class CompiledPlugins implements AutoCloseable {
     return new CompiledPlugins(classes);
   }
 
-  Class<?> load(String name) throws ClassNotFoundException {
+  /** One of its classes. */
+  public Class<?> load(String name) throws ClassNotFoundException {
     return loader.loadClass(name);
   }
 

@@ -118,7 +118,31 @@ class PluginsTest {
 
   @Test
   void theProfilerIsTold() throws Exception {
-    List<Communicator> comms = two(CommunicatorConfig.defaults().withName("profiled"));
+    assertEquals(
+        List.of("launched all_reduce 64", "ended all_reduce 1", "closed"),
+        told(CommunicatorConfig.defaults().withName("profiled")));
+  }
+
+  @Test
+  void theProfilerIsToldOfWhatGoesOverANetwork() throws Exception {
+    List<?> told =
+        told(
+            CommunicatorConfig.defaults()
+                .withName("profiled")
+                .withTransports(List.of("NET"))
+                .with("NCCL_ALGO", "Ring"));
+    // Ranks of a ring of two hand over a half to be summed, then a half to be kept.
+    for (String line :
+        List.of(
+            "sent 32, step 0", "received 32, step 0", "sent 32, step 1", "received 32, step 1")) {
+      assertEquals(1, Collections.frequency(told, line), told.toString());
+    }
+    assertEquals("closed", told.get(told.size() - 1));
+  }
+
+  /** What rank 0's is told of an operation and the end. */
+  private List<?> told(CommunicatorConfig config) throws Exception {
+    List<Communicator> comms = two(config);
     try (DeviceMemory a = Devices.host().allocate(64);
         DeviceMemory b = Devices.host().allocate(64);
         DeviceStream first = Devices.host().createStream();
@@ -131,8 +155,6 @@ class PluginsTest {
       comms.forEach(Communicator::close);
     }
     Class<?> keeper = compiled.load("org.example.plugins.SmallRing$Profiling");
-    assertEquals(
-        List.of("launched all_reduce 64", "ended all_reduce 1", "closed"),
-        keeper.getField("TOLD").get(null));
+    return (List<?>) keeper.getField("TOLD").get(null);
   }
 }

@@ -11,6 +11,7 @@ import org.nccl4j.device.kernel.ConnectionLayout;
  * and the slots, which the network knows.
  */
 final class Channel implements AutoCloseable {
+  private final int number;
   private final int word;
   private final ByteBuffer data;
   private final ByteBuffer credit;
@@ -34,12 +35,18 @@ final class Channel implements AutoCloseable {
       NetMemory[] memories,
       long[] offsets,
       int slotBytes) {
+    this.number = number;
     this.word = ConnectionLayout.word(number);
     this.data = data;
     this.credit = credit;
     this.memories = memories;
     this.offsets = offsets;
     this.slotBytes = slotBytes;
+  }
+
+  /** Which of the connection's it is. */
+  int number() {
+    return number;
   }
 
   /** How many steps are filled, and all that was written into them before. */

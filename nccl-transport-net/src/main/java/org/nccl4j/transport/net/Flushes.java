@@ -13,15 +13,17 @@ import org.nccl4j.device.HotPath;
 final class Flushes {
   private final NetReceiver receiver;
   private final Channel channel;
+  private final StepEvents events;
   private final NetRequest[] requests;
   private final NetMemory[] memories = new NetMemory[1];
   private final long[] offsets = new long[1];
   private final int[] sizes = new int[1];
   private long flushed;
 
-  Flushes(NetReceiver receiver, Channel channel) {
+  Flushes(NetReceiver receiver, Channel channel, StepEvents events) {
     this.receiver = receiver;
     this.channel = channel;
+    this.events = events;
     this.requests = new NetRequest[channel.slots()];
   }
 
@@ -39,7 +41,7 @@ final class Flushes {
   int complete(long received) {
     long before = flushed;
     while (flushed < received && isVisible(flushed)) {
-      flushed++;
+      events.done(flushed++);
     }
     if (flushed > before) {
       channel.setTail(flushed);

@@ -17,10 +17,17 @@ import org.nccl4j.device.kernel.Connection;
  * another must not wait behind them.
  */
 abstract class NetEnd implements End {
+  /** The connection that operations go by. */
+  static final int OPERATIONS = 0;
+
+  /** The connection whose slots the processor reaches too, for messages. */
+  static final int MESSAGES = 1;
+
   final PeerInfo peer;
   private final TransportContext context;
   private final CardChoice card;
   private final boolean reads;
+  private final int which;
   private final int channels;
   private final boolean gpu;
   private EndMemory memory;
@@ -33,12 +40,14 @@ abstract class NetEnd implements End {
    *
    * @param card what it goes by
    * @param reads whether the card reads from the slots, and does not write into them
+   * @param which its connection among those of the two ranks
    */
-  NetEnd(TransportContext context, PeerInfo peer, CardChoice card, boolean reads) {
+  NetEnd(TransportContext context, PeerInfo peer, CardChoice card, boolean reads, int which) {
     this.peer = peer;
     this.context = context;
     this.card = card;
     this.reads = reads;
+    this.which = which;
     this.gpu = context.device() instanceof CudaDevice;
     this.channels = gpu ? CarriedChannels.of(context) : 1;
     this.memory = card.memory(reads, channels).orElseGet(this::hostMemory);
@@ -94,6 +103,11 @@ abstract class NetEnd implements End {
 
   /** What moves the data of a channel. */
   abstract ProxyHandler proxy(int number, Channel channel);
+
+  /** Who tells of a channel's steps. */
+  final StepEvents events(Channel channel) {
+    return new StepEvents(ranks(), which, reads, channel, context.proxySteps());
+  }
 
   /** Whether kernels of a GPU use it, which give proxies no turns. */
   final boolean isPolled() {

@@ -158,24 +158,26 @@ final class NetTransport implements Transport {
     return kept(
         relay.isPresent()
             ? new RelayedSender(context, peer, relay.get().rank(), mail, name, relay.get().device())
-            : new SendConnector(card(net, peer), context, peer));
+            : new SendConnector(card(net, peer), context, peer, NetEnd.OPERATIONS));
   }
 
   @Override
   public Connector receiver(PeerInfo peer) {
     Net net = net(peer);
     boolean pair = exits.relay(peer, common(peer).orElseThrow(), net).isEmpty();
-    return kept(new RecvConnector(nearest(net), context, peer, pair));
+    return kept(new RecvConnector(nearest(net), context, peer, pair, NetEnd.OPERATIONS));
   }
 
   @Override
   public Connector hostSender(PeerInfo peer) {
-    return kept(new SendConnector(nearest(net(peer)).withoutGpu(), context, peer));
+    CardChoice card = nearest(net(peer)).withoutGpu();
+    return kept(new SendConnector(card, context, peer, NetEnd.MESSAGES));
   }
 
   @Override
   public Connector hostReceiver(PeerInfo peer) {
-    return kept(new RecvConnector(nearest(net(peer)).withoutGpu(), context, peer, true));
+    CardChoice card = nearest(net(peer)).withoutGpu();
+    return kept(new RecvConnector(card, context, peer, true, NetEnd.MESSAGES));
   }
 
   @Override

@@ -23,9 +23,10 @@ final class RecvConnector extends NetEnd {
    * An end.
    *
    * @param pair whether this rank is going to connect to the peer, too, and by itself
+   * @param which its connection among those of the two ranks
    */
-  RecvConnector(CardChoice card, TransportContext context, PeerInfo peer, boolean pair) {
-    super(context, peer, card, false);
+  RecvConnector(CardChoice card, TransportContext context, PeerInfo peer, boolean pair, int which) {
+    super(context, peer, card, false, which);
     boolean complete = false;
     try {
       for (int number = 0; number < channels(); number++) {
@@ -66,7 +67,7 @@ final class RecvConnector extends NetEnd {
 
   @Override
   ProxyHandler proxy(int number, Channel channel) {
-    return new RecvProxy(receivers[number], channel, ranks(), isPolled());
+    return new RecvProxy(receivers[number], channel, ranks(), isPolled(), events(channel));
   }
 
   @Override

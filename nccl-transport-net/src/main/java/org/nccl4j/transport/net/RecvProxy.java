@@ -45,15 +45,15 @@ final class RecvProxy implements ProxyHandler {
    *
    * @param polled whether no kernel waits until a turn ends, so that a turn takes all that has come
    */
-  RecvProxy(NetReceiver receiver, Channel channel, Ranks ranks, boolean polled) {
+  RecvProxy(NetReceiver receiver, Channel channel, Ranks ranks, boolean polled, StepEvents events) {
     this.receiver = receiver;
     this.channel = channel;
     this.polled = polled;
     this.requests = new NetRequest[channel.slots()];
-    this.flushes = channel.isInGpu() ? new Flushes(receiver, channel) : null;
+    this.flushes = channel.isInGpu() ? new Flushes(receiver, channel, events) : null;
     this.sizes = new int[] {channel.slotBytes()};
     this.breakage = new Breakage(ranks);
-    this.events = new StepEvents(ranks, "recv");
+    this.events = events;
   }
 
   @Override
@@ -103,12 +103,11 @@ final class RecvProxy implements ProxyHandler {
       lookedAt = System.nanoTime();
     }
     while (received < posted && requests[channel.slot(received)].test(arrived)) {
-      events.done(received, arrived[0]);
+      events.received(received, arrived[0]);
       if (flushes != null) {
-        flushes.begin(received, arrived[0]);
-      }
-      received++;
-      if (flushes == null) {
+        flushes.begin(received++, arrived[0]);
+      } else {
+        events.done(received++);
         channel.setTail(received);
       }
       quietLooks = 0;

@@ -29,7 +29,7 @@ final class RelayConnector extends SendEnd {
       PeerInfo to,
       RelayRequest request,
       RelayMail mail) {
-    super(card, context, to);
+    super(card, context, to, OPERATIONS);
     this.from = from;
     this.request = request;
     this.mail = mail;

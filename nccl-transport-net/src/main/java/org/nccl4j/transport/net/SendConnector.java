@@ -6,8 +6,8 @@ import org.nccl4j.api.spi.TransportContext;
 
 /** The sending end of this rank's own connection. */
 final class SendConnector extends SendEnd {
-  SendConnector(CardChoice card, TransportContext context, PeerInfo peer) {
-    super(card, context, peer);
+  SendConnector(CardChoice card, TransportContext context, PeerInfo peer, int which) {
+    super(card, context, peer, which);
   }
 
   @Override

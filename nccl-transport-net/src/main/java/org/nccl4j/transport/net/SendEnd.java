@@ -15,8 +15,8 @@ abstract class SendEnd extends NetEnd {
   final List<NetSender> senders = new ArrayList<>();
   private boolean made;
 
-  SendEnd(CardChoice card, TransportContext context, PeerInfo peer) {
-    super(context, peer, card, true);
+  SendEnd(CardChoice card, TransportContext context, PeerInfo peer, int which) {
+    super(context, peer, card, true, which);
     this.card = card;
   }
 
@@ -56,7 +56,7 @@ abstract class SendEnd extends NetEnd {
 
   @Override
   final ProxyHandler proxy(int number, Channel channel) {
-    return new SendProxy(senders.get(number), channel, ranks());
+    return new SendProxy(senders.get(number), channel, ranks(), events(channel));
   }
 
   @Override

@@ -21,12 +21,12 @@ final class SendProxy implements ProxyHandler {
   private long posted;
   private long transmitted;
 
-  SendProxy(NetSender sender, Channel channel, Ranks ranks) {
+  SendProxy(NetSender sender, Channel channel, Ranks ranks, StepEvents events) {
     this.sender = sender;
     this.channel = channel;
     this.requests = new NetRequest[channel.slots()];
     this.breakage = new Breakage(ranks);
-    this.events = new StepEvents(ranks, "send");
+    this.events = events;
   }
 
   @Override
@@ -45,6 +45,7 @@ final class SendProxy implements ProxyHandler {
   }
 
   private int post(long filled) {
+    events.filled(filled);
     int done = 0;
     while (posted < filled) {
       NetRequest request =
@@ -62,8 +63,7 @@ final class SendProxy implements ProxyHandler {
   private int complete() {
     int done = 0;
     while (transmitted < posted && requests[channel.slot(transmitted)].test(null)) {
-      events.done(transmitted, channel.size(transmitted));
-      transmitted++;
+      events.done(transmitted++);
       done++;
     }
     if (done > 0) {

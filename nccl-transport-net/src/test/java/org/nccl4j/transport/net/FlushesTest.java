@@ -10,10 +10,13 @@ import java.nio.ByteOrder;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Optional;
+import java.util.function.Consumer;
 import org.junit.jupiter.api.Test;
 import org.nccl4j.api.spi.NetMemory;
 import org.nccl4j.api.spi.NetReceiver;
 import org.nccl4j.api.spi.NetRequest;
+import org.nccl4j.api.spi.Profiler;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.NcclException;
@@ -32,6 +35,7 @@ class FlushesTest {
   private final ByteBuffer credit = words();
   private final List<Pending> receives = new ArrayList<>();
   private final List<Pending> flushes = new ArrayList<>();
+  private final List<String> told = new ArrayList<>();
   private boolean broken;
 
   private static ByteBuffer words() {
@@ -107,7 +111,11 @@ class FlushesTest {
       offsets[slot] = (long) slot * PART;
     }
     Channel channel = new Channel(0, data, credit, memories, offsets, PART);
-    return new RecvProxy(new Network(), channel, new Ranks(0, 1), true);
+    Ranks ranks = new Ranks(0, 1);
+    Optional<Consumer<Profiler.ProxyStep>> profiler =
+        Optional.of(step -> told.add(step.state() + " " + step.number() + " of " + step.bytes()));
+    StepEvents events = new StepEvents(ranks, NetEnd.OPERATIONS, false, channel, profiler);
+    return new RecvProxy(new Network(), channel, ranks, true, events);
   }
 
   private long tail() {
@@ -130,9 +138,14 @@ class FlushesTest {
     flushes.get(1).ended = true;
     proxy.doWork();
     assertEquals(1, tail(), "an earlier step is not visible yet");
+    List<String> come =
+        List.of("RECEIVED 0 of 0", "RECEIVED 1 of 56", "RECEIVED 2 of 12", "DONE 0 of 0");
+    assertEquals(come, told.subList(ConnectionLayout.STEPS, told.size()));
     flushes.get(0).ended = true;
     proxy.doWork();
     assertEquals(3, tail());
+    assertEquals(
+        List.of("DONE 1 of 56", "DONE 2 of 12"), told.subList(told.size() - 2, told.size()));
     receives.get(3).ended = true;
     assertTrue(proxy.doWork() > 0);
     assertEquals(3, tail());
