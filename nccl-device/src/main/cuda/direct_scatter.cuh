@@ -116,10 +116,14 @@ __device__ __forceinline__ void scatterBeside(const nccl4jBesideArguments& m) {
   if (threadIdx.x == 0) shared = theirNumber(m, number);
   __syncthreads();
   const u32 theirs = shared;
-  if (blockIdx.x < m.movers)
+  if (m.number == 0 && theirs == 0) {  // no engines at all: nothing fills the links like loads by all blocks
+    const int rank = a.comm.rank;
+    addRange<T>(a, allBlocks(), 0, a.bytes, sendOf(a, 1 - rank) + rank * a.bytes);
+  } else if (blockIdx.x < m.movers) {
     moveUnits<T>(m, number, theirs);
-  else
+  } else {
     combineBeside<T>(m, number, theirs);
+  }
   if (m.number != 0 && leads()) awaitEngine(m, kEnded, m.number);
   // All that the other gives has been waited for, so it needs nothing of this rank any more, but where
   // one loads from the other.

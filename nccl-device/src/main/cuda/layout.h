@@ -12,7 +12,9 @@
 #define NCCL4J_WORD_STRIDE 128
 #define NCCL4J_HEADER_BYTES 8192
 #define NCCL4J_SLOTS 8
-#define NCCL4J_SIZES 32  // from a tail to the sizes of what is carried: uint32_t[NCCL4J_SLOTS]
+#define NCCL4J_SIZES 32  // from a tail to uint32_t[NCCL4J_SLOTS]: of what is carried the size, and where
+                         // channels claim rounds (NCCL4J_CLAIMING_CHANNELS) the number of the next
+#define NCCL4J_CLAIMING_CHANNELS 32  // least; what is carried has fewer
 #define NCCL4J_OFFER 64     // from a head to where the receiver would have a message go: a line of LL
 #define NCCL4J_STRAIGHT 64  // from a tail to the last step that went there
 #define NCCL4J_NO_OFFER (~0ull)
@@ -92,6 +94,10 @@ typedef struct {
   uint8_t treeUp[NCCL4J_CHANNELS];     // ranks, or NCCL4J_NONE
   uint8_t treeDown0[NCCL4J_CHANNELS];
   uint8_t treeDown1[NCCL4J_CHANNELS];
+  uint64_t claims;       // uint32_t that counts the rounds of a ring that were claimed, 0 before and after
+                         // each kernel; or none: each channel has a share of its own
+  uint32_t wholeRounds;  // of those, how many come before the small ones
+  uint32_t smallSlices;  // of a chunk in these
 } nccl4jCollectiveArguments;
 
 // Steps of a channel of the two NVLS connections of one head, counted over all operations.

@@ -11,6 +11,7 @@ template <class T, int GROUP = 8>
 class LLPrimitives {
  public:
   static constexpr int kSlices = 1;
+  static constexpr bool kClaims = false;
   static constexpr int kUnit = 8;  // bytes of data of a thread's line
 
   __device__ LLPrimitives(CreditShared& shared, Fan& fan, const nccl4jCommunicator& comm,

@@ -10,6 +10,7 @@ template <class T>
 class LL128Primitives {
  public:
   static constexpr int kSlices = 1;
+  static constexpr bool kClaims = false;
 
   __device__ LL128Primitives(CreditShared& shared, Fan& fan, const nccl4jCommunicator& comm,
                              int channel, u32 op)

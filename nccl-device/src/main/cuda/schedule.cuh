@@ -24,28 +24,104 @@ __device__ __forceinline__ u64 evenPart(u64 bytes, int parts) {
   return ((bytes + parts - 1) / parts + 127) & ~127ull;
 }
 
+// The rounds in which a channel of a ring goes through the data: through a share of its own, or, since
+// channels do not keep one pace and what the slow ones have left when the others are done does not fill
+// the links, each time through the next round of all. Then the first rank of the ring counts rounds
+// out, each one ahead, and the number goes round with the data. Which channel has a round makes no
+// difference to its sums, as all rings are the same then.
+template <class P>
+class Rounds {
+ public:
+  u64 base = 0, rest = 0, most = 0;  // from where on, what is left there, the most of a chunk
+
+  // A round has so many chunks.
+  __device__ Rounds(P& p, const nccl4jCollectiveArguments& a, int channel, int chunks, bool leads)
+      : p_(p), a_(a), chunks_(chunks), leads_(leads) {
+    if constexpr (P::kClaims) {
+      if (claims()) {
+        const u64 rest = a.bytes - a.wholeRounds * whole();
+        end_ = a.wholeRounds + (rest + small() - 1) / small();
+        p.tell(channel);
+        return;
+      }
+    }
+    const Share share(a.bytes, a.nChannels, channel);
+    next_ = share.begin;
+    end_ = share.begin + share.bytes;
+  }
+
+  __device__ __forceinline__ bool claims() const { return P::kClaims && a_.claims != 0; }
+
+  __device__ __forceinline__ bool next() {
+    most = (u64)a_.sliceBytes * P::kSlices;
+    if constexpr (P::kClaims) {
+      if (claims()) return nextClaimed();
+    }
+    base = next_;
+    rest = end_ - base;
+    next_ += min(rest, whole());
+    return base < end_;
+  }
+
+ private:
+  __device__ __forceinline__ u64 whole() const { return (u64)a_.sliceBytes * P::kSlices * chunks_; }
+
+  __device__ __forceinline__ u64 small() const {
+    return (u64)a_.sliceBytes * a_.smallSlices * chunks_;
+  }
+
+  __device__ __forceinline__ bool nextClaimed() {
+    // None comes after the last, of which some ranks may have no chunk that could bring a number.
+    const u64 number = next_ == end_ ? end_ : p_.told();
+    if (number >= end_) return false;
+    next_ = number + 1;
+    base = min(number, (u64)a_.wholeRounds) * whole();
+    if (number >= a_.wholeRounds) {
+      base += (number - a_.wholeRounds) * small();
+      most = a_.sliceBytes * a_.smallSlices;
+    }
+    rest = a_.bytes - base;
+    if (leads_) p_.tell(claim());
+    return true;
+  }
+
+  // Each round claims one, so it is known which claim is the last.
+  __device__ __forceinline__ u32 claim() {
+    u32 before = 0;
+    if ((threadIdx.x & 31) == 0) {
+      before = atomicAdd((u32*)a_.claims, 1);
+      if (before + 1 == end_) storeControl((void*)a_.claims, 0);
+    }
+    return __shfl_sync(~0u, before, 0) + a_.nChannels;
+  }
+
+  P& p_;
+  const nccl4jCollectiveArguments& a_;
+  const int chunks_;
+  const bool leads_;
+  u64 next_ = 0, end_ = 0;  // bytes of the share, or numbers of rounds
+};
+
 // Fan: 0 the rank before, 1 the rank after.
 template <class P>
 __device__ __forceinline__ void ring(P& p, const nccl4jCollectiveArguments& a, int channel) {
   const int n = a.comm.nRanks, rank = a.comm.rank, ix = a.ringIndex[channel];
   const uint8_t* order = (const uint8_t*)a.ringRanks + channel * n;
   const u32 collective = a.collective;
-  const Share share(a.bytes, a.nChannels, channel);
-  const u64 most = (u64)a.sliceBytes * P::kSlices;
+  const bool chain = collective == BROADCAST || collective == REDUCE;
   const bool first = collective == BROADCAST ? (u32)rank == a.root : a.ringPrev[channel] == a.root;
   const bool final = collective == BROADCAST ? a.ringNext[channel] == a.root : (u32)rank == a.root;
-  const int legs = collective == ALL_REDUCE                                   ? 2 * n - 1
-                   : collective == ALL_GATHER || collective == REDUCE_SCATTER ? n
-                                                                              : 1;
+  const int legs = collective == ALL_REDUCE ? 2 * n - 1 : chain ? 1 : n;
+  const int learning = chain ? 0 : ix;  // the leg in which the first rank's word comes
   u32 sent = 0, received = 0;
-  for (u64 base = 0, loop = 0; base < share.bytes; base += loop) {
-    u64 rest = share.bytes - base;
-    u64 chunk = collective == ALL_REDUCE ? min(most, evenPart(rest, n)) : min(most, rest);
-    loop = collective == ALL_REDUCE ? chunk * n : chunk;
+  Rounds<P> round(p, a, channel, collective == ALL_REDUCE ? n : 1, chain ? first : ix == 0);
+  while (round.next()) {
+    const u64 base = round.base, rest = round.rest;
+    const u64 chunk = min(round.most, collective == ALL_REDUCE ? evenPart(rest, n) : rest);
     for (int leg = 0; leg < legs; leg++) {
       // Chunks go round against the direction of the ring as the legs go on.
       int c = (ix + 2 * n - 1 - leg) % n;
-      u64 from = share.begin + base, to = from, length = chunk;
+      u64 from = base, to = from, length = chunk;
       bool recv = leg > 0, send = leg < legs - 1, own = true, keep = false, last = false;
       if (collective == ALL_REDUCE) {
         u64 skip = c * chunk;
@@ -73,6 +149,7 @@ __device__ __forceinline__ void ring(P& p, const nccl4jCollectiveArguments& a, i
       step.last = last;
       step.recvMask = recv ? 1 : 0;
       step.sendMask = send ? 2 : 0;
+      step.learn = recv && leg == learning && round.claims();
       for (u64 at = 0; at < length; at += a.sliceBytes) {
         step.src = own ? (const char*)a.send + from + at : nullptr;
         step.dst = keep ? (char*)a.recv + to + at : nullptr;
@@ -81,6 +158,7 @@ __device__ __forceinline__ void ring(P& p, const nccl4jCollectiveArguments& a, i
         step.recvCount = received;
         step.sendCount = sent;
         p.run(step);
+        step.learn = false;
         received += recv;
         sent += send;
       }

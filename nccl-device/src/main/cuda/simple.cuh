@@ -214,6 +214,16 @@ class SimplePrimitives {
   __device__ __forceinline__ void remind() {}
 
   static constexpr int kSlices = 4;  // of a chunk
+  static constexpr bool kClaims = true;
+
+  // From now on each step that is sent tells the number of this channel's next round.
+  __device__ __forceinline__ void tell(u32 next) {
+    noting_ = true;
+    note_ = next;
+  }
+
+  // That number, as told here or learned from the rank before; none after a failure.
+  __device__ __forceinline__ u32 told() const { return dead_ ? ~0u : note_; }
 
   __device__ void run(const Step& step) {
     if (dead_) return;
@@ -224,6 +234,11 @@ class SimplePrimitives {
     if (!__all_sync(~0u, ok)) {
       dead_ = true;
       return;
+    }
+    if (step.learn) {
+      u32 next = 0;
+      if (lane_ == 0) next = loadControl(noteOf(fan_.recvData[0], channel_, received_));
+      tell(__shfl_sync(~0u, next, 0));
     }
     if (k_ >= 2) barrierSync(simple::kFree + (k_ & 1), simple::kFreeThreads);
     describe(step, recv, send);
@@ -268,8 +283,9 @@ class SimplePrimitives {
     u64 to = send ? (u64)place_.at(fan_.sendData[lane_], sent_) : 0;
     if (send && fan_.carried[lane_]) {
       u32 bytes = step.kind == STEP_SCATTER ? step.part(fan_.rank[lane_]) : step.bytes;
-      tellSize(fan_.sendData[lane_], channel_, sent_, bytes);
+      storeControl(noteOf(fan_.sendData[lane_], channel_, sent_), bytes);
     }
+    if (send && noting_) storeControl(noteOf(fan_.sendData[lane_], channel_, sent_), note_);
     u64 other = 0;  // the user's address in this lane's pair
     u32 nRecv = __popc(step.recvMask), nSend = __popc(step.sendMask);
     u32 ownAt = __popc(step.recvMask & ((1u << fan_.self) - 1));
@@ -327,6 +343,8 @@ class SimplePrimitives {
   u64 sent_ = 0, received_ = 0;
   u64 tail_ = 0, head_ = 0;
   u32 k_ = 0;
+  u32 note_ = 0;
+  bool noting_ = false;
   bool dead_ = false;
 };
 

@@ -37,6 +37,7 @@ struct Step {
   u64 limit = ~0ull;          // and none reaches beyond this
   Scale scale = SCALE_NONE;   // what a mean of floating-point elements scales
   bool last = false;          // the result is final: a mean of integers is divided
+  bool learn = false;         // what comes brings the number of the next round
 
   // Bytes of a rank's part of a scatter or gather.
   __device__ __forceinline__ u32 part(int rank) const {
@@ -106,10 +107,9 @@ __device__ __forceinline__ char* tailOf(u64 data, int channel) {
   return (char*)data + channel * NCCL4J_WORD_STRIDE;
 }
 
-// Says how many bytes a step has, before its tail is posted, which comes after a fence.
-__device__ __forceinline__ void tellSize(u64 data, int channel, u64 step, u32 bytes) {
-  char* sizes = tailOf(data, channel) + NCCL4J_SIZES;
-  storeControl(sizes + (step & (NCCL4J_SLOTS - 1)) * sizeof(u32), bytes);
+// A word beside a step's tail, written before that is posted, which comes after a fence.
+__device__ __forceinline__ char* noteOf(u64 data, int channel, u64 step) {
+  return tailOf(data, channel) + NCCL4J_SIZES + (step & (NCCL4J_SLOTS - 1)) * sizeof(u32);
 }
 
 }  // namespace nccl4j

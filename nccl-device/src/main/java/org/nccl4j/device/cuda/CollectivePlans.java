@@ -56,6 +56,10 @@ final class CollectivePlans {
             arguments.bytes(), KernelLayout.PEERS + peer * KernelLayout.PEER_BYTES, peer);
       }
     }
+    if (memory.hasOneRing()) {
+      ClaimedRounds.of(work, bytes, channels, slice, spec.nRanks())
+          .ifPresent(rounds -> rounds.put(arguments, memory.claims()));
+    }
     long share = Math.min(slice, (bytes + channels - 1) / channels);
     return new CudaKernelPlan(
         communicator,

@@ -3,6 +3,7 @@ package org.nccl4j.device.cuda;
 import java.lang.invoke.VarHandle;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
+import java.util.Arrays;
 import jnr.ffi.Pointer;
 import jnr.ffi.Runtime;
 import org.nccl4j.device.DeviceMemory;
@@ -12,7 +13,7 @@ import org.nccl4j.device.kernel.KernelCommunicatorSpec;
 
 /**
  * What a communicator's kernels read and keep: the control words in host memory, and on the device
- * its rings and its peers' addresses, in a cell of what belongs to the connections.
+ * its rings, its peers' addresses and a count, in a cell of what belongs to the connections.
  */
 final class CommunicatorMemory implements AutoCloseable {
   private final CudaDevice device;
@@ -60,8 +61,7 @@ final class CommunicatorMemory implements AutoCloseable {
     int n = spec.nRanks();
     int ringBytes = ConnectionMemory.ringBytes(n);
     ByteBuffer tables =
-        ByteBuffer.allocateDirect(ringBytes + n * KernelLayout.PEER_BYTES)
-            .order(ByteOrder.nativeOrder());
+        ByteBuffer.allocateDirect(ConnectionMemory.cellBytes(n)).order(ByteOrder.nativeOrder());
     for (int channel = 0; channel < ConnectionLayout.CHANNELS; channel++) {
       int[] ring = ring(channel);
       for (int i = 0; i < n; i++) {
@@ -85,12 +85,22 @@ final class CommunicatorMemory implements AutoCloseable {
     return spec.ring().get(channel % spec.ring().size());
   }
 
+  /** Whether all channels have the same one. */
+  boolean hasOneRing() {
+    return spec.ring().stream().allMatch(ring -> Arrays.equals(ring, ring(0)));
+  }
+
   long ringRanks() {
     return cell == null ? 0 : cell.address();
   }
 
   long peerTable() {
     return cell == null ? 0 : cell.address() + ConnectionMemory.ringBytes(spec.nRanks());
+  }
+
+  /** Where kernels count the rounds that channels claim; zero while none runs. */
+  long claims() {
+    return cell.address() + ConnectionMemory.tableBytes(spec.nRanks());
   }
 
   /** Where the steps of the connections with a peer are. */

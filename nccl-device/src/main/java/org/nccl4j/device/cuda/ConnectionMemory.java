@@ -57,10 +57,15 @@ final class ConnectionMemory implements AutoCloseable {
     return (ConnectionLayout.CHANNELS * nRanks + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
   }
 
-  /** Of a communicator's rings and peers. */
-  static int cellBytes(int nRanks) {
+  /** Of a communicator's rings and peers, before a count of claims. */
+  static int tableBytes(int nRanks) {
     int bytes = ringBytes(nRanks) + nRanks * KernelLayout.PEER_BYTES;
     return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+  }
+
+  /** Of all that one communicator has. */
+  static int cellBytes(int nRanks) {
+    return tableBytes(nRanks) + ALIGNMENT;
   }
 
   private void addCells(DeviceMemory block) {

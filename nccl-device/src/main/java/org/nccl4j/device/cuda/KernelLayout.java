@@ -9,6 +9,7 @@ final class KernelLayout {
   static final int INLINE_GROUPS = 32;
   static final int INLINE_WORKS = 64;
   static final int NONE = 255;
+  static final int CLAIMING_CHANNELS = 32;
 
   static final int PEER_STEPS = 32;
   static final int PEER_BYTES = 40;
@@ -51,8 +52,11 @@ final class KernelLayout {
   static final int TREE_UP = 1584;
   static final int TREE_DOWN0 = 1648;
   static final int TREE_DOWN1 = 1712;
+  static final int CLAIMS = 1776;
+  static final int WHOLE_ROUNDS = 1784;
+  static final int SMALL_SLICES = 1788;
   static final int PEERS = 112;
-  static final int COLLECTIVE_BYTES = 1776;
+  static final int COLLECTIVE_BYTES = 1792;
 
   static final int GROUPS = 64;
   static final int WORKS = 72;

@@ -89,6 +89,38 @@ class CollectiveGpuTest {
     }
   }
 
+  /** Rounds that channels claim, many and few, whole and small ones, with ends of any size. */
+  @ParameterizedTest
+  @EnumSource(names = {"FLOAT32", "INT8", "BFLOAT16"})
+  void channelsOfRingsClaimRounds(DataType type) {
+    long seed = 4711 + type.ordinal();
+    Random random = new Random(seed);
+    try (GpuRanks ranks = new GpuRanks(size(), DEADLINE)) {
+      for (int i = 0; i < 60; i++) {
+        Collective collective = Collective.values()[i % Collective.values().length];
+        int parts = spread(collective) ? ranks.n : 1;
+        int count = (1 + random.nextInt(random.nextBoolean() ? 3_000_000 : 600_000)) / parts;
+        int channels = 32 + random.nextInt(33);
+        int chunk = 128 * (1 + random.nextInt(6));
+        int root = rooted(collective) ? random.nextInt(ranks.n) : 0;
+        check(
+            ranks,
+            new CollectiveWork(
+                collective,
+                Algorithm.RING,
+                Protocol.SIMPLE,
+                type,
+                RedOp.SUM,
+                root,
+                count,
+                channels,
+                chunk),
+            random,
+            seed);
+      }
+    }
+  }
+
   static int size() {
     return Math.max(2, CudaDevices.probe().list().size());
   }

@@ -29,6 +29,7 @@ class LayoutTest {
     put("INLINE_GROUPS", "NCCL4J_INLINE_GROUPS");
     put("INLINE_WORKS", "NCCL4J_INLINE_WORKS");
     put("NONE", "NCCL4J_NONE");
+    put("CLAIMING_CHANNELS", "NCCL4J_CLAIMING_CHANNELS");
     put("PEER_STEPS", "offsetof(nccl4jPeer, steps)");
     put("PEER_BYTES", "sizeof(nccl4jPeer)");
     put("STEPS_BYTES", "sizeof(nccl4jSteps)");
@@ -44,7 +45,7 @@ class LayoutTest {
     fields(collective, "", "algorithm", "root", "nChannels", "sliceBytes", "peers");
     put("OPERATOR", "offsetof(nccl4jCollectiveArguments, op)");
     fields(collective, "", "ringIndex", "ringPrev", "ringNext", "treeUp", "treeDown0");
-    fields(collective, "", "treeDown1");
+    fields(collective, "", "treeDown1", "claims", "wholeRounds", "smallSlices");
     put("COLLECTIVE_BYTES", "sizeof(nccl4jCollectiveArguments)");
     fields(p2p, "", "groups", "works", "nGroups");
     put("INLINE_GROUP_TABLE", "offsetof(nccl4jP2pArguments, inlineGroups)");
