@@ -1,0 +1,22 @@
+package org.nccl4j.it.api;
+
+import java.util.List;
+import org.junit.jupiter.api.Tag;
+import org.junit.jupiter.api.Timeout;
+import org.nccl4j.device.Device;
+import org.nccl4j.device.cuda.CudaDevices;
+
+/** On all GPUs, with the host device's bits as those of the ranks' order. Needs GPUs. */
+@Tag("gpu")
+@Timeout(120)
+class ReductionBitsGpuTest extends ReductionBits {
+  @Override
+  List<Device> devices() {
+    return List.copyOf(CudaDevices.probe().list());
+  }
+
+  @Override
+  int mostElements() {
+    return 1_000_003;
+  }
+}

@@ -1,0 +1,17 @@
+package org.nccl4j.it.api;
+
+import java.util.List;
+import org.junit.jupiter.api.Tag;
+import org.junit.jupiter.api.Timeout;
+import org.nccl4j.device.Device;
+import org.nccl4j.device.cuda.CudaDevices;
+
+/** On all GPUs. Needs GPUs. */
+@Tag("gpu")
+@Timeout(120)
+class SharedSplitLifeGpuTest extends SharedSplitLife {
+  @Override
+  List<Device> devices() {
+    return List.copyOf(CudaDevices.probe().list());
+  }
+}

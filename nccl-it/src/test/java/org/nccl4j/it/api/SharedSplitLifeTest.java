@@ -1,0 +1,16 @@
+package org.nccl4j.it.api;
+
+import java.util.Collections;
+import java.util.List;
+import org.junit.jupiter.api.Timeout;
+import org.nccl4j.api.Devices;
+import org.nccl4j.device.Device;
+
+/** On the host device. */
+@Timeout(120)
+class SharedSplitLifeTest extends SharedSplitLife {
+  @Override
+  List<Device> devices() {
+    return Collections.nCopies(3, Devices.host());
+  }
+}

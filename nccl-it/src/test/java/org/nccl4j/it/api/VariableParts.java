@@ -1,0 +1,242 @@
+package org.nccl4j.it.api;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Random;
+import org.junit.jupiter.api.Test;
+import org.nccl4j.api.Communicator;
+import org.nccl4j.api.CommunicatorConfig;
+import org.nccl4j.api.Window;
+import org.nccl4j.device.DataType;
+import org.nccl4j.device.Device;
+import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.DeviceStream;
+import org.nccl4j.device.RedOp;
+import org.nccl4j.it.perf.check.DataSet;
+import org.nccl4j.it.perf.check.Verdict;
+import org.nccl4j.it.perf.workload.Segment;
+
+/**
+ * All-gather, reduce-scatter and all-to-all of parts of random sizes, some of them nothing, in
+ * poisoned memory of which nothing but the parts may change; compared with what the host computes.
+ */
+abstract class VariableParts {
+  private static final long SEED = Long.getLong("seed", System.nanoTime());
+  private static final int EDGE_BYTES = 4096;
+
+  /** One for each rank. */
+  abstract List<Device> devices();
+
+  /** How often. */
+  abstract int rounds();
+
+  /** Of a part, at most. */
+  abstract int mostElements();
+
+  @Test
+  void randomParts() throws Exception {
+    System.out.println("seed " + SEED);
+    CommunicatorConfig config =
+        CommunicatorConfig.defaults().withOperationDeadline(Duration.ofSeconds(30));
+    try (Ranks ranks = new Ranks(Communicator.initAll(devices(), config))) {
+      ranks.run(
+          (comm, stream) -> {
+            try (Memory memory = new Memory(comm, mostElements())) {
+              for (int round = 0; round < rounds(); round++) {
+                new Round(comm, stream, memory, round).run();
+              }
+            }
+          });
+    }
+  }
+
+  /** A rank's: for each of what is sent and received, plain memory and a window. */
+  private static final class Memory implements AutoCloseable {
+    private final Communicator comm;
+    private final List<DeviceMemory> all = new ArrayList<>();
+    private final List<Window> windows = new ArrayList<>();
+
+    Memory(Communicator comm, int mostElements) {
+      this.comm = comm;
+      // Parts lie with gaps as large as a part may be, and eight bytes is the largest element.
+      long bytes = 2L * 8 * comm.nRanks() * mostElements + 2 * EDGE_BYTES;
+      for (int which = 0; which < 2; which++) {
+        all.add(comm.device().allocate(bytes));
+      }
+      for (int which = 0; which < 2; which++) {
+        all.add(comm.device().memAlloc(bytes));
+        windows.add(comm.registerWindow(all.get(2 + which)));
+      }
+    }
+
+    DeviceMemory sent(boolean window) {
+      return all.get(window ? 2 : 0);
+    }
+
+    DeviceMemory received(boolean window) {
+      return all.get(window ? 3 : 1);
+    }
+
+    @Override
+    public void close() {
+      windows.forEach(comm::deregisterWindow);
+      all.forEach(DeviceMemory::close);
+    }
+  }
+
+  /** A round of one rank; all ranks draw the same. */
+  private final class Round {
+    private final Communicator comm;
+    private final DeviceStream stream;
+    private final int n;
+    private final int me;
+    private final int number;
+    private final Random random;
+    private final DataType type;
+    private final RedOp op;
+    private final DeviceMemory send;
+    private final DeviceMemory recv;
+    private final DataSet data;
+
+    /** Elements from each rank to each. */
+    private final long[][] counts;
+
+    /** Bytes before the output. */
+    private int edge;
+
+    Round(Communicator comm, DeviceStream stream, Memory memory, int number) {
+      this.comm = comm;
+      this.stream = stream;
+      this.n = comm.nRanks();
+      this.me = comm.rank();
+      this.number = number;
+      this.random = new Random(SEED + number);
+      this.type = DataType.values()[random.nextInt(DataType.values().length)];
+      this.op = RedOp.values()[random.nextInt(RedOp.values().length)];
+      boolean window = random.nextBoolean();
+      this.counts = new long[n][];
+      for (int rank = 0; rank < n; rank++) {
+        counts[rank] = random.longs(n, 0, mostElements()).toArray();
+        for (int to = 0; to < n; to++) {
+          counts[rank][to] = random.nextInt(4) == 0 ? 0 : counts[rank][to] >> random.nextInt(17);
+        }
+      }
+      long reach = 2L * n * mostElements();
+      this.data = new DataSet(type, op, n, reach, SEED + number);
+      this.send = memory.sent(window).slice(0, reach * type.bytes());
+      this.recv = memory.received(window);
+      data.fillSend(me, send);
+    }
+
+    void run() {
+      gather();
+      scatter();
+      exchange();
+    }
+
+    private long[] packed(long[] parts) {
+      return offsets(parts, /* gaps= */ false);
+    }
+
+    private long[] offsets(long[] parts, boolean gaps) {
+      long[] offsets = new long[n];
+      long next = 0;
+      for (int rank = 0; rank < n; rank++) {
+        next += gaps ? random.nextInt(100) : 0;
+        offsets[rank] = next;
+        next += parts[rank];
+      }
+      return offsets;
+    }
+
+    private void gather() {
+      long[] parts = counts[0];
+      boolean gaps = random.nextBoolean();
+      long[] offsets = offsets(parts, gaps);
+      DeviceMemory out = output();
+      comm.allGatherV(send, out, parts, gaps ? offsets : null, type, stream);
+      List<Segment> expected = new ArrayList<>();
+      for (int rank = 0; rank < n; rank++) {
+        expected.add(new Segment(offsets[rank], parts[rank], rank, 0));
+      }
+      check("all_gather_v", out, expected);
+    }
+
+    private void scatter() {
+      long[] parts = counts[n - 1];
+      DeviceMemory out = output();
+      comm.reduceScatterV(send, out, parts, type, op, stream);
+      Segment mine = new Segment(0, parts[me], Segment.COMBINED, packed(parts)[me]);
+      check("reduce_scatter_v", out, List.of(mine));
+    }
+
+    private void exchange() {
+      long[][] from = new long[n][];
+      boolean gaps = random.nextBoolean();
+      for (int rank = 0; rank < n; rank++) {
+        from[rank] = offsets(counts[rank], gaps);
+      }
+      long[] parts = new long[n];
+      for (int rank = 0; rank < n; rank++) {
+        parts[rank] = counts[rank][me];
+      }
+      long[] offsets = offsets(parts, gaps);
+      DeviceMemory out = output();
+      comm.allToAllV(
+          send,
+          counts[me],
+          gaps ? from[me] : null,
+          out,
+          parts,
+          gaps ? offsets : null,
+          type,
+          stream);
+      List<Segment> expected = new ArrayList<>();
+      for (int rank = 0; rank < n; rank++) {
+        expected.add(new Segment(offsets[rank], parts[rank], rank, from[rank][me]));
+      }
+      check("all_to_all_v", out, expected);
+    }
+
+    /** Poisoned, with an edge before and behind. */
+    private DeviceMemory output() {
+      DataSet.poison(recv);
+      edge = EDGE_BYTES - random.nextInt(16) * type.bytes();
+      return recv.slice(edge, recv.size() - 2 * EDGE_BYTES);
+    }
+
+    private void check(String what, DeviceMemory out, List<Segment> expected) {
+      stream.synchronize();
+      String where =
+          "%s of %s %s, round %d, rank %d of %d, counts %s"
+              .formatted(what, type, op, number, me, n, rows());
+      Verdict verdict = Verdict.RIGHT;
+      long done = 0;
+      long end = edge + out.size();
+      long damaged =
+          DataSet.damage(recv.slice(0, edge)) + DataSet.damage(recv.slice(end, recv.size() - end));
+      for (Segment segment : expected) {
+        verdict = verdict.and(data.verify(segment, out));
+        damaged += damage(out, done, segment.at());
+        done = segment.at() + segment.count();
+      }
+      damaged += damage(out, done, out.size() / type.bytes());
+      assertEquals(0, verdict.wrong(), where + ": " + verdict.first());
+      assertEquals(0, damaged, where + ": bytes outside the parts");
+    }
+
+    private long damage(DeviceMemory out, long begin, long end) {
+      return begin == end
+          ? 0
+          : DataSet.damage(out.slice(begin * type.bytes(), (end - begin) * type.bytes()));
+    }
+
+    private List<String> rows() {
+      return Arrays.stream(counts).map(Arrays::toString).toList();
+    }
+  }
+}

@@ -1,0 +1,26 @@
+package org.nccl4j.it.api;
+
+import java.util.Collections;
+import java.util.List;
+import org.junit.jupiter.api.Timeout;
+import org.nccl4j.api.Devices;
+import org.nccl4j.device.Device;
+
+/** On the host device. */
+@Timeout(120)
+class VariablePartsTest extends VariableParts {
+  @Override
+  List<Device> devices() {
+    return Collections.nCopies(3, Devices.host());
+  }
+
+  @Override
+  int rounds() {
+    return 40;
+  }
+
+  @Override
+  int mostElements() {
+    return 5000;
+  }
+}
