@@ -62,6 +62,18 @@ public interface Bootstrap extends AutoCloseable {
    */
   void checkFailure();
 
+  /**
+   * Tells all ranks of other processes something that they can do without; at most 16 KiB, now and
+   * then. Neither waits nor throws. It is lost once the root is gone.
+   */
+  void tellNotice(byte[] notice);
+
+  /**
+   * Whom to call with what other ranks tell so, from now on; on a thread of the bootstrap, so it is
+   * short.
+   */
+  void onNotice(Consumer<byte[]> listener);
+
   /** Where other ranks find this one for {@link #reunite}; at most 128 bytes. */
   byte[] meetingPoint();
 

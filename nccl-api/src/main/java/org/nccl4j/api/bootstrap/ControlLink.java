@@ -29,6 +29,7 @@ final class ControlLink implements Dialer.Outcome, Connection.Owner {
   private final int rank;
   private final Duration silence;
   private final FailurePaths failures;
+  private final Notices notices;
   private Connection connection;
   private String unreachable;
   private Identity root;
@@ -48,9 +49,11 @@ final class ControlLink implements Dialer.Outcome, Connection.Owner {
       Identity self,
       int rank,
       Duration silence,
-      FailurePaths failures) {
+      FailurePaths failures,
+      Notices notices) {
     this.silence = silence;
     this.failures = failures;
+    this.notices = notices;
     this.trust = trust;
     this.loop = loop;
     this.monitor = monitor;
@@ -113,9 +116,14 @@ final class ControlLink implements Dialer.Outcome, Connection.Owner {
 
   /** Tells the root of this rank's failure. */
   void tell(Failure failure) {
+    send(failure.encode());
+  }
+
+  /** Sends the root a message, if it has been reached. */
+  void send(ByteBuffer message) {
     Connection to = monitor.read(() -> connection);
     if (to != null) {
-      to.send(failure.encode());
+      to.send(message);
     }
   }
 
@@ -192,6 +200,7 @@ final class ControlLink implements Dialer.Outcome, Connection.Owner {
         monitor.change(() -> welcome = all);
       }
       case FAILURE -> failures.heard(Failure.decode(body), this);
+      case NOTICE -> notices.heard(body, this);
       case ROOT_LEAVES -> monitor.change(() -> rootMayLeave = true);
       default -> throw new ProtocolException("the root sent " + type);
     }

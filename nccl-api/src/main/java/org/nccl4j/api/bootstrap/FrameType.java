@@ -25,7 +25,9 @@ enum FrameType {
   /** The answer, last: the new root's id without its secret. */
   MEET_AT,
   /** Rank to root now and then, with the milliseconds of silence it allows; and back, empty. */
-  HEARTBEAT;
+  HEARTBEAT,
+  /** Rank to root, and root to the other ranks, now and then: a notice; see {@link Notices}. */
+  NOTICE;
 
   private static final FrameType[] ALL = values();
 

@@ -174,6 +174,16 @@ public final class LocalBootstrap extends TimedBootstrap {
   }
 
   @Override
+  public void tellNotice(byte[] notice) {
+    // All ranks are of this process.
+  }
+
+  @Override
+  public void onNotice(Consumer<byte[]> listener) {
+    // Nobody tells any.
+  }
+
+  @Override
   public byte[] meetingPoint() {
     return new byte[0];
   }

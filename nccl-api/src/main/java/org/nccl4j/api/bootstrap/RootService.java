@@ -155,6 +155,11 @@ final class RootService implements Listener.Acceptor, Connection.Owner {
     } else if (type == FrameType.HEARTBEAT) {
       beats.heard(connection, Duration.ofMillis(Math.max(1, body.longNumber())));
       connection.send(new MessageWriter(FrameType.HEARTBEAT).done());
+    } else if (type == FrameType.NOTICE) {
+      ByteBuffer notice = new MessageWriter(FrameType.NOTICE).raw(body.rest()).done();
+      members.keySet().stream()
+          .filter(other -> other != connection)
+          .forEach(other -> other.send(notice.duplicate()));
     } else if (type == FrameType.GOODBYE) {
       beats.forget(connection);
       members.remove(connection);

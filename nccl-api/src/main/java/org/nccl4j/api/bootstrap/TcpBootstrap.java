@@ -25,6 +25,7 @@ public final class TcpBootstrap extends TimedBootstrap {
   private final EventLoop loop;
   private final RankMonitor monitor;
   private final FailurePaths failures;
+  private final Notices notices;
   private final Trust trust;
   private final ControlLink control;
 
@@ -45,6 +46,7 @@ public final class TcpBootstrap extends TimedBootstrap {
     loop = EventLoop.acquire();
     monitor = new RankMonitor(request.rank());
     failures = new FailurePaths(monitor);
+    notices = new Notices(request.rank());
     control = link(request.roots().of(request.rank()));
     int host = request.roots().hostOf(request.rank());
     asGuest = host < 0 ? null : link(host);
@@ -69,8 +71,10 @@ public final class TcpBootstrap extends TimedBootstrap {
             self,
             request.rank(),
             request.options().silence(),
-            failures);
+            failures,
+            notices);
     failures.add(made);
+    notices.add(made);
     return made;
   }
 
@@ -245,6 +249,16 @@ public final class TcpBootstrap extends TimedBootstrap {
     if (failure != null) {
       throw failure.again();
     }
+  }
+
+  @Override
+  public void tellNotice(byte[] notice) {
+    notices.tell(notice);
+  }
+
+  @Override
+  public void onNotice(Consumer<byte[]> listener) {
+    notices.listen(listener);
   }
 
   @Override

@@ -53,6 +53,7 @@ final class Family implements Observer.Connections {
     this.proxy = proxy;
     this.nvls = nvls;
     bootstrap.onFailure(this::failedOutside);
+    bootstrap.onNotice(Observer::heard);
     if (proxy != null) {
       proxy.start(this::fail);
     }
@@ -95,6 +96,11 @@ final class Family implements Observer.Connections {
   @Override
   public void failed() {
     tell();
+  }
+
+  @Override
+  public void tell(byte[] notice) {
+    bootstrap.tellNotice(notice);
   }
 
   /** Whether splits use it too. */

@@ -105,6 +105,16 @@ final class LazyBootstrap implements Bootstrap {
   }
 
   @Override
+  public void tellNotice(byte[] notice) {
+    parent.tellNotice(notice);
+  }
+
+  @Override
+  public void onNotice(Consumer<byte[]> listener) {
+    parent.onNotice(listener);
+  }
+
+  @Override
   public byte[] meetingPoint() {
     return parent.meetingPoint();
   }

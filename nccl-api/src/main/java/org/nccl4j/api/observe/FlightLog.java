@@ -41,6 +41,7 @@ public final class FlightLog {
   static final int FRONT_SINCE = 208;
   static final int UP_TO = 216;
   static final int OTHERS = 224;
+  static final int FRONT_NUMBER = 232;
   static final int RING = 256;
   static final int RUNS = 128;
 
@@ -84,6 +85,9 @@ public final class FlightLog {
    * Calls that have not been come to by all ranks: see {@link #waitsInOrder}. Guarded by itself.
    */
   private final Deque<long[]> waiting = new ArrayDeque<>();
+
+  /** Such calls, of this communicator. Guarded by the same. */
+  private long compared;
 
   /**
    * Operations that have ended as far as such calls tell, which may be more than is known of GPUs.
@@ -221,7 +225,7 @@ public final class FlightLog {
    */
   public void waitsInOrder(long stream, long nowMillis) {
     synchronized (waiting) {
-      waiting.add(new long[] {CALLS.incrementAndGet(), stream, launchedSoFar() + 1});
+      waiting.add(new long[] {CALLS.incrementAndGet(), stream, launchedSoFar() + 1, ++compared});
       if (waiting.size() == 1) {
         putFront(nowMillis);
       }
@@ -241,6 +245,7 @@ public final class FlightLog {
     if (!closed) {
       long[] front = waiting.peek();
       bytes.putLong(FRONT_SINCE, nowMillis).putLong(FRONT_STREAM, front == null ? 0 : front[1]);
+      bytes.putLong(FRONT_NUMBER, front == null ? 0 : front[3]);
       LONGS.setRelease(bytes, FRONT, front == null ? 0 : front[0]);
     }
   }

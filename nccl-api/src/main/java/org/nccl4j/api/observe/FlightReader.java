@@ -169,7 +169,8 @@ public final class FlightReader {
         new RankReport.Front(
             page.getLong(FlightLog.FRONT),
             page.getLong(FlightLog.FRONT_STREAM),
-            Math.max(0, observed - page.getLong(FlightLog.FRONT_SINCE))),
+            Math.max(0, observed - page.getLong(FlightLog.FRONT_SINCE)),
+            page.getLong(FlightLog.FRONT_NUMBER)),
         new RunReader(page, launchedAndRun, names).last(ended + 1, upTo));
   }
 

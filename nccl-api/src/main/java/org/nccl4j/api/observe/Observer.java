@@ -24,6 +24,10 @@ public final class Observer {
   private static final long COMPARE_MILLIS = 1000;
 
   private static final List<Observer> ALL = new CopyOnWriteArrayList<>();
+
+  /** What the ranks of other processes wait for. */
+  private static final OrderNotice.Heard HEARD = new OrderNotice.Heard();
+
   private static Thread thread;
 
   private final FlightLog log;
@@ -49,6 +53,9 @@ public final class Observer {
   public interface Connections {
     /** Called once when it has failed, soon after. */
     void failed();
+
+    /** Tells the ranks of other processes something that they can do without. */
+    void tell(byte[] notice);
 
     /** The numbers of all communicators whose operations go by them, in one order. */
     Set<Long> users();
@@ -92,6 +99,11 @@ public final class Observer {
       }
     }
     return observer;
+  }
+
+  /** What ranks of other processes tell by {@link Connections#tell}. */
+  public static void heard(byte[] notice) {
+    OrderNotice.decode(notice).ifPresent(HEARD::add);
   }
 
   /** Ends it, and the recorder; a failure that came since the last look is still told. */
@@ -201,7 +213,13 @@ public final class Observer {
         && kernels.failure() == null
         && (kernels.waitsFor() >= 0 || log.hasFront())) {
       comparedMillis = nowMillis;
-      new OrderConflict(reports()).of(rank.communicator(), rank.rank()).ifPresent(kernels::abort);
+      OrderConflict orders = new OrderConflict(reports());
+      List<OrderNotice> waits = orders.waits(rank.communicator(), rank.rank());
+      waits.forEach(wait -> connections.tell(wait.encode()));
+      orders
+          .of(rank.communicator(), rank.rank())
+          .or(() -> OrderConflict.between(waits, HEARD))
+          .ifPresent(kernels::abort);
     }
   }
 }

@@ -1,13 +1,15 @@
 package org.nccl4j.api.observe;
 
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
 import org.nccl4j.device.OrderMismatchException;
 
 /**
- * Finds, by the recorders of a host, two communicators whose operations wait for each other: on one
- * rank an operation of the first runs and one of the second is queued behind it, on another rank it
- * is the other way round, and nothing has ended for a while. Neither can ever go on.
+ * Finds, by the recorders of a host and by what other hosts tell, two communicators whose
+ * operations wait for each other: on one rank an operation of the first runs and one of the second
+ * is queued behind it, on another rank it is the other way round, and nothing has ended for a
+ * while. Neither can ever go on.
  */
 final class OrderConflict {
   /** How long nothing must have ended, so that no operation that is only slow is taken for it. */
@@ -53,6 +55,41 @@ final class OrderConflict {
       }
     }
     return Optional.empty();
+  }
+
+  /** The calls of others that wait behind a rank's own in its stream, to be told to other hosts. */
+  List<OrderNotice> waits(long communicator, int rank) {
+    List<OrderNotice> waits = new ArrayList<>();
+    for (RankReport mine : all) {
+      if (mine.communicator() == communicator && mine.rank() == rank) {
+        all.stream()
+            .filter(behind -> behind.communicator() != communicator && isBehind(behind, mine))
+            .map(behind -> wait(mine, behind))
+            .forEach(waits::add);
+      }
+    }
+    return waits;
+  }
+
+  private static OrderNotice wait(RankReport first, RankReport behind) {
+    return new OrderNotice(
+        first.communicator(),
+        first.front().number(),
+        behind.communicator(),
+        behind.front().number(),
+        first.name(),
+        inFront(first, behind));
+  }
+
+  /** The conflict of a rank's own waits with what other hosts have told. */
+  static Optional<OrderMismatchException> between(
+      List<OrderNotice> waits, OrderNotice.Heard heard) {
+    return heard
+        .contradicting(waits)
+        .map(
+            two ->
+                conflict(
+                    two.get(0).name(), two.get(1).name(), two.get(0).text(), two.get(1).text()));
   }
 
   private static boolean isBehind(RankReport second, RankReport first) {
@@ -107,9 +144,14 @@ final class OrderConflict {
 
   private static OrderMismatchException conflict(
       RankReport mine, RankReport queued, RankReport running, RankReport peer) {
+    return conflict(mine.name(), running.name(), inFront(mine, queued), inFront(running, peer));
+  }
+
+  private static OrderMismatchException conflict(
+      String first, String second, String one, String other) {
     return new OrderMismatchException(
         "communicators %s and %s are used in different order: %s and %s wait for each other"
-            .formatted(mine.name(), running.name(), inFront(mine, queued), inFront(running, peer)),
+            .formatted(first, second, one, other),
         "call operations of both in the same order on all ranks, or give each communicator a stream"
             + " of its own, and a split its own connections (withSplitShare(false))");
   }

@@ -42,8 +42,9 @@ public record RankReport(
    * @param call its number among all such calls of its process; 0 if there is none
    * @param stream tells the streams of a process apart
    * @param stillMillis for how long it has been the oldest
+   * @param number among all such calls of its communicator, the same on all ranks
    */
-  public record Front(long call, long stream, long stillMillis) {}
+  public record Front(long call, long stream, long stillMillis, long number) {}
 
   /**
    * A process.

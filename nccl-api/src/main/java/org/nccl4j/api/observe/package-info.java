@@ -20,6 +20,7 @@
  *        all of the process, or 0; its stream; since when it is the oldest (u64 each)
  *   216  highest number that the oldest operation that has not ended can have (u64)
  *   224  operations launched that not all ranks call (u64): the others are the collectives
+ *   232  the number of the call at 192 among those of this communicator (u64)
  *   64   name (u32 length, then at most 124 bytes)
  *   256  last 128 runs of 24 bytes each; a run is operations of one shape and count in a row: shape
  *        (u64: operation 6 bits, type 5, operator 4, 1 if not all ranks call it, unused 16, root or

@@ -97,7 +97,7 @@ public final class Settings {
           List.of("DEFAULT", "DEBUG_LOCAL", "DEBUG_GLOBAL"),
           "How far the calls of operations are checked: DEFAULT and DEBUG_LOCAL check each rank's own"
               + " arguments, which costs nothing to speak of; DEBUG_GLOBAL also compares the ranks'"
-              + " calls, and finds communicators that are used in different order on one host.");
+              + " calls, and finds communicators that are used in different order.");
 
   public static final Setting<Boolean> NCCL_SHM_DISABLE =
       Setting.flag("NCCL_SHM_DISABLE", false, "Forbids shared memory between processes.");

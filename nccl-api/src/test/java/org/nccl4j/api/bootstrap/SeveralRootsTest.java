@@ -5,11 +5,15 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 import static org.nccl4j.api.bootstrap.FormationFailureTest.assertSays;
 
+import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.HashSet;
 import java.util.HexFormat;
 import java.util.List;
+import java.util.Set;
 import java.util.concurrent.BlockingQueue;
+import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
@@ -82,6 +86,38 @@ class SeveralRootsTest {
       }
       assertEquals(secret, HexFormat.of().formatHex(each.get().get(nRanks)));
     }
+  }
+
+  /** Each rank hears what each other rank tells, once. */
+  @ParameterizedTest
+  @CsvSource({"2,1", "5,1", "2,2", "7,3", "9,4"})
+  void noticesComeToAllOthersOnce(int nRanks, int roots) {
+    List<Bootstrap> ranks = threads(nRanks, roots);
+    List<BlockingQueue<String>> heard = new ArrayList<>();
+    for (Bootstrap rank : ranks) {
+      BlockingQueue<String> own = new LinkedBlockingQueue<>();
+      heard.add(own);
+      rank.onNotice(notice -> own.add(new String(notice, StandardCharsets.UTF_8)));
+    }
+    for (int round = 0; round < 3; round++) {
+      for (Bootstrap rank : ranks) {
+        String text = "rank " + rank.rank() + ", round " + round;
+        rank.tellNotice(text.getBytes(StandardCharsets.UTF_8));
+      }
+    }
+    for (int rank = 0; rank < nRanks; rank++) {
+      Set<String> all = new HashSet<>();
+      for (int left = 3 * (nRanks - 1); left > 0; left--) {
+        assertTrue(all.add(poll(heard.get(rank))), "twice");
+      }
+      assertTrue(all.stream().noneMatch(("rank " + rank)::startsWith), all.toString());
+    }
+    // What would come around once more is behind what all have said last.
+    ranks.get(0).tellNotice("last".getBytes(StandardCharsets.UTF_8));
+    for (int rank = 1; rank < nRanks; rank++) {
+      assertEquals("last", poll(heard.get(rank)));
+    }
+    assertEquals(null, heard.get(0).poll());
   }
 
   @Test
@@ -226,7 +262,7 @@ class SeveralRootsTest {
     return ranks;
   }
 
-  private static NcclException poll(BlockingQueue<NcclException> from) {
+  private static <T> T poll(BlockingQueue<T> from) {
     try {
       return from.poll(60, TimeUnit.SECONDS);
     } catch (InterruptedException e) {

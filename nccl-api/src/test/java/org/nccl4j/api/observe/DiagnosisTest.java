@@ -26,7 +26,7 @@ class DiagnosisTest {
         1500,
         0,
         false,
-        new RankReport.Front(0, 0, 0),
+        new RankReport.Front(0, 0, 0, 0),
         operations);
   }
 

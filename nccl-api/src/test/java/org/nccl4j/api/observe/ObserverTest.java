@@ -69,6 +69,11 @@ class ObserverTest {
           }
 
           @Override
+          public void tell(byte[] notice) {
+            throw new AssertionError("nobody waits");
+          }
+
+          @Override
           public Set<Long> users() {
             return Set.of(id);
           }

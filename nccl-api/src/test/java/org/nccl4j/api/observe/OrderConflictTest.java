@@ -6,6 +6,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import java.lang.reflect.Proxy;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Optional;
 import java.util.function.Consumer;
 import org.junit.jupiter.api.Test;
 import org.nccl4j.device.OrderMismatchException;
@@ -51,7 +52,7 @@ class OrderConflictTest {
   }
 
   private static RankReport.Front front(long call, long stream, long still) {
-    return new RankReport.Front(call, stream, still);
+    return new RankReport.Front(call, stream, still, 1);
   }
 
   private List<OrderMismatchException> conflicts() {
@@ -100,6 +101,50 @@ class OrderConflictTest {
     assertEquals(List.of(), conflicts());
   }
 
+  private List<OrderNotice> waits() {
+    return reports.stream()
+        .flatMap(
+            each -> new OrderConflict(reports).waits(each.communicator(), each.rank()).stream())
+        .toList();
+  }
+
+  /** What each host tells of itself is enough for the other. */
+  @Test
+  void oppositeOrdersOnTwoHostsAreNamed() {
+    reportOfP();
+    List<OrderNotice> ofP = waits();
+    assertEquals(1, ofP.size());
+    assertEquals(List.of(), conflicts());
+    reports.clear();
+    report(Q, 1, 1, front(5, 9, STILL));
+    report(Q, 2, 0, front(4, 9, STILL));
+    OrderNotice.Heard heard = new OrderNotice.Heard();
+    assertEquals(Optional.empty(), OrderConflict.between(waits(), heard));
+    ofP.forEach(told -> heard.add(OrderNotice.decode(told.encode()).orElseThrow()));
+    String problem = OrderConflict.between(waits(), heard).orElseThrow().problem();
+    assertTrue(problem.contains("communicators comm 2 and comm 1 are used in"), problem);
+    assertTrue(problem.contains("sum of 1 of rank 0 of comm 1 (process 1 on h)"), problem);
+    assertTrue(problem.contains("sum of 2 of rank 0 of comm 2 (process 2 on h)"), problem);
+    // Once P's call is another, its own has been met, and what was told is old.
+    reports.clear();
+    report(Q, 1, 1, new RankReport.Front(5, 9, STILL, 2));
+    report(Q, 2, 0, front(4, 9, STILL));
+    assertEquals(Optional.empty(), OrderConflict.between(waits(), heard));
+    assertEquals(Optional.empty(), OrderNotice.decode(new byte[] {1, 2, 3}));
+  }
+
+  @Test
+  void whatIsHeardIsKeptWithinBounds() {
+    OrderNotice.Heard heard = new OrderNotice.Heard();
+    for (long n = 1; n <= 100_000; n++) {
+      heard.add(new OrderNotice(n, 1, 0, 1, "first", "text"));
+    }
+    OrderNotice old = new OrderNotice(0, 1, 1, 1, "own", "text");
+    OrderNotice last = new OrderNotice(0, 1, 100_000, 1, "own", "text");
+    assertEquals(Optional.empty(), heard.contradicting(List.of(old)));
+    assertEquals(last, heard.contradicting(List.of(old, last)).orElseThrow().get(0));
+  }
+
   private static void recorded(Consumer<FlightLog> test) {
     FlightLog log = FlightLog.open(new FlightLog.Rank("r", 1, 0, 2, NAMES));
     try {
@@ -123,9 +168,11 @@ class OrderConflictTest {
           RankReport.Front first = frontOf(log);
           assertTrue(first.call() > 0 && log.hasFront());
           assertEquals(3, first.stream());
+          assertEquals(1, first.number());
           log.metInOrder(3000);
           assertTrue(frontOf(log).call() > first.call());
           assertEquals(4, frontOf(log).stream());
+          assertEquals(2, frontOf(log).number());
           log.metInOrder(4000);
           assertEquals(0, frontOf(log).call());
           assertTrue(!log.hasFront());

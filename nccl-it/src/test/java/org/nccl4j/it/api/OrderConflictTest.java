@@ -1,14 +1,21 @@
 package org.nccl4j.it.api;
 
 import static org.junit.jupiter.api.Assertions.assertTrue;
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
+import java.io.IOException;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CyclicBarrier;
+import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.nccl4j.api.Communicator;
 import org.nccl4j.api.CommunicatorConfig;
+import org.nccl4j.api.UniqueId;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
@@ -19,6 +26,8 @@ import org.nccl4j.device.RedOp;
 /** Communicators that have nothing in common but the order in which they are used. */
 @Timeout(120)
 class OrderConflictTest {
+  private static final List<String> ALONE =
+      List.of("/usr/bin/unshare", "--map-root-user", "--pid", "--fork", "--mount-proc");
   private static final CommunicatorConfig DEBUG =
       CommunicatorConfig.defaults().with("NCCL_CHECK_MODE", "DEBUG_GLOBAL");
 
@@ -59,6 +68,46 @@ class OrderConflictTest {
       assertTrue(mismatch.problem().contains("gradients"), mismatch.problem());
       assertTrue(mismatch.problem().contains("used in different order"), mismatch.problem());
     }
+  }
+
+  /** Each rank in a process that sees no other process, as on a host of its own. */
+  @Test
+  void ofTwoHostsTheyTellEachOther() throws Exception {
+    assumeTrue(Files.isExecutable(Path.of("/usr/bin/unshare")), "no /usr/bin/unshare");
+    assumeTrue(run(ALONE, "true").waitFor() == 0, "unshare makes no process that is alone");
+    UniqueId weights = UniqueId.create();
+    UniqueId gradients = UniqueId.create();
+    List<Process> processes = new ArrayList<>();
+    for (int rank = 0; rank < 2; rank++) {
+      processes.add(
+          run(
+              ALONE,
+              Path.of(System.getProperty("java.home"), "bin", "java").toString(),
+              "-XX:TieredStopAtLevel=1",
+              "-XX:-UsePerfData",
+              "-cp",
+              ChaosRank.classPath(),
+              FarOrders.class.getName(),
+              Integer.toString(rank),
+              weights.toString(),
+              gradients.toString()));
+    }
+    for (Process process : processes) {
+      String said =
+          new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8).trim();
+      assertTrue(process.waitFor(60, TimeUnit.SECONDS));
+      assertTrue(said.startsWith("in one order it works"), said);
+      assertTrue(said.contains("communicators "), said);
+      assertTrue(said.contains("weights and gradients") || said.contains("gradients and weights"));
+      assertTrue(said.contains("are used in different order"), said);
+      assertTrue(said.contains("behind it"), said);
+    }
+  }
+
+  private static Process run(List<String> before, String... command) throws IOException {
+    List<String> all = new ArrayList<>(before);
+    all.addAll(List.of(command));
+    return new ProcessBuilder(all).redirectError(ProcessBuilder.Redirect.INHERIT).start();
   }
 
   private static void sum(Communicator comm, DeviceMemory data, DeviceStream stream) {
