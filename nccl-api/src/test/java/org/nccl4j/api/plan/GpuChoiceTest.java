@@ -41,7 +41,11 @@ class GpuChoiceTest {
     "4, REDUCE_SCATTER, 8388608, OneShot Simple",
     "4, BROADCAST, 131072, OneShot LL128",
     "4, BROADCAST, 8388608, Ring Simple",
-    "2, ALL_REDUCE, 134217728, TwoShot Simple",
+    "2, ALL_REDUCE, 33554432, TwoShot Simple",
+    "2, ALL_REDUCE, 134217728, Ring Simple",
+    "2, ALL_GATHER, 33554432, OneShot Simple",
+    "2, ALL_GATHER, 536870912, Ring Simple",
+    "4, REDUCE_SCATTER, 536870912, Ring Simple",
     "2, REDUCE, 2097152, Ring Simple",
   })
   void onH200TheFastestThatWasMeasuredIsChosen(
