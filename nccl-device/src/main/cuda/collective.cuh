@@ -42,16 +42,24 @@ __device__ __forceinline__ int setFan(Fan& fan, const nccl4jCollectiveArguments&
   return peer;
 }
 
+// Beside the thread that waits for what the fan needs. Called by all threads, before a barrier.
+template <class T>
+__device__ __forceinline__ void setFactor(Factor<T>& factor, const nccl4jCollectiveArguments& a) {
+  if (kCombines && threadIdx.x == 32 && touchByFactor<T>(a.op).scale) factor = factorOf<T>(a);
+}
+
 template <int ALGORITHM, class P>
 __device__ __forceinline__ void runFlagged(const nccl4jCollectiveArguments& a) {
   __shared__ Fan fan;
   __shared__ CreditShared credit;
+  __shared__ Factor<typename P::Element> factor;
   const int channel = blockIdx.x;
   u64 head = 0;
   int peer = setFan(fan, a, channel, head);
+  setFactor<typename P::Element>(factor, a);
   Credit::open(credit, head, peer >= 0 ? fan.sent[threadIdx.x] : 0, peer >= 0);
   __syncthreads();
-  P p(credit, fan, a.comm, channel, a.op);
+  P p(credit, fan, a.comm, channel, a.op, factor);
   schedule<ALGORITHM>(p, a, channel);
   p.finish();
 }
@@ -60,14 +68,16 @@ template <class T>
 __device__ __forceinline__ void runSimple(const nccl4jCollectiveArguments& a) {
   __shared__ Fan fan;
   __shared__ SimpleShared shared;
+  __shared__ Factor<T> factor;
   const int channel = blockIdx.x, warp = threadIdx.x / 32, lane = threadIdx.x & 31;
   u64 head = 0;
   setFan(fan, a, channel, head);
+  setFactor<T>(factor, a);
   __syncthreads();
   if (warp < kWorkerWarps) {
-    simple::work<T>(shared, a.op, a.comm.nRanks, threadIdx.x);
+    simple::work<T>(shared, a.op, a.comm.nRanks, factor, threadIdx.x);
   } else if (warp == kWorkerWarps) {
-    Touch touch = touchFor<T>(a.op);
+    Touch touch = touchByFactor<T>(a.op);
     SimplePrimitives p(shared, fan, a.comm, channel, touch.scale, touch.divide);
     anySchedule(p, a, channel);
     p.finish();

@@ -27,7 +27,7 @@
 enum nccl4jCollective { BROADCAST, REDUCE, ALL_GATHER, REDUCE_SCATTER, ALL_REDUCE };
 enum nccl4jAlgorithm { TREE, RING, ONE_SHOT, TWO_SHOT, NVLS };
 enum nccl4jProtocol { LL, LL128, SIMPLE };
-enum nccl4jOperator { SUM, PROD, MAX, MIN, AVG };
+enum nccl4jOperator { SUM, PROD, MAX, MIN, AVG, PREMUL };
 enum nccl4jGroupKind { GROUP_SEND, GROUP_RECV, GROUP_COPY };
 enum nccl4jBase { BASE_NONE, BASE_SEND, BASE_RECV };
 
@@ -98,6 +98,8 @@ typedef struct {
                          // each kernel; or none: each channel has a share of its own
   uint32_t wholeRounds;  // of those, how many come before the small ones
   uint32_t smallSlices;  // of a chunk in these
+  uint64_t scalar;         // PREMUL: an element, this rank's
+  uint64_t scalarAddress;  // or where it is
 } nccl4jCollectiveArguments;
 
 // Steps of a channel of the two NVLS connections of one head, counted over all operations.

@@ -13,9 +13,11 @@ class LLPrimitives {
   static constexpr int kSlices = 1;
   static constexpr bool kClaims = false;
   static constexpr int kUnit = 8;  // bytes of data of a thread's line
+  static constexpr bool kScalesScatters = true;
+  using Element = T;
 
   __device__ LLPrimitives(CreditShared& shared, Fan& fan, const nccl4jCommunicator& comm,
-                          int channel, u32 op)
+                          int channel, u32 op, const Factor<T>& factor)
       : fan_(fan),
         credit_(shared, fan, channel),
         patience_(comm),
@@ -23,7 +25,8 @@ class LLPrimitives {
         channel_(channel),
         nRanks_(comm.nRanks),
         op_(op),
-        touch_(touchFor<T>(op)) {}
+        touch_(touchByFactor<T>(op)),
+        factor_(factor) {}
 
   __device__ __forceinline__ void run(const Step& step) {
     if (step.sendMask) credit_.take(step, patience_, dead_);
@@ -56,7 +59,7 @@ class LLPrimitives {
     u64 own = 0;
     if (step.src) {
       own = loadElements<T>(step.src + at, n);
-      if (kCombines && touch_.scale && step.scale != SCALE_NONE) own = scaleElements<T>(own, nRanks_);
+      if (kCombines && touch_.scale && step.scale != SCALE_NONE) own = multiplyElements<T>(own, factor_);
     }
     auto add = [&](u64 x) {
       if (kCombines && have) {
@@ -78,7 +81,7 @@ class LLPrimitives {
         for (int j = 0; j < kGroup; j++) {
           if (step.recvMask >> (g + j) & 1) {
             u64 x = await(line[j], g + j, step, u);
-            if (kCombines && touch_.scale && step.scale == SCALE_ALL) x = scaleElements<T>(x, nRanks_);
+            if (kCombines && touch_.scale && step.scale == SCALE_ALL) x = multiplyElements<T>(x, factor_);
             if (!ownDone && g + j >= fan_.self) {
               add(own);
               ownDone = true;
@@ -104,7 +107,9 @@ class LLPrimitives {
         u32 bytes = step.part(fan_.rank[i]);
         if (at < bytes) {
           const char* src = step.src + fan_.rank[i] * step.stride + at;
-          send(i, step, u, loadElements<T>(src, min(bytes - at, (u32)kUnit)));
+          u64 x = loadElements<T>(src, min(bytes - at, (u32)kUnit));
+          if (kCombines && touch_.scale && step.scale == SCALE_OWN) x = multiplyElements<T>(x, factor_);
+          send(i, step, u, x);
         }
       }
     }
@@ -157,6 +162,7 @@ class LLPrimitives {
   int nRanks_;
   u32 op_;
   Touch touch_;
+  const Factor<T>& factor_;  // in shared memory; set where touch_ scales
   bool dead_ = false;  // waits no more; what follows is thrown away
 };
 

@@ -11,9 +11,11 @@ class LL128Primitives {
  public:
   static constexpr int kSlices = 1;
   static constexpr bool kClaims = false;
+  static constexpr bool kScalesScatters = true;
+  using Element = T;
 
   __device__ LL128Primitives(CreditShared& shared, Fan& fan, const nccl4jCommunicator& comm,
-                             int channel, u32 op)
+                             int channel, u32 op, const Factor<T>& factor)
       : fan_(fan),
         credit_(shared, fan, channel),
         patience_(comm),
@@ -21,7 +23,8 @@ class LL128Primitives {
         channel_(channel),
         nRanks_(comm.nRanks),
         op_(op),
-        touch_(touchFor<T>(op)),
+        touch_(touchByFactor<T>(op)),
+        factor_(factor),
         eighth_(threadIdx.x & 7),
         flagged_((threadIdx.x & 7) == 7) {}
 
@@ -101,12 +104,14 @@ class LL128Primitives {
   }
 
   __device__ __forceinline__ void scatter(const Step& step, u32 line) {
+    const bool scales = kCombines && touch_.scale && step.scale == SCALE_OWN;
     for (int i = 0; i < fan_.n; i++) {
       if (step.sendMask >> i & 1) {
         u32 bytes = step.part(fan_.rank[i]);
         if (line * 120 < bytes) {
           u64 x[2];
           load(x, step.src + fan_.rank[i] * step.stride, bytes, line);
+          if (scales) scale(x);
           send(i, step, line, x);
         }
       }
@@ -141,8 +146,8 @@ class LL128Primitives {
   }
 
   __device__ __forceinline__ void scale(u64 (&x)[2]) {
-    x[0] = scaleElements<T>(x[0], nRanks_);
-    x[1] = scaleElements<T>(x[1], nRanks_);
+    x[0] = multiplyElements<T>(x[0], factor_);
+    x[1] = multiplyElements<T>(x[1], factor_);
   }
 
   __device__ __forceinline__ const char* recvAt(int i, const Step& step, u32 line) {
@@ -174,6 +179,7 @@ class LL128Primitives {
   int nRanks_;
   u32 op_;
   Touch touch_;
+  const Factor<T>& factor_;  // in shared memory; set where touch_ scales
   u32 eighth_;
   bool flagged_;
   bool dead_ = false;

@@ -46,6 +46,7 @@ __device__ __noinline__ void transferLinesApart(Fan& fan, const nccl4jCommunicat
 template <bool FLAGGED>
 __device__ __forceinline__ void runP2p(const nccl4jP2pArguments& a) {
   using T = uint8_t;
+  const Factor<T> none = 1;  // nothing is scaled
   __shared__ Fan fan;
   __shared__ CreditShared credit;
   const nccl4jGroup* groups = a.groups ? (const nccl4jGroup*)a.groups : a.inlineGroups;
@@ -89,7 +90,7 @@ __device__ __forceinline__ void runP2p(const nccl4jP2pArguments& a) {
       __syncthreads();
       u32 slice = a.comm.simpleSlot / NCCL4J_CHANNELS;
       if (warp < kWorkerWarps) {
-        simple::work<T>(shared, SUM, 1, threadIdx.x);
+        simple::work<T>(shared, SUM, 1, none, threadIdx.x);
       } else if (warp == kWorkerWarps) {
         SimplePrimitives p(shared, fan, a.comm, channel, false, false);
         transfer(p, send, data, share.bytes, slice);
@@ -113,7 +114,7 @@ __device__ __forceinline__ void runP2p(const nccl4jP2pArguments& a) {
       __syncthreads();
       // After a Simple work compute-sanitizer's racecheck has the scheduling warp a barrier ahead.
       if (w != group.firstWork) __syncthreads();
-      LLPrimitives<T, 1> p(credit, fan, a.comm, channel, SUM);
+      LLPrimitives<T, 1> p(credit, fan, a.comm, channel, SUM, none);
       transfer(p, send, data, share.bytes, a.comm.llSlot / NCCL4J_CHANNELS / 2);
       p.finish();
     }

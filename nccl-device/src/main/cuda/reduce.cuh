@@ -134,6 +134,22 @@ __device__ __noinline__ u64 scaleElements(u64 x, int nRanks) {
   return a.word;
 }
 
+// What a rank's elements are multiplied by before they are added.
+template <class T>
+using Factor = typename Arithmetic<T>::Wide;
+
+// Not inlined: plain sums have no more of it than a branch, and it stays apart from the addition that
+// follows. Both as one operation would round otherwise than the host device does.
+template <class T>
+__device__ __noinline__ u64 multiplyElements(u64 x, Factor<T> factor) {
+  using A = Arithmetic<T>;
+  Elements<T> a;
+  a.word = x;
+#pragma unroll
+  for (int i = 0; i < Elements<T>::count; i++) a.at[i] = A::narrow(A::widen(a.at[i]) * factor);
+  return a.word;
+}
+
 // For the mean of integers: the sum, at its end.
 template <class T>
 __device__ __noinline__ u64 divideElements(u64 x, int nRanks) {
@@ -148,13 +164,21 @@ __device__ __noinline__ u64 divideElements(u64 x, int nRanks) {
 
 // What is done to data on its way, besides the operator.
 struct Touch {
-  bool scale;   // multiply by 1 / ranks when read
+  bool scale;   // multiply when read, by 1 / ranks or by a factor
   bool divide;  // divide by ranks when the result is written
 };
 
 template <class T>
 __device__ __forceinline__ Touch touchFor(u32 op) {
   return {op == AVG && Arithmetic<T>::floating, op == AVG && !Arithmetic<T>::floating};
+}
+
+// Of kernels that have a factor: elements of any type are scaled for a pre-multiplied sum.
+template <class T>
+__device__ __forceinline__ Touch touchByFactor(u32 op) {
+  Touch touch = touchFor<T>(op);
+  touch.scale |= op == PREMUL;
+  return touch;
 }
 
 // Elements in memory by size alone, so that they can be volatile.
@@ -201,6 +225,17 @@ __device__ __forceinline__ void storeElements(char* p, u64 x, u32 bytes) {
   for (int i = 0; i < (int)(8 / sizeof(T)); i++) {
     if ((i + 1) * sizeof(T) <= bytes) ((R*)p)[i] = (R)(x >> (8 * sizeof(T) * i % 64));
   }
+}
+
+// The factor of a mean or a pre-multiplied sum. Called by one thread, once what came before the kernel
+// has ended: a scalar in memory counts as it is then.
+template <class T>
+__device__ __forceinline__ Factor<T> factorOf(const nccl4jCollectiveArguments& a) {
+  if constexpr (Arithmetic<T>::floating)
+    if (a.op != PREMUL) return Factor<T>(1) / Factor<T>(a.comm.nRanks);
+  Elements<T> scalar;
+  scalar.word = a.scalarAddress ? loadElements<uint8_t>((const char*)a.scalarAddress, sizeof(T)) : a.scalar;
+  return Arithmetic<T>::widen(scalar.at[0]);
 }
 
 }  // namespace nccl4j

@@ -106,15 +106,16 @@ class Rounds {
 template <class P>
 __device__ __forceinline__ void ring(P& p, const nccl4jCollectiveArguments& a, int channel) {
   const int n = a.comm.nRanks, rank = a.comm.rank, ix = a.ringIndex[channel];
-  const uint8_t* order = (const uint8_t*)a.ringRanks + channel * n;
+  // Looked up each time: the kernel that has all algorithms has no registers to keep them in.
+  auto order = [&](int place) { return ((const uint8_t*)a.ringRanks)[channel * n + place]; };
   const u32 collective = a.collective;
   const bool chain = collective == BROADCAST || collective == REDUCE;
-  const bool first = collective == BROADCAST ? (u32)rank == a.root : a.ringPrev[channel] == a.root;
-  const bool final = collective == BROADCAST ? a.ringNext[channel] == a.root : (u32)rank == a.root;
+  auto first = [&] { return collective == BROADCAST ? (u32)rank == a.root : a.ringPrev[channel] == a.root; };
+  auto final = [&] { return collective == BROADCAST ? a.ringNext[channel] == a.root : (u32)rank == a.root; };
   const int legs = collective == ALL_REDUCE ? 2 * n - 1 : chain ? 1 : n;
   const int learning = chain ? 0 : ix;  // the leg in which the first rank's word comes
   u32 sent = 0, received = 0;
-  Rounds<P> round(p, a, channel, collective == ALL_REDUCE ? n : 1, chain ? first : ix == 0);
+  Rounds<P> round(p, a, channel, collective == ALL_REDUCE ? n : 1, chain ? first() : ix == 0);
   while (round.next()) {
     const u64 base = round.base, rest = round.rest;
     const u64 chunk = min(round.most, collective == ALL_REDUCE ? evenPart(rest, n) : rest);
@@ -131,18 +132,18 @@ __device__ __forceinline__ void ring(P& p, const nccl4jCollectiveArguments& a, i
         keep = leg >= n - 1;
         last = leg == n - 1;
       } else if (collective == REDUCE_SCATTER) {
-        from += order[c] * a.bytes;
+        from += order(c) * a.bytes;
         keep = last = leg == n - 1;
       } else if (collective == ALL_GATHER) {
-        to += order[(ix + n - leg) % n] * a.bytes;
+        to += order((ix + n - leg) % n) * a.bytes;
         own = leg == 0;
         keep = true;
       } else {
-        recv = !first;
-        send = !final;
-        own = collective == REDUCE || first;
-        keep = collective == BROADCAST || final;
-        last = collective == REDUCE && final;
+        recv = !first();
+        send = !final();
+        own = collective == REDUCE || first();
+        keep = collective == BROADCAST || final();
+        last = collective == REDUCE && final();
       }
       Step step;
       step.scale = SCALE_OWN;
@@ -207,6 +208,7 @@ __device__ __forceinline__ void oneShot(P& p, const nccl4jCollectiveArguments& a
   const bool rooted = collective == BROADCAST || collective == REDUCE;
   const bool sends = !rooted || (collective == BROADCAST) == (rank == root);
   const bool receives = !rooted || !sends;
+  const bool scalesSent = kCombines && a.op == PREMUL;  // a mean scales what comes
   const Share share(a.bytes, a.nChannels, channel);
   const u64 slices = (share.bytes + a.sliceBytes - 1) / a.sliceBytes;
   if (!rooted && slices <= kMutualSlices) p.mutual();
@@ -221,13 +223,14 @@ __device__ __forceinline__ void oneShot(P& p, const nccl4jCollectiveArguments& a
       step.bytes = (u32)min((u64)a.sliceBytes, share.begin + share.bytes - at);
       step.stride = a.bytes;
       step.recvCount = step.sendCount = (u32)slice;
+      step.scale = scalesSent ? SCALE_OWN : SCALE_NONE;
       if (receiving) {
         step.recvMask = collective == BROADCAST ? rootBit : all;
         step.kind = collective == ALL_GATHER ? STEP_GATHER : STEP_REDUCE;
         step.dst = recv;
         if (collective == REDUCE_SCATTER) send += rank * a.bytes;
         if (collective != ALL_GATHER && collective != BROADCAST) step.src = send;
-        step.scale = SCALE_ALL;
+        if (!scalesSent) step.scale = SCALE_ALL;
         step.last = true;
       } else {
         step.sendMask = collective == REDUCE ? rootBit : all;
@@ -236,7 +239,16 @@ __device__ __forceinline__ void oneShot(P& p, const nccl4jCollectiveArguments& a
         if (collective == ALL_GATHER) recv += rank * a.bytes;
         if ((collective == ALL_GATHER || collective == BROADCAST) && recv != send) step.dst = recv;
       }
-      p.run(step);
+      // A part for each peer, all of them scaled: by itself where only what is combined is scaled.
+      const bool apart = !P::kScalesScatters && scalesSent && step.kind == STEP_SCATTER;
+      for (u32 peer = 0; peer < (apart ? a.comm.nRanks - 1 : 1); peer++) {
+        if (apart) {
+          step.kind = STEP_REDUCE;
+          step.sendMask = 1u << peer;
+          step.src = send + (peer + (peer >= rank)) * a.bytes;
+        }
+        p.run(step);
+      }
     }
   }
 }

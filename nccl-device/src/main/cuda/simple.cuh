@@ -48,8 +48,8 @@ constexpr int kFreeThreads = 64;
 
 // Combines sources into destinations, several packs a thread at a time.
 template <class T, int UNROLL>
-__device__ __forceinline__ void reducePacks(const MoveDescription& m, u32 op, int nRanks, int thread,
-                                            u32 nPacks) {
+__device__ __forceinline__ void reducePacks(const MoveDescription& m, u32 op, int nRanks,
+                                            const Factor<T>& factor, int thread, u32 nPacks) {
   constexpr u32 kStride = 32 * UNROLL;  // packs of a warp
   for (u32 p = thread / 32 * kStride + thread % 32; p < nPacks; p += kWorkerWarps * kStride) {
     u64 at = (u64)p * 16;
@@ -65,7 +65,7 @@ __device__ __forceinline__ void reducePacks(const MoveDescription& m, u32 op, in
     };
     auto scale = [&](u64(&x)[2 * UNROLL], u32 s) {
       if (m.scaleMask >> s & 1)
-        for (int i = 0; i < 2 * UNROLL; i++) x[i] = scaleElements<T>(x[i], nRanks);
+        for (int i = 0; i < 2 * UNROLL; i++) x[i] = multiplyElements<T>(x[i], factor);
     };
     load(a, 0);
     if (kCombines) {
@@ -89,21 +89,22 @@ __device__ __forceinline__ void reducePacks(const MoveDescription& m, u32 op, in
 }
 
 template <class T>
-__device__ __forceinline__ void reduceCopy(const MoveDescription& m, u32 op, int nRanks, int thread) {
+__device__ __forceinline__ void reduceCopy(const MoveDescription& m, u32 op, int nRanks,
+                                           const Factor<T>& factor, int thread) {
   constexpr int kThreads = 32 * kWorkerWarps;
   u32 nPacks = m.aligned ? m.bytes / 16 : 0;
   // With much to do, more at once; with little, all warps a part.
   if (nPacks > 2 * kThreads)
-    reducePacks<T, 4>(m, op, nRanks, thread, nPacks);
+    reducePacks<T, 4>(m, op, nRanks, factor, thread, nPacks);
   else
-    reducePacks<T, 2>(m, op, nRanks, thread, nPacks);
+    reducePacks<T, 2>(m, op, nRanks, factor, thread, nPacks);
   // Whatever 16-byte packs do not cover: a tail, or all of it where a buffer is not aligned.
   for (u32 at = nPacks * 16 + thread * 8; at < m.bytes; at += 8 * kThreads) {
     u32 n = m.bytes - at < 8 ? m.bytes - at : 8;
     u64 a[1], b[1];
     for (u32 s = 0; s < (kCombines ? m.nSrc : 1); s++) {
       b[0] = loadElements<T>((char*)m.src[s] + at, n);
-      if (kCombines && m.scaleMask >> s & 1) b[0] = scaleElements<T>(b[0], nRanks);
+      if (kCombines && m.scaleMask >> s & 1) b[0] = multiplyElements<T>(b[0], factor);
       if (s == 0)
         a[0] = b[0];
       else if (kCombines)
@@ -144,14 +145,15 @@ __device__ __forceinline__ void copyPairs(const MoveDescription& m, int thread) 
 }
 
 template <class T>
-__device__ __forceinline__ void work(SimpleShared& shared, u32 op, int nRanks, int thread) {
+__device__ __forceinline__ void work(SimpleShared& shared, u32 op, int nRanks, const Factor<T>& factor,
+                                     int thread) {
   for (u32 k = 0;; k++) {
     barrierSync(kReady + (k & 1), kReadyThreads);
     const MoveDescription& m = shared.moves[k & 3];
     bool end = m.end;
     if (!end) {
       if (m.kind == STEP_REDUCE)
-        reduceCopy<T>(m, op, nRanks, thread);
+        reduceCopy<T>(m, op, nRanks, factor, thread);
       else
         copyPairs<T>(m, thread);
     }
@@ -215,6 +217,7 @@ class SimplePrimitives {
 
   static constexpr int kSlices = 4;  // of a chunk
   static constexpr bool kClaims = true;
+  static constexpr bool kScalesScatters = false;  // it scales what is combined
 
   // From now on each step that is sent tells the number of this channel's next round.
   __device__ __forceinline__ void tell(u32 next) {

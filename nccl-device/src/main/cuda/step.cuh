@@ -35,7 +35,7 @@ struct Step {
   u32 creditClass = 0;        // 0 or 1: masks of one class have the same sendCount
   u64 stride = 0;             // scatter, gather: rank r's part begins at r * stride
   u64 limit = ~0ull;          // and none reaches beyond this
-  Scale scale = SCALE_NONE;   // what a mean of floating-point elements scales
+  Scale scale = SCALE_NONE;   // what is multiplied, where the operator has a factor
   bool last = false;          // the result is final: a mean of integers is divided
   bool learn = false;         // what comes brings the number of the next round
 

@@ -43,7 +43,7 @@ public abstract sealed class Operations extends OneSided permits Inquiries {
    * As {@link #allReduce(DeviceMemory, DeviceMemory, long, DataType, RedOp, DeviceStream)}, by a
    * pre-multiplied sum or a reduction that the user supplies.
    *
-   * @throws InvalidUsageException on a device that cannot; the host can
+   * @throws InvalidUsageException on GPUs for one that the user supplies
    */
   public void allReduce(
       DeviceMemory send,

@@ -3,9 +3,10 @@ package org.nccl4j.device;
 import java.nio.ByteBuffer;
 
 /**
- * A reduction that is not among {@link RedOp}'s: a pre-multiplied sum, or one that the user
- * supplies. Immutable; can be used in any communicator, by several threads. Every rank passes one
- * of the same kind; scalars may differ from rank to rank.
+ * A reduction that is not among {@link RedOp}'s: a pre-multiplied sum, on any device, or one that
+ * the user supplies, on the host device. Immutable; can be used in any communicator, by several
+ * threads. Every rank passes one of the same kind; scalars may differ from rank to rank. To be kept
+ * and used again: a communicator plans the operations of each anew.
  */
 public final class ReductionOperator {
   /**
@@ -50,7 +51,7 @@ public final class ReductionOperator {
 
   /**
    * As {@link #preMulSum(DataType, double)}, with a scalar in memory: it is read when the operation
-   * runs.
+   * runs, in the order of its stream, and on GPUs again whenever a graph runs it.
    *
    * @param scalar one element of the type, on the communicator's device
    * @throws InvalidArgumentException if it is smaller
@@ -66,7 +67,7 @@ public final class ReductionOperator {
   }
 
   /**
-   * A reduction that the host device calls back for.
+   * A reduction that the host device calls back for. GPUs refuse it.
    *
    * @param name for messages
    */

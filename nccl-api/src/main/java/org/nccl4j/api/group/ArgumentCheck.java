@@ -75,6 +75,9 @@ record ArgumentCheck(String name, int rank, int nRanks, Device device, boolean c
     }
     if (operator.memory() != null) {
       checkBuffer(func, "scalar's", operator.memory(), 1, 1, type);
+      if (!checksPointers) { // asked always: no other rank would hear of a kernel's fault
+        checkPointer(func, "scalar's", operator.memory().slice(0, type.bytes()));
+      }
     }
   }
 

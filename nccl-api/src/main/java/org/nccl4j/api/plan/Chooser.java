@@ -4,6 +4,7 @@ import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.List;
 import java.util.Optional;
+import java.util.function.Predicate;
 import java.util.stream.Stream;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.RedOp;
@@ -40,16 +41,23 @@ final class Chooser {
   }
 
   Choice choose(Collective collective, long bytes, DataType type, RedOp op) {
-    return choices(collective, bytes, type, op).get(0);
+    return choose(collective, bytes, type, op, algorithm -> true);
+  }
+
+  /** Among some algorithms, one of which the device has for every collective. */
+  Choice choose(
+      Collective collective, long bytes, DataType type, RedOp op, Predicate<Algorithm> among) {
+    return choices(collective, bytes, type, op, among).get(0);
   }
 
   /** All that is allowed, the cheapest first. */
-  List<Choice> choices(Collective collective, long bytes, DataType type, RedOp op) {
+  List<Choice> choices(
+      Collective collective, long bytes, DataType type, RedOp op, Predicate<Algorithm> among) {
     List<Choice> choices = new ArrayList<>();
     String name = collective.label();
     List<Algorithm> able =
         costs.algorithms(collective).stream()
-            .filter(algorithm -> costs.has(algorithm, collective, type, op))
+            .filter(among.and(algorithm -> costs.has(algorithm, collective, type, op)))
             .toList();
     for (Algorithm algorithm : algorithms.apply(name, able, Algorithm::label)) {
       List<Protocol> has =
@@ -95,7 +103,7 @@ final class Chooser {
   String explain(Collective collective, long bytes, DataType type) {
     StringBuilder text = new StringBuilder();
     text.append("%s of %d bytes; costs: %s%n".formatted(collective.label(), bytes, costs.source()));
-    List<Choice> allowed = choices(collective, bytes, type, RedOp.SUM);
+    List<Choice> allowed = choices(collective, bytes, type, RedOp.SUM, algorithm -> true);
     for (Algorithm algorithm : costs.algorithms(collective)) {
       for (Protocol protocol : costs.protocols()) {
         if (costs.has(algorithm, protocol)) {

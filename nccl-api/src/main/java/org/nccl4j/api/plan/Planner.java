@@ -5,6 +5,7 @@ import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.function.Predicate;
 import org.nccl4j.api.settings.InfoLog;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.HotPath;
@@ -110,7 +111,7 @@ public final class Planner {
 
   private KernelPlan make(Func func, long count, DataType type, RedOp op, int root) {
     return func.collective() != null
-        ? kernels.prepare(work(func.collective(), count, type, op, root))
+        ? kernels.prepare(work(func.collective(), count, type, op, root, algorithm -> true))
         : kernels.prepare(works(func, count * type.bytes(), root));
   }
 
@@ -121,7 +122,8 @@ public final class Planner {
     KernelPlan plan = supplied.get(shape);
     if (plan == null) {
       // Chosen as a product is, which no switch computes.
-      CollectiveWork work = work(func.collective(), count, type, RedOp.PROD, root);
+      CollectiveWork work =
+          work(func.collective(), count, type, RedOp.PROD, root, kernels::reducesByOperator);
       plan = kernels.prepare(work, operator);
       supplied.put(shape, plan);
     }
@@ -181,9 +183,14 @@ public final class Planner {
   }
 
   private CollectiveWork work(
-      Collective collective, long count, DataType type, RedOp op, int root) {
+      Collective collective,
+      long count,
+      DataType type,
+      RedOp op,
+      int root,
+      Predicate<Algorithm> among) {
     long bytes = wholeBytes(collective, count, type);
-    Choice choice = chooser.choose(collective, bytes, type, op);
+    Choice choice = chooser.choose(collective, bytes, type, op, among);
     int taken = channels(collective, choice, bytes);
     String way = choice.algorithm().label() + " " + choice.protocol().label();
     tell(

@@ -55,6 +55,26 @@ class GpuChoiceTest {
     assertEquals(expected, choice(costs, collective, bytes));
   }
 
+  /** As for pre-multiplied sums; a setting that leaves nothing counts for nothing. */
+  @Test
+  void amongSomeAlgorithmsTheFastestOfThemIsChosen() {
+    CostModel costs = costs(4, "NVIDIA H200", true, true);
+    for (String algorithms : List.of("", "TwoShot", "^Ring")) {
+      Chooser chooser = new Chooser(costs, algorithms, "");
+      for (long bytes = 8; bytes <= 1L << 32; bytes *= 2) {
+        Choice choice =
+            chooser.choose(
+                Collective.ALL_REDUCE,
+                bytes,
+                DataType.FLOAT32,
+                RedOp.PROD,
+                algorithm -> algorithm != Algorithm.TWO_SHOT);
+        assertTrue(choice.algorithm() != Algorithm.TWO_SHOT, algorithms + " " + bytes);
+        assertTrue(!algorithms.equals("^Ring") || choice.algorithm() != Algorithm.RING);
+      }
+    }
+  }
+
   @Test
   void withoutATableTheFormulaDecidesAndTimeGrowsWithSize() {
     for (int nRanks = 2; nRanks <= 40; nRanks++) {

@@ -11,6 +11,8 @@ import org.nccl4j.device.HotPath;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.NcclException;
+import org.nccl4j.device.ReductionOperator;
+import org.nccl4j.device.kernel.Algorithm;
 import org.nccl4j.device.kernel.CollectiveWork;
 import org.nccl4j.device.kernel.DirectWork;
 import org.nccl4j.device.kernel.KernelCommunicator;
@@ -36,6 +38,7 @@ final class CudaKernelCommunicator implements KernelCommunicator {
   private final int[] firstRanks; // this communicator's ranks, as ranks of the users' first
   private final CommunicatorMemory memory;
   private final CollectivePlans collectives;
+  private final PreMulPlans preMul;
   private final NvlsPlans nvls;
   private final P2pPlans p2p;
   private final StreamProgress progress;
@@ -69,6 +72,7 @@ final class CudaKernelCommunicator implements KernelCommunicator {
     }
     made.push(memory::close);
     collectives = new CollectivePlans(this, spec, memory);
+    preMul = new PreMulPlans(this, spec, memory, collectives);
     p2p = new P2pPlans(this, spec, memory);
     try {
       nvls = new NvlsPlans(this, spec, memory);
@@ -147,6 +151,17 @@ final class CudaKernelCommunicator implements KernelCommunicator {
       case NVLS, NVLS_TREE -> nvls.prepare(work);
       case TREE, RING, ONE_SHOT, TWO_SHOT, PAT -> collectives.prepare(work);
     };
+  }
+
+  @Override
+  public KernelPlan prepare(CollectiveWork work, ReductionOperator operator) {
+    checkUsable();
+    return preMul.prepare(work, operator);
+  }
+
+  @Override
+  public boolean reducesByOperator(Algorithm algorithm) {
+    return PreMulPlans.has(algorithm);
   }
 
   @Override
@@ -232,15 +247,10 @@ final class CudaKernelCommunicator implements KernelCommunicator {
 
   /** Where it is asked for, after what other communicators launched, too. */
   private void put(CudaPlan plan, long send, long recv, CudaStream into) {
-    if (!spec.launching().implicitOrder()) {
+    if (spec.launching().implicitOrder()) {
+      device.launchOrder().launch(plan, send, recv, into);
+    } else {
       plan.launch(send, recv, into);
-      return;
-    }
-    LaunchOrder all = device.launchOrder();
-    synchronized (all) {
-      all.follow(into);
-      plan.launch(send, recv, into);
-      all.launched(into);
     }
   }
 
@@ -309,13 +319,11 @@ final class CudaKernelCommunicator implements KernelCommunicator {
   }
 
   private void releaseStreams() {
-    DirectPlans plans = direct;
-    if (plans != null) {
-      plans.release();
+    if (direct != null) {
+      direct.release();
     }
-    RemoteArrivals far = remote;
-    if (far != null) {
-      far.puts().release();
+    if (remote != null) {
+      remote.puts().release();
     }
   }
 
@@ -347,16 +355,7 @@ final class CudaKernelCommunicator implements KernelCommunicator {
 
   @Override
   public long ended() {
-    long soFar = progress.launches();
-    CudaStream of = last;
-    if (of == null || of.isClosed()) {
-      marks.allEnded(soFar); // closing it has waited
-    } else if (!of.isImplicit()) {
-      marks.look(soFar, of);
-    } else if (progress.isIdle(of)) {
-      marks.allEnded(soFar);
-    }
-    return marks.ended();
+    return marks.ended(progress.launches(), last, progress);
   }
 
   @Override

@@ -56,7 +56,12 @@ final class KernelLayout {
   static final int WHOLE_ROUNDS = 1784;
   static final int SMALL_SLICES = 1788;
   static final int PEERS = 112;
-  static final int COLLECTIVE_BYTES = 1792;
+  static final int SCALAR = 1792;
+  static final int SCALAR_ADDRESS = 1800;
+  static final int COLLECTIVE_BYTES = 1808;
+
+  /** The operator of pre-multiplied sums, after those of RedOp. */
+  static final int PREMUL = 5;
 
   static final int GROUPS = 64;
   static final int WORKS = 72;

@@ -43,12 +43,30 @@ final class LaunchMarks implements AutoCloseable {
   }
 
   /**
+   * Launches that have ended, at least, as another look has it.
+   *
+   * @param soFar launches so far, asked for before the stream: it has all of them, or more
+   * @param last the stream of the communicator's last launch; null before the first
+   * @param progress of the same communicator
+   */
+  long ended(long soFar, CudaStream last, StreamProgress progress) {
+    if (last == null || last.isClosed()) {
+      allEnded(soFar); // closing it has waited
+    } else if (!last.isImplicit()) {
+      look(soFar, last);
+    } else if (progress.isIdle(last)) {
+      allEnded(soFar);
+    }
+    return ended();
+  }
+
+  /**
    * Looks, and records another event if there have been launches since the last.
    *
    * @param soFar launches so far
    * @param stream of the last launch; not one of the driver's own
    */
-  synchronized void look(long soFar, CudaStream stream) {
+  private synchronized void look(long soFar, CudaStream stream) {
     if (!closed) {
       device
           .context()
@@ -64,7 +82,7 @@ final class LaunchMarks implements AutoCloseable {
   }
 
   /** All launches so far have ended, as is known from elsewhere. */
-  synchronized void allEnded(long soFar) {
+  private synchronized void allEnded(long soFar) {
     if (!closed && !failed.getAsBoolean()) {
       ended = Math.max(ended, soFar);
     }

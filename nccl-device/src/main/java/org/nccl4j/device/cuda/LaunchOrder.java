@@ -9,8 +9,8 @@ import org.nccl4j.device.HotPath;
  * GPU's multiprocessors can be at work in pairs that differ from GPU to GPU, each waiting for ranks
  * that find no room.
  *
- * <p>A launch holds this object's monitor from before it follows until it is recorded. A captured
- * launch neither follows nor is followed, since a capture may not wait for what is outside.
+ * <p>A captured launch neither follows nor is followed, since a capture may not wait for what is
+ * outside.
  */
 final class LaunchOrder {
   private final CudaDevice device;
@@ -41,10 +41,17 @@ final class LaunchOrder {
     }
   }
 
-  /** Has what comes next in a stream wait for the last launch, in the current context. */
+  /** Puts a plan into a stream, behind the last launch, in the current context. */
   @HotPath
-  void follow(CudaStream into) {
-    assert Thread.holdsLock(this);
+  synchronized void launch(CudaPlan plan, long send, long recv, CudaStream into) {
+    follow(into);
+    plan.launch(send, recv, into);
+    launched(into);
+  }
+
+  /** Has what comes next in a stream wait for the last launch. */
+  @HotPath
+  private void follow(CudaStream into) {
     if (last != null && last != into && !isCapturing(into)) {
       JCudaLibrary.awaitEvent(into.stream(), behind, device);
     }
@@ -52,8 +59,7 @@ final class LaunchOrder {
 
   /** What is in a stream now is what the next launch waits for. */
   @HotPath
-  void launched(CudaStream into) {
-    assert Thread.holdsLock(this);
+  private void launched(CudaStream into) {
     if (!isCapturing(into)) {
       JCudaLibrary.recordEvent(behind, into.stream(), device);
       last = into;

@@ -5,7 +5,6 @@ import java.util.Optional;
 import java.util.function.Supplier;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
-import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.ReductionOperator;
@@ -25,13 +24,15 @@ public interface KernelCommunicator extends AutoCloseable {
   /**
    * Prepares a collective that reduces by an operator of its own instead of the work's.
    *
-   * @throws InvalidUsageException if this device has none
+   * @throws InvalidUsageException if this device has no such operator
    */
-  default KernelPlan prepare(CollectiveWork work, ReductionOperator operator) {
-    throw new InvalidUsageException(
-        ErrorId.UNSUPPORTED,
-        "this device has no reduction '%s'".formatted(operator.name()),
-        "use an operator of RedOp, or the host device, whose reductions can be supplied");
+  KernelPlan prepare(CollectiveWork work, ReductionOperator operator);
+
+  /**
+   * Whether an algorithm can reduce by an operator of its own; the same on all devices of a kind.
+   */
+  default boolean reducesByOperator(Algorithm algorithm) {
+    return true;
   }
 
   /** Prepares sends and receives that progress together. */

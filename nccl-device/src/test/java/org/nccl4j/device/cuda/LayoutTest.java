@@ -46,6 +46,8 @@ class LayoutTest {
     put("OPERATOR", "offsetof(nccl4jCollectiveArguments, op)");
     fields(collective, "", "ringIndex", "ringPrev", "ringNext", "treeUp", "treeDown0");
     fields(collective, "", "treeDown1", "claims", "wholeRounds", "smallSlices");
+    fields(collective, "", "scalar", "scalarAddress");
+    put("PREMUL", "PREMUL");
     put("COLLECTIVE_BYTES", "sizeof(nccl4jCollectiveArguments)");
     fields(p2p, "", "groups", "works", "nGroups");
     put("INLINE_GROUP_TABLE", "offsetof(nccl4jP2pArguments, inlineGroups)");

@@ -38,6 +38,13 @@ final class RandomElements {
     }
   }
 
+  /** Given data of each rank. */
+  RandomElements(DataType type, RedOp op, ByteBuffer[] inputs) {
+    this.type = type;
+    this.op = op;
+    this.inputs = inputs;
+  }
+
   /** Why data are not the combination of all ranks' elements from a place on; null if they are. */
   String wrong(ByteBuffer data, int from) {
     data.order(ByteOrder.nativeOrder());

@@ -46,7 +46,12 @@ class ForeignDeviceTest {
             "another GPU's registration: BUFFER the memory belongs to Fake GPU 1",
             "the host's event: EVENT an event of another kind of device",
             "a GPU's event on the host: EVENT an event of another device",
-            "a supplied reduction: UNSUPPORTED this device has no reduction 'mine'")) {
+            "a supplied reduction: UNSUPPORTED this device has no reduction 'mine'",
+            "another GPU's scalar: BUFFER the scalar's buffer belongs to Fake GPU 1",
+            "a scalar in host memory: BUFFER the scalar's buffer belongs to host",
+            "a scalar at a host's address: BUFFER of the scalar's buffer the address 0x10",
+            "a closed scalar: CLOSED the scalar's buffer is closed",
+            "a scalar of another type: TYPE the operator premulsum was made for int32")) {
       assertTrue(ran.output().lines().anyMatch(line -> line.startsWith(expected)), ran.output());
     }
     assertTrue(ran.output().contains("still fine"), ran.output());
@@ -103,6 +108,14 @@ class ForeignDeviceTest {
         calls.put("a GPU's event on the host", c -> hostStream.await(c.device().createEvent()));
         ReductionOperator mine = ReductionOperator.of("mine", (a, b, to, count, type) -> {});
         calls.put("a supplied reduction", c -> c.allReduce(own, own, 8, F32, mine, stream));
+        DeviceMemory closed = devices.get(0).memAlloc(4);
+        calls.put("another GPU's scalar", scaled(F32, theirs, own, stream));
+        calls.put("a scalar in host memory", scaled(F32, hosts, own, stream));
+        calls.put(
+            "a scalar at a host's address", scaled(F32, devices.get(0).wrap(0x10, 4), own, stream));
+        calls.put("a closed scalar", scaled(F32, closed, own, stream));
+        calls.put("a scalar of another type", scaled(DataType.INT32, own, own, stream));
+        closed.close();
         calls.forEach((name, call) -> System.out.println(name + ": " + outcome(call, ranks)));
         Group.run(
             () -> {
@@ -115,6 +128,12 @@ class ForeignDeviceTest {
         System.out.println(fine ? "still fine" : "failed");
       }
       ranks.forEach(Communicator::close);
+    }
+
+    private static Call scaled(
+        DataType type, DeviceMemory scalar, DeviceMemory data, DeviceStream stream) {
+      ReductionOperator operator = ReductionOperator.preMulSum(type, scalar);
+      return c -> c.reduceScatter(data, data, 8, F32, operator, stream);
     }
 
     private static String outcome(Call call, List<Communicator> ranks) {

@@ -1,0 +1,120 @@
+package org.nccl4j.device.cuda;
+
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.ErrorId;
+import org.nccl4j.device.InvalidArgumentException;
+import org.nccl4j.device.InvalidUsageException;
+import org.nccl4j.device.ReductionOperator;
+import org.nccl4j.device.kernel.Algorithm;
+import org.nccl4j.device.kernel.Collective;
+import org.nccl4j.device.kernel.CollectiveWork;
+import org.nccl4j.device.kernel.KernelCommunicatorSpec;
+import org.nccl4j.device.kernel.Protocol;
+import org.nccl4j.device.numeric.ElementWriter;
+
+/**
+ * Pre-multiplied sums: the kernels of collectives on connections, told this rank's scalar, which
+ * they multiply the rank's own elements by when they read them.
+ */
+final class PreMulPlans {
+  private static final int THREADS = 576; // kSimpleThreads
+  private static final int MOST_CHANNELS = 64;
+  private static final int ALONE_SHARE = 64 << 10;
+  private static final int ALONE_SLICE = 256 << 10;
+
+  private final CudaKernelCommunicator communicator;
+  private final KernelCommunicatorSpec spec;
+  private final CommunicatorMemory memory;
+  private final CollectivePlans collectives;
+
+  PreMulPlans(
+      CudaKernelCommunicator communicator,
+      KernelCommunicatorSpec spec,
+      CommunicatorMemory memory,
+      CollectivePlans collectives) {
+    this.communicator = communicator;
+    this.spec = spec;
+    this.memory = memory;
+    this.collectives = collectives;
+  }
+
+  /** Whether an algorithm has steps that scale what a rank reads of its own. */
+  static boolean has(Algorithm algorithm) {
+    return switch (algorithm) {
+      case TREE, RING, ONE_SHOT -> true;
+      case TWO_SHOT, NVLS, NVLS_TREE, PAT -> false;
+    };
+  }
+
+  CudaKernelPlan prepare(CollectiveWork work, ReductionOperator operator) {
+    check(work, operator);
+    CudaKernelPlan plan = spec.nRanks() == 1 ? alone(work) : collectives.prepare(work);
+    plan.arguments().putInt(KernelLayout.OPERATOR, KernelLayout.PREMUL);
+    if (operator.memory() != null) {
+      plan.arguments().putLong(KernelLayout.SCALAR_ADDRESS, operator.memory().address());
+    } else {
+      ByteBuffer scalar = ByteBuffer.allocate(8).order(ByteOrder.nativeOrder());
+      ElementWriter.put(work.type(), scalar, operator.value());
+      plan.arguments().putLong(KernelLayout.SCALAR, scalar.getLong(0));
+    }
+    return plan;
+  }
+
+  private void check(CollectiveWork work, ReductionOperator operator) {
+    if (operator.combiner() != null) {
+      throw new InvalidUsageException(
+          ErrorId.UNSUPPORTED,
+          "this device has no reduction '%s'".formatted(operator.name()),
+          "use an operator of RedOp, ReductionOperator.preMulSum, or the host device, whose"
+              + " reductions can be supplied");
+    }
+    if (operator.type() != work.type()) {
+      throw new InvalidArgumentException(
+          ErrorId.TYPE,
+          "a pre-multiplied sum of %s is used for elements of %s"
+              .formatted(operator.type().label(), work.type().label()),
+          "make it for the type of the elements");
+    }
+    DeviceMemory scalar = operator.memory();
+    if (scalar != null && scalar.device() != communicator.device()) {
+      throw new InvalidArgumentException(
+          ErrorId.BUFFER,
+          "the scalar's memory belongs to " + scalar.device().name(),
+          "allocate it on " + communicator.device().name());
+    }
+    if (!CollectivePlans.reduces(work.collective()) || !has(work.algorithm())) {
+      throw new InvalidArgumentException(
+          ErrorId.ALGORITHM,
+          "%s has no pre-multiplied sum by %s"
+              .formatted(work.collective().label(), work.algorithm().label()),
+          "use Ring, Tree or OneShot");
+    }
+  }
+
+  /** With one rank all of them are a reduction to it of what only it has, which nobody sends. */
+  private CudaKernelPlan alone(CollectiveWork work) {
+    long bytes = Math.multiplyExact(work.count(), (long) work.type().bytes());
+    int channels = (int) Math.max(1, Math.min(MOST_CHANNELS, bytes / ALONE_SHARE));
+    Offheap arguments = new Offheap(KernelLayout.COLLECTIVE_BYTES);
+    memory.putCommunicator(arguments);
+    arguments
+        .putLong(KernelLayout.BYTES, bytes)
+        .putInt(KernelLayout.COLLECTIVE, Collective.REDUCE.ordinal())
+        .putInt(KernelLayout.ALGORITHM, Algorithm.ONE_SHOT.ordinal())
+        .putInt(KernelLayout.N_CHANNELS, channels)
+        .putInt(KernelLayout.SLICE_BYTES, ALONE_SLICE);
+    return new CudaKernelPlan(
+        communicator,
+        arguments,
+        bytes == 0
+            ? null
+            : communicator
+                .device()
+                .kernels()
+                .collective(Collective.REDUCE, work.type(), Algorithm.ONE_SHOT, Protocol.SIMPLE),
+        new CudaKernelPlan.Shape(channels, THREADS, 1),
+        CudaKernelPlan.Needs.of(work, spec.rank(), 1, bytes));
+  }
+}
