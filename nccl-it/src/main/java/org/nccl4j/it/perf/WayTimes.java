@@ -35,6 +35,8 @@ import org.nccl4j.device.kernel.Algorithm;
 import org.nccl4j.device.kernel.Collective;
 import org.nccl4j.device.kernel.DirectWork;
 import org.nccl4j.device.kernel.Protocol;
+import org.nccl4j.it.perf.rank.CoreBinding;
+import org.nccl4j.it.perf.rank.RankSpec;
 
 /**
  * Times of collectives by each way that the devices have, among ranks that are threads and whose
@@ -56,15 +58,23 @@ final class WayTimes implements AutoCloseable {
   private static final String NOT_DIRECT =
       DIRECT.stream().map(DirectWork.Way::label).collect(Collectors.joining(",", "^", ""));
 
-  /** A way so much slower than the best is not followed to larger sizes. */
+  /**
+   * A way so much slower than the best is not followed to larger sizes, where its times are long
+   * enough to be worth sparing: short ones vary more than that when others use the machine.
+   */
   private static final double HOPELESS = 6;
+
+  private static final double WORTH_SPARING_MICROSECONDS = 2000;
 
   private final long most;
   private final List<Communicator> ranks;
   private final List<DeviceMemory> sends = new ArrayList<>();
   private final List<DeviceMemory> recvs = new ArrayList<>();
   private final List<DeviceStream> streams = new ArrayList<>();
-  private final ExecutorService threads;
+
+  /** One for each rank. */
+  private final List<ExecutorService> threads = new ArrayList<>();
+
   private final CyclicBarrier barrier;
   private final Optional<String> noWindows;
 
@@ -72,14 +82,15 @@ final class WayTimes implements AutoCloseable {
     this.most = most;
     ranks = Communicator.initAll(devices);
     barrier = new CyclicBarrier(devices.size());
-    threads =
-        Executors.newFixedThreadPool(
-            devices.size(),
-            task -> {
-              Thread thread = new Thread(task, "nccl4j-tune");
-              thread.setDaemon(true);
-              return thread;
-            });
+    for (int rank = 0; rank < devices.size(); rank++) {
+      threads.add(
+          Executors.newSingleThreadExecutor(
+              task -> {
+                Thread thread = new Thread(task, "nccl4j-tune");
+                thread.setDaemon(true);
+                return thread;
+              }));
+    }
     try {
       for (Device device : devices) {
         sends.add(device.memAlloc(most));
@@ -91,6 +102,19 @@ final class WayTimes implements AutoCloseable {
       throw e;
     }
     noWindows = register();
+    if (devices.get(0).kind() == Device.Kind.HOST) {
+      bind();
+    }
+  }
+
+  /** As perf does, so that the times are those of ranks that each have a core. */
+  private void bind() {
+    List<Future<Boolean>> bound = new ArrayList<>();
+    for (int rank = 0; rank < ranks.size(); rank++) {
+      RankSpec spec = RankSpec.host(rank, ranks.size(), most);
+      bound.add(threads.get(rank).submit(() -> CoreBinding.bind(spec)));
+    }
+    bound.forEach(WayTimes::result);
   }
 
   /** Why the ways through windows are not measured, or empty if they are. */
@@ -165,12 +189,16 @@ final class WayTimes implements AutoCloseable {
         double time = median(ways, operation, count);
         points.append(String.format(Locale.ROOT, " %d:%.2f", bytes, Math.max(0.01, time)));
         best.merge(bytes, time, Math::min);
-        if (time > HOPELESS * best.get(bytes)) {
+        if (isHopeless(time, best.get(bytes))) {
           return points.toString();
         }
       }
     }
     return points.toString();
+  }
+
+  static boolean isHopeless(double microseconds, double best) {
+    return microseconds > WORTH_SPARING_MICROSECONDS && microseconds > HOPELESS * best;
   }
 
   /** Whether there is the way for that size. Small sends of Pairwise go by another protocol. */
@@ -207,7 +235,8 @@ final class WayTimes implements AutoCloseable {
     List<Future<Double>> times = new ArrayList<>();
     for (int rank = 0; rank < ways.size(); rank++) {
       int self = rank;
-      times.add(threads.submit(() -> time(ways.get(self), self, operation, count, calls)));
+      times.add(
+          threads.get(rank).submit(() -> time(ways.get(self), self, operation, count, calls)));
     }
     double slowest = 0;
     for (Future<Double> time : times) {
@@ -216,7 +245,7 @@ final class WayTimes implements AutoCloseable {
     return slowest;
   }
 
-  private static double result(Future<Double> time) {
+  private static <T> T result(Future<T> time) {
     try {
       return time.get(PATIENCE_SECONDS, TimeUnit.SECONDS);
     } catch (InterruptedException e) {
@@ -270,7 +299,7 @@ final class WayTimes implements AutoCloseable {
 
   @Override
   public void close() {
-    threads.shutdownNow();
+    threads.forEach(ExecutorService::shutdownNow);
     ranks.forEach(Communicator::close);
     streams.forEach(DeviceStream::close);
     sends.forEach(DeviceMemory::close);

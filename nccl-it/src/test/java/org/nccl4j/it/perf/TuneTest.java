@@ -65,12 +65,28 @@ class TuneTest {
             "2 Gather DirectOneShot Simple 256:")) {
       assertTrue(lines.stream().anyMatch(line -> line.startsWith(way)), way + lines);
     }
+    for (String line : lines.subList(3, lines.size())) {
+      assertTrue(
+          line.contains(" 4096:") || WayTimes.isHopeless(last(line), 0),
+          "what is slow at a small size is measured at the next: " + line);
+    }
     List<Communicator> ranks =
         Communicator.initAll(Collections.nCopies(2, Devices.host()), with(file));
     String table = ranks.get(0).explain("all_reduce", 1024, DataType.FLOAT32);
     assertTrue(table.contains("costs: measured, " + file), table);
     assertTrue(table.contains("with buffers in windows; costs: measured, " + file), table);
     ranks.forEach(Communicator::close);
+  }
+
+  private static double last(String line) {
+    return Double.parseDouble(line.substring(line.lastIndexOf(':') + 1));
+  }
+
+  @Test
+  void onlyLongTimesAreSpared() {
+    assertFalse(WayTimes.isHopeless(28.5, 0.45), "another program had the core");
+    assertFalse(WayTimes.isHopeless(10_000, 2000), "others are not much better");
+    assertTrue(WayTimes.isHopeless(13_000, 2000));
   }
 
   /** A table that says the opposite of what is true is believed. */

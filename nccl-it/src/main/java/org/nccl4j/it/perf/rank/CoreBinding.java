@@ -19,7 +19,7 @@ import org.nccl4j.it.perf.rank.bind.Scheduling;
  * each hand-over then costs a switch between them. Threads that the engine starts for a rank
  * inherit its binding; those that ranks of one process share are to be there before.
  */
-final class CoreBinding {
+public final class CoreBinding {
   private static final int MASK_BYTES = 128;
 
   private CoreBinding() {}
@@ -29,7 +29,7 @@ final class CoreBinding {
    *
    * @return whether it could be done
    */
-  static boolean bind(RankSpec spec) {
+  public static boolean bind(RankSpec spec) {
     List<Integer> cores = allowed();
     if (cores.size() < spec.nRanks()) {
       return false;
