@@ -5,6 +5,7 @@ import java.nio.ByteOrder;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import org.nccl4j.api.window.Asked;
 import org.nccl4j.api.window.RegisteredWindow;
 import org.nccl4j.api.window.Team;
 import org.nccl4j.api.window.WindowRegistry;
@@ -14,6 +15,7 @@ import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.Given;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.InvalidUsageException;
+import org.nccl4j.device.NcclException;
 import org.nccl4j.device.TimeoutException;
 import org.nccl4j.device.host.HostBarrier;
 
@@ -27,7 +29,7 @@ import org.nccl4j.device.host.HostBarrier;
  * alone, before its communicator and after the last kernel that uses it, on all ranks.
  */
 public final class DeviceCommunicator implements AutoCloseable {
-  private static final int BYTES = 72;
+  private static final int BYTES = 80;
   private static final long WORD_STRIDE = 128;
   private static final int LINE_BYTES = 16;
   private static final int MOST = 4096;
@@ -43,45 +45,71 @@ public final class DeviceCommunicator implements AutoCloseable {
   private DeviceCommunicator(
       WindowRegistry windows,
       int rank,
-      int barrierCount,
-      int slots,
+      Asked asked,
       DeviceMemory memory,
+      DeviceMemory handle,
       RegisteredWindow resources) {
     this.windows = windows;
     this.team = windows.team();
     this.memory = memory;
+    this.handle = handle;
     this.resources = resources;
+    int barrierCount = asked.barriers();
     Device device = windows.device();
     List<DeviceMemory> peers = resources.view().peers();
     ByteBuffer layout = ByteBuffer.allocateDirect(BYTES).order(ByteOrder.nativeOrder());
     Window.putHandle(layout, resources.view(), windows.stride(), team);
     layout.putInt(rank).putInt(windows.nRanks()).putInt(team.first()).putInt(barrierCount);
     layout.putLong(epochs(barrierCount, team.size())).putLong(lines(barrierCount, team.size()));
-    layout.putInt(slots).putInt(0);
-    handle = device.allocate(BYTES);
+    layout.putInt(asked.slots()).putInt(0);
     handle.write(0, layout.flip());
     for (int b = 0; device.kind() == Device.Kind.HOST && b < barrierCount; b++) {
       barriers.add(new HostBarrier(peers, team.place(), b * team.size() * WORD_STRIDE));
     }
   }
 
-  static DeviceCommunicator create(WindowRegistry windows, int rank, int barriers, int slots) {
-    if (barriers < 0 || barriers > MOST || slots < 0 || slots > MOST) {
-      throw new InvalidArgumentException(
-          ErrorId.COUNT,
-          "a device communicator with %d barriers and %d slots".formatted(barriers, slots),
-          "ask for 0 to " + MOST + " of each");
-    }
-    int team = windows.team().size();
-    long bytes = lines(barriers, team) + 2L * team * Math.max(1, slots) * LINE_BYTES;
-    DeviceMemory memory = windows.device().memAlloc(bytes);
+  /** One of this rank's; what is wrong on it is told to all ranks. */
+  static DeviceCommunicator create(WindowRegistry windows, String name, int rank, Asked asked) {
+    DeviceMemory memory = null;
+    DeviceMemory handle = null;
+    NcclException lack = null;
     try {
-      RegisteredWindow window = windows.registerForLibrary(memory);
-      return new DeviceCommunicator(windows, rank, barriers, slots, memory, window);
+      check(asked, name, rank);
+      memory = windows.device().memAlloc(bytes(asked, windows.team().size()));
+      handle = windows.device().allocate(BYTES);
+    } catch (NcclException e) {
+      lack = e;
+    }
+    RegisteredWindow window = null;
+    try {
+      window = windows.registerForKernels(asked, memory, lack);
+      return new DeviceCommunicator(windows, rank, asked, memory, handle, window);
     } catch (RuntimeException e) {
-      memory.close();
+      if (handle != null) {
+        handle.close();
+      }
+      if (window != null) {
+        windows.releaseForKernels(window, memory);
+      } else if (memory != null) {
+        memory.close();
+      }
       throw e;
     }
+  }
+
+  private static void check(Asked asked, String name, int rank) {
+    if (Math.min(asked.barriers(), asked.slots()) < 0
+        || Math.max(asked.barriers(), asked.slots()) > MOST) {
+      throw new InvalidArgumentException(
+          ErrorId.COUNT,
+          "createDeviceCommunicator on rank %d of communicator %s asks for %s"
+              .formatted(rank, name, asked),
+          "ask for 0 to " + MOST + " of each");
+    }
+  }
+
+  private static long bytes(Asked asked, int team) {
+    return lines(asked.barriers(), team) + 2L * team * Math.max(1, asked.slots()) * LINE_BYTES;
   }
 
   private static long epochs(int barriers, int team) {
@@ -140,13 +168,16 @@ public final class DeviceCommunicator implements AutoCloseable {
     }
   }
 
-  /** Frees the handle; the window goes with the communicator. Calling it again does nothing. */
+  /**
+   * Frees what this rank holds. The other ranks' mapping of it goes when all have closed theirs and
+   * make or register something else, or close the communicator. Calling it again does nothing.
+   */
   @Override
   public synchronized void close() {
     if (!closed) {
       closed = true;
       handle.close();
-      windows.releaseForLibrary(resources, memory);
+      windows.releaseForKernels(resources, memory);
     }
   }
 }

@@ -4,6 +4,7 @@ import java.util.Map;
 import org.nccl4j.api.group.Groups;
 import org.nccl4j.api.group.RankQueue;
 import org.nccl4j.api.init.CommunicatorState;
+import org.nccl4j.api.window.Asked;
 import org.nccl4j.api.window.RegisteredWindow;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.Device;
@@ -65,16 +66,13 @@ public abstract sealed class OneSided permits Operations {
     if (!state.windows().has(registered)) {
       throw new InvalidUsageException(
           ErrorId.HANDLE,
-          "rank %d deregisters %s of another communicator, or twice, in communicator %s"
-              .formatted(state.rank(), window, state.name()),
+          registered.isDropped()
+              ? "rank %d deregisters %s twice".formatted(state.rank(), window)
+              : "rank %d deregisters %s in communicator %s"
+                  .formatted(state.rank(), window, state.name()),
           "deregister each window once, with the communicator that registered it");
     }
-    Groups.meet(
-        state.windows(),
-        () -> {
-          state.deregister(registered);
-          window.freeHandle();
-        });
+    Groups.meet(state.windows(), () -> state.deregister(registered));
   }
 
   /**
@@ -117,10 +115,14 @@ public abstract sealed class OneSided permits Operations {
    *
    * @param barriers how many barriers of the team kernels will use, often one for each block
    * @param slots values of 8 bytes that a rank can send each other in one epoch of an LL all-to-all
-   * @throws InvalidArgumentException for more than 4096 of either
+   * @throws InvalidArgumentException on all ranks, naming one: for fewer than 0 or more than 4096
+   *     of either, or numbers that differ between ranks
+   * @throws InvalidUsageException in a group; on all ranks, if they call different things
    */
   public DeviceCommunicator createDeviceCommunicator(int barriers, int slots) {
-    return DeviceCommunicator.create(state.windows(), state.rank(), barriers, slots);
+    Groups.refuseInGroup("createDeviceCommunicator");
+    return DeviceCommunicator.create(
+        state.windows(), state.name(), state.rank(), new Asked(barriers, slots));
   }
 
   /**

@@ -2,6 +2,7 @@ package org.nccl4j.api;
 
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
+import java.util.OptionalLong;
 import org.nccl4j.api.window.RegisteredWindow;
 import org.nccl4j.api.window.Team;
 import org.nccl4j.api.window.WindowRegistry;
@@ -9,6 +10,7 @@ import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.InvalidUsageException;
+import org.nccl4j.device.symmetric.MulticastMemory;
 import org.nccl4j.device.symmetric.WindowView;
 
 /**
@@ -17,7 +19,8 @@ import org.nccl4j.device.symmetric.WindowView;
  * can be used from the group's end on.
  */
 public final class Window {
-  private static final int HANDLE_BYTES = 32;
+  /** Of a {@code nccl4jWindow}. */
+  static final int HANDLE_BYTES = 40;
 
   private final String communicator;
 
@@ -26,7 +29,6 @@ public final class Window {
 
   private volatile Team team;
   private volatile WindowRegistry windows;
-  private DeviceMemory handle;
 
   Window(String communicator) {
     this.communicator = communicator;
@@ -94,37 +96,46 @@ public final class Window {
 
   /**
    * Where this rank's device finds a {@code nccl4jWindow} of it (header {@code nccl4j_device.cuh}),
-   * for kernels of a user's own; made at the first call, freed when the window is deregistered.
+   * for kernels of a user's own; made at the first call, freed when the window is deregistered or
+   * its communicator closed.
    */
-  public synchronized long deviceHandle() {
+  public long deviceHandle() {
     RegisteredWindow window = registered();
-    if (window.isDropped()) {
-      throw new InvalidUsageException(
-          ErrorId.HANDLE,
-          this + " is used after it was deregistered",
-          "deregister a window after its last use");
-    }
-    if (handle == null) {
-      ByteBuffer layout = ByteBuffer.allocateDirect(HANDLE_BYTES).order(ByteOrder.nativeOrder());
-      putHandle(layout, window.view(), windows.stride(), team);
-      handle = windows.device().allocate(HANDLE_BYTES);
+    return window.handle(this::toString, () -> makeHandle(window.view())).address();
+  }
+
+  private DeviceMemory makeHandle(WindowView view) {
+    ByteBuffer layout = ByteBuffer.allocateDirect(HANDLE_BYTES).order(ByteOrder.nativeOrder());
+    putHandle(layout, view, windows.stride(), team);
+    DeviceMemory handle = windows.device().allocate(HANDLE_BYTES);
+    try {
       handle.write(0, layout.flip());
+      return handle;
+    } catch (RuntimeException e) {
+      handle.close();
+      throw e;
     }
-    return handle.address();
+  }
+
+  /**
+   * Where this rank's device reaches the same place of all ranks' windows at once, by PTX's
+   * multimem instructions; kernels find it in {@link #deviceHandle}. Empty where there is no such
+   * place: without NVLS, where it is emulated, and on the host.
+   */
+  public OptionalLong multimemAddress() {
+    long address = multimem(registered().view());
+    return address == 0 ? OptionalLong.empty() : OptionalLong.of(address);
+  }
+
+  private static long multimem(WindowView view) {
+    MulticastMemory all = view.multicast();
+    return all == null || all.emulated() ? 0 : all.views().get(0).address();
   }
 
   /** Fills a {@code nccl4jWindow}. */
   static void putHandle(ByteBuffer layout, WindowView view, long stride, Team team) {
     layout.putLong(view.peers().get(0).address()).putLong(stride).putLong(view.size());
-    layout.putInt(team.place()).putInt(team.size());
-  }
-
-  /** Frees what {@link #deviceHandle} made. */
-  synchronized void freeHandle() {
-    if (handle != null) {
-      handle.close();
-      handle = null;
-    }
+    layout.putInt(team.place()).putInt(team.size()).putLong(multimem(view));
   }
 
   @Override

@@ -135,6 +135,16 @@ public final class Groups {
     }
   }
 
+  /** Throws in any group; for what waits for other ranks at once. */
+  public static void refuseInGroup(String what) {
+    if (open() != null) {
+      throw new InvalidUsageException(
+          ErrorId.GROUP,
+          what + " is called in a group, and would wait for ranks that the same thread may drive",
+          "call it outside groups, on a thread for each rank");
+    }
+  }
+
   /** That of the calling thread; null if it has none open. */
   @HotPath
   static Groups open() {

@@ -49,9 +49,15 @@ final class Agreement {
     }
   }
 
-  /** Throws unless all register the same number of bytes at the same offset. */
+  /**
+   * Throws unless all register the same number of bytes at the same offset, or ask for the same
+   * device communicator.
+   */
   void checkAlike(List<Proposal> all) {
     Proposal first = all.get(0);
+    if (first.step() == Proposal.Step.DEVICE_COMMUNICATOR) {
+      checkAskedAlike(all);
+    }
     for (int rank = 1; rank < all.size(); rank++) {
       Proposal other = all.get(rank);
       if (other.bytes() != first.bytes()) {
@@ -68,6 +74,21 @@ final class Agreement {
                     + " at byte %d")
                 .formatted(setup.name(), first.offset(), rank, other.offset()),
             "register windows at the same offset of their allocations on all ranks");
+      }
+    }
+  }
+
+  private void checkAskedAlike(List<Proposal> all) {
+    for (int rank = 1; rank < all.size(); rank++) {
+      Asked first = Asked.of(all.get(0).window());
+      Asked other = Asked.of(all.get(rank).window());
+      if (!other.equals(first)) {
+        throw new InvalidArgumentException(
+            ErrorId.COUNT,
+            ("in communicator %s rank 0 creates a device communicator with %s and rank %d one with"
+                    + " %s")
+                .formatted(setup.name(), first, rank, other),
+            "ask for the same numbers of barriers and slots on all ranks");
       }
     }
   }

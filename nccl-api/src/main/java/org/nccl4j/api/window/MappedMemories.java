@@ -7,6 +7,8 @@ import org.nccl4j.api.spi.Multicast;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
+import org.nccl4j.device.NcclException;
+import org.nccl4j.device.SystemErrorException;
 import org.nccl4j.device.symmetric.Exportable;
 import org.nccl4j.device.symmetric.FlatRange;
 import org.nccl4j.device.symmetric.SymmetricDevice;
@@ -38,9 +40,24 @@ final class MappedMemories {
   /** The reserved addresses; none are before the first mapping. */
   FlatRange range() {
     if (range == null) {
-      range = device.reserve(team.size(), space.size());
+      range = reserve();
     }
     return range;
+  }
+
+  private FlatRange reserve() {
+    try {
+      return device.reserve(team.size(), space.size());
+    } catch (NcclException | ArithmeticException e) {
+      String why = e instanceof NcclException known ? known.problem() : e.getMessage();
+      throw new SystemErrorException(
+          ErrorId.MEMORY,
+          "rank %d of communicator %s cannot reserve %d bytes of addresses for the windows of each of %d ranks (%s)"
+              .formatted(setup.rank(), setup.name(), space.size(), team.size(), why),
+          "set NCCL_WIN_STRIDE to fewer bytes on all ranks, or raise the limit on address space"
+              + " (ulimit -v)",
+          e);
+    }
   }
 
   /** Whether an allocation of this rank is mapped. */

@@ -17,7 +17,7 @@ import org.nccl4j.device.NcclException;
  *
  * @param step which; all ranks must be in the same
  * @param error what went wrong on this rank, or null
- * @param window a window's number, where it has one
+ * @param window a window's number, where it has one; of a device communicator what is asked for
  * @param allocation the number of the allocation in its process
  * @param allocationBytes its size
  * @param offset where the window begins in it
@@ -44,6 +44,7 @@ record Proposal(
   /** The steps. */
   enum Step {
     REGISTER("registerWindow"),
+    DEVICE_COMMUNICATOR("createDeviceCommunicator"),
     MAPPED("registerWindow (mapping)"),
     DEREGISTER("deregisterWindow");
 

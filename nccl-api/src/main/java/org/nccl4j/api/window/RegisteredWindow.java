@@ -1,6 +1,9 @@
 package org.nccl4j.api.window;
 
+import java.util.function.Supplier;
 import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.ErrorId;
+import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.kernel.P2pWork;
 import org.nccl4j.device.symmetric.WindowView;
 
@@ -15,6 +18,9 @@ public final class RegisteredWindow {
   private volatile boolean used;
 
   private volatile boolean dropped;
+
+  /** What its user has made for kernels, to be freed with it. */
+  private DeviceMemory handle;
 
   RegisteredWindow(WindowView view, SymmetricMemory memory, DeviceMemory user) {
     this.view = view;
@@ -65,7 +71,32 @@ public final class RegisteredWindow {
     return dropped;
   }
 
-  void drop() {
+  /**
+   * What kernels find it by, of this window alone: made at the first call, freed when it is
+   * dropped.
+   *
+   * @param name of it, for messages
+   * @param make allocates and fills it
+   * @throws InvalidUsageException if it has been deregistered
+   */
+  public synchronized DeviceMemory handle(Supplier<String> name, Supplier<DeviceMemory> make) {
+    if (dropped) {
+      throw new InvalidUsageException(
+          ErrorId.HANDLE,
+          name.get() + " is used after it was deregistered",
+          "deregister a window after its last use");
+    }
+    if (handle == null) {
+      handle = make.get();
+    }
+    return handle;
+  }
+
+  synchronized void drop() {
     dropped = true;
+    if (handle != null) {
+      handle.close();
+      handle = null;
+    }
   }
 }

@@ -58,6 +58,10 @@ public final class WindowRegistry implements AutoCloseable {
   private volatile boolean covered;
   private final List<DeviceMemory> ofLibrary = new ArrayList<>();
   private long windows;
+
+  /** The next number of those that are not users': 0, -1 and so on. */
+  private long ofLibraryEver;
+
   private boolean closed;
 
   /**
@@ -156,23 +160,30 @@ public final class WindowRegistry implements AutoCloseable {
   public synchronized RegisteredWindow register(DeviceMemory memory) {
     makeSpace();
     setup.remote().open(table);
-    return register(memory, null, true);
+    return register(memory, null, true, null);
   }
 
   /**
-   * Registers memory of the library's own, which operations do not find. Collective; the memory is
-   * closed with this registry, or by {@link #releaseForLibrary}.
+   * Registers memory of a device communicator's, which operations do not find. Collective; the
+   * memory is closed with this registry, or by {@link #releaseForKernels}.
+   *
+   * @param asked what this rank asks for; all must ask for the same
+   * @param lack why there is no memory, which all ranks are then told; else null
    */
-  public synchronized RegisteredWindow registerForLibrary(DeviceMemory memory) {
+  public synchronized RegisteredWindow registerForKernels(
+      Asked asked, DeviceMemory memory, NcclException lack) {
     makeSpace();
-    RegisteredWindow window = register(memory, null, false);
+    RegisteredWindow window = register(memory, lack, false, asked);
     ofLibrary.add(memory);
     return window;
   }
 
-  /** Gives such memory up on this rank alone; its addresses stay taken until close. */
-  public synchronized void releaseForLibrary(RegisteredWindow window, DeviceMemory memory) {
-    window.drop();
+  /**
+   * Gives such memory up on this rank alone. It stays mapped until all ranks have given it up and
+   * register another.
+   */
+  public synchronized void releaseForKernels(RegisteredWindow window, DeviceMemory memory) {
+    giveUp(window);
     if (ofLibrary.remove(memory)) {
       memory.close();
     }
@@ -197,7 +208,7 @@ public final class WindowRegistry implements AutoCloseable {
       lack = e;
     }
     try {
-      RegisteredWindow window = register(own, lack, false);
+      RegisteredWindow window = register(own, lack, false, null);
       resources = own;
       covered = window.view().multicast() != null;
       onSpace.accept(
@@ -221,8 +232,10 @@ public final class WindowRegistry implements AutoCloseable {
    *
    * @param lack why there is no memory, else null
    * @param users whether it is a user's, to be found by address
+   * @param asked for a device communicator, else null
    */
-  private RegisteredWindow register(DeviceMemory memory, NcclException lack, boolean users) {
+  private RegisteredWindow register(
+      DeviceMemory memory, NcclException lack, boolean users, Asked asked) {
     NcclException unfit = lack != null ? lack : unfit("registerWindow", memory);
     Exportable own = unfit == null ? device.exportable(memory).orElse(null) : null;
     if (unfit == null && own == null) {
@@ -243,9 +256,9 @@ public final class WindowRegistry implements AutoCloseable {
       List<Proposal> all =
           agreement.reach(
               new Proposal(
-                  Proposal.Step.REGISTER,
+                  asked == null ? Proposal.Step.REGISTER : Proposal.Step.DEVICE_COMMUNICATOR,
                   unfit,
-                  windows + 1,
+                  asked == null ? windows + 1 : asked.packed(),
                   own == null ? 0 : own.number(),
                   own == null ? 0 : own.size(),
                   own == null ? 0 : memory.address() - own.address(),
@@ -258,8 +271,8 @@ public final class WindowRegistry implements AutoCloseable {
       agreement.checkAlike(all);
       SymmetricMemory of = mapped.obtain(all, own, offer);
       of.retain();
-      windows += users ? 1 : 0;
-      RegisteredWindow window = window(users ? windows : 0, of, memory, own);
+      long number = users ? ++windows : ofLibraryEver--;
+      RegisteredWindow window = window(number, of, memory, own);
       if (users) {
         table.add(window);
       }
@@ -297,8 +310,8 @@ public final class WindowRegistry implements AutoCloseable {
     if (window.isDropped()) {
       throw new InvalidUsageException(
           ErrorId.HANDLE,
-          "window %d of communicator %s is deregistered twice on rank %d"
-              .formatted(window.number(), setup.name(), setup.rank()),
+          "rank %d deregisters window %d of communicator %s twice"
+              .formatted(setup.rank(), window.number(), setup.name()),
           "deregister each window once");
     }
     InvalidUsageException inUse =

@@ -17,6 +17,7 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 import org.nccl4j.api.DeviceCommunicator;
 import org.nccl4j.api.Devices;
+import org.nccl4j.api.Group;
 import org.nccl4j.api.Window;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.InvalidArgumentException;
@@ -86,8 +87,8 @@ class DeviceCommunicatorTest {
           (comm, stream) -> {
             try (DeviceMemory memory = Devices.host().memAlloc(1000)) {
               Window window = comm.registerWindow(memory);
-              ByteBuffer handle = ByteBuffer.allocate(32).order(ByteOrder.nativeOrder());
-              Devices.host().wrap(window.deviceHandle(), 32).read(0, handle);
+              ByteBuffer handle = ByteBuffer.allocate(40).order(ByteOrder.nativeOrder());
+              Devices.host().wrap(window.deviceHandle(), 40).read(0, handle);
               long base = handle.getLong(0);
               long stride = handle.getLong(8);
               assertEquals(window.peer(0).address(), base);
@@ -95,6 +96,8 @@ class DeviceCommunicatorTest {
               assertEquals(1000, handle.getLong(16));
               assertEquals(comm.rank(), handle.getInt(24));
               assertEquals(2, handle.getInt(28));
+              assertEquals(0, handle.getLong(32), "no multicast on the host");
+              assertTrue(window.multimemAddress().isEmpty());
               comm.deregisterWindow(window);
               assertThrows(InvalidUsageException.class, window::deviceHandle);
             }
@@ -120,6 +123,88 @@ class DeviceCommunicatorTest {
                 InvalidArgumentException.class, () -> comm.createDeviceCommunicator(-1, 0));
           });
     }
+  }
+
+  /** What each rank is told when all ask for one, and all can have one afterwards. */
+  private static void everyRankIsTold(String message, Ranks.Body body) throws Exception {
+    try (Ranks ranks = new Ranks(2)) {
+      ranks.run(
+          (comm, stream) -> {
+            var error = assertThrows(InvalidArgumentException.class, () -> body.run(comm, stream));
+            assertTrue(error.getMessage().contains(message), error.getMessage());
+            comm.createDeviceCommunicator(1, 1).close();
+          });
+    }
+  }
+
+  @Test
+  void whatIsWrongOnOneRankIsToldToAll() throws Exception {
+    everyRankIsTold(
+        "createDeviceCommunicator on rank 1 of communicator",
+        (comm, stream) -> comm.createDeviceCommunicator(comm.rank() == 1 ? 4097 : 1, 0));
+  }
+
+  @Test
+  void numbersThatDifferBetweenRanks() throws Exception {
+    everyRankIsTold(
+        "device communicator with 1 barriers and 0 slots and rank 1 one with 2 barriers and 0",
+        (comm, stream) -> comm.createDeviceCommunicator(1 + comm.rank(), 0));
+    everyRankIsTold(
+        "with 0 barriers and 0 slots and rank 1 one with 0 barriers and 1 slots",
+        (comm, stream) -> comm.createDeviceCommunicator(0, comm.rank()));
+  }
+
+  @Test
+  void aWindowIsNoDeviceCommunicator() throws Exception {
+    try (Ranks ranks = new Ranks(2)) {
+      ranks.run(
+          (comm, stream) -> {
+            try (DeviceMemory memory = Devices.host().memAlloc(448)) { // as much as the other's
+              var error =
+                  assertThrows(
+                      InvalidUsageException.class,
+                      () -> {
+                        if (comm.rank() == 0) {
+                          comm.createDeviceCommunicator(1, 0);
+                        } else {
+                          comm.registerWindow(memory);
+                        }
+                      });
+              assertTrue(
+                  error.getMessage().contains("rank 0 calls createDeviceCommunicator and rank 1"),
+                  error.getMessage());
+            }
+          });
+    }
+  }
+
+  @Test
+  void inAGroupItIsRefusedAndNotWaitedFor() {
+    try (Ranks ranks = new Ranks(2)) {
+      var error =
+          assertThrows(
+              InvalidUsageException.class,
+              () -> Group.run(() -> ranks.communicators.get(0).createDeviceCommunicator(1, 0)));
+      assertTrue(error.getMessage().contains("is called in a group"), error.getMessage());
+    }
+  }
+
+  /** One after the other, without the communicator's end between. */
+  @Test
+  void nothingIsLeftOfThoseThatAreClosed() throws Exception {
+    long[] mapped = new long[2];
+    try (Ranks ranks = new Ranks(2)) {
+      for (int round = 0; round < 2; round++) {
+        ranks.run(
+            (comm, stream) -> {
+              for (int each = 0; each < 100; each++) {
+                comm.createDeviceCommunicator(2, 3).close();
+              }
+            });
+        mapped[round] = WindowTest.segments();
+      }
+    }
+    assertEquals(mapped[0], mapped[1], "mappings");
   }
 
   @Test

@@ -8,6 +8,8 @@ import java.util.Map;
 import java.util.concurrent.atomic.AtomicReference;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 import org.nccl4j.api.CommunicatorConfig;
 import org.nccl4j.api.Devices;
 import org.nccl4j.api.Window;
@@ -17,6 +19,8 @@ import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.NcclException;
+import org.nccl4j.device.RedOp;
+import org.nccl4j.device.SystemErrorException;
 
 /** What windows refuse: on all ranks alike, and the communicator is as good as before. */
 @Timeout(120)
@@ -116,12 +120,15 @@ class WindowRefusalTest {
   void deregisteringTwice() throws Exception {
     everyRankFails(
         InvalidUsageException.class,
-        "or twice",
+        "of communicator",
         (comm, stream) -> {
           try (DeviceMemory memory = alloc(64)) {
             Window window = comm.registerWindow(memory);
             comm.deregisterWindow(window);
-            comm.deregisterWindow(window);
+            InvalidUsageException twice =
+                assertThrows(InvalidUsageException.class, () -> comm.deregisterWindow(window));
+            assertTrue(twice.problem().endsWith(" twice"), twice.problem());
+            throw twice;
           }
         });
   }
@@ -195,6 +202,27 @@ class WindowRefusalTest {
               assertTrue(e.getMessage().contains("NCCL_WIN_STRIDE"), e.getMessage());
               comm.deregisterWindow(window);
               comm.deregisterWindow(comm.registerWindow(second));
+            }
+          });
+    }
+  }
+
+  /** Told by the setting's name, and not only by the system call's. */
+  @ParameterizedTest
+  @ValueSource(strings = {"100000G", "4000000000G"})
+  void moreAddressesThanThereAre(String stride) throws Exception {
+    CommunicatorConfig much = CommunicatorConfig.defaults().with("NCCL_WIN_STRIDE", stride);
+    try (Ranks ranks = new Ranks(3, much)) {
+      ranks.run(
+          (comm, stream) -> {
+            try (DeviceMemory memory = alloc(64)) {
+              SystemErrorException e =
+                  assertThrows(SystemErrorException.class, () -> comm.registerWindow(memory));
+              assertTrue(e.problem().contains("rank 0 of communicator"), e.problem());
+              assertTrue(e.problem().contains("cannot reserve"), e.problem());
+              assertTrue(e.remedy().contains("NCCL_WIN_STRIDE"), e.remedy());
+              comm.allReduce(memory, memory, 4, DataType.INT32, RedOp.SUM, stream);
+              stream.synchronize();
             }
           });
     }

@@ -163,7 +163,8 @@ class WindowTest {
     assertEquals(before[1], after[1], "mappings");
   }
 
-  private static long segments() throws IOException {
+  /** Shared memory that this process has mapped. */
+  static long segments() throws IOException {
     try (Stream<String> lines = Files.lines(Path.of("/proc/self/maps"))) {
       return lines.filter(line -> line.contains("memfd:nccl4j")).count();
     }

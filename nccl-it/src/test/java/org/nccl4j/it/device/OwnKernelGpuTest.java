@@ -3,11 +3,8 @@ package org.nccl4j.it.device;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
-import java.io.InputStream;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
-import java.nio.charset.StandardCharsets;
-import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
@@ -25,13 +22,13 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 import org.nccl4j.api.Communicator;
+import org.nccl4j.api.CommunicatorConfig;
 import org.nccl4j.api.DeviceCommunicator;
 import org.nccl4j.api.Window;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.cuda.CudaDevice;
 import org.nccl4j.device.cuda.CudaDevices;
-import org.nccl4j.device.cuda.DeviceHeaders;
 
 /** Example: a user's own kernels, compiled by nvcc and launched through JCuda. Needs GPUs. */
 @Tag("gpu")
@@ -43,56 +40,91 @@ class OwnKernelGpuTest {
   @ParameterizedTest
   @ValueSource(ints = {2, 4})
   void ownKernelsAllReduce(int n, @TempDir Path folder) throws Exception {
+    onGpus(n, folder, CommunicatorConfig.defaults(), OwnKernelGpuTest::run);
+  }
+
+  /** Where NVLS is by the switch. */
+  @ParameterizedTest
+  @ValueSource(ints = {2, 4})
+  void ownKernelsAllReduceByMultimem(int n, @TempDir Path folder) throws Exception {
+    onGpus(
+        n,
+        folder,
+        CommunicatorConfig.defaults().with("NCCL_ALGO", "NVLS"),
+        OwnKernelGpuTest::runByMultimem);
+  }
+
+  /** What a rank does on its thread with the compiled kernels; false if it cannot here. */
+  private interface Body {
+    boolean run(Communicator rank, byte[] cubin);
+  }
+
+  private static void onGpus(int n, Path folder, CommunicatorConfig config, Body body)
+      throws Exception {
     List<CudaDevice> all = CudaDevices.probe().list();
     assumeTrue(all.size() >= n, "needs %d GPUs".formatted(n));
-    byte[] cubin = compile(folder);
+    byte[] cubin = OwnKernel.compile(folder, "native");
     List<Device> devices = new ArrayList<>(all.subList(0, n));
     ExecutorService threads = Executors.newFixedThreadPool(n);
-    List<Communicator> ranks = Communicator.initAll(devices);
-    List<Future<?>> futures = new ArrayList<>();
+    List<Communicator> ranks = Communicator.initAll(devices, config);
+    List<Future<Boolean>> futures = new ArrayList<>();
     for (Communicator rank : ranks) {
-      futures.add(
-          threads.submit(
-              () -> {
-                run(rank, cubin);
-                return null;
-              }));
+      futures.add(threads.submit(() -> body.run(rank, cubin)));
     }
-    for (Future<?> future : futures) {
-      future.get();
+    boolean could = true;
+    for (Future<Boolean> future : futures) {
+      could &= future.get();
     }
     threads.shutdown();
     ranks.forEach(Communicator::close);
+    assumeTrue(could, "no NVLS by the switch");
   }
 
-  private static byte[] compile(Path folder) throws Exception {
-    DeviceHeaders.unpack(folder);
-    Path source = folder.resolve("own_kernel.cu");
-    try (InputStream in = OwnKernelGpuTest.class.getResourceAsStream("own_kernel.cu")) {
-      Files.copy(in, source);
+  private static boolean runByMultimem(Communicator rank, byte[] cubin) {
+    CudaDevice device = (CudaDevice) rank.device();
+    makeCurrent(device.index());
+    CUmodule module = new CUmodule();
+    check(JCudaDriver.cuModuleLoadData(module, cubin));
+    try (DeviceMemory data = device.memAlloc(4 * COUNT);
+        DeviceMemory failed = device.allocate(4)) {
+      Window window = rank.registerWindow(data);
+      if (window.multimemAddress().isEmpty()) {
+        return false;
+      }
+      try (DeviceCommunicator own = rank.createDeviceCommunicator(BLOCKS, 0)) {
+        data.write(0, values(rank.rank()));
+        long[] windows = {window.deviceHandle(), 0};
+        launch(
+            module,
+            "ownMultimemAllReduce",
+            BLOCKS,
+            own.address(),
+            windows,
+            COUNT,
+            failed.address());
+        verify(rank, data, COUNT);
+        ByteBuffer flag = ByteBuffer.allocateDirect(4).order(ByteOrder.nativeOrder());
+        failed.read(0, flag);
+        assertEquals(0, flag.getInt(0), "a wait timed out");
+        rank.deregisterWindow(window);
+        return true;
+      }
     }
-    Path cubin = folder.resolve("own_kernel.cubin");
-    Process nvcc =
-        new ProcessBuilder(
-                "nvcc",
-                "-cubin",
-                "-arch=native",
-                "-I" + folder,
-                "-o",
-                cubin.toString(),
-                source.toString())
-            .redirectErrorStream(true)
-            .start();
-    String output = new String(nvcc.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
-    assertEquals(0, nvcc.waitFor(), output);
-    return Files.readAllBytes(cubin);
   }
 
   private static float value(int rank, int i) {
     return (i % 1000) + 10 * rank;
   }
 
-  private static void run(Communicator rank, byte[] cubin) {
+  private static ByteBuffer values(int rank) {
+    ByteBuffer data = ByteBuffer.allocateDirect(4 * COUNT).order(ByteOrder.nativeOrder());
+    for (int i = 0; i < COUNT; i++) {
+      data.putFloat(value(rank, i));
+    }
+    return data.flip();
+  }
+
+  private static boolean run(Communicator rank, byte[] cubin) {
     CudaDevice device = (CudaDevice) rank.device();
     makeCurrent(device.index());
     CUmodule module = new CUmodule();
@@ -100,11 +132,7 @@ class OwnKernelGpuTest {
     try (DeviceMemory in = device.memAlloc(4 * COUNT);
         DeviceMemory out = device.memAlloc(4 * COUNT);
         DeviceMemory failed = device.allocate(4)) {
-      ByteBuffer data = ByteBuffer.allocateDirect(4 * COUNT).order(ByteOrder.nativeOrder());
-      for (int i = 0; i < COUNT; i++) {
-        data.putFloat(value(rank.rank(), i));
-      }
-      in.write(0, data.flip());
+      in.write(0, values(rank.rank()));
       Window send = rank.registerWindow(in);
       Window recv = rank.registerWindow(out);
       try (DeviceCommunicator own = rank.createDeviceCommunicator(BLOCKS, PAIRS)) {
@@ -121,6 +149,7 @@ class OwnKernelGpuTest {
         assertEquals(0, flag.getInt(0), "a wait timed out");
         rank.deregisterWindow(send);
         rank.deregisterWindow(recv);
+        return true;
       }
     }
   }

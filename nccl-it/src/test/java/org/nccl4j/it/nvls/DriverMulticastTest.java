@@ -221,6 +221,8 @@ class DriverMulticastTest {
     assertEquals(2, ran.count("cuMulticastBindMem"));
     assertEquals(1 + 3, ran.count("cuMulticastCreate"));
     assertEquals(2 * 4, ran.count("cuMulticastUnbind"));
+    assertTrue(ran.output().contains("multimem true, in the handle too"), ran.output());
+    assertEquals(ran.count("cuMemAlloc_v2"), ran.count("cuMemFree_v2"), "handles of windows too");
     String mark = "cuMemAlloc_v2(" + FakeGpuRanks.MARK_BYTES + ")";
     List<Integer> marks = new ArrayList<>();
     List<Integer> unbound = new ArrayList<>();
@@ -245,6 +247,7 @@ class DriverMulticastTest {
       throws Exception {
     Ran ran = also("windows", "NCCL4J_NVLS_MODE", mode, "NCCL_NVLS_ENABLE", enable);
     assertTrue(ran.count("cuMemMap") > 6, "windows were mapped");
+    assertTrue(ran.output().contains("multimem false, in the handle too"), ran.output());
     assertEquals(0, ran.calls().stream().filter(call -> call.contains("Multicast")).count());
   }
 

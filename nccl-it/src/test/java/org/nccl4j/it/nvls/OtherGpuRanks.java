@@ -1,5 +1,7 @@
 package org.nccl4j.it.nvls;
 
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Collections;
@@ -228,13 +230,23 @@ final class OtherGpuRanks {
     List<DeviceMemory> second = memories(ranks);
     List<Window> parts = register(ranks, first, 4096);
     List<Window> all = register(ranks, first, 4 << 20);
-    register(ranks, second, 4 << 20);
+    describe(register(ranks, second, 4 << 20).get(0));
     System.out.println(ranks.get(0).explain("all_reduce", 1 << 20, DataType.FLOAT32));
     together(ranks, rank -> rank.deregisterWindow(parts.get(rank.rank())));
     ranks.get(0).device().allocate(FakeGpuRanks.MARK_BYTES).close();
     together(ranks, rank -> rank.deregisterWindow(all.get(rank.rank())));
     first.forEach(DeviceMemory::close);
     return second;
+  }
+
+  /** What a kernel finds; the handle is freed with the communicator. */
+  private static void describe(Window window) {
+    ByteBuffer handle = ByteBuffer.allocateDirect(40).order(ByteOrder.nativeOrder());
+    window.memory().device().wrap(window.deviceHandle(), 40).read(0, handle);
+    long multimem = window.multimemAddress().orElse(0);
+    System.out.println(
+        "multimem %s, in the handle %s"
+            .formatted(multimem != 0, handle.getLong(32) == multimem ? "too" : "another"));
   }
 
   private static List<DeviceMemory> memories(List<Communicator> ranks) {

@@ -25,7 +25,38 @@ extern "C" __global__ void ownAllReduce(const nccl4jDeviceCommunicator* c, const
   if (!__syncthreads_and(barrier.sync(kPatience))) *failed = 1;
 }
 
-// The same for up to c->slots pairs of floats by lines of data and flags, in any memory.
+#if __CUDA_ARCH__ >= 900 || !defined(__CUDA_ARCH__)
+// The same in one window, by the switch: every rank reads its part of all windows combined and
+// stores it to all at once. count is a multiple of 4.
+extern "C" __global__ void ownMultimemAllReduce(const nccl4jDeviceCommunicator* c,
+                                                const nccl4jWindow* data, const nccl4jWindow*,
+                                                int count, int* failed) {
+  const Team team = teamLsa(*c);
+  LsaBarrier<CoopBlock> before(CoopBlock(), *c, blockIdx.x);
+  float* all = multimemPointer<float>(*data);
+  if (!__syncthreads_and(before.sync(kPatience)) || all == nullptr) {
+    *failed = 1;
+    return;
+  }
+  const int part = (count / 4 + team.size - 1) / team.size;
+  const int end = min(count / 4, (team.place + 1) * part);
+  for (int i = team.place * part + blockIdx.x * blockDim.x + threadIdx.x; i < end;
+       i += gridDim.x * blockDim.x) {
+    float4 v;
+    asm volatile("multimem.ld_reduce.relaxed.sys.global.add.v4.f32 {%0,%1,%2,%3}, [%4];"
+                 : "=f"(v.x), "=f"(v.y), "=f"(v.z), "=f"(v.w)
+                 : "l"(all + 4 * i)
+                 : "memory");
+    asm volatile("multimem.st.relaxed.sys.global.v4.f32 [%0], {%1,%2,%3,%4};" ::"l"(all + 4 * i),
+                 "f"(v.x), "f"(v.y), "f"(v.z), "f"(v.w)
+                 : "memory");
+  }
+  LsaBarrier<CoopBlock> after(CoopBlock(), *c, blockIdx.x);
+  if (!__syncthreads_and(after.sync(kPatience))) *failed = 1;
+}
+#endif
+
+// The same as the first for up to c->slots pairs of floats by lines of data and flags, in any memory.
 extern "C" __global__ void ownSmallAllReduce(const nccl4jDeviceCommunicator* c, const float2* send,
                                              float2* recv, int pairs, int* failed) {
   const Team team = teamLsa(*c);

@@ -10,16 +10,18 @@
 
 #include <stdint.h>
 
-#define NCCL4J_DEVICE_VERSION 1
+#define NCCL4J_DEVICE_VERSION 2
 
 // A window. Rank p of the team has its first byte at base + p * stride.
 struct nccl4jWindow {
   uint64_t base;
   uint64_t stride;
-  uint64_t size;  // bytes
-  int32_t place;  // this rank's place in the team
-  int32_t team;   // ranks of the team
+  uint64_t size;      // bytes
+  int32_t place;      // this rank's place in the team
+  int32_t team;       // ranks of the team
+  uint64_t multimem;  // of all ranks at once, for multimem instructions; 0 where there is none
 };
+static_assert(sizeof(nccl4jWindow) == 40, "as Window.java fills it");
 
 // What kernels know of a communicator.
 struct nccl4jDeviceCommunicator {
@@ -33,6 +35,7 @@ struct nccl4jDeviceCommunicator {
   int32_t slots;         // LL all-to-all: values for each rank
   int32_t pad;
 };
+static_assert(sizeof(nccl4jDeviceCommunicator) == 80, "as DeviceCommunicator.java fills it");
 
 #ifdef __CUDACC__
 
@@ -81,6 +84,13 @@ __device__ __forceinline__ T* localPointer(const nccl4jWindow& w, size_t offset 
 template <class T>
 __device__ __forceinline__ T* peerPointer(const nccl4jWindow& w, int place, size_t offset = 0) {
   return (T*)(w.base + (uint64_t)place * w.stride + offset);
+}
+
+// The same place of all ranks' memory at once, for PTX's multimem.ld_reduce, multimem.red and
+// multimem.st (compute capability 9.0 on); null where the communicator has no NVLS by the switch.
+template <class T>
+__device__ __forceinline__ T* multimemPointer(const nccl4jWindow& w, size_t offset = 0) {
+  return w.multimem == 0 ? nullptr : (T*)(w.multimem + offset);
 }
 
 __device__ __forceinline__ uint64_t nanoseconds() {
@@ -134,8 +144,9 @@ class LsaBarrier {
         }
       }
     }
-    coop_.sync();
+    // Before the threads meet, for the next barrier object of the same index may be any thread's.
     if (coop_.rank() == 0) localPointer<uint64_t>(c_.resources, c_.epochs)[index_] = epoch_;
+    coop_.sync();
     return here;
   }
 

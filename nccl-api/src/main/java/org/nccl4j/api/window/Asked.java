@@ -1,0 +1,24 @@
+package org.nccl4j.api.window;
+
+/**
+ * What a rank asks for in a device communicator.
+ *
+ * @param barriers of the team
+ * @param slots of 8 bytes for each rank
+ */
+public record Asked(int barriers, int slots) {
+  /** As one number. */
+  long packed() {
+    return (long) barriers << Integer.SIZE | Integer.toUnsignedLong(slots);
+  }
+
+  /** Of such a number. */
+  static Asked of(long packed) {
+    return new Asked((int) (packed >> Integer.SIZE), (int) packed);
+  }
+
+  @Override
+  public String toString() {
+    return "%d barriers and %d slots".formatted(barriers, slots);
+  }
+}
