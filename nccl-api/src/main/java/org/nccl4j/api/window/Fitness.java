@@ -47,17 +47,15 @@ final class Fitness {
    *
    * @throws NcclException if it has none, or the driver refuses
    */
-  static byte[] fabricHandle(
-      WindowRegistry.Setup setup, DeviceMemory memory, Exportable allocation) {
+  static byte[] fabricHandle(DeviceMemory memory, Exportable allocation) {
     return allocation
         .exportFabricHandle()
         .orElseThrow(
             () ->
                 new InvalidArgumentException(
                     ErrorId.WINDOW,
-                    where(setup)
-                        + "%s has no fabric handle, by which ranks of other hosts map it"
-                            .formatted(memory),
+                    "%s has no fabric handle, by which ranks of other hosts map it"
+                        .formatted(memory),
                     "allocate it with Device.memAlloc after the first communicator of these hosts"
                         + " was made, or set NCCL_MNNVL_ENABLE=0"));
   }
@@ -75,7 +73,8 @@ final class Fitness {
             "wrap no more than what was allocated");
   }
 
-  private static String where(WindowRegistry.Setup setup) {
+  /** How a message of registering begins. */
+  static String where(WindowRegistry.Setup setup) {
     return where("registerWindow", setup);
   }
 

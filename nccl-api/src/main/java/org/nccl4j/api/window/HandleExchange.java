@@ -24,13 +24,25 @@ final class HandleExchange implements AutoCloseable {
   private static final long POLL_NANOS = 50_000;
 
   private final FdMailbox mailbox;
+  private final OwnedFd own;
   private final int rank;
   private final Map<Integer, OwnedFd> received = new HashMap<>();
 
-  /** A mailbox for one swap. */
-  HandleExchange(byte[] secret, int rank) {
+  /**
+   * A mailbox for one swap, and a descriptor to be given.
+   *
+   * @throws org.nccl4j.device.NcclException if there is no more room for either, or the driver
+   *     refuses
+   */
+  HandleExchange(byte[] secret, int rank, Exportable allocation) {
     this.mailbox = FdMailbox.open(secret);
     this.rank = rank;
+    try {
+      this.own = new OwnedFd(allocation.exportFileDescriptor());
+    } catch (RuntimeException e) {
+      mailbox.close();
+      throw e;
+    }
   }
 
   /** Where others send to. */
@@ -45,26 +57,24 @@ final class HandleExchange implements AutoCloseable {
    * @param endNanos when to give up
    * @return theirs, by rank; closed with this object
    */
-  Map<Integer, OwnedFd> swap(Map<Integer, String> paths, Exportable own, long endNanos) {
+  Map<Integer, OwnedFd> swap(Map<Integer, String> paths, long endNanos) {
     Set<Integer> unsent = new HashSet<>(paths.keySet());
     byte[] key = ByteBuffer.allocate(Integer.BYTES).putInt(rank).array();
-    try (OwnedFd descriptor = new OwnedFd(own.exportFileDescriptor())) {
-      while (true) {
-        unsent.removeIf(peer -> mailbox.post(descriptor.value(), Path.of(paths.get(peer)), key));
-        receive(paths.keySet());
-        if (unsent.isEmpty() && received.keySet().containsAll(paths.keySet())) {
-          return received;
-        }
-        if (System.nanoTime() - endNanos > 0) {
-          Set<Integer> missing = new HashSet<>(paths.keySet());
-          missing.removeAll(received.keySet());
-          throw new TimeoutException(
-              ErrorId.NOT_CONNECTED,
-              "rank %d has no memory of ranks %s by the deadline".formatted(rank, missing),
-              "look at their logs, or give more time (withInitDeadline or NCCL4J_INIT_TIMEOUT)");
-        }
-        LockSupport.parkNanos(POLL_NANOS);
+    while (true) {
+      unsent.removeIf(peer -> mailbox.post(own.value(), Path.of(paths.get(peer)), key));
+      receive(paths.keySet());
+      if (unsent.isEmpty() && received.keySet().containsAll(paths.keySet())) {
+        return received;
       }
+      if (System.nanoTime() - endNanos > 0) {
+        Set<Integer> missing = new HashSet<>(paths.keySet());
+        missing.removeAll(received.keySet());
+        throw new TimeoutException(
+            ErrorId.NOT_CONNECTED,
+            "rank %d has no memory of ranks %s by the deadline".formatted(rank, missing),
+            "look at their logs, or give more time (withInitDeadline or NCCL4J_INIT_TIMEOUT)");
+      }
+      LockSupport.parkNanos(POLL_NANOS);
     }
   }
 
@@ -88,6 +98,7 @@ final class HandleExchange implements AutoCloseable {
   @Override
   public void close() {
     received.values().forEach(OwnedFd::close);
+    own.close();
     mailbox.close();
   }
 }

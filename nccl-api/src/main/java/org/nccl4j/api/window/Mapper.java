@@ -83,7 +83,7 @@ final class Mapper {
       List<Proposal> all,
       List<DeviceMemory> views) {
     boolean fabric = team.isApart(setup.peers());
-    Map<Integer, OwnedFd> foreign = fabric ? Map.of() : foreign(own, offer, all);
+    Map<Integer, OwnedFd> foreign = fabric ? Map.of() : foreign(offer, all);
     for (int place = 0; place < team.size(); place++) {
       int rank = team.first() + place;
       long bytes = all.get(rank).allocationBytes();
@@ -98,7 +98,7 @@ final class Mapper {
     }
   }
 
-  private Map<Integer, OwnedFd> foreign(Exportable own, Offer offer, List<Proposal> all) {
+  private Map<Integer, OwnedFd> foreign(Offer offer, List<Proposal> all) {
     Map<Integer, String> mailboxes = new HashMap<>();
     for (int rank : team.ranks()) {
       if (!isHere(rank)) {
@@ -107,7 +107,7 @@ final class Mapper {
     }
     return mailboxes.isEmpty()
         ? Map.of()
-        : offer.exchange().swap(mailboxes, own, setup.bootstrap().exchangeEnd());
+        : offer.exchange().swap(mailboxes, setup.bootstrap().exchangeEnd());
   }
 
   private Exportable local(int rank, Exportable own, Offer offer) {

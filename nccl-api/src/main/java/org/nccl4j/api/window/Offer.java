@@ -27,7 +27,9 @@ final class Offer implements AutoCloseable {
     this.rank = rank;
     this.fabric = fabricHandle.length == 0 ? "" : FABRIC + HexFormat.of().formatHex(fabricHandle);
     this.exchange =
-        abroad && allocation != null && fabric.isEmpty() ? new HandleExchange(secret, rank) : null;
+        abroad && allocation != null && fabric.isEmpty()
+            ? new HandleExchange(secret, rank, allocation)
+            : null;
     if (allocation != null) {
       LocalAllocations.offer(communicator, rank, allocation);
     }

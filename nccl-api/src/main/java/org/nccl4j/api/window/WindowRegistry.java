@@ -236,28 +236,17 @@ public final class WindowRegistry implements AutoCloseable {
    */
   private RegisteredWindow register(
       DeviceMemory memory, NcclException lack, boolean users, Asked asked) {
-    NcclException unfit = lack != null ? lack : unfit("registerWindow", memory);
-    Exportable own = unfit == null ? device.exportable(memory).orElse(null) : null;
-    if (unfit == null && own == null) {
-      unfit = Fitness.notExportable(setup, memory);
-    } else if (own != null) {
-      unfit = Fitness.inside(setup, memory, own);
-    }
-    byte[] fabricHandle = new byte[0];
-    if (unfit == null && apart) {
-      try {
-        fabricHandle = Fitness.fabricHandle(setup, memory, own);
-      } catch (NcclException e) {
-        unfit = e;
-      }
-    }
-    try (Offer offer = mapper.offer(unfit == null ? own : null, fabricHandle)) {
+    NcclException wrong = lack != null ? lack : unfit("registerWindow", memory);
+    Candidate candidate = Candidate.of(setup, mapper, apart, memory, wrong);
+    Exportable own = candidate.own();
+    Offer offer = candidate.offer();
+    try (candidate) {
       long stride = setup.stride() > 0 ? setup.stride() : device.stride();
       List<Proposal> all =
           agreement.reach(
               new Proposal(
                   asked == null ? Proposal.Step.REGISTER : Proposal.Step.DEVICE_COMMUNICATOR,
-                  unfit,
+                  candidate.unfit(),
                   asked == null ? windows + 1 : asked.packed(),
                   own == null ? 0 : own.number(),
                   own == null ? 0 : own.size(),

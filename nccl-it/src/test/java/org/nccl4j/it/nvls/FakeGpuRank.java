@@ -6,6 +6,8 @@ import java.util.concurrent.TimeUnit;
 import org.nccl4j.api.Communicator;
 import org.nccl4j.api.CommunicatorConfig;
 import org.nccl4j.api.UniqueId;
+import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.NcclException;
 import org.nccl4j.device.cuda.CudaDevices;
 
 /** A program that is one rank, on the GPU of its number, and makes a communicator and closes it. */
@@ -23,10 +25,23 @@ final class FakeGpuRank {
             CudaDevices.probe().device(rank),
             CommunicatorConfig.defaults())) {
       System.out.println("transports " + communicator.transports());
+      for (int time = 0; time < Integer.getInteger("nccl4j.windows", 0); time++) {
+        System.out.println("window: " + register(communicator));
+      }
       String other = System.getProperty("nccl4j.late", "");
       if (!other.isEmpty()) {
         awaitClose(rank, Path.of(other));
       }
+    }
+  }
+
+  /** What comes of one registration. */
+  private static String register(Communicator communicator) {
+    try (DeviceMemory memory = communicator.device().memAlloc(64)) {
+      communicator.deregisterWindow(communicator.registerWindow(memory));
+      return "registered";
+    } catch (NcclException e) {
+      return e.problem();
     }
   }
 

@@ -6,6 +6,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import org.junit.jupiter.api.BeforeAll;
@@ -14,6 +15,7 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
 import org.nccl4j.api.UniqueId;
 import org.nccl4j.it.nvls.FakeGpuProcess.Ran;
 import org.nccl4j.it.nvls.FakeGpuProcess.Running;
@@ -55,9 +57,15 @@ class MemorySharingTest {
 
   /** Two ranks as processes. */
   private static List<Ran> processes(Map<String, String> settings) throws Exception {
+    return processes(settings, settings);
+  }
+
+  private static List<Ran> processes(Map<String, String> first, Map<String, String> second)
+      throws Exception {
     String id = UniqueId.create().toString();
     List<Running> running = new ArrayList<>();
     for (int rank = 0; rank < 2; rank++) {
+      Map<String, String> settings = rank == 0 ? first : second;
       running.add(program.start(settings, FakeGpuRank.class, "2", Integer.toString(rank), id));
     }
     List<Ran> ran = new ArrayList<>();
@@ -76,6 +84,32 @@ class MemorySharingTest {
       assertEquals(1, ran.count("cuIpcOpenMemHandle_v2"), ran.output());
       assertEquals(1, ran.count("cuIpcCloseMemHandle"), ran.output());
       assertEquals(0, ran.calls().stream().filter(call -> call.contains("misuse")).count());
+    }
+  }
+
+  /** In one rank's process alone: the other would wait for what does not come. */
+  @ParameterizedTest
+  @ValueSource(
+      strings = {
+        "cuMemExportToShareableHandle:801:3",
+        "cuMemGetAllocationPropertiesFromHandle:801:1",
+        "cuMemImportFromShareableHandle:801:2"
+      })
+  void aWindowThatOneRankCannotShareIsToldToAllAtOnce(String failing) throws Exception {
+    Map<String, String> two = Map.of("JAVA_TOOL_OPTIONS", "-Dnccl4j.windows=2");
+    Map<String, String> fails = new HashMap<>(two);
+    fails.put("FAKECUDA_FAIL", failing);
+    String call = failing.substring(0, failing.indexOf(':'));
+    for (Ran ran : processes(two, fails)) {
+      assertEquals(0, ran.status(), ran.output());
+      List<String> told = ran.output().lines().filter(line -> line.startsWith("window: ")).toList();
+      assertEquals(2, told.size(), ran.output());
+      for (String problem : told) {
+        assertTrue(problem.contains(call + " for CUDA device 1"), ran.output());
+      }
+      assertEquals(ran.count("cuMemMap"), ran.count("cuMemUnmap"), ran.calls().toString());
+      assertEquals(ran.count("cuMemAddressReserve"), ran.count("cuMemAddressFree"));
+      assertEquals(0, ran.calls().stream().filter(c -> c.contains("misuse")).count());
     }
   }
 

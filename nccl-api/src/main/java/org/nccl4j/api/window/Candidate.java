@@ -1,0 +1,73 @@
+package org.nccl4j.api.window;
+
+import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.NcclException;
+import org.nccl4j.device.symmetric.Exportable;
+import org.nccl4j.device.symmetric.SymmetricDevice;
+
+/**
+ * What a rank has for a registration before it speaks with the others: an allocation that is held
+ * ready for them, or what is wrong, which they are to be told.
+ */
+final class Candidate implements AutoCloseable {
+  private final Exportable own;
+  private final NcclException unfit;
+  private final Offer offer;
+
+  private Candidate(Exportable own, NcclException unfit, Offer offer) {
+    this.own = own;
+    this.unfit = unfit;
+    this.offer = offer;
+  }
+
+  /**
+   * Looks at a memory and holds it ready.
+   *
+   * @param apart whether the team needs fabric handles
+   * @param memory null only where something is wrong already
+   * @param wrong what, else null
+   */
+  static Candidate of(
+      WindowRegistry.Setup setup,
+      Mapper mapper,
+      boolean apart,
+      DeviceMemory memory,
+      NcclException wrong) {
+    Exportable own = null;
+    NcclException unfit = wrong;
+    if (unfit == null) {
+      try {
+        own = ((SymmetricDevice) setup.device()).exportable(memory).orElse(null);
+        unfit =
+            own == null ? Fitness.notExportable(setup, memory) : Fitness.inside(setup, memory, own);
+        if (unfit == null) {
+          byte[] handle = apart ? Fitness.fabricHandle(memory, own) : new byte[0];
+          return new Candidate(own, null, mapper.offer(own, handle));
+        }
+      } catch (NcclException e) {
+        unfit = NcclException.of(e.id(), Fitness.where(setup) + e.problem(), e.remedy(), e);
+      }
+    }
+    return new Candidate(own, unfit, mapper.offer(null, new byte[0]));
+  }
+
+  /** The allocation; null where there is none. To be released by whoever has no more use for it. */
+  Exportable own() {
+    return own;
+  }
+
+  /** What is wrong, or null. */
+  NcclException unfit() {
+    return unfit;
+  }
+
+  Offer offer() {
+    return offer;
+  }
+
+  /** Holds it ready no more; the allocation stays as it is. */
+  @Override
+  public void close() {
+    offer.close();
+  }
+}
