@@ -34,7 +34,7 @@ __device__ __forceinline__ int setFan(Fan& fan, const nccl4jCollectiveArguments&
                "l"(ends.steps), "l"(a.send), "l"(a.recv), "l"(a.bytes));
   awaitPredecessor();
   admitSuccessor();
-  if (peer >= 0) head = fan.set(i, peer, ends, channel);
+  if (peer >= 0) head = fan.set(i, peer, ends, a.comm, channel);
   if (i == 0) {
     fan.n = entries;
     fan.self = ring || tree ? 0 : rank;

@@ -17,6 +17,8 @@
 #define NCCL4J_CLAIMING_CHANNELS 32  // least; what is carried has fewer
 #define NCCL4J_OFFER 64     // from a head to where the receiver would have a message go: a line of LL
 #define NCCL4J_STRAIGHT 64  // from a tail to the last step that went there
+#define NCCL4J_USER 96      // from a tail to which of those that share the connection sends: the first
+                            // step's lower 32 bits above, then the communicator, then the one before
 #define NCCL4J_NO_OFFER (~0ull)
 #define NCCL4J_INLINE_PEERS 32
 #define NCCL4J_INLINE_GROUPS 32
@@ -46,7 +48,14 @@ typedef struct {
   uint64_t sent;
   uint64_t received;
   uint64_t implied;  // of sent, those that the peer must have taken, since it sent something later
-  uint64_t carried;  // 1 where a proxy of this host carries what is sent, and has to know its size
+  uint16_t carried;  // bits: 0 where a proxy of this host carries what is sent, and has to know its
+                     // size; 1 where one carries what is received
+  uint16_t sender;   // which of those that share the connections had the last kernel that sends
+  uint16_t receiver; // ... that receives
+  uint16_t pad0;
+  uint64_t told;     // what the peer has at NCCL4J_USER
+  uint64_t seen;     // what was received before receiver's kernels
+  uint64_t pad1[2];
 } nccl4jSteps;
 
 // Host memory that the device polls and reports to.
@@ -56,7 +65,7 @@ typedef struct {
   uint32_t failed;     // the device writes 1 after the fields below
   int32_t failedPeer;  // rank that was waited for
   uint32_t failedChannel;
-  uint32_t failedKind;  // 0 waited for data, 1 for credit
+  uint32_t failedKind;  // 0 waited for data, 1 for credit; 2 got what was sent for another communicator
   uint64_t failedStep;
   uint64_t pad1[13];
 } nccl4jControl;
@@ -70,7 +79,8 @@ typedef struct {
   uint32_t llSlot;       // bytes of one slot of a connection, all channels together
   uint32_t ll128Slot;
   uint32_t simpleSlot;
-  uint32_t pad[3];       // what follows begins at a multiple of 16
+  uint32_t user;         // which it is of those that share its connections: 0 the first
+  uint32_t pad[2];       // what follows begins at a multiple of 16
 } nccl4jCommunicator;
 
 // Arguments of a collective.

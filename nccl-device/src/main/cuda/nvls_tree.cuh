@@ -253,7 +253,7 @@ __device__ void runTree(const nccl4jNvlsTreeArguments& args) {
     // Of the heads of one number; the channels take the trees by turns, and heads begin with either.
     const nccl4jNvlsTree& tree = args.trees[(channel + max(a.headRank, 0)) % NCCL4J_NVLS_TREES];
     fan.rank[t] = -1;
-    if (tree.ranks[t] >= 0) fan.set(t, tree.ranks[t], tree.ends[t], channel);
+    if (tree.ranks[t] >= 0) fan.set(t, tree.ranks[t], tree.ends[t], a.comm, channel);
   }
   __syncthreads();
   const Places places(a, channel);

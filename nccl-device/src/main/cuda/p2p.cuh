@@ -68,7 +68,7 @@ __device__ __forceinline__ void runP2p(const nccl4jP2pArguments& a) {
     nccl4jPeer ends = {group.data, send ? group.credit : 0, group.data, group.credit, group.steps};
     fan.n = 1;
     fan.self = 0;
-    head = fan.set(0, group.peer, ends, channel);
+    head = fan.set(0, group.peer, ends, a.comm, channel, send, !send);
     fan.implied[0] = head;
     sent = fan.sent[0];
   }

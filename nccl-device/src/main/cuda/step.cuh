@@ -3,6 +3,7 @@
 #pragma once
 #include "layout.h"
 #include "memory.cuh"
+#include "users.cuh"
 
 namespace nccl4j {
 
@@ -63,7 +64,8 @@ struct Fan {
 
   // Called by one thread for each entry, before a barrier. Returns how many steps the peer is known
   // to have taken: by the head of the connection to it, or because it sent something later.
-  __device__ u64 set(int i, int peer, const nccl4jPeer& p, int channel) {
+  __device__ u64 set(int i, int peer, const nccl4jPeer& p, const nccl4jCommunicator& comm, int channel,
+                     bool sends = true, bool receives = true) {
     const nccl4jSteps* counted = (const nccl4jSteps*)p.steps + channel;
     u64 credit = p.sendCredit + channel * NCCL4J_WORD_STRIDE;
     u64 head = p.sendCredit ? loadWordRelaxed((void*)credit) : 0;
@@ -79,7 +81,13 @@ struct Fan {
     sent[i] = counts.lo;
     received[i] = counts.hi;
     implied[i] = taken;
-    carried[i] = more.hi != 0;
+    carried[i] = more.hi & 1;
+    if (users::change(more.hi, comm.user, sends, receives)) {
+      const u64 word = (u64)channel * NCCL4J_WORD_STRIDE;
+      users::changeTo(comm.user, (nccl4jSteps*)counted, sends ? (char*)p.sendData + word : nullptr,
+                      receives ? (char*)p.recvData + word : nullptr, (nccl4jControl*)comm.control, peer,
+                      channel);
+    }
     return head > taken ? head : taken;
   }
 };

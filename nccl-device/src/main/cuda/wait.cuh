@@ -5,6 +5,17 @@
 
 namespace nccl4j {
 
+// Says why, and ends all waits of the communicator's kernels.
+__device__ __forceinline__ void fail(nccl4jControl* control, int peer, int channel, u32 kind, u64 step) {
+  control->failedPeer = peer;
+  control->failedChannel = channel;
+  control->failedKind = kind;
+  control->failedStep = step;
+  fenceSystem();
+  storeControl(&control->failed, 1);
+  storeControl(&control->abort, 1);
+}
+
 class Patience {
  public:
   __device__ Patience(const nccl4jCommunicator& comm)
@@ -34,13 +45,7 @@ class Patience {
     u64 now = nanoseconds();
     if (start == 0) start = now;
     if (now - start < budget) return start;
-    control->failedPeer = a.peer;
-    control->failedChannel = a.channel;
-    control->failedKind = a.kind;
-    control->failedStep = a.step;
-    fenceSystem();
-    storeControl(&control->failed, 1);
-    storeControl(&control->abort, 1);
+    fail(control, a.peer, a.channel, a.kind, a.step);
     return kGone;
   }
 

@@ -94,9 +94,11 @@ public final class CommunicatorConfig {
    * <p>Communicators that share connections, all splits of one and splits of these, take no device
    * memory but the first's. In return their operations are one order on each GPU, as if they were
    * one communicator's: they run one after the other, in whatever streams, and every rank has to
-   * call them in the same order, whatever the communicator. Else they get each other's data, or
-   * wait until a deadline passes; NCCL_CHECK_MODE=DEBUG_GLOBAL names the two calls instead. A
-   * failure of one is a failure of all, and so is the abort of one.
+   * call them in the same order, whatever the communicator. Else they get each other's data, which
+   * on GPUs the next operation of another of them finds out, as a rule ({@link
+   * org.nccl4j.device.OrderMismatchException}), or wait until a deadline passes;
+   * NCCL_CHECK_MODE=DEBUG_GLOBAL names the two calls instead. A failure of one is a failure of all,
+   * and so is the abort of one.
    *
    * <p>Without sharing ({@code false}) a split has connections of its own, tens of MiB of each GPU,
    * and can be at work while its parent is: for communication that overlaps, and for threads that

@@ -172,7 +172,7 @@ public final class Offspring {
     }
     try {
       KernelCommunicator kernels =
-          old.kernels().share(spec(request, bootstrap.rank(), members, wiring), ranks);
+          old.kernels().share(spec(request, bootstrap.rank(), members, wiring), ranks, path);
       Engine engine =
           engine(new Made(request, bootstrap, members, machines, wiring), kernels, ranks);
       return new CommunicatorState(request, bootstrap, members, engine);

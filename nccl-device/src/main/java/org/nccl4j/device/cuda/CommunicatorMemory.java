@@ -16,30 +16,47 @@ import org.nccl4j.device.kernel.KernelCommunicatorSpec;
  * its rings, its peers' addresses and a count, in a cell of what belongs to the connections.
  */
 final class CommunicatorMemory implements AutoCloseable {
+  private static final int OUT_OF_ORDER = 2; // users::kUnlike
+
   private final CudaDevice device;
   private final KernelCommunicatorSpec spec;
   private final ConnectionMemory connections;
-  private final int[] firstRanks;
+  private final Place place;
   private final long controlHost;
   private final long controlDevice;
   private final Pointer control;
   private final DeviceMemory cell; // null where there is one rank, which only ever copies
 
   /**
+   * One of the communicators that share connections.
+   *
+   * @param firstRanks its ranks, as ranks of the first
+   * @param path where it comes from: the same on all its ranks, another for each that shares
+   */
+  record Place(int[] firstRanks, String path) {
+    /** Of the communicator that the connections were made for. */
+    static final String FIRST = "";
+
+    private static final int MOST = 0xffff;
+
+    /** What kernels know it by; two that got the same would not be told apart. */
+    int user() {
+      return path.equals(FIRST) ? 0 : 1 + Math.floorMod(path.hashCode(), MOST);
+    }
+  }
+
+  /**
    * Of one communicator.
    *
    * @param spec with the connections
-   * @param firstRanks its ranks, as ranks of the first communicator on these connections
+   * @param place among those that share the connections
    */
   CommunicatorMemory(
-      CudaDevice device,
-      KernelCommunicatorSpec spec,
-      ConnectionMemory connections,
-      int[] firstRanks) {
+      CudaDevice device, KernelCommunicatorSpec spec, ConnectionMemory connections, Place place) {
     this.device = device;
     this.spec = spec;
     this.connections = connections;
-    this.firstRanks = firstRanks;
+    this.place = place;
     int n = spec.nRanks();
     cell = n == 1 ? null : connections.takeCell();
     try {
@@ -105,7 +122,7 @@ final class CommunicatorMemory implements AutoCloseable {
 
   /** Where the steps of the connections with a peer are. */
   long steps(int peer) {
-    return connections.steps(firstRanks[peer]);
+    return connections.steps(place.firstRanks[peer]);
   }
 
   /** Fills the part that all kernels' arguments begin with. */
@@ -117,7 +134,8 @@ final class CommunicatorMemory implements AutoCloseable {
         .putInt(KernelLayout.N_RANKS, spec.nRanks())
         .putInt(KernelLayout.LL_SLOT, spec.layout().llSlotBytes())
         .putInt(KernelLayout.LL128_SLOT, spec.layout().ll128SlotBytes())
-        .putInt(KernelLayout.SIMPLE_SLOT, spec.layout().simpleSlotBytes());
+        .putInt(KernelLayout.SIMPLE_SLOT, spec.layout().simpleSlotBytes())
+        .putInt(KernelLayout.USER, place.user());
   }
 
   /** Fills a peer's entry; zeros where there is no connection. */
@@ -143,6 +161,17 @@ final class CommunicatorMemory implements AutoCloseable {
       return null;
     }
     VarHandle.acquireFence(); // the fields below were written before the word above
+    if (isOutOfOrder()) {
+      return ("the ranks use communicators that share connections in different order: before an operation"
+              + " of %s rank %d got what rank %d had sent for another communicator (channel %d,"
+              + " step %d)")
+          .formatted(
+              spec.name(),
+              spec.rank(),
+              control.getInt(KernelLayout.CONTROL_FAILED_PEER),
+              control.getInt(KernelLayout.CONTROL_FAILED_CHANNEL),
+              control.getLong(KernelLayout.CONTROL_FAILED_STEP));
+    }
     return "rank %d of %s waited longer than %s for %s of rank %d (channel %d, step %d)"
         .formatted(
             spec.rank(),
@@ -152,6 +181,15 @@ final class CommunicatorMemory implements AutoCloseable {
             control.getInt(KernelLayout.CONTROL_FAILED_PEER),
             control.getInt(KernelLayout.CONTROL_FAILED_CHANNEL),
             control.getLong(KernelLayout.CONTROL_FAILED_STEP));
+  }
+
+  /** Whether a kernel has found data that were not for this communicator, or for the one before. */
+  boolean isOutOfOrder() {
+    if (control.getInt(KernelLayout.CONTROL_FAILED) == 0) {
+      return false;
+    }
+    VarHandle.acquireFence(); // as above
+    return control.getInt(KernelLayout.CONTROL_FAILED_KIND) == OUT_OF_ORDER;
   }
 
   /** The rank that a kernel waited for when it gave up; -1 while none has. */

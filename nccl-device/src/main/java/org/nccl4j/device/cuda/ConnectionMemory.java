@@ -40,7 +40,7 @@ final class ConnectionMemory implements AutoCloseable {
     addCells(steps.slice(stepsBytes, steps.size() - stepsBytes));
     try {
       for (int peer = 0; peer < nRanks; peer++) {
-        markCarried(spec.sends().get(peer), peer);
+        markCarried(carried(spec.sends().get(peer)), carried(spec.recvs().get(peer)), peer);
       }
     } catch (RuntimeException e) {
       steps.close();
@@ -75,15 +75,25 @@ final class ConnectionMemory implements AutoCloseable {
     }
   }
 
-  /** Has the size told of each step that a proxy carries to a peer. */
-  private void markCarried(Connection send, int peer) {
-    if (send == null || send.carried() == 0) {
+  private static int carried(Connection connection) {
+    return connection == null ? 0 : connection.carried();
+  }
+
+  /**
+   * Marks the channels that proxies carry: they are told the size of each step, and nothing else.
+   */
+  private void markCarried(int sends, int receives, int peer) {
+    if (sends == 0 && receives == 0) {
       return;
     }
-    int bytes = send.carried() * KernelLayout.STEPS_BYTES;
-    ByteBuffer marks = ByteBuffer.allocateDirect(bytes).order(ByteOrder.nativeOrder());
-    for (int at = KernelLayout.STEPS_CARRIED; at < bytes; at += KernelLayout.STEPS_BYTES) {
-      marks.putLong(at, 1);
+    int channels = Math.max(sends, receives);
+    ByteBuffer marks =
+        ByteBuffer.allocateDirect(channels * KernelLayout.STEPS_BYTES)
+            .order(ByteOrder.nativeOrder());
+    for (int channel = 0; channel < channels; channel++) {
+      int mark = (channel < sends ? 1 : 0) + (channel < receives ? 2 : 0);
+      int at = channel * KernelLayout.STEPS_BYTES + KernelLayout.STEPS_CARRIED;
+      marks.putShort(at, (short) mark);
     }
     steps.write((long) peer * connectionBytes(), marks);
   }

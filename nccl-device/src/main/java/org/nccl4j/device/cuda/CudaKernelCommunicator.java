@@ -11,7 +11,9 @@ import org.nccl4j.device.HotPath;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.NcclException;
+import org.nccl4j.device.OrderMismatchException;
 import org.nccl4j.device.ReductionOperator;
+import org.nccl4j.device.TimeoutException;
 import org.nccl4j.device.kernel.Algorithm;
 import org.nccl4j.device.kernel.CollectiveWork;
 import org.nccl4j.device.kernel.DirectWork;
@@ -52,10 +54,13 @@ final class CudaKernelCommunicator implements KernelCommunicator {
   private volatile boolean closed;
 
   private CudaKernelCommunicator(
-      CudaDevice device, KernelCommunicatorSpec spec, ConnectionUsers given, int[] firstRanks) {
+      CudaDevice device,
+      KernelCommunicatorSpec spec,
+      ConnectionUsers given,
+      CommunicatorMemory.Place place) {
     this.device = device;
     this.spec = spec;
-    this.firstRanks = firstRanks;
+    this.firstRanks = place.firstRanks();
     made = new Undo(device);
     ofPlans = new PlanMemory(device);
     users = given == null ? new ConnectionUsers(device, spec) : given;
@@ -63,9 +68,9 @@ final class CudaKernelCommunicator implements KernelCommunicator {
       made.push(users::close);
     }
     order = users.order();
-    failure = new KernelFailure(users, this::complaint, this::deadlineRemedy);
+    failure = new KernelFailure(users, this::complaint, this::failed);
     try {
-      memory = new CommunicatorMemory(device, spec, users.memory(), firstRanks);
+      memory = new CommunicatorMemory(device, spec, users.memory(), place);
     } catch (RuntimeException e) {
       made.run();
       throw e;
@@ -105,7 +110,8 @@ final class CudaKernelCommunicator implements KernelCommunicator {
     }
     ConnectionSizes.check(spec.layout());
     int[] own = IntStream.range(0, spec.nRanks()).toArray();
-    return new CudaKernelCommunicator(device, spec, null, own);
+    return new CudaKernelCommunicator(
+        device, spec, null, new CommunicatorMemory.Place(own, CommunicatorMemory.Place.FIRST));
   }
 
   /** Else nothing would order what such a graph launches with what another communicator does. */
@@ -115,11 +121,13 @@ final class CudaKernelCommunicator implements KernelCommunicator {
   }
 
   @Override
-  public KernelCommunicator share(KernelCommunicatorSpec child, List<Integer> parentRanks) {
+  public KernelCommunicator share(
+      KernelCommunicatorSpec child, List<Integer> parentRanks, String path) {
     int[] ranks = parentRanks.stream().mapToInt(rank -> firstRanks[rank]).toArray();
     order.share();
+    CommunicatorMemory.Place place = new CommunicatorMemory.Place(ranks, path);
     return new CudaKernelCommunicator(
-        device, ConnectionUsers.connected(child, spec, parentRanks), users, ranks);
+        device, ConnectionUsers.connected(child, spec, parentRanks), users, place);
   }
 
   /** Of all that use the same connections. */
@@ -294,6 +302,17 @@ final class CudaKernelCommunicator implements KernelCommunicator {
   void end() {
     memory.abort();
     releaseStreams();
+  }
+
+  /** The error of a complaint. */
+  private NcclException failed(String complaint) {
+    return memory.isOutOfOrder()
+        ? new OrderMismatchException(
+            complaint,
+            "make the calls in the same order on all ranks (NCCL_CHECK_MODE=DEBUG_GLOBAL names them),"
+                + " or split with connections of their own"
+                + " (CommunicatorConfig.withSplitShare(false))")
+        : new TimeoutException(ErrorId.OPERATION, complaint, deadlineRemedy());
   }
 
   String deadlineRemedy() {

@@ -2,10 +2,9 @@ package org.nccl4j.device.cuda;
 
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.locks.LockSupport;
+import java.util.function.Function;
 import java.util.function.Supplier;
-import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.NcclException;
-import org.nccl4j.device.TimeoutException;
 
 /** What a communicator has failed by, and why, once its kernels have given up. Any thread. */
 final class KernelFailure {
@@ -14,7 +13,7 @@ final class KernelFailure {
 
   private final ConnectionUsers users;
   private final Supplier<String> report;
-  private final Supplier<String> remedy;
+  private final Function<String, NcclException> error;
 
   /** Set by the first who sees that a kernel gave up: it asks why, and may be asked meanwhile. */
   private final AtomicBoolean explaining = new AtomicBoolean();
@@ -26,12 +25,13 @@ final class KernelFailure {
    *
    * @param users who fail together
    * @param report what a kernel says that has given up; null while all is well
-   * @param remedy against that
+   * @param error of what was said
    */
-  KernelFailure(ConnectionUsers users, Supplier<String> report, Supplier<String> remedy) {
+  KernelFailure(
+      ConnectionUsers users, Supplier<String> report, Function<String, NcclException> error) {
     this.users = users;
     this.report = report;
-    this.remedy = remedy;
+    this.error = error;
   }
 
   void explainBy(Supplier<String> newExplanation) {
@@ -53,7 +53,7 @@ final class KernelFailure {
   void explain(String said) {
     if (explaining.compareAndSet(false, true)) {
       String why = explanation.get();
-      users.fail(deadlinePassed(why.isEmpty() ? said : said + "; " + why));
+      users.fail(error.apply(why.isEmpty() ? said : said + "; " + why));
     }
   }
 
@@ -71,11 +71,7 @@ final class KernelFailure {
     while (users.failure() == null && System.nanoTime() - start < EXPLANATION_NANOS) {
       LockSupport.parkNanos(POLL_NANOS);
     }
-    users.fail(deadlinePassed(said));
+    users.fail(error.apply(said));
     return users.failure();
-  }
-
-  private TimeoutException deadlinePassed(String problem) {
-    return new TimeoutException(ErrorId.OPERATION, problem, remedy.get());
   }
 }

@@ -13,7 +13,7 @@ final class KernelLayout {
 
   static final int PEER_STEPS = 32;
   static final int PEER_BYTES = 40;
-  static final int STEPS_BYTES = 32;
+  static final int STEPS_BYTES = 64;
   static final int STEPS_CARRIED = 24;
 
   static final int CONTROL_ABORT = 0;
@@ -31,6 +31,7 @@ final class KernelLayout {
   static final int LL_SLOT = 24;
   static final int LL128_SLOT = 28;
   static final int SIMPLE_SLOT = 32;
+  static final int USER = 36;
 
   /** In the arguments of collectives and of sends and receives alike. */
   static final int SEND = 48;

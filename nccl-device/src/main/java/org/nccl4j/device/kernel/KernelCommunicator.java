@@ -98,8 +98,9 @@ public interface KernelCommunicator extends AutoCloseable {
    *
    * @param spec of the new communicator; its connections are not looked at
    * @param parentRanks its ranks, as ranks of this one
+   * @param path where it comes from: the same on all its ranks, another for each that shares
    */
-  KernelCommunicator share(KernelCommunicatorSpec spec, List<Integer> parentRanks);
+  KernelCommunicator share(KernelCommunicatorSpec spec, List<Integer> parentRanks, String path);
 
   /** Bytes of device memory that it holds itself, beside the transports' connections. */
   default long memoryBytes() {

@@ -41,6 +41,7 @@ class LayoutTest {
     put("LL_SLOT", "offsetof(nccl4jCommunicator, llSlot)");
     put("LL128_SLOT", "offsetof(nccl4jCommunicator, ll128Slot)");
     put("SIMPLE_SLOT", "offsetof(nccl4jCommunicator, simpleSlot)");
+    put("USER", "offsetof(nccl4jCommunicator, user)");
     fields(collective, "", "send", "recv", "bytes", "ringRanks", "peerTable", "collective");
     fields(collective, "", "algorithm", "root", "nChannels", "sliceBytes", "peers");
     put("OPERATOR", "offsetof(nccl4jCollectiveArguments, op)");

@@ -1,6 +1,7 @@
 package org.nccl4j.device.cuda;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertInstanceOf;
 import static org.junit.jupiter.api.Assertions.assertNotEquals;
 import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertThrows;
@@ -22,6 +23,7 @@ import org.nccl4j.device.DataType;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.NcclException;
+import org.nccl4j.device.OrderMismatchException;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.RemoteException;
 import org.nccl4j.device.kernel.Algorithm;
@@ -102,7 +104,8 @@ class SharedConnectionsTest extends AgainstFakeCuda {
             1,
             Progress.NONE,
             Duration.ofSeconds(3));
-    CudaKernelCommunicator made = (CudaKernelCommunicator) of.share(spec, parentRanks);
+    CudaKernelCommunicator made =
+        (CudaKernelCommunicator) of.share(spec, parentRanks, "/" + parentRanks);
     children.add(made);
     return made;
   }
@@ -118,6 +121,35 @@ class SharedConnectionsTest extends AgainstFakeCuda {
     fake.fakeAllArguments(arguments.address(), KernelLayout.COLLECTIVE_BYTES);
     Reference.reachabilityFence(plan);
     return arguments;
+  }
+
+  /** By which a kernel sees that the connections' last data were another's. */
+  @Test
+  void kernelsKnowWhichOfThoseThatShareTheyAreOf() {
+    CudaKernelCommunicator some = child(parent, 1, 3);
+    CudaKernelCommunicator others = child(parent, 2, 3);
+    int first = user(parent);
+    assertEquals(0, first);
+    assertEquals(user(some), user(some));
+    assertTrue(user(some) > 0 && user(some) <= 0xffff);
+    assertNotEquals(user(some), user(others));
+  }
+
+  @Test
+  void whatGotAnothersDataFailsByTheOrderOfCalls() {
+    CudaKernelCommunicator child = child(parent, 1, 3);
+    child.memory().control().putInt(KernelLayout.CONTROL_FAILED_KIND, 2);
+    child.memory().control().putInt(KernelLayout.CONTROL_FAILED_PEER, 0);
+    child.memory().control().putInt(KernelLayout.CONTROL_FAILED, 1);
+    NcclException failure = child.failure();
+    assertInstanceOf(OrderMismatchException.class, failure);
+    assertTrue(failure.getMessage().contains("child rank 1 got what rank 0"), failure.getMessage());
+    assertTrue(failure.getMessage().contains("withSplitShare(false)"), failure.getMessage());
+    assertInstanceOf(OrderMismatchException.class, parent.failure());
+  }
+
+  private int user(CudaKernelCommunicator communicator) {
+    return arguments(communicator).bytes().getInt(KernelLayout.USER);
   }
 
   /** The record since the last look, as far as it is about our streams. */

@@ -15,6 +15,8 @@ import java.util.concurrent.Executor;
 import java.util.function.Function;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 import org.nccl4j.api.Communicator;
 import org.nccl4j.api.CommunicatorConfig;
 import org.nccl4j.api.Group;
@@ -241,6 +243,48 @@ class SharedSplitGpuTest {
               });
       return error.getClass().getSimpleName() + " " + error.getMessage();
     }
+  }
+
+  /**
+   * Alike in shape, so that nothing waits: each takes the other's data, which must not go unseen.
+   */
+  @ParameterizedTest
+  @ValueSource(ints = {2, 5000, 1 << 20})
+  void whatGotTheDataOfAnotherIsNamed(int count) {
+    List<Communicator> ranks = ranks(2, 10);
+    List<Communicator> split = all(ranks, rank -> rank.split(0, 0).orElseThrow());
+    List<Communicator> second = all(ranks, rank -> rank.split(1, 0).orElseThrow());
+    List<String> said =
+        all(
+            ranks,
+            rank -> {
+              List<Communicator> both = List.of(split.get(rank.rank()), second.get(rank.rank()));
+              try (DeviceMemory data = rank.device().allocate(4L * count);
+                  DeviceStream stream = rank.device().createStream()) {
+                for (int i = 0; i < 2; i++) { // alike
+                  both.get(i).allReduce(data, data, count, DataType.FLOAT32, RedOp.SUM, stream);
+                }
+                stream.synchronize();
+                NcclException error =
+                    assertThrows(
+                        NcclException.class,
+                        () -> {
+                          for (int i = 0; i < 4; i++) {
+                            both.get((i + rank.rank()) % 2)
+                                .allReduce(data, data, count, DataType.FLOAT32, RedOp.SUM, stream);
+                          }
+                          stream.synchronize();
+                        });
+                return error.getClass().getSimpleName() + " " + error.getMessage();
+              }
+            });
+    for (String message : said) {
+      assertTrue(message.startsWith("OrderMismatch"), message);
+      assertTrue(message.contains("withSplitShare(false)"), message);
+    }
+    second.forEach(comm -> comm.close(Duration.ofSeconds(5)));
+    split.forEach(comm -> comm.close(Duration.ofSeconds(5)));
+    ranks.forEach(comm -> comm.close(Duration.ofSeconds(5)));
   }
 
   @Test

@@ -100,7 +100,8 @@ public final class HostKernelCommunicator implements KernelCommunicator {
   }
 
   @Override
-  public KernelCommunicator share(KernelCommunicatorSpec childSpec, List<Integer> parentRanks) {
+  public KernelCommunicator share(
+      KernelCommunicatorSpec childSpec, List<Integer> parentRanks, String path) {
     return new HostKernelCommunicator(childSpec, this, parentRanks);
   }
 
