@@ -2,6 +2,7 @@
 //
 // LL and LL128 are for small data, where every instruction of the schedule is on the way: a kernel
 // for each algorithm. In Simple the schedule runs beside the data: one kernel for all algorithms.
+#include "copies.cuh"
 #include "p2p.cuh"
 
 using namespace nccl4j;
@@ -32,6 +33,14 @@ extern "C" __global__ void __launch_bounds__(kSimpleThreads, 2)
 extern "C" __global__ void __launch_bounds__(kLLThreads, 2)
     nccl4j_p2p_flagged(const __grid_constant__ nccl4jP2pArguments a) {
   runP2p<true>(a);
+}
+
+extern "C" __global__ void nccl4j_copies_tell(const __grid_constant__ nccl4jCopyArguments a) {
+  copies::tell(a);
+}
+
+extern "C" __global__ void nccl4j_copies_await(const __grid_constant__ nccl4jCopyArguments a) {
+  copies::await(a);
 }
 
 #else

@@ -19,6 +19,8 @@
 #define NCCL4J_STRAIGHT 64  // from a tail to the last step that went there
 #define NCCL4J_USER 96      // from a tail to which of those that share the connection sends: the first
                             // step's lower 32 bits above, then the communicator, then the one before
+#define NCCL4J_COPIES 104   // from channel 0's tail how many copies have come, from its head how many of
+                            // those that were sent the receiver has taken
 #define NCCL4J_NO_OFFER (~0ull)
 #define NCCL4J_INLINE_PEERS 32
 #define NCCL4J_INLINE_GROUPS 32
@@ -55,8 +57,12 @@ typedef struct {
   uint16_t pad0;
   uint64_t told;     // what the peer has at NCCL4J_USER
   uint64_t seen;     // what was received before receiver's kernels
-  uint64_t pad1[2];
+  uint64_t copies;   // by copy engines, told or waited for, by channel: nccl4jCopies
+  uint64_t pad1;
 } nccl4jSteps;
+
+// What is counted of copies, in the steps of which channel.
+enum nccl4jCopies { COPIES_SENT, COPIES_KNOWN_TAKEN, COPIES_RECEIVED, COPIES_TOLD_TAKEN };
 
 // Host memory that the device polls and reports to.
 typedef struct {
@@ -176,5 +182,17 @@ typedef struct {
   nccl4jGroup inlineGroups[NCCL4J_INLINE_GROUPS];
   nccl4jWork inlineWorks[NCCL4J_INLINE_WORKS];
 } nccl4jP2pArguments;
+
+// Arguments of what tells of copies, and waits for them.
+typedef struct {
+  nccl4jCommunicator comm;
+  uint64_t send;     // of the launch, as in all arguments; not used
+  uint64_t recv;
+  uint64_t word;     // NCCL4J_COPIES of the peer, or the own
+  uint64_t counter;  // copies of the steps with it
+  uint64_t number;   // of copies to be told of or waited for
+  int32_t peer;
+  uint32_t kind;     // what is waited for, as failedKind
+} nccl4jCopyArguments;
 
 #endif

@@ -165,9 +165,11 @@ record Engine(
     if (!copies || kind != Device.Kind.CUDA || !settings.get(Settings.NCCL_ALGO).isEmpty()) {
       return algorithms;
     }
-    return Stream.of(Func.values())
-        .filter(func -> func.direct() != null && !func.direct().reduces())
-        .map(func -> func.label() + ":" + DirectWork.Way.COPY_STREAM.label())
+    Stream<String> windows =
+        Stream.of(Func.values())
+            .filter(func -> func.direct() != null && !func.direct().reduces())
+            .map(func -> func.label() + ":" + DirectWork.Way.COPY_STREAM.label());
+    return Stream.concat(windows, Stream.of(Planner.COPIED_SENDS))
         .collect(Collectors.joining(";", algorithms.isEmpty() ? "" : algorithms + ";", ""));
   }
 

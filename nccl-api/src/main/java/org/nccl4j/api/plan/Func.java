@@ -29,6 +29,9 @@ public enum Func {
   /** Gather. */
   GATHER("gather", null);
 
+  /** What settings call sends and receives, whatever operation they are of. */
+  static final String SENDRECV = "sendrecv";
+
   private final String label;
   private final Collective collective;
 

@@ -7,6 +7,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.function.Predicate;
 import org.nccl4j.api.settings.InfoLog;
+import org.nccl4j.api.settings.Settings;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.RedOp;
@@ -15,6 +16,7 @@ import org.nccl4j.device.kernel.Algorithm;
 import org.nccl4j.device.kernel.Collective;
 import org.nccl4j.device.kernel.CollectiveWork;
 import org.nccl4j.device.kernel.ConnectionLayout;
+import org.nccl4j.device.kernel.DirectWork;
 import org.nccl4j.device.kernel.KernelCommunicator;
 import org.nccl4j.device.kernel.KernelPlan;
 import org.nccl4j.device.kernel.Nvls;
@@ -26,6 +28,12 @@ import org.nccl4j.device.kernel.Protocol;
  * one thread at a time.
  */
 public final class Planner {
+  /** What NCCL_ALGO says for large messages by copy engines. */
+  public static final String COPIED_SENDS = Func.SENDRECV + ":" + DirectWork.Way.COPY.label();
+
+  /** Smaller messages go by kernels: a copy and its two tellings take some 10 us. */
+  private static final long LEAST_COPIED = 1 << 20;
+
   private static final int MOST_GROUPS = 256;
 
   private static final int SUPPLIED = 64;
@@ -38,6 +46,7 @@ public final class Planner {
   private final Chooser chooser;
   private final CtaLimits ctas;
   private final InfoLog info;
+  private final boolean copies;
 
   /** That all connections of all ranks have. */
   private final int channels;
@@ -93,6 +102,10 @@ public final class Planner {
     this.chooser = new Chooser(costs, rules.algo, rules.proto, rules.edit);
     this.ctas = rules.ctas;
     this.info = rules.info;
+    this.copies =
+        kernels.hasCopyEngines()
+            && new Filter(Settings.NCCL_ALGO.name(), rules.algo)
+                .demands(Func.SENDRECV, DirectWork.Way.COPY.label());
     this.channels = ranks.spread().channels();
   }
 
@@ -177,7 +190,8 @@ public final class Planner {
               0,
               task.bytes(),
               sendProtocol(Func.SEND, task.bytes()),
-              task.offer()));
+              task.offer(),
+              isCopied(task.bytes())));
     }
     return kernels.prepare(works);
   }
@@ -261,7 +275,7 @@ public final class Planner {
   private P2pWork work(Func func, boolean sends, int peer, long offset, long bytes) {
     Protocol protocol = sendProtocol(func, bytes);
     P2pWork.Kind kind = sends ? P2pWork.Kind.SEND : P2pWork.Kind.RECV;
-    return new P2pWork(kind, peer, null, offset, bytes, protocol);
+    return new P2pWork(kind, peer, null, offset, bytes, protocol, null, isCopied(bytes));
   }
 
   /** Predicted microseconds of an operation that has algorithms, else NaN. */
@@ -276,8 +290,12 @@ public final class Planner {
   /** What is decided for an operation, as a table to read. */
   public String explain(Func func, long count, DataType type) {
     if (func.collective() == null) {
-      return "%s is made of sends and receives: %s up to %d bytes each, else Simple%n"
-          .formatted(func.label(), costs.smallSendProtocol().label(), costs.smallSendBytes(func));
+      return "%s is made of sends and receives: %s up to %d bytes each, else Simple%s%n"
+          .formatted(
+              func.label(),
+              costs.smallSendProtocol().label(),
+              costs.smallSendBytes(func),
+              copies ? "; copy engines from %d bytes on".formatted(LEAST_COPIED) : "");
     }
     return chooser.explain(func.collective(), wholeBytes(func.collective(), count, type), type);
   }
@@ -285,12 +303,19 @@ public final class Planner {
   /** The algorithm and protocol of an operation. */
   public Way way(Func func, long count, DataType type) {
     if (func.collective() == null) {
-      return new Way("Pairwise", sendProtocol(func, count * type.bytes()).label());
+      long bytes = count * type.bytes();
+      String how = isCopied(bytes) ? DirectWork.Way.COPY.label() : "Pairwise";
+      return new Way(how, sendProtocol(func, bytes).label());
     }
     Choice choice =
         chooser.choose(
             func.collective(), wholeBytes(func.collective(), count, type), type, RedOp.SUM);
     return new Way(choice.algorithm().label(), choice.protocol().label());
+  }
+
+  /** Whether copy engines do a message; the same at both ends. */
+  private boolean isCopied(long bytes) {
+    return copies && bytes >= LEAST_COPIED;
   }
 
   private Protocol sendProtocol(Func func, long bytes) {

@@ -18,8 +18,9 @@ public final class PlanSettings {
           0,
           3,
           "With 2 (NCCL's ZERO), GPUs' copy engines do what only moves data between windows, and no"
-              + " kernel is launched for it, unless NCCL_ALGO says otherwise; 1 (EFFICIENCY) is as 0,"
-              + " and 3 as 2.");
+              + " kernel is launched for it; they do sends and receives of 1 MiB and more of any"
+              + " memory, too, with kernels of one thread between the copies. NCCL_ALGO goes before"
+              + " that; 1 (EFFICIENCY) is as 0, and 3 as 2.");
 
   public static final Setting<String> NCCL_TUNER_PLUGIN =
       Setting.text(

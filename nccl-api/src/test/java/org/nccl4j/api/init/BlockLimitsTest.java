@@ -40,7 +40,7 @@ class BlockLimitsTest {
   void thePolicyOfNoBlocksLeavesWhatMovesDataToCopyEngines() {
     String copies =
         "all_gather:CopyEngineStream;broadcast:CopyEngineStream;alltoall:CopyEngineStream;"
-            + "scatter:CopyEngineStream;gather:CopyEngineStream";
+            + "scatter:CopyEngineStream;gather:CopyEngineStream;sendrecv:CopyEngine";
     assertEquals(
         Set.of(copies.split(";")),
         Set.of(algorithms(Device.Kind.CUDA, "NCCL_CTA_POLICY", "2").split(";")));

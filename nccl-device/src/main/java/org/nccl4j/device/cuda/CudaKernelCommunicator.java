@@ -173,6 +173,11 @@ final class CudaKernelCommunicator implements KernelCommunicator {
   }
 
   @Override
+  public boolean hasCopyEngines() {
+    return true;
+  }
+
+  @Override
   public KernelPlan prepare(List<P2pWork> works) {
     checkUsable();
     return p2p.prepare(works);
@@ -388,6 +393,7 @@ final class CudaKernelCommunicator implements KernelCommunicator {
       failure();
       users.remove(this, () -> closed = true);
       ofPlans.close();
+      p2p.close();
       if (direct != null) {
         direct.close();
       }

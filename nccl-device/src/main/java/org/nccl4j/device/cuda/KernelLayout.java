@@ -15,6 +15,8 @@ final class KernelLayout {
   static final int PEER_BYTES = 40;
   static final int STEPS_BYTES = 64;
   static final int STEPS_CARRIED = 24;
+  static final int STEPS_COPIES = 48;
+  static final int COPIES = 104;
 
   static final int CONTROL_ABORT = 0;
   static final int CONTROL_FAILED = 64;
@@ -93,6 +95,13 @@ final class KernelLayout {
   static final int WORK_SIZE = 32;
 
   static final int NO_OFFER = -1; // of 64 bits
+
+  static final int COPY_WORD = 64;
+  static final int COPY_COUNTER = 72;
+  static final int COPY_NUMBER = 80;
+  static final int COPY_PEER = 88;
+  static final int COPY_KIND = 92;
+  static final int COPY_BYTES = 96;
 
   static final int NVLS_HEADS = 32;
   static final int NVLS_STEPS_BYTES = 16;

@@ -83,6 +83,11 @@ final class KernelModules {
     return function(COPY, flagged ? "nccl4j_p2p_flagged" : "nccl4j_p2p");
   }
 
+  /** What tells of copies, or waits for them; loaded and ready to be launched. */
+  CUfunction copies(boolean waits) {
+    return function(COPY, waits ? "nccl4j_copies_await" : "nccl4j_copies_tell");
+  }
+
   /**
    * A kernel that goes straight between the ranks' buffers; loaded and ready to be launched.
    *

@@ -20,12 +20,12 @@ import org.nccl4j.device.symmetric.SymmetricSpace;
 import org.nccl4j.device.symmetric.WindowView;
 
 /**
- * Turns sends and receives into one kernel. Works of the same peer and direction form a group, done
- * in order by the group's blocks. The groups themselves are in order of the distance between the
- * ranks, the same at both ends: where not all blocks fit the GPU at once, those that do are
- * partners.
+ * Turns sends and receives into one kernel, but for those that copy engines are to do. Works of the
+ * same peer and direction form a group, done in order by the group's blocks. The groups themselves
+ * are in order of the distance between the ranks, the same at both ends: where not all blocks fit
+ * the GPU at once, those that do are partners.
  */
-final class P2pPlans {
+final class P2pPlans implements AutoCloseable {
   private static final int THREADS = 576; // kSimpleThreads
   private static final int FLAGGED_THREADS = 512; // kLLThreads
   private static final int LEAST_SIMPLE_PART = 32 << 10;
@@ -69,24 +69,37 @@ final class P2pPlans {
   private final CudaKernelCommunicator communicator;
   private final KernelCommunicatorSpec spec;
   private final CommunicatorMemory memory;
+  private final CopiedMessages copies;
 
   P2pPlans(
       CudaKernelCommunicator communicator, KernelCommunicatorSpec spec, CommunicatorMemory memory) {
     this.communicator = communicator;
     this.spec = spec;
     this.memory = memory;
+    this.copies = new CopiedMessages(communicator, spec, memory);
   }
 
   /** With one rank every collective is a copy. */
   CudaKernelPlan prepareAlone(CollectiveWork work) {
     long bytes = work.count() * work.type().bytes();
-    return prepare(
+    return kernel(
         List.of(
             new P2pWork(P2pWork.Kind.SEND, 0, null, 0, bytes, work.protocol()),
             new P2pWork(P2pWork.Kind.RECV, 0, null, 0, bytes, work.protocol())));
   }
 
-  CudaKernelPlan prepare(List<P2pWork> works) {
+  CudaPlan prepare(List<P2pWork> works) {
+    return works.stream().anyMatch(copies::takes)
+        ? copies.prepare(works, this::kernel)
+        : kernel(works);
+  }
+
+  @Override
+  public void close() {
+    copies.close();
+  }
+
+  private CudaKernelPlan kernel(List<P2pWork> works) {
     Map<Key, List<Transfer>> groups = group(works);
     int nWorks = groups.values().stream().mapToInt(List::size).sum();
     boolean inline =
@@ -116,7 +129,7 @@ final class P2pPlans {
         arguments,
         blocks == 0 ? null : communicator.device().kernels().p2p(isFlagged(groups)),
         new CudaKernelPlan.Shape(blocks, threads(groups), 1),
-        new CudaKernelPlan.Needs(need(works, P2pWork.Kind.SEND), need(works, P2pWork.Kind.RECV)));
+        needs(works));
   }
 
   private static boolean isFlagged(Map<Key, List<Transfer>> groups) {
@@ -252,6 +265,11 @@ final class P2pPlans {
             ? (window.peers().get(0).address() - space.address())
                 + (work.buffer().address() + work.offset() - window.address())
             : KernelLayout.NO_OFFER);
+  }
+
+  /** Of the launch's own buffers. */
+  static CudaKernelPlan.Needs needs(List<P2pWork> works) {
+    return new CudaKernelPlan.Needs(need(works, P2pWork.Kind.SEND), need(works, P2pWork.Kind.RECV));
   }
 
   private static long need(List<P2pWork> works, P2pWork.Kind kind) {

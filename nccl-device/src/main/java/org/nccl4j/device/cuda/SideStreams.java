@@ -61,6 +61,10 @@ final class SideStreams implements AutoCloseable {
       return event;
     }
 
+    CudaStream stream() {
+      return stream;
+    }
+
     /** The CUstream. */
     long handle() {
       return stream.handle();

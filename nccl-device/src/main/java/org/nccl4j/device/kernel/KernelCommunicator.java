@@ -35,6 +35,11 @@ public interface KernelCommunicator extends AutoCloseable {
     return true;
   }
 
+  /** Whether {@link P2pWork#copies} means something here; the same on all devices of a kind. */
+  default boolean hasCopyEngines() {
+    return false;
+  }
+
   /** Prepares sends and receives that progress together. */
   KernelPlan prepare(List<P2pWork> works);
 

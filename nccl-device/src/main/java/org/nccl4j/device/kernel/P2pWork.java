@@ -16,6 +16,8 @@ import org.nccl4j.device.symmetric.WindowView;
  *     size
  * @param offer null where the receiver does not say first where the data may go; the same at both
  *     ends
+ * @param copies whether copy engines do it where the device has such and no proxy carries the
+ *     connection, instead of a kernel; the same at both ends
  */
 public record P2pWork(
     Kind kind,
@@ -24,7 +26,8 @@ public record P2pWork(
     long offset,
     long bytes,
     Protocol protocol,
-    Offer offer) {
+    Offer offer,
+    boolean copies) {
   /**
    * That a GPU which receives says first where a message may go, so that the sender stores it
    * there.
@@ -43,6 +46,18 @@ public record P2pWork(
   public P2pWork(
       Kind kind, int peer, DeviceMemory buffer, long offset, long bytes, Protocol protocol) {
     this(kind, peer, buffer, offset, bytes, protocol, null);
+  }
+
+  /** One by a kernel. */
+  public P2pWork(
+      Kind kind,
+      int peer,
+      DeviceMemory buffer,
+      long offset,
+      long bytes,
+      Protocol protocol,
+      Offer offer) {
+    this(kind, peer, buffer, offset, bytes, protocol, offer, false);
   }
 
   /** Direction. */

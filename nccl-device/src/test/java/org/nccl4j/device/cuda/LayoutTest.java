@@ -34,6 +34,11 @@ class LayoutTest {
     put("PEER_BYTES", "sizeof(nccl4jPeer)");
     put("STEPS_BYTES", "sizeof(nccl4jSteps)");
     put("STEPS_CARRIED", "offsetof(nccl4jSteps, carried)");
+    put("STEPS_COPIES", "offsetof(nccl4jSteps, copies)");
+    put("COPIES", "NCCL4J_COPIES");
+    fields("nccl4jCopyArguments", "", "send", "recv");
+    fields("nccl4jCopyArguments", "COPY_", "word", "counter", "number", "peer", "kind");
+    put("COPY_BYTES", "sizeof(nccl4jCopyArguments)");
     fields("nccl4jControl", "CONTROL_", "abort", "failed", "failedPeer", "failedChannel");
     fields("nccl4jControl", "CONTROL_", "failedKind", "failedStep");
     put("CONTROL_BYTES", "sizeof(nccl4jControl)");

@@ -39,6 +39,8 @@ class CtaPolicyTest {
     assertTrue(ran.output().contains("CopyEngineStream for alltoall"), ran.output());
     assertTrue(ran.output().contains("the same for all_reduce"), ran.output());
     assertTrue(ran.output().contains("by an option: CopyEngineStream"), ran.output());
+    assertTrue(ran.output().contains("CopyEngine for 1048576 bytes to send"), ran.output());
+    assertTrue(ran.output().contains("Pairwise for 1048575 bytes to send"), ran.output());
     assertEquals(2, ran.output().lines().filter("gathered"::equals).count(), ran.output());
     String mark = "cuMemAlloc_v2(" + Gatherer.MARK + ")";
     List<String> calls = ran.calls();
@@ -68,6 +70,10 @@ class CtaPolicyTest {
       }
       boolean same = way(ranks.get(0), "all_reduce").equals(way(plain.get(0), "all_reduce"));
       System.out.println((same ? "the same" : "another") + " for all_reduce");
+      for (int bytes : new int[] {1 << 20, (1 << 20) - 1}) {
+        String send = ranks.get(0).decision("send", bytes, DataType.INT8).algorithm();
+        System.out.println(send + " for " + bytes + " bytes to send");
+      }
       CallOptions copies = CallOptions.defaults().withCtaPolicy(CtaPolicy.ZERO);
       System.out.println("by an option: " + way(plain.get(0).withOptions(copies), "all_gather"));
       gather(ranks);

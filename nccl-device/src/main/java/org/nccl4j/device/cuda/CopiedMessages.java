@@ -1,0 +1,131 @@
+package org.nccl4j.device.cuda;
+
+import java.util.ArrayList;
+import java.util.Comparator;
+import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
+import java.util.function.Function;
+import org.nccl4j.device.kernel.Connection;
+import org.nccl4j.device.kernel.KernelCommunicatorSpec;
+import org.nccl4j.device.kernel.P2pWork;
+
+/**
+ * Plans sends and receives of which copy engines do some. Messages of the same peer and direction
+ * keep their order, since both kinds go through the same slots: in each phase go, of each peer and
+ * direction, those up to the next of the other kind. Used by the thread that launches.
+ */
+final class CopiedMessages implements AutoCloseable {
+  private final CudaKernelCommunicator communicator;
+  private final KernelCommunicatorSpec spec;
+  private final CommunicatorMemory memory;
+  private SideStreams outgoing; // null before the first such messages
+  private SideStreams incoming;
+
+  private record Key(P2pWork.Kind kind, int peer) {}
+
+  /** Messages of a peer and direction, one after the other, of one kind. */
+  private record Run(boolean copies, List<P2pWork> works) {}
+
+  CopiedMessages(
+      CudaKernelCommunicator communicator, KernelCommunicatorSpec spec, CommunicatorMemory memory) {
+    this.communicator = communicator;
+    this.spec = spec;
+    this.memory = memory;
+  }
+
+  /** Whether copy engines do it; the same at both ends. */
+  boolean takes(P2pWork work) {
+    if (!work.copies() || work.bytes() == 0 || work.peer() == spec.rank()) {
+      return false;
+    }
+    Connection connection = connection(work);
+    return connection != null && connection.carried() == 0;
+  }
+
+  private Connection connection(P2pWork work) {
+    boolean sends = work.kind() == P2pWork.Kind.SEND;
+    return (sends ? spec.sends() : spec.recvs()).get(work.peer());
+  }
+
+  /**
+   * A plan.
+   *
+   * @param kernels makes the kernel for those that copy engines do not do
+   */
+  CopyMessagesPlan prepare(List<P2pWork> works, Function<List<P2pWork>, CudaKernelPlan> kernels) {
+    List<List<P2pWork>> byKernel = new ArrayList<>();
+    List<List<CopyLane>> lanes = new ArrayList<>();
+    for (List<Run> runs : runs(works).values()) {
+      for (int phase = 0; phase < runs.size(); phase++) {
+        if (phase == lanes.size()) {
+          byKernel.add(new ArrayList<>());
+          lanes.add(new ArrayList<>());
+        }
+        Run run = runs.get(phase);
+        if (run.copies) {
+          lanes.get(phase).add(lane(run.works));
+        } else {
+          byKernel.get(phase).addAll(run.works);
+        }
+      }
+    }
+    List<CopyMessagesPlan.Phase> phases = new ArrayList<>();
+    for (int phase = 0; phase < lanes.size(); phase++) {
+      List<P2pWork> rest = byKernel.get(phase);
+      CudaKernelPlan kernel = rest.isEmpty() ? null : kernels.apply(rest);
+      phases.add(new CopyMessagesPlan.Phase(kernel, List.copyOf(lanes.get(phase))));
+    }
+    makeStreams();
+    return new CopyMessagesPlan(
+        communicator, List.copyOf(phases), outgoing, incoming, P2pPlans.needs(works));
+  }
+
+  private Map<Key, List<Run>> runs(List<P2pWork> works) {
+    Map<Key, List<Run>> all = new TreeMap<>(Comparator.comparingInt(this::order));
+    for (P2pWork work : works) {
+      List<Run> runs =
+          all.computeIfAbsent(new Key(work.kind(), work.peer()), key -> new ArrayList<>());
+      boolean copies = takes(work);
+      if (runs.isEmpty() || runs.get(runs.size() - 1).copies != copies) {
+        runs.add(new Run(copies, new ArrayList<>()));
+      }
+      runs.get(runs.size() - 1).works.add(work);
+    }
+    return all;
+  }
+
+  /**
+   * Distance from the sender to the receiver, so that ranks are partners; sends before receives.
+   */
+  private int order(Key key) {
+    int n = spec.nRanks();
+    boolean sends = key.kind == P2pWork.Kind.SEND;
+    int distance = sends ? key.peer - spec.rank() : spec.rank() - key.peer;
+    return 2 * ((distance + n) % n) + (sends ? 0 : 1);
+  }
+
+  private CopyLane lane(List<P2pWork> works) {
+    return new CopyLane(communicator, memory, connection(works.get(0)), spec.layout(), works);
+  }
+
+  private void makeStreams() {
+    if (outgoing == null) {
+      outgoing = new SideStreams(communicator.device());
+    }
+    if (incoming == null) {
+      incoming = new SideStreams(communicator.device());
+    }
+  }
+
+  /** Nothing may be running. */
+  @Override
+  public void close() {
+    if (outgoing != null) {
+      outgoing.close();
+    }
+    if (incoming != null) {
+      incoming.close();
+    }
+  }
+}

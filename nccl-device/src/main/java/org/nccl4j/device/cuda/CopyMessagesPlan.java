@@ -1,0 +1,78 @@
+package org.nccl4j.device.cuda;
+
+import java.util.List;
+
+/**
+ * Sends and receives of which copy engines do some. What goes out and what comes in by them have a
+ * stream each beside the user's, in which a kernel does the others.
+ *
+ * <p>Streams may share a queue of the GPU, where what waits holds up all that is behind it. So
+ * pieces are queued by rounds, first what goes out, then what comes in, and none waits for one that
+ * another rank queues in a later round.
+ *
+ * @param phases one after the other
+ * @param outgoing the stream of what is sent
+ * @param incoming the stream of what is received
+ * @param needs of the launch's own buffers
+ */
+record CopyMessagesPlan(
+    CudaKernelCommunicator owner,
+    List<Phase> phases,
+    SideStreams outgoing,
+    SideStreams incoming,
+    CudaKernelPlan.Needs needs)
+    implements CudaPlan {
+
+  /**
+   * What goes at the same time.
+   *
+   * @param kernel null if nothing goes by one
+   */
+  record Phase(CudaKernelPlan kernel, List<CopyLane> lanes) {
+    int rounds() {
+      return lanes.stream().mapToInt(CopyLane::rounds).max().orElse(0);
+    }
+  }
+
+  @Override
+  public long sendBytes() {
+    return needs.sendBytes();
+  }
+
+  @Override
+  public long recvBytes() {
+    return needs.recvBytes();
+  }
+
+  @Override
+  public void launch(long send, long recv, CudaStream stream) {
+    boolean captured = JCudaLibrary.isCapturing(stream.stream(), new int[1], owner.device());
+    SideStreams.Side out = outgoing.of(captured);
+    SideStreams.Side in = incoming.of(captured);
+    for (Phase phase : phases) {
+      out.part(stream);
+      in.part(stream);
+      if (phase.kernel != null && !phase.kernel.isEmpty()) {
+        phase.kernel.launch(send, recv, stream);
+      }
+      for (CopyLane lane : phase.lanes) {
+        lane.begin(lane.sends() ? out.stream() : in.stream());
+      }
+      for (int round = 0, rounds = phase.rounds(); round < rounds; round++) {
+        launch(phase.lanes, true, round, send, out.stream());
+        launch(phase.lanes, false, round, recv, in.stream());
+      }
+      out.join(stream);
+      in.join(stream);
+    }
+  }
+
+  private static void launch(
+      List<CopyLane> lanes, boolean sends, int round, long base, CudaStream stream) {
+    for (CopyLane lane : lanes) {
+      if (lane.sends() == sends && round < lane.rounds()) {
+        lane.launch(round, base, stream);
+      }
+    }
+  }
+}
