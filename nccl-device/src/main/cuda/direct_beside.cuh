@@ -105,7 +105,7 @@ __device__ __forceinline__ void awaitEnded(const nccl4jBesideArguments& m, u64 g
 
 // All-gather and all-to-all. The kernel moves a little for the other at the begin and at the end, and
 // in between what this rank has for itself. With the phases apart, something else moves all of it
-// between two kernels that are one.
+// between two kernels that are one: engines, or a kernel with more blocks.
 __device__ __forceinline__ void copyBeside(const nccl4jBesideArguments& m) {
   const nccl4jDirectArguments& a = m.direct;
   begin();
@@ -113,9 +113,9 @@ __device__ __forceinline__ void copyBeside(const nccl4jBesideArguments& m) {
   const int rank = a.comm.rank, other = 1 - rank;
   const bool gathers = a.operation == DIRECT_ALL_GATHER;
   if (m.phases & BESIDE_BEGIN) beginBeside(m, number);
-  if (!(m.phases & BESIDE_END)) return;
+  if (m.phases == BESIDE_BEGIN) return;
   const u64 go = nanoseconds();
-  if (m.phases & BESIDE_BEGIN) {
+  if (m.phases != BESIDE_END) {
     const char* given = (const char*)a.send + (gathers ? 0 : other * a.bytes);
     char* there = recvOf(a, other) + rank * a.bytes;
     const u64 tail = m.number != 0 ? m.engineBytes + m.head : a.bytes;
@@ -129,6 +129,7 @@ __device__ __forceinline__ void copyBeside(const nccl4jBesideArguments& m) {
       copyRange(there, given, tail, a.bytes, allBlocks());
     }
   }
+  if (m.phases == BESIDE_MOVE) return;
   __syncthreads();
   if (meetsOther(a)) storeFlagRelease(peer(a, other, flagRow(a) + 4 * rank), 2 * number + 1);
   if (leads()) {

@@ -41,7 +41,7 @@ typedef struct {
   uint32_t awaited[NCCL4J_DIRECT_RANKS];  // signals to wait for, of each rank
 } nccl4jDirectArguments;
 
-enum nccl4jBesidePhases { BESIDE_BEGIN = 1, BESIDE_END = 2 };
+enum nccl4jBesidePhases { BESIDE_BEGIN = 1, BESIDE_END = 2, BESIDE_MOVE = 4 };
 
 // Arguments of the kernels that work beside copy engines, between two ranks. Engines move the first of
 // what a rank has for the other, in copies, and the kernel the rest.

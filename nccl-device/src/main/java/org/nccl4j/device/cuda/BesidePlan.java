@@ -1,5 +1,6 @@
 package org.nccl4j.device.cuda;
 
+import java.util.function.IntFunction;
 import org.nccl4j.device.kernel.DirectWork;
 import org.nccl4j.device.kernel.DirectWork.Operation;
 import org.nccl4j.device.symmetric.SymmetricSpace;
@@ -8,14 +9,21 @@ import org.nccl4j.device.symmetric.SymmetricSpace;
  * An operation of two ranks by copy engines and a kernel beside them: {@code direct_beside.cuh}.
  * The kernel goes into the user's stream, the copies into one beside it, where they wait for the
  * kernel's word. While the stream is captured, whose graph would write the same words again, what
- * only moves data is copied between two halves of the kernel, and what reduces is done by the
- * kernel alone; the other rank need not capture too. Launched by one thread at a time.
+ * only moves data is moved between two halves of the kernel, by engines or, if it is little, by a
+ * kernel of more blocks, and what reduces is done by the kernel alone; the other rank need not
+ * capture too. Launched by one thread at a time.
  */
 final class BesidePlan implements CudaPlan {
   private static final int MOVING_BLOCKS = 32;
   private static final int REDUCING_BLOCKS = 64;
   private static final int BEGIN = 1; // BESIDE_BEGIN
   private static final int END = 2;
+  private static final int MOVE = 4;
+
+  /** From here on engines are faster in a graph, for all that they begin late there. */
+  private static final long LEAST_COPIED_IN_GRAPH = 48 << 20;
+
+  private static final int BLOCKS_IN_GRAPH = 128;
 
   /** Copies of a launch; there are numbers for 63. */
   private static final int MOST_CHUNKS = 32;
@@ -47,6 +55,7 @@ final class BesidePlan implements CudaPlan {
   private final SideStreams sides;
   private final Launches launches;
   private final CudaKernelPlan kernel;
+  private final CudaKernelPlan mover;
   private final CopyRoutes routes;
   private final Moved moved;
   private final int other;
@@ -118,17 +127,21 @@ final class BesidePlan implements CudaPlan {
   /**
    * A plan.
    *
-   * @param kernel nccl4j_direct_beside with the arguments that all direct kernels have
+   * @param kernels makes nccl4j_direct_beside of so many blocks, with the arguments that all direct
+   *     kernels have
    * @param words offset of the words in the library's own window
    */
-  BesidePlan(CopyPlan.Move move, Launches launches, CudaKernelPlan kernel, long words) {
+  BesidePlan(
+      CopyPlan.Move move, Launches launches, IntFunction<CudaKernelPlan> kernels, long words) {
     SymmetricSpace space = move.space();
     DirectWork work = move.work();
     this.owner = move.owner();
     this.operation = work.operation();
     this.sides = move.sides();
     this.launches = launches;
-    this.kernel = kernel;
+    boolean reduces = operation.reduces();
+    this.kernel = kernels.apply(reduces ? REDUCING_BLOCKS : MOVING_BLOCKS);
+    this.mover = reduces ? null : kernels.apply(BLOCKS_IN_GRAPH);
     this.routes = new CopyRoutes(work, space);
     this.rank = space.place();
     this.other = 1 - rank;
@@ -149,11 +162,6 @@ final class BesidePlan implements CudaPlan {
         .putLong(BesideArguments.HEAD, theirs.head)
         .putLong(BesideArguments.UNIT, UNIT)
         .putInt(BesideArguments.MOVERS, theirs.movers);
-  }
-
-  /** Blocks of the kernel, the same on both ranks. */
-  static int blocks(Operation operation) {
-    return operation.reduces() ? REDUCING_BLOCKS : MOVING_BLOCKS;
   }
 
   /** Where a rank's part of an all-reduce begins; as in the kernel. */
@@ -190,24 +198,26 @@ final class BesidePlan implements CudaPlan {
   public void launch(long send, long recv, CudaStream stream) {
     boolean captured = JCudaLibrary.isCapturing(stream.stream(), capturing, owner.device());
     if (captured && !operation.reduces()) {
-      launch(0, BEGIN, send, recv, stream);
-      copyInGraph(send, recv, stream);
-      launch(0, END, send, recv, stream);
+      launch(kernel, 0, BEGIN, send, recv, stream);
+      if (bytes < LEAST_COPIED_IN_GRAPH) {
+        launch(mover, 0, MOVE, send, recv, stream);
+      } else {
+        copyInGraph(send, recv, stream);
+      }
+      launch(kernel, 0, END, send, recv, stream);
     } else if (captured || moved.bytes == 0) {
-      launch(0, BEGIN | END, send, recv, stream);
+      launch(kernel, 0, BEGIN | END, send, recv, stream);
     } else {
       int number = launches.next();
-      launch(number, BEGIN | END, send, recv, stream);
+      launch(kernel, number, BEGIN | END, send, recv, stream);
       copy(number, send, recv);
     }
   }
 
-  private void launch(int number, int phases, long send, long recv, CudaStream stream) {
-    kernel
-        .arguments()
-        .putInt(BesideArguments.NUMBER, number)
-        .putInt(BesideArguments.PHASES, phases);
-    kernel.launch(send, recv, stream);
+  private static void launch(
+      CudaKernelPlan part, int number, int phases, long send, long recv, CudaStream stream) {
+    part.arguments().putInt(BesideArguments.NUMBER, number).putInt(BesideArguments.PHASES, phases);
+    part.launch(send, recv, stream);
   }
 
   private void copyInGraph(long send, long recv, CudaStream stream) {

@@ -72,19 +72,22 @@ final class DirectPlans implements AutoCloseable {
   }
 
   private BesidePlan beside(DirectWork work) {
+    return new BesidePlan(
+        copies(work), launches, blocks -> besideKernel(work, blocks), layout.engine());
+  }
+
+  private CudaKernelPlan besideKernel(DirectWork work, int blocks) {
     Offheap arguments = arguments(BesideArguments.SIZE);
     put(arguments, work);
-    CudaKernelPlan kernel =
-        new CudaKernelPlan(
-            communicator,
-            arguments,
-            communicator
-                .device()
-                .kernels()
-                .direct(work.operation().reduces(), work.type(), "nccl4j_direct_beside"),
-            new CudaKernelPlan.Shape(BesidePlan.blocks(work.operation()), THREADS, together(work)),
-            needs(work));
-    return new BesidePlan(copies(work), launches, kernel, layout.engine());
+    return new CudaKernelPlan(
+        communicator,
+        arguments,
+        communicator
+            .device()
+            .kernels()
+            .direct(work.operation().reduces(), work.type(), "nccl4j_direct_beside"),
+        new CudaKernelPlan.Shape(blocks, THREADS, together(work)),
+        needs(work));
   }
 
   private CopyPlan.Move copies(DirectWork work) {

@@ -12,6 +12,8 @@ import java.util.List;
 import java.util.Random;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.RedOp;
@@ -57,11 +59,11 @@ class BesideGpuTest {
 
   /**
    * Many after each other, each with the sums of the one before, on two ranks of which none, one or
-   * both capture it into a graph.
+   * both capture it into a graph; little, which kernels move there, and more, which engines copy.
    */
-  @Test
-  void oneRankMayCaptureAndTheOtherNot() {
-    int count = 3_000_000;
+  @ParameterizedTest
+  @ValueSource(ints = {3_000_000, 26_000_000})
+  void oneRankMayCaptureAndTheOtherNot(int count) {
     try (GpuRanks ranks = new GpuRanks(2, DEADLINE);
         DirectRanks windows = new DirectRanks(ranks, 8L * count)) {
       for (int rank = 0; rank < 2; rank++) {
@@ -83,11 +85,9 @@ class BesideGpuTest {
         }
         ranks.synchronize();
         for (int rank = 0; rank < 2; rank++) {
-          ByteBuffer got =
-              DirectGpuTest.read(windows.send.get(rank)).order(ByteOrder.nativeOrder());
-          for (int i = 0; i < count; i++) {
-            assertEquals(sum, got.getInt(4 * i), "round " + round + ", element " + i);
-          }
+          ByteBuffer got = DirectGpuTest.read(windows.send.get(rank)).limit(4 * count);
+          int wrong = got.mismatch(ints(count, sum));
+          assertEquals(-1, wrong, "round %d, rank %d".formatted(round, rank));
         }
         sum = 2 * sum;
       }

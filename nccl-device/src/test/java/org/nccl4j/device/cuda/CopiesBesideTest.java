@@ -129,6 +129,26 @@ class CopiesBesideTest extends AgainstFakeCuda {
     }
   }
 
+  /** Little that only moves data is moved in a graph by a kernel, between the halves of another. */
+  @ParameterizedTest
+  @EnumSource(names = {"ALL_GATHER", "ALL_TO_ALL"})
+  void inAGraphAKernelOfMoreBlocksMovesBetweenTwoRanks(Operation operation) {
+    try (CopyPair pair = new CopyPair(Duration.ofSeconds(30), LARGE)) {
+      pair.launch(0, operation, Way.COPY);
+      CudaStream stream = pair.ranks.streams.get(0);
+      fake.fakeReset();
+      stream.beginCapture();
+      pair.launch(0, operation, Way.COPY);
+      List<String> moves = movesAndMeetings().stream().map(c -> c.replaceAll(",.*", "")).toList();
+      stream.endCapture().close();
+      pair.launch(1, operation, Way.COPY);
+      String name = "cuLaunchKernelEx(";
+      int first = moves.size() - 3; // an event of the capture's begin is before them
+      assertEquals(List.of(name + 32, name + 128, name + 32), moves.subList(first, first + 3));
+      assertFalse(moves.toString().contains("cuMemcpy"), moves.toString());
+    }
+  }
+
   /** In a graph the streams part and join too, and what is launched elsewhere is not drawn in. */
   @ParameterizedTest
   @EnumSource(names = {"COPY", "COPY_BATCH", "COPY_STREAM"})
