@@ -18,7 +18,9 @@ import org.nccl4j.it.perf.workload.Workload;
 final class CommunicatorCosts {
   private static final long REDUCED = 64 << 20;
   private static final int CALLS = 200;
-  private static final int ROUNDS = 20;
+
+  /** The JVM compiles for good what it has run 15,000 times or so; a call is warm after that. */
+  private static final int ROUNDS = 150;
 
   private final RankLane lane;
 
