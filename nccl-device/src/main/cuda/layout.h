@@ -58,7 +58,9 @@ typedef struct {
   uint64_t told;     // what the peer has at NCCL4J_USER
   uint64_t seen;     // what was received before receiver's kernels
   uint64_t copies;   // by copy engines, told or waited for, by channel: nccl4jCopies
-  uint64_t pad1;
+  uint32_t claimed;  // of a straight message, the channel's number among those of its kernel: what
+                     // channels have claimed of it; zero while none is sent
+  uint32_t done;     // ... channels that have done with it
 } nccl4jSteps;
 
 // What is counted of copies, in the steps of which channel.

@@ -12,6 +12,13 @@ __device__ __forceinline__ char* p2pAddress(const nccl4jP2pArguments& a, u64 add
   return (char*)(base == BASE_SEND ? a.send + address : base == BASE_RECV ? a.recv + address : address);
 }
 
+// Where channels count what they claim of a group's work, or null where they have shares alone.
+__device__ __forceinline__ nccl4jSteps* claims(const nccl4jGroup& group, const nccl4jWork& work,
+                                               u32 number) {
+  const bool claimed = work.bytes >= straight::kLeastClaimed && number < NCCL4J_CHANNELS;
+  return claimed ? (nccl4jSteps*)group.steps + number : nullptr;
+}
+
 // The part of a work that a channel does, as slices. One call of run.
 template <class P>
 __device__ __forceinline__ void transfer(P& p, bool send, char* data, u64 bytes, u32 slice) {
@@ -75,14 +82,15 @@ __device__ __forceinline__ void runP2p(const nccl4jP2pArguments& a) {
   for (u32 w = group.firstWork; w < group.firstWork + group.nWorks; w++) {
     const nccl4jWork& work = works[w];
     const Share share(work.bytes, work.parts, channel);
-    char* data = p2pAddress(a, work.address, work.base) + share.begin;
+    char* whole = p2pAddress(a, work.address, work.base);
+    char* data = whole + share.begin;
     if (channel >= work.parts) continue;
     if (copy) {
       copyBlock(p2pAddress(a, work.target, work.targetBase) + share.begin, data, share.bytes);
       continue;
     }
     if (!FLAGGED && work.offered &&
-        (send ? straight::send(fan, a.comm, channel, work, share, data)
+        (send ? straight::send(fan, a.comm, channel, work, claims(group, work, w - group.firstWork), whole)
               : straight::recv(fan, a.comm, channel, work)))
       continue;
     if (!FLAGGED && work.protocol == SIMPLE) {

@@ -6,6 +6,10 @@
 // called it before the first window and the other after, meet in the slots: the sender waits for an
 // offer for a while only, and the receiver looks at the note when a step has come, of Simple by its
 // tail, of LL128 by its first line.
+//
+// Of a very large message a channel stores the first half of its share. What is left of all shares they
+// claim in units as they come to it, since they do not keep one pace. One that goes by slots sends all of
+// its share, parts of which the others store too.
 #pragma once
 #include "lines.cuh"
 #include "schedule.cuh"
@@ -45,6 +49,10 @@ __device__ __forceinline__ void copyBlock(char* to, const char* from, u64 bytes)
 namespace straight {
 
 constexpr u64 kMostNanoseconds = 20000000;  // that a sender waits for an offer
+constexpr u64 kLeastClaimed = 48 << 20;  // with less, claims take longer than channels differ
+constexpr u64 kLeastUnit = 16 << 10;
+constexpr u64 kMostUnit = 128 << 10;
+constexpr u32 kUnits = 16;  // of a share, where they are neither too small nor too large
 
 __device__ __forceinline__ nccl4jSteps* stepsOf(const Fan& fan) { return (nccl4jSteps*)fan.steps[0]; }
 
@@ -73,20 +81,49 @@ __device__ __forceinline__ u64 awaitOffer(const Fan& fan, const nccl4jCommunicat
   }
 }
 
+// All that this channel stores of a message.
+__device__ __forceinline__ void store(char* to, const char* from, const nccl4jWork& work, int channel,
+                                      nccl4jSteps* claims) {
+  const u64 each = Share(work.bytes, work.parts, 0).bytes, own = claims ? each / 2 & ~127ull : each;
+  const u64 size = min(kMostUnit, max(kLeastUnit, each / kUnits & ~127ull));
+  const u32 units = work.parts * (u32)((each - own + size - 1) / size);
+  u32 next = claims && threadIdx.x == 0 ? atomicAdd(&claims->claimed, 1u) : 0;
+  Share share(work.bytes, work.parts, channel);
+  u64 at = 0, bytes = min(own, share.bytes);
+  for (;;) {
+    copyBlock(to + share.begin + at, from + share.begin + at, bytes);
+    if (claims == nullptr) return;
+    const u32 unit = (u32)agree(next);
+    if (unit >= units) return;
+    if (threadIdx.x == 0) next = atomicAdd(&claims->claimed, 1u);
+    share = Share(work.bytes, work.parts, unit % work.parts);
+    at = own + unit / work.parts * size;
+    bytes = at < share.bytes ? min(size, share.bytes - at) : 0;
+  }
+}
+
+// The channel has claimed its last; whoever is the last to say so leaves the counts as they were.
+__device__ __forceinline__ void done(nccl4jSteps* claims, u32 parts) {
+  if (claims == nullptr || atomicAdd(&claims->done, 1u) + 1 < parts) return;
+  claims->claimed = 0;
+  claims->done = 0;
+}
+
 // Called by all threads; false where the message goes by slots.
 __device__ __forceinline__ bool send(Fan& fan, const nccl4jCommunicator& comm, int channel,
-                                     const nccl4jWork& work, const Share& share, const char* data) {
+                                     const nccl4jWork& work, nccl4jSteps* claims, const char* data) {
   u64 target = 0;
   if (threadIdx.x == 0 && work.target != 0) {
     const u64 step = fan.sent[0], offer = awaitOffer(fan, comm, channel, step);
     if (offer != NCCL4J_NO_OFFER) {
-      target = work.target + offer + share.begin;
+      target = work.target + offer;
       storeWordRelaxed(tailOf(fan.sendData[0], channel) + NCCL4J_STRAIGHT, step + 1);
     }
   }
   target = agree(target);
+  if (target != 0) store((char*)target, data, work, channel, claims);
+  if (threadIdx.x == 0) done(claims, work.parts);
   if (target == 0) return false;
-  copyBlock((char*)target, data, share.bytes);
   __syncthreads();
   if (threadIdx.x == 0) {
     fenceSystem();

@@ -21,6 +21,7 @@ final class LargeMessages {
   private final GpuRanks ranks;
   private final DirectRanks windows;
   private final List<DeviceMemory> plain;
+  private final long most;
   private final Random random;
   private final List<List<P2pWork>> works = new ArrayList<>();
   private final int[] sent;
@@ -28,10 +29,13 @@ final class LargeMessages {
   private final int[] inPlain;
   private final List<Runnable> checks = new ArrayList<>();
 
-  LargeMessages(GpuRanks ranks, DirectRanks windows, List<DeviceMemory> plain, Random random) {
+  /** In buffers of so many bytes. */
+  LargeMessages(
+      GpuRanks ranks, DirectRanks windows, List<DeviceMemory> plain, long most, Random random) {
     this.ranks = ranks;
     this.windows = windows;
     this.plain = plain;
+    this.most = most;
     this.random = random;
     this.sent = new int[ranks.n];
     this.inWindow = new int[ranks.n];
@@ -62,7 +66,7 @@ final class LargeMessages {
   }
 
   private void add(int from, int to, int round) {
-    int share = (24 << 20) / (3 * Math.max(1, ranks.n - 1)) - 64;
+    int share = (int) most / (3 * Math.max(1, ranks.n - 1)) - 64;
     // Some below the least size that is offered, most above.
     int bytes = (1 << 18) + random.nextInt(share - (1 << 18));
     if (round % 4 == 0) {

@@ -99,15 +99,22 @@ class P2pGpuTest {
    */
   @Test
   void largeMessagesArriveInWindowsAndBesideThem() {
-    Random random = new Random(7);
-    int n = CollectiveGpuTest.size();
-    long most = 24 << 20;
+    exchange(CollectiveGpuTest.size(), 24 << 20, 40, new Random(7));
+  }
+
+  /** Up to 130 MB, so that channels claim units of most. */
+  @Test
+  void veryLargeMessagesArriveInWindowsAndBesideThem() {
+    exchange(2, 400 << 20, 6, new Random(8));
+  }
+
+  private static void exchange(int n, long most, int rounds, Random random) {
     try (GpuRanks ranks = new GpuRanks(n, DEADLINE);
         DirectRanks windows = new DirectRanks(ranks, most)) {
       List<DeviceMemory> plain = new ArrayList<>();
       ranks.devices.forEach(device -> plain.add(device.allocate(most)));
-      for (int round = 0; round < 40; round++) {
-        new LargeMessages(ranks, windows, plain, random).exchange(round);
+      for (int round = 0; round < rounds; round++) {
+        new LargeMessages(ranks, windows, plain, most, random).exchange(round);
       }
       plain.forEach(DeviceMemory::close);
     }
