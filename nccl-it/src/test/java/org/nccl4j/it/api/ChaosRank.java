@@ -18,6 +18,7 @@ import org.nccl4j.api.Communicator;
 import org.nccl4j.api.Communicator.ShrinkMode;
 import org.nccl4j.api.CommunicatorConfig;
 import org.nccl4j.api.Devices;
+import org.nccl4j.api.Group;
 import org.nccl4j.api.UniqueId;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.DeviceMemory;
@@ -90,6 +91,8 @@ public final class ChaosRank {
     }
   }
 
+  private static final DataType F32 = DataType.FLOAT32;
+
   /** Of what must not fail. */
   private static final CommunicatorConfig PATIENT =
       CommunicatorConfig.defaults()
@@ -135,13 +138,16 @@ public final class ChaosRank {
     }
   }
 
+  /** Descriptors, threads, and mappings of shared memory, which has no name outside processes. */
   private static String footprint() throws IOException {
     long threads =
         Thread.getAllStackTraces().keySet().stream()
             .filter(thread -> thread.getName().startsWith("nccl4j-"))
             .count();
-    try (Stream<Path> descriptors = Files.list(Path.of("/proc/self/fd"))) {
-      return descriptors.count() + " " + threads;
+    try (Stream<Path> descriptors = Files.list(Path.of("/proc/self/fd"));
+        Stream<String> mappings = Files.lines(Path.of("/proc/self/maps"))) {
+      long shared = mappings.filter(mapping -> mapping.contains("/memfd:nccl4j")).count();
+      return descriptors.count() + " " + threads + " " + shared;
     }
   }
 
@@ -219,7 +225,7 @@ public final class ChaosRank {
    */
   private static void meet(Communicator comm, DeviceStream stream) {
     try (DeviceMemory one = Ranks.floats(1, i -> 1)) {
-      comm.allReduce(one, one, 1, DataType.FLOAT32, RedOp.SUM, stream);
+      comm.allReduce(one, one, 1, F32, RedOp.SUM, stream);
       stream.synchronize();
     }
   }
@@ -240,37 +246,72 @@ public final class ChaosRank {
     }
   }
 
+  /** What a round does at random. */
+  private enum Kind {
+    ALL_REDUCE,
+    BROADCAST,
+    ALL_GATHER,
+    ALL_TO_ALL,
+    REDUCE_SCATTER,
+    /** To the next rank, from the one before. */
+    SEND_RECV,
+    /** An all-reduce of a split of all ranks, in reverse order. */
+    SPLIT;
+
+    private boolean fillsAll() {
+      return this == ALL_GATHER || this == ALL_TO_ALL;
+    }
+  }
+
   private static void operation(Communicator comm, DeviceStream stream, Random random) {
     int count = 1 + (random.nextBoolean() ? random.nextInt(64) : random.nextInt(40_000));
     int n = comm.nRanks();
     int root = random.nextInt(n);
-    int kind = random.nextInt(4);
+    Kind kind = Kind.values()[random.nextInt(Kind.values().length)];
     try (DeviceMemory mine = Ranks.floats(count, i -> comm.rank() + i % 100);
-        DeviceMemory all = Ranks.floats(count * n, i -> -1)) {
+        DeviceMemory all = Ranks.floats(count * n, i -> comm.rank() + i % 100);
+        DeviceMemory out = Ranks.floats(kind.fillsAll() ? count * n : count, i -> -1)) {
       switch (kind) {
-        case 0 -> comm.allReduce(mine, mine, count, DataType.FLOAT32, RedOp.SUM, stream);
-        case 1 -> comm.broadcast(mine, mine, count, DataType.FLOAT32, root, stream);
-        case 2 -> comm.allGather(mine, all, count, DataType.FLOAT32, stream);
-        default -> {
-          comm.allGather(mine, all, count, DataType.FLOAT32, stream);
-          comm.allToAll(all, all.slice(0, 0), 0, DataType.FLOAT32, stream);
+        case ALL_REDUCE -> comm.allReduce(mine, out, count, F32, RedOp.SUM, stream);
+        case BROADCAST -> comm.broadcast(mine, out, count, F32, root, stream);
+        case ALL_GATHER -> comm.allGather(mine, out, count, F32, stream);
+        case ALL_TO_ALL -> comm.allToAll(all, out, count, F32, stream);
+        case REDUCE_SCATTER -> comm.reduceScatter(all, out, count, F32, RedOp.SUM, stream);
+        case SEND_RECV ->
+            Group.run(
+                () -> {
+                  comm.send(mine, count, F32, (comm.rank() + 1) % n, stream);
+                  comm.recv(out, count, F32, (comm.rank() + n - 1) % n, stream);
+                });
+        case SPLIT -> {
+          try (Communicator child = comm.split(0, -comm.rank()).orElseThrow()) {
+            child.allReduce(mine, out, count, F32, RedOp.SUM, stream);
+            stream.synchronize();
+          }
         }
       }
       stream.synchronize();
-      float[] got = Ranks.floats(kind < 2 ? mine : all);
+      float[] got = Ranks.floats(out);
       for (int i = 0; i < got.length; i++) {
-        int element = i % count;
-        float expected =
-            switch (kind) {
-              case 0 -> n * (n - 1) / 2 + n * (element % 100);
-              case 1 -> root + element % 100;
-              default -> i / count + element % 100;
-            };
+        float expected = expected(kind, comm.rank(), n, root, count, i);
         if (got[i] != expected) {
           throw new AssertionError(
-              "element %d of kind %d is %s, not %s".formatted(i, kind, got[i], expected));
+              "element %d of %s is %s, not %s".formatted(i, kind, got[i], expected));
         }
       }
     }
+  }
+
+  /** Element i of what a rank gets, where a rank gives its number and i % 100 as element i. */
+  private static float expected(Kind kind, int rank, int n, int root, int count, int i) {
+    int sumOfRanks = n * (n - 1) / 2;
+    return switch (kind) {
+      case ALL_REDUCE, SPLIT -> sumOfRanks + n * (i % 100);
+      case BROADCAST -> root + i % 100;
+      case ALL_GATHER -> i / count + i % count % 100;
+      case ALL_TO_ALL -> i / count + (rank * count + i % count) % 100;
+      case REDUCE_SCATTER -> sumOfRanks + n * ((rank * count + i) % 100);
+      case SEND_RECV -> (rank + n - 1) % n + i % 100;
+    };
   }
 }

@@ -22,7 +22,8 @@ import org.nccl4j.device.RedOp;
 /** Communicators that are closed leave nothing: no descriptor, thread, mapping or file. */
 @Timeout(300)
 class LeakTest {
-  private static final int ROUNDS = 500;
+  private static final int ROUNDS = 1000;
+  private static final List<String> TRANSPORTS = List.of("P2P", "SHM", "NET");
 
   private record Footprint(long descriptors, long threads, long mappings) {
     static Footprint now() throws IOException {
@@ -45,13 +46,15 @@ class LeakTest {
         DeviceStream second = Devices.host().createStream()) {
       Round round = new Round(a, b, first, second);
       round.run();
-      round.overSockets();
+      for (String transport : TRANSPORTS) {
+        round.overSockets(transport);
+      }
       Footprint before = Footprint.now();
       for (int i = 0; i < ROUNDS; i++) {
         round.run();
       }
-      for (int i = 0; i < 20; i++) {
-        round.overSockets();
+      for (int i = 0; i < 60; i++) {
+        round.overSockets(TRANSPORTS.get(i % TRANSPORTS.size()));
       }
       Footprint after = awaitFewer(before);
       // Fewer is no leak: what an earlier test left to the collector may go in the meantime.
@@ -73,15 +76,15 @@ class LeakTest {
     return now;
   }
 
-  /** Two ranks, and a split of them: four communicators. */
+  /** Two ranks, and a split of them: two communicators. */
   private record Round(DeviceMemory a, DeviceMemory b, DeviceStream first, DeviceStream second) {
     void run() throws Exception {
       use(Communicator.initAll(Collections.nCopies(2, Devices.host())));
     }
 
-    void overSockets() throws Exception {
+    void overSockets(String transport) throws Exception {
       UniqueId id = UniqueId.create();
-      CommunicatorConfig config = CommunicatorConfig.defaults();
+      CommunicatorConfig config = CommunicatorConfig.defaults().withTransports(List.of(transport));
       var other = Communicator.initRankAsync(2, id, 1, Devices.host(), config);
       Communicator mine = Communicator.initRank(2, id, 0, Devices.host(), config);
       use(List.of(mine, other.get()));
