@@ -20,6 +20,7 @@ import org.nccl4j.api.init.GraphsAhead;
 import org.nccl4j.api.init.InitRequest;
 import org.nccl4j.api.init.Initializer;
 import org.nccl4j.api.init.Rehearsal;
+import org.nccl4j.api.observe.InitTimes;
 import org.nccl4j.api.settings.DebugSettings;
 import org.nccl4j.api.settings.InfoLog;
 import org.nccl4j.api.settings.Settings;
@@ -61,9 +62,11 @@ final class Joining {
             rank,
             settings.get(Settings.NCCL4J_INIT_TIMEOUT),
             BootstrapOptions.from(settings));
+    String name = name(config);
+    InitTimes times = new InitTimes(name, rank);
+    times.begin(InitTimes.BOOTSTRAP);
     long began = System.nanoTime();
     Bootstrap bootstrap = TcpBootstrap.join(request);
-    String name = name(config);
     new InfoLog(settings, "rank %d of communicator %s".formatted(rank, name))
         .tell(
             "BOOTSTRAP",
@@ -73,7 +76,7 @@ final class Joining {
                         nRanks - 1,
                         (System.nanoTime() - began) / 1_000_000,
                         roots.stream().map(BootstrapId::where).collect(Collectors.joining(", "))));
-    return Initializer.create(request(name, device, settings), bootstrap);
+    return Initializer.create(request(name, device, settings), bootstrap, times);
   }
 
   static List<CommunicatorState> joinAll(List<Device> devices, CommunicatorConfig config) {

@@ -66,7 +66,17 @@ public final class Initializer {
    * bootstrap; if it fails, all ranks are told why and everything is freed.
    */
   public static CommunicatorState create(InitRequest request, Bootstrap bootstrap) {
-    Made made = make(request, bootstrap, null);
+    return create(request, bootstrap, new InitTimes(request.name(), bootstrap.rank()));
+  }
+
+  /**
+   * As {@link #create(InitRequest, Bootstrap)}.
+   *
+   * @param times of what was done for it before
+   */
+  public static CommunicatorState create(
+      InitRequest request, Bootstrap bootstrap, InitTimes times) {
+    Made made = make(request, bootstrap, null, times);
     return new CommunicatorState(request, bootstrap, made.members, made.engine);
   }
 
@@ -77,15 +87,17 @@ public final class Initializer {
    */
   static Engine again(InitRequest request, Bootstrap bootstrap, Profilers profilers) {
     bootstrap.making();
-    return make(request, bootstrap, profilers).engine;
+    InitTimes times = new InitTimes(request.name(), bootstrap.rank());
+    return make(request, bootstrap, profilers, times).engine;
   }
 
   private record Made(Members members, Engine engine) {}
 
-  private static Made make(InitRequest request, Bootstrap bootstrap, Profilers profilers) {
+  private static Made make(
+      InitRequest request, Bootstrap bootstrap, Profilers profilers, InitTimes times) {
     Initializer initializer = new Initializer(request, bootstrap, profilers);
     try {
-      return initializer.make();
+      return initializer.make(times);
     } catch (NcclException e) {
       initializer.undo(e);
       throw e;
@@ -120,9 +132,8 @@ public final class Initializer {
     }
   }
 
-  private Made make() {
+  private Made make(InitTimes times) {
     int rank = bootstrap.rank();
-    InitTimes times = new InitTimes(request.name(), rank);
     times.begin("plug-ins, nets");
     Optional<TunedTable> tuned =
         TunedTable.read(request.settings().get(PlanSettings.NCCL4J_COSTS_FILE));

@@ -11,6 +11,7 @@ import java.util.Set;
 import java.util.TreeMap;
 import org.nccl4j.api.bootstrap.Bootstrap;
 import org.nccl4j.api.launch.Launcher;
+import org.nccl4j.api.observe.InitTimes;
 import org.nccl4j.api.window.RemotePeers;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.ErrorId;
@@ -152,7 +153,9 @@ public final class Offspring {
       Bootstrap lazy = new LazyBootstrap(parent.bootstrap(), ranks, lead, path);
       return shared(request, lazy, ranks, path);
     }
-    return Initializer.create(request, parent.bootstrap().reunite(ranks, lead, path));
+    InitTimes times = new InitTimes(name, ranks.indexOf(parent.rank()));
+    times.begin(InitTimes.BOOTSTRAP);
+    return Initializer.create(request, parent.bootstrap().reunite(ranks, lead, path), times);
   }
 
   /** On the parent's connections. */

@@ -12,6 +12,9 @@ import org.nccl4j.device.DebugLog;
  * one line of the log. One thread.
  */
 public final class InitTimes {
+  /** The phase in which ranks come together, by sockets. */
+  public static final String BOOTSTRAP = "bootstrap";
+
   private static final System.Logger LOG = DebugLog.of("INIT");
 
   private final String communicator;

@@ -117,11 +117,15 @@ class SubsystemsTest {
     }
     assertSaid(
         "BOOTSTRAP rank 2 of communicator far has met the other 2 within ",
+        "INIT rank 2 of communicator far was made in ",
         "SHM rank 0 of communicator far reaches ranks [1] by SHM, ",
         "NET rank 0 of communicator far reaches ranks [2] by NET, ",
         "PROXY rank 2 of communicator far has a thread for 4 ends of connections",
         "CALL rank 1 of communicator far calls revoke",
         "RAS rank 2 of communicator far has failed: ");
+    String phases =
+        ".* was made in [0-9.]+ ms: bootstrap [0-9.]+ ms, plug-ins, nets [0-9.]+ ms, .*";
+    assertTrue(lines.stream().anyMatch(line -> line.matches(phases)), lines::toString);
   }
 
   @Test
