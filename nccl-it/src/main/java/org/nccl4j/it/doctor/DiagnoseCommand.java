@@ -40,7 +40,9 @@ public final class DiagnoseCommand implements Callable<Integer> {
 
   @Option(
       names = {"-t", "--table"},
-      description = "Also the state of each rank and its last operations.")
+      description =
+          "Also each rank and its last operations with their states: enqueued behind others in a"
+              + " stream, launched, waiting for a rank, done.")
   private boolean table;
 
   @Option(
@@ -101,15 +103,25 @@ public final class DiagnoseCommand implements Callable<Integer> {
     rank.operations()
         .subList(from, rank.operations().size())
         .forEach(
-            op -> out.printf("    %d: %s%s%n", op.number(), op.text(), end(rank, op.number())));
+            op -> out.printf("    %d: %s, %s%n", op.number(), op.text(), state(rank, op.number())));
   }
 
-  /** What is known of an operation's end. */
-  private static String end(RankReport rank, long operation) {
-    if (operation <= rank.ended()) {
-      return "";
+  /** How far an operation is; the first that is not done is at most number {@code upTo}. */
+  private static String state(RankReport rank, long operation) {
+    long first = rank.ended() + 1;
+    if (operation < first) {
+      return "done";
     }
-    return operation < rank.upTo() ? ", perhaps not ended" : ", not ended";
+    if (operation < rank.upTo()) {
+      return "perhaps done";
+    }
+    if (operation > Math.max(first, rank.upTo())) {
+      return "enqueued";
+    }
+    if (rank.upTo() > first) {
+      return "not done";
+    }
+    return rank.waitsFor() < 0 ? "launched" : "waiting for rank " + rank.waitsFor();
   }
 
   private void save(long pid) {

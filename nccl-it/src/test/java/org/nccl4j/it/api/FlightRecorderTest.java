@@ -77,15 +77,17 @@ class FlightRecorderTest {
                   stream.synchronize();
                   if (comm.rank() == 0) {
                     comm.recv(data, 64, DataType.FLOAT32, 1, stream);
+                    comm.recv(data, 32, DataType.FLOAT32, 1, stream);
                     stream.synchronize();
                   }
                 }
               });
       tasks.get(1).get();
       String text = awaitText("rank 0 waits for rank 1 in operation 2", "diagnose", "-t", pid);
-      assertTrue(text.contains("recv of 64 float from rank 1"), text);
+      assertTrue(text.contains("2: recv of 64 float from rank 1, waiting for rank 1\n"), text);
+      assertTrue(text.contains("3: recv of 32 float from rank 1, enqueued\n"), text);
       assertTrue(text.contains("rank 1 has ended all 1 operations"), text);
-      assertTrue(text.contains("1: all_reduce of 64 float (sum)"), text);
+      assertTrue(text.contains("1: all_reduce of 64 float (sum), done\n"), text);
       run("diagnose", "--save", directory.toString(), pid);
       Path file = directory.resolve("nccl4j-" + pid + ".flight");
       String fromFile = run("diagnose", file.toString());
