@@ -42,7 +42,7 @@ final class Joining {
   /** Hints that have been logged: one is enough. */
   private static final Set<String> HINTS = ConcurrentHashMap.newKeySet();
 
-  /** What has been told of settings. */
+  /** What has been told of settings, and the version. */
   private static final Set<String> TOLD = ConcurrentHashMap.newKeySet();
 
   private Joining() {}
@@ -171,8 +171,19 @@ final class Joining {
         LOG.log(System.Logger.Level.WARNING, hint);
       }
     }
+    tellVersion(settings);
     tellWhatIsSet(settings);
     return settings;
+  }
+
+  /** Once in a process. */
+  private static void tellVersion(Settings settings) {
+    boolean alone = settings.get(DebugSettings.NCCL_DEBUG).equals("VERSION");
+    System.Logger.Level level = alone ? System.Logger.Level.INFO : InfoLog.level(settings, "INIT");
+    System.Logger log = DebugLog.of("INIT");
+    if (log.isLoggable(level) && TOLD.add("version")) {
+      log.log(level, "nccl4j " + TcpBootstrap.version());
+    }
   }
 
   /** Each setting with its origin, once. */

@@ -91,6 +91,11 @@ public final class TcpBootstrap extends TimedBootstrap {
     return join(request, Identity.ofThisProcess());
   }
 
+  /** The version of this library, which all ranks must have. */
+  public static String version() {
+    return Identity.LIBRARY;
+  }
+
   /** Joins under another identity, for tests. */
   static Bootstrap join(JoinRequest request, Identity self) {
     return join(request, self, Deadline.after(request.deadline()));

@@ -9,7 +9,8 @@ public final class DebugSettings {
           "NCCL_DEBUG",
           "NONE",
           List.of("NONE", "VERSION", "WARN", "INFO", "ABORT", "TRACE"),
-          "How much is logged.");
+          "How much is logged beside warnings: with VERSION the version of this library, with INFO and"
+              + " above what NCCL_DEBUG_SUBSYS names.");
 
   public static final Setting<Subsystems> NCCL_DEBUG_SUBSYS =
       Setting.subsystems(

@@ -69,6 +69,7 @@ class DebugFileTest {
     Process most = start("most", debug("INFO", "^COLL,GRAPH", "%p.most"));
     Process warn = start("warn", debug("WARN", "ALL", "%p.warn"));
     Process none = start("none", debug("INFO", "ALL", "missing/%p"));
+    Process version = start("version", debug("VERSION", "ALL", "%p.version"));
     String said = output("coll", coll);
     assertEquals(0, coll.exitValue(), said);
     assertFalse(said.contains("of communicator"), said);
@@ -85,8 +86,12 @@ class DebugFileTest {
     String refused = output("none", none);
     assertTrue(none.exitValue() != 0, refused);
     assertTrue(refused.contains("which NCCL_DEBUG_FILE names, cannot be written"), refused);
+    String told = output("version", version);
+    assertTrue(told.lines().anyMatch(line -> line.matches("INFO: nccl4j [0-9.]+")), told);
+    assertFalse(told.contains("of communicator"), told);
+    assertTrue(other.lines().anyMatch(line -> line.matches(".* INIT INFO nccl4j [0-9.]+")), other);
     try (Stream<Path> files = Files.list(directory)) {
-      assertEquals(7, files.count());
+      assertEquals(8, files.count());
     }
   }
 
