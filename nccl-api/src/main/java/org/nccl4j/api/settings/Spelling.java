@@ -35,13 +35,25 @@ final class Spelling {
     for (String candidate : known) {
       if (Math.abs(name.length() - candidate.length()) < least) {
         int distance = distance(name, candidate);
-        if (distance < least) {
+        if (distance < least && !hasAnotherWord(name, candidate)) {
           best = candidate;
           least = distance;
         }
       }
     }
     return best;
+  }
+
+  /** Whether most letters of a word differ: NCCL_RAS_ENABLE is no misspelt NCCL_PAT_ENABLE. */
+  private static boolean hasAnotherWord(String name, String candidate) {
+    String[] words = name.split("_");
+    String[] others = candidate.split("_");
+    for (int w = 0; words.length == others.length && w < words.length; w++) {
+      if (2 * distance(words[w], others[w]) > Math.max(words[w].length(), others[w].length())) {
+        return true;
+      }
+    }
+    return false;
   }
 
   /** Levenshtein's: insertions, deletions and replacements of one character. */

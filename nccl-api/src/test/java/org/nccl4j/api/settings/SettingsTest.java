@@ -145,6 +145,13 @@ class SettingsTest {
         List.of(
             "NCCL_SOCKET_IFNAMES (environment) is no setting; did you mean NCCL_SOCKET_IFNAME?"),
         hints);
+    for (String near :
+        List.of("NCCL_AGLO", "NCCL_DEBGU", "NCCL_NETS", "NCCL_COMMID", "NCCL_PRTO")) {
+      assertEquals(1, with(near, "x").hints().size(), near);
+    }
+    for (String other : List.of("NCCL_RAS_ENABLE", "NCCL_BUFFSIZE", "NCCL_IB", "NCCL_MIN")) {
+      assertEquals(List.of(), with(other, "1").hints(), other);
+    }
     assertEquals(List.of(), with("NCCL_IB_HCA", "mlx5").hints());
     assertEquals(List.of(), with("NCCL_ALGO", "Ring").hints());
   }
