@@ -10,6 +10,7 @@ import java.util.Optional;
 import java.util.Set;
 import java.util.TreeMap;
 import org.nccl4j.api.bootstrap.Bootstrap;
+import org.nccl4j.api.bootstrap.NamedExchange;
 import org.nccl4j.api.launch.Launcher;
 import org.nccl4j.api.observe.InitTimes;
 import org.nccl4j.api.window.RemotePeers;
@@ -61,7 +62,7 @@ public final class Offspring {
     int number = parent.nextSplit();
     int shares = new Sharing(parent).isForSplit(how) ? 1 : 0;
     byte[] mine = ByteBuffer.allocate(12).putInt(color).putInt(key).putInt(shares).array();
-    List<byte[]> all = parent.bootstrap().allGather(mine);
+    List<byte[]> all = NamedExchange.allGather(parent.bootstrap(), parent.name(), "split", mine);
     if (color == NO_COLOR) {
       return Optional.empty();
     }
@@ -75,13 +76,6 @@ public final class Offspring {
     List<Call> calls = new ArrayList<>();
     for (int rank = 0; rank < all.size(); rank++) {
       ByteBuffer bytes = ByteBuffer.wrap(all.get(rank));
-      if (bytes.remaining() != 12) {
-        throw new InvalidUsageException(
-            ErrorId.CALLS_DIFFER,
-            "rank %d makes another call where rank %d splits communicator %s"
-                .formatted(rank, parent.rank(), parent.name()),
-            "make the same calls in the same order on all ranks");
-      }
       calls.add(new Call(bytes.getInt(), bytes.getInt(), bytes.getInt() != 0, rank));
     }
     return calls.stream()

@@ -2,6 +2,7 @@ package org.nccl4j.api.window;
 
 import java.util.ArrayList;
 import java.util.List;
+import org.nccl4j.api.bootstrap.NamedExchange;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.InvalidUsageException;
@@ -21,12 +22,13 @@ final class Agreement {
    * @throws NcclException if a rank has an error, or is in another step: the same on all ranks
    */
   List<Proposal> reach(Proposal mine) {
-    List<byte[]> gathered = setup.bootstrap().allGather(mine.toBytes());
+    List<byte[]> gathered =
+        NamedExchange.allGather(
+            setup.bootstrap(), setup.name(), mine.step().label(), mine.toBytes());
     List<Proposal> all = new ArrayList<>();
     for (int rank = 0; rank < gathered.size(); rank++) {
       all.add(Proposal.fromBytes(rank, gathered.get(rank)));
     }
-    checkSteps(all);
     for (int rank = 0; rank < all.size(); rank++) {
       NcclException error = all.get(rank).error();
       if (error != null) {
@@ -34,19 +36,6 @@ final class Agreement {
       }
     }
     return all;
-  }
-
-  private void checkSteps(List<Proposal> all) {
-    for (int rank = 1; rank < all.size(); rank++) {
-      if (all.get(rank).step() != all.get(0).step()) {
-        throw new InvalidUsageException(
-            ErrorId.CALLS_DIFFER,
-            "in communicator %s rank 0 calls %s and rank %d calls %s"
-                .formatted(
-                    setup.name(), all.get(0).step().label(), rank, all.get(rank).step().label()),
-            "make the same calls in the same order on all ranks");
-      }
-    }
   }
 
   /**

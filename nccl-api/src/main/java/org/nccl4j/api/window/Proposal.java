@@ -43,6 +43,8 @@ record Proposal(
     List<Long> sent) {
   /** The steps. */
   enum Step {
+    /** The first of what needs it makes the library's own window. */
+    SPACE("registerWindow or createDeviceCommunicator"),
     REGISTER("registerWindow"),
     DEVICE_COMMUNICATOR("createDeviceCommunicator"),
     MAPPED("registerWindow (mapping)"),

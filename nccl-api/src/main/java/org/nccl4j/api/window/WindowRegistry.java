@@ -245,7 +245,7 @@ public final class WindowRegistry implements AutoCloseable {
       List<Proposal> all =
           agreement.reach(
               new Proposal(
-                  asked == null ? Proposal.Step.REGISTER : Proposal.Step.DEVICE_COMMUNICATOR,
+                  step(users, asked),
                   candidate.unfit(),
                   asked == null ? windows + 1 : asked.packed(),
                   own == null ? 0 : own.number(),
@@ -272,6 +272,12 @@ public final class WindowRegistry implements AutoCloseable {
       }
       throw e;
     }
+  }
+
+  private static Proposal.Step step(boolean users, Asked asked) {
+    return asked != null
+        ? Proposal.Step.DEVICE_COMMUNICATOR
+        : users ? Proposal.Step.REGISTER : Proposal.Step.SPACE;
   }
 
   private RegisteredWindow window(

@@ -5,10 +5,12 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 import static org.junit.jupiter.api.DynamicTest.dynamicTest;
 
+import java.nio.ByteBuffer;
 import java.time.Duration;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.regex.Pattern;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.DynamicTest;
 import org.junit.jupiter.api.TestFactory;
@@ -24,6 +26,7 @@ import org.nccl4j.device.DataType;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
+import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.NcclException;
@@ -99,6 +102,10 @@ class MisuseOfMakingTest {
             (c, m, s) -> Communicator.initRank(2, List.of(), 0, host, DEFAULTS)),
         new Wrong(arg, "is not a unique id", (c, m, s) -> UniqueId.parse("not hexadecimal")),
         new Wrong(arg, "null was passed for the text", (c, m, s) -> UniqueId.parse(null)),
+        new Wrong(
+            arg,
+            "a heap buffer of 8 bytes cannot be wrapped",
+            (c, m, s) -> Devices.wrap(ByteBuffer.allocate(8))),
         new Wrong(arg, "the count is -1", (c, m, s) -> c.explain("all_reduce", -1, F32)),
         new Wrong(arg, "the count is -2", (c, m, s) -> c.decision("all_reduce", -2, F32)),
         new Wrong(arg, "the count is -3", (c, m, s) -> c.decisionInWindows("reduce", -3, F32)),
@@ -166,6 +173,49 @@ class MisuseOfMakingTest {
         .map(wrong -> dynamicTest(wrong.message, () -> assertNamed(wrong)));
   }
 
+  private interface Making {
+    void run(Communicator comm, DeviceMemory memory);
+  }
+
+  /**
+   * Each rank hears it, and reads nothing of the other's call for its own. The first window and the
+   * first device communicator begin with the same step, which is named after both.
+   */
+  @TestFactory
+  Stream<DynamicTest> ranksThatMakeDifferentThingsAreTold() {
+    Map<String, Making> calls =
+        Map.of(
+            "split", (c, m) -> c.split(0, 0),
+            "suspend", (c, m) -> c.suspend(),
+            "registerWindow", (c, m) -> c.registerWindow(m),
+            "createDeviceCommunicator", (c, m) -> c.createDeviceCommunicator(1, 1));
+    return calls.keySet().stream()
+        .flatMap(a -> calls.keySet().stream().filter(b -> !b.equals(a)).map(b -> List.of(a, b)))
+        .map(
+            two -> {
+              List<Making> making = two.stream().map(calls::get).toList();
+              Pattern said =
+                  Pattern.compile(
+                      "rank 0 calls .*%s.* and rank 1 calls .*%s".formatted(two.toArray()));
+              return dynamicTest(said.pattern(), () -> assertDiffer(said, making));
+            });
+  }
+
+  private static void assertDiffer(Pattern said, List<Making> making) throws Exception {
+    try (Ranks ranks = new Ranks(2)) {
+      ranks.run(
+          (comm, stream) -> {
+            try (DeviceMemory memory = Devices.host().memAlloc(4096)) {
+              Making mine = making.get(comm.rank());
+              NcclException e = assertThrows(NcclException.class, () -> mine.run(comm, memory));
+              assertEquals(ErrorId.CALLS_DIFFER, e.id(), e.getMessage());
+              assertTrue(said.matcher(e.getMessage()).find(), e.getMessage());
+            }
+          });
+      assertWorks(ranks);
+    }
+  }
+
   private static void assertNamed(Wrong wrong) throws Exception {
     try (Ranks ranks = new Ranks(2);
         DeviceMemory ok = Devices.host().allocate(64)) {
@@ -174,14 +224,18 @@ class MisuseOfMakingTest {
           assertThrows(wrong.type, () -> wrong.call.run(comm, ok, ranks.streams.get(0)));
       assertTrue(e.getMessage().contains(wrong.message), e.getMessage());
       assertTrue(e.getMessage().contains("Remedy: "), e.getMessage());
-      ranks.run(
-          (each, stream) -> {
-            try (DeviceMemory data = Ranks.floats(16, i -> 1)) {
-              each.allReduce(data, data, 16, F32, RedOp.SUM, stream);
-              stream.synchronize();
-              assertEquals(2f, Ranks.floats(data)[15]);
-            }
-          });
+      assertWorks(ranks);
     }
+  }
+
+  private static void assertWorks(Ranks ranks) throws Exception {
+    ranks.run(
+        (each, stream) -> {
+          try (DeviceMemory data = Ranks.floats(16, i -> 1)) {
+            each.allReduce(data, data, 16, F32, RedOp.SUM, stream);
+            stream.synchronize();
+            assertEquals(2f, Ranks.floats(data)[15]);
+          }
+        });
   }
 }
