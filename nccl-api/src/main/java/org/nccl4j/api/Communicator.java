@@ -9,6 +9,7 @@ import java.util.Optional;
 import java.util.Set;
 import java.util.concurrent.Callable;
 import java.util.concurrent.CompletableFuture;
+import org.nccl4j.api.group.Groups;
 import org.nccl4j.api.group.RankQueue;
 import org.nccl4j.api.init.CommunicatorState;
 import org.nccl4j.api.init.Offspring;
@@ -31,9 +32,10 @@ import org.nccl4j.device.TimeoutException;
  * is known of a communicator is asked by {@link Inquiries}.
  *
  * <p>What makes communicators waits for other ranks, and has a twin, named so by its end {@code
- * Async}, that does not: its future ends as the call would, with the same deadlines and errors. To
- * cancel the future ends the attempt on this rank with an error that the other ranks hear of, and a
- * communicator that nobody would get is closed.
+ * Async}, that does not: its future ends as the call would, with the same deadlines and errors. In
+ * a {@link Group} the call itself is refused, for the thread may drive the ranks that it waits for.
+ * To cancel the future ends the attempt on this rank with an error that the other ranks hear of,
+ * and a communicator that nobody would get is closed.
  *
  * <p>Any thread may call any method; operations take effect in the order of the calls. Errors of an
  * operation that has begun come out of its stream's synchronize and {@link #asyncError()}; the
@@ -102,6 +104,7 @@ public final class Communicator extends Inquiries implements AutoCloseable {
    */
   public static Communicator initRank(
       int nRanks, List<UniqueId> ids, int rank, Device device, CommunicatorConfig config) {
+    Groups.refuseInGroup("initRank", "initRankAsync");
     if (nRanks < 1 || rank < 0 || rank >= nRanks) {
       throw new InvalidArgumentException(
           ErrorId.RANK,
@@ -179,6 +182,7 @@ public final class Communicator extends Inquiries implements AutoCloseable {
    */
   public Optional<Communicator> split(int color, int key, CommunicatorConfig changes) {
     Given.notNull(changes, "configuration");
+    Groups.refuseInGroup("split", "splitAsync");
     return new Offspring(state)
         .split(color, key, how(changes, changes.splitShare()))
         .map(made -> new Communicator(made, changes));
@@ -221,6 +225,7 @@ public final class Communicator extends Inquiries implements AutoCloseable {
     Given.notNull(excluded, "set of excluded ranks");
     Given.notNull(mode, "mode of shrinking");
     Given.notNull(changes, "configuration");
+    Groups.refuseInGroup("shrink", "shrinkAsync");
     boolean abort = mode == ShrinkMode.ABORT;
     return new Communicator(
         new Offspring(state)
@@ -252,6 +257,7 @@ public final class Communicator extends Inquiries implements AutoCloseable {
    * @param id the same for all its ranks, made by one of them
    */
   public Communicator grow(int nRanks, UniqueId id, CommunicatorConfig changes) {
+    Groups.refuseInGroup("grow", "growAsync");
     state.checkOpen("grow");
     if (nRanks <= nRanks()) {
       throw new InvalidArgumentException(
@@ -298,6 +304,7 @@ public final class Communicator extends Inquiries implements AutoCloseable {
    *     changed
    */
   public void suspend() {
+    Groups.refuseInGroup("suspend");
     state.suspend();
   }
 
@@ -310,6 +317,7 @@ public final class Communicator extends Inquiries implements AutoCloseable {
    *     closed
    */
   public void resume() {
+    Groups.refuseInGroup("resume");
     state.resume();
   }
 

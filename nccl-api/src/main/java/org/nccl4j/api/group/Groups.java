@@ -137,11 +137,21 @@ public final class Groups {
 
   /** Throws in any group; for what waits for other ranks at once. */
   public static void refuseInGroup(String what) {
+    refuseInGroup(what, "");
+  }
+
+  /**
+   * As {@link #refuseInGroup(String)}.
+   *
+   * @param twin that does not wait
+   */
+  public static void refuseInGroup(String what, String twin) {
     if (open() != null) {
       throw new InvalidUsageException(
           ErrorId.GROUP,
           what + " is called in a group, and would wait for ranks that the same thread may drive",
-          "call it outside groups, on a thread for each rank");
+          "call it outside groups, on a thread for each rank"
+              + (twin.isEmpty() ? "" : ", or call " + twin));
     }
   }
 

@@ -168,9 +168,26 @@ class MisuseOfMakingTest {
 
   @TestFactory
   Stream<DynamicTest> wrongCallsAreNamed() {
-    return Stream.of(making(), parts(), nulls())
+    return Stream.of(making(), parts(), nulls(), groups())
         .flatMap(rows -> rows)
         .map(wrong -> dynamicTest(wrong.message, () -> assertNamed(wrong)));
+  }
+
+  private static Wrong inGroup(String what, Call call) {
+    String message = what + " is called in a group, and would wait for ranks";
+    Call grouped = (c, m, s) -> Group.run(() -> call.run(c, m, s));
+    return new Wrong(InvalidUsageException.class, message, grouped);
+  }
+
+  private static Stream<Wrong> groups() {
+    UniqueId id = UniqueId.create();
+    return Stream.of(
+        inGroup("initRank", (c, m, s) -> Communicator.initRank(2, id, 0, Devices.host())),
+        inGroup("split", (c, m, s) -> c.split(0, 0)),
+        inGroup("shrink", (c, m, s) -> c.shrink(Set.of(1), ShrinkMode.ABORT)),
+        inGroup("grow", (c, m, s) -> c.grow(3, id, DEFAULTS)),
+        inGroup("suspend", (c, m, s) -> c.suspend()),
+        inGroup("resume", (c, m, s) -> c.resume()));
   }
 
   private interface Making {
