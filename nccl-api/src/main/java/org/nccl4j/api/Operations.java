@@ -17,7 +17,7 @@ import org.nccl4j.device.ReductionOperator;
  * <p>In place means what it means in NCCL: all-reduce, broadcast and reduce with the same memory
  * for both; all-gather with {@code send} being the rank's part of {@code recv}; reduce-scatter with
  * {@code recv} being the rank's part of {@code send}; gather and scatter likewise at the root.
- * Other overlaps give undefined data.
+ * Other overlaps give undefined data, and are refused with NCCL_CHECK_MODE=DEBUG_LOCAL.
  */
 public abstract sealed class Operations extends OneSided permits Inquiries {
   Operations(CommunicatorState state, RankQueue queue) {

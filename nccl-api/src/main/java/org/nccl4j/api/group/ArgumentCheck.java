@@ -20,8 +20,15 @@ import org.nccl4j.device.ReductionOperator;
  *
  * @param name of the communicator
  * @param checksPointers whether the device is asked about each buffer's address
+ * @param checksOverlaps whether buffers are refused that overlap in another way than in place
  */
-record ArgumentCheck(String name, int rank, int nRanks, Device device, boolean checksPointers) {
+record ArgumentCheck(
+    String name,
+    int rank,
+    int nRanks,
+    Device device,
+    boolean checksPointers,
+    boolean checksOverlaps) {
   @HotPath
   void check(
       Func func,
@@ -60,6 +67,32 @@ record ArgumentCheck(String name, int rank, int nRanks, Device device, boolean c
     if (count > 0) {
       checkBuffer(func, "send", send, sendParts(func, root), count, type);
       checkBuffer(func, "recv", recv, recvParts(func, root), count, type);
+      if (checksOverlaps) {
+        checkOverlap(func, send, recv, count * type.bytes(), root);
+      }
+    }
+  }
+
+  /**
+   * In place the buffers begin together, or one is this rank's part of the other.
+   *
+   * @param part bytes of count elements
+   */
+  private void checkOverlap(Func func, DeviceMemory send, DeviceMemory recv, long part, int root) {
+    int sends = sendParts(func, root);
+    int recvs = recvParts(func, root);
+    if (sends == 0 || recvs == 0) {
+      return;
+    }
+    long apart = recv.address() - send.address();
+    boolean overlap = apart < sends * part && -apart < recvs * part;
+    long inPlace = sends == recvs ? 0 : recvs > sends ? -rank * part : rank * part;
+    if (overlap && (apart != inPlace || func == Func.ALL_TO_ALL)) {
+      throw wrong(
+          func,
+          ErrorId.BUFFER,
+          "the recv buffer begins %d bytes behind the send buffer and overlaps it".formatted(apart),
+          "pass memory that does not overlap, or that is in place as the operation defines it");
     }
   }
 

@@ -46,7 +46,9 @@ public final class RankQueue {
       DirectPlanner direct,
       Launcher launcher,
       SignatureCheck signatures) {
-    this.check = new ArgumentCheck(name, rank.rank(), rank.nRanks(), device, rank.checksPointers());
+    this.check =
+        new ArgumentCheck(
+            name, rank.rank(), rank.nRanks(), device, rank.checksPointers(), rank.checksOverlaps());
     this.device = device;
     this.name = "nccl4j-launch-" + name + "-" + rank.rank();
     this.planner = planner;
@@ -123,8 +125,9 @@ public final class RankQueue {
    *
    * @param rank 0 to nRanks - 1
    * @param checksPointers whether the device is asked about each buffer's address
+   * @param checksOverlaps whether buffers are refused that overlap in another way than in place
    */
-  public record Rank(int rank, int nRanks, boolean checksPointers) {}
+  public record Rank(int rank, int nRanks, boolean checksPointers, boolean checksOverlaps) {}
 
   /** An operation; one that has neither operator nor root passes SUM and 0. */
   @HotPath

@@ -150,7 +150,11 @@ record Engine(
             : null;
     return new RankQueue(
         request.name(),
-        new RankQueue.Rank(place.rank, nRanks, settings.get(DebugSettings.NCCL_CHECK_POINTERS)),
+        new RankQueue.Rank(
+            place.rank,
+            nRanks,
+            settings.get(DebugSettings.NCCL_CHECK_POINTERS),
+            !settings.get(Settings.NCCL_CHECK_MODE).equals("DEFAULT")),
         request.device(),
         planner,
         direct,

@@ -95,9 +95,10 @@ public final class Settings {
           "NCCL_CHECK_MODE",
           "DEFAULT",
           List.of("DEFAULT", "DEBUG_LOCAL", "DEBUG_GLOBAL"),
-          "How far the calls of operations are checked: DEFAULT and DEBUG_LOCAL check each rank's own"
-              + " arguments, which costs nothing to speak of; DEBUG_GLOBAL also compares the ranks'"
-              + " calls, and finds communicators that are used in different order.");
+          "How far the calls of operations are checked: DEFAULT checks each rank's own arguments, which"
+              + " costs nothing to speak of; DEBUG_LOCAL also that buffers do not overlap but in place;"
+              + " DEBUG_GLOBAL also compares the ranks' calls, and finds communicators that are used in"
+              + " different order.");
 
   public static final Setting<Boolean> NCCL_SHM_DISABLE =
       Setting.flag("NCCL_SHM_DISABLE", false, "Forbids shared memory between processes.");

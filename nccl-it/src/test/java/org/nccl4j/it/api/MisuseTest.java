@@ -161,6 +161,39 @@ class MisuseTest {
     }
   }
 
+  /** What is in place is not. */
+  @Test
+  void buffersThatOverlapAreRefusedWhereThatIsAskedFor() throws Exception {
+    CommunicatorConfig config =
+        CommunicatorConfig.defaults().with("NCCL_CHECK_MODE", "DEBUG_LOCAL");
+    try (Ranks ranks = new Ranks(2, config)) {
+      ranks.run(
+          (c, s) -> {
+            try (DeviceMemory m = Devices.host().allocate(64)) {
+              long own = 8L * c.rank();
+              assertOverlap(8, () -> c.allReduce(m, m.slice(8, 56), 4, F32, RedOp.SUM, s));
+              assertOverlap(-4, () -> c.broadcast(m.slice(4, 8), m, 2, F32, c.rank(), s));
+              assertOverlap(-4, () -> c.allGather(m.slice(4, 8), m, 2, F32, s));
+              assertOverlap(4, () -> c.reduceScatter(m, m.slice(4, 8), 2, F32, RedOp.SUM, s));
+              assertOverlap(0, () -> c.allToAll(m, m, 2, F32, s));
+              assertOverlap(12, () -> c.allToAll(m, m.slice(12, 52), 2, F32, s));
+              c.allReduce(m, m, 4, F32, RedOp.SUM, s);
+              c.allReduce(m, m.slice(16, 16), 4, F32, RedOp.SUM, s);
+              c.allGather(m.slice(own, 8), m, 2, F32, s);
+              c.reduceScatter(m, m.slice(own, 8), 2, F32, RedOp.SUM, s);
+              c.allToAll(m.slice(16, 16), m, 2, F32, s);
+              s.synchronize();
+            }
+          });
+    }
+  }
+
+  private static void assertOverlap(int behind, Executable call) {
+    InvalidArgumentException e = assertThrows(InvalidArgumentException.class, call);
+    String said = "begins " + behind + " bytes behind the send buffer and overlaps it";
+    assertTrue(e.getMessage().contains(said), e.getMessage());
+  }
+
   @Test
   void nullsAtCreation() {
     UniqueId id = UniqueId.create();
