@@ -18,13 +18,15 @@ import org.nccl4j.device.kernel.KernelDevice;
 
 /**
  * What one rank knows of its device and its ways to the others, for a decision that all take alike.
- * As bytes: kind, reach, nvlink, carried, channels, table and model, with tabs between them.
+ * As bytes: kind, reach, nvlink, carried, channels, table, settings and model, with tabs between
+ * them.
  *
  * @param reach whether it loads and stores every other's memory
  * @param nvlink whether over NVLink
  * @param carried whether a proxy carries some of its connections
  * @param channels that all its connections have
  * @param table the digest of the user's table of measured times, "" without one
+ * @param settings by which it chooses
  */
 record DomainFacts(
     Device.Kind kind,
@@ -33,6 +35,7 @@ record DomainFacts(
     boolean carried,
     int channels,
     String table,
+    ChoosingSettings settings,
     String model) {
   private static final Logger LOG = DebugLog.of("INIT");
   private static final String DIRECT = "P2P";
@@ -66,6 +69,7 @@ record DomainFacts(
         !links.proxyHandlers().isEmpty(),
         links.channels(),
         table,
+        ChoosingSettings.of(request.settings(), self.kind()),
         model);
   }
 
@@ -78,12 +82,13 @@ record DomainFacts(
             Boolean.toString(carried),
             Integer.toString(channels),
             table,
+            settings.text(),
             model)
         .getBytes(StandardCharsets.UTF_8);
   }
 
   private static DomainFacts fromBytes(byte[] bytes) {
-    String[] words = new String(bytes, StandardCharsets.UTF_8).split("\t", 7);
+    String[] words = new String(bytes, StandardCharsets.UTF_8).split("\t", 8);
     return new DomainFacts(
         Device.Kind.valueOf(words[0]),
         Boolean.parseBoolean(words[1]),
@@ -91,19 +96,21 @@ record DomainFacts(
         Boolean.parseBoolean(words[3]),
         Integer.parseInt(words[4]),
         words[5],
-        words[6]);
+        ChoosingSettings.fromText(words[6]),
+        words[7]);
   }
 
   /**
    * What is true of all ranks.
    *
    * @param tuned this rank's table
-   * @throws InvalidUsageException if ranks have different tables
+   * @throws InvalidUsageException if ranks have different tables or settings
    */
   static RankFacts common(List<byte[]> all, Hosts hosts, Optional<TunedTable> tuned) {
     List<DomainFacts> facts = all.stream().map(DomainFacts::fromBytes).toList();
     DomainFacts first = facts.get(0);
     for (int rank = 1; rank < facts.size(); rank++) {
+      first.settings.check(0, facts.get(rank).settings, rank);
       if (!facts.get(rank).table.equals(first.table)) {
         throw new InvalidUsageException(
             ErrorId.SETTINGS_DIFFER,

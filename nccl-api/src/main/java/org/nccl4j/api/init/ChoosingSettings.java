@@ -1,0 +1,73 @@
+package org.nccl4j.api.init;
+
+import java.util.LinkedHashMap;
+import java.util.Locale;
+import java.util.Map;
+import org.nccl4j.api.plan.CtaLimits;
+import org.nccl4j.api.settings.PlanSettings;
+import org.nccl4j.api.settings.Settings;
+import org.nccl4j.device.Device;
+import org.nccl4j.device.ErrorId;
+import org.nccl4j.device.InvalidUsageException;
+
+/**
+ * A rank's settings by which it chooses how an operation goes. Ranks that choose differently wait
+ * for each other until a deadline, so all must have the same.
+ *
+ * @param values by name, with defaults where they are not set
+ */
+record ChoosingSettings(Map<String, String> values) {
+  static ChoosingSettings of(Settings settings, Device.Kind kind) {
+    Map<String, String> values = new LinkedHashMap<>();
+    values.put("NCCL_ALGO", names(settings.get(Settings.NCCL_ALGO)));
+    values.put("NCCL_PROTO", names(settings.get(Settings.NCCL_PROTO)));
+    values.put("NCCL4J_DETERMINISM", settings.get(PlanSettings.NCCL4J_DETERMINISM));
+    if (kind == Device.Kind.CUDA) {
+      CtaLimits ctas = Engine.ctas(settings, kind);
+      values.put("NCCL_CTA_POLICY", settings.get(PlanSettings.NCCL_CTA_POLICY).toString());
+      values.put("NCCL_MIN_CTAS or NCCL_MIN_NCHANNELS", Integer.toString(ctas.fewest()));
+      values.put("NCCL_MAX_CTAS or NCCL_MAX_NCHANNELS", Integer.toString(ctas.most()));
+    }
+    return new ChoosingSettings(values);
+  }
+
+  private static String names(String list) {
+    return list.replaceAll("[\\s|]", "").toLowerCase(Locale.ROOT);
+  }
+
+  /** One line. */
+  String text() {
+    StringBuilder text = new StringBuilder();
+    values.forEach((name, value) -> text.append(name).append('=').append(value).append('|'));
+    return text.toString();
+  }
+
+  static ChoosingSettings fromText(String text) {
+    Map<String, String> values = new LinkedHashMap<>();
+    for (String pair : text.split("\\|")) {
+      int equals = pair.indexOf('=');
+      values.put(pair.substring(0, equals), pair.substring(equals + 1));
+    }
+    return new ChoosingSettings(values);
+  }
+
+  /**
+   * Checks that another rank has the same.
+   *
+   * @param rank whose these are
+   * @throws InvalidUsageException naming the setting and both values
+   */
+  void check(int rank, ChoosingSettings others, int other) {
+    values.forEach(
+        (name, value) -> {
+          String theirs = others.values.get(name);
+          if (theirs != null && !theirs.equals(value)) {
+            throw new InvalidUsageException(
+                ErrorId.SETTINGS_DIFFER,
+                "ranks %d and %d have different %s, '%s' and '%s', by which they would choose different ways"
+                    .formatted(rank, other, name, value, theirs),
+                "give all ranks the same value, or none");
+          }
+        });
+  }
+}

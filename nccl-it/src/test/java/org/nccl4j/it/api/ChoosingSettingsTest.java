@@ -1,0 +1,54 @@
+package org.nccl4j.it.api;
+
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionException;
+import java.util.stream.IntStream;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import org.nccl4j.api.Communicator;
+import org.nccl4j.api.CommunicatorConfig;
+import org.nccl4j.api.Devices;
+import org.nccl4j.api.UniqueId;
+
+/** Ranks whose settings would have them choose different ways are told so, and do not start. */
+@Timeout(120)
+class ChoosingSettingsTest {
+  private static List<CompletableFuture<Communicator>> make(CommunicatorConfig... configs) {
+    UniqueId id = UniqueId.create();
+    return IntStream.range(0, configs.length)
+        .mapToObj(
+            rank ->
+                Communicator.initRankAsync(configs.length, id, rank, Devices.host(), configs[rank]))
+        .toList();
+  }
+
+  @ParameterizedTest
+  @CsvSource({
+    "NCCL_ALGO, Ring, ring",
+    "NCCL_PROTO, ^LL, ^ll",
+    "NCCL4J_DETERMINISM, SIZE_INVARIANT, SIZE_INVARIANT"
+  })
+  void allRanksNameTheSettingAndBothValues(String name, String value, String shown) {
+    CommunicatorConfig plain = CommunicatorConfig.defaults();
+    for (CompletableFuture<Communicator> rank : make(plain, plain, plain.with(name, value))) {
+      var thrown = assertThrows(CompletionException.class, rank::join);
+      String message = thrown.getCause().getMessage(); // a rank may hear it from another
+      assertTrue(message.contains("ranks 0 and 2 have different " + name), message);
+      assertTrue(message.contains("'" + shown + "'"), message);
+      assertTrue(message.contains("give all ranks the same value"), message);
+    }
+  }
+
+  @Test
+  void howANameIsWrittenDoesNotMatter() {
+    CommunicatorConfig plain = CommunicatorConfig.defaults();
+    make(plain.with("NCCL_ALGO", "Ring,Tree"), plain.with("NCCL_ALGO", "ring, tree"))
+        .forEach(rank -> rank.join().close());
+  }
+}
