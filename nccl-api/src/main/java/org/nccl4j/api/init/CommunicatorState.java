@@ -380,11 +380,11 @@ public final class CommunicatorState {
     Engine engine = what.engine;
     engine.family().works(members.id(), false);
     engine.place().windows().close();
+    what.observer.close();
     if (engine.kernels() != engine.family().kernels()) {
       engine.family().tell();
       engine.kernels().close();
       bootstrap.close();
     }
-    what.observer.close();
   }
 }

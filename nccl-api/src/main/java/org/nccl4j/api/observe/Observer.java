@@ -6,6 +6,7 @@ import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.locks.LockSupport;
+import java.util.concurrent.locks.ReentrantLock;
 import java.util.stream.Collectors;
 import org.nccl4j.api.settings.InfoLog;
 import org.nccl4j.device.DebugLog;
@@ -36,6 +37,11 @@ public final class Observer {
   private final Connections connections;
   private final Wishes wishes;
   private final Recording recording;
+
+  /** Held during a look. Who has one never waits for that of another observer. */
+  private final ReentrantLock looking = new ReentrantLock();
+
+  private boolean closed;
   private boolean told;
   private boolean reported;
   private long comparedMillis;
@@ -106,13 +112,22 @@ public final class Observer {
     OrderNotice.decode(notice).ifPresent(HEARD::add);
   }
 
-  /** Ends it, and the recorder; a failure that came since the last look is still told. */
+  /**
+   * Ends it, and the recorder; a failure that came since the last look is still told. Nobody looks
+   * at the communicator's kernels afterwards, so they may be closed then.
+   */
   public void close() {
     synchronized (Observer.class) {
       ALL.remove(this);
     }
-    if (kernels.failure() != null) {
-      look();
+    looking.lock();
+    try {
+      if (!closed && kernels.failure() != null) {
+        lookNow();
+      }
+      closed = true;
+    } finally {
+      looking.unlock();
     }
     log.close();
   }
@@ -132,8 +147,30 @@ public final class Observer {
     }
   }
 
+  private void look() {
+    looking.lock();
+    lookAndUnlock();
+  }
+
+  /** Unless another thread is about it. */
+  private void tryLook() {
+    if (looking.tryLock()) {
+      lookAndUnlock();
+    }
+  }
+
+  private void lookAndUnlock() {
+    try {
+      if (!closed) {
+        lookNow();
+      }
+    } finally {
+      looking.unlock();
+    }
+  }
+
   /** What goes wrong with one communicator must not end the looks at the others. */
-  private synchronized void look() {
+  private void lookNow() {
     try {
       log.observe(kernels, System.currentTimeMillis());
       recording.look(kernels);
@@ -178,7 +215,7 @@ public final class Observer {
 
   /** Who is behind, when a deadline has passed: by all recorders that this process can read. */
   private String explain() {
-    ALL.forEach(Observer::look);
+    ALL.forEach(Observer::tryLook);
     Map<Long, List<RankReport>> all = Diagnosis.byCommunicator(reports());
     List<RankReport> ours = all.get(rank.communicator());
     return ours == null ? "" : Diagnosis.sentence(ours) + explainOrder(all);

@@ -1,14 +1,17 @@
 package org.nccl4j.api.observe;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.lang.reflect.Proxy;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicReference;
 import org.junit.jupiter.api.Test;
@@ -52,6 +55,42 @@ class ObserverTest {
     } finally {
       first.close();
       second.close();
+    }
+  }
+
+  /** Its kernels' memory goes when it is closed. */
+  @Test
+  void closingWaitsForALookAndThereIsNoneAfterwards() throws Exception {
+    CountDownLatch begun = new CountDownLatch(1);
+    CountDownLatch goOn = new CountDownLatch(1);
+    AtomicInteger looks = new AtomicInteger();
+    Runnable slow =
+        () -> {
+          looks.incrementAndGet();
+          begun.countDown();
+          try {
+            assertTrue(goOn.await(60, TimeUnit.SECONDS));
+          } catch (InterruptedException e) {
+            throw new IllegalStateException(e);
+          }
+        };
+    CountDownLatch several = new CountDownLatch(3);
+    Observer observer = watch(kernels(slow, new AtomicReference<>()), 1, new CountDownLatch(1));
+    Observer other =
+        watch(kernels(several::countDown, new AtomicReference<>()), 2, new CountDownLatch(1));
+    try {
+      assertTrue(begun.await(60, TimeUnit.SECONDS));
+      CompletableFuture<Void> closing = CompletableFuture.runAsync(observer::close);
+      assertThrows(TimeoutException.class, () -> closing.get(100, TimeUnit.MILLISECONDS));
+      int before = looks.get();
+      goOn.countDown();
+      closing.get(60, TimeUnit.SECONDS);
+      assertTrue(several.await(60, TimeUnit.SECONDS), "the others are looked at again");
+      assertEquals(before, looks.get());
+    } finally {
+      goOn.countDown();
+      observer.close();
+      other.close();
     }
   }
 
