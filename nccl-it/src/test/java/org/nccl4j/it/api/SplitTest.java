@@ -133,10 +133,12 @@ class SplitTest {
       var tasks =
           ranks.start(
               (comm, stream) -> {
-                Communicator child = comm.split(0, 0, DEFAULTS.withName("pair")).orElseThrow();
-                List<Communicator> order =
-                    comm.rank() == 0 ? List.of(comm, child) : List.of(child, comm);
-                order.forEach(c -> sum(c, stream, 1000, 1));
+                CommunicatorConfig named = DEFAULTS.withName("pair");
+                try (Communicator child = comm.split(0, 0, named).orElseThrow()) {
+                  List<Communicator> order =
+                      comm.rank() == 0 ? List.of(comm, child) : List.of(child, comm);
+                  order.forEach(c -> sum(c, stream, 1000, 1));
+                }
               });
       for (var task : tasks) {
         ExecutionException e = assertThrows(ExecutionException.class, task::get);
