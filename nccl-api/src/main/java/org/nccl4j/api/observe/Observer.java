@@ -5,6 +5,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
 import java.util.concurrent.locks.ReentrantLock;
 import java.util.stream.Collectors;
@@ -20,6 +21,9 @@ import org.nccl4j.device.kernel.KernelCommunicator;
 public final class Observer {
   private static final System.Logger LOG = DebugLog.of("RAS");
   private static final long PERIOD_NANOS = 50_000_000;
+
+  /** The driver may hang in one, and with it what it looks at. */
+  private static final long LONGEST_LOOK_NANOS = 5_000_000_000L;
 
   /** How often to look for conflicts, where that is wanted. */
   private static final long COMPARE_MILLIS = 1000;
@@ -41,7 +45,7 @@ public final class Observer {
   /** Held during a look. Who has one never waits for that of another observer. */
   private final ReentrantLock looking = new ReentrantLock();
 
-  private boolean closed;
+  private volatile boolean closed;
   private boolean told;
   private boolean reported;
   private long comparedMillis;
@@ -114,22 +118,44 @@ public final class Observer {
 
   /**
    * Ends it, and the recorder; a failure that came since the last look is still told. Nobody looks
-   * at the communicator's kernels afterwards, so they may be closed then.
+   * at the communicator's kernels afterwards, so they may be closed then; only a look that hangs is
+   * not waited for.
    */
   public void close() {
     synchronized (Observer.class) {
       ALL.remove(this);
     }
-    looking.lock();
+    boolean mine = awaitLook();
     try {
-      if (!closed && kernels.failure() != null) {
+      if (mine && !closed && kernels.failure() != null) {
         lookNow();
       }
       closed = true;
     } finally {
-      looking.unlock();
+      if (mine) {
+        looking.unlock();
+      }
     }
     log.close();
+  }
+
+  /** An interruption does not shorten it: what is closed next is what a look touches. */
+  private boolean awaitLook() {
+    long end = System.nanoTime() + LONGEST_LOOK_NANOS;
+    boolean interrupted = false;
+    try {
+      while (true) {
+        try {
+          return looking.tryLock(end - System.nanoTime(), TimeUnit.NANOSECONDS);
+        } catch (InterruptedException e) {
+          interrupted = true;
+        }
+      }
+    } finally {
+      if (interrupted) {
+        Thread.currentThread().interrupt();
+      }
+    }
   }
 
   private static void run() {

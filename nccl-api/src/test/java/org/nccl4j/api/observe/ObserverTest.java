@@ -80,7 +80,13 @@ class ObserverTest {
         watch(kernels(several::countDown, new AtomicReference<>()), 2, new CountDownLatch(1));
     try {
       assertTrue(begun.await(60, TimeUnit.SECONDS));
-      CompletableFuture<Void> closing = CompletableFuture.runAsync(observer::close);
+      CompletableFuture<Void> closing =
+          CompletableFuture.runAsync(
+              () -> {
+                Thread.currentThread().interrupt();
+                observer.close();
+                assertTrue(Thread.interrupted(), "and it stays interrupted");
+              });
       assertThrows(TimeoutException.class, () -> closing.get(100, TimeUnit.MILLISECONDS));
       int before = looks.get();
       goOn.countDown();
