@@ -55,7 +55,10 @@ final class BesidePlan implements CudaPlan {
   private final SideStreams sides;
   private final Launches launches;
   private final CudaKernelPlan kernel;
+
+  /** Of what only moves data, where it is little and captured; else null. */
   private final CudaKernelPlan mover;
+
   private final CopyRoutes routes;
   private final Moved moved;
   private final int other;
@@ -139,13 +142,13 @@ final class BesidePlan implements CudaPlan {
     this.operation = work.operation();
     this.sides = move.sides();
     this.launches = launches;
-    boolean reduces = operation.reduces();
-    this.kernel = kernels.apply(reduces ? REDUCING_BLOCKS : MOVING_BLOCKS);
-    this.mover = reduces ? null : kernels.apply(BLOCKS_IN_GRAPH);
     this.routes = new CopyRoutes(work, space);
     this.rank = space.place();
     this.other = 1 - rank;
     this.bytes = work.count() * work.type().bytes();
+    boolean reduces = operation.reduces();
+    this.kernel = kernels.apply(reduces ? REDUCING_BLOCKS : MOVING_BLOCKS);
+    this.mover = reduces || bytes >= LEAST_COPIED_IN_GRAPH ? null : kernels.apply(BLOCKS_IN_GRAPH);
     this.moved = Moved.of(operation, part(other));
     boolean parted = operation == Operation.ALL_REDUCE;
     this.sendOffset = parted ? first(other) : other * bytes;
@@ -199,7 +202,7 @@ final class BesidePlan implements CudaPlan {
     boolean captured = JCudaLibrary.isCapturing(stream.stream(), capturing, owner.device());
     if (captured && !operation.reduces()) {
       launch(kernel, 0, BEGIN, send, recv, stream);
-      if (bytes < LEAST_COPIED_IN_GRAPH) {
+      if (mover != null) {
         launch(mover, 0, MOVE, send, recv, stream);
       } else {
         copyInGraph(send, recv, stream);

@@ -22,7 +22,11 @@ final class CopiedMessages implements AutoCloseable {
   private SideStreams outgoing; // null before the first such messages
   private SideStreams incoming;
 
-  private record Key(P2pWork.Kind kind, int peer) {}
+  private record Key(boolean sends, int peer) {
+    static Key of(P2pWork work) {
+      return new Key(work.kind() == P2pWork.Kind.SEND, work.peer());
+    }
+  }
 
   /** Messages of a peer and direction, one after the other, of one kind. */
   private record Run(boolean copies, List<P2pWork> works) {}
@@ -36,16 +40,14 @@ final class CopiedMessages implements AutoCloseable {
 
   /** Whether copy engines do it; the same at both ends. */
   boolean takes(P2pWork work) {
-    if (!work.copies() || work.bytes() == 0 || work.peer() == spec.rank()) {
-      return false;
-    }
-    Connection connection = connection(work);
-    return connection != null && connection.carried() == 0;
+    return work.copies()
+        && work.bytes() > 0
+        && work.peer() != spec.rank()
+        && connection(Key.of(work)).carried() == 0;
   }
 
-  private Connection connection(P2pWork work) {
-    boolean sends = work.kind() == P2pWork.Kind.SEND;
-    return (sends ? spec.sends() : spec.recvs()).get(work.peer());
+  private Connection connection(Key key) {
+    return P2pPlans.connection(spec, key.sends, key.peer);
   }
 
   /**
@@ -74,18 +76,17 @@ final class CopiedMessages implements AutoCloseable {
     for (int phase = 0; phase < lanes.size(); phase++) {
       List<P2pWork> rest = byKernel.get(phase);
       CudaKernelPlan kernel = rest.isEmpty() ? null : kernels.apply(rest);
-      phases.add(new CopyMessagesPlan.Phase(kernel, List.copyOf(lanes.get(phase))));
+      phases.add(CopyMessagesPlan.Phase.of(kernel, lanes.get(phase)));
     }
     makeStreams();
-    return new CopyMessagesPlan(
-        communicator, List.copyOf(phases), outgoing, incoming, P2pPlans.needs(works));
+    return new CopyMessagesPlan(communicator, phases, outgoing, incoming, P2pPlans.needs(works));
   }
 
   private Map<Key, List<Run>> runs(List<P2pWork> works) {
-    Map<Key, List<Run>> all = new TreeMap<>(Comparator.comparingInt(this::order));
+    Map<Key, List<Run>> all =
+        new TreeMap<>(Comparator.comparingInt(key -> P2pPlans.order(spec, key.sends, key.peer)));
     for (P2pWork work : works) {
-      List<Run> runs =
-          all.computeIfAbsent(new Key(work.kind(), work.peer()), key -> new ArrayList<>());
+      List<Run> runs = all.computeIfAbsent(Key.of(work), key -> new ArrayList<>());
       boolean copies = takes(work);
       if (runs.isEmpty() || runs.get(runs.size() - 1).copies != copies) {
         runs.add(new Run(copies, new ArrayList<>()));
@@ -95,18 +96,9 @@ final class CopiedMessages implements AutoCloseable {
     return all;
   }
 
-  /**
-   * Distance from the sender to the receiver, so that ranks are partners; sends before receives.
-   */
-  private int order(Key key) {
-    int n = spec.nRanks();
-    boolean sends = key.kind == P2pWork.Kind.SEND;
-    int distance = sends ? key.peer - spec.rank() : spec.rank() - key.peer;
-    return 2 * ((distance + n) % n) + (sends ? 0 : 1);
-  }
-
   private CopyLane lane(List<P2pWork> works) {
-    return new CopyLane(communicator, memory, connection(works.get(0)), spec.layout(), works);
+    return new CopyLane(
+        communicator, memory, connection(Key.of(works.get(0))), spec.layout(), works);
   }
 
   private void makeStreams() {

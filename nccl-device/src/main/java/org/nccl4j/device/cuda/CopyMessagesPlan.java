@@ -9,29 +9,52 @@ import java.util.List;
  * <p>Streams may share a queue of the GPU, where what waits holds up all that is behind it. So
  * pieces are queued by rounds, first what goes out, then what comes in, and none waits for one that
  * another rank queues in a later round.
- *
- * @param phases one after the other
- * @param outgoing the stream of what is sent
- * @param incoming the stream of what is received
- * @param needs of the launch's own buffers
  */
-record CopyMessagesPlan(
-    CudaKernelCommunicator owner,
-    List<Phase> phases,
-    SideStreams outgoing,
-    SideStreams incoming,
-    CudaKernelPlan.Needs needs)
-    implements CudaPlan {
+final class CopyMessagesPlan implements CudaPlan {
+  private final CudaKernelCommunicator owner;
+  private final List<Phase> phases;
+  private final SideStreams outgoing;
+  private final SideStreams incoming;
+  private final CudaKernelPlan.Needs needs;
+  private final int[] capturing = new int[1];
 
   /**
    * What goes at the same time.
    *
    * @param kernel null if nothing goes by one
+   * @param rounds most of a lane
    */
-  record Phase(CudaKernelPlan kernel, List<CopyLane> lanes) {
-    int rounds() {
-      return lanes.stream().mapToInt(CopyLane::rounds).max().orElse(0);
+  record Phase(CudaKernelPlan kernel, List<CopyLane> lanes, int rounds) {
+    static Phase of(CudaKernelPlan kernel, List<CopyLane> lanes) {
+      int rounds = lanes.stream().mapToInt(CopyLane::rounds).max().orElse(0);
+      return new Phase(kernel, List.copyOf(lanes), rounds);
     }
+  }
+
+  /**
+   * A plan.
+   *
+   * @param phases one after the other
+   * @param outgoing the stream of what is sent
+   * @param incoming the stream of what is received
+   * @param needs of the launch's own buffers
+   */
+  CopyMessagesPlan(
+      CudaKernelCommunicator owner,
+      List<Phase> phases,
+      SideStreams outgoing,
+      SideStreams incoming,
+      CudaKernelPlan.Needs needs) {
+    this.owner = owner;
+    this.phases = List.copyOf(phases);
+    this.outgoing = outgoing;
+    this.incoming = incoming;
+    this.needs = needs;
+  }
+
+  @Override
+  public CudaKernelCommunicator owner() {
+    return owner;
   }
 
   @Override
@@ -46,7 +69,7 @@ record CopyMessagesPlan(
 
   @Override
   public void launch(long send, long recv, CudaStream stream) {
-    boolean captured = JCudaLibrary.isCapturing(stream.stream(), new int[1], owner.device());
+    boolean captured = JCudaLibrary.isCapturing(stream.stream(), capturing, owner.device());
     SideStreams.Side out = outgoing.of(captured);
     SideStreams.Side in = incoming.of(captured);
     for (Phase phase : phases) {
@@ -58,7 +81,7 @@ record CopyMessagesPlan(
       for (CopyLane lane : phase.lanes) {
         lane.begin(lane.sends() ? out.stream() : in.stream());
       }
-      for (int round = 0, rounds = phase.rounds(); round < rounds; round++) {
+      for (int round = 0; round < phase.rounds; round++) {
         launch(phase.lanes, true, round, send, out.stream());
         launch(phase.lanes, false, round, recv, in.stream());
       }

@@ -176,11 +176,18 @@ final class P2pPlans implements AutoCloseable {
     return groups;
   }
 
-  /** Distance from the sender to the receiver, sends before receives, copies last. */
+  /** As below, copies last. */
   private int order(Key key) {
+    return key.kind() == Kind.COPY
+        ? 2 * spec.nRanks()
+        : order(spec, key.kind() == Kind.SEND, key.peer());
+  }
+
+  /** Distance from the sender to the receiver, sends before receives. */
+  static int order(KernelCommunicatorSpec spec, boolean sends, int peer) {
     int n = spec.nRanks();
-    int distance = key.kind() == Kind.SEND ? key.peer() - spec.rank() : spec.rank() - key.peer();
-    return key.kind() == Kind.COPY ? 2 * n : 2 * ((distance + n) % n) + key.kind().ordinal();
+    int distance = sends ? peer - spec.rank() : spec.rank() - peer;
+    return 2 * ((distance + n) % n) + (sends ? 0 : 1);
   }
 
   private void addCopies(
@@ -309,17 +316,18 @@ final class P2pPlans implements AutoCloseable {
     if (key.kind() == Kind.COPY) {
       return;
     }
-    Connection connection = connection(key.kind() == Kind.SEND, key.peer());
+    Connection connection = connection(spec, key.kind() == Kind.SEND, key.peer());
     target.putLong(at + KernelLayout.GROUP_DATA, connection.data().address());
     target.putLong(at + KernelLayout.GROUP_CREDIT, connection.credit().address());
     target.putLong(at + KernelLayout.GROUP_STEPS, memory.steps(key.peer()));
   }
 
   private Connection connection(P2pWork work) {
-    return connection(work.kind() == P2pWork.Kind.SEND, work.peer());
+    return connection(spec, work.kind() == P2pWork.Kind.SEND, work.peer());
   }
 
-  private Connection connection(boolean send, int peer) {
+  /** Throws where there is none. */
+  static Connection connection(KernelCommunicatorSpec spec, boolean send, int peer) {
     Connection connection = (send ? spec.sends() : spec.recvs()).get(peer);
     if (connection == null) {
       throw new InvalidUsageException(

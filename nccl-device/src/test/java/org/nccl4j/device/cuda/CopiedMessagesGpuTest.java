@@ -85,6 +85,16 @@ class CopiedMessagesGpuTest {
           communicator.prepare(works.get(rank)), null, null, ranks.streams.get(rank));
     }
 
+    /** Sends new data, and sees that they have come. */
+    void exchange(Random random, String name) {
+      fill(random);
+      for (int rank = 0; rank < ranks.n; rank++) {
+        launch(rank);
+      }
+      ranks.synchronize();
+      check(name);
+    }
+
     void check(String name) {
       for (int message = 0; message < data.size(); message++) {
         byte[] expected = data.get(message);
@@ -123,12 +133,7 @@ class CopiedMessagesGpuTest {
       for (int round = 0; round < 60; round++) {
         try (Messages messages = new Messages(ranks)) {
           addRandom(messages, random, n);
-          messages.fill(random);
-          for (int rank = 0; rank < n; rank++) {
-            messages.launch(rank);
-          }
-          ranks.synchronize();
-          messages.check("round " + round);
+          messages.exchange(random, "round " + round);
         }
       }
     }
@@ -148,12 +153,7 @@ class CopiedMessagesGpuTest {
         }
       }
       for (int round = 0; round < 2; round++) {
-        messages.fill(random);
-        for (int rank = 0; rank < n; rank++) {
-          messages.launch(rank);
-        }
-        ranks.synchronize();
-        messages.check("round " + round);
+        messages.exchange(random, "round " + round);
       }
     }
   }
