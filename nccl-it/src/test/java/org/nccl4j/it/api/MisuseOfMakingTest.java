@@ -25,7 +25,6 @@ import org.nccl4j.api.UniqueId;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceMemory;
-import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.InvalidUsageException;
@@ -41,12 +40,6 @@ class MisuseOfMakingTest {
   private static final DataType F32 = DataType.FLOAT32;
   private static final CommunicatorConfig DEFAULTS = CommunicatorConfig.defaults();
   private static final CallOptions OPTIONS = CallOptions.defaults();
-
-  private record Wrong(Class<? extends NcclException> type, String message, Call call) {}
-
-  private interface Call {
-    void run(Communicator comm, DeviceMemory ok, DeviceStream stream);
-  }
 
   private static Stream<Wrong> making() {
     Class<InvalidArgumentException> arg = InvalidArgumentException.class;
@@ -140,7 +133,7 @@ class MisuseOfMakingTest {
         new Wrong(arg, "9", (c, m, s) -> c.waitSignal(Map.of(9, 1), s)));
   }
 
-  private static Wrong nothing(String what, Call call) {
+  private static Wrong nothing(String what, Wrong.Call call) {
     return new Wrong(InvalidArgumentException.class, "null was passed for the " + what, call);
   }
 
@@ -170,12 +163,12 @@ class MisuseOfMakingTest {
   Stream<DynamicTest> wrongCallsAreNamed() {
     return Stream.of(making(), parts(), nulls(), groups())
         .flatMap(rows -> rows)
-        .map(wrong -> dynamicTest(wrong.message, () -> assertNamed(wrong)));
+        .map(wrong -> dynamicTest(wrong.message(), wrong::assertNamed));
   }
 
-  private static Wrong inGroup(String what, Call call) {
+  private static Wrong inGroup(String what, Wrong.Call call) {
     String message = what + " is called in a group, and would wait for ranks";
-    Call grouped = (c, m, s) -> Group.run(() -> call.run(c, m, s));
+    Wrong.Call grouped = (c, m, s) -> Group.run(() -> call.run(c, m, s));
     return new Wrong(InvalidUsageException.class, message, grouped);
   }
 
@@ -229,30 +222,7 @@ class MisuseOfMakingTest {
               assertTrue(said.matcher(e.getMessage()).find(), e.getMessage());
             }
           });
-      assertWorks(ranks);
+      Wrong.assertWorks(ranks);
     }
-  }
-
-  private static void assertNamed(Wrong wrong) throws Exception {
-    try (Ranks ranks = new Ranks(2);
-        DeviceMemory ok = Devices.host().allocate(64)) {
-      Communicator comm = ranks.communicators.get(0);
-      NcclException e =
-          assertThrows(wrong.type, () -> wrong.call.run(comm, ok, ranks.streams.get(0)));
-      assertTrue(e.getMessage().contains(wrong.message), e.getMessage());
-      assertTrue(e.getMessage().contains("Remedy: "), e.getMessage());
-      assertWorks(ranks);
-    }
-  }
-
-  private static void assertWorks(Ranks ranks) throws Exception {
-    ranks.run(
-        (each, stream) -> {
-          try (DeviceMemory data = Ranks.floats(16, i -> 1)) {
-            each.allReduce(data, data, 16, F32, RedOp.SUM, stream);
-            stream.synchronize();
-            assertEquals(2f, Ranks.floats(data)[15]);
-          }
-        });
   }
 }
