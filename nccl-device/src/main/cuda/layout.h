@@ -75,7 +75,9 @@ typedef struct {
   uint32_t failedChannel;
   uint32_t failedKind;  // 0 waited for data, 1 for credit; 2 got what was sent for another communicator
   uint64_t failedStep;
-  uint64_t pad1[13];
+  uint64_t waiting;     // by some thread that waits for long, again and again: in bytes from the lowest the
+                        // kind as failedKind, the channel, two of the rank, four of the time
+  uint64_t pad1[12];
 } nccl4jControl;
 
 // What every kernel of a communicator gets.

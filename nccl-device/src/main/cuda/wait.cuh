@@ -43,7 +43,10 @@ class Patience {
   __device__ static __noinline__ u64 look(nccl4jControl* control, u64 budget, u64 start, Awaited a) {
     if (loadControl(&control->abort) != 0) return kGone;
     u64 now = nanoseconds();
-    if (start == 0) start = now;
+    if (start == 0)
+      start = now;
+    else
+      storeWordRelaxed(&control->waiting, now << 32 | (u64)(a.peer & 0xffff) << 16 | (a.channel & 0xff) << 8 | a.kind);
     if (now - start < budget) return start;
     fail(control, a.peer, a.channel, a.kind, a.step);
     return kGone;

@@ -201,6 +201,11 @@ final class CommunicatorMemory implements AutoCloseable {
     return control.getInt(KernelLayout.CONTROL_FAILED_PEER);
   }
 
+  /** What some thread of a kernel that waits for long has written last; 0 before the first. */
+  long waiting() {
+    return control.getLong(KernelLayout.CONTROL_WAITING);
+  }
+
   /** Where the control words are on the host; for tests, which take the kernels' part. */
   Pointer control() {
     return control;

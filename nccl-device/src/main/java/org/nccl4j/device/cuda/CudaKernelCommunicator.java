@@ -39,6 +39,7 @@ final class CudaKernelCommunicator implements KernelCommunicator {
   private final ConnectionOrder order;
   private final int[] firstRanks; // this communicator's ranks, as ranks of the users' first
   private final CommunicatorMemory memory;
+  private final LongWaits longWaits;
   private final CollectivePlans collectives;
   private final PreMulPlans preMul;
   private final NvlsPlans nvls;
@@ -76,6 +77,7 @@ final class CudaKernelCommunicator implements KernelCommunicator {
       throw e;
     }
     made.push(memory::close);
+    longWaits = new LongWaits(memory::waiting);
     collectives = new CollectivePlans(this, spec, memory);
     preMul = new PreMulPlans(this, spec, memory, collectives);
     p2p = new P2pPlans(this, spec, memory);
@@ -351,10 +353,13 @@ final class CudaKernelCommunicator implements KernelCommunicator {
     }
   }
 
-  /** Known once a kernel has given up: only then does it write whom it waited for. */
   @Override
   public int waitsFor() {
-    return closed ? -1 : memory.failedPeer();
+    if (closed) {
+      return -1;
+    }
+    int failed = memory.failedPeer();
+    return failed >= 0 ? failed : longWaits.rank();
   }
 
   @Override

@@ -24,6 +24,7 @@ final class KernelLayout {
   static final int CONTROL_FAILED_CHANNEL = 72;
   static final int CONTROL_FAILED_KIND = 76;
   static final int CONTROL_FAILED_STEP = 80;
+  static final int CONTROL_WAITING = 88;
   static final int CONTROL_BYTES = 192;
 
   static final int CONTROL = 0;

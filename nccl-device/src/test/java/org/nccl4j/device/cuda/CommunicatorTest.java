@@ -14,6 +14,7 @@ import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
+import java.util.concurrent.atomic.AtomicBoolean;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
@@ -221,6 +222,38 @@ class CommunicatorTest extends AgainstFakeCuda {
       assertTrue(message.contains("for data of rank 1"), message);
       assertTrue(message.contains("; rank 1 is behind, null"), message);
       assertEquals(1, communicator.waitsFor());
+    }
+  }
+
+  /** Threads of a kernel that waits for long write for whom, again and again. */
+  @Test
+  void whomAKernelWaitsForIsKnownWhileItWaits() throws Exception {
+    try (GpuRanks ranks = new GpuRanks(2, Duration.ofSeconds(3))) {
+      CudaKernelCommunicator communicator = ranks.communicators.get(0);
+      AtomicBoolean waits = new AtomicBoolean(true);
+      Thread kernel =
+          new Thread(
+              () -> {
+                for (long time = 1; waits.get(); time++) {
+                  long word = time << 32 | 1 << 16;
+                  communicator.memory().control().putLong(KernelLayout.CONTROL_WAITING, word);
+                  Thread.onSpinWait();
+                }
+              });
+      kernel.start();
+      try {
+        while (communicator.waitsFor() < 0) {
+          Thread.onSpinWait();
+        }
+        assertEquals(1, communicator.waitsFor());
+      } finally {
+        waits.set(false);
+        kernel.join();
+      }
+      while (communicator.waitsFor() >= 0) {
+        Thread.onSpinWait();
+      }
+      assertEquals(null, communicator.failure());
     }
   }
 

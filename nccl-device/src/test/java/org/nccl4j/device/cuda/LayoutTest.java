@@ -40,7 +40,7 @@ class LayoutTest {
     fields("nccl4jCopyArguments", "COPY_", "word", "counter", "number", "peer", "kind");
     put("COPY_BYTES", "sizeof(nccl4jCopyArguments)");
     fields("nccl4jControl", "CONTROL_", "abort", "failed", "failedPeer", "failedChannel");
-    fields("nccl4jControl", "CONTROL_", "failedKind", "failedStep");
+    fields("nccl4jControl", "CONTROL_", "failedKind", "failedStep", "waiting");
     put("CONTROL_BYTES", "sizeof(nccl4jControl)");
     fields("nccl4jCommunicator", "", "control", "budget", "rank", "nRanks");
     put("LL_SLOT", "offsetof(nccl4jCommunicator, llSlot)");
