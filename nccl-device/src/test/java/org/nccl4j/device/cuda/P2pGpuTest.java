@@ -27,6 +27,7 @@ import org.nccl4j.device.kernel.Protocol;
 @Tag("gpu")
 class P2pGpuTest {
   private static final Duration DEADLINE = Duration.ofSeconds(5);
+  private static final long PATIENCE_NANOS = 10_000_000_000L;
 
   @Test
   void randomGroupsArrive() {
@@ -199,6 +200,32 @@ class P2pGpuTest {
         assertTrue(error.problem().contains("of rank 1"), error.problem());
         assertThrows(
             TimeoutException.class, () -> communicator.prepare(sum(Algorithm.RING, protocol, 1)));
+        buffer.close();
+      }
+    }
+  }
+
+  @Test
+  void whomAKernelWaitsForIsKnownBeforeTheDeadline() {
+    for (Protocol protocol : Protocol.values()) {
+      try (GpuRanks ranks = new GpuRanks(2, Duration.ofMinutes(5))) {
+        DeviceMemory buffer = ranks.devices.get(0).allocate(4096);
+        var communicator = ranks.communicators.get(0);
+        assertEquals(-1, communicator.waitsFor());
+        communicator.launch(
+            communicator.prepare(sum(Algorithm.RING, protocol, 1024)),
+            buffer,
+            buffer,
+            ranks.streams.get(0));
+        long start = System.nanoTime();
+        int awaited = communicator.waitsFor();
+        while (awaited < 0 && System.nanoTime() - start < PATIENCE_NANOS) {
+          awaited = communicator.waitsFor();
+        }
+        assertEquals(1, awaited, protocol.label());
+        communicator.abort(new RemoteException("rank 1 is gone", "none"));
+        assertThrows(
+            RemoteException.class, () -> ranks.streams.get(0).synchronize(Duration.ofSeconds(10)));
         buffer.close();
       }
     }
