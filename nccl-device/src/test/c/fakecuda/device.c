@@ -22,7 +22,7 @@ CUresult cuDeviceGetAttribute(int* v, CUdevice_attribute a, CUdevice d) {
   return call(NO, "%d,%d", a, d);
 }
 CUresult cuDeviceGetPCIBusId(char* s, int n, CUdevice d) {
-  snprintf(s, n, "0000:0%d:00.0", d + 1);
+  snprintf(s, n, "0000:%02X:00.0", d + 10);  // the driver writes capitals, /sys does not
   return call(NO, "%d", d);
 }
 CUresult cuDeviceCanAccessPeer(int* can, CUdevice a, CUdevice b) {

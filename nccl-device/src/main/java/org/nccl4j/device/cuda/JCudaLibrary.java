@@ -4,6 +4,7 @@ import static jcuda.driver.JCudaDriver.*;
 
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
+import java.util.Locale;
 import java.util.Optional;
 import jcuda.Pointer;
 import jcuda.driver.CUcontext;
@@ -106,10 +107,11 @@ final class JCudaLibrary {
     return value[0];
   }
 
+  /** The PCI address as /sys writes it; the driver writes it in capitals. */
   static String pciBusId(CUdevice device, Object place) {
     String[] id = new String[1];
     CudaResult.check(cuDeviceGetPCIBusId(id, 32, device), "cuDeviceGetPCIBusId", place);
-    return id[0].trim();
+    return id[0].trim().toLowerCase(Locale.ROOT);
   }
 
   static boolean canAccessPeer(CUdevice device, CUdevice peer, Object place) {

@@ -57,7 +57,7 @@ class DriverTest {
     assertTrue(devices.absence().isEmpty());
     assertEquals(2, devices.list().size());
     assertEquals("Fake GPU 0", device.name());
-    assertEquals("0000:01:00.0", device.pciBusId());
+    assertEquals("0000:0a:00.0", device.pciBusId());
     assertEquals(90, device.computeCapability());
     assertEquals(132, device.multiprocessors());
     assertTrue(device.canAccess(devices.device(1)));

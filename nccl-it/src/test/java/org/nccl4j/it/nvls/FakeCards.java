@@ -23,7 +23,7 @@ public interface FakeCards {
   static Map<String, String> settings(Path folder) throws IOException {
     String gpu =
         """
-        <pci busid="0000:0%d:00.0" class="0x030200" link_speed="16.0 GT/s PCIe" link_width="16">
+        <pci busid="0000:%02x:00.0" class="0x030200" link_speed="16.0 GT/s PCIe" link_width="16">
         <gpu dev="%d" sm="90" rank="%d" gdr="1"/></pci>
         """;
     String machine =
@@ -35,7 +35,7 @@ public interface FakeCards {
         <nic><net name="roce0" dev="0" speed="200000" port="1" guid="0x1" gdr="1"/></nic></pci>
         </pci></cpu></system>
         """
-            .formatted(gpu.formatted(1, 0, 0), gpu.formatted(2, 1, 1));
+            .formatted(gpu.formatted(0xa, 0, 0), gpu.formatted(0xb, 1, 1));
     Path file = Files.writeString(Files.createTempFile(folder, "machine", ".xml"), machine);
     return Map.of(
         "NCCL_NET",
