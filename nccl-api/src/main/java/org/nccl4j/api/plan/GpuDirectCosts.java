@@ -1,22 +1,16 @@
 package org.nccl4j.api.plan;
 
-import java.io.BufferedReader;
-import java.io.IOException;
-import java.io.InputStream;
-import java.io.InputStreamReader;
-import java.io.UncheckedIOException;
-import java.nio.charset.StandardCharsets;
 import java.util.HashMap;
-import java.util.Locale;
 import java.util.Map;
+import java.util.Optional;
 import java.util.TreeMap;
 import java.util.concurrent.ConcurrentHashMap;
 import org.nccl4j.device.kernel.DirectWork.Operation;
 import org.nccl4j.device.kernel.DirectWork.Way;
 
 /**
- * Direct costs on GPUs: those measured for the model and the number of ranks, from a file of this
- * package such as nvidia-h200.direct, and a formula where nothing was measured.
+ * Direct costs on GPUs: those measured for the model and the number of ranks ({@link
+ * MeasuredTable}), and a formula where nothing was measured.
  */
 final class GpuDirectCosts implements DirectCosts {
   private static final double LL_LATENCY = 5;
@@ -30,11 +24,14 @@ final class GpuDirectCosts implements DirectCosts {
   /** A guess must not win over what was measured. */
   private static final double DOUBT = 1.5;
 
+  private static final String GUESSED =
+      "guessed, since none were measured for this GPU: taken only where NCCL_ALGO asks for them";
+
   /** By model, number of ranks and bytes in lines. */
   private static final Map<String, GpuDirectCosts> KNOWN = new ConcurrentHashMap<>();
 
   private final int nRanks;
-  private final String file;
+  private final String source;
   private final long lineData;
   private final Map<String, TreeMap<Long, Double>> curves = new HashMap<>();
   private final Map<String, TreeMap<Long, Integer>> blocks = new HashMap<>();
@@ -53,18 +50,9 @@ final class GpuDirectCosts implements DirectCosts {
   private GpuDirectCosts(String model, int nRanks, long lineData) {
     this.nRanks = nRanks;
     this.lineData = lineData;
-    this.file = model.toLowerCase(Locale.ROOT).replace(' ', '-') + ".direct";
-    try (InputStream in = GpuDirectCosts.class.getResourceAsStream(file)) {
-      if (in != null) {
-        new BufferedReader(new InputStreamReader(in, StandardCharsets.UTF_8))
-            .lines()
-            .map(line -> line.split(" "))
-            .filter(words -> words[0].equals(Integer.toString(nRanks)))
-            .forEach(this::read);
-      }
-    } catch (IOException e) {
-      throw new UncheckedIOException(e);
-    }
+    Optional<MeasuredTable> table = MeasuredTable.find(model, "direct", nRanks);
+    this.source = table.map(found -> found.source(nRanks)).orElse(GUESSED);
+    table.ifPresent(found -> found.lines().forEach(this::read));
   }
 
   /** A line: ranks, operation, way, then bytes:microseconds or bytes:microseconds:blocks. */
@@ -170,8 +158,6 @@ final class GpuDirectCosts implements DirectCosts {
 
   @Override
   public String source() {
-    return curves.isEmpty()
-        ? "guessed, since none were measured for this GPU: taken only where NCCL_ALGO asks for them"
-        : "measured, " + file;
+    return source;
   }
 }

@@ -1,14 +1,7 @@
 package org.nccl4j.api.plan;
 
-import java.io.BufferedReader;
-import java.io.IOException;
-import java.io.InputStream;
-import java.io.InputStreamReader;
-import java.io.UncheckedIOException;
-import java.nio.charset.StandardCharsets;
 import java.util.HashMap;
 import java.util.List;
-import java.util.Locale;
 import java.util.Map;
 import java.util.Optional;
 import java.util.TreeMap;
@@ -21,55 +14,50 @@ import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.Protocol;
 
 /**
- * Costs that were measured for a model of GPU and a number of ranks: a file of this package, such
- * as nvidia-h200.costs, which says what its lines mean. Between the measured sizes they are
- * interpolated; beyond the largest they go on at its bandwidth.
+ * Costs that were measured for a model of GPU and a number of ranks ({@link MeasuredTable}), or by
+ * a user. Between the measured sizes they are interpolated; beyond the largest they go on at its
+ * bandwidth.
  */
 final class MeasuredCosts {
   private record Way(Collective collective, Algorithm algorithm, Protocol protocol) {}
 
-  /** By file and number of ranks. */
+  /** By number of ranks and model. */
   private static final Map<String, Optional<MeasuredCosts>> KNOWN = new ConcurrentHashMap<>();
 
-  private final String file;
+  private final String measured; // where, as a sentence
   private final Map<Way, TreeMap<Long, Double>> curves;
 
-  private MeasuredCosts(String file, Map<Way, TreeMap<Long, Double>> curves) {
-    this.file = file;
+  private MeasuredCosts(String measured, Map<Way, TreeMap<Long, Double>> curves) {
+    this.measured = measured;
     this.curves = curves;
   }
 
   /** What was measured for a model and a number of ranks, if anything was; read once. */
   static Optional<MeasuredCosts> find(String model, int nRanks) {
-    String file = model.toLowerCase(Locale.ROOT).replace(' ', '-') + ".costs";
-    return KNOWN.computeIfAbsent(nRanks + " " + file, missing -> read(file, nRanks));
-  }
-
-  private static Optional<MeasuredCosts> read(String file, int nRanks) {
-    try (InputStream in = MeasuredCosts.class.getResourceAsStream(file)) {
-      if (in == null) {
-        return Optional.empty();
-      }
-      var lines = new BufferedReader(new InputStreamReader(in, StandardCharsets.UTF_8)).lines();
-      Map<Way, TreeMap<Long, Double>> curves = parse(lines, nRanks);
-      return curves.isEmpty() ? Optional.empty() : Optional.of(new MeasuredCosts(file, curves));
-    } catch (IOException e) {
-      throw new UncheckedIOException(e);
-    }
+    return KNOWN.computeIfAbsent(
+        nRanks + " " + model,
+        missing ->
+            MeasuredTable.find(model, "costs", nRanks)
+                .map(
+                    table ->
+                        new MeasuredCosts(table.source(nRanks), parse(table.lines().stream()))));
   }
 
   /** Those of a number of ranks in a table of the user's, if there are some. */
   static Optional<MeasuredCosts> tuned(String file, List<String> lines, int nRanks) {
-    Map<Way, TreeMap<Long, Double>> curves = parse(lines.stream(), nRanks);
-    return curves.isEmpty() ? Optional.empty() : Optional.of(new MeasuredCosts(file, curves));
+    Map<Way, TreeMap<Long, Double>> curves =
+        parse(
+            lines.stream()
+                .map(line -> line.split(" "))
+                .filter(words -> words[0].equals(Integer.toString(nRanks))));
+    return curves.isEmpty()
+        ? Optional.empty()
+        : Optional.of(new MeasuredCosts("measured, " + file, curves));
   }
 
-  private static Map<Way, TreeMap<Long, Double>> parse(Stream<String> lines, int nRanks) {
+  private static Map<Way, TreeMap<Long, Double>> parse(Stream<String[]> lines) {
     Map<Way, TreeMap<Long, Double>> curves = new HashMap<>();
-    lines
-        .map(line -> line.split(" "))
-        .filter(words -> words[0].equals(Integer.toString(nRanks)))
-        .forEach(words -> curves.put(way(words), points(words)));
+    lines.forEach(words -> curves.put(way(words), points(words)));
     return curves;
   }
 
@@ -186,13 +174,13 @@ final class MeasuredCosts {
 
     @Override
     public String source() {
-      return "measured, " + file;
+      return measured;
     }
 
     @Override
     public String source(Collective collective, Algorithm algorithm, Protocol protocol) {
       return curves.containsKey(new Way(collective, algorithm, protocol))
-          ? "measured, " + file
+          ? measured
           : "not measured, twice what is predicted: "
               + model.source(collective, algorithm, protocol);
     }

@@ -55,6 +55,29 @@ class GpuChoiceTest {
     assertEquals(expected, choice(costs, collective, bytes));
   }
 
+  /** What lies between is nearer to more ranks than to a formula. */
+  @Test
+  void whereANumberOfRanksWasNotMeasuredTheNextGreaterCounts() {
+    CostModel three = costs(3, "NVIDIA H200", true, true);
+    CostModel four = costs(4, "NVIDIA H200", true, true);
+    assertTrue(three.source().endsWith("with 4 ranks"), three.source());
+    assertTrue(four.source().endsWith("nvidia-h200.costs"), four.source());
+    for (long bytes = 8; bytes <= 1L << 32; bytes *= 4) {
+      assertEquals(
+          choice(four, Collective.ALL_REDUCE, bytes), choice(three, Collective.ALL_REDUCE, bytes));
+    }
+    assertTrue(GpuDirectCosts.of("NVIDIA H200", 3, 1 << 20).areMeasured());
+    assertFalse(GpuDirectCosts.of("NVIDIA H200", 33, 1 << 20).areMeasured());
+  }
+
+  @Test
+  void aModelWithTheSameLinksAndMultiprocessorsHasTheSameFigures() {
+    CostModel like = costs(4, "NVIDIA H100 80GB HBM3", true, true);
+    assertEquals(costs(4, "NVIDIA H200", true, true).source(), like.source());
+    assertTrue(GpuDirectCosts.of("NVIDIA H100 80GB HBM3", 4, 1 << 20).areMeasured());
+    assertFalse(GpuDirectCosts.of("NVIDIA H100 PCIe", 4, 1 << 20).areMeasured());
+  }
+
   /** As for pre-multiplied sums; a setting that leaves nothing counts for nothing. */
   @Test
   void amongSomeAlgorithmsTheFastestOfThemIsChosen() {
