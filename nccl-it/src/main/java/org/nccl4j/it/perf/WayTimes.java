@@ -2,6 +2,7 @@ package org.nccl4j.it.perf;
 
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.Comparator;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Locale;
@@ -50,6 +51,10 @@ final class WayTimes implements AutoCloseable {
   private static final long PATIENCE_SECONDS = 120;
 
   private static final String PAIRWISE = "Pairwise";
+
+  /** Measured first: other ways are not followed where they are far behind it. */
+  private static final Decision MEASURE =
+      new Decision(Algorithm.RING.label(), Protocol.SIMPLE.label());
 
   /** NVLS has a line of its own among the algorithms. */
   private static final List<DirectWork.Way> DIRECT =
@@ -155,7 +160,7 @@ final class WayTimes implements AutoCloseable {
     }
   }
 
-  /** All ways that some device could have. */
+  /** All ways that some device could have; first that which the others are measured by. */
   private static List<Decision> ways(DirectWork.Operation operation) {
     List<Decision> ways = new ArrayList<>();
     if (Stream.of(Collective.values()).anyMatch(c -> c.label().equals(operation.label()))) {
@@ -164,6 +169,7 @@ final class WayTimes implements AutoCloseable {
           ways.add(new Decision(algorithm.label(), protocol.label()));
         }
       }
+      ways.sort(Comparator.comparing(way -> !way.equals(MEASURE)));
     } else {
       ways.add(new Decision(PAIRWISE, Protocol.SIMPLE.label()));
     }
@@ -218,8 +224,10 @@ final class WayTimes implements AutoCloseable {
   }
 
   private double median(List<Communicator> ways, DirectWork.Operation operation, long count) {
-    time(ways, operation, count, WARM_UP);
-    double first = time(ways, operation, count, WARM_UP);
+    double cold = time(ways, operation, count, 1);
+    int warmUp = (int) Math.max(1, Math.min(WARM_UP, ROUND_MICROSECONDS / cold));
+    time(ways, operation, count, warmUp);
+    double first = time(ways, operation, count, warmUp);
     int calls = (int) Math.max(2, Math.min(MOST_CALLS, ROUND_MICROSECONDS / first));
     double[] rounds = new double[ROUNDS];
     for (int round = 0; round < ROUNDS; round++) {
