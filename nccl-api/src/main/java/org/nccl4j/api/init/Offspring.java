@@ -1,6 +1,7 @@
 package org.nccl4j.api.init;
 
 import java.nio.ByteBuffer;
+import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.Comparator;
@@ -45,7 +46,29 @@ public final class Offspring {
    */
   public record How(String name, Map<String, String> settings, Optional<Boolean> share) {}
 
-  private record Call(int color, int key, boolean shares, int rank) {}
+  /** A rank's part of a split. As bytes: color, key and shares, of four each, and its settings. */
+  private record Call(int color, int key, boolean shares, ChoosingSettings settings, int rank) {
+    byte[] toBytes() {
+      byte[] text = settings.text().getBytes(StandardCharsets.UTF_8);
+      return ByteBuffer.allocate(12 + text.length)
+          .putInt(color)
+          .putInt(key)
+          .putInt(shares ? 1 : 0)
+          .put(text)
+          .array();
+    }
+
+    static Call fromBytes(byte[] part, int rank) {
+      ByteBuffer bytes = ByteBuffer.wrap(part);
+      String text = new String(part, 12, part.length - 12, StandardCharsets.UTF_8);
+      return new Call(
+          bytes.getInt(),
+          bytes.getInt(),
+          bytes.getInt() != 0,
+          ChoosingSettings.fromText(text),
+          rank);
+    }
+  }
 
   /** The communicator of this rank's color; empty for {@link #NO_COLOR}. */
   public Optional<CommunicatorState> split(int color, int key, How how) {
@@ -60,13 +83,19 @@ public final class Offspring {
     checkUsable("split");
     checkSettings(how);
     int number = parent.nextSplit();
-    int shares = new Sharing(parent).isForSplit(how) ? 1 : 0;
-    byte[] mine = ByteBuffer.allocate(12).putInt(color).putInt(key).putInt(shares).array();
-    List<byte[]> all = NamedExchange.allGather(parent.bootstrap(), parent.name(), "split", mine);
+    boolean shares = new Sharing(parent).isForSplit(how);
+    ChoosingSettings settings =
+        ChoosingSettings.of(
+            parent.request().settings().with(how.settings()), parent.device().kind());
+    Call mine = new Call(color, key, shares, settings, parent.rank());
+    List<byte[]> all =
+        NamedExchange.allGather(parent.bootstrap(), parent.name(), "split", mine.toBytes());
     if (color == NO_COLOR) {
       return Optional.empty();
     }
     List<Call> calls = callsOf(color, all);
+    Call first = calls.get(0);
+    calls.forEach(call -> first.settings.check(first.rank, call.settings, call.rank));
     List<Integer> ranks = calls.stream().map(Call::rank).toList();
     String label = "/split %d.%d".formatted(number, color);
     return Optional.of(make(label, ranks, how, calls.stream().allMatch(Call::shares)));
@@ -75,8 +104,7 @@ public final class Offspring {
   private List<Call> callsOf(int color, List<byte[]> all) {
     List<Call> calls = new ArrayList<>();
     for (int rank = 0; rank < all.size(); rank++) {
-      ByteBuffer bytes = ByteBuffer.wrap(all.get(rank));
-      calls.add(new Call(bytes.getInt(), bytes.getInt(), bytes.getInt() != 0, rank));
+      calls.add(Call.fromBytes(all.get(rank), rank));
     }
     return calls.stream()
         .filter(call -> call.color == color)

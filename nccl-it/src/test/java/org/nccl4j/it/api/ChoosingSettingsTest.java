@@ -4,6 +4,7 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.util.List;
+import java.util.Optional;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
 import java.util.stream.IntStream;
@@ -11,6 +12,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
 import org.nccl4j.api.Communicator;
 import org.nccl4j.api.CommunicatorConfig;
 import org.nccl4j.api.Devices;
@@ -43,6 +45,35 @@ class ChoosingSettingsTest {
       assertTrue(message.contains("'" + shown + "'"), message);
       assertTrue(message.contains("give all ranks the same value"), message);
     }
+  }
+
+  /** On connections of its own or on those of the communicator that is split. */
+  @ParameterizedTest
+  @ValueSource(booleans = {true, false})
+  void ranksOfASplitTooAndTheRestGoesOn(boolean share) {
+    CommunicatorConfig plain = CommunicatorConfig.defaults();
+    CommunicatorConfig split = CommunicatorConfig.defaults().withSplitShare(share);
+    List<Communicator> all =
+        make(plain, plain, plain, plain).stream().map(CompletableFuture::join).toList();
+    List<CompletableFuture<Optional<Communicator>>> splits =
+        all.stream()
+            .map(
+                rank ->
+                    rank.splitAsync(
+                        rank.rank() / 2,
+                        0,
+                        rank.rank() == 3 ? split.with("NCCL_ALGO", "Tree") : split))
+            .toList();
+    for (int rank = 2; rank < 4; rank++) {
+      var thrown = assertThrows(CompletionException.class, splits.get(rank)::join);
+      String message = thrown.getCause().getMessage();
+      assertTrue(message.contains("ranks 2 and 3 have different NCCL_ALGO"), message);
+    }
+    for (int rank = 0; rank < 2; rank++) {
+      splits.get(rank).join().orElseThrow().close();
+    }
+    all.forEach(rank -> assertTrue(rank.asyncError().isEmpty()));
+    all.forEach(Communicator::close);
   }
 
   @Test
