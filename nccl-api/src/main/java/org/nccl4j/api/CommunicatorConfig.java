@@ -95,8 +95,8 @@ public final class CommunicatorConfig {
    * memory but the first's. In return their operations are one order on each GPU, as if they were
    * one communicator's: they run one after the other, in whatever streams, and every rank has to
    * call them in the same order, whatever the communicator. Else they get each other's data, which
-   * on GPUs the next operation of another of them finds out, as a rule ({@link
-   * org.nccl4j.device.OrderMismatchException}), or wait until a deadline passes;
+   * the next operation of another of them finds out, as a rule and where no network carries them
+   * ({@link org.nccl4j.device.OrderMismatchException}), or wait until a deadline passes;
    * NCCL_CHECK_MODE=DEBUG_GLOBAL names the two calls instead. A failure of one is a failure of all,
    * and so is the abort of one.
    *

@@ -10,6 +10,7 @@ import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.kernel.Connection;
 import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.KernelCommunicatorSpec;
+import org.nccl4j.device.kernel.SharedConnections;
 
 /**
  * What a communicator's kernels read and keep: the control words in host memory, and on the device
@@ -37,11 +38,9 @@ final class CommunicatorMemory implements AutoCloseable {
     /** Of the communicator that the connections were made for. */
     static final String FIRST = "";
 
-    private static final int MOST = 0xffff;
-
-    /** What kernels know it by; two that got the same would not be told apart. */
+    /** What kernels know it by. */
     int user() {
-      return path.equals(FIRST) ? 0 : 1 + Math.floorMod(path.hashCode(), MOST);
+      return path.equals(FIRST) ? SharedConnections.FIRST : SharedConnections.user(path);
     }
   }
 

@@ -11,7 +11,6 @@ import org.nccl4j.device.HotPath;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.NcclException;
-import org.nccl4j.device.OrderMismatchException;
 import org.nccl4j.device.ReductionOperator;
 import org.nccl4j.device.TimeoutException;
 import org.nccl4j.device.kernel.Algorithm;
@@ -23,6 +22,7 @@ import org.nccl4j.device.kernel.KernelPlan;
 import org.nccl4j.device.kernel.OneSidedWork;
 import org.nccl4j.device.kernel.P2pWork;
 import org.nccl4j.device.kernel.RemoteSpace;
+import org.nccl4j.device.kernel.SharedConnections;
 import org.nccl4j.device.symmetric.SymmetricSpace;
 
 /**
@@ -314,11 +314,7 @@ final class CudaKernelCommunicator implements KernelCommunicator {
   /** The error of a complaint. */
   private NcclException failed(String complaint) {
     return memory.isOutOfOrder()
-        ? new OrderMismatchException(
-            complaint,
-            "make the calls in the same order on all ranks (NCCL_CHECK_MODE=DEBUG_GLOBAL names them),"
-                + " or split with connections of their own"
-                + " (CommunicatorConfig.withSplitShare(false))")
+        ? SharedConnections.mismatch(complaint)
         : new TimeoutException(ErrorId.OPERATION, complaint, deadlineRemedy());
   }
 

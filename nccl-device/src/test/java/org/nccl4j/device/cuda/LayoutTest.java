@@ -17,6 +17,7 @@ import org.nccl4j.device.kernel.Algorithm;
 import org.nccl4j.device.kernel.Collective;
 import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.Protocol;
+import org.nccl4j.device.kernel.SharedConnections;
 
 /** Compiles a probe of layout.h and compares every offset with Java's. */
 class LayoutTest {
@@ -145,6 +146,7 @@ class LayoutTest {
         "if (NCCL4J_WORD_STRIDE != %d) puts(\"stride\");".formatted(ConnectionLayout.WORD_STRIDE));
     body.append("if (NCCL4J_SLOTS != %d) puts(\"slots\");".formatted(ConnectionLayout.STEPS));
     body.append("if (NCCL4J_SIZES != %d) puts(\"sizes\");".formatted(ConnectionLayout.SIZES));
+    body.append("if (NCCL4J_USER != %d) puts(\"user\");".formatted(SharedConnections.TOLD));
     body.append(
         "if (NCCL4J_HEADER_BYTES != %d) puts(\"header\");"
             .formatted(new ConnectionLayout(16, 128, 128).ll(0)));

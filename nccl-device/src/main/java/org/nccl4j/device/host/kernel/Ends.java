@@ -3,8 +3,10 @@ package org.nccl4j.device.host.kernel;
 import java.util.List;
 import java.util.stream.IntStream;
 import org.nccl4j.device.InternalErrorException;
+import org.nccl4j.device.OrderMismatchException;
 import org.nccl4j.device.kernel.Connection;
 import org.nccl4j.device.kernel.KernelCommunicatorSpec;
+import org.nccl4j.device.kernel.SharedConnections;
 
 /**
  * A communicator's connections, each with its step, by peer. Communicators that share connections
@@ -29,12 +31,25 @@ final class Ends {
   /** This communicator's ranks as ranks of the first. */
   private final int[] firstRanks;
 
+  private final Users users;
+
+  /** This communicator among them. */
+  private final int user;
+
+  private final String name;
+  private final int rank;
+
   /**
    * Ends on another's connections.
    *
    * @param parentRanks this communicator's ranks as ranks of the parent
+   * @param path where this communicator comes from: the same on all its ranks
    */
-  Ends(KernelCommunicatorSpec spec, Ends parent, List<Integer> parentRanks) {
+  Ends(KernelCommunicatorSpec spec, Ends parent, List<Integer> parentRanks, String path) {
+    name = spec.name();
+    rank = spec.rank();
+    users = parent.users;
+    user = SharedConnections.user(path);
     sends = new SendEnd[spec.nRanks()];
     recvs = new RecvEnd[spec.nRanks()];
     sendSteps = parent.sendSteps;
@@ -50,6 +65,10 @@ final class Ends {
   }
 
   Ends(KernelCommunicatorSpec spec) {
+    name = spec.name();
+    rank = spec.rank();
+    users = new Users(spec.nRanks());
+    user = SharedConnections.FIRST;
     sends = new SendEnd[spec.nRanks()];
     recvs = new RecvEnd[spec.nRanks()];
     sendSteps = new long[spec.nRanks()];
@@ -63,7 +82,11 @@ final class Ends {
     }
   }
 
-  /** Goes on where another's kernels have left the connections. */
+  /**
+   * Goes on where another's kernels have left the connections.
+   *
+   * @throws OrderMismatchException if those got what was sent for yet another
+   */
   void takeOver(Ends other) {
     for (int peer = 0; peer < other.sends.length; peer++) {
       if (other.sends[peer] != null) {
@@ -73,9 +96,21 @@ final class Ends {
     }
     for (int peer = 0; peer < sends.length; peer++) {
       if (sends[peer] != null) {
-        sends[peer].goOnAt(sendSteps[firstRanks[peer]]);
-        recvs[peer].goOnAt(recvSteps[firstRanks[peer]]);
+        goOn(peer, firstRanks[peer], other);
       }
+    }
+  }
+
+  private void goOn(int peer, int first, Ends other) {
+    sends[peer].goOnAt(sendSteps[first]);
+    recvs[peer].goOnAt(recvSteps[first]);
+    users.sends(sends[peer], first, user);
+    if (!users.receives(recvs[peer], first, user)) {
+      throw SharedConnections.mismatch(
+          ("the ranks use communicators that share connections in different order: before an operation"
+                  + " of %s, the last being one of %s, rank %d got what rank %d had sent for another"
+                  + " communicator")
+              .formatted(name, other.name, rank, peer));
     }
   }
 

@@ -83,13 +83,16 @@ public final class HostKernelCommunicator implements KernelCommunicator {
 
   /** One that uses another's connections, and runs its kernels in one order with it. */
   private HostKernelCommunicator(
-      KernelCommunicatorSpec spec, HostKernelCommunicator parent, List<Integer> parentRanks) {
+      KernelCommunicatorSpec spec,
+      HostKernelCommunicator parent,
+      List<Integer> parentRanks,
+      String path) {
     this.spec = spec;
     this.root = parent.root;
     boolean coresForAll = spec.localRanks() <= Runtime.getRuntime().availableProcessors();
     this.waiter = parent.waiter.child(spec.name(), spec.rank(), spec.deadline(), coresForAll);
     this.turns = parent.turns;
-    this.ends = new Ends(spec, parent.ends, parentRanks);
+    this.ends = new Ends(spec, parent.ends, parentRanks, path);
     this.scratch = parent.scratch;
     this.kernels = new Kernels(spec, ends, waiter, scratch);
   }
@@ -102,7 +105,7 @@ public final class HostKernelCommunicator implements KernelCommunicator {
   @Override
   public KernelCommunicator share(
       KernelCommunicatorSpec childSpec, List<Integer> parentRanks, String path) {
-    return new HostKernelCommunicator(childSpec, this, parentRanks);
+    return new HostKernelCommunicator(childSpec, this, parentRanks, path);
   }
 
   @Override

@@ -1,9 +1,11 @@
 package org.nccl4j.device.host.kernel;
 
+import java.lang.invoke.VarHandle;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.host.memory.Words;
 import org.nccl4j.device.kernel.Connection;
 import org.nccl4j.device.kernel.ConnectionLayout;
+import org.nccl4j.device.kernel.SharedConnections;
 
 /** The receiving end of a connection. */
 final class RecvEnd extends ConnectionEnd {
@@ -33,6 +35,12 @@ final class RecvEnd extends ConnectionEnd {
   @Override
   void forget() {
     tail = 0;
+  }
+
+  /** What the sender told last of those that had sent when what was received came. */
+  long told() {
+    VarHandle.loadLoadFence();
+    return Words.loadAcquire(data, SharedConnections.TOLD);
   }
 
   /** In Simple: waits until the slot of the current step is full. */

@@ -1,9 +1,11 @@
 package org.nccl4j.device.host.kernel;
 
+import java.lang.invoke.VarHandle;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.host.memory.Words;
 import org.nccl4j.device.kernel.Connection;
 import org.nccl4j.device.kernel.ConnectionLayout;
+import org.nccl4j.device.kernel.SharedConnections;
 
 /** The sending end of a connection. */
 final class SendEnd extends ConnectionEnd {
@@ -26,6 +28,12 @@ final class SendEnd extends ConnectionEnd {
   @Override
   void forget() {
     head = 0;
+  }
+
+  /** Tells the receiver for which communicator it sends from now on, before all that it sends. */
+  void tell(long told) {
+    Words.storeRelease(data, SharedConnections.TOLD, told);
+    VarHandle.storeStoreFence();
   }
 
   /** Waits until the slot of the current step is empty. */
