@@ -129,11 +129,16 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle* h, size_t n, const CUmemAlloc
   *h = physicalOf(fd, n, p);
   return CUDA_SUCCESS;
 }
+// The driver is not safe from threads that release at the same time.
+static int releasing;
 CUresult cuMemRelease(CUmemGenericAllocationHandle h) {
+  if (__sync_fetch_and_add(&releasing, 1)) call(NO, "misuse: by two threads at once");
+  usleep(20);
   pthread_mutex_lock(&maps);
   physical(h)->references--;
   drop(physical(h));
   pthread_mutex_unlock(&maps);
+  __sync_fetch_and_sub(&releasing, 1);
   return call(GONE, "");
 }
 CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle* h, void* at) {

@@ -29,6 +29,12 @@ final class DriverLibrary {
   private static final int WAIT_REACHED = 0; // CU_STREAM_WAIT_VALUE_GEQ
   private static final int MINIMUM = 0; // CU_MEM_ALLOC_GRANULARITY_MINIMUM
 
+  /**
+   * Held while a reference to physical memory is taken or given up: where threads did that at the
+   * same time, the driver (580.159 was seen to) freed what was in use, and its own heap broke.
+   */
+  private static final Object REFERENCES = new Object();
+
   static final CudaDriver CUDA = NativeLibrary.load(CudaDriver.class, "libcuda.so.1");
 
   private DriverLibrary() {}
@@ -113,7 +119,11 @@ final class DriverLibrary {
   }
 
   static void releaseMemory(long handle, Object place) {
-    CudaResult.check(CUDA.cuMemRelease(handle), "cuMemRelease", place);
+    int code;
+    synchronized (REFERENCES) {
+      code = CUDA.cuMemRelease(handle);
+    }
+    CudaResult.check(code, "cuMemRelease", place);
   }
 
   static long reserveAddress(long bytes, long alignment, Object place) {
@@ -157,7 +167,9 @@ final class DriverLibrary {
    */
   static long retainMemory(long address) {
     Offheap out = new Offheap(8);
-    return CUDA.cuMemRetainAllocationHandle(out.address(), address) == 0 ? out.getLong(0) : 0;
+    synchronized (REFERENCES) {
+      return CUDA.cuMemRetainAllocationHandle(out.address(), address) == 0 ? out.getLong(0) : 0;
+    }
   }
 
   /** What is behind an address that the driver does not know. */

@@ -7,6 +7,9 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.nio.ByteBuffer;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.CompletableFuture;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -63,6 +66,25 @@ class SharedDeviceMemoryTest {
       assertEquals(1, calls("cuMemExportToShareableHandle"), "nobody needs it");
     }
     assertTrue(device.sharingAbsence().isEmpty());
+  }
+
+  /** The driver is not safe from threads that give up physical memory at the same time. */
+  @Test
+  void threadsThatFreeTakeTurns() {
+    List<CompletableFuture<Void>> threads = new ArrayList<>();
+    for (int thread = 0; thread < 4; thread++) {
+      CudaDevice of = thread % 2 == 0 ? device : peer;
+      threads.add(
+          CompletableFuture.runAsync(
+              () -> {
+                for (int i = 0; i < 40; i++) {
+                  of.allocateShared(1, false).close();
+                }
+              },
+              task -> new Thread(task).start()));
+    }
+    threads.forEach(CompletableFuture::join);
+    assertEquals(160, calls("cuMemRelease"));
   }
 
   @ParameterizedTest
