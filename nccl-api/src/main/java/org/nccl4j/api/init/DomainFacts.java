@@ -59,8 +59,10 @@ record DomainFacts(
         !(self instanceof CudaDevice gpu)
             || (gpu.sharingAbsence().isEmpty()
                 && request.settings().get(GpuSettings.NCCL_CUMEM_ENABLE));
-    // What was measured for a model was measured with windows, and would ask for their space.
-    String model = windows ? self.name() : self.name() + " without windows";
+    // What was measured for a model was measured with windows, and would ask for their space; and
+    // with a GPU for each rank: kernels that take all of a GPU would wait for one without room.
+    String model =
+        self.name() + (windows ? "" : " without windows") + (areApart(peers) ? "" : " for several");
     String table = tuned.map(t -> Integer.toHexString(t.digest())).orElse("");
     return new DomainFacts(
         self.kind(),
@@ -71,6 +73,13 @@ record DomainFacts(
         table,
         ChoosingSettings.of(request.settings(), self.kind()),
         model);
+  }
+
+  /** Whether no two ranks have the same device. */
+  private static boolean areApart(List<PeerInfo> peers) {
+    return peers.get(0).deviceKind() == Device.Kind.HOST
+        || peers.stream().map(peer -> peer.hostId() + " " + peer.deviceId()).distinct().count()
+            == peers.size();
   }
 
   byte[] toBytes() {
