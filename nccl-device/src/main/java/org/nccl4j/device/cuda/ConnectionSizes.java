@@ -6,8 +6,10 @@ import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.Protocol;
 
 /**
- * How large a connection's slots are on a GPU. What a rank holds for all its connections stays at
- * about 60 MiB up to 64 ranks; with more of them the slots of each become smaller.
+ * How large a connection's slots are on a GPU. What a rank holds for all its connections is about
+ * 60 MiB up to four ranks and 120 MiB up to 64: with more of them the slots of each become smaller.
+ * Those of Simple stay as they are up to eight ranks, since half of them carry a ring at 300 GB/s
+ * instead of 360.
  */
 final class ConnectionSizes {
   private static final int CHANNELS = ConnectionLayout.CHANNELS;
@@ -24,10 +26,11 @@ final class ConnectionSizes {
     while (4 * shrink < nRanks) {
       shrink *= 2;
     }
+    int shrinkSimple = Math.max(1, shrink / 2);
     return new ConnectionLayout(
         CHANNELS * Math.max(LEAST, grow * LL / shrink),
         CHANNELS * Math.max(LEAST, grow * LL128 / shrink / 128 * 128), // lines must not straddle
-        CHANNELS * Math.max(LEAST, grow * SIMPLE / shrink));
+        CHANNELS * Math.max(LEAST, grow * SIMPLE / shrinkSimple));
   }
 
   /** Most bytes of data of one step of one channel. */
