@@ -78,8 +78,7 @@ record DomainFacts(
   /** Whether no two ranks have the same device. */
   private static boolean areApart(List<PeerInfo> peers) {
     return peers.get(0).deviceKind() == Device.Kind.HOST
-        || peers.stream().map(peer -> peer.hostId() + " " + peer.deviceId()).distinct().count()
-            == peers.size();
+        || peers.stream().map(Hosts::deviceOf).distinct().count() == peers.size();
   }
 
   byte[] toBytes() {

@@ -32,6 +32,11 @@ record Hosts(List<List<Integer>> ranks) {
     return new Hosts(List.copyOf(byHost.values()));
   }
 
+  /** A rank's device, by a name that no other device of any host has. */
+  static String deviceOf(PeerInfo peer) {
+    return peer.hostId() + " " + peer.deviceId();
+  }
+
   int count() {
     return ranks.size();
   }

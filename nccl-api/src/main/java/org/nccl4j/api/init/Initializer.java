@@ -279,7 +279,7 @@ public final class Initializer {
       if (peer.deviceKind() != Device.Kind.CUDA) {
         continue;
       }
-      Integer other = ranks.put(peer.hostId() + " " + peer.deviceId(), peer.rank());
+      Integer other = ranks.put(Hosts.deviceOf(peer), peer.rank());
       if (other != null && !allowed) {
         throw new InvalidUsageException(
             ErrorId.SHARED_GPU,

@@ -14,6 +14,7 @@ import org.nccl4j.api.bootstrap.Bootstrap;
 import org.nccl4j.api.bootstrap.NamedExchange;
 import org.nccl4j.api.launch.Launcher;
 import org.nccl4j.api.observe.InitTimes;
+import org.nccl4j.api.settings.Settings;
 import org.nccl4j.api.window.RemotePeers;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.ErrorId;
@@ -46,10 +47,14 @@ public final class Offspring {
    */
   public record How(String name, Map<String, String> settings, Optional<Boolean> share) {}
 
-  /** A rank's part of a split. As bytes: color, key and shares, of four each, and its settings. */
-  private record Call(int color, int key, boolean shares, ChoosingSettings settings, int rank) {
+  /**
+   * A rank's part of a split. As bytes: color, key and shares, of four each, and its settings.
+   *
+   * @param settings its {@link ChoosingSettings#text}
+   */
+  private record Call(int color, int key, boolean shares, String settings, int rank) {
     byte[] toBytes() {
-      byte[] text = settings.text().getBytes(StandardCharsets.UTF_8);
+      byte[] text = settings.getBytes(StandardCharsets.UTF_8);
       return ByteBuffer.allocate(12 + text.length)
           .putInt(color)
           .putInt(key)
@@ -61,12 +66,15 @@ public final class Offspring {
     static Call fromBytes(byte[] part, int rank) {
       ByteBuffer bytes = ByteBuffer.wrap(part);
       String text = new String(part, 12, part.length - 12, StandardCharsets.UTF_8);
-      return new Call(
-          bytes.getInt(),
-          bytes.getInt(),
-          bytes.getInt() != 0,
-          ChoosingSettings.fromText(text),
-          rank);
+      return new Call(bytes.getInt(), bytes.getInt(), bytes.getInt() != 0, text, rank);
+    }
+
+    /** Throws unless another rank has the same settings. */
+    void checkSettings(Call other) {
+      if (!settings.equals(other.settings)) {
+        ChoosingSettings.fromText(settings)
+            .check(rank, ChoosingSettings.fromText(other.settings), other.rank);
+      }
     }
   }
 
@@ -81,21 +89,18 @@ public final class Offspring {
     }
     parent.checkRunning("split");
     checkUsable("split");
-    checkSettings(how);
+    Settings settings = checkedSettings(how);
     int number = parent.nextSplit();
-    boolean shares = new Sharing(parent).isForSplit(how);
-    ChoosingSettings settings =
-        ChoosingSettings.of(
-            parent.request().settings().with(how.settings()), parent.device().kind());
-    Call mine = new Call(color, key, shares, settings, parent.rank());
+    boolean shares = new Sharing(parent).isForSplit(how.share(), settings);
+    String choosing = ChoosingSettings.of(settings, parent.device().kind()).text();
+    Call mine = new Call(color, key, shares, choosing, parent.rank());
     List<byte[]> all =
         NamedExchange.allGather(parent.bootstrap(), parent.name(), "split", mine.toBytes());
     if (color == NO_COLOR) {
       return Optional.empty();
     }
     List<Call> calls = callsOf(color, all);
-    Call first = calls.get(0);
-    calls.forEach(call -> first.settings.check(first.rank, call.settings, call.rank));
+    calls.forEach(calls.get(0)::checkSettings);
     List<Integer> ranks = calls.stream().map(Call::rank).toList();
     String label = "/split %d.%d".formatted(number, color);
     return Optional.of(make(label, ranks, how, calls.stream().allMatch(Call::shares)));
@@ -120,7 +125,7 @@ public final class Offspring {
   public CommunicatorState shrink(Set<Integer> excluded, boolean abort, How how) {
     parent.called(() -> "shrink(%s, %s)".formatted(excluded, abort ? "ABORT" : "WAIT"));
     parent.checkOpen("shrink");
-    checkSettings(how);
+    checkedSettings(how);
     List<Integer> ranks = new ArrayList<>();
     for (int rank = 0; rank < parent.nRanks(); rank++) {
       if (!excluded.contains(rank)) {
@@ -269,8 +274,8 @@ public final class Offspring {
   }
 
   /** Throws for what is no value of its setting, before the other ranks are waited for. */
-  private void checkSettings(How how) {
-    parent.request().settings().with(how.settings());
+  private Settings checkedSettings(How how) {
+    return parent.request().settings().with(how.settings());
   }
 
   private void checkUsable(String what) {

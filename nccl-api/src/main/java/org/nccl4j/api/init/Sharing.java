@@ -3,6 +3,7 @@ package org.nccl4j.api.init;
 import java.lang.System.Logger;
 import java.util.Optional;
 import org.nccl4j.api.settings.GpuSettings;
+import org.nccl4j.api.settings.Settings;
 import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.Device;
 
@@ -22,16 +23,15 @@ final class Sharing {
     this.parent = parent;
   }
 
-  /** Whether this rank is for it when the parent is split. */
-  boolean isForSplit(Offspring.How how) {
-    int setting =
-        parent
-            .request()
-            .settings()
-            .with(how.settings())
-            .get(GpuSettings.NCCL_COMM_SPLIT_SHARE_RESOURCES);
-    return how.share().orElse(setting != NEVER)
-        && isPossible(how.share().isPresent() || setting == ALWAYS);
+  /**
+   * Whether this rank is for it when the parent is split.
+   *
+   * @param share what the user has said; empty where the settings decide
+   * @param settings of the split
+   */
+  boolean isForSplit(Optional<Boolean> share, Settings settings) {
+    int setting = settings.get(GpuSettings.NCCL_COMM_SPLIT_SHARE_RESOURCES);
+    return share.orElse(setting != NEVER) && isPossible(share.isPresent() || setting == ALWAYS);
   }
 
   /**

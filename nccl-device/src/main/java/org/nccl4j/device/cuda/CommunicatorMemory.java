@@ -161,15 +161,12 @@ final class CommunicatorMemory implements AutoCloseable {
     }
     VarHandle.acquireFence(); // the fields below were written before the word above
     if (isOutOfOrder()) {
-      return ("the ranks use communicators that share connections in different order: before an operation"
-              + " of %s rank %d got what rank %d had sent for another communicator (channel %d,"
-              + " step %d)")
-          .formatted(
-              spec.name(),
-              spec.rank(),
-              control.getInt(KernelLayout.CONTROL_FAILED_PEER),
-              control.getInt(KernelLayout.CONTROL_FAILED_CHANNEL),
-              control.getLong(KernelLayout.CONTROL_FAILED_STEP));
+      int peer = control.getInt(KernelLayout.CONTROL_FAILED_PEER);
+      return SharedConnections.complaint(spec.name(), spec.rank(), peer)
+          + " (channel %d, step %d)"
+              .formatted(
+                  control.getInt(KernelLayout.CONTROL_FAILED_CHANNEL),
+                  control.getLong(KernelLayout.CONTROL_FAILED_STEP));
     }
     return "rank %d of %s waited longer than %s for %s of rank %d (channel %d, step %d)"
         .formatted(

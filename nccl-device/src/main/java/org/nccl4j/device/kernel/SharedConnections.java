@@ -32,7 +32,18 @@ public final class SharedConnections {
     return 1 + Math.floorMod(path.hashCode(), MOST);
   }
 
-  /** The error where a rank got what was sent for another communicator, as a complaint says. */
+  /**
+   * What is said where a rank got what was sent for another communicator.
+   *
+   * @param whose the communicator of the operation that found it
+   */
+  public static String complaint(String whose, int rank, int peer) {
+    return ("the ranks use communicators that share connections in different order: before an operation"
+            + " of %s rank %d got what rank %d had sent for another communicator")
+        .formatted(whose, rank, peer);
+  }
+
+  /** The error of a complaint. */
   public static OrderMismatchException mismatch(String complaint) {
     return new OrderMismatchException(
         complaint,

@@ -189,13 +189,8 @@ class P2pGpuTest {
   void aMissingRankIsATimeoutThatNamesIt() {
     for (Protocol protocol : Protocol.values()) {
       try (GpuRanks ranks = new GpuRanks(2, Duration.ofMillis(200))) {
-        DeviceMemory buffer = ranks.devices.get(0).allocate(4096);
         var communicator = ranks.communicators.get(0);
-        communicator.launch(
-            communicator.prepare(sum(Algorithm.RING, protocol, 1024)),
-            buffer,
-            buffer,
-            ranks.streams.get(0));
+        DeviceMemory buffer = beginAlone(ranks, sum(Algorithm.RING, protocol, 1024));
         var error = assertThrows(TimeoutException.class, () -> ranks.streams.get(0).synchronize());
         assertTrue(error.problem().contains("of rank 1"), error.problem());
         assertThrows(
@@ -209,14 +204,9 @@ class P2pGpuTest {
   void whomAKernelWaitsForIsKnownBeforeTheDeadline() {
     for (Protocol protocol : Protocol.values()) {
       try (GpuRanks ranks = new GpuRanks(2, Duration.ofMinutes(5))) {
-        DeviceMemory buffer = ranks.devices.get(0).allocate(4096);
         var communicator = ranks.communicators.get(0);
         assertEquals(-1, communicator.waitsFor());
-        communicator.launch(
-            communicator.prepare(sum(Algorithm.RING, protocol, 1024)),
-            buffer,
-            buffer,
-            ranks.streams.get(0));
+        DeviceMemory buffer = beginAlone(ranks, sum(Algorithm.RING, protocol, 1024));
         long start = System.nanoTime();
         int awaited = communicator.waitsFor();
         while (awaited < 0 && System.nanoTime() - start < PATIENCE_NANOS) {
@@ -234,18 +224,21 @@ class P2pGpuTest {
   @Test
   void abortEndsWhatWaits() {
     try (GpuRanks ranks = new GpuRanks(2, Duration.ofMinutes(5))) {
-      DeviceMemory buffer = ranks.devices.get(0).allocate(4096);
       var communicator = ranks.communicators.get(0);
-      communicator.launch(
-          communicator.prepare(sum(Algorithm.ONE_SHOT, Protocol.LL, 1024)),
-          buffer,
-          buffer,
-          ranks.streams.get(0));
+      DeviceMemory buffer = beginAlone(ranks, sum(Algorithm.ONE_SHOT, Protocol.LL, 1024));
       communicator.abort(new RemoteException("rank 1 is gone", "none"));
       assertThrows(
           RemoteException.class, () -> ranks.streams.get(0).synchronize(Duration.ofSeconds(10)));
       buffer.close();
     }
+  }
+
+  /** Rank 0 begins something that the others do not; its buffer. */
+  private static DeviceMemory beginAlone(GpuRanks ranks, CollectiveWork work) {
+    DeviceMemory buffer = ranks.devices.get(0).allocate(4096);
+    var communicator = ranks.communicators.get(0);
+    communicator.launch(communicator.prepare(work), buffer, buffer, ranks.streams.get(0));
+    return buffer;
   }
 
   private static CollectiveWork sum(Algorithm algorithm, Protocol protocol, int count) {

@@ -8,8 +8,10 @@ import java.util.Collections;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
+import java.util.concurrent.Executor;
 import java.util.concurrent.FutureTask;
 import java.util.concurrent.TimeUnit;
+import java.util.function.Function;
 import java.util.function.IntToDoubleFunction;
 import org.nccl4j.api.Communicator;
 import org.nccl4j.api.CommunicatorConfig;
@@ -21,6 +23,8 @@ import org.nccl4j.device.DeviceStream;
 
 /** A communicator of some ranks of this process, each with a stream and a thread. */
 final class Ranks implements AutoCloseable {
+  private static final Executor THREADS = task -> new Thread(task).start();
+
   /** What a rank does on its thread. */
   interface Body {
     void run(Communicator communicator, DeviceStream stream) throws Exception;
@@ -108,6 +112,16 @@ final class Ranks implements AutoCloseable {
       thread.start();
     }
     return tasks;
+  }
+
+  /** Something on each of some ranks, each on a thread of its own. */
+  static <T> List<T> all(List<Communicator> ranks, Function<Communicator, T> what) {
+    return ranks.stream()
+        .map(rank -> CompletableFuture.supplyAsync(() -> what.apply(rank), THREADS))
+        .toList()
+        .stream()
+        .map(CompletableFuture::join)
+        .toList();
   }
 
   static DeviceMemory floats(int count, IntToDoubleFunction value) {

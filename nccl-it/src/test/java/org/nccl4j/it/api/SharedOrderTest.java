@@ -6,9 +6,6 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import java.time.Duration;
 import java.util.Collections;
 import java.util.List;
-import java.util.concurrent.CompletableFuture;
-import java.util.concurrent.Executor;
-import java.util.function.Function;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -25,16 +22,6 @@ import org.nccl4j.device.RedOp;
 /** Ranks that call communicators which share connections in different order, on the host device. */
 @Timeout(120)
 class SharedOrderTest {
-  private static final Executor THREADS = task -> new Thread(task).start();
-
-  private static <T> List<T> all(List<Communicator> ranks, Function<Communicator, T> what) {
-    return ranks.stream()
-        .map(rank -> CompletableFuture.supplyAsync(() -> what.apply(rank), THREADS))
-        .toList()
-        .stream()
-        .map(CompletableFuture::join)
-        .toList();
-  }
 
   private static List<Communicator> ranks() {
     return Communicator.initAll(
@@ -43,7 +30,7 @@ class SharedOrderTest {
   }
 
   private static List<Communicator> split(List<Communicator> ranks) {
-    return all(ranks, rank -> rank.split(0, -rank.rank()).orElseThrow());
+    return Ranks.all(ranks, rank -> rank.split(0, -rank.rank()).orElseThrow());
   }
 
   /**
@@ -56,7 +43,7 @@ class SharedOrderTest {
     List<Communicator> first = split(ranks);
     List<Communicator> second = split(ranks);
     List<String> said =
-        all(
+        Ranks.all(
             ranks,
             rank -> {
               List<Communicator> both = List.of(first.get(rank.rank()), second.get(rank.rank()));
@@ -98,7 +85,7 @@ class SharedOrderTest {
     List<Communicator> ranks = ranks();
     List<Communicator> first = split(ranks);
     List<Communicator> second = split(first);
-    all(
+    Ranks.all(
         ranks,
         rank -> {
           List<Communicator> three = List.of(rank, first.get(rank.rank()), second.get(rank.rank()));

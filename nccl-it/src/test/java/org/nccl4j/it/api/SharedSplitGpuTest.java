@@ -10,9 +10,6 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
-import java.util.concurrent.CompletableFuture;
-import java.util.concurrent.Executor;
-import java.util.function.Function;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -36,7 +33,6 @@ class SharedSplitGpuTest {
   private static final long SEED = Long.getLong("seed", System.nanoTime());
   private static final int MOST_COUNT = 40_000;
   private static final int COUNT = 1 << 20;
-  private static final Executor THREADS = task -> new Thread(task).start();
 
   private static CommunicatorConfig config(int seconds) {
     return CommunicatorConfig.defaults()
@@ -55,16 +51,6 @@ class SharedSplitGpuTest {
     return Communicator.initAll(devices, config(seconds));
   }
 
-  /** Something on each rank, each on a thread. */
-  private static <T> List<T> all(List<Communicator> ranks, Function<Communicator, T> what) {
-    return ranks.stream()
-        .map(rank -> CompletableFuture.supplyAsync(() -> what.apply(rank), THREADS))
-        .toList()
-        .stream()
-        .map(CompletableFuture::join)
-        .toList();
-  }
-
   /** A thread a rank, of which each has a GPU to itself. */
   @Test
   void operationsTakeTurnsOnTheConnections() {
@@ -72,7 +58,7 @@ class SharedSplitGpuTest {
     int gpus = CudaDevices.probe().list().size();
     List<Communicator> ranks =
         ranks(Integer.getInteger("ranks", gpus >= 4 ? 4 : 2), Integer.getInteger("seconds", 20));
-    all(
+    Ranks.all(
         ranks,
         rank -> {
           try (SplitProgram program = new SplitProgram(rank, MOST_COUNT, SEED)) {
@@ -91,7 +77,8 @@ class SharedSplitGpuTest {
   void oneThreadDrivesAllRanks() {
     System.out.println("seed " + SEED);
     List<Communicator> ranks = ranks(4, 20);
-    List<SplitProgram> programs = all(ranks, rank -> new SplitProgram(rank, MOST_COUNT, SEED));
+    List<SplitProgram> programs =
+        Ranks.all(ranks, rank -> new SplitProgram(rank, MOST_COUNT, SEED));
     for (int round = 0; round < 40; round++) {
       List<List<Runnable>> steps = programs.stream().map(SplitProgram::grouped).toList();
       Group.run(() -> steps.forEach(step -> step.get(0).run()));
@@ -129,8 +116,8 @@ class SharedSplitGpuTest {
     long before = gpu.memoryInfo()[0];
     List<List<Communicator>> splits = new ArrayList<>();
     for (int i = 0; i < 10; i++) {
-      splits.add(all(ranks, rank -> rank.split(0, -rank.rank()).orElseThrow()));
-      splits.add(all(ranks, rank -> rank.split(rank.rank(), 0).orElseThrow()));
+      splits.add(Ranks.all(ranks, rank -> rank.split(0, -rank.rank()).orElseThrow()));
+      splits.add(Ranks.all(ranks, rank -> rank.split(rank.rank(), 0).orElseThrow()));
     }
     assertEquals(before, gpu.memoryInfo()[0]);
     assertEquals(held, ranks.get(0).memory());
@@ -146,7 +133,7 @@ class SharedSplitGpuTest {
     int gpus = CudaDevices.probe().list().size();
     List<Communicator> ranks = ranks(gpus, 20);
     float sum = gpus * (gpus + 1) / 2;
-    all(
+    Ranks.all(
         ranks,
         rank -> {
           try (Communicator split = rank.split(0, -rank.rank()).orElseThrow();
@@ -204,8 +191,8 @@ class SharedSplitGpuTest {
           Communicator.initAll(
               gpus, debug ? config.with("NCCL_CHECK_MODE", "DEBUG_GLOBAL") : config);
       CommunicatorConfig named = CommunicatorConfig.defaults().withName("pair");
-      List<Communicator> split = all(ranks, rank -> rank.split(0, 0, named).orElseThrow());
-      List<String> said = all(ranks, rank -> unlike(rank, split.get(rank.rank()), debug));
+      List<Communicator> split = Ranks.all(ranks, rank -> rank.split(0, 0, named).orElseThrow());
+      List<String> said = Ranks.all(ranks, rank -> unlike(rank, split.get(rank.rank()), debug));
       for (String message : said) {
         assertTrue(message.startsWith(debug ? "OrderMismatch" : "Timeout"), message);
         assertTrue(message.contains("communicator all"), message);
@@ -252,10 +239,10 @@ class SharedSplitGpuTest {
   @ValueSource(ints = {2, 5000, 1 << 20})
   void whatGotTheDataOfAnotherIsNamed(int count) {
     List<Communicator> ranks = ranks(2, 10);
-    List<Communicator> split = all(ranks, rank -> rank.split(0, 0).orElseThrow());
-    List<Communicator> second = all(ranks, rank -> rank.split(1, 0).orElseThrow());
+    List<Communicator> split = Ranks.all(ranks, rank -> rank.split(0, 0).orElseThrow());
+    List<Communicator> second = Ranks.all(ranks, rank -> rank.split(1, 0).orElseThrow());
     List<String> said =
-        all(
+        Ranks.all(
             ranks,
             rank -> {
               List<Communicator> both = List.of(split.get(rank.rank()), second.get(rank.rank()));
@@ -290,7 +277,7 @@ class SharedSplitGpuTest {
   @Test
   void whereOneRankStaysAwayAllFail() {
     List<Communicator> ranks = ranks(CudaDevices.probe().list().size(), 1);
-    List<Communicator> split = all(ranks, rank -> rank.split(0, 0).orElseThrow());
+    List<Communicator> split = Ranks.all(ranks, rank -> rank.split(0, 0).orElseThrow());
     try (DeviceMemory data = ranks.get(0).device().allocate(4000);
         DeviceStream stream = ranks.get(0).device().createStream();
         DeviceStream other = ranks.get(0).device().createStream()) {

@@ -13,9 +13,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
-import java.util.concurrent.Executor;
 import java.util.function.Consumer;
-import java.util.function.Function;
 import org.junit.jupiter.api.Test;
 import org.nccl4j.api.Communicator;
 import org.nccl4j.api.Communicator.ShrinkMode;
@@ -36,7 +34,6 @@ import org.nccl4j.device.RedOp;
  */
 abstract class SharedSplitLife {
   private static final int COUNT = 30_000;
-  private static final Executor THREADS = task -> new Thread(task).start();
 
   /** One for each rank of the parent, two or more. */
   abstract List<Device> devices();
@@ -56,16 +53,8 @@ abstract class SharedSplitLife {
     return Communicator.initAll(devices(), config("parent"));
   }
 
-  /** Something on each rank, each on a thread. */
-  private static <T> List<T> all(List<Communicator> ranks, Function<Communicator, T> what) {
-    return joined(
-        ranks.stream()
-            .map(rank -> CompletableFuture.supplyAsync(() -> what.apply(rank), THREADS))
-            .toList());
-  }
-
   private static void each(List<Communicator> ranks, Consumer<Communicator> what) {
-    all(
+    Ranks.all(
         ranks,
         rank -> {
           what.accept(rank);
@@ -78,7 +67,7 @@ abstract class SharedSplitLife {
   }
 
   private static List<Communicator> split(List<Communicator> ranks, CommunicatorConfig changes) {
-    return all(ranks, rank -> rank.split(0, -rank.rank(), changes).orElseThrow());
+    return Ranks.all(ranks, rank -> rank.split(0, -rank.rank(), changes).orElseThrow());
   }
 
   private static long held(Communicator comm) {
@@ -267,7 +256,7 @@ abstract class SharedSplitLife {
     first.get(1).revoke();
     String why = "communicator first was revoked by rank " + first.get(1).rank();
     for (List<Communicator> failed : List.of(second, parents, first)) {
-      for (NcclException e : all(failed, SharedSplitLife::failure)) {
+      for (NcclException e : Ranks.all(failed, SharedSplitLife::failure)) {
         assertTrue(e.getMessage().contains(why), e.toString());
       }
       each(failed, rank -> assertTrue(rank.asyncError().isPresent(), rank.toString()));
@@ -275,7 +264,7 @@ abstract class SharedSplitLife {
       each(failed, rank -> assertThrows(NcclException.class, rank::suspend));
     }
     assertWork(own, grown);
-    List<Communicator> left = all(parents, rank -> rank.shrink(Set.of(), ShrinkMode.ABORT));
+    List<Communicator> left = Ranks.all(parents, rank -> rank.shrink(Set.of(), ShrinkMode.ABORT));
     List<Communicator> children = split(left, named("after"));
     children.forEach(rank -> assertEquals(0, held(rank), rank.toString()));
     assertWork(children, grown, left, own);

@@ -107,10 +107,8 @@ final class Ends {
     users.sends(sends[peer], first, user);
     if (!users.receives(recvs[peer], first, user)) {
       throw SharedConnections.mismatch(
-          ("the ranks use communicators that share connections in different order: before an operation"
-                  + " of %s, the last being one of %s, rank %d got what rank %d had sent for another"
-                  + " communicator")
-              .formatted(name, other.name, rank, peer));
+          SharedConnections.complaint(
+              "%s, the last being one of %s,".formatted(name, other.name), rank, peer));
     }
   }
 
