@@ -13,6 +13,7 @@ import org.nccl4j.device.HotPath;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.ReductionOperator;
 import org.nccl4j.device.kernel.Algorithm;
+import org.nccl4j.device.kernel.CallSignature;
 import org.nccl4j.device.kernel.Collective;
 import org.nccl4j.device.kernel.CollectiveWork;
 import org.nccl4j.device.kernel.ConnectionLayout;
@@ -268,6 +269,10 @@ public final class Planner {
         works.add(work(func, false, root, 0, bytes));
       }
       default -> throw new IllegalArgumentException(func.label());
+    }
+    if (func.direct() != null) {
+      int signature = CallSignature.ofPart(func.direct(), root, bytes);
+      works.replaceAll(work -> work.signed(signature));
     }
     return works;
   }

@@ -27,4 +27,9 @@ public record CollectiveWork(
     int root,
     long count,
     int nChannels,
-    int chunkBytes) {}
+    int chunkBytes) {
+  /** What the data of this call carry; see {@link CallSignature}. */
+  public int signature() {
+    return CallSignature.of(this);
+  }
+}

@@ -18,6 +18,9 @@ public record ConnectionLayout(int llSlotBytes, int ll128SlotBytes, int simpleSl
   /** Bytes from a channel's tail to its sizes: 4 bytes for each slot, in the tail's cache line. */
   public static final long SIZES = 32;
 
+  /** Bytes from a channel's tail to its signatures: 2 bytes for each slot, in its cache line. */
+  public static final long SIGNATURES = 16;
+
   /** Offset of the head word in the credit side. */
   public static final long HEAD = 0;
 
@@ -47,6 +50,11 @@ public record ConnectionLayout(int llSlotBytes, int ll128SlotBytes, int simpleSl
   /** Offset in the data side of the size of a step of channel 0. */
   public static long size(long step) {
     return TAIL + SIZES + (step & (STEPS - 1)) * Integer.BYTES;
+  }
+
+  /** Offset in the data side of the signature of a step of channel 0. */
+  public static long signature(long step) {
+    return TAIL + SIGNATURES + (step & (STEPS - 1)) * Short.BYTES;
   }
 
   /** Offset in the data side of a channel's tail, and in the credit side of its head. */

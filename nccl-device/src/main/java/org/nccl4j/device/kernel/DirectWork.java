@@ -28,6 +28,11 @@ public record DirectWork(
     WindowView send,
     WindowView recv,
     int blocks) {
+  /** What the words of this call carry; see {@link CallSignature}. */
+  public int signature() {
+    return CallSignature.of(this);
+  }
+
   /** The operations. The order is the kernels'. */
   public enum Operation {
     /** One rank's data to all: all read them from the root's receive buffer. */

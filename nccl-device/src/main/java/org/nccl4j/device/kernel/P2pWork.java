@@ -18,6 +18,7 @@ import org.nccl4j.device.symmetric.WindowView;
  *     ends
  * @param copies whether copy engines do it where the device has such and no proxy carries the
  *     connection, instead of a kernel; the same at both ends
+ * @param signature what the data carry, the same at both ends; see {@link CallSignature}
  */
 public record P2pWork(
     Kind kind,
@@ -27,7 +28,8 @@ public record P2pWork(
     long bytes,
     Protocol protocol,
     Offer offer,
-    boolean copies) {
+    boolean copies,
+    int signature) {
   /**
    * That a GPU which receives says first where a message may go, so that the sender stores it
    * there.
@@ -42,13 +44,32 @@ public record P2pWork(
     public static final long LEAST_BYTES = 2 << 20;
   }
 
-  /** One without an offer. */
+  /** A send or receive of a user, which is all of its call. */
+  public P2pWork(
+      Kind kind,
+      int peer,
+      DeviceMemory buffer,
+      long offset,
+      long bytes,
+      Protocol protocol,
+      Offer offer,
+      boolean copies) {
+    this(
+        kind, peer, buffer, offset, bytes, protocol, offer, copies, CallSignature.ofMessage(bytes));
+  }
+
+  /** The same as a part of another call. */
+  public P2pWork signed(int newSignature) {
+    return new P2pWork(kind, peer, buffer, offset, bytes, protocol, offer, copies, newSignature);
+  }
+
+  /** A send or receive without an offer. */
   public P2pWork(
       Kind kind, int peer, DeviceMemory buffer, long offset, long bytes, Protocol protocol) {
     this(kind, peer, buffer, offset, bytes, protocol, null);
   }
 
-  /** One by a kernel. */
+  /** A send or receive by a kernel. */
   public P2pWork(
       Kind kind,
       int peer,

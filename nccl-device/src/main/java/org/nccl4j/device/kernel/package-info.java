@@ -17,12 +17,13 @@
  *
  * <p>Step s uses slot s mod 8. In Simple the sender fills the slot, then stores tail = s + 1. The
  * step's bytes are stored first, 32 + 4 (s mod 8) bytes behind the tail, for who carries the slot's
- * contents to another machine; by GPUs only where a proxy does. In LL and LL128 the data carry
- * flags made of s + 1 and the tail is not used. The host device, which cannot store 128 bytes at
- * once, has one flag of 8 bytes in an LL128 slot, at its beginning and stored last; the data
- * follow. In all of them the receiver stores head = s + 1 once it has emptied the slot, and the
- * sender fills step s only when head is greater than s - 8. Both sides count the steps of a
- * connection on from one operation to the next.
+ * contents to another machine; by GPUs only where a proxy does. The call's signature is stored
+ * first too, 16 + 2 (s mod 8) bytes behind the tail. In LL and LL128 the data carry flags made of s
+ * + 1 and the tail is not used. The host device, which cannot store 128 bytes at once, has one flag
+ * of 8 bytes in an LL128 slot, at its beginning and stored last; the data follow. In all of them
+ * the receiver stores head = s + 1 once it has emptied the slot, and the sender fills step s only
+ * when head is greater than s - 8. Both sides count the steps of a connection on from one operation
+ * to the next.
  *
  * <p>The host device has other slots for LL128 steps of up to 184 bytes, among the words of the
  * channels that it does not use: at 4096 of the data side 64 slots of 64 bytes, for up to 56 bytes,
@@ -38,7 +39,7 @@
  * the data there, then s + 1 in 8 bytes 64 behind the tail, and tail = s + 1: the message is one
  * step.
  *
- * <p>Layout version 5: offers. Version 4: slots of the host device for small steps. Version 3:
- * sizes beside the tail. Version 2: 64 channels.
+ * <p>Layout version 6: signatures. Version 5: offers. Version 4: slots of the host device for small
+ * steps. Version 3: sizes beside the tail. Version 2: 64 channels.
  */
 package org.nccl4j.device.kernel;

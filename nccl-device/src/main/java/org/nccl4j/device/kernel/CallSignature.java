@@ -1,0 +1,118 @@
+package org.nccl4j.device.kernel;
+
+import org.nccl4j.device.DataType;
+import org.nccl4j.device.RedOp;
+import org.nccl4j.device.ReductionOperator;
+
+/**
+ * 16 bits that stand for a call: its operation, element type, operator, root and count. They travel
+ * with the data, so that a rank which gets data of another call than its own says so, instead of
+ * taking them for its own. A signature is never 0, and is the same whatever way the call goes.
+ *
+ * <p>The upper 10 bits, {@link #line}, are for flags that have no room for more; they are never 0
+ * either. Two calls whose signatures are the same are taken for one. In both forms this never
+ * happens to two calls that differ in one respect alone: the operation, the type, the operator, or
+ * (unless the difference is a multiple of 1021) the root or the count. Of other pairs it happens to
+ * one in a thousand lines, and to one in 60,000 signatures.
+ *
+ * <p>Scalars of operators are not part of it. Of what only moves data between pairs of ranks, types
+ * are not either: both sides of a pair have to agree on the bytes.
+ */
+public final class CallSignature {
+  /** Bits of a signature. */
+  public static final int BITS = 16;
+
+  /** Bits of a line's share of it. */
+  public static final int LINE_BITS = 10;
+
+  private static final int LOW_BITS = BITS - LINE_BITS;
+
+  /** The largest primes that leave room for 0 beside what they divide, in 10 and in 6 bits. */
+  private static final int HIGH_PRIME = 1021;
+
+  private static final int LOW_PRIME = 61;
+
+  /** What sends and receives count as, after the operations with a name. */
+  private static final int MESSAGE = DirectWork.Operation.values().length;
+
+  /** What operators count as that are not {@link RedOp}'s, after those. */
+  private static final int PREMUL = RedOp.values().length;
+
+  private static final int SUPPLIED = PREMUL + 1;
+  private static final int OPERATORS = SUPPLIED + 1;
+  private static final int TYPES = DataType.values().length;
+
+  private CallSignature() {}
+
+  /** Of a collective. */
+  public static int of(CollectiveWork work) {
+    return of(operation(work), work.type(), work.op().ordinal(), work.root(), work.count());
+  }
+
+  /** Of a collective that reduces by an operator of its own instead of the work's. */
+  public static int of(CollectiveWork work, ReductionOperator operator) {
+    int op = operator.combiner() == null ? PREMUL : SUPPLIED;
+    return of(operation(work), work.type(), op, work.root(), work.count());
+  }
+
+  /** Of an operation between windows. */
+  public static int of(DirectWork work) {
+    return of(work.operation(), work.type(), work.op().ordinal(), work.root(), work.count());
+  }
+
+  /**
+   * Of what one rank sends another in an operation that only moves data between pairs of ranks.
+   *
+   * @param root of a scatter or gather
+   * @param bytes that go from the one to the other
+   */
+  public static int ofPart(DirectWork.Operation operation, int root, long bytes) {
+    return mix(operation.ordinal() * TYPES * OPERATORS, isRooted(operation) ? root : 0, bytes);
+  }
+
+  /** Of a send and its receive. */
+  public static int ofMessage(long bytes) {
+    return mix(MESSAGE * TYPES * OPERATORS, 0, bytes);
+  }
+
+  /** The upper 10 bits. */
+  public static int line(int signature) {
+    return signature >>> LOW_BITS;
+  }
+
+  private static DirectWork.Operation operation(CollectiveWork work) {
+    return DirectWork.Operation.valueOf(work.collective().name());
+  }
+
+  private static int of(
+      DirectWork.Operation operation, DataType type, int op, int root, long count) {
+    return switch (operation) {
+      case ALL_TO_ALL, SCATTER, GATHER -> ofPart(operation, root, count * type.bytes());
+      case BROADCAST, REDUCE, ALL_GATHER, REDUCE_SCATTER, ALL_REDUCE -> {
+        int kind = operation.ordinal() * TYPES + type.ordinal();
+        yield mix(
+            kind * OPERATORS + (operation.reduces() ? op : 0),
+            isRooted(operation) ? root : 0,
+            count);
+      }
+    };
+  }
+
+  private static boolean isRooted(DirectWork.Operation operation) {
+    return switch (operation) {
+      case BROADCAST, REDUCE, SCATTER, GATHER -> true;
+      case ALL_GATHER, REDUCE_SCATTER, ALL_REDUCE, ALL_TO_ALL -> false;
+    };
+  }
+
+  /**
+   * A sum of multiples, so that no difference in one term alone is lost.
+   *
+   * @param kind less than the larger prime
+   */
+  private static int mix(int kind, int root, long size) {
+    int high = Math.floorMod(kind + 677L * root + 389 * (size % HIGH_PRIME), HIGH_PRIME);
+    int low = Math.floorMod(7L * kind + 11L * root + 29 * (size % LOW_PRIME), LOW_PRIME);
+    return (high + 1) << LOW_BITS | low;
+  }
+}
