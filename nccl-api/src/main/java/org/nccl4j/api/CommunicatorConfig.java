@@ -6,7 +6,6 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.Optional;
-import java.util.TreeMap;
 import org.nccl4j.api.settings.GpuSettings;
 import org.nccl4j.api.settings.PlanSettings;
 import org.nccl4j.api.settings.Settings;
@@ -258,7 +257,7 @@ public final class CommunicatorConfig {
   public String toString() {
     String share = splitShare == null ? "default" : splitShare.toString();
     return "CommunicatorConfig[name=%s, splitShare=%s, shrinkShare=%b, settings=%s]"
-        .formatted(name, share, shrinkShare, new TreeMap<>(settings));
+        .formatted(name, share, shrinkShare, Settings.shown(settings));
   }
 
   private static String millis(String what, Duration value) {

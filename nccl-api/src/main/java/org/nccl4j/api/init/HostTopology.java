@@ -7,6 +7,7 @@ import java.util.List;
 import java.util.Optional;
 import java.util.Set;
 import java.util.SortedMap;
+import org.nccl4j.api.settings.SettingFile;
 import org.nccl4j.api.settings.Settings;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
@@ -48,7 +49,8 @@ final class HostTopology {
 
   XmlElement make(long hostHash) {
     if (settings.isSet(Settings.NCCL_TOPO_FILE)) {
-      return fromFile(Path.of(settings.get(Settings.NCCL_TOPO_FILE)));
+      return fromFile(
+          SettingFile.readable(Settings.NCCL_TOPO_FILE, settings.get(Settings.NCCL_TOPO_FILE)));
     }
     List<GpuFacts> gpus = new ArrayList<>();
     local.forEach((rank, facts) -> facts.gpu().ifPresent(gpu -> gpus.add(gpu.withRank(rank))));

@@ -21,6 +21,8 @@ import java.util.stream.IntStream;
 import java.util.zip.DeflaterOutputStream;
 import java.util.zip.InflaterInputStream;
 import org.nccl4j.api.bootstrap.Bootstrap;
+import org.nccl4j.api.settings.Setting;
+import org.nccl4j.api.settings.SettingFile;
 import org.nccl4j.api.settings.Settings;
 import org.nccl4j.api.spi.PeerInfo;
 import org.nccl4j.device.DebugLog;
@@ -57,6 +59,7 @@ record MachineSurvey(List<Fleet.Host> hosts, boolean graphs, boolean gpus) {
   static MachineSurvey of(
       InitRequest request, List<PeerInfo> peers, Set<String> reachingGpus, Bootstrap bootstrap) {
     Settings settings = request.settings();
+    checkFiles(settings);
     MachineFacts mine = MachineFacts.of(request.device(), settings);
     List<MachineFacts> facts = new ArrayList<>();
     for (byte[] bytes : bootstrap.allGather(mine.toBytes())) {
@@ -102,6 +105,15 @@ record MachineSurvey(List<Fleet.Host> hosts, boolean graphs, boolean gpus) {
       hosts.add(new Fleet.Host(system, ranks.stream().mapToInt(rank -> rank).toArray()));
     }
     return new MachineSurvey(List.copyOf(hosts), graphs, gpus);
+  }
+
+  /** Files that this rank names are there, also where another rank of its host reads its own. */
+  private static void checkFiles(Settings settings) {
+    for (Setting<String> file : List.of(Settings.NCCL_TOPO_FILE, Settings.NCCL_GRAPH_FILE)) {
+      if (settings.isSet(file)) {
+        SettingFile.readable(file, settings.get(file));
+      }
+    }
   }
 
   /** This machine with a rank on each of some GPUs, as if its ranks had told of it. */

@@ -6,6 +6,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import org.nccl4j.api.settings.FileProblem;
 import org.nccl4j.api.settings.Setting;
+import org.nccl4j.api.settings.SettingFile;
 import org.nccl4j.api.settings.Settings;
 import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.ErrorId;
@@ -69,7 +70,7 @@ final class TopologyDump {
   }
 
   private void write(Setting<String> setting, XmlElement content) {
-    Path file = Path.of(settings.get(setting));
+    Path file = SettingFile.path(setting, settings.get(setting));
     try {
       Files.writeString(file, TopologyXml.write(content));
     } catch (IOException e) {

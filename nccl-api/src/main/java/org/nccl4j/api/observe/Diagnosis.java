@@ -7,6 +7,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
 import java.util.stream.Collectors;
+import java.util.stream.IntStream;
 import org.nccl4j.api.observe.RankReport.Operation;
 
 /**
@@ -202,16 +203,14 @@ public final class Diagnosis {
   }
 
   private String unknown() {
-    List<Integer> missing = new ArrayList<>();
-    for (int rank = 0; rank < nRanks; rank++) {
-      if (!ranks.containsKey(rank)) {
-        missing.add(rank);
-      }
+    int missing = nRanks - ranks.size();
+    if (missing <= 0) {
+      return "";
     }
-    return missing.isEmpty()
-        ? ""
-        : "; nothing is known of %s, whose processes have ended or closed it, or are elsewhere"
-            .formatted(numbers(missing));
+    List<Integer> first =
+        IntStream.range(0, nRanks).filter(r -> !ranks.containsKey(r)).limit(NAMED).boxed().toList();
+    return "; nothing is known of %s, whose processes have ended or closed it, or are elsewhere"
+        .formatted(numbers(first, missing));
   }
 
   private static String names(List<RankReport> reports) {
@@ -219,10 +218,15 @@ public final class Diagnosis {
   }
 
   private static String numbers(List<Integer> ranks) {
+    return numbers(ranks, ranks.size());
+  }
+
+  /** The first of so many ranks by their numbers. */
+  private static String numbers(List<Integer> first, int count) {
     String list =
-        ranks.stream().limit(NAMED).map(String::valueOf).collect(Collectors.joining(", "));
-    return (ranks.size() == 1 ? "rank " : "ranks ")
+        first.stream().limit(NAMED).map(String::valueOf).collect(Collectors.joining(", "));
+    return (count == 1 ? "rank " : "ranks ")
         + list
-        + (ranks.size() > NAMED ? " and %d more".formatted(ranks.size() - NAMED) : "");
+        + (count > NAMED ? " and %d more".formatted(count - NAMED) : "");
   }
 }

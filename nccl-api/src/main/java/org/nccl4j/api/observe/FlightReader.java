@@ -1,6 +1,7 @@
 package org.nccl4j.api.observe;
 
 import java.io.IOException;
+import java.io.InputStream;
 import java.io.UncheckedIOException;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
@@ -95,8 +96,8 @@ public final class FlightReader {
    * @throws InvalidArgumentException if it cannot be read or is no copy of a recorder
    */
   public static List<RankReport> ofFile(Path file) {
-    try {
-      ByteBuffer bytes = ByteBuffer.wrap(Files.readAllBytes(file)).order(ByteOrder.nativeOrder());
+    try (InputStream in = Files.newInputStream(file)) {
+      ByteBuffer bytes = ByteBuffer.wrap(in.readNBytes(SIZE + 1)).order(ByteOrder.nativeOrder());
       if (!isRecorder(bytes)) {
         throw new InvalidArgumentException(
             ErrorId.FILE,
@@ -137,11 +138,17 @@ public final class FlightReader {
     for (int slot = 0; slot < FlightFile.SLOTS; slot++) {
       ByteBuffer page =
           bytes.slice((1 + slot) * FlightFile.PAGE, FlightFile.PAGE).order(ByteOrder.nativeOrder());
-      if (page.getInt(FlightLog.IN_USE) == 1) {
+      if (page.getInt(FlightLog.IN_USE) == 1 && isRank(page)) {
         reports.add(rank(process, names, page));
       }
     }
     return reports;
+  }
+
+  /** Whether a page's rank is one of its ranks: not so where a file is damaged. */
+  private static boolean isRank(ByteBuffer page) {
+    int rank = page.getInt(FlightLog.RANK);
+    return rank >= 0 && rank < page.getInt(FlightLog.RANKS);
   }
 
   static RankReport rank(ProcessReport process, String[] names, ByteBuffer page) {

@@ -1,8 +1,6 @@
 package org.nccl4j.api.plan;
 
 import java.io.IOException;
-import java.nio.charset.StandardCharsets;
-import java.nio.file.Files;
 import java.nio.file.InvalidPathException;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -11,6 +9,7 @@ import java.util.Optional;
 import java.util.regex.Pattern;
 import java.util.stream.Stream;
 import org.nccl4j.api.settings.FileProblem;
+import org.nccl4j.api.settings.SettingFile;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.kernel.Algorithm;
@@ -58,7 +57,7 @@ public record TunedTable(String file, String device, List<String> lines) {
     }
     List<String> all;
     try {
-      all = Files.readAllLines(Path.of(file), StandardCharsets.UTF_8);
+      all = SettingFile.lines(Path.of(file));
     } catch (IOException | InvalidPathException e) {
       throw new InvalidArgumentException(
           ErrorId.FILE,

@@ -1,7 +1,6 @@
 package org.nccl4j.api.settings;
 
 import java.io.IOException;
-import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.LinkedHashMap;
@@ -69,7 +68,8 @@ public final class Environment {
     made.add(environment, "environment");
     Optional<Value> named = made.find(Settings.NCCL_CONF_FILE.name());
     if (named.isPresent()) {
-      made.addFile(Path.of(named.get().text()), named.get().origin());
+      made.addFile(
+          SettingFile.path(Settings.NCCL_CONF_FILE, named.get().text()), named.get().origin());
     } else if (Files.isReadable(userFile)) {
       made.addFile(userFile, "");
     }
@@ -107,8 +107,9 @@ public final class Environment {
   private void add(Map<String, String> source, String origin) {
     source.forEach(
         (name, text) -> {
-          if (isSetting(name) && !text.isBlank()) {
-            values.putIfAbsent(name, new Value(text.trim(), origin));
+          String value = text.trim();
+          if (isSetting(name) && !value.isBlank()) {
+            values.putIfAbsent(name, new Value(value, origin));
           }
         });
   }
@@ -116,7 +117,7 @@ public final class Environment {
   private void addFile(Path file, String namedBy) {
     Map<String, String> found = new LinkedHashMap<>();
     try {
-      for (String line : Files.readAllLines(file, StandardCharsets.UTF_8)) {
+      for (String line : SettingFile.lines(file)) {
         int equals = line.indexOf('=');
         if (equals > 0 && line.charAt(0) != '#') {
           found.put(line.substring(0, equals).trim(), line.substring(equals + 1).trim());

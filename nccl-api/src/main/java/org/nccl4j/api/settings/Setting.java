@@ -203,6 +203,18 @@ public final class Setting<T> {
     }
   }
 
+  /**
+   * The text of its value as every reader of it takes it: a flag is 0 or 1 whatever word it was set
+   * by, so that who reads the text and who reads the value cannot differ.
+   *
+   * @throws InvalidArgumentException as {@link #in}
+   */
+  String textIn(Environment environment) {
+    return defaultValue instanceof Boolean
+        ? in(environment).equals(Boolean.TRUE) ? "1" : "0"
+        : environment.find(name).orElseThrow().text();
+  }
+
   private static boolean parseFlag(String text) {
     return switch (text.toLowerCase(Locale.ROOT)) {
       case "1", "true", "yes", "on" -> true;
@@ -212,6 +224,9 @@ public final class Setting<T> {
   }
 
   private static long parseBytes(String text) {
+    if (text.isEmpty()) {
+      throw new IllegalArgumentException("no number");
+    }
     int unit = "KMGT".indexOf(Character.toUpperCase(text.charAt(text.length() - 1)));
     String digits = unit < 0 ? text : text.substring(0, text.length() - 1);
     long number = Long.parseLong(digits);

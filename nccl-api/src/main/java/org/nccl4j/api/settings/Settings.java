@@ -5,7 +5,9 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.SortedMap;
 import java.util.TreeMap;
+import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.nccl4j.device.kernel.ConnectionLayout;
 
@@ -95,10 +97,10 @@ public final class Settings {
           "NCCL_CHECK_MODE",
           "DEFAULT",
           List.of("DEFAULT", "DEBUG_LOCAL", "DEBUG_GLOBAL"),
-          "How far the calls of operations are checked: DEFAULT checks each rank's own arguments, which"
-              + " costs nothing to speak of; DEBUG_LOCAL also that buffers do not overlap but in place;"
-              + " DEBUG_GLOBAL also compares the ranks' calls, and finds communicators that are used in"
-              + " different order.");
+          "How far the calls of operations are checked: DEFAULT checks each rank's own arguments,"
+              + " which costs nothing to speak of; DEBUG_LOCAL also that buffers do not overlap but"
+              + " in place; DEBUG_GLOBAL also compares the ranks' calls, and finds communicators"
+              + " that are used in different order.");
 
   public static final Setting<Boolean> NCCL_SHM_DISABLE =
       Setting.flag("NCCL_SHM_DISABLE", false, "Forbids shared memory between processes.");
@@ -108,8 +110,8 @@ public final class Settings {
           "NCCL_MULTI_RANK_GPU_ENABLE",
           false,
           "Lets several ranks of a communicator use one GPU, which must run their kernels at once:"
-              + " while one waits for another, what the driver does for the whole GPU waits too (loading"
-              + " kernels, taking and freeing memory).");
+              + " while one waits for another, what the driver does for the whole GPU waits too"
+              + " (loading kernels, taking and freeing memory).");
 
   public static final Setting<Boolean> NCCL_P2P_DISABLE =
       Setting.flag("NCCL_P2P_DISABLE", false, "Forbids direct access to another rank's memory.");
@@ -120,8 +122,8 @@ public final class Settings {
           2,
           0,
           2,
-          "Whether the driver's multicast objects may be used; with 0 none of its multicast functions"
-              + " is called.");
+          "Whether the driver's multicast objects may be used; with 0 none of its multicast"
+              + " functions is called.");
 
   public static final Setting<Integer> NCCL_NVLS_NCHANNELS =
       Setting.number(
@@ -299,6 +301,11 @@ public final class Settings {
           .flatMap(List::stream)
           .toList();
 
+  private static final Map<String, Setting<?>> FLAGS =
+      ALL.stream()
+          .filter(setting -> setting.defaultValue() instanceof Boolean)
+          .collect(Collectors.toMap(Setting::name, setting -> setting));
+
   /**
    * A setting with its value, for people.
    *
@@ -358,16 +365,25 @@ public final class Settings {
     return setting.in(environment);
   }
 
-  /** The text that a name, declared or not, is set to. */
+  /**
+   * The text that a name, declared or not, is set to. A flag's is 0 or 1.
+   *
+   * @throws org.nccl4j.device.InvalidArgumentException if a flag is set to something else
+   */
   public Optional<String> text(String name) {
-    return environment.find(name).map(Environment.Value::text);
+    return environment.find(name).map(value -> text(name, value));
   }
 
-  /** Every name that is set, declared or not, with its text. */
+  /** Every name that is set, declared or not, with its text as {@link #text} gives it. */
   public Map<String, String> texts() {
     Map<String, String> texts = new TreeMap<>();
-    environment.all().forEach((name, value) -> texts.put(name, value.text()));
+    environment.all().forEach((name, value) -> texts.put(name, text(name, value)));
     return texts;
+  }
+
+  private String text(String name, Environment.Value value) {
+    Setting<?> flag = FLAGS.get(name);
+    return flag == null ? value.text() : flag.textIn(environment);
   }
 
   /** Whether the user set it, anywhere. */
@@ -388,6 +404,17 @@ public final class Settings {
               set.map(Environment.Value::origin).orElse("default")));
     }
     return entries;
+  }
+
+  /** Settings by name for people: stars for the value of a secret. */
+  public static SortedMap<String, String> shown(Map<String, String> texts) {
+    SortedMap<String, String> shown = new TreeMap<>(texts);
+    for (Setting<?> setting : ALL) {
+      if (setting.secret()) {
+        shown.computeIfPresent(setting.name(), (name, text) -> "***");
+      }
+    }
+    return shown;
   }
 
   /** A sentence for each name that is set, is not declared, and looks like a declared one. */

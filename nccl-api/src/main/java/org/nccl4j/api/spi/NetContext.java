@@ -18,7 +18,8 @@ public interface NetContext {
 
   /**
    * The value of a setting, such as "NCCL_SOCKET_IFNAME", from the communicator's configuration,
-   * the system properties, the environment or a configuration file, in this order.
+   * the system properties, the environment or a configuration file, in this order. Of a setting
+   * that is on or off it is "1" or "0", whatever word the user chose.
    */
   Optional<String> setting(String name);
 

@@ -9,6 +9,11 @@ import org.junit.jupiter.api.Test;
 /** What is said of GPUs, whose operations are known between two bounds. */
 class DiagnosisTest {
   private static RankReport report(int rank, long launched, long ended, long upTo, int waitsFor) {
+    return report(rank, 2, launched, ended, upTo, waitsFor);
+  }
+
+  private static RankReport report(
+      int rank, int nRanks, long launched, long ended, long upTo, int waitsFor) {
     List<RankReport.Operation> operations = new ArrayList<>();
     for (int n = 1; n <= launched; n++) {
       operations.add(new RankReport.Operation(n, n, "all_reduce", 0, n, 4, "sum of " + n));
@@ -18,7 +23,7 @@ class DiagnosisTest {
         7,
         "c",
         rank,
-        2,
+        nRanks,
         launched,
         ended,
         upTo,
@@ -37,8 +42,8 @@ class DiagnosisTest {
   @Test
   void whoCalledLessThanAnotherMayBeInIsNamed() {
     assertEquals(
-        "communicator c: rank 1 called 4 collectives, and rank 0 is in one of operations 3 to 6, the"
-            + " first of them sum of 3",
+        "communicator c: rank 1 called 4 collectives, and rank 0 is in one of operations 3 to 6,"
+            + " the first of them sum of 3",
         say(report(0, 6, 2, 6, -1), report(1, 4, 2, 4, -1)));
   }
 
@@ -53,8 +58,17 @@ class DiagnosisTest {
   @Test
   void theRankThatAKernelWaitedForIsInOneOfSeveralOperations() {
     assertEquals(
-        "communicator c: rank 1 is in one of operations 2 to 5, the first of them sum of 2, and waits"
-            + " for nobody; rank 0 waits for rank 1 in operation 3, sum of 3, for 1.5 s",
+        "communicator c: rank 1 is in one of operations 2 to 5, the first of them sum of 2, and"
+            + " waits for nobody; rank 0 waits for rank 1 in operation 3, sum of 3, for 1.5 s",
         say(report(0, 5, 2, 3, 1), report(1, 5, 1, 5, -1)));
+  }
+
+  /** A damaged recorder may say so. */
+  @Test
+  void manyRanksThatNothingIsKnownOfAreCounted() {
+    assertEquals(
+        "communicator c: nothing is under way; nothing is known of ranks 1, 2, 3, 4, 5, 6, 7, 8 and"
+            + " 2147483638 more, whose processes have ended or closed it, or are elsewhere",
+        say(report(0, Integer.MAX_VALUE, 0, 0, 0, -1)));
   }
 }

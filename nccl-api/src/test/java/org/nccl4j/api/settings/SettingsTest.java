@@ -99,12 +99,55 @@ class SettingsTest {
     assertEquals(PortRange.ANY, with("NCCL_ALGO", "Ring").get(Settings.NCCL4J_BOOTSTRAP_PORTS));
   }
 
+  /** Transports and the topology read texts, the engine reads values. */
+  @Test
+  void aFlagMeansTheSameToWhoeverReadsIt() {
+    for (String on : List.of("1", "true", "YES", "on")) {
+      assertEquals("1", with("NCCL_P2P_DISABLE", on).texts().get("NCCL_P2P_DISABLE"), on);
+      assertEquals("1", with("NCCL_P2P_DISABLE", on).text("NCCL_P2P_DISABLE").orElseThrow(), on);
+    }
+    for (String off : List.of("0", "False", "no", "off")) {
+      assertEquals("0", with("NCCL_SHM_DISABLE", off).texts().get("NCCL_SHM_DISABLE"), off);
+    }
+    assertThrows(InvalidArgumentException.class, with("NCCL_P2P_DISABLE", "maybe")::texts);
+    assertEquals("Ring", with("NCCL_ALGO", "Ring").text("NCCL_ALGO").orElseThrow());
+  }
+
+  @Test
+  void aSecretIsNotShown() {
+    String shown =
+        Settings.shown(Map.of("NCCL4J_COMM_SECRET", "hush", "NCCL_ALGO", "Ring")).toString();
+    assertEquals("{NCCL4J_COMM_SECRET=***, NCCL_ALGO=Ring}", shown);
+  }
+
+  @Test
+  void namesOfFilesThatCannotBeReadAreRefused() throws IOException {
+    Path none = folder.resolve("none");
+    for (String wrong : List.of("/dev/zero", folder.toString(), none.toString(), "a\0b")) {
+      InvalidArgumentException failure =
+          assertThrows(
+              InvalidArgumentException.class,
+              () -> Environment.of(Map.of("NCCL_CONF_FILE", wrong), Map.of(), Map.of(), none, none),
+              wrong);
+      assertTrue(failure.problem().contains("NCCL_CONF_FILE"), failure.problem());
+      InvalidArgumentException other =
+          assertThrows(
+              InvalidArgumentException.class,
+              () -> SettingFile.readable(Settings.NCCL_TOPO_FILE, wrong));
+      assertTrue(other.problem().contains("NCCL_TOPO_FILE=" + wrong), other.problem());
+    }
+    Environment.of(Map.of("NCCL_CONF_FILE", "/dev/null"), Map.of(), Map.of(), none, none);
+    Path file = file("topo", "<system/>");
+    assertEquals(file, SettingFile.readable(Settings.NCCL_TOPO_FILE, file.toString()));
+  }
+
   @Test
   void aWrongValueIsNamedWithItsOriginAndWhatIsAllowed() {
     Map<Setting<?>, List<String>> wrong =
         Map.of(
             Settings.NCCL4J_TIMEOUT, List.of("x", "0", "-1", "1 year", "9999999999999999999"),
             Settings.NCCL_SHM_DISABLE, List.of("2", "maybe"),
+            Settings.NCCL_WIN_STRIDE, List.of("K", "-1", "1Q"),
             Settings.NCCL_CHECK_MODE, List.of("FULL"),
             Settings.NCCL4J_BOOTSTRAP_PORTS, List.of("5-4", "70000", "0-9", "a", "1-", "-1"));
     wrong.forEach(

@@ -7,10 +7,12 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.Callable;
+import java.util.stream.Collectors;
 import org.nccl4j.api.observe.Diagnosis;
 import org.nccl4j.api.observe.FlightReader;
 import org.nccl4j.api.observe.RankReport;
 import org.nccl4j.api.settings.FileProblem;
+import org.nccl4j.device.InvalidArgumentException;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
@@ -51,6 +53,8 @@ public final class DiagnoseCommand implements Callable<Integer> {
       description = "Also copies the processes' recorders there.")
   private Path directory;
 
+  private static final int SHOWN = 8;
+
   /** For picocli. */
   public DiagnoseCommand() {}
 
@@ -61,12 +65,16 @@ public final class DiagnoseCommand implements Callable<Integer> {
     if (sources.isEmpty()) {
       reports.addAll(FlightReader.ofThisHost());
     }
+    List<InvalidArgumentException> unread = new ArrayList<>();
     for (String source : sources) {
-      boolean process = source.matches("[0-9]{1,10}") && !Files.exists(Path.of(source));
-      reports.addAll(
-          process
-              ? FlightReader.ofProcess(Long.parseLong(source))
-              : FlightReader.ofFile(Path.of(source)));
+      try {
+        reports.addAll(of(source));
+      } catch (InvalidArgumentException e) {
+        unread.add(e);
+      }
+    }
+    if (reports.isEmpty() && !unread.isEmpty()) {
+      throw unread.get(0);
     }
     if (reports.isEmpty()) {
       out.println("no process that can be read has a communicator");
@@ -76,7 +84,7 @@ public final class DiagnoseCommand implements Callable<Integer> {
         .values()
         .forEach(
             ranks -> {
-              out.println(Diagnosis.sentence(ranks));
+              out.println(Diagnosis.sentence(ranks) + processes(ranks));
               if (table) {
                 ranks.forEach(rank -> print(out, rank));
               }
@@ -84,7 +92,23 @@ public final class DiagnoseCommand implements Callable<Integer> {
     if (directory != null) {
       reports.stream().map(r -> r.process().pid()).distinct().forEach(this::save);
     }
-    return 0;
+    unread.forEach(e -> spec.commandLine().getErr().println(e.getMessage()));
+    return unread.isEmpty() ? 0 : 1;
+  }
+
+  private static List<RankReport> of(String source) {
+    boolean process = source.matches("[0-9]{1,10}") && !Files.exists(Path.of(source));
+    return process
+        ? FlightReader.ofProcess(Long.parseLong(source))
+        : FlightReader.ofFile(Path.of(source));
+  }
+
+  /** The processes of a communicator: several programs may have communicators of one name. */
+  private static String processes(List<RankReport> ranks) {
+    List<Long> pids = ranks.stream().map(r -> r.process().pid()).distinct().sorted().toList();
+    return (pids.size() == 1 ? " (process " : " (processes ")
+        + pids.stream().limit(SHOWN).map(String::valueOf).collect(Collectors.joining(", "))
+        + (pids.size() > SHOWN ? " and %d more)".formatted(pids.size() - SHOWN) : ")");
   }
 
   private static void print(PrintWriter out, RankReport rank) {

@@ -9,7 +9,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
-import org.nccl4j.api.settings.Environment;
+import org.nccl4j.api.settings.Settings;
 import org.nccl4j.device.cuda.Nvml;
 import org.nccl4j.topo.TopoSettings;
 import org.nccl4j.topo.TopologyException;
@@ -87,10 +87,7 @@ final class MachineOptions {
   }
 
   TopoSettings settings() {
-    Map<String, String> values = new HashMap<>();
-    Environment.ofProcess(set).all().forEach((name, value) -> values.put(name, value.text()));
-    values.putAll(set);
-    return new TopoSettings(values);
+    return new TopoSettings(Settings.ofProcess(set).texts());
   }
 
   ClusterOptions options(boolean collNet) {

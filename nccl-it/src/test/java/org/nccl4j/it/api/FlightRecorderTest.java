@@ -92,6 +92,13 @@ class FlightRecorderTest {
       Path file = directory.resolve("nccl4j-" + pid + ".flight");
       String fromFile = run("diagnose", file.toString());
       assertTrue(fromFile.contains("rank 0 waits for rank 1 in operation 2"), fromFile);
+      assertTrue(fromFile.contains(" (process " + pid + ")"), fromFile);
+      StringWriter out = new StringWriter();
+      StringWriter unread = new StringWriter();
+      String none = directory.resolve("none").toString();
+      int status = Main.run(new PrintWriter(out), new PrintWriter(unread), "diagnose", none, pid);
+      assertTrue(status != 0 && unread.toString().contains(none), unread.toString());
+      assertTrue(out.toString().contains("rank 0 waits for rank 1"), out.toString());
       ranks.communicators.get(1).abort();
       FutureTask<Void> first = tasks.get(0);
       assertThrows(ExecutionException.class, first::get);

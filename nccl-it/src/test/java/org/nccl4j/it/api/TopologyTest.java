@@ -159,6 +159,9 @@ class TopologyTest {
     refused(config().with("NCCL_TOPO_FILE", bad.toString()), 2, "bad.xml:1");
     refused(config().with("NCCL_GRAPH_FILE", bad.toString()), 2, "bad.xml:1");
     Path nowhere = folder.resolve("no/such/folder.xml");
+    for (String file : List.of("NCCL_TOPO_FILE", "NCCL_GRAPH_FILE")) {
+      refused(config().with(file, nowhere.toString()), 2, file + "=" + nowhere);
+    }
     refused(config().with("NCCL_TOPO_DUMP_FILE", nowhere.toString()), 2, "NCCL_TOPO_DUMP_FILE");
   }
 

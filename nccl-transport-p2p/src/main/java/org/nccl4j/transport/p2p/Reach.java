@@ -1,7 +1,5 @@
 package org.nccl4j.transport.p2p;
 
-import java.util.Locale;
-import java.util.Set;
 import org.nccl4j.api.spi.PeerInfo;
 import org.nccl4j.api.spi.Support;
 import org.nccl4j.api.spi.TransportContext;
@@ -11,8 +9,6 @@ import org.nccl4j.device.cuda.CudaDevices;
 
 /** Which peers share memory with a rank. */
 final class Reach {
-  private static final Set<String> OFF = Set.of("", "0", "false", "no", "off");
-
   private Reach() {}
 
   /** Whether a peer is in the same process. */
@@ -110,10 +106,6 @@ final class Reach {
   }
 
   private static boolean isSet(TransportContext context, String setting) {
-    return context
-        .setting(setting)
-        .map(value -> value.strip().toLowerCase(Locale.ROOT))
-        .filter(value -> !OFF.contains(value))
-        .isPresent();
+    return context.setting(setting).filter("1"::equals).isPresent();
   }
 }
