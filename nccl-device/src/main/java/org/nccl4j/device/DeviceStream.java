@@ -43,6 +43,15 @@ public abstract class DeviceStream implements AutoCloseable {
    */
   public void startNow() {}
 
+  /**
+   * From now on launches do not wait for room, or no longer: of ranks that one thread drives, one
+   * may wait for operations that the thread launches later. Begins and ends are counted. Nothing to
+   * do where the device has its own ways.
+   *
+   * @param begins false to end it
+   */
+  public void grow(boolean begins) {}
+
   /** Launches the recording of an event: it happens when all launched before has ended. */
   public abstract void record(DeviceEvent event);
 

@@ -100,7 +100,7 @@ class UseAfterCloseTest {
         calls,
         DeviceStream.class,
         stream,
-        Set.of("close", "device", "isCapturing", "isIdle", "startNow", "synchronize"));
+        Set.of("close", "device", "grow", "isCapturing", "isIdle", "startNow", "synchronize"));
     everyCall(calls, DeviceEvent.class, event, Set.of("close"));
     everyCall(
         calls,

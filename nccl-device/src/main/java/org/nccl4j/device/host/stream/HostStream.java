@@ -61,7 +61,7 @@ public final class HostStream extends DeviceStream {
 
   /**
    * Lends the thread to the first half of a full queue: it would have to wait for them anyway, and
-   * on its own core nobody else could run them.
+   * on its own core nobody else could run them. A queue that grows is never full.
    */
   private void addWhenThereIsRoom(
       StreamOperation operation, HostMemory send, HostMemory recv, long ticket) {
@@ -76,6 +76,11 @@ public final class HostStream extends DeviceStream {
     if (queue.ended() != queue.added()) {
       thread.wake();
     }
+  }
+
+  @Override
+  public void grow(boolean begins) {
+    queue.grow(begins);
   }
 
   /** What the dispatcher calls when launches have been waiting for a while. */

@@ -9,8 +9,10 @@ import org.nccl4j.device.host.memory.HostMemory;
 
 /**
  * The launches of a stream, in order. Any thread adds; one at a time, the runner, takes. Positions
- * count up for ever: launch p is in entry p mod the capacity. Entries are reused: nothing is
- * allocated after construction.
+ * count up for ever: launch p is in entry p mod the capacity of the ring that was in use when it
+ * was added. Entries are reused: nothing is allocated after construction, unless the queue is told
+ * to grow. Then the next launch goes to a larger ring, and once that is empty to one of the usual
+ * size.
  *
  * <p>A run has no full fence between its launches: one would hold each kernel up until the stores
  * of the kernel before have reached the other ranks. So positions are released, not volatile, and
@@ -24,6 +26,7 @@ final class LaunchQueue {
   private static final VarHandle ADDED;
   private static final VarHandle ENDED;
   private static final VarHandle LENDERS;
+  private static final VarHandle GROWING;
 
   static {
     try {
@@ -33,15 +36,49 @@ final class LaunchQueue {
       ADDED = lookup.findVarHandle(LaunchQueue.class, "added", long.class);
       ENDED = lookup.findVarHandle(LaunchQueue.class, "ended", long.class);
       LENDERS = lookup.findVarHandle(LaunchQueue.class, "lenders", int.class);
+      GROWING = lookup.findVarHandle(LaunchQueue.class, "growing", int.class);
     } catch (ReflectiveOperationException e) {
       throw new ExceptionInInitializerError(e);
     }
   }
 
-  private final StreamOperation[] operations = new StreamOperation[CAPACITY];
-  private final HostMemory[] sends = new HostMemory[CAPACITY];
-  private final HostMemory[] recvs = new HostMemory[CAPACITY];
-  private final long[] tickets = new long[CAPACITY];
+  /** Entries that are used again and again. */
+  private static final class Ring {
+    final StreamOperation[] operations;
+    final HostMemory[] sends;
+    final HostMemory[] recvs;
+    final long[] tickets;
+
+    /** Written before {@link #end}. */
+    Ring next;
+
+    /** The first position that is in the next ring. Written before that position is added. */
+    volatile long end = Long.MAX_VALUE;
+
+    Ring(int capacity) {
+      operations = new StreamOperation[capacity];
+      sends = new HostMemory[capacity];
+      recvs = new HostMemory[capacity];
+      tickets = new long[capacity];
+    }
+
+    int capacity() {
+      return tickets.length;
+    }
+
+    int entry(long position) {
+      return (int) position & (tickets.length - 1);
+    }
+  }
+
+  /** Where launches are added. Owner: the adding thread. */
+  private Ring filling = new Ring(CAPACITY);
+
+  /** Where they are taken: that one or one before it. Owner: the runner. */
+  private Ring emptying = filling;
+
+  /** How many have told the queue to grow. Written by them, read by the adding thread. */
+  private volatile int growing;
 
   /** 1 while a thread adds, else 0. */
   private volatile int adding;
@@ -84,24 +121,52 @@ final class LaunchQueue {
     return adding == 0 && ended == added;
   }
 
-  /** Adds a launch unless the queue is full. */
+  /** From now on the queue grows where it would be full, or no longer; these are counted. */
+  void grow(boolean begins) {
+    GROWING.getAndAdd(this, begins ? 1 : -1);
+  }
+
+  /** Adds a launch unless the queue is full, and may not grow. */
   @HotPath
   boolean add(StreamOperation operation, HostMemory send, HostMemory recv, long ticket) {
     while (!ADDING.compareAndSet(this, 0, 1)) {
       Thread.onSpinWait();
     }
     long position = added;
-    boolean room = position - ended < CAPACITY;
+    boolean room = hasRoom(position, position - ended);
     if (room) {
-      int entry = (int) position & (CAPACITY - 1);
-      operations[entry] = operation;
-      sends[entry] = send;
-      recvs[entry] = recv;
-      tickets[entry] = ticket;
+      Ring ring = filling;
+      int entry = ring.entry(position);
+      ring.operations[entry] = operation;
+      ring.sends[entry] = send;
+      ring.recvs[entry] = recv;
+      ring.tickets[entry] = ticket;
       ADDED.setRelease(this, position + 1);
     }
     ADDING.setRelease(this, 0);
     return room;
+  }
+
+  @HotPath
+  private boolean hasRoom(long position, long pending) {
+    int capacity = filling.capacity();
+    if (pending >= capacity) {
+      if (growing == 0) {
+        return false;
+      }
+      goOn(position, 2 * capacity);
+    } else if (pending == 0 && capacity > CAPACITY) {
+      goOn(position, CAPACITY);
+    }
+    return true;
+  }
+
+  /** Adds to another ring from a position on. */
+  private void goOn(long position, int capacity) {
+    Ring before = filling;
+    filling = new Ring(capacity);
+    before.next = filling;
+    before.end = position;
   }
 
   /** A thread that will call {@link #run} until it succeeds begins to wait, or its wait is over. */
@@ -138,7 +203,10 @@ final class LaunchQueue {
     try {
       long position = ended;
       while (position < until && !(givesWay && lenders > 0)) {
-        runEntry((int) position & (CAPACITY - 1));
+        while (position >= emptying.end) {
+          emptying = emptying.next;
+        }
+        runEntry(emptying, emptying.entry(position));
         ENDED.setRelease(this, ++position);
       }
     } finally {
@@ -147,12 +215,12 @@ final class LaunchQueue {
     return true;
   }
 
-  private void runEntry(int entry) {
-    StreamOperation operation = operations[entry];
-    HostMemory send = sends[entry];
-    HostMemory recv = recvs[entry];
+  private void runEntry(Ring ring, int entry) {
+    StreamOperation operation = ring.operations[entry];
+    HostMemory send = ring.sends[entry];
+    HostMemory recv = ring.recvs[entry];
     try {
-      operation.run(send, recv, tickets[entry]);
+      operation.run(send, recv, ring.tickets[entry]);
     } catch (NcclException e) {
       fail(e);
     } catch (RuntimeException | Error e) {
@@ -162,9 +230,9 @@ final class LaunchQueue {
               "report this with the stack trace",
               e));
     }
-    operations[entry] = null;
-    sends[entry] = null;
-    recvs[entry] = null;
+    ring.operations[entry] = null;
+    ring.sends[entry] = null;
+    ring.recvs[entry] = null;
   }
 
   private void fail(NcclException e) {

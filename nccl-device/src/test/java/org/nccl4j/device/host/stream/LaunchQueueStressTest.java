@@ -33,6 +33,9 @@ class LaunchQueueStressTest {
   private static final int RUNNERS = 3;
   private static final int LAUNCHES = 40_000;
 
+  /** After so many launches of the first adder the queue begins to grow, or no longer grows. */
+  private static final int GROWS = 2_000;
+
   /** Plain fields throughout: only the queue orders the accesses. */
   private static final class Witness {
     final long[] written = new long[ADDERS];
@@ -86,6 +89,9 @@ class LaunchQueueStressTest {
       LaunchQueue queue, Witness witness, int adder, StreamOperation operation) {
     for (long launch = 0; launch < LAUNCHES; launch++) {
       witness.written[adder] = launch;
+      if (adder == 0 && launch % GROWS == 0) {
+        queue.grow(launch / GROWS % 2 == 0);
+      }
       while (!queue.add(operation, null, null, launch)) {
         // As a stream does: who finds the queue full runs its first half.
         if (!queue.run(queue.added() - LaunchQueue.CAPACITY / 2)) {
