@@ -11,6 +11,7 @@ import java.nio.ByteOrder;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
+import java.util.Arrays;
 import java.util.List;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -204,7 +205,7 @@ class DeviceCommunicatorTest {
         mapped[round] = WindowTest.segments();
       }
     }
-    assertEquals(mapped[0], mapped[1], "mappings");
+    assertTrue(mapped[1] <= mapped[0], () -> "mappings: " + Arrays.toString(mapped));
   }
 
   @Test
