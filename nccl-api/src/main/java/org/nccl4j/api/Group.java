@@ -10,25 +10,23 @@ import org.nccl4j.device.Given;
  * Calls that belong together: those made between {@link #start()} and {@link #end()} on one thread
  * are launched together, sends and receives among them progress together, and one thread can drive
  * several ranks. Groups nest; the outermost end launches.
+ *
+ * <p>A group launches all of its operations or none: once an operation's call in it, or a group
+ * inside it, has thrown, the outermost end throws that first error, also where the program has
+ * caught it. The thread's next group begins anew.
  */
 public final class Group {
   private Group() {}
 
   /**
-   * Runs calls as a group. If they throw, none of them is launched.
+   * Runs calls as a group. If they throw, no call of the outermost group is launched, and its end
+   * throws too.
    *
    * @param calls operations of any communicators of this process
    */
   public static void run(Runnable calls) {
     Given.notNull(calls, "calls of the group");
-    Groups.start();
-    try {
-      calls.run();
-    } catch (RuntimeException | Error e) {
-      Groups.discard();
-      throw e;
-    }
-    Groups.end();
+    Groups.run(calls);
   }
 
   /**
@@ -78,6 +76,10 @@ public final class Group {
    * Ends a group, and launches its calls if it is the outermost.
    *
    * @throws org.nccl4j.device.InvalidUsageException without a start
+   * @throws org.nccl4j.device.InvalidArgumentException if two ranks of one communicator have
+   *     operations in one stream, in which each would wait for the other
+   * @throws org.nccl4j.device.NcclException the first error of a call in the group, of which then
+   *     nothing was launched; or the first of a launch, once all that can be launched has been
    */
   public static void end() {
     Groups.end();

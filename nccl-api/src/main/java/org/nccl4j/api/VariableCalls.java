@@ -91,7 +91,20 @@ final class VariableCalls {
   void allGatherV(
       DeviceMemory send, DeviceMemory recv, Parts parts, DataType type, DeviceStream stream) {
     String name = "all_gather_v";
-    check(name, parts, type);
+    Groups.run(
+        () -> {
+          check(name, parts, type);
+          gather(name, send, recv, parts, type, stream);
+        });
+  }
+
+  private void gather(
+      String name,
+      DeviceMemory send,
+      DeviceMemory recv,
+      Parts parts,
+      DataType type,
+      DeviceStream stream) {
     long mine = parts.counts[comm.state.rank()];
     if (mine > 0 && (send == null || send.size() / type.bytes() < mine)) {
       throw wrong(
@@ -103,15 +116,12 @@ final class VariableCalls {
                   .formatted(mine, parts.name),
           "pass a larger buffer or smaller counts");
     }
-    together(
-        () -> {
-          for (int distance = 0; distance < comm.state.nRanks(); distance++) {
-            int to = (comm.state.rank() + distance) % comm.state.nRanks();
-            int from = (comm.state.rank() - distance + comm.state.nRanks()) % comm.state.nRanks();
-            send(send, mine, type, to, stream);
-            recv(name, recv, parts, from, type, stream);
-          }
-        });
+    for (int distance = 0; distance < comm.state.nRanks(); distance++) {
+      int to = (comm.state.rank() + distance) % comm.state.nRanks();
+      int from = (comm.state.rank() - distance + comm.state.nRanks()) % comm.state.nRanks();
+      send(send, mine, type, to, stream);
+      recv(name, recv, parts, from, type, stream);
+    }
   }
 
   void allToAllV(
@@ -122,8 +132,22 @@ final class VariableCalls {
       DataType type,
       DeviceStream stream) {
     String name = "all_to_all_v";
-    check(name, sends, type);
-    check(name, recvs, type);
+    Groups.run(
+        () -> {
+          check(name, sends, type);
+          check(name, recvs, type);
+          exchange(name, send, sends, recv, recvs, type, stream);
+        });
+  }
+
+  private void exchange(
+      String name,
+      DeviceMemory send,
+      Parts sends,
+      DeviceMemory recv,
+      Parts recvs,
+      DataType type,
+      DeviceStream stream) {
     int rank = comm.state.rank();
     if (sends.counts[rank] != recvs.counts[rank]) {
       throw wrong(
@@ -133,17 +157,14 @@ final class VariableCalls {
               .formatted(sends.counts[rank], recvs.counts[rank]),
           "pass the same count for the own rank in both");
     }
-    together(
-        () -> {
-          for (int distance = 0; distance < comm.state.nRanks(); distance++) {
-            int to = (rank + distance) % comm.state.nRanks();
-            int from = (rank - distance + comm.state.nRanks()) % comm.state.nRanks();
-            if (sends.counts[to] > 0) {
-              send(part(name, send, sends, to, type), sends.counts[to], type, to, stream);
-            }
-            recv(name, recv, recvs, from, type, stream);
-          }
-        });
+    for (int distance = 0; distance < comm.state.nRanks(); distance++) {
+      int to = (rank + distance) % comm.state.nRanks();
+      int from = (rank - distance + comm.state.nRanks()) % comm.state.nRanks();
+      if (sends.counts[to] > 0) {
+        send(part(name, send, sends, to, type), sends.counts[to], type, to, stream);
+      }
+      recv(name, recv, recvs, from, type, stream);
+    }
   }
 
   private void send(DeviceMemory buffer, long count, DataType type, int to, DeviceStream stream) {
@@ -167,30 +188,30 @@ final class VariableCalls {
       RedOp op,
       DeviceStream stream) {
     String name = "reduce_scatter_v";
-    check(name, parts, type);
+    Groups.run(
+        () -> {
+          check(name, parts, type);
+          scatter(name, send, recv, parts, type, op, stream);
+        });
+  }
+
+  private void scatter(
+      String name,
+      DeviceMemory send,
+      DeviceMemory recv,
+      Parts parts,
+      DataType type,
+      RedOp op,
+      DeviceStream stream) {
     if (Arrays.stream(parts.counts).allMatch(count -> count == parts.counts[0])) {
       comm.reduceScatter(send, recv, parts.counts[0], type, op, stream);
       return;
     }
-    together(
-        () -> {
-          for (int root = 0; root < comm.state.nRanks(); root++) {
-            if (parts.counts[root] > 0) {
-              DeviceMemory part = part(name, send, parts, root, type);
-              comm.reduce(part, recv, parts.counts[root], type, op, root, stream);
-            }
-          }
-        });
-  }
-
-  private static void together(Runnable calls) {
-    Groups.start();
-    try {
-      calls.run();
-    } catch (RuntimeException | Error e) {
-      Groups.discard();
-      throw e;
+    for (int root = 0; root < comm.state.nRanks(); root++) {
+      if (parts.counts[root] > 0) {
+        DeviceMemory part = part(name, send, parts, root, type);
+        comm.reduce(part, recv, parts.counts[root], type, op, root, stream);
+      }
     }
-    Groups.end();
   }
 }

@@ -65,8 +65,8 @@ public enum ErrorId {
   INFINIBAND(
       Code.SYSTEM_ERROR,
       "An InfiniBand or RoCE device refuses, is down, or does not reach the other port",
-      "see `./nccl doctor` and the kernel's log (dmesg); NCCL_IB_HCA chooses ports, NCCL_IB_DISABLE=1"
-          + " goes by sockets instead"),
+      "see `./nccl doctor` and the kernel's log (dmesg); NCCL_IB_HCA chooses ports,"
+          + " NCCL_IB_DISABLE=1 goes by sockets instead"),
   /** Another library to compare with. */
   COMPARISON(
       Code.SYSTEM_ERROR,
@@ -109,8 +109,8 @@ public enum ErrorId {
   /** A stream that cannot be right. */
   STREAM(
       Code.INVALID_ARGUMENT,
-      "A stream is null or of another device",
-      "create it on the communicator's device"),
+      "A stream is null, of another device, or used by two ranks of one communicator in one group",
+      "create one for each rank, on the communicator's device"),
   /** An event that cannot be right. */
   EVENT(
       Code.INVALID_ARGUMENT,
@@ -250,8 +250,9 @@ public enum ErrorId {
   /** A group at the wrong time. */
   GROUP(
       Code.INVALID_USAGE,
-      "A group is ended or simulated where it cannot be",
-      "match each Group.start with one Group.end on the same thread, or use Group.run"),
+      "A group is ended or simulated where it cannot be, or a group inside it failed",
+      "match each Group.start with one Group.end on the same thread, or use Group.run; correct the"
+          + " inner group"),
   /** Sends to oneself. */
   SELF_SEND(
       Code.INVALID_USAGE,

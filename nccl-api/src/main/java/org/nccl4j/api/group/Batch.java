@@ -57,6 +57,32 @@ final class Batch {
     return found;
   }
 
+  /**
+   * Throws if two ranks of a communicator have operations in one stream: the first would wait there
+   * for the second, which runs after it.
+   */
+  void checkStreams() {
+    for (int p = 1; p < nParts; p++) {
+      for (int q = 0; q < p; q++) {
+        parts.get(q).checkStreams(parts.get(p));
+      }
+    }
+  }
+
+  /** Has the streams of the operations take any number of launches, or no longer. */
+  void growStreams(boolean begins) {
+    for (int t = 0; t < nTasks; t++) {
+      tasks.get(t).stream().grow(begins);
+    }
+  }
+
+  /** One thread drives ranks that wait for each other, so none of them can wait for it. */
+  void startStreams() {
+    for (int t = 0; t < nTasks; t++) {
+      tasks.get(t).stream().startNow();
+    }
+  }
+
   int nParts() {
     return nParts;
   }

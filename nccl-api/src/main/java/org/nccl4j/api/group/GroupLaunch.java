@@ -5,19 +5,55 @@ package org.nccl4j.api.group;
  * thread for each on GPUs, as long as there are processors for them: a launch takes a thread about
  * as long as a small operation takes a GPU, and one device after the other would keep the first
  * waiting for the last. Communicators that share connections are launched by one, in the order of
- * their first calls, which is the same on all ranks.
+ * their first calls, which is the same on all ranks. A large group never waits for room in a
+ * stream: streams of the host grow, and GPUs' parts are launched by a thread for each.
  */
 final class GroupLaunch {
   /** To ask takes longer than to launch. */
   private static final int PROCESSORS = Runtime.getRuntime().availableProcessors();
 
+  /**
+   * Operations from which on a group may fill a stream, which holds about a thousand launches: a
+   * part that waits for room waits for operations of the parts behind it. An operation is at most
+   * four launches.
+   */
+  private static final int LARGE = 100;
+
   private GroupLaunch() {}
 
-  /** Launches; the first error with the others, after everything that can be launched has been. */
+  /**
+   * Launches a batch that is divided; the first error with the others, after everything that can be
+   * launched has been.
+   */
   static void of(Batch batch) {
-    batch.divide();
+    boolean several = batch.isOfSeveral();
+    boolean large = several && batch.size() >= LARGE;
+    if (large) {
+      batch.growStreams(true);
+    }
+    Throwable failure = launch(batch, large);
+    if (large) {
+      batch.growStreams(false);
+    }
+    if (several) {
+      batch.startStreams();
+    }
+    rethrow(failure);
+  }
+
+  /** Throws what a launch threw, if it did. */
+  static void rethrow(Throwable failure) {
+    if (failure instanceof RuntimeException e) {
+      throw e;
+    } else if (failure instanceof Error e) {
+      throw e;
+    }
+  }
+
+  /** What the launch threw, or null. */
+  private static Throwable launch(Batch batch, boolean large) {
     int parts = batch.nParts();
-    boolean together = parts > 1 && PROCESSORS >= 2 * parts;
+    boolean together = parts > 1 && (large || PROCESSORS >= 2 * parts);
     boolean crowded = false;
     for (int p = 0; p < parts; p++) {
       together &= batch.part(p).isOnGpu();
@@ -29,16 +65,17 @@ final class GroupLaunch {
       batch.part(p).prepare();
     }
     if (together) {
-      together(batch);
-    } else {
-      for (int p = 0; p < parts; p++) {
-        batch.part(p).run();
-      }
+      return together(batch);
     }
+    Throwable failure = null;
+    for (int p = 0; p < parts; p++) {
+      failure = with(failure, launch(batch.part(p)));
+    }
+    return failure;
   }
 
   /** The caller takes the last: the last device that a thread has called for is often current. */
-  private static void together(Batch batch) {
+  private static Throwable together(Batch batch) {
     int own = batch.nParts() - 1;
     for (int p = 0; p < own; p++) {
       batch.part(p).hand();
@@ -50,11 +87,7 @@ final class GroupLaunch {
     for (int p = 0; p < own; p++) {
       failure = with(failure, batch.part(p).isHanded() ? batch.part(p).await() : null);
     }
-    if (failure instanceof RuntimeException e) {
-      throw e;
-    } else if (failure instanceof Error e) {
-      throw e;
-    }
+    return failure;
   }
 
   private static Throwable launch(Part part) {
@@ -66,7 +99,8 @@ final class GroupLaunch {
     }
   }
 
-  private static Throwable with(Throwable first, Throwable next) {
+  /** The first error, with the next beside it. */
+  static Throwable with(Throwable first, Throwable next) {
     if (first != null && next != null && first != next) {
       first.addSuppressed(next);
     }

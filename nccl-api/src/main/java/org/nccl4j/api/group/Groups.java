@@ -8,6 +8,7 @@ import java.util.concurrent.atomic.AtomicInteger;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.InvalidUsageException;
+import org.nccl4j.device.NcclException;
 
 /** The group that each thread has open, if any. */
 public final class Groups {
@@ -26,6 +27,9 @@ public final class Groups {
 
   /** Whether what is called will not be launched. */
   private boolean simulates;
+
+  /** The first error of a call in the group, which its outermost end throws; null while none. */
+  private Throwable failure;
 
   private Groups() {}
 
@@ -49,6 +53,84 @@ public final class Groups {
   }
 
   /**
+   * Runs calls as a group, or as a level of one. If they throw, the group fails.
+   *
+   * @param calls may throw checked exceptions, as languages beside Java do without declaring them
+   */
+  public static void run(Runnable calls) {
+    Groups mine = MINE.get();
+    mine.enter();
+    int level = mine.depth;
+    try {
+      calls.run();
+      mine.checkLevel(level);
+    } catch (Throwable e) {
+      mine.abandon(level, e);
+      throw e;
+    }
+    end();
+  }
+
+  private void checkLevel(int level) {
+    if (depth != level) {
+      throw new InvalidUsageException(
+          ErrorId.GROUP,
+          depth > level
+              ? "%d groups that are started inside Group.run are not ended".formatted(depth - level)
+              : "%d groups are ended inside Group.run that were started outside"
+                  .formatted(level - depth),
+          "match each Group.start with one Group.end, or use Group.run alone");
+    }
+  }
+
+  /** Ends a level and those inside it after an error, which fails the group around them. */
+  private void abandon(int level, Throwable error) {
+    while (depth >= level) {
+      leave();
+    }
+    if (depth > 0) {
+      fail(error);
+    } else {
+      if (failure != null && failure != error) {
+        error.addSuppressed(failure);
+      }
+      forget();
+    }
+  }
+
+  /** A call has thrown: of the group nothing is launched. */
+  void fail(Throwable error) {
+    failure = failure == null ? error : failure;
+  }
+
+  /** Keeps nothing of the group. */
+  private void forget() {
+    batch.clear();
+    meetings.clear();
+    failure = null;
+  }
+
+  /** Throws what a call in the group threw, if one did; then there is nothing left of it. */
+  private void throwFailure() {
+    Throwable first = failure;
+    if (first == null) {
+      return;
+    }
+    forget();
+    throw first instanceof NcclException ours
+        ? NcclException.of(
+            ours.id(),
+            ours.problem() + "; of the group around this call nothing was launched",
+            ours.remedy(),
+            ours)
+        : new InvalidUsageException(
+            ErrorId.GROUP,
+            "nothing of a group was launched: a group inside it threw " + first,
+            "correct the inner group; its exception is the cause",
+            first);
+  }
+
+  /**
    * Ends a level, and at the outermost launches what was called.
    *
    * @throws InvalidUsageException without a start
@@ -63,18 +145,9 @@ public final class Groups {
     }
     mine.leave();
     if (mine.depth == 0) {
+      mine.throwFailure();
       mine.launch();
     }
-  }
-
-  /** Ends a level without launching what was called since the outermost start. */
-  public static void discard() {
-    Groups mine = MINE.get();
-    if (mine.depth > 0) {
-      mine.leave();
-    }
-    mine.batch.clear();
-    mine.meetings.clear();
   }
 
   /**
@@ -108,6 +181,7 @@ public final class Groups {
     mine.simulates = true;
     try {
       calls.run();
+      mine.throwFailure();
       Map<RankQueue, Double> sums = new LinkedHashMap<>();
       for (int t = 0; t < mine.batch.size(); t++) {
         Task task = mine.batch.task(t);
@@ -119,8 +193,7 @@ public final class Groups {
       while (mine.depth > 0) {
         mine.leave();
       }
-      mine.batch.clear();
-      mine.meetings.clear();
+      mine.forget();
     }
   }
 
@@ -170,34 +243,21 @@ public final class Groups {
 
   /** What the launch itself calls on this thread may have groups too. */
   private void launch() {
-    if (!meetings.isEmpty()) {
-      meet();
-    }
+    List<Meetings.Meeting> met = meetings.isEmpty() ? List.of() : List.copyOf(meetings);
+    meetings.clear();
     Batch now = batch;
     batch = spare == null ? new Batch() : spare;
     spare = null;
     try {
-      GroupLaunch.of(now);
-      if (now.isOfSeveral()) {
-        // This thread drives several ranks that wait for each other: none can wait for it.
-        for (int t = 0; t < now.size(); t++) {
-          now.task(t).stream().startNow();
-        }
+      now.divide();
+      now.checkStreams();
+      if (!met.isEmpty()) {
+        Meetings.run(met);
       }
+      GroupLaunch.of(now);
     } finally {
       now.clear();
       spare = now;
-    }
-  }
-
-  private void meet() {
-    List<Meetings.Meeting> now = List.copyOf(meetings);
-    meetings.clear();
-    try {
-      Meetings.run(now);
-    } catch (RuntimeException e) {
-      batch.clear();
-      throw e;
     }
   }
 }

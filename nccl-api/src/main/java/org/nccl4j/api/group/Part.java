@@ -3,6 +3,7 @@ package org.nccl4j.api.group;
 import java.util.ArrayList;
 import java.util.List;
 import org.nccl4j.device.Device;
+import org.nccl4j.device.DeviceStream;
 
 /**
  * A group's operations of one rank, by one communicator or by several that launch in one order.
@@ -20,6 +21,27 @@ final class Part implements Runnable {
   private static final class Share {
     RankQueue queue;
     final List<Task> tasks = new ArrayList<>(2);
+
+    /** Those of operations that have elements; there are few. */
+    final List<DeviceStream> streams = new ArrayList<>(1);
+
+    void add(Task task) {
+      tasks.add(task);
+      if (task.count() > 0 && !streams.contains(task.stream())) {
+        streams.add(task.stream());
+      }
+    }
+
+    void checkStreams(Share other) {
+      if (!queue.isOfSameCommunicator(other.queue)) {
+        return;
+      }
+      for (int s = 0; s < streams.size(); s++) {
+        if (other.streams.contains(streams.get(s))) {
+          throw queue.oneStream(other.queue, streams.get(s));
+        }
+      }
+    }
   }
 
   /** Makes it that of another order, without operations. */
@@ -34,7 +56,7 @@ final class Part implements Runnable {
   void add(Task task) {
     for (int s = 0; s < used; s++) {
       if (shares.get(s).queue == task.queue()) {
-        shares.get(s).tasks.add(task);
+        shares.get(s).add(task);
         return;
       }
     }
@@ -43,7 +65,7 @@ final class Part implements Runnable {
     }
     Share share = shares.get(used++);
     share.queue = task.queue();
-    share.tasks.add(task);
+    share.add(task);
   }
 
   /** Keeps nothing of the operations. */
@@ -51,10 +73,20 @@ final class Part implements Runnable {
     for (int s = 0; s < used; s++) {
       shares.get(s).queue = null;
       shares.get(s).tasks.clear();
+      shares.get(s).streams.clear();
     }
     used = 0;
     order = null;
     on = null;
+  }
+
+  /** Throws if a rank of one of the same communicators has operations in the same stream. */
+  void checkStreams(Part other) {
+    for (int s = 0; s < used; s++) {
+      for (int o = 0; o < other.used; o++) {
+        shares.get(s).checkStreams(other.shares.get(o));
+      }
+    }
   }
 
   Device device() {
@@ -78,9 +110,15 @@ final class Part implements Runnable {
   /** Also what is captured: that takes launches of any thread. */
   @Override
   public void run() {
+    Throwable failure = null;
     for (int s = 0; s < used; s++) {
-      shares.get(s).queue.launch(shares.get(s).tasks);
+      try {
+        shares.get(s).queue.launch(shares.get(s).tasks);
+      } catch (RuntimeException | Error e) {
+        failure = GroupLaunch.with(failure, e);
+      }
     }
+    GroupLaunch.rethrow(failure);
   }
 
   /** Has the rank's launch thread run it, if that is free. */

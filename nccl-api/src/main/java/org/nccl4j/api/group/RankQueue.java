@@ -12,7 +12,9 @@ import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceEvent;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
+import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.HotPath;
+import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.ReductionOperator;
 import org.nccl4j.device.kernel.KernelPlan;
@@ -20,6 +22,8 @@ import org.nccl4j.device.kernel.KernelPlan;
 /** Where one rank's operations go: checked, and launched at once or kept for their group's end. */
 public final class RankQueue {
   private final ArgumentCheck check;
+  private final Rank rank;
+  private final String communicator;
   private final Device device;
   private Planner planner;
   private DirectPlanner direct;
@@ -50,6 +54,8 @@ public final class RankQueue {
         new ArgumentCheck(
             name, rank.rank(), rank.nRanks(), device, rank.checksPointers(), rank.checksOverlaps());
     this.device = device;
+    this.rank = rank;
+    this.communicator = name;
     this.name = "nccl4j-launch-" + name + "-" + rank.rank();
     this.planner = planner;
     this.direct = direct;
@@ -100,6 +106,26 @@ public final class RankQueue {
     return launcher.order();
   }
 
+  /** Whether another queue is of another rank of the same communicator. */
+  boolean isOfSameCommunicator(RankQueue other) {
+    return rank.communicator == other.rank.communicator && rank.rank != other.rank.rank;
+  }
+
+  /** An error of operations of two ranks in one stream. */
+  InvalidArgumentException oneStream(RankQueue other, DeviceStream stream) {
+    return new InvalidArgumentException(
+        ErrorId.STREAM,
+        "ranks %d and %d of communicator %s have operations of one group in one stream of %s (%s),"
+                .formatted(
+                    Math.min(rank.rank, other.rank.rank),
+                    Math.max(rank.rank, other.rank.rank),
+                    communicator,
+                    device.name(),
+                    stream)
+            + " where the first would wait for the second for ever; nothing was launched",
+        "give each rank a stream of its own");
+  }
+
   /** Where its operations run. */
   Device device() {
     return device;
@@ -123,11 +149,13 @@ public final class RankQueue {
   /**
    * A rank and how many there are.
    *
+   * @param communicator the same for all its ranks, and no other communicator's
    * @param rank 0 to nRanks - 1
    * @param checksPointers whether the device is asked about each buffer's address
    * @param checksOverlaps whether buffers are refused that overlap in another way than in place
    */
-  public record Rank(int rank, int nRanks, boolean checksPointers, boolean checksOverlaps) {}
+  public record Rank(
+      long communicator, int rank, int nRanks, boolean checksPointers, boolean checksOverlaps) {}
 
   /** An operation; one that has neither operator nor root passes SUM and 0. */
   @HotPath
@@ -140,20 +168,54 @@ public final class RankQueue {
       RedOp op,
       int root,
       DeviceStream stream) {
-    check.check(func, send, recv, count, type, op, root, stream);
-    if (direct.isUndecided()) {
-      decide(func, send, recv, count, type, stream);
-    }
     Groups group = Groups.open();
     if (group != null) {
-      group.next().set(this, func, send, recv, count, type, op, null, root, stream);
+      keep(group, func, send, recv, count, type, op, root, stream);
       return;
     }
+    check(func, send, recv, count, type, op, root, stream);
     launcher.enter();
     try {
       launch(func, send, recv, count, type, op, root, stream);
     } finally {
       launcher.leave();
+    }
+  }
+
+  @HotPath
+  private void check(
+      Func func,
+      DeviceMemory send,
+      DeviceMemory recv,
+      long count,
+      DataType type,
+      RedOp op,
+      int root,
+      DeviceStream stream) {
+    check.check(func, send, recv, count, type, op, root, stream);
+    if (direct.isUndecided()) {
+      decide(func, send, recv, count, type, stream);
+    }
+  }
+
+  /** For the end of a group, which fails if the call does. */
+  @HotPath
+  private void keep(
+      Groups group,
+      Func func,
+      DeviceMemory send,
+      DeviceMemory recv,
+      long count,
+      DataType type,
+      RedOp op,
+      int root,
+      DeviceStream stream) {
+    try {
+      check(func, send, recv, count, type, op, root, stream);
+      group.next().set(this, func, send, recv, count, type, op, null, root, stream);
+    } catch (RuntimeException | Error e) {
+      group.fail(e);
+      throw e;
     }
   }
 
@@ -181,13 +243,20 @@ public final class RankQueue {
       ReductionOperator operator,
       int root,
       DeviceStream stream) {
-    check.check(func, send, recv, count, type, operator == null ? null : RedOp.SUM, root, stream);
-    check.check(func, operator, type);
     Groups group = Groups.open();
-    Task task = group == null ? new Task() : group.next();
-    task.set(this, func, send, recv, count, type, RedOp.SUM, operator, root, stream);
-    if (group == null) {
-      launch(List.of(task));
+    try {
+      check.check(func, send, recv, count, type, operator == null ? null : RedOp.SUM, root, stream);
+      check.check(func, operator, type);
+      Task task = group == null ? new Task() : group.next();
+      task.set(this, func, send, recv, count, type, RedOp.SUM, operator, root, stream);
+      if (group == null) {
+        launch(List.of(task));
+      }
+    } catch (RuntimeException | Error e) {
+      if (group != null) {
+        group.fail(e);
+      }
+      throw e;
     }
   }
 

@@ -56,6 +56,7 @@ record Engine(
   /**
    * A rank's place in a communicator.
    *
+   * @param communicator see {@link Members#id}
    * @param facts what all ranks know of each other
    * @param layout of the connections
    * @param windows its windows
@@ -66,6 +67,7 @@ record Engine(
    */
   record Place(
       InitRequest request,
+      long communicator,
       int rank,
       RankFacts facts,
       ConnectionLayout layout,
@@ -151,6 +153,7 @@ record Engine(
     return new RankQueue(
         request.name(),
         new RankQueue.Rank(
+            place.communicator,
             place.rank,
             nRanks,
             settings.get(DebugSettings.NCCL_CHECK_POINTERS),

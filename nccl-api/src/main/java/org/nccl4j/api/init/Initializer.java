@@ -205,6 +205,7 @@ public final class Initializer {
         Engine.of(
             new Engine.Place(
                 request,
+                members.id(),
                 rank,
                 known.with(wiring.fleet()),
                 layout,
@@ -295,7 +296,8 @@ public final class Initializer {
                 () ->
                     "has the GPU of rank %d: the driver loads no kernel and frees no memory while a"
                             .formatted(other)
-                        + " kernel of one waits for the other; have one thread call both in groups");
+                        + " kernel of one waits for the other; have one thread call both in"
+                        + " groups");
       }
     }
   }

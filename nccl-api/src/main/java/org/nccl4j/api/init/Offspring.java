@@ -249,6 +249,7 @@ public final class Offspring {
     return Engine.of(
         new Engine.Place(
             made.request,
+            made.members.id(),
             rank,
             old.place()
                 .facts()

@@ -1,0 +1,264 @@
+package org.nccl4j.it.api;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertSame;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.io.IOException;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.nccl4j.api.CallOptions;
+import org.nccl4j.api.Communicator;
+import org.nccl4j.api.CommunicatorConfig;
+import org.nccl4j.api.Group;
+import org.nccl4j.device.DataType;
+import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.DeviceStream;
+import org.nccl4j.device.ErrorId;
+import org.nccl4j.device.InvalidArgumentException;
+import org.nccl4j.device.InvalidUsageException;
+import org.nccl4j.device.NcclException;
+import org.nccl4j.device.RedOp;
+
+/** Groups launch all of their calls or none, and never wait for what they launch later. */
+@Timeout(120)
+final class GroupTest {
+  private static final DataType F32 = DataType.FLOAT32;
+
+  /** Throws what Java would have declared. */
+  @SuppressWarnings("unchecked")
+  private static <E extends Throwable> void sneak(Throwable error) throws E {
+    throw (E) error;
+  }
+
+  private static void sum(Ranks ranks, int rank, DeviceMemory data) {
+    ranks
+        .communicators
+        .get(rank)
+        .allReduce(data, data, data.size() / 4, F32, RedOp.SUM, ranks.streams.get(rank));
+  }
+
+  /** A thread's next group runs, and nothing that was called before it. */
+  private static void assertNextGroupRuns(Ranks ranks) {
+    try (DeviceMemory a = Ranks.floats(4, i -> 1);
+        DeviceMemory b = Ranks.floats(4, i -> 2)) {
+      Group.run(
+          () -> {
+            sum(ranks, 0, a);
+            sum(ranks, 1, b);
+          });
+      ranks.streams.forEach(stream -> stream.synchronize(Duration.ofSeconds(30)));
+      assertEquals(3, Ranks.floats(a)[3]);
+      assertEquals(3, Ranks.floats(b)[3]);
+    }
+  }
+
+  @Test
+  void aCheckedExceptionEndsTheGroup() {
+    try (Ranks ranks = new Ranks(2);
+        DeviceMemory data = Ranks.floats(4, i -> 1)) {
+      IOException error = new IOException("sneaked");
+      Runnable calls =
+          () -> {
+            sum(ranks, 0, data);
+            GroupTest.<RuntimeException>sneak(error);
+          };
+      assertSame(error, assertThrows(IOException.class, () -> Group.run(calls)));
+      assertTrue(ranks.streams.get(0).isIdle());
+      assertNextGroupRuns(ranks);
+    }
+  }
+
+  @Test
+  void anInnerGroupThatThrowsFailsTheOuterOne() {
+    try (Ranks ranks = new Ranks(2);
+        DeviceMemory data = Ranks.floats(4, i -> 1)) {
+      IllegalStateException first = new IllegalStateException("the first");
+      Runnable inner =
+          () -> {
+            throw first;
+          };
+      Runnable calls =
+          () -> {
+            sum(ranks, 0, data);
+            assertThrows(IllegalStateException.class, () -> Group.run(inner));
+            sum(ranks, 1, data);
+          };
+      InvalidUsageException error =
+          assertThrows(InvalidUsageException.class, () -> Group.run(calls));
+      assertEquals(ErrorId.GROUP, error.id());
+      assertSame(first, error.getCause());
+      assertTrue(ranks.streams.stream().allMatch(DeviceStream::isIdle));
+      assertNextGroupRuns(ranks);
+    }
+  }
+
+  @Test
+  void aCallThatThrowsFailsItsGroupAlsoWhereItIsCaught() {
+    try (Ranks ranks = new Ranks(2);
+        DeviceMemory data = Ranks.floats(4, i -> 1)) {
+      Communicator comm = ranks.communicators.get(0);
+      DeviceStream stream = ranks.streams.get(0);
+      List<Runnable> wrong =
+          List.of(
+              () -> comm.allGatherV(data, data, new long[] {1, -1}, new long[] {0, 1}, F32, stream),
+              () ->
+                  comm.allGatherV(data, data, new long[] {1, 100}, new long[] {0, 1}, F32, stream),
+              () -> comm.reduceScatterV(data, data, new long[] {1}, F32, RedOp.SUM, stream),
+              () -> comm.broadcast(data, data, 1, F32, 7, stream),
+              () -> comm.allReduce(data, null, 1, F32, RedOp.SUM, stream));
+      for (Runnable call : wrong) {
+        Group.start();
+        sum(ranks, 0, data);
+        NcclException first = assertThrows(InvalidArgumentException.class, call::run);
+        assertThrows(
+            InvalidArgumentException.class, () -> comm.broadcast(data, data, -1, F32, 0, stream));
+        sum(ranks, 1, data);
+        NcclException error = assertThrows(InvalidArgumentException.class, Group::end);
+        assertSame(first, error.getCause());
+        assertEquals(first.id(), error.id());
+        assertTrue(error.problem().startsWith(first.problem()), error.problem());
+        assertTrue(ranks.streams.stream().allMatch(DeviceStream::isIdle));
+        assertNextGroupRuns(ranks);
+      }
+    }
+  }
+
+  @Test
+  void startsInsideRunHaveTheirEnds() {
+    try (Ranks ranks = new Ranks(2)) {
+      InvalidUsageException open =
+          assertThrows(InvalidUsageException.class, () -> Group.run(Group::start));
+      assertTrue(open.problem().startsWith("1 groups that are started"), open.problem());
+      assertNextGroupRuns(ranks);
+      Runnable endsTooOften =
+          () -> {
+            Group.end();
+            Group.end();
+          };
+      Group.start();
+      assertThrows(InvalidUsageException.class, () -> Group.run(endsTooOften));
+      assertNextGroupRuns(ranks);
+    }
+  }
+
+  @Test
+  void aFailedCommunicatorKeepsNoOtherFromBeingLaunched() {
+    try (Ranks failed = new Ranks(1);
+        Ranks healthy = new Ranks(1);
+        DeviceMemory data = Ranks.floats(4, i -> 5);
+        DeviceMemory result = Ranks.floats(4, i -> 0)) {
+      failed.communicators.get(0).abort();
+      Runnable calls =
+          () -> {
+            sum(failed, 0, data);
+            healthy
+                .communicators
+                .get(0)
+                .allReduce(data, result, 4, F32, RedOp.SUM, healthy.streams.get(0));
+          };
+      NcclException error = assertThrows(NcclException.class, () -> Group.run(calls));
+      assertEquals(ErrorId.ABORTED, error.id());
+      healthy.streams.get(0).synchronize();
+      assertEquals(5, Ranks.floats(result)[0]);
+    }
+  }
+
+  /** Many more operations than a stream of the host holds. */
+  @Test
+  void oneThreadLaunchesLargeGroupsOfSeveralRanks() {
+    CommunicatorConfig config =
+        CommunicatorConfig.defaults().withOperationDeadline(Duration.ofSeconds(20));
+    int nRanks = 4;
+    int operations = 5000;
+    try (Ranks ranks = new Ranks(nRanks, config)) {
+      List<DeviceMemory> data = new ArrayList<>();
+      for (int rank = 0; rank < nRanks; rank++) {
+        int value = rank;
+        data.add(Ranks.floats(1, i -> value));
+      }
+      for (int group = 0; group < 2; group++) {
+        Group.run(
+            () -> {
+              for (int o = 0; o < operations; o++) {
+                for (int rank = 0; rank < nRanks; rank++) {
+                  ranks
+                      .communicators
+                      .get(rank)
+                      .allReduce(
+                          data.get(rank),
+                          data.get(rank),
+                          1,
+                          F32,
+                          o == 0 ? RedOp.SUM : RedOp.AVG,
+                          ranks.streams.get(rank));
+                }
+              }
+            });
+      }
+      ranks.streams.forEach(DeviceStream::synchronize);
+      data.forEach(memory -> assertEquals(24, Ranks.floats(memory)[0]));
+      data.forEach(DeviceMemory::close);
+    }
+  }
+
+  @Test
+  void twoRanksInOneStreamAreRefused() {
+    try (Ranks ranks = new Ranks(2);
+        DeviceMemory a = Ranks.floats(4, i -> 1);
+        DeviceMemory b = Ranks.floats(4, i -> 2)) {
+      DeviceStream stream = ranks.streams.get(0);
+      Runnable calls =
+          () -> {
+            for (Communicator comm : ranks.communicators) {
+              DeviceMemory data = comm.rank() == 0 ? a : b;
+              comm.allReduce(data, data, 4, F32, RedOp.SUM, stream);
+            }
+          };
+      InvalidArgumentException error =
+          assertThrows(InvalidArgumentException.class, () -> Group.run(calls));
+      assertEquals(ErrorId.STREAM, error.id());
+      assertTrue(error.problem().startsWith("ranks 0 and 1 of communicator "), error.problem());
+      assertTrue(error.problem().contains(stream.toString()), error.problem());
+      assertTrue(stream.isIdle());
+      assertNextGroupRuns(ranks);
+    }
+  }
+
+  /** Communicators of the same ranks may share streams; so may one rank's calls of all kinds. */
+  @Test
+  void aRankAndSeveralCommunicatorsShareStreams() {
+    try (Ranks ranks = new Ranks(2);
+        Ranks others = new Ranks(2);
+        DeviceMemory a = Ranks.floats(4, i -> 1);
+        DeviceMemory b = Ranks.floats(4, i -> 2)) {
+      List<Communicator> splits =
+          Ranks.all(ranks.communicators, c -> c.split(0, 1 - c.rank()).orElseThrow());
+      Group.run(
+          () -> {
+            for (int rank = 0; rank < 2; rank++) {
+              DeviceMemory data = rank == 0 ? a : b;
+              DeviceStream stream = ranks.streams.get(rank);
+              CallOptions options = CallOptions.defaults().withMaxCtas(1);
+              List<Communicator> mine =
+                  List.of(
+                      ranks.communicators.get(rank),
+                      ranks.communicators.get(rank).withOptions(options),
+                      others.communicators.get(rank),
+                      splits.get(rank));
+              for (Communicator comm : mine) {
+                comm.allReduce(data, data, 4, F32, RedOp.SUM, stream);
+              }
+            }
+          });
+      ranks.streams.forEach(DeviceStream::synchronize);
+      assertEquals(24, Ranks.floats(a)[0]);
+      assertEquals(24, Ranks.floats(b)[3]);
+      splits.forEach(Communicator::close);
+    }
+  }
+}
