@@ -296,6 +296,13 @@ public enum ErrorId {
       "The process of another rank, or of the bootstrap root, ended without closing",
       "look at its output and at the kernel's log (dmesg: out of memory); go on without it by"
           + " Communicator.shrink with ShrinkMode.ABORT"),
+  /** A rank that left before others were done. */
+  RANK_CLOSED(
+      Code.REMOTE_ERROR,
+      "Another rank closed its communicator, and this one has called an operation that it never"
+          + " called",
+      "look at that rank's output for the error that made it leave; call the same operations on all"
+          + " ranks before closing"),
   /** A process gives no sign of life. */
   RANK_SILENT(
       Code.REMOTE_ERROR,

@@ -64,13 +64,14 @@ public interface Bootstrap extends AutoCloseable {
 
   /**
    * Tells all ranks of other processes something that they can do without; at most 16 KiB, now and
-   * then. Neither waits nor throws. It is lost once the root is gone.
+   * then. Neither waits nor throws. Once the root is gone it is lost on the way to ranks whose
+   * neighbours have left.
    */
   void tellNotice(byte[] notice);
 
   /**
-   * Whom to call with what other ranks tell so, from now on; on a thread of the bootstrap, so it is
-   * short.
+   * Whom to call with what other ranks tell so, and have told so far; on a thread of the bootstrap,
+   * so it is short.
    */
   void onNotice(Consumer<byte[]> listener);
 

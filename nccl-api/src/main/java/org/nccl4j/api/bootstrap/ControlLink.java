@@ -114,6 +114,11 @@ final class ControlLink implements Dialer.Outcome, Connection.Owner {
     return monitor.read(() -> connection != null && !over);
   }
 
+  /** Whether it is alive and its process will not end before those of all ranks. */
+  boolean stays() {
+    return monitor.read(() -> connection != null && !over && !rootMayLeave);
+  }
+
   /** Tells the root of this rank's failure. */
   void tell(Failure failure) {
     send(failure.encode());
@@ -222,8 +227,8 @@ final class ControlLink implements Dialer.Outcome, Connection.Owner {
             ErrorId.RANK_SILENT,
             "the process of the bootstrap root (%s) has given no sign of life for %s"
                 .formatted(rootText(), Deadline.after(length).text()),
-            "look whether it is stopped, or its host or network is down; a longer silence is allowed"
-                + " by NCCL4J_HEARTBEAT_TIMEOUT",
+            "look whether it is stopped, or its host or network is down; a longer silence is"
+                + " allowed by NCCL4J_HEARTBEAT_TIMEOUT",
             ""),
         this);
   }
@@ -274,7 +279,7 @@ final class ControlLink implements Dialer.Outcome, Connection.Owner {
         "rank %d (%s) cannot reach the bootstrap root at %s within %s: %s"
             .formatted(rank, self.text(), id.where(), deadline.text(), reasons),
         hint
-            + "let TCP through the firewall to that port (NCCL4J_BOOTSTRAP_PORTS fixes it), or choose"
-            + " the network with NCCL_SOCKET_IFNAME or NCCL_COMM_ID=host:port");
+            + "let TCP through the firewall to that port (NCCL4J_BOOTSTRAP_PORTS fixes it), or"
+            + " choose the network with NCCL_SOCKET_IFNAME or NCCL_COMM_ID=host:port");
   }
 }

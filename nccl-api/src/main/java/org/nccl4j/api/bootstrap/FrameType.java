@@ -26,7 +26,7 @@ enum FrameType {
   MEET_AT,
   /** Rank to root now and then, with the milliseconds of silence it allows; and back, empty. */
   HEARTBEAT,
-  /** Rank to root, and root to the other ranks, now and then: a notice; see {@link Notices}. */
+  /** Rank to root, root to the other ranks, and around the ring: {@link Notices}, one or more. */
   NOTICE;
 
   private static final FrameType[] ALL = values();

@@ -44,6 +44,11 @@ final class MessageReader {
     return bytes;
   }
 
+  /** Whether something has not been read. */
+  boolean hasMore() {
+    return in.hasRemaining();
+  }
+
   /** All that has not been read. */
   ByteBuffer rest() {
     ByteBuffer left = in.slice();

@@ -9,9 +9,10 @@ import java.util.Map;
 import java.util.function.Consumer;
 
 /**
- * What a rank tells all others beside the exchanges: small, now and then, and lost once a root is
- * gone. It goes to a root, and from it to all who came there; who came to two roots passes it on,
- * so each has a number by which a rank knows what it has heard. Any thread.
+ * What a rank tells all others beside the exchanges: small, and now and then. It goes to a root,
+ * and from it to all who came there, several in one message where they come at once; who came to
+ * two roots passes it on. Once a root has gone, or may go, it also goes around the ring as far as
+ * that is whole. Each has a number by which a rank knows what it has heard. Any thread.
  */
 final class Notices {
   static final int MAX_BYTES = 16 << 10;
@@ -19,11 +20,20 @@ final class Notices {
   private final int rank;
   private final List<ControlLink> roots = new ArrayList<>();
 
+  /** How many are kept for a listener that has not come yet. */
+  private static final int MOST_EARLY = 1024;
+
   /** By rank, the number of its last; guarded by itself. */
   private final Map<Integer, Long> heard = new HashMap<>();
 
+  /** Heard before there was a listener; guarded by this. */
+  private final List<byte[]> early = new ArrayList<>();
+
   private long told;
-  private volatile Consumer<byte[]> listener = notice -> {};
+  private RingLink ring;
+
+  /** Null at first; guarded by this. */
+  private Consumer<byte[]> listener;
 
   Notices(int rank) {
     this.rank = rank;
@@ -34,17 +44,47 @@ final class Notices {
     roots.add(root);
   }
 
-  void listen(Consumer<byte[]> newListener) {
+  /** Before anything is connected. */
+  void set(RingLink neighbours) {
+    ring = neighbours;
+  }
+
+  /** What was heard before is told at once. */
+  synchronized void listen(Consumer<byte[]> newListener) {
     listener = newListener;
+    early.forEach(newListener);
+    early.clear();
+  }
+
+  private synchronized void deliver(byte[] notice) {
+    if (listener != null) {
+      listener.accept(notice);
+    } else if (early.size() < MOST_EARLY) {
+      early.add(notice);
+    }
   }
 
   /** Tells all others. */
-  synchronized void tell(byte[] notice) {
-    pass(rank, ++told, notice, null);
+  void tell(byte[] notice) {
+    long number;
+    synchronized (this) {
+      number = ++told;
+    }
+    pass(rank, number, notice, null);
   }
 
-  /** Another rank's, or this one's that has come around. */
-  void heard(MessageReader body, ControlLink source) throws ProtocolException {
+  /**
+   * Other ranks', or this one's that have come around.
+   *
+   * @param source the link or connection that they came by
+   */
+  void heard(MessageReader body, Object source) throws ProtocolException {
+    do {
+      heardOne(body, source);
+    } while (body.hasMore());
+  }
+
+  private void heardOne(MessageReader body, Object source) throws ProtocolException {
     int origin = body.number();
     long number = body.longNumber();
     byte[] notice = body.bytes(MAX_BYTES);
@@ -54,17 +94,20 @@ final class Notices {
       }
       heard.put(origin, number);
     }
-    listener.accept(notice);
+    deliver(notice);
     pass(origin, number, notice, source);
   }
 
-  private void pass(int origin, long number, byte[] notice, ControlLink source) {
+  private void pass(int origin, long number, byte[] notice, Object source) {
+    ByteBuffer message =
+        new MessageWriter(FrameType.NOTICE).number(origin).number(number).bytes(notice).done();
     for (ControlLink root : roots) {
       if (root != source && root.alive()) {
-        ByteBuffer message =
-            new MessageWriter(FrameType.NOTICE).number(origin).number(number).bytes(notice).done();
-        root.send(message);
+        root.send(message.duplicate());
       }
+    }
+    if (!roots.stream().allMatch(ControlLink::stays)) {
+      ring.send(message, source);
     }
   }
 }

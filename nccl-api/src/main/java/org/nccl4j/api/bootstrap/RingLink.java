@@ -3,6 +3,7 @@ package org.nccl4j.api.bootstrap;
 import java.io.IOException;
 import java.net.InetAddress;
 import java.net.ProtocolException;
+import java.nio.ByteBuffer;
 import java.time.Duration;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
@@ -37,6 +38,7 @@ final class RingLink implements Listener.Acceptor, Dialer.Outcome, Connection.Ow
   private final EventLoop loop;
   private final RankMonitor monitor;
   private final FailurePaths failures;
+  private final Notices notices;
   private final Trust trust;
   private final int rank;
   private final int nRanks;
@@ -59,12 +61,14 @@ final class RingLink implements Listener.Acceptor, Dialer.Outcome, Connection.Ow
       EventLoop loop,
       RankMonitor monitor,
       FailurePaths failures,
+      Notices notices,
       Trust trust,
       Place place,
       MeetingPoint meetings) {
     this.loop = loop;
     this.monitor = monitor;
     this.failures = failures;
+    this.notices = notices;
     this.trust = trust;
     this.rank = place.rank;
     this.nRanks = place.nRanks;
@@ -173,9 +177,14 @@ final class RingLink implements Listener.Acceptor, Dialer.Outcome, Connection.Ow
    * @param source the connection that it came by, which is left out
    */
   void tell(Failure failure, Object source) {
+    send(failure.encode(), source);
+  }
+
+  /** Sends a message to both neighbours, but for the one that it came from. */
+  void send(ByteBuffer message, Object source) {
     for (Connection each : monitor.read(() -> new Connection[] {previous, next})) {
       if (each != null && each != source && each.isOpen()) {
-        each.send(failure.encode());
+        each.send(message.duplicate());
       }
     }
   }
@@ -259,6 +268,7 @@ final class RingLink implements Listener.Acceptor, Dialer.Outcome, Connection.Ow
         monitor.change(() -> inbox.add(pieces));
       }
       case FAILURE -> failures.heard(Failure.decode(body), from);
+      case NOTICE -> notices.heard(body, from);
       case GOODBYE -> monitor.change(() -> left(from));
       default -> throw new ProtocolException("a neighbour sent " + type);
     }

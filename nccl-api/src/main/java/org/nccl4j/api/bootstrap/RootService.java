@@ -5,6 +5,7 @@ import java.net.ProtocolException;
 import java.nio.ByteBuffer;
 import java.nio.channels.ServerSocketChannel;
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -34,6 +35,9 @@ final class RootService implements Listener.Acceptor, Connection.Owner {
 
   private static final int PARTS = 6;
 
+  /** How long notices wait for others. */
+  private static final Duration TOGETHER = Duration.ofMillis(5);
+
   private final EventLoop loop;
   private final Listener listener;
   private final Identity self;
@@ -41,6 +45,8 @@ final class RootService implements Listener.Acceptor, Connection.Owner {
   private final Map<Connection, Hello> members = new LinkedHashMap<>();
   private final Beats beats;
   private final Set<Integer> told = new HashSet<>();
+  private final List<ByteBuffer> notices = new ArrayList<>();
+  private int noticesBytes;
   private EventLoop.Timer timeout;
   private EventLoop.Timer report;
   private Failure failure;
@@ -156,10 +162,7 @@ final class RootService implements Listener.Acceptor, Connection.Owner {
       beats.heard(connection, Duration.ofMillis(Math.max(1, body.longNumber())));
       connection.send(new MessageWriter(FrameType.HEARTBEAT).done());
     } else if (type == FrameType.NOTICE) {
-      ByteBuffer notice = new MessageWriter(FrameType.NOTICE).raw(body.rest()).done();
-      members.keySet().stream()
-          .filter(other -> other != connection)
-          .forEach(other -> other.send(notice.duplicate()));
+      pass(body.rest());
     } else if (type == FrameType.GOODBYE) {
       beats.forget(connection);
       members.remove(connection);
@@ -238,10 +241,37 @@ final class RootService implements Listener.Acceptor, Connection.Owner {
     connection.send(failure.encode());
   }
 
+  /** Ranks that close at once tell so at once; the others get that in one message. */
+  private void pass(ByteBuffer notice) {
+    if (noticesBytes + notice.remaining() > MAX_MESSAGE_BYTES) {
+      passAll();
+    }
+    notices.add(notice);
+    noticesBytes += notice.remaining();
+    if (mayLeave) {
+      passAll();
+    } else if (notices.size() == 1) {
+      loop.after(TOGETHER, this::passAll);
+    }
+  }
+
+  /** Who told one gets it, too, and knows it by its number. */
+  private void passAll() {
+    if (!notices.isEmpty()) {
+      MessageWriter all = new MessageWriter(FrameType.NOTICE);
+      notices.forEach(all::raw);
+      ByteBuffer message = all.done();
+      members.keySet().forEach(connection -> connection.send(message.duplicate()));
+      notices.clear();
+      noticesBytes = 0;
+    }
+  }
+
   /** Once no rank lives in this process, its end is no failure of the communicator. */
   private void leaveIfAlone() {
     if (formed && !mayLeave && members.values().stream().noneMatch(this::sameProcess)) {
       mayLeave = true;
+      passAll();
       ByteBuffer message = new MessageWriter(FrameType.ROOT_LEAVES).done();
       members.keySet().forEach(connection -> connection.send(message.duplicate()));
     }

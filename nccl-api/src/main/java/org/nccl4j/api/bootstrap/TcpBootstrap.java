@@ -55,10 +55,12 @@ public final class TcpBootstrap extends TimedBootstrap {
             loop,
             monitor,
             failures,
+            notices,
             trust,
             new RingLink.Place(request.rank(), request.nRanks()),
             meetings);
     failures.set(ring);
+    notices.set(ring);
   }
 
   private ControlLink link(int root) {

@@ -311,6 +311,9 @@ public final class RankQueue {
           launcher.launchCollective(plan, send, recv, stream, shape, count);
         }
       }
+      if (single) {
+        launcher.single(func == Func.SEND, root);
+      }
       launcher.tell(func.label(), count, type, root, stream);
     }
   }
@@ -440,6 +443,9 @@ public final class RankQueue {
     for (int t = 0; t < tasks.size(); t++) {
       Task task = tasks.get(t);
       if (task.isSingle()) {
+        if (task.count() > 0) {
+          launcher.single(task.func() == Func.SEND, task.root());
+        }
         launcher.tell(task.func().label(), task.count(), task.type(), task.root(), first);
       }
     }

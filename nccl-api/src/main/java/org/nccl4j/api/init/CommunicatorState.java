@@ -353,6 +353,7 @@ public final class CommunicatorState {
     called(() -> "close");
     Engine engine = engine();
     engine.launcher().close();
+    depart();
     if (!awaitIdle(patience)) {
       engine
           .family()
@@ -374,6 +375,13 @@ public final class CommunicatorState {
     others.keySet().forEach(RankQueue::close);
     engine.launcher().hooks().close();
     engine.family().leave(patience);
+  }
+
+  /** Has the other ranks not wait for operations of this one that never come. */
+  private synchronized void depart() {
+    if (!suspended && failure() == null) {
+      running.observer.depart();
+    }
   }
 
   private void end(Running what) {

@@ -21,8 +21,9 @@ import org.nccl4j.device.InvalidUsageException;
  * @param meetingPoint where others find it again; see {@link
  *     org.nccl4j.api.bootstrap.Bootstrap#meetingPoint}
  * @param mnnvl whether it wants multi-node NVLink; see {@link Cliques#wish}
+ * @param chance a number drawn for this communicator
  */
-record Hello(PeerInfo peer, List<String> transports, byte[] meetingPoint, int mnnvl) {
+record Hello(PeerInfo peer, List<String> transports, byte[] meetingPoint, int mnnvl, long chance) {
   byte[] toBytes() {
     ByteArrayOutputStream bytes = new ByteArrayOutputStream();
     try (DataOutputStream out = new DataOutputStream(bytes)) {
@@ -44,6 +45,7 @@ record Hello(PeerInfo peer, List<String> transports, byte[] meetingPoint, int mn
       out.writeInt(meetingPoint.length);
       out.write(meetingPoint);
       out.writeInt(mnnvl);
+      out.writeLong(chance);
     } catch (IOException e) {
       throw new UncheckedIOException(e);
     }
@@ -62,7 +64,7 @@ record Hello(PeerInfo peer, List<String> transports, byte[] meetingPoint, int mn
               Device.Kind.valueOf(in.readUTF()),
               in.readUTF(),
               names(in));
-      return new Hello(peer, names(in), in.readNBytes(in.readInt()), in.readInt());
+      return new Hello(peer, names(in), in.readNBytes(in.readInt()), in.readInt(), in.readLong());
     } catch (IOException | IllegalArgumentException e) {
       throw new InvalidUsageException(
           ErrorId.RANKS_DIFFER,

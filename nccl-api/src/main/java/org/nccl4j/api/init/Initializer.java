@@ -4,6 +4,7 @@ import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.security.MessageDigest;
 import java.security.NoSuchAlgorithmException;
+import java.security.SecureRandom;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
@@ -42,6 +43,8 @@ import org.nccl4j.device.kernel.Progress;
 
 /** Makes one rank's communicator, step by step together with the other ranks. */
 public final class Initializer {
+  private static final SecureRandom CHANCE = new SecureRandom();
+
   private final InitRequest request;
   private final Bootstrap bootstrap;
   private final List<Routes.NamedTransport> transports = new ArrayList<>();
@@ -258,7 +261,8 @@ public final class Initializer {
             request.settings().get(Settings.NCCL_HOSTID),
             nets.names());
     List<String> names = providers.stream().map(TransportProvider::name).toList();
-    Hello hello = new Hello(self, names, bootstrap.meetingPoint(), Cliques.wish(request));
+    Hello hello =
+        new Hello(self, names, bootstrap.meetingPoint(), Cliques.wish(request), CHANCE.nextLong());
     List<Hello> hellos = new ArrayList<>();
     for (byte[] bytes : bootstrap.allGather(hello.toBytes())) {
       hellos.add(Hello.fromBytes(hellos.size(), bytes));
@@ -266,7 +270,7 @@ public final class Initializer {
     refuseSharedGpu(hellos.stream().map(Hello::peer).toList());
     List<byte[]> points = hellos.stream().map(Hello::meetingPoint).toList();
     List<PeerInfo> peers = Cliques.of(request, hellos, bootstrap);
-    return new Members(peers, points, "", number(bootstrap.secret()));
+    return new Members(peers, points, "", number(bootstrap.secret(), hellos.get(0).chance()));
   }
 
   /**
@@ -302,11 +306,16 @@ public final class Initializer {
     }
   }
 
-  /** A number that tells nothing of the secret. */
-  private static long number(byte[] secret) {
+  /**
+   * A number that tells nothing of the secret.
+   *
+   * @param chance communicators that are made one after the other may have one secret
+   */
+  private static long number(byte[] secret, long chance) {
     try {
       MessageDigest hash = MessageDigest.getInstance("SHA-256");
       hash.update("communicator".getBytes(StandardCharsets.UTF_8));
+      hash.update(ByteBuffer.allocate(Long.BYTES).putLong(0, chance));
       return ByteBuffer.wrap(hash.digest(secret)).getLong();
     } catch (NoSuchAlgorithmException e) {
       throw new IllegalStateException("every Java platform has SHA-256", e);

@@ -127,6 +127,15 @@ public final class Launcher {
     log.other(shape, count);
   }
 
+  /**
+   * For the record: what was launched has a send to a rank, or a receive from it; between enter and
+   * leave.
+   */
+  @HotPath
+  public void single(boolean sends, int peer) {
+    log.single(sends, peer);
+  }
+
   /** For the record: what is launched next waits in a stream until all ranks have come to it. */
   public void waitsInOrder(DeviceStream stream) {
     log.waitsInOrder(System.identityHashCode(stream), System.currentTimeMillis());

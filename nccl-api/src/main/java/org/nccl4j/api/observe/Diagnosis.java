@@ -2,9 +2,11 @@ package org.nccl4j.api.observe;
 
 import java.util.ArrayList;
 import java.util.Comparator;
+import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.TreeMap;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
@@ -20,7 +22,11 @@ public final class Diagnosis {
   private final Map<Integer, RankReport> ranks = new TreeMap<>();
   private final int nRanks;
 
-  private Diagnosis(List<RankReport> reports) {
+  /** By rank, how many collectives those have called that have closed it. */
+  private final Map<Integer, Long> departed = new TreeMap<>();
+
+  private Diagnosis(List<RankReport> reports, List<Departure> departures) {
+    departures.forEach(each -> departed.put(each.rank(), each.collectives()));
     reports.stream()
         .sorted(Comparator.comparingLong(RankReport::observedMillis))
         .forEach(report -> ranks.put(report.rank(), report));
@@ -41,7 +47,12 @@ public final class Diagnosis {
    * @param reports of one communicator, at least one
    */
   public static String sentence(List<RankReport> reports) {
-    return new Diagnosis(reports).say();
+    return sentence(reports, List.of());
+  }
+
+  /** As {@link #sentence(List)}, where it is known that some ranks have closed it. */
+  static String sentence(List<RankReport> reports, List<Departure> departures) {
+    return new Diagnosis(reports, departures).say();
   }
 
   private String say() {
@@ -203,14 +214,29 @@ public final class Diagnosis {
   }
 
   private String unknown() {
-    int missing = nRanks - ranks.size();
+    String closed =
+        departed.entrySet().stream()
+            .limit(NAMED)
+            .map(
+                each ->
+                    "; rank %d has closed it%s"
+                        .formatted(
+                            each.getKey(),
+                            each.getValue() == Departure.UNCOUNTED
+                                ? ""
+                                : " after %d collectives".formatted(each.getValue())))
+            .collect(Collectors.joining());
+    Set<Integer> known = new HashSet<>(ranks.keySet());
+    known.addAll(departed.keySet());
+    int missing = nRanks - known.size();
     if (missing <= 0) {
-      return "";
+      return closed;
     }
     List<Integer> first =
-        IntStream.range(0, nRanks).filter(r -> !ranks.containsKey(r)).limit(NAMED).boxed().toList();
-    return "; nothing is known of %s, whose processes have ended or closed it, or are elsewhere"
-        .formatted(numbers(first, missing));
+        IntStream.range(0, nRanks).filter(r -> !known.contains(r)).limit(NAMED).boxed().toList();
+    return closed
+        + "; nothing is known of %s, whose processes have ended or closed it, or are elsewhere"
+            .formatted(numbers(first, missing));
   }
 
   private static String names(List<RankReport> reports) {

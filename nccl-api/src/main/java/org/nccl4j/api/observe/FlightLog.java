@@ -70,7 +70,12 @@ public final class FlightLog {
   /** The order of this process's calls in all communicators that compare theirs. */
   private static final AtomicLong CALLS = new AtomicLong();
 
-  private static final FlightLog UNREAD = new FlightLog(null, FlightFile.apart());
+  private static final FlightLog UNREAD = new FlightLog(null, FlightFile.apart(), 0);
+
+  private static final VarHandle ELEMENTS = MethodHandles.arrayElementVarHandle(long[].class);
+
+  /** Words around the counts of sends and receives. */
+  private static final int MARGIN = 16;
 
   private final FlightFile file;
   private final FlightFile.Slot slot;
@@ -79,6 +84,13 @@ public final class FlightLog {
   /** The same: with fewer checks at each access. */
   private final LongBuffer words;
 
+  /**
+   * Sends to each rank and receives from each, in turn, with room around them, so that no cache
+   * line has a rank's and another's.
+   */
+  private final long[] singles;
+
+  private final int nRanks;
   private volatile boolean closed;
 
   /**
@@ -94,7 +106,9 @@ public final class FlightLog {
    */
   private volatile long reached;
 
-  private FlightLog(FlightFile file, FlightFile.Slot slot) {
+  private FlightLog(FlightFile file, FlightFile.Slot slot, int nRanks) {
+    this.nRanks = nRanks;
+    this.singles = new long[MARGIN + 2 * nRanks + MARGIN];
     this.file = file;
     this.slot = slot;
     this.bytes = slot.bytes();
@@ -119,7 +133,7 @@ public final class FlightLog {
   /** A new recorder. */
   public static FlightLog open(Rank rank) {
     FlightFile file = FlightFile.open(rank.operations());
-    FlightLog log = new FlightLog(file, file.take());
+    FlightLog log = new FlightLog(file, file.take(), rank.nRanks());
     ByteBuffer bytes = log.bytes;
     bytes.putInt(RANK, rank.rank()).putInt(RANKS, rank.nRanks()).putInt(WAITS_FOR, -1);
     bytes.putLong(COMMUNICATOR, rank.communicator());
@@ -158,7 +172,18 @@ public final class FlightLog {
   @HotPath
   public void other(long shape, long count) {
     words.put(OTHERS / 8, words.get(OTHERS / 8) + 1);
+    // Who sees the launch sees that it is no collective.
+    VarHandle.storeStoreFence();
     record(shape | OF_SOME, count);
+  }
+
+  /** A send to a rank, or a receive from it, has been launched, perhaps with others at once. */
+  @HotPath
+  public void single(boolean sends, int peer) {
+    if (peer < nRanks) {
+      int at = MARGIN + 2 * peer + (sends ? 0 : 1);
+      ELEMENTS.setOpaque(singles, at, singles[at] + 1);
+    }
   }
 
   /**
@@ -268,6 +293,22 @@ public final class FlightLog {
   /** Operations launched so far, as far as the caller can see. */
   long launchedSoFar() {
     return launched((long) LONGS.getAcquire(bytes, LAUNCHED));
+  }
+
+  /** Collectives launched so far, as far as the caller can see. */
+  long collectives() {
+    long launched = launchedSoFar();
+    return launched - words.get(OTHERS / 8);
+  }
+
+  /** Sends to a rank launched so far, or receives from it. */
+  long singles(boolean sends, int peer) {
+    return (long) ELEMENTS.getOpaque(singles, MARGIN + 2 * peer + (sends ? 0 : 1));
+  }
+
+  /** Whether something that was launched has not ended, as far as was observed last. */
+  boolean isUnderWay() {
+    return bytes.getLong(ENDED) < launchedSoFar();
   }
 
   /** Ends recording. */

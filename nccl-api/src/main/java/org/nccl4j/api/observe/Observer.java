@@ -33,6 +33,9 @@ public final class Observer {
   /** What the ranks of other processes wait for. */
   private static final OrderNotice.Heard HEARD = new OrderNotice.Heard();
 
+  /** Ranks, of any process, that have closed. */
+  private static final Departures DEPARTED = new Departures();
+
   private static Thread thread;
 
   private final FlightLog log;
@@ -114,6 +117,17 @@ public final class Observer {
   /** What ranks of other processes tell by {@link Connections#tell}. */
   public static void heard(byte[] notice) {
     OrderNotice.decode(notice).ifPresent(HEARD::add);
+    Departure.decode(notice).ifPresent(DEPARTED::add);
+  }
+
+  /**
+   * Tells the other ranks that this one calls no more operations: those who have called more than
+   * it, or do so later, fail. Nothing may be launched afterwards.
+   */
+  public void depart() {
+    Departure departure = Departure.of(log, rank, !kernels.isInGraphs());
+    DEPARTED.add(departure);
+    connections.tell(departure.encode());
   }
 
   /**
@@ -200,6 +214,7 @@ public final class Observer {
     try {
       log.observe(kernels, System.currentTimeMillis());
       recording.look(kernels);
+      failWithoutDeparted();
       if (wishes.compares) {
         compare(System.currentTimeMillis());
       }
@@ -210,6 +225,15 @@ public final class Observer {
       tell();
     } catch (RuntimeException | Error e) {
       report(e);
+    }
+  }
+
+  /** Of operations that graphs repeat only the driver knows how many there are. */
+  private void failWithoutDeparted() {
+    List<Departure> departed = DEPARTED.of(rank.communicator());
+    if (!departed.isEmpty() && kernels.failure() == null && !kernels.isInGraphs()) {
+      int waitsFor = log.isUnderWay() ? kernels.waitsFor() : -1;
+      Departures.missed(departed, log, rank, waitsFor).ifPresent(kernels::abort);
     }
   }
 
@@ -244,7 +268,9 @@ public final class Observer {
     ALL.forEach(Observer::tryLook);
     Map<Long, List<RankReport>> all = Diagnosis.byCommunicator(reports());
     List<RankReport> ours = all.get(rank.communicator());
-    return ours == null ? "" : Diagnosis.sentence(ours) + explainOrder(all);
+    return ours == null
+        ? ""
+        : Diagnosis.sentence(ours, DEPARTED.of(rank.communicator())) + explainOrder(all);
   }
 
   /** What else is under way on the same connections, which another order of calls holds up. */

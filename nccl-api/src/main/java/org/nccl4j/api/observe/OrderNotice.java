@@ -26,11 +26,15 @@ import java.util.Optional;
  */
 record OrderNotice(
     long first, long firstCall, long behind, long behindCall, String name, String text) {
+  /** What a notice of this kind begins with. */
+  static final byte KIND = 1;
+
   private static final int MOST_TEXT = 2000;
 
   byte[] encode() {
     ByteArrayOutputStream bytes = new ByteArrayOutputStream();
     try (DataOutputStream out = new DataOutputStream(bytes)) {
+      out.writeByte(KIND);
       out.writeLong(first);
       out.writeLong(firstCall);
       out.writeLong(behind);
@@ -50,6 +54,9 @@ record OrderNotice(
   /** Empty for what is none. */
   static Optional<OrderNotice> decode(byte[] bytes) {
     try (DataInputStream in = new DataInputStream(new ByteArrayInputStream(bytes))) {
+      if (in.readByte() != KIND) {
+        return Optional.empty();
+      }
       return Optional.of(
           new OrderNotice(
               in.readLong(),

@@ -9,6 +9,7 @@ import java.util.ArrayList;
 import java.util.HexFormat;
 import java.util.List;
 import java.util.concurrent.BlockingQueue;
+import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
@@ -318,6 +319,32 @@ class FailureChannelTest {
           "rank 1 (host ",
           "process " + victim.pid());
     }
+  }
+
+  @Test
+  void noticesGoAlongTheRingToo() throws Exception {
+    RankProcess root = keep(RankProcess.start("new", 4, 0));
+    BootstrapId id = BootstrapId.decode(HexFormat.of().parseHex(root.says()));
+    List<Bootstrap> ranks =
+        Ranks.run(3, index -> TcpBootstrap.join(Ranks.request(id, 4, index + 1, Ranks.LONG)))
+            .stream()
+            .map(Ranks.Ended::get)
+            .toList();
+    toClose.addAll(ranks);
+    BlockingQueue<String> heard = new LinkedBlockingQueue<>();
+    ranks.get(0).tellNotice(new byte[] {1});
+    ranks.get(2).onNotice(notice -> heard.add("3 heard " + notice[0]));
+    assertEquals("3 heard 1", heard.poll(20, TimeUnit.SECONDS));
+    root.leave();
+    ranks.get(0).tellNotice(new byte[] {2});
+    assertEquals("3 heard 2", heard.poll(20, TimeUnit.SECONDS));
+    ranks.get(1).onNotice(notice -> heard.add("2 heard " + notice[0]));
+    assertEquals("2 heard 1", heard.poll(20, TimeUnit.SECONDS), "who listens late hears all");
+    assertEquals("2 heard 2", heard.poll(20, TimeUnit.SECONDS));
+    ranks.get(1).tellNotice(new byte[] {3});
+    ranks.get(1).close();
+    assertEquals("3 heard 3", heard.poll(20, TimeUnit.SECONDS), "the last before it leaves");
+    assertTrue(heard.isEmpty(), heard.toString());
   }
 
   private <T extends AutoCloseable> T keep(T closeable) {

@@ -142,6 +142,7 @@ class ObserverTest {
                   }
                   case "firstNotEnded" -> 1L;
                   case "waitsFor" -> -1;
+                  case "isInGraphs" -> false;
                   case "failure" -> failure.get();
                   case "explainDeadlines" -> null;
                   default -> throw new UnsupportedOperationException(method.getName());

@@ -39,6 +39,7 @@ final class ConnectionOrder implements AutoCloseable {
   private volatile CudaStream plain;
 
   private volatile boolean inOtherGraphs;
+  private volatile boolean inGraphs;
   private boolean closed;
 
   ConnectionOrder(CudaDevice device) {
@@ -117,7 +118,13 @@ final class ConnectionOrder implements AutoCloseable {
     }
   }
 
+  /** Whether any launch was captured. */
+  boolean isInGraphs() {
+    return inGraphs;
+  }
+
   private void followCaptured(CudaStream into, long capture) {
+    inGraphs = true;
     if (capture == CaptureLibrary.SPOILT) {
       return; // the launch says so
     }

@@ -132,6 +132,11 @@ final class CudaKernelCommunicator implements KernelCommunicator {
         device, ConnectionUsers.connected(child, spec, parentRanks), users, place);
   }
 
+  @Override
+  public boolean isInGraphs() {
+    return order.isInGraphs();
+  }
+
   /** Of all that use the same connections. */
   ConnectionOrder order() {
     return order;

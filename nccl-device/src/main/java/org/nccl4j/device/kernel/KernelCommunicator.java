@@ -128,6 +128,14 @@ public interface KernelCommunicator extends AutoCloseable {
     return -1;
   }
 
+  /**
+   * Whether some of its launches were captured into graphs, which may repeat them; it stays so.
+   * Then the number of launches says nothing of how often operations run.
+   */
+  default boolean isInGraphs() {
+    return false;
+  }
+
   /** Who is asked for an explanation when a wait's deadline has passed; it may be empty. */
   default void explainDeadlines(Supplier<String> explanation) {}
 

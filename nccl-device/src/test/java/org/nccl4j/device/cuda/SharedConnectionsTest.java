@@ -1,6 +1,7 @@
 package org.nccl4j.device.cuda;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertInstanceOf;
 import static org.junit.jupiter.api.Assertions.assertNotEquals;
 import static org.junit.jupiter.api.Assertions.assertNull;
@@ -365,6 +366,8 @@ class SharedConnectionsTest extends AgainstFakeCuda {
     capturedByOthers(() -> launch(parent, 0));
     assertTrue(parent.sharingObstacle().orElseThrow().contains("beginCapture"));
     assertTrue(ranks.communicators.get(0).sharingObstacle().isEmpty());
+    assertTrue(parent.isInGraphs());
+    assertFalse(ranks.communicators.get(0).isInGraphs());
   }
 
   @Test

@@ -1,0 +1,104 @@
+package org.nccl4j.api.observe;
+
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.TreeMap;
+import org.nccl4j.device.ErrorId;
+import org.nccl4j.device.NcclException;
+import org.nccl4j.device.RemoteException;
+
+/**
+ * The ranks that have closed communicators which other ranks of them still have, as far as this
+ * process has heard. Any thread.
+ */
+final class Departures {
+  /** Communicators of which some rank is not known to have closed; the oldest are forgotten. */
+  private static final int MOST = 1000;
+
+  private final Map<Long, Map<Integer, Departure>> byCommunicator =
+      new LinkedHashMap<>() {
+        private static final long serialVersionUID = 1;
+
+        @Override
+        protected boolean removeEldestEntry(Map.Entry<Long, Map<Integer, Departure>> eldest) {
+          return size() > MOST;
+        }
+      };
+
+  synchronized void add(Departure departure) {
+    Map<Integer, Departure> ranks =
+        byCommunicator.computeIfAbsent(departure.communicator(), none -> new TreeMap<>());
+    ranks.put(departure.rank(), departure);
+    if (ranks.size() >= departure.nRanks()) {
+      byCommunicator.remove(departure.communicator());
+    }
+  }
+
+  /** Those of a communicator, by rank. */
+  synchronized List<Departure> of(long communicator) {
+    Map<Integer, Departure> ranks = byCommunicator.get(communicator);
+    return ranks == null ? List.of() : List.copyOf(ranks.values());
+  }
+
+  /**
+   * The error of a rank that has called an operation in which one that has closed never takes part.
+   *
+   * @param departed those of its communicator
+   * @param log of the rank that is still there
+   * @param waitsFor the rank that it waits for, or -1
+   */
+  static Optional<NcclException> missed(
+      List<Departure> departed, FlightLog log, FlightLog.Rank rank, int waitsFor) {
+    for (Departure departure : departed) {
+      if (departure.rank() != rank.rank() && departure.collectives() != Departure.UNCOUNTED) {
+        String missed = missed(departure, log, rank, waitsFor);
+        if (!missed.isEmpty()) {
+          return Optional.of(error(departure.rank(), rank, missed));
+        }
+      }
+    }
+    return Optional.empty();
+  }
+
+  /** What a rank that has closed has missed, as the end of a sentence; empty for nothing. */
+  private static String missed(
+      Departure departure, FlightLog log, FlightLog.Rank rank, int waitsFor) {
+    if (log.collectives() > departure.collectives()) {
+      long first = departure.collectives() + 1;
+      String text =
+          log.report(rank.operations()).operations().stream()
+              .filter(op -> op.isCollective() && op.collective() == first)
+              .map(op -> " (" + op.text() + ")")
+              .findFirst()
+              .orElse("");
+      String after =
+          departure.collectives() == 0 ? "" : " after collective " + departure.collectives();
+      return "%s before collective %d%s, which rank %d has called"
+          .formatted(after.isEmpty() ? "" : after + ",", first, text, rank.rank());
+    }
+    Departure.Singles theirs = departure.with(rank.rank());
+    if (theirs == null) {
+      return "";
+    }
+    if (log.singles(false, departure.rank()) > theirs.sends()) {
+      return " after %d sends to rank %d, which has called receive %d"
+          .formatted(theirs.sends(), rank.rank(), theirs.sends() + 1);
+    }
+    // A send may have left all the same; only who waits for its receiver is stuck.
+    if (log.singles(true, departure.rank()) > theirs.receives() && waitsFor == departure.rank()) {
+      return " after %d receives from rank %d, which waits in send %d"
+          .formatted(theirs.receives(), rank.rank(), theirs.receives() + 1);
+    }
+    return "";
+  }
+
+  private static NcclException error(int who, FlightLog.Rank rank, String missed) {
+    return new RemoteException(
+        ErrorId.RANK_CLOSED,
+        "rank %d closed communicator %s%s".formatted(who, rank.name(), missed),
+        "look at that rank's output for an error that made it leave early, and call the same"
+            + " operations on all ranks before closing");
+  }
+}
