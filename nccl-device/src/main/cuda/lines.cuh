@@ -119,8 +119,12 @@ __device__ __forceinline__ void send(Fan& fan, const nccl4jCommunicator& comm, i
     for (int j = 0; j < kPassSlots; j++)
       if (part.whole(j, bytes)) put(j, x[j]);
 #pragma unroll 1
-    for (int j = 0; j < kPassSlots; j++)
-      if (part.has(j, bytes) && !part.whole(j, bytes)) put(j, part.loadSome(data, j, bytes));
+    for (int j = 0; j < kPassSlots; j++) {
+      if (!part.has(j, bytes) || part.whole(j, bytes)) continue;
+      const Pack y = part.loadSome(data, j, bytes);
+      __syncwarp();
+      put(j, y);
+    }
     sent += slots;
     data += bytes;
     left -= bytes;
@@ -148,6 +152,7 @@ __device__ __forceinline__ void recv(Fan& fan, const nccl4jCommunicator& comm, i
       }
     };
     Pack x[kPassSlots];
+    __syncwarp();  // as before lines are stored: see ll128.cuh
 #pragma unroll
     for (int j = 0; j < kPassSlots; j++)
       if (part.whole(j, bytes)) x[j] = look(j);
@@ -160,6 +165,7 @@ __device__ __forceinline__ void recv(Fan& fan, const nccl4jCommunicator& comm, i
 #pragma unroll 1
     for (int j = 0; j < kPassSlots; j++) {
       if (!part.has(j, bytes) || part.whole(j, bytes)) continue;
+      __syncwarp();
       Pack y = look(j);
       await(j, y);
       part.storeSome(data, j, bytes, y);

@@ -1,5 +1,7 @@
 // The LL128 protocol: lines of 128 bytes, 120 of data and a flag made of the step, each stored by
-// eight threads of a warp in one instruction. Relies on NVLink's keeping such a store whole.
+// eight threads of a warp in one instruction. Relies on NVLink's keeping such a store whole. A warp's
+// threads come together before they store lines and before they first look at them: those that went
+// another way while they loaded would else store, or look, after the thread of the flag.
 #pragma once
 #include "credit.cuh"
 #include "reduce.cuh"
@@ -73,6 +75,7 @@ class LL128Primitives {
     if (step.recvMask) {
       for (int g = 0; g < fan_.n; g += kGroup) {
         Pack x[kGroup];
+        __syncwarp();
 #pragma unroll
         for (int j = 0; j < kGroup; j++)
           if (step.recvMask >> (g + j) & 1 && active) x[j] = loadPack(recvAt(g + j, step, line));
@@ -96,6 +99,7 @@ class LL128Primitives {
       acc[0] = divideElements<T>(acc[0], nRanks_);
       acc[1] = divideElements<T>(acc[1], nRanks_);
     }
+    if (step.sendMask) __syncwarp();
     if (step.sendMask && active) {
       for (int i = 0; i < fan_.n; i++)
         if (step.sendMask >> i & 1) send(i, step, line, acc);
@@ -108,12 +112,12 @@ class LL128Primitives {
     for (int i = 0; i < fan_.n; i++) {
       if (step.sendMask >> i & 1) {
         u32 bytes = step.part(fan_.rank[i]);
-        if (line * 120 < bytes) {
-          u64 x[2];
-          load(x, step.src + fan_.rank[i] * step.stride, bytes, line);
-          if (scales) scale(x);
-          send(i, step, line, x);
-        }
+        bool active = line * 120 < bytes;
+        u64 x[2] = {0, 0};
+        if (active) load(x, step.src + fan_.rank[i] * step.stride, bytes, line);
+        if (active && scales) scale(x);
+        __syncwarp();
+        if (active) send(i, step, line, x);
       }
     }
   }
@@ -124,6 +128,7 @@ class LL128Primitives {
         u32 bytes = step.part(fan_.rank[i]);
         bool active = line * 120 < bytes;
         Pack x = {0, 0};
+        __syncwarp();
         if (active) x = loadPack(recvAt(i, step, line));
         x = await(x, active, i, step, line);
         u64 words[2] = {x.lo, x.hi};

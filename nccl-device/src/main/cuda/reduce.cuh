@@ -7,6 +7,7 @@
 #include <cuda_fp8.h>
 
 #include "layout.h"
+#include "mean.cuh"
 #include "memory.cuh"
 
 namespace nccl4j {
@@ -157,7 +158,7 @@ __device__ __noinline__ u64 divideElements(u64 x, int nRanks) {
   a.word = x;
   if constexpr (!Arithmetic<T>::floating) {
 #pragma unroll 1
-    for (int i = 0; i < Elements<T>::count; i++) a.at[i] = T(a.at[i] / T(nRanks));
+    for (int i = 0; i < Elements<T>::count; i++) a.at[i] = meanOf(a.at[i], nRanks);
   }
   return a.word;
 }
