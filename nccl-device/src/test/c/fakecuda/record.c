@@ -14,6 +14,7 @@ static int version = 13000;
 static int wide_operations = 1;
 static int n_kept;  // memory operations of streams that wait
 static int corrupting; // what copies in streams move arrives changed
+static int compiled_for = 90; // compute capability that functions say
 // Fabric handles: none, all, or supported and refused, as without an IMEX channel.
 enum { NO_FABRIC, FABRIC, REFUSED_FABRIC };
 static int fabric;
@@ -48,6 +49,7 @@ void fakeReset(void) {
   fabric = NO_FABRIC;
   fabric_imports = -1;
   corrupting = 0;
+  compiled_for = 90;
   wide_operations = 1;
   n_kept = 0;
   forget_captures();
@@ -59,6 +61,7 @@ void fakeFailNth(int n, int code) {
   failure = code;
 }
 void fakeCorrupt(int on) { corrupting = on; }
+void fakeCompiledFor(int capability) { compiled_for = capability; }
 void fakeFabric(int how) { fabric = how; }
 void fakeLack(int attribute) { lacking = attribute; }
 void fakeGranule(long bytes) { granule = bytes; }

@@ -270,7 +270,7 @@ CUresult cuModuleGetFunction(CUfunction* f, CUmodule m, const char* name) {
 }
 CUresult cuModuleUnload(CUmodule m) { return call(NO, ""); }
 CUresult cuFuncGetAttribute(int* v, CUfunction_attribute a, CUfunction f) {
-  *v = 576;
+  *v = a == CU_FUNC_ATTRIBUTE_PTX_VERSION ? compiled_for : 576;
   return call(NO, "%d", a);
 }
 CUresult cuMemGetAllocationGranularity(size_t* g, const CUmemAllocationProp* p,

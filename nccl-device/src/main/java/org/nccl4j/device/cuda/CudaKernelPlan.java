@@ -98,7 +98,9 @@ final class CudaKernelPlan implements CudaPlan {
       // Fences of these kernels then wait for their own stores only, not for those of kernels that
       // compute beside them.
       config.putInt(add(MEM_SYNC_DOMAIN), DOMAIN_REMOTE);
-      if (shape.comesEarly()) {
+      if (shape.comesEarly()
+          && function != null
+          && owner.device().kernels().awaitsPredecessor(function)) {
         config.putInt(add(EARLY_START), 1);
       }
       int cluster = clusterBlocks(shape.blocks, owner.clusterBlocks());
@@ -138,6 +140,11 @@ final class CudaKernelPlan implements CudaPlan {
     return arguments;
   }
 
+  /** Blocks of a launch. */
+  int blocks() {
+    return config.getInt(0);
+  }
+
   @Override
   public boolean isEmpty() {
     return handle == 0;
@@ -163,6 +170,6 @@ final class CudaKernelPlan implements CudaPlan {
 
   @Override
   public String toString() {
-    return function + " by " + config.getInt(0) + " blocks";
+    return function + " by " + blocks() + " blocks";
   }
 }

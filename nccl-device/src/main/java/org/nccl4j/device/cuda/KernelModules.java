@@ -4,9 +4,11 @@ import java.io.IOException;
 import java.io.InputStream;
 import java.io.UncheckedIOException;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.Locale;
 import java.util.Map;
 import java.util.Properties;
+import java.util.Set;
 import jcuda.driver.CUfunction;
 import jcuda.driver.CUfunction_attribute;
 import jcuda.driver.CUmodule;
@@ -29,9 +31,13 @@ import org.nccl4j.device.kernel.Protocol;
 final class KernelModules {
   private static final String COPY = "copy";
 
+  /** The compute capability from which on kernels are compiled with a wait; launch.cuh. */
+  private static final int WAITS_FROM = 90;
+
   private final CudaDevice device;
   private final Map<String, CUmodule> modules = new HashMap<>();
   private final Map<String, CUfunction> functions = new HashMap<>();
+  private final Set<CUfunction> waiting = new HashSet<>();
 
   KernelModules(CudaDevice device) {
     this.device = device;
@@ -100,6 +106,14 @@ final class KernelModules {
     return function("direct-" + (reduces ? type.label() : COPY), name);
   }
 
+  /**
+   * Whether a kernel's own code waits for the kernel before it, so that its blocks may come early.
+   * The GPU does not decide: it also runs what was compiled for older ones, without that wait.
+   */
+  synchronized boolean awaitsPredecessor(CUfunction kernel) {
+    return waiting.contains(kernel);
+  }
+
   private static String name(Algorithm algorithm, Protocol protocol) {
     String of = protocol.name().toLowerCase(Locale.ROOT);
     return protocol == Protocol.SIMPLE
@@ -124,6 +138,12 @@ final class KernelModules {
               // the first launch, where it could have to wait for a kernel that waits for this one.
               JCudaLibrary.functionAttribute(
                   function, CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, device);
+              int compiledFor =
+                  JCudaLibrary.functionAttribute(
+                      function, CUfunction_attribute.CU_FUNC_ATTRIBUTE_PTX_VERSION, device);
+              if (compiledFor >= WAITS_FROM) {
+                waiting.add(function);
+              }
               return function;
             });
   }
@@ -135,7 +155,8 @@ final class KernelModules {
         throw new InvalidUsageException(
             ErrorId.UNSUPPORTED,
             "this build of nccl-device has no CUDA kernels for " + family + ": " + absence(),
-            "build nccl-device where nvcc of CUDA 12 or newer is on the PATH, or use a released jar");
+            "build nccl-device where nvcc of CUDA 12 or newer is on the PATH, or use a released"
+                + " jar");
       }
       return in.readAllBytes();
     } catch (IOException e) {

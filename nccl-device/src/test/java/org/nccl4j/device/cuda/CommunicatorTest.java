@@ -82,6 +82,31 @@ class CommunicatorTest extends AgainstFakeCuda {
     }
   }
 
+  /** A newer GPU runs what was compiled for an older one, which does not wait where it begins. */
+  @Test
+  void aKernelComesEarlyOnlyIfItsCodeWaitsForTheOneBefore() {
+    assumeKernels();
+    try (GpuRanks ranks = new GpuRanks(2, Duration.ofSeconds(3));
+        DeviceMemory buffer = ranks.devices.get(0).allocate(8000)) {
+      fake.fakeCompiledFor(80);
+      var communicator = ranks.communicators.get(0);
+      KernelPlan plan =
+          communicator.prepare(
+              new CollectiveWork(
+                  Collective.ALL_REDUCE,
+                  Algorithm.TREE, // of no other test of this type: functions stay loaded
+                  Protocol.LL,
+                  DataType.UINT64,
+                  RedOp.SUM,
+                  0,
+                  500,
+                  4,
+                  1 << 20));
+      communicator.launch(plan, buffer, buffer, ranks.streams.get(0));
+      assertTrue(fake.fakeRecord().contains(",10:1,"), fake.fakeRecord());
+    }
+  }
+
   @Test
   void clustersHaveAsManyBlocksAsDivideTheGrid() {
     assertEquals(4, CudaKernelPlan.clusterBlocks(8, 4));

@@ -26,6 +26,9 @@ public interface FakeLibrary {
   /** The CUDA version that the driver says it speaks, until the reset. */
   void fakeVersion(int version);
 
+  /** The compute capability that functions say they were compiled for, until the reset. */
+  void fakeCompiledFor(int capability);
+
   /** Whether every stream says that it is being captured, until the reset. */
   void fakeCapturing(int on);
 
