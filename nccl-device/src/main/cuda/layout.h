@@ -148,15 +148,17 @@ typedef struct {
   uint8_t headRanks[NCCL4J_NVLS_HEADS];
 } nccl4jNvlsArguments;
 
-// Works with the same peer and direction, done one after the other by the same blocks.
+// Works with the same peer and direction, done one after the other by the same blocks. Of two groups
+// that share blocks in turn (blockStep 2) the first has those at even distances from its first.
 typedef struct {
   uint64_t data;       // the connection's ends, as the direction needs them
   uint64_t credit;
   uint64_t steps;      // as those of a peer
   uint16_t peer;
-  uint16_t kind;
-  uint16_t firstBlock;
-  uint16_t nBlocks;
+  uint8_t kind;
+  uint8_t blockStep;    // from the block of one channel to that of the next
+  uint16_t firstBlock;  // of channel 0
+  uint16_t nBlocks;     // channels; where blocks are shared in turn more may come, with nothing to do
   uint32_t firstWork;
   uint32_t nWorks;
 } nccl4jGroup;

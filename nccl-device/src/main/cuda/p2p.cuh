@@ -1,7 +1,8 @@
 // Sends and receives that progress together: each block does the works of one peer and direction
 // one after the other, on its channel, and no block waits for another of this device. Blocks are in
-// order of the distance between the ranks, the same at both ends: where not all fit the GPU at once,
-// those at work everywhere are partners.
+// order of the distance between the ranks, then of channels, then sends before receives, the same at
+// both ends. GPUs take blocks in their order, so where not all fit at once, the first of this order that
+// no rank has done is at work at both ends, however few fit.
 #pragma once
 #include "collective.cuh"
 #include "straight.cuh"
@@ -60,8 +61,13 @@ __device__ __forceinline__ void runP2p(const nccl4jP2pArguments& a) {
   const nccl4jWork* works = a.works ? (const nccl4jWork*)a.works : a.inlineWorks;
   u32 g = 0;
   while (g + 1 < a.nGroups && blockIdx.x >= groups[g + 1].firstBlock) g++;
+  u32 channel = blockIdx.x - groups[g].firstBlock;
+  if (groups[g].blockStep == 2) {  // an odd one is the group's before, which begins a block earlier
+    g -= channel & 1;
+    channel = (channel + 1) / 2;
+  }
   const nccl4jGroup& group = groups[g];
-  const int channel = blockIdx.x - group.firstBlock;
+  if (channel >= group.nBlocks) return;
   const bool send = group.kind == GROUP_SEND, copy = group.kind == GROUP_COPY;
   const int warp = threadIdx.x / 32, lane = threadIdx.x & 31;
   u64 head = 0, sent = 0;  // of the first thread

@@ -79,6 +79,7 @@ final class KernelLayout {
   static final int GROUP_STEPS = 16;
   static final int GROUP_PEER = 24;
   static final int GROUP_KIND = 26;
+  static final int GROUP_BLOCK_STEP = 27;
   static final int GROUP_FIRST_BLOCK = 28;
   static final int GROUP_N_BLOCKS = 30;
   static final int GROUP_FIRST_WORK = 32;

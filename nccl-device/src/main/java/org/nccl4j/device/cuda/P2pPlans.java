@@ -5,6 +5,7 @@ import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.List;
 import java.util.Map;
+import java.util.NavigableMap;
 import java.util.OptionalLong;
 import java.util.TreeMap;
 import org.nccl4j.device.DeviceMemory;
@@ -21,9 +22,10 @@ import org.nccl4j.device.symmetric.WindowView;
 
 /**
  * Turns sends and receives into one kernel, but for those that copy engines are to do. Works of the
- * same peer and direction form a group, done in order by the group's blocks. The groups themselves
- * are in order of the distance between the ranks, the same at both ends: where not all blocks fit
- * the GPU at once, those that do are partners.
+ * same peer and direction form a group, done in order by the group's blocks, one for each channel.
+ * Blocks are in order of the distance between the ranks, then of channels, then sends before
+ * receives, the same at both ends: where not all blocks fit the GPU at once, the first that is not
+ * done has its partner at work, however few fit.
  */
 final class P2pPlans implements AutoCloseable {
   private static final int THREADS = 576; // kSimpleThreads
@@ -100,7 +102,7 @@ final class P2pPlans implements AutoCloseable {
   }
 
   private CudaKernelPlan kernel(List<P2pWork> works) {
-    Map<Key, List<Transfer>> groups = group(works);
+    NavigableMap<Key, List<Transfer>> groups = group(works);
     int nWorks = groups.values().stream().mapToInt(List::size).sum();
     boolean inline =
         groups.size() <= KernelLayout.INLINE_GROUPS && nWorks <= KernelLayout.INLINE_WORKS;
@@ -155,8 +157,8 @@ final class P2pPlans implements AutoCloseable {
     return (int) Math.max(64, Math.min(FLAGGED_THREADS, (lines + 31) / 32 * 32));
   }
 
-  private Map<Key, List<Transfer>> group(List<P2pWork> works) {
-    Map<Key, List<Transfer>> groups = new TreeMap<>(Comparator.comparingInt(this::order));
+  private NavigableMap<Key, List<Transfer>> group(List<P2pWork> works) {
+    NavigableMap<Key, List<Transfer>> groups = new TreeMap<>(Comparator.comparingInt(this::order));
     List<P2pWork> selfSends = new ArrayList<>();
     List<P2pWork> selfReceives = new ArrayList<>();
     for (P2pWork work : works) {
@@ -289,16 +291,24 @@ final class P2pPlans implements AutoCloseable {
 
   /** Writes both tables; how many blocks they need. */
   private int put(
-      Map<Key, List<Transfer>> groups, ByteBuffer target, int groupTable, int workTable) {
+      NavigableMap<Key, List<Transfer>> groups, ByteBuffer target, int groupTable, int workTable) {
     int blocks = 0;
     int works = 0;
     int at = groupTable;
+    Key before = null;
+    int first = 0;
     for (Map.Entry<Key, List<Transfer>> group : groups.entrySet()) {
-      int mine = group.getValue().stream().mapToInt(Transfer::parts).max().orElse(0);
+      int mine = channels(group.getValue());
+      boolean second = before != null && isPair(before, group.getKey());
+      boolean shares = second || isPair(group.getKey(), groups.higherKey(group.getKey()));
+      first = second ? first + 1 : blocks;
+      blocks = Math.max(blocks, first + (shares ? 2 * mine - 1 : mine));
+      before = group.getKey();
       putEnds(target, at, group.getKey());
       target.putShort(at + KernelLayout.GROUP_PEER, (short) group.getKey().peer());
-      target.putShort(at + KernelLayout.GROUP_KIND, (short) group.getKey().kind().ordinal());
-      target.putShort(at + KernelLayout.GROUP_FIRST_BLOCK, (short) blocks);
+      target.put(at + KernelLayout.GROUP_KIND, (byte) group.getKey().kind().ordinal());
+      target.put(at + KernelLayout.GROUP_BLOCK_STEP, (byte) (shares ? 2 : 1));
+      target.putShort(at + KernelLayout.GROUP_FIRST_BLOCK, (short) first);
       target.putShort(at + KernelLayout.GROUP_N_BLOCKS, (short) mine);
       target.putInt(at + KernelLayout.GROUP_FIRST_WORK, works);
       target.putInt(at + KernelLayout.GROUP_N_WORKS, group.getValue().size());
@@ -306,10 +316,18 @@ final class P2pPlans implements AutoCloseable {
         putWork(target, workTable + works * KernelLayout.WORK_SIZE, transfer);
         works++;
       }
-      blocks += mine;
       at += KernelLayout.GROUP_BYTES;
     }
     return blocks;
+  }
+
+  private static int channels(List<Transfer> group) {
+    return group.stream().mapToInt(Transfer::parts).max().orElse(0);
+  }
+
+  /** Whether two groups are the sends and the receives of one distance, which take turns. */
+  private boolean isPair(Key first, Key second) {
+    return second != null && order(first) / 2 == order(second) / 2;
   }
 
   private void putEnds(ByteBuffer target, int at, Key key) {

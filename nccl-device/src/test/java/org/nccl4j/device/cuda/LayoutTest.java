@@ -61,7 +61,7 @@ class LayoutTest {
     put("INLINE_WORK_TABLE", "offsetof(nccl4jP2pArguments, inlineWorks)");
     put("P2P_BYTES", "sizeof(nccl4jP2pArguments)");
     fields("nccl4jGroup", "GROUP_", "data", "credit", "steps", "peer", "kind", "firstBlock");
-    fields("nccl4jGroup", "GROUP_", "nBlocks", "firstWork", "nWorks");
+    fields("nccl4jGroup", "GROUP_", "blockStep", "nBlocks", "firstWork", "nWorks");
     put("GROUP_BYTES", "sizeof(nccl4jGroup)");
     fields("nccl4jWork", "WORK_", "address", "target", "bytes", "base", "targetBase");
     fields("nccl4jWork", "WORK_", "protocol", "parts", "offered");
