@@ -31,6 +31,14 @@ public abstract class DeviceMemory implements AutoCloseable {
   public abstract boolean isOpen();
 
   /**
+   * Whether an operation that was prepared for this memory does the same with another: both are the
+   * same bytes of the same allocation. Slices that are made anew at each call are the same.
+   */
+  public boolean isSameAs(DeviceMemory other) {
+    return other == this;
+  }
+
+  /**
    * A part of it, sharing its bytes.
    *
    * @param offset where the part begins, in bytes

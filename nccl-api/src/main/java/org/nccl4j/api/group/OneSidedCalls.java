@@ -16,6 +16,7 @@ import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.kernel.KernelCommunicator;
+import org.nccl4j.device.kernel.KernelPlan;
 import org.nccl4j.device.kernel.OneSidedWork;
 
 /**
@@ -177,13 +178,15 @@ public final class OneSidedCalls {
     }
     launcher.enter();
     try {
+      KernelPlan plan = kernels.prepare(work);
       launcher.launchOther(
-          kernels.prepare(work),
+          plan,
           null,
           null,
           stream,
           Launcher.shape(call.number(), shape.type.ordinal(), 0, shape.peer),
           shape.count);
+      plan.discard();
       launcher.tell(call.label(), shape.count, shape.type, shape.peer, stream);
     } finally {
       launcher.leave();

@@ -6,9 +6,9 @@ import org.nccl4j.device.kernel.KernelPlan;
 
 /**
  * What was decided, by the operation's shape, in one word, its count and the windows of its
- * buffers. A fixed number of places; a new entry takes the place of an old one of the same hash. A
- * window that was dropped is never found again, so what was decided for it does no harm. Used by
- * one thread at a time.
+ * buffers. A fixed number of places; a new entry takes the place of an old one of the same hash,
+ * whose plan is discarded. A window that was dropped is never found again, so what was decided for
+ * it does no harm. Used by one thread at a time.
  */
 final class DirectCache {
   private static final int PLACES = 1024;
@@ -42,7 +42,12 @@ final class DirectCache {
   }
 
   Entry put(Entry entry) {
-    entries[place(entry.shape, entry.count, entry.from, entry.to)] = entry;
+    int place = place(entry.shape, entry.count, entry.from, entry.to);
+    Entry old = entries[place];
+    if (old != null && old.plan != null) {
+      old.plan.discard();
+    }
+    entries[place] = entry;
     return entry;
   }
 

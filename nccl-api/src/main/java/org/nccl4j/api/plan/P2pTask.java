@@ -16,13 +16,27 @@ import org.nccl4j.device.kernel.P2pWork;
 public record P2pTask(
     boolean sends, int peer, DeviceMemory buffer, long bytes, P2pWork.Offer offer) {
 
+  /** By value: memory is sliced, and pointers are wrapped, anew at each call. */
+  @Override
+  public boolean equals(Object other) {
+    return other == this
+        || other instanceof P2pTask task
+            && is(task.sends, task.peer, task.buffer, task.bytes, task.offer);
+  }
+
+  @Override
+  public int hashCode() {
+    long hash = (buffer.address() * 31 + bytes) * 31 + 2L * peer + (sends ? 1 : 0);
+    return Long.hashCode(hash * 0x9E3779B97F4A7C15L);
+  }
+
   /** Whether it is this one. */
   public boolean is(
       boolean itSends, int itsPeer, DeviceMemory itsBuffer, long itsBytes, P2pWork.Offer itsOffer) {
     return sends == itSends
         && peer == itsPeer
-        && buffer == itsBuffer
         && bytes == itsBytes
+        && buffer.isSameAs(itsBuffer)
         && Objects.equals(offer, itsOffer);
   }
 }

@@ -5,8 +5,8 @@ import org.nccl4j.device.kernel.KernelPlan;
 
 /**
  * Plans by the operation's shape, in one word, and its count. A fixed number of places; a new plan
- * takes the place of an old one of the same hash. Used by one thread at a time; a look-up allocates
- * nothing.
+ * takes the place of an old one of the same hash, which is discarded. Used by one thread at a time;
+ * a look-up allocates nothing.
  */
 final class PlanCache {
   private static final int PLACES = 1024;
@@ -23,7 +23,11 @@ final class PlanCache {
   }
 
   KernelPlan put(Entry entry) {
-    entries[place(entry.shape, entry.count)] = entry;
+    int place = place(entry.shape, entry.count);
+    if (entries[place] != null) {
+      entries[place].plan.discard();
+    }
+    entries[place] = entry;
     return entry.plan;
   }
 

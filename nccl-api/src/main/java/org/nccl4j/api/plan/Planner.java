@@ -1,7 +1,6 @@
 package org.nccl4j.api.plan;
 
 import java.util.ArrayList;
-import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -54,19 +53,31 @@ public final class Planner {
 
   private final PlanCache cache = new PlanCache();
 
-  /** Of groups of sends and receives, by the very memories that they name. */
-  private final Map<List<P2pTask>, KernelPlan> groups = new HashMap<>();
+  /** Of groups of sends and receives. */
+  private final Map<List<P2pTask>, KernelPlan> groups = new LastUsed<>(MOST_GROUPS);
 
   /** Plans by operators that users supply. */
-  private final Map<Shape, KernelPlan> supplied =
-      new LinkedHashMap<>(16, 0.75f, true) {
-        private static final long serialVersionUID = 1L;
+  private final Map<Shape, KernelPlan> supplied = new LastUsed<>(SUPPLIED);
 
-        @Override
-        protected boolean removeEldestEntry(Map.Entry<Shape, KernelPlan> eldest) {
-          return size() > SUPPLIED;
-        }
-      };
+  /** The plans that were used last; who comes to be one too many is discarded. */
+  private static final class LastUsed<K> extends LinkedHashMap<K, KernelPlan> {
+    private static final long serialVersionUID = 1L;
+    private final int most;
+
+    LastUsed(int most) {
+      super(16, 0.75f, /* accessOrder= */ true);
+      this.most = most;
+    }
+
+    @Override
+    protected boolean removeEldestEntry(Map.Entry<K, KernelPlan> eldest) {
+      if (size() > most) {
+        eldest.getValue().discard();
+        return true;
+      }
+      return false;
+    }
+  }
 
   private record Shape(
       Func func, long count, DataType type, ReductionOperator operator, int root) {}
@@ -171,9 +182,6 @@ public final class Planner {
     KernelPlan known = groups.get(tasks);
     if (known != null) {
       return known;
-    }
-    if (groups.size() == MOST_GROUPS) {
-      groups.clear();
     }
     KernelPlan made = make(tasks);
     groups.put(new ArrayList<>(tasks), made); // two of these compare without an iterator

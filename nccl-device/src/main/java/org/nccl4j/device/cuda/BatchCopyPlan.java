@@ -17,6 +17,9 @@ final class BatchCopyPlan extends CopyPlan {
   interface Meeting {
     /** Puts it into a stream. */
     void launch(CudaStream stream, boolean captured);
+
+    /** No more are launched for one plan. */
+    default void discard() {}
   }
 
   BatchCopyPlan(Move move, Meeting meeting) {
@@ -24,7 +27,13 @@ final class BatchCopyPlan extends CopyPlan {
     this.meeting = meeting;
     this.driver = JCudaLibrary.driverVersion();
     this.batches = DriverLibrary.batchAbsence().isEmpty();
-    this.batch = new CopyBatch(n());
+    this.batch = new CopyBatch(n(), owner().offheap());
+  }
+
+  @Override
+  public void discard() {
+    meeting.discard();
+    batch.discard();
   }
 
   @Override

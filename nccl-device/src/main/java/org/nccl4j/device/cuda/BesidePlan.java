@@ -217,6 +217,14 @@ final class BesidePlan implements CudaPlan {
     }
   }
 
+  @Override
+  public void discard() {
+    kernel.discard();
+    if (mover != null) {
+      mover.discard();
+    }
+  }
+
   private static void launch(
       CudaKernelPlan part, int number, int phases, long send, long recv, CudaStream stream) {
     part.arguments().putInt(BesideArguments.NUMBER, number).putInt(BesideArguments.PHASES, phases);

@@ -36,7 +36,7 @@ final class CollectivePlans {
     int slice = sliceBytes(work);
     int channels =
         Math.min(CHANNELS, work.nChannels() > 0 ? work.nChannels() : channels(work, bytes));
-    Offheap arguments = new Offheap(KernelLayout.COLLECTIVE_BYTES);
+    Offheap arguments = communicator.offheap().take(KernelLayout.COLLECTIVE_BYTES);
     memory.putCommunicator(arguments);
     arguments
         .putLong(KernelLayout.BYTES, bytes)

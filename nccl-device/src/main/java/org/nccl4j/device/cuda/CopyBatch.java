@@ -8,16 +8,26 @@ final class CopyBatch {
   private static final int FLAGS = 20;
 
   private final int most;
-  private final Offheap block;
+  private final OffheapPool pool;
+  private Offheap block; // null once it is discarded
   private int count;
 
-  /** For so many copies. */
-  CopyBatch(int most) {
+  /** For so many copies, in a block of a pool. */
+  CopyBatch(int most, OffheapPool pool) {
     this.most = most;
+    this.pool = pool;
     // Targets, sources, sizes, the attribute, the index of its first copy, of a copy that failed.
-    block = new Offheap(3 * 8 * most + ATTRIBUTE_BYTES + 16);
+    block = pool.take(3 * 8 * most + ATTRIBUTE_BYTES + 16);
     int attribute = 3 * 8 * most;
     block.putInt(attribute, IN_STREAM_ORDER).putInt(attribute + FLAGS, BESIDE_KERNELS);
+  }
+
+  /** Gives the block back: the driver has read it at the call. */
+  void discard() {
+    if (block != null) {
+      pool.give(block);
+      block = null;
+    }
   }
 
   void clear() {

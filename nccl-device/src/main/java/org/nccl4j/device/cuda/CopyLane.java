@@ -73,7 +73,7 @@ final class CopyLane {
     int peer = works.get(0).peer();
     long word = (data ? connection.data() : connection.credit()).address() + KernelLayout.COPIES;
     long counts = memory.steps(peer) + (long) counter * KernelLayout.STEPS_BYTES;
-    Offheap arguments = new Offheap(KernelLayout.COPY_BYTES);
+    Offheap arguments = owner.offheap().take(KernelLayout.COPY_BYTES);
     memory.putCommunicator(arguments);
     arguments
         .putLong(KernelLayout.COPY_WORD, word)
@@ -122,6 +122,20 @@ final class CopyLane {
     DriverLibrary.copyAsync(
         sends ? slot : user, sends ? user : slot, piece.bytes(), stream.handle(), owner.device());
     put(telling[piece.told()], stream);
+  }
+
+  /** No round is launched any more. */
+  void discard() {
+    discard(telling);
+    discard(awaiting);
+  }
+
+  private static void discard(CudaKernelPlan[] plans) {
+    for (CudaKernelPlan plan : plans) {
+      if (plan != null) {
+        plan.discard();
+      }
+    }
   }
 
   private static void put(CudaKernelPlan plan, CudaStream stream) {

@@ -90,6 +90,16 @@ final class CopyMessagesPlan implements CudaPlan {
     }
   }
 
+  @Override
+  public void discard() {
+    for (Phase phase : phases) {
+      if (phase.kernel != null) {
+        phase.kernel.discard();
+      }
+      phase.lanes.forEach(CopyLane::discard);
+    }
+  }
+
   private static void launch(
       List<CopyLane> lanes, boolean sends, int round, long base, CudaStream stream) {
     for (CopyLane lane : lanes) {

@@ -47,6 +47,8 @@ final class CudaKernelCommunicator implements KernelCommunicator {
   private final StreamProgress progress;
   private final LaunchMarks marks;
   private final PlanMemory ofPlans;
+  private final PlanTables tables;
+  private final OffheapPool offheap = new OffheapPool();
   private final KernelFailure failure;
   private final Offheap asking = new Offheap(CaptureLibrary.SCRATCH_BYTES);
   private volatile CudaStream last; // what this communicator launched last is in this stream
@@ -64,6 +66,7 @@ final class CudaKernelCommunicator implements KernelCommunicator {
     this.firstRanks = place.firstRanks();
     made = new Undo(device);
     ofPlans = new PlanMemory(device);
+    tables = new PlanTables(device);
     users = given == null ? new ConnectionUsers(device, spec) : given;
     if (given == null) {
       made.push(users::close);
@@ -154,6 +157,16 @@ final class CudaKernelCommunicator implements KernelCommunicator {
   /** Device memory that lives as long as this communicator. */
   DeviceMemory allocateForPlan(long bytes) {
     return ofPlans.allocate(bytes);
+  }
+
+  /** Tables of plans that do not fit their kernels' arguments. */
+  PlanTables tables() {
+    return tables;
+  }
+
+  /** Blocks outside the heap for plans. Of the thread that prepares. */
+  OffheapPool offheap() {
+    return offheap;
   }
 
   @Override
@@ -374,7 +387,7 @@ final class CudaKernelCommunicator implements KernelCommunicator {
 
   @Override
   public long memoryBytes() {
-    return (users.isFirst(this) ? users.memory().bytes() : 0) + ofPlans.bytes();
+    return (users.isFirst(this) ? users.memory().bytes() : 0) + ofPlans.bytes() + tables.bytes();
   }
 
   @Override
@@ -399,6 +412,7 @@ final class CudaKernelCommunicator implements KernelCommunicator {
       failure();
       users.remove(this, () -> closed = true);
       ofPlans.close();
+      tables.close();
       p2p.close();
       if (direct != null) {
         direct.close();

@@ -14,6 +14,7 @@ final class CudaKernelPlan implements CudaPlan {
   private static final int CONFIG_STREAM = 32;
   private static final int CONFIG_ATTRIBUTES = 40;
   private static final int CONFIG_ATTRIBUTE_COUNT = 48;
+  private static final int PARAMETERS = CONFIG_BYTES + 3 * ATTRIBUTE_BYTES; // behind the config
   private static final int MEM_SYNC_DOMAIN = 10; // CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN
   private static final int CLUSTER_DIMENSION = 4; // CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
   private static final int DOMAIN_REMOTE = 1;
@@ -29,9 +30,9 @@ final class CudaKernelPlan implements CudaPlan {
   private static final int MOST_EARLY_PROCESSORS = 16;
 
   private final CudaKernelCommunicator owner;
-  private final Offheap arguments;
-  private final Offheap config = new Offheap(CONFIG_BYTES + 3 * ATTRIBUTE_BYTES);
-  private final Offheap parameters = new Offheap(8);
+  private Offheap arguments; // null once it is discarded
+  private final Offheap config;
+  private final PlanTables.Table table;
   private final CUfunction function; // keeps the object behind the handle
   private final long handle;
   private final long sendBytes;
@@ -79,19 +80,41 @@ final class CudaKernelPlan implements CudaPlan {
     }
   }
 
+  /**
+   * A plan without a table.
+   *
+   * @param arguments of {@link CudaKernelCommunicator#offheap}, the plan's from now on
+   */
   CudaKernelPlan(
       CudaKernelCommunicator owner,
       Offheap arguments,
       CUfunction function,
       Shape shape,
       Needs needs) {
+    this(owner, arguments, null, function, shape, needs);
+  }
+
+  /**
+   * A plan.
+   *
+   * @param table that the arguments refer to, the plan's from now on; null if there is none
+   */
+  CudaKernelPlan(
+      CudaKernelCommunicator owner,
+      Offheap arguments,
+      PlanTables.Table table,
+      CUfunction function,
+      Shape shape,
+      Needs needs) {
     this.owner = owner;
     this.arguments = arguments;
+    this.table = table;
+    this.config = owner.offheap().take(PARAMETERS + 8);
     this.function = function;
     this.handle = function == null ? 0 : Handles.address(function);
     this.sendBytes = needs.sendBytes;
     this.recvBytes = needs.recvBytes;
-    parameters.putLong(0, arguments.address());
+    config.putLong(PARAMETERS, arguments.address());
     config.putInt(0, shape.blocks).putInt(4, 1).putInt(8, 1);
     config.putInt(12, shape.threads).putInt(16, 1).putInt(20, 1);
     if (owner.device().computeCapability() >= 90) {
@@ -165,7 +188,28 @@ final class CudaKernelPlan implements CudaPlan {
     arguments.putLong(KernelLayout.SEND, send);
     arguments.putLong(KernelLayout.RECV, recv);
     config.putLong(CONFIG_STREAM, stream.handle());
-    DriverLibrary.launch(config.address(), handle, parameters.address(), stream.device());
+    if (table != null) {
+      table.bring(stream);
+    }
+    DriverLibrary.launch(config.address(), handle, config.address() + PARAMETERS, stream.device());
+    if (table != null) {
+      table.launched(stream);
+    }
+  }
+
+  /**
+   * The driver has copied the arguments of launches under way; what it reads later is the table.
+   */
+  @Override
+  public void discard() {
+    if (arguments != null) {
+      owner.offheap().give(arguments);
+      owner.offheap().give(config);
+      arguments = null;
+      if (table != null) {
+        table.discard();
+      }
+    }
   }
 
   @Override

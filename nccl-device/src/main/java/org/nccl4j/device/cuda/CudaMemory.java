@@ -69,6 +69,15 @@ final class CudaMemory extends DeviceMemory {
     return !closed && (parent == null || parent.isOpen());
   }
 
+  /** Plans know addresses alone. */
+  @Override
+  public boolean isSameAs(DeviceMemory other) {
+    return other instanceof CudaMemory same
+        && same.address == address
+        && same.size() == size()
+        && same.device == device;
+  }
+
   @Override
   public DeviceMemory slice(long offset, long bytes) {
     checkOpen();

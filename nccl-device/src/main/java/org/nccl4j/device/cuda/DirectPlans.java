@@ -56,14 +56,23 @@ final class DirectPlans implements AutoCloseable {
     check(work);
     return switch (work.way()) {
       case COPY -> isBeside(work) ? beside(work) : new RoundCopyPlan(copies(work), meeting());
-      case COPY_BATCH -> {
-        CudaKernelPlan kernel = meeting();
-        BatchCopyPlan.Meeting byKernel = (stream, captured) -> kernel.launch(0, 0, stream);
-        yield new BatchCopyPlan(copies(work), byKernel);
-      }
+      case COPY_BATCH -> new BatchCopyPlan(copies(work), new KernelMeeting(meeting()));
       case COPY_STREAM -> new BatchCopyPlan(copies(work), streamMeeting());
       case LL, ONE_SHOT, TWO_SHOT, NVLS, NVLS_LL -> kernel(work);
     };
+  }
+
+  /** The meeting of one plan. */
+  private record KernelMeeting(CudaKernelPlan kernel) implements BatchCopyPlan.Meeting {
+    @Override
+    public void launch(CudaStream stream, boolean captured) {
+      kernel.launch(0, 0, stream);
+    }
+
+    @Override
+    public void discard() {
+      kernel.discard();
+    }
   }
 
   /** Between two ranks copy engines have a kernel beside them. */
@@ -225,7 +234,7 @@ final class DirectPlans implements AutoCloseable {
 
   /** What the kernels of a communicator have in common. */
   private Offheap arguments(int size) {
-    Offheap arguments = new Offheap(size);
+    Offheap arguments = communicator.offheap().take(size);
     memory.putCommunicator(arguments);
     return arguments
         .putLong(DirectArguments.STRIDE, space.stride())

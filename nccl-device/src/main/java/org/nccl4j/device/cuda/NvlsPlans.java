@@ -46,7 +46,9 @@ final class NvlsPlans {
     long bytes = Math.multiplyExact(work.count(), (long) work.type().bytes());
     int channels = channels(work, nvls, tree);
     Offheap arguments =
-        new Offheap(tree ? NvlsTreeArguments.SIZE : KernelLayout.NVLS_ARGUMENTS_BYTES);
+        communicator
+            .offheap()
+            .take(tree ? NvlsTreeArguments.SIZE : KernelLayout.NVLS_ARGUMENTS_BYTES);
     put(arguments, work, nvls, bytes, channels);
     if (tree) {
       putTrees(arguments, nvls);

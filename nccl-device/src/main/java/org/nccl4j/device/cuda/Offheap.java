@@ -13,7 +13,7 @@ final class Offheap {
   /** New and zeroed, aligned to 16 bytes. */
   Offheap(int size) {
     ByteBuffer all = ByteBuffer.allocateDirect(size + 16);
-    bytes = all.alignedSlice(16).order(ByteOrder.nativeOrder());
+    bytes = all.alignedSlice(16).slice(0, size).order(ByteOrder.nativeOrder());
     address = Pointer.wrap(Runtime.getSystemRuntime(), bytes).address();
   }
 
@@ -37,6 +37,14 @@ final class Offheap {
 
   int getInt(int offset) {
     return bytes.getInt(offset);
+  }
+
+  /** Makes all of it zero. */
+  Offheap clear() {
+    for (int at = 0; at < bytes.capacity(); at++) {
+      bytes.put(at, (byte) 0);
+    }
+    return this;
   }
 
   /** All of it, in native byte order. */

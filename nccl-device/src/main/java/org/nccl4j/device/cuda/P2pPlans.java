@@ -1,6 +1,7 @@
 package org.nccl4j.device.cuda;
 
 import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.List;
@@ -106,10 +107,11 @@ final class P2pPlans implements AutoCloseable {
     int nWorks = groups.values().stream().mapToInt(List::size).sum();
     boolean inline =
         groups.size() <= KernelLayout.INLINE_GROUPS && nWorks <= KernelLayout.INLINE_WORKS;
-    Offheap arguments = new Offheap(KernelLayout.P2P_BYTES);
+    Offheap arguments = communicator.offheap().take(KernelLayout.P2P_BYTES);
     memory.putCommunicator(arguments);
     arguments.putInt(KernelLayout.N_GROUPS, groups.size());
     int blocks;
+    PlanTables.Table table = null;
     if (inline) {
       blocks =
           put(
@@ -119,16 +121,17 @@ final class P2pPlans implements AutoCloseable {
               KernelLayout.INLINE_WORK_TABLE);
     } else {
       int workTable = groups.size() * KernelLayout.GROUP_BYTES;
-      Offheap tables = new Offheap(workTable + nWorks * KernelLayout.WORK_SIZE);
-      blocks = put(groups, tables.bytes(), 0, workTable);
-      DeviceMemory there = communicator.allocateForPlan(tables.bytes().capacity());
-      there.write(0, tables.bytes().duplicate());
-      arguments.putLong(KernelLayout.GROUPS, there.address());
-      arguments.putLong(KernelLayout.WORKS, there.address() + workTable);
+      byte[] tables = new byte[workTable + nWorks * KernelLayout.WORK_SIZE];
+      ByteBuffer target = ByteBuffer.wrap(tables).order(ByteOrder.nativeOrder());
+      blocks = put(groups, target, 0, workTable);
+      table = communicator.tables().take(tables);
+      arguments.putLong(KernelLayout.GROUPS, table.address());
+      arguments.putLong(KernelLayout.WORKS, table.address() + workTable);
     }
     return new CudaKernelPlan(
         communicator,
         arguments,
+        table,
         blocks == 0 ? null : communicator.device().kernels().p2p(isFlagged(groups)),
         new CudaKernelPlan.Shape(blocks, threads(groups), 1),
         needs(works));

@@ -97,7 +97,7 @@ final class PreMulPlans {
   private CudaKernelPlan alone(CollectiveWork work) {
     long bytes = Math.multiplyExact(work.count(), (long) work.type().bytes());
     int channels = (int) Math.max(1, Math.min(MOST_CHANNELS, bytes / ALONE_SHARE));
-    Offheap arguments = new Offheap(KernelLayout.COLLECTIVE_BYTES);
+    Offheap arguments = communicator.offheap().take(KernelLayout.COLLECTIVE_BYTES);
     memory.putCommunicator(arguments);
     arguments
         .putLong(KernelLayout.BYTES, bytes)

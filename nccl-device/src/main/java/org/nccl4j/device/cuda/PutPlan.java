@@ -10,6 +10,11 @@ import org.nccl4j.device.kernel.OneSidedWork;
 record PutPlan(CudaKernelCommunicator owner, OneSidedWork.Put put, CudaKernelPlan signal)
     implements CudaPlan {
   @Override
+  public void discard() {
+    signal.discard();
+  }
+
+  @Override
   public void launch(long send, long recv, CudaStream stream) {
     if (put.bytes() > 0) {
       DriverLibrary.copyAsync(

@@ -25,6 +25,13 @@ record RemotePlan(CudaKernelCommunicator owner, OneSidedWork work, RemotePuts pu
   }
 
   @Override
+  public void discard() {
+    if (ofTeam != null) {
+      ofTeam.discard();
+    }
+  }
+
+  @Override
   public void launch(long send, long recv, CudaStream stream) {
     if (work instanceof OneSidedWork.RemotePut put) {
       puts.put(put, stream);

@@ -14,6 +14,11 @@ final class RoundCopyPlan extends CopyPlan {
   }
 
   @Override
+  public void discard() {
+    meeting.discard();
+  }
+
+  @Override
   void meet(CudaStream stream, boolean captured) {
     meeting.launch(0, 0, stream);
   }

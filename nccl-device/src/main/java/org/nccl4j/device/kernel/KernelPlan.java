@@ -4,4 +4,10 @@ package org.nccl4j.device.kernel;
  * What a device needs to launch an operation, prepared once and launched any number of times with
  * different buffers. Made and used by one {@link KernelCommunicator}.
  */
-public interface KernelPlan {}
+public interface KernelPlan {
+  /**
+   * Gives back what it holds outside the heap, once the launches under way have ended. It is
+   * launched no more. By the thread that prepares and launches; calling it again does nothing.
+   */
+  default void discard() {}
+}

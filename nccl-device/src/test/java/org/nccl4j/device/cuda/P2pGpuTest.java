@@ -94,6 +94,66 @@ class P2pGpuTest {
     owners.forEach(DeviceMemory::close);
   }
 
+  /** Each plan is discarded before its launch has ended; other plans get its table after that. */
+  @Test
+  void groupsOfEverOtherSizesTakeNoMoreMemory() {
+    int works = 80; // more than a kernel's arguments hold
+    int place = 1 << 10;
+    try (GpuRanks ranks = new GpuRanks(2, DEADLINE)) {
+      List<DeviceMemory> from = new ArrayList<>();
+      List<DeviceMemory> to = new ArrayList<>();
+      for (CudaDevice device : ranks.devices) {
+        from.add(device.allocate((long) works * place));
+        to.add(device.allocate((long) works * place));
+      }
+      long before = ranks.communicators.get(0).memoryBytes();
+      for (int round = 0; round < 1000; round++) {
+        byte value = (byte) round;
+        int bytes = 1 + round % place;
+        if (round % 100 == 0) {
+          ranks.synchronize();
+          from.forEach(memory -> memory.fill(value));
+          to.forEach(memory -> memory.fill((byte) ~value));
+        }
+        for (int rank = 0; rank < 2; rank++) {
+          launchAndDiscard(ranks, rank, from.get(rank), to.get(rank), works, place, bytes);
+        }
+        if (round % 100 == 0) {
+          ranks.synchronize();
+          assertFilled(to.get(1), works, place, bytes, value);
+        }
+      }
+      ranks.synchronize();
+      long held = ranks.communicators.get(0).memoryBytes() - before;
+      assertTrue(held <= 1 << 20, held + " bytes for the 100 that are under way at most");
+      from.forEach(DeviceMemory::close);
+      to.forEach(DeviceMemory::close);
+    }
+  }
+
+  private static void launchAndDiscard(
+      GpuRanks ranks, int rank, DeviceMemory from, DeviceMemory to, int n, int place, int bytes) {
+    List<P2pWork> works = new ArrayList<>();
+    for (int work = 0; work < n; work++) {
+      long at = (long) work * place;
+      works.add(new P2pWork(P2pWork.Kind.SEND, 1 - rank, from, at, bytes, Protocol.LL));
+      works.add(new P2pWork(P2pWork.Kind.RECV, 1 - rank, to, at, bytes, Protocol.LL));
+    }
+    var communicator = ranks.communicators.get(rank);
+    var plan = communicator.prepare(works);
+    communicator.launch(plan, null, null, ranks.streams.get(rank));
+    plan.discard();
+  }
+
+  private static void assertFilled(DeviceMemory memory, int n, int place, int bytes, byte value) {
+    ByteBuffer got = ByteBuffer.allocate(n * place);
+    memory.read(0, got);
+    for (int at = 0; at < n * place; at++) {
+      byte expected = at % place < bytes ? value : (byte) ~value;
+      assertEquals(expected, got.get(at), "byte " + at + " of " + bytes + " each");
+    }
+  }
+
   /**
    * Messages into windows and into other memory in turns, singly and several on the same channels,
    * of odd sizes and places, so that offers are taken, refused by the sender, and not made.

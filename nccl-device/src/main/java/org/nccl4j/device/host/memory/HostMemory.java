@@ -80,6 +80,15 @@ public final class HostMemory extends DeviceMemory {
     return !closed.get() && !whole.closed.get();
   }
 
+  /** Kernels in a queue keep the allocation reachable, so it has to be the same one. */
+  @Override
+  public boolean isSameAs(DeviceMemory other) {
+    return other instanceof HostMemory same
+        && same.whole == whole
+        && same.address == address
+        && same.size() == size();
+  }
+
   @Override
   public HostMemory slice(long offset, long bytes) {
     checkOpen();

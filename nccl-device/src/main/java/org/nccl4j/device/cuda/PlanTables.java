@@ -1,0 +1,191 @@
+package org.nccl4j.device.cuda;
+
+import java.util.ArrayDeque;
+import java.util.ArrayList;
+import java.util.Deque;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import jcuda.driver.CUevent;
+import jcuda.driver.CUresult;
+import jnr.ffi.Pointer;
+import jnr.ffi.Runtime;
+import org.nccl4j.device.CudaException;
+import org.nccl4j.device.DeviceMemory;
+
+/**
+ * Tables of a communicator's plans that do not fit their kernels' arguments. A table is written in
+ * pinned memory and copied to the device by the stream of its plan's first launch. One that its
+ * plan leaves is another plan's as soon as the last launch has ended, so that plans which change at
+ * each call neither take more and more memory nor wait for any. What was captured is kept until the
+ * communicator is closed: its graph may be launched until then.
+ *
+ * <p>Owned by the thread that prepares and launches; {@code bytes} by any.
+ */
+final class PlanTables implements AutoCloseable {
+  private static final int LEAST_BYTES = 4 << 10;
+  private static final int SLAB_BYTES = 256 << 10;
+
+  private final CudaDevice device;
+  private final Offheap asking = new Offheap(CaptureLibrary.SCRATCH_BYTES);
+  private final List<Slab> slabs = new ArrayList<>();
+  private final Map<Integer, Deque<Table>> free = new HashMap<>();
+
+  /** Discarded, in the order of their last launches: those of a communicator end in order. */
+  private final Deque<Table> ending = new ArrayDeque<>();
+
+  private volatile long bytes;
+
+  /** Memory that is cut into tables of one size. */
+  private record Slab(long host, DeviceMemory there, List<Table> tables) {}
+
+  PlanTables(CudaDevice device) {
+    this.device = device;
+  }
+
+  /** Bytes on the device. */
+  long bytes() {
+    return bytes;
+  }
+
+  /** A table with this in it. */
+  Table take(byte[] contents) {
+    int size = Math.max(LEAST_BYTES, Integer.highestOneBit(2 * contents.length - 1));
+    Deque<Table> left = free.computeIfAbsent(size, key -> new ArrayDeque<>());
+    if (left.isEmpty()) {
+      takeBack();
+    }
+    if (left.isEmpty()) {
+      left.addAll(cut(size));
+    }
+    Table table = left.poll();
+    table.fill(contents);
+    return table;
+  }
+
+  /** Those whose last launch has ended. */
+  private void takeBack() {
+    device
+        .context()
+        .run(
+            () -> {
+              while (!ending.isEmpty() && ending.peek().hasEnded()) {
+                Table table = ending.poll();
+                if (!table.captured) {
+                  free.get(table.size).add(table);
+                }
+              }
+            });
+  }
+
+  private List<Table> cut(int size) {
+    int all = Math.max(SLAB_BYTES, size);
+    DeviceMemory there = device.allocate(all);
+    Slab slab;
+    try {
+      long host = device.context().get(() -> JCudaLibrary.allocateHost(all, device));
+      slab = new Slab(host, there, new ArrayList<>());
+    } catch (RuntimeException e) {
+      there.close();
+      throw e;
+    }
+    slabs.add(slab);
+    bytes += all;
+    for (int at = 0; at < all; at += size) {
+      slab.tables.add(new Table(slab.host + at, there.address() + at, size));
+    }
+    return slab.tables;
+  }
+
+  /** Frees all of them; nothing may be running. */
+  @Override
+  public void close() {
+    for (Slab slab : slabs) {
+      slab.tables.forEach(Table::free);
+      slab.there.close();
+      device.context().run(() -> JCudaLibrary.freeHost(slab.host, device));
+    }
+    slabs.clear();
+    free.clear();
+    ending.clear();
+    bytes = 0;
+  }
+
+  /** The table of one plan at a time. */
+  final class Table {
+    private final Pointer host;
+    private final long hostAddress;
+    private final long address;
+    private final int size;
+    private CUevent launched; // behind the last launch; null before the first
+    private int filled;
+    private boolean there; // what comes next in the communicator's order finds it on the device
+    private boolean captured;
+
+    private Table(long host, long address, int size) {
+      this.host = Pointer.wrap(Runtime.getSystemRuntime(), host, size);
+      this.hostAddress = host;
+      this.address = address;
+      this.size = size;
+    }
+
+    /** On the device. */
+    long address() {
+      return address;
+    }
+
+    private void fill(byte[] contents) {
+      host.put(0, contents, 0, contents.length);
+      filled = contents.length;
+      there = false;
+    }
+
+    /**
+     * Has it on the device before what comes next in a stream. A graph copies it at each launch,
+     * since its first may come before any other.
+     */
+    void bring(CudaStream stream) {
+      boolean inGraph = CaptureLibrary.capture(stream, asking) != 0;
+      if (inGraph || !there) {
+        DriverLibrary.copyAsync(address, hostAddress, filled, stream.handle(), device);
+      }
+      captured |= inGraph;
+      there |= !inGraph;
+    }
+
+    /** A kernel that reads it was put into a stream. */
+    void launched(CudaStream stream) {
+      if (captured) {
+        return; // it stays in any case
+      }
+      if (launched == null) {
+        launched = JCudaLibrary.createEvent(false, device);
+      }
+      JCudaLibrary.recordEvent(launched, stream.stream(), device);
+    }
+
+    /** Its plan is launched no more. */
+    void discard() {
+      ending.add(this);
+    }
+
+    private boolean hasEnded() {
+      try {
+        return captured || launched == null || JCudaLibrary.isEventComplete(launched, device);
+      } catch (CudaException e) {
+        if (e.result() != CUresult.CUDA_ERROR_CAPTURED_EVENT) {
+          throw e;
+        }
+        captured = true; // by a capture that was begun between the look and the record
+        return true;
+      }
+    }
+
+    private void free() {
+      if (launched != null) {
+        JCudaLibrary.destroyEvent(launched, device);
+        launched = null;
+      }
+    }
+  }
+}
