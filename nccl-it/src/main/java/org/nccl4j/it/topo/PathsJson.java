@@ -3,6 +3,7 @@ package org.nccl4j.it.topo;
 import com.fasterxml.jackson.core.JsonGenerator;
 import java.io.IOException;
 import java.util.List;
+import java.util.stream.IntStream;
 import org.nccl4j.topo.LinkType;
 import org.nccl4j.topo.NodeType;
 import org.nccl4j.topo.path.Path;
@@ -71,21 +72,28 @@ final class PathsJson {
       }
       json.writeArrayFieldStart(type.name());
       for (Node target : machine.nodes(type)) {
-        path(graphs.routes().paths().path(source, target));
+        path(source, graphs.routes().paths().path(source, target));
       }
       json.writeEndArray();
     }
     json.writeEndObject();
   }
 
-  private void path(Path path) throws IOException {
-    long own = path.links().stream().filter(link -> link.type() == LinkType.LOC).count();
+  private void path(Node source, Path path) throws IOException {
+    long own = IntStream.range(0, path.hops()).filter(hop -> isOwn(source, path, hop)).count();
     json.writeStartArray();
     json.writeString(path.type().name());
     json.writeNumber(path.bandwidth());
     json.writeNumber(path.hops() - own);
     json.writeNumber(path.hops());
     json.writeEndArray();
+  }
+
+  /** Whether a link is between a GPU's rank and its device, which others do not count. */
+  private static boolean isOwn(Node source, Path path, int hop) {
+    Node from = hop == 0 ? source : path.node(hop - 1);
+    boolean ofGpu = from.type() == NodeType.GPU || path.node(hop).type() == NodeType.GPU;
+    return ofGpu && path.link(hop).type() == LinkType.LOC;
   }
 
   private void system() throws IOException {

@@ -28,6 +28,12 @@ final class ShowCommand extends TopoAction {
 
   @Override
   void print(MachineOptions machine, PrintWriter out) throws IOException {
+    boolean dumps = machine.settings().text("NCCL_GRAPH_DUMP_FILE").isPresent();
+    if (svg == null && !machine.json() && !dumps) {
+      // A tree needs no search, which takes seconds for a large machine.
+      out.print(MachineTree.of(machine.routes(false).machine()));
+      return;
+    }
     Cluster cluster = machine.cluster(nodes, false);
     if (svg != null) {
       Files.writeString(svg, Drawing.of(cluster.domains().get(0), machine.name()));

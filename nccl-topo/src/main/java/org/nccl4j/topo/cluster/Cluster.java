@@ -21,6 +21,9 @@ import org.nccl4j.topo.xml.XmlPruning;
  * safe from any thread.
  */
 public final class Cluster {
+  /** More than the largest jobs have; their rings and trees fit into some GiB. */
+  private static final int MOST_RANKS = 1 << 17;
+
   private final Routes whole;
   private final List<MachineGraphs> domains;
   private final int machines;
@@ -47,6 +50,7 @@ public final class Cluster {
     XmlElement copy = system.copy();
     XmlPruning.prune(copy);
     RankOrder.apply(copy);
+    XmlPruning.pruneUnranked(copy);
     Assumptions assumptions = new Assumptions(true, options.collNet());
     Machine machine = MachineBuilder.build(copy, options.settings(), assumptions);
     return Routes.of(machine, options.settings(), options.driver());
@@ -66,12 +70,13 @@ public final class Cluster {
   /** A cluster of machines whose routes are known. */
   public static Cluster of(Routes whole, int machines, ClusterOptions options) {
     int perMachine = whole.machine().gpus().size();
-    if (machines < 1 || (long) machines * perMachine > Integer.MAX_VALUE) {
+    int most = MOST_RANKS / Math.max(1, perMachine);
+    if (machines < 1 || machines > most) {
       throw new TopologyException(
           "No cluster can be made",
           machines + " machines of " + perMachine + " GPUs",
-          "that many ranks cannot be numbered",
-          "Ask for 1 to " + Integer.MAX_VALUE / perMachine + " machines");
+          "a cluster has 1 to " + MOST_RANKS + " ranks",
+          "Ask for 1 to " + most + " machines");
     }
     return new Cluster(whole, domains(whole, machines > 1, options), machines, options);
   }

@@ -16,10 +16,12 @@ import org.nccl4j.topo.system.Node;
 public final class Locality {
   private final PathTable paths;
   private final TopoSettings settings;
+  private final Known[][] known;
 
   Locality(PathTable paths, TopoSettings settings) {
     this.paths = paths;
     this.settings = settings;
+    this.known = new Known[paths.machine().nodes().size()][NodeType.values().length];
   }
 
   /**
@@ -30,8 +32,21 @@ public final class Locality {
    */
   public record Nearest(List<Node> nodes, PathType type) {}
 
+  /** Immutable, so that threads may race to keep it. */
+  private record Known(int version, Nearest nearest) {}
+
   /** The nearest nodes of a type. */
   public Nearest nearest(Node from, NodeType type) {
+    Known[] ofNode = known[from.ordinal()];
+    Known found = ofNode[type.ordinal()];
+    if (found == null || found.version != paths.version(from)) {
+      found = new Known(paths.version(from), find(from, type));
+      ofNode[type.ordinal()] = found;
+    }
+    return found.nearest;
+  }
+
+  private Nearest find(Node from, NodeType type) {
     PathType nearestType = PathType.DIS;
     float widest = 0;
     List<Node> nearest = new ArrayList<>();

@@ -26,7 +26,12 @@ final class PathFinder {
 
   /** The paths to the target, by the ordinal of the node they start from. */
   Path[] pathsTo(Node target) {
-    Path[] best = new Path[machine.nodes().size()];
+    return pathsTo(target, new Path[machine.nodes().size()]);
+  }
+
+  /** The better ones of paths that are known, and of those that end at the target. */
+  Path[] pathsTo(Node target, Path[] known) {
+    Path[] best = known.clone();
     best[target.ordinal()] = Path.SELF;
     Set<Node> frontier = Set.of(target);
     while (!frontier.isEmpty()) {

@@ -1,5 +1,6 @@
 package org.nccl4j.topo.path;
 
+import java.util.Optional;
 import org.nccl4j.topo.NodeType;
 import org.nccl4j.topo.PathType;
 import org.nccl4j.topo.TopoSettings;
@@ -45,18 +46,22 @@ final class PathPlanner {
     for (NodeType type :
         new NodeType[] {NodeType.CPU, NodeType.DEV, NodeType.GPU, NodeType.NET, NodeType.NVS}) {
       for (Node target : machine.nodes(type)) {
-        if (!repeatsEarlier(target)) {
+        Optional<Node> first = earlier(target);
+        if (first.isPresent()) {
+          paths.fill(first.get(), finder.pathsTo(target, paths.to(first.get())));
+        } else {
           paths.fill(target, finder.pathsTo(target));
         }
       }
     }
   }
 
-  /** A network that a file names twice is one device: paths lead to the first. */
-  private boolean repeatsEarlier(Node target) {
+  /** A network that a file names on several cards is one device: paths lead to the nearest. */
+  private Optional<Node> earlier(Node target) {
     return machine.nodes(target.type()).stream()
         .limit(target.index())
-        .anyMatch(node -> node.host() == target.host() && node.id() == target.id());
+        .filter(node -> node.host() == target.host() && node.id() == target.id())
+        .findFirst();
   }
 
   /** Leads peers that may not access each other through the CPU; marks those without any way. */

@@ -12,10 +12,12 @@ import org.nccl4j.topo.system.Node;
 public final class PathTable {
   private final Machine machine;
   private final Path[][] byTarget;
+  private final int[] versions;
 
   PathTable(Machine machine) {
     this.machine = machine;
     this.byTarget = new Path[machine.nodes().size()][];
+    this.versions = new int[machine.nodes().size()];
   }
 
   /** The machine. */
@@ -57,14 +59,28 @@ public final class PathTable {
     return !PathType.PIX.within(farthest(NodeType.GPU));
   }
 
+  /** Changes whenever a path from a node does, so that what was derived from them can be kept. */
+  int version(Node from) {
+    return versions[from.ordinal()];
+  }
+
+  /** The paths to a target by the ordinal of the node they start from, or null. */
+  Path[] to(Node target) {
+    return byTarget[target.ordinal()];
+  }
+
   void fill(Node target, Path[] paths) {
     byTarget[target.ordinal()] = paths;
+    for (int from = 0; from < versions.length; from++) {
+      versions[from]++;
+    }
   }
 
   void set(Node from, Node to, Path path) {
     Path[] paths = byTarget[to.ordinal()];
     if (paths != null) {
       paths[from.ordinal()] = path;
+      versions[from.ordinal()]++;
     }
   }
 }

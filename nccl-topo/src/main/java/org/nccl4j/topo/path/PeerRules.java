@@ -18,11 +18,16 @@ public final class PeerRules {
   private final TopoSettings settings;
   private final PeerStatus driver;
   private final PathType level;
+  private final NetSpeed[] netSpeeds;
+
+  /** Immutable, so that threads may race to keep it. */
+  private record NetSpeed(int version, float speed) {}
 
   PeerRules(PathTable paths, TopoSettings settings, PeerStatus driver) {
     this.paths = paths;
     this.settings = settings;
     this.driver = driver;
+    this.netSpeeds = new NetSpeed[paths.machine().nodes().size()];
     this.level = settings.p2pLevel().orElse(defaultLevel(paths.machine()));
   }
 
@@ -107,6 +112,15 @@ public final class PeerRules {
   }
 
   private float netSpeed(Node gpu) {
+    NetSpeed known = netSpeeds[gpu.ordinal()];
+    if (known == null || known.version != paths.version(gpu)) {
+      known = new NetSpeed(paths.version(gpu), findNetSpeed(gpu));
+      netSpeeds[gpu.ordinal()] = known;
+    }
+    return known.speed;
+  }
+
+  private float findNetSpeed(Node gpu) {
     float fastest = 0;
     for (Node net : paths.machine().nets()) {
       Path path = paths.path(gpu, net);

@@ -7,7 +7,10 @@ import org.nccl4j.topo.xml.XmlElement;
 
 /** Second pass: links that are not the PCI tree, namely NVLink, C2C, and links between switches. */
 final class CrossLinks {
+  private static final System.Logger LOGGER = System.getLogger("org.nccl4j.topo");
+
   private final MachineBuilder machine;
+  private boolean warned;
 
   CrossLinks(MachineBuilder machine) {
     this.machine = machine;
@@ -50,8 +53,14 @@ final class CrossLinks {
         long target = PciIds.bus(element.require("target"));
         List<Node> remotes = DeviceNodes.at(machine, host, target);
         for (Node remote : remotes) {
-          if (remote == device) {
-            throw element.error("links a GPU to itself", "Check target");
+          if (remote == device && !warned) {
+            warned = true;
+            // Files of cloud providers have such links, and NCCL counts them.
+            LOGGER.log(
+                System.Logger.Level.WARNING,
+                "{0}: an <nvlink> of {1} leads to itself; NCCL counts it, and so does nccl4j",
+                element.where(),
+                device);
           }
           device.connect(remote, LinkType.NVL, each / remotes.size() / partitions);
         }

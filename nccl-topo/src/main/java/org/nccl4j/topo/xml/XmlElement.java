@@ -8,6 +8,7 @@ import java.util.Map;
 import java.util.Objects;
 import java.util.Optional;
 import java.util.OptionalLong;
+import java.util.Set;
 import org.nccl4j.topo.CNumber;
 import org.nccl4j.topo.TopologyException;
 
@@ -74,6 +75,11 @@ public final class XmlElement {
     children.add(index, child);
     child.parent = this;
     return child;
+  }
+
+  /** Takes children out that are in a set by identity. */
+  void removeAll(Set<XmlElement> unwanted) {
+    children.removeIf(unwanted::contains);
   }
 
   /** Takes a child out. */

@@ -1,6 +1,9 @@
 package org.nccl4j.topo.xml;
 
+import java.util.Collections;
+import java.util.IdentityHashMap;
 import java.util.Set;
+import java.util.function.Predicate;
 
 /**
  * Removes the branches that lead to nothing a communicator uses, such as bridges without a GPU or a
@@ -13,23 +16,30 @@ public final class XmlPruning {
 
   /** Prunes in place. */
   public static void prune(XmlElement system) {
-    used(system);
+    used(system, element -> element.is("gpu") || element.is("net"));
   }
 
-  private static boolean used(XmlElement element) {
-    boolean kept = element.text("keep").map("1"::equals).orElse(isDevice(element));
+  /** Prunes in place what leads to GPUs that no rank has, once the ranks are numbered. */
+  public static void pruneUnranked(XmlElement system) {
+    used(
+        system,
+        element -> element.is("net") || (element.is("gpu") && element.text("rank").isPresent()));
+  }
+
+  private static boolean used(XmlElement element, Predicate<XmlElement> isDevice) {
+    boolean kept = element.text("keep").map("1"::equals).orElseGet(() -> isDevice.test(element));
     element.unset("keep");
-    for (XmlElement child : element.children().toArray(XmlElement[]::new)) {
-      boolean used = used(child);
+    Set<XmlElement> unused = Collections.newSetFromMap(new IdentityHashMap<>());
+    for (XmlElement child : element.children()) {
+      boolean used = used(child, isDevice);
       if (!used && BRANCHES.contains(child.name())) {
-        element.remove(child);
+        unused.add(child);
       }
       kept |= used;
     }
+    if (!unused.isEmpty()) {
+      element.removeAll(unused);
+    }
     return kept;
-  }
-
-  private static boolean isDevice(XmlElement element) {
-    return element.is("gpu") || element.is("net");
   }
 }

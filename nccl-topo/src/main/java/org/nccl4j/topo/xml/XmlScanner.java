@@ -115,7 +115,12 @@ final class XmlScanner {
     }
     String raw = limited(start);
     at++;
-    return raw.indexOf('&') < 0 ? raw : XmlEscapes.decode(raw);
+    String value = raw.indexOf('&') < 0 ? raw : XmlEscapes.decode(raw);
+    // XML has no such characters, and a terminal that shows the value would obey them.
+    if (value.chars().anyMatch(c -> Character.isISOControl(c) && !isSpace(c))) {
+      throw error("the value of " + key + " has a control character", "Remove it");
+    }
+    return value;
   }
 
   private String name(String of) {
@@ -194,7 +199,14 @@ final class XmlScanner {
   }
 
   private static boolean isName(int c) {
-    return c > ' ' && c != '<' && c != '>' && c != '/' && c != '=' && c != '"' && c != '\'';
+    return c > ' '
+        && !Character.isISOControl(c)
+        && c != '<'
+        && c != '>'
+        && c != '/'
+        && c != '='
+        && c != '"'
+        && c != '\'';
   }
 
   private TopologyException error(String why, String remedy) {
