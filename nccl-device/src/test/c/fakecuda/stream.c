@@ -114,14 +114,18 @@ static int recordingOf(CUevent e) {
     if (recordings[i].event == e) return i;
   return -1;
 }
-// A stream that waits for an event of a capture is captured from then on.
+// A stream that waits for an event of a capture is captured from then on. An external wait or record
+// is a node of the graph.
 CUresult cuStreamWaitEvent(CUstream t, CUevent e, unsigned f) {
   CUresult result = CUDA_SUCCESS;
   pthread_mutex_lock(&lock);
   int at = recordingOf(e);
   CUstream origin = at < 0 ? NULL : recordings[at].origin;
   Captured* waiting = captureOf(t);
-  if (origin && waiting && waiting->origin != origin) {
+  if (f & CU_EVENT_WAIT_EXTERNAL) {
+    if (!waiting) result = CUDA_ERROR_INVALID_VALUE;
+    else waiting->joined = 0;
+  } else if (origin && waiting && waiting->origin != origin) {
     result = CUDA_ERROR_STREAM_CAPTURE_MERGE;
   } else if (waiting && at >= 0 && !origin) {
     result = CUDA_ERROR_STREAM_CAPTURE_ISOLATION;
@@ -223,6 +227,12 @@ CUresult cuEventRecord(CUevent e, CUstream t) {
   recordings[at].stream = t;
   recordings[at].origin = c ? c->origin : NULL;
   pthread_mutex_unlock(&lock);
+  return CUDA_SUCCESS;
+}
+CUresult cuEventRecordWithFlags(CUevent e, CUstream t, unsigned f) {
+  OR_FAIL(NO, "%llx,%llx,%u", (u64)e, (u64)t, f);
+  if (f != CU_EVENT_RECORD_EXTERNAL || !captureOf(t)) return CUDA_ERROR_INVALID_VALUE;
+  launched_into(t);
   return CUDA_SUCCESS;
 }
 static CUresult lookAtEvent(CUevent e, const char* name) {

@@ -14,4 +14,10 @@ public interface CudaCapture {
       long dependencies,
       long nDependencies,
       long none);
+
+  /** See the CUDA driver API. */
+  int cuStreamWaitEvent(long stream, long event, int flags);
+
+  /** See the CUDA driver API. */
+  int cuEventRecordWithFlags(long event, long stream, int flags);
 }

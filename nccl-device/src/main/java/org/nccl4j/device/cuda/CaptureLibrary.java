@@ -1,5 +1,6 @@
 package org.nccl4j.device.cuda;
 
+import jcuda.driver.CUevent;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.bind.CudaCapture;
 import org.nccl4j.device.bind.NativeLibrary;
@@ -18,7 +19,28 @@ final class CaptureLibrary {
 
   private static final CudaCapture CUDA = NativeLibrary.load(CudaCapture.class, "libcuda.so.1");
 
+  private static final int EXTERNAL = 1; // CU_EVENT_WAIT_EXTERNAL, CU_EVENT_RECORD_EXTERNAL
+
   private CaptureLibrary() {}
+
+  /**
+   * At each launch of the graph that a stream is captured into, what comes next in the stream waits
+   * for what the event was recorded behind last by then.
+   */
+  static void awaitAtLaunch(CudaStream stream, CUevent event) {
+    CudaResult.check(
+        CUDA.cuStreamWaitEvent(stream.handle(), Handles.address(event), EXTERNAL),
+        "cuStreamWaitEvent",
+        stream.device());
+  }
+
+  /** Each launch of that graph records the event behind what is in the stream by now. */
+  static void recordAtLaunch(CUevent event, CudaStream stream) {
+    CudaResult.check(
+        CUDA.cuEventRecordWithFlags(Handles.address(event), stream.handle(), EXTERNAL),
+        "cuEventRecordWithFlags",
+        stream.device());
+  }
 
   /** The number of the capture that a stream is in; 0 if it is in none. */
   @HotPath

@@ -1,5 +1,7 @@
 package org.nccl4j.device.cuda;
 
+import java.util.LinkedHashMap;
+import java.util.Map;
 import java.util.Optional;
 import java.util.concurrent.atomic.AtomicLong;
 import jcuda.driver.CUevent;
@@ -10,18 +12,22 @@ import org.nccl4j.device.InvalidUsageException;
 /**
  * One order for what goes by the same connections, launched by one communicator or by several that
  * share them: each launch comes after the one before, whatever their streams. Where the stream
- * changes, an event is recorded in the one before.
+ * changes, an event is recorded in the one before. A stream of the user's may be destroyed as soon
+ * as its work has ended, so there the event is recorded with the launch.
  *
  * <p>What is captured is in the order of its capture alone. The graph that comes of it has its
- * place in the order whenever it is launched ({@link CudaGraph}). Nothing is known of graphs that
- * others than this library capture and launch. So where connections are shared, launches into such
- * captures are refused; and connections that may be in such a graph already are not shared.
+ * place in the order whenever it is launched ({@link CudaGraph}). Of graphs that others than this
+ * library capture nobody says when they are launched. So they wait for the event themselves, and
+ * record it; and from the first such capture on every other launch does so too. Where connections
+ * are shared, launches into such captures are refused; and connections that may be in such a graph
+ * already are not shared.
  *
  * <p>Who launches holds this object's monitor from {@link #follow} to {@link #launched}, but for
  * launches that are {@link #isPlain}.
  */
 final class ConnectionOrder implements AutoCloseable {
   private static final AtomicLong NUMBERS = new AtomicLong();
+  private static final int OTHER_CAPTURES = 16; // at a time; nobody says when they end
 
   private final CudaDevice device;
   private final long number = NUMBERS.incrementAndGet();
@@ -31,11 +37,22 @@ final class ConnectionOrder implements AutoCloseable {
   private CudaStream last; // of what is not captured; null before the first
   private boolean recorded; // behind is recorded behind the last launch already
   private boolean capturing; // the launch under way is captured
-  private long otherCapture; // the last that others began
-  private CudaStream otherLast; // in that
+  private boolean byOthers; // by others than this library
+
+  /** The last captures that others began, and where each has its last launch. */
+  private final Map<Long, CudaStream> otherLast =
+      new LinkedHashMap<>() {
+        private static final long serialVersionUID = 1L;
+
+        @Override
+        protected boolean removeEldestEntry(Map.Entry<Long, CudaStream> eldest) {
+          return size() > OTHER_CAPTURES;
+        }
+      };
+
   private boolean shared;
 
-  /** Where a launch needs nothing but its stream, while this library captures nothing. */
+  /** Where a launch needs nothing but its stream, of the library's, while that captures nothing. */
   private volatile CudaStream plain;
 
   private volatile boolean inOtherGraphs;
@@ -68,16 +85,11 @@ final class ConnectionOrder implements AutoCloseable {
 
   /**
    * Whether a launch is in order by its stream alone: the last one was in it too, and it is not
-   * being captured. Whether others capture a stream is asked for streams of others alone, since
-   * asking takes some tenths of a microsecond.
-   *
-   * @param asking the caller's own, of {@link CaptureLibrary#SCRATCH_BYTES}
+   * being captured. Streams of the library's are captured by it alone.
    */
   @HotPath
-  boolean isPlain(CudaStream into, Offheap asking) {
-    return into == plain
-        && !device.context().captures().areOpen()
-        && (into.isOwned() || CaptureLibrary.capture(into, asking) == 0);
+  boolean isPlain(CudaStream into) {
+    return into == plain && !device.context().captures().areOpen();
   }
 
   /** Has what comes next in a stream wait for the last launch, in the current context. */
@@ -85,23 +97,24 @@ final class ConnectionOrder implements AutoCloseable {
     assert Thread.holdsLock(this);
     long capture = CaptureLibrary.capture(into, scratch);
     capturing = capture != 0;
+    byOthers = false;
     if (closed) {
       return;
     }
-    CudaStream from = last;
     if (capturing) {
       followCaptured(into, capture);
-    } else if (from != null && (from != into || recorded)) {
-      recordBehind(from);
-      if (recorded) {
+    } else if (inOtherGraphs || last != null && !into.isSameAs(last)) {
+      recordBehindLast();
+      if (inOtherGraphs || recorded) {
         JCudaLibrary.awaitEvent(into.stream(), behind, device);
       }
     }
   }
 
   /** A stream that is being captured records nothing; one that was closed had ended all. */
-  private void recordBehind(CudaStream from) {
-    if (recorded || from.isClosed()) {
+  private void recordBehindLast() {
+    CudaStream from = last;
+    if (recorded || from == null || from.isClosed()) {
       return;
     }
     if (CaptureLibrary.capture(from, scratch) == 0) {
@@ -140,13 +153,10 @@ final class ConnectionOrder implements AutoCloseable {
                 + " CudaStream.beginCapture: nothing would order the graph's launches with others",
             "capture it by CudaStream.beginCapture, or split with withSplitShare(false)");
       }
-      inOtherGraphs = true;
-      from = capture == otherCapture ? otherLast : null;
-      otherCapture = capture;
-      otherLast = into;
+      from = followInOtherGraph(into, capture);
     }
     if (from != null
-        && from != into
+        && !into.isSameAs(from)
         && !from.isClosed()
         && CaptureLibrary.capture(from, scratch) == capture) {
       if (captured == null) {
@@ -157,26 +167,40 @@ final class ConnectionOrder implements AutoCloseable {
     }
   }
 
+  /** The stream of the launch before in the same capture; null for the first. */
+  private CudaStream followInOtherGraph(CudaStream into, long capture) {
+    byOthers = true;
+    inOtherGraphs = true;
+    plain = null;
+    boolean first = !otherLast.containsKey(capture);
+    if (first) {
+      recordBehindLast();
+      CaptureLibrary.awaitAtLaunch(into, behind);
+    }
+    return otherLast.put(capture, into);
+  }
+
   /** Something was put into the stream; what comes next follows it. In the current context. */
   void launched(CudaStream into) {
     assert Thread.holdsLock(this);
+    if (byOthers && !closed) {
+      CaptureLibrary.recordAtLaunch(behind, into);
+    }
     if (capturing || closed) {
       return;
     }
     last = into;
-    recorded = false;
-    if (shared && into.isImplicit()) {
-      // On another thread its handle may mean another stream.
+    recorded = inOtherGraphs || !into.isOwned();
+    if (recorded) {
       JCudaLibrary.recordEvent(behind, into.stream(), device);
-      recorded = true;
     }
-    plain = shared ? null : into;
+    plain = shared || recorded ? null : into;
   }
 
   /** A stream is about to be captured; it will record nothing until the capture's end. */
   synchronized void beforeCapture(CudaStream stream) {
-    if (!closed && stream == last) {
-      device.context().run(() -> recordBehind(stream));
+    if (!closed && stream.isSameAs(last)) {
+      device.context().run(this::recordBehindLast);
     }
   }
 

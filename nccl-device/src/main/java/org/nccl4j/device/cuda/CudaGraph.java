@@ -19,7 +19,6 @@ public final class CudaGraph implements AutoCloseable {
   private final CUgraph graph;
   private final CUgraphExec executable;
   private final List<ConnectionOrder> orders;
-  private final Offheap asking = new Offheap(CaptureLibrary.SCRATCH_BYTES);
   private volatile boolean closed;
 
   /**
@@ -73,7 +72,7 @@ public final class CudaGraph implements AutoCloseable {
   private synchronized boolean isPlain(CudaStream stream) {
     boolean plain = true;
     for (int i = 0; i < orders.size(); i++) {
-      plain &= orders.get(i).isPlain(stream, asking);
+      plain &= orders.get(i).isPlain(stream);
     }
     return plain;
   }

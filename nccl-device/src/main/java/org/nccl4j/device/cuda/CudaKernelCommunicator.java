@@ -50,7 +50,6 @@ final class CudaKernelCommunicator implements KernelCommunicator {
   private final PlanTables tables;
   private final OffheapPool offheap = new OffheapPool();
   private final KernelFailure failure;
-  private final Offheap asking = new Offheap(CaptureLibrary.SCRATCH_BYTES);
   private volatile CudaStream last; // what this communicator launched last is in this stream
   private volatile DirectPlans direct;
   private volatile RemoteArrivals remote;
@@ -254,7 +253,7 @@ final class CudaKernelCommunicator implements KernelCommunicator {
     try {
       long from = send == null ? 0 : send.address();
       long to = recv == null ? 0 : recv.address();
-      if (into == last && order.isPlain(into, asking)) {
+      if (into == last && order.isPlain(into)) {
         put(mine, from, to, into);
       } else {
         putInOrder(mine, from, to, into);

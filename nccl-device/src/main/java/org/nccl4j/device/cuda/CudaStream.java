@@ -16,6 +16,7 @@ import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.Given;
+import org.nccl4j.device.HotPath;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.TimeoutException;
@@ -135,6 +136,15 @@ public final class CudaStream extends DeviceStream {
    */
   boolean isImplicit() {
     return handle >= 0 && handle <= MOST_IMPLICIT;
+  }
+
+  /**
+   * Whether what is put into both is in the order of the calls. Streams that are wrapped anew at
+   * each call are the same.
+   */
+  @HotPath
+  boolean isSameAs(CudaStream other) {
+    return other != null && other.handle == handle && other.device == device && !isImplicit();
   }
 
   /** Graphs of this library that were launched into it so far. */

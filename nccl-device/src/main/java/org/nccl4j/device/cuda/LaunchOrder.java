@@ -52,7 +52,7 @@ final class LaunchOrder {
   /** Has what comes next in a stream wait for the last launch. */
   @HotPath
   private void follow(CudaStream into) {
-    if (last != null && last != into && !isCapturing(into)) {
+    if (last != null && !into.isSameAs(last) && !isCapturing(into)) {
       JCudaLibrary.awaitEvent(into.stream(), behind, device);
     }
   }

@@ -1,0 +1,194 @@
+package org.nccl4j.device.cuda;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
+
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import jcuda.driver.CUgraph;
+import jcuda.driver.JCudaDriver;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.nccl4j.device.DataType;
+import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.RedOp;
+import org.nccl4j.device.kernel.Algorithm;
+import org.nccl4j.device.kernel.Collective;
+import org.nccl4j.device.kernel.CollectiveWork;
+import org.nccl4j.device.kernel.Protocol;
+
+/**
+ * The order of one communicator's launches in streams of the user's, and in graphs that the user
+ * captures and launches without this library, against the recording driver.
+ */
+class OtherGraphsTest extends AgainstFakeCuda {
+  private static final int RELAXED = 2; // CU_STREAM_CAPTURE_MODE_RELAXED
+
+  private static final CollectiveWork WORK =
+      new CollectiveWork(
+          Collective.ALL_REDUCE,
+          Algorithm.RING,
+          Protocol.SIMPLE,
+          DataType.FLOAT32,
+          RedOp.SUM,
+          0,
+          1000,
+          4,
+          1 << 20);
+
+  private GpuRanks ranks;
+  private CudaKernelCommunicator communicator;
+  private CudaDevice device;
+  private DeviceMemory buffer;
+
+  /** The library's own, and as the user has wrapped them. */
+  private final List<CudaStream> owned = new ArrayList<>();
+
+  private final List<CudaStream> wrapped = new ArrayList<>();
+  private int seen; // of the driver's record
+
+  @BeforeEach
+  void makeRanks() {
+    assumeTrue(CudaDevice.class.getResource("kernels/float.fatbin") != null, "built without nvcc");
+    ranks = new GpuRanks(2, Duration.ofSeconds(3));
+    communicator = ranks.communicators.get(0);
+    device = ranks.devices.get(0);
+    buffer = device.allocate(4000);
+    for (int i = 0; i < 3; i++) {
+      owned.add((CudaStream) device.createStream());
+      wrapped.add(wrap(i));
+    }
+    fake.fakeReset();
+  }
+
+  @AfterEach
+  void closeRanks() {
+    if (ranks != null) {
+      wrapped.forEach(CudaStream::close);
+      owned.forEach(CudaStream::close);
+      buffer.close();
+      ranks.close();
+    }
+  }
+
+  private CudaStream wrap(int stream) {
+    return device.wrap(owned.get(stream).stream());
+  }
+
+  private void launch(CudaStream stream) {
+    communicator.launch(communicator.prepare(WORK), buffer, buffer, stream);
+  }
+
+  /** What has been put into the streams since the last look; graph: when the graph is launched. */
+  private String order() {
+    List<String> calls = new ArrayList<>();
+    String record = fake.fakeRecord();
+    for (String line : record.substring(seen).split("\n")) {
+      for (int i = 0; i < owned.size(); i++) {
+        String stream = Long.toHexString(owned.get(i).handle());
+        if (line.startsWith("cuLaunchKernelEx(") && line.contains("," + stream + ",")) {
+          calls.add("launch " + i);
+        } else if (line.startsWith("cuEventRecordWithFlags(") && line.contains("," + stream)) {
+          calls.add("graph record " + i);
+        } else if (line.startsWith("cuEventRecord(") && line.contains("," + stream + ")")) {
+          calls.add("record " + i);
+        } else if (line.startsWith("cuStreamWaitEvent(" + stream + ",")) {
+          calls.add((line.endsWith(",1)") ? "graph wait " : "wait ") + i);
+        }
+      }
+    }
+    seen = record.length();
+    return String.join(", ", calls);
+  }
+
+  private void begin(int stream) {
+    assertEquals(0, JCudaDriver.cuStreamBeginCapture(owned.get(stream).stream(), RELAXED));
+  }
+
+  private void end(int stream) {
+    CUgraph graph = new CUgraph();
+    assertEquals(0, JCudaDriver.cuStreamEndCapture(owned.get(stream).stream(), graph));
+    assertEquals(0, JCudaDriver.cuGraphDestroy(graph));
+  }
+
+  @Test
+  void aUsersStreamIsNotTouchedAfterTheLaunch() {
+    launch(wrapped.get(0));
+    launch(wrapped.get(0));
+    assertEquals("launch 0, record 0, launch 0, record 0", order());
+    launch(owned.get(1));
+    assertEquals("wait 1, launch 1", order());
+    launch(owned.get(1));
+    assertEquals("launch 1", order(), "a stream of the library's is an order of its own");
+    launch(wrapped.get(2));
+    assertEquals("record 1, wait 2, launch 2, record 2", order());
+  }
+
+  @Test
+  void aStreamThatIsWrappedAnewIsTheSame() {
+    launch(wrap(0));
+    launch(wrap(0));
+    launch(owned.get(0));
+    assertEquals("launch 0, record 0, launch 0, record 0, launch 0", order());
+  }
+
+  @Test
+  void aGraphWaitsForTheLastLaunchAndTheNextForTheGraph() {
+    launch(owned.get(0));
+    begin(1);
+    launch(wrapped.get(1));
+    launch(wrapped.get(1));
+    assertEquals(
+        "launch 0, record 0, graph wait 1, launch 1, graph record 1, launch 1, graph record 1",
+        order());
+    launch(owned.get(0));
+    assertEquals("wait 0, launch 0, record 0", order());
+    end(1);
+    launch(owned.get(0));
+    launch(wrapped.get(2));
+    assertEquals("wait 0, launch 0, record 0, wait 2, launch 2, record 2", order());
+    assertFalse(fake.fakeRecord().contains("misuse"), fake.fakeRecord());
+  }
+
+  @Test
+  void whatWasInTheCapturedStreamBeforeIsWaitedForToo() {
+    launch(wrapped.get(1));
+    begin(1);
+    launch(wrapped.get(1));
+    end(1);
+    assertEquals("launch 1, record 1, graph wait 1, launch 1, graph record 1", order());
+  }
+
+  @Test
+  void capturesAtOnceEachWaitOnce() {
+    begin(0);
+    begin(1);
+    for (int time = 0; time < 2; time++) {
+      launch(wrapped.get(0));
+      launch(wrapped.get(1));
+    }
+    end(0);
+    end(1);
+    assertEquals(
+        "graph wait 0, launch 0, graph record 0, graph wait 1, launch 1, graph record 1,"
+            + " launch 0, graph record 0, launch 1, graph record 1",
+        order());
+  }
+
+  @Test
+  void aGraphOfThisLibraryIsInTheSameOrder() {
+    owned.get(0).beginCapture();
+    launch(owned.get(0));
+    try (CudaGraph graph = owned.get(0).endCapture()) {
+      begin(1);
+      launch(wrapped.get(1));
+      end(1);
+      order();
+      graph.launch(owned.get(0));
+      assertEquals("wait 0, record 0", order());
+    }
+  }
+}
