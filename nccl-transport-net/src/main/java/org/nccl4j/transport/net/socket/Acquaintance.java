@@ -13,6 +13,7 @@ final class Acquaintance implements Closeable {
   private final SocketChannel channel;
   private final Greeting greeting;
   private ByteBuffer in;
+  private int steps;
   private ByteBuffer out;
 
   Acquaintance(SocketChannel channel, Greeting greeting) throws IOException {
@@ -30,6 +31,11 @@ final class Acquaintance implements Closeable {
 
   Greeting greeting() {
     return greeting;
+  }
+
+  /** How many messages of the other side it has taken. */
+  int steps() {
+    return steps;
   }
 
   /** Takes the next step, and says whether both sides know each other. */
@@ -50,6 +56,7 @@ final class Acquaintance implements Closeable {
         return false;
       }
       out = ByteBuffer.wrap(greeting.step(in.array()));
+      steps++;
       in = ByteBuffer.allocate(greeting.wanted());
     }
   }

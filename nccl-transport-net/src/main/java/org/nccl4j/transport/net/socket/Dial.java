@@ -4,25 +4,23 @@ import java.io.IOException;
 import java.lang.System.Logger;
 import java.net.InetSocketAddress;
 import java.nio.channels.SocketChannel;
-import java.time.Duration;
-import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Set;
+import java.util.function.LongSupplier;
 import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.SystemErrorException;
+import org.nccl4j.transport.net.AddressTrials;
 
 /**
  * Connects the sockets of a connection, one after the other: the first to the first address that
  * can be reached, the others in turn to the addresses of all rails, as far as these can be reached.
- * Never waits; owned by who polls it.
+ * It goes on until it is closed, unless every address says no for good. Never waits; owned by who
+ * polls it.
  */
 final class Dial implements Origin {
   private static final Logger LOG = DebugLog.of("NET");
-
-  /** Enough for two lost packets; then the next address is tried. */
-  private static final Duration PATIENCE = Duration.ofSeconds(5);
 
   /** As a socket's index: it is the only one of both directions. */
   static final int PAIR = 127;
@@ -30,17 +28,20 @@ final class Dial implements Origin {
   private final SocketHandle handle;
   private final boolean pair;
   private final byte[] secret;
+  private final LongSupplier clock;
   private final SocketChannel[] sockets;
-  private final List<String> rejected = new ArrayList<>();
+  private final AddressTrials trials;
 
   /** Rails that cannot be reached, by the index of their address. */
   private final Set<Integer> cut = new HashSet<>();
 
-  private int address;
+  /** Those of the current socket, if it goes to another rail; else null. */
+  private AddressTrials railTrials;
+
   private int index;
   private SocketChannel channel;
   private Acquaintance who;
-  private long until;
+  private int steps;
 
   /**
    * Sockets to a listener.
@@ -48,39 +49,62 @@ final class Dial implements Origin {
    * @param pair whether for both directions
    */
   Dial(SocketHandle handle, byte[] secret, boolean pair) {
+    this(handle, secret, pair, System::nanoTime);
+  }
+
+  /** As above, with a clock in nanoseconds. */
+  Dial(SocketHandle handle, byte[] secret, boolean pair, LongSupplier clock) {
     this.handle = handle;
     this.pair = pair;
     this.secret = secret;
+    this.clock = clock;
     this.sockets = new SocketChannel[1 + handle.lanes()];
+    this.trials = new AddressTrials(handle.where());
   }
 
   @Override
   public SocketChannel[] poll() {
     while (index < sockets.length) {
+      AddressTrials current = current();
+      if (channel == null && !current.mayBegin(clock.getAsLong())) {
+        return null;
+      }
       try {
-        if (!connected()) {
+        if (!connected(current)) {
           return null;
         }
         sockets[index++] = channel;
-        channel = null;
-        who = null;
+        railTrials = null;
+        forgetChannel();
       } catch (IOException e) {
-        reject(Acquaintance.reason(e));
+        reject(current, e);
       }
     }
     return sockets;
   }
 
-  private boolean connected() throws IOException {
+  private boolean connected(AddressTrials current) throws IOException {
     if (channel == null) {
+      current.begin(clock.getAsLong());
       channel = SocketChannel.open();
-      until = System.nanoTime() + PATIENCE.toNanos();
       channel.configureBlocking(false);
-      channel.connect(where());
+      AddressTrials.connect(channel, current.current());
     }
-    if (System.nanoTime() - until > 0) {
-      throw new IOException("no answer within " + PATIENCE.toSeconds() + " s");
+    // First the answer, then the clock: this thread may not have looked for long.
+    if (advance()) {
+      return true;
     }
+    int reached = who == null ? 0 : 1 + who.steps();
+    if (reached > steps) {
+      steps = reached;
+      current.progressed(clock.getAsLong());
+    } else if (current.isLate(clock.getAsLong()) && !isProving()) {
+      throw current.late();
+    }
+    return false;
+  }
+
+  private boolean advance() throws IOException {
     if (who == null) {
       if (!channel.finishConnect()) {
         return false;
@@ -93,12 +117,14 @@ final class Dial implements Origin {
     return who.poll();
   }
 
-  private InetSocketAddress where() {
-    return handle.where().get(rail());
+  /** The other side may have let this socket in already, so another would find no place. */
+  private boolean isProving() {
+    return who != null && who.greeting().isProving();
   }
 
   /** Which address the current socket goes to. */
   private int rail() {
+    int address = trials.index();
     if (index == 0 || address >= handle.rails()) {
       return address;
     }
@@ -106,46 +132,72 @@ final class Dial implements Origin {
     return cut.contains(rail) ? address : rail;
   }
 
-  /** Goes on without a rail, or to the next address. */
-  private void reject(String reason) {
-    String place = where().getAddress().getHostAddress() + ":" + where().getPort();
-    if (rail() != address) {
+  private AddressTrials current() {
+    if (rail() == trials.index()) {
+      return trials;
+    }
+    if (railTrials == null) {
+      railTrials = new AddressTrials(List.of(handle.where().get(rail())));
+    }
+    return railTrials;
+  }
+
+  /** Tries once more, goes on without a rail, or to the next address. */
+  private void reject(AddressTrials current, IOException failure) {
+    InetSocketAddress tried = current.current();
+    String reason = Acquaintance.reason(failure);
+    Closing.close(channel);
+    forgetChannel();
+    if (!current.failed(failure, reason, clock.getAsLong())) {
+      return;
+    }
+    if (current == railTrials) {
       cut.add(rail());
-      Closing.close(channel);
-      channel = null;
-      who = null;
+      railTrials = null;
       LOG.log(
           Logger.Level.WARNING,
           "{0} cannot be reached ({1}), so this connection does not use it; NCCL_SOCKET_IFNAME"
               + " leaves out interfaces that do not lead to all hosts",
-          place,
+          AddressTrials.text(tried),
           reason);
       return;
     }
-    rejected.add("%s (%s)".formatted(place, reason));
     close();
     index = 0;
-    address++;
-    if (address == handle.addresses().size()) {
+    if (trials.areHopeless()) {
       throw new SystemErrorException(
           ErrorId.UNREACHABLE,
-          "no address of the other side can be reached: " + String.join(", ", rejected),
-          "let TCP through the firewall to its ports (NCCL4J_BOOTSTRAP_PORTS fixes them), or choose"
-              + " interfaces that lead there with NCCL_SOCKET_IFNAME on both hosts");
+          "no address of the other side can be reached: " + trials.failures(),
+          "see that the process there still runs, let TCP through the firewall to its ports"
+              + " (NCCL4J_BOOTSTRAP_PORTS fixes them), or choose interfaces that lead there with"
+              + " NCCL_SOCKET_IFNAME on both hosts");
     }
+    boolean first = trials.rounds() == 0 || trials.rounds() == 1 && trials.index() == 0;
     LOG.log(
-        Logger.Level.WARNING,
+        first ? Logger.Level.WARNING : Logger.Level.DEBUG,
         "{0} cannot be reached ({1}); trying {2}",
-        place,
+        AddressTrials.text(tried),
         reason,
-        where().getAddress().getHostAddress());
+        trials.index() == 0 ? "again until the deadline" : AddressTrials.text(trials.current()));
+  }
+
+  private void forgetChannel() {
+    channel = null;
+    who = null;
+    steps = 0;
   }
 
   /** Where it is, for messages. */
   @Override
   public String toString() {
+    String failures = trials.failures();
     return "connecting to %s%s"
-        .formatted(where(), rejected.isEmpty() ? "" : ", after " + String.join(", ", rejected));
+        .formatted(
+            AddressTrials.text(trials.current()),
+            failures.isEmpty()
+                ? ""
+                : ", after %s; look whether a firewall keeps TCP from these ports"
+                    .formatted(failures));
   }
 
   @Override
@@ -154,7 +206,6 @@ final class Dial implements Origin {
     for (int s = 0; s < index; s++) {
       Closing.close(sockets[s]);
     }
-    channel = null;
-    who = null;
+    forgetChannel();
   }
 }

@@ -86,6 +86,11 @@ final class Greeting {
     return theirs != null ? PROOF_BYTES : client ? SERVER_BYTES : CLIENT_BYTES;
   }
 
+  /** Whether the other side has been shown our proof, or will be, and has not answered it. */
+  boolean isProving() {
+    return client && theirs != null && !done;
+  }
+
   /** Whether the other side has proved that it knows the secret. */
   boolean done() {
     return done;

@@ -1,6 +1,8 @@
 package org.nccl4j.transport.net.socket;
 
+import java.io.IOException;
 import java.net.InetAddress;
+import java.nio.ByteBuffer;
 import java.nio.channels.SocketChannel;
 import java.util.List;
 import org.nccl4j.api.spi.NetListener;
@@ -54,12 +56,30 @@ final class SocketListener implements NetListener {
       return false;
     }
     if (sockets[place] != null) {
-      return false;
+      if (!isGone(sockets[place])) {
+        return false;
+      }
+      Closing.close(sockets[place]);
+      missing++;
     }
     forPair = index == Dial.PAIR;
     sockets[place] = socket;
     missing--;
     return true;
+  }
+
+  /** Whether who dialled has closed a socket again, to try another; it sends nothing before. */
+  private static boolean isGone(SocketChannel socket) {
+    try {
+      return socket.read(ByteBuffer.allocate(1)) < 0;
+    } catch (IOException e) {
+      return true;
+    }
+  }
+
+  /** How many sockets it still awaits. */
+  int missing() {
+    return closed ? 0 : missing;
   }
 
   /** Whether {@link #comeFrom} is to be called. */

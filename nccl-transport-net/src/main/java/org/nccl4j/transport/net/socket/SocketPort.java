@@ -14,6 +14,7 @@ import java.util.HashMap;
 import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
+import java.util.function.LongSupplier;
 import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.SystemErrorException;
@@ -21,32 +22,75 @@ import org.nccl4j.device.SystemErrorException;
 /**
  * The listening socket of one communicator's network. It hands on only sockets that have proved
  * that they know the secret, in time; what else comes is closed, counted, and logged once, and
- * costs at most {@value #MAX_PENDING} descriptors. Open while a listener awaits something. Owned by
- * the thread that polls its listeners.
+ * costs at most {@value #MOST_STRANGERS} descriptors beside those that are awaited. Open while a
+ * listener awaits something. Owned by the thread that polls its listeners.
  */
 final class SocketPort {
   static final Duration PATIENCE = Duration.ofSeconds(5);
 
   private static final Logger LOG = DebugLog.of("NET");
   private static final int BACKLOG = 1024;
-  private static final int MAX_PENDING = 256;
+  private static final int MOST_STRANGERS = 256;
   private static final int ACCEPTS_AT_ONCE = 64;
 
   private final ServerSocketChannel channel;
   private final byte[] secret;
+  private final int mostStrangers;
+  private final LongSupplier clock;
   private final Map<ByteBuffer, SocketListener> listeners = new HashMap<>();
   private final ArrayDeque<Guest> guests = new ArrayDeque<>();
   private long refused;
 
-  private record Guest(Acquaintance who, SocketAddress from, long until) {}
+  /** When the last look at the guests ended, and how long it took. */
+  private long lookedEnd;
 
-  private SocketPort(ServerSocketChannel channel, byte[] secret) {
+  private long lookedNanos;
+
+  /** Who has come and not proved itself. */
+  private static final class Guest {
+    private final Acquaintance who;
+    private final SocketAddress from;
+    private int steps;
+    private long lateFrom;
+
+    Guest(Acquaintance who, SocketAddress from, long now) {
+      this.who = who;
+      this.from = from;
+      lateFrom = now + PATIENCE.toNanos();
+    }
+
+    /** Whether it has said something since it was asked last; then it has time for the next. */
+    boolean progresses(long now) {
+      if (who.steps() == steps) {
+        return false;
+      }
+      steps = who.steps();
+      lateFrom = now + PATIENCE.toNanos();
+      return true;
+    }
+  }
+
+  private SocketPort(
+      ServerSocketChannel channel, byte[] secret, int mostStrangers, LongSupplier clock) {
     this.channel = channel;
     this.secret = secret;
+    this.mostStrangers = mostStrangers;
+    this.clock = clock;
+    this.lookedEnd = clock.getAsLong();
   }
 
   /** Listens on the first free port, on the interface if there is only one. */
   static SocketPort open(byte[] secret, SocketSettings settings, List<Nic> nics) {
+    return open(secret, settings, nics, MOST_STRANGERS, System::nanoTime);
+  }
+
+  /** As above, with another number of strangers and clock. */
+  static SocketPort open(
+      byte[] secret,
+      SocketSettings settings,
+      List<Nic> nics,
+      int mostStrangers,
+      LongSupplier clock) {
     IOException last = null;
     for (int port = settings.firstPort(); port <= settings.lastPort(); port++) {
       InetSocketAddress address =
@@ -54,7 +98,7 @@ final class SocketPort {
               ? new InetSocketAddress(nics.get(0).address(), port)
               : new InetSocketAddress(port);
       try {
-        return new SocketPort(bound(address), secret);
+        return new SocketPort(bound(address), secret, mostStrangers, clock);
       } catch (BindException e) {
         last = e;
       } catch (IOException e) {
@@ -107,8 +151,15 @@ final class SocketPort {
     }
   }
 
-  /** Lets in who comes, and goes on with the greetings. */
+  /**
+   * Lets in who comes, and goes on with the greetings. Every listener asks for that at each of its
+   * turns; where there are many guests it is done half of the time at most.
+   */
   void poll() {
+    long now = clock.getAsLong();
+    if (now - lookedEnd < lookedNanos) {
+      return;
+    }
     acceptSome();
     for (Iterator<Guest> each = guests.iterator(); each.hasNext(); ) {
       Guest guest = each.next();
@@ -116,7 +167,7 @@ final class SocketPort {
         if (guest.who.poll()) {
           each.remove();
           introduce(guest);
-        } else if (System.nanoTime() - guest.until > 0) {
+        } else if (!guest.progresses(now) && now - guest.lateFrom > 0) {
           each.remove();
           refuse(guest, "it did not prove itself in time");
         }
@@ -125,6 +176,8 @@ final class SocketPort {
         refuse(guest, Acquaintance.reason(e));
       }
     }
+    lookedEnd = clock.getAsLong();
+    lookedNanos = lookedEnd - now;
   }
 
   private void acceptSome() {
@@ -145,17 +198,38 @@ final class SocketPort {
   }
 
   private void admit(SocketChannel accepted) {
-    if (guests.size() >= MAX_PENDING) {
-      refuse(guests.poll(), "too many connections that do not prove themselves");
+    if (guests.size() >= mostStrangers + awaited()) {
+      refuse(leastKnown(), "too many connections that do not prove themselves");
     }
     try {
       accepted.configureBlocking(false);
       Acquaintance who = new Acquaintance(accepted, Greeting.server(secret));
-      guests.add(
-          new Guest(who, accepted.getRemoteAddress(), System.nanoTime() + PATIENCE.toNanos()));
+      guests.add(new Guest(who, accepted.getRemoteAddress(), clock.getAsLong()));
     } catch (IOException e) {
       Closing.close(accepted);
     }
+  }
+
+  /** Sockets that listeners await: for each of them there is room beside the strangers. */
+  private int awaited() {
+    return listeners.values().stream().mapToInt(SocketListener::missing).sum();
+  }
+
+  /** Takes out the oldest of those that have said nothing; if all have, the oldest. */
+  private Guest leastKnown() {
+    for (Iterator<Guest> each = guests.iterator(); each.hasNext(); ) {
+      Guest guest = each.next();
+      if (guest.who.steps() == 0) {
+        each.remove();
+        return guest;
+      }
+    }
+    return guests.poll();
+  }
+
+  /** How many sockets have come and not proved themselves. */
+  int guests() {
+    return guests.size();
   }
 
   private void introduce(Guest guest) {

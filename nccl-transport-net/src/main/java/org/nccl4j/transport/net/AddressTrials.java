@@ -1,0 +1,180 @@
+package org.nccl4j.transport.net;
+
+import java.io.IOException;
+import java.net.ConnectException;
+import java.net.InetSocketAddress;
+import java.net.ProtocolException;
+import java.nio.channels.ClosedChannelException;
+import java.nio.channels.SocketChannel;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.ThreadLocalRandom;
+
+/**
+ * The addresses at which another rank can be dialled: which to try, from when on, and until when.
+ * One that leads nowhere is left for the next. All are tried again and again, with longer pauses
+ * and more patience, since the other side may be slow, crowded, or without its network for a while:
+ * who dials ends that, at its deadline. Only where each address says no for good is there no sense
+ * in it. Time is an argument, in nanoseconds. Owned by who polls.
+ */
+public final class AddressTrials {
+  /** Enough for two lost packets. */
+  private static final long FIRST_PATIENCE = 5_000_000_000L;
+
+  private static final long MOST_PATIENCE = 80_000_000_000L;
+  private static final long FIRST_PAUSE = 5_000_000L;
+  private static final long MOST_PAUSE = 1_000_000_000L;
+
+  private final List<InetSocketAddress> addresses;
+
+  /** Why the last attempt at each address failed; null where none has. */
+  private final String[] reasons;
+
+  private final boolean[] forGood;
+  private int at;
+  private int rounds;
+  private long patience = FIRST_PATIENCE;
+  private long pause = FIRST_PAUSE;
+  private boolean pausing;
+  private long pauseEnd;
+  private boolean underWay;
+  private long firstAttempt;
+  private long lateFrom;
+
+  /** None has been tried. */
+  public AddressTrials(List<InetSocketAddress> addresses) {
+    this.addresses = List.copyOf(addresses);
+    this.reasons = new String[addresses.size()];
+    this.forGood = new boolean[addresses.size()];
+  }
+
+  /** The one to try, or being tried. */
+  public InetSocketAddress current() {
+    return addresses.get(at);
+  }
+
+  /** Its place among them. */
+  public int index() {
+    return at;
+  }
+
+  /** How often all of them have been tried. */
+  public int rounds() {
+    return rounds;
+  }
+
+  /** Whether an attempt may begin. */
+  public boolean mayBegin(long now) {
+    return !pausing || now - pauseEnd >= 0;
+  }
+
+  /** An attempt begins. */
+  public void begin(long now) {
+    if (!underWay) {
+      underWay = true;
+      firstAttempt = now;
+    }
+    pausing = false;
+    lateFrom = now + patience;
+  }
+
+  /** The other side has answered something: it has as long again for the next step. */
+  public void progressed(long now) {
+    lateFrom = now + patience;
+  }
+
+  /** Whether the answer has taken too long; to be asked after having looked for it. */
+  public boolean isLate(long now) {
+    return now - lateFrom > 0;
+  }
+
+  /** What an attempt fails with that is late. */
+  public IOException late() {
+    return new IOException("no answer within %d s".formatted(patience / 1_000_000_000));
+  }
+
+  /**
+   * An attempt failed. Who was let go is soon tried again at the same address: it may have been
+   * crowded out.
+   *
+   * @return whether another address comes next, or all of them once more
+   */
+  public boolean failed(IOException reason, String text, long now) {
+    reasons[at] = text;
+    forGood[at] = isForGood(reason);
+    boolean again = isLetGo(reason) && now - firstAttempt < patience;
+    if (!again) {
+      underWay = false;
+      at++;
+    }
+    boolean round = at == addresses.size();
+    if (round) {
+      at = 0;
+      rounds++;
+      patience = Math.min(2 * patience, MOST_PATIENCE);
+    }
+    if (again || round) {
+      pausing = true;
+      pauseEnd = now + pause / 2 + ThreadLocalRandom.current().nextLong(pause);
+      pause = Math.min(2 * pause, MOST_PAUSE);
+    }
+    return !again;
+  }
+
+  /** Whether every address has been tried and none will ever do. */
+  public boolean areHopeless() {
+    for (boolean each : forGood) {
+      if (!each) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  /** What came of those that have been tried, for messages; empty if none has failed. */
+  public String failures() {
+    List<String> all = new ArrayList<>();
+    for (int a = 0; a < reasons.length; a++) {
+      if (reasons[a] != null) {
+        all.add("%s (%s)".formatted(text(addresses.get(a)), reasons[a]));
+      }
+    }
+    return String.join(", ", all);
+  }
+
+  /** An address, for messages. */
+  public static String text(InetSocketAddress address) {
+    return address.getAddress().getHostAddress() + ":" + address.getPort();
+  }
+
+  /**
+   * Begins to connect a channel.
+   *
+   * @throws IOException also if this Java cannot reach such an address
+   */
+  public static void connect(SocketChannel channel, InetSocketAddress to) throws IOException {
+    try {
+      channel.connect(to);
+    } catch (IllegalArgumentException e) {
+      // Such as an IPv6 address where java.net.preferIPv4Stack is set.
+      ProtocolException impossible =
+          new ProtocolException("this Java reaches no such address: " + e);
+      impossible.initCause(e);
+      throw impossible;
+    }
+  }
+
+  private static boolean isForGood(IOException reason) {
+    boolean refused =
+        reason instanceof ConnectException
+            && String.valueOf(reason.getMessage()).contains("refused");
+    return refused || reason instanceof ProtocolException;
+  }
+
+  private static boolean isLetGo(IOException reason) {
+    String text = String.valueOf(reason.getMessage());
+    return reason instanceof ClosedChannelException
+        || text.contains("reset")
+        || text.contains("Broken pipe");
+  }
+}

@@ -1,0 +1,264 @@
+package org.nccl4j.transport.net.socket;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertNotNull;
+import static org.junit.jupiter.api.Assertions.assertNull;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.io.IOException;
+import java.net.Inet6Address;
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
+import java.nio.channels.ServerSocketChannel;
+import java.nio.channels.SocketChannel;
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.concurrent.TimeUnit;
+import java.util.function.BooleanSupplier;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Tag;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.nccl4j.api.spi.NetContext;
+import org.nccl4j.device.SystemErrorException;
+
+/** Sockets come about with slow and crowded listeners, while there are strangers. */
+@Timeout(120)
+class DialTest {
+  private static final byte[] SECRET = "sixteen bytes ok".getBytes(StandardCharsets.US_ASCII);
+  private static final LaneCount NO_LANES = new LaneCount(0, 0);
+  private static final long SECOND = 1_000_000_000L;
+
+  private final List<AutoCloseable> toClose = new ArrayList<>();
+  private long now;
+
+  @AfterEach
+  void close() throws Exception {
+    for (AutoCloseable each : toClose) {
+      each.close();
+    }
+  }
+
+  private <T extends AutoCloseable> T keep(T each) {
+    toClose.add(each);
+    return each;
+  }
+
+  private static NetContext context() {
+    Map<String, String> settings = Map.of("NCCL_SOCKET_IFNAME", "lo");
+    return new NetContext() {
+      @Override
+      public int rank() {
+        return 0;
+      }
+
+      @Override
+      public byte[] secret() {
+        return SECRET;
+      }
+
+      @Override
+      public Optional<String> setting(String name) {
+        return Optional.ofNullable(settings.get(name));
+      }
+    };
+  }
+
+  private ServerSocketChannel server() throws IOException {
+    ServerSocketChannel server = keep(ServerSocketChannel.open());
+    server.bind(new InetSocketAddress(InetAddress.getByName("127.0.0.1"), 0));
+    server.configureBlocking(false);
+    return server;
+  }
+
+  private Dial dial(int port, InetAddress... addresses) {
+    byte[] token = Greeting.random(Greeting.TOKEN_BYTES);
+    SocketHandle handle =
+        new SocketHandle(0, port, token, List.of(addresses), addresses.length, false);
+    return new Dial(handle, SECRET, false, () -> now);
+  }
+
+  private static InetAddress loopback() throws IOException {
+    return InetAddress.getByName("127.0.0.1");
+  }
+
+  private static void until(BooleanSupplier so) {
+    long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(60);
+    while (!so.getAsBoolean()) {
+      assertTrue(System.nanoTime() - end < 0, "waited too long");
+      Thread.onSpinWait();
+    }
+  }
+
+  /** The next that comes; the dial has to be polled for that. */
+  private SocketChannel accept(ServerSocketChannel server, Dial dial) {
+    SocketChannel[] came = new SocketChannel[1];
+    until(
+        () -> {
+          now += SECOND / 100;
+          assertNull(dial.poll());
+          try {
+            came[0] = server.accept();
+            if (came[0] != null) {
+              came[0].configureBlocking(false);
+            }
+          } catch (IOException e) {
+            throw new AssertionError(e);
+          }
+          return came[0] != null;
+        });
+    return keep(came[0]);
+  }
+
+  private void greets(SocketChannel accepted, Dial dial) throws IOException {
+    Acquaintance host = new Acquaintance(accepted, Greeting.server(SECRET));
+    SocketChannel[][] connected = new SocketChannel[1][];
+    until(
+        () -> {
+          try {
+            boolean hosted = host.poll();
+            connected[0] = dial.poll();
+            return hosted && connected[0] != null;
+          } catch (IOException e) {
+            throw new AssertionError(e);
+          }
+        });
+    keep(connected[0][0]);
+  }
+
+  @Test
+  void whoIsCrowdedOutComesAgain() throws IOException {
+    ServerSocketChannel server = server();
+    Dial dial = dial(server.socket().getLocalPort(), loopback());
+    for (int times = 0; times < 4; times++) {
+      accept(server, dial).close();
+    }
+    greets(accept(server, dial), dial);
+  }
+
+  @Test
+  void anAnswerThatIsThereIsTakenHoweverLateThisSideLooks() throws IOException {
+    ServerSocketChannel server = server();
+    Dial dial = dial(server.socket().getLocalPort(), loopback());
+    SocketChannel accepted = accept(server, dial);
+    Acquaintance host = new Acquaintance(accepted, Greeting.server(SECRET));
+    until(
+        () -> {
+          assertNull(dial.poll());
+          try {
+            host.poll();
+            return host.steps() == 1; // and our hello is on its way
+          } catch (IOException e) {
+            throw new AssertionError(e);
+          }
+        });
+    now += 60 * SECOND;
+    assertNull(dial.poll());
+    now += 60 * SECOND;
+    greetsOn(host, dial);
+  }
+
+  private void greetsOn(Acquaintance host, Dial dial) {
+    SocketChannel[][] connected = new SocketChannel[1][];
+    until(
+        () -> {
+          try {
+            host.poll();
+            connected[0] = dial.poll();
+            return connected[0] != null;
+          } catch (IOException e) {
+            throw new AssertionError(e);
+          }
+        });
+    keep(connected[0][0]);
+  }
+
+  @Test
+  void whoIsSilentIsTriedAgain() throws IOException {
+    ServerSocketChannel server = server();
+    Dial dial = dial(server.socket().getLocalPort(), loopback());
+    accept(server, dial);
+    now += 6 * SECOND;
+    assertNull(dial.poll());
+    assertTrue(dial.toString().contains("(no answer within 5 s)"), dial.toString());
+    greets(accept(server, dial), dial);
+  }
+
+  @Test
+  void whereEveryAddressRefusesTheErrorComesAtOnce() throws IOException {
+    ServerSocketChannel server = server();
+    int port = server.socket().getLocalPort();
+    server.close();
+    Dial dial = dial(port, loopback());
+    SystemErrorException error =
+        assertThrows(SystemErrorException.class, () -> until(() -> dial.poll() != null));
+    assertTrue(error.problem().contains("Connection refused"), error.problem());
+  }
+
+  /** Here a scope that no interface has; with java.net.preferIPv4Stack any IPv6 address. */
+  @Test
+  void anAddressThatJavaDoesNotTakeIsLeftForTheNext() throws IOException {
+    byte[] linkLocal = new byte[16];
+    linkLocal[0] = (byte) 0xfe;
+    linkLocal[1] = (byte) 0x80;
+    linkLocal[15] = 1;
+    InetAddress nowhere = Inet6Address.getByAddress("nowhere", linkLocal, 9999);
+    ServerSocketChannel server = server();
+    Dial dial = dial(server.socket().getLocalPort(), nowhere, loopback());
+    greets(accept(server, dial), dial);
+  }
+
+  @Test
+  void manyDialersAndStrangersAtOnePort() throws IOException {
+    crowd(300, 100, 16);
+  }
+
+  @Test
+  @Tag("slow")
+  void allOfALargeCommunicatorAtOnePort() throws IOException {
+    crowd(1023, 600, 256);
+  }
+
+  /** All dial at once; strangers were there before, and say nothing or what needs no secret. */
+  private void crowd(int dialers, int strangers, int mostStrangers) throws IOException {
+    SocketSettings settings = SocketSettings.of(context());
+    List<Nic> nics = Interfaces.find(settings).chosen();
+    SocketPort port = SocketPort.open(SECRET, settings, nics, mostStrangers, System::nanoTime);
+    toClose.add(port::close);
+    for (int s = 0; s < strangers; s++) {
+      SocketChannel stranger = keep(SocketChannel.open());
+      stranger.configureBlocking(false);
+      stranger.connect(new InetSocketAddress(loopback(), port.number()));
+    }
+    List<SocketListener> listeners = new ArrayList<>();
+    List<Dial> dials = new ArrayList<>();
+    for (int d = 0; d < dialers; d++) {
+      SocketListener listener = new SocketListener(port, NO_LANES, List.of(loopback()), 1, false);
+      listeners.add(listener);
+      dials.add(keepDial(new Dial(SocketHandle.fromBytes(listener.handle()), SECRET, false)));
+    }
+    List<Dial> dialling = new ArrayList<>(dials);
+    List<SocketListener> awaiting = new ArrayList<>(listeners);
+    until(
+        () -> {
+          dialling.removeIf(dial -> dial.poll() != null);
+          awaiting.removeIf(listener -> listener.accept() != null);
+          assertTrue(port.guests() <= mostStrangers + awaiting.size() + 1, "descriptors");
+          return dialling.isEmpty() && awaiting.isEmpty();
+        });
+    for (Dial dial : dials) {
+      assertNotNull(dial.poll());
+    }
+    assertEquals(dialers, dials.size());
+    listeners.forEach(SocketListener::closeAll);
+  }
+
+  private Dial keepDial(Dial dial) {
+    toClose.add(dial::close);
+    return dial;
+  }
+}
