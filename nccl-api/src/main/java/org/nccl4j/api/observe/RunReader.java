@@ -7,6 +7,7 @@ import java.util.stream.LongStream;
 import org.nccl4j.api.observe.RankReport.Operation;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.RedOp;
+import org.nccl4j.device.kernel.CallText;
 
 /** Reads the operations that a slot of a flight recorder has, out of its runs. Any thread. */
 final class RunReader {
@@ -91,18 +92,10 @@ final class RunReader {
     RedOp op = ops[((int) (run.shape >>> FlightLog.OP_SHIFT) & 15) % ops.length];
     String text =
         switch (label) {
-          case "send" -> "send of %d %s to rank %d".formatted(count, type.label(), root);
-          case "recv" -> "recv of %d %s from rank %d".formatted(count, type.label(), root);
           case "put_signal" -> "put of %d %s to rank %d".formatted(count, type.label(), root);
           case "signal" -> "signal to rank %d".formatted(root);
           case "wait_signal" -> "wait for a signal of rank %d".formatted(root);
-          case "broadcast", "gather", "scatter" ->
-              "%s of %d %s, root %d".formatted(label, count, type.label(), root);
-          case "reduce" ->
-              "reduce of %d %s (%s), root %d".formatted(count, type.label(), op.label(), root);
-          case "all_reduce", "reduce_scatter" ->
-              "%s of %d %s (%s)".formatted(label, count, type.label(), op.label());
-          default -> "%s of %d %s".formatted(label, count, type.label());
+          default -> CallText.of(label, count, type, op.label(), root);
         };
     return new Operation(number, collective, label, root, count, count * type.bytes(), text);
   }

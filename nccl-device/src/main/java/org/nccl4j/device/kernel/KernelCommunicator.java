@@ -2,6 +2,7 @@ package org.nccl4j.device.kernel;
 
 import java.util.List;
 import java.util.Optional;
+import java.util.function.IntFunction;
 import java.util.function.Supplier;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
@@ -138,6 +139,12 @@ public interface KernelCommunicator extends AutoCloseable {
 
   /** Who is asked for an explanation when a wait's deadline has passed; it may be empty. */
   default void explainDeadlines(Supplier<String> explanation) {}
+
+  /**
+   * Who is asked what this rank and another call, by the other's number, when data of another call
+   * than this rank's have come from it; the answer is a clause, or empty. See {@link CallMismatch}.
+   */
+  default void explainMismatches(IntFunction<String> calls) {}
 
   /** Frees what it holds; the connections are their transports'. Nothing may be running. */
   @Override

@@ -12,7 +12,8 @@ package org.nccl4j.device.kernel;
  * connection
  *   0                8 slots x chunkBytes
  *   8 x chunkBytes   head word (u64): steps whose slot is free again
- *   + 2048           tail word (u64): steps whose slot is full
+ *   + 2048           tail word (u64): steps whose slot is full; behind it, as in other connections,
+ *                    the signatures of the slots' steps, where the device has them
  *   + 4096           the next connection
  * </pre>
  *
@@ -67,6 +68,11 @@ public record NvlsLayout(int nHeads, int nChannels, int chunkBytes) {
   /** Offset of the tail word in a connection. */
   public long tail() {
     return head() + TAIL;
+  }
+
+  /** Offset of a step's signature in a connection. */
+  public long signature(long step) {
+    return tail() + ConnectionLayout.signature(step);
   }
 
   /** Bytes of a connection. */

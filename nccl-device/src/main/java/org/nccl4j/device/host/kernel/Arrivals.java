@@ -45,10 +45,11 @@ final class Arrivals {
    * The first barrier: all ranks' buffers may be used.
    *
    * @param what describes the operation and where its buffers lie
+   * @param call the operation
    * @throws InvalidUsageException if another rank came for something else
    */
   @HotPath
-  void begin(long what) {
+  void begin(long what, Call call) {
     for (int place = 0; place < peers.length; place++) {
       if (place != space.place()) {
         Words.storeOpaque(
@@ -58,14 +59,19 @@ final class Arrivals {
     meet();
     for (int place = 0; place < peers.length; place++) {
       if (place != space.place() && Words.loadAcquire(own, offsets[place] + AT_WHAT) != what) {
-        throw new InvalidUsageException(
-            ErrorId.CALLS_DIFFER,
-            ("rank %d takes part in another operation on windows than rank %d, or with buffers at"
-                    + " other places of their windows")
-                .formatted(space.first() + place, space.first() + space.place()),
-            "make the same calls on all ranks, with buffers at the same offsets of their windows");
+        throw differs(space.first() + place, call);
       }
     }
+  }
+
+  private InvalidUsageException differs(int peer, Call call) {
+    String known = waiter.known(peer);
+    return new InvalidUsageException(
+        ErrorId.CALLS_DIFFER,
+        "rank %d takes part in another operation on windows than rank %d, which is in %s, or with buffers at other places of their windows%s"
+            .formatted(
+                peer, space.first() + space.place(), call, known.isEmpty() ? "" : "; " + known),
+        "make the same calls on all ranks, with buffers at the same offsets of their windows");
   }
 
   /** The second barrier: what was written into this rank's buffers is there. */

@@ -78,7 +78,7 @@ abstract class ConnectionEnd {
   }
 
   @HotPath
-  final int llFlag() {
-    return LlLines.flag(step);
+  final int llFlag(Call call) {
+    return LlLines.flag(step, call);
   }
 }

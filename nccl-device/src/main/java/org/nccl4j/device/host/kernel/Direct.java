@@ -4,6 +4,7 @@ import org.nccl4j.device.HotPath;
 import org.nccl4j.device.host.memory.HostMemory;
 import org.nccl4j.device.host.reduce.Reduction;
 import org.nccl4j.device.host.reduce.Reductions;
+import org.nccl4j.device.kernel.CallText;
 import org.nccl4j.device.kernel.DirectWork;
 import org.nccl4j.device.symmetric.SymmetricSpace;
 import org.nccl4j.device.symmetric.WindowView;
@@ -18,6 +19,7 @@ final class Direct implements Kernel {
   private static final int PIECE = 16 << 10;
 
   private final DirectWork work;
+  private final Call call;
   private final int self;
   private final int n;
   private final Arrivals arrivals;
@@ -36,6 +38,7 @@ final class Direct implements Kernel {
    */
   Direct(DirectWork work, SymmetricSpace space, Arrivals arrivals, HostMemory scratch) {
     this.work = work;
+    this.call = new Call(work.signature(), () -> CallText.of(work));
     this.self = space.place();
     this.n = space.size();
     this.arrivals = arrivals;
@@ -66,7 +69,7 @@ final class Direct implements Kernel {
     if (work.operation() == DirectWork.Operation.BROADCAST && self == work.root()) {
       Copies.copyAll(send, 0, recv, 0, bytes);
     }
-    arrivals.begin(signature(work, sendAt, recvAt));
+    arrivals.begin(signature(work, sendAt, recvAt), call);
     switch (work.operation()) {
       case ALL_REDUCE -> allReduce(sendAt, recv, recvAt);
       case REDUCE_SCATTER -> combine(sendAt + self * bytes, 0, bytes, recv, 0, -1);

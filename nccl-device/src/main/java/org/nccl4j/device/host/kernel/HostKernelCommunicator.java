@@ -7,6 +7,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.function.IntFunction;
 import java.util.function.Supplier;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceMemory;
@@ -121,6 +122,11 @@ public final class HostKernelCommunicator implements KernelCommunicator {
   @Override
   public void explainDeadlines(Supplier<String> explanation) {
     waiter.explain(explanation);
+  }
+
+  @Override
+  public void explainMismatches(IntFunction<String> calls) {
+    waiter.explainMismatches(calls);
   }
 
   @Override

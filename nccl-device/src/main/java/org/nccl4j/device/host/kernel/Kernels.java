@@ -8,6 +8,8 @@ import org.nccl4j.device.host.memory.HostMemory;
 import org.nccl4j.device.host.reduce.PreparedReduction;
 import org.nccl4j.device.host.reduce.Reduction;
 import org.nccl4j.device.host.reduce.Reductions;
+import org.nccl4j.device.kernel.CallSignature;
+import org.nccl4j.device.kernel.CallText;
 import org.nccl4j.device.kernel.Collective;
 import org.nccl4j.device.kernel.CollectiveWork;
 import org.nccl4j.device.kernel.KernelCommunicatorSpec;
@@ -94,10 +96,20 @@ final class Kernels {
       fromAfter[level] = ends.recv(trees.at(1 << level));
     }
     return switch (work.collective()) {
-      case ALL_GATHER -> new PatAllGather(trees, waiter, after, fromBefore, bytes, chunk);
+      case ALL_GATHER ->
+          new PatAllGather(trees, waiter, call(work), after, fromBefore, bytes, chunk);
       case REDUCE_SCATTER ->
           new PatReduceScatter(
-              trees, waiter, before, fromAfter, reduction(work), size, scratch, bytes, chunk);
+              trees,
+              waiter,
+              call(work),
+              before,
+              fromAfter,
+              reduction(work),
+              size,
+              scratch,
+              bytes,
+              chunk);
       case ALL_REDUCE, BROADCAST, REDUCE -> throw none(work);
     };
   }
@@ -189,11 +201,16 @@ final class Kernels {
     return switch (work.collective()) {
       case ALL_REDUCE ->
           new NvlsKernels.AllReduce(
-              nvls, new Parts(bytes, spec.nvls().heads().size(), size, chunk), reduction, size);
+              nvls,
+              call(work),
+              new Parts(bytes, spec.nvls().heads().size(), size, chunk),
+              reduction,
+              size);
       case REDUCE_SCATTER ->
           new NvlsKernels.ReduceScatter(
-              nvls, new Parts(bytes, 1, size, chunk), bytes, reduction, size);
-      case ALL_GATHER -> new NvlsKernels.AllGather(nvls, new Parts(bytes, 1, size, chunk), bytes);
+              nvls, call(work), new Parts(bytes, 1, size, chunk), bytes, reduction, size);
+      case ALL_GATHER ->
+          new NvlsKernels.AllGather(nvls, call(work), new Parts(bytes, 1, size, chunk), bytes);
       case BROADCAST, REDUCE -> throw none(work);
     };
   }
@@ -214,6 +231,7 @@ final class Kernels {
     List<Tree> trees = spec.nvls().trees();
     return new NvlsTreeAllReduce(
         nvls,
+        call(work),
         parts,
         reduction,
         size,
@@ -273,6 +291,12 @@ final class Kernels {
     };
   }
 
+  private Call call(CollectiveWork work) {
+    return operator == null
+        ? new Call(work.signature(), () -> CallText.of(work))
+        : new Call(CallSignature.of(work, operator), () -> CallText.of(work, operator));
+  }
+
   private Parts parts(CollectiveWork work, long count, int owners) {
     int elementBytes = work.type().bytes();
     return new Parts(count * elementBytes, owners, elementBytes, work.chunkBytes());
@@ -283,11 +307,14 @@ final class Kernels {
     RecvEnd[] recvs = from.stream().sorted().map(ends::recv).toArray(RecvEnd[]::new);
     SendEnd[] sends = to.stream().map(ends::send).toArray(SendEnd[]::new);
     int elementBytes = work.type().bytes();
+    Call call = call(work);
     return work.protocol() == Protocol.LL
-        ? new LlPrimitives(spec.rank(), waiter, recvs, sends, reduction, elementBytes, scratch)
+        ? new LlPrimitives(
+            spec.rank(), waiter, call, recvs, sends, reduction, elementBytes, scratch)
         : new SlotPrimitives(
             spec.rank(),
             waiter,
+            call,
             recvs,
             sends,
             reduction,

@@ -3,6 +3,7 @@ package org.nccl4j.device.host.kernel;
 import java.util.List;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.host.memory.HostMemory;
+import org.nccl4j.device.kernel.CallText;
 import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.P2pWork;
 import org.nccl4j.device.kernel.Protocol;
@@ -16,6 +17,7 @@ abstract class Lane {
   private final ConnectionLayout layout;
   private final P2pWork[] works;
   private final HostMemory[] buffers;
+  private final Call[] calls;
   private int current;
   private long done;
 
@@ -24,8 +26,11 @@ abstract class Lane {
     this.layout = end.layout;
     this.works = works.stream().filter(work -> work.bytes() > 0).toArray(P2pWork[]::new);
     this.buffers = new HostMemory[this.works.length];
+    this.calls = new Call[this.works.length];
     for (int w = 0; w < this.works.length; w++) {
-      buffers[w] = this.works[w].buffer() == null ? null : HostMemory.of(this.works[w].buffer());
+      P2pWork work = this.works[w];
+      buffers[w] = work.buffer() == null ? null : HostMemory.of(work.buffer());
+      calls[w] = new Call(work.signature(), () -> CallText.of(work));
     }
   }
 
@@ -52,7 +57,7 @@ abstract class Lane {
     Protocol protocol = work.protocol();
     int bytes = (int) Math.min(stepBytes(protocol), work.bytes() - done);
     HostMemory buffer = buffers[current] == null ? ownBuffer : buffers[current];
-    if (!step(buffer, work.offset() + done, bytes, protocol)) {
+    if (!step(buffer, work.offset() + done, bytes, protocol, calls[current])) {
       return false;
     }
     done += bytes;
@@ -73,7 +78,15 @@ abstract class Lane {
   }
 
   /** Moves one step's bytes if that can be done now. */
-  abstract boolean step(HostMemory buffer, long offset, int bytes, Protocol protocol);
+  abstract boolean step(HostMemory buffer, long offset, int bytes, Protocol protocol, Call call);
+
+  /** Whether the next step seems to have come as one of another call; see {@link Sender}. */
+  abstract boolean sentAnother();
+
+  /** The call of the next step. */
+  final Call call() {
+    return calls[current];
+  }
 
   /** Sends. */
   static final class Out extends Lane {
@@ -86,27 +99,31 @@ abstract class Lane {
 
     @Override
     @HotPath
-    boolean step(HostMemory buffer, long offset, int bytes, Protocol protocol) {
+    boolean step(HostMemory buffer, long offset, int bytes, Protocol protocol, Call call) {
       boolean free = protocol == Protocol.LL128 ? end.hasLl128Credit(bytes) : end.hasCredit();
       if (!free) {
         return false;
       }
       switch (protocol) {
         case LL -> {
-          end.clearIfWrapped();
-          LlLines.pack(buffer, offset, bytes, end.memory(), end.llSlot(), end.llFlag());
+          LlLines.pack(buffer, offset, bytes, end.memory(), end.llSlot(), end.llFlag(call));
           end.next();
         }
         case LL128 -> {
           Copies.copyFlagLineLast(buffer, offset, end.memory(), end.ll128Data(), bytes);
-          end.postLl128();
+          end.postLl128(call);
         }
         case SIMPLE -> {
           Copies.copy(buffer, offset, end.memory(), end.simpleSlot(), bytes);
-          end.post(bytes);
+          end.post(bytes, call);
         }
       }
       return true;
+    }
+
+    @Override
+    boolean sentAnother() {
+      return false;
     }
   }
 
@@ -123,24 +140,24 @@ abstract class Lane {
 
     @Override
     @HotPath
-    boolean step(HostMemory buffer, long offset, int bytes, Protocol protocol) {
+    boolean step(HostMemory buffer, long offset, int bytes, Protocol protocol, Call call) {
       switch (protocol) {
         case LL -> {
-          if (!LlLines.isComplete(end, bytes, end.llFlag())) {
+          if (!LlLines.isComplete(end, bytes, end.llFlag(call))) {
             return false;
           }
-          LlLines.unpack(end, buffer, offset, bytes, end.llFlag(), waiter);
+          LlLines.unpack(end, buffer, offset, bytes, call, waiter);
           end.releaseLazily();
         }
         case LL128 -> {
-          if (!end.hasLl128(bytes)) {
+          if (!end.hasLl128(call, bytes)) {
             return false;
           }
           Copies.copy(end.memory(), end.ll128Data(), buffer, offset, bytes);
           end.releaseLazily();
         }
         case SIMPLE -> {
-          if (!end.hasData()) {
+          if (!end.hasData(waiter, call)) {
             return false;
           }
           Copies.copy(end.memory(), end.simpleSlot(), buffer, offset, bytes);
@@ -148,6 +165,11 @@ abstract class Lane {
         }
       }
       return true;
+    }
+
+    @Override
+    boolean sentAnother() {
+      return end.awaited().sentAnother(call());
     }
   }
 }

@@ -12,11 +12,13 @@ public record LineSlots(int team) {
   /** Most bytes of data that a rank sends in lines, which are twice as many bytes. */
   public static final int DATA_BYTES = 1024;
 
+  static final int HALVES = 2;
+
   private static final int SLOT_BYTES = 2 * DATA_BYTES;
 
   /** Offset of the slot that a rank writes in an operation. */
   long slot(long operation, int place) {
-    return new ResourceLayout(team).rest() + ((operation & 1) * team + place) * SLOT_BYTES;
+    return new ResourceLayout(team).rest() + ((operation & HALVES - 1) * team + place) * SLOT_BYTES;
   }
 
   /** Bytes of the window, all that comes before included. */

@@ -1,38 +1,56 @@
 package org.nccl4j.device.host.kernel;
 
+import java.lang.invoke.VarHandle;
 import java.nio.ByteBuffer;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.host.memory.HostMemory;
 import org.nccl4j.device.host.memory.Words;
-import org.nccl4j.device.kernel.ConnectionLayout;
+import org.nccl4j.device.kernel.CallSignature;
 
 /**
  * The LL protocol's words: 4 bytes of data in the low half, 4 bytes of flag in the high half,
- * stored at once, so that a receiver which finds the flag has the data. The flag of a step differs
- * from that of every older step that could have left a word in the slot.
+ * stored at once, so that a receiver which finds the flag has the data. A flag is 10 bits of the
+ * call's signature above the lowest 22 bits of the step. Before these begin to repeat, the receiver
+ * clears each slot, so that a word with a step's bits is of that step.
  */
 final class LlLines {
-  private static final int FLAG_BITS = 30;
-  private static final long FLAG_MASK = (1L << FLAG_BITS) - 1;
+  private static final int STEP_MASK = -1 >>> CallSignature.LINE_BITS;
 
   private LlLines() {}
 
   /** The flag of a step; never 0, which is what new memory holds. */
   @HotPath
-  static int flag(long step) {
-    return (int) (step & FLAG_MASK) + 1;
+  static int flag(long step, Call call) {
+    return call.line | (int) step & STEP_MASK;
   }
 
-  /** Whether flags begin to repeat at a step, so that its slot has to be cleared first. */
+  /** Whether a slot's first word has a flag of the awaited one's step, but of another call. */
+  static boolean isOther(HostMemory lines, long offset, int awaited) {
+    long word = Words.loadOpaque(lines.window(offset), lines.index(offset));
+    int flag = (int) (word >>> 32);
+    return flag != awaited
+        && (flag & STEP_MASK) == (awaited & STEP_MASK)
+        && (flag & ~STEP_MASK) != 0;
+  }
+
+  /**
+   * Whether a step is the last, of a number of slots that steps use in turn, to use its slot before
+   * the steps in flags repeat: then the slot is to be cleared before it is given back.
+   *
+   * @param slots a power of two
+   */
   @HotPath
-  static boolean wrapped(long step) {
-    return step > FLAG_MASK && (step & FLAG_MASK) < ConnectionLayout.STEPS;
+  static boolean isLastOfSlot(long step, int slots) {
+    int last = STEP_MASK & -slots;
+    return ((int) step & last) == last;
   }
 
+  /** Clears a slot, before all that is stored afterwards. */
   static void clear(HostMemory lines, long offset, int bytes) {
     for (int at = 0; at < bytes; at += 8) {
       Words.storeOpaque(lines.window(offset + at), lines.index(offset + at), 0);
     }
+    VarHandle.releaseFence();
   }
 
   /** Writes data into a slot. */
@@ -62,35 +80,42 @@ final class LlLines {
   /** Reads data from a slot, waiting for each word. */
   @HotPath
   static void unpack(
-      RecvEnd end, HostMemory target, long targetOffset, int bytes, int flag, Waiter waiter) {
-    unpack(end.memory(), end.llSlot(), end.peer, target, targetOffset, bytes, flag, waiter);
+      RecvEnd end, HostMemory target, long targetOffset, int bytes, Call call, Waiter waiter) {
+    int flag = end.llFlag(call);
+    unpack(
+        end.memory(), end.llSlot(), target, targetOffset, bytes, flag, call, end.awaited(), waiter);
   }
 
-  /** Reads data that a peer packs, waiting for each word. */
+  /**
+   * Reads data that a peer packs, waiting for each word.
+   *
+   * @param from where else the peer's data of another call may come
+   */
   @HotPath
   static void unpack(
       HostMemory lines,
       long offset,
-      int peer,
       HostMemory target,
       long targetOffset,
       int bytes,
       int flag,
+      Call call,
+      Sender from,
       Waiter waiter) {
-    ByteBuffer from = lines.window(offset);
-    int fromIndex = lines.index(offset);
+    ByteBuffer words = lines.window(offset);
+    int first = lines.index(offset);
     ByteBuffer to = target.window(targetOffset);
     int toIndex = target.index(targetOffset);
     int whole = bytes & ~3;
     for (int at = 0; at < whole; at += 4) {
-      long word = Words.loadOpaque(from, fromIndex + 2 * at);
+      long word = Words.loadOpaque(words, first + 2 * at);
       if ((int) (word >>> 32) != flag) {
-        word = await(from, fromIndex + 2 * at, flag, peer, waiter);
+        word = await(words, first + 2 * at, flag, call, from, waiter);
       }
       to.putInt(toIndex + at, (int) word);
     }
     if (whole < bytes) {
-      long word = await(from, fromIndex + 2 * whole, flag, peer, waiter);
+      long word = await(words, first + 2 * whole, flag, call, from, waiter);
       for (int at = whole; at < bytes; at++) {
         to.put(toIndex + at, (byte) word);
         word >>>= 8;
@@ -112,13 +137,19 @@ final class LlLines {
     return true;
   }
 
-  private static long await(ByteBuffer from, int index, int flag, int peer, Waiter waiter) {
+  private static long await(
+      ByteBuffer from, int index, int flag, Call call, Sender sender, Waiter waiter) {
     waiter.begin();
-    long word = Words.loadOpaque(from, index);
-    while ((int) (word >>> 32) != flag) {
-      waiter.idle(peer, "data");
-      word = Words.loadOpaque(from, index);
+    while (true) {
+      boolean other = waiter.isSlow() && sender.sentAnother(call);
+      long word = Words.loadOpaque(from, index);
+      if ((int) (word >>> 32) == flag) {
+        return word;
+      }
+      if (other) {
+        throw waiter.differs(call, sender.peer());
+      }
+      waiter.idle(sender.peer(), "data");
     }
-    return word;
   }
 }

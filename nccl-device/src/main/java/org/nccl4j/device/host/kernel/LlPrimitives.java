@@ -24,12 +24,13 @@ final class LlPrimitives extends Primitives {
   LlPrimitives(
       int rank,
       Waiter waiter,
+      Call call,
       RecvEnd[] recvs,
       SendEnd[] sends,
       Reduction reduction,
       int elementBytes,
       HostMemory scratch) {
-    super(rank, waiter, recvs, sends, reduction, elementBytes);
+    super(rank, waiter, call, recvs, sends, reduction, elementBytes);
     this.scratch = scratch;
     this.other = scratch.size() / 3;
   }
@@ -113,8 +114,8 @@ final class LlPrimitives extends Primitives {
 
   private void packToAll(HostMemory from, long fromOffset, int bytes) {
     for (SendEnd end : sends) {
-      end.awaitLlCredit(waiter);
-      LlLines.pack(from, fromOffset, bytes, end.memory(), end.llSlot(), end.llFlag());
+      end.awaitCredit(waiter);
+      LlLines.pack(from, fromOffset, bytes, end.memory(), end.llSlot(), end.llFlag(call));
       end.next();
     }
   }
@@ -142,7 +143,7 @@ final class LlPrimitives extends Primitives {
   }
 
   private void unpack(RecvEnd end, HostMemory to, long toOffset, int bytes) {
-    LlLines.unpack(end, to, toOffset, bytes, end.llFlag(), waiter);
+    LlLines.unpack(end, to, toOffset, bytes, call, waiter);
     end.releaseLazily();
   }
 }

@@ -58,17 +58,10 @@ final class MulticastAccess {
     }
   }
 
-  /**
-   * Bytes as lines with flags to a place of all memories, at most {@link LineSlots#DATA_BYTES}.
-   *
-   * @param clear whether flags of long ago could be taken for this one
-   */
+  /** Bytes as lines with flags to a place of all memories. */
   @HotPath
-  void storeLines(HostMemory source, long offset, int bytes, int flag, boolean clear) {
+  void storeLines(HostMemory source, long offset, int bytes, int flag) {
     for (HostMemory view : views) {
-      if (clear) {
-        LlLines.clear(view, offset, 2 * LineSlots.DATA_BYTES);
-      }
       LlLines.pack(source, 0, bytes, view, offset, flag);
     }
   }
@@ -88,6 +81,24 @@ final class MulticastAccess {
   void storeRelease(long offset, long value) {
     for (HostMemory view : views) {
       Words.storeRelease(view, offset, value);
+    }
+  }
+
+  /** Two bytes to a place of all memories. */
+  @HotPath
+  void store(long offset, short value) {
+    for (HostMemory view : views) {
+      view.window(offset).putShort(view.index(offset), value);
+    }
+  }
+
+  /** Throws if the signature at a place of a memory is another call's. */
+  @HotPath
+  void compare(Waiter waiter, long offset, Call call) {
+    for (int v = 0; v < views.length; v++) {
+      if (views[v].window(offset).getShort(views[v].index(offset)) != call.signature) {
+        throw waiter.differs(call, ranks[v]);
+      }
     }
   }
 

@@ -77,33 +77,41 @@ final class NvlsConnection {
 
   /** This rank's slot is full. */
   @HotPath
-  void post() {
+  void post(Call call) {
+    long at = base + layout.signature(filled);
+    own.window(at).putShort(own.index(at), call.signature);
     filled++;
     Words.storeRelease(own, base + layout.tail(), filled);
   }
 
   /** All ranks' slots are full. */
   @HotPath
-  void postAll() {
+  void postAll(Call call) {
+    all.store(base + layout.signature(filled), call.signature);
     filled++;
     all.storeRelease(base + layout.tail(), filled);
   }
 
   /** Waits until this rank's slot of the next step is full, and returns its offset. */
   @HotPath
-  long awaitFull(Waiter waiter) {
+  long awaitFull(Waiter waiter, Call call) {
     if (full <= emptied) {
       full = waiter.awaitGreater(own, base + layout.tail(), emptied, peer, "data");
+    }
+    long at = base + layout.signature(emptied);
+    if (own.window(at).getShort(own.index(at)) != call.signature) {
+      throw waiter.differs(call, peer);
     }
     return base + layout.slot(emptied);
   }
 
   /** Waits until all ranks' slots of the next step are full, and returns their offset. */
   @HotPath
-  long awaitAllFull(Waiter waiter) {
+  long awaitAllFull(Waiter waiter, Call call) {
     if (full <= emptied) {
       full = all.awaitLeastGreater(waiter, base + layout.tail(), emptied, "data");
     }
+    all.compare(waiter, base + layout.signature(emptied), call);
     return base + layout.slot(emptied);
   }
 

@@ -27,6 +27,9 @@ final class NvlsEnds {
   private final NvlsConnection[] up;
   private final NvlsConnection[] down;
 
+  /** The current kernel's. */
+  private Call call;
+
   /**
    * The connections of a rank.
    *
@@ -45,6 +48,12 @@ final class NvlsEnds {
       up[head] = NvlsConnection.reduce(nvls, all, head);
       down[head] = NvlsConnection.broadcast(nvls, all, head);
     }
+  }
+
+  /** Begins a kernel. */
+  @HotPath
+  void begin(Call newCall) {
+    call = newCall;
   }
 
   /**
@@ -97,7 +106,7 @@ final class NvlsEnds {
       } else {
         Copies.copy(source, offset, own, slot, bytes);
       }
-      up[head].post();
+      up[head].post(call);
     }
   }
 
@@ -106,7 +115,7 @@ final class NvlsEnds {
   void reduce(Reduction reduction, HostMemory target, long offset, int bytes, int size) {
     if (bytes > 0) {
       NvlsConnection from = up[nvls.headRank()];
-      long slot = from.awaitAllFull(waiter);
+      long slot = from.awaitAllFull(waiter, call);
       all.loadReduce(reduction, slot, target, offset, bytes / size, size);
       reduction.finish(target, offset, bytes / size);
       from.releaseAll();
@@ -120,7 +129,7 @@ final class NvlsEnds {
       NvlsConnection from = up[nvls.headRank()];
       NvlsConnection to = down[nvls.headRank()];
       long target = to.awaitAllFree(waiter);
-      long slot = from.awaitAllFull(waiter);
+      long slot = from.awaitAllFull(waiter, call);
       for (int at = 0; at < bytes; at += PIECE) {
         int piece = Math.min(PIECE, bytes - at);
         all.loadReduce(reduction, slot + at, scratch, 0, piece / size, size);
@@ -128,7 +137,7 @@ final class NvlsEnds {
         all.store(scratch, 0, target + at, piece);
       }
       from.releaseAll();
-      to.postAll();
+      to.postAll(call);
     }
   }
 
@@ -147,7 +156,7 @@ final class NvlsEnds {
   long reduceAhead(Reduction reduction, int ahead, int bytes, int size) {
     NvlsConnection from = up[nvls.headRank()];
     long target = down[nvls.headRank()].slotAhead(ahead);
-    long slot = from.awaitAllFull(waiter);
+    long slot = from.awaitAllFull(waiter, call);
     for (int at = 0; at < bytes; at += PIECE) {
       int piece = Math.min(PIECE, bytes - at);
       all.loadReduce(reduction, slot + at, own, target + at, piece / size, size);
@@ -167,7 +176,7 @@ final class NvlsEnds {
   void spread(int bytes) {
     NvlsConnection to = down[nvls.headRank()];
     all.spread(own, to.awaitAllFree(waiter), bytes);
-    to.postAll();
+    to.postAll(call);
   }
 
   /** As a head: own data to everybody. */
@@ -176,7 +185,7 @@ final class NvlsEnds {
     if (bytes > 0) {
       NvlsConnection to = down[nvls.headRank()];
       all.store(source, offset, to.awaitAllFree(waiter), bytes);
-      to.postAll();
+      to.postAll(call);
     }
   }
 
@@ -185,7 +194,7 @@ final class NvlsEnds {
   void gather(int head, HostMemory target, long offset, int bytes) {
     if (bytes > 0) {
       NvlsConnection from = down[head];
-      Copies.copy(own, from.awaitFull(waiter), target, offset, bytes);
+      Copies.copy(own, from.awaitFull(waiter, call), target, offset, bytes);
       from.release();
     }
   }

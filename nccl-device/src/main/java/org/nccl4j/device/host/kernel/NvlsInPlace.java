@@ -5,6 +5,7 @@ import org.nccl4j.device.InternalErrorException;
 import org.nccl4j.device.host.memory.HostMemory;
 import org.nccl4j.device.host.reduce.Reduction;
 import org.nccl4j.device.host.reduce.Reductions;
+import org.nccl4j.device.kernel.CallText;
 import org.nccl4j.device.kernel.DirectWork;
 import org.nccl4j.device.kernel.Nvls;
 import org.nccl4j.device.symmetric.SymmetricSpace;
@@ -20,6 +21,7 @@ final class NvlsInPlace implements Kernel {
   private static final int PIECE = 16 << 10;
 
   private final DirectWork work;
+  private final Call call;
   private final Nvls nvls;
   private final int self;
   private final Arrivals arrivals;
@@ -42,6 +44,7 @@ final class NvlsInPlace implements Kernel {
   NvlsInPlace(
       DirectWork work, Nvls nvls, SymmetricSpace space, Arrivals arrivals, HostMemory scratch) {
     this.work = work;
+    this.call = new Call(work.signature(), () -> CallText.of(work));
     this.nvls = nvls;
     this.self = space.place();
     this.arrivals = arrivals;
@@ -65,7 +68,7 @@ final class NvlsInPlace implements Kernel {
   public void run(HostMemory send, HostMemory recv) {
     long sendAt = sends == null ? -1 : send.address() - work.send().address();
     long recvAt = recvs == null ? -1 : recv.address() - work.recv().address();
-    arrivals.begin(Direct.signature(work, sendAt, recvAt));
+    arrivals.begin(Direct.signature(work, sendAt, recvAt), call);
     if (nvls.headRank() >= 0) {
       switch (work.operation()) {
         case ALL_REDUCE -> allReduce(sendAt, recvAt);

@@ -12,10 +12,12 @@ final class NvlsKernels {
   private NvlsKernels() {}
 
   /** All-reduce: each head combines a part of every loop. */
-  record AllReduce(NvlsEnds ends, Parts parts, Reduction reduction, int size) implements Kernel {
+  record AllReduce(NvlsEnds ends, Call call, Parts parts, Reduction reduction, int size)
+      implements Kernel {
     @Override
     @HotPath
     public void run(HostMemory send, HostMemory recv) {
+      ends.begin(call);
       int headRank = ends.nvls.headRank();
       for (boolean more = parts.first(); more; ) {
         long turn = parts.begin();
@@ -30,11 +32,13 @@ final class NvlsKernels {
   }
 
   /** Reduce-scatter: every rank is the head of its own part. */
-  record ReduceScatter(NvlsEnds ends, Parts parts, long partBytes, Reduction reduction, int size)
+  record ReduceScatter(
+      NvlsEnds ends, Call call, Parts parts, long partBytes, Reduction reduction, int size)
       implements Kernel {
     @Override
     @HotPath
     public void run(HostMemory send, HostMemory recv) {
+      ends.begin(call);
       int heads = ends.nvls.heads().size();
       for (boolean more = parts.first(); more; ) {
         long turn = parts.begin();
@@ -57,10 +61,11 @@ final class NvlsKernels {
   }
 
   /** All-gather: every rank gives out its own part. */
-  record AllGather(NvlsEnds ends, Parts parts, long partBytes) implements Kernel {
+  record AllGather(NvlsEnds ends, Call call, Parts parts, long partBytes) implements Kernel {
     @Override
     @HotPath
     public void run(HostMemory send, HostMemory recv) {
+      ends.begin(call);
       int heads = ends.nvls.heads().size();
       for (boolean more = parts.first(); more; ) {
         long turn = parts.begin();

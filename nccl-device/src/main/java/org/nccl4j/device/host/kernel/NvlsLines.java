@@ -5,6 +5,7 @@ import org.nccl4j.device.InternalErrorException;
 import org.nccl4j.device.host.memory.HostMemory;
 import org.nccl4j.device.host.reduce.Reduction;
 import org.nccl4j.device.host.reduce.Reductions;
+import org.nccl4j.device.kernel.CallText;
 import org.nccl4j.device.kernel.DirectWork;
 import org.nccl4j.device.kernel.Nvls;
 import org.nccl4j.device.symmetric.SymmetricSpace;
@@ -17,7 +18,7 @@ import org.nccl4j.device.symmetric.SymmetricSpace;
  * operation between, so every other rank has ended the one before. Owned by the thread that runs
  * the communicator's current kernel.
  */
-final class NvlsLines {
+final class NvlsLines implements Sender {
   private final Nvls nvls;
   private final Waiter waiter;
   private final LineSlots slots;
@@ -28,6 +29,12 @@ final class NvlsLines {
   private final HostMemory sum;
   private final HostMemory next;
   private long operations;
+
+  /** Whose data are awaited, and where and as what they come. */
+  private int peer;
+
+  private long slot;
+  private int flag;
 
   /**
    * The lines of a communicator.
@@ -56,42 +63,65 @@ final class NvlsLines {
           "%s of %d bytes by NVLS in lines".formatted(work.operation(), bytes),
           "report this: it should not have been chosen");
     }
+    Call call = new Call(work.signature(), () -> CallText.of(work));
     if (!work.operation().reduces()) {
-      return new AllGather(this, (int) bytes);
+      return new AllGather(this, call, (int) bytes);
     }
     Reduction reduction = Reductions.of(work.type(), work.op(), nvls.members().size());
-    return new AllReduce(this, reduction, (int) work.count(), (int) bytes);
+    return new AllReduce(this, call, reduction, (int) work.count(), (int) bytes);
   }
 
   /** Own data to all ranks' slots; returns which operation it is. */
   @HotPath
-  private long give(HostMemory source, int bytes) {
+  private long give(HostMemory source, int bytes, Call call) {
     long operation = operations++;
-    long slot = slots.slot(operation, self);
-    all.storeLines(source, slot, bytes, LlLines.flag(operation), LlLines.wrapped(operation));
+    all.storeLines(source, slots.slot(operation, self), bytes, LlLines.flag(operation, call));
     return operation;
   }
 
   /** A rank's data out of the own memory. */
   @HotPath
-  private void take(long operation, int place, HostMemory target, long offset, int bytes) {
-    int peer = nvls.members().get(place);
-    long slot = slots.slot(operation, place);
-    LlLines.unpack(own, slot, peer, target, offset, bytes, LlLines.flag(operation), waiter);
+  private void take(
+      long operation, int place, HostMemory target, long offset, int bytes, Call call) {
+    peer = nvls.members().get(place);
+    slot = slots.slot(operation, place);
+    flag = LlLines.flag(operation, call);
+    LlLines.unpack(own, slot, target, offset, bytes, flag, call, this, waiter);
   }
 
-  private record AllGather(NvlsLines lines, int bytes) implements Kernel {
-    @Override
-    @HotPath
-    public void run(HostMemory send, HostMemory recv) {
-      long operation = lines.give(send, bytes);
-      for (int place = 0; place < lines.slots.team(); place++) {
-        lines.take(operation, place, recv, (long) place * bytes, bytes);
+  /** All data are taken: frees the slots of old flags before operations in flags repeat. */
+  @HotPath
+  private void end(long operation) {
+    if (LlLines.isLastOfSlot(operation, LineSlots.HALVES)) {
+      for (int place = 0; place < slots.team(); place++) {
+        LlLines.clear(own, slots.slot(operation, place), 2 * LineSlots.DATA_BYTES);
       }
     }
   }
 
-  private record AllReduce(NvlsLines lines, Reduction reduction, int count, int bytes)
+  @Override
+  public int peer() {
+    return peer;
+  }
+
+  @Override
+  public boolean sentAnother(Call call) {
+    return LlLines.isOther(own, slot, flag);
+  }
+
+  private record AllGather(NvlsLines lines, Call call, int bytes) implements Kernel {
+    @Override
+    @HotPath
+    public void run(HostMemory send, HostMemory recv) {
+      long operation = lines.give(send, bytes, call);
+      for (int place = 0; place < lines.slots.team(); place++) {
+        lines.take(operation, place, recv, (long) place * bytes, bytes, call);
+      }
+      lines.end(operation);
+    }
+  }
+
+  private record AllReduce(NvlsLines lines, Call call, Reduction reduction, int count, int bytes)
       implements Kernel {
     @Override
     @HotPath
@@ -101,12 +131,13 @@ final class NvlsLines {
         mine = lines.prepared;
         reduction.prepare(send, 0, mine, 0, count);
       }
-      long operation = lines.give(mine, bytes);
-      lines.take(operation, 0, lines.sum, 0, bytes);
+      long operation = lines.give(mine, bytes, call);
+      lines.take(operation, 0, lines.sum, 0, bytes, call);
       for (int place = 1; place < lines.slots.team(); place++) {
-        lines.take(operation, place, lines.next, 0, bytes);
+        lines.take(operation, place, lines.next, 0, bytes, call);
         reduction.reduce(lines.sum, 0, lines.next, 0, lines.sum, 0, count);
       }
+      lines.end(operation);
       reduction.finish(lines.sum, 0, count);
       Copies.copy(lines.sum, 0, recv, 0, bytes);
     }

@@ -16,6 +16,7 @@ import org.nccl4j.device.host.reduce.Reduction;
  */
 final class NvlsTreeAllReduce implements Kernel {
   private final NvlsEnds ends;
+  private final Call call;
   private final Parts parts;
   private final Reduction reduction;
   private final int size;
@@ -33,12 +34,14 @@ final class NvlsTreeAllReduce implements Kernel {
    */
   NvlsTreeAllReduce(
       NvlsEnds ends,
+      Call call,
       Parts parts,
       Reduction reduction,
       int size,
       Primitives[] up,
       Primitives[] down) {
     this.ends = ends;
+    this.call = call;
     this.parts = parts;
     this.reduction = reduction;
     this.size = size;
@@ -49,6 +52,7 @@ final class NvlsTreeAllReduce implements Kernel {
   @Override
   @HotPath
   public void run(HostMemory send, HostMemory recv) {
+    ends.begin(call);
     int headRank = ends.nvls.headRank();
     int first = Math.max(0, headRank);
     for (boolean more = parts.first(); more; first += NvlsEnds.CHUNKS_A_TURN) {

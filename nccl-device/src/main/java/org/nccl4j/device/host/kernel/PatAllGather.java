@@ -14,7 +14,13 @@ import org.nccl4j.device.host.memory.HostMemory;
  * @param chunk bytes of a rank's part that a message carries
  */
 record PatAllGather(
-    PatTrees trees, Waiter waiter, SendEnd[] to, RecvEnd[] from, long partBytes, int chunk)
+    PatTrees trees,
+    Waiter waiter,
+    Call call,
+    SendEnd[] to,
+    RecvEnd[] from,
+    long partBytes,
+    int chunk)
     implements Kernel {
   @Override
   @HotPath
@@ -54,14 +60,14 @@ record PatAllGather(
       long part = trees.above(distance, i) * partBytes;
       Copies.copy(recv, part + at, end.memory(), slot + (long) i * bytes, bytes);
     }
-    end.post(children * bytes);
+    end.post(children * bytes, call);
   }
 
   private void take(int level, HostMemory recv, long at, int bytes) {
     RecvEnd end = from[level];
     int distance = 1 << level;
     int children = trees.children(distance);
-    end.awaitData(waiter);
+    end.awaitData(waiter, call);
     long slot = end.simpleSlot();
     for (int i = 0; i < children; i++) {
       long part = trees.below(distance, i) * partBytes;

@@ -20,6 +20,7 @@ import org.nccl4j.device.kernel.ConnectionLayout;
 record PatReduceScatter(
     PatTrees trees,
     Waiter waiter,
+    Call call,
     SendEnd[] to,
     RecvEnd[] from,
     Reduction reduction,
@@ -47,7 +48,7 @@ record PatReduceScatter(
         int ahead = oldest - behind;
         int bytes = (int) Math.min(chunk, partBytes - at);
         if (stage > 0) {
-          from[stage - 1].awaitData(waiter, ahead);
+          from[stage - 1].awaitData(waiter, call, ahead);
         }
         if (stage < stages) {
           post(stage, ahead, send, at, bytes);
@@ -69,7 +70,7 @@ record PatReduceScatter(
       long slot = end.simpleSlot() + (long) i * bytes;
       combine(level, fromRoot, ahead, send, own, end.memory(), slot, bytes);
     }
-    end.post(children * bytes);
+    end.post(children * bytes, call);
   }
 
   private void finish(int ahead, HostMemory send, HostMemory recv, long at, int bytes) {

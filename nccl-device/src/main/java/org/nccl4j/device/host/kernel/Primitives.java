@@ -18,6 +18,7 @@ abstract class Primitives {
   static final int SEND = 2;
 
   final Waiter waiter;
+  final Call call;
   final RecvEnd[] recvs;
   final SendEnd[] sends;
 
@@ -32,11 +33,13 @@ abstract class Primitives {
   Primitives(
       int rank,
       Waiter waiter,
+      Call call,
       RecvEnd[] recvs,
       SendEnd[] sends,
       Reduction reduction,
       int elementBytes) {
     this.waiter = waiter;
+    this.call = call;
     this.recvs = recvs;
     this.sends = sends;
     this.reduction = reduction;

@@ -8,7 +8,7 @@ import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.SharedConnections;
 
 /** The receiving end of a connection. */
-final class RecvEnd extends ConnectionEnd {
+final class RecvEnd extends ConnectionEnd implements Sender {
   /**
    * In LL and LL128 the head is stored every so many steps. With 4 a sender that is ahead would
    * have between 4 and 8 of the slots for larger steps, and where flights are slow it would stand
@@ -18,6 +18,9 @@ final class RecvEnd extends ConnectionEnd {
 
   /** The sender's tail when last looked at. */
   private long tail;
+
+  /** The step that is awaited, while one is. */
+  private long awaited;
 
   RecvEnd(int peer, Connection connection, ConnectionLayout layout) {
     super(peer, connection, layout);
@@ -45,17 +48,27 @@ final class RecvEnd extends ConnectionEnd {
 
   /** In Simple: waits until the slot of the current step is full. */
   @HotPath
-  void awaitData(Waiter waiter) {
-    if (tail <= step) {
-      tail = waiter.awaitGreater(data, ConnectionLayout.TAIL, step, peer, "data");
-    }
+  void awaitData(Waiter waiter, Call call) {
+    awaitData(waiter, call, 0);
   }
 
   /** In Simple: waits until the slot of a step after the current one is full. */
   @HotPath
-  void awaitData(Waiter waiter, int ahead) {
+  void awaitData(Waiter waiter, Call call, int ahead) {
     if (tail <= step + ahead) {
-      tail = waiter.awaitGreater(data, ConnectionLayout.TAIL, step + ahead, peer, "data");
+      awaited = step + ahead;
+      tail = waiter.awaitTail(data, ConnectionLayout.TAIL, step + ahead, call, this);
+    }
+    compare(waiter, call, step + ahead);
+  }
+
+  /** In Simple: throws if the data of a step that is there are another call's. */
+  @HotPath
+  private void compare(Waiter waiter, Call call, long full) {
+    long at = ConnectionLayout.signature(full);
+    short signature = data.window(at).getShort(data.index(at));
+    if (signature != call.signature && signature != 0) {
+      throw waiter.differs(call, peer);
     }
   }
 
@@ -67,16 +80,43 @@ final class RecvEnd extends ConnectionEnd {
 
   /** In LL128: finds the slot of the current step, and waits until it is full. */
   @HotPath
-  void awaitLl128(Waiter waiter, int bytes) {
+  void awaitLl128(Waiter waiter, Call call, int bytes) {
     findLl128(bytes);
-    waiter.awaitGreater(data, ll128Flag, step, peer, "data");
+    waiter.awaitFlag(data, ll128Flag, call.flag(step), call, awaited());
   }
 
   /** In LL128: finds the slot of the current step; whether it is full. */
   @HotPath
-  boolean hasLl128(int bytes) {
+  boolean hasLl128(Call call, int bytes) {
     findLl128(bytes);
-    return Words.loadAcquire(data, ll128Flag) > step;
+    return Words.loadAcquire(data, ll128Flag) == call.flag(step);
+  }
+
+  @Override
+  public int peer() {
+    return peer;
+  }
+
+  /** {@inheritDoc} Looks for the step by each protocol, and in LL128 in each size. */
+  @Override
+  public boolean sentAnother(Call call) {
+    long flag = call.flag(awaited);
+    return LlLines.isOther(data, layout.ll(awaited), LlLines.flag(awaited, call))
+        || Call.isOther(ll128Flag(Ll128Slots.LINE_DATA), flag)
+        || Call.isOther(ll128Flag(Ll128Slots.TRIPLE_DATA), flag)
+        || layout.ll128SlotBytes() > 0 && Call.isOther(ll128Flag(Integer.MAX_VALUE), flag)
+        || Words.loadAcquire(data, ConnectionLayout.TAIL) > awaited;
+  }
+
+  private long ll128Flag(int bytes) {
+    return Words.loadAcquire(data, Ll128Slots.slot(layout, awaited, bytes));
+  }
+
+  /** The current step is awaited. */
+  @HotPath
+  RecvEnd awaited() {
+    awaited = step;
+    return this;
   }
 
   /** In Simple: whether the slot of the current step is full. */
@@ -88,16 +128,36 @@ final class RecvEnd extends ConnectionEnd {
     return tail > step;
   }
 
+  /** As {@link #hasData()}; throws if the data are another call's. */
+  @HotPath
+  boolean hasData(Waiter waiter, Call call) {
+    if (!hasData()) {
+      return false;
+    }
+    compare(waiter, call, step);
+    return true;
+  }
+
   /** Gives the slot of the current step back, and goes on to the next. */
   @HotPath
   void release() {
+    clearLast();
     step++;
     Words.storeRelease(credit, ConnectionLayout.HEAD, step);
+  }
+
+  /** Frees LL's slot of old flags before steps in flags repeat, whatever the protocol is now. */
+  @HotPath
+  private void clearLast() {
+    if (LlLines.isLastOfSlot(step, ConnectionLayout.STEPS)) {
+      LlLines.clear(data, llSlot(), layout.llSlotBytes());
+    }
   }
 
   /** In LL and LL128: gives slots back, some at a time, and goes on to the next. */
   @HotPath
   void releaseLazily() {
+    clearLast();
     step++;
     if ((step & (HEAD_STEPS - 1)) == 0) {
       Words.storeRelease(credit, ConnectionLayout.HEAD, step);

@@ -64,7 +64,7 @@ final class RemotePuts {
       }
       boolean last = done + part == put.bytes();
       head(end.memory(), slot, put.window(), put.offset() + done, part, last ? 1 : 0);
-      end.post(RemoteMessage.HEADER + part);
+      end.post(RemoteMessage.HEADER + part, Call.NONE);
       done += part;
     } while (done < put.bytes());
   }

@@ -75,26 +75,13 @@ final class SendEnd extends ConnectionEnd {
     return head > taken;
   }
 
-  /** In LL: waits until the slot of the current step is empty and free of old flags. */
-  @HotPath
-  void awaitLlCredit(Waiter waiter) {
-    awaitCredit(waiter);
-    clearIfWrapped();
-  }
-
-  /** In LL: frees the slot of the current step of old flags when flags begin to repeat. */
-  @HotPath
-  void clearIfWrapped() {
-    if (LlLines.wrapped(step)) {
-      LlLines.clear(data, llSlot(), layout.llSlotBytes());
-    }
-  }
-
   /** In Simple: publishes the slot of the current step, and goes on to the next. */
   @HotPath
-  void post(int bytes) {
+  void post(int bytes, Call call) {
     long size = ConnectionLayout.size(step);
     data.window(size).putInt(data.index(size), bytes);
+    long signature = ConnectionLayout.signature(step);
+    data.window(signature).putShort(data.index(signature), call.signature);
     step++;
     Words.storeRelease(data, ConnectionLayout.TAIL, step);
   }
@@ -103,9 +90,9 @@ final class SendEnd extends ConnectionEnd {
    * In LL128: publishes the slot that was found, that of the current step, and goes on to the next.
    */
   @HotPath
-  void postLl128() {
+  void postLl128(Call call) {
+    Words.storeRelease(data, ll128Flag, call.flag(step));
     step++;
-    Words.storeRelease(data, ll128Flag, step);
   }
 
   /** In LL, where every word carries its flag: goes on to the next step. */

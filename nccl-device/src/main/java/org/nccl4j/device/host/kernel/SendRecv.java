@@ -42,11 +42,14 @@ final class SendRecv implements Kernel {
     begin(ins);
     waiter.begin();
     while (true) {
+      Lane other = waiter.isSlow() ? sentAnother() : null;
       int moved = round(outs, send) + round(ins, recv);
       if (moved > 0) {
         waiter.begin();
       } else if (isDone(outs) && isDone(ins)) {
         return;
+      } else if (other != null) {
+        throw waiter.differs(other.call(), other.peer);
       } else {
         waiter.idle(awaited(), "a matching call");
       }
@@ -80,6 +83,16 @@ final class SendRecv implements Kernel {
       }
     }
     return true;
+  }
+
+  /** A lane whose next step seems to have come as one of another call; null if none is. */
+  private Lane sentAnother() {
+    for (Lane lane : ins) {
+      if (!lane.isDone() && lane.sentAnother()) {
+        return lane;
+      }
+    }
+    return null;
   }
 
   private int awaited() {

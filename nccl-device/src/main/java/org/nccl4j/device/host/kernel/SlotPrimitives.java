@@ -26,13 +26,14 @@ final class SlotPrimitives extends Primitives {
   SlotPrimitives(
       int rank,
       Waiter waiter,
+      Call call,
       RecvEnd[] recvs,
       SendEnd[] sends,
       Reduction reduction,
       int elementBytes,
       HostMemory scratch,
       boolean ll128) {
-    super(rank, waiter, recvs, sends, reduction, elementBytes);
+    super(rank, waiter, call, recvs, sends, reduction, elementBytes);
     this.scratch = scratch;
     this.ll128 = ll128;
   }
@@ -96,9 +97,9 @@ final class SlotPrimitives extends Primitives {
     if ((mode & RECEIVE) != 0) {
       for (RecvEnd end : recvs) {
         if (ll128) {
-          end.awaitLl128(waiter, bytes);
+          end.awaitLl128(waiter, call, bytes);
         } else {
-          end.awaitData(waiter);
+          end.awaitData(waiter, call);
         }
       }
     }
@@ -115,9 +116,9 @@ final class SlotPrimitives extends Primitives {
     if ((mode & SEND) != 0) {
       for (SendEnd end : sends) {
         if (ll128) {
-          end.postLl128();
+          end.postLl128(call);
         } else {
-          end.post(bytes);
+          end.post(bytes, call);
         }
       }
     }

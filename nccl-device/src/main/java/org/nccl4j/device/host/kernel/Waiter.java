@@ -4,6 +4,7 @@ import java.nio.ByteBuffer;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.function.IntFunction;
 import java.util.function.Supplier;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.HotPath;
@@ -12,6 +13,7 @@ import org.nccl4j.device.TimeoutException;
 import org.nccl4j.device.host.memory.HostMemory;
 import org.nccl4j.device.host.memory.Words;
 import org.nccl4j.device.host.stream.Backoff;
+import org.nccl4j.device.kernel.CallMismatch;
 import org.nccl4j.device.kernel.Progress;
 
 /**
@@ -39,6 +41,8 @@ final class Waiter {
   private int waitsFor = -1;
 
   private volatile Supplier<String> explanation = () -> "";
+
+  private volatile IntFunction<String> calls = peer -> "";
 
   /** The cause of the first failure. Written by any thread, once; read by waits. */
   private volatile NcclException failure;
@@ -99,6 +103,11 @@ final class Waiter {
     explanation = newExplanation;
   }
 
+  /** Who knows by a peer's number what this rank and it call. */
+  void explainMismatches(IntFunction<String> newCalls) {
+    calls = newCalls;
+  }
+
   NcclException failure() {
     return failure;
   }
@@ -127,6 +136,66 @@ final class Waiter {
     } while (now <= value);
     waitsFor = -1;
     return now;
+  }
+
+  /** Waits until a word is an LL128 flag; throws if what is awaited comes as of another call. */
+  @HotPath
+  void awaitFlag(HostMemory memory, long offset, long flag, Call call, Sender sender) {
+    ByteBuffer window = memory.window(offset);
+    int index = memory.index(offset);
+    if (Words.loadAcquire(window, index) == flag) {
+      return;
+    }
+    begin();
+    boolean other;
+    do {
+      idle(sender.peer(), "data");
+      other = isSlow() && sender.sentAnother(call);
+      if (Words.loadAcquire(window, index) == flag) {
+        waitsFor = -1;
+        return;
+      }
+    } while (!other);
+    throw differs(call, sender.peer());
+  }
+
+  /** As {@link #awaitGreater}; throws if what is awaited comes as of another call. */
+  @HotPath
+  long awaitTail(HostMemory memory, long offset, long value, Call call, Sender sender) {
+    ByteBuffer window = memory.window(offset);
+    int index = memory.index(offset);
+    long now = Words.loadAcquire(window, index);
+    if (now > value) {
+      return now;
+    }
+    begin();
+    boolean other;
+    do {
+      idle(sender.peer(), "data");
+      other = isSlow() && sender.sentAnother(call);
+      now = Words.loadAcquire(window, index);
+      if (now > value) {
+        waitsFor = -1;
+        return now;
+      }
+    } while (!other);
+    throw differs(call, sender.peer());
+  }
+
+  /** Whether the current wait has lasted so long that it pays to look for reasons. */
+  @HotPath
+  boolean isSlow() {
+    return backoff.isSlow();
+  }
+
+  /** The error of data that came from a peer and are of another call than this rank's. */
+  NcclException differs(Call call, int peer) {
+    return CallMismatch.of(communicator, rank, call.toString(), peer, known(peer));
+  }
+
+  /** A clause on what this rank and a peer call, as far as records tell; may be empty. */
+  String known(int peer) {
+    return calls.apply(peer);
   }
 
   /** Begins a wait of several looks. */

@@ -16,6 +16,7 @@ import org.junit.jupiter.params.provider.CsvSource;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.host.HostDevice;
 import org.nccl4j.device.host.memory.HostMemory;
+import org.nccl4j.device.kernel.CallSignature;
 import org.nccl4j.device.kernel.Connection;
 import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.Progress;
@@ -47,12 +48,13 @@ class ConnectionStressTest {
 
     Side(int rank, RecvEnd[] recvs, SendEnd[] sends) {
       Waiter waiter = new Waiter("stress", rank, Duration.ofSeconds(30), true, Progress.NONE);
+      Call call = new Call(CallSignature.ofMessage(MOST), () -> "a step");
       byProtocol[Protocol.LL.ordinal()] =
-          new LlPrimitives(rank, waiter, recvs, sends, null, 1, scratch);
+          new LlPrimitives(rank, waiter, call, recvs, sends, null, 1, scratch);
       byProtocol[Protocol.LL128.ordinal()] =
-          new SlotPrimitives(rank, waiter, recvs, sends, null, 1, scratch, true);
+          new SlotPrimitives(rank, waiter, call, recvs, sends, null, 1, scratch, true);
       byProtocol[Protocol.SIMPLE.ordinal()] =
-          new SlotPrimitives(rank, waiter, recvs, sends, null, 1, scratch, false);
+          new SlotPrimitives(rank, waiter, call, recvs, sends, null, 1, scratch, false);
     }
   }
 
