@@ -10,10 +10,30 @@ import java.nio.ByteBuffer;
  */
 public abstract class DeviceMemory implements AutoCloseable {
   private final long size;
+  private final DeviceMemory parent; // of a slice, else null
+  private final Leases leases;
+  private volatile boolean closed; // a slice
 
-  /** For the implementations in this module. */
-  protected DeviceMemory(long size) {
+  /**
+   * Memory that is no slice, for the implementations in this module.
+   *
+   * @param leases free it
+   */
+  protected DeviceMemory(long size, Leases leases) {
     this.size = size;
+    this.parent = null;
+    this.leases = leases;
+  }
+
+  /** A slice, for the implementations in this module. */
+  protected DeviceMemory(DeviceMemory parent, long size) {
+    this.size = size;
+    this.parent = parent;
+    this.leases = parent.leases;
+  }
+
+  final Leases leases() {
+    return leases;
   }
 
   /** The device that it belongs to. */
@@ -28,7 +48,10 @@ public abstract class DeviceMemory implements AutoCloseable {
   }
 
   /** Whether it may still be used: it and what it is a slice of have not been closed. */
-  public abstract boolean isOpen();
+  @HotPath
+  public final boolean isOpen() {
+    return parent == null ? leases.isOpen() : !closed && parent.isOpen();
+  }
 
   /**
    * Whether an operation that was prepared for this memory does the same with another: both are the
@@ -77,11 +100,18 @@ public abstract class DeviceMemory implements AutoCloseable {
   public abstract void fill(byte value);
 
   /**
-   * Frees it. Operations already launched on it still run to their end. A slice or a wrapped range
-   * only becomes unusable. Calling it again does nothing.
+   * Frees it. Operations that were called with it before, also those of a group that is still open,
+   * run to their end, as do reads, writes and fills of other threads: it is freed after them. A
+   * slice or a wrapped range only becomes unusable. Calling it again does nothing.
    */
   @Override
-  public abstract void close();
+  public final void close() {
+    if (parent == null) {
+      leases.close();
+    } else {
+      closed = true;
+    }
+  }
 
   /** Throws unless offset and bytes describe a part of this memory. */
   protected final void checkRange(long offset, long bytes) {
@@ -97,11 +127,24 @@ public abstract class DeviceMemory implements AutoCloseable {
   /** Throws after close. */
   protected final void checkOpen() {
     if (!isOpen()) {
-      throw new InvalidUsageException(
-          ErrorId.CLOSED,
-          "memory of %d bytes at 0x%x is used after close".formatted(size, address()),
-          "close memory only after its last use");
+      throw closed();
     }
+  }
+
+  /** Begins a lease for a copy, which {@code leases().end()} ends; throws after close. */
+  protected final Leases lease() {
+    if (!isOpen() || !leases.begin()) {
+      throw closed();
+    }
+    return leases;
+  }
+
+  /** What a use after close is refused with. */
+  final InvalidUsageException closed() {
+    return new InvalidUsageException(
+        ErrorId.CLOSED,
+        "memory of %d bytes at 0x%x is used after close".formatted(size, address()),
+        "close memory only after its last use");
   }
 
   @Override

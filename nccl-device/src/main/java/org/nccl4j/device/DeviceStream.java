@@ -10,8 +10,20 @@ import java.time.Duration;
  * InvalidUsageException} after {@link #close()}.
  */
 public abstract class DeviceStream implements AutoCloseable {
-  /** For the implementations in this module. */
-  protected DeviceStream() {}
+  private final Leases leases;
+
+  /**
+   * For the implementations in this module.
+   *
+   * @param leases free it
+   */
+  protected DeviceStream(Leases leases) {
+    this.leases = leases;
+  }
+
+  final Leases leases() {
+    return leases;
+  }
 
   /** The device that runs it. */
   public abstract Device device();

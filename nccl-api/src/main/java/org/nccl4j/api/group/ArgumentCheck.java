@@ -11,6 +11,7 @@ import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.InvalidUsageException;
+import org.nccl4j.device.Leases;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.ReductionOperator;
@@ -64,6 +65,12 @@ record ArgumentCheck(
           "the stream belongs to " + stream.device().name(),
           "create it on " + device.name());
     }
+    if (!Leases.of(stream).isOpen()) {
+      throw new InvalidUsageException(
+          ErrorId.CLOSED,
+          where(func) + "called with a closed stream",
+          "close a stream only after its last operation has been called");
+    }
     if (count > 0) {
       checkBuffer(func, "send", send, sendParts(func, root), count, type);
       checkBuffer(func, "recv", recv, recvParts(func, root), count, type);
@@ -71,6 +78,22 @@ record ArgumentCheck(
         checkOverlap(func, send, recv, count * type.bytes(), root);
       }
     }
+  }
+
+  /** The send buffer; null where it is closed and not looked at. */
+  @HotPath
+  DeviceMemory send(Func func, DeviceMemory send, int root, long count) {
+    return isMissing(send, count, sendParts(func, root)) ? null : send;
+  }
+
+  /** The recv buffer; null where it is closed and not looked at. */
+  @HotPath
+  DeviceMemory recv(Func func, DeviceMemory recv, int root, long count) {
+    return isMissing(recv, count, recvParts(func, root)) ? null : recv;
+  }
+
+  private static boolean isMissing(DeviceMemory buffer, long count, int parts) {
+    return (count == 0 || parts == 0) && buffer != null && !buffer.isOpen();
   }
 
   /**

@@ -15,6 +15,7 @@ import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.InvalidUsageException;
+import org.nccl4j.device.Leases;
 import org.nccl4j.device.kernel.KernelCommunicator;
 import org.nccl4j.device.kernel.KernelPlan;
 import org.nccl4j.device.kernel.OneSidedWork;
@@ -82,11 +83,17 @@ public final class OneSidedCalls {
     }
     checkSource(what, source, count, type);
     window.use();
-    launch(
-        OneSided.PUT_SIGNAL,
-        put(peer, source, window, offset, count * type.bytes()),
-        new Shape(peer, count, type),
-        stream);
+    DeviceMemory leased = count == 0 ? null : source;
+    Leases.begin(leased, null); // the launch itself does not name it
+    try {
+      launch(
+          OneSided.PUT_SIGNAL,
+          put(peer, source, window, offset, count * type.bytes()),
+          new Shape(peer, count, type),
+          stream);
+    } finally {
+      Leases.end(leased, null);
+    }
   }
 
   private void checkSource(String what, DeviceMemory source, long count, DataType type) {

@@ -15,6 +15,7 @@ import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.InvalidArgumentException;
+import org.nccl4j.device.Leases;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.ReductionOperator;
 import org.nccl4j.device.kernel.KernelPlan;
@@ -174,9 +175,11 @@ public final class RankQueue {
       return;
     }
     check(func, send, recv, count, type, op, root, stream);
+    DeviceMemory from = check.send(func, send, root, count);
+    DeviceMemory to = check.recv(func, recv, root, count);
     launcher.enter();
     try {
-      launch(func, send, recv, count, type, op, root, stream);
+      launch(func, from, to, count, type, op, root, stream);
     } finally {
       launcher.leave();
     }
@@ -212,7 +215,10 @@ public final class RankQueue {
       DeviceStream stream) {
     try {
       check(func, send, recv, count, type, op, root, stream);
-      group.next().set(this, func, send, recv, count, type, op, null, root, stream);
+      DeviceMemory from = check.send(func, send, root, count);
+      DeviceMemory to = check.recv(func, recv, root, count);
+      Task.lease(from, to, null, stream);
+      group.next().set(this, func, from, to, count, type, op, null, root, stream);
     } catch (RuntimeException | Error e) {
       group.fail(e);
       throw e;
@@ -247,16 +253,27 @@ public final class RankQueue {
     try {
       check.check(func, send, recv, count, type, operator == null ? null : RedOp.SUM, root, stream);
       check.check(func, operator, type);
+      DeviceMemory from = check.send(func, send, root, count);
+      DeviceMemory to = check.recv(func, recv, root, count);
+      Task.lease(from, to, operator.memory(), stream);
       Task task = group == null ? new Task() : group.next();
-      task.set(this, func, send, recv, count, type, RedOp.SUM, operator, root, stream);
+      task.set(this, func, from, to, count, type, RedOp.SUM, operator, root, stream);
       if (group == null) {
-        launch(List.of(task));
+        launchAlone(task);
       }
     } catch (RuntimeException | Error e) {
       if (group != null) {
         group.fail(e);
       }
       throw e;
+    }
+  }
+
+  private void launchAlone(Task task) {
+    try {
+      launch(List.of(task));
+    } finally {
+      task.clear();
     }
   }
 
@@ -301,8 +318,13 @@ public final class RankQueue {
       long shape = Launcher.shape(func.ordinal(), type.ordinal(), op.ordinal(), root);
       boolean single = func == Func.SEND || func == Func.RECV;
       if (single && direct.hasOffer(count * type.bytes())) {
-        put(0, func == Func.SEND, root, func == Func.SEND ? send : recv, count, type);
-        launcher.launchOther(planner.plan(singles.works()), null, null, stream, shape, count);
+        Leases.extend(send, recv); // the launch itself does not name the buffers
+        try {
+          put(0, func == Func.SEND, root, func == Func.SEND ? send : recv, count, type);
+          launcher.launchOther(planner.plan(singles.works()), null, null, stream, shape, count);
+        } finally {
+          Leases.end(send, recv);
+        }
       } else {
         KernelPlan plan = plan(shape, func, send, recv, count, type, op, root);
         if (single) {

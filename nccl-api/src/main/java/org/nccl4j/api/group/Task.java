@@ -5,6 +5,8 @@ import org.nccl4j.device.DataType;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.HotPath;
+import org.nccl4j.device.InvalidUsageException;
+import org.nccl4j.device.Leases;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.ReductionOperator;
 
@@ -26,7 +28,31 @@ final class Task {
   private DeviceStream stream;
 
   /**
-   * Makes it an operation.
+   * Begins the leases of an operation that waits for its group's end, which {@link #clear} ends.
+   *
+   * @param scalar of the operator; null where it has none
+   * @throws InvalidUsageException if something is closed; then there is no lease
+   */
+  @HotPath
+  static void lease(
+      DeviceMemory send, DeviceMemory recv, DeviceMemory scalar, DeviceStream stream) {
+    Leases.begin(send, recv);
+    try {
+      Leases.begin(scalar, null);
+      try {
+        Leases.begin(stream);
+      } catch (InvalidUsageException e) {
+        Leases.end(scalar, null);
+        throw e;
+      }
+    } catch (InvalidUsageException e) {
+      Leases.end(send, recv);
+      throw e;
+    }
+  }
+
+  /**
+   * Makes it an operation, whose leases have begun.
    *
    * @param newOperator what reduces instead of newOp; null where newOp does
    */
@@ -57,6 +83,11 @@ final class Task {
 
   /** Keeps nothing of the operation. */
   void clear() {
+    Leases.end(send, recv);
+    Leases.end(operator == null ? null : operator.memory(), null);
+    if (stream != null) {
+      Leases.of(stream).end();
+    }
     set(null, null, null, null, 0, null, null, null, 0, null);
   }
 

@@ -13,6 +13,7 @@ import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.InvalidUsageException;
+import org.nccl4j.device.Leases;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.kernel.DirectWork;
 import org.nccl4j.device.kernel.KernelCommunicator;
@@ -318,7 +319,7 @@ public final class DirectPlanner {
   @HotPath
   private RegisteredWindow window(DeviceMemory memory, long bytes) {
     RegisteredWindow found = memory == null ? null : windows.find(memory.address(), bytes);
-    if (found != null && !found.memory().isOpen()) {
+    if (found != null && Leases.of(found.memory()).isOver()) {
       throw gone(found);
     }
     return found;

@@ -10,6 +10,7 @@ import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.InvalidUsageException;
+import org.nccl4j.device.Leases;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.ReductionOperator;
 import org.nccl4j.device.TimeoutException;
@@ -249,14 +250,24 @@ final class CudaKernelCommunicator implements KernelCommunicator {
       progress.launchedNothing();
       return;
     }
+    Leases.extend(send, recv);
+    try {
+      launchNow(mine, send, recv, into);
+    } finally {
+      Leases.end(send, recv);
+    }
+  }
+
+  @HotPath
+  private void launchNow(CudaPlan plan, DeviceMemory send, DeviceMemory recv, CudaStream into) {
     long before = device.context().enter();
     try {
       long from = send == null ? 0 : send.address();
       long to = recv == null ? 0 : recv.address();
       if (into == last && order.isPlain(into)) {
-        put(mine, from, to, into);
+        put(plan, from, to, into);
       } else {
-        putInOrder(mine, from, to, into);
+        putInOrder(plan, from, to, into);
       }
       progress.launched(into);
       spec.progress().kernelLaunched();

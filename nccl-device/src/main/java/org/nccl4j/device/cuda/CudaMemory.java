@@ -6,22 +6,25 @@ import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.Given;
 import org.nccl4j.device.InvalidArgumentException;
+import org.nccl4j.device.Leases;
 
 /** A range of addresses that a GPU reaches. */
 final class CudaMemory extends DeviceMemory {
+  private static final Runnable NOTHING = () -> {};
+
   private final CudaDevice device;
   private final long address;
-  private final CudaMemory parent; // of a slice, else null
-  private final Runnable release; // of an owner, else null
-  private volatile boolean closed;
 
-  private CudaMemory(
-      CudaDevice device, long address, long bytes, CudaMemory parent, Runnable release) {
-    super(bytes);
+  private CudaMemory(CudaDevice device, long address, long bytes, Runnable release) {
+    super(bytes, new LateFree(device, release));
     this.device = device;
     this.address = address;
-    this.parent = parent;
-    this.release = release;
+  }
+
+  private CudaMemory(CudaMemory parent, long offset, long bytes) {
+    super(parent, bytes);
+    this.device = parent.device;
+    this.address = parent.address + offset;
   }
 
   static CudaMemory allocate(CudaDevice device, long bytes) {
@@ -32,11 +35,11 @@ final class CudaMemory extends DeviceMemory {
           "ask for 0 bytes or more");
     }
     if (bytes == 0) {
-      return new CudaMemory(device, 0, 0, null, null);
+      return new CudaMemory(device, 0, 0, NOTHING);
     }
     long address = device.context().get(() -> JCudaLibrary.allocate(bytes, device));
     Runnable release = () -> device.context().run(() -> JCudaLibrary.free(address, device));
-    CudaMemory memory = new CudaMemory(device, address, bytes, null, release);
+    CudaMemory memory = new CudaMemory(device, address, bytes, release);
     memory.fill((byte) 0);
     return memory;
   }
@@ -47,11 +50,11 @@ final class CudaMemory extends DeviceMemory {
       return allocate(device, bytes);
     }
     CudaShareableMemory memory = CudaShareableMemory.create(device, bytes);
-    return new CudaMemory(device, memory.local().address(), bytes, null, memory::close);
+    return new CudaMemory(device, memory.local().address(), bytes, memory::close);
   }
 
   static CudaMemory wrap(CudaDevice device, long address, long bytes) {
-    return new CudaMemory(device, address, bytes, null, null);
+    return new CudaMemory(device, address, bytes, NOTHING);
   }
 
   @Override
@@ -62,11 +65,6 @@ final class CudaMemory extends DeviceMemory {
   @Override
   public long address() {
     return address;
-  }
-
-  @Override
-  public boolean isOpen() {
-    return !closed && (parent == null || parent.isOpen());
   }
 
   /** Plans know addresses alone. */
@@ -82,54 +80,57 @@ final class CudaMemory extends DeviceMemory {
   public DeviceMemory slice(long offset, long bytes) {
     checkOpen();
     checkRange(offset, bytes);
-    return new CudaMemory(device, address + offset, bytes, this, null);
+    return new CudaMemory(this, offset, bytes);
   }
 
   @Override
   public void write(long offset, ByteBuffer source) {
-    checkOpen();
     int bytes = Given.notNull(source, "buffer").remaining();
-    checkRange(offset, bytes);
-    if (bytes > 0) {
-      Pointer from = Pointer.toBuffer(source);
-      device.context().run(() -> JCudaLibrary.copyToDevice(address + offset, from, bytes, device));
+    Leases lease = lease();
+    try {
+      checkRange(offset, bytes);
+      if (bytes > 0) {
+        Pointer from = Pointer.toBuffer(source);
+        device
+            .context()
+            .run(() -> JCudaLibrary.copyToDevice(address + offset, from, bytes, device));
+      }
+    } finally {
+      lease.end();
     }
     source.position(source.limit());
   }
 
   @Override
   public void read(long offset, ByteBuffer target) {
-    checkOpen();
     int bytes = Given.notNull(target, "buffer").remaining();
-    checkRange(offset, bytes);
-    if (bytes > 0) {
-      Pointer to = Pointer.toBuffer(target);
-      device.context().run(() -> JCudaLibrary.copyToHost(to, address + offset, bytes, device));
+    Leases lease = lease();
+    try {
+      checkRange(offset, bytes);
+      if (bytes > 0) {
+        Pointer to = Pointer.toBuffer(target);
+        device.context().run(() -> JCudaLibrary.copyToHost(to, address + offset, bytes, device));
+      }
+    } finally {
+      lease.end();
     }
     target.position(target.limit());
   }
 
   @Override
   public void fill(byte value) {
-    checkOpen();
-    if (size() > 0) {
-      device
-          .context()
-          .run(
-              () -> {
-                JCudaLibrary.fillAsync(address, value, size(), null, device);
-                JCudaLibrary.synchronizeStream(null, device);
-              });
+    Leases lease = lease();
+    try {
+      if (size() > 0) {
+        device.context().run(() -> fillNow(value));
+      }
+    } finally {
+      lease.end();
     }
   }
 
-  @Override
-  public synchronized void close() {
-    if (!closed) {
-      closed = true;
-      if (release != null) {
-        release.run();
-      }
-    }
+  private void fillNow(byte value) {
+    JCudaLibrary.fillAsync(address, value, size(), null, device);
+    JCudaLibrary.synchronizeStream(null, device);
   }
 }

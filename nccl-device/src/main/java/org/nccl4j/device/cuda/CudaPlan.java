@@ -3,6 +3,7 @@ package org.nccl4j.device.cuda;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
+import org.nccl4j.device.Leases;
 import org.nccl4j.device.kernel.KernelPlan;
 
 /** A plan on a GPU. Owned by the thread that launches. */
@@ -32,7 +33,7 @@ interface CudaPlan extends KernelPlan {
   }
 
   private static void checkSize(DeviceMemory memory, long needed, String which) {
-    if (needed > 0 && (memory == null || memory.size() < needed || !memory.isOpen())) {
+    if (needed > 0 && (memory == null || memory.size() < needed || isOver(memory))) {
       throw new InvalidArgumentException(
           ErrorId.BUFFER,
           "the %s buffer has %s, and %d bytes are needed"
@@ -40,10 +41,15 @@ interface CudaPlan extends KernelPlan {
                   which,
                   memory == null
                       ? "not been given"
-                      : memory.isOpen() ? memory.size() + " bytes" : "been closed",
+                      : isOver(memory) ? "been closed" : memory.size() + " bytes",
                   needed),
           "pass a buffer for count elements, all-gather and reduce-scatter: times the ranks");
     }
+  }
+
+  /** A group launches also with memory that was closed after the call. */
+  private static boolean isOver(DeviceMemory memory) {
+    return Leases.of(memory).isOver();
   }
 
   /** For what a communicator is to launch and has not prepared, or where it is not. */

@@ -18,6 +18,7 @@ import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.Given;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.InvalidArgumentException;
+import org.nccl4j.device.Leases;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.TimeoutException;
 
@@ -39,7 +40,28 @@ public final class CudaStream extends DeviceStream {
   private Captures.Capture capture; // under way; null while there is none
   private volatile boolean closed;
 
+  /** Of a stream that is closed while a group holds calls for it: a thread waits for its end. */
+  private static final class Ending extends Leases {
+    private CudaStream of;
+
+    @Override
+    protected void free() {
+      of.end();
+    }
+
+    @Override
+    protected void freeLate() {
+      LateFree.later(of::endLate, of.device);
+    }
+  }
+
   CudaStream(CudaDevice device, CUstream stream, boolean owned) {
+    this(device, stream, owned, new Ending());
+  }
+
+  private CudaStream(CudaDevice device, CUstream stream, boolean owned, Ending ending) {
+    super(ending);
+    ending.of = this;
     this.device = device;
     this.stream = stream;
     this.handle = Handles.address(stream);
@@ -248,16 +270,32 @@ public final class CudaStream extends DeviceStream {
 
   @Override
   public void close() {
-    synchronized (lifetime) {
-      if (closed) {
-        return;
-      }
-      closed = true; // so that nobody waits here for what the stream waits for
-      forgetCapture();
-    }
+    Leases.of(this).close();
+  }
+
+  private void end() {
+    markClosed(); // so that nobody waits here for what the stream waits for
     if (owned) {
       JCudaLibrary.synchronizeStream(stream, device);
       JCudaLibrary.destroyStream(stream, device);
+    }
+  }
+
+  /** Open to this library until all that a group has launched has ended, as others go by it. */
+  private void endLate() {
+    if (owned) {
+      JCudaLibrary.synchronizeStream(stream, device);
+    }
+    markClosed();
+    if (owned) {
+      JCudaLibrary.destroyStream(stream, device);
+    }
+  }
+
+  private void markClosed() {
+    synchronized (lifetime) {
+      closed = true;
+      forgetCapture();
     }
   }
 

@@ -82,7 +82,7 @@ public final class HostDevice extends Device implements KernelDevice, SymmetricD
     if (bytes >= HUGE_BYTES) {
       region.preferHugePages();
     }
-    return new HostMemory(this, region.address(), bytes, () -> free(region));
+    return new HostMemory(this, region.address(), bytes, () -> dispatcher.free(region.unmapping()));
   }
 
   @Override
@@ -93,11 +93,7 @@ public final class HostDevice extends Device implements KernelDevice, SymmetricD
     }
     return bytes == 0
         ? new HostMemory(this, 0, 0, () -> {})
-        : exportables.allocate(bytes, this::isQuiet);
-  }
-
-  private boolean isQuiet() {
-    return dispatcher.streams().stream().allMatch(HostStream::isEmpty);
+        : exportables.allocate(bytes, dispatcher::free);
   }
 
   @Override
@@ -128,16 +124,6 @@ public final class HostDevice extends Device implements KernelDevice, SymmetricD
   @Override
   public FlatRange reserve(int team, long stride) {
     return new HostFlatRange(this, team, stride);
-  }
-
-  /**
-   * Unmaps a region at once if nothing runs. Otherwise operations may still use it: they refer to
-   * it, and it is unmapped once nothing does.
-   */
-  private void free(MappedRegion region) {
-    if (isQuiet()) {
-      region.close();
-    }
   }
 
   @Override

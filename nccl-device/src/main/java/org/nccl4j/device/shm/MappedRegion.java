@@ -81,6 +81,14 @@ public final class MappedRegion implements AutoCloseable {
     mapping.clean();
   }
 
+  /**
+   * What {@link #close} does, to be done later. It does not keep the region reachable: where
+   * nothing else does, it is unmapped before.
+   */
+  public Runnable unmapping() {
+    return mapping::clean;
+  }
+
   private record Unmap(long address, long bytes) implements Runnable {
     @Override
     public void run() {

@@ -14,7 +14,7 @@ import org.nccl4j.device.SystemErrorException;
  * so nothing is left of it when the last process that maps it has ended, in whatever way. Zeroed
  * when new; pages are taken when they are first touched or reserved.
  *
- * <p>One thread at a time.
+ * <p>Any thread; its memory is used by none after close.
  */
 public final class SharedSegment implements AutoCloseable {
   private static final String ENLARGE =
@@ -70,8 +70,8 @@ public final class SharedSegment implements AutoCloseable {
               .formatted(directory, Libc.describe(Libc.errno())),
           Files.isDirectory(directory)
               ? "make it a tmpfs that this user may write to, or unset NCCL4J_SHM to need none"
-              : "mount a tmpfs there (docker run --shm-size=1g; in Kubernetes a volume emptyDir with"
-                  + " medium: Memory), or unset NCCL4J_SHM to need none");
+              : "mount a tmpfs there (docker run --shm-size=1g; in Kubernetes a volume emptyDir"
+                  + " with medium: Memory), or unset NCCL4J_SHM to need none");
     }
     OwnedFd fd = new OwnedFd(opened);
     try {
@@ -152,7 +152,7 @@ public final class SharedSegment implements AutoCloseable {
   }
 
   /** Its file descriptor, for passing on; it stays this segment's. */
-  public int fd() {
+  public synchronized int fd() {
     if (closed) {
       throw new InvalidUsageException(
           ErrorId.CLOSED, "a shared segment is used after close", "close it after its last use");
@@ -161,7 +161,7 @@ public final class SharedSegment implements AutoCloseable {
   }
 
   /** Another file descriptor of it, which the caller closes. */
-  public int duplicateFd() {
+  public synchronized int duplicateFd() {
     return Libc.duplicate(fd());
   }
 
@@ -178,8 +178,17 @@ public final class SharedSegment implements AutoCloseable {
   /** Unmaps it here and closes its file descriptor; other processes keep it. */
   @Override
   public void close() {
+    detach().run();
+  }
+
+  /**
+   * Closes its file descriptor.
+   *
+   * @return unmaps it here; does not keep it reachable, as {@link MappedRegion#unmapping}
+   */
+  public synchronized Runnable detach() {
     closed = true;
-    region.close();
     fd.close();
+    return region.unmapping();
   }
 }

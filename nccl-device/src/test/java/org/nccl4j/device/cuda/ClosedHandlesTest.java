@@ -19,6 +19,7 @@ import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.InvalidUsageException;
+import org.nccl4j.device.Leases;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.kernel.Algorithm;
 import org.nccl4j.device.kernel.Collective;
@@ -138,5 +139,32 @@ class ClosedHandlesTest extends AgainstFakeCuda {
       assertRefused(() -> open.copy(freed, memory));
       assertRefused(() -> open.copy(memory, freed));
     }
+  }
+
+  /** What was closed under a call is freed after it, by a thread that may wait for operations. */
+  @Test
+  void whatIsClosedUnderACall() throws Exception {
+    DeviceMemory memory = device.allocate(4000);
+    DeviceStream stream = device.createStream();
+    fake.fakeReset();
+    assertTrue(Leases.of(memory).begin());
+    assertTrue(Leases.of(stream).begin());
+    memory.close();
+    stream.close();
+    assertEquals("", fake.fakeRecord());
+    assertThrows(InvalidUsageException.class, () -> memory.fill((byte) 0));
+    Leases.of(memory).end();
+    Leases.of(stream).end();
+    for (Thread each : Thread.getAllStackTraces().keySet()) {
+      if (each.getName().equals("nccl4j-free")) {
+        each.join();
+      }
+    }
+    List<String> calls = fake.fakeRecord().lines().map(call -> call.split("\\(")[0]).toList();
+    assertTrue(calls.contains("cuMemFree_v2"), calls.toString());
+    assertTrue(calls.contains("cuStreamDestroy_v2"), calls.toString());
+    assertTrue(
+        calls.indexOf("cuStreamSynchronize") < calls.indexOf("cuStreamDestroy_v2"),
+        calls.toString());
   }
 }

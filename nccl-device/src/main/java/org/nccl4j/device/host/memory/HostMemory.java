@@ -1,14 +1,15 @@
 package org.nccl4j.device.host.memory;
 
+import java.lang.ref.Reference;
 import java.nio.ByteBuffer;
 import java.util.Arrays;
-import java.util.concurrent.atomic.AtomicBoolean;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.Given;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.InvalidUsageException;
+import org.nccl4j.device.Leases;
 
 /**
  * A range of this process's addresses.
@@ -22,9 +23,10 @@ public final class HostMemory extends DeviceMemory {
   public static final int MAX_ACCESS = 1 << Windows.SHIFT;
 
   private final Device device;
-  private final HostMemory whole;
+
+  /** Of the range that this is a slice of, or this is; kept reachable by both. */
   private final Runnable release;
-  private final AtomicBoolean closed = new AtomicBoolean();
+
   private final ByteBuffer[] windows;
   private final long base;
   private final long address;
@@ -36,9 +38,8 @@ public final class HostMemory extends DeviceMemory {
    *     every slice
    */
   public HostMemory(Device device, long address, long bytes, Runnable release) {
-    super(bytes);
+    super(bytes, Leases.freeing(release));
     this.device = device;
-    this.whole = this;
     this.release = release;
     this.windows = Windows.over(address, bytes);
     this.base = 0;
@@ -46,10 +47,9 @@ public final class HostMemory extends DeviceMemory {
   }
 
   private HostMemory(HostMemory parent, long offset, long bytes) {
-    super(bytes);
+    super(parent, bytes);
     this.device = parent.device;
-    this.whole = parent.whole;
-    this.release = null;
+    this.release = parent.release;
     this.windows = parent.windows;
     this.base = parent.base + offset;
     this.address = parent.address + offset;
@@ -75,16 +75,11 @@ public final class HostMemory extends DeviceMemory {
     return address;
   }
 
-  @Override
-  public boolean isOpen() {
-    return !closed.get() && !whole.closed.get();
-  }
-
   /** Kernels in a queue keep the allocation reachable, so it has to be the same one. */
   @Override
   public boolean isSameAs(DeviceMemory other) {
     return other instanceof HostMemory same
-        && same.whole == whole
+        && Leases.of(same) == Leases.of(this)
         && same.address == address
         && same.size() == size();
   }
@@ -98,21 +93,37 @@ public final class HostMemory extends DeviceMemory {
 
   @Override
   public void write(long offset, ByteBuffer source) {
-    checkOpen();
-    checkRange(offset, Given.notNull(source, "buffer").remaining());
-    long to = offset;
-    while (source.hasRemaining()) {
-      int bytes = Math.min(source.remaining(), MAX_ACCESS);
-      window(to).put(index(to), source, source.position(), bytes);
-      source.position(source.position() + bytes);
-      to += bytes;
+    Given.notNull(source, "buffer");
+    Leases lease = lease();
+    try {
+      checkRange(offset, source.remaining());
+      long to = offset;
+      while (source.hasRemaining()) {
+        int bytes = Math.min(source.remaining(), MAX_ACCESS);
+        window(to).put(index(to), source, source.position(), bytes);
+        source.position(source.position() + bytes);
+        to += bytes;
+      }
+    } finally {
+      lease.end();
+      Reference.reachabilityFence(this);
     }
   }
 
   @Override
   public void read(long offset, ByteBuffer target) {
-    checkOpen();
-    checkRange(offset, Given.notNull(target, "buffer").remaining());
+    Given.notNull(target, "buffer");
+    Leases lease = lease();
+    try {
+      readLaunched(offset, target);
+    } finally {
+      lease.end();
+    }
+  }
+
+  /** As {@link #read}, for a launched operation, which runs also after close. */
+  public void readLaunched(long offset, ByteBuffer target) {
+    checkRange(offset, target.remaining());
     long from = offset;
     while (target.hasRemaining()) {
       int bytes = Math.min(target.remaining(), MAX_ACCESS);
@@ -120,23 +131,22 @@ public final class HostMemory extends DeviceMemory {
       target.position(target.position() + bytes);
       from += bytes;
     }
+    Reference.reachabilityFence(this);
   }
 
   @Override
   public void fill(byte value) {
-    checkOpen();
-    byte[] block = new byte[(int) Math.min(size(), 1 << 16)];
-    Arrays.fill(block, value);
-    for (long at = 0; at < size(); at += block.length) {
-      int bytes = (int) Math.min(block.length, size() - at);
-      window(at).put(index(at), block, 0, bytes);
-    }
-  }
-
-  @Override
-  public void close() {
-    if (closed.compareAndSet(false, true) && release != null) {
-      release.run();
+    Leases lease = lease();
+    try {
+      byte[] block = new byte[(int) Math.min(size(), 1 << 16)];
+      Arrays.fill(block, value);
+      for (long at = 0; at < size(); at += block.length) {
+        int bytes = (int) Math.min(block.length, size() - at);
+        window(at).put(index(at), block, 0, bytes);
+      }
+    } finally {
+      lease.end();
+      Reference.reachabilityFence(this);
     }
   }
 

@@ -60,7 +60,7 @@ final class PreMulSum implements Reduction {
   private void readScalar() {
     if (operator.memory() != null) {
       byte[] before = scalar.array().clone();
-      operator.memory().read(0, scalar.clear());
+      HostMemory.of(operator.memory()).readLaunched(0, scalar.clear());
       if (!Arrays.equals(before, scalar.array())) {
         fill();
       }

@@ -6,8 +6,8 @@ import java.util.concurrent.locks.LockSupport;
 
 /**
  * Looks, while there are launches, for streams whose launches nobody runs, and has a thread run
- * them. One daemon thread, which sleeps until {@link #notice} when all streams have been empty for
- * a while.
+ * them; and frees what was closed while launches could still use it. One daemon thread, which
+ * sleeps until {@link #notice} when all streams have been empty for a while.
  */
 public final class Dispatcher {
   private static final long PERIOD_NANOS = 500_000;
@@ -15,6 +15,7 @@ public final class Dispatcher {
 
   private record Look(HostStream stream, long ended) {}
 
+  private final List<FreeAfter> later = new CopyOnWriteArrayList<>();
   private final List<HostStream> streams = new CopyOnWriteArrayList<>();
   private volatile boolean asleep = true;
   private Thread thread;
@@ -30,9 +31,27 @@ public final class Dispatcher {
     streams.remove(stream);
   }
 
-  /** All streams that are not closed. */
-  public List<HostStream> streams() {
-    return streams;
+  /**
+   * Frees what nobody can launch with any more: at once, or once all that was launched so far into
+   * any stream has ended.
+   */
+  public void free(Runnable release) {
+    freeDue();
+    FreeAfter after = FreeAfter.of(release, streams);
+    if (after.isDue()) {
+      release.run();
+    } else {
+      later.add(after);
+      notice();
+    }
+  }
+
+  private void freeDue() {
+    for (FreeAfter after : later) {
+      if (after.isDue() && later.remove(after)) {
+        after.free();
+      }
+    }
   }
 
   /** Whether it waits to be told of a launch. */
@@ -83,13 +102,15 @@ public final class Dispatcher {
         look.stream.startAbandoned();
       }
     }
+    streams.forEach(HostStream::retireIfOver);
+    freeDue();
     return !waiting.isEmpty();
   }
 
   private void sleep() {
     asleep = true;
     // A launch that missed the flag is found here: it was being added before it looked.
-    while (asleep && streams.stream().allMatch(HostStream::isQuiet)) {
+    while (asleep && later.isEmpty() && streams.stream().allMatch(HostStream::isQuiet)) {
       LockSupport.park(this);
     }
     asleep = false;

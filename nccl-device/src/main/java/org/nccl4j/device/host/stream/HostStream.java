@@ -10,6 +10,7 @@ import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.Given;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.InvalidArgumentException;
+import org.nccl4j.device.Leases;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.TimeoutException;
 import org.nccl4j.device.host.memory.HostMemory;
@@ -18,17 +19,23 @@ import org.nccl4j.device.host.memory.HostMemory;
 public final class HostStream extends DeviceStream {
   private final Device device;
   private final Dispatcher dispatcher;
-  private final LaunchQueue queue = new LaunchQueue();
-  private final StreamThread thread = new StreamThread(queue);
-  private volatile boolean closed;
+  private final LaunchQueue queue;
+  private final StreamThread thread;
 
   /** True when launches should start without waiting for somebody to synchronize. */
   private volatile boolean eager;
 
   /** A stream whose abandoned launches a dispatcher looks after. */
   public HostStream(Device device, Dispatcher dispatcher) {
+    this(device, dispatcher, new LaunchQueue());
+  }
+
+  private HostStream(Device device, Dispatcher dispatcher, LaunchQueue queue) {
+    super(Leases.freeing(queue::seal));
     this.device = device;
     this.dispatcher = dispatcher;
+    this.queue = queue;
+    this.thread = new StreamThread(queue);
     dispatcher.add(this);
   }
 
@@ -46,9 +53,6 @@ public final class HostStream extends DeviceStream {
   /** Puts an operation into the queue. */
   @HotPath
   public void launch(StreamOperation operation, HostMemory send, HostMemory recv, long ticket) {
-    if (closed) {
-      throw closed();
-    }
     if (!queue.add(operation, send, recv, ticket)) {
       addWhenThereIsRoom(operation, send, recv, ticket);
     }
@@ -234,14 +238,24 @@ public final class HostStream extends DeviceStream {
     }
   }
 
+  /** Launches added so far, also by threads that are just adding. */
+  long launchedByAll() {
+    return queue.addedByAll();
+  }
+
+  /** Gives up the thread of a closed stream after its last launch. */
+  void retireIfOver() {
+    if (queue.isOver()) {
+      dispatcher.remove(this);
+      thread.stop();
+    }
+  }
+
   @Override
   public void close() {
-    if (closed) {
-      return;
+    if (Leases.of(this).close()) {
+      waitUntil(queue.added(), Long.MAX_VALUE);
+      retireIfOver();
     }
-    closed = true;
-    waitUntil(queue.added(), Long.MAX_VALUE);
-    dispatcher.remove(this);
-    thread.stop();
   }
 }

@@ -2,8 +2,11 @@ package org.nccl4j.device.host.stream;
 
 import java.lang.invoke.MethodHandles;
 import java.lang.invoke.VarHandle;
+import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.InternalErrorException;
+import org.nccl4j.device.InvalidUsageException;
+import org.nccl4j.device.Leases;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.host.memory.HostMemory;
 
@@ -20,6 +23,9 @@ import org.nccl4j.device.host.memory.HostMemory;
  */
 final class LaunchQueue {
   static final int CAPACITY = 1024;
+
+  /** Looks at a thread that adds, which takes some nanoseconds while it has a core. */
+  private static final int LOOKS = 1000;
 
   private static final VarHandle ADDING;
   private static final VarHandle RUNNING;
@@ -98,6 +104,9 @@ final class LaunchQueue {
   /** The first error since it was last asked for. Written by the runner, taken by a waiter. */
   private volatile NcclException error;
 
+  /** Whether nothing more is added. Written once; read by who adds. */
+  private volatile boolean sealed;
+
   /** Launches added so far. */
   long added() {
     return added;
@@ -126,25 +135,73 @@ final class LaunchQueue {
     GROWING.getAndAdd(this, begins ? 1 : -1);
   }
 
-  /** Adds a launch unless the queue is full, and may not grow. */
+  /** Refuses launches from now on; on return nobody is adding. */
+  void seal() {
+    sealed = true;
+    addedByAll();
+  }
+
+  /** Whether it was sealed and all has ended. */
+  boolean isOver() {
+    return sealed && isQuiet();
+  }
+
+  /**
+   * Launches added so far, also by threads that are just adding. A thread that adds later sees
+   * every volatile word that the caller wrote before this call.
+   */
+  long addedByAll() {
+    for (int looks = 0; adding != 0; looks++) {
+      if (looks < LOOKS) {
+        Thread.onSpinWait();
+      } else {
+        Thread.yield(); // it may have no core
+      }
+    }
+    return added;
+  }
+
+  /**
+   * Adds a launch unless the queue is full, and may not grow. Looks at the memory where {@link
+   * #addedByAll} waits: either who frees sees the launch, or this sees that the memory is being
+   * freed.
+   *
+   * @throws InvalidUsageException for memory that is over, or if the queue was sealed
+   */
   @HotPath
   boolean add(StreamOperation operation, HostMemory send, HostMemory recv, long ticket) {
     while (!ADDING.compareAndSet(this, 0, 1)) {
       Thread.onSpinWait();
     }
-    long position = added;
-    boolean room = hasRoom(position, position - ended);
-    if (room) {
-      Ring ring = filling;
-      int entry = ring.entry(position);
-      ring.operations[entry] = operation;
-      ring.sends[entry] = send;
-      ring.recvs[entry] = recv;
-      ring.tickets[entry] = ticket;
-      ADDED.setRelease(this, position + 1);
+    boolean open;
+    boolean room;
+    try {
+      open = !sealed && isUsable(send) && isUsable(recv);
+      room = open && addHere(operation, send, recv, ticket);
+    } finally {
+      ADDING.setRelease(this, 0);
     }
-    ADDING.setRelease(this, 0);
+    if (!open) {
+      throw refusal(send, recv);
+    }
     return room;
+  }
+
+  @HotPath
+  private boolean addHere(
+      StreamOperation operation, HostMemory send, HostMemory recv, long ticket) {
+    long position = added;
+    if (!hasRoom(position, position - ended)) {
+      return false;
+    }
+    Ring ring = filling;
+    int entry = ring.entry(position);
+    ring.operations[entry] = operation;
+    ring.sends[entry] = send;
+    ring.recvs[entry] = recv;
+    ring.tickets[entry] = ticket;
+    ADDED.setRelease(this, position + 1);
+    return true;
   }
 
   @HotPath
@@ -167,6 +224,19 @@ final class LaunchQueue {
     filling = new Ring(capacity);
     before.next = filling;
     before.end = position;
+  }
+
+  private static boolean isUsable(HostMemory memory) {
+    return memory == null || !Leases.of(memory).isOver();
+  }
+
+  private NcclException refusal(HostMemory send, HostMemory recv) {
+    return sealed
+        ? new InvalidUsageException(
+            ErrorId.CLOSED,
+            "a launch into a closed stream of the host device",
+            "close a stream after its last launch")
+        : Leases.closed(isUsable(send) ? recv : send);
   }
 
   /** A thread that will call {@link #run} until it succeeds begins to wait, or its wait is over. */

@@ -8,7 +8,7 @@ import java.util.Optional;
 import java.util.concurrent.ConcurrentNavigableMap;
 import java.util.concurrent.ConcurrentSkipListMap;
 import java.util.concurrent.atomic.AtomicLong;
-import java.util.function.BooleanSupplier;
+import java.util.function.Consumer;
 import java.util.stream.Stream;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.host.memory.HostMemory;
@@ -71,18 +71,16 @@ public final class HostAllocations {
   /**
    * New memory.
    *
-   * @param quiet whether nothing runs that could still use a memory that is closed
+   * @param free runs what unmaps a closed memory, once nothing runs that could still use it
    */
-  public HostMemory allocate(long bytes, BooleanSupplier quiet) {
+  public HostMemory allocate(long bytes, Consumer<Runnable> free) {
     SharedSegment segment = SharedSegment.create((bytes + PAGE - 1) / PAGE * PAGE);
     Allocation allocation = new Allocation(NEXT.getAndIncrement(), segment);
     byAddress.put(segment.address(), allocation);
     Runnable release =
         () -> {
           byAddress.remove(allocation.address());
-          if (quiet.getAsBoolean()) {
-            allocation.segment().close();
-          }
+          free.accept(allocation.segment().detach());
         };
     return new HostMemory(device, segment.address(), bytes, release);
   }

@@ -5,6 +5,7 @@ import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceEvent;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
+import org.nccl4j.device.Leases;
 
 /** Host memory that says it is a GPU's, for tests of what is done for GPUs alone. */
 public final class GpuMemory extends DeviceMemory {
@@ -12,7 +13,7 @@ public final class GpuMemory extends DeviceMemory {
 
   /** Some memory of the host. */
   public GpuMemory(DeviceMemory host) {
-    super(host.size());
+    super(host.size(), Leases.freeing(host::close));
     this.host = host;
   }
 
@@ -24,11 +25,6 @@ public final class GpuMemory extends DeviceMemory {
   @Override
   public long address() {
     return host.address();
-  }
-
-  @Override
-  public boolean isOpen() {
-    return host.isOpen();
   }
 
   @Override
@@ -49,11 +45,6 @@ public final class GpuMemory extends DeviceMemory {
   @Override
   public void fill(byte value) {
     host.fill(value);
-  }
-
-  @Override
-  public void close() {
-    host.close();
   }
 
   private static final class Gpu extends Device {
