@@ -12,6 +12,7 @@ import org.nccl4j.api.settings.Settings;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.Given;
 import org.nccl4j.device.InvalidArgumentException;
+import org.nccl4j.device.Patience;
 
 /**
  * How a communicator is to be made. What is not said here is taken from the system properties, the
@@ -27,6 +28,7 @@ import org.nccl4j.device.InvalidArgumentException;
  * order of the calls (graphUsageMode, graphStreamOrdering).
  */
 public final class CommunicatorConfig {
+  private static final long LONGEST_MILLIS = Duration.ofDays(365).toMillis();
   private static final CommunicatorConfig DEFAULTS =
       new CommunicatorConfig("", Map.of(), null, false);
 
@@ -55,7 +57,7 @@ public final class CommunicatorConfig {
   }
 
   /**
-   * How long creation may take, all ranks together; by default 60 s.
+   * How long creation may take, all ranks together; by default 60 s, and a year at most.
    *
    * @throws InvalidArgumentException for less than a millisecond
    */
@@ -64,7 +66,7 @@ public final class CommunicatorConfig {
   }
 
   /**
-   * How long an operation may wait for other ranks; by default 10 minutes.
+   * How long an operation may wait for other ranks; by default 10 minutes, and a year at most.
    *
    * @throws InvalidArgumentException for less than a millisecond
    */
@@ -261,10 +263,11 @@ public final class CommunicatorConfig {
   }
 
   private static String millis(String what, Duration value) {
-    if (Given.notNull(value, what.substring("the ".length())).toMillis() < 1) {
+    long millis = Patience.millis(Given.notNull(value, what.substring("the ".length())));
+    if (millis < 1) {
       throw new InvalidArgumentException(
           ErrorId.SETTING, what + " is " + value, "pass a duration of a millisecond or more");
     }
-    return value.toMillis() + "ms";
+    return Math.min(millis, LONGEST_MILLIS) + "ms";
   }
 }

@@ -242,13 +242,13 @@ public final class Setting<T> {
     while (digits < text.length() && Character.isDigit(text.charAt(digits))) {
       digits++;
     }
-    long number = Long.parseLong(text.substring(0, digits));
+    long number = Math.min(Long.parseLong(text.substring(0, digits)), Integer.MAX_VALUE * 1000L);
     Duration duration =
         switch (text.substring(digits).trim().toLowerCase(Locale.ROOT)) {
           case "ms" -> Duration.ofMillis(number);
           case "", "s" -> Duration.ofSeconds(number);
-          case "m", "min" -> Duration.ofSeconds(Math.multiplyExact(number, 60L));
-          case "h" -> Duration.ofSeconds(Math.multiplyExact(number, 3600L));
+          case "m", "min" -> Duration.ofMinutes(number);
+          case "h" -> Duration.ofHours(number);
           default -> throw new IllegalArgumentException("not a unit of time");
         };
     if (duration.isZero() || duration.compareTo(Duration.ofDays(365)) > 0) {

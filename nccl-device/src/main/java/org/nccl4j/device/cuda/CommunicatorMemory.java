@@ -7,6 +7,7 @@ import java.util.Arrays;
 import jnr.ffi.Pointer;
 import jnr.ffi.Runtime;
 import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.Patience;
 import org.nccl4j.device.kernel.Connection;
 import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.KernelCommunicatorSpec;
@@ -128,7 +129,7 @@ final class CommunicatorMemory implements AutoCloseable {
   void putCommunicator(Offheap arguments) {
     arguments
         .putLong(KernelLayout.CONTROL, controlDevice)
-        .putLong(KernelLayout.BUDGET, spec.deadline().toNanos())
+        .putLong(KernelLayout.BUDGET, Patience.nanos(spec.deadline()))
         .putInt(KernelLayout.RANK, spec.rank())
         .putInt(KernelLayout.N_RANKS, spec.nRanks())
         .putInt(KernelLayout.LL_SLOT, spec.layout().llSlotBytes())

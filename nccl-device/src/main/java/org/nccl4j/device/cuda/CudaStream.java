@@ -20,6 +20,7 @@ import org.nccl4j.device.HotPath;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.Leases;
 import org.nccl4j.device.NcclException;
+import org.nccl4j.device.Patience;
 import org.nccl4j.device.TimeoutException;
 
 /** A CUDA stream, of ours or of the user's. */
@@ -131,7 +132,7 @@ public final class CudaStream extends DeviceStream {
 
   @Override
   public void synchronize(Duration patience) {
-    long nanos = Given.notNull(patience, "time to wait").toNanos();
+    long nanos = Patience.nanos(Given.notNull(patience, "time to wait"));
     long start = System.nanoTime();
     while (!isIdle()) {
       if (System.nanoTime() - start > nanos) {

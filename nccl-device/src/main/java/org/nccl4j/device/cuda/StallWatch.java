@@ -1,6 +1,7 @@
 package org.nccl4j.device.cuda;
 
 import java.time.Duration;
+import org.nccl4j.device.Patience;
 
 /**
  * For how long the same one of a stream's numbered waits has been seen to last. Any thread may ask,
@@ -26,6 +27,6 @@ final class StallWatch {
       watched = wait;
       return false;
     }
-    return System.nanoTime() - watchedSince > deadline.toNanos();
+    return System.nanoTime() - watchedSince > Patience.nanos(deadline);
   }
 }

@@ -3,6 +3,7 @@ package org.nccl4j.device.host;
 import java.time.Duration;
 import java.util.List;
 import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.Patience;
 import org.nccl4j.device.host.memory.HostMemory;
 import org.nccl4j.device.host.memory.Words;
 import org.nccl4j.device.host.stream.Backoff;
@@ -38,7 +39,7 @@ public final class HostBarrier {
     for (HostMemory peer : peers) {
       Words.storeRelease(peer, offset + place * STRIDE, epoch);
     }
-    long endNanos = System.nanoTime() + patience.toNanos();
+    long endNanos = Patience.end(patience);
     Backoff backoff = new Backoff(Backoff.SPINS);
     for (int other = 0; other < peers.size(); other++) {
       while (Words.loadAcquire(peers.get(place), offset + other * STRIDE) < epoch) {

@@ -13,6 +13,7 @@ import java.util.Set;
 import java.util.concurrent.locks.LockSupport;
 import org.nccl4j.device.CudaException;
 import org.nccl4j.device.DebugLog;
+import org.nccl4j.device.Patience;
 import org.nccl4j.device.SystemErrorException;
 import org.nccl4j.device.shm.FdMailbox;
 import org.nccl4j.device.shm.OwnedFd;
@@ -65,14 +66,14 @@ final class IpcFarewell {
    */
   void end(Duration here, Duration patience, Runnable free) {
     long start = System.nanoTime();
-    if (isOver(start + here.toNanos())) {
+    if (isOver(start + Patience.nanos(here))) {
       free(free);
       return;
     }
     Thread thread =
         new Thread(
             () -> {
-              if (!isOver(start + patience.toNanos())) {
+              if (!isOver(start + Patience.nanos(patience))) {
                 LOG.log(
                     Logger.Level.WARNING,
                     "rank {0} frees memory that ranks {1} have not closed after {2}; close their"

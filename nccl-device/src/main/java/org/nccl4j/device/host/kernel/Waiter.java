@@ -9,6 +9,7 @@ import java.util.function.Supplier;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.NcclException;
+import org.nccl4j.device.Patience;
 import org.nccl4j.device.TimeoutException;
 import org.nccl4j.device.host.memory.HostMemory;
 import org.nccl4j.device.host.memory.Words;
@@ -61,7 +62,7 @@ final class Waiter {
     this.root = root == null ? this : root;
     this.communicator = communicator;
     this.rank = rank;
-    this.patienceNanos = deadline.toNanos();
+    this.patienceNanos = Patience.nanos(deadline);
     this.backoff = new Backoff(coresForAll ? Backoff.SPINS : 0);
     this.progress = progress;
   }

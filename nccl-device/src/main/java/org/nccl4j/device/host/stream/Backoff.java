@@ -1,12 +1,12 @@
 package org.nccl4j.device.host.stream;
 
-import java.util.concurrent.locks.LockSupport;
 import org.nccl4j.device.HotPath;
+import org.nccl4j.device.Patience;
 
 /**
  * How a thread waits for a word that another thread or process will change: it spins briefly, then
- * yields, then sleeps. Yielding is what lets more ranks than cores make progress. Owned by the
- * waiting thread.
+ * yields, then sleeps, also where it has been interrupted. Yielding is what lets more ranks than
+ * cores make progress, and virtual threads share a carrier. Owned by the waiting thread.
  */
 public final class Backoff {
   /** Looks before the first yield where every rank has a core of its own. */
@@ -47,7 +47,7 @@ public final class Backoff {
     } else if (waits <= spins + YIELDS) {
       Thread.yield();
     } else {
-      LockSupport.parkNanos(sleep);
+      Patience.sleep(sleep);
       sleep = Math.min(2 * sleep, LONGEST_SLEEP_NANOS);
     }
   }

@@ -12,6 +12,7 @@ import org.nccl4j.device.HotPath;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.Leases;
 import org.nccl4j.device.NcclException;
+import org.nccl4j.device.Patience;
 import org.nccl4j.device.TimeoutException;
 import org.nccl4j.device.host.memory.HostMemory;
 
@@ -123,9 +124,9 @@ public final class HostStream extends DeviceStream {
 
   @Override
   public void synchronize(Duration patience) {
-    long nanos = Given.notNull(patience, "time to wait").toNanos();
+    long end = Patience.end(Given.notNull(patience, "time to wait"));
     startNow();
-    if (!waitUntil(queue.added(), System.nanoTime() + nanos)) {
+    if (!waitUntil(queue.added(), end)) {
       throw new TimeoutException(
           ErrorId.STILL_RUNNING,
           "a host stream still has %d operations to run after %s"
