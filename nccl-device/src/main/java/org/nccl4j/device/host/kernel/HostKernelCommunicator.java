@@ -64,7 +64,7 @@ public final class HostKernelCommunicator implements KernelCommunicator {
   /** Launches so far of all that share. Written by the launching thread; read by isIdle. */
   private volatile long tickets;
 
-  /** Where it shares: one more than the ticket of its own last launch. */
+  /** One more than the ticket of its own last launch. */
   private volatile long lastTicket;
 
   /** A communicator whose scratch memory comes from a device. */
@@ -235,11 +235,20 @@ public final class HostKernelCommunicator implements KernelCommunicator {
     HostMemory from = send == null ? null : HostMemory.of(send);
     HostMemory to = recv == null ? null : HostMemory.of(recv);
     HostKernelCommunicator all = root;
+    HostStream into = HostStream.of(stream);
     long ticket = all.tickets;
-    HostStream.of(stream).launch((HostPlan) plan, from, to, ticket);
+    long before = lastTicket;
+    lastTicket = ticket + 1; // before it is in the stream, where it may run at once
     TICKETS.setRelease(all, ticket + 1);
-    if (all != this) {
-      lastTicket = ticket + 1;
+    boolean launched = false;
+    try {
+      into.launch((HostPlan) plan, from, to, ticket);
+      launched = true;
+    } finally {
+      if (!launched) {
+        TICKETS.setRelease(all, ticket);
+        lastTicket = before;
+      }
     }
   }
 

@@ -2,6 +2,8 @@ package org.nccl4j.device.host.kernel;
 
 import java.lang.invoke.MethodHandles;
 import java.lang.invoke.VarHandle;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.InternalErrorException;
 import org.nccl4j.device.NcclException;
@@ -12,7 +14,8 @@ import org.nccl4j.device.kernel.Progress;
 /**
  * Runs the kernels of communicators that share connections one at a time in the order of their
  * tickets, whatever streams they are in, since they share connections. After a failure every
- * further kernel fails at once.
+ * further kernel fails at once. The turn passes a kernel only when it has ended, after a failure
+ * too: the connections' memory is freed by it.
  */
 final class Turns {
   private static final VarHandle TURN;
@@ -28,8 +31,14 @@ final class Turns {
   private final Waiter waiter;
   private final Progress progress;
 
-  /** The ticket whose turn it is. Written by the thread that ran the one before; read by all. */
+  /**
+   * The ticket whose turn it is: all kernels before have ended. Written by the thread that ran the
+   * one before, or for one that did not run by {@link #passUnused}; read by all.
+   */
   private volatile long turn;
+
+  /** Tickets that failed before their turn, and with them whose they are. */
+  private final Map<Long, Ends> unused = new ConcurrentHashMap<>();
 
   /** Whose connections they are; other ends share them. */
   private final Ends first;
@@ -52,8 +61,10 @@ final class Turns {
 
   @HotPath
   void run(Kernel kernel, Ends ends, HostMemory send, HostMemory recv, long ticket) {
-    if (turn != ticket) {
-      awaitTurn(ticket);
+    if (turn != ticket && !awaitTurn(ticket)) {
+      unused.put(ticket, ends);
+      passUnused();
+      waiter.check();
     }
     try {
       waiter.check();
@@ -74,12 +85,30 @@ final class Turns {
       waiter.fail(internal);
       throw internal;
     } finally {
-      if (ends != first) {
-        ends.ended++;
-        others++;
+      try {
+        progress.kernelEnded();
+      } finally {
+        end(ends); // the last: what the lines before touch may be freed from here on
       }
-      TURN.setRelease(this, Math.max(turn, ticket + 1));
-      progress.kernelEnded();
+    }
+  }
+
+  @HotPath
+  private void end(Ends ends) {
+    if (ends != first) {
+      ends.ended++;
+      others++;
+    }
+    TURN.setRelease(this, turn + 1);
+  }
+
+  /**
+   * Ends the turns of tickets that failed before. Those who wait or look do so, since who ends a
+   * turn does not know of those that fail meanwhile.
+   */
+  private synchronized void passUnused() {
+    for (Ends ends = unused.remove(turn); ends != null; ends = unused.remove(turn)) {
+      end(ends);
     }
   }
 
@@ -88,19 +117,33 @@ final class Turns {
    * kernels are counted by the turns.
    */
   long ended(Ends ends) {
+    if (!unused.isEmpty()) {
+      passUnused();
+    }
     return ends != first ? ends.ended : turn - others;
   }
 
   /** Whether all kernels of lower tickets have ended. */
   boolean reached(long ticket) {
+    if (!unused.isEmpty()) {
+      passUnused();
+    }
     return turn >= ticket;
   }
 
-  /** Bounded by the deadlines of the kernels before. */
-  private void awaitTurn(long ticket) {
+  /**
+   * Bounded by the deadlines of the kernels before.
+   *
+   * @return false if there is a failure before its turn
+   */
+  private boolean awaitTurn(long ticket) {
     Backoff backoff = new Backoff(0);
-    while (turn < ticket && waiter.failure() == null) {
+    while (turn < ticket) {
+      if (waiter.failure() != null) {
+        return false;
+      }
       backoff.idle();
     }
+    return true;
   }
 }
