@@ -23,11 +23,16 @@ import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
+import org.nccl4j.device.KeptMemory;
 import org.nccl4j.device.NcclException;
+import org.nccl4j.device.Patience;
 import org.nccl4j.device.TimeoutException;
 
 /** Everything behind one rank's communicator, from its creation to its end. Any thread. */
 public final class CommunicatorState {
+  /** How long operations may take to end after an abort: a kernel looks for it while it waits. */
+  private static final Duration ABORTED = Duration.ofSeconds(5);
+
   private final InitRequest request;
   private final Bootstrap bootstrap;
   private final Members members;
@@ -102,7 +107,7 @@ public final class CommunicatorState {
   /** All ranks have agreed: what looks at the engine ends before the engine does. */
   void release() {
     suspended = true;
-    end(running);
+    end(running, /* idle= */ true);
   }
 
   /** Makes anew what {@link #suspend} gave back, together with all other ranks. */
@@ -119,12 +124,16 @@ public final class CommunicatorState {
     if (failure != null) {
       throw failure.again();
     }
-    Engine engine = new Suspension(this).resume();
-    engine.launcher().adopt(hooks());
-    running = run(engine);
+    Engine engine = new Suspension(this).resume(this::adopt);
     queue.become(engine.queue());
     others.forEach((each, settings) -> each.become(engine.queue(settings)));
     suspended = false;
+  }
+
+  private Engine adopt(Engine engine) {
+    engine.launcher().adopt(hooks());
+    running = run(engine);
+    return engine;
   }
 
   /** Whether it is suspended now. */
@@ -288,7 +297,8 @@ public final class CommunicatorState {
             new InvalidUsageException(
                 ErrorId.CLOSED,
                 "an operation is called on communicator %s after finish".formatted(name()),
-                "call finish after the last operation"));
+                "call finish after the last operation"),
+            operationDeadline());
   }
 
   /** Tells of a call that concerns the communicator as a whole. */
@@ -345,16 +355,19 @@ public final class CommunicatorState {
     return request.operationDeadline();
   }
 
-  /** Waits for this rank's operations and frees everything, with an abort if they take too long. */
+  /**
+   * Waits for this rank's operations and frees everything, with an abort if they take too long.
+   * What an operation still uses that does not end then is never freed.
+   */
   public void close(Duration patience) {
     if (!closed.compareAndSet(false, true)) {
       return;
     }
     called(() -> "close");
     Engine engine = engine();
-    engine.launcher().close();
-    depart();
-    if (!awaitIdle(patience)) {
+    long end = Patience.end(patience);
+    boolean idle = engine.launcher().close(patience) && depart() && awaitIdle(left(end));
+    if (!idle) {
       engine
           .family()
           .fail(
@@ -363,36 +376,62 @@ public final class CommunicatorState {
                   "rank %d closed communicator %s while its operations still waited after %s"
                       .formatted(rank(), name(), patience),
                   "synchronize the streams before closing, or give close more time"));
-      awaitIdle(Duration.ofSeconds(1));
+      long aborted = Patience.end(ABORTED);
+      idle = engine.launcher().awaitLaunched(ABORTED) && awaitIdle(left(aborted));
     }
     synchronized (this) {
       if (!suspended) {
         engine = engine();
-        end(running);
+        end(running, idle);
       }
     }
-    queue.close();
-    others.keySet().forEach(RankQueue::close);
+    if (idle) {
+      queue.close();
+      others.keySet().forEach(RankQueue::close);
+    }
     engine.launcher().hooks().close();
-    engine.family().leave(patience);
+    engine.family().leave(left(end), idle);
   }
 
   /** Has the other ranks not wait for operations of this one that never come. */
-  private synchronized void depart() {
+  private synchronized boolean depart() {
     if (!suspended && failure() == null) {
       running.observer.depart();
     }
+    return true;
   }
 
-  private void end(Running what) {
+  private static Duration left(long end) {
+    return Duration.ofNanos(Math.max(0, end - System.nanoTime()));
+  }
+
+  private void end(Running what, boolean idle) {
     Engine engine = what.engine;
+    boolean shares = engine.kernels() != engine.family().kernels();
     engine.family().works(members.id(), false);
-    engine.place().windows().close();
+    if (idle) {
+      engine.place().windows().close();
+    } else {
+      keep(engine, shares);
+    }
     what.observer.close();
-    if (engine.kernels() != engine.family().kernels()) {
+    if (shares) {
       engine.family().tell();
-      engine.kernels().close();
+      if (idle) {
+        engine.kernels().close();
+      }
       bootstrap.close();
     }
+  }
+
+  /** What belongs to this communicator alone; the family keeps its own. */
+  private void keep(Engine engine, boolean shares) {
+    long bytes =
+        engine.place().windows().memoryBytes() + (shares ? engine.kernels().memoryBytes() : 0);
+    KeptMemory.keep(
+        this,
+        "windows and kernels of communicator %s, rank %d,".formatted(name(), rank()),
+        bytes,
+        "an operation still runs %d s after it was aborted".formatted(ABORTED.toSeconds()));
   }
 }

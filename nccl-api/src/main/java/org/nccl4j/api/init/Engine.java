@@ -165,6 +165,11 @@ record Engine(
         signatures);
   }
 
+  /** Throws for names of algorithms and protocols that do not exist or contradict each other. */
+  static void checkNames(Settings settings, Device.Kind kind) {
+    Planner.checkNames(algorithms(settings, kind), settings.get(Settings.NCCL_PROTO));
+  }
+
   /** What NCCL_ALGO says, or the order of reductions and the policy of CTAs where it is unset. */
   static String algorithms(Settings settings, Device.Kind kind) {
     String algorithms = ReductionOrder.algorithms(settings);

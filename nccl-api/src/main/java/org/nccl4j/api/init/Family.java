@@ -8,7 +8,10 @@ import java.util.concurrent.ConcurrentSkipListSet;
 import org.nccl4j.api.bootstrap.Bootstrap;
 import org.nccl4j.api.observe.Observer;
 import org.nccl4j.api.proxy.ProxyThread;
+import org.nccl4j.device.CudaException;
+import org.nccl4j.device.KeptMemory;
 import org.nccl4j.device.NcclException;
+import org.nccl4j.device.Patience;
 import org.nccl4j.device.Releases;
 import org.nccl4j.device.kernel.KernelCommunicator;
 import org.nccl4j.device.kernel.Progress;
@@ -16,9 +19,14 @@ import org.nccl4j.device.kernel.Progress;
 /**
  * What communicators share whose connections are the same: those of the first, and of all that were
  * split from it without connections of their own. Freed when the last of them is closed. A failure
- * of one is a failure of all, since it leaves connections in the middle of a step. Any thread.
+ * of one is a failure of all, since it leaves connections in the middle of a step. Memory that a
+ * kernel or the proxy may still use is not freed. Any thread.
  */
 final class Family implements Observer.Connections {
+  /** How long a kernel may take to say that it has ended, once its operation has. */
+  private static final Duration SETTLED = Duration.ofSeconds(1);
+
+  private final String name;
   private final Bootstrap bootstrap;
   private final KernelCommunicator kernels;
   private final List<Routes.NamedTransport> transports;
@@ -26,6 +34,9 @@ final class Family implements Observer.Connections {
   private final NvlsSetup nvls;
   private int users = 1;
   private boolean told;
+
+  /** Whether one has left while a kernel of it may have been running. Guarded by this. */
+  private boolean kernelsStay;
 
   /** Numbers of the communicators that work by now. */
   private final Set<Long> working = new ConcurrentSkipListSet<>();
@@ -39,14 +50,17 @@ final class Family implements Observer.Connections {
   /**
    * What a communicator has made for itself.
    *
+   * @param name of the communicator
    * @param proxy not yet running; null where there is nothing to do for one
    */
   Family(
+      String name,
       Bootstrap bootstrap,
       KernelCommunicator kernels,
       List<Routes.NamedTransport> transports,
       ProxyThread proxy,
       NvlsSetup nvls) {
+    this.name = name;
     this.bootstrap = bootstrap;
     this.kernels = kernels;
     this.transports = List.copyOf(transports);
@@ -55,7 +69,14 @@ final class Family implements Observer.Connections {
     bootstrap.onFailure(this::failedOutside);
     bootstrap.onNotice(Observer::heard);
     if (proxy != null) {
-      proxy.start(this::fail);
+      proxy.onFailure(this::fail);
+    }
+  }
+
+  /** Begins the proxy's work: the last step of the communicator's creation. */
+  void start() {
+    if (proxy != null) {
+      proxy.start();
     }
   }
 
@@ -148,9 +169,11 @@ final class Family implements Observer.Connections {
    * One less; the last frees everything, with NVLS once the other ranks do so too.
    *
    * @param patience how long they are waited for
+   * @param idle whether all operations of the one that leaves have ended
    */
-  void leave(Duration patience) {
+  void leave(Duration patience, boolean idle) {
     synchronized (this) {
+      kernelsStay |= !idle;
       users--;
       if (users > 0) {
         return;
@@ -159,10 +182,13 @@ final class Family implements Observer.Connections {
     tell();
     boolean failed = failure() != null;
     Releases all = new Releases();
-    if (end(all)) {
-      all.take(() -> nvls.leave(bootstrap, patience, failed, this::releaseAll));
+    if (!end(all)) {
+      all.take(bootstrap::close);
+    } else if (failed) {
+      all.take(() -> nvls.leave(bootstrap, patience, true, this::release));
+      all.take(bootstrap::close);
     } else {
-      bootstrap.close();
+      all.take(() -> nvls.leave(bootstrap, patience, false, this::releaseAll));
     }
     all.end();
   }
@@ -176,7 +202,7 @@ final class Family implements Observer.Connections {
     all.end();
   }
 
-  /** Ends what runs on this rank; false if it was ended before. */
+  /** Ends what runs on this rank; false if it was ended before, or something does not end. */
   private boolean end(Releases all) {
     synchronized (this) {
       if (freed) {
@@ -184,11 +210,30 @@ final class Family implements Observer.Connections {
       }
       freed = true;
     }
-    if (proxy != null) {
-      all.take(proxy::close);
+    boolean stopped = proxy == null || proxy.stop();
+    if (!stopped || !isQuiet()) {
+      long bytes = memory().stream().mapToLong(MemoryItem::bytes).sum();
+      String user = stopped ? "an operation still runs" : "its proxy thread does not end";
+      KeptMemory.keep(
+          this, "communicator " + name + ", rank %d,".formatted(bootstrap.rank()), bytes, user);
+      return false;
     }
     all.take(kernels::close);
     return true;
+  }
+
+  /** Whether no kernel of all that shared runs any more. */
+  private boolean isQuiet() {
+    synchronized (this) {
+      if (kernelsStay) {
+        return false;
+      }
+    }
+    try {
+      return Patience.until(kernels::isIdle, SETTLED);
+    } catch (CudaException e) {
+      return true; // a context that is broken runs nothing
+    }
   }
 
   private void release() {

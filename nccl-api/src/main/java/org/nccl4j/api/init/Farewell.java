@@ -7,13 +7,16 @@ import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicLong;
 import org.nccl4j.api.bootstrap.Bootstrap;
 import org.nccl4j.api.spi.PeerInfo;
+import org.nccl4j.device.DebugLog;
+import org.nccl4j.device.KeptMemory;
 import org.nccl4j.device.NcclException;
+import org.nccl4j.device.Patience;
 import org.nccl4j.device.Releases;
+import org.nccl4j.device.TimeoutException;
 
 /**
  * How ranks that work on each other's memory free it: only after all have come to the end, since
@@ -21,7 +24,8 @@ import org.nccl4j.device.Releases;
  * on one thread, so only the last of them waits, and frees for all. Any thread.
  */
 final class Farewell {
-  private static final Logger LOG = System.getLogger("org.nccl4j.NVLS");
+  private static final Logger LOG = DebugLog.of("NVLS");
+  private static final Duration FOREVER = Duration.ofDays(365);
   private static final AtomicLong NUMBERS = new AtomicLong();
 
   /** By number, while not all ranks of this process have come. Guarded by itself. */
@@ -36,16 +40,22 @@ final class Farewell {
   /** Who has left and holds its memory. Guarded by this. */
   private final List<Departure> waiting = new ArrayList<>();
 
-  /** A rank that leaves. */
-  private record Departure(Bootstrap bootstrap, Runnable free) {
-    /** Waits for all ranks, of all processes; returns whether they came. */
+  /**
+   * A rank that leaves.
+   *
+   * @param failed whether it is not to wait, and nobody for it
+   */
+  private record Departure(Bootstrap bootstrap, boolean failed, long bytes, Runnable free) {
+    /** Waits for all ranks, of all processes; returns whether none uses the memory any more. */
     boolean meets() {
       try {
         bootstrap.barrier();
         return true;
+      } catch (TimeoutException e) {
+        return false;
       } catch (NcclException e) {
         LOG.log(Logger.Level.DEBUG, "rank {0} leaves alone: {1}", bootstrap.rank(), e.problem());
-        return false;
+        return true;
       }
     }
   }
@@ -73,62 +83,68 @@ final class Farewell {
   }
 
   /**
-   * Leaves. The last rank of this process waits for those of all other processes, no longer than
-   * its patience, and then frees what all ranks of this process have left. A rank that failed does
-   * not wait, and nobody for it.
+   * Leaves. The last rank of this process waits for those of all other processes, and then frees
+   * what all ranks of this process have left: on a thread of its own if that takes longer than its
+   * patience. A rank that failed does not wait, and nobody of another process for it.
+   *
+   * @param bytes that it holds
    */
-  void leave(Bootstrap bootstrap, Duration patience, boolean failed, Runnable free) {
+  void leave(Bootstrap bootstrap, Duration patience, boolean failed, long bytes, Runnable free) {
     List<Departure> together;
     synchronized (this) {
       staying--;
-      if (!failed) {
-        waiting.add(new Departure(bootstrap, free));
-      }
+      waiting.add(new Departure(bootstrap, failed, bytes, free));
       together = staying == 0 ? List.copyOf(waiting) : List.of();
     }
-    Releases all = new Releases();
-    if (failed) {
-      all.take(free);
+    List<Departure> sound = together.stream().filter(each -> !each.failed).toList();
+    AtomicBoolean late = new AtomicBoolean();
+    List<Thread> meeting =
+        sound.stream().map(each -> thread(each.bootstrap.rank(), () -> meet(each, late))).toList();
+    if (have(meeting, patience)) {
+      free(together, late.get());
+      return;
     }
-    meet(together, patience);
+    LOG.log(
+        Logger.Level.WARNING,
+        "{0} bytes of NVLS''s memory stay until all ranks have closed their communicators, which"
+            + " some have not after {1}; close them on all ranks, or give close more time",
+        bytes(together),
+        patience);
+    thread(bootstrap.rank(), () -> free(together, !have(meeting, FOREVER) || late.get()));
+  }
+
+  private static Thread thread(int rank, Runnable task) {
+    Thread thread = new Thread(task, "nccl4j-close-" + rank);
+    thread.setDaemon(true);
+    thread.start();
+    return thread;
+  }
+
+  private static void meet(Departure departure, AtomicBoolean late) {
+    if (!departure.meets()) {
+      late.set(true);
+    }
+  }
+
+  /** Whether threads have ended in time. */
+  private static boolean have(List<Thread> ended, Duration patience) {
+    long end = Patience.end(patience);
+    return ended.stream()
+        .allMatch(each -> Patience.join(each, Duration.ofNanos(end - System.nanoTime())));
+  }
+
+  private static void free(List<Departure> together, boolean inUse) {
+    if (inUse) {
+      KeptMemory.keep(
+          together, "NVLS", bytes(together), "some rank has not closed its communicator");
+      return;
+    }
+    Releases all = new Releases();
     together.forEach(departure -> all.take(departure.free));
     all.end();
   }
 
-  private static void meet(List<Departure> together, Duration patience) {
-    AtomicBoolean alone = new AtomicBoolean();
-    List<Thread> threads = new ArrayList<>();
-    for (Departure departure : together) {
-      Thread thread =
-          new Thread(
-              () -> {
-                if (!departure.meets()) {
-                  alone.set(true);
-                }
-              },
-              "nccl4j-close-" + departure.bootstrap.rank());
-      thread.setDaemon(true);
-      thread.start();
-      threads.add(thread);
-    }
-    long end = System.nanoTime() + patience.toNanos();
-    for (Thread thread : threads) {
-      await(thread, end);
-      if (thread.isAlive() && !alone.getAndSet(true)) {
-        LOG.log(
-            Logger.Level.WARNING,
-            "NVLS''s memory is freed although some rank has not closed its communicator after {0};"
-                + " close it on all ranks, or give close more time",
-            patience);
-      }
-    }
-  }
-
-  private static void await(Thread thread, long end) {
-    try {
-      TimeUnit.NANOSECONDS.timedJoin(thread, Math.max(1, end - System.nanoTime()));
-    } catch (InterruptedException e) {
-      Thread.currentThread().interrupt();
-    }
+  private static long bytes(List<Departure> departures) {
+    return departures.stream().mapToLong(Departure::bytes).sum();
   }
 }

@@ -1,10 +1,9 @@
 package org.nccl4j.api.init;
 
 import java.time.Duration;
-import java.util.concurrent.locks.LockSupport;
-import java.util.function.BooleanSupplier;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
+import org.nccl4j.device.Patience;
 
 /** Whether a rank's operations on a communicator have all ended. Any thread. */
 final class Idleness {
@@ -19,20 +18,20 @@ final class Idleness {
 
   /** Whether there are operations. A device takes a while to say that it has nothing to do. */
   boolean isBusy() {
-    return !isSoon(() -> state.engine().kernels().isIdle(), SETTLED);
+    return !Patience.until(() -> state.engine().kernels().isIdle(), SETTLED);
   }
 
   /** Waits until there are none; whether that is so within the time. */
   boolean await(Duration patience) {
     Engine engine = state.engine();
-    return isSoon(
+    return Patience.until(
         () -> state.isSuspended() || engine.kernels().isIdle() && engine.family().isIdle(),
         patience);
   }
 
   /** Likewise, on a thread that may be interrupted: then it throws. */
   boolean awaitOrInterrupt(Duration patience) {
-    long startNanos = System.nanoTime();
+    long end = Patience.end(patience);
     while (!await(Duration.ofNanos(POLL_NANOS))) {
       if (Thread.currentThread().isInterrupted()) {
         throw new InvalidUsageException(
@@ -41,25 +40,10 @@ final class Idleness {
                 .formatted(state.name()),
             "interrupt no thread that makes a communicator");
       }
-      if (isOver(startNanos, patience)) {
+      if (System.nanoTime() - end >= 0) {
         return false;
       }
     }
     return true;
-  }
-
-  private static boolean isSoon(BooleanSupplier what, Duration patience) {
-    long startNanos = System.nanoTime();
-    while (!what.getAsBoolean()) {
-      if (isOver(startNanos, patience)) {
-        return false;
-      }
-      LockSupport.parkNanos(POLL_NANOS);
-    }
-    return true;
-  }
-
-  private static boolean isOver(long startNanos, Duration patience) {
-    return System.nanoTime() - startNanos >= patience.toNanos();
   }
 }

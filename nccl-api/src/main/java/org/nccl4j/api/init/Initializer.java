@@ -10,6 +10,8 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.function.BiFunction;
+import java.util.function.Function;
 import org.nccl4j.api.bootstrap.Bootstrap;
 import org.nccl4j.api.bootstrap.ControlTls;
 import org.nccl4j.api.launch.Launcher;
@@ -26,12 +28,10 @@ import org.nccl4j.api.spi.PeerInfo;
 import org.nccl4j.api.spi.ProxyHandler;
 import org.nccl4j.api.spi.Transport;
 import org.nccl4j.api.spi.TransportProvider;
+import org.nccl4j.api.window.WindowRegistry;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.ErrorId;
-import org.nccl4j.device.InternalErrorException;
 import org.nccl4j.device.InvalidUsageException;
-import org.nccl4j.device.NcclException;
-import org.nccl4j.device.Releases;
 import org.nccl4j.device.kernel.Connection;
 import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.KernelCommunicator;
@@ -48,20 +48,15 @@ public final class Initializer {
   private final InitRequest request;
   private final Bootstrap bootstrap;
   private final List<Routes.NamedTransport> transports = new ArrayList<>();
+  private final Undo undo = new Undo();
 
   /** Null until they are opened. */
   private Profilers profilers;
-
-  /** Whether another engine's tells them too, and keeps them if this one cannot be made. */
-  private final boolean keepsProfilers;
-
-  private NvlsSetup nvls;
 
   private Initializer(InitRequest request, Bootstrap bootstrap, Profilers profilers) {
     this.request = request;
     this.bootstrap = bootstrap;
     this.profilers = profilers;
-    this.keepsProfilers = profilers != null;
   }
 
   /**
@@ -79,64 +74,33 @@ public final class Initializer {
    */
   public static CommunicatorState create(
       InitRequest request, Bootstrap bootstrap, InitTimes times) {
-    Made made = make(request, bootstrap, null, times);
-    return new CommunicatorState(request, bootstrap, made.members, made.engine);
+    return new Initializer(request, bootstrap, null)
+        .make(
+            times, (members, engine) -> new CommunicatorState(request, bootstrap, members, engine));
   }
 
   /**
    * Makes what runs the operations of a communicator anew; as {@link #create}.
    *
    * @param profilers that have been opened for it
+   * @param last what is done with it at the end
    */
-  static Engine again(InitRequest request, Bootstrap bootstrap, Profilers profilers) {
+  static <T> T again(
+      InitRequest request, Bootstrap bootstrap, Profilers profilers, Function<Engine, T> last) {
     bootstrap.making();
     InitTimes times = new InitTimes(request.name(), bootstrap.rank());
-    return make(request, bootstrap, profilers, times).engine;
+    return new Initializer(request, bootstrap, profilers)
+        .make(times, (members, engine) -> last.apply(engine));
   }
 
-  private record Made(Members members, Engine engine) {}
-
-  private static Made make(
-      InitRequest request, Bootstrap bootstrap, Profilers profilers, InitTimes times) {
-    Initializer initializer = new Initializer(request, bootstrap, profilers);
-    try {
-      return initializer.make(times);
-    } catch (NcclException e) {
-      initializer.undo(e);
-      throw e;
-    } catch (RuntimeException | Error e) {
-      InternalErrorException internal =
-          new InternalErrorException(
-              "communicator %s could not be made (%s)".formatted(request.name(), e),
-              "report this with the stack trace",
-              e);
-      initializer.undo(internal);
-      throw internal;
-    }
+  private <T> T make(InitTimes times, BiFunction<Members, Engine, T> last) {
+    undo.push(bootstrap::close);
+    return undo.made(request.name(), () -> makeAll(times, last), bootstrap::tellFailure);
   }
 
-  private void undo(NcclException cause) {
-    bootstrap.tellFailure(cause);
-    Releases all = new Releases();
-    if (nvls != null) {
-      all.take(nvls::close);
-    }
-    transports.forEach(named -> all.take(named.transport()::close));
-    if (profilers != null && !keepsProfilers) {
-      all.take(profilers::close);
-    }
-    all.take(bootstrap::close);
-    try {
-      all.end();
-    } catch (RuntimeException e) {
-      if (e != cause) {
-        cause.addSuppressed(e); // the user is to see what went wrong first
-      }
-    }
-  }
-
-  private Made make(InitTimes times) {
+  private <T> T makeAll(InitTimes times, BiFunction<Members, Engine, T> last) {
     int rank = bootstrap.rank();
+    Engine.checkNames(request.settings(), request.device().kind());
     times.begin("plug-ins, nets");
     Optional<TunedTable> tuned =
         TunedTable.read(request.settings().get(PlanSettings.NCCL4J_COSTS_FILE));
@@ -144,6 +108,7 @@ public final class Initializer {
         TransportRegistry.providers(request.settings().get(Settings.NCCL4J_TRANSPORTS));
     if (profilers == null) {
       profilers = Profilers.open(request, rank, bootstrap.nRanks());
+      undo.push(profilers::close);
     }
     UsableNets nets = UsableNets.of(request, bootstrap);
     times.begin("ranks meet");
@@ -171,8 +136,10 @@ public final class Initializer {
             ControlTls.of(request.settings()),
             profilers.ofSteps());
     times.begin("transports");
+    int before = undo.size();
     for (TransportProvider provider : providers) {
       Transport transport = provider.open(context);
+      undo.push(transport::close);
       transports.add(new Routes.NamedTransport(provider.name(), transport));
     }
     Routes choice = new Routes(rank, peers, transports, nets.asked(), request.logLevel("INIT"));
@@ -185,7 +152,8 @@ public final class Initializer {
     DomainFacts own = DomainFacts.of(request, peers, routes, links, tuned);
     RankFacts known =
         DomainFacts.common(bootstrap.allGather(own.toBytes()), Hosts.of(peers), tuned);
-    nvls = NvlsSetup.open(request, context, wiring, known.spread().channels(), bootstrap);
+    NvlsSetup nvls = NvlsSetup.open(request, context, wiring, known.spread().channels(), bootstrap);
+    undo.push(nvls::close);
     boolean puts = RemoteLinks.areNeeded(peers, rank);
     ProxyThread proxy =
         handlers.isEmpty() && !puts ? null : new ProxyThread(request.name(), handlers);
@@ -203,7 +171,18 @@ public final class Initializer {
                 wiring,
                 progress,
                 nvls.nvls()));
-    Family family = new Family(bootstrap, kernels, transports, proxy, nvls);
+    undo.push(kernels::close);
+    Family family = new Family(request.name(), bootstrap, kernels, transports, proxy, nvls);
+    undo.replace(before, family::free);
+    WindowRegistry windows =
+        Engine.windows(
+            request,
+            members,
+            bootstrap,
+            kernels,
+            RemoteLinks.of(peers, routes, transports, bootstrap, kernels, proxy, device),
+            nvls.ofWindows(bootstrap));
+    undo.push(windows::close);
     Engine engine =
         Engine.of(
             new Engine.Place(
@@ -212,13 +191,7 @@ public final class Initializer {
                 rank,
                 known.with(wiring.fleet()),
                 layout,
-                Engine.windows(
-                    request,
-                    members,
-                    bootstrap,
-                    kernels,
-                    RemoteLinks.of(peers, routes, transports, bootstrap, kernels, proxy, device),
-                    nvls.ofWindows(bootstrap)),
+                windows,
                 nvls.nvls(),
                 members.hosts(),
                 machines,
@@ -229,9 +202,11 @@ public final class Initializer {
             choice.described(routes));
     times.begin("space");
     if (engine.queue().direct().wantsSpace()) {
-      engine.place().windows().makeSpace();
+      windows.makeSpace();
     }
     bootstrap.made();
+    family.start();
+    T made = last.apply(members, engine);
     times.done(request.logLevel("INIT"));
     InfoLog info = request.info(rank);
     Routes.tell(engine.routes(), info);
@@ -250,7 +225,7 @@ public final class Initializer {
                 () ->
                     "goes by the times of "
                         + request.settings().get(PlanSettings.NCCL4J_COSTS_FILE)));
-    return new Made(members, engine);
+    return made;
   }
 
   private Members meet(List<TransportProvider> providers, UsableNets nets) {

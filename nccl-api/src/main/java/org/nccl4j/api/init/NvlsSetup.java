@@ -43,6 +43,11 @@ final class NvlsSetup implements AutoCloseable {
     this.farewell = farewell;
   }
 
+  /** That of a communicator without NVLS. */
+  static NvlsSetup none() {
+    return new NvlsSetup(null, null, null);
+  }
+
   /**
    * Takes part in the decision and, if it is yes, in the making. Every rank calls it.
    *
@@ -71,7 +76,7 @@ final class NvlsSetup implements AutoCloseable {
               ? Logger.Level.WARNING
               : Logger.Level.DEBUG;
       LOG.log(level, "communicator {0} is without NVLS: {1}", request.name(), refusal);
-      return new NvlsSetup(null, null, null);
+      return none();
     }
     Form form = mine.form().orElseThrow();
     NvlsTeams teams = new NvlsTeams(hosts, wiring.nvlsHeads(), wiring.nvlsChannels(), channels);
@@ -128,8 +133,8 @@ final class NvlsSetup implements AutoCloseable {
       return "its ranks are on devices of several kinds";
     }
     if (hosts.ranks().stream().anyMatch(ranks -> areApart(context.peers(), ranks))) {
-      return "its ranks are on several hosts of one NVLink clique, and multicast objects are not shared"
-          + " between hosts in this version";
+      return "its ranks are on several hosts of one NVLink clique, and multicast objects are not"
+                 + " shared between hosts in this version";
     }
     return context.device().kind() == Device.Kind.CUDA ? sharedDevice(context, hosts) : null;
   }
@@ -184,8 +189,9 @@ final class NvlsSetup implements AutoCloseable {
   }
 
   /**
-   * Frees what a rank holds, this among it: at once where there is no NVLS or after a failure, else
-   * when no rank of any process needs this one's memory any more.
+   * Frees what a rank holds, this among it: at once where there is no NVLS; after a failure when
+   * all ranks of this process have come; else when no rank of any process needs this one's memory
+   * any more.
    *
    * @param patience how long others are waited for
    */
@@ -193,7 +199,7 @@ final class NvlsSetup implements AutoCloseable {
     if (farewell == null) {
       free.run();
     } else {
-      farewell.leave(bootstrap, patience, failed, free);
+      farewell.leave(bootstrap, patience, failed, nvls.layout().bytes(), free);
     }
   }
 

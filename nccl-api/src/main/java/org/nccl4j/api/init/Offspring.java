@@ -200,16 +200,21 @@ public final class Offspring {
           "communicator %s is closed while it is split".formatted(parent.name()),
           "close a communicator after its last use");
     }
-    try {
-      KernelCommunicator kernels =
-          old.kernels().share(spec(request, bootstrap.rank(), members, wiring), ranks, path);
-      Engine engine =
-          engine(new Made(request, bootstrap, members, machines, wiring), kernels, ranks);
-      return new CommunicatorState(request, bootstrap, members, engine);
-    } catch (RuntimeException e) {
-      old.family().leave(parent.operationDeadline());
-      throw e;
-    }
+    Undo undo = new Undo();
+    undo.push(() -> old.family().leave(parent.operationDeadline(), /* idle= */ true));
+    undo.push(bootstrap::close);
+    return undo.made(
+        request.name(),
+        () -> {
+          KernelCommunicator kernels =
+              old.kernels().share(spec(request, bootstrap.rank(), members, wiring), ranks, path);
+          undo.push(kernels::close);
+          Profilers profilers = Profilers.open(request, bootstrap.rank(), ranks.size());
+          undo.push(profilers::close);
+          Made made = new Made(request, bootstrap, members, machines, wiring, profilers);
+          return new CommunicatorState(request, bootstrap, members, engine(made, kernels, ranks));
+        },
+        cause -> {});
   }
 
   private KernelCommunicatorSpec spec(
@@ -234,7 +239,8 @@ public final class Offspring {
       Bootstrap bootstrap,
       Members members,
       MachineSurvey machines,
-      Wiring wiring) {}
+      Wiring wiring,
+      Profilers profilers) {}
 
   private Engine engine(Made made, KernelCommunicator kernels, List<Integer> ranks) {
     Engine old = parent.engine();
@@ -267,7 +273,7 @@ public final class Offspring {
             null,
             made.members.hosts(),
             made.machines,
-            Profilers.open(made.request, rank, ranks.size())),
+            made.profilers),
         old.family(),
         kernels,
         new Launcher(kernels, old.launcher()),
@@ -276,7 +282,9 @@ public final class Offspring {
 
   /** Throws for what is no value of its setting, before the other ranks are waited for. */
   private Settings checkedSettings(How how) {
-    return parent.request().settings().with(how.settings());
+    Settings settings = parent.request().settings().with(how.settings());
+    Engine.checkNames(settings, parent.device().kind());
+    return settings;
   }
 
   private void checkUsable(String what) {

@@ -2,6 +2,7 @@ package org.nccl4j.api.init;
 
 import java.nio.charset.StandardCharsets;
 import java.util.List;
+import java.util.function.UnaryOperator;
 import org.nccl4j.api.bootstrap.NamedExchange;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
@@ -30,9 +31,9 @@ final class Suspension {
   /** Frees; on an error nothing has changed. */
   void suspend() {
     Engine engine = state.engine();
-    engine.launcher().refuse(refusal());
+    boolean launched = engine.launcher().refuse(refusal(), state.operationDeadline());
     try {
-      agree(obstacle(engine));
+      agree(launched ? obstacle(engine) : "a thread has been launching an operation for too long");
     } catch (RuntimeException e) {
       engine.launcher().accept();
       throw e;
@@ -44,12 +45,12 @@ final class Suspension {
   /** Why this rank cannot suspend; empty if it can. */
   private String obstacle(Engine engine) {
     if (engine.kernels() != engine.family().kernels()) {
-      return "it was split from another communicator, whose connections it uses; suspend that one, or"
-          + " split with CommunicatorConfig.withSplitShare(false)";
+      return "it was split from another communicator, whose connections it uses; suspend that one,"
+                 + " or split with CommunicatorConfig.withSplitShare(false)";
     }
     if (engine.family().isShared()) {
-      return "communicators that were split from it use its connections; close these first, or split"
-          + " with CommunicatorConfig.withSplitShare(false)";
+      return "communicators that were split from it use its connections; close these first, or"
+                 + " split with CommunicatorConfig.withSplitShare(false)";
     }
     if (!engine.place().windows().isUnused()) {
       return "it has windows, registered memory or device communicators; deregister and close these"
@@ -79,9 +80,13 @@ final class Suspension {
     }
   }
 
-  /** Makes everything anew, together with all other ranks. */
-  Engine resume() {
+  /**
+   * Makes everything anew, together with all other ranks.
+   *
+   * @param last what is done with it at the end
+   */
+  Engine resume(UnaryOperator<Engine> last) {
     return Initializer.again(
-        state.request(), state.bootstrap(), state.engine().place().profilers());
+        state.request(), state.bootstrap(), state.engine().place().profilers(), last);
   }
 }

@@ -2,6 +2,7 @@ package org.nccl4j.api.launch;
 
 import java.lang.invoke.MethodHandles;
 import java.lang.invoke.VarHandle;
+import java.time.Duration;
 import org.nccl4j.api.observe.FlightLog;
 import org.nccl4j.api.observe.OperationHooks;
 import org.nccl4j.device.DataType;
@@ -11,6 +12,7 @@ import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.NcclException;
+import org.nccl4j.device.Patience;
 import org.nccl4j.device.kernel.KernelCommunicator;
 import org.nccl4j.device.kernel.KernelPlan;
 
@@ -39,7 +41,7 @@ public final class Launcher {
   /** 1 while a thread plans and launches, else 0. */
   private volatile int inside;
 
-  /** What an operation is refused with; null while none is. */
+  /** The error of operations that are refused; null while none is. Written by any thread. */
   private volatile NcclException refusal;
 
   /** The one whose turn to launch is taken; another's where connections are shared. */
@@ -66,12 +68,19 @@ public final class Launcher {
   @HotPath
   public void enter() {
     while (!INSIDE.compareAndSet(order, 0, 1)) {
+      if (isRefused()) {
+        throw refusal();
+      }
       Thread.yield();
     }
-    if (refusal != null || kernels.failure() != null) {
+    if (isRefused()) {
       leave();
       throw refusal();
     }
+  }
+
+  private boolean isRefused() {
+    return refusal != null || kernels.failure() != null;
   }
 
   private NcclException refusal() {
@@ -168,22 +177,38 @@ public final class Launcher {
     hooks.tell(what, count, type, root, stream);
   }
 
-  /** Refuses all further operations. */
-  public void close() {
-    refuse(
+  /**
+   * Refuses all further operations.
+   *
+   * @return as {@link #refuse}
+   */
+  public boolean close(Duration patience) {
+    return refuse(
         new InvalidUsageException(
             ErrorId.CLOSED,
             "an operation is called on a closed communicator",
-            "close a communicator after its last operation"));
+            "close a communicator after its last operation"),
+        patience);
   }
 
-  /** Refuses all further operations with an error. */
-  public void refuse(NcclException error) {
-    while (!INSIDE.compareAndSet(order, 0, 1)) {
-      Thread.yield();
-    }
+  /**
+   * Refuses all further operations with an error.
+   *
+   * @param patience how long to wait for a thread that is launching one
+   * @return whether all that was not refused is in its stream
+   */
+  public boolean refuse(NcclException error, Duration patience) {
     refusal = error;
-    leave();
+    return awaitLaunched(patience);
+  }
+
+  /** Waits for a thread that is launching an operation; returns whether none is, in time. */
+  public boolean awaitLaunched(Duration patience) {
+    boolean outside = Patience.until(() -> INSIDE.compareAndSet(order, 0, 1), patience);
+    if (outside) {
+      leave();
+    }
+    return outside;
   }
 
   /** Accepts operations again. */

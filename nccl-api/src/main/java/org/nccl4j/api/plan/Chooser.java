@@ -27,17 +27,29 @@ final class Chooser {
   Chooser(CostModel costs, String algo, String proto, CostEdit edit) {
     this.edit = edit;
     this.costs = costs;
-    this.algorithms =
-        new Filter("NCCL_ALGO", algo)
-            .checked(
-                Stream.concat(
-                        Stream.of(Algorithm.values()).map(Algorithm::label),
-                        Stream.of(DirectWork.Way.values()).map(DirectWork.Way::label))
-                    .distinct()
-                    .toList());
-    this.protocols =
-        new Filter("NCCL_PROTO", proto)
-            .checked(Stream.of(Protocol.values()).map(Protocol::label).toList());
+    this.algorithms = algorithms(algo);
+    this.protocols = protocols(proto);
+  }
+
+  /**
+   * What NCCL_ALGO allows.
+   *
+   * @throws org.nccl4j.device.InvalidArgumentException for a name that does not exist
+   */
+  static Filter algorithms(String algo) {
+    return new Filter("NCCL_ALGO", algo)
+        .checked(
+            Stream.concat(
+                    Stream.of(Algorithm.values()).map(Algorithm::label),
+                    Stream.of(DirectWork.Way.values()).map(DirectWork.Way::label))
+                .distinct()
+                .toList());
+  }
+
+  /** What NCCL_PROTO allows; throws as {@link #algorithms}. */
+  static Filter protocols(String proto) {
+    return new Filter("NCCL_PROTO", proto)
+        .checked(Stream.of(Protocol.values()).map(Protocol::label).toList());
   }
 
   Choice choose(Collective collective, long bytes, DataType type, RedOp op) {

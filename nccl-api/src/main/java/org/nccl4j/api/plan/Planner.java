@@ -94,6 +94,17 @@ public final class Planner {
   public record Rules(String algo, String proto, CostEdit edit, CtaLimits ctas, InfoLog info) {}
 
   /**
+   * Throws for names of algorithms or protocols that do not exist.
+   *
+   * @param algo as in {@link Rules}
+   * @param proto likewise
+   */
+  public static void checkNames(String algo, String proto) {
+    Chooser.algorithms(algo);
+    Chooser.protocols(proto);
+  }
+
+  /**
    * A planner.
    *
    * @param ranks who communicates; all of them alike for all ranks

@@ -2,6 +2,7 @@ package org.nccl4j.api.proxy;
 
 import java.lang.invoke.MethodHandles;
 import java.lang.invoke.VarHandle;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
@@ -12,6 +13,7 @@ import org.nccl4j.api.spi.ProxyHandler;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.InternalErrorException;
 import org.nccl4j.device.NcclException;
+import org.nccl4j.device.Patience;
 import org.nccl4j.device.kernel.Progress;
 
 /**
@@ -21,7 +23,7 @@ import org.nccl4j.device.kernel.Progress;
  * nobody: busily while there is something to do, after a while with short sleeps between. One
  * thread at a time is inside.
  */
-public final class ProxyThread implements Progress, AutoCloseable {
+public final class ProxyThread implements Progress {
   private static final VarHandle INSIDE;
   private static final int BUSY_ROUNDS = 1000;
   private static final long SHORTEST_SLEEP_NANOS = 20_000;
@@ -30,7 +32,8 @@ public final class ProxyThread implements Progress, AutoCloseable {
   /** Where kernels cannot say that they wait: so much later may the first step of a graph be. */
   private static final long LONGEST_POLLED_SLEEP_NANOS = 200_000;
 
-  private static final long JOIN_MILLIS = 1000;
+  /** A turn waits for nobody. */
+  private static final Duration LONGEST_TURN = Duration.ofSeconds(5);
 
   static {
     try {
@@ -49,7 +52,7 @@ public final class ProxyThread implements Progress, AutoCloseable {
   private volatile IntSupplier unasked;
 
   private final Thread thread;
-  private Consumer<NcclException> onFailure;
+  private volatile Consumer<NcclException> onFailure = failure -> {};
 
   /** 1 while a thread gives turns, else 0. */
   private volatile int inside;
@@ -68,12 +71,16 @@ public final class ProxyThread implements Progress, AutoCloseable {
   }
 
   /**
-   * Begins to work.
+   * Who is to know of a handler's error; before any work.
    *
-   * @param listener told, once, of a handler's error, after which none is called again
+   * @param listener told, once, after which no handler is called again
    */
-  public void start(Consumer<NcclException> listener) {
+  public void onFailure(Consumer<NcclException> listener) {
     onFailure = listener;
+  }
+
+  /** Begins to work. */
+  public void start() {
     thread.start();
   }
 
@@ -149,12 +156,17 @@ public final class ProxyThread implements Progress, AutoCloseable {
   @Override
   @HotPath
   public void kernelEnded() {
-    if (isUnderWay()) {
+    if (isLeft()) {
       doWork();
-      if (isUnderWay()) {
+      if (isLeft()) {
         LockSupport.unpark(thread);
       }
     }
+  }
+
+  /** Whether handlers have something to do, and are given turns. */
+  private boolean isLeft() {
+    return !over && isUnderWay();
   }
 
   private boolean isUnderWay() {
@@ -192,24 +204,19 @@ public final class ProxyThread implements Progress, AutoCloseable {
     return over || !isUnderWay();
   }
 
-  /** Stops it and waits until no thread is inside, for a second at most. */
-  @Override
-  public void close() {
+  /**
+   * Stops it, and waits for its thread and others that give turns.
+   *
+   * @return whether handlers and their memory are in use no more
+   */
+  public boolean stop() {
     over = true;
     LockSupport.unpark(thread);
-    try {
-      thread.join(JOIN_MILLIS);
-    } catch (InterruptedException e) {
-      Thread.currentThread().interrupt();
-    }
-    awaitOutside();
+    return Patience.join(thread, LONGEST_TURN) && awaitOutside();
   }
 
-  /** Waits until no thread is inside, for a second at most. */
-  private void awaitOutside() {
-    long end = System.nanoTime() + JOIN_MILLIS * 1_000_000;
-    while (inside != 0 && System.nanoTime() - end < 0) {
-      Thread.yield();
-    }
+  /** Waits until no thread is inside; returns whether none is, in time. */
+  private boolean awaitOutside() {
+    return Patience.until(() -> inside == 0, LONGEST_TURN);
   }
 }

@@ -1,17 +1,26 @@
 package org.nccl4j.api.init;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.lang.reflect.Proxy;
 import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
 import java.util.Map;
 import org.junit.jupiter.api.Test;
 import org.nccl4j.api.bootstrap.Bootstrap;
 import org.nccl4j.api.bootstrap.LocalBootstrap;
 import org.nccl4j.api.settings.Settings;
+import org.nccl4j.api.spi.Transport;
+import org.nccl4j.device.InternalErrorException;
 import org.nccl4j.device.InvalidArgumentException;
+import org.nccl4j.device.KeptMemory;
+import org.nccl4j.device.NcclException;
 import org.nccl4j.device.host.HostDevice;
+import org.nccl4j.device.kernel.KernelCommunicator;
 
 class InitializerTest {
   private static final Duration LONG = Duration.ofSeconds(50);
@@ -40,7 +49,93 @@ class InitializerTest {
     bootstrap.made();
     InitRequest wrong = request(Map.of("NCCL4J_TRANSPORTS", "none such"));
     Profilers none = Profilers.open(request(Map.of()), 0, 1);
-    assertThrows(InvalidArgumentException.class, () -> Initializer.again(wrong, bootstrap, none));
+    assertThrows(
+        InvalidArgumentException.class,
+        () -> Initializer.again(wrong, bootstrap, none, made -> made));
     assertEquals(bootstrap.exchangeEnd(), bootstrap.exchangeEnd());
+  }
+
+  /** A bootstrap that fails at the end, when everything else has been made. */
+  private static Bootstrap failing(RuntimeException failure, List<String> calls) {
+    Bootstrap bootstrap = LocalBootstrap.create(1, LONG).get(0);
+    return (Bootstrap)
+        Proxy.newProxyInstance(
+            Bootstrap.class.getClassLoader(),
+            new Class<?>[] {Bootstrap.class},
+            (proxy, method, args) -> {
+              calls.add(method.getName());
+              if (method.getName().equals("made")) {
+                throw failure;
+              }
+              return method.invoke(bootstrap, args);
+            });
+  }
+
+  @Test
+  void aFailureAtTheEndIsToldAndEverythingIsFreed() {
+    List<String> calls = new ArrayList<>();
+    Bootstrap bootstrap = failing(new IllegalStateException("broken"), calls);
+    NcclException e =
+        assertThrows(
+            InternalErrorException.class, () -> Initializer.create(request(Map.of()), bootstrap));
+    assertTrue(e.getMessage().contains("broken"), e.getMessage());
+    List<String> end = calls.subList(calls.indexOf("made"), calls.size());
+    assertEquals(List.of("made", "tellFailure", "close"), end);
+  }
+
+  @Test
+  void wrongNamesAreFoundBeforeTheRanksMeet() {
+    for (String setting : List.of("NCCL_ALGO", "NCCL_PROTO")) {
+      List<String> calls = new ArrayList<>();
+      Bootstrap bootstrap = failing(new IllegalStateException("made"), calls);
+      assertThrows(
+          InvalidArgumentException.class,
+          () -> Initializer.create(request(Map.of(setting, "nonsense")), bootstrap));
+      assertFalse(calls.contains("allGather"), calls::toString);
+      assertTrue(calls.contains("tellFailure"), calls::toString);
+    }
+  }
+
+  private static Family family(List<String> freed, boolean idle) {
+    KernelCommunicator kernels = of(KernelCommunicator.class, "kernels", freed, idle);
+    Transport transport = of(Transport.class, "transport", freed, idle);
+    NvlsSetup none = NvlsSetup.none();
+    return new Family(
+        "busy",
+        LocalBootstrap.create(1, LONG).get(0),
+        kernels,
+        List.of(new Routes.NamedTransport("T", transport)),
+        null,
+        none);
+  }
+
+  private static <T> T of(Class<T> type, String name, List<String> freed, boolean idle) {
+    return type.cast(
+        Proxy.newProxyInstance(
+            type.getClassLoader(),
+            new Class<?>[] {type},
+            (proxy, method, args) -> {
+              if (method.getName().equals("close")) {
+                freed.add(name);
+              }
+              return method.getReturnType() == boolean.class
+                  ? (Object) idle
+                  : method.getReturnType() == long.class ? (Object) 8L : null;
+            }));
+  }
+
+  @Test
+  void whatAKernelMayStillUseIsKept() {
+    List<String> freed = new ArrayList<>();
+    Family busy = family(freed, /* idle= */ true);
+    assertTrue(busy.join());
+    busy.leave(LONG, /* idle= */ false);
+    busy.leave(LONG, /* idle= */ true);
+    assertEquals(List.of(), freed);
+    assertTrue(KeptMemory.has(busy));
+    Family quiet = family(freed, /* idle= */ true);
+    quiet.leave(LONG, /* idle= */ true);
+    assertEquals(List.of("kernels", "transport"), freed);
+    assertFalse(KeptMemory.has(quiet));
   }
 }

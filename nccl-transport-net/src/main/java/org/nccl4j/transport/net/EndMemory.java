@@ -22,6 +22,9 @@ sealed interface EndMemory extends AutoCloseable permits HostEndMemory, GpuEndMe
    */
   SharedEnd share();
 
+  /** How much it is. */
+  long bytes();
+
   /** Frees it, once the network's connections have forgotten it. */
   @Override
   void close();

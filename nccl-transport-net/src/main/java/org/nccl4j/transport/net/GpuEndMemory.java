@@ -118,6 +118,11 @@ final class GpuEndMemory implements EndMemory {
   }
 
   @Override
+  public long bytes() {
+    return HostEndMemory.bytes(layout);
+  }
+
+  @Override
   public void close() {
     bank.leave(place);
   }

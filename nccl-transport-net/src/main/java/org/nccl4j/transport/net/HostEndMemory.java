@@ -165,6 +165,11 @@ final class HostEndMemory implements EndMemory {
   }
 
   @Override
+  public long bytes() {
+    return host.size();
+  }
+
+  @Override
   public void close() {
     if (pinned != null) {
       pinned.close();

@@ -7,7 +7,10 @@ import org.nccl4j.api.spi.NetConnection;
 import org.nccl4j.api.spi.PeerInfo;
 import org.nccl4j.api.spi.ProxyHandler;
 import org.nccl4j.api.spi.TransportContext;
+import org.nccl4j.device.KeptMemory;
 import org.nccl4j.device.NcclException;
+import org.nccl4j.device.Releases;
+import org.nccl4j.device.TimeoutException;
 import org.nccl4j.device.cuda.CudaDevice;
 import org.nccl4j.device.kernel.Connection;
 
@@ -136,7 +139,14 @@ abstract class NetEnd implements End {
   @Override
   public void close() {
     forget();
-    networks.forEach(NetConnection::close);
+    Releases all = new Releases();
+    networks.forEach(network -> all.take(network::close));
+    try {
+      all.end();
+    } catch (TimeoutException e) { // a thread of the network's may still use it
+      KeptMemory.keep(this, "the connection with rank " + peer.rank(), memory.bytes(), e.problem());
+      return;
+    }
     memory.close();
   }
 }

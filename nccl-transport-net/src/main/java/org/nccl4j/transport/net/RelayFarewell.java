@@ -7,6 +7,7 @@ import java.util.concurrent.locks.LockSupport;
 import org.nccl4j.api.spi.ProxyHandler;
 import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.NcclException;
+import org.nccl4j.device.Patience;
 
 /**
  * How a rank closes that sends for others of its host: while one of them has not closed, it may
@@ -40,7 +41,7 @@ final class RelayFarewell {
    * @param here how long the caller waits for that
    */
   void end(Duration here) {
-    long start = System.nanoTime();
+    long end = Patience.end(here);
     if (closeUnneeded()) {
       free.run();
       return;
@@ -48,11 +49,7 @@ final class RelayFarewell {
     Thread thread = new Thread(this::run, "nccl4j-relay-" + rank);
     thread.setDaemon(true);
     thread.start();
-    try {
-      thread.join(Math.max(1, here.toMillis() - (System.nanoTime() - start) / 1_000_000));
-    } catch (InterruptedException e) {
-      Thread.currentThread().interrupt();
-    }
+    Patience.join(thread, Duration.ofNanos(end - System.nanoTime()));
   }
 
   private void run() {

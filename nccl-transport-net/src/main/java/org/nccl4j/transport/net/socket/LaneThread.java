@@ -1,10 +1,18 @@
 package org.nccl4j.transport.net.socket;
 
+import java.time.Duration;
 import java.util.concurrent.locks.LockSupport;
+import org.nccl4j.device.ErrorId;
+import org.nccl4j.device.Patience;
+import org.nccl4j.device.TimeoutException;
 
 /** Serves some lanes of a connection: the helper thread of NCCL_SOCKET_NTHREADS. */
 final class LaneThread implements Runnable {
   private static final int BUSY_ROUNDS = 200;
+
+  /** It never blocks, so it ends soon unless the process does not run. */
+  private static final Duration LONGEST_ROUND = Duration.ofSeconds(5);
+
   private static final long SHORTEST_SLEEP_NANOS = 10_000;
   private static final long LONGEST_SLEEP_NANOS = 500_000;
 
@@ -60,14 +68,19 @@ final class LaneThread implements Runnable {
     }
   }
 
-  /** Stops it, and waits until it touches no memory any more. */
+  /**
+   * Stops it, and waits until it touches no memory any more.
+   *
+   * @throws TimeoutException if it still does
+   */
   void close() {
     stopped = true;
     wake();
-    try {
-      thread.join(1000);
-    } catch (InterruptedException e) {
-      Thread.currentThread().interrupt();
+    if (!Patience.join(thread, LONGEST_ROUND)) {
+      throw new TimeoutException(
+          ErrorId.STILL_RUNNING,
+          "%s has not ended within %s".formatted(thread.getName(), LONGEST_ROUND),
+          "report this with the output of jstack");
     }
   }
 }

@@ -4,6 +4,7 @@ import java.io.IOException;
 import java.nio.channels.SocketChannel;
 import java.util.Arrays;
 import org.nccl4j.device.HotPath;
+import org.nccl4j.device.Releases;
 
 /**
  * The sockets of a connection beside its first, with the threads that serve them. Both ends cut a
@@ -83,8 +84,10 @@ final class Lanes {
   }
 
   void close() {
+    Releases all = new Releases();
     for (LaneThread thread : threads) {
-      thread.close();
+      all.take(thread::close);
     }
+    all.end();
   }
 }

@@ -1,0 +1,75 @@
+package org.nccl4j.api.init;
+
+import java.util.ArrayDeque;
+import java.util.Deque;
+import java.util.function.Consumer;
+import java.util.function.Supplier;
+import org.nccl4j.device.InternalErrorException;
+import org.nccl4j.device.NcclException;
+import org.nccl4j.device.Releases;
+
+/**
+ * The steps that free what has been made of a communicator so far, if the rest cannot be made: the
+ * last first. One thread.
+ */
+final class Undo {
+  private final Deque<Runnable> steps = new ArrayDeque<>();
+
+  /** Something has been made, which a step frees. */
+  void push(Runnable step) {
+    steps.push(step);
+  }
+
+  /** How many steps there are. */
+  int size() {
+    return steps.size();
+  }
+
+  /** One step frees from now on what all did that were added after the first so many. */
+  void replace(int first, Runnable step) {
+    while (steps.size() > first) {
+      steps.pop();
+    }
+    steps.push(step);
+  }
+
+  /**
+   * Makes something, or frees what has been made of it and throws the reason.
+   *
+   * @param name of the communicator
+   * @param tell is told of the reason before
+   */
+  <T> T made(String name, Supplier<T> making, Consumer<NcclException> tell) {
+    try {
+      return making.get();
+    } catch (NcclException e) {
+      tell.accept(e);
+      run(e);
+      throw e;
+    } catch (RuntimeException | Error e) {
+      InternalErrorException internal =
+          new InternalErrorException(
+              "communicator %s could not be made (%s)".formatted(name, e),
+              "report this with the stack trace",
+              e);
+      tell.accept(internal);
+      run(internal);
+      throw internal;
+    }
+  }
+
+  /** The user is to see the first error: those of the steps are added to it. */
+  private void run(NcclException cause) {
+    Releases all = new Releases();
+    while (!steps.isEmpty()) {
+      all.take(steps.pop());
+    }
+    try {
+      all.end();
+    } catch (RuntimeException e) {
+      if (e != cause) {
+        cause.addSuppressed(e);
+      }
+    }
+  }
+}

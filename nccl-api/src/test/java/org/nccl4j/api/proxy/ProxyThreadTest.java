@@ -1,0 +1,50 @@
+package org.nccl4j.api.proxy;
+
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.nccl4j.api.spi.ProxyHandler;
+
+@Timeout(60)
+class ProxyThreadTest {
+  /** What is freed next is what a handler touches. */
+  @Test
+  void anInterruptedThreadWaitsForTheTurnThatRuns() throws Exception {
+    CountDownLatch begun = new CountDownLatch(1);
+    CountDownLatch goOn = new CountDownLatch(1);
+    ProxyHandler slow =
+        () -> {
+          begun.countDown();
+          try {
+            assertTrue(goOn.await(50, TimeUnit.SECONDS));
+          } catch (InterruptedException e) {
+            throw new IllegalStateException(e);
+          }
+          return 0;
+        };
+    ProxyThread proxy = new ProxyThread("slow", List.of(slow));
+    proxy.start();
+    assertTrue(begun.await(50, TimeUnit.SECONDS));
+    CompletableFuture<Boolean> stopped =
+        CompletableFuture.supplyAsync(
+            () -> {
+              Thread.currentThread().interrupt();
+              return proxy.stop() && Thread.interrupted();
+            });
+    assertThrows(TimeoutException.class, () -> stopped.get(100, TimeUnit.MILLISECONDS));
+    goOn.countDown();
+    assertTrue(stopped.get(50, TimeUnit.SECONDS), "it has ended, and the thread is interrupted");
+  }
+
+  @Test
+  void oneThatWasNotStartedIsStopped() {
+    assertTrue(new ProxyThread("none", List.of(() -> 0)).stop());
+  }
+}
