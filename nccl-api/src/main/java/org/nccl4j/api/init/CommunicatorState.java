@@ -366,7 +366,11 @@ public final class CommunicatorState {
     called(() -> "close");
     Engine engine = engine();
     long end = Patience.end(patience);
-    boolean idle = engine.launcher().close(patience) && depart() && awaitIdle(left(end));
+    boolean idle = engine.launcher().close(patience);
+    if (idle) {
+      depart();
+      idle = awaitIdle(left(end));
+    }
     if (!idle) {
       engine
           .family()
@@ -394,11 +398,10 @@ public final class CommunicatorState {
   }
 
   /** Has the other ranks not wait for operations of this one that never come. */
-  private synchronized boolean depart() {
+  private synchronized void depart() {
     if (!suspended && failure() == null) {
       running.observer.depart();
     }
-    return true;
   }
 
   private static Duration left(long end) {
