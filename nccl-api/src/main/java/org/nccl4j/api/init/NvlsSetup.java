@@ -134,7 +134,7 @@ final class NvlsSetup implements AutoCloseable {
     }
     if (hosts.ranks().stream().anyMatch(ranks -> areApart(context.peers(), ranks))) {
       return "its ranks are on several hosts of one NVLink clique, and multicast objects are not"
-                 + " shared between hosts in this version";
+          + " shared between hosts in this version";
     }
     return context.device().kind() == Device.Kind.CUDA ? sharedDevice(context, hosts) : null;
   }

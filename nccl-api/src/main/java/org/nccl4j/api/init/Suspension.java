@@ -46,11 +46,11 @@ final class Suspension {
   private String obstacle(Engine engine) {
     if (engine.kernels() != engine.family().kernels()) {
       return "it was split from another communicator, whose connections it uses; suspend that one,"
-                 + " or split with CommunicatorConfig.withSplitShare(false)";
+          + " or split with CommunicatorConfig.withSplitShare(false)";
     }
     if (engine.family().isShared()) {
       return "communicators that were split from it use its connections; close these first, or"
-                 + " split with CommunicatorConfig.withSplitShare(false)";
+          + " split with CommunicatorConfig.withSplitShare(false)";
     }
     if (!engine.place().windows().isUnused()) {
       return "it has windows, registered memory or device communicators; deregister and close these"
