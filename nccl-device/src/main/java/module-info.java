@@ -6,6 +6,9 @@ module org.nccl4j.device {
   requires org.jnrproject.ffi;
   requires org.jnrproject.jffi;
   requires org.objectweb.asm;
+  // What jcuda and jffi need, and do not say since they have no module descriptors.
+  requires java.logging;
+  requires jdk.unsupported;
 
   exports org.nccl4j.device;
   exports org.nccl4j.device.bind;

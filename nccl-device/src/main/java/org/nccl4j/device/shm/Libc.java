@@ -50,7 +50,7 @@ final class Libc {
   private static final int MSG_DONTWAIT_CMSG_CLOEXEC = 0x40 | 0x40000000;
 
   private static final LibcFunctions C =
-      NativeLibrary.load(LibcFunctions.class, LibcFunctions.LIBRARY);
+      NativeLibrary.required(LibcFunctions.class, LibcFunctions.LIBRARY);
 
   private Libc() {}
 

@@ -7,7 +7,7 @@ import org.nccl4j.transport.net.ib.bind.DescriptorFunctions;
 final class Descriptors {
   private static final int POLLIN = 1;
   private static final DescriptorFunctions C =
-      NativeLibrary.load(DescriptorFunctions.class, DescriptorFunctions.LIBRARY);
+      NativeLibrary.required(DescriptorFunctions.class, DescriptorFunctions.LIBRARY);
 
   /** A struct pollfd: descriptor, wanted events, events. Owned by one thread at a time. */
   private final NativeBlock wanted = new NativeBlock(8);

@@ -1,0 +1,47 @@
+package org.nccl4j.device.bind;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import org.junit.jupiter.api.Test;
+import org.nccl4j.device.ErrorId;
+import org.nccl4j.device.SystemErrorException;
+
+/** What is said of libraries that cannot be loaded. */
+class NativeLibraryTest {
+  /** A library that no machine has. */
+  public interface Nothing {
+    int nothing();
+  }
+
+  @Test
+  void eachCallOfAMissingLibrarySaysWhy() {
+    Nothing missing = NativeLibrary.required(Nothing.class, "libnccl4j-missing.so.1");
+    for (int time = 0; time < 2; time++) {
+      SystemErrorException e = assertThrows(SystemErrorException.class, missing::nothing);
+      assertEquals(ErrorId.LIBRARY, e.id());
+      assertTrue(e.problem().contains("libnccl4j-missing.so.1"), e.problem());
+    }
+  }
+
+  @Test
+  void deniedNativeAccessNamesTheOption() {
+    SystemErrorException e = failure(new IllegalCallerException("Illegal native access"));
+    assertTrue(e.problem().contains("denies native access"), e.problem());
+    assertTrue(e.remedy().contains("--enable-native-access=ALL-UNNAMED"), e.remedy());
+    assertTrue(e.remedy().contains("--enable-native-access=org.jnrproject.jffi"), e.remedy());
+  }
+
+  @Test
+  void aRuntimeWithoutAModuleNamesTheModule() {
+    SystemErrorException e = failure(new NoClassDefFoundError("sun/misc/Unsafe"));
+    assertTrue(e.remedy().contains("jdk.unsupported"), e.remedy());
+  }
+
+  private static SystemErrorException failure(Throwable cause) {
+    UnsatisfiedLinkError error = new UnsatisfiedLinkError("could not load FFI provider");
+    error.initCause(cause);
+    return NativeLibrary.failure("libc.so.6", error);
+  }
+}
