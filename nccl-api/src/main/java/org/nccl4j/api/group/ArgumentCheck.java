@@ -192,11 +192,11 @@ record ArgumentCheck(
       throw wrong(
           func,
           ErrorId.BUFFER,
-          "the %s buffer has %d bytes, %d x %d elements of %s need %s"
+          "the %s buffer has %d bytes, %s%d elements of %s need %s"
               .formatted(
                   which,
                   buffer.size(),
-                  parts,
+                  parts == 1 ? "" : parts + " x ",
                   count,
                   type.label(),
                   BigInteger.valueOf(unit).multiply(BigInteger.valueOf(count))),

@@ -83,11 +83,10 @@ final class SvgCanvas {
   String document(int width, int height, String title) {
     return String.format(
         Locale.ROOT,
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\""
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"100%%\" style=\"max-width:%dpx\""
             + " viewBox=\"0 0 %d %d\">%n<title>%s</title>%n"
             + "<rect width=\"100%%\" height=\"100%%\" fill=\"#ffffff\"/>%n%s%s</svg>%n",
         width,
-        height,
         width,
         height,
         escape(title),

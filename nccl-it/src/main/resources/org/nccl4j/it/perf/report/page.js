@@ -80,6 +80,7 @@ function series(results, field) {
 function plot(box, results, field, title, unit) {
   const {sizes, lines} = series(results, field);
   const options = {
+    legend: {live: false},
     title,
     width: Math.max(360, box.clientWidth - 24),
     height: 320,
