@@ -1,5 +1,7 @@
 package org.nccl4j.device;
 
+import java.math.BigDecimal;
+import java.math.BigInteger;
 import java.nio.ByteBuffer;
 
 /**
@@ -28,14 +30,21 @@ public final class ReductionOperator {
   private final Combiner combiner;
   private final DataType type;
   private final double value;
+  private final long whole;
   private final DeviceMemory memory;
 
   private ReductionOperator(
-      String name, Combiner combiner, DataType type, double value, DeviceMemory memory) {
+      String name,
+      Combiner combiner,
+      DataType type,
+      double value,
+      long whole,
+      DeviceMemory memory) {
     this.name = name;
     this.combiner = combiner;
     this.type = type;
     this.value = value;
+    this.whole = whole;
     this.memory = memory;
   }
 
@@ -43,10 +52,50 @@ public final class ReductionOperator {
    * The sum of each rank's elements times its scalar.
    *
    * @param type of the elements that it will be used for
-   * @param scalar this rank's, rounded to the type
+   * @param scalar this rank's, rounded to the type; of integers toward zero
+   * @throws InvalidArgumentException for integers if it is not a number or not in the type's range
    */
   public static ReductionOperator preMulSum(DataType type, double scalar) {
-    return new ReductionOperator("premulsum", null, typed(type), scalar, null);
+    if (typed(type).isFloatingPoint()) {
+      return new ReductionOperator("premulsum", null, type, scalar, 0, null);
+    }
+    if (Double.isNaN(scalar) || Double.isInfinite(scalar)) {
+      throw outOfRange(type, String.valueOf(scalar));
+    }
+    return preMulSum(type, new BigDecimal(scalar).toBigInteger());
+  }
+
+  /**
+   * As {@link #preMulSum(DataType, double)}, with a scalar that is exact in all 64 bits.
+   *
+   * @param scalar this rank's; for {@link DataType#UINT64} its bits are an unsigned number
+   * @throws InvalidArgumentException for integers if it is not in the type's range
+   */
+  public static ReductionOperator preMulSum(DataType type, long scalar) {
+    if (typed(type).isFloatingPoint()) {
+      double value = type == DataType.FLOAT32 ? (float) scalar : (double) scalar;
+      return new ReductionOperator("premulsum", null, type, value, 0, null);
+    }
+    BigInteger number = BigInteger.valueOf(scalar);
+    return preMulSum(
+        type,
+        type == DataType.UINT64 && scalar < 0 ? number.add(BigInteger.ONE.shiftLeft(64)) : number);
+  }
+
+  private static ReductionOperator preMulSum(DataType type, BigInteger scalar) {
+    int bits = type.bytes() * 8;
+    boolean signed = type == DataType.INT8 || type == DataType.INT32 || type == DataType.INT64;
+    if (signed ? scalar.bitLength() >= bits : scalar.signum() < 0 || scalar.bitLength() > bits) {
+      throw outOfRange(type, scalar.toString());
+    }
+    return new ReductionOperator("premulsum", null, type, 0, scalar.longValue(), null);
+  }
+
+  private static InvalidArgumentException outOfRange(DataType type, String scalar) {
+    return new InvalidArgumentException(
+        ErrorId.TYPE,
+        "the scalar %s of a pre-multiplied sum is no element of %s".formatted(scalar, type.label()),
+        "pass one in the type's range, or make the operator for another type");
   }
 
   /**
@@ -63,7 +112,7 @@ public final class ReductionOperator {
           "a scalar of %d bytes for elements of %s".formatted(scalar.size(), type.label()),
           "pass memory of %d bytes".formatted(type.bytes()));
     }
-    return new ReductionOperator("premulsum", null, type, 0, scalar);
+    return new ReductionOperator("premulsum", null, type, 0, 0, scalar);
   }
 
   /**
@@ -76,6 +125,7 @@ public final class ReductionOperator {
         Given.notNull(name, "name of the reduction"),
         Given.notNull(combiner, "reduction"),
         null,
+        0,
         0,
         null);
   }
@@ -99,9 +149,14 @@ public final class ReductionOperator {
     return type;
   }
 
-  /** The scalar, unless it is in memory. */
+  /** The scalar of a floating-point type, unless it is in memory. */
   public double value() {
     return value;
+  }
+
+  /** The scalar of an integer type, unless it is in memory; its low bits are the element. */
+  public long whole() {
+    return whole;
   }
 
   /** Where the scalar is; null if it is a value. */

@@ -56,7 +56,7 @@ final class PreMulPlans {
       plan.arguments().putLong(KernelLayout.SCALAR_ADDRESS, operator.memory().address());
     } else {
       ByteBuffer scalar = ByteBuffer.allocate(8).order(ByteOrder.nativeOrder());
-      ElementWriter.put(work.type(), scalar, operator.value());
+      ElementWriter.put(scalar, operator);
       plan.arguments().putLong(KernelLayout.SCALAR, scalar.getLong(0));
     }
     return plan;

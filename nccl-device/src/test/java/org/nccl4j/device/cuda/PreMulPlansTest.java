@@ -61,6 +61,7 @@ class PreMulPlansTest extends AgainstFakeCuda {
     "UINT8, 200, 0xc8",
     "INT32, -3, 0xfffffffd",
     "INT64, -3, 0xfffffffffffffffd",
+    "UINT64, 1e19, 0x8ac7230489e80000",
     "FLOAT32, 0.5, 0x3f000000",
     "FLOAT16, 0.1, 0x2e66",
     "BFLOAT16, -2, 0xc000",
@@ -74,6 +75,19 @@ class PreMulPlansTest extends AgainstFakeCuda {
     assertEquals(0, arguments.getLong(KernelLayout.SCALAR_ADDRESS));
     assertEquals(1000L * type.bytes(), arguments.getLong(KernelLayout.BYTES));
     assertEquals(Algorithm.RING.ordinal(), arguments.getInt(KernelLayout.ALGORITHM));
+  }
+
+  @ParameterizedTest
+  @CsvSource({
+    "INT64, -9223372036854775807, 0x8000000000000001",
+    "UINT64, -1, 0xffffffffffffffff",
+    "UINT32, 4294967295, 0xffffffff",
+    "FLOAT32, 16777217, 0x4b800000",
+  })
+  void aWholeNumberIsExact(DataType type, long scalar, String bits) {
+    Offheap arguments = plan(type, ReductionOperator.preMulSum(type, scalar)).arguments();
+    assertEquals(
+        Long.parseUnsignedLong(bits.substring(2), 16), arguments.getLong(KernelLayout.SCALAR));
   }
 
   @Test

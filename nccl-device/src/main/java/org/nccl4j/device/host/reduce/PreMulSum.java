@@ -46,7 +46,9 @@ final class PreMulSum implements Reduction {
             BLOCK_BYTES,
             () -> Reference.reachabilityFence(block));
     this.scalar = ByteBuffer.allocate(type.bytes()).order(ByteOrder.nativeOrder());
-    ElementWriter.put(type, scalar, operator.value());
+    if (operator.memory() == null) {
+      ElementWriter.put(scalar, operator);
+    }
     fill();
   }
 
