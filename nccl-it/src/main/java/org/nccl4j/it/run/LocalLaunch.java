@@ -44,6 +44,7 @@ final class LocalLaunch {
     // Ctrl-C and kill end this process through its shutdown hooks: pass them on.
     Thread hook = new Thread(this::endAll);
     Runtime.getRuntime().addShutdownHook(hook);
+    OrphanWatch watch = placement.isHere() ? OrphanWatch.start(environment.mark(), err) : null;
     try {
       for (int rank = 0; rank < nRanks; rank++) {
         RunningRank started = start(rank, environment.of(rank));
@@ -56,6 +57,9 @@ final class LocalLaunch {
       throw new InternalErrorException("run was interrupted", "run the command again", e);
     } finally {
       endAll();
+      if (watch != null) {
+        watch.close();
+      }
     }
   }
 

@@ -25,6 +25,11 @@ record RankEnvironment(int nRanks, Placement placement, UniqueId id, int port) {
     }
   }
 
+  /** A variable with its value, as ranks of this run have it and no others. */
+  String mark() {
+    return "NCCL4J_UNIQUE_ID=" + id;
+  }
+
   /** Those of one rank. */
   Map<String, String> of(int rank) {
     Map<String, String> variables = new LinkedHashMap<>();

@@ -3,13 +3,17 @@ package org.nccl4j.it.cli;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.io.BufferedReader;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.io.StringWriter;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
 import java.util.Set;
 import java.util.TreeSet;
+import java.util.concurrent.TimeUnit;
 import java.util.stream.Collectors;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -81,6 +85,41 @@ final class RunTest {
     assertEquals(137, run(2, "test $RANK = 1 && kill -9 $$; sleep 600"));
     assertTrue(err.toString().contains("rank 1 (process "), err::toString);
     assertTrue(err.toString().contains("was ended by signal 9"), err::toString);
+  }
+
+  /** Each rank has a child, which does not end with it. */
+  @Test
+  void ranksEndWhenTheCommandIsKilled() throws Exception {
+    Process command =
+        new ProcessBuilder(
+                ProcessHandle.current().info().command().orElseThrow(),
+                "-cp",
+                System.getProperty("java.class.path"),
+                Main.class.getName(),
+                "run",
+                "-n",
+                "2",
+                "--",
+                "sh",
+                "-c",
+                "sleep 300 & echo $$ $!; wait")
+            .redirectError(ProcessBuilder.Redirect.DISCARD)
+            .start();
+    List<ProcessHandle> ranks = new ArrayList<>();
+    try (BufferedReader lines = command.inputReader()) {
+      for (int rank = 0; rank < 2; rank++) {
+        for (String pid : lines.readLine().substring(4).split(" ")) {
+          ranks.add(ProcessHandle.of(Long.parseLong(pid)).orElseThrow());
+        }
+      }
+      command.destroyForcibly();
+      for (ProcessHandle rank : ranks) {
+        rank.onExit().get(30, TimeUnit.SECONDS);
+      }
+    } finally {
+      command.destroyForcibly();
+      ranks.forEach(ProcessHandle::destroyForcibly);
+    }
   }
 
   /** As ssh does where it cannot get there; a program's own 255 is no signal either. */
