@@ -3,9 +3,12 @@ package org.nccl4j.api;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.stream.Collectors;
+import org.nccl4j.api.settings.Environment;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.Given;
 import org.nccl4j.device.InvalidArgumentException;
+import org.nccl4j.device.InvalidUsageException;
 
 /**
  * Which rank this process is, by the variables that its launcher set: {@code nccl run}, torchrun,
@@ -67,9 +70,32 @@ public record LaunchEnvironment(
       throw new InvalidArgumentException(
           ErrorId.SETTING,
           "NCCL4J_NRANKS is set, but nothing says which of the ranks this is",
-          "set NCCL4J_RANK, or make the job of Kubernetes an indexed one (completionMode: Indexed)");
+          "set NCCL4J_RANK, or make the job of Kubernetes an indexed one (completionMode:"
+              + " Indexed)");
     }
     return found;
+  }
+
+  /**
+   * The place of this process, which a launcher has to have started.
+   *
+   * @throws InvalidUsageException naming what to set if no launcher's variables are set
+   * @throws InvalidArgumentException as {@link #of} does
+   */
+  public static LaunchEnvironment required() {
+    return required(Environment.variables());
+  }
+
+  static LaunchEnvironment required(Map<String, String> variables) {
+    return of(variables)
+        .orElseThrow(
+            () ->
+                new InvalidUsageException(
+                    "nothing says which rank this process is: none of %s is set"
+                        .formatted(
+                            LAUNCHERS.stream().map(Names::rank).collect(Collectors.joining(", "))),
+                    "start the program with ./nccl run -n N -- PROGRAM, torchrun, mpirun or srun,"
+                        + " or set NCCL4J_RANK, NCCL4J_NRANKS and NCCL_COMM_ID for each rank"));
   }
 
   private static LaunchEnvironment read(Names names, Map<String, String> variables) {

@@ -11,6 +11,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.nccl4j.device.InvalidArgumentException;
+import org.nccl4j.device.InvalidUsageException;
 
 final class LaunchEnvironmentTest {
   private static Map<String, String> variables(String text) {
@@ -42,6 +43,16 @@ final class LaunchEnvironmentTest {
   @Test
   void noLauncher() {
     assertEquals(Optional.empty(), LaunchEnvironment.of(Map.of("HOME", "/root")));
+  }
+
+  @Test
+  void withoutLauncherTheErrorSaysWhatToSet() {
+    InvalidUsageException e =
+        assertThrows(
+            InvalidUsageException.class, () -> LaunchEnvironment.required(Map.of("HOME", "/root")));
+    assertTrue(e.problem().contains("OMPI_COMM_WORLD_RANK"), e.problem());
+    assertTrue(e.remedy().contains("set NCCL4J_RANK, NCCL4J_NRANKS and NCCL_COMM_ID"), e.remedy());
+    assertEquals(1, LaunchEnvironment.required(variables("RANK=1 WORLD_SIZE=2")).rank());
   }
 
   @Test

@@ -52,7 +52,12 @@ public final class Environment {
       }
     }
     Path home = Path.of(System.getProperty("user.home", "/"));
-    return of(overrides, properties, System.getenv(), home.resolve(".nccl.conf"), SYSTEM_FILE);
+    return of(overrides, properties, variables(), home.resolve(".nccl.conf"), SYSTEM_FILE);
+  }
+
+  /** The variables that this process was started with. */
+  public static Map<String, String> variables() {
+    return System.getenv();
   }
 
   /** From given sources; the files may be missing. */

@@ -48,7 +48,7 @@ public final class LaunchedRank {
    * @param arguments a file that does not exist yet, where the launcher makes no id
    */
   public static void main(String[] arguments) throws Exception {
-    LaunchEnvironment place = LaunchEnvironment.of(System.getenv()).orElseThrow();
+    LaunchEnvironment place = LaunchEnvironment.required();
     CommunicatorConfig config = CommunicatorConfig.defaults();
     try (DeviceStream stream = Devices.host().createStream()) {
       UniqueId id = place.uniqueId().isPresent() ? place.uniqueId().get() : id(place, arguments[0]);

@@ -33,7 +33,7 @@ public final class Endurance {
     // Java keeps a socket of its own from the first one on.
     ServerSocketChannel.open().close();
     List<String> before = sockets().toList();
-    LaunchEnvironment place = LaunchEnvironment.of(System.getenv()).orElseThrow();
+    LaunchEnvironment place = LaunchEnvironment.required();
     Device device = Devices.host();
     CommunicatorConfig config =
         CommunicatorConfig.defaults()
