@@ -37,9 +37,14 @@ import org.nccl4j.device.TimeoutException;
  * To cancel the future ends the attempt on this rank with an error that the other ranks hear of,
  * and a communicator that nobody would get is closed.
  *
- * <p>Any thread may call any method; operations take effect in the order of the calls. Errors of an
- * operation that has begun come out of its stream's synchronize and {@link #asyncError()}; the
- * communicator is then of no further use but to be closed.
+ * <p>Any thread may call any method; operations take effect in the order of the calls. All ranks
+ * need the same order, so several threads of a rank have to agree on one that every rank has:
+ * otherwise one thread gets the data of another, without an error. Threads that cannot agree have a
+ * communicator each, from a split with connections of its own ({@link
+ * CommunicatorConfig#withSplitShare withSplitShare(false)}).
+ *
+ * <p>Errors of an operation that has begun come out of its stream's synchronize and {@link
+ * #asyncError()}; the communicator is then of no further use but to be closed.
  *
  * <p>Every operation throws, before anything is launched: {@link InvalidArgumentException} for a
  * null, too small or foreign buffer, a negative count, or a root or peer out of range; {@link
