@@ -2,6 +2,7 @@ package org.nccl4j.api.group;
 
 import java.util.ArrayList;
 import java.util.List;
+import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.HotPath;
 
 /**
@@ -32,6 +33,16 @@ final class Batch {
 
   Task task(int index) {
     return tasks.get(index);
+  }
+
+  /** The first operation of a stream; null if there is none. */
+  Task heldFor(DeviceStream stream) {
+    for (int t = 0; t < nTasks; t++) {
+      if (tasks.get(t).stream() == stream) {
+        return tasks.get(t);
+      }
+    }
+    return null;
   }
 
   /** Divides the operations among parts, in the order of their first calls. */

@@ -5,10 +5,13 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.atomic.AtomicInteger;
+import org.nccl4j.device.DebugLog;
+import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.NcclException;
+import org.nccl4j.device.kernel.HeldCalls;
 
 /** The group that each thread has open, if any. */
 public final class Groups {
@@ -16,6 +19,12 @@ public final class Groups {
 
   /** Groups that threads have open: while there are none, no thread need look for its own. */
   private static final AtomicInteger OPEN = new AtomicInteger();
+
+  private static final System.Logger LOG = DebugLog.of("COLL");
+
+  static {
+    HeldCalls.tell(Groups::warnOfHeldCalls);
+  }
 
   private Batch batch = new Batch();
 
@@ -31,7 +40,27 @@ public final class Groups {
   /** The first error of a call in the group, which its outermost end throws; null while none. */
   private Throwable failure;
 
+  /** Whether the thread was told that it waits for a stream too early; that is said once. */
+  private boolean warned;
+
   private Groups() {}
+
+  /** A program may wait for what it launched before the group, so this is no error. */
+  private static void warnOfHeldCalls(DeviceStream stream) {
+    Groups mine = open();
+    Task held = mine == null || mine.warned ? null : mine.batch.heldFor(stream);
+    if (held != null) {
+      mine.warned = true;
+      LOG.log(
+          System.Logger.Level.WARNING,
+          "a stream of {0} is synchronized inside the group that holds {1} of {2} back for it:"
+              + " that is launched at the group''s end and has not run. Remedy: synchronize after"
+              + " Group.end() or Group.run(...)",
+          stream.device().name(),
+          held.func().label(),
+          held.queue().who());
+    }
+  }
 
   /** Begins a group, or a level of one. */
   public static void start() {

@@ -112,6 +112,11 @@ public final class RankQueue {
     return rank.communicator == other.rank.communicator && rank.rank != other.rank.rank;
   }
 
+  /** Its rank, for messages. */
+  String who() {
+    return "rank %d of communicator %s".formatted(rank.rank, communicator);
+  }
+
   /** An error of operations of two ranks in one stream. */
   InvalidArgumentException oneStream(RankQueue other, DeviceStream stream) {
     return new InvalidArgumentException(

@@ -22,6 +22,7 @@ import org.nccl4j.device.Leases;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.Patience;
 import org.nccl4j.device.TimeoutException;
+import org.nccl4j.device.kernel.HeldCalls;
 
 /** A CUDA stream, of ours or of the user's. */
 public final class CudaStream extends DeviceStream {
@@ -124,6 +125,7 @@ public final class CudaStream extends DeviceStream {
 
   @Override
   public void synchronize() {
+    HeldCalls.awaits(this);
     if (!closed) { // which has waited
       JCudaLibrary.synchronizeStream(stream, device);
     }

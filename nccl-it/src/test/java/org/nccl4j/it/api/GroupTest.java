@@ -6,9 +6,12 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.io.IOException;
+import java.text.MessageFormat;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.logging.Logger;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.nccl4j.api.CallOptions;
@@ -226,6 +229,39 @@ final class GroupTest {
       assertTrue(error.problem().contains(stream.toString()), error.problem());
       assertTrue(stream.isIdle());
       assertNextGroupRuns(ranks);
+    }
+  }
+
+  @Test
+  void aStreamThatIsSynchronizedTooEarlyIsNamed() throws Exception {
+    Logger logger = Logger.getLogger("org.nccl4j.COLL");
+    List<String> said = new CopyOnWriteArrayList<>();
+    logger.setFilter(
+        line -> {
+          said.add(new MessageFormat(line.getMessage()).format(line.getParameters()));
+          return false;
+        });
+    CommunicatorConfig config = CommunicatorConfig.defaults().withName("early");
+    try (Ranks ranks = new Ranks(1, config);
+        DeviceMemory data = Ranks.floats(4, i -> 1)) {
+      ranks.run(
+          (comm, stream) -> {
+            Group.run(stream::synchronize);
+            assertEquals(List.of(), said);
+            Group.run(
+                () -> {
+                  stream.synchronize();
+                  comm.allReduce(data, data, 4, F32, RedOp.SUM, stream);
+                  stream.synchronize();
+                  stream.synchronize(Duration.ofSeconds(1));
+                });
+            stream.synchronize();
+          });
+      assertEquals(1, said.size(), said::toString);
+      assertTrue(said.get(0).contains("all_reduce of rank 0 of communicator early"), said.get(0));
+      assertTrue(said.get(0).contains("the group's end"), said.get(0));
+    } finally {
+      logger.setFilter(null);
     }
   }
 

@@ -15,6 +15,7 @@ import org.nccl4j.device.NcclException;
 import org.nccl4j.device.Patience;
 import org.nccl4j.device.TimeoutException;
 import org.nccl4j.device.host.memory.HostMemory;
+import org.nccl4j.device.kernel.HeldCalls;
 
 /** A stream of the host device; see the package's description. */
 public final class HostStream extends DeviceStream {
@@ -118,6 +119,7 @@ public final class HostStream extends DeviceStream {
 
   @Override
   public void synchronize() {
+    HeldCalls.awaits(this);
     waitUntil(queue.added(), Long.MAX_VALUE);
     throwError();
   }
@@ -125,6 +127,7 @@ public final class HostStream extends DeviceStream {
   @Override
   public void synchronize(Duration patience) {
     long end = Patience.end(Given.notNull(patience, "time to wait"));
+    HeldCalls.awaits(this);
     startNow();
     if (!waitUntil(queue.added(), end)) {
       throw new TimeoutException(
