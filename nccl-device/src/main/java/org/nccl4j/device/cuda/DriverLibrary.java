@@ -1,5 +1,6 @@
 package org.nccl4j.device.cuda;
 
+import java.lang.ref.Reference;
 import java.util.List;
 import java.util.Optional;
 import jcuda.driver.CUresult;
@@ -55,10 +56,9 @@ final class DriverLibrary {
     Offheap out = new Offheap(8);
     long most = 1;
     for (Offheap prop : List.of(rdmaCapable(device), ofHost(numa))) {
-      CudaResult.check(
-          CUDA.cuMemGetAllocationGranularity(out.address(), prop.address(), MINIMUM),
-          "cuMemGetAllocationGranularity",
-          place);
+      int code = CUDA.cuMemGetAllocationGranularity(out.address(), prop.address(), MINIMUM);
+      Reference.reachabilityFence(prop);
+      CudaResult.check(code, "cuMemGetAllocationGranularity", place);
       most = Math.max(most, out.getLong(0));
     }
     return most;
@@ -78,8 +78,9 @@ final class DriverLibrary {
   private static long create(Offheap prop, long bytes, boolean shared, String call, Object place) {
     Offheap out = new Offheap(8);
     prop.putInt(4, shared ? SharingLibrary.FILE_DESCRIPTOR : 0);
-    CudaResult.check(
-        CUDA.cuMemCreate(out.address(), bytes, prop.address(), 0), call.formatted(bytes), place);
+    int code = CUDA.cuMemCreate(out.address(), bytes, prop.address(), 0);
+    Reference.reachabilityFence(prop);
+    CudaResult.check(code, call.formatted(bytes), place);
     return out.getLong(0);
   }
 
@@ -92,8 +93,9 @@ final class DriverLibrary {
             .putInt(8, READ_WRITE)
             .putInt(ACCESS_BYTES, LOCATION_HOST_NUMA)
             .putInt(ACCESS_BYTES + 8, READ_WRITE);
-    CudaResult.check(
-        CUDA.cuMemSetAccess(address, bytes, access.address(), 2), "cuMemSetAccess", place);
+    int code = CUDA.cuMemSetAccess(address, bytes, access.address(), 2);
+    Reference.reachabilityFence(access);
+    CudaResult.check(code, "cuMemSetAccess", place);
   }
 
   /** A dma-buf of a mapped range of a device's memory; the caller closes it. */
@@ -155,10 +157,9 @@ final class DriverLibrary {
       access.putInt(i * ACCESS_BYTES + 4, devices[i]);
       access.putInt(i * ACCESS_BYTES + 8, READ_WRITE);
     }
-    CudaResult.check(
-        CUDA.cuMemSetAccess(address, bytes, access.address(), devices.length),
-        "cuMemSetAccess",
-        place);
+    int code = CUDA.cuMemSetAccess(address, bytes, access.address(), devices.length);
+    Reference.reachabilityFence(access);
+    CudaResult.check(code, "cuMemSetAccess", place);
   }
 
   /**

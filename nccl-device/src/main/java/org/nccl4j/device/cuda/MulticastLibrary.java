@@ -1,5 +1,6 @@
 package org.nccl4j.device.cuda;
 
+import java.lang.ref.Reference;
 import org.nccl4j.device.bind.CudaMulticast;
 import org.nccl4j.device.bind.NativeLibrary;
 
@@ -23,21 +24,21 @@ final class MulticastLibrary {
   /** What sizes and offsets of an object of so many devices must be multiples of. */
   static long granularity(int devices, long bytes, Granularity which, Object place) {
     Offheap out = new Offheap(8);
-    CudaResult.check(
-        CUDA.cuMulticastGetGranularity(
-            out.address(), properties(devices, bytes).address(), which.ordinal()),
-        "cuMulticastGetGranularity",
-        place);
+    Offheap properties = properties(devices, bytes);
+    int code = CUDA.cuMulticastGetGranularity(out.address(), properties.address(), which.ordinal());
+    Reference.reachabilityFence(properties);
+    CudaResult.check(code, "cuMulticastGetGranularity", place);
     return out.getLong(0);
   }
 
   /** A new object that can be exported as a file descriptor; a handle. */
   static long create(int devices, long bytes, Object place) {
     Offheap out = new Offheap(8);
+    Offheap properties = properties(devices, bytes);
+    int code = CUDA.cuMulticastCreate(out.address(), properties.address());
+    Reference.reachabilityFence(properties);
     CudaResult.check(
-        CUDA.cuMulticastCreate(out.address(), properties(devices, bytes).address()),
-        "cuMulticastCreate for %d devices and %d bytes".formatted(devices, bytes),
-        place);
+        code, "cuMulticastCreate for %d devices and %d bytes".formatted(devices, bytes), place);
     return out.getLong(0);
   }
 

@@ -2,6 +2,7 @@ package org.nccl4j.device.cuda;
 
 import static org.nccl4j.device.cuda.DriverLibrary.CUDA;
 
+import java.lang.ref.Reference;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.LongBuffer;
@@ -41,11 +42,10 @@ final class SharingLibrary {
    */
   static long granularity(int device, int types, Object place) {
     Offheap out = new Offheap(8);
-    CudaResult.check(
-        CUDA.cuMemGetAllocationGranularity(
-            out.address(), shareable(device, types).address(), RECOMMENDED),
-        "cuMemGetAllocationGranularity",
-        place);
+    Offheap prop = shareable(device, types);
+    int code = CUDA.cuMemGetAllocationGranularity(out.address(), prop.address(), RECOMMENDED);
+    Reference.reachabilityFence(prop);
+    CudaResult.check(code, "cuMemGetAllocationGranularity", place);
     return out.getLong(0);
   }
 
@@ -56,8 +56,11 @@ final class SharingLibrary {
    */
   static long createMemory(int device, long bytes, int types, Object place) {
     Offheap out = new Offheap(8);
+    Offheap prop = shareable(device, types);
+    int code = CUDA.cuMemCreate(out.address(), bytes, prop.address(), 0);
+    Reference.reachabilityFence(prop);
     CudaResult.check(
-        CUDA.cuMemCreate(out.address(), bytes, shareable(device, types).address(), 0),
+        code,
         "cuMemCreate of "
             + bytes
             + " bytes"
@@ -127,10 +130,9 @@ final class SharingLibrary {
     Offheap out = new Offheap(8);
     Offheap in = new Offheap(FABRIC_HANDLE_BYTES);
     in.bytes().put(0, exported);
-    CudaResult.check(
-        CUDA.cuMemImportFromShareableHandle(out.address(), in.address(), FABRIC),
-        "cuMemImportFromShareableHandle of a fabric handle",
-        place);
+    int code = CUDA.cuMemImportFromShareableHandle(out.address(), in.address(), FABRIC);
+    Reference.reachabilityFence(in);
+    CudaResult.check(code, "cuMemImportFromShareableHandle of a fabric handle", place);
     return out.getLong(0);
   }
 

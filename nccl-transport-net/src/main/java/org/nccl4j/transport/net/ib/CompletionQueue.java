@@ -2,6 +2,7 @@ package org.nccl4j.transport.net.ib;
 
 import static org.nccl4j.transport.net.ib.VerbsLayout.*;
 
+import java.lang.ref.Reference;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.SystemErrorException;
@@ -30,6 +31,7 @@ final class CompletionQueue implements AutoCloseable {
   @HotPath
   int poll() {
     int count = Verbs.poll(pollFunction, handle, BATCH, completions.address());
+    Reference.reachabilityFence(completions);
     if (count < 0) {
       throw broken(count);
     }

@@ -1,6 +1,7 @@
 package org.nccl4j.transport.net.ib;
 
 import java.lang.System.Logger;
+import java.lang.ref.Reference;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Set;
@@ -98,6 +99,7 @@ public final class IbProvider implements NetProvider {
       if (LockedMemory.limit().isPresent()) {
         NativeBlock block = new NativeBlock(PROBE_BYTES);
         device.cache().register(block.address(), PROBE_BYTES).close();
+        Reference.reachabilityFence(block);
       }
     }
     return Support.yes(String.join(", ", found));

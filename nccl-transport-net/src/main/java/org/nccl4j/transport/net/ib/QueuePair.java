@@ -2,6 +2,7 @@ package org.nccl4j.transport.net.ib;
 
 import static org.nccl4j.transport.net.ib.VerbsLayout.*;
 
+import java.lang.ref.Reference;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.NcclException;
@@ -128,6 +129,7 @@ final class QueuePair implements AutoCloseable {
   @HotPath
   void post(WorkRequests requests) {
     int errno = Verbs.post(postSend, handle, requests.address(), requests.bad());
+    Reference.reachabilityFence(requests);
     if (errno != 0) {
       throw refused("ibv_post_send", errno);
     }
@@ -139,6 +141,7 @@ final class QueuePair implements AutoCloseable {
     receive.putLong(RECV_WR_WR_ID, id);
     int errno =
         Verbs.post(postReceive, handle, receive.address(), receive.address() + RECV_WR_BYTES);
+    Reference.reachabilityFence(receive);
     if (errno != 0) {
       throw refused("ibv_post_recv", errno);
     }

@@ -7,6 +7,7 @@ import com.kenai.jffi.CallingConvention;
 import com.kenai.jffi.Invoker;
 import com.kenai.jffi.MemoryIO;
 import com.kenai.jffi.Type;
+import java.lang.ref.Reference;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.List;
@@ -244,10 +245,10 @@ final class Verbs {
   }
 
   long createQueuePair(long domain, NativeBlock attributes) {
+    long pair = library.ibv_create_qp(domain, attributes.address());
+    Reference.reachabilityFence(attributes);
     return notNull(
-        library.ibv_create_qp(domain, attributes.address()),
-        "ibv_create_qp",
-        LockedMemory.remedy() + "; or set NCCL_IB_QPS_PER_CONNECTION lower");
+        pair, "ibv_create_qp", LockedMemory.remedy() + "; or set NCCL_IB_QPS_PER_CONNECTION lower");
   }
 
   int queuePairNumber(long pair) {
@@ -256,7 +257,9 @@ final class Verbs {
 
   /** Moves a queue pair to a state. 0, or the error number. */
   int modifyQueuePair(long pair, NativeBlock attributes, int mask) {
-    return library.ibv_modify_qp(pair, attributes.address(), mask);
+    int errno = library.ibv_modify_qp(pair, attributes.address(), mask);
+    Reference.reachabilityFence(attributes);
+    return errno;
   }
 
   void destroyQueuePair(long pair) {
@@ -292,11 +295,14 @@ final class Verbs {
 
   /** Takes an event that is there; false if there was none after all. */
   boolean asyncEvent(long context, NativeBlock event) {
-    return library.ibv_get_async_event(context, event.address()) == 0;
+    boolean taken = library.ibv_get_async_event(context, event.address()) == 0;
+    Reference.reachabilityFence(event);
+    return taken;
   }
 
   void acknowledge(NativeBlock event) {
     library.ibv_ack_async_event(event.address());
+    Reference.reachabilityFence(event);
   }
 
   String statusName(int status) {
