@@ -1,7 +1,9 @@
 package org.nccl4j.device.shm;
 
 import java.util.TreeMap;
+import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InternalErrorException;
+import org.nccl4j.device.SystemErrorException;
 
 /**
  * Addresses of this process without memory, into which shared segments are mapped. Touching what is
@@ -41,6 +43,7 @@ public final class ReservedRange implements AutoCloseable {
    *
    * @param fd stays the caller's
    * @param length at most the segment's size
+   * @throws SystemErrorException if the segment is smaller
    */
   public void map(long offset, int fd, long length) {
     Long before = mapped.floorKey(offset + length - 1);
@@ -50,6 +53,13 @@ public final class ReservedRange implements AutoCloseable {
           "%d bytes are mapped at %d of a range of %d%s"
               .formatted(length, offset, bytes, overlaps ? ", over another mapping" : ""),
           "report this defect");
+    }
+    long size = Libc.size(fd);
+    if (size < length) { // to touch what is behind its end would end the process
+      throw new SystemErrorException(
+          ErrorId.SHARED_MEMORY,
+          "a shared segment has %d bytes, fewer than the %d expected".formatted(size, length),
+          "run the same version of nccl4j with the same settings on all ranks");
     }
     Libc.mapSharedAt(address + offset, fd, length);
     mapped.put(offset, length);
