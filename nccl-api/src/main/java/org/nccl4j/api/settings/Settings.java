@@ -174,7 +174,8 @@ public final class Settings {
       Setting.bytes(
           "NCCL_WIN_STRIDE",
           0,
-          "Addresses reserved for each rank's windows; 0: more than the device's memory.");
+          "Addresses reserved for each rank's windows; 0: more than a GPU's memory, on the host"
+              + " twice the rank's share of it.");
 
   public static final Setting<Duration> NCCL4J_INIT_TIMEOUT =
       Setting.duration(

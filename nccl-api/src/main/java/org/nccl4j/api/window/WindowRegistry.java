@@ -241,7 +241,7 @@ public final class WindowRegistry implements AutoCloseable {
     Exportable own = candidate.own();
     Offer offer = candidate.offer();
     try (candidate) {
-      long stride = setup.stride() > 0 ? setup.stride() : device.stride();
+      long stride = setup.stride() > 0 ? setup.stride() : device.stride(team.size());
       List<Proposal> all =
           agreement.reach(
               new Proposal(

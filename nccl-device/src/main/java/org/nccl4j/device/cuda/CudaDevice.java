@@ -195,7 +195,7 @@ public final class CudaDevice extends Device implements KernelDevice, SymmetricD
   }
 
   @Override
-  public long stride() {
+  public long stride(int team) {
     return CudaFlatRange.stride(memoryInfo()[1]);
   }
 

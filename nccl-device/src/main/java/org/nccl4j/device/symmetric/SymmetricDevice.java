@@ -8,8 +8,13 @@ public interface SymmetricDevice {
   /** What offsets and sizes in a flat range are multiples of. */
   long granularity();
 
-  /** Bytes of one rank's stretch of a flat range: more than all of the device's memory. */
-  long stride();
+  /**
+   * Bytes of one rank's stretch of a flat range: more than all of the device's memory, or on the
+   * host more than the rank's share of it.
+   *
+   * @param team how many ranks have a stretch
+   */
+  long stride(int team);
 
   /** Bytes of the window that the library's own kernels need on each rank. */
   long resourceBytes(int nRanks);

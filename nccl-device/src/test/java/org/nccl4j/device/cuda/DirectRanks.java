@@ -29,7 +29,7 @@ final class DirectRanks implements AutoCloseable {
     recv = allocate(ranks, bytes);
     for (int rank = 0; rank < ranks.n; rank++) {
       CudaDevice device = ranks.devices.get(rank);
-      FlatRange range = device.reserve(ranks.n, Math.max(device.stride(), 1L << 32));
+      FlatRange range = device.reserve(ranks.n, Math.max(device.stride(ranks.n), 1L << 32));
       ranges.add(range);
       WindowView library = map(ranks, rank, range, 0, resources, 0);
       long second = toGranule(device, resourceBytes);

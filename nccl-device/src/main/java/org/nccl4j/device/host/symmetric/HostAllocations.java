@@ -1,6 +1,8 @@
 package org.nccl4j.device.host.symmetric;
 
 import java.io.IOException;
+import java.lang.ref.ReferenceQueue;
+import java.lang.ref.WeakReference;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Map;
@@ -21,30 +23,55 @@ public final class HostAllocations {
   public static final long PAGE = 4096;
 
   private static final long STRIDE_UNIT = 1L << 32;
-  private static final long LEAST_STRIDE = 16 * STRIDE_UNIT;
+
+  /** Addresses of the ranges of a machine's ranks, should all be of one process: half of them. */
+  private static final long MOST_RESERVED = 1L << 46;
 
   private static final AtomicLong NEXT = new AtomicLong(1);
 
   private final Device device;
-  private final ConcurrentNavigableMap<Long, Allocation> byAddress = new ConcurrentSkipListMap<>();
+  private final ConcurrentNavigableMap<Long, Entry> byAddress = new ConcurrentSkipListMap<>();
+
+  /** Entries whose memory was dropped without close. */
+  private final ReferenceQueue<Allocation> dropped = new ReferenceQueue<>();
 
   /** None yet. */
   public HostAllocations(Device device) {
     this.device = device;
   }
 
-  /** More than the memory of this machine. */
-  public static long stride() {
+  /** Twice a rank's share of this machine's memory, where a process has the addresses for that. */
+  public static long stride(int team) {
+    return stride(team, memory());
+  }
+
+  /** Of ranks of one machine, which register as much as each other. */
+  static long stride(int team, long memory) {
+    long share = 2 * memory / team / STRIDE_UNIT + 1;
+    long most = MOST_RESERVED / team / team / STRIDE_UNIT;
+    return Math.max(1, Math.min(share, most)) * STRIDE_UNIT;
+  }
+
+  /** Bytes of this machine; 0 if they are not known. */
+  private static long memory() {
     try (Stream<String> lines = Files.lines(Path.of("/proc/meminfo"))) {
-      long kibibytes =
-          lines
-              .filter(line -> line.startsWith("MemTotal:"))
-              .mapToLong(line -> Long.parseLong(line.replaceAll("[^0-9]", "")))
-              .findFirst()
-              .orElse(0);
-      return Math.max(LEAST_STRIDE, (kibibytes * 1024 / STRIDE_UNIT + 1) * STRIDE_UNIT);
+      return lines
+          .filter(line -> line.startsWith("MemTotal:"))
+          .mapToLong(line -> 1024 * Long.parseLong(line.replaceAll("[^0-9]", "")))
+          .findFirst()
+          .orElse(0);
     } catch (IOException | NumberFormatException e) {
-      return LEAST_STRIDE;
+      return 0;
+    }
+  }
+
+  /** Does not keep memory that its user drops, which is then unmapped. */
+  private static final class Entry extends WeakReference<Allocation> {
+    private final long address;
+
+    Entry(Allocation allocation, ReferenceQueue<Allocation> dropped) {
+      super(allocation, dropped);
+      this.address = allocation.address();
     }
   }
 
@@ -76,10 +103,12 @@ public final class HostAllocations {
   public HostMemory allocate(long bytes, Consumer<Runnable> free) {
     SharedSegment segment = SharedSegment.create((bytes + PAGE - 1) / PAGE * PAGE);
     Allocation allocation = new Allocation(NEXT.getAndIncrement(), segment);
-    byAddress.put(segment.address(), allocation);
+    forgetDropped();
+    Entry entry = new Entry(allocation, dropped);
+    byAddress.put(segment.address(), entry);
     Runnable release =
         () -> {
-          byAddress.remove(allocation.address());
+          byAddress.remove(entry.address, entry);
           free.accept(allocation.segment().detach());
         };
     return new HostMemory(device, segment.address(), bytes, release);
@@ -87,9 +116,22 @@ public final class HostAllocations {
 
   /** The allocation that an address lies in. */
   public Optional<Exportable> find(long address) {
-    Map.Entry<Long, Allocation> entry = byAddress.floorEntry(address);
-    return entry != null && address - entry.getKey() < entry.getValue().size()
-        ? Optional.of(entry.getValue())
-        : Optional.empty();
+    while (true) {
+      Map.Entry<Long, Entry> found = byAddress.floorEntry(address);
+      Allocation allocation = found == null ? null : found.getValue().get();
+      if (found == null || allocation != null) {
+        return allocation != null && address - allocation.address() < allocation.size()
+            ? Optional.of(allocation)
+            : Optional.empty();
+      }
+      byAddress.remove(found.getKey(), found.getValue());
+    }
+  }
+
+  /** Of addresses that others may have now. */
+  private void forgetDropped() {
+    for (Object entry = dropped.poll(); entry != null; entry = dropped.poll()) {
+      byAddress.remove(((Entry) entry).address, entry);
+    }
   }
 }
