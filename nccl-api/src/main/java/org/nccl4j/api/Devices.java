@@ -17,7 +17,7 @@ public final class Devices {
   /**
    * The bytes of a direct buffer, from its position to its limit, as memory of the host.
    *
-   * @throws org.nccl4j.device.InvalidArgumentException for a heap buffer
+   * @throws org.nccl4j.device.InvalidArgumentException for a heap buffer or a read-only one
    */
   public static DeviceMemory wrap(ByteBuffer direct) {
     return HostDevice.instance().wrap(direct);

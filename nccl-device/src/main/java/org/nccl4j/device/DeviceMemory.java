@@ -87,7 +87,7 @@ public abstract class DeviceMemory implements AutoCloseable {
    *
    * @param offset the first byte read
    * @param target heap or direct; its position advances to its limit
-   * @throws InvalidArgumentException if there are not so many
+   * @throws InvalidArgumentException if there are not so many, or for a read-only buffer
    * @throws InvalidUsageException after close
    */
   public abstract void read(long offset, ByteBuffer target);
@@ -121,6 +121,16 @@ public abstract class DeviceMemory implements AutoCloseable {
           "bytes %d to %d are not inside a memory of %d bytes"
               .formatted(offset, offset + bytes, size),
           "pass an offset and a length that fit, or allocate more");
+    }
+  }
+
+  /** Throws for a buffer that cannot be filled. */
+  protected static void checkWritable(ByteBuffer target) {
+    if (target.isReadOnly()) {
+      throw new InvalidArgumentException(
+          ErrorId.BUFFER,
+          "memory is read into a read-only buffer of %d bytes".formatted(target.remaining()),
+          "pass a buffer that may be written to");
     }
   }
 

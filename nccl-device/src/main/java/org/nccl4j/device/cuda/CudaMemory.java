@@ -90,7 +90,7 @@ final class CudaMemory extends DeviceMemory {
     try {
       checkRange(offset, bytes);
       if (bytes > 0) {
-        Pointer from = Pointer.toBuffer(source);
+        Pointer from = Pointer.toBuffer(addressable(source));
         device
             .context()
             .run(() -> JCudaLibrary.copyToDevice(address + offset, from, bytes, device));
@@ -101,9 +101,17 @@ final class CudaMemory extends DeviceMemory {
     source.position(source.limit());
   }
 
+  /** JCuda takes direct buffers, and those whose array it may see. */
+  private static ByteBuffer addressable(ByteBuffer source) {
+    return source.isDirect() || source.hasArray()
+        ? source
+        : ByteBuffer.allocate(source.remaining()).put(source.duplicate()).flip();
+  }
+
   @Override
   public void read(long offset, ByteBuffer target) {
-    int bytes = Given.notNull(target, "buffer").remaining();
+    checkWritable(Given.notNull(target, "buffer"));
+    int bytes = target.remaining();
     Leases lease = lease();
     try {
       checkRange(offset, bytes);

@@ -2,7 +2,6 @@ package org.nccl4j.device.host;
 
 import java.lang.ref.Reference;
 import java.nio.ByteBuffer;
-import java.nio.ByteOrder;
 import java.util.Optional;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceEvent;
@@ -102,8 +101,8 @@ public final class HostDevice extends Device implements KernelDevice, SymmetricD
   }
 
   @Override
-  public long stride() {
-    return HostAllocations.stride();
+  public long stride(int team) {
+    return HostAllocations.stride(team);
   }
 
   @Override
@@ -166,7 +165,8 @@ public final class HostDevice extends Device implements KernelDevice, SymmetricD
    * The bytes of a direct buffer, from its position to its limit. The buffer is kept reachable by
    * the memory.
    *
-   * @throws InvalidArgumentException for a heap buffer, which has no address that stays
+   * @throws InvalidArgumentException for a heap buffer, which has no address that stays, and for a
+   *     read-only one
    */
   public DeviceMemory wrap(ByteBuffer direct) {
     if (!Given.notNull(direct, "buffer").isDirect()) {
@@ -175,6 +175,14 @@ public final class HostDevice extends Device implements KernelDevice, SymmetricD
           "a heap buffer of %d bytes cannot be wrapped".formatted(direct.remaining()),
           "use ByteBuffer.allocateDirect, or allocate memory and write the buffer to it");
     }
+    if (direct.isReadOnly()) {
+      throw new InvalidArgumentException(
+          ErrorId.BUFFER,
+          "a read-only buffer of %d bytes cannot be wrapped, since operations write to memory"
+              .formatted(direct.remaining()),
+          "pass a buffer that may be written to (map a file as READ_WRITE or PRIVATE), or allocate"
+              + " memory and write the buffer to it");
+    }
     ByteBuffer kept = direct.slice();
     return new HostMemory(
         this, HostMemory.addressOf(kept), kept.capacity(), () -> Reference.reachabilityFence(kept));
@@ -182,13 +190,12 @@ public final class HostDevice extends Device implements KernelDevice, SymmetricD
 
   /**
    * A part of host memory as a direct buffer in the processor's byte order. It shares the memory's
-   * bytes, and must not be used after the memory is closed.
+   * bytes, and must not be used after the memory is closed; it keeps memory that is not closed.
    *
    * @throws InvalidArgumentException if the part is not inside the memory
    */
   public static ByteBuffer view(DeviceMemory memory, long offset, int bytes) {
-    HostMemory part = HostMemory.of(memory.slice(offset, bytes));
-    return part.window(0).slice(part.index(0), bytes).order(ByteOrder.nativeOrder());
+    return HostMemory.of(memory.slice(offset, bytes)).view();
   }
 
   @Override

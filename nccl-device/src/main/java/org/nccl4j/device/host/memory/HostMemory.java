@@ -2,7 +2,9 @@ package org.nccl4j.device.host.memory;
 
 import java.lang.ref.Reference;
 import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
 import java.util.Arrays;
+import java.util.concurrent.atomic.AtomicBoolean;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.ErrorId;
@@ -28,6 +30,10 @@ public final class HostMemory extends DeviceMemory {
   private final Runnable release;
 
   private final ByteBuffer[] windows;
+
+  /** Whether the windows keep what they lie in mapped; of the whole range, slices have it too. */
+  private final AtomicBoolean viewed;
+
   private final long base;
   private final long address;
 
@@ -42,6 +48,7 @@ public final class HostMemory extends DeviceMemory {
     this.device = device;
     this.release = release;
     this.windows = Windows.over(address, bytes);
+    this.viewed = new AtomicBoolean();
     this.base = 0;
     this.address = address;
   }
@@ -51,6 +58,7 @@ public final class HostMemory extends DeviceMemory {
     this.device = parent.device;
     this.release = parent.release;
     this.windows = parent.windows;
+    this.viewed = parent.viewed;
     this.base = parent.base + offset;
     this.address = parent.address + offset;
   }
@@ -63,6 +71,26 @@ public final class HostMemory extends DeviceMemory {
   /** Where in its window an offset lies. */
   public int index(long offset) {
     return (int) (base + offset) & Windows.MASK;
+  }
+
+  /**
+   * All of it as a buffer in the processor's byte order. The memory stays mapped while the buffer,
+   * or a slice of it, is reachable, unless it is closed.
+   */
+  public ByteBuffer view() {
+    int bytes = (int) size();
+    ByteBuffer window = window(0);
+    if (bytes > window.capacity() - index(0)) {
+      ByteBuffer own = Windows.over(address, bytes)[0];
+      Windows.keep(own, release);
+      return own;
+    }
+    if (viewed.compareAndSet(false, true)) {
+      for (ByteBuffer each : windows) {
+        Windows.keep(each, release);
+      }
+    }
+    return window.slice(index(0), bytes).order(ByteOrder.nativeOrder());
   }
 
   @Override
@@ -112,7 +140,7 @@ public final class HostMemory extends DeviceMemory {
 
   @Override
   public void read(long offset, ByteBuffer target) {
-    Given.notNull(target, "buffer");
+    checkWritable(Given.notNull(target, "buffer"));
     Leases lease = lease();
     try {
       readLaunched(offset, target);

@@ -1,6 +1,8 @@
 package org.nccl4j.device.host.memory;
 
 import com.kenai.jffi.MemoryIO;
+import java.lang.ref.Cleaner;
+import java.lang.ref.Reference;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import org.nccl4j.device.HotPath;
@@ -12,6 +14,7 @@ final class Windows {
 
   static final int MASK = (1 << SHIFT) - 1;
 
+  private static final Cleaner CLEANER = Cleaner.create();
   private static final MemoryIO IO = MemoryIO.getInstance();
 
   private Windows() {}
@@ -29,6 +32,16 @@ final class Windows {
       windows[w].order(ByteOrder.nativeOrder());
     }
     return windows;
+  }
+
+  /**
+   * Keeps what a window lies in reachable while the window is: buffers refer to the buffer that
+   * they are slices of, and to nothing else.
+   *
+   * @param owner does not refer to the window
+   */
+  static void keep(ByteBuffer window, Object owner) {
+    CLEANER.register(window, () -> Reference.reachabilityFence(owner));
   }
 
   @HotPath

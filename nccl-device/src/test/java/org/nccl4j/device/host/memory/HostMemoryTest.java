@@ -1,0 +1,103 @@
+package org.nccl4j.device.host.memory;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertNotNull;
+import static org.junit.jupiter.api.Assertions.assertNull;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.io.IOException;
+import java.lang.ref.Reference;
+import java.lang.ref.WeakReference;
+import java.nio.ByteBuffer;
+import java.nio.channels.FileChannel;
+import java.nio.channels.FileChannel.MapMode;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
+import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.ErrorId;
+import org.nccl4j.device.InvalidArgumentException;
+import org.nccl4j.device.host.HostDevice;
+
+@Timeout(60)
+class HostMemoryTest {
+  private static final HostDevice HOST = HostDevice.instance();
+
+  private static void collectGarbage() {
+    WeakReference<Object> garbage = new WeakReference<>(new Object());
+    while (garbage.get() != null) { // until the timeout of the test
+      System.gc();
+    }
+  }
+
+  /** Memory is unmapped once its owner is unreachable, so a view has to keep that. */
+  @Test
+  void viewsKeepTheirMemory() {
+    Object owner = new Object();
+    WeakReference<Object> kept = new WeakReference<>(owner);
+    ByteBuffer bytes = ByteBuffer.allocateDirect(64);
+    ByteBuffer part = part(owner, bytes);
+    owner = null;
+    collectGarbage();
+    assertNotNull(kept.get());
+    part.put(0, (byte) 1);
+    assertEquals(1, bytes.get(17));
+    Reference.reachabilityFence(part);
+    part = null;
+    while (kept.get() != null) {
+      System.gc();
+    }
+    assertNull(kept.get());
+  }
+
+  private static ByteBuffer part(Object owner, ByteBuffer bytes) {
+    HostMemory memory =
+        new HostMemory(
+            HOST, HostMemory.addressOf(bytes), 64, () -> Reference.reachabilityFence(owner));
+    return HostDevice.view(memory.slice(8, 32), 8, 16).slice(1, 8);
+  }
+
+  /** A view may begin and end in any of the windows, which begin every GiB. */
+  @Test
+  void viewsOfAnySizeBeginAnywhere() {
+    long gib = 1L << 30;
+    try (DeviceMemory memory = HOST.allocate(3 * gib)) {
+      ByteBuffer view = HostDevice.view(memory, gib - 8, Integer.MAX_VALUE);
+      assertEquals(Integer.MAX_VALUE, view.capacity());
+      view.put(0, (byte) 1);
+      view.put(Integer.MAX_VALUE - 1, (byte) 2);
+      ByteBuffer read = ByteBuffer.allocate(1);
+      memory.read(gib - 8, read);
+      memory.read(gib - 8 + Integer.MAX_VALUE - 1, read.clear());
+      assertEquals(2, read.get(0));
+    }
+  }
+
+  @Test
+  void readOnlyBuffersAreNotWrapped(@TempDir Path directory) throws IOException {
+    Path file = directory.resolve("data");
+    Files.write(file, new byte[64]);
+    try (FileChannel channel = FileChannel.open(file)) {
+      for (ByteBuffer each :
+          new ByteBuffer[] {
+            channel.map(MapMode.READ_ONLY, 0, 64), ByteBuffer.allocateDirect(64).asReadOnlyBuffer()
+          }) {
+        InvalidArgumentException e =
+            assertThrows(InvalidArgumentException.class, () -> HOST.wrap(each));
+        assertEquals(ErrorId.BUFFER, e.id());
+        assertTrue(e.problem().contains("read-only buffer of 64 bytes"), e.problem());
+      }
+    }
+  }
+
+  @Test
+  void memoryIsNotReadIntoReadOnlyBuffers() {
+    try (DeviceMemory memory = HOST.allocate(8)) {
+      ByteBuffer target = ByteBuffer.allocate(8).asReadOnlyBuffer();
+      assertThrows(InvalidArgumentException.class, () -> memory.read(0, target));
+    }
+  }
+}
