@@ -9,12 +9,20 @@ import java.util.function.Supplier;
 final class Deadline {
   private static final long SECONDS = 60;
 
+  /** How long what was stored may take to be seen. */
+  private static final long DATA_SECONDS = 10;
+
   /** How long what was closed may take to be gone; what is left then has leaked. */
   private static final long END_SECONDS = 5;
 
   private static final long PAUSE_NANOS = 50_000;
 
   private Deadline() {}
+
+  /** For data that another thread or process has stored already. */
+  static void awaitData(BooleanSupplier seen, Supplier<String> missing) {
+    await(DATA_SECONDS, seen, missing);
+  }
 
   static void await(BooleanSupplier done, Supplier<String> missing) {
     await(SECONDS, done, missing);

@@ -50,7 +50,7 @@ final class MemoryChecks {
       Steps sender = new Steps(ContractContext.LAYOUT, link.sender().connection());
       Steps receiver = new Steps(ContractContext.LAYOUT, link.receiver().connection());
       long[] done = new long[2];
-      Deadline.await(
+      Deadline.awaitData(
           () -> {
             done[0] += done[0] < 40 && sender.send(done[0]) ? 1 : 0;
             link.pump();

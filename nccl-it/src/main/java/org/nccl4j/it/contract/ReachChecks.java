@@ -37,7 +37,11 @@ final class ReachChecks {
   }
 
   private void unreachable() {
-    for (PeerInfo peer : contract.unreachable()) {
+    List<PeerInfo> peers = contract.unreachable();
+    Expect.that(
+        !peers.isEmpty() || contract.reachesAll(),
+        "no peer out of reach is tried: override unreachable, or reachesAll");
+    for (PeerInfo peer : peers) {
       try (Mesh mesh = new Mesh(contract, Math.max(2, peer.rank() + 1))) {
         Transport transport = mesh.transport(0);
         Support support = transport.canConnect(peer);

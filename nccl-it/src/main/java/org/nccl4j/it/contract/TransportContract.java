@@ -13,7 +13,9 @@ import org.nccl4j.api.spi.TransportProvider;
 
 /**
  * What every transport for host devices has to keep. Its author extends this, says how it is made
- * and where its limits are, and runs the checks.
+ * and where its limits are, and runs the checks. A check that cannot look, since its author has not
+ * said where, fails: {@link #unreachable()} and {@link #filesOf} say it, or {@link #reachesAll()}
+ * and {@link #usesNoFiles()} that there is nothing to look at.
  *
  * <p>Most checks have both ends in this process; those of {@link #acrossProcesses()} start other
  * JVMs, which are given the class path and the provider's class.
@@ -30,9 +32,17 @@ public abstract class TransportContract {
     return Map.of();
   }
 
-  /** Peers that rank 0, which is {@code peer(0)}, cannot reach. */
+  /**
+   * Peers that rank 0, which is {@code peer(0)}, cannot reach, such as those of another host; at
+   * least one, unless {@link #reachesAll()}.
+   */
   protected List<PeerInfo> unreachable() {
     return List.of();
+  }
+
+  /** Declares that there is no peer that the transport cannot reach. */
+  protected boolean reachesAll() {
+    return false;
   }
 
   /** Whether it connects ranks of two processes of one machine. */
@@ -40,9 +50,18 @@ public abstract class TransportContract {
     return true;
   }
 
-  /** The files that a process has in the places that the transport uses. */
+  /**
+   * The files that a process has in the places that the transport uses; to be overridden, unless it
+   * {@link #usesNoFiles()}.
+   */
   protected List<Path> filesOf(long processId) {
+    Expect.that(usesNoFiles(), "files are not looked at: override filesOf, or usesNoFiles");
     return List.of();
+  }
+
+  /** Declares that the transport makes no files. */
+  protected boolean usesNoFiles() {
+    return false;
   }
 
   /** Where another JVM finds the classes: all that this one has. */

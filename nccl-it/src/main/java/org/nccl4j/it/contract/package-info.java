@@ -11,6 +11,14 @@
  *     return new MyProvider();
  *   }
  *
+ *   protected List<PeerInfo> unreachable() {
+ *     return List.of(...); // else reachesAll() is true
+ *   }
+ *
+ *   protected List<Path> filesOf(long processId) {
+ *     return ...; // else usesNoFiles() is true
+ *   }
+ *
  *   @TestFactory
  *   Stream<DynamicTest> contract() {
  *     return checks().stream().map(check -> dynamicTest(check.name(), check::run));

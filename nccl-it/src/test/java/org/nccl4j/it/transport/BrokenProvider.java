@@ -7,6 +7,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicLong;
+import java.util.concurrent.locks.LockSupport;
 import org.nccl4j.api.spi.Connector;
 import org.nccl4j.api.spi.PeerInfo;
 import org.nccl4j.api.spi.Support;
@@ -33,7 +34,8 @@ record BrokenProvider(Defect defect) implements TransportProvider {
     PRIVATE_COPY,
     NEVER_CLOSES,
     BELIEVES_ANY_HANDLE,
-    NO_REASON
+    NO_REASON,
+    SLOW_CONNECT
   }
 
   private static final Map<Long, DeviceMemory> REGIONS = new ConcurrentHashMap<>();
@@ -138,6 +140,9 @@ record BrokenProvider(Defect defect) implements TransportProvider {
 
     @Override
     public boolean connect(byte[] remoteHandle) {
+      if (transport.defect == Defect.SLOW_CONNECT) {
+        LockSupport.parkNanos(30_000_000);
+      }
       if (transport.defect == Defect.BELIEVES_ANY_HANDLE && remoteHandle.length < 8) {
         other = own;
         return true;

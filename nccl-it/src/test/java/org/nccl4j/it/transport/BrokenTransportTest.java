@@ -1,6 +1,7 @@
 package org.nccl4j.it.transport;
 
 import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.io.IOException;
 import java.util.Map;
@@ -28,6 +29,7 @@ final class BrokenTransportTest {
         "BELIEVES_ANY_HANDLE | a bad handle is an error and not a connection",
         "FREES_TOO_EARLY | a rank that closes leaves the other its memory",
         "NO_REASON | a peer in reach is reached, with the reason",
+        "SLOW_CONNECT | connecting never waits for a peer that never answers",
       })
   void isCaught(BrokenProvider.Defect defect, String check) {
     Check about =
@@ -43,6 +45,31 @@ final class BrokenTransportTest {
         check.run();
       }
     }
+  }
+
+  /** Else a check would pass that has looked at nothing. */
+  @Test
+  void whatCannotBeLookedAtHasToBeDeclared() {
+    TransportContract silent =
+        new TransportContract() {
+          @Override
+          protected TransportProvider provider() {
+            return new BrokenProvider(BrokenProvider.Defect.FREES_TOO_EARLY);
+          }
+        };
+    Map<String, String> missing =
+        Map.of(
+            "a peer out of reach", "override unreachable", "nothing is left", "override filesOf");
+    missing.forEach(
+        (name, remedy) -> {
+          Check check =
+              silent.checks().stream()
+                  .filter(c -> c.name().contains(name))
+                  .findFirst()
+                  .orElseThrow();
+          Throwable error = assertThrows(Throwable.class, check::run);
+          assertTrue(error.getMessage().contains(remedy), error.toString());
+        });
   }
 
   /** The contract of a transport with a defect. */
@@ -66,6 +93,16 @@ final class BrokenTransportTest {
     @Override
     protected boolean acrossProcesses() {
       return false;
+    }
+
+    @Override
+    protected boolean reachesAll() {
+      return true;
+    }
+
+    @Override
+    protected boolean usesNoFiles() {
+      return true;
     }
   }
 }

@@ -31,6 +31,12 @@ final class P2pContractTest extends TransportContract {
         new Peer(near).withDevice(Device.Kind.CUDA, "0000:01:00.0").build());
   }
 
+  /** Its memory has no names in file systems. */
+  @Override
+  protected boolean usesNoFiles() {
+    return true;
+  }
+
   @TestFactory
   Stream<DynamicTest> contract() {
     return checks().stream().map(check -> dynamicTest(check.name(), check::run));
