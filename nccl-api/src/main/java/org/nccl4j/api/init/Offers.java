@@ -8,7 +8,6 @@ import java.util.List;
 import java.util.OptionalInt;
 import org.nccl4j.api.spi.Connector;
 import org.nccl4j.device.ErrorId;
-import org.nccl4j.device.InternalErrorException;
 import org.nccl4j.device.InvalidUsageException;
 
 /**
@@ -44,7 +43,8 @@ final class Offers {
 
     private static byte[] checked(byte[] handle, Routes.NamedTransport route) {
       if (handle.length > Connector.HANDLE_BYTES) {
-        throw new InternalErrorException(
+        throw new InvalidUsageException(
+            ErrorId.PLUGIN,
             "transport %s gives a handle of %d bytes".formatted(route.name(), handle.length),
             "its author must keep handles within " + Connector.HANDLE_BYTES + " bytes");
       }

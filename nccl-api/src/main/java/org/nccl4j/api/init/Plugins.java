@@ -22,9 +22,6 @@ final class Plugins {
   /** What a setting says that is to find no plug-in. */
   static final String NONE = "none";
 
-  private static final String BLAME =
-      "tell its author; NCCL_TUNER_PLUGIN=none and NCCL_PROFILER_PLUGIN=none do without";
-
   private Plugins() {}
 
   /** The edit of the tuner that is to be used. */
@@ -60,11 +57,15 @@ final class Plugins {
       }
     } catch (NcclException e) {
       throw e;
-    } catch (RuntimeException e) {
+    } catch (RuntimeException | LinkageError e) {
       throw new InvalidUsageException(
-          ErrorId.PLUGIN, "the %s fails: %s".formatted(who, e), BLAME, e);
+          ErrorId.PLUGIN,
+          "the %s fails: %s".formatted(who, e),
+          TransportRegistry.WITHOUT_PLUGINS,
+          e);
     }
-    throw new InvalidUsageException(ErrorId.PLUGIN, "the %s answers null".formatted(who), BLAME);
+    throw new InvalidUsageException(
+        ErrorId.PLUGIN, "the %s answers null".formatted(who), TransportRegistry.WITHOUT_PLUGINS);
   }
 
   /** Times under edit. */

@@ -17,6 +17,7 @@ import org.nccl4j.api.spi.Transport;
 import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
+import org.nccl4j.device.TimeoutException;
 
 /**
  * Which transport reaches which rank. Both ends of a pair ask all their transports; the pair takes
@@ -74,8 +75,9 @@ final class Routes {
   List<NamedTransport> choose(Bootstrap bootstrap) {
     table.setLength(0);
     List<String> offers = new ArrayList<>();
+    long endNanos = bootstrap.exchangeEnd();
     for (PeerInfo peer : peers) {
-      offers.add(peer.rank() == rank ? "" : offer(peer));
+      offers.add(peer.rank() == rank ? "" : offer(peer, endNanos));
     }
     List<byte[]> all = bootstrap.allGather(String.join("\n", offers).getBytes(UTF_8));
     List<NamedTransport> chosen = new ArrayList<>();
@@ -153,12 +155,20 @@ final class Routes {
   }
 
   /** Names of the transports that can reach a peer from here, best first. */
-  private String offer(PeerInfo peer) {
+  private String offer(PeerInfo peer, long endNanos) {
     List<String> names = new ArrayList<>();
     said.put(peer.rank(), new TreeMap<>());
     for (NamedTransport named : transports) {
       String against = excluded.getOrDefault(peer.rank(), Map.of()).get(named.name);
       Support support = against == null ? named.transport.canConnect(peer) : Support.no(against);
+      if (System.nanoTime() - endNanos > 0) {
+        throw new TimeoutException(
+            ErrorId.NOT_CONNECTED,
+            "rank %d does not know by the deadline how it reaches rank %d: transport %s took too long"
+                    .formatted(rank, peer.rank(), named.name)
+                + " to say whether it can",
+            "tell its author that canConnect must not wait, or leave it out by NCCL4J_TRANSPORTS");
+      }
       table.append(
           "%n  rank %d, %s: %s, %s"
               .formatted(
@@ -197,9 +207,9 @@ final class Routes {
                 theirs,
                 transports.isEmpty() ? " none, as there is none on the path of this rank" : table,
                 whyNoNetwork()),
-        "put a transport that reaches it on the class path or module path of both (nccl-transport-p2p"
-            + " on one host, nccl-transport-net between hosts), or change the setting that the"
-            + " reasons name");
+        "put a transport that reaches it on the class path or module path of both"
+            + " (nccl-transport-p2p on one host, nccl-transport-net between hosts), or change the"
+            + " setting that the reasons name");
   }
 
   /** Where this rank has no network at all, what each of them lacks. */

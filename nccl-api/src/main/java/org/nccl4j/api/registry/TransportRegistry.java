@@ -31,6 +31,10 @@ public final class TransportRegistry {
   private static final Logger LOG = DebugLog.of("INIT");
   private static final Pattern NAME = Pattern.compile("[A-Za-z0-9-]{1,32}");
 
+  /** What to do about a tuner or profiler. */
+  public static final String WITHOUT_PLUGINS =
+      "tell its author; NCCL_TUNER_PLUGIN=none and NCCL_PROFILER_PLUGIN=none do without";
+
   private TransportRegistry() {}
 
   /**
@@ -42,6 +46,7 @@ public final class TransportRegistry {
    */
   public static List<TransportProvider> providers(String wanted) {
     return new Kind<>(
+            TransportProvider.class,
             "transport",
             Settings.NCCL4J_TRANSPORTS,
             TransportProvider::name,
@@ -57,7 +62,12 @@ public final class TransportRegistry {
    * @throws InvalidArgumentException if a wanted one does not exist
    */
   public static List<NetProvider> nets(String wanted) {
-    return new Kind<>("network", Settings.NCCL_NET, NetProvider::name, NetProvider::priority)
+    return new Kind<>(
+            NetProvider.class,
+            "network",
+            Settings.NCCL_NET,
+            NetProvider::name,
+            NetProvider::priority)
         .choose(ServiceLoader.load(NetProvider.class).iterator(), wanted);
   }
 
@@ -68,7 +78,12 @@ public final class TransportRegistry {
    */
   public static List<TunerProvider> tuners(String wanted) {
     return chosen(
-        load("tuner", ServiceLoader.load(TunerProvider.class).iterator()),
+        load(
+            TunerProvider.class,
+            "tuner",
+            WITHOUT_PLUGINS,
+            TunerProvider::name,
+            ServiceLoader.load(TunerProvider.class).iterator()),
         TunerProvider::name,
         wanted,
         "NCCL_TUNER_PLUGIN");
@@ -81,7 +96,12 @@ public final class TransportRegistry {
    */
   public static List<ProfilerProvider> profilers(String wanted) {
     return chosen(
-        load("profiler", ServiceLoader.load(ProfilerProvider.class).iterator()),
+        load(
+            ProfilerProvider.class,
+            "profiler",
+            WITHOUT_PLUGINS,
+            ProfilerProvider::name,
+            ServiceLoader.load(ProfilerProvider.class).iterator()),
         ProfilerProvider::name,
         wanted,
         "NCCL_PROFILER_PLUGIN");
@@ -116,15 +136,16 @@ public final class TransportRegistry {
     }
   }
 
-  /** All that can be loaded. */
-  private static <P> List<P> load(String what, Iterator<P> found) {
+  /** All that can be loaded, guarded. */
+  private static <P> List<P> load(
+      Class<P> type, String what, String remedy, Function<P, String> name, Iterator<P> found) {
     List<P> all = new ArrayList<>();
     while (true) {
       try {
         if (!found.hasNext()) {
           return all;
         }
-        all.add(found.next());
+        all.add(GuardedPlugin.of(type, what, remedy, name, found.next()));
       } catch (ServiceConfigurationError e) {
         LOG.log(Logger.Level.WARNING, "a " + what + " cannot be loaded and is left out: " + e, e);
       }
@@ -133,11 +154,16 @@ public final class TransportRegistry {
 
   /** A kind of provider. */
   private record Kind<P>(
-      String what, Setting<String> setting, Function<P, String> name, ToIntFunction<P> priority) {
+      Class<P> type,
+      String what,
+      Setting<String> setting,
+      Function<P, String> name,
+      ToIntFunction<P> priority) {
 
     List<P> choose(Iterator<P> found, String wanted) {
       List<P> all = new ArrayList<>();
-      load(what, found).forEach(provider -> add(all, provider));
+      String remedy = "tell its author, or name in %s those to use".formatted(setting.name());
+      load(type, what, remedy, name, found).forEach(provider -> add(all, provider));
       if (wanted.isBlank()) {
         all.sort(Comparator.comparingInt(priority).reversed().thenComparing(name));
         return all;
@@ -168,7 +194,7 @@ public final class TransportRegistry {
       if (!NAME.matcher(own).matches()) {
         throw new InvalidUsageException(
             ErrorId.PLUGIN,
-            "%s %s calls itself '%s'".formatted(what, provider.getClass().getName(), own),
+            "%s %s calls itself '%s'".formatted(what, GuardedPlugin.className(provider), own),
             "use at most 32 letters, digits and hyphens");
       }
       if (all.stream().anyMatch(other -> name.apply(other).equals(own))) {
@@ -177,7 +203,7 @@ public final class TransportRegistry {
             "two {0}s are called {1}; {2} is left out",
             what,
             own,
-            provider.getClass().getName());
+            GuardedPlugin.className(provider));
       } else {
         all.add(provider);
       }
