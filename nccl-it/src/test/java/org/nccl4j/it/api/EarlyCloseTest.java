@@ -156,11 +156,11 @@ class EarlyCloseTest {
       List<Communicator> splits = Ranks.all(ranks.communicators, c -> c.split(0, c.rank()).get());
       ranks.run(
           (communicator, stream) -> {
-            try (DeviceMemory data = Ranks.floats(16, i -> 1);
-                Communicator split = splits.get(communicator.rank())) {
-              sum(split, data, stream);
-              stream.synchronize();
-              split.close();
+            try (DeviceMemory data = Ranks.floats(16, i -> 1)) {
+              try (Communicator split = splits.get(communicator.rank())) {
+                sum(split, data, stream);
+                stream.synchronize();
+              }
               for (int n = 0; n < 3; n++) {
                 sum(communicator, data, stream);
               }
