@@ -177,7 +177,8 @@ final class FaultyTransportTest {
             Map.entry("connection null", "answers null to connection"),
             Map.entry("connection small", "gives the data side 64 bytes, where "),
             Map.entry("memory null", "gives the data side no memory, where "));
-    try (CompiledPlugins plugins = CompiledPlugins.of(folder, SOURCE, services)) {
+    CompiledPlugins plugins = CompiledPlugins.of(folder, SOURCE, services);
+    try {
       for (Map.Entry<String, String> defect : defects.entrySet()) {
         NcclException error = failure(defect.getKey());
         assertEquals(ErrorId.PLUGIN, error.id(), defect.getKey() + ": " + error);
@@ -191,6 +192,8 @@ final class FaultyTransportTest {
       assertTrue(net.problem().contains("network faulty-net (org.example"), net.problem());
       assertTrue(net.remedy().contains("NCCL_NET"), net.remedy());
       assertEquals(NcclException.Code.TIMEOUT, failure("canConnect sleeps").code());
+    } finally {
+      plugins.close();
     }
   }
 }
