@@ -42,7 +42,8 @@ class ModuleTest {
   @CsvSource(
       delimiter = '|',
       value = {
-        "nccl-device | jcuda org.jnrproject.ffi org.jnrproject.jffi org.objectweb.asm",
+        "nccl-device | jcuda org.jnrproject.ffi org.jnrproject.jffi org.objectweb.asm java.logging"
+            + " jdk.unsupported",
         "nccl-topo | java.xml",
         "nccl-api | jdk.jfr micrometer.core",
       })
