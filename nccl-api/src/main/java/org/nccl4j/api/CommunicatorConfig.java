@@ -141,8 +141,8 @@ public final class CommunicatorConfig {
 
   /**
    * The most blocks (CTAs) that an operation may take on a GPU, at least 1; by default many. Holds
-   * for collectives and for what goes straight between windows by a number of blocks that was
-   * measured, and for the channels that NVLS is made with.
+   * for the channels that NVLS is made with, too. A send and a receive of a group take so many
+   * together, with each other rank; each message takes at least one.
    */
   public CommunicatorConfig withMaxCtas(int ctas) {
     return with(Settings.NCCL_MAX_CTAS.name(), CallOptions.ctas("most", ctas));

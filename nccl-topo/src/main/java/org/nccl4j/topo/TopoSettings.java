@@ -53,6 +53,11 @@ public record TopoSettings(Map<String, String> values) {
     return number(name).orElse(otherwise);
   }
 
+  /** NCCL_MAX_P2P_NCHANNELS: the most channels of sends and receives. */
+  public int maxPeerChannels() {
+    return Math.max(1, Math.min(MAX_CHANNELS, number("NCCL_MAX_P2P_NCHANNELS", MAX_CHANNELS)));
+  }
+
   /** NCCL4J_TOPO_COMPAT=nccl: whether to do as NCCL does even where it gives up. */
   public boolean matchesNccl() {
     return text("NCCL4J_TOPO_COMPAT").map("nccl"::equalsIgnoreCase).orElse(false);

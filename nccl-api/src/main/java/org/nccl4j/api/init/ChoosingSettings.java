@@ -27,6 +27,7 @@ record ChoosingSettings(Map<String, String> values) {
       values.put("NCCL_CTA_POLICY", settings.get(PlanSettings.NCCL_CTA_POLICY).toString());
       values.put("NCCL_MIN_CTAS or NCCL_MIN_NCHANNELS", Integer.toString(ctas.fewest()));
       values.put("NCCL_MAX_CTAS or NCCL_MAX_NCHANNELS", Integer.toString(ctas.most()));
+      values.put("NCCL_MAX_P2P_NCHANNELS", Integer.toString(ctas.ofSends()));
     }
     return new ChoosingSettings(values);
   }

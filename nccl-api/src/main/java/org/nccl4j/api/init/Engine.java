@@ -193,7 +193,8 @@ record Engine(
     TopoSettings channels = new TopoSettings(settings.texts());
     return new CtaLimits(
         Math.max(settings.get(Settings.NCCL_MIN_CTAS), channels.minChannels()),
-        Math.min(settings.get(Settings.NCCL_MAX_CTAS), channels.maxChannels()));
+        Math.min(settings.get(Settings.NCCL_MAX_CTAS), channels.maxChannels()),
+        channels.maxPeerChannels());
   }
 
   /** Where operations go that are planned by other settings. */

@@ -275,7 +275,8 @@ public final class DirectPlanner {
             shape.count,
             way.needsSend(operation) ? from.view() : null,
             way.needsRecv(operation) ? to.view() : null,
-            ctas.limit(costs.blocks(operation, way, shape.bytes()))));
+            ctas.limit(costs.blocks(operation, way, shape.bytes())),
+            ctas.mostOfDevice()));
   }
 
   /** The cheapest way that the settings and the windows allow, or null for that without windows. */

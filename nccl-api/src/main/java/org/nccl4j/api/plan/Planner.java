@@ -38,6 +38,9 @@ public final class Planner {
 
   private static final int SUPPLIED = 64;
 
+  /** A send and a receive at a time. */
+  private static final int BOTH_WAYS = 2;
+
   private final KernelCommunicator kernels;
   private final int rank;
   private final int nRanks;
@@ -204,14 +207,15 @@ public final class Planner {
     for (P2pTask task : tasks) {
       works.add(
           new P2pWork(
-              task.sends() ? P2pWork.Kind.SEND : P2pWork.Kind.RECV,
-              task.peer(),
-              task.buffer(),
-              0,
-              task.bytes(),
-              sendProtocol(Func.SEND, task.bytes()),
-              task.offer(),
-              isCopied(task.bytes())));
+                  task.sends() ? P2pWork.Kind.SEND : P2pWork.Kind.RECV,
+                  task.peer(),
+                  task.buffer(),
+                  0,
+                  task.bytes(),
+                  sendProtocol(Func.SEND, task.bytes()),
+                  task.offer(),
+                  isCopied(task.bytes()))
+              .onAtMost(ctas.channels(BOTH_WAYS)));
     }
     return kernels.prepare(works);
   }
@@ -293,7 +297,19 @@ public final class Planner {
       int signature = CallSignature.ofPart(func.direct(), root, bytes);
       works.replaceAll(work -> work.signed(signature));
     }
+    int channels = ctas.channels(messages(func));
+    works.replaceAll(work -> work.onAtMost(channels));
     return works;
+  }
+
+  /** To and from other ranks, at most of all ranks. */
+  private int messages(Func func) {
+    int others = Math.max(1, nRanks - 1);
+    return switch (func) {
+      case ALL_TO_ALL -> 2 * others;
+      case GATHER, SCATTER -> others;
+      default -> BOTH_WAYS; // as in a group with others, whose sizes differ from rank to rank
+    };
   }
 
   private P2pWork work(Func func, boolean sends, int peer, long offset, long bytes) {

@@ -38,7 +38,12 @@ public final class Settings {
 
   public static final Setting<Integer> NCCL_MAX_CTAS =
       Setting.number(
-          "NCCL_MAX_CTAS", 64, 1, 64, "The most blocks that an operation takes on a GPU.");
+          "NCCL_MAX_CTAS",
+          64,
+          1,
+          64,
+          "The most blocks that an operation takes on a GPU; in a group, a send and a receive"
+              + " together.");
 
   public static final Setting<String> NCCL_COMM_ID =
       Setting.text(

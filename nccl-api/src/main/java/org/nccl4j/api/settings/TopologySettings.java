@@ -21,8 +21,8 @@ final class TopologySettings {
               0,
               0,
               2,
-              "With 1, no warning where the driver has peer access of NVLink neighbours off; with 2 it is"
-                  + " not asked."),
+              "With 1, no warning where the driver has peer access of NVLink neighbours off; with 2"
+                  + " it is not asked."),
           level("NCCL_NET_GDR_LEVEL", "The longest path between a GPU and a card for GPUDirect."),
           Setting.flag(
               "NCCL_NET_GDR_READ",
@@ -41,8 +41,8 @@ final class TopologySettings {
               0,
               2,
               "By whose card sends to another host leave: the sender's own; that of the receiver's"
-                  + " rail where there is a path; that of the receiver's rail through the GPU beside"
-                  + " it."),
+                  + " rail where there is a path; that of the receiver's rail through the GPU"
+                  + " beside it."),
           Setting.flag("NCCL_PXN_C2C", true, "Whether that card may be behind a C2C link."),
           Setting.flag(
               "NCCL_NET_DISABLE_INTRA", false, "Forbids the network between GPUs of one host."),
@@ -76,8 +76,8 @@ final class TopologySettings {
               2,
               0,
               2,
-              "Whether a ring may leave and enter a host by different cards: never, always, where it"
-                  + " helps."),
+              "Whether a ring may leave and enter a host by different cards: never, always, where"
+                  + " it helps."),
           Setting.text(
               "NCCL_NETDEVS_POLICY",
               "AUTO",
@@ -104,13 +104,17 @@ final class TopologySettings {
           channels("NCCL_MIN_NRINGS", 0, "NCCL_MIN_NCHANNELS by its old name."),
           channels("NCCL_MAX_NRINGS", CHANNELS, "NCCL_MAX_NCHANNELS by its old name."),
           channels("NCCL_MIN_P2P_NCHANNELS", 1, "The fewest channels of sends and receives."),
-          channels("NCCL_MAX_P2P_NCHANNELS", CHANNELS, "The most channels of sends and receives."),
+          channels(
+              "NCCL_MAX_P2P_NCHANNELS",
+              CHANNELS,
+              "The most channels of a GPU's send or receive, a block each."),
           Setting.number(
               "NCCL_NCHANNELS_PER_NET_PEER",
               0,
               0,
               CHANNELS,
-              "Channels of a GPU's connection with a peer over a network, of which 4 at most are used; 0: chosen."),
+              "Channels of a GPU's connection with a peer over a network, of which 4 at most are"
+                  + " used; 0: chosen."),
           Setting.number(
               "NCCL_P2P_PER_CHANNEL_NET_BW",
               14,

@@ -15,11 +15,11 @@ import org.nccl4j.device.Device;
 class BlockLimitsTest {
   @Test
   void channelsAndBlocksBindTogether() {
-    assertEquals(new CtaLimits(1, 64), limits(Map.of()));
-    assertEquals(new CtaLimits(1, 8), limits(Map.of("NCCL_MAX_NCHANNELS", "8")));
-    assertEquals(new CtaLimits(1, 6), limits(Map.of("NCCL_MAX_NRINGS", "6")));
+    assertEquals(new CtaLimits(1, 64, 64), limits(Map.of()));
+    assertEquals(new CtaLimits(1, 8, 64), limits(Map.of("NCCL_MAX_NCHANNELS", "8")));
+    assertEquals(new CtaLimits(1, 6, 64), limits(Map.of("NCCL_MAX_NRINGS", "6")));
     assertEquals(
-        new CtaLimits(4, 8),
+        new CtaLimits(4, 8, 64),
         limits(
             Map.of(
                 "NCCL_MAX_NCHANNELS", "8",
@@ -27,7 +27,8 @@ class BlockLimitsTest {
                 "NCCL_MIN_NCHANNELS", "2",
                 "NCCL_MIN_CTAS", "4")));
     assertEquals(
-        new CtaLimits(12, 16), limits(Map.of("NCCL_MAX_CTAS", "16", "NCCL_MIN_NCHANNELS", "12")));
+        new CtaLimits(12, 16, 64),
+        limits(Map.of("NCCL_MAX_CTAS", "16", "NCCL_MIN_NCHANNELS", "12")));
   }
 
   @Test

@@ -97,12 +97,13 @@ final class BesidePlan implements CudaPlan {
    * @param movers blocks of a reduce-scatter that move units, at most half of them
    */
   private record Moved(long bytes, long chunk, long head, int movers) {
-    static Moved of(Operation operation, long all) {
+    static Moved of(Operation operation, long all, int blocks) {
       return switch (operation) {
         case REDUCE_SCATTER -> {
           long beside = Math.min(all / 2, all * 3 / 8 + BESIDE_SCATTER);
           long chunk = Math.max(LEAST_LAST_CHUNK, Math.min(MOST_LAST_CHUNK, all / 6));
-          yield new Moved((all - beside) & -128, chunk, 0, MOVERS);
+          int movers = Math.max(1, Math.min(MOVERS, blocks / 3)); // the others combine
+          yield new Moved((all - beside) & -128, chunk, 0, movers);
         }
         case ALL_REDUCE -> {
           long bytes = (all - Math.min(MOST_BESIDE, all / 4)) & -128;
@@ -147,16 +148,21 @@ final class BesidePlan implements CudaPlan {
     this.other = 1 - rank;
     this.bytes = work.count() * work.type().bytes();
     boolean reduces = operation.reduces();
-    this.kernel = kernels.apply(reduces ? REDUCING_BLOCKS : MOVING_BLOCKS);
-    this.mover = reduces || bytes >= LEAST_COPIED_IN_GRAPH ? null : kernels.apply(BLOCKS_IN_GRAPH);
-    this.moved = Moved.of(operation, part(other));
+    int wanted = work.limit(reduces ? REDUCING_BLOCKS : MOVING_BLOCKS);
+    int blocks = operation == Operation.REDUCE_SCATTER ? Math.max(2, wanted) : wanted;
+    this.kernel = kernels.apply(blocks);
+    this.mover =
+        reduces || bytes >= LEAST_COPIED_IN_GRAPH
+            ? null
+            : kernels.apply(work.limit(BLOCKS_IN_GRAPH));
+    this.moved = Moved.of(operation, part(other), blocks);
     boolean parted = operation == Operation.ALL_REDUCE;
     this.sendOffset = parted ? first(other) : other * bytes;
     long flat = work.recv().peers().get(other).address() - work.recv().address();
     this.recvOffset = flat + (parted ? first(other) : 0);
     this.here = space.resources().peers().get(rank).address() + words;
     this.there = space.resources().peers().get(other).address() + words;
-    Moved theirs = Moved.of(operation, part(rank));
+    Moved theirs = Moved.of(operation, part(rank), blocks);
     kernel
         .arguments()
         .putLong(BesideArguments.ENGINE, words)

@@ -178,7 +178,7 @@ final class DirectPlans implements AutoCloseable {
     if (multicast) {
       nvls.put(arguments, work);
     }
-    int blocks = work.blocks() > 0 ? work.blocks() : blocks(work, bytes);
+    int blocks = work.blocks() > 0 ? work.blocks() : work.limit(blocks(work, bytes));
     return new CudaKernelPlan(
         communicator,
         arguments,

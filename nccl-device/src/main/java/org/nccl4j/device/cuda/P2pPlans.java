@@ -225,7 +225,7 @@ final class P2pPlans implements AutoCloseable {
                     target,
                     from.bytes(),
                     Protocol.SIMPLE,
-                    (int) Math.min(COPY_PARTS, 1 + from.bytes() / LEAST_SIMPLE_PART),
+                    (int) Math.min(most(from, COPY_PARTS), 1 + from.bytes() / LEAST_SIMPLE_PART),
                     OptionalLong.empty()));
       }
     }
@@ -246,7 +246,11 @@ final class P2pPlans implements AutoCloseable {
     return fits && connection(work).carried() == 0 ? work.protocol() : Protocol.SIMPLE;
   }
 
-  /** The same at both ends, so it may depend on nothing but the size and the connection. */
+  private static int most(P2pWork work, int otherwise) {
+    return work.mostChannels() == 0 ? otherwise : Math.min(work.mostChannels(), otherwise);
+  }
+
+  /** The same at both ends, so it may depend on nothing that is not the same there. */
   private int parts(P2pWork work) {
     int least =
         switch (protocol(work)) {
@@ -254,7 +258,8 @@ final class P2pPlans implements AutoCloseable {
           case LL128 -> LEAST_LL128_PART;
           case SIMPLE -> LEAST_SIMPLE_PART;
         };
-    return (int) Math.min(connection(work).channels(), (work.bytes() + least - 1) / least);
+    int channels = most(work, connection(work).channels());
+    return (int) Math.min(channels, (work.bytes() + least - 1) / least);
   }
 
   /**

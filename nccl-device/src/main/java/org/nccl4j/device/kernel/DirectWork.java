@@ -17,6 +17,7 @@ import org.nccl4j.device.symmetric.WindowView;
  * @param send the window that the send buffer lies in; null where the way does not need one
  * @param recv the window that the receive buffer lies in; null likewise
  * @param blocks blocks of the kernel, the same on all ranks; 0 leaves it to the device
+ * @param mostBlocks that the device may take then, likewise; 0 for as many as it has use for
  */
 public record DirectWork(
     Operation operation,
@@ -27,7 +28,27 @@ public record DirectWork(
     long count,
     WindowView send,
     WindowView recv,
-    int blocks) {
+    int blocks,
+    int mostBlocks) {
+  /** An operation of as many blocks as the device has use for, where it chooses their number. */
+  public DirectWork(
+      Operation operation,
+      Way way,
+      DataType type,
+      RedOp op,
+      int root,
+      long count,
+      WindowView send,
+      WindowView recv,
+      int blocks) {
+    this(operation, way, type, op, root, count, send, recv, blocks, 0);
+  }
+
+  /** Of a number of blocks, as many as may be taken. */
+  public int limit(int wanted) {
+    return mostBlocks == 0 ? wanted : Math.min(mostBlocks, wanted);
+  }
+
   /** What the words of this call carry; see {@link CallSignature}. */
   public int signature() {
     return CallSignature.of(this);

@@ -19,6 +19,8 @@ import org.nccl4j.device.symmetric.WindowView;
  * @param copies whether copy engines do it where the device has such and no proxy carries the
  *     connection, instead of a kernel; the same at both ends
  * @param signature what the data carry, the same at both ends; see {@link CallSignature}
+ * @param mostChannels that a kernel moves it on, each by a block; the same at both ends. 0 for all
+ *     that the connection has
  */
 public record P2pWork(
     Kind kind,
@@ -29,7 +31,8 @@ public record P2pWork(
     Protocol protocol,
     Offer offer,
     boolean copies,
-    int signature) {
+    int signature,
+    int mostChannels) {
   /**
    * That a GPU which receives says first where a message may go, so that the sender stores it
    * there.
@@ -55,12 +58,28 @@ public record P2pWork(
       Offer offer,
       boolean copies) {
     this(
-        kind, peer, buffer, offset, bytes, protocol, offer, copies, CallSignature.ofMessage(bytes));
+        kind,
+        peer,
+        buffer,
+        offset,
+        bytes,
+        protocol,
+        offer,
+        copies,
+        CallSignature.ofMessage(bytes),
+        0);
   }
 
   /** The same as a part of another call. */
   public P2pWork signed(int newSignature) {
-    return new P2pWork(kind, peer, buffer, offset, bytes, protocol, offer, copies, newSignature);
+    return new P2pWork(
+        kind, peer, buffer, offset, bytes, protocol, offer, copies, newSignature, mostChannels);
+  }
+
+  /** The same on no more than so many channels; 0 for all. */
+  public P2pWork onAtMost(int channels) {
+    return new P2pWork(
+        kind, peer, buffer, offset, bytes, protocol, offer, copies, signature, channels);
   }
 
   /** A send or receive without an offer. */

@@ -27,7 +27,7 @@ final class PeerChannels {
 
   /** All channels for send and receive. */
   int total(int nChannels) {
-    int wanted = Math.min(nChannels, setting("NCCL_MAX_P2P_NCHANNELS", TopoSettings.MAX_CHANNELS));
+    int wanted = Math.min(nChannels, settings.maxPeerChannels());
     wanted = Math.max(wanted, setting("NCCL_MIN_P2P_NCHANNELS", 1));
     return Math.min(powerUp(wanted), Integer.highestOneBit(settings.channelsThatFitArguments()));
   }

@@ -1,0 +1,150 @@
+package org.nccl4j.device.cuda;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
+
+import java.time.Duration;
+import java.util.List;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.nccl4j.device.DataType;
+import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.RedOp;
+import org.nccl4j.device.kernel.DirectWork;
+import org.nccl4j.device.kernel.DirectWork.Operation;
+import org.nccl4j.device.kernel.DirectWork.Way;
+import org.nccl4j.device.kernel.KernelPlan;
+import org.nccl4j.device.kernel.P2pWork;
+import org.nccl4j.device.kernel.Protocol;
+
+/** Plans take no more blocks than works let them, against the recording driver. */
+class BlockLimitPlansTest extends AgainstFakeCuda {
+  private static final int LARGE = 2 << 20;
+
+  private GpuRanks ranks;
+  private DirectRanks windows;
+  private CudaKernelCommunicator communicator;
+  private KernelPlan plan; // whose arguments the driver saw last
+
+  @BeforeEach
+  void makeRanks() {
+    assumeTrue(
+        CudaDevice.class.getResource("kernels/direct-copy.fatbin") != null, "built without nvcc");
+    ranks = new GpuRanks(2, Duration.ofSeconds(3));
+    windows = new DirectRanks(ranks, 2 * LARGE);
+    communicator = ranks.communicators.get(0);
+  }
+
+  @AfterEach
+  void closeRanks() {
+    if (ranks != null) {
+      fake.fakeReset(); // copies that wait for the other rank, which launches nothing
+      windows.close();
+      ranks.close();
+    }
+  }
+
+  private static String end(KernelPlan plan) {
+    return plan.toString().replaceAll(".* by ", "");
+  }
+
+  @Test
+  void aSendAndAReceive() {
+    try (DeviceMemory buffer = ranks.devices.get(0).allocate(64)) { // nothing is launched
+      List<P2pWork> works =
+          Stream.of(P2pWork.Kind.SEND, P2pWork.Kind.RECV)
+              .map(kind -> new P2pWork(kind, 1, buffer, 0, 256 << 20, Protocol.SIMPLE))
+              .toList();
+      List<P2pWork> limited = works.stream().map(work -> work.onAtMost(4)).toList();
+      assertEquals("128 blocks", end(communicator.prepare(works)));
+      assertEquals("8 blocks", end(communicator.prepare(limited)));
+      assertEquals("8 blocks", end(communicator.prepare(signed(limited))));
+    }
+  }
+
+  private static List<P2pWork> signed(List<P2pWork> works) {
+    return works.stream().map(work -> work.signed(7)).collect(Collectors.toList());
+  }
+
+  @Test
+  void aCopyToItself() {
+    try (DeviceMemory buffer = ranks.devices.get(0).allocate(64)) {
+      List<P2pWork> works =
+          Stream.of(P2pWork.Kind.SEND, P2pWork.Kind.RECV)
+              .map(kind -> new P2pWork(kind, 0, buffer, 0, 1 << 20, Protocol.SIMPLE))
+              .map(work -> work.kind() == P2pWork.Kind.SEND ? at(work, 2 << 20) : work)
+              .map(work -> work.onAtMost(4))
+              .toList();
+      assertEquals("4 blocks", end(communicator.prepare(works)));
+    }
+  }
+
+  private static P2pWork at(P2pWork work, long offset) {
+    return new P2pWork(
+        work.kind(), work.peer(), work.buffer(), offset, work.bytes(), work.protocol());
+  }
+
+  private DirectWork direct(Operation operation, Way way, int most) {
+    return new DirectWork(
+        operation,
+        way,
+        DataType.INT8,
+        RedOp.SUM,
+        0,
+        LARGE,
+        windows.sends.get(0),
+        windows.recvs.get(0),
+        0,
+        most);
+  }
+
+  @Test
+  void whatGoesBetweenWindows() {
+    assertEquals(
+        "64 blocks", end(communicator.prepare(direct(Operation.ALL_GATHER, Way.ONE_SHOT, 0))));
+    assertEquals(
+        "4 blocks", end(communicator.prepare(direct(Operation.ALL_GATHER, Way.ONE_SHOT, 4))));
+  }
+
+  @Test
+  void whatGoesBesideCopyEngines() {
+    assertEquals("32", launched(Operation.ALL_GATHER, 0));
+    assertEquals("8", launched(Operation.ALL_GATHER, 8));
+    assertEquals("8", launched(Operation.ALL_REDUCE, 8));
+    assertEquals("64", launched(Operation.REDUCE_SCATTER, 0));
+    assertEquals(20, movers());
+    assertEquals("8", launched(Operation.REDUCE_SCATTER, 8));
+    assertEquals(2, movers());
+    assertEquals("2", launched(Operation.REDUCE_SCATTER, 1), "one moves and one combines");
+    assertEquals(1, movers());
+  }
+
+  @Test
+  void whatGoesBesideCopyEnginesInAGraph() {
+    ranks.streams.get(0).beginCapture();
+    assertEquals("8, 8, 8", launched(Operation.ALL_GATHER, 8));
+    ranks.streams.get(0).endCapture().close();
+  }
+
+  /** The blocks of each kernel. */
+  private String launched(Operation operation, int most) {
+    int before = fake.fakeRecord().length(); // a reset would end a capture
+    plan = communicator.prepare(direct(operation, Way.COPY, most));
+    communicator.launch(plan, windows.send.get(0), windows.recv.get(0), ranks.streams.get(0));
+    return fake.fakeRecord()
+        .substring(before)
+        .lines()
+        .filter(line -> line.startsWith("cuLaunchKernelEx("))
+        .map(line -> line.replaceAll(".*\\((\\d+),.*", "$1"))
+        .collect(Collectors.joining(", "));
+  }
+
+  private int movers() {
+    Offheap arguments = new Offheap(BesideArguments.SIZE);
+    fake.fakeAllArguments(arguments.address(), BesideArguments.SIZE);
+    return arguments.getInt(BesideArguments.MOVERS);
+  }
+}
