@@ -3,6 +3,7 @@ package org.nccl4j.transport.net.socket;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.channels.SocketChannel;
+import java.util.concurrent.locks.LockSupport;
 import org.nccl4j.api.spi.NetMemory;
 import org.nccl4j.api.spi.NetRequest;
 import org.nccl4j.api.spi.NetSender;
@@ -14,6 +15,11 @@ final class SocketSender extends SocketConnection implements NetSender {
   private static final int COPIED = 1 << 10;
 
   private static final int BUFFER_BYTES = 16 << 10;
+
+  /** How long to wait for room for the goodbye. */
+  private static final long LINGER_NANOS = 500_000_000;
+
+  private static final long POLL_NANOS = 100_000;
 
   private final Origin origin;
   private final LaneCount preferred;
@@ -135,14 +141,24 @@ final class SocketSender extends SocketConnection implements NetSender {
     lanes.close();
     try {
       if (written == begun) {
-        ByteBuffer goodbye = ByteBuffer.allocate(HEADER_BYTES);
-        socket.write(goodbye.putInt(0, GOODBYE));
+        sayGoodbye();
       }
       // The receiver of a pair may still need the socket.
       socket.shutdownOutput();
     } catch (IOException e) {
       // The other side is gone already.
       broken(e);
+    }
+  }
+
+  /** All messages are written; where they fill the socket's buffer, waits a while for room. */
+  private void sayGoodbye() throws IOException {
+    ByteBuffer goodbye = ByteBuffer.allocate(HEADER_BYTES).putInt(0, GOODBYE);
+    long begin = System.nanoTime();
+    while (socket.write(goodbye) >= 0
+        && goodbye.hasRemaining()
+        && System.nanoTime() - begin < LINGER_NANOS) {
+      LockSupport.parkNanos(POLL_NANOS);
     }
   }
 

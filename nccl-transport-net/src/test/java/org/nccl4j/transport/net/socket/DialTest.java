@@ -10,6 +10,7 @@ import java.io.IOException;
 import java.net.Inet6Address;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
+import java.nio.ByteBuffer;
 import java.nio.channels.ServerSocketChannel;
 import java.nio.channels.SocketChannel;
 import java.nio.charset.StandardCharsets;
@@ -210,6 +211,56 @@ class DialTest {
     ServerSocketChannel server = server();
     Dial dial = dial(server.socket().getLocalPort(), nowhere, loopback());
     greets(accept(server, dial), dial);
+  }
+
+  /** Else the receiver would take a proper end for a broken connection. */
+  @Test
+  void theGoodbyeWaitsForRoom() throws Exception {
+    ServerSocketChannel server = server();
+    SocketChannel out = keep(SocketChannel.open(server.getLocalAddress()));
+    out.configureBlocking(false);
+    SocketChannel[] accepted = new SocketChannel[1];
+    until(
+        () -> {
+          try {
+            accepted[0] = server.accept();
+            return accepted[0] != null;
+          } catch (IOException e) {
+            throw new AssertionError(e);
+          }
+        });
+    keep(accepted[0]);
+    long filled = 0;
+    for (int idle = 0; idle < 100; ) {
+      int written = out.write(ByteBuffer.allocate(1 << 16));
+      filled += written;
+      idle = written == 0 ? idle + 1 : 0;
+    }
+    SocketSender sender = new SocketSender(new Given(out), NO_LANES);
+    assertTrue(sender.isConnected());
+    Thread closing = new Thread(sender::close);
+    closing.start();
+    until(() -> closing.getState() == Thread.State.TIMED_WAITING || !closing.isAlive());
+    ByteBuffer got = ByteBuffer.allocate(1 << 16);
+    long bytes = 0;
+    for (int read = accepted[0].read(got); read >= 0; read = accepted[0].read(got.clear())) {
+      bytes += read;
+    }
+    closing.join();
+    assertEquals(filled + SocketConnection.HEADER_BYTES, bytes);
+  }
+
+  /** A socket that is there. */
+  private record Given(SocketChannel socket) implements Origin {
+    @Override
+    public SocketChannel[] poll() {
+      return new SocketChannel[] {socket};
+    }
+
+    @Override
+    public void close() {
+      Closing.close(socket);
+    }
   }
 
   @Test
