@@ -37,6 +37,10 @@ final class Connection implements EventLoop.Handler {
 
   private static final int READ_BYTES = 64 << 10;
   private static final int READS_AT_ONCE = 16;
+
+  /** The first byte of an alert of TLS. */
+  private static final byte TLS_ALERT = 21;
+
   private static final Duration LINGER = Duration.ofSeconds(1);
 
   private final EventLoop loop;
@@ -51,7 +55,7 @@ final class Connection implements EventLoop.Handler {
   private ByteBuffer in;
   private FrameType type;
   private int maxMessageBytes;
-  private boolean closeWhenFlushed;
+  private volatile boolean closeWhenFlushed;
   private boolean connected;
 
   private Connection(
@@ -83,6 +87,10 @@ final class Connection implements EventLoop.Handler {
         connection.connected();
       }
       return connection;
+    } catch (IllegalArgumentException e) {
+      channel.close();
+      // Such as an IPv6 address where java.net.preferIPv4Stack is set.
+      throw new IOException("this Java reaches no such address: " + e, e);
     } catch (IOException | RuntimeException e) {
       channel.close();
       throw e;
@@ -222,7 +230,9 @@ final class Connection implements EventLoop.Handler {
       int got = wire.read(in);
       in.limit(in.position() + wanted - Math.max(got, 0));
       if (got < 0) {
-        throw new ClosedChannelException();
+        throw asksForTls()
+            ? new ProtocolException("it asks for TLS; set NCCL4J_TLS_CERT on all ranks or on none")
+            : new ClosedChannelException();
       }
       if (got == 0) {
         goOnWriting();
@@ -232,6 +242,11 @@ final class Connection implements EventLoop.Handler {
         consume();
       }
     }
+  }
+
+  /** Whether all that came in the place of a greeting is an alert of TLS. */
+  private boolean asksForTls() {
+    return !handshake.done() && in.position() > 0 && in.get(0) == TLS_ALERT;
   }
 
   /** A piece of the expected size has come: a step of the handshake, a header, or a body. */
@@ -271,11 +286,21 @@ final class Connection implements EventLoop.Handler {
 
   /** A TLS handshake may have to answer, or have let waiting messages go, by what was read. */
   private void goOnWriting() {
-    synchronized (out) {
-      if (!out.isEmpty() || !wire.isFlushed()) {
-        awaitRoom();
-      }
+    if (isWaitingForRoom()) {
+      // Not under the lock: the owner may be told, who locks too.
+      awaitRoom();
     }
+  }
+
+  private boolean isWaitingForRoom() {
+    synchronized (out) {
+      return !out.isEmpty() || !wire.isFlushed();
+    }
+  }
+
+  @Override
+  public boolean isFinishing() {
+    return closeWhenFlushed && !ended.get();
   }
 
   private void awaitRoom() {

@@ -19,7 +19,8 @@ import org.nccl4j.device.DebugLog;
 /**
  * Connects to one of several addresses of the same listener: the best first, the next when that has
  * failed or has taken a while, until one has proved that it knows the secret; the others are then
- * closed. Rounds are repeated as often as asked for, until the deadline.
+ * closed. Rounds are repeated until the deadline, with longer pauses: the listener may be crowded,
+ * or a network away for a while. Where every address refuses, only as often as asked for.
  *
  * <p>Owner thread: the loop's.
  */
@@ -39,10 +40,8 @@ final class Dialer implements Connection.Owner {
 
   private static final Set<InetAddress> REJECTED = ConcurrentHashMap.newKeySet();
   private static final Duration STAGGER = Duration.ofMillis(250);
-  private static final Duration PAUSE = Duration.ofMillis(100);
-
-  /** How often to try again where a listener lets go before it has seen our proof. */
-  private static final int CROWDED_ROUNDS = 50;
+  private static final Duration FIRST_PAUSE = Duration.ofMillis(100);
+  private static final Duration LONGEST_PAUSE = Duration.ofSeconds(1);
 
   private final EventLoop loop;
   private final List<InetSocketAddress> addresses;
@@ -53,8 +52,11 @@ final class Dialer implements Connection.Owner {
   private final Map<InetSocketAddress, String> reasons = new LinkedHashMap<>();
   private EventLoop.Timer timeout;
   private int roundsLeft;
-  private int crowdedRoundsLeft = CROWDED_ROUNDS;
-  private boolean crowded;
+  private Duration pause = FIRST_PAUSE;
+
+  /** Whether some address of this round may do another time. */
+  private boolean hopeful;
+
   private int next;
   private boolean over;
 
@@ -91,12 +93,10 @@ final class Dialer implements Connection.Owner {
   private void round() {
     if (!over) {
       next = 0;
-      if (crowded) {
-        crowdedRoundsLeft--;
-      } else {
+      if (!hopeful) {
         roundsLeft--;
       }
-      crowded = false;
+      hopeful = false;
       tryNext();
     }
   }
@@ -163,7 +163,7 @@ final class Dialer implements Connection.Owner {
   public void closed(Connection connection, IOException reason) {
     InetSocketAddress address = attempts.remove(connection);
     if (!over && address != null) {
-      crowded |= connection.crowdedOut() && !(reason instanceof ProtocolException);
+      hopeful |= connection.crowdedOut() && !(reason instanceof ProtocolException);
       boolean turnedAway = connection.proving() && !(reason instanceof ProtocolException);
       failed(
           address,
@@ -189,11 +189,15 @@ final class Dialer implements Connection.Owner {
 
   private void failed(InetSocketAddress address, String reason) {
     reasons.put(address, reason);
+    hopeful |= NOWHERE.stream().anyMatch(reason::contains);
     if (next < addresses.size()) {
       tryNext();
     } else if (attempts.isEmpty()) {
-      if (crowded ? crowdedRoundsLeft > 0 : roundsLeft > 0) {
-        loop.after(PAUSE, this::round);
+      if (hopeful || roundsLeft > 0) {
+        loop.after(pause, this::round);
+        if (hopeful && pause.compareTo(LONGEST_PAUSE) < 0) {
+          pause = pause.multipliedBy(2);
+        }
       } else {
         tooLate();
       }

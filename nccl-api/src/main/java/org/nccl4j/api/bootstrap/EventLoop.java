@@ -27,6 +27,11 @@ final class EventLoop implements Runnable {
   /** What is told that its channel can make progress. */
   interface Handler {
     void ready(SelectionKey key);
+
+    /** Whether it has something to send before it closes, which is waited for a while. */
+    default boolean isFinishing() {
+      return false;
+    }
   }
 
   /** Something to run later; ends with the loop. */
@@ -50,6 +55,8 @@ final class EventLoop implements Runnable {
     }
   }
 
+  private static final Duration LINGER = Duration.ofSeconds(1);
+
   private static EventLoop shared;
 
   private final Selector selector;
@@ -58,6 +65,7 @@ final class EventLoop implements Runnable {
   private final PriorityQueue<Timer> timers = new PriorityQueue<>();
   private int users;
   private volatile boolean released;
+  private volatile long releasedNanos;
 
   private EventLoop() {
     try {
@@ -90,6 +98,7 @@ final class EventLoop implements Runnable {
     synchronized (EventLoop.class) {
       if (--users == 0) {
         shared = null;
+        releasedNanos = System.nanoTime();
         released = true;
         selector.wakeup();
       }
@@ -128,7 +137,7 @@ final class EventLoop implements Runnable {
 
   @Override
   public void run() {
-    while (!released || !tasks.isEmpty()) {
+    while (!released || !tasks.isEmpty() || lingers()) {
       try {
         selector.select(EventLoop::dispatch, millisToWait());
       } catch (IOException | ClosedSelectorException e) {
@@ -140,6 +149,14 @@ final class EventLoop implements Runnable {
       }
     }
     closeSelector();
+  }
+
+  /** What was said last may still be on its way when the last user has gone. */
+  private boolean lingers() {
+    return System.nanoTime() - releasedNanos < LINGER.toNanos()
+        && selector.keys().stream()
+            .anyMatch(
+                key -> key.isValid() && key.attachment() instanceof Handler h && h.isFinishing());
   }
 
   private long millisToWait() {

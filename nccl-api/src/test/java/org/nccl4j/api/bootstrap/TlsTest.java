@@ -146,6 +146,7 @@ class TlsTest {
     TlsFiles good = files("rank", "authority");
     String problem = refused(good, TlsFiles.NONE);
     assertTrue(problem.contains("cannot reach the bootstrap root"), problem);
+    assertTrue(problem.contains("it asks for TLS; set NCCL4J_TLS_CERT on all ranks"), problem);
     problem = refused(TlsFiles.NONE, good);
     assertTrue(problem.contains("TLS"), problem);
   }
