@@ -1,8 +1,12 @@
 package org.nccl4j.api.init;
 
 import java.io.IOException;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.security.MessageDigest;
+import java.security.NoSuchAlgorithmException;
+import java.util.HexFormat;
 import java.util.List;
 import java.util.UUID;
 import org.nccl4j.api.spi.PeerInfo;
@@ -12,6 +16,9 @@ import org.nccl4j.device.kernel.KernelDevice;
 /** What this process tells others of itself. */
 final class LocalIdentity {
   private static final String PROCESS = UUID.randomUUID().toString();
+
+  /** Letters of a host's name that are told as they are; a longer one is told by its hash. */
+  private static final int LONGEST = 256;
 
   private LocalIdentity() {}
 
@@ -34,9 +41,19 @@ final class LocalIdentity {
    * @param given what NCCL_HOSTID says, or ""
    */
   static String hostId(String given) {
-    return given.isEmpty()
-        ? read("/proc/sys/kernel/hostname") + " " + read("/proc/sys/kernel/random/boot_id")
-        : given;
+    if (given.isEmpty()) {
+      return read("/proc/sys/kernel/hostname") + " " + read("/proc/sys/kernel/random/boot_id");
+    }
+    return given.length() <= LONGEST ? given : given.substring(0, LONGEST / 2) + " " + hash(given);
+  }
+
+  private static String hash(String text) {
+    try {
+      byte[] bytes = text.getBytes(StandardCharsets.UTF_8);
+      return HexFormat.of().formatHex(MessageDigest.getInstance("SHA-256").digest(bytes));
+    } catch (NoSuchAlgorithmException e) {
+      throw new IllegalStateException("every Java platform has SHA-256", e);
+    }
   }
 
   private static String read(String file) {
