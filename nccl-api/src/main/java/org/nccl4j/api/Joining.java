@@ -51,17 +51,26 @@ final class Joining {
       int nRanks, List<UniqueId> ids, int rank, Device device, CommunicatorConfig config) {
     Given.notNull(device, "device");
     Given.notNull(ids, "list of unique ids").forEach(id -> Given.notNull(id, "unique id"));
-    Settings settings = settings(Given.notNull(config, "configuration"));
-    Rehearsal.end();
-    GraphsAhead.begin(List.of(device), settings);
+    Given.notNull(config, "configuration");
     List<BootstrapId> roots = ids.stream().map(id -> BootstrapId.decode(id.toBytes())).toList();
-    JoinRequest request =
-        new JoinRequest(
-            nRanks,
-            roots,
-            rank,
-            settings.get(Settings.NCCL4J_INIT_TIMEOUT),
-            BootstrapOptions.from(settings));
+    Settings settings;
+    JoinRequest request;
+    try {
+      settings = settings(config);
+      Rehearsal.end();
+      GraphsAhead.begin(List.of(device), settings);
+      request =
+          new JoinRequest(
+              nRanks,
+              roots,
+              rank,
+              settings.get(Settings.NCCL4J_INIT_TIMEOUT),
+              BootstrapOptions.from(settings));
+    } catch (NcclException e) {
+      // The settings that say how to reach the root may be the ones that are wrong.
+      TcpBootstrap.tellUnable(nRanks, roots, rank, e, BootstrapOptions.defaults());
+      throw e;
+    }
     String name = name(config);
     InitTimes times = new InitTimes(name, rank);
     times.begin(InitTimes.BOOTSTRAP);

@@ -3,7 +3,6 @@ package org.nccl4j.api.bootstrap;
 import java.time.Duration;
 import java.util.HashMap;
 import java.util.Map;
-import java.util.function.BiConsumer;
 
 /**
  * When the root last heard of each rank. A root that was itself stopped for a while does not take
@@ -22,10 +21,16 @@ final class Beats {
   /** After how many looks' time without a look this process was itself stopped. */
   private static final int STOPPED = 6;
 
+  /** Who is told of a silence. */
+  interface Silent {
+    /** It has lasted so long, and may last so long. */
+    void noticed(Connection connection, Duration length, Duration allowed);
+  }
+
   private record Last(long nanos, Duration allowed) {}
 
   private final EventLoop loop;
-  private final BiConsumer<Connection, Duration> silent;
+  private final Silent silent;
   private final Map<Connection, Last> last = new HashMap<>();
   private EventLoop.Timer timer;
 
@@ -34,7 +39,7 @@ final class Beats {
 
   private long lookedNanos;
 
-  Beats(EventLoop loop, BiConsumer<Connection, Duration> silent) {
+  Beats(EventLoop loop, Silent silent) {
     this.loop = loop;
     this.silent = silent;
   }
@@ -64,7 +69,7 @@ final class Beats {
       Last was = each.getValue();
       if (now - was.nanos > MISSED * (was.allowed.toNanos() / LOOKS)) {
         last.remove(each.getKey());
-        silent.accept(each.getKey(), was.allowed);
+        silent.noticed(each.getKey(), Duration.ofNanos(now - was.nanos), was.allowed);
       }
     }
     timer = loop.after(period, this::look);

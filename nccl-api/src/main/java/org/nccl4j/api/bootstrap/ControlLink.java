@@ -32,6 +32,10 @@ final class ControlLink implements Dialer.Outcome, Connection.Owner {
   private final Notices notices;
   private Connection connection;
   private String unreachable;
+
+  /** When the rank began to connect; of its thread. */
+  private long beganNanos;
+
   private Identity root;
   private Welcome welcome;
   private boolean rootMayLeave;
@@ -64,6 +68,7 @@ final class ControlLink implements Dialer.Outcome, Connection.Owner {
 
   /** Connects to the root; returns this side's address, by which other ranks may reach it too. */
   InetAddress connect(List<InetSocketAddress> addresses, Deadline deadline) {
+    beganNanos = System.nanoTime();
     int rounds = id.startedByFirstRank() ? Integer.MAX_VALUE : ROUNDS;
     Dialer dialer = new Dialer(loop, addresses, Handshake.Purpose.CONTROL, trust, rounds, this);
     loop.execute(() -> dialer.start(Duration.ofNanos(Math.max(1, deadline.leftNanos()))));
@@ -226,9 +231,10 @@ final class ControlLink implements Dialer.Outcome, Connection.Owner {
         new Failure(
             ErrorId.RANK_SILENT,
             "the process of the bootstrap root (%s) has given no sign of life for %s"
-                .formatted(rootText(), Deadline.after(length).text()),
+                .formatted(rootText(), Deadline.seconds(length)),
             "look whether it is stopped, or its host or network is down; a longer silence is"
-                + " allowed by NCCL4J_HEARTBEAT_TIMEOUT",
+                + " allowed by NCCL4J_HEARTBEAT_TIMEOUT, which is %s"
+                    .formatted(Deadline.after(silence).text()),
             ""),
         this);
   }
@@ -276,8 +282,14 @@ final class ControlLink implements Dialer.Outcome, Connection.Owner {
                 : "";
     return new SystemErrorException(
         ErrorId.UNREACHABLE,
-        "rank %d (%s) cannot reach the bootstrap root at %s within %s: %s"
-            .formatted(rank, self.text(), id.where(), deadline.text(), reasons),
+        "rank %d (%s) cannot reach the bootstrap root at %s, after %s of %s: %s"
+            .formatted(
+                rank,
+                self.text(),
+                id.where(),
+                Deadline.seconds(Duration.ofNanos(System.nanoTime() - beganNanos)),
+                deadline.text(),
+                reasons),
         hint
             + "let TCP through the firewall to that port (NCCL4J_BOOTSTRAP_PORTS fixes it), or"
             + " choose the network with NCCL_SOCKET_IFNAME or NCCL_COMM_ID=host:port");

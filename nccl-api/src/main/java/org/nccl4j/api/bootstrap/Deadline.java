@@ -31,6 +31,11 @@ record Deadline(long nanoTime, Duration length) {
     return leftNanos() <= 0;
   }
 
+  /** A measured time for people: "0.4 s". */
+  static String seconds(Duration measured) {
+    return "%.1f s".formatted(measured.toNanos() / 1e9);
+  }
+
   /** Its length for people: "60 s", "250 ms". */
   String text() {
     long millis = length.toMillis();

@@ -26,11 +26,16 @@ final class Formation {
     if (first == null) {
       first = hello;
     }
-    mostClaimed = Math.max(mostClaimed, claimed(hello));
+    hear(hello);
     if (objection.isEmpty()) {
       came.put(hello.rank(), hello);
     }
     return objection;
+  }
+
+  /** Takes note of how many a rank says there are that comes when all is lost. */
+  void hear(Hello hello) {
+    mostClaimed = Math.max(mostClaimed, claimed(hello));
   }
 
   /** How many ranks would come to this root if a rank is right. */
@@ -80,13 +85,13 @@ final class Formation {
     String problem =
         "%s of %d did not come to the bootstrap root%s within %s; %s came%s"
             .formatted(
-                names(missing()),
+                missing(),
                 first.nRanks(),
                 roots().count() == 1
                     ? ""
                     : " %d of %d".formatted(first.place().root(), roots().count()),
                 deadline,
-                names(List.copyOf(came.keySet())),
+                names(List.copyOf(came.keySet()), came.size()),
                 refusals);
     return new Failure(
         ErrorId.RANKS_MISSING,
@@ -100,17 +105,19 @@ final class Formation {
   /** Who is awaited, while there is time. */
   String awaited() {
     return "%s of %d; %s came"
-        .formatted(names(missing()), first.nRanks(), names(List.copyOf(came.keySet())));
+        .formatted(missing(), first.nRanks(), names(List.copyOf(came.keySet()), came.size()));
   }
 
-  private List<Integer> missing() {
+  /** Those that have not come, as far as they are named. */
+  private String missing() {
+    int root = first.place().root();
     List<Integer> missing = new ArrayList<>();
-    for (int rank = 0; rank < first.nRanks(); rank++) {
-      if (roots().comes(rank, first.place().root()) && !came.containsKey(rank)) {
+    for (int rank = 0; rank < first.nRanks() && missing.size() < NAMED_AT_MOST; rank++) {
+      if (roots().comes(rank, root) && !came.containsKey(rank)) {
         missing.add(rank);
       }
     }
-    return missing;
+    return names(missing, roots().expected(root) - came.size());
   }
 
   private Optional<Failure> objection(Hello hello) {
@@ -173,11 +180,10 @@ final class Formation {
     return Optional.of(new Failure(ErrorId.RANKS_DIFFER, problem, remedy, ""));
   }
 
-  private static String names(List<Integer> ranks) {
+  private static String names(List<Integer> ranks, int count) {
     String numbers =
         String.join(", ", ranks.stream().limit(NAMED_AT_MOST).map(String::valueOf).toList());
-    String more =
-        ranks.size() > NAMED_AT_MOST ? " and " + (ranks.size() - NAMED_AT_MOST) + " more" : "";
-    return (ranks.size() == 1 ? "rank " : "ranks ") + numbers + more;
+    String more = count > NAMED_AT_MOST ? " and " + (count - NAMED_AT_MOST) + " more" : "";
+    return (count == 1 ? "rank " : "ranks ") + numbers + more;
   }
 }

@@ -24,6 +24,9 @@ import org.nccl4j.device.InvalidArgumentException;
 public record JoinRequest(
     int nRanks, List<BootstrapId> ids, int rank, Duration deadline, BootstrapOptions options) {
 
+  /** More than any machine has; tables of every rank have a line for each. */
+  public static final int MOST_RANKS = 1 << 20;
+
   /** Checks the range of rank and deadline, and the ids' number. */
   public JoinRequest {
     ids = List.copyOf(ids);
@@ -33,6 +36,12 @@ public record JoinRequest(
           ErrorId.RANK,
           "rank " + rank + " is not one of " + nRanks + " ranks",
           "pass the number of ranks, at least 1, and a rank from 0 to one less");
+    }
+    if (nRanks > MOST_RANKS) {
+      throw new InvalidArgumentException(
+          ErrorId.RANK,
+          "a communicator of %d ranks".formatted(nRanks),
+          "pass the number of ranks, at most %d".formatted(MOST_RANKS));
     }
     if (deadline.isNegative() || deadline.isZero()) {
       throw new InvalidArgumentException(

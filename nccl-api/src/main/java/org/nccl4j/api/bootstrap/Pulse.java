@@ -32,7 +32,7 @@ final class Pulse {
    *
    * @param silence within how long the other side's silence is to be noticed
    * @param beat sends a sign of life
-   * @param silent called once when the other side has been silent for too long
+   * @param silent called once when the other side has been silent for too long, with how long
    */
   Pulse(EventLoop loop, Duration silence, Runnable beat, Consumer<Duration> silent) {
     this.loop = loop;
@@ -74,7 +74,7 @@ final class Pulse {
     }
     if (now - heardNanos > MISSED * (silence.toNanos() / BEATS)) {
       timer = null;
-      silent.accept(silence);
+      silent.accept(Duration.ofNanos(now - heardNanos));
       return;
     }
     beat.run();

@@ -47,6 +47,10 @@ final class RootService implements Listener.Acceptor, Connection.Owner {
   private final Set<Integer> told = new HashSet<>();
   private final List<ByteBuffer> notices = new ArrayList<>();
   private int noticesBytes;
+
+  /** Ranks that failed before they introduced themselves. */
+  private int failedBefore;
+
   private EventLoop.Timer timeout;
   private EventLoop.Timer report;
   private Failure failure;
@@ -82,6 +86,10 @@ final class RootService implements Listener.Acceptor, Connection.Owner {
   @Override
   public void accepted(Connection connection, FrameType type, MessageReader first)
       throws ProtocolException {
+    if (type == FrameType.FAILURE) {
+      failedBefore(connection, Failure.decode(first));
+      return;
+    }
     if (type != FrameType.HELLO) {
       throw new ProtocolException("its first message is " + type);
     }
@@ -90,6 +98,7 @@ final class RootService implements Listener.Acceptor, Connection.Owner {
     members.put(connection, hello);
     connection.send(Hello.encode(new MessageWriter(FrameType.ROOT), self).done());
     if (failure != null) {
+      formation.hear(hello);
       tell(connection, hello);
       return;
     }
@@ -101,6 +110,15 @@ final class RootService implements Listener.Acceptor, Connection.Owner {
       fail(objection.get(), null);
     } else if (formation.complete()) {
       form();
+    }
+  }
+
+  /** A rank that knows the secret could not even introduce itself: the others are told why. */
+  private void failedBefore(Connection connection, Failure said) {
+    connection.handTo(this, MAX_MESSAGE_BYTES);
+    failedBefore++;
+    if (failure == null) {
+      fail(said, connection);
     }
   }
 
@@ -193,16 +211,17 @@ final class RootService implements Listener.Acceptor, Connection.Owner {
   }
 
   /** A rank's process has been silent for too long. */
-  private void silent(Connection connection, Duration length) {
+  private void silent(Connection connection, Duration length, Duration allowed) {
     Hello hello = members.get(connection);
     if (hello != null && failure == null) {
       fail(
           new Failure(
               ErrorId.RANK_SILENT,
               "%s has given no sign of life for %s"
-                  .formatted(hello.text(), Deadline.after(length).text()),
+                  .formatted(hello.text(), Deadline.seconds(length)),
               "look whether the process is stopped, or its host or network is down; a longer"
-                  + " silence is allowed by NCCL4J_HEARTBEAT_TIMEOUT",
+                  + " silence is allowed by NCCL4J_HEARTBEAT_TIMEOUT, which is %s"
+                      .formatted(Deadline.after(allowed).text()),
               ""),
           null);
     }
@@ -282,7 +301,10 @@ final class RootService implements Listener.Acceptor, Connection.Owner {
   }
 
   private void closeIfDone() {
-    boolean allTold = failure != null && told.size() >= formation.mostClaimed();
+    boolean allTold =
+        failure != null
+            && formation.mostClaimed() > 0
+            && told.size() + failedBefore >= formation.mostClaimed();
     if (members.isEmpty() && (formed || formingOver || allTold)) {
       close();
     }

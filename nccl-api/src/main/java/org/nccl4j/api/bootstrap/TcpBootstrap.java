@@ -93,6 +93,22 @@ public final class TcpBootstrap extends TimedBootstrap {
     return join(request, Identity.ofThisProcess());
   }
 
+  /**
+   * Tells the other ranks that this one cannot join, where its root is known and answers soon;
+   * never throws.
+   *
+   * @param ids as for joining
+   */
+  public static void tellUnable(
+      int nRanks, List<BootstrapId> ids, int rank, NcclException cause, BootstrapOptions options) {
+    if (nRanks > 1 && rank >= 0 && rank < nRanks && !ids.isEmpty() && ids.size() <= nRanks) {
+      BootstrapId id = ids.get(new Roots(nRanks, ids.size()).of(rank));
+      Identity self = Identity.ofThisProcess();
+      Failure failure = Failure.of(cause, "rank %d (%s)".formatted(rank, self.text()));
+      LastWords.say(failure, id, Trust.of(id.secret(), options));
+    }
+  }
+
   /** The version of this library, which all ranks must have. */
   public static String version() {
     return Identity.LIBRARY;

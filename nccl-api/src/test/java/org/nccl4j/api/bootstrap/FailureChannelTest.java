@@ -231,7 +231,7 @@ class FailureChannelTest {
         cause,
         "rank 1 (host ",
         "process " + other.pid(),
-        "no sign of life for 2 s");
+        "no sign of life for ");
   }
 
   @Test
@@ -248,7 +248,7 @@ class FailureChannelTest {
     NcclException cause = heard.get(0).poll(20, TimeUnit.SECONDS);
     root.signal("CONT");
     FormationFailureTest.assertSays(
-        RemoteException.class, cause, "bootstrap root (rank 0, host ", "no sign of life for 2 s");
+        RemoteException.class, cause, "bootstrap root (rank 0, host ", "no sign of life for ");
   }
 
   @Test

@@ -16,9 +16,11 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 import org.nccl4j.api.settings.PortRange;
+import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.NcclException;
+import org.nccl4j.device.RemoteException;
 import org.nccl4j.device.SystemErrorException;
 import org.nccl4j.device.TimeoutException;
 
@@ -127,7 +129,7 @@ class FormationFailureTest {
   void aRootThatAcceptsAndSaysNothing() throws Exception {
     try (ServerSocket silent = new ServerSocket(0, 50, InetAddress.getLoopbackAddress())) {
       NcclException failure = joinFails(idAt(silent.getLocalPort()), SHORT);
-      assertSays(SystemErrorException.class, failure, "no answer", "within 3 s");
+      assertSays(SystemErrorException.class, failure, "no answer", "of 3 s");
     }
   }
 
@@ -147,6 +149,66 @@ class FormationFailureTest {
         "rank 1 of 2 did not come",
         "were refused",
         "does not know the communicator's secret");
+  }
+
+  /** A rank that reaches the root and then finds that it cannot come tells the root why. */
+  @Test
+  void aRankThatCannotIntroduceItself() throws Exception {
+    try (ServerSocket taken = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
+      PortRange ports = new PortRange(taken.getLocalPort(), taken.getLocalPort());
+      BootstrapOptions options = new BootstrapOptions("", "", "lo", "AF_INET", ports);
+      BootstrapId id = Ranks.newId();
+      List<Ranks.Ended<Bootstrap>> all =
+          Ranks.run(
+              3,
+              rank ->
+                  TcpBootstrap.join(
+                      rank == 1
+                          ? new JoinRequest(3, id, 1, Ranks.LONG, options)
+                          : Ranks.request(id, 3, rank, Ranks.LONG)));
+      assertSays(SystemErrorException.class, all.get(1).failure(), "EADDRINUSE");
+      for (int rank : new int[] {0, 2}) {
+        assertSays(RemoteException.class, all.get(rank).failure(), "rank 1 (host ", "EADDRINUSE");
+      }
+    }
+  }
+
+  @Test
+  void aRankThatDoesNotEvenDial() {
+    BootstrapId id = Ranks.newId();
+    NcclException cause =
+        new InvalidArgumentException(ErrorId.SETTING, "NCCL_X is \"banana\"", "set a number");
+    List<Ranks.Ended<Bootstrap>> all =
+        Ranks.run(
+            3,
+            rank -> {
+              if (rank == 1) {
+                TcpBootstrap.tellUnable(3, List.of(id), 1, cause, Ranks.LOOPBACK);
+                return null;
+              }
+              return TcpBootstrap.join(Ranks.request(id, 3, rank, Ranks.LONG));
+            });
+    for (int rank : new int[] {0, 2}) {
+      assertSays(RemoteException.class, all.get(rank).failure(), "rank 1 (host ", "banana");
+    }
+  }
+
+  @Test
+  void manyThatNeverComeAreCountedAndFewNamed() {
+    NcclException alone =
+        Ranks.run(
+                1,
+                rank ->
+                    TcpBootstrap.join(
+                        Ranks.request(
+                            Ranks.newId(), JoinRequest.MOST_RANKS, 0, Duration.ofMillis(800))))
+            .get(0)
+            .failure();
+    assertSays(
+        TimeoutException.class, alone, "31, 32 and 1048543 more of 1048576 did not come", "rank 0");
+    assertThrows(
+        InvalidArgumentException.class,
+        () -> Ranks.request(idAt(NOBODYS_PORT), Integer.MAX_VALUE, 0, Ranks.LONG));
   }
 
   @Test
