@@ -50,7 +50,7 @@ public final class LocalBootstrap extends TimedBootstrap {
       }
       List<byte[]> mineToRead = result;
       while (round == myRound) {
-        waitForOthers(endNanos);
+        waitForOthers(rank, endNanos);
         mineToRead = result;
       }
       return mineToRead;
@@ -66,7 +66,7 @@ public final class LocalBootstrap extends TimedBootstrap {
       reunions.remove(key);
     }
 
-    private void waitForOthers(long endNanos) {
+    private void waitForOthers(int rank, long endNanos) {
       long millis = (endNanos - System.nanoTime()) / 1_000_000;
       if (millis <= 0) {
         int[] missing = IntStream.range(0, nRanks).filter(r -> given[r] == null).toArray();
@@ -83,7 +83,7 @@ public final class LocalBootstrap extends TimedBootstrap {
         Thread.currentThread().interrupt();
         throw new InvalidUsageException(
             ErrorId.INTERRUPTED,
-            "the thread was interrupted while it waited for other ranks",
+            "rank %d's thread was interrupted while it waited for other ranks".formatted(rank),
             "interrupt no thread that makes a communicator",
             e);
       }

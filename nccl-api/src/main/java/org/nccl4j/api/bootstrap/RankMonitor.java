@@ -87,7 +87,7 @@ final class RankMonitor {
       Thread.currentThread().interrupt();
       throw new InvalidUsageException(
           ErrorId.INTERRUPTED,
-          "the thread was interrupted while rank " + rank + " waited for other ranks",
+          "rank " + rank + "'s thread was interrupted while it waited for other ranks",
           "do not interrupt a thread that waits for other ranks; use abort to end it",
           e);
     }

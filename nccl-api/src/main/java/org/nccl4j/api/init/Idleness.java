@@ -36,8 +36,8 @@ final class Idleness {
       if (Thread.currentThread().isInterrupted()) {
         throw new InvalidUsageException(
             ErrorId.INTERRUPTED,
-            "the thread was interrupted while it waited for operations on communicator %s"
-                .formatted(state.name()),
+            "rank %d's thread was interrupted while it waited for operations on communicator %s"
+                .formatted(state.rank(), state.name()),
             "interrupt no thread that makes a communicator");
       }
       if (System.nanoTime() - end >= 0) {

@@ -213,11 +213,11 @@ final class Links {
     }
   }
 
-  private static void checkInterrupt() {
+  private void checkInterrupt() {
     if (Thread.currentThread().isInterrupted()) {
       throw new InvalidUsageException(
           ErrorId.INTERRUPTED,
-          "the thread was interrupted while it connected with other ranks",
+          "rank %d's thread was interrupted while it connected with other ranks".formatted(rank),
           "interrupt no thread that makes a communicator");
     }
   }

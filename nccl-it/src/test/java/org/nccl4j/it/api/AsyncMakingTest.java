@@ -165,6 +165,7 @@ class AsyncMakingTest {
       assertEquals(ErrorId.INTERRUPTED, failure(next).id());
       NcclException other = failure(ranks.communicators.get(1).splitAsync(0, 0, DEFAULTS));
       assertEquals(ErrorId.INTERRUPTED, other.id());
+      assertTrue(other.problem().startsWith("rank 0's thread was interrupted"), other.problem());
     }
     CompletableFuture<List<Communicator>> all =
         Communicator.initAllAsync(Collections.nCopies(4, Devices.host()), DEFAULTS);
