@@ -57,8 +57,9 @@ public abstract class DeviceStream implements AutoCloseable {
 
   /**
    * From now on launches do not wait for room, or no longer: of ranks that one thread drives, one
-   * may wait for operations that the thread launches later. Begins and ends are counted. Nothing to
-   * do where the device has its own ways.
+   * may wait for operations that the thread launches later. What was launched before this call does
+   * not, and may be waited for here. Begins and ends are counted. Nothing to do where the device
+   * has its own ways.
    *
    * @param begins false to end it
    */

@@ -84,8 +84,12 @@ public final class HostStream extends DeviceStream {
     }
   }
 
+  /** What was launched before is lent the thread, so that only the launches that follow add up. */
   @Override
   public void grow(boolean begins) {
+    if (begins) {
+      lendUntil(queue.added() - LaunchQueue.CAPACITY / 2);
+    }
     queue.grow(begins);
   }
 

@@ -7,6 +7,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.util.Arrays;
 import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.atomic.AtomicBoolean;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.nccl4j.device.host.HostDevice;
@@ -57,6 +58,34 @@ class LendingTest {
     add(() -> queue.lends(true));
     assertTrue(queue.runUntilLent(1));
     queue.lends(false);
+  }
+
+  /** Else large groups that nobody synchronizes would fill the memory. */
+  @Test
+  void aStreamThatGrowsHoldsLittleOfWhatWasLaunchedBefore() {
+    AtomicBoolean mayRun = new AtomicBoolean();
+    int launches = 5 * LaunchQueue.CAPACITY;
+    try (HostStream stream = new HostStream(HostDevice.instance(), new Dispatcher())) {
+      stream.grow(true);
+      stream.launchHostFunction(
+          () -> {
+            while (!mayRun.get()) {
+              Thread.onSpinWait();
+            }
+          });
+      for (int launch = 1; launch < launches; launch++) {
+        stream.launchHostFunction(() -> ran++);
+      }
+      stream.grow(false);
+      assertEquals(launches, stream.launched());
+      mayRun.set(true);
+      stream.grow(true);
+      long held = stream.launched() - stream.ended();
+      assertTrue(held <= LaunchQueue.CAPACITY / 2, held + " launches are held");
+      stream.grow(false);
+      stream.synchronize();
+      assertEquals(launches - 1, ran);
+    }
   }
 
   @Test
