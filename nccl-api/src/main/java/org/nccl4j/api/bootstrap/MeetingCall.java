@@ -28,10 +28,11 @@ final class MeetingCall implements Dialer.Outcome, Connection.Owner {
   /**
    * Asks, and waits for the answer.
    *
+   * @param asker this rank, for messages
    * @throws TimeoutException if the other rank does not make the same call in time
    * @throws SystemErrorException if it cannot be reached
    */
-  static byte[] ask(MeetingAddress where, Trust trust, String key, Deadline deadline) {
+  static byte[] ask(int asker, MeetingAddress where, Trust trust, String key, Deadline deadline) {
     EventLoop loop = EventLoop.acquire();
     MeetingCall call = new MeetingCall(where.rank(), key);
     Dialer dialer = new Dialer(loop, where.sockets(), Handshake.Purpose.RING, trust, ROUNDS, call);
@@ -58,7 +59,7 @@ final class MeetingCall implements Dialer.Outcome, Connection.Owner {
       Thread.currentThread().interrupt();
       throw new InvalidUsageException(
           ErrorId.INTERRUPTED,
-          "the thread was interrupted while it made a communicator",
+          "rank %d's thread was interrupted while it made a communicator".formatted(asker),
           "interrupt no thread that makes a communicator",
           e);
     } finally {

@@ -38,7 +38,7 @@ final class Reunion {
       publish.accept(id.withSecret(new byte[BootstrapId.SECRET_BYTES]).encode());
     } else {
       Trust trust = Trust.of(old.secret(), old.options());
-      byte[] way = MeetingCall.ask(MeetingAddress.decode(lead), trust, key, deadline);
+      byte[] way = MeetingCall.ask(old.rank(), MeetingAddress.decode(lead), trust, key, deadline);
       id = BootstrapId.decode(way).withSecret(secret());
     }
     return TcpBootstrap.join(new JoinRequest(nRanks, id, place, limit, options), self, deadline);
