@@ -58,7 +58,7 @@ public abstract class DeviceMemory implements AutoCloseable {
    * same bytes of the same allocation. Slices that are made anew at each call are the same.
    */
   public boolean isSameAs(DeviceMemory other) {
-    return other == this;
+    return Given.notNull(other, "memory") == this;
   }
 
   /**

@@ -26,7 +26,8 @@ public record P2pTask(
 
   @Override
   public int hashCode() {
-    long hash = (buffer.address() * 31 + bytes) * 31 + 2L * peer + (sends ? 1 : 0);
+    long hash =
+        ((buffer == null ? 0 : buffer.address()) * 31 + bytes) * 31 + 2L * peer + (sends ? 1 : 0);
     return Long.hashCode(hash * 0x9E3779B97F4A7C15L);
   }
 
@@ -36,7 +37,8 @@ public record P2pTask(
     return sends == itSends
         && peer == itsPeer
         && bytes == itsBytes
-        && buffer.isSameAs(itsBuffer)
+        && (buffer == itsBuffer
+            || buffer != null && itsBuffer != null && buffer.isSameAs(itsBuffer))
         && Objects.equals(offer, itsOffer);
   }
 }

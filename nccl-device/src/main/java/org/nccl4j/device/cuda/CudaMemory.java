@@ -70,7 +70,7 @@ final class CudaMemory extends DeviceMemory {
   /** Plans know addresses alone. */
   @Override
   public boolean isSameAs(DeviceMemory other) {
-    return other instanceof CudaMemory same
+    return Given.notNull(other, "memory") instanceof CudaMemory same
         && same.address == address
         && same.size() == size()
         && same.device == device;

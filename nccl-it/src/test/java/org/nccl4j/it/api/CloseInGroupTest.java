@@ -213,4 +213,23 @@ class CloseInGroupTest {
     streams.forEach(DeviceStream::synchronize);
     assertFalse(closed.isOpen());
   }
+
+  /** No elements need no buffer. */
+  @Test
+  void nothingIsSentOfNoBuffer() {
+    DeviceMemory closed = Ranks.floats(COUNT, i -> 0);
+    closed.close();
+    for (int again = 0; again < 2; again++) {
+      Group.run(
+          () -> {
+            for (int r = 0; r < 2; r++) {
+              var comm = ranks.communicators.get(r);
+              comm.send(r == 0 ? null : closed, 0, DataType.FLOAT32, 1 - r, streams.get(r));
+              comm.recv(r == 0 ? closed : null, 0, DataType.FLOAT32, 1 - r, streams.get(r));
+            }
+          });
+      streams.forEach(DeviceStream::synchronize);
+    }
+    assertFalse(closed.isOpen());
+  }
 }

@@ -106,7 +106,7 @@ public final class HostMemory extends DeviceMemory {
   /** Kernels in a queue keep the allocation reachable, so it has to be the same one. */
   @Override
   public boolean isSameAs(DeviceMemory other) {
-    return other instanceof HostMemory same
+    return Given.notNull(other, "memory") instanceof HostMemory same
         && Leases.of(same) == Leases.of(this)
         && same.address == address
         && same.size() == size();
