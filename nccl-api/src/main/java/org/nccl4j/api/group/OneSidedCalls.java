@@ -82,7 +82,6 @@ public final class OneSidedCalls {
           "stay inside the peer's window");
     }
     checkSource(what, source, count, type);
-    window.use();
     DeviceMemory leased = count == 0 ? null : source;
     Leases.begin(leased, null); // the launch itself does not name it
     try {
@@ -90,6 +89,7 @@ public final class OneSidedCalls {
           OneSided.PUT_SIGNAL,
           put(peer, source, window, offset, count * type.bytes()),
           new Shape(peer, count, type),
+          window,
           stream);
     } finally {
       Leases.end(leased, null);
@@ -136,7 +136,12 @@ public final class OneSidedCalls {
   /** Signals a rank. */
   public void signal(int peer, DeviceStream stream) {
     checkPeer("signal", peer);
-    launch(OneSided.SIGNAL, put(peer, null, null, 0, 0), new Shape(peer, 0, DataType.INT8), stream);
+    launch(
+        OneSided.SIGNAL,
+        put(peer, null, null, 0, 0),
+        new Shape(peer, 0, DataType.INT8),
+        null,
+        stream);
   }
 
   /** Waits for signals. */
@@ -163,6 +168,7 @@ public final class OneSidedCalls {
           OneSided.WAIT_SIGNAL,
           new OneSidedWork.Wait(List.copyOf(awaited), List.copyOf(remote)),
           new Shape(first, 0, DataType.INT8),
+          null,
           stream);
     }
   }
@@ -174,7 +180,8 @@ public final class OneSidedCalls {
    */
   private record Shape(int peer, long count, DataType type) {}
 
-  private void launch(OneSided call, OneSidedWork work, Shape shape, DeviceStream stream) {
+  private void launch(
+      OneSided call, OneSidedWork work, Shape shape, RegisteredWindow window, DeviceStream stream) {
     String what = call.method();
     if (stream == null || stream.device() != windows.device()) {
       throw wrong(
@@ -186,6 +193,9 @@ public final class OneSidedCalls {
     launcher.enter();
     try {
       KernelPlan plan = kernels.prepare(work);
+      if (window != null) {
+        window.use(kernels.nextLaunch());
+      }
       launcher.launchOther(
           plan,
           null,

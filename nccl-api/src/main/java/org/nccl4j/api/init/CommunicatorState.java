@@ -156,7 +156,7 @@ public final class CommunicatorState {
   /** Drops a window together with all other ranks. */
   public void deregister(RegisteredWindow window) {
     info.tell("REG", () -> "deregisters window " + window.number());
-    windows().deregister(window, idleness.isBusy());
+    windows().deregister(window, idleness::uses);
   }
 
   /** Registers memory of this rank alone. */
@@ -170,7 +170,7 @@ public final class CommunicatorState {
   public void deregister(LocalRegistration registration) {
     info.tell("REG", () -> "deregisters " + registration.memory());
     checkRunning("deregister");
-    engine().place().windows().registrations().remove(registration, idleness.isBusy());
+    engine().place().windows().registrations().remove(registration, idleness::uses);
   }
 
   /** Where operations go. */

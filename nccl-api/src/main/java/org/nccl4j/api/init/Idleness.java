@@ -1,9 +1,11 @@
 package org.nccl4j.api.init;
 
 import java.time.Duration;
+import org.nccl4j.api.window.RegisteredWindow;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.Patience;
+import org.nccl4j.device.kernel.KernelCommunicator;
 
 /** Whether a rank's operations on a communicator have all ended. Any thread. */
 final class Idleness {
@@ -16,9 +18,14 @@ final class Idleness {
     this.state = state;
   }
 
-  /** Whether there are operations. A device takes a while to say that it has nothing to do. */
-  boolean isBusy() {
-    return !Patience.until(() -> state.engine().kernels().isIdle(), SETTLED);
+  /**
+   * Whether there are operations that use a window. A device takes a while to say that it has
+   * nothing to do.
+   */
+  boolean uses(RegisteredWindow window) {
+    long last = window.lastUse();
+    KernelCommunicator kernels = state.engine().kernels();
+    return last > 0 && !Patience.until(() -> kernels.hasEnded(last) || kernels.isIdle(), SETTLED);
   }
 
   /** Waits until there are none; whether that is so within the time. */

@@ -144,10 +144,10 @@ public final class DirectPlanner {
     }
     if (known.plan() != null) {
       if (from != null) {
-        from.use();
+        from.use(kernels.nextLaunch());
       }
       if (to != null) {
-        to.use();
+        to.use(kernels.nextLaunch());
       }
     }
     return known.plan();
@@ -168,7 +168,7 @@ public final class DirectPlanner {
     if (found == null) {
       return P2pWork.Offer.NONE;
     }
-    found.use();
+    found.use(kernels.nextLaunch());
     return found.offer();
   }
 

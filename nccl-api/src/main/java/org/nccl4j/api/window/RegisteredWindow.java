@@ -14,8 +14,8 @@ public final class RegisteredWindow {
   private final SymmetricMemory memory;
   private final DeviceMemory user;
 
-  /** Whether operations that may not have ended use it. */
-  private volatile boolean used;
+  /** The number of the last launch that uses it; 0 for none. */
+  private volatile long used;
 
   private volatile boolean dropped;
 
@@ -53,17 +53,14 @@ public final class RegisteredWindow {
     return memory;
   }
 
-  /** An operation on it has been launched. */
-  public void use() {
-    used = true;
+  /** The launch of a number is an operation on it; for who launches. */
+  public void use(long launch) {
+    used = launch;
   }
 
-  boolean isUsed() {
+  /** The number of the last launch that uses it; 0 if none did. */
+  public long lastUse() {
     return used;
-  }
-
-  void settle() {
-    used = false;
   }
 
   /** Whether it has been deregistered. */

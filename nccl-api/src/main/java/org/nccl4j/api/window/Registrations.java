@@ -2,6 +2,7 @@ package org.nccl4j.api.window;
 
 import java.util.List;
 import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.function.Predicate;
 import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.ErrorId;
@@ -142,11 +143,12 @@ public final class Registrations {
   /**
    * Ends the use of one, on this rank alone.
    *
-   * @param busy whether operations on this rank have not ended
+   * @param used whether operations of this rank that use a window have not ended
    * @throws InvalidUsageException if it is of another communicator, was dropped before, or is in
    *     use
    */
-  public synchronized void remove(LocalRegistration registration, boolean busy) {
+  public synchronized void remove(
+      LocalRegistration registration, Predicate<RegisteredWindow> used) {
     if (!all.contains(registration)) {
       throw new InvalidUsageException(
           ErrorId.HANDLE,
@@ -154,7 +156,7 @@ public final class Registrations {
               .formatted(rank, name),
           "deregister each registration once, with the communicator that made it");
     }
-    if (busy && registration.windows().stream().anyMatch(RegisteredWindow::isUsed)) {
+    if (registration.windows().stream().anyMatch(used)) {
       throw new InvalidUsageException(
           ErrorId.HANDLE,
           "rank %d deregisters memory that operations of communicator %s use".formatted(rank, name),

@@ -4,6 +4,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.function.BiFunction;
 import java.util.function.Consumer;
+import java.util.function.Predicate;
 import org.nccl4j.api.bootstrap.Bootstrap;
 import org.nccl4j.api.spi.Multicast;
 import org.nccl4j.api.spi.PeerInfo;
@@ -296,11 +297,11 @@ public final class WindowRegistry implements AutoCloseable {
   /**
    * Drops a window together with all other ranks.
    *
-   * @param busy whether operations on this rank have not ended
+   * @param used whether operations of this rank that use a window have not ended
    * @throws InvalidUsageException if it was dropped before; on all ranks, if it is in use on any:
    *     then it stays
    */
-  public synchronized void deregister(RegisteredWindow window, boolean busy) {
+  public synchronized void deregister(RegisteredWindow window, Predicate<RegisteredWindow> used) {
     checkOpen();
     if (window.isDropped()) {
       throw new InvalidUsageException(
@@ -310,7 +311,7 @@ public final class WindowRegistry implements AutoCloseable {
           "deregister each window once");
     }
     InvalidUsageException inUse =
-        busy && window.isUsed()
+        used.test(window)
             ? new InvalidUsageException(
                 ErrorId.HANDLE,
                 "window %d of communicator %s is deregistered while operations of rank %d use it"

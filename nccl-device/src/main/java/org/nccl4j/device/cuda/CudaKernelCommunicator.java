@@ -407,6 +407,16 @@ final class CudaKernelCommunicator implements KernelCommunicator {
   }
 
   @Override
+  public long nextLaunch() {
+    return progress.launches() + 1;
+  }
+
+  @Override
+  public boolean hasEnded(long launch) {
+    return ended() >= launch;
+  }
+
+  @Override
   public long ended() {
     return marks.ended(progress.launches(), last, progress);
   }

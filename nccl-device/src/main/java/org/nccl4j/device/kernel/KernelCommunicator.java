@@ -113,6 +113,17 @@ public interface KernelCommunicator extends AutoCloseable {
     return 0;
   }
 
+  /**
+   * The number of what is launched next; for who launches. Numbers grow, by more than one where
+   * communicators share connections.
+   */
+  long nextLaunch();
+
+  /**
+   * Whether the launch of a number and all before it have ended, as far as is known. Never waits.
+   */
+  boolean hasEnded(long launch);
+
   /** How many of its launches have ended, at least. Never waits. */
   long ended();
 

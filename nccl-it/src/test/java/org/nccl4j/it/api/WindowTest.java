@@ -22,6 +22,7 @@ import org.nccl4j.api.Group;
 import org.nccl4j.api.Window;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.InvalidUsageException;
 
 /** Windows through the user's API, ranks as threads. */
@@ -197,5 +198,37 @@ class WindowTest {
     }
     windows.forEach(comm::deregisterWindow);
     memories.forEach(DeviceMemory::close);
+  }
+
+  /** Others may be under way all the time. */
+  @Test
+  void windowsAreDeregisteredWhenTheirOwnOperationsHaveEnded() {
+    try (Ranks ranks = new Ranks(2);
+        DeviceStream stream = Devices.host().createStream();
+        DeviceStream other = Devices.host().createStream();
+        DeviceMemory data = alloc(4096)) {
+      Communicator waiting = ranks.communicators.get(0);
+      Communicator sending = ranks.communicators.get(1);
+      List<DeviceMemory> memories = List.of(alloc(4096), alloc(4096));
+      List<Window> windows = new ArrayList<>();
+      Group.run(
+          () -> {
+            windows.add(waiting.registerWindow(memories.get(0)));
+            windows.add(sending.registerWindow(memories.get(1)));
+          });
+      waiting.putSignal(data, 1, DataType.FLOAT32, 1, windows.get(0), 0, stream);
+      stream.synchronize();
+      waiting.recv(data, 1, DataType.FLOAT32, 1, other);
+      Group.run(
+          () -> {
+            waiting.deregisterWindow(windows.get(0));
+            sending.deregisterWindow(windows.get(1));
+          });
+      assertFalse(windows.get(0).isRegistered());
+      sending.send(data, 1, DataType.FLOAT32, 0, stream);
+      stream.synchronize();
+      other.synchronize();
+      memories.forEach(DeviceMemory::close);
+    }
   }
 }

@@ -110,6 +110,16 @@ public final class HostKernelCommunicator implements KernelCommunicator {
   }
 
   @Override
+  public long nextLaunch() {
+    return root.tickets + 1;
+  }
+
+  @Override
+  public boolean hasEnded(long launch) {
+    return turns.reached(launch);
+  }
+
+  @Override
   public long ended() {
     return turns.ended(ends);
   }
