@@ -59,6 +59,26 @@ static CUresult unsafe(const char* name) {
   pthread_mutex_unlock(&lock);
   return result;
 }
+// Streams that the legacy stream waits for and that wait for it: no use of it while one is captured.
+static CUstream blocking[64];
+static int n_blocking;
+static CUresult legacy(CUstream t, const char* name) {
+  CUresult result = CUDA_SUCCESS;
+  pthread_mutex_lock(&lock);
+  for (int i = 0; i < n_blocking && !t; i++) {
+    Captured* c = captureOf(blocking[i]);
+    if (!c) continue;
+    forbidden(c->origin, name);
+    result = CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
+  }
+  pthread_mutex_unlock(&lock);
+  return result;
+}
+#define LEGACY(t)                          \
+  do {                                     \
+    CUresult used = legacy(t, __func__); \
+    if (used) return used;                 \
+  } while (0)
 // Something is launched into a stream: a forked one must be joined after it.
 static void launched_into(CUstream t) {
   pthread_mutex_lock(&lock);
@@ -79,6 +99,7 @@ static void launched_into(CUstream t) {
 static void forget_captures(void) {
   memset(captured, 0, sizeof captured);
   n_recordings = 0;
+  n_blocking = 0;
 }
 CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mode) {
   CUstreamCaptureMode before = mode_of_thread;

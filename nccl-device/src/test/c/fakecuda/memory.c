@@ -65,9 +65,10 @@ CUresult cuMemHostGetDevicePointer(CUdeviceptr* d, void* p, unsigned f) {
 }
 CUresult cuMemFreeHost(void* p) { forget(p); return call(GONE, ""); }
 // Small copies from the host are on their way when the call returns: they arrive when somebody waits
-// for the default stream, or uses it again.
+// for their stream, or uses it again.
 static struct {
   CUdeviceptr to;
+  CUstream stream;
   size_t n;
   char bytes[64 << 10];
 } on_its_way;
@@ -75,30 +76,31 @@ static void arriveLocked(void) {
   memcpy((void*)on_its_way.to, on_its_way.bytes, on_its_way.n);
   on_its_way.n = 0;
 }
-static void arrive(void) {
+static void arrive(CUstream t) {
   pthread_mutex_lock(&lock);
-  arriveLocked();
+  if (on_its_way.stream == t) arriveLocked();
   pthread_mutex_unlock(&lock);
 }
-CUresult cuMemcpyHtoD(CUdeviceptr d, const void* s, size_t n) {
-  UNSAFE();
-  OR_FAIL(NO, "%zu", n);
+CUresult cuMemcpyHtoDAsync(CUdeviceptr d, const void* s, size_t n, CUstream t) {
+  LEGACY(t);
+  OR_FAIL(NO, "%zu,%llx", n, (u64)t);
   pthread_mutex_lock(&lock);
   arriveLocked();  // what another thread copied must not be lost
   if (n > sizeof on_its_way.bytes) {
     memcpy((void*)d, s, n);
   } else {
     on_its_way.to = d;
+    on_its_way.stream = t;
     on_its_way.n = n;
     memcpy(on_its_way.bytes, s, n);
   }
   pthread_mutex_unlock(&lock);
   return CUDA_SUCCESS;
 }
-CUresult cuMemcpyDtoH(void* d, CUdeviceptr s, size_t n) {
-  UNSAFE();
-  OR_FAIL(NO, "%zu", n);
-  arrive();
+CUresult cuMemcpyDtoHAsync(void* d, CUdeviceptr s, size_t n, CUstream t) {
+  LEGACY(t);
+  OR_FAIL(NO, "%zu,%llx", n, (u64)t);
+  arrive(t);
   memcpy(d, (void*)s, n);
   return CUDA_SUCCESS;
 }

@@ -73,14 +73,18 @@ CUresult cuStreamWriteValue64(CUstream t, CUdeviceptr at, cuuint64_t v, unsigned
 // Streams that still wait.
 int fakeWaiting(void) { return n_kept; }
 CUresult cuMemsetD8Async(CUdeviceptr d, unsigned char v, size_t n, CUstream t) {
+  LEGACY(t);
   OR_FAIL(NO, "%d,%zu,%llx", v, n, (u64)t);
-  if (!t) arrive();
+  arrive(t);
   memset((void*)d, v, n);
   return CUDA_SUCCESS;
 }
 CUresult cuStreamCreate(CUstream* t, unsigned f) {
   OR_FAIL(NEW, "%u", f);
   *t = (CUstream)handle();
+  pthread_mutex_lock(&lock);
+  if (!(f & CU_STREAM_NON_BLOCKING) && n_blocking < 64) blocking[n_blocking++] = *t;
+  pthread_mutex_unlock(&lock);
   return CUDA_SUCCESS;
 }
 CUresult cuCtxGetStreamPriorityRange(int* least, int* greatest) {
@@ -97,7 +101,7 @@ CUresult cuStreamDestroy(CUstream t) { return call(GONE, ""); }
 CUresult cuStreamSynchronize(CUstream t) {
   LOOK(t);
   UNSAFE();
-  if (!t) arrive();
+  arrive(t);
   for (int ms = 0; waiting(t); ms++) {
     if (ms == 60000) return CUDA_ERROR_LAUNCH_TIMEOUT;
     usleep(1000);
@@ -199,17 +203,43 @@ static CUresult instantiate(const char* name, CUgraphExec* e) {
 CUresult cuGraphInstantiateWithFlags(CUgraphExec* e, CUgraph g, u64 f) {
   return instantiate("cuGraphInstantiate", e);
 }
-CUresult cuGraphLaunch(CUgraphExec e, CUstream t) { return call(NO, "%llx,%llx", (u64)e, (u64)t); }
-CUresult cuGraphExecDestroy(CUgraphExec e) { return call(GONE, "%llx", (u64)e); }
-CUresult cuGraphDestroy(CUgraph g) { return call(GONE, "%llx", (u64)g); }
-// With FAKECUDA_HOLD streams never come to the functions that they are to call.
+typedef struct {
+  CUhostFn function;
+  void* data;
+} HostCall;
+static HostCall in_graph;  // the last that was captured; graphs call it until one is destroyed
+static void* callOnThread(void* made) {
+  HostCall* host = made;
+  called_by_stream = 1;
+  host->function(host->data);
+  return NULL;
+}
+static void callHost(HostCall host) {
+  pthread_t thread;
+  if (pthread_create(&thread, NULL, callOnThread, &host)) abort();
+  pthread_join(thread, NULL);
+}
+// A thread of the driver's calls the function. With FAKECUDA_HOLD streams never come to the functions that they are to call.
 CUresult cuLaunchHostFunc(CUstream t, CUhostFn f, void* data) {
   OR_FAIL(NO, "%llx", (u64)t);
   if (getenv("FAKECUDA_HOLD")) return CUDA_SUCCESS;
-  called_by_stream = 1;
-  f(data);
-  called_by_stream = 0;
+  HostCall host = {f, data};
+  pthread_mutex_lock(&lock);
+  int is_captured = captureOf(t) != NULL;
+  if (is_captured) in_graph = host;
+  pthread_mutex_unlock(&lock);
+  if (!is_captured) callHost(host);
   return CUDA_SUCCESS;
+}
+CUresult cuGraphLaunch(CUgraphExec e, CUstream t) {
+  OR_FAIL(NO, "%llx,%llx", (u64)e, (u64)t);
+  if (in_graph.function) callHost(in_graph);
+  return CUDA_SUCCESS;
+}
+CUresult cuGraphExecDestroy(CUgraphExec e) { return call(GONE, "%llx", (u64)e); }
+CUresult cuGraphDestroy(CUgraph g) {
+  in_graph.function = NULL;
+  return call(GONE, "%llx", (u64)g);
 }
 CUresult cuEventCreate(CUevent* e, unsigned f) {
   OR_FAIL(NEW, "%u", f);

@@ -1,10 +1,156 @@
 package org.nccl4j.device.bind;
 
 /**
- * The functions of libcuda.so.1 that JCuda lacks or gets wrong. Addresses and handles are plain
- * longs; structures are laid out by the caller. Called only by the CUDA device's driver class.
+ * The functions of libcuda.so.1. Addresses and handles are plain longs; structures are laid out by
+ * the caller. Called only by the CUDA device's driver classes. Not by JCuda: its switches are the
+ * process's, and a user's {@code JCudaDriver.setExceptionsEnabled(true)} would turn a status into
+ * an exception here too.
  */
 public interface CudaDriver {
+  /** See the CUDA driver API. */
+  int cuDriverGetVersion(long version);
+
+  /** See the CUDA driver API. */
+  int cuDeviceGetCount(long count);
+
+  /** See the CUDA driver API. */
+  int cuDeviceGet(long device, int ordinal);
+
+  /** See the CUDA driver API. */
+  int cuDeviceGetName(long name, int length, int device);
+
+  /** See the CUDA driver API. */
+  int cuDeviceGetAttribute(long value, int attribute, int device);
+
+  /** See the CUDA driver API. */
+  int cuDeviceGetPCIBusId(long id, int length, int device);
+
+  /** See the CUDA driver API. */
+  int cuDeviceCanAccessPeer(long can, int device, int peer);
+
+  /** See the CUDA driver API. */
+  int cuDeviceGetP2PAttribute(long value, int attribute, int device, int peer);
+
+  /** See the CUDA driver API. */
+  int cuDevicePrimaryCtxRetain(long context, int device);
+
+  /** See the CUDA driver API. */
+  int cuCtxEnablePeerAccess(long peer, int flags);
+
+  /** See the CUDA driver API. */
+  int cuCtxGetStreamPriorityRange(long least, long greatest);
+
+  /** See the CUDA driver API. */
+  int cuMemGetInfo_v2(long free, long total);
+
+  /** See the CUDA driver API. */
+  int cuMemAlloc_v2(long address, long bytes);
+
+  /** See the CUDA driver API. */
+  int cuMemFree_v2(long address);
+
+  /** See the CUDA driver API. */
+  int cuMemHostAlloc(long address, long bytes, int flags);
+
+  /** See the CUDA driver API. */
+  int cuMemHostGetDevicePointer_v2(long device, long host, int flags);
+
+  /** See the CUDA driver API. */
+  int cuMemFreeHost(long address);
+
+  /** See the CUDA driver API. */
+  int cuMemHostRegister_v2(long address, long bytes, int flags);
+
+  /** See the CUDA driver API. */
+  int cuMemHostUnregister(long address);
+
+  /** See the CUDA driver API. */
+  int cuMemcpyHtoDAsync_v2(long target, long source, long bytes, long stream);
+
+  /** See the CUDA driver API. */
+  int cuMemcpyDtoHAsync_v2(long target, long source, long bytes, long stream);
+
+  /** See the CUDA driver API. */
+  int cuMemcpyDtoDAsync_v2(long target, long source, long bytes, long stream);
+
+  /** See the CUDA driver API. */
+  int cuMemsetD8Async(long address, int value, long bytes, long stream);
+
+  /** See the CUDA driver API. */
+  int cuStreamCreate(long stream, int flags);
+
+  /** See the CUDA driver API. */
+  int cuStreamCreateWithPriority(long stream, int flags, int priority);
+
+  /** See the CUDA driver API. */
+  int cuStreamDestroy_v2(long stream);
+
+  /** See the CUDA driver API. */
+  int cuStreamSynchronize(long stream);
+
+  /** See the CUDA driver API. */
+  int cuStreamQuery(long stream);
+
+  /** See the CUDA driver API. */
+  int cuStreamWaitEvent(long stream, long event, int flags);
+
+  /** See the CUDA driver API. */
+  int cuStreamIsCapturing(long stream, long status);
+
+  /** See the CUDA driver API. */
+  int cuStreamBeginCapture_v2(long stream, int mode);
+
+  /** See the CUDA driver API. */
+  int cuStreamEndCapture(long stream, long graph);
+
+  /** See the CUDA driver API. */
+  int cuThreadExchangeStreamCaptureMode(long mode);
+
+  /** See the CUDA driver API. */
+  int cuLaunchHostFunc(long stream, long function, long argument);
+
+  /** See the CUDA driver API. */
+  int cuEventCreate(long event, int flags);
+
+  /** See the CUDA driver API. */
+  int cuEventRecord(long event, long stream);
+
+  /** See the CUDA driver API. */
+  int cuEventQuery(long event);
+
+  /** See the CUDA driver API. */
+  int cuEventSynchronize(long event);
+
+  /** See the CUDA driver API. */
+  int cuEventElapsedTime(long milliseconds, long start, long end);
+
+  /** See the CUDA driver API. */
+  int cuEventDestroy_v2(long event);
+
+  /** See the CUDA driver API. */
+  int cuModuleLoadData(long module, long image);
+
+  /** See the CUDA driver API. */
+  int cuModuleUnload(long module);
+
+  /** See the CUDA driver API. */
+  int cuModuleGetFunction(long function, long module, long name);
+
+  /** See the CUDA driver API. */
+  int cuFuncGetAttribute(long value, int attribute, long function);
+
+  /** See the CUDA driver API. */
+  int cuGraphInstantiateWithFlags(long executable, long graph, long flags);
+
+  /** See the CUDA driver API. */
+  int cuGraphLaunch(long executable, long stream);
+
+  /** See the CUDA driver API. */
+  int cuGraphExecDestroy(long executable);
+
+  /** See the CUDA driver API. */
+  int cuGraphDestroy(long graph);
+
   /** See the CUDA driver API. */
   int cuCtxGetCurrent(long context);
 

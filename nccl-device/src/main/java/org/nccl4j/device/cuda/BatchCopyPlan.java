@@ -25,7 +25,7 @@ final class BatchCopyPlan extends CopyPlan {
   BatchCopyPlan(Move move, Meeting meeting) {
     super(move);
     this.meeting = meeting;
-    this.driver = JCudaLibrary.driverVersion();
+    this.driver = CudaLibrary.driverVersion();
     this.batches = DriverLibrary.batchAbsence().isEmpty();
     this.batch = new CopyBatch(n(), owner().offheap());
   }

@@ -75,8 +75,6 @@ final class BesidePlan implements CudaPlan {
 
   private final long there;
 
-  private final int[] capturing = new int[1];
-
   /** Launches of a communicator that had engines, counted over all plans. */
   static final class Launches {
     private int last;
@@ -205,7 +203,7 @@ final class BesidePlan implements CudaPlan {
 
   @Override
   public void launch(long send, long recv, CudaStream stream) {
-    boolean captured = JCudaLibrary.isCapturing(stream.stream(), capturing, owner.device());
+    boolean captured = CudaLibrary.isCapturing(stream.handle(), owner.device());
     if (captured && !operation.reduces()) {
       launch(kernel, 0, BEGIN, send, recv, stream);
       if (mover != null) {

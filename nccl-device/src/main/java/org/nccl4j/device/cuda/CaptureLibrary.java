@@ -1,6 +1,5 @@
 package org.nccl4j.device.cuda;
 
-import jcuda.driver.CUevent;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.bind.CudaCapture;
 import org.nccl4j.device.bind.NativeLibrary;
@@ -27,17 +26,17 @@ final class CaptureLibrary {
    * At each launch of the graph that a stream is captured into, what comes next in the stream waits
    * for what the event was recorded behind last by then.
    */
-  static void awaitAtLaunch(CudaStream stream, CUevent event) {
+  static void awaitAtLaunch(CudaStream stream, long event) {
     CudaResult.check(
-        CUDA.cuStreamWaitEvent(stream.handle(), Handles.address(event), EXTERNAL),
+        CUDA.cuStreamWaitEvent(stream.handle(), event, EXTERNAL),
         "cuStreamWaitEvent",
         stream.device());
   }
 
   /** Each launch of that graph records the event behind what is in the stream by now. */
-  static void recordAtLaunch(CUevent event, CudaStream stream) {
+  static void recordAtLaunch(long event, CudaStream stream) {
     CudaResult.check(
-        CUDA.cuEventRecordWithFlags(Handles.address(event), stream.handle(), EXTERNAL),
+        CUDA.cuEventRecordWithFlags(event, stream.handle(), EXTERNAL),
         "cuEventRecordWithFlags",
         stream.device());
   }

@@ -27,8 +27,13 @@ final class ClassesAhead {
 
   private ClassesAhead() {}
 
-  /** Begins it on threads of their own. Returns at once. */
-  static void begin() {
+  /**
+   * Begins it on threads of their own. Returns at once.
+   *
+   * @param first what is needed before all else
+   */
+  static void begin(Runnable first) {
+    inBackground("nccl4j-driver", first);
     inBackground("nccl4j-classes", ClassesAhead::load);
     inBackground("nccl4j-preparation", ClassesAhead::prepare);
   }

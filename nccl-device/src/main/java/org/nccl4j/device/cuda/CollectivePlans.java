@@ -65,7 +65,7 @@ final class CollectivePlans {
         communicator,
         arguments,
         bytes == 0
-            ? null
+            ? 0
             : communicator
                 .device()
                 .kernels()

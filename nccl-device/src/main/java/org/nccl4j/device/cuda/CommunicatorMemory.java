@@ -64,12 +64,12 @@ final class CommunicatorMemory implements AutoCloseable {
         cell.write(0, tables());
       }
       controlHost =
-          device.context().get(() -> JCudaLibrary.allocateHost(KernelLayout.CONTROL_BYTES, device));
+          device.context().get(() -> CudaLibrary.allocateHost(KernelLayout.CONTROL_BYTES, device));
     } catch (RuntimeException e) {
       giveCell();
       throw e;
     }
-    controlDevice = device.context().get(() -> JCudaLibrary.hostDeviceAddress(controlHost, device));
+    controlDevice = device.context().get(() -> CudaLibrary.hostDeviceAddress(controlHost, device));
     control = Pointer.wrap(Runtime.getSystemRuntime(), controlHost, KernelLayout.CONTROL_BYTES);
     control.setMemory(0, KernelLayout.CONTROL_BYTES, (byte) 0);
   }
@@ -211,6 +211,6 @@ final class CommunicatorMemory implements AutoCloseable {
   @Override
   public void close() {
     giveCell();
-    device.context().run(() -> JCudaLibrary.freeHost(controlHost, device));
+    device.context().run(() -> CudaLibrary.freeHost(controlHost, device));
   }
 }

@@ -4,7 +4,6 @@ import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.Optional;
 import java.util.concurrent.atomic.AtomicLong;
-import jcuda.driver.CUevent;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.InvalidUsageException;
@@ -32,8 +31,8 @@ final class ConnectionOrder implements AutoCloseable {
   private final CudaDevice device;
   private final long number = NUMBERS.incrementAndGet();
   private final Offheap scratch = new Offheap(CaptureLibrary.SCRATCH_BYTES);
-  private final CUevent behind;
-  private CUevent captured; // the same in captures; null before the first
+  private final long behind;
+  private long captured; // the same in captures; 0 before the first
   private CudaStream last; // of what is not captured; null before the first
   private boolean recorded; // behind is recorded behind the last launch already
   private boolean capturing; // the launch under way is captured
@@ -61,7 +60,7 @@ final class ConnectionOrder implements AutoCloseable {
 
   ConnectionOrder(CudaDevice device) {
     this.device = device;
-    behind = device.context().get(() -> JCudaLibrary.createEvent(false, device));
+    behind = device.context().get(() -> CudaLibrary.createEvent(false, device));
   }
 
   /** Those that were made later have higher numbers. */
@@ -106,7 +105,7 @@ final class ConnectionOrder implements AutoCloseable {
     } else if (inOtherGraphs || last != null && !into.isSameAs(last)) {
       recordBehindLast();
       if (inOtherGraphs || recorded) {
-        JCudaLibrary.awaitEvent(into.stream(), behind, device);
+        CudaLibrary.awaitEvent(into.handle(), behind, device);
       }
     }
   }
@@ -118,7 +117,7 @@ final class ConnectionOrder implements AutoCloseable {
       return;
     }
     if (CaptureLibrary.capture(from, scratch) == 0) {
-      JCudaLibrary.recordEvent(behind, from.stream(), device);
+      CudaLibrary.recordEvent(behind, from.handle(), device);
       recorded = true;
       plain = null;
     } else if (shared) {
@@ -159,11 +158,11 @@ final class ConnectionOrder implements AutoCloseable {
         && !into.isSameAs(from)
         && !from.isClosed()
         && CaptureLibrary.capture(from, scratch) == capture) {
-      if (captured == null) {
-        captured = JCudaLibrary.createEvent(false, device);
+      if (captured == 0) {
+        captured = CudaLibrary.createEvent(false, device);
       }
-      JCudaLibrary.recordEvent(captured, from.stream(), device);
-      JCudaLibrary.awaitEvent(into.stream(), captured, device);
+      CudaLibrary.recordEvent(captured, from.handle(), device);
+      CudaLibrary.awaitEvent(into.handle(), captured, device);
     }
   }
 
@@ -192,7 +191,7 @@ final class ConnectionOrder implements AutoCloseable {
     last = into;
     recorded = inOtherGraphs || !into.isOwned();
     if (recorded) {
-      JCudaLibrary.recordEvent(behind, into.stream(), device);
+      CudaLibrary.recordEvent(behind, into.handle(), device);
     }
     plain = shared || recorded ? null : into;
   }
@@ -208,9 +207,9 @@ final class ConnectionOrder implements AutoCloseable {
   public synchronized void close() {
     if (!closed) {
       closed = true;
-      JCudaLibrary.destroyEvent(behind, device);
-      if (captured != null) {
-        JCudaLibrary.destroyEvent(captured, device);
+      CudaLibrary.destroyEvent(behind, device);
+      if (captured != 0) {
+        CudaLibrary.destroyEvent(captured, device);
       }
     }
   }

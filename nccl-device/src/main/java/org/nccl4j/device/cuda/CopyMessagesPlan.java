@@ -16,7 +16,6 @@ final class CopyMessagesPlan implements CudaPlan {
   private final SideStreams outgoing;
   private final SideStreams incoming;
   private final CudaKernelPlan.Needs needs;
-  private final int[] capturing = new int[1];
 
   /**
    * What goes at the same time.
@@ -69,7 +68,7 @@ final class CopyMessagesPlan implements CudaPlan {
 
   @Override
   public void launch(long send, long recv, CudaStream stream) {
-    boolean captured = JCudaLibrary.isCapturing(stream.stream(), capturing, owner.device());
+    boolean captured = CudaLibrary.isCapturing(stream.handle(), owner.device());
     SideStreams.Side out = outgoing.of(captured);
     SideStreams.Side in = incoming.of(captured);
     for (Phase phase : phases) {

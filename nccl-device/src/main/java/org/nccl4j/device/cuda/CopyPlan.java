@@ -20,7 +20,6 @@ abstract class CopyPlan implements CudaPlan {
   private final CopyRoutes routes;
   private final int rank;
   private final int n;
-  private final int[] capturing = new int[1];
 
   /**
    * What all have in move.
@@ -80,7 +79,7 @@ abstract class CopyPlan implements CudaPlan {
 
   @Override
   public final void launch(long send, long recv, CudaStream stream) {
-    boolean captured = JCudaLibrary.isCapturing(stream.stream(), capturing, owner.device());
+    boolean captured = CudaLibrary.isCapturing(stream.handle(), owner.device());
     long target = routes.target(recv, rank);
     long source = routes.source(send, rank);
     boolean aside = routes.copies() && target != source && routes.bytes() >= LEAST_ASIDE_BYTES;

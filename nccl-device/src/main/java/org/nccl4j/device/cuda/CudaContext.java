@@ -1,8 +1,6 @@
 package org.nccl4j.device.cuda;
 
 import java.util.function.Supplier;
-import jcuda.driver.CUcontext;
-import jcuda.driver.CUdevice;
 
 /**
  * A device's primary context, which the CUDA runtime, PyTorch and others share. Retained for the
@@ -13,13 +11,11 @@ final class CudaContext {
 
   private static final ThreadLocal<Offheap> SCRATCH = ThreadLocal.withInitial(() -> new Offheap(8));
 
-  private final CUcontext context; // keeps the object behind the handle
   private final Captures captures = new Captures();
   private final long handle;
 
-  CudaContext(CUdevice device, Object place) {
-    context = JCudaLibrary.retainPrimaryContext(device, place);
-    handle = Handles.address(context);
+  CudaContext(int device, Object place) {
+    handle = CudaLibrary.retainPrimaryContext(device, place);
   }
 
   /** Of its streams. */
@@ -27,9 +23,9 @@ final class CudaContext {
     return captures;
   }
 
-  /** As JCuda wants it. */
-  CUcontext context() {
-    return context;
+  /** The CUcontext. */
+  long handle() {
+    return handle;
   }
 
   /**
@@ -60,12 +56,11 @@ final class CudaContext {
    * any thread that began one in the global mode, and spoil it.
    */
   private static <T> T relaxed(Supplier<T> action) {
-    int[] mode = {RELAXED};
-    JCudaLibrary.exchangeCaptureMode(mode);
+    int before = CudaLibrary.exchangeCaptureMode(RELAXED);
     try {
       return action.get();
     } finally {
-      JCudaLibrary.exchangeCaptureMode(mode);
+      CudaLibrary.exchangeCaptureMode(before);
     }
   }
 

@@ -3,7 +3,6 @@ package org.nccl4j.device.cuda;
 import java.util.Optional;
 import java.util.concurrent.atomic.AtomicInteger;
 import jcuda.Pointer;
-import jcuda.driver.CUdevice;
 import jcuda.driver.CUdevice_attribute;
 import jcuda.driver.CUstream;
 import org.nccl4j.device.CudaException;
@@ -41,12 +40,13 @@ public final class CudaDevice extends Device implements KernelDevice, SymmetricD
   private static final int MULTICAST_CAPABILITY = 90;
 
   private final int index;
-  private final CUdevice device;
+  private final int device; // its CUdevice
   private final String name;
   private final String pciBusId;
   private final int computeCapability;
   private final int multiprocessors;
   private final LaunchOrder launchOrder = new LaunchOrder(this);
+  private final HostCopies hostCopies = new HostCopies(this);
   private final FabricHandles fabricHandles = new FabricHandles(this);
   private final AtomicInteger communicators = new AtomicInteger();
   private volatile String sharingAbsence; // null while not asked, "" for none
@@ -56,9 +56,9 @@ public final class CudaDevice extends Device implements KernelDevice, SymmetricD
 
   CudaDevice(int index) {
     this.index = index;
-    device = JCudaLibrary.device(index);
-    name = JCudaLibrary.deviceName(device, index);
-    pciBusId = JCudaLibrary.pciBusId(device, this);
+    device = CudaLibrary.device(index);
+    name = CudaLibrary.deviceName(device, index);
+    pciBusId = CudaLibrary.pciBusId(device, this);
     computeCapability =
         10 * attribute(CUdevice_attribute.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)
             + attribute(CUdevice_attribute.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
@@ -100,6 +100,11 @@ public final class CudaDevice extends Device implements KernelDevice, SymmetricD
     return launchOrder;
   }
 
+  /** Between its memory and the host's. */
+  HostCopies hostCopies() {
+    return hostCopies;
+  }
+
   /** How many communicators this process has on it. */
   AtomicInteger communicators() {
     return communicators;
@@ -107,12 +112,12 @@ public final class CudaDevice extends Device implements KernelDevice, SymmetricD
 
   /** Free and total bytes of its memory, in this order. Makes the context if there is none yet. */
   public long[] memoryInfo() {
-    return context().get(() -> JCudaLibrary.memoryInfo(this));
+    return context().get(() -> CudaLibrary.memoryInfo(this));
   }
 
   /** Whether kernels of this device can load from and store to the memory of another. */
   public boolean canAccess(CudaDevice peer) {
-    return peer == this || JCudaLibrary.canAccessPeer(device, peer.device, this);
+    return peer == this || CudaLibrary.canAccessPeer(device, peer.device, this);
   }
 
   /**
@@ -270,7 +275,7 @@ public final class CudaDevice extends Device implements KernelDevice, SymmetricD
   @Override
   public DeviceStream createStream() {
     return new CudaStream(
-        this, context().get(() -> JCudaLibrary.createStream(this)), /* owned= */ true);
+        this, context().get(() -> CudaLibrary.createStream(this)), /* owned= */ true);
   }
 
   /**
@@ -278,12 +283,13 @@ public final class CudaDevice extends Device implements KernelDevice, SymmetricD
    * operation that was launched into it has ended.
    */
   public CudaStream wrap(CUstream stream) {
-    return new CudaStream(this, Given.notNull(stream, "stream"), /* owned= */ false);
+    return new CudaStream(
+        this, Handles.address(Given.notNull(stream, "stream")), /* owned= */ false);
   }
 
   @Override
   public DeviceEvent createEvent() {
-    return new CudaEvent(this, context().get(() -> JCudaLibrary.createEvent(true, this)));
+    return new CudaEvent(this, context().get(() -> CudaLibrary.createEvent(true, this)));
   }
 
   @Override
@@ -297,7 +303,7 @@ public final class CudaDevice extends Device implements KernelDevice, SymmetricD
     return peer.equals(pciBusId)
         || CudaDevices.probe()
             .find(peer)
-            .filter(other -> JCudaLibrary.hasPeerAtomics(device, other.device, this))
+            .filter(other -> CudaLibrary.hasPeerAtomics(device, other.device, this))
             .isPresent();
   }
 
@@ -308,7 +314,7 @@ public final class CudaDevice extends Device implements KernelDevice, SymmetricD
 
   @Override
   public String multicastAbsence() {
-    int version = JCudaLibrary.driverVersion();
+    int version = CudaLibrary.driverVersion();
     if (version < MULTICAST_DRIVER) {
       return "its driver is for CUDA %d.%d, and multicast objects came with 12.1"
           .formatted(version / 1000, version % 1000 / 10);
@@ -388,7 +394,7 @@ public final class CudaDevice extends Device implements KernelDevice, SymmetricD
 
   /** A CU_DEVICE_ATTRIBUTE. */
   int attribute(int attribute) {
-    return JCudaLibrary.deviceAttribute(device, attribute, this);
+    return CudaLibrary.deviceAttribute(device, attribute, this);
   }
 
   @Override

@@ -31,11 +31,11 @@ public final class CudaDevices {
   }
 
   private static CudaDevices look() {
-    Optional<String> absence = JCudaLibrary.absence();
+    Optional<String> absence = DriverStart.absence();
     if (absence.isPresent()) {
       return new CudaDevices(List.of(), absence);
     }
-    int count = JCudaLibrary.deviceCount();
+    int count = CudaLibrary.deviceCount();
     if (count == 0) {
       return new CudaDevices(
           List.of(),

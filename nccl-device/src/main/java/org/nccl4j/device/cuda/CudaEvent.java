@@ -1,6 +1,5 @@
 package org.nccl4j.device.cuda;
 
-import jcuda.driver.CUevent;
 import org.nccl4j.device.DeviceEvent;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.Given;
@@ -10,16 +9,16 @@ import org.nccl4j.device.InvalidUsageException;
 /** A CUDA event. */
 final class CudaEvent extends DeviceEvent {
   private final CudaDevice device;
-  private final CUevent event;
+  private final long event;
   private volatile boolean closed;
 
-  CudaEvent(CudaDevice device, CUevent event) {
+  CudaEvent(CudaDevice device, long event) {
     this.device = device;
     this.event = event;
   }
 
   /** Throws after close: the driver takes the memory of an event that it has destroyed for one. */
-  CUevent handle() {
+  long handle() {
     if (closed) {
       throw closed();
     }
@@ -28,12 +27,12 @@ final class CudaEvent extends DeviceEvent {
 
   @Override
   public boolean isComplete() {
-    return JCudaLibrary.isEventComplete(handle(), device);
+    return CudaLibrary.isEventComplete(handle(), device);
   }
 
   @Override
   public void synchronize() {
-    JCudaLibrary.synchronizeEvent(handle(), device);
+    CudaLibrary.synchronizeEvent(handle(), device);
   }
 
   @Override
@@ -50,14 +49,14 @@ final class CudaEvent extends DeviceEvent {
           "time is asked for between events of which one has not happened",
           "synchronize the later event first");
     }
-    return 1000.0 * JCudaLibrary.elapsedMilliseconds(other.event, event, device);
+    return 1000.0 * CudaLibrary.elapsedMilliseconds(other.event, event, device);
   }
 
   @Override
   public synchronized void close() {
     if (!closed) {
       closed = true;
-      JCudaLibrary.destroyEvent(event, device);
+      CudaLibrary.destroyEvent(event, device);
     }
   }
 }

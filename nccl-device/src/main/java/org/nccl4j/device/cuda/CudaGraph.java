@@ -1,8 +1,6 @@
 package org.nccl4j.device.cuda;
 
 import java.util.List;
-import jcuda.driver.CUgraph;
-import jcuda.driver.CUgraphExec;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.Given;
 import org.nccl4j.device.InvalidArgumentException;
@@ -16,8 +14,8 @@ import org.nccl4j.device.InvalidUsageException;
  */
 public final class CudaGraph implements AutoCloseable {
   private final CudaDevice device;
-  private final CUgraph graph;
-  private final CUgraphExec executable;
+  private final long graph;
+  private final long executable;
   private final List<ConnectionOrder> orders;
   private volatile boolean closed;
 
@@ -26,14 +24,14 @@ public final class CudaGraph implements AutoCloseable {
    *
    * @param orders of the connections that its operations go by, as {@link Captures.Capture#orders}
    */
-  CudaGraph(CudaDevice device, CUgraph graph, List<ConnectionOrder> orders) {
+  CudaGraph(CudaDevice device, long graph, List<ConnectionOrder> orders) {
     this.device = device;
     this.graph = graph;
     this.orders = orders;
     try {
-      this.executable = device.context().get(() -> JCudaLibrary.instantiate(graph, device));
+      this.executable = device.context().get(() -> CudaLibrary.instantiate(graph, device));
     } catch (RuntimeException e) {
-      JCudaLibrary.destroyGraph(null, graph, device);
+      CudaLibrary.destroyGraph(0, graph, device);
       throw e;
     }
   }
@@ -57,7 +55,7 @@ public final class CudaGraph implements AutoCloseable {
     }
     stream.open();
     if (isPlain(stream)) {
-      JCudaLibrary.launchGraph(executable, stream.stream(), device);
+      CudaLibrary.launchGraph(executable, stream.handle(), device);
     } else {
       long before = device.context().enter();
       try {
@@ -80,7 +78,7 @@ public final class CudaGraph implements AutoCloseable {
   /** Within all orders from one on. */
   private void launch(int from, CudaStream stream) {
     if (from == orders.size()) {
-      JCudaLibrary.launchGraph(executable, stream.stream(), device);
+      CudaLibrary.launchGraph(executable, stream.handle(), device);
       return;
     }
     ConnectionOrder order = orders.get(from);
@@ -96,7 +94,7 @@ public final class CudaGraph implements AutoCloseable {
   public synchronized void close() {
     if (!closed) {
       closed = true;
-      JCudaLibrary.destroyGraph(executable, graph, device);
+      CudaLibrary.destroyGraph(executable, graph, device);
     }
   }
 }

@@ -15,9 +15,9 @@ final class CudaHostVisible implements HostVisible {
 
   CudaHostVisible(CudaDevice device, long size) {
     this.device = device;
-    address = device.context().get(() -> JCudaLibrary.allocateHost(size, device));
+    address = device.context().get(() -> CudaLibrary.allocateHost(size, device));
     bytes = Pointer.wrap(Runtime.getSystemRuntime(), address, size);
-    long there = device.context().get(() -> JCudaLibrary.hostDeviceAddress(address, device));
+    long there = device.context().get(() -> CudaLibrary.hostDeviceAddress(address, device));
     memory = device.wrap(there, size);
   }
 
@@ -42,6 +42,6 @@ final class CudaHostVisible implements HostVisible {
 
   @Override
   public void close() {
-    device.context().run(() -> JCudaLibrary.freeHost(address, device));
+    device.context().run(() -> CudaLibrary.freeHost(address, device));
   }
 }

@@ -38,7 +38,7 @@ public final class CudaIpcMemory implements SharedDeviceMemory {
           "ask for 1 byte or more");
     }
     long size = (bytes + BLOCK - 1) / BLOCK * BLOCK;
-    long address = device.context().get(() -> JCudaLibrary.allocate(size, device));
+    long address = device.context().get(() -> CudaLibrary.allocate(size, device));
     CudaIpcMemory memory = new CudaIpcMemory(device, size, address, false);
     try {
       memory.local().fill((byte) 0);
@@ -86,7 +86,7 @@ public final class CudaIpcMemory implements SharedDeviceMemory {
   public DeviceMemory accessFrom(CudaDevice peer) {
     CudaContext owner = device.context();
     return views.from(
-        peer, () -> peer.context().run(() -> JCudaLibrary.enablePeerAccess(owner.context(), peer)));
+        peer, () -> peer.context().run(() -> CudaLibrary.enablePeerAccess(owner.handle(), peer)));
   }
 
   @Override
@@ -100,7 +100,7 @@ public final class CudaIpcMemory implements SharedDeviceMemory {
                 if (imported) {
                   SharingLibrary.closeIpcHandle(address, device);
                 } else {
-                  JCudaLibrary.free(address, device);
+                  CudaLibrary.free(address, device);
                 }
               });
     }

@@ -1,6 +1,5 @@
 package org.nccl4j.device.cuda;
 
-import jcuda.driver.CUfunction;
 import org.nccl4j.device.kernel.CollectiveWork;
 import org.nccl4j.device.kernel.DirectWork.Operation;
 
@@ -33,8 +32,7 @@ final class CudaKernelPlan implements CudaPlan {
   private Offheap arguments; // null once it is discarded
   private final Offheap config;
   private final PlanTables.Table table;
-  private final CUfunction function; // keeps the object behind the handle
-  private final long handle;
+  private final long function; // 0: there is nothing to do
   private final long sendBytes;
   private final long recvBytes;
 
@@ -86,11 +84,7 @@ final class CudaKernelPlan implements CudaPlan {
    * @param arguments of {@link CudaKernelCommunicator#offheap}, the plan's from now on
    */
   CudaKernelPlan(
-      CudaKernelCommunicator owner,
-      Offheap arguments,
-      CUfunction function,
-      Shape shape,
-      Needs needs) {
+      CudaKernelCommunicator owner, Offheap arguments, long function, Shape shape, Needs needs) {
     this(owner, arguments, null, function, shape, needs);
   }
 
@@ -103,7 +97,7 @@ final class CudaKernelPlan implements CudaPlan {
       CudaKernelCommunicator owner,
       Offheap arguments,
       PlanTables.Table table,
-      CUfunction function,
+      long function,
       Shape shape,
       Needs needs) {
     this.owner = owner;
@@ -111,7 +105,6 @@ final class CudaKernelPlan implements CudaPlan {
     this.table = table;
     this.config = owner.offheap().take(PARAMETERS + 8);
     this.function = function;
-    this.handle = function == null ? 0 : Handles.address(function);
     this.sendBytes = needs.sendBytes;
     this.recvBytes = needs.recvBytes;
     config.putLong(PARAMETERS, arguments.address());
@@ -122,7 +115,7 @@ final class CudaKernelPlan implements CudaPlan {
       // compute beside them.
       config.putInt(add(MEM_SYNC_DOMAIN), DOMAIN_REMOTE);
       if (shape.comesEarly()
-          && function != null
+          && function != 0
           && owner.device().kernels().awaitsPredecessor(function)) {
         config.putInt(add(EARLY_START), 1);
       }
@@ -170,7 +163,7 @@ final class CudaKernelPlan implements CudaPlan {
 
   @Override
   public boolean isEmpty() {
-    return handle == 0;
+    return function == 0;
   }
 
   @Override
@@ -191,7 +184,8 @@ final class CudaKernelPlan implements CudaPlan {
     if (table != null) {
       table.bring(stream);
     }
-    DriverLibrary.launch(config.address(), handle, config.address() + PARAMETERS, stream.device());
+    DriverLibrary.launch(
+        config.address(), function, config.address() + PARAMETERS, stream.device());
     if (table != null) {
       table.launched(stream);
     }
@@ -214,6 +208,6 @@ final class CudaKernelPlan implements CudaPlan {
 
   @Override
   public String toString() {
-    return function + " by " + blocks() + " blocks";
+    return "kernel 0x%x by ".formatted(function) + blocks() + " blocks";
   }
 }

@@ -1,7 +1,6 @@
 package org.nccl4j.device.cuda;
 
 import java.nio.ByteBuffer;
-import jcuda.Pointer;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.Given;
@@ -37,8 +36,8 @@ final class CudaMemory extends DeviceMemory {
     if (bytes == 0) {
       return new CudaMemory(device, 0, 0, NOTHING);
     }
-    long address = device.context().get(() -> JCudaLibrary.allocate(bytes, device));
-    Runnable release = () -> device.context().run(() -> JCudaLibrary.free(address, device));
+    long address = device.context().get(() -> CudaLibrary.allocate(bytes, device));
+    Runnable release = () -> device.context().run(() -> CudaLibrary.free(address, device));
     CudaMemory memory = new CudaMemory(device, address, bytes, release);
     memory.fill((byte) 0);
     return memory;
@@ -90,22 +89,12 @@ final class CudaMemory extends DeviceMemory {
     try {
       checkRange(offset, bytes);
       if (bytes > 0) {
-        Pointer from = Pointer.toBuffer(addressable(source));
-        device
-            .context()
-            .run(() -> JCudaLibrary.copyToDevice(address + offset, from, bytes, device));
+        device.hostCopies().write(address + offset, source);
       }
     } finally {
       lease.end();
     }
     source.position(source.limit());
-  }
-
-  /** JCuda takes direct buffers, and those whose array it may see. */
-  private static ByteBuffer addressable(ByteBuffer source) {
-    return source.isDirect() || source.hasArray()
-        ? source
-        : ByteBuffer.allocate(source.remaining()).put(source.duplicate()).flip();
   }
 
   @Override
@@ -116,8 +105,7 @@ final class CudaMemory extends DeviceMemory {
     try {
       checkRange(offset, bytes);
       if (bytes > 0) {
-        Pointer to = Pointer.toBuffer(target);
-        device.context().run(() -> JCudaLibrary.copyToHost(to, address + offset, bytes, device));
+        device.hostCopies().read(address + offset, target);
       }
     } finally {
       lease.end();
@@ -130,15 +118,10 @@ final class CudaMemory extends DeviceMemory {
     Leases lease = lease();
     try {
       if (size() > 0) {
-        device.context().run(() -> fillNow(value));
+        device.hostCopies().fill(address, value, size());
       }
     } finally {
       lease.end();
     }
-  }
-
-  private void fillNow(byte value) {
-    JCudaLibrary.fillAsync(address, value, size(), null, device);
-    JCudaLibrary.synchronizeStream(null, device);
   }
 }

@@ -7,9 +7,7 @@ import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.atomic.AtomicReference;
 import java.util.concurrent.locks.LockSupport;
 import java.util.function.Supplier;
-import jcuda.driver.CUgraph;
 import jcuda.driver.CUresult;
-import jcuda.driver.CUstream;
 import org.nccl4j.device.CudaException;
 import org.nccl4j.device.DeviceEvent;
 import org.nccl4j.device.DeviceMemory;
@@ -32,7 +30,6 @@ public final class CudaStream extends DeviceStream {
   private static final long MOST_IMPLICIT = 2;
 
   private final CudaDevice device;
-  private final CUstream stream;
   private final long handle;
   private final boolean owned;
   private final List<CudaKernelCommunicator> users = new CopyOnWriteArrayList<>();
@@ -57,29 +54,24 @@ public final class CudaStream extends DeviceStream {
     }
   }
 
-  CudaStream(CudaDevice device, CUstream stream, boolean owned) {
-    this(device, stream, owned, new Ending());
+  CudaStream(CudaDevice device, long handle, boolean owned) {
+    this(device, handle, owned, new Ending());
   }
 
-  private CudaStream(CudaDevice device, CUstream stream, boolean owned, Ending ending) {
+  private CudaStream(CudaDevice device, long handle, boolean owned, Ending ending) {
     super(ending);
     ending.of = this;
     this.device = device;
-    this.stream = stream;
-    this.handle = Handles.address(stream);
+    this.handle = handle;
     this.owned = owned;
   }
 
-  CUstream stream() {
-    return stream;
-  }
-
   /** Throws after close: what the driver does with a stream that it has destroyed is undefined. */
-  CUstream open() {
+  long open() {
     if (closed) {
       throw closed();
     }
-    return stream;
+    return handle;
   }
 
   /**
@@ -90,7 +82,7 @@ public final class CudaStream extends DeviceStream {
   static CudaStream urgent(CudaDevice device) {
     return new CudaStream(
         device,
-        device.context().get(() -> JCudaLibrary.createUrgentStream(device)),
+        device.context().get(() -> CudaLibrary.createUrgentStream(device)),
         /* owned= */ true);
   }
 
@@ -127,7 +119,7 @@ public final class CudaStream extends DeviceStream {
   public void synchronize() {
     HeldCalls.awaits(this);
     if (!closed) { // which has waited
-      JCudaLibrary.synchronizeStream(stream, device);
+      CudaLibrary.synchronizeStream(handle, device);
     }
     throwFailure();
   }
@@ -151,8 +143,7 @@ public final class CudaStream extends DeviceStream {
   @Override
   public boolean isIdle() {
     return closed
-        || !JCudaLibrary.mayBeCapturing(stream, new int[1], device)
-            && JCudaLibrary.isStreamIdle(stream, device);
+        || !CudaLibrary.mayBeCapturing(handle, device) && CudaLibrary.isStreamIdle(handle, device);
   }
 
   /**
@@ -195,12 +186,12 @@ public final class CudaStream extends DeviceStream {
 
   @Override
   public void record(DeviceEvent event) {
-    JCudaLibrary.recordEvent(cuda(event).handle(), open(), device);
+    CudaLibrary.recordEvent(cuda(event).handle(), open(), device);
   }
 
   @Override
   public void await(DeviceEvent event) {
-    JCudaLibrary.awaitEvent(open(), cuda(event).handle(), device);
+    CudaLibrary.awaitEvent(open(), cuda(event).handle(), device);
   }
 
   @Override
@@ -212,20 +203,20 @@ public final class CudaStream extends DeviceStream {
           .context()
           .run(
               () ->
-                  JCudaLibrary.copyAsync(
-                      target.address(), source.address(), source.size(), stream, device));
+                  CudaLibrary.copyAsync(
+                      target.address(), source.address(), source.size(), handle, device));
     }
   }
 
   @Override
   public boolean isCapturing() {
-    return !closed && JCudaLibrary.isCapturing(stream, new int[1], device);
+    return !closed && CudaLibrary.isCapturing(handle, device);
   }
 
   @Override
   public void launchHostFunction(Runnable function) {
     Given.notNull(function, "function");
-    JCudaLibrary.launchHostFunction(
+    HostFunctions.launch(
         open(),
         () -> {
           try {
@@ -243,16 +234,16 @@ public final class CudaStream extends DeviceStream {
    */
   public synchronized void beginCapture() {
     users.forEach(user -> user.order().beforeCapture(this));
-    JCudaLibrary.beginCapture(open(), device);
+    CudaLibrary.beginCapture(open(), device);
     forgetCapture(); // one that others ended
     capture = device.context().captures().begun(this);
   }
 
   /** Ends the capture; what was recorded, ready to be launched any number of times. */
   public synchronized CudaGraph endCapture() {
-    CUgraph graph;
+    long graph;
     try {
-      graph = JCudaLibrary.endCapture(open(), device);
+      graph = CudaLibrary.endCapture(open(), device);
     } catch (CudaException e) {
       if (e.result() != CUresult.CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD) {
         forgetCapture();
@@ -279,19 +270,19 @@ public final class CudaStream extends DeviceStream {
   private void end() {
     markClosed(); // so that nobody waits here for what the stream waits for
     if (owned) {
-      JCudaLibrary.synchronizeStream(stream, device);
-      JCudaLibrary.destroyStream(stream, device);
+      CudaLibrary.synchronizeStream(handle, device);
+      CudaLibrary.destroyStream(handle, device);
     }
   }
 
   /** Open to this library until all that a group has launched has ended, as others go by it. */
   private void endLate() {
     if (owned) {
-      JCudaLibrary.synchronizeStream(stream, device);
+      CudaLibrary.synchronizeStream(handle, device);
     }
     markClosed();
     if (owned) {
-      JCudaLibrary.destroyStream(stream, device);
+      CudaLibrary.destroyStream(handle, device);
     }
   }
 

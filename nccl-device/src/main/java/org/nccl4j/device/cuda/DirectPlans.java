@@ -1,6 +1,5 @@
 package org.nccl4j.device.cuda;
 
-import jcuda.driver.CUfunction;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.kernel.DirectWork;
@@ -182,7 +181,7 @@ final class DirectPlans implements AutoCloseable {
     return new CudaKernelPlan(
         communicator,
         arguments,
-        bytes == 0 ? null : multicast ? nvls.kernel(work) : function(work),
+        bytes == 0 ? 0 : multicast ? nvls.kernel(work) : function(work),
         new CudaKernelPlan.Shape(
             Math.min(DirectLayout.BLOCKS, Math.min(MOST_PROCESSORS * together(work), blocks)),
             threads(work, bytes),
@@ -190,7 +189,7 @@ final class DirectPlans implements AutoCloseable {
         needs(work));
   }
 
-  private CUfunction function(DirectWork work) {
+  private long function(DirectWork work) {
     return communicator
         .device()
         .kernels()
@@ -269,7 +268,7 @@ final class DirectPlans implements AutoCloseable {
   }
 
   private CudaKernelPlan small(String name, Offheap arguments) {
-    CUfunction function = communicator.device().kernels().direct(false, null, name);
+    long function = communicator.device().kernels().direct(false, null, name);
     return new CudaKernelPlan(
         communicator,
         arguments,

@@ -8,10 +8,10 @@ import org.nccl4j.device.bind.CudaDriver;
 import org.nccl4j.device.bind.NativeLibrary;
 
 /**
- * What JCuda lacks or gets wrong of the driver, with results checked; how memory is shared with
- * other processes is in {@link SharingLibrary}, and nobody else calls {@link CudaDriver}. To be
- * touched only after {@link JCudaLibrary#absence()} answered that there is none. Any thread may
- * call.
+ * The driver's functions for physical memory, launches and memory operations of streams, with
+ * results checked; others are in {@link CudaLibrary} and, for memory that is shared with other
+ * processes, {@link SharingLibrary}. Nobody else calls {@link CudaDriver}. To be touched only after
+ * {@link DriverStart#absence()} answered that there is none. Any thread may call.
  */
 final class DriverLibrary {
   static final int PROP_BYTES = 32; // CUmemAllocationProp
@@ -36,9 +36,16 @@ final class DriverLibrary {
    */
   private static final Object REFERENCES = new Object();
 
-  static final CudaDriver CUDA = NativeLibrary.load(CudaDriver.class, "libcuda.so.1");
+  static final String FILE = "libcuda.so.1";
+
+  static final CudaDriver CUDA = NativeLibrary.load(CudaDriver.class, FILE);
 
   private DriverLibrary() {}
+
+  /** Binds the driver's functions, which takes a while the first time. */
+  static void bind() {
+    // Initialising this class has done it.
+  }
 
   /** The calling thread's current context, or 0. */
   static long currentContext(Offheap scratch) {
@@ -227,7 +234,7 @@ final class DriverLibrary {
 
   /** Why copies cannot be given to the driver in one call; empty where they can. */
   static Optional<String> batchAbsence() {
-    int version = JCudaLibrary.driverVersion();
+    int version = CudaLibrary.driverVersion();
     return version >= BATCH_DRIVER
         ? Optional.empty()
         : Optional.of(

@@ -9,9 +9,6 @@ import java.util.Locale;
 import java.util.Map;
 import java.util.Properties;
 import java.util.Set;
-import jcuda.driver.CUfunction;
-import jcuda.driver.CUfunction_attribute;
-import jcuda.driver.CUmodule;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
@@ -30,22 +27,23 @@ import org.nccl4j.device.kernel.Protocol;
  */
 final class KernelModules {
   private static final String COPY = "copy";
+  private static final int MAX_THREADS_PER_BLOCK = 0; // CU_FUNC_ATTRIBUTE_...
+  private static final int PTX_VERSION = 5; // CU_FUNC_ATTRIBUTE_...
 
   /** The compute capability from which on kernels are compiled with a wait; launch.cuh. */
   private static final int WAITS_FROM = 90;
 
   private final CudaDevice device;
-  private final Map<String, CUmodule> modules = new HashMap<>();
-  private final Map<String, CUfunction> functions = new HashMap<>();
-  private final Set<CUfunction> waiting = new HashSet<>();
+  private final Map<String, Long> modules = new HashMap<>();
+  private final Map<String, Long> functions = new HashMap<>();
+  private final Set<Long> waiting = new HashSet<>();
 
   KernelModules(CudaDevice device) {
     this.device = device;
   }
 
   /** The kernel of a collective; loaded and ready to be launched. */
-  CUfunction collective(
-      Collective collective, DataType type, Algorithm algorithm, Protocol protocol) {
+  long collective(Collective collective, DataType type, Algorithm algorithm, Protocol protocol) {
     boolean reduces = CollectivePlans.reduces(collective);
     if (reduces) {
       checkArithmetic(type);
@@ -68,13 +66,13 @@ final class KernelModules {
    * @param type of what it combines; not looked at where it only copies
    * @param name without what says whether it goes by the switch or is emulated
    */
-  CUfunction nvls(boolean reduces, DataType type, String name, boolean emulated) {
+  long nvls(boolean reduces, DataType type, String name, boolean emulated) {
     String family = reduces ? type.label() : COPY;
     return function("nvls_" + family, name + (emulated ? "_emulated" : "_driver"));
   }
 
   /** The kernel of NVLS between machines, for a type; loaded and ready to be launched. */
-  CUfunction nvlsTree(DataType type, boolean emulated) {
+  long nvlsTree(DataType type, boolean emulated) {
     return function(
         "nvls-tree_" + type.label(),
         emulated ? "nccl4j_nvls_tree_emulated" : "nccl4j_nvls_tree_driver");
@@ -85,12 +83,12 @@ final class KernelModules {
    *
    * @param flagged that of those alone which flags travel with
    */
-  CUfunction p2p(boolean flagged) {
+  long p2p(boolean flagged) {
     return function(COPY, flagged ? "nccl4j_p2p_flagged" : "nccl4j_p2p");
   }
 
   /** What tells of copies, or waits for them; loaded and ready to be launched. */
-  CUfunction copies(boolean waits) {
+  long copies(boolean waits) {
     return function(COPY, waits ? "nccl4j_copies_await" : "nccl4j_copies_tell");
   }
 
@@ -99,7 +97,7 @@ final class KernelModules {
    *
    * @param type of what it combines; not looked at where it only copies
    */
-  CUfunction direct(boolean reduces, DataType type, String name) {
+  long direct(boolean reduces, DataType type, String name) {
     if (reduces) {
       checkArithmetic(type);
     }
@@ -110,7 +108,7 @@ final class KernelModules {
    * Whether a kernel's own code waits for the kernel before it, so that its blocks may come early.
    * The GPU does not decide: it also runs what was compiled for older ones, without that wait.
    */
-  synchronized boolean awaitsPredecessor(CUfunction kernel) {
+  synchronized boolean awaitsPredecessor(long kernel) {
     return waiting.contains(kernel);
   }
 
@@ -121,26 +119,22 @@ final class KernelModules {
         : "nccl4j_" + of + "_" + algorithm.name().toLowerCase(Locale.ROOT);
   }
 
-  private synchronized CUfunction function(String family, String name) {
+  private synchronized long function(String family, String name) {
     return functions.computeIfAbsent(family + "/" + name, key -> load(family, name));
   }
 
-  private CUfunction load(String family, String name) {
+  private long load(String family, String name) {
     return device
         .context()
         .get(
             () -> {
-              CUmodule module =
-                  modules.computeIfAbsent(
-                      family, f -> JCudaLibrary.loadModule(image(f), f, device));
-              CUfunction function = JCudaLibrary.function(module, name, device);
+              long module =
+                  modules.computeIfAbsent(family, f -> CudaLibrary.loadModule(image(f), f, device));
+              long function = CudaLibrary.function(module, name, device);
               // Asking for an attribute makes a lazily loading driver load the code now, and not at
               // the first launch, where it could have to wait for a kernel that waits for this one.
-              JCudaLibrary.functionAttribute(
-                  function, CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, device);
-              int compiledFor =
-                  JCudaLibrary.functionAttribute(
-                      function, CUfunction_attribute.CU_FUNC_ATTRIBUTE_PTX_VERSION, device);
+              CudaLibrary.functionAttribute(function, MAX_THREADS_PER_BLOCK, device);
+              int compiledFor = CudaLibrary.functionAttribute(function, PTX_VERSION, device);
               if (compiledFor >= WAITS_FROM) {
                 waiting.add(function);
               }

@@ -1,7 +1,6 @@
 package org.nccl4j.device.cuda;
 
 import java.util.function.BooleanSupplier;
-import jcuda.driver.CUevent;
 import jcuda.driver.CUresult;
 import org.nccl4j.device.CudaException;
 
@@ -20,12 +19,11 @@ final class LaunchMarks implements AutoCloseable {
 
   private final CudaDevice device;
   private final BooleanSupplier failed;
-  private final CUevent[] events = new CUevent[MARKS];
+  private final long[] events = new long[MARKS];
 
   /** Launches before each event under way, oldest first; at the events' places. */
   private final long[] launches = new long[MARKS];
 
-  private final int[] scratch = new int[1];
   private long begun; // events recorded; the next one's place by its remainder
   private long reached; // of these, known to have happened
   private long ended;
@@ -114,9 +112,9 @@ final class LaunchMarks implements AutoCloseable {
   }
 
   /** An event that became part of a capture says nothing, and is none under way. */
-  private boolean isReached(CUevent event) {
+  private boolean isReached(long event) {
     try {
-      return JCudaLibrary.isEventComplete(event, device);
+      return CudaLibrary.isEventComplete(event, device);
     } catch (CudaException e) {
       if (e.result() != CUresult.CUDA_ERROR_CAPTURED_EVENT) {
         throw e;
@@ -129,15 +127,15 @@ final class LaunchMarks implements AutoCloseable {
 
   /** As {@link StreamProgress}: not in a capture, which is looked for before and after. */
   private boolean mark(long soFar, CudaStream stream) {
-    if (JCudaLibrary.mayBeCapturing(stream.stream(), scratch, device)) {
+    if (CudaLibrary.mayBeCapturing(stream.handle(), device)) {
       return false;
     }
     int at = place(begun);
-    if (events[at] == null) {
-      events[at] = JCudaLibrary.createEvent(false, device);
+    if (events[at] == 0) {
+      events[at] = CudaLibrary.createEvent(false, device);
     }
-    JCudaLibrary.recordEvent(events[at], stream.stream(), device);
-    if (JCudaLibrary.mayBeCapturing(stream.stream(), scratch, device)) {
+    CudaLibrary.recordEvent(events[at], stream.handle(), device);
+    if (CudaLibrary.mayBeCapturing(stream.handle(), device)) {
       return false;
     }
     launches[at] = soFar;
@@ -150,9 +148,9 @@ final class LaunchMarks implements AutoCloseable {
   public synchronized void close() {
     if (!closed) {
       closed = true;
-      for (CUevent event : events) {
-        if (event != null) {
-          JCudaLibrary.destroyEvent(event, device);
+      for (long event : events) {
+        if (event != 0) {
+          CudaLibrary.destroyEvent(event, device);
         }
       }
     }

@@ -1,6 +1,5 @@
 package org.nccl4j.device.cuda;
 
-import jcuda.driver.CUevent;
 import org.nccl4j.device.HotPath;
 
 /**
@@ -14,9 +13,8 @@ import org.nccl4j.device.HotPath;
  */
 final class LaunchOrder {
   private final CudaDevice device;
-  private final int[] capturing = new int[1];
   private int members;
-  private CUevent behind; // the last launch; there while there are members
+  private long behind; // the last launch; there while there are members
   private CudaStream last; // where that was; null before the first
 
   LaunchOrder(CudaDevice device) {
@@ -26,7 +24,7 @@ final class LaunchOrder {
   /** A communicator whose launches will be in the order. */
   synchronized void join() {
     if (members == 0) {
-      behind = device.context().get(() -> JCudaLibrary.createEvent(false, device));
+      behind = device.context().get(() -> CudaLibrary.createEvent(false, device));
     }
     members++;
   }
@@ -35,8 +33,8 @@ final class LaunchOrder {
   synchronized void leave() {
     members--;
     if (members == 0) {
-      JCudaLibrary.destroyEvent(behind, device);
-      behind = null;
+      CudaLibrary.destroyEvent(behind, device);
+      behind = 0;
       last = null;
     }
   }
@@ -53,7 +51,7 @@ final class LaunchOrder {
   @HotPath
   private void follow(CudaStream into) {
     if (last != null && !into.isSameAs(last) && !isCapturing(into)) {
-      JCudaLibrary.awaitEvent(into.stream(), behind, device);
+      CudaLibrary.awaitEvent(into.handle(), behind, device);
     }
   }
 
@@ -61,12 +59,12 @@ final class LaunchOrder {
   @HotPath
   private void launched(CudaStream into) {
     if (!isCapturing(into)) {
-      JCudaLibrary.recordEvent(behind, into.stream(), device);
+      CudaLibrary.recordEvent(behind, into.handle(), device);
       last = into;
     }
   }
 
   private boolean isCapturing(CudaStream stream) {
-    return JCudaLibrary.isCapturing(stream.stream(), capturing, device);
+    return CudaLibrary.isCapturing(stream.handle(), device);
   }
 }

@@ -1,6 +1,5 @@
 package org.nccl4j.device.cuda;
 
-import jcuda.driver.CUfunction;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.kernel.DirectWork;
@@ -76,7 +75,7 @@ final class NvlsDirectPlans {
     }
   }
 
-  CUfunction kernel(DirectWork work) {
+  long kernel(DirectWork work) {
     return device
         .kernels()
         .nvls(

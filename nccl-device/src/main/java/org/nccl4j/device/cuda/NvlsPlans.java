@@ -1,6 +1,5 @@
 package org.nccl4j.device.cuda;
 
-import jcuda.driver.CUfunction;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
@@ -56,12 +55,12 @@ final class NvlsPlans {
     return new CudaKernelPlan(
         communicator,
         arguments,
-        bytes == 0 ? null : kernel(work, nvls, tree),
+        bytes == 0 ? 0 : kernel(work, nvls, tree),
         new CudaKernelPlan.Shape(channels, tree ? TREE_THREADS : THREADS, 0),
         CudaKernelPlan.Needs.of(work, spec.rank(), spec.nRanks(), bytes));
   }
 
-  private CUfunction kernel(CollectiveWork work, Nvls nvls, boolean tree) {
+  private long kernel(CollectiveWork work, Nvls nvls, boolean tree) {
     KernelModules kernels = communicator.device().kernels();
     boolean emulated = nvls.multicast().emulated();
     return tree

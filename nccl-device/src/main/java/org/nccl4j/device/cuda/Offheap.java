@@ -1,7 +1,10 @@
 package org.nccl4j.device.cuda;
 
+import java.lang.ref.Reference;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
+import java.nio.charset.StandardCharsets;
+import java.util.function.LongToIntFunction;
 import jnr.ffi.Pointer;
 import jnr.ffi.Runtime;
 
@@ -17,8 +20,41 @@ final class Offheap {
     address = Pointer.wrap(Runtime.getSystemRuntime(), bytes).address();
   }
 
+  /** A copy of some bytes. */
+  static Offheap of(byte[] contents) {
+    Offheap made = new Offheap(contents.length);
+    made.bytes.duplicate().put(contents);
+    return made;
+  }
+
+  /** Where a direct buffer's next byte is; valid as long as the buffer is used afterwards. */
+  static long address(ByteBuffer direct) {
+    return Pointer.wrap(Runtime.getSystemRuntime(), direct.slice()).address();
+  }
+
+  /** Valid as long as this object is used afterwards; see {@link #lend}. */
   long address() {
     return address;
+  }
+
+  /** Passes the address to a call, during which this memory stays. */
+  int lend(LongToIntFunction call) {
+    try {
+      return call.applyAsInt(address);
+    } finally {
+      Reference.reachabilityFence(this);
+    }
+  }
+
+  /** The text at its beginning, up to a zero. */
+  String getString() {
+    int end = 0;
+    while (end < bytes.capacity() && bytes.get(end) != 0) {
+      end++;
+    }
+    byte[] text = new byte[end];
+    bytes.get(0, text);
+    return new String(text, StandardCharsets.UTF_8);
   }
 
   Offheap putLong(int offset, long value) {

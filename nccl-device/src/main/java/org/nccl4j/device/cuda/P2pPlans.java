@@ -132,7 +132,7 @@ final class P2pPlans implements AutoCloseable {
         communicator,
         arguments,
         table,
-        blocks == 0 ? null : communicator.device().kernels().p2p(isFlagged(groups)),
+        blocks == 0 ? 0 : communicator.device().kernels().p2p(isFlagged(groups)),
         new CudaKernelPlan.Shape(blocks, threads(groups), 1),
         needs(works));
   }

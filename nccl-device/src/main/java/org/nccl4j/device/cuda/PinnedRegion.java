@@ -27,11 +27,11 @@ public final class PinnedRegion implements AutoCloseable {
         .context()
         .get(
             () -> {
-              JCudaLibrary.registerHost(host, bytes, device);
+              CudaLibrary.registerHost(host, bytes, device);
               try {
-                return new PinnedRegion(device, host, JCudaLibrary.hostDeviceAddress(host, device));
+                return new PinnedRegion(device, host, CudaLibrary.hostDeviceAddress(host, device));
               } catch (RuntimeException e) {
-                JCudaLibrary.unregisterHost(host, device);
+                CudaLibrary.unregisterHost(host, device);
                 throw e;
               }
             });
@@ -52,7 +52,7 @@ public final class PinnedRegion implements AutoCloseable {
   public synchronized void close() {
     if (!closed) {
       closed = true;
-      device.context().run(() -> JCudaLibrary.unregisterHost(host, device));
+      device.context().run(() -> CudaLibrary.unregisterHost(host, device));
     }
   }
 }

@@ -6,7 +6,6 @@ import java.util.Deque;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
-import jcuda.driver.CUevent;
 import jcuda.driver.CUresult;
 import jnr.ffi.Pointer;
 import jnr.ffi.Runtime;
@@ -83,7 +82,7 @@ final class PlanTables implements AutoCloseable {
     DeviceMemory there = device.allocate(all);
     Slab slab;
     try {
-      long host = device.context().get(() -> JCudaLibrary.allocateHost(all, device));
+      long host = device.context().get(() -> CudaLibrary.allocateHost(all, device));
       slab = new Slab(host, there, new ArrayList<>());
     } catch (RuntimeException e) {
       there.close();
@@ -103,7 +102,7 @@ final class PlanTables implements AutoCloseable {
     for (Slab slab : slabs) {
       slab.tables.forEach(Table::free);
       slab.there.close();
-      device.context().run(() -> JCudaLibrary.freeHost(slab.host, device));
+      device.context().run(() -> CudaLibrary.freeHost(slab.host, device));
     }
     slabs.clear();
     free.clear();
@@ -117,7 +116,7 @@ final class PlanTables implements AutoCloseable {
     private final long hostAddress;
     private final long address;
     private final int size;
-    private CUevent launched; // behind the last launch; null before the first
+    private long launched; // behind the last launch; 0 before the first
     private int filled;
     private boolean there; // what comes next in the communicator's order finds it on the device
     private boolean captured;
@@ -158,10 +157,10 @@ final class PlanTables implements AutoCloseable {
       if (captured) {
         return; // it stays in any case
       }
-      if (launched == null) {
-        launched = JCudaLibrary.createEvent(false, device);
+      if (launched == 0) {
+        launched = CudaLibrary.createEvent(false, device);
       }
-      JCudaLibrary.recordEvent(launched, stream.stream(), device);
+      CudaLibrary.recordEvent(launched, stream.handle(), device);
     }
 
     /** Its plan is launched no more. */
@@ -171,7 +170,7 @@ final class PlanTables implements AutoCloseable {
 
     private boolean hasEnded() {
       try {
-        return captured || launched == null || JCudaLibrary.isEventComplete(launched, device);
+        return captured || launched == 0 || CudaLibrary.isEventComplete(launched, device);
       } catch (CudaException e) {
         if (e.result() != CUresult.CUDA_ERROR_CAPTURED_EVENT) {
           throw e;
@@ -182,9 +181,9 @@ final class PlanTables implements AutoCloseable {
     }
 
     private void free() {
-      if (launched != null) {
-        JCudaLibrary.destroyEvent(launched, device);
-        launched = null;
+      if (launched != 0) {
+        CudaLibrary.destroyEvent(launched, device);
+        launched = 0;
       }
     }
   }

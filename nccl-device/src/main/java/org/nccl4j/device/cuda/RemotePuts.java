@@ -36,7 +36,6 @@ final class RemotePuts implements AutoCloseable {
   private final List<CarriedEnd> ends = new ArrayList<>();
   private final RemoteWords words;
   private final int room;
-  private final int[] capturing = new int[1];
 
   /** Messages to, and signals waited for from, each rank. */
   private final AtomicLongArray sent;
@@ -83,7 +82,7 @@ final class RemotePuts implements AutoCloseable {
   }
 
   void checkNotCaptured(CudaStream stream, String what) {
-    if (JCudaLibrary.isCapturing(stream.stream(), capturing, device)) {
+    if (CudaLibrary.isCapturing(stream.handle(), device)) {
       throw new InvalidUsageException(
           ErrorId.UNSUPPORTED,
           "%s of rank %d of %s is for a rank of another machine, and the stream is being captured"

@@ -31,8 +31,8 @@ final class RemoteWords implements AutoCloseable {
     this.device = device;
     this.ranks = ranks;
     long bytes = (ranks + 1L) * STRIDE;
-    host = device.context().get(() -> JCudaLibrary.allocateHost(bytes, device));
-    onDevice = device.context().get(() -> JCudaLibrary.hostDeviceAddress(host, device));
+    host = device.context().get(() -> CudaLibrary.allocateHost(bytes, device));
+    onDevice = device.context().get(() -> CudaLibrary.hostDeviceAddress(host, device));
     words = Pointer.wrap(Runtime.getSystemRuntime(), host, bytes);
     words.setMemory(0, bytes, (byte) 0);
   }
@@ -78,6 +78,6 @@ final class RemoteWords implements AutoCloseable {
   /** When no stream uses them any more. */
   @Override
   public void close() {
-    device.context().run(() -> JCudaLibrary.freeHost(host, device));
+    device.context().run(() -> CudaLibrary.freeHost(host, device));
   }
 }

@@ -1,7 +1,5 @@
 package org.nccl4j.device.cuda;
 
-import jcuda.driver.CUevent;
-
 /**
  * Streams of a communicator beside the user's, for parts of an operation that may go at the same
  * time as the others. While a graph is captured another is used than otherwise: it belongs to that
@@ -38,8 +36,8 @@ final class SideStreams implements AutoCloseable {
     private final CudaDevice device;
     private final Undo made;
     private final CudaStream stream;
-    private final CUevent parted;
-    private final CUevent joined;
+    private final long parted;
+    private final long joined;
 
     private Side(CudaDevice device) {
       this.device = device;
@@ -55,9 +53,9 @@ final class SideStreams implements AutoCloseable {
       }
     }
 
-    private CUevent event() {
-      CUevent event = device.context().get(() -> JCudaLibrary.createEvent(false, device));
-      made.push(() -> JCudaLibrary.destroyEvent(event, device));
+    private long event() {
+      long event = device.context().get(() -> CudaLibrary.createEvent(false, device));
+      made.push(() -> CudaLibrary.destroyEvent(event, device));
       return event;
     }
 
@@ -72,14 +70,14 @@ final class SideStreams implements AutoCloseable {
 
     /** What is put here from now on comes after what is in another stream by now. */
     void part(CudaStream from) {
-      JCudaLibrary.recordEvent(parted, from.stream(), device);
-      JCudaLibrary.awaitEvent(stream.stream(), parted, device);
+      CudaLibrary.recordEvent(parted, from.handle(), device);
+      CudaLibrary.awaitEvent(stream.handle(), parted, device);
     }
 
     /** What is put into another stream from now on comes after what is here by now. */
     void join(CudaStream with) {
-      JCudaLibrary.recordEvent(joined, stream.stream(), device);
-      JCudaLibrary.awaitEvent(with.stream(), joined, device);
+      CudaLibrary.recordEvent(joined, stream.handle(), device);
+      CudaLibrary.awaitEvent(with.handle(), joined, device);
     }
 
     @Override

@@ -1,6 +1,8 @@
 package org.nccl4j.device.cuda;
 
 import java.lang.invoke.VarHandle;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
 import java.time.Duration;
 import jnr.ffi.Pointer;
 import jnr.ffi.Runtime;
@@ -57,12 +59,12 @@ final class StreamMeeting implements BatchCopyPlan.Meeting, AutoCloseable {
     this.wide = device.attribute(WIDE_OPERATIONS) != 0;
     releasing = CudaStream.urgent(device);
     try {
-      host = device.context().get(() -> JCudaLibrary.allocateHost(WORDS, device));
+      host = device.context().get(() -> CudaLibrary.allocateHost(WORDS, device));
     } catch (RuntimeException e) {
       releasing.close();
       throw e;
     }
-    hostOnDevice = device.context().get(() -> JCudaLibrary.hostDeviceAddress(host, device));
+    hostOnDevice = device.context().get(() -> CudaLibrary.hostDeviceAddress(host, device));
     words = Pointer.wrap(Runtime.getSystemRuntime(), host, WORDS);
     words.setMemory(0, WORDS, (byte) 0);
   }
@@ -123,13 +125,11 @@ final class StreamMeeting implements BatchCopyPlan.Meeting, AutoCloseable {
 
   /** The first rank that has not come to a meeting, or -1. */
   private int missing(long meeting) {
-    Offheap seen = new Offheap(WORD);
+    ByteBuffer seen = ByteBuffer.allocateDirect(WORD).order(ByteOrder.nativeOrder());
     for (int place = 0; place < space.size(); place++) {
       if (place != space.place()) {
         long own = word(space.place(), place);
-        device
-            .context()
-            .run(() -> JCudaLibrary.copyToHost(Handles.host(seen.address()), own, WORD, device));
+        device.hostCopies().read(own, seen);
         if (seen.getInt(0) - (int) meeting < 0) {
           return space.first() + place;
         }
@@ -161,6 +161,6 @@ final class StreamMeeting implements BatchCopyPlan.Meeting, AutoCloseable {
   @Override
   public synchronized void close() {
     releasing.close();
-    device.context().run(() -> JCudaLibrary.freeHost(host, device));
+    device.context().run(() -> CudaLibrary.freeHost(host, device));
   }
 }

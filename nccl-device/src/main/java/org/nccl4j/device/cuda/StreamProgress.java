@@ -1,7 +1,6 @@
 package org.nccl4j.device.cuda;
 
 import java.util.concurrent.atomic.AtomicLong;
-import jcuda.driver.CUevent;
 import jcuda.driver.CUresult;
 import org.nccl4j.device.CudaException;
 
@@ -16,8 +15,7 @@ import org.nccl4j.device.CudaException;
  */
 final class StreamProgress implements AutoCloseable {
   private final CudaDevice device;
-  private final CUevent event;
-  private final int[] scratch = new int[1];
+  private final long event;
 
   /** Launches so far. Published by setRelease; read by who asks. */
   private final AtomicLong launches = new AtomicLong();
@@ -29,7 +27,7 @@ final class StreamProgress implements AutoCloseable {
 
   StreamProgress(CudaDevice device) {
     this.device = device;
-    event = device.context().get(() -> JCudaLibrary.createEvent(false, device));
+    event = device.context().get(() -> CudaLibrary.createEvent(false, device));
   }
 
   /** A launch that put nothing into a stream. */
@@ -51,9 +49,9 @@ final class StreamProgress implements AutoCloseable {
   }
 
   private synchronized void recordNow(CudaStream stream) {
-    boolean capturing = JCudaLibrary.mayBeCapturing(stream.stream(), scratch, device);
+    boolean capturing = CudaLibrary.mayBeCapturing(stream.handle(), device);
     if (!capturing) {
-      JCudaLibrary.recordEvent(event, stream.stream(), device);
+      CudaLibrary.recordEvent(event, stream.handle(), device);
       recordedIn = stream;
     }
   }
@@ -94,7 +92,7 @@ final class StreamProgress implements AutoCloseable {
 
   private boolean isReached() {
     try {
-      return JCudaLibrary.isEventComplete(event, device);
+      return CudaLibrary.isEventComplete(event, device);
     } catch (CudaException e) {
       if (e.result() != CUresult.CUDA_ERROR_CAPTURED_EVENT) {
         throw e;
@@ -109,11 +107,11 @@ final class StreamProgress implements AutoCloseable {
     recordedIn = null;
     long launchesNow = launches.getAcquire();
     long graphsNow = stream.graphs();
-    if (JCudaLibrary.mayBeCapturing(stream.stream(), scratch, device)) {
+    if (CudaLibrary.mayBeCapturing(stream.handle(), device)) {
       return false;
     }
-    JCudaLibrary.recordEvent(event, stream.stream(), device);
-    if (JCudaLibrary.mayBeCapturing(stream.stream(), scratch, device)) {
+    CudaLibrary.recordEvent(event, stream.handle(), device);
+    if (CudaLibrary.mayBeCapturing(stream.handle(), device)) {
       return false; // the capture may have begun before the record
     }
     recordedIn = stream;
@@ -126,7 +124,7 @@ final class StreamProgress implements AutoCloseable {
   public synchronized void close() {
     if (!closed) {
       closed = true;
-      JCudaLibrary.destroyEvent(event, device);
+      CudaLibrary.destroyEvent(event, device);
     }
   }
 }

@@ -13,8 +13,17 @@ abstract class AgainstFakeCuda {
   @BeforeEach
   final void startFake() {
     fake = FakeCuda.get();
-    CudaDevices.probe().list().forEach(CudaDevice::context);
+    CudaDevices.probe().list().forEach(device -> device.hostCopies().stream());
     live = fake.fakeLive();
+  }
+
+  /** A device that knows nothing yet; its stream for copies is of the process's life. */
+  final CudaDevice fresh(int index) {
+    CudaDevice device = new CudaDevice(index);
+    long before = fake.fakeLive();
+    device.hostCopies().stream();
+    live += fake.fakeLive() - before;
+    return device;
   }
 
   @AfterEach

@@ -9,9 +9,7 @@ import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import java.nio.ByteBuffer;
 import java.time.Duration;
-import jcuda.driver.CUgraph;
 import jcuda.driver.CUstream;
-import jcuda.driver.JCudaDriver;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -34,6 +32,7 @@ import org.nccl4j.device.kernel.Protocol;
 @Timeout(120)
 class CaptureTest {
   private static final int GLOBAL = 0; // CU_STREAM_CAPTURE_MODE_GLOBAL, what PyTorch captures with
+  private static final int BLOCKING = 0; // CU_STREAM_DEFAULT
   private static final int SPOILT = 901; // CUDA_ERROR_STREAM_CAPTURE_INVALIDATED
 
   private FakeLibrary fake;
@@ -93,7 +92,7 @@ class CaptureTest {
   @Test
   void theFakeSpoilsACaptureThatIsAskedAbout() {
     stream.beginCapture();
-    assertEquals(900, JCudaDriver.cuStreamQuery(stream.stream()));
+    assertEquals(900, DriverLibrary.CUDA.cuStreamQuery(stream.handle()));
     CudaException error = assertThrows(CudaException.class, stream::endCapture);
     assertEquals(SPOILT, error.result());
     assertTrue(error.getMessage().contains("only launch"), error.getMessage());
@@ -173,8 +172,8 @@ class CaptureTest {
   @Test
   void whatIsMadeDuringCapturesOfAnyThreadSpoilsNone() throws Exception {
     try (CudaStream other = (CudaStream) ranks.devices.get(1).createStream()) {
-      CUstream users = other.stream();
-      assertEquals(0, JCudaDriver.cuStreamBeginCapture(users, GLOBAL));
+      long users = other.handle();
+      assertEquals(0, DriverLibrary.CUDA.cuStreamBeginCapture_v2(users, GLOBAL));
       elsewhere(
           () -> {
             stream.beginCapture();
@@ -185,10 +184,29 @@ class CaptureTest {
             stream.endCapture().close();
             communicator.isIdle();
           });
-      CUgraph graph = new CUgraph();
-      assertEquals(0, JCudaDriver.cuStreamEndCapture(users, graph));
-      assertEquals(0, JCudaDriver.cuGraphDestroy(graph));
+      CudaLibrary.destroyGraph(0, CudaLibrary.endCapture(users, other.device()), other.device());
     }
+    assertFalse(fake.fakeRecord().contains("misuse"), fake.fakeRecord());
+  }
+
+  /** The legacy stream may not be used while a stream that it waits for is captured. */
+  @Test
+  void memoryIsMadeAndCopiedWhileABlockingStreamIsCaptured() {
+    CudaDevice device = ranks.devices.get(0);
+    Offheap made = new Offheap(8);
+    assertEquals(0, DriverLibrary.CUDA.cuStreamCreate(made.address(), BLOCKING));
+    long users = made.getLong(0);
+    assertEquals(0, DriverLibrary.CUDA.cuStreamBeginCapture_v2(users, GLOBAL));
+    try (DeviceMemory memory = device.allocate(100);
+        DeviceMemory window = device.memAlloc(100)) {
+      memory.write(0, ByteBuffer.allocate(8).putLong(0, 5));
+      ByteBuffer read = ByteBuffer.allocate(12);
+      memory.read(0, read.position(4));
+      assertEquals(5, read.getLong(4));
+      window.fill((byte) 3);
+    }
+    CudaLibrary.destroyGraph(0, CudaLibrary.endCapture(users, device), device);
+    CudaLibrary.destroyStream(users, device);
     assertFalse(fake.fakeRecord().contains("misuse"), fake.fakeRecord());
   }
 

@@ -77,10 +77,10 @@ class CheckedCallsTest {
     tried(() -> graphs(device));
     tried(device::memoryInfo);
     tried(() -> device.hostVisible(64).close());
-    tried(() -> JCudaLibrary.deviceName(JCudaLibrary.device(0), 0));
-    tried(() -> JCudaLibrary.pciBusId(JCudaLibrary.device(0), device));
-    tried(JCudaLibrary::driverVersion);
-    tried(JCudaLibrary::deviceCount);
+    tried(() -> CudaLibrary.deviceName(CudaLibrary.device(0), 0));
+    tried(() -> CudaLibrary.pciBusId(CudaLibrary.device(0), device));
+    tried(CudaLibrary::driverVersion);
+    tried(CudaLibrary::deviceCount);
   }
 
   private static void memory(CudaDevice device) {

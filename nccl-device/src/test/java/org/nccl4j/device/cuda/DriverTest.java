@@ -38,7 +38,7 @@ class DriverTest {
     fake = FakeCuda.get();
     device = CudaDevices.probe().device(0);
     device.context();
-    CudaDevices.probe().device(1).context();
+    CudaDevices.probe().list().forEach(each -> each.hostCopies().stream());
     live = fake.fakeLive();
     fake.fakeReset();
   }
@@ -136,11 +136,12 @@ class DriverTest {
         fake.fakeRecord()
             .lines()
             .filter(line -> line.startsWith("cuMem") && !line.contains("Granularity"))
+            .map(line -> line.replaceAll("(cuMemset.*),(?!0\\))[0-9a-f]+\\)", "$1,own)"))
             .reduce("", (a, b) -> a + b + " ");
     assertEquals(
         "cuMemCreate(4194304,1,1,1,0,0,0) cuMemAddressReserve(4194304,2097152,0,0)"
             + " cuMemMap(4194304,0,0) cuMemSetAccess(4194304,1,0,3,1)"
-            + " cuMemsetD8Async(0,4194304,0) cuMemExportToShareableHandle(1,0)"
+            + " cuMemsetD8Async(0,4194304,own) cuMemExportToShareableHandle(1,0)"
             + " cuMemSetAccess(4194304,1,1,3,1) cuMemUnmap(4194304) cuMemAddressFree(4194304)"
             + " cuMemRelease() ",
         calls);
@@ -210,6 +211,25 @@ class DriverTest {
     from.close();
     to.close();
     assertTrue(fake.fakeRecord().contains("cuStreamCreate(1)"), "does not wait for stream 0");
+  }
+
+  /** On a thread of the driver's, which this process did not make. */
+  @Test
+  void aFunctionInAGraphIsCalledAtEachLaunch() {
+    int before = HostFunctions.waiting();
+    AtomicInteger called = new AtomicInteger();
+    try (CudaStream stream = (CudaStream) device.createStream()) {
+      stream.launchHostFunction(called::incrementAndGet);
+      assertEquals(before, HostFunctions.waiting(), "the driver calls it once");
+      stream.beginCapture();
+      stream.launchHostFunction(called::incrementAndGet);
+      try (CudaGraph graph = stream.endCapture()) {
+        assertEquals(1, called.get());
+        graph.launch(stream);
+        graph.launch(stream);
+      }
+    }
+    assertEquals(3, called.get());
   }
 
   @Test

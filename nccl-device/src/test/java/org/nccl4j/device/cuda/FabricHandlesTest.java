@@ -31,7 +31,7 @@ class FabricHandlesTest extends AgainstFakeCuda {
 
   @BeforeEach
   void newDevice() {
-    device = new CudaDevice(0);
+    device = fresh(0);
     device.context();
     fake.fakeReset();
   }

@@ -107,6 +107,7 @@ class MulticastTest {
     return fake.fakeRecord()
         .lines()
         .filter(line -> line.startsWith("cuM") || line.contains("misuse"))
+        .map(line -> line.replaceAll("(cuMemset.*),(?!0\\))[0-9a-f]+\\)", "$1,own)"))
         .map(line -> line.replaceAll("ShareableHandle\\([0-9]+,1\\)", "ShareableHandle(fd,1)"))
         .collect(Collectors.joining("\n"));
   }
@@ -136,7 +137,7 @@ class MulticastTest {
           cuMemAddressReserve(8388608,2097152,0,0)
           cuMemMap(8388608,0,0)
           cuMemSetAccess(8388608,1,%1$d,3,1)
-          cuMemsetD8Async(0,8388608,0)
+          cuMemsetD8Async(0,8388608,own)
           cuMulticastBindMem(0,0,8388608,0)
           """
               .formatted(member);

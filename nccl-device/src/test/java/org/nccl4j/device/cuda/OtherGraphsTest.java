@@ -7,8 +7,6 @@ import static org.junit.jupiter.api.Assumptions.assumeTrue;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
-import jcuda.driver.CUgraph;
-import jcuda.driver.JCudaDriver;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -75,7 +73,7 @@ class OtherGraphsTest extends AgainstFakeCuda {
   }
 
   private CudaStream wrap(int stream) {
-    return device.wrap(owned.get(stream).stream());
+    return new CudaStream(device, owned.get(stream).handle(), /* owned= */ false);
   }
 
   private void launch(CudaStream stream) {
@@ -105,13 +103,13 @@ class OtherGraphsTest extends AgainstFakeCuda {
   }
 
   private void begin(int stream) {
-    assertEquals(0, JCudaDriver.cuStreamBeginCapture(owned.get(stream).stream(), RELAXED));
+    assertEquals(
+        0, DriverLibrary.CUDA.cuStreamBeginCapture_v2(owned.get(stream).handle(), RELAXED));
   }
 
   private void end(int stream) {
-    CUgraph graph = new CUgraph();
-    assertEquals(0, JCudaDriver.cuStreamEndCapture(owned.get(stream).stream(), graph));
-    assertEquals(0, JCudaDriver.cuGraphDestroy(graph));
+    long graph = CudaLibrary.endCapture(owned.get(stream).handle(), device);
+    CudaLibrary.destroyGraph(0, graph, device);
   }
 
   @Test

@@ -15,7 +15,6 @@ import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
 import java.util.stream.IntStream;
-import jcuda.driver.CUgraph;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -345,7 +344,7 @@ class SharedConnectionsTest extends AgainstFakeCuda {
 
   @Test
   void whatOthersCaptureOfTheirOwnStreamsIsSeenAtOnce() {
-    streams.add(device.wrap(streams.get(0).stream()));
+    streams.add(new CudaStream(device, streams.get(0).handle(), /* owned= */ false));
     launch(parent, 3);
     launch(parent, 3);
     assertTrue(parent.sharingObstacle().isEmpty());
@@ -354,10 +353,10 @@ class SharedConnectionsTest extends AgainstFakeCuda {
   }
 
   private void capturedByOthers(Runnable action) {
-    JCudaLibrary.beginCapture(streams.get(0).stream(), device);
+    CudaLibrary.beginCapture(streams.get(0).handle(), device);
     action.run();
-    CUgraph graph = JCudaLibrary.endCapture(streams.get(0).stream(), device);
-    JCudaLibrary.destroyGraph(null, graph, device);
+    long graph = CudaLibrary.endCapture(streams.get(0).handle(), device);
+    CudaLibrary.destroyGraph(0, graph, device);
   }
 
   @Test

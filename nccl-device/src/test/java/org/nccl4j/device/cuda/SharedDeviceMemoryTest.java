@@ -36,6 +36,8 @@ class SharedDeviceMemoryTest {
     CudaDevices.probe();
     device = new CudaDevice(0);
     peer = new CudaDevice(1);
+    device.hostCopies().stream();
+    peer.hostCopies().stream();
     device.context();
     peer.context();
     live = fake.fakeLive();

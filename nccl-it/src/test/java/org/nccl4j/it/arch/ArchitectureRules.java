@@ -41,6 +41,7 @@ final class ArchitectureRules {
     rules.put("transportsAreStrangers", transportsAreStrangers());
     rules.put("transportsSeeNoEngine", transportsSeeNoEngine());
     rules.put("jcudaStaysInside", jcudaStaysInside());
+    rules.put("jcudaIsNotCalled", jcudaIsNotCalled());
     rules.put("jnrStaysInside", jnrStaysInside());
     rules.put("oneServiceLoader", oneServiceLoader());
     rules.put("oneEnvironment", oneEnvironment());
@@ -157,6 +158,11 @@ final class ArchitectureRules {
         .should()
         .dependOnClassesThat()
         .resideInAPackage("jcuda..");
+  }
+
+  /** Whether a status is an exception is up to a switch of JCuda's that users set. */
+  private ArchRule jcudaIsNotCalled() {
+    return noClasses().should().dependOnClassesThat().haveNameMatching("jcuda\\..*\\.JCuda\\w*");
   }
 
   private ArchRule jnrStaysInside() {
