@@ -59,7 +59,7 @@ __device__ __forceinline__ void runFlagged(const nccl4jCollectiveArguments& a) {
   setFactor<typename P::Element>(factor, a);
   Credit::open(credit, head, peer >= 0 ? fan.sent[threadIdx.x] : 0, peer >= 0);
   __syncthreads();
-  P p(credit, fan, a.comm, channel, a.op, factor);
+  P p(credit, fan, a.comm, channel, a.op, factor, a.comm.signature);
   schedule<ALGORITHM>(p, a, channel);
   p.finish();
 }
@@ -82,7 +82,7 @@ __device__ __forceinline__ void runSimple(const nccl4jCollectiveArguments& a) {
     anySchedule(p, a, channel);
     p.finish();
   } else {
-    simple::post(shared, fan, channel, lane);
+    simple::post(shared, fan, a.comm, channel, a.comm.signature, lane);
   }
 }
 

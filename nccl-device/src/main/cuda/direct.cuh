@@ -66,10 +66,28 @@ __device__ __forceinline__ u32 loadFlagAcquire(const void* p) {
   return v;
 }
 
-// The same block of all ranks meets, at a kernel's begin and at its end. A flag is twice the kernel's
-// number, and one more at its end.
-__device__ __forceinline__ u64 flagRow(const nccl4jDirectArguments& a) {
-  return a.flags + 4ull * NCCL4J_DIRECT_RANKS * blockIdx.x;
+// The same block of all ranks meets, at a kernel's begin and at its end. A flag's lower half is twice the
+// kernel's number, and one more at its end. The upper half says at the begin of which call it is (callOf,
+// never 0), and is 0 at the end: a rank whose flag of the begin nobody has seen any more has seen theirs.
+//
+// A rank can be at the begin of the next kernel at most, which it does not leave without this one: flags
+// that are one or two ahead are of it, or of this kernel's end. All others are old, however old: blocks
+// that few kernels have keep theirs. One that is left from exactly 2^31 kernels before would pass.
+__device__ __forceinline__ char* ownFlag(const nccl4jDirectArguments& a, int other) {
+  return own(a, a.flags + 8ull * (NCCL4J_DIRECT_RANKS * blockIdx.x + other));
+}
+
+__device__ __forceinline__ char* flagAt(const nccl4jDirectArguments& a, int other) {
+  return peer(a, other, a.flags + 8ull * (NCCL4J_DIRECT_RANKS * blockIdx.x + a.comm.rank));
+}
+
+// The signature, and below what stands for the places of those buffers that have to lie alike on all
+// ranks: who touches them goes by the own.
+__device__ __forceinline__ u32 callOf(const nccl4jDirectArguments& a) {
+  u64 places = 0;
+  if (a.comm.alike & ALIKE_SEND) places += (a.send + a.sendFlat - a.resources) * 0x9e3779b97f4a7c15ull;
+  if (a.comm.alike & ALIKE_RECV) places += (a.recv + a.recvFlat - a.resources) * 0xc2b2ae3d27d4eb4full;
+  return a.comm.signature << 16 | (u32)(places >> 48);
 }
 
 __device__ __forceinline__ bool meetsOther(const nccl4jDirectArguments& a) {
@@ -79,32 +97,44 @@ __device__ __forceinline__ bool meetsOther(const nccl4jDirectArguments& a) {
 // Tells the others that the kernel has begun. What came before it in the stream needs no release: it
 // has ended, and was flushed to all devices, since its memory domain may be another.
 __device__ __forceinline__ void arrive(const nccl4jDirectArguments& a, u32 number) {
-  if (meetsOther(a))
-    storeControl(peer(a, threadIdx.x, flagRow(a) + 4 * a.comm.rank), 2 * number);
+  if (meetsOther(a)) storeWordRelaxed(flagAt(a, threadIdx.x), (u64)callOf(a) << 32 | 2 * number);
 }
 
-__device__ __forceinline__ void awaitFlags(const nccl4jDirectArguments& a, u32 value) {
+__device__ __forceinline__ void awaitFlags(const nccl4jDirectArguments& a, u32 call, u32 value) {
   if (meetsOther(a)) {
     const int other = threadIdx.x;
-    char* flag = own(a, flagRow(a) + 4 * other);
+    const char* flag = ownFlag(a, other);
+    const u64 wanted = (u64)call << 32 | value;
     Patience patience(a.comm);
-    while ((int)(loadFlagAcquire(flag) - value) < 0)
-      if (patience.exhausted(other, blockIdx.x, 0, value)) break;
+    for (u64 found; (found = loadWordAcquire(flag)) != wanted;) {
+      const u32 ahead = (u32)found - value, theirs = (u32)(found >> 32);
+      if (ahead - 1 < 2 && found != 0) break;
+      auto unlike = [&] { return ahead == 0 && theirs != 0 ? (u64)call << 32 | theirs : 0; };
+      if (patience.exhausted(other, blockIdx.x, 0, value, unlike)) break;
+    }
   }
   __syncthreads();
 }
 
 // Returns once the same block of all ranks has begun: their buffers may be touched.
 __device__ __forceinline__ void awaitBegin(const nccl4jDirectArguments& a, u32 number) {
-  awaitFlags(a, 2 * number);
+  awaitFlags(a, callOf(a), 2 * number);
+}
+
+// Tells the others that this block is done, after what its threads wrote and have met for.
+__device__ __forceinline__ void tellEnd(const nccl4jDirectArguments& a, u32 number) {
+  if (meetsOther(a)) storeWordRelease(flagAt(a, threadIdx.x), 2 * number + 1);
+}
+
+__device__ __forceinline__ void awaitEnd(const nccl4jDirectArguments& a, u32 number) {
+  awaitFlags(a, 0, 2 * number + 1);
 }
 
 // Returns once the same block of all ranks is done, with what it wrote.
 __device__ __forceinline__ void meetAtEnd(const nccl4jDirectArguments& a, u32 number) {
   __syncthreads();
-  if (meetsOther(a))
-    storeFlagRelease(peer(a, threadIdx.x, flagRow(a) + 4 * a.comm.rank), 2 * number + 1);
-  awaitFlags(a, 2 * number + 1);
+  tellEnd(a, number);
+  awaitEnd(a, number);
 }
 
 // Peers' data between two barriers: nobody changes them, so they need no order of their own.

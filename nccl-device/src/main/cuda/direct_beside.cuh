@@ -42,11 +42,15 @@ __device__ __forceinline__ u32 theirNumber(const nccl4jBesideArguments& m, u32 n
   return (u32)word;
 }
 
+// Whether a word has reached a value. Who writes it is in this launch, in which values have at most 63
+// above them, or in one before, which is old however far its value lies.
+__device__ __forceinline__ bool reached(u32 found, u32 value) { return found - value < 64; }
+
 // One thread.
 __device__ __forceinline__ void awaitEngine(const nccl4jBesideArguments& m, u64 word, u32 value) {
   const nccl4jDirectArguments& a = m.direct;
   Patience patience(a.comm);
-  while ((int)(loadFlagAcquire(own(a, m.engine + word)) - value) < 0)
+  while (!reached(loadFlagAcquire(own(a, m.engine + word)), value))
     if (patience.exhausted(1 - a.comm.rank, blockIdx.x, 0, value)) break;
 }
 
@@ -79,7 +83,7 @@ constexpr u64 kLead = 13000;         // nanoseconds
 constexpr u64 kLeastLearned = 8192;  // KiB that engines move; with fewer, other things count
 
 __device__ __forceinline__ bool haveEnded(const nccl4jBesideArguments& m) {
-  return (int)(loadFlagAcquire(own(m.direct, m.engine + kEnded)) - m.number) >= 0;
+  return reached(loadFlagAcquire(own(m.direct, m.engine + kEnded)), m.number);
 }
 
 // One thread. Engines that end earlier than expected are not waited for.
@@ -131,14 +135,14 @@ __device__ __forceinline__ void copyBeside(const nccl4jBesideArguments& m) {
   }
   if (m.phases == BESIDE_MOVE) return;
   __syncthreads();
-  if (meetsOther(a)) storeFlagRelease(peer(a, other, flagRow(a) + 4 * rank), 2 * number + 1);
+  tellEnd(a, number);
   if (leads()) {
     if (m.number != 0) awaitEnded(m, go);
     // What engines moved had arrived before they said so.
     storeControl(peer(a, other, m.engine + kArrived), number);
     awaitEngine(m, kArrived, number);
   }
-  awaitFlags(a, 2 * number + 1);
+  awaitEnd(a, number);
   finish(a, number);
 }
 

@@ -28,7 +28,7 @@ typedef struct {
   uint64_t recvFlat;
   uint64_t stride;     // from one rank's view of a window to the next's
   uint64_t resources;  // rank 0's view of the library's own window
-  uint64_t flags;      // offsets in that: u32[NCCL4J_DIRECT_BLOCKS][NCCL4J_DIRECT_RANKS]
+  uint64_t flags;      // offsets in that: u64[NCCL4J_DIRECT_BLOCKS][NCCL4J_DIRECT_RANKS]
   uint64_t epoch;      // u32[NCCL4J_DIRECT_BLOCKS] count of direct kernels so far, a copy a block
   uint64_t lines;      // two halves, each lineBytes for what each rank writes
   uint64_t lineBytes;

@@ -12,23 +12,24 @@ namespace direct {
 
 // The data of a line, once it has come.
 __device__ __forceinline__ u64 awaitLine(const nccl4jDirectArguments& a, const char* line, int from,
-                                         u32 flag) {
+                                         LineFlags flags) {
   uint4 v = loadLine(line);
-  if (v.y == flag && v.w == flag) return (u64)v.z << 32 | v.x;
+  if (flags.match(v)) return (u64)v.z << 32 | v.x;
   Patience patience(a.comm);
   do {
-    if (patience.exhausted(from, blockIdx.x, 0, flag)) break;
+    if (patience.exhausted(from, blockIdx.x, 0, flags.step, [&] { return flags.unlike(v); })) break;
     v = loadLine(line);
-  } while (v.y != flag || v.w != flag);
+  } while (!flags.match(v));
   return (u64)v.z << 32 | v.x;
 }
 
 template <class T, bool REDUCES>
 __device__ __forceinline__ void ll(const nccl4jDirectArguments& a) {
   begin();
-  const u32 flag = epoch(a);
+  const u32 number = epoch(a);
+  const LineFlags flags(number, a.comm.signature);
   const int n = a.comm.nRanks, rank = a.comm.rank;
-  const u64 half = a.lines + (flag & 1) * n * a.lineBytes;
+  const u64 half = a.lines + (number & 1) * n * a.lineBytes;
   const u64 step = (u64)gridDim.x * blockDim.x;
   const u64 first = (u64)blockIdx.x * blockDim.x + threadIdx.x;
   const bool parts = a.operation == DIRECT_REDUCE_SCATTER || a.operation == DIRECT_ALL_TO_ALL;
@@ -44,7 +45,7 @@ __device__ __forceinline__ void ll(const nccl4jDirectArguments& a) {
     u64 same = parts ? 0 : mine(0, at);
     for (int d = 1; d < n; d++) {
       int to = rank + d < n ? rank + d : rank + d - n;
-      storeLine(peer(a, to, half + rank * a.lineBytes + 2 * at), parts ? mine(to, at) : same, flag);
+      storeLine(peer(a, to, half + rank * a.lineBytes + 2 * at), parts ? mine(to, at) : same, flags);
     }
   }
   for (u64 at = first * 8; at < a.bytes; at += step * 8) {
@@ -54,7 +55,7 @@ __device__ __forceinline__ void ll(const nccl4jDirectArguments& a) {
     for (int from = 0; from < n; from++) {
       u64 x = from == rank
                   ? kept
-                  : awaitLine(a, own(a, half + from * a.lineBytes + 2 * at), from, flag);
+                  : awaitLine(a, own(a, half + from * a.lineBytes + 2 * at), from, flags);
       if (!REDUCES) {
         storeElements<T>(recv + from * a.bytes + at, x, bytes);
       } else if (from == 0) {
@@ -67,7 +68,7 @@ __device__ __forceinline__ void ll(const nccl4jDirectArguments& a) {
     if (REDUCES)
       storeElements<T>(recv + at, divides ? divideElements<T>(sum[0], n) : sum[0], bytes);
   }
-  finish(a, flag);
+  finish(a, number);
 }
 
 }  // namespace direct

@@ -18,8 +18,8 @@ __device__ __forceinline__ u32 awaitNext(const nccl4jBesideArguments& m, bool co
   const char *came = own(a, m.engine + kCame), *moved = own(a, m.engine + kUnits + 8 * mover);
   Patience patience(a.comm);
   while (true) {
-    if (copies && (int)(loadFlagAcquire(came) - copy) >= 0) return kCopy;
-    if (units && (long long)(loadWordAcquire(moved) - unit) >= 0) return kUnit;
+    if (copies && reached(loadFlagAcquire(came), copy)) return kCopy;
+    if (units && loadWordAcquire(moved) - unit < 1ull << 32) return kUnit;  // of the same kernel
     if (patience.exhausted(1 - a.comm.rank, blockIdx.x, 0, copy)) return copies ? kCopy : kUnit;
   }
 }

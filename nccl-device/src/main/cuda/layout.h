@@ -12,11 +12,15 @@
 #define NCCL4J_WORD_STRIDE 128
 #define NCCL4J_HEADER_BYTES 8192
 #define NCCL4J_SLOTS 8
+#define NCCL4J_CALLS 16  // from a tail to uint32_t[NCCL4J_SLOTS / 2], and to another NCCL4J_MORE_CALLS behind
+                         // it: of the first step in Simple of a call the call's signature above, and
+                         // below that step's number without what the slot says
+#define NCCL4J_MORE_CALLS 96
 #define NCCL4J_SIZES 32  // from a tail to uint32_t[NCCL4J_SLOTS]: of what is carried the size, and where
                          // channels claim rounds (NCCL4J_CLAIMING_CHANNELS) the number of the next
 #define NCCL4J_CLAIMING_CHANNELS 32  // least; what is carried has fewer
 #define NCCL4J_OFFER 64     // from a head to where the receiver would have a message go: a line of LL
-#define NCCL4J_STRAIGHT 64  // from a tail to the last step that went there
+#define NCCL4J_STRAIGHT 64  // from a tail to the last step that went there, and above the call's signature
 #define NCCL4J_USER 96      // from a tail to which of those that share the connection sends: the first
                             // step's lower 32 bits above, then the communicator, then the one before
 #define NCCL4J_COPIES 104   // from channel 0's tail how many copies have come, from its head how many of
@@ -34,6 +38,9 @@ enum nccl4jProtocol { LL, LL128, SIMPLE };
 enum nccl4jOperator { SUM, PROD, MAX, MIN, AVG, PREMUL };
 enum nccl4jGroupKind { GROUP_SEND, GROUP_RECV, GROUP_COPY };
 enum nccl4jBase { BASE_NONE, BASE_SEND, BASE_RECV };
+
+// Which buffers of a call have to lie at the same place of all ranks' windows.
+enum nccl4jAlike { ALIKE_SEND = 1, ALIKE_RECV = 2 };
 
 // The ends of the two connections with one rank, and their steps. Communicators that share connections
 // share the steps with them, whatever number the rank has in each.
@@ -73,8 +80,11 @@ typedef struct {
   uint32_t failed;     // the device writes 1 after the fields below
   int32_t failedPeer;  // rank that was waited for
   uint32_t failedChannel;
-  uint32_t failedKind;  // 0 waited for data, 1 for credit; 2 got what was sent for another communicator
-  uint64_t failedStep;
+  uint32_t failedKind;  // 0 waited for data, 1 for credit; 2 got what was sent for another communicator,
+                        // 3 for another call
+  uint64_t failedStep;  // of kind 3 not the step but the own call in the upper half and the other rank's in
+                        // the lower, 0 if that is not known: its signature above, and below what stands
+                        // for where its buffers lie
   uint64_t waiting;     // by some thread that waits for long, again and again: in bytes from the lowest the
                         // kind as failedKind, the channel, two of the rank, four of the time
   uint64_t pad1[12];
@@ -90,8 +100,9 @@ typedef struct {
   uint32_t ll128Slot;
   uint32_t simpleSlot;
   uint32_t user;         // which it is of those that share its connections: 0 the first
-  uint32_t pad[2];       // what follows begins at a multiple of 16
-} nccl4jCommunicator;
+  uint32_t signature;    // of the call (class CallSignature), never 0; each send and receive has its own
+  uint32_t alike;        // of kernels between windows, nccl4jAlike
+} nccl4jCommunicator;    // what follows begins at a multiple of 16
 
 // Arguments of a collective.
 typedef struct {
@@ -173,7 +184,8 @@ typedef struct {
   uint8_t targetBase;
   uint8_t protocol;
   uint8_t parts;       // channels that share it
-  uint32_t offered;    // 1 if the receiver says first where it may go
+  uint16_t offered;    // 1 if the receiver says first where it may go
+  uint16_t signature;  // of the call that it is part of
 } nccl4jWork;
 
 // Arguments of sends and receives.

@@ -108,7 +108,8 @@ __device__ __forceinline__ void send(Fan& fan, const nccl4jCommunicator& comm, i
       if (part.whole(j, bytes)) x[j] = part.load(data, j);
     while (part.has(0, bytes) && head + NCCL4J_SLOTS < sent + slots && !dead) {  // meanwhile
       head = loadWordAcquire((void*)fan.sendCredit[0]);
-      if (head + NCCL4J_SLOTS < sent + slots) dead = patience.exhausted(fan.rank[0], channel, 1, sent);
+      if (head + NCCL4J_SLOTS < sent + slots)
+        dead = patience.exhausted(fan.rank[0], channel, 1, sent);
     }
     __syncwarp();
     auto put = [&](int j, Pack y) {

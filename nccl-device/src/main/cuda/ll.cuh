@@ -1,4 +1,4 @@
-// The LL protocol: lines of 16 bytes, two words of data each followed by a flag made of the step.
+// The LL protocol: lines of 16 bytes, two words of data each followed by a flag (LineFlags).
 // One flight from the sender's store to the receiver's load, at half the bandwidth.
 #pragma once
 #include "credit.cuh"
@@ -17,12 +17,13 @@ class LLPrimitives {
   using Element = T;
 
   __device__ LLPrimitives(CreditShared& shared, Fan& fan, const nccl4jCommunicator& comm,
-                          int channel, u32 op, const Factor<T>& factor)
+                          int channel, u32 op, const Factor<T>& factor, u32 signature)
       : fan_(fan),
         credit_(shared, fan, channel),
         patience_(comm),
         place_(slotPlace(comm, LL, channel)),
         channel_(channel),
+        signature_(signature),
         nRanks_(comm.nRanks),
         op_(op),
         touch_(touchByFactor<T>(op)),
@@ -140,18 +141,19 @@ class LLPrimitives {
   }
 
   __device__ __forceinline__ u64 await(uint4 line, int i, const Step& step, u32 u) {
-    u32 flag = (u32)(fan_.received[i] + step.recvCount + 1);
-    while ((line.y != flag || line.w != flag) && !dead_) {
+    const LineFlags flags((u32)(fan_.received[i] + step.recvCount + 1), signature_);
+    while (!flags.match(line) && !dead_) {
       line = loadLine(recvLine(i, step, u));
-      if (line.y != flag || line.w != flag)
-        dead_ = patience_.exhausted(fan_.rank[i], channel_, 0, fan_.received[i] + step.recvCount);
+      if (!flags.match(line))
+        dead_ = patience_.exhausted(fan_.rank[i], channel_, 0, fan_.received[i] + step.recvCount,
+                                    [&] { return flags.unlike(line); });
     }
     return line.x | (u64)line.z << 32;
   }
 
   __device__ __forceinline__ void send(int i, const Step& step, u32 u, u64 x) {
     u64 number = fan_.sent[i] + step.sendCount;
-    storeLine(place_.at(fan_.sendData[i], number) + u * 16, x, (u32)(number + 1));
+    storeLine(place_.at(fan_.sendData[i], number) + u * 16, x, {(u32)(number + 1), signature_});
   }
 
   Fan& fan_;
@@ -159,6 +161,7 @@ class LLPrimitives {
   Patience patience_;
   SlotPlace place_;
   int channel_;
+  u32 signature_;
   int nRanks_;
   u32 op_;
   Touch touch_;

@@ -17,7 +17,7 @@ class LL128Primitives {
   using Element = T;
 
   __device__ LL128Primitives(CreditShared& shared, Fan& fan, const nccl4jCommunicator& comm,
-                             int channel, u32 op, const Factor<T>& factor)
+                             int channel, u32 op, const Factor<T>& factor, u32 /* signature */)
       : fan_(fan),
         credit_(shared, fan, channel),
         patience_(comm),
@@ -161,10 +161,10 @@ class LL128Primitives {
   }
 
   __device__ __forceinline__ Pack await(Pack x, bool active, int i, const Step& step, u32 line) {
-    u64 number = fan_.received[i] + step.recvCount;
-    while (!__all_sync(~0u, !active || !flagged_ || x.hi == number + 1 || dead_)) {
+    const u64 number = fan_.received[i] + step.recvCount, flag = number + 1;
+    while (!__all_sync(~0u, !active || !flagged_ || x.hi == flag || dead_)) {
       if (active) x = loadPack(recvAt(i, step, line));
-      if (active && flagged_ && x.hi != number + 1 && !dead_)
+      if (active && flagged_ && x.hi != flag && !dead_)
         dead_ = patience_.exhausted(fan_.rank[i], channel_, 0, number);
     }
     return x;

@@ -23,10 +23,31 @@ __device__ __forceinline__ void storePack(void* p, Pack v) {
   asm volatile("st.volatile.global.v2.u64 [%0], {%1,%2};" ::"l"(p), "l"(v.lo), "l"(v.hi));
 }
 
+// The flags of a line of LL. The first is made of the step alone, the second of the call too, so that
+// one who waits sees whether the step has come with another call.
+//
+// Lines are never cleaned, and flags have 32 bits. One that was never written has no flags of any call,
+// since no signature is 0. One that was is taken for new only if a call with the same signature wrote it
+// exactly 2^32 steps before, none that is as large came between, and it is looked at before the sender
+// stores. A program that makes a call every so many steps writes the line each time.
+struct LineFlags {
+  u32 step, call;
+
+  __device__ __forceinline__ LineFlags(u32 step, u32 signature)
+      : step(step), call(step + (signature << 16)) {}
+
+  __device__ __forceinline__ bool match(uint4 line) const { return line.y == step && line.w == call; }
+
+  // Where the step has come with another call: both, as nccl4jControl's failedStep has them. Else 0.
+  __device__ __forceinline__ u64 unlike(uint4 line) const {
+    return line.y == step && line.w != step ? (u64)(call - step) << 32 | (line.w - step) : 0;
+  }
+};
+
 // A line of LL: both words of data with their flags in one store, which arrives whole.
-__device__ __forceinline__ void storeLine(void* p, u64 data, u32 flag) {
+__device__ __forceinline__ void storeLine(void* p, u64 data, LineFlags flags) {
   asm volatile("st.volatile.global.v4.u32 [%0], {%1,%2,%3,%4};" ::"l"(p), "r"((u32)data),
-               "r"(flag), "r"((u32)(data >> 32)), "r"(flag));
+               "r"(flags.step), "r"((u32)(data >> 32)), "r"(flags.call));
 }
 
 __device__ __forceinline__ uint4 loadLine(const void* p) {
@@ -35,6 +56,16 @@ __device__ __forceinline__ uint4 loadLine(const void* p) {
                : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
                : "l"(p));
   return v;
+}
+
+// What notes a step that has no slot: the call's signature above 48 bits of the step.
+__device__ __forceinline__ u64 flagOf(u64 step, u32 signature) { return step + 1 + ((u64)signature << 48); }
+
+__device__ __forceinline__ bool sameStep(u64 a, u64 b) { return ((a ^ b) & ~0ull >> 16) == 0; }
+
+// As LineFlags::unlike.
+__device__ __forceinline__ u64 unlikeFlag(u64 wanted, u64 found) {
+  return sameStep(wanted, found) ? found >> 48 << 16 : 0;
 }
 
 // A tail or head: pairs with storeWordRelaxed after fenceSystem at the other end.

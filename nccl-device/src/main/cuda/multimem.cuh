@@ -160,9 +160,9 @@ class SwitchAccess {
   }
 
   // A line of LL. Each word of data and flag is one store: of a vector only the elements arrive whole.
-  __device__ __forceinline__ void storeLine(u64 offset, u64 data, u32 flag) const {
-    multimem::storeWordRelaxed(base_ + offset, (u32)data | (u64)flag << 32);
-    multimem::storeWordRelaxed(base_ + offset + 8, data >> 32 | (u64)flag << 32);
+  __device__ __forceinline__ void storeLine(u64 offset, u64 data, LineFlags flags) const {
+    multimem::storeWordRelaxed(base_ + offset, (u32)data | (u64)flags.step << 32);
+    multimem::storeWordRelaxed(base_ + offset + 8, data >> 32 | (u64)flags.call << 32);
   }
 
   // The same memory has a unicast and a multicast address: what came or goes by the one is ordered
@@ -229,9 +229,9 @@ class EmulatedAccess {
       storePack((void*)(views_[rank] + offset), v);
   }
 
-  __device__ __forceinline__ void storeLine(u64 offset, u64 data, u32 flag) const {
+  __device__ __forceinline__ void storeLine(u64 offset, u64 data, LineFlags flags) const {
     for (int i = 0, rank = first_; i < n_; i++, rank = after(rank))
-      nccl4j::storeLine((void*)(views_[rank] + offset), data, flag);
+      nccl4j::storeLine((void*)(views_[rank] + offset), data, flags);
   }
 
   __device__ __forceinline__ void crossAliases() const {}

@@ -215,22 +215,23 @@ __device__ __forceinline__ void lines(const nccl4jNvlsDirectArguments& args) {
   direct::begin();
   const auto all = F::lines(args);
   all.crossAliases();
-  const u32 flag = direct::epoch(a);
+  const u32 number = direct::epoch(a);
+  const LineFlags flags(number, a.comm.signature);
   const int n = a.comm.nRanks;
-  const u64 half = a.lines + (flag & 1) * n * a.lineBytes;
+  const u64 half = a.lines + (number & 1) * n * a.lineBytes;
   const Touch touch = touchFor<T>(a.op);
   const char* send = (const char*)a.send;
   char* recv = (char*)a.recv;
   forGridWords({0, a.bytes}, [&](u64 at, u32 bytes) {
     u64 x = loadElements<T>(send + at, bytes);
     all.storeLine(half + a.comm.rank * a.lineBytes + 2 * at,
-                  kReduces && touch.scale ? scaleElements<T>(x, n) : x, flag);
+                  kReduces && touch.scale ? scaleElements<T>(x, n) : x, flags);
   });
   forGridWords({0, a.bytes}, [&](u64 at, u32 bytes) {
     u64 sum[1] = {0};
     for (int from = 0; from < n; from++) {
       u64 x[1] = {
-          direct::awaitLine(a, direct::own(a, half + from * a.lineBytes + 2 * at), from, flag)};
+          direct::awaitLine(a, direct::own(a, half + from * a.lineBytes + 2 * at), from, flags)};
       if constexpr (kReduces) {
         if (from == 0)
           sum[0] = x[0];
@@ -243,7 +244,7 @@ __device__ __forceinline__ void lines(const nccl4jNvlsDirectArguments& args) {
     if constexpr (kReduces)
       storeElements<T>(recv + at, touch.divide ? divideElements<T>(sum[0], n) : sum[0], bytes);
   });
-  direct::finish(a, flag);
+  direct::finish(a, number);
 }
 
 }  // namespace nvls

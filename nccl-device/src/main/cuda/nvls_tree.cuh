@@ -54,7 +54,7 @@ class TreeEnd {
   __device__ __forceinline__ void post(u64 index, u32 bytes) {
     if (sends_) {
       u64 step = fan_.sent[end_] + index;
-      if (fan_.carried[end_]) storeControl(noteOf(fan_.sendData[end_], channel_, step), bytes);
+      if (fan_.carried[end_] & 1) storeControl(noteOf(fan_.sendData[end_], channel_, step), bytes);
       fenceSystem();
       storeWordRelaxed(tailOf(fan_.sendData[end_], channel_), step + 1);
     }

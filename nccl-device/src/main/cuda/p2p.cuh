@@ -1,8 +1,8 @@
 // Sends and receives that progress together: each block does the works of one peer and direction
 // one after the other, on its channel, and no block waits for another of this device. Blocks are in
-// order of the distance between the ranks, then of channels, then sends before receives, the same at
-// both ends. GPUs take blocks in their order, so where not all fit at once, the first of this order that
-// no rank has done is at work at both ends, however few fit.
+// order of the distance between the ranks, then of channels, then sends before receives, unless a GPU
+// has room for all. GPUs take blocks in their order, so where not all fit at once, the first of this order
+// that no rank has done is at work at both ends, however few fit.
 #pragma once
 #include "collective.cuh"
 #include "straight.cuh"
@@ -110,7 +110,7 @@ __device__ __forceinline__ void runP2p(const nccl4jP2pArguments& a) {
         transfer(p, send, data, share.bytes, slice);
         p.finish();
       } else {
-        simple::post(shared, fan, channel, lane);
+        simple::post(shared, fan, a.comm, channel, work.signature, lane);
       }
     } else if (work.protocol == LL128) {
       __syncthreads();
@@ -128,7 +128,7 @@ __device__ __forceinline__ void runP2p(const nccl4jP2pArguments& a) {
       __syncthreads();
       // After a Simple work compute-sanitizer's racecheck has the scheduling warp a barrier ahead.
       if (w != group.firstWork) __syncthreads();
-      LLPrimitives<T, 1> p(credit, fan, a.comm, channel, SUM, none);
+      LLPrimitives<T, 1> p(credit, fan, a.comm, channel, SUM, none, work.signature);
       transfer(p, send, data, share.bytes, a.comm.llSlot / NCCL4J_CHANNELS / 2);
       p.finish();
     }

@@ -162,8 +162,16 @@ __device__ __forceinline__ void work(SimpleShared& shared, u32 op, int nRanks, c
   }
 }
 
-// The warp that posts. Also keeps the steps for the next kernel.
-__device__ __forceinline__ void post(SimpleShared& shared, Fan& fan, int channel, int lane) {
+// What the first step that was received says of its call; nothing if the sender is not at a first one.
+__device__ __forceinline__ u64 unlikeWord(u32 wanted, u32 found) {
+  const u32 theirs = (found & 0xffff) == (wanted & 0xffff) ? found & ~0xffffu : 0;
+  return (u64)(wanted & ~0xffffu) << 32 | theirs;
+}
+
+// The warp that posts. Also keeps the steps for the next kernel, and says with the first step of which
+// call it is: here nobody waits for it, and what a slot says is looked up before the slot is given back.
+__device__ __forceinline__ void post(SimpleShared& shared, Fan& fan, const nccl4jCommunicator& comm,
+                                     int channel, u32 signature, int lane) {
   u64 sent = 0, received = 0;
   for (u32 k = 0;; k++) {
     barrierSync(kDone + (k & 1), kDoneThreads);
@@ -171,6 +179,11 @@ __device__ __forceinline__ void post(SimpleShared& shared, Fan& fan, int channel
     if (m.end) break;
     barrierArrive(kFree + (k & 1), kFreeThreads);
     u32 recvMask = m.recvMask, sendMask = m.sendMask;
+    const bool compares = recvMask >> lane & 1 && received == 0 && !(fan.carried[lane] & 2);
+    u32 call = 0;
+    if (compares) call = loadControl(callOf(fan.recvData[lane], channel, fan.received[lane]));
+    if (sendMask >> lane & 1 && sent == 0)
+      storeControl(callOf(fan.sendData[lane], channel, fan.sent[lane]), callWord(fan.sent[lane], signature));
     if (sendMask != 0) fenceSystem();
     if (sendMask >> lane & 1) {
       sent++;
@@ -180,6 +193,9 @@ __device__ __forceinline__ void post(SimpleShared& shared, Fan& fan, int channel
       received++;
       storeWordRelaxed((void*)fan.recvCredit[lane], fan.received[lane] + received);
     }
+    if (compares && call != callWord(fan.received[lane], signature))
+      Patience::refuse((nccl4jControl*)comm.control, fan.rank[lane], channel,
+                       unlikeWord(callWord(fan.received[lane], signature), call));
   }
   if (sent | received) {
     nccl4jSteps* steps = (nccl4jSteps*)fan.steps[lane];
@@ -284,7 +300,7 @@ class SimplePrimitives {
     u32 below = (1u << lane_) - 1;
     u64 from = recv ? (u64)place_.at(fan_.recvData[lane_], received_) : 0;
     u64 to = send ? (u64)place_.at(fan_.sendData[lane_], sent_) : 0;
-    if (send && fan_.carried[lane_]) {
+    if (send && fan_.carried[lane_] & 1) {
       u32 bytes = step.kind == STEP_SCATTER ? step.part(fan_.rank[lane_]) : step.bytes;
       storeControl(noteOf(fan_.sendData[lane_], channel_, sent_), bytes);
     }

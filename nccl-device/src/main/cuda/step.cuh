@@ -60,7 +60,7 @@ struct Fan {
   u64 sent[kMaxFan];  // at the kernel's beginning
   u64 received[kMaxFan];
   u64 implied[kMaxFan];
-  bool carried[kMaxFan];  // what is sent to it
+  uint8_t carried[kMaxFan];  // as nccl4jSteps
 
   // Called by one thread for each entry, before a barrier. Returns how many steps the peer is known
   // to have taken: by the head of the connection to it, or because it sent something later.
@@ -81,7 +81,7 @@ struct Fan {
     sent[i] = counts.lo;
     received[i] = counts.hi;
     implied[i] = taken;
-    carried[i] = more.hi & 1;
+    carried[i] = more.hi & 3;
     if (users::change(more.hi, comm.user, sends, receives)) {
       const u64 word = (u64)channel * NCCL4J_WORD_STRIDE;
       users::changeTo(comm.user, (nccl4jSteps*)counted, sends ? (char*)p.sendData + word : nullptr,
@@ -113,6 +113,16 @@ __device__ __forceinline__ SlotPlace slotPlace(const nccl4jCommunicator& c, u32 
 
 __device__ __forceinline__ char* tailOf(u64 data, int channel) {
   return (char*)data + channel * NCCL4J_WORD_STRIDE;
+}
+
+// Where the first step of a call says of which it is, and what it says.
+__device__ __forceinline__ char* callOf(u64 data, int channel, u64 step) {
+  const u32 slot = step & (NCCL4J_SLOTS - 1);
+  return tailOf(data, channel) + NCCL4J_CALLS + slot % 4 * sizeof(u32) + slot / 4 * NCCL4J_MORE_CALLS;
+}
+
+__device__ __forceinline__ u32 callWord(u64 step, u32 signature) {
+  return signature << 16 | ((u32)(step / NCCL4J_SLOTS) & 0xffff);
 }
 
 // A word beside a step's tail, written before that is posted, which comes after a fence.

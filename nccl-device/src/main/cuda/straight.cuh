@@ -68,16 +68,17 @@ __device__ __forceinline__ u64 agree(u64 known) {
 
 // The receiver's offer for a step, or NCCL4J_NO_OFFER. One thread.
 __device__ __forceinline__ u64 awaitOffer(const Fan& fan, const nccl4jCommunicator& comm, int channel,
-                                          u64 step) {
+                                          u32 signature, u64 step) {
   const char* place = (const char*)fan.sendCredit[0] + NCCL4J_OFFER;
-  const u32 flag = (u32)(step + 1);
+  const LineFlags flags((u32)(step + 1), signature);
   const u64 begin = nanoseconds();
   Patience patience(comm);
   for (u32 looks = 1;; looks++) {
     const uint4 line = loadLine(place);
-    if (line.y == flag && line.w == flag) return line.x | (u64)line.z << 32;
+    if (flags.match(line)) return line.x | (u64)line.z << 32;
     const bool late = looks % 1024 == 0 && nanoseconds() - begin > kMostNanoseconds;
-    if (late || patience.exhausted(fan.rank[0], channel, 1, step)) return NCCL4J_NO_OFFER;
+    if (late || patience.exhausted(fan.rank[0], channel, 1, step, [&] { return flags.unlike(line); }))
+      return NCCL4J_NO_OFFER;
   }
 }
 
@@ -114,10 +115,10 @@ __device__ __forceinline__ bool send(Fan& fan, const nccl4jCommunicator& comm, i
                                      const nccl4jWork& work, nccl4jSteps* claims, const char* data) {
   u64 target = 0;
   if (threadIdx.x == 0 && work.target != 0) {
-    const u64 step = fan.sent[0], offer = awaitOffer(fan, comm, channel, step);
+    const u64 step = fan.sent[0], offer = awaitOffer(fan, comm, channel, work.signature, step);
     if (offer != NCCL4J_NO_OFFER) {
       target = work.target + offer;
-      storeWordRelaxed(tailOf(fan.sendData[0], channel) + NCCL4J_STRAIGHT, step + 1);
+      storeWordRelaxed(tailOf(fan.sendData[0], channel) + NCCL4J_STRAIGHT, flagOf(step, work.signature));
     }
   }
   target = agree(target);
@@ -141,7 +142,7 @@ __device__ __forceinline__ bool recv(Fan& fan, const nccl4jCommunicator& comm, i
   if (threadIdx.x == 0) {
     const u64 received = fan.received[0];
     storeWordRelaxed((void*)fan.recvCredit[0], received);
-    storeLine((char*)fan.recvCredit[0] + NCCL4J_OFFER, work.target, (u32)(received + 1));
+    storeLine((char*)fan.recvCredit[0] + NCCL4J_OFFER, work.target, {(u32)(received + 1), work.signature});
     if (work.target != NCCL4J_NO_OFFER) {
       const char* tail = tailOf(fan.recvData[0], channel);
       const char* flag = slotPlace(comm, LL128, channel).at(fan.recvData[0], received) + lines::kFlag;
@@ -150,7 +151,10 @@ __device__ __forceinline__ bool recv(Fan& fan, const nccl4jCommunicator& comm, i
         if (looks % 64 == 0 && work.protocol == LL128 && loadWordRelaxed(flag) == received + 1) break;
         done = patience.exhausted(fan.rank[0], channel, 0, received);
       }
-      if (!done && loadWordRelaxed(tail + NCCL4J_STRAIGHT) == received + 1) {
+      const u64 wanted = flagOf(received, work.signature), note = loadWordRelaxed(tail + NCCL4J_STRAIGHT);
+      if (!done && sameStep(note, wanted)) {
+        if (note != wanted)
+          Patience::refuse((nccl4jControl*)comm.control, fan.rank[0], channel, unlikeFlag(wanted, note));
         stepsOf(fan)->received = fan.received[0] = received + 1;
         done = true;
       }

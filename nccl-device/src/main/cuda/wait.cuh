@@ -5,6 +5,8 @@
 
 namespace nccl4j {
 
+constexpr u32 kOtherCall = 3;  // failedKind
+
 // Says why, and ends all waits of the communicator's kernels.
 __device__ __forceinline__ void fail(nccl4jControl* control, int peer, int channel, u32 kind, u64 step) {
   control->failedPeer = peer;
@@ -29,6 +31,22 @@ class Patience {
     return start_ == kGone;
   }
 
+  // The same where data are waited for that may come from another call: then unlike says from which, as
+  // nccl4jControl's failedStep, and 0 else. It is not asked at each look.
+  template <class F>
+  __device__ __forceinline__ bool exhausted(int peer, int channel, u32 kind, u64 step, F unlike) {
+    if ((++looks_ & 1023) != 0) return false;
+    const u64 calls = unlike();
+    start_ = look(control_, budget_, start_,
+                  {peer, channel, calls != 0 ? kOtherCall : kind, calls != 0 ? calls : step});
+    return start_ == kGone;
+  }
+
+  // Of who has got data of another call.
+  __device__ static __noinline__ void refuse(nccl4jControl* control, int peer, int channel, u64 unlike) {
+    fail(control, peer, channel, kOtherCall, unlike);
+  }
+
  private:
   static constexpr u64 kGone = ~0ull;
 
@@ -38,16 +56,20 @@ class Patience {
     u64 step;
   };
 
-  // When the waiting began, or kGone. Takes and gives values only: a pointer to this object would
+  // When the waiting began, or kGone; odd if another call was found, which has to be there at two looks,
+  // since parts of a line may come one after the other. Takes and gives values only: a pointer to this object would
   // keep it, and all that it is part of, out of registers.
   __device__ static __noinline__ u64 look(nccl4jControl* control, u64 budget, u64 start, Awaited a) {
     if (loadControl(&control->abort) != 0) return kGone;
-    u64 now = nanoseconds();
+    const u64 now = nanoseconds() & ~1ull;
+    const bool found = start & 1;
+    start &= ~1ull;
     if (start == 0)
       start = now;
     else
       storeWordRelaxed(&control->waiting, now << 32 | (u64)(a.peer & 0xffff) << 16 | (a.channel & 0xff) << 8 | a.kind);
-    if (now - start < budget) return start;
+    const bool finds = a.kind == kOtherCall;
+    if (now - start < budget && !(found && finds)) return start | finds;
     fail(control, a.peer, a.channel, a.kind, a.step);
     return kGone;
   }

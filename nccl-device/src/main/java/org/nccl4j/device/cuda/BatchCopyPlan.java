@@ -16,7 +16,7 @@ final class BatchCopyPlan extends CopyPlan {
   /** How the ranks meet. */
   interface Meeting {
     /** Puts it into a stream. */
-    void launch(CudaStream stream, boolean captured);
+    void launch(long send, long recv, CudaStream stream, boolean captured);
 
     /** No more are launched for one plan. */
     default void discard() {}
@@ -37,8 +37,8 @@ final class BatchCopyPlan extends CopyPlan {
   }
 
   @Override
-  void meet(CudaStream stream, boolean captured) {
-    meeting.launch(stream, captured);
+  void meet(long send, long recv, CudaStream stream, boolean captured) {
+    meeting.launch(send, recv, stream, captured);
   }
 
   @Override

@@ -46,7 +46,8 @@ final class CollectivePlans {
         .putInt(KernelLayout.OPERATOR, work.op().ordinal())
         .putInt(KernelLayout.ROOT, work.root())
         .putInt(KernelLayout.N_CHANNELS, channels)
-        .putInt(KernelLayout.SLICE_BYTES, slice);
+        .putInt(KernelLayout.SLICE_BYTES, slice)
+        .putInt(KernelLayout.SIGNATURE, work.signature());
     putTopology(arguments.bytes());
     if (spec.nRanks() > KernelLayout.INLINE_PEERS) {
       arguments.putLong(KernelLayout.PEER_TABLE, memory.peerTable());

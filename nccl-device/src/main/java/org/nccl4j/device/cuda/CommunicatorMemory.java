@@ -8,6 +8,7 @@ import jnr.ffi.Pointer;
 import jnr.ffi.Runtime;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.Patience;
+import org.nccl4j.device.kernel.CallSignature;
 import org.nccl4j.device.kernel.Connection;
 import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.KernelCommunicatorSpec;
@@ -19,6 +20,7 @@ import org.nccl4j.device.kernel.SharedConnections;
  */
 final class CommunicatorMemory implements AutoCloseable {
   private static final int OUT_OF_ORDER = 2; // users::kUnlike
+  private static final int OTHER_CALL = 3; // kOtherCall
 
   private final CudaDevice device;
   private final KernelCommunicatorSpec spec;
@@ -169,6 +171,11 @@ final class CommunicatorMemory implements AutoCloseable {
                   control.getInt(KernelLayout.CONTROL_FAILED_CHANNEL),
                   control.getLong(KernelLayout.CONTROL_FAILED_STEP));
     }
+    if (isOfAnotherCall()) {
+      return otherCall(
+          control.getInt(KernelLayout.CONTROL_FAILED_PEER),
+          control.getLong(KernelLayout.CONTROL_FAILED_STEP));
+    }
     return "rank %d of %s waited longer than %s for %s of rank %d (channel %d, step %d)"
         .formatted(
             spec.rank(),
@@ -180,13 +187,38 @@ final class CommunicatorMemory implements AutoCloseable {
             control.getLong(KernelLayout.CONTROL_FAILED_STEP));
   }
 
+  /**
+   * That a peer's data are of another call.
+   *
+   * @param calls this rank's in the upper half, the peer's in the lower, each the signature above
+   *     what stands for where its buffers lie; 0 where that is not known
+   */
+  private String otherCall(int peer, long calls) {
+    int own = (int) (calls >>> Integer.SIZE);
+    int other = (int) calls;
+    return own >>> CallSignature.BITS == other >>> CallSignature.BITS && own != other
+        ? "rank %d of %s has its buffers at different offsets in their windows than rank %d"
+            .formatted(spec.rank(), spec.name(), peer)
+        : "the ranks of communicator %s make different calls: rank %d got data of another call from rank %d"
+            .formatted(spec.name(), spec.rank(), peer);
+  }
+
   /** Whether a kernel has found data that were not for this communicator, or for the one before. */
   boolean isOutOfOrder() {
+    return hasFailedBy(OUT_OF_ORDER);
+  }
+
+  /** Whether a kernel has found data of another call than its own. */
+  boolean isOfAnotherCall() {
+    return hasFailedBy(OTHER_CALL);
+  }
+
+  private boolean hasFailedBy(int kind) {
     if (control.getInt(KernelLayout.CONTROL_FAILED) == 0) {
       return false;
     }
     VarHandle.acquireFence(); // as above
-    return control.getInt(KernelLayout.CONTROL_FAILED_KIND) == OUT_OF_ORDER;
+    return control.getInt(KernelLayout.CONTROL_FAILED_KIND) == kind;
   }
 
   /** The rank that a kernel waited for when it gave up; -1 while none has. */

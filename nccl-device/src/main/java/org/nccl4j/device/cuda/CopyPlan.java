@@ -83,7 +83,7 @@ abstract class CopyPlan implements CudaPlan {
     long target = routes.target(recv, rank);
     long source = routes.source(send, rank);
     boolean aside = routes.copies() && target != source && routes.bytes() >= LEAST_ASIDE_BYTES;
-    meet(stream, captured);
+    meet(send, recv, stream, captured);
     if (!aside) {
       copy(send, recv, stream, captured, 0);
     } else {
@@ -93,11 +93,11 @@ abstract class CopyPlan implements CudaPlan {
       copy(send, recv, stream, captured, 1);
       side.join(stream);
     }
-    meet(stream, captured);
+    meet(send, recv, stream, captured);
   }
 
-  /** Makes a stream wait for those of all ranks. */
-  abstract void meet(CudaStream stream, boolean captured);
+  /** Makes a stream wait for those of all ranks, whose buffers lie at the same places. */
+  abstract void meet(long send, long recv, CudaStream stream, boolean captured);
 
   /**
    * Puts the copies into a stream.

@@ -33,6 +33,10 @@ import org.nccl4j.device.symmetric.SymmetricSpace;
 final class CudaKernelCommunicator implements KernelCommunicator {
   private static final int MOST_RANKS = 254; // a rank is a byte in the kernels' tables
 
+  private static final String SAME_CALLS =
+      "make the same calls in the same order on all ranks, with buffers at the same offsets of"
+          + " their windows (NCCL_CHECK_MODE=DEBUG_GLOBAL compares the calls of all ranks)";
+
   private final CudaDevice device;
   private final KernelCommunicatorSpec spec;
   private final Undo made;
@@ -341,6 +345,9 @@ final class CudaKernelCommunicator implements KernelCommunicator {
 
   /** The error of a complaint. */
   private NcclException failed(String complaint) {
+    if (memory.isOfAnotherCall()) {
+      return new InvalidUsageException(ErrorId.CALLS_DIFFER, complaint, SAME_CALLS);
+    }
     return memory.isOutOfOrder()
         ? SharedConnections.mismatch(complaint)
         : new TimeoutException(ErrorId.OPERATION, complaint, deadlineRemedy());

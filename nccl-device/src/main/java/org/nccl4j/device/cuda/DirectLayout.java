@@ -6,7 +6,7 @@ import org.nccl4j.device.symmetric.ResourceLayout;
  * Offsets in the library's own window on GPUs, after the part that all devices have. The kernels
  * get them as arguments.
  *
- * @param flags u32 a block and rank, written by the rank: barriers of blocks
+ * @param flags u64 a block and rank, written by the rank: barriers of blocks
  * @param epoch u32 a block: its copy of the count of direct kernels so far
  * @param arrivals u64 a rank, written by the rank: the last meeting of streams that it came to
  * @param engine words of launches beside copy engines, among two ranks
@@ -36,7 +36,7 @@ record DirectLayout(
 
   static DirectLayout of(int team) {
     long flags = new ResourceLayout(team).rest();
-    long epoch = flags + 4L * BLOCKS * RANKS;
+    long epoch = flags + 8L * BLOCKS * RANKS;
     long arrivals = epoch + 2048;
     long engine = epoch + 3072;
     long counts = epoch + 4096;

@@ -17,6 +17,7 @@ final class DirectPlans implements AutoCloseable {
   private static final long WINDOW_BLOCK_BYTES = 16 << 10;
   private static final int MOST_LL_BLOCKS = 64;
   private static final int MOST_WINDOW_BLOCKS = 64;
+  private static final int ANY_CALL = 1; // no signature is so small
 
   /**
    * A kernel takes no more than this many multiprocessors (an H200 has 132), so that those of two
@@ -54,8 +55,8 @@ final class DirectPlans implements AutoCloseable {
   CudaPlan prepare(DirectWork work) {
     check(work);
     return switch (work.way()) {
-      case COPY -> isBeside(work) ? beside(work) : new RoundCopyPlan(copies(work), meeting());
-      case COPY_BATCH -> new BatchCopyPlan(copies(work), new KernelMeeting(meeting()));
+      case COPY -> isBeside(work) ? beside(work) : new RoundCopyPlan(copies(work), meeting(work));
+      case COPY_BATCH -> new BatchCopyPlan(copies(work), new KernelMeeting(meeting(work)));
       case COPY_STREAM -> new BatchCopyPlan(copies(work), streamMeeting());
       case LL, ONE_SHOT, TWO_SHOT, NVLS, NVLS_LL -> kernel(work);
     };
@@ -64,8 +65,8 @@ final class DirectPlans implements AutoCloseable {
   /** The meeting of one plan. */
   private record KernelMeeting(CudaKernelPlan kernel) implements BatchCopyPlan.Meeting {
     @Override
-    public void launch(CudaStream stream, boolean captured) {
-      kernel.launch(0, 0, stream);
+    public void launch(long send, long recv, CudaStream stream, boolean captured) {
+      kernel.launch(send, recv, stream);
     }
 
     @Override
@@ -108,7 +109,7 @@ final class DirectPlans implements AutoCloseable {
   /** One for all plans: the ranks' meetings have one order. */
   private StreamMeeting streamMeeting() {
     if (streamMeeting == null) {
-      streamMeeting = new StreamMeeting(communicator.device(), spec, space, meeting());
+      streamMeeting = new StreamMeeting(communicator.device(), spec, space, meetingOfAny());
     }
     return streamMeeting;
   }
@@ -254,7 +255,15 @@ final class DirectPlans implements AutoCloseable {
         .putInt(DirectArguments.OPERATION, work.operation().ordinal())
         .putInt(DirectArguments.OP, work.op().ordinal())
         .putInt(DirectArguments.ROOT, work.root())
-        .putInt(DirectArguments.TWO_SHOT, work.way() == DirectWork.Way.TWO_SHOT ? 1 : 0);
+        .putInt(DirectArguments.TWO_SHOT, work.way() == DirectWork.Way.TWO_SHOT ? 1 : 0)
+        .putInt(KernelLayout.SIGNATURE, work.signature())
+        .putInt(KernelLayout.ALIKE, alike(work));
+  }
+
+  /** Which buffers other ranks touch, each by the place of its own. */
+  private static int alike(DirectWork work) {
+    return (work.way().needsSend(work.operation()) ? KernelLayout.ALIKE_SEND : 0)
+        | (work.way().needsRecv(work.operation()) ? KernelLayout.ALIKE_RECV : 0);
   }
 
   private static void put(Offheap arguments, int offset, WindowView window) {
@@ -262,9 +271,18 @@ final class DirectPlans implements AutoCloseable {
         offset, window == null ? 0 : window.peers().get(0).address() - window.address());
   }
 
-  /** All ranks meet: a kernel of its own. */
-  private CudaKernelPlan meeting() {
-    return small("nccl4j_direct_meet", arguments(DirectArguments.SIZE));
+  /** All ranks meet for a call: a kernel of its own. */
+  private CudaKernelPlan meeting(DirectWork work) {
+    Offheap arguments = arguments(DirectArguments.SIZE);
+    put(arguments, work);
+    return small("nccl4j_direct_meet", arguments);
+  }
+
+  /** The same for calls of all kinds, which so are not compared. */
+  private CudaKernelPlan meetingOfAny() {
+    Offheap arguments = arguments(DirectArguments.SIZE);
+    arguments.putInt(KernelLayout.SIGNATURE, ANY_CALL);
+    return small("nccl4j_direct_meet", arguments);
   }
 
   private CudaKernelPlan small(String name, Offheap arguments) {

@@ -17,6 +17,8 @@ final class KernelLayout {
   static final int STEPS_CARRIED = 24;
   static final int STEPS_COPIES = 48;
   static final int COPIES = 104;
+  static final int CALLS = 16;
+  static final int MORE_CALLS = 96;
 
   static final int CONTROL_ABORT = 0;
   static final int CONTROL_FAILED = 64;
@@ -35,6 +37,13 @@ final class KernelLayout {
   static final int LL128_SLOT = 28;
   static final int SIMPLE_SLOT = 32;
   static final int USER = 36;
+  static final int SIGNATURE = 40;
+  static final int ALIKE = 44;
+
+  /** Bits of the last: buffers that lie at the same place of all ranks' windows. */
+  static final int ALIKE_SEND = 1;
+
+  static final int ALIKE_RECV = 2;
 
   /** In the arguments of collectives and of sends and receives alike. */
   static final int SEND = 48;
@@ -94,6 +103,7 @@ final class KernelLayout {
   static final int WORK_PROTOCOL = 26;
   static final int WORK_PARTS = 27;
   static final int WORK_OFFERED = 28;
+  static final int WORK_SIGNATURE = 30;
   static final int WORK_SIZE = 32;
 
   static final int NO_OFFER = -1; // of 64 bits

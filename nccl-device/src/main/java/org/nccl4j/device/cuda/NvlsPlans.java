@@ -108,7 +108,8 @@ final class NvlsPlans {
         .putInt(KernelLayout.NVLS_SLOT_BYTES, layout.chunkBytes())
         .putInt(KernelLayout.NVLS_LAYOUT_CHANNELS, layout.nChannels())
         .putInt(KernelLayout.NVLS_N_HEADS, layout.nHeads())
-        .putInt(KernelLayout.NVLS_HEAD_RANK, nvls.headRank());
+        .putInt(KernelLayout.NVLS_HEAD_RANK, nvls.headRank())
+        .putInt(KernelLayout.SIGNATURE, work.signature());
     for (int view = 0; view < nvls.multicast().views().size(); view++) {
       arguments.putLong(
           KernelLayout.NVLS_VIEWS + 8 * view, nvls.multicast().views().get(view).address());

@@ -9,6 +9,7 @@ import java.util.Map;
 import java.util.NavigableMap;
 import java.util.OptionalLong;
 import java.util.TreeMap;
+import jcuda.driver.CUdevice_attribute;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
@@ -25,8 +26,9 @@ import org.nccl4j.device.symmetric.WindowView;
  * Turns sends and receives into one kernel, but for those that copy engines are to do. Works of the
  * same peer and direction form a group, done in order by the group's blocks, one for each channel.
  * Blocks are in order of the distance between the ranks, then of channels, then sends before
- * receives, the same at both ends: where not all blocks fit the GPU at once, the first that is not
- * done has its partner at work, however few fit.
+ * receives: where not all blocks fit the GPU at once, the first that is not done has its partner at
+ * work, however few fit. A GPU with a multiprocessor for each block has all at work, and begins
+ * with the sends.
  */
 final class P2pPlans implements AutoCloseable {
   private static final int THREADS = 576; // kSimpleThreads
@@ -59,9 +61,16 @@ final class P2pPlans implements AutoCloseable {
    *
    * @param target of a copy
    * @param told what the kernel is told of windows, for a message with an offer
+   * @param signature of the call that it is part of; of no matter for a copy
    */
   private record Transfer(
-      Place place, Place target, long bytes, Protocol protocol, int parts, OptionalLong told) {
+      Place place,
+      Place target,
+      long bytes,
+      Protocol protocol,
+      int parts,
+      OptionalLong told,
+      int signature) {
     boolean isOffered() {
       return told.isPresent();
     }
@@ -174,7 +183,13 @@ final class P2pPlans implements AutoCloseable {
                 new Key(send ? Kind.SEND : Kind.RECV, work.peer()), k -> new ArrayList<>())
             .add(
                 new Transfer(
-                    place(work), null, work.bytes(), protocol(work), parts(work), told(work)));
+                    place(work),
+                    null,
+                    work.bytes(),
+                    protocol(work),
+                    parts(work),
+                    told(work),
+                    work.signature()));
       }
     }
     addCopies(groups, selfSends, selfReceives);
@@ -226,7 +241,8 @@ final class P2pPlans implements AutoCloseable {
                     from.bytes(),
                     Protocol.SIMPLE,
                     (int) Math.min(most(from, COPY_PARTS), 1 + from.bytes() / LEAST_SIMPLE_PART),
-                    OptionalLong.empty()));
+                    OptionalLong.empty(),
+                    from.signature()));
       }
     }
   }
@@ -303,12 +319,17 @@ final class P2pPlans implements AutoCloseable {
     int blocks = 0;
     int works = 0;
     int at = groupTable;
+    boolean fits =
+        groups.values().stream().mapToInt(P2pPlans::channels).sum()
+            <= communicator
+                .device()
+                .attribute(CUdevice_attribute.CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
     Key before = null;
     int first = 0;
     for (Map.Entry<Key, List<Transfer>> group : groups.entrySet()) {
       int mine = channels(group.getValue());
-      boolean second = before != null && isPair(before, group.getKey());
-      boolean shares = second || isPair(group.getKey(), groups.higherKey(group.getKey()));
+      boolean second = !fits && before != null && isPair(before, group.getKey());
+      boolean shares = second || !fits && isPair(group.getKey(), groups.higherKey(group.getKey()));
       first = second ? first + 1 : blocks;
       blocks = Math.max(blocks, first + (shares ? 2 * mine - 1 : mine));
       before = group.getKey();
@@ -373,8 +394,9 @@ final class P2pPlans implements AutoCloseable {
     }
     if (transfer.told().isPresent()) {
       target.putLong(at + KernelLayout.WORK_TARGET, transfer.told().getAsLong());
-      target.putInt(at + KernelLayout.WORK_OFFERED, 1);
+      target.putShort(at + KernelLayout.WORK_OFFERED, (short) 1);
     }
+    target.putShort(at + KernelLayout.WORK_SIGNATURE, (short) transfer.signature());
     target.putLong(at + KernelLayout.WORK_BYTES, transfer.bytes());
     target.put(at + KernelLayout.WORK_PROTOCOL, (byte) transfer.protocol().ordinal());
     target.put(at + KernelLayout.WORK_PARTS, (byte) transfer.parts());

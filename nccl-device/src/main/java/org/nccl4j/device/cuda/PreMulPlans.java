@@ -8,6 +8,7 @@ import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.ReductionOperator;
 import org.nccl4j.device.kernel.Algorithm;
+import org.nccl4j.device.kernel.CallSignature;
 import org.nccl4j.device.kernel.Collective;
 import org.nccl4j.device.kernel.CollectiveWork;
 import org.nccl4j.device.kernel.KernelCommunicatorSpec;
@@ -51,7 +52,9 @@ final class PreMulPlans {
   CudaKernelPlan prepare(CollectiveWork work, ReductionOperator operator) {
     check(work, operator);
     CudaKernelPlan plan = spec.nRanks() == 1 ? alone(work) : collectives.prepare(work);
-    plan.arguments().putInt(KernelLayout.OPERATOR, KernelLayout.PREMUL);
+    plan.arguments()
+        .putInt(KernelLayout.OPERATOR, KernelLayout.PREMUL)
+        .putInt(KernelLayout.SIGNATURE, CallSignature.of(work, operator));
     if (operator.memory() != null) {
       plan.arguments().putLong(KernelLayout.SCALAR_ADDRESS, operator.memory().address());
     } else {

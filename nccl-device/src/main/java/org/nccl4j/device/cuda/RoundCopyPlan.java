@@ -19,8 +19,8 @@ final class RoundCopyPlan extends CopyPlan {
   }
 
   @Override
-  void meet(CudaStream stream, boolean captured) {
-    meeting.launch(0, 0, stream);
+  void meet(long send, long recv, CudaStream stream, boolean captured) {
+    meeting.launch(send, recv, stream);
   }
 
   @Override
@@ -29,7 +29,7 @@ final class RoundCopyPlan extends CopyPlan {
     for (int distance = nearest; distance < n(); distance++) {
       int other = at(distance);
       if (distance > 1) {
-        meeting.launch(0, 0, stream);
+        meeting.launch(send, recv, stream);
       }
       if (copies) {
         long bytes = routes().bytes();

@@ -70,9 +70,9 @@ final class StreamMeeting implements BatchCopyPlan.Meeting, AutoCloseable {
   }
 
   @Override
-  public void launch(CudaStream stream, boolean inGraph) {
+  public void launch(long send, long recv, CudaStream stream, boolean inGraph) {
     if (inGraph) {
-      captured.launch(0, 0, stream);
+      captured.launch(send, recv, stream);
       return;
     }
     long next = number + 1;

@@ -33,6 +33,9 @@
  * <p>Words are 128 bytes apart. Channel c has the c-th 64th of every slot, and its own count of
  * steps; the host device uses channel 0 alone, with whole slots.
  *
+ * <p>GPUs store the signature with the first step in Simple of a call alone, in 4 bytes: above s /
+ * 8 modulo 65536, 16 + 4 (s mod 4) bytes behind the tail, and 96 more where s mod 8 is more than 3.
+ *
  * <p>A GPU that receives a large message into a window offers the place: 64 bytes behind the head a
  * line of LL, with flag s + 1 for the message's first step s, that holds the place's offset in its
  * stretch of the flat range, or all ones where it has none. A sender that takes the offer stores

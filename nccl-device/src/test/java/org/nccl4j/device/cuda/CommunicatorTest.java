@@ -51,18 +51,18 @@ class CommunicatorTest extends AgainstFakeCuda {
       DeviceMemory send = ranks.devices.get(0).allocate(4000);
       DeviceMemory recv = ranks.devices.get(0).allocate(4000);
       var communicator = ranks.communicators.get(0);
-      KernelPlan plan =
-          communicator.prepare(
-              new CollectiveWork(
-                  Collective.ALL_REDUCE,
-                  Algorithm.ONE_SHOT,
-                  Protocol.LL,
-                  DataType.FLOAT64, // of no other test: modules stay loaded
-                  RedOp.SUM,
-                  0,
-                  500,
-                  4,
-                  1 << 20));
+      CollectiveWork work =
+          new CollectiveWork(
+              Collective.ALL_REDUCE,
+              Algorithm.ONE_SHOT,
+              Protocol.LL,
+              DataType.FLOAT64, // of no other test: modules stay loaded
+              RedOp.SUM,
+              0,
+              500,
+              4,
+              1 << 20);
+      KernelPlan plan = communicator.prepare(work);
       assertTrue(fake.fakeRecord().contains("cuModuleLoadData(fatbin)"), "the type's own fatbin");
       assertTrue(fake.fakeRecord().contains("cuModuleGetFunction(nccl4j_ll_one_shot)"));
       communicator.launch(plan, send, recv, ranks.streams.get(0));
@@ -77,6 +77,7 @@ class CommunicatorTest extends AgainstFakeCuda {
       assertEquals(4000, arguments.getLong(KernelLayout.BYTES));
       assertEquals(3_000_000_000L, arguments.getLong(KernelLayout.BUDGET));
       assertEquals(4, arguments.getInt(KernelLayout.N_CHANNELS));
+      assertEquals(work.signature(), arguments.getInt(KernelLayout.SIGNATURE));
       send.close();
       recv.close();
     }

@@ -47,7 +47,11 @@ class LayoutTest {
     put("LL_SLOT", "offsetof(nccl4jCommunicator, llSlot)");
     put("LL128_SLOT", "offsetof(nccl4jCommunicator, ll128Slot)");
     put("SIMPLE_SLOT", "offsetof(nccl4jCommunicator, simpleSlot)");
-    put("USER", "offsetof(nccl4jCommunicator, user)");
+    fields("nccl4jCommunicator", "", "user", "signature", "alike");
+    put("ALIKE_SEND", "ALIKE_SEND");
+    put("ALIKE_RECV", "ALIKE_RECV");
+    put("CALLS", "NCCL4J_CALLS");
+    put("MORE_CALLS", "NCCL4J_MORE_CALLS");
     fields(collective, "", "send", "recv", "bytes", "ringRanks", "peerTable", "collective");
     fields(collective, "", "algorithm", "root", "nChannels", "sliceBytes", "peers");
     put("OPERATOR", "offsetof(nccl4jCollectiveArguments, op)");
@@ -64,7 +68,7 @@ class LayoutTest {
     fields("nccl4jGroup", "GROUP_", "blockStep", "nBlocks", "firstWork", "nWorks");
     put("GROUP_BYTES", "sizeof(nccl4jGroup)");
     fields("nccl4jWork", "WORK_", "address", "target", "bytes", "base", "targetBase");
-    fields("nccl4jWork", "WORK_", "protocol", "parts", "offered");
+    fields("nccl4jWork", "WORK_", "protocol", "parts", "offered", "signature");
     put("NO_OFFER", "NCCL4J_NO_OFFER");
     put("WORK_SIZE", "sizeof(nccl4jWork)");
     put("NVLS_HEADS", "NCCL4J_NVLS_HEADS");

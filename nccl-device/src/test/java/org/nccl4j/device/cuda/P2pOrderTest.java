@@ -23,6 +23,7 @@ import org.nccl4j.device.kernel.Protocol;
 class P2pOrderTest extends AgainstFakeCuda {
   private static final int SEND = 0;
   private static final int RECV = 1;
+  private static final int MULTIPROCESSORS = 16; // CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT
 
   /** A channel's end at a rank: kind, the other rank, channel. */
   private record Block(int kind, int peer, int channel) {
@@ -54,7 +55,8 @@ class P2pOrderTest extends AgainstFakeCuda {
   }
 
   /** Triples (from, to, bytes). */
-  private static void check(GpuRanks ranks, List<int[]> messages) {
+  private void check(GpuRanks ranks, List<int[]> messages) {
+    fake.fakeLack(MULTIPROCESSORS); // none, so that no blocks fit
     assumeTrue(CudaDevice.class.getResource("kernels/copy.fatbin") != null, "built without nvcc");
     try (DeviceMemory buffer = ranks.devices.get(0).allocate(64)) { // nothing is launched
       List<List<Block>> blocks = new ArrayList<>();

@@ -1,0 +1,244 @@
+package org.nccl4j.device.cuda;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertInstanceOf;
+import static org.junit.jupiter.api.Assertions.assertNotNull;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.time.Duration;
+import java.util.List;
+import java.util.Objects;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.Tag;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
+import org.junit.jupiter.params.provider.MethodSource;
+import org.nccl4j.device.DataType;
+import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.ErrorId;
+import org.nccl4j.device.InvalidUsageException;
+import org.nccl4j.device.NcclException;
+import org.nccl4j.device.RedOp;
+import org.nccl4j.device.RemoteException;
+import org.nccl4j.device.kernel.Algorithm;
+import org.nccl4j.device.kernel.Collective;
+import org.nccl4j.device.kernel.CollectiveWork;
+import org.nccl4j.device.kernel.DirectWork;
+import org.nccl4j.device.kernel.DirectWork.Operation;
+import org.nccl4j.device.kernel.DirectWork.Way;
+import org.nccl4j.device.kernel.KernelPlan;
+import org.nccl4j.device.kernel.P2pWork;
+import org.nccl4j.device.kernel.Protocol;
+
+/** Two ranks whose calls differ get an error, soon and not by the deadline. Needs GPUs. */
+@Tag("gpu")
+class CallMismatchGpuTest {
+  private static final Duration DEADLINE = Duration.ofMinutes(2);
+  private static final long PATIENCE_NANOS = 20_000_000_000L;
+  private static final int BYTES = 4 << 20;
+
+  /** What the second rank calls, where the first sums 1000 int32 on all ranks. */
+  enum Other {
+    COUNT,
+    TYPE,
+    OPERATOR,
+    COLLECTIVE;
+
+    Collective collective() {
+      return this == COLLECTIVE ? Collective.REDUCE_SCATTER : Collective.ALL_REDUCE;
+    }
+
+    DataType type() {
+      return this == TYPE ? DataType.FLOAT32 : DataType.INT32;
+    }
+
+    RedOp op() {
+      return this == OPERATOR ? RedOp.MAX : RedOp.SUM;
+    }
+
+    int count() {
+      return this == COUNT ? 1001 : this == COLLECTIVE ? 500 : 1000;
+    }
+  }
+
+  private record Case(Other other, Algorithm algorithm, Protocol protocol) {}
+
+  private static Stream<Case> cases() {
+    return Stream.of(Other.values())
+        .flatMap(
+            other ->
+                Stream.of(Protocol.LL, Protocol.SIMPLE)
+                    .flatMap(
+                        protocol ->
+                            Stream.of(Algorithm.RING, Algorithm.ONE_SHOT)
+                                .map(algorithm -> new Case(other, algorithm, protocol))));
+  }
+
+  @ParameterizedTest
+  @MethodSource("cases")
+  void collectives(Case each) {
+    Other other = each.other;
+    CollectiveWork first = work(each, Collective.ALL_REDUCE, DataType.INT32, RedOp.SUM, 0, 1000);
+    CollectiveWork second =
+        work(each, other.collective(), other.type(), other.op(), 0, other.count());
+    differ(ranks -> List.of(prepare(ranks, 0, first), prepare(ranks, 1, second)));
+  }
+
+  /** Each waits for the other, which sends for another root or waits too. */
+  @ParameterizedTest
+  @EnumSource(names = {"LL", "SIMPLE"})
+  void rootsOfBroadcasts(Protocol protocol) {
+    Case each = new Case(null, Algorithm.RING, protocol);
+    CollectiveWork first = work(each, Collective.BROADCAST, DataType.INT32, RedOp.SUM, 1, 1000);
+    CollectiveWork second = work(each, Collective.ALL_REDUCE, DataType.INT32, RedOp.SUM, 1, 1000);
+    differ(ranks -> List.of(prepare(ranks, 0, first), prepare(ranks, 1, second)));
+  }
+
+  @ParameterizedTest
+  @EnumSource(names = {"LL", "SIMPLE"})
+  void messages(Protocol protocol) {
+    differ(
+        ranks ->
+            List.of(
+                prepare(ranks, 0, message(P2pWork.Kind.SEND, 1, 5000, protocol)),
+                prepare(ranks, 1, message(P2pWork.Kind.RECV, 0, 6000, protocol))));
+  }
+
+  @ParameterizedTest
+  @EnumSource(
+      value = Way.class,
+      names = {"LL", "ONE_SHOT", "TWO_SHOT", "COPY"})
+  void betweenWindows(Way way) {
+    try (GpuRanks ranks = new GpuRanks(2, DEADLINE);
+        DirectRanks windows = new DirectRanks(ranks, BYTES)) {
+      DirectWork first = direct(windows, 0, way, RedOp.SUM, 1000);
+      DirectWork second = direct(windows, 1, way, RedOp.MAX, 1000);
+      launch(ranks, 0, prepare(ranks, 0, first), windows.send.get(0), windows.recv.get(0));
+      launch(ranks, 1, prepare(ranks, 1, second), windows.send.get(1), windows.recv.get(1));
+      assertTrue(firstFailure(ranks).problem().contains("different calls"));
+    }
+  }
+
+  @ParameterizedTest
+  @EnumSource(
+      value = Way.class,
+      names = {"ONE_SHOT", "TWO_SHOT", "COPY"})
+  void buffersAtDifferentOffsetsOfTheirWindows(Way way) {
+    try (GpuRanks ranks = new GpuRanks(2, DEADLINE);
+        DirectRanks windows = new DirectRanks(ranks, BYTES)) {
+      for (int rank = 0; rank < 2; rank++) {
+        KernelPlan plan = prepare(ranks, rank, direct(windows, rank, way, RedOp.SUM, 1000));
+        launch(
+            ranks,
+            rank,
+            plan,
+            windows.send.get(rank).slice(128L * rank, 4000),
+            windows.recv.get(rank).slice(0, 4000));
+      }
+      assertTrue(firstFailure(ranks).problem().contains("different offsets"));
+    }
+  }
+
+  /** The receiver's buffer lies in a window, and the sender is not to write beyond it. */
+  @Test
+  void largeMessagesThatGoStraightIntoWindows() {
+    try (GpuRanks ranks = new GpuRanks(2, DEADLINE);
+        DirectRanks windows = new DirectRanks(ranks, BYTES)) {
+      for (int rank = 0; rank < 2; rank++) {
+        P2pWork work =
+            new P2pWork(
+                rank == 0 ? P2pWork.Kind.SEND : P2pWork.Kind.RECV,
+                1 - rank,
+                windows.recv.get(rank),
+                0,
+                (3 << 20) + (rank == 0 ? 128 : 0),
+                Protocol.SIMPLE,
+                new P2pWork.Offer(windows.recvs.get(rank)));
+        launch(ranks, rank, prepare(ranks, rank, work), null, null);
+      }
+      assertTrue(firstFailure(ranks).problem().contains("different calls"));
+    }
+  }
+
+  private interface Plans {
+    List<KernelPlan> of(GpuRanks ranks);
+  }
+
+  private static void differ(Plans plans) {
+    try (GpuRanks ranks = new GpuRanks(2, DEADLINE);
+        DeviceMemory first = ranks.devices.get(0).allocate(16_000);
+        DeviceMemory second = ranks.devices.get(1).allocate(16_000)) {
+      List<KernelPlan> both = plans.of(ranks);
+      launch(ranks, 0, both.get(0), first, first);
+      launch(ranks, 1, both.get(1), second, second);
+      assertTrue(firstFailure(ranks).problem().contains("different calls"));
+    }
+  }
+
+  /** The first failure of any of the ranks, all of which it then ends. */
+  private static NcclException firstFailure(GpuRanks ranks) {
+    NcclException found = null;
+    long start = System.nanoTime();
+    while (found == null && System.nanoTime() - start < PATIENCE_NANOS) {
+      found =
+          ranks.communicators.stream()
+              .map(CudaKernelCommunicator::failure)
+              .filter(Objects::nonNull)
+              .findFirst()
+              .orElse(null);
+    }
+    ranks.communicators.forEach(c -> c.abort(new RemoteException("the test ends", "none")));
+    for (CudaStream stream : ranks.streams) {
+      try {
+        stream.synchronize();
+      } catch (NcclException e) {
+        continue; // which is known
+      }
+    }
+    assertNotNull(found, "no rank has noticed");
+    assertInstanceOf(InvalidUsageException.class, found);
+    assertEquals(ErrorId.CALLS_DIFFER, found.id(), found.getMessage());
+    return found;
+  }
+
+  private static void launch(
+      GpuRanks ranks, int rank, KernelPlan plan, DeviceMemory send, DeviceMemory recv) {
+    ranks.communicators.get(rank).launch(plan, send, recv, ranks.streams.get(rank));
+  }
+
+  private static KernelPlan prepare(GpuRanks ranks, int rank, CollectiveWork work) {
+    return ranks.communicators.get(rank).prepare(work);
+  }
+
+  private static KernelPlan prepare(GpuRanks ranks, int rank, DirectWork work) {
+    return ranks.communicators.get(rank).prepare(work);
+  }
+
+  private static KernelPlan prepare(GpuRanks ranks, int rank, P2pWork work) {
+    return ranks.communicators.get(rank).prepare(List.of(work));
+  }
+
+  private static P2pWork message(P2pWork.Kind kind, int peer, int bytes, Protocol protocol) {
+    return new P2pWork(kind, peer, null, 0, bytes, protocol);
+  }
+
+  private static CollectiveWork work(
+      Case each, Collective collective, DataType type, RedOp op, int root, int count) {
+    return new CollectiveWork(
+        collective, each.algorithm, each.protocol, type, op, root, count, 2, 1 << 20);
+  }
+
+  private static DirectWork direct(DirectRanks windows, int rank, Way way, RedOp op, int count) {
+    return new DirectWork(
+        Operation.ALL_REDUCE,
+        way,
+        DataType.INT32,
+        op,
+        0,
+        count,
+        way.needsSend(Operation.ALL_REDUCE) ? windows.sends.get(rank) : null,
+        way.needsRecv(Operation.ALL_REDUCE) ? windows.recvs.get(rank) : null,
+        0);
+  }
+}
