@@ -50,7 +50,10 @@ public final class CommunicatorConfig {
     return DEFAULTS;
   }
 
-  /** A name for messages and logs; by default a number. */
+  /**
+   * A name for messages and logs; by default one that is derived from the unique id, and so the
+   * same on all ranks, or a number where one thread makes all ranks.
+   */
   public CommunicatorConfig withName(String newName) {
     return new CommunicatorConfig(
         Given.notNull(newName, "name of the communicator"), settings, splitShare, shrinkShare);

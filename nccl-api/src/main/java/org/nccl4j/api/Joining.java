@@ -71,7 +71,7 @@ final class Joining {
       TcpBootstrap.tellUnable(nRanks, roots, rank, e, BootstrapOptions.defaults());
       throw e;
     }
-    String name = name(config);
+    String name = name(config, roots);
     InitTimes times = new InitTimes(name, rank);
     times.begin(InitTimes.BOOTSTRAP);
     long began = System.nanoTime();
@@ -100,7 +100,8 @@ final class Joining {
     List<Bootstrap> bootstraps =
         LocalBootstrap.create(devices.size(), settings.get(Settings.NCCL4J_INIT_TIMEOUT));
     List<CompletableFuture<CommunicatorState>> making = new ArrayList<>();
-    String name = name(config);
+    String name =
+        config.name().isEmpty() ? Integer.toString(NUMBER.incrementAndGet()) : config.name();
     for (int rank = 0; rank < devices.size(); rank++) {
       Bootstrap bootstrap = bootstraps.get(rank);
       InitRequest request = request(name, devices.get(rank), settings);
@@ -156,8 +157,9 @@ final class Joining {
     return new InitRequest(name, device, settings);
   }
 
-  private static String name(CommunicatorConfig config) {
-    return config.name().isEmpty() ? Integer.toString(NUMBER.incrementAndGet()) : config.name();
+  /** The same on all ranks, unless they are given different names. */
+  private static String name(CommunicatorConfig config, List<BootstrapId> roots) {
+    return config.name().isEmpty() ? roots.get(0).label() : config.name();
   }
 
   /** Before anything is logged, and before anything is made. */

@@ -7,7 +7,10 @@ import java.net.UnknownHostException;
 import java.nio.BufferUnderflowException;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
+import java.security.MessageDigest;
+import java.security.NoSuchAlgorithmException;
 import java.util.ArrayList;
+import java.util.HexFormat;
 import java.util.List;
 import java.util.stream.Collectors;
 import org.nccl4j.device.ErrorId;
@@ -26,6 +29,7 @@ public final class BootstrapId {
   public static final int MAX_BYTES = 128;
 
   static final int SECRET_BYTES = 16;
+  private static final int LABEL_BYTES = 4;
   private static final byte VERSION = 1;
   private static final int FIXED_BYTES = 5 + SECRET_BYTES;
 
@@ -61,6 +65,16 @@ public final class BootstrapId {
   /** The addresses for messages. */
   public String where() {
     return text(addresses);
+  }
+
+  /** A short name of the communicator, the same for all ranks; tells nothing of the secret. */
+  public String label() {
+    try {
+      byte[] hash = MessageDigest.getInstance("SHA-256").digest(encode());
+      return HexFormat.of().formatHex(hash, 0, LABEL_BYTES);
+    } catch (NoSuchAlgorithmException e) {
+      throw new IllegalStateException("every Java platform has SHA-256", e);
+    }
   }
 
   static String text(List<InetSocketAddress> addresses) {

@@ -33,7 +33,7 @@ import org.nccl4j.device.kernel.Protocol;
  * (NCCL_CHECK_MODE=DEBUG_GLOBAL): it costs an all-gather a call.
  *
  * <p>The gather is done in one way whatever the communicator, so that where communicators share
- * connections, calls of two of them in different order meet, and are told apart by their names.
+ * connections, calls of two of them in different order meet, and are told apart by their numbers.
  * Where they share nothing but streams, the recorder says in which order they wait.
  *
  * <p>The stream calls the comparison, in which a GPU's driver allows no call of its own; so calls
@@ -43,12 +43,14 @@ public final class SignatureCheck {
   /** Begins what a rank has said; there is something else where a gather came to no end. */
   private static final long SAID = 0x6e63636c346a6f70L;
 
-  private static final int LONGS = 11;
+  private static final int LONGS = 12;
+  private static final int COMMUNICATOR = 11 * 8;
   private static final int PLACEMENT = 6 * 8;
   private static final int NAME_BYTES = 64;
   private static final int BYTES = LONGS * 8 + NAME_BYTES;
 
   private final String name;
+  private final long communicator;
   private final KernelCommunicator kernels;
   private final Launcher launcher;
   private final KernelDevice device;
@@ -69,10 +71,21 @@ public final class SignatureCheck {
     }
   }
 
-  /** A check of one rank's calls. */
+  /**
+   * A check of one rank's calls.
+   *
+   * @param name for messages
+   * @param communicator a number that its ranks have in common, and no other communicator has
+   */
   public SignatureCheck(
-      String name, KernelCommunicator kernels, Launcher launcher, KernelDevice device, int nRanks) {
+      String name,
+      long communicator,
+      KernelCommunicator kernels,
+      Launcher launcher,
+      KernelDevice device,
+      int nRanks) {
     this.name = name;
+    this.communicator = communicator;
     this.kernels = kernels;
     this.launcher = launcher;
     this.device = device;
@@ -113,7 +126,7 @@ public final class SignatureCheck {
     call.putLong(SAID).putLong(func.ordinal()).putLong(count).putLong(type.ordinal());
     call.putLong(op.ordinal()).putLong(root).putLong(placement.way());
     call.putLong(placement.send()).putLong(placement.sendOffset());
-    call.putLong(placement.recv()).putLong(placement.recvOffset());
+    call.putLong(placement.recv()).putLong(placement.recvOffset()).putLong(communicator);
     byte[] letters = name.getBytes(StandardCharsets.UTF_8);
     call.put(Arrays.copyOfRange(letters, Math.max(0, letters.length - NAME_BYTES), letters.length));
     Memory memory = take();
@@ -146,31 +159,45 @@ public final class SignatureCheck {
       calls = ByteBuffer.wrap(memory.all.get()).order(ByteOrder.nativeOrder());
       free.add(memory);
     }
+    if (kernels.failure() != null) {
+      return;
+    }
     for (int rank = 0; rank < nRanks; rank++) {
       if (calls.getLong(rank * BYTES) != SAID) {
-        return;
+        throw failed(silent(rank));
       }
     }
     for (int rank = 1; rank < nRanks; rank++) {
       if (!describe(calls, rank).equals(describe(calls, 0))
           || !place(calls, rank).equals(place(calls, 0))
-          || !communicator(calls, rank).equals(communicator(calls, 0))) {
-        NcclException mismatch = mismatch(calls, rank);
-        kernels.abort(mismatch);
-        throw mismatch;
+          || communicator(calls, rank) != communicator(calls, 0)) {
+        throw failed(mismatch(calls, rank));
       }
     }
+  }
+
+  private NcclException failed(NcclException error) {
+    kernels.abort(error);
+    return error;
+  }
+
+  /** All have come to the gather, and what came from a rank is no call. */
+  private NcclException silent(int rank) {
+    return new InvalidUsageException(
+        ErrorId.CALLS_DIFFER,
+        "rank %d of communicator %s does not say what it calls".formatted(rank, name),
+        "set NCCL_CHECK_MODE=DEBUG_GLOBAL on all ranks or on none, and make the same calls in the"
+            + " same order on all ranks");
   }
 
   private NcclException mismatch(ByteBuffer calls, int rank) {
     String first = describe(calls, 0);
     String other = describe(calls, rank);
-    if (!communicator(calls, 0).equals(communicator(calls, rank))) {
+    if (communicator(calls, 0) != communicator(calls, rank)) {
       return new OrderMismatchException(
           "the ranks use communicators that share connections in different order: in communicator"
               + " %s rank 0 calls %s of communicator %s where rank %d calls %s of communicator %s"
-                  .formatted(
-                      name, first, communicator(calls, 0), rank, other, communicator(calls, rank)),
+                  .formatted(name, first, name(calls, 0), rank, other, name(calls, rank)),
           "make the calls in the same order on all ranks, or split with connections of their own"
               + " (CommunicatorConfig.withSplitShare(false))");
     }
@@ -189,7 +216,11 @@ public final class SignatureCheck {
         "make the same calls in the same order on all ranks");
   }
 
-  private static String communicator(ByteBuffer calls, int rank) {
+  private static long communicator(ByteBuffer calls, int rank) {
+    return calls.getLong(rank * BYTES + COMMUNICATOR);
+  }
+
+  private static String name(ByteBuffer calls, int rank) {
     byte[] letters = new byte[NAME_BYTES];
     calls.get(rank * BYTES + LONGS * 8, letters);
     return new String(letters, StandardCharsets.UTF_8).trim();

@@ -12,7 +12,8 @@ import org.nccl4j.device.InvalidUsageException;
 
 /**
  * A rank's settings by which it chooses how an operation goes. Ranks that choose differently wait
- * for each other until a deadline, so all must have the same.
+ * for each other until a deadline, so all must have the same. To compare calls is an operation of
+ * its own, so that all have to do it or none.
  *
  * @param values by name, with defaults where they are not set
  */
@@ -22,6 +23,8 @@ record ChoosingSettings(Map<String, String> values) {
     values.put("NCCL_ALGO", names(settings.get(Settings.NCCL_ALGO)));
     values.put("NCCL_PROTO", names(settings.get(Settings.NCCL_PROTO)));
     values.put("NCCL4J_DETERMINISM", settings.get(PlanSettings.NCCL4J_DETERMINISM));
+    values.put(
+        "NCCL_CHECK_MODE", Engine.compares(settings) ? "DEBUG_GLOBAL" : "other than DEBUG_GLOBAL");
     if (kind == Device.Kind.CUDA) {
       CtaLimits ctas = Engine.ctas(settings, kind);
       values.put("NCCL_CTA_POLICY", settings.get(PlanSettings.NCCL_CTA_POLICY).toString());

@@ -81,6 +81,7 @@ public final class CommunicatorState {
             engine.launcher().hooks(),
             engine.family(),
             new Observer.Wishes(
+                request.device().kind() == Device.Kind.HOST,
                 request.settings().get(Settings.NCCL_CHECK_MODE).equals("DEBUG_GLOBAL"),
                 request.settings().get(DebugSettings.NCCL4J_FLIGHT_FILE),
                 info));

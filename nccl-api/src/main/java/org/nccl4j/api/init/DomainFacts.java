@@ -18,13 +18,14 @@ import org.nccl4j.device.kernel.KernelDevice;
 
 /**
  * What one rank knows of its device and its ways to the others, for a decision that all take alike.
- * As bytes: kind, reach, nvlink, carried, channels, table, settings and model, with tabs between
- * them.
+ * As bytes: kind, reach, nvlink, carried, channels, cores, table, settings and model, with tabs
+ * between them.
  *
  * @param reach whether it loads and stores every other's memory
  * @param nvlink whether over NVLink
  * @param carried whether a proxy carries some of its connections
  * @param channels that all its connections have
+ * @param cores that it may use
  * @param table the digest of the user's table of measured times, "" without one
  * @param settings by which it chooses
  */
@@ -34,6 +35,7 @@ record DomainFacts(
     boolean nvlink,
     boolean carried,
     int channels,
+    int cores,
     String table,
     ChoosingSettings settings,
     String model) {
@@ -70,6 +72,7 @@ record DomainFacts(
         nvlink,
         !links.proxyHandlers().isEmpty(),
         links.channels(),
+        Runtime.getRuntime().availableProcessors(),
         table,
         ChoosingSettings.of(request.settings(), self.kind()),
         model);
@@ -89,6 +92,7 @@ record DomainFacts(
             Boolean.toString(nvlink),
             Boolean.toString(carried),
             Integer.toString(channels),
+            Integer.toString(cores),
             table,
             settings.text(),
             model)
@@ -96,16 +100,17 @@ record DomainFacts(
   }
 
   private static DomainFacts fromBytes(byte[] bytes) {
-    String[] words = new String(bytes, StandardCharsets.UTF_8).split("\t", 8);
+    String[] words = new String(bytes, StandardCharsets.UTF_8).split("\t", 9);
     return new DomainFacts(
         Device.Kind.valueOf(words[0]),
         Boolean.parseBoolean(words[1]),
         Boolean.parseBoolean(words[2]),
         Boolean.parseBoolean(words[3]),
         Integer.parseInt(words[4]),
-        words[5],
-        ChoosingSettings.fromText(words[6]),
-        words[7]);
+        Integer.parseInt(words[5]),
+        words[6],
+        ChoosingSettings.fromText(words[7]),
+        words[8]);
   }
 
   /**
@@ -149,6 +154,7 @@ record DomainFacts(
             facts.stream().anyMatch(DomainFacts::carried),
             facts.stream().mapToInt(DomainFacts::channels).min().orElseThrow()),
         Optional.empty(),
-        tuned);
+        tuned,
+        facts.stream().mapToInt(DomainFacts::cores).min().orElseThrow());
   }
 }

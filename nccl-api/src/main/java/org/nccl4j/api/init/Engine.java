@@ -144,11 +144,15 @@ record Engine(
     ReductionOrder.check(settings, planner, request.name(), nRanks);
     DirectPlanner direct =
         new DirectPlanner(kernels, place.windows, planner, place.facts, place.nvls, rules);
-    boolean compares = settings.get(Settings.NCCL_CHECK_MODE).equals("DEBUG_GLOBAL");
     SignatureCheck signatures =
-        compares
+        compares(settings)
             ? new SignatureCheck(
-                request.name(), kernels, launcher, (KernelDevice) request.device(), nRanks)
+                request.name(),
+                place.communicator,
+                kernels,
+                launcher,
+                (KernelDevice) request.device(),
+                nRanks)
             : null;
     return new RankQueue(
         request.name(),
@@ -168,6 +172,11 @@ record Engine(
   /** Throws for names of algorithms and protocols that do not exist or contradict each other. */
   static void checkNames(Settings settings, Device.Kind kind) {
     Planner.checkNames(algorithms(settings, kind), settings.get(Settings.NCCL_PROTO));
+  }
+
+  /** Whether calls are compared before they begin. */
+  static boolean compares(Settings settings) {
+    return settings.get(Settings.NCCL_CHECK_MODE).equals("DEBUG_GLOBAL");
   }
 
   /** What NCCL_ALGO says, or the order of reductions and the policy of CTAs where it is unset. */

@@ -52,15 +52,17 @@ public final class Observer {
   private boolean told;
   private boolean reported;
   private long comparedMillis;
+  private final CallWatch calls;
 
   /**
    * What users want beside the recorder.
    *
+   * @param counts whether each launch runs once, so that the ranks' can be compared by number
    * @param compares whether to look for communicators that are used in different order
    * @param file where the recorder is written after a failure; empty for nowhere
    * @param info where a failure is told of
    */
-  public record Wishes(boolean compares, String file, InfoLog info) {}
+  public record Wishes(boolean counts, boolean compares, String file, InfoLog info) {}
 
   /** What a communicator works by, perhaps beside others. */
   public interface Connections {
@@ -86,6 +88,7 @@ public final class Observer {
     this.rank = rank;
     this.kernels = kernels;
     this.connections = connections;
+    this.calls = new CallWatch(rank.rank());
     this.recording = new Recording(log, rank, hooks);
   }
 
@@ -103,6 +106,7 @@ public final class Observer {
       Wishes wishes) {
     Observer observer = new Observer(log, rank, kernels, hooks, connections, wishes);
     kernels.explainDeadlines(observer::explain);
+    kernels.explainMismatches(observer::calls);
     synchronized (Observer.class) {
       ALL.add(observer);
       if (thread == null) {
@@ -215,6 +219,9 @@ public final class Observer {
       log.observe(kernels, System.currentTimeMillis());
       recording.look(kernels);
       failWithoutDeparted();
+      if (wishes.counts) {
+        compareCalls(System.currentTimeMillis());
+      }
       if (wishes.compares) {
         compare(System.currentTimeMillis());
       }
@@ -288,6 +295,30 @@ public final class Observer {
             + "; these communicators share connections, so that all ranks have to call their"
             + " operations in one order: if they do not,"
             + " CommunicatorConfig.withSplitShare(false) gives a split its own";
+  }
+
+  /** What this rank and another are in, when data of another call have come from it. */
+  private String calls(int peer) {
+    ALL.forEach(Observer::tryLook);
+    return CallConflict.between(ranks(), rank.rank(), peer);
+  }
+
+  /** Ends what waits for ever because another rank has made another call. */
+  private void compareCalls(long nowMillis) {
+    boolean waits = kernels.waitsFor() >= 0 && kernels.failure() == null;
+    calls
+        .look(waits ? kernels.ended() : -1, nowMillis, this::ranks)
+        .ifPresent(conflict -> kernels.abort(conflict.error()));
+  }
+
+  /** This communicator's ranks; other processes are read only where some are not in this one. */
+  private List<RankReport> ranks() {
+    List<RankReport> here = ours(FlightReader.ofThisProcess(rank.operations()));
+    return here.size() == rank.nRanks() ? here : ours(reports());
+  }
+
+  private List<RankReport> ours(List<RankReport> reports) {
+    return reports.stream().filter(report -> report.communicator() == rank.communicator()).toList();
   }
 
   /** All that this process can read. */

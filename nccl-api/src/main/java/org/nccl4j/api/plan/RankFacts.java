@@ -19,6 +19,7 @@ import org.nccl4j.topo.cluster.Fleet;
  * @param spread over hosts
  * @param topology of the ranks' GPUs, where it is known
  * @param tuned what the user has had measured, the same on all ranks
+ * @param cores that the rank with the fewest may use
  */
 public record RankFacts(
     int nRanks,
@@ -28,7 +29,30 @@ public record RankFacts(
     boolean nvlink,
     Spread spread,
     Optional<Fleet> topology,
-    Optional<TunedTable> tuned) {
+    Optional<TunedTable> tuned,
+    int cores) {
+  /** Ranks that may all use as many cores as this one. */
+  RankFacts(
+      int nRanks,
+      Device.Kind kind,
+      String model,
+      boolean reach,
+      boolean nvlink,
+      Spread spread,
+      Optional<Fleet> topology,
+      Optional<TunedTable> tuned) {
+    this(
+        nRanks,
+        kind,
+        model,
+        reach,
+        nvlink,
+        spread,
+        topology,
+        tuned,
+        Runtime.getRuntime().availableProcessors());
+  }
+
   /** Ranks of one host, with memory in common. */
   RankFacts(int nRanks, Device.Kind kind, String model, boolean reach, boolean nvlink) {
     this(
@@ -44,7 +68,7 @@ public record RankFacts(
 
   /** With the topology, if there is one. */
   public RankFacts with(Optional<Fleet> fleet) {
-    return new RankFacts(nRanks, kind, model, reach, nvlink, spread, fleet, tuned);
+    return new RankFacts(nRanks, kind, model, reach, nvlink, spread, fleet, tuned, cores);
   }
 
   /** Reads what was measured for ranks of one host, which takes its time once in a process. */
@@ -66,7 +90,7 @@ public record RankFacts(
   /** The same of some of the ranks, which are spread over some of the hosts. */
   public RankFacts of(int some, int hosts, int mostRanks, Optional<Fleet> theirTopology) {
     Spread theirs = new Spread(hosts, mostRanks, spread.carried(), spread.channels());
-    return new RankFacts(some, kind, model, reach, nvlink, theirs, theirTopology, tuned);
+    return new RankFacts(some, kind, model, reach, nvlink, theirs, theirTopology, tuned, cores);
   }
 
   /** With NVLS in place where a rank's place allows it; null is no place. */
@@ -79,7 +103,7 @@ public record RankFacts(
   private DirectCosts directCosts() {
     DirectCosts base =
         kind == Device.Kind.HOST
-            ? new HostDirectCosts(nRanks, Runtime.getRuntime().availableProcessors())
+            ? new HostDirectCosts(nRanks, cores)
             : GpuDirectCosts.of(model, nRanks, CudaDevice.lineData(nRanks));
     return spread.hosts() == 1
         ? tuned.map(table -> table.over(base, nRanks, model)).orElse(base)
@@ -98,7 +122,7 @@ public record RankFacts(
       return new NetCostModel(nRanks, spread);
     }
     if (kind == Device.Kind.HOST) {
-      return new HostCostModel(nRanks, Runtime.getRuntime().availableProcessors());
+      return new HostCostModel(nRanks, cores);
     }
     if (spread.carried()) {
       return new GpuNetCostModel(nRanks, spread, topology);

@@ -124,6 +124,7 @@ class ObserverTest {
           }
         },
         new Observer.Wishes(
+            /* counts= */ true,
             false,
             "",
             new InfoLog(Settings.ofProcess(Map.of()), "rank 0 of communicator observed")));

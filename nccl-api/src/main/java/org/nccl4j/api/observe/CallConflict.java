@@ -1,0 +1,86 @@
+package org.nccl4j.api.observe;
+
+import java.util.List;
+import java.util.Optional;
+import org.nccl4j.api.observe.RankReport.Operation;
+import org.nccl4j.device.ErrorId;
+import org.nccl4j.device.InvalidUsageException;
+import org.nccl4j.device.kernel.CallMismatch;
+
+/**
+ * Two ranks that made different calls as the same collective, by their recorders. Such ranks may
+ * wait for words that nobody writes, where their calls go different ways.
+ *
+ * @param communicator its name
+ * @param clause what the two call
+ * @param launched operations that the other rank had launched when its recorder was read
+ */
+record CallConflict(String communicator, String clause, long launched) {
+  /**
+   * The conflict of a rank's oldest operation that has not ended.
+   *
+   * @param ranks reports of its communicator
+   */
+  static Optional<CallConflict> of(List<RankReport> ranks, int rank) {
+    RankReport mine = find(ranks, rank);
+    Operation call = mine == null ? null : mine.current();
+    if (call == null || !call.isCollective() || mine.upTo() > call.number()) {
+      return Optional.empty();
+    }
+    return ranks.stream()
+        .filter(other -> other.rank() != rank && !other.failed())
+        .filter(other -> differs(call, same(other, call)))
+        .findFirst()
+        .map(
+            other ->
+                new CallConflict(
+                    mine.name(), clause(mine, call, other, same(other, call)), other.launched()));
+  }
+
+  /** A clause on what a rank and another call; empty where it is not known, or the same. */
+  static String between(List<RankReport> ranks, int rank, int peer) {
+    RankReport mine = find(ranks, rank);
+    RankReport theirs = find(ranks, peer);
+    if (mine == null || theirs == null || mine.current() == null) {
+      return "";
+    }
+    Operation call = mine.current();
+    Operation other = call.isCollective() ? same(theirs, call) : null;
+    if (other == null) {
+      other = theirs.current() == null ? theirs.last() : theirs.current();
+    }
+    return differs(call, other) ? clause(mine, call, theirs, other) : "";
+  }
+
+  private static boolean differs(Operation one, Operation other) {
+    return other != null && !one.text().equals(other.text());
+  }
+
+  /** What a rank called as the same collective; null if it is not known. */
+  private static Operation same(RankReport report, Operation call) {
+    return report.operations().stream()
+        .filter(op -> op.isCollective() && op.collective() == call.collective())
+        .findFirst()
+        .orElse(null);
+  }
+
+  private static String clause(
+      RankReport mine, Operation call, RankReport theirs, Operation other) {
+    return call.isCollective() && other.isCollective() && call.collective() == other.collective()
+        ? "as collective %d rank %d calls %s and rank %d calls %s"
+            .formatted(call.collective(), mine.rank(), call.text(), theirs.rank(), other.text())
+        : "rank %d is in %s and rank %d in %s"
+            .formatted(mine.rank(), call.text(), theirs.rank(), other.text());
+  }
+
+  private static RankReport find(List<RankReport> ranks, int rank) {
+    return ranks.stream().filter(report -> report.rank() == rank).findFirst().orElse(null);
+  }
+
+  InvalidUsageException error() {
+    return new InvalidUsageException(
+        ErrorId.CALLS_DIFFER,
+        "the ranks of communicator %s make different calls: %s".formatted(communicator, clause),
+        CallMismatch.REMEDY);
+  }
+}

@@ -1,0 +1,289 @@
+package org.nccl4j.it.api;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertNotEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.CompletableFuture;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.DynamicTest;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.TestFactory;
+import org.junit.jupiter.api.Timeout;
+import org.nccl4j.api.Communicator;
+import org.nccl4j.api.CommunicatorConfig;
+import org.nccl4j.api.Devices;
+import org.nccl4j.api.Group;
+import org.nccl4j.api.UniqueId;
+import org.nccl4j.device.DataType;
+import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.DeviceStream;
+import org.nccl4j.device.ErrorId;
+import org.nccl4j.device.NcclException;
+import org.nccl4j.device.RedOp;
+
+/**
+ * Ranks that call different things get an error that names both calls, soon, and never each other's
+ * data; by default, without a check mode. Calls that only look different are right.
+ */
+@Timeout(120)
+class CallsDifferTest {
+  private static final DataType F32 = DataType.FLOAT32;
+  private static final int BYTES = 64 << 10;
+  private static final CommunicatorConfig CONFIG =
+      CommunicatorConfig.defaults().withOperationDeadline(Duration.ofSeconds(60));
+
+  /** A call on buffers of 64 KiB. */
+  private interface Call {
+    void make(Communicator comm, DeviceMemory send, DeviceMemory recv, DeviceStream stream);
+  }
+
+  /**
+   * Calls that rank 0 and the other ranks make.
+   *
+   * @param named of either, as the error names it
+   */
+  private record Pair(Call first, Call others, String named, String namedToo) {}
+
+  private static Map<String, Pair> pairs() {
+    Call sum = (c, s, r, t) -> c.allReduce(s, r, 512, F32, RedOp.SUM, t);
+    String named = "all_reduce of 512 float (sum)";
+    Map<String, Pair> pairs = new LinkedHashMap<>();
+    pairs.put(
+        "types",
+        new Pair(
+            sum,
+            (c, s, r, t) -> c.allReduce(s, r, 512, DataType.INT32, RedOp.SUM, t),
+            named,
+            "all_reduce of 512 int32 (sum)"));
+    pairs.put(
+        "operators",
+        new Pair(
+            sum,
+            (c, s, r, t) -> c.allReduce(s, r, 512, F32, RedOp.MAX, t),
+            named,
+            "all_reduce of 512 float (max)"));
+    pairs.put(
+        "collectives",
+        new Pair(
+            sum, (c, s, r, t) -> c.allGather(s, r, 512, F32, t), named, "all_gather of 512 float"));
+    pairs.put(
+        "counts",
+        new Pair(
+            (c, s, r, t) -> c.allReduce(s, r, 1024, F32, RedOp.SUM, t),
+            sum,
+            "all_reduce of 1024 float (sum)",
+            named));
+    pairs.put(
+        "counts that go different ways",
+        new Pair(
+            (c, s, r, t) -> c.allReduce(s, r, 8, F32, RedOp.SUM, t),
+            (c, s, r, t) -> c.allReduce(s, r, 16384, F32, RedOp.SUM, t),
+            "all_reduce of 8 float (sum)",
+            "all_reduce of 16384 float (sum)"));
+    pairs.put(
+        "roots",
+        new Pair(
+            (c, s, r, t) -> c.reduce(s, r, 512, F32, RedOp.SUM, 0, t),
+            (c, s, r, t) -> c.reduce(s, r, 512, F32, RedOp.SUM, 1, t),
+            "reduce of 512 float (sum), root 0",
+            "reduce of 512 float (sum), root 1"));
+    return pairs;
+  }
+
+  private static Stream<Map<String, String>> ways() {
+    List<Map<String, String>> ways = new ArrayList<>();
+    ways.add(Map.of());
+    for (String protocol : List.of("LL", "LL128", "Simple")) {
+      for (String algorithm : List.of("Ring", "OneShot")) {
+        ways.add(Map.of("NCCL_PROTO", protocol, "NCCL_ALGO", "all_reduce:" + algorithm));
+      }
+    }
+    return ways.stream();
+  }
+
+  @TestFactory
+  Stream<DynamicTest> bothCallsAreNamed() {
+    return pairs().entrySet().stream()
+        .flatMap(
+            pair ->
+                ways()
+                    .map(
+                        way ->
+                            DynamicTest.dynamicTest(
+                                pair.getKey() + " " + way,
+                                () -> assertNamed(pair.getValue(), way))));
+  }
+
+  private static void assertNamed(Pair pair, Map<String, String> way) throws Exception {
+    CommunicatorConfig config = CONFIG;
+    for (Map.Entry<String, String> setting : way.entrySet()) {
+      config = config.with(setting.getKey(), setting.getValue());
+    }
+    for (NcclException error : errors(2, config, pair)) {
+      assertEquals(ErrorId.CALLS_DIFFER, error.id(), error.getMessage());
+      assertTrue(error.getMessage().contains(pair.named), error.getMessage());
+      assertTrue(error.getMessage().contains(pair.namedToo), error.getMessage());
+    }
+  }
+
+  /** What each rank's call ends in. */
+  private static List<NcclException> errors(int n, CommunicatorConfig config, Pair pair)
+      throws Exception {
+    NcclException[] errors = new NcclException[n];
+    try (Ranks ranks = new Ranks(n, config)) {
+      ranks.run(
+          (comm, stream) ->
+              errors[comm.rank()] =
+                  error(comm, stream, comm.rank() == 0 ? pair.first : pair.others));
+    }
+    return List.of(errors);
+  }
+
+  private static NcclException error(Communicator comm, DeviceStream stream, Call call) {
+    try (DeviceMemory send = comm.device().allocate(BYTES);
+        DeviceMemory recv = comm.device().allocate(BYTES)) {
+      return assertThrows(
+          NcclException.class,
+          () -> {
+            call.make(comm, send, recv, stream);
+            stream.synchronize();
+            // A rank that only sends has ended before the others find out.
+            comm.allReduce(send, recv, 3, F32, RedOp.SUM, stream);
+            stream.synchronize();
+          });
+    }
+  }
+
+  @Test
+  void aSendThatIsLongerThanItsReceiveIsAnError() throws Exception {
+    Pair pair =
+        new Pair(
+            (c, s, r, t) -> c.send(s, 1024, F32, 1, t),
+            (c, s, r, t) -> c.recv(r, 512, F32, 0, t),
+            "",
+            "");
+    for (NcclException error : errors(2, CONFIG, pair)) {
+      assertEquals(ErrorId.CALLS_DIFFER, error.id(), error.getMessage());
+    }
+  }
+
+  /** Two threads a rank, each with calls of its own: their order differs from rank to rank. */
+  @Test
+  void callsInAnotherOrderOnAnotherRankAreAnError() throws Exception {
+    Call small = (c, s, r, t) -> c.allReduce(s, r, 100, F32, RedOp.SUM, t);
+    Call large = (c, s, r, t) -> c.allReduce(s, r, 200, F32, RedOp.SUM, t);
+    Pair pair =
+        new Pair(
+            (c, s, r, t) -> {
+              small.make(c, s, r, t);
+              large.make(c, s, r, t);
+            },
+            (c, s, r, t) -> {
+              large.make(c, s, r, t);
+              small.make(c, s, r, t);
+            },
+            "",
+            "");
+    for (NcclException error : errors(3, CONFIG, pair)) {
+      assertEquals(ErrorId.CALLS_DIFFER, error.id(), error.getMessage());
+      assertTrue(error.getMessage().contains("of 100 float"), error.getMessage());
+      assertTrue(error.getMessage().contains("of 200 float"), error.getMessage());
+    }
+  }
+
+  /** Ranks of other processes and hosts, and in place on some ranks alone. */
+  @Test
+  void callsThatOnlyLookDifferentAreRight() throws Exception {
+    try (Ranks ranks = new Ranks(3, CONFIG)) {
+      ranks.run(
+          (comm, stream) -> {
+            try (DeviceMemory send = comm.device().allocate(BYTES);
+                DeviceMemory recv = comm.device().allocate(BYTES)) {
+              DeviceMemory from = comm.rank() == 1 ? recv : send;
+              long[] counts = {1, 0, 70};
+              for (int round = 0; round < 20; round++) {
+                comm.allReduce(from, recv, 512, F32, RedOp.SUM, stream);
+                comm.allReduce(send, recv, 0, F32, RedOp.SUM, stream);
+                comm.allGatherV(send, recv, counts, new long[] {0, 1, 1}, F32, stream);
+                int rank = comm.rank();
+                Group.run(
+                    () -> {
+                      comm.send(send, 16, F32, rank, stream);
+                      comm.recv(recv, 16, F32, rank, stream);
+                      comm.send(send, 5L + rank, F32, (rank + 1) % 3, stream);
+                      // The same bytes as another type.
+                      comm.recv(
+                          recv, 4 * (5L + (rank + 2) % 3), DataType.INT8, (rank + 2) % 3, stream);
+                    });
+              }
+              stream.synchronize();
+            }
+          });
+    }
+  }
+
+  @Test
+  void ranksThatJoinByOneIdHaveOneName() throws Exception {
+    try (Communicator alone = Communicator.initRank(1, UniqueId.create(), 0, Devices.host())) {
+      UniqueId id = UniqueId.create();
+      CommunicatorConfig compared = CONFIG.with("NCCL_CHECK_MODE", "DEBUG_GLOBAL");
+      List<CompletableFuture<Communicator>> joining = new ArrayList<>();
+      for (int rank = 0; rank < 2; rank++) {
+        joining.add(Communicator.initRankAsync(2, id, rank, Devices.host(), compared));
+      }
+      try (Ranks ranks = new Ranks(joining.stream().map(CompletableFuture::join).toList())) {
+        List<String> names = ranks.communicators.stream().map(Communicator::name).toList();
+        assertEquals(names.get(0), names.get(1));
+        assertNotEquals(alone.name(), names.get(0));
+        sum(ranks);
+      }
+    }
+  }
+
+  @Test
+  void namesPlayNoPartWhereCallsAreCompared() throws Exception {
+    UniqueId id = UniqueId.create();
+    List<CompletableFuture<Communicator>> joining = new ArrayList<>();
+    for (int rank = 0; rank < 2; rank++) {
+      CommunicatorConfig own =
+          CONFIG.with("NCCL_CHECK_MODE", "DEBUG_GLOBAL").withName("mine is " + rank);
+      joining.add(Communicator.initRankAsync(2, id, rank, Devices.host(), own));
+    }
+    try (Ranks ranks = new Ranks(joining.stream().map(CompletableFuture::join).toList())) {
+      sum(ranks);
+    }
+  }
+
+  private static void sum(Ranks ranks) throws Exception {
+    ranks.run(
+        (comm, stream) -> {
+          try (DeviceMemory memory = comm.device().allocate(BYTES)) {
+            comm.allReduce(memory, memory, 512, F32, RedOp.SUM, stream);
+            stream.synchronize();
+          }
+        });
+  }
+
+  @Test
+  void allRanksCompareCallsOrNone() {
+    CommunicatorConfig config = CommunicatorConfig.defaults();
+    UniqueId id = UniqueId.create();
+    List<CompletableFuture<Communicator>> joining = new ArrayList<>();
+    for (int rank = 0; rank < 2; rank++) {
+      CommunicatorConfig own =
+          config.with("NCCL_CHECK_MODE", rank == 0 ? "DEBUG_GLOBAL" : "DEFAULT");
+      joining.add(Communicator.initRankAsync(2, id, rank, Devices.host(), own));
+    }
+    for (CompletableFuture<Communicator> each : joining) {
+      Throwable thrown = assertThrows(Exception.class, each::join).getCause();
+      assertTrue(thrown.getMessage().contains("different NCCL_CHECK_MODE"), thrown.getMessage());
+    }
+  }
+}
