@@ -26,10 +26,13 @@ import org.nccl4j.device.TimeoutException;
  *
  * <p>Operations are launched into a stream and run there; the call itself does not wait for other
  * ranks. Every rank makes the same collective calls in the same order with the same count, type,
- * operator and root. Buffers are memories of this rank's device, as large as the operation needs (a
- * larger one is used from its start). The operations themselves are inherited: those that every
- * rank concerned calls from {@link Operations}, those of one rank alone from {@link OneSided}; what
- * is known of a communicator is asked by {@link Inquiries}.
+ * operator and root. What the ranks call is compared with the data as they come: ranks that call
+ * different things get an error that names both calls, NCCL4J-CALLS-DIFFER. The setting
+ * NCCL_CHECK_MODE=DEBUG_GLOBAL compares every collective before it begins, with an exchange a call.
+ * Buffers are memories of this rank's device, as large as the operation needs (a larger one is used
+ * from its start). The operations themselves are inherited: those that every rank concerned calls
+ * from {@link Operations}, those of one rank alone from {@link OneSided}; what is known of a
+ * communicator is asked by {@link Inquiries}.
  *
  * <p>What makes communicators waits for other ranks, and has a twin, named so by its end {@code
  * Async}, that does not: its future ends as the call would, with the same deadlines and errors. In
@@ -39,9 +42,9 @@ import org.nccl4j.device.TimeoutException;
  *
  * <p>Any thread may call any method; operations take effect in the order of the calls. All ranks
  * need the same order, so several threads of a rank have to agree on one that every rank has:
- * otherwise one thread gets the data of another, without an error. Threads that cannot agree have a
- * communicator each, from a split with connections of its own ({@link
- * CommunicatorConfig#withSplitShare withSplitShare(false)}).
+ * otherwise their calls differ, or, where they are equal, one thread gets the data of another
+ * without an error. Threads that cannot agree have a communicator each, from a split with
+ * connections of its own ({@link CommunicatorConfig#withSplitShare withSplitShare(false)}).
  *
  * <p>Errors of an operation that has begun come out of its stream's synchronize and {@link
  * #asyncError()}; the communicator is then of no further use but to be closed.

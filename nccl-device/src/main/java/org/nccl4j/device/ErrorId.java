@@ -194,8 +194,9 @@ public enum ErrorId {
   /** Ranks call different things. */
   CALLS_DIFFER(
       Code.INVALID_USAGE,
-      "The ranks call different operations, or with different arguments",
-      "make the same calls in the same order on all ranks"),
+      "The ranks call different operations, or with different arguments; found as their data come",
+      "make the same calls with the same arguments in the same order on all ranks, also those of"
+          + " several threads"),
   /** Ranks use communicators in different order; {@link OrderMismatchException}. */
   ORDER_DIFFERS(
       Code.INVALID_USAGE,
@@ -342,7 +343,7 @@ public enum ErrorId {
       Code.TIMEOUT,
       "An operation has waited for another rank until its deadline",
       "see what the rank that is behind is doing (jstack, `./nccl diagnose`), or allow more time"
-          + " with NCCL4J_TIMEOUT"),
+          + " with NCCL4J_TIMEOUT; NCCL_CHECK_MODE=DEBUG_GLOBAL compares the ranks' collectives"),
   /** Operations that still run when they should have ended. */
   STILL_RUNNING(
       Code.TIMEOUT,

@@ -245,7 +245,8 @@ final class Waiter {
                       why.isEmpty() ? "" : "; " + why),
               "find out why rank %d does not make the matching call, or raise the operation deadline"
                       .formatted(peer)
-                  + " (CommunicatorConfig.withOperationDeadline or NCCL4J_TIMEOUT)");
+                  + " (CommunicatorConfig.withOperationDeadline or NCCL4J_TIMEOUT);"
+                  + " NCCL_CHECK_MODE=DEBUG_GLOBAL compares the ranks' collectives");
       fail(timeout);
       throw timeout;
     }
