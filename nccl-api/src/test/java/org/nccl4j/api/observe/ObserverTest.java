@@ -145,7 +145,7 @@ class ObserverTest {
                   case "waitsFor" -> -1;
                   case "isInGraphs" -> false;
                   case "failure" -> failure.get();
-                  case "explainDeadlines" -> null;
+                  case "explainDeadlines", "explainMismatches" -> null;
                   default -> throw new UnsupportedOperationException(method.getName());
                 });
   }

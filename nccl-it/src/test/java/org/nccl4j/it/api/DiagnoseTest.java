@@ -67,8 +67,11 @@ class DiagnoseTest {
     };
   }
 
+  /** Ranks whose calls differ do not hang: see {@link CallsDifferTest}. */
   @ParameterizedTest
-  @EnumSource
+  @EnumSource(
+      mode = EnumSource.Mode.EXCLUDE,
+      names = {"COUNT", "RECEIVE"})
   void aProgramThatHangs(Mistake mistake) throws Exception {
     start(mistake);
     if (mistake == Mistake.STOPPED) {
