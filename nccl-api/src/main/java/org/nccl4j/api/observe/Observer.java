@@ -25,6 +25,11 @@ public final class Observer {
   /** The driver may hang in one, and with it what it looks at. */
   private static final long LONGEST_LOOK_NANOS = 5_000_000_000L;
 
+  /** After data of another call, while records do not tell which. */
+  private static final int MOST_LOOKS = 50;
+
+  private static final long NANOS_BETWEEN_LOOKS = 2_000_000;
+
   /** How often to look for conflicts, where that is wanted. */
   private static final long COMPARE_MILLIS = 1000;
 
@@ -299,8 +304,16 @@ public final class Observer {
 
   /** What this rank and another are in, when data of another call have come from it. */
   private String calls(int peer) {
-    ALL.forEach(Observer::tryLook);
-    return CallConflict.between(ranks(), rank.rank(), peer);
+    // A kernel may run before its launch is on record.
+    String known = "";
+    for (int look = 0; look < MOST_LOOKS && known.isEmpty(); look++) {
+      if (look > 0) {
+        LockSupport.parkNanos(NANOS_BETWEEN_LOOKS);
+      }
+      ALL.forEach(Observer::tryLook);
+      known = CallConflict.between(ranks(), rank.rank(), peer);
+    }
+    return known;
   }
 
   /** Ends what waits for ever because another rank has made another call. */
