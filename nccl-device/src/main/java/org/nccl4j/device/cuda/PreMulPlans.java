@@ -112,7 +112,7 @@ final class PreMulPlans {
         communicator,
         arguments,
         bytes == 0
-            ? null
+            ? 0
             : communicator
                 .device()
                 .kernels()

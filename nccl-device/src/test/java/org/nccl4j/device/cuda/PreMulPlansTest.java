@@ -163,6 +163,30 @@ class PreMulPlansTest extends AgainstFakeCuda {
   }
 
   @Test
+  void nothingAloneIsNothing() {
+    try (GpuRanks alone = new GpuRanks(1, Duration.ofSeconds(3))) {
+      CollectiveWork work =
+          new CollectiveWork(
+              Collective.ALL_REDUCE,
+              Algorithm.RING,
+              Protocol.SIMPLE,
+              DataType.INT32,
+              RedOp.PROD,
+              0,
+              0,
+              4,
+              1 << 20);
+      CudaKernelPlan plan =
+          (CudaKernelPlan)
+              alone
+                  .communicators
+                  .get(0)
+                  .prepare(work, ReductionOperator.preMulSum(DataType.INT32, 7));
+      assertTrue(plan.isEmpty());
+    }
+  }
+
+  @Test
   void waysThatHaveNoneAreRefused() {
     ReductionOperator twice = ReductionOperator.preMulSum(DataType.FLOAT32, 2);
     for (Algorithm algorithm :
