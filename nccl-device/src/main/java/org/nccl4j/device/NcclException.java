@@ -111,10 +111,31 @@ public abstract sealed class NcclException extends RuntimeException
   }
 
   /**
-   * The same error for another thread or rank to throw: its own stack trace, this one as its cause.
+   * The same error for another thread or rank to throw: its own stack trace, and as its cause this
+   * one's stack trace and cause, without the text, which would be printed twice.
    */
   public final NcclException again() {
-    return of(id, problem, remedy, this);
+    Throwable origin = getCause() instanceof Origin first ? first : new Origin(this);
+    NcclException again = of(id, problem, remedy, origin);
+    for (Throwable suppressed : getSuppressed()) {
+      again.addSuppressed(suppressed);
+    }
+    return again;
+  }
+
+  /** The place where an error was thrown first. */
+  private static final class Origin extends Exception {
+    private static final long serialVersionUID = 1L;
+
+    Origin(NcclException error) {
+      super("thrown first", error.getCause());
+      setStackTrace(error.getStackTrace());
+    }
+
+    @Override
+    public String toString() {
+      return getMessage();
+    }
   }
 
   /** An error by its kind, for those who received it from another rank. */

@@ -12,6 +12,7 @@ import java.util.Queue;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.ErrorId;
+import org.nccl4j.device.Patience;
 import org.nccl4j.device.SystemErrorException;
 
 /**
@@ -23,6 +24,9 @@ import org.nccl4j.device.SystemErrorException;
  */
 final class EventLoop implements Runnable {
   private static final System.Logger LOG = DebugLog.of("BOOTSTRAP");
+
+  /** Between a turn that failed, for lack of memory perhaps, and the next. */
+  private static final long PAUSE_NANOS = 10_000_000;
 
   /** What is told that its channel can make progress. */
   interface Handler {
@@ -85,7 +89,7 @@ final class EventLoop implements Runnable {
   /** The process's loop, for somebody who will {@link #release} it. */
   static EventLoop acquire() {
     synchronized (EventLoop.class) {
-      if (shared == null) {
+      if (shared == null || !shared.thread.isAlive()) {
         shared = new EventLoop();
       }
       shared.users++;
@@ -97,7 +101,7 @@ final class EventLoop implements Runnable {
   void release() {
     synchronized (EventLoop.class) {
       if (--users == 0) {
-        shared = null;
+        shared = shared == this ? null : shared;
         releasedNanos = System.nanoTime();
         released = true;
         selector.wakeup();
@@ -139,13 +143,9 @@ final class EventLoop implements Runnable {
   public void run() {
     while (!released || !tasks.isEmpty() || lingers()) {
       try {
-        selector.select(EventLoop::dispatch, millisToWait());
-      } catch (IOException | ClosedSelectorException e) {
-        LOG.log(Level.ERROR, "the bootstrap's selector failed", e);
-      }
-      runTimers();
-      for (Runnable task = tasks.poll(); task != null; task = tasks.poll()) {
-        guarded(task);
+        turn();
+      } catch (Throwable e) { // even of the log: this thread serves all communicators
+        Patience.sleep(PAUSE_NANOS);
       }
     }
     closeSelector();
@@ -157,6 +157,19 @@ final class EventLoop implements Runnable {
         && selector.keys().stream()
             .anyMatch(
                 key -> key.isValid() && key.attachment() instanceof Handler h && h.isFinishing());
+  }
+
+  private void turn() {
+    try {
+      selector.select(EventLoop::dispatch, millisToWait());
+    } catch (IOException | ClosedSelectorException e) {
+      LOG.log(Level.ERROR, "the bootstrap's selector failed", e);
+      Patience.sleep(PAUSE_NANOS);
+    }
+    runTimers();
+    for (Runnable task = tasks.poll(); task != null; task = tasks.poll()) {
+      guarded(task);
+    }
   }
 
   private long millisToWait() {

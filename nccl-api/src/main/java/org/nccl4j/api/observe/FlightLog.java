@@ -306,6 +306,16 @@ public final class FlightLog {
     return (long) ELEMENTS.getOpaque(singles, MARGIN + 2 * peer + (sends ? 0 : 1));
   }
 
+  /** Operations that have ended, as far as was observed last. */
+  long ended() {
+    return bytes.getLong(ENDED);
+  }
+
+  /** The rank that is waited for, as far as was observed last; -1 if none is. */
+  int waitsFor() {
+    return bytes.getInt(WAITS_FOR);
+  }
+
   /** Whether something that was launched has not ended, as far as was observed last. */
   boolean isUnderWay() {
     return bytes.getLong(ENDED) < launchedSoFar();

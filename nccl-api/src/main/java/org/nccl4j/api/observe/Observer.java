@@ -4,6 +4,7 @@ import java.lang.System.Logger.Level;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
@@ -41,6 +42,9 @@ public final class Observer {
   /** Ranks, of any process, that have closed. */
   private static final Departures DEPARTED = new Departures();
 
+  /** When a long wait was last told of, by communicator. */
+  private static final Map<Long, Long> WARNED = new ConcurrentHashMap<>();
+
   private static Thread thread;
 
   private final FlightLog log;
@@ -58,6 +62,10 @@ public final class Observer {
   private boolean reported;
   private long comparedMillis;
   private final CallWatch calls;
+  private final LongWait longWait = new LongWait();
+
+  /** Looks that ended with an error. Owned by the observer's thread; for debuggers. */
+  private int failedLooks;
 
   /**
    * What users want beside the recorder.
@@ -114,7 +122,7 @@ public final class Observer {
     kernels.explainMismatches(observer::calls);
     synchronized (Observer.class) {
       ALL.add(observer);
-      if (thread == null) {
+      if (thread == null || !thread.isAlive()) {
         thread = new Thread(Observer::run, "nccl4j-observer");
         thread.setDaemon(true);
         thread.start();
@@ -148,6 +156,7 @@ public final class Observer {
     synchronized (Observer.class) {
       ALL.remove(this);
     }
+    WARNED.remove(rank.communicator());
     boolean mine = awaitLook();
     try {
       if (mine && !closed && kernels.failure() != null) {
@@ -183,9 +192,7 @@ public final class Observer {
 
   private static void run() {
     while (true) {
-      for (Observer observer : ALL) {
-        observer.look();
-      }
+      ALL.forEach(Observer::lookWhateverHappens);
       LockSupport.parkNanos(PERIOD_NANOS);
       synchronized (Observer.class) {
         if (ALL.isEmpty()) {
@@ -196,9 +203,28 @@ public final class Observer {
     }
   }
 
+  /** The thread looks at all communicators, so not even an error of the log may end it. */
+  private void lookWhateverHappens() {
+    try {
+      look();
+    } catch (Throwable e) {
+      failedLooks++; // to log it has failed too
+    }
+  }
+
   private void look() {
     looking.lock();
     lookAndUnlock();
+  }
+
+  /** A look at a time, in ms since 1970. */
+  void look(long nowMillis) {
+    looking.lock();
+    try {
+      lookNow(nowMillis);
+    } finally {
+      looking.unlock();
+    }
   }
 
   /** Unless another thread is about it. */
@@ -220,16 +246,21 @@ public final class Observer {
 
   /** What goes wrong with one communicator must not end the looks at the others. */
   private void lookNow() {
+    lookNow(System.currentTimeMillis());
+  }
+
+  private void lookNow(long nowMillis) {
     try {
-      log.observe(kernels, System.currentTimeMillis());
+      log.observe(kernels, nowMillis);
       recording.look(kernels);
       failWithoutDeparted();
       if (wishes.counts) {
         compareCalls(System.currentTimeMillis());
       }
       if (wishes.compares) {
-        compare(System.currentTimeMillis());
+        compare(nowMillis);
       }
+      warn(nowMillis);
     } catch (RuntimeException | Error e) {
       report(e);
     }
@@ -247,6 +278,25 @@ public final class Observer {
       int waitsFor = log.isUnderWay() ? kernels.waitsFor() : -1;
       Departures.missed(departed, log, rank, waitsFor).ifPresent(kernels::abort);
     }
+  }
+
+  /** One line for an operation that has waited for long: its deadline may be hours away. */
+  private void warn(long nowMillis) {
+    boolean waits = log.isUnderWay() && log.waitsFor() >= 0;
+    if (longWait.isDue(log.ended(), waits, nowMillis)
+        && kernels.failure() == null
+        && isFirstToWarn(nowMillis)) {
+      LOG.log(
+          Level.WARNING,
+          "rank %d waits for more than %d s in an operation, which fails at its deadline (NCCL4J_TIMEOUT): %s"
+              .formatted(rank.rank(), LongWait.MILLIS / 1000, explain()));
+    }
+  }
+
+  /** Ranks of one process wait together, and one of them says so for all. */
+  private boolean isFirstToWarn(long nowMillis) {
+    Long before = WARNED.put(rank.communicator(), nowMillis);
+    return before == null || nowMillis - before > LongWait.MILLIS / 2;
   }
 
   private void report(Throwable e) {

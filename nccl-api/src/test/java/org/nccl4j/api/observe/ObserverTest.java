@@ -9,11 +9,15 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicReference;
+import java.util.logging.Handler;
+import java.util.logging.LogRecord;
+import java.util.logging.Logger;
 import org.junit.jupiter.api.Test;
 import org.nccl4j.api.settings.InfoLog;
 import org.nccl4j.api.settings.Settings;
@@ -100,10 +104,91 @@ class ObserverTest {
     }
   }
 
+  /** It cannot be logged, as where memory is short. */
+  private static final class NoMemory extends Error {
+    private static final long serialVersionUID = 1L;
+
+    @Override
+    public String toString() {
+      throw new OutOfMemoryError("a test");
+    }
+  }
+
+  @Test
+  void anErrorThatCannotBeLoggedDoesNotEndTheLooks() throws Exception {
+    CountDownLatch looks = new CountDownLatch(3);
+    CountDownLatch ofOther = new CountDownLatch(3);
+    Observer first =
+        watch(
+            kernels(
+                () -> {
+                  looks.countDown();
+                  throw new NoMemory();
+                },
+                new AtomicReference<>()),
+            1,
+            new CountDownLatch(1));
+    Observer second =
+        watch(kernels(ofOther::countDown, new AtomicReference<>()), 2, new CountDownLatch(1));
+    try {
+      assertTrue(looks.await(50, TimeUnit.SECONDS));
+      assertTrue(ofOther.await(50, TimeUnit.SECONDS));
+    } finally {
+      first.close();
+      second.close();
+    }
+  }
+
+  @Test
+  void anOperationThatWaitsForLongIsToldOfOnce() {
+    List<String> warnings = new CopyOnWriteArrayList<>();
+    Handler handler =
+        new Handler() {
+          @Override
+          public void publish(LogRecord record) {
+            if (record.getMessage().contains("waits for more than 60 s")) {
+              warnings.add(record.getMessage());
+            }
+          }
+
+          @Override
+          public void flush() {}
+
+          @Override
+          public void close() {}
+        };
+    Logger logger = Logger.getLogger("org.nccl4j.RAS");
+    logger.addHandler(handler);
+    FlightLog.Rank rank = new FlightLog.Rank("observed", 3, 0, 2, OPERATIONS);
+    FlightLog log = FlightLog.open(rank);
+    Observer observer =
+        watch(log, rank, kernels(() -> {}, new AtomicReference<>(), 1), new CountDownLatch(1));
+    try {
+      log.collective(FlightLog.shape(0, 0, 0, 0), 5);
+      long now = System.currentTimeMillis();
+      observer.look(now);
+      assertEquals(List.of(), warnings);
+      observer.look(now + 61_000);
+      observer.look(now + 300_000);
+      assertEquals(1, warnings.size(), warnings.toString());
+      assertTrue(
+          warnings.get(0).contains("rank 0 waits for rank 1 in operation 1"), warnings.get(0));
+    } finally {
+      observer.close();
+      logger.removeHandler(handler);
+    }
+  }
+
   private static Observer watch(KernelCommunicator kernels, long id, CountDownLatch told) {
     FlightLog.Rank rank = new FlightLog.Rank("observed", id, 0, 2, OPERATIONS);
+    return watch(FlightLog.open(rank), rank, kernels, told);
+  }
+
+  private static Observer watch(
+      FlightLog log, FlightLog.Rank rank, KernelCommunicator kernels, CountDownLatch told) {
+    long id = rank.communicator();
     return Observer.watch(
-        FlightLog.open(rank),
+        log,
         rank,
         kernels,
         new OperationHooks(),
@@ -131,6 +216,11 @@ class ObserverTest {
   }
 
   private static KernelCommunicator kernels(Runnable look, AtomicReference<NcclException> failure) {
+    return kernels(look, failure, -1);
+  }
+
+  private static KernelCommunicator kernels(
+      Runnable look, AtomicReference<NcclException> failure, int waitsFor) {
     return (KernelCommunicator)
         Proxy.newProxyInstance(
             ObserverTest.class.getClassLoader(),
@@ -142,7 +232,7 @@ class ObserverTest {
                     yield 0L;
                   }
                   case "firstNotEnded" -> 1L;
-                  case "waitsFor" -> -1;
+                  case "waitsFor" -> waitsFor;
                   case "isInGraphs" -> false;
                   case "failure" -> failure.get();
                   case "explainDeadlines", "explainMismatches" -> null;

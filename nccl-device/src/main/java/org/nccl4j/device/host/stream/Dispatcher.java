@@ -80,11 +80,14 @@ public final class Dispatcher {
   private void watch() {
     int empty = 0;
     while (true) {
-      boolean pending = look();
-      empty = pending ? 0 : empty + 1;
-      if (empty > EMPTY_ROUNDS) {
-        sleep();
-        empty = 0;
+      try {
+        empty = look() ? 0 : empty + 1;
+        if (empty > EMPTY_ROUNDS) {
+          sleep();
+          empty = 0;
+        }
+      } catch (Throwable e) { // for lack of memory, perhaps: this thread serves all streams
+        LockSupport.parkNanos(this, PERIOD_NANOS);
       }
     }
   }

@@ -46,6 +46,21 @@ final class StreamThread {
   }
 
   private void runQueue() {
+    try {
+      runUntilIdle();
+    } finally {
+      gone();
+    }
+  }
+
+  /** After an error, for lack of memory perhaps, another one is made when it is needed. */
+  private synchronized void gone() {
+    if (thread == Thread.currentThread()) {
+      thread = null;
+    }
+  }
+
+  private void runUntilIdle() {
     long idleSince = System.nanoTime();
     while (!mayEnd(System.nanoTime() - idleSince > IDLE_NANOS)) {
       if (queue.ended() == queue.added()) {
