@@ -376,6 +376,7 @@ public final class Communicator extends Inquiries implements AutoCloseable {
 
   /**
    * As {@link #close()}, but waits for operations no longer than a while; then it aborts them.
+   * Memory that one of them still uses 5 s later is never freed, and the log says so.
    *
    * @param patience how long; may be zero
    */

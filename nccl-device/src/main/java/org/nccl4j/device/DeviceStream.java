@@ -29,7 +29,10 @@ public abstract class DeviceStream implements AutoCloseable {
   public abstract Device device();
 
   /**
-   * Waits until all that was launched so far has ended.
+   * Waits until all that was launched so far has ended. An interruption does not end the wait,
+   * since what was launched goes on, and the thread stays interrupted. {@code Communicator.abort}
+   * from another thread ends it, and so does the operation's deadline. A virtual thread that waits
+   * leaves its carrier to others.
    *
    * @throws NcclException the first error of an operation of this stream since the last call
    */

@@ -8,7 +8,6 @@ import java.util.Map;
 import java.util.Objects;
 import java.util.Set;
 import java.util.TreeSet;
-import java.util.concurrent.locks.LockSupport;
 import org.nccl4j.api.bootstrap.Bootstrap;
 import org.nccl4j.api.spi.Connector;
 import org.nccl4j.api.spi.PeerInfo;
@@ -18,6 +17,7 @@ import org.nccl4j.device.Device;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.NcclException;
+import org.nccl4j.device.Patience;
 import org.nccl4j.device.TimeoutException;
 import org.nccl4j.device.kernel.Connection;
 import org.nccl4j.device.kernel.ConnectionLayout;
@@ -200,7 +200,7 @@ final class Links {
             "look at rank %d's log, or give more time (withInitDeadline or NCCL4J_INIT_TIMEOUT)"
                 .formatted(first.peer));
       }
-      LockSupport.parkNanos(POLL_NANOS);
+      Patience.sleep(POLL_NANOS);
     }
   }
 
@@ -209,7 +209,7 @@ final class Links {
     long end = System.nanoTime() + GRACE_NANOS;
     while (System.nanoTime() - end < 0 && !Thread.currentThread().isInterrupted()) {
       bootstrap.checkFailure();
-      LockSupport.parkNanos(POLL_NANOS);
+      Patience.sleep(POLL_NANOS);
     }
   }
 

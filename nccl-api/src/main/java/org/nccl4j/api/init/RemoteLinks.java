@@ -7,7 +7,6 @@ import java.util.List;
 import java.util.Optional;
 import java.util.Set;
 import java.util.TreeSet;
-import java.util.concurrent.locks.LockSupport;
 import java.util.stream.IntStream;
 import org.nccl4j.api.bootstrap.Bootstrap;
 import org.nccl4j.api.proxy.ProxyThread;
@@ -17,6 +16,7 @@ import org.nccl4j.api.window.Team;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.NcclException;
+import org.nccl4j.device.Patience;
 import org.nccl4j.device.TimeoutException;
 import org.nccl4j.device.kernel.KernelCommunicator;
 import org.nccl4j.device.kernel.KernelDevice;
@@ -185,7 +185,7 @@ final class RemoteLinks implements RemotePeers {
           throw late(peer, due.get(peer));
         }
         if (proxy.doWork() == 0) {
-          LockSupport.parkNanos(POLL_NANOS);
+          Patience.sleep(POLL_NANOS);
         }
       }
     }

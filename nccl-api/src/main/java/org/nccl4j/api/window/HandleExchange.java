@@ -7,8 +7,8 @@ import java.util.HashSet;
 import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
-import java.util.concurrent.locks.LockSupport;
 import org.nccl4j.device.ErrorId;
+import org.nccl4j.device.Patience;
 import org.nccl4j.device.RemoteException;
 import org.nccl4j.device.TimeoutException;
 import org.nccl4j.device.shm.FdMailbox;
@@ -74,7 +74,7 @@ final class HandleExchange implements AutoCloseable {
             "rank %d has no memory of ranks %s by the deadline".formatted(rank, missing),
             "look at their logs, or give more time (withInitDeadline or NCCL4J_INIT_TIMEOUT)");
       }
-      LockSupport.parkNanos(POLL_NANOS);
+      Patience.sleep(POLL_NANOS);
     }
   }
 

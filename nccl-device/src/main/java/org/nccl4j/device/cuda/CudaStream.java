@@ -5,7 +5,6 @@ import java.util.List;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.atomic.AtomicReference;
-import java.util.concurrent.locks.LockSupport;
 import java.util.function.Supplier;
 import jcuda.driver.CUresult;
 import org.nccl4j.device.CudaException;
@@ -118,10 +117,22 @@ public final class CudaStream extends DeviceStream {
   @Override
   public void synchronize() {
     HeldCalls.awaits(this);
+    if (VirtualThreads.isCurrent()) {
+      awaitIdle();
+    }
     if (!closed) { // which has waited
       CudaLibrary.synchronizeStream(handle, device);
     }
     throwFailure();
+  }
+
+  /** The driver's own wait would keep the carrier from all other virtual threads. */
+  private void awaitIdle() {
+    while (!closed
+        && !CudaLibrary.mayBeCapturing(handle, device)
+        && !CudaLibrary.isStreamIdle(handle, device)) {
+      Patience.sleep(POLL_NANOS);
+    }
   }
 
   @Override
@@ -135,7 +146,7 @@ public final class CudaStream extends DeviceStream {
             "a stream of %s was not done after %s".formatted(device, patience),
             "look for a rank that did not take part, or wait longer");
       }
-      LockSupport.parkNanos(POLL_NANOS);
+      Patience.sleep(POLL_NANOS);
     }
     synchronize();
   }

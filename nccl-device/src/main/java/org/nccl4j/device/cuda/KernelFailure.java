@@ -1,10 +1,10 @@
 package org.nccl4j.device.cuda;
 
 import java.util.concurrent.atomic.AtomicBoolean;
-import java.util.concurrent.locks.LockSupport;
 import java.util.function.Function;
 import java.util.function.Supplier;
 import org.nccl4j.device.NcclException;
+import org.nccl4j.device.Patience;
 
 /** What a communicator has failed by, and why, once its kernels have given up. Any thread. */
 final class KernelFailure {
@@ -69,7 +69,7 @@ final class KernelFailure {
     }
     long start = System.nanoTime();
     while (users.failure() == null && System.nanoTime() - start < EXPLANATION_NANOS) {
-      LockSupport.parkNanos(POLL_NANOS);
+      Patience.sleep(POLL_NANOS);
     }
     users.fail(error.apply(said));
     return users.failure();

@@ -9,9 +9,9 @@ import java.util.HashSet;
 import java.util.List;
 import java.util.Optional;
 import java.util.Set;
-import java.util.concurrent.locks.LockSupport;
 import org.nccl4j.api.spi.PeerInfo;
 import org.nccl4j.api.spi.TransportContext;
+import org.nccl4j.device.Patience;
 import org.nccl4j.device.kernel.MulticastObject;
 import org.nccl4j.device.shm.FdMailbox;
 import org.nccl4j.device.shm.ReceivedFd;
@@ -117,7 +117,7 @@ final class DescriptorExchange {
             "after %s nothing came from ranks %s and ranks %s take nothing"
                 .formatted(Duration.ofNanos(patience), ranks(givers), ranks(takers)));
       } else if (!takers.isEmpty() || !givers.isEmpty()) {
-        LockSupport.parkNanos(POLL_NANOS);
+        Patience.sleep(POLL_NANOS);
       }
     }
   }

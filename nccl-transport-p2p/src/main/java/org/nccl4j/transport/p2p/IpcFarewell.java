@@ -10,7 +10,6 @@ import java.util.HashSet;
 import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
-import java.util.concurrent.locks.LockSupport;
 import org.nccl4j.device.CudaException;
 import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.Patience;
@@ -110,7 +109,7 @@ final class IpcFarewell {
       if (System.nanoTime() - endNanos >= 0) {
         return false;
       }
-      LockSupport.parkNanos(POLL_NANOS);
+      Patience.sleep(POLL_NANOS);
     }
   }
 
