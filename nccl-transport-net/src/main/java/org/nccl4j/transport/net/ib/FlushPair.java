@@ -72,6 +72,7 @@ final class FlushPair implements AutoCloseable {
       }
     }
     pair = made;
+    owner.watch(pair);
   }
 
   /** Begins a flush of what was written before. There are as many as there can be receives. */

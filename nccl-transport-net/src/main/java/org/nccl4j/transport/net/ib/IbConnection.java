@@ -3,6 +3,7 @@ package org.nccl4j.transport.net.ib;
 import static org.nccl4j.transport.net.ib.VerbsLayout.*;
 
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import org.nccl4j.api.spi.NetConnection;
 import org.nccl4j.api.spi.NetMemory;
@@ -28,7 +29,7 @@ abstract class IbConnection implements NetConnection, Opened.Part {
   final CompletionQueue queue;
   final QueuePair[] pairs;
 
-  private final long[] handles;
+  private long[] handles;
   private final List<IbMemory> memories = new ArrayList<>();
   private ControlLink link;
   private RemoteEnd remote;
@@ -71,6 +72,12 @@ abstract class IbConnection implements NetConnection, Opened.Part {
     for (int i = 0; i < pairs; i++) {
       handles[i] = this.pairs[i].handle();
     }
+  }
+
+  /** Has what is reported of one more queue pair count as this connection's, until it closes. */
+  final void watch(QueuePair another) {
+    handles = Arrays.copyOf(handles, handles.length + 1);
+    handles[handles.length - 1] = another.handle();
   }
 
   /** What this end tells the other. */
@@ -193,7 +200,8 @@ abstract class IbConnection implements NetConnection, Opened.Part {
           (smallOnesArrived && largestUnderWay() > 256
                   ? "small packets arrived before, so suspect the MTU: packets of %d bytes have to"
                           .formatted(mtu)
-                      + " pass every switch on the way; set the interfaces of both hosts to what the"
+                      + " pass every switch on the way; set the interfaces of both hosts to what"
+                      + " the"
                       + " network takes (ip link set mtu), ports are at %d and %d bytes. Else see"
                           .formatted(
                               IbPort.mtuBytes(local.port().mtu()), IbPort.mtuBytes(remote.mtu()))
