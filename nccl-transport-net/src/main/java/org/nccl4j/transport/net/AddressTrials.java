@@ -142,6 +142,11 @@ public final class AddressTrials {
     return String.join(", ", all);
   }
 
+  /** Why an attempt failed, as a clause. */
+  public static String reason(IOException e) {
+    return e instanceof ClosedChannelException ? "it closed the connection" : e.getMessage();
+  }
+
   /** An address, for messages. */
   public static String text(InetSocketAddress address) {
     return address.getAddress().getHostAddress() + ":" + address.getPort();

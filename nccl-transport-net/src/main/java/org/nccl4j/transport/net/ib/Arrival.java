@@ -2,13 +2,16 @@ package org.nccl4j.transport.net.ib;
 
 import java.io.IOException;
 
-/** Somebody who connected to a listener and has to prove who it is. */
+/** Somebody who connected to a listener and has to prove who it is. Never blocks. */
 final class Arrival {
-  private static final long PATIENCE_NANOS = 5_000_000_000L;
+  private enum Stage {
+    GREETING,
+    PROVING,
+    DESCRIBING
+  }
 
   private final ControlLink link;
-  private final long since = System.nanoTime();
-  private boolean greeted;
+  private Stage stage = Stage.GREETING;
   private RemoteEnd end;
 
   Arrival(ControlLink link) {
@@ -20,25 +23,32 @@ final class Arrival {
     return link;
   }
 
-  /** What it told, once it has proved who it is. */
+  /** Whether it has proved that it knows the secret. */
+  boolean hasProved() {
+    return stage == Stage.DESCRIBING;
+  }
+
+  /** What it told, once it has proved who it is; until then null. */
   RemoteEnd end() {
     return end;
   }
 
   /**
-   * Takes the next step and says whether it has proved that it knows the secret.
+   * Takes the next steps and says whether it has proved that it knows the secret, and described its
+   * end.
    *
-   * @throws IOException if it does not, or takes too long
+   * @throws IOException if it does not, or has gone
    */
-  boolean hasProved() throws IOException {
-    if (!greeted) {
-      greeted = link.flush() && link.receiveNonce();
+  boolean poll() throws IOException {
+    if (stage == Stage.GREETING && link.flush() && link.receiveNonce()) {
+      stage = Stage.PROVING;
     }
-    if (greeted) {
+    if (stage == Stage.PROVING && link.receiveProof()) {
+      link.sendProof();
+      stage = Stage.DESCRIBING;
+    }
+    if (stage == Stage.DESCRIBING && end == null && link.flush()) {
       end = link.receiveEnd();
-    }
-    if (end == null && System.nanoTime() - since > PATIENCE_NANOS) {
-      throw new IOException("it proved nothing within 5 s");
     }
     return end != null;
   }

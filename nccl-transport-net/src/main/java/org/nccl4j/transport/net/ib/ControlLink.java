@@ -3,6 +3,7 @@ package org.nccl4j.transport.net.ib;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.channels.ByteChannel;
+import java.nio.channels.ClosedChannelException;
 import java.security.GeneralSecurityException;
 import java.security.MessageDigest;
 import java.security.SecureRandom;
@@ -14,15 +15,32 @@ import org.nccl4j.device.InternalErrorException;
  * The TCP connection over which two ends tell each other their queue pairs, and which stays open so
  * that each learns when the other closes or dies. Never blocks. Owned by one thread at a time.
  *
- * <p>Each end sends 32 random bytes, then {@link RemoteEnd} with a keyed digest (HMAC-SHA256 under
- * the communicator's secret) of role, session, both ends' random bytes and the message: it cannot
- * be forged, nor said again to another connection. All of it goes by TLS where the user has set
- * that.
+ * <p>Each end proves that it knows the communicator's secret before it is told where the other
+ * end's memory is:
+ *
+ * <pre>
+ *   sender                              receiver
+ *   32 random bytes              --&gt;
+ *                                &lt;--    32 random bytes
+ *   proof                        --&gt;    checks it, or closes
+ *          checks it, or closes  &lt;--    proof
+ *   RemoteEnd, digest            --&gt;
+ *                                &lt;--    RemoteEnd, digest
+ *   a byte: it is ready          --&gt;
+ * </pre>
+ *
+ * <p>Proofs and digests are HMAC-SHA256 under the secret over the role, the kind of message, the
+ * session, both ends' random bytes and the message: none can be forged, nor said again to another
+ * connection, in the other direction or as another kind. All of it goes by TLS where the user has
+ * set that.
  */
 final class ControlLink implements AutoCloseable {
   static final int NONCE_BYTES = 32;
   private static final int MAC_BYTES = 32;
+  private static final byte PROOF = 'P';
+  private static final byte END = 'E';
   private static final byte GOODBYE = 2;
+  private static final byte[] NOTHING = {};
   private static final SecureRandom RANDOM = new SecureRandom();
 
   private final ByteChannel channel;
@@ -49,11 +67,18 @@ final class ControlLink implements AutoCloseable {
     out = ByteBuffer.wrap(ownNonce.clone());
   }
 
-  /** Begins to send a description of this end; the other's random bytes have come. */
+  /**
+   * Begins to send the proof that this end knows the secret; the other's random bytes have come.
+   */
+  void sendProof() {
+    out = ByteBuffer.wrap(digest(sender, PROOF, ownNonce, otherNonce, NOTHING));
+  }
+
+  /** Begins to send a description of this end; the other has proved that it knows the secret. */
   void sendEnd(RemoteEnd end) {
     byte[] message = end.encode();
     out = ByteBuffer.allocate(message.length + MAC_BYTES);
-    out.put(message).put(digest(sender, ownNonce, otherNonce, message)).flip();
+    out.put(message).put(digest(sender, END, ownNonce, otherNonce, message)).flip();
   }
 
   /** Begins to send a byte that says that this end is ready. */
@@ -80,6 +105,24 @@ final class ControlLink implements AutoCloseable {
   }
 
   /**
+   * Whether the other end's proof has come.
+   *
+   * @throws StrangerException if it does not know the secret
+   */
+  boolean receiveProof() throws IOException {
+    if (!fill(MAC_BYTES)) {
+      return false;
+    }
+    byte[] proof = new byte[MAC_BYTES];
+    in.get(proof);
+    in.clear();
+    if (!MessageDigest.isEqual(proof, digest(!sender, PROOF, otherNonce, ownNonce, NOTHING))) {
+      throw new StrangerException();
+    }
+    return true;
+  }
+
+  /**
    * The other end's description once it has come, else null.
    *
    * @throws StrangerException if it does not know the secret
@@ -92,7 +135,7 @@ final class ControlLink implements AutoCloseable {
     byte[] mac = new byte[MAC_BYTES];
     in.get(message).get(mac);
     in.clear();
-    if (!MessageDigest.isEqual(mac, digest(!sender, otherNonce, ownNonce, message))) {
+    if (!MessageDigest.isEqual(mac, digest(!sender, END, otherNonce, ownNonce, message))) {
       throw new StrangerException();
     }
     return RemoteEnd.decode(message);
@@ -131,7 +174,7 @@ final class ControlLink implements AutoCloseable {
   private boolean fill(int bytes) throws IOException {
     in.limit(bytes);
     if (in.hasRemaining() && channel.read(in) < 0) {
-      throw new IOException("the other end closed the connection");
+      throw new ClosedChannelException();
     }
     if (in.hasRemaining()) {
       return false;
@@ -140,11 +183,12 @@ final class ControlLink implements AutoCloseable {
     return true;
   }
 
-  private byte[] digest(boolean bySender, byte[] first, byte[] second, byte[] message) {
+  private byte[] digest(boolean bySender, byte kind, byte[] first, byte[] second, byte[] message) {
     try {
       Mac mac = Mac.getInstance("HmacSHA256");
       mac.init(new SecretKeySpec(secret, "HmacSHA256"));
       mac.update((byte) (bySender ? 'S' : 'R'));
+      mac.update(kind);
       mac.update(ByteBuffer.allocate(Long.BYTES).putLong(0, session));
       mac.update(first);
       mac.update(second);

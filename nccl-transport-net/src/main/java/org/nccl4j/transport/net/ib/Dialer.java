@@ -1,44 +1,53 @@
 package org.nccl4j.transport.net.ib;
 
 import java.io.IOException;
+import java.lang.System.Logger;
 import java.net.InetSocketAddress;
 import java.net.StandardSocketOptions;
 import java.nio.channels.SocketChannel;
-import java.util.List;
+import java.util.function.LongSupplier;
 import org.nccl4j.api.spi.NetContext;
+import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.RemoteException;
+import org.nccl4j.transport.net.AddressTrials;
 
 /**
- * The sender's way to a listener: tries its addresses one after the other until one of them leads
- * to somebody who knows the secret. Never blocks. Owned by one thread at a time.
+ * The sender's way to a listener: tries its addresses again and again until one of them leads to
+ * somebody who proves that it knows the secret, and only then tells this end. It goes on until it
+ * is closed, unless every address says no for good. Never blocks. Owned by one thread at a time.
  */
 final class Dialer implements AutoCloseable {
-  private static final long PATIENCE_NANOS = 5_000_000_000L;
+  private static final Logger LOG = DebugLog.of("NET");
 
   private enum Stage {
     DIALLING,
     GREETING,
+    PROVING,
     AWAITING_END,
     DONE
   }
 
-  private final List<InetSocketAddress> addresses;
+  private final AddressTrials trials;
   private final NetContext context;
+  private final LongSupplier clock;
   private final long session;
-  private final StringBuilder failures = new StringBuilder();
   private RemoteEnd own;
-  private int next;
   private SocketChannel channel;
   private ControlLink link;
   private Stage stage = Stage.DIALLING;
-  private long since;
   private RemoteEnd remote;
 
   Dialer(IbHandle handle, NetContext context) {
-    addresses = handle.socketAddresses();
+    this(handle, context, System::nanoTime);
+  }
+
+  /** As above, with a clock in nanoseconds. */
+  Dialer(IbHandle handle, NetContext context, LongSupplier clock) {
+    trials = new AddressTrials(handle.socketAddresses());
     session = handle.session();
     this.context = context;
+    this.clock = clock;
   }
 
   /** What the listener will be told. */
@@ -47,86 +56,126 @@ final class Dialer implements AutoCloseable {
   }
 
   /**
-   * Takes the next step and says whether the listener has told its end.
+   * Takes the next steps and says whether the listener has told its end.
    *
-   * @throws RemoteException if no address leads to it
+   * @throws RemoteException if no address leads to it, nor ever will
    */
   boolean step() {
     while (stage != Stage.DONE) {
+      if (channel == null && !trials.mayBegin(clock.getAsLong())) {
+        return false;
+      }
       try {
-        if (!advance()) {
-          if (System.nanoTime() - since < PATIENCE_NANOS) {
-            return false;
-          }
-          throw new IOException("no answer within %d s".formatted(PATIENCE_NANOS / 1_000_000_000));
+        // First the answer, then the clock: this thread may not have looked for long.
+        if (advance()) {
+          trials.progressed(clock.getAsLong());
+        } else if (mayBeLate() && trials.isLate(clock.getAsLong())) {
+          throw trials.late();
+        } else {
+          return false;
         }
       } catch (IOException e) {
-        giveUp(e);
+        reject(e);
       }
     }
     return true;
   }
 
+  /** The listener lets in one sender: once that may be this one, another would find no place. */
+  private boolean mayBeLate() {
+    return stage == Stage.DIALLING || stage == Stage.GREETING;
+  }
+
   /** Whether something happened. */
   private boolean advance() throws IOException {
-    switch (stage) {
-      case DIALLING:
-        if (channel == null) {
-          begin();
-        }
-        if (!channel.finishConnect()) {
-          return false;
-        }
-        link =
-            new ControlLink(
-                context.controlChannel(channel, /* dialed= */ true),
-                context.secret(),
-                session,
-                /* sender= */ true);
-        link.sendNonce();
-        stage = Stage.GREETING;
-        return true;
-      case GREETING:
-        if (!link.flush() || !link.receiveNonce()) {
-          return false;
-        }
-        link.sendEnd(own);
-        stage = Stage.AWAITING_END;
-        return true;
-      default:
-        if (!link.flush()) {
-          return false;
-        }
-        remote = link.receiveEnd();
-        if (remote == null) {
-          return false;
-        }
-        stage = Stage.DONE;
-        return true;
+    return switch (stage) {
+      case DIALLING -> isConnected();
+      case GREETING -> isGreeted();
+      case PROVING -> isProved();
+      default -> isTold();
+    };
+  }
+
+  private boolean isConnected() throws IOException {
+    if (channel == null) {
+      begin();
     }
+    if (!channel.finishConnect()) {
+      return false;
+    }
+    link =
+        new ControlLink(
+            context.controlChannel(channel, /* dialed= */ true),
+            context.secret(),
+            session,
+            /* sender= */ true);
+    link.sendNonce();
+    stage = Stage.GREETING;
+    return true;
+  }
+
+  private boolean isGreeted() throws IOException {
+    if (!link.flush() || !link.receiveNonce()) {
+      return false;
+    }
+    link.sendProof();
+    stage = Stage.PROVING;
+    return true;
+  }
+
+  private boolean isProved() throws IOException {
+    if (!link.flush() || !link.receiveProof()) {
+      return false;
+    }
+    link.sendEnd(own);
+    stage = Stage.AWAITING_END;
+    return true;
+  }
+
+  private boolean isTold() throws IOException {
+    if (!link.flush()) {
+      return false;
+    }
+    remote = link.receiveEnd();
+    if (remote == null) {
+      return false;
+    }
+    stage = Stage.DONE;
+    return true;
   }
 
   private void begin() throws IOException {
-    since = System.nanoTime();
+    trials.begin(clock.getAsLong());
     channel = SocketChannel.open();
     channel.configureBlocking(false);
     channel.setOption(StandardSocketOptions.TCP_NODELAY, true);
     channel.setOption(StandardSocketOptions.SO_KEEPALIVE, true);
-    channel.connect(addresses.get(next));
+    AddressTrials.connect(channel, trials.current());
   }
 
-  private void giveUp(IOException why) {
-    failures.append(failures.isEmpty() ? "" : "; ").append(addresses.get(next)).append(": ");
-    failures.append(why.getMessage());
+  /** Tries once more, or the next address. */
+  private void reject(IOException failure) {
+    InetSocketAddress tried = trials.current();
+    String reason = AddressTrials.reason(failure);
     close();
     stage = Stage.DIALLING;
-    if (++next == addresses.size()) {
+    if (!trials.failed(failure, reason, clock.getAsLong())) {
+      return;
+    }
+    if (trials.areHopeless()) {
       throw new RemoteException(
           ErrorId.CONNECTION,
-          "InfiniBand: the receiving rank's control connection cannot be reached: " + failures,
+          "InfiniBand: the receiving rank's control connection cannot be reached: "
+              + trials.failures(),
           "see that the ranks reach each other by TCP (firewalls, NCCL_SOCKET_IFNAME), and that"
               + " the other rank is alive");
     }
+    LOG.log(
+        Logger.Level.DEBUG,
+        "InfiniBand: {0} cannot be reached ({1}); trying {2}",
+        AddressTrials.text(tried),
+        reason,
+        trials.index() == 0 ? "again until the deadline" : AddressTrials.text(trials.current()));
   }
 
   ControlLink link() {
@@ -149,10 +198,24 @@ final class Dialer implements AutoCloseable {
     } catch (IOException e) {
       throw new RemoteException(
           ErrorId.CONNECTION,
-          "%s closed its control connection: %s".formatted(remote.describe(), e.getMessage()),
+          "%s closed its control connection: %s"
+              .formatted(remote.describe(), AddressTrials.reason(e)),
           "see that rank's first error",
           e);
     }
+  }
+
+  /** Where it is, for messages. */
+  @Override
+  public String toString() {
+    String failures = trials.failures();
+    return "connecting the control connection of InfiniBand to %s%s"
+        .formatted(
+            AddressTrials.text(trials.current()),
+            failures.isEmpty()
+                ? ""
+                : ", after %s; look whether a firewall keeps TCP from these ports"
+                    .formatted(failures));
   }
 
   @Override
@@ -162,7 +225,7 @@ final class Dialer implements AutoCloseable {
         channel.close();
       }
     } catch (IOException e) {
-      failures.append(" (").append(e.getMessage()).append(')');
+      LOG.log(Logger.Level.DEBUG, "InfiniBand: closing a control connection failed", e);
     }
     channel = null;
   }

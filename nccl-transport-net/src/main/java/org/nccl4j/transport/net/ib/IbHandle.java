@@ -15,7 +15,7 @@ import org.nccl4j.device.InvalidUsageException;
  * What a sender needs to find a listener: at most 128 bytes.
  *
  * <pre>
- *   0  "nib1"
+ *   0  "nib2"
  *   4  session, 8 bytes: which listener is meant
  *  12  TCP port, 2 bytes
  *  14  queue pairs that the listener wants, 1 byte
@@ -30,7 +30,7 @@ import org.nccl4j.device.InvalidUsageException;
  */
 record IbHandle(long session, int port, int queuePairs, List<InetAddress> addresses) {
   static final int MAX_QUEUE_PAIRS = 128;
-  private static final int MAGIC = 0x6e696231;
+  private static final int MAGIC = 0x6e696232;
 
   byte[] encode() {
     ByteBuffer out = ByteBuffer.allocate(NetListener.HANDLE_BYTES);

@@ -15,10 +15,12 @@ import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.RemoteException;
+import org.nccl4j.transport.net.AddressTrials;
 
 /**
- * Where one sender is awaited, by TCP. Whoever does not prove within five seconds that it knows the
- * secret is shown the door; strangers cannot keep the sender out. Owned by one thread at a time.
+ * Where one sender is awaited, by TCP, until this is closed at the creation's end or deadline.
+ * Strangers cannot keep the sender out: where too many come, those that have proved nothing are
+ * closed, the oldest first, and a sender among them comes again. Owned by one thread at a time.
  */
 final class IbListener implements NetListener, Opened.Part {
   private static final Logger LOG = DebugLog.of("NET");
@@ -34,7 +36,7 @@ final class IbListener implements NetListener, Opened.Part {
   private final Deque<Arrival> arrivals = new ArrayDeque<>();
   private Arrival accepted;
   private IbReceiver receiver;
-  private boolean strangersLogged;
+  private long refused;
   private boolean done;
   private boolean closed;
 
@@ -87,13 +89,25 @@ final class IbListener implements NetListener, Opened.Part {
         channel.configureBlocking(false);
         arrivals.add(arrival(channel));
         if (arrivals.size() > MOST_ARRIVALS) {
-          refuse(arrivals.remove(), "too many connections that say nothing");
+          refuse(leastKnown(), "too many connections that prove nothing");
         }
         channel = server.accept();
       }
     } catch (IOException e) {
       LOG.log(Logger.Level.WARNING, "InfiniBand: accepting a connection failed: {0}", e);
     }
+  }
+
+  /** Takes out the oldest of those that have proved nothing; if all have, the oldest. */
+  private Arrival leastKnown() {
+    for (Iterator<Arrival> each = arrivals.iterator(); each.hasNext(); ) {
+      Arrival arrival = each.next();
+      if (!arrival.hasProved()) {
+        each.remove();
+        return arrival;
+      }
+    }
+    return arrivals.remove();
   }
 
   private Arrival arrival(SocketChannel channel) throws IOException {
@@ -111,21 +125,20 @@ final class IbListener implements NetListener, Opened.Part {
     for (Iterator<Arrival> each = arrivals.iterator(); each.hasNext() && accepted == null; ) {
       Arrival arrival = each.next();
       try {
-        if (arrival.hasProved()) {
+        if (arrival.poll()) {
           accepted = arrival;
           each.remove();
         }
       } catch (IOException e) {
         each.remove();
-        refuse(arrival, e.getMessage());
+        refuse(arrival, AddressTrials.reason(e));
       }
     }
   }
 
   private void refuse(Arrival arrival, String why) {
     arrival.link().close();
-    if (!strangersLogged) {
-      strangersLogged = true;
+    if (refused++ == 0) {
       LOG.log(
           Logger.Level.WARNING,
           "InfiniBand: rank {0} refuses a connection on port {1}: {2}",
@@ -151,7 +164,8 @@ final class IbListener implements NetListener, Opened.Part {
     } catch (IOException e) {
       throw new RemoteException(
           ErrorId.CONNECTION,
-          "%s gave up its connection: %s".formatted(accepted.end().describe(), e.getMessage()),
+          "%s gave up its connection: %s"
+              .formatted(accepted.end().describe(), AddressTrials.reason(e)),
           "see that rank's first error",
           e);
     }
@@ -160,6 +174,18 @@ final class IbListener implements NetListener, Opened.Part {
     receiver = null;
     accepted = null;
     return opened.add(connected);
+  }
+
+  /** Where it is, for messages. */
+  @Override
+  public String toString() {
+    return "listens for an InfiniBand sender on %s, port %d%s"
+        .formatted(
+            handle.addresses(),
+            handle.port(),
+            accepted != null
+                ? "; %s has come".formatted(accepted.end().describe())
+                : refused == 0 ? "" : "; %d connections were refused meanwhile".formatted(refused));
   }
 
   @Override

@@ -95,6 +95,12 @@ final class IbSender extends IbConnection implements NetSender {
     return connected;
   }
 
+  /** Where it is, for messages. */
+  @Override
+  public String toString() {
+    return connected ? "connected with " + remote().describe() : dialer.toString();
+  }
+
   @Override
   @HotPath
   public NetRequest isend(NetMemory memory, long offset, int bytes, int tag) {

@@ -1,12 +1,12 @@
 package org.nccl4j.transport.net.ib;
 
-import java.io.IOException;
+import java.net.ProtocolException;
 
 /** Whoever is at the other end of a control connection does not know the communicator's secret. */
-final class StrangerException extends IOException {
+final class StrangerException extends ProtocolException {
   private static final long serialVersionUID = 1L;
 
   StrangerException() {
-    super("the other end does not know the communicator's secret");
+    super("it does not know the communicator's secret");
   }
 }

@@ -2,7 +2,6 @@ package org.nccl4j.transport.net.socket;
 
 import java.io.Closeable;
 import java.io.IOException;
-import java.net.ProtocolException;
 import java.net.StandardSocketOptions;
 import java.nio.ByteBuffer;
 import java.nio.channels.ClosedChannelException;
@@ -59,13 +58,6 @@ final class Acquaintance implements Closeable {
       steps++;
       in = ByteBuffer.allocate(greeting.wanted());
     }
-  }
-
-  /** Why a greeting failed, as a clause. */
-  static String reason(IOException e) {
-    return e instanceof ProtocolException
-        ? e.getMessage()
-        : e instanceof ClosedChannelException ? "it closed the connection" : e.getMessage();
   }
 
   @Override

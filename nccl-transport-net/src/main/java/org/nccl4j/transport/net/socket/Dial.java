@@ -145,7 +145,7 @@ final class Dial implements Origin {
   /** Tries once more, goes on without a rail, or to the next address. */
   private void reject(AddressTrials current, IOException failure) {
     InetSocketAddress tried = current.current();
-    String reason = Acquaintance.reason(failure);
+    String reason = AddressTrials.reason(failure);
     Closing.close(channel);
     forgetChannel();
     if (!current.failed(failure, reason, clock.getAsLong())) {

@@ -18,6 +18,7 @@ import java.util.function.LongSupplier;
 import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.SystemErrorException;
+import org.nccl4j.transport.net.AddressTrials;
 
 /**
  * The listening socket of one communicator's network. It hands on only sockets that have proved
@@ -173,7 +174,7 @@ final class SocketPort {
         }
       } catch (IOException e) {
         each.remove();
-        refuse(guest, Acquaintance.reason(e));
+        refuse(guest, AddressTrials.reason(e));
       }
     }
     lookedEnd = clock.getAsLong();

@@ -1,0 +1,271 @@
+package org.nccl4j.transport.net.ib;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.io.IOException;
+import java.net.Inet6Address;
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
+import java.nio.ByteBuffer;
+import java.nio.channels.ByteChannel;
+import java.nio.channels.ServerSocketChannel;
+import java.nio.channels.SocketChannel;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Optional;
+import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.nccl4j.api.spi.NetContext;
+import org.nccl4j.device.RemoteException;
+
+/** Control connections come about with slow and crowded listeners, and tell strangers nothing. */
+@Timeout(60)
+class DialerTest {
+  private static final byte[] SECRET = new byte[16];
+  private static final long SESSION = 77;
+  private static final long SECOND = 1_000_000_000L;
+  private static final int PROOF_BYTES = 32;
+
+  private final List<AutoCloseable> toClose = new ArrayList<>();
+  private ServerSocketChannel server;
+  private long now;
+  private boolean sent;
+
+  /** Makes channels that wait for bytes which a test has sent. */
+  private final class Patient implements NetContext {
+    @Override
+    public int rank() {
+      return 0;
+    }
+
+    @Override
+    public byte[] secret() {
+      return SECRET;
+    }
+
+    @Override
+    public Optional<String> setting(String name) {
+      return Optional.empty();
+    }
+
+    @Override
+    public ByteChannel controlChannel(SocketChannel connected, boolean dialed) {
+      return new ByteChannel() {
+        @Override
+        public int read(ByteBuffer target) throws IOException {
+          int read;
+          do {
+            read = connected.read(target);
+          } while (read == 0 && sent);
+          sent = false;
+          return read;
+        }
+
+        @Override
+        public int write(ByteBuffer source) throws IOException {
+          return connected.write(source);
+        }
+
+        @Override
+        public boolean isOpen() {
+          return connected.isOpen();
+        }
+
+        @Override
+        public void close() throws IOException {
+          connected.close();
+        }
+      };
+    }
+  }
+
+  /** What a step of a test asks again and again. */
+  private interface Condition {
+    boolean holds() throws IOException;
+  }
+
+  @BeforeEach
+  void listen() throws IOException {
+    server = keep(ServerSocketChannel.open());
+    server.bind(new InetSocketAddress(loopback(), 0));
+    server.configureBlocking(false);
+  }
+
+  @AfterEach
+  void close() throws Exception {
+    for (AutoCloseable each : toClose) {
+      each.close();
+    }
+  }
+
+  private <T extends AutoCloseable> T keep(T each) {
+    toClose.add(each);
+    return each;
+  }
+
+  private static InetAddress loopback() throws IOException {
+    return InetAddress.getByName("127.0.0.1");
+  }
+
+  private static RemoteEnd end(int rank) {
+    return new RemoteEnd(
+        rank, 1, 5, false, true, new byte[16], 4096, 99, "roce0:1", new int[] {17});
+  }
+
+  private Dialer dialer(InetAddress... addresses) {
+    IbHandle handle = new IbHandle(SESSION, server.socket().getLocalPort(), 1, List.of(addresses));
+    Dialer dialer = keep(new Dialer(handle, new Patient(), () -> now));
+    dialer.introduce(end(0));
+    return dialer;
+  }
+
+  private static void until(Condition so) throws IOException {
+    long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(30);
+    while (!so.holds()) {
+      assertTrue(System.nanoTime() - end < 0, "waited too long");
+      Thread.onSpinWait();
+    }
+  }
+
+  /** The next that comes; the dialler's pauses pass meanwhile. */
+  private SocketChannel accept(Dialer dialer) throws IOException {
+    SocketChannel[] came = new SocketChannel[1];
+    until(
+        () -> {
+          now += SECOND / 100;
+          assertFalse(dialer.step());
+          came[0] = server.accept();
+          return came[0] != null;
+        });
+    came[0].configureBlocking(false);
+    return keep(came[0]);
+  }
+
+  private Arrival arrival(SocketChannel accepted) {
+    return new Arrival(new ControlLink(accepted, SECRET, SESSION, /* sender= */ false));
+  }
+
+  private void meets(Dialer dialer, Arrival arrival) throws IOException {
+    until(
+        () -> {
+          assertFalse(dialer.step());
+          return arrival.poll();
+        });
+    assertEquals(0, arrival.end().rank());
+    arrival.link().sendEnd(end(1));
+    until(() -> arrival.link().flush() & dialer.step());
+    assertEquals(1, dialer.remote().rank());
+  }
+
+  @Test
+  void aListenerThatProvesNothingLearnsNothing() throws IOException {
+    Dialer dialer = dialer(loopback());
+    SocketChannel accepted = accept(dialer);
+    accepted.write(ByteBuffer.allocate(ControlLink.NONCE_BYTES + PROOF_BYTES));
+    ByteBuffer told = ByteBuffer.allocate(10_000);
+    RemoteException error =
+        assertThrows(
+            RemoteException.class,
+            () ->
+                until(
+                    () -> {
+                      accepted.read(told);
+                      return dialer.step();
+                    }));
+    assertTrue(error.problem().contains("it does not know the communicator's secret"));
+    until(() -> accepted.read(told) < 0);
+    assertEquals(ControlLink.NONCE_BYTES + PROOF_BYTES, told.position());
+  }
+
+  /** A listener that has no secret can only say again what the dialler says. */
+  @Test
+  void aProofSaidBackIsNone() throws IOException {
+    Dialer dialer = dialer(loopback());
+    SocketChannel accepted = accept(dialer);
+    assertThrows(
+        RemoteException.class,
+        () ->
+            until(
+                () -> {
+                  ByteBuffer some = ByteBuffer.allocate(1000);
+                  accepted.read(some);
+                  accepted.write(some.flip());
+                  return dialer.step();
+                }));
+  }
+
+  @Test
+  void anAnswerThatIsThereIsTakenHoweverLateThisSideLooks() throws IOException {
+    Dialer dialer = dialer(loopback());
+    SocketChannel accepted = accept(dialer);
+    ByteBuffer nonce = ByteBuffer.allocate(ControlLink.NONCE_BYTES);
+    until(
+        () -> {
+          assertFalse(dialer.step());
+          accepted.read(nonce);
+          return !nonce.hasRemaining();
+        });
+    accepted.write(nonce.flip());
+    sent = true;
+    now += 60 * SECOND;
+    ByteBuffer proof = ByteBuffer.allocate(PROOF_BYTES);
+    until(
+        () -> {
+          assertFalse(dialer.step());
+          accepted.read(proof);
+          return !proof.hasRemaining();
+        });
+    assertTrue(dialer.toString().endsWith(Integer.toString(server.socket().getLocalPort())));
+  }
+
+  @Test
+  void aListenerThatIsSlowToMakeItsEndIsWaitedFor() throws IOException {
+    Dialer dialer = dialer(loopback());
+    Arrival arrival = arrival(accept(dialer));
+    until(
+        () -> {
+          assertFalse(dialer.step());
+          return arrival.poll();
+        });
+    now += 60 * SECOND;
+    assertFalse(dialer.step());
+    meets(dialer, arrival);
+  }
+
+  @Test
+  void whoIsSilentIsTriedAgain() throws IOException {
+    Dialer dialer = dialer(loopback());
+    accept(dialer);
+    now += 6 * SECOND;
+    assertFalse(dialer.step());
+    assertTrue(dialer.toString().contains("(no answer within 5 s)"), dialer.toString());
+    meets(dialer, arrival(accept(dialer)));
+  }
+
+  @Test
+  void whoIsCrowdedOutComesAgain() throws IOException {
+    Dialer dialer = dialer(loopback());
+    for (int times = 0; times < 4; times++) {
+      accept(dialer).close();
+    }
+    meets(dialer, arrival(accept(dialer)));
+  }
+
+  /** Here a scope that no interface has; with java.net.preferIPv4Stack any IPv6 address. */
+  @Test
+  void anAddressThatJavaDoesNotTakeIsLeftForTheNext() throws IOException {
+    byte[] linkLocal = new byte[16];
+    linkLocal[0] = (byte) 0xfe;
+    linkLocal[1] = (byte) 0x80;
+    linkLocal[15] = 1;
+    InetAddress nowhere = Inet6Address.getByAddress("nowhere", linkLocal, 9999);
+    Dialer dialer = dialer(nowhere, loopback());
+    meets(dialer, arrival(accept(dialer)));
+  }
+}
