@@ -71,9 +71,20 @@ final class SocketDirectory {
       Files.createDirectory(path, PosixFilePermissions.asFileAttribute(PRIVATE));
     } catch (FileAlreadyExistsException e) {
       if (!Files.isDirectory(path, LinkOption.NOFOLLOW_LINKS)) {
-        throw e;
+        throw inTheWay(path, e);
       }
     }
+  }
+
+  /** A link is not followed: whoever made it could have the sockets where others look in. */
+  private static SystemErrorException inTheWay(Path path, IOException cause) {
+    return new SystemErrorException(
+        ErrorId.UNIX_SOCKET,
+        "%s is %s, and has to be the directory for this user's sockets"
+            .formatted(path, Files.isSymbolicLink(path) ? "a symbolic link" : "a file"),
+        "remove it (its owner or root can), or set -Djava.io.tmpdir to a directory of your own, the"
+            + " same for all ranks of this machine",
+        cause);
   }
 
   /** Throws unless a file is there and belongs to this user. */
@@ -85,7 +96,10 @@ final class SocketDirectory {
           ErrorId.UNIX_SOCKET,
           "%s belongs to user %d, not to this process's user %d"
               .formatted(path, user, Libc.userId()),
-          "run all ranks as the same user, and remove the file if it should not be there");
+          "run all ranks of this machine as the same user; if they are, have user %d or root remove"
+                  .formatted(user)
+              + " it, or set -Djava.io.tmpdir to a directory of your own, the same for all ranks of"
+              + " this machine");
     }
   }
 

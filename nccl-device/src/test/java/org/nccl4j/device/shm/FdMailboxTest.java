@@ -125,6 +125,45 @@ final class FdMailboxTest {
   }
 
   @Test
+  void aLinkInPlaceOfTheDirectoryIsNotFollowed() throws IOException {
+    Path elsewhere = Files.createDirectory(temporary.resolve("elsewhere"));
+    Files.createSymbolicLink(directory(), elsewhere);
+    assertSays(directory() + " is a symbolic link", "remove it", "java.io.tmpdir");
+    Files.delete(elsewhere);
+    assertSays(directory() + " is a symbolic link", "remove it", "java.io.tmpdir");
+  }
+
+  @Test
+  void aFileInPlaceOfTheDirectoryIsNamed() throws IOException {
+    Files.createFile(directory());
+    assertSays(directory() + " is a file", "remove it", "java.io.tmpdir");
+  }
+
+  /** Only root can give a directory away; root's own are everybody's else. */
+  @Test
+  void aDirectoryOfAnotherUserIsNamed() throws IOException {
+    Path others = Path.of("/");
+    if (Libc.userId() == 0) {
+      others = Files.createDirectory(directory());
+      Files.setAttribute(others, "unix:uid", 12345);
+    }
+    Path path = others;
+    SystemErrorException e =
+        assertThrows(SystemErrorException.class, () -> FdMailbox.open(path, SECRET));
+    assertTrue(e.problem().contains("belongs to user"), e.problem());
+    assertTrue(e.getMessage().contains("or root remove it"), e.getMessage());
+    assertTrue(e.getMessage().contains("java.io.tmpdir"), e.getMessage());
+  }
+
+  private void assertSays(String... texts) {
+    SystemErrorException e =
+        assertThrows(SystemErrorException.class, () -> FdMailbox.open(directory(), SECRET));
+    for (String text : texts) {
+      assertTrue(e.getMessage().contains(text), e.getMessage());
+    }
+  }
+
+  @Test
   void aPathThatIsTooLongIsAClearError() {
     Path deep = temporary.resolve("x".repeat(100));
     SystemErrorException e =
