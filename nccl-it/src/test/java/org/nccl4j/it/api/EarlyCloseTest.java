@@ -4,6 +4,7 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.nio.file.Path;
 import java.time.Duration;
 import java.util.List;
 import java.util.Optional;
@@ -15,7 +16,9 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 import org.nccl4j.api.Communicator;
 import org.nccl4j.api.CommunicatorConfig;
+import org.nccl4j.api.Devices;
 import org.nccl4j.api.Group;
+import org.nccl4j.api.UniqueId;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
@@ -27,7 +30,7 @@ import org.nccl4j.device.RedOp;
 @Timeout(60)
 class EarlyCloseTest {
   /** Far beyond the time that a test may take. */
-  private static final CommunicatorConfig PATIENT =
+  static final CommunicatorConfig PATIENT =
       CommunicatorConfig.defaults()
           .withName("patient")
           .withOperationDeadline(Duration.ofMinutes(10));
@@ -72,6 +75,36 @@ class EarlyCloseTest {
               checkRankOneMissedCollectiveThree(error);
             }
           });
+    }
+  }
+
+  /** It lives on, so what tells is the closing, not the end of the process. */
+  @Test
+  void whoWaitsForAnotherProcessFails() throws Exception {
+    UniqueId id = UniqueId.create();
+    Process other =
+        new ProcessBuilder(
+                Path.of(System.getProperty("java.home"), "bin", "java").toString(),
+                "-XX:TieredStopAtLevel=1",
+                "-cp",
+                ChaosRank.classPath(),
+                ClosingRank.class.getName(),
+                id.toString())
+            .inheritIO()
+            .redirectInput(ProcessBuilder.Redirect.PIPE)
+            .start();
+    try (Communicator communicator = Communicator.initRank(2, id, 0, Devices.host(), PATIENT);
+        DeviceStream stream = communicator.device().createStream();
+        DeviceMemory data = Ranks.floats(16, i -> 1)) {
+      for (int n = 0; n < 3; n++) {
+        sum(communicator, data, stream);
+      }
+      NcclException error = assertThrows(NcclException.class, stream::synchronize);
+      assertEquals(ErrorId.RANK_CLOSED, error.id(), error.toString());
+      checkRankOneMissedCollectiveThree(error);
+      assertTrue(other.isAlive());
+    } finally {
+      other.destroyForcibly();
     }
   }
 
