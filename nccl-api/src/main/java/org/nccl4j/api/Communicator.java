@@ -367,7 +367,9 @@ public final class Communicator extends Inquiries implements AutoCloseable {
   /**
    * Waits for this rank's operations, at most for their deadline, and frees what the communicator
    * holds. Does not wait for other ranks. Those that have called operations which this rank has not
-   * called, or do so later, fail at once. Calling it again does nothing.
+   * called, or do so later, fail at once; but those that wait for a signal, or have this
+   * communicator's operations in CUDA graphs, wait for their deadline. Calling it again does
+   * nothing.
    */
   @Override
   public void close() {
