@@ -47,7 +47,7 @@ class GreetingTest {
   /** A client's hello that is right in everything but what only the secret gives. */
   private static byte[] hello(NetListener listener) {
     ByteBuffer hello = ByteBuffer.allocate(CLIENT_HELLO);
-    hello.put("NCCL4JNS".getBytes(StandardCharsets.US_ASCII)).put((byte) 1).put((byte) 0);
+    hello.put("NCCL4JNS".getBytes(StandardCharsets.US_ASCII)).put((byte) 2).put((byte) 0);
     hello.put(new byte[16]).put(Arrays.copyOfRange(listener.handle(), 4, 20));
     return hello.put((byte) 0).put((byte) 1).array();
   }

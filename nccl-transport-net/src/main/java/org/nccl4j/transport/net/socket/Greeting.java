@@ -33,7 +33,7 @@ final class Greeting {
   static final int TOKEN_BYTES = SocketHandle.TOKEN_BYTES;
 
   private static final byte[] MAGIC = "NCCL4JNS".getBytes(StandardCharsets.US_ASCII);
-  private static final byte VERSION = 1;
+  private static final byte VERSION = 2;
   private static final int NONCE_BYTES = 16;
   private static final int SERVER_BYTES = MAGIC.length + 2 + NONCE_BYTES;
   private static final int CLIENT_BYTES = SERVER_BYTES + TOKEN_BYTES + 2;

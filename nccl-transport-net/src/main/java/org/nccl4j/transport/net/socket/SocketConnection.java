@@ -7,6 +7,7 @@ import org.nccl4j.api.spi.NetConnection;
 import org.nccl4j.api.spi.NetMemory;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.ErrorId;
+import org.nccl4j.device.HotPath;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.RemoteException;
@@ -16,10 +17,14 @@ abstract class SocketConnection implements NetConnection {
   /** Messages that can be under way. */
   static final int REQUESTS = 32;
 
-  static final int HEADER_BYTES = 8;
+  /** Size, tag and check of the message that follows, 4 bytes each. */
+  static final int HEADER_BYTES = 12;
 
   /** As a size: the sender has closed. */
   static final int GOODBYE = -1;
+
+  /** Spreads the numbers of messages over all bits. */
+  private static final long SPREAD = 0x9e3779b97f4a7c15L;
 
   private final Origin origin;
   private int sockets = 1;
@@ -29,6 +34,17 @@ abstract class SocketConnection implements NetConnection {
 
   SocketConnection(Origin origin) {
     this.origin = origin;
+  }
+
+  /**
+   * The last word of a header. A tag that nobody awaits may be awaited later; so it is this by
+   * which a receiver knows that what it reads is no header.
+   *
+   * @param number of messages on this socket before this one
+   */
+  @HotPath
+  static int check(long number, int size, int tag) {
+    return (int) ((number + 1) * SPREAD >>> 32) ^ size ^ Integer.rotateLeft(tag, 16);
   }
 
   final void connected(SocketChannel[] made) {

@@ -30,6 +30,9 @@ final class SocketReceiver extends SocketConnection implements NetReceiver {
   private final ByteBuffer[] pieces = new ByteBuffer[2];
   private long begun;
 
+  /** Headers that have been read. */
+  private long headers;
+
   /** The message that is being read into its memory, or null. */
   private Receive current;
 
@@ -98,11 +101,16 @@ final class SocketReceiver extends SocketConnection implements NetReceiver {
       return false;
     }
     int size = buffer.getInt(buffer.position());
+    int tag = buffer.getInt(buffer.position() + Integer.BYTES);
+    if (buffer.getInt(buffer.position() + 2 * Integer.BYTES) != check(headers, size, tag)) {
+      throw new ProtocolException(
+          "the header of message %d is damaged (size %d, tag %d)".formatted(headers, size, tag));
+    }
     if (size == GOODBYE) {
       goodbye = true;
       return true;
     }
-    Receive receive = awaiting(buffer.getInt(buffer.position() + Integer.BYTES));
+    Receive receive = awaiting(tag);
     if (receive == null) {
       return false;
     }
@@ -111,6 +119,7 @@ final class SocketReceiver extends SocketConnection implements NetReceiver {
           "a message of %d bytes came where %d were awaited".formatted(size, receive.capacity));
     }
     buffer.position(buffer.position() + HEADER_BYTES);
+    headers++;
     receive.size = size;
     if (lanes.take(size)) {
       receive.onLanes = true;

@@ -101,8 +101,8 @@ final class SocketSender extends SocketConnection implements NetSender {
     buffer.clear();
     while (packed < begun && whole == null && buffer.remaining() >= HEADER_BYTES + COPIED) {
       Send send = sends[(int) packed & (REQUESTS - 1)];
+      buffer.putInt(send.bytes).putInt(send.tag).putInt(check(packed, send.bytes, send.tag));
       packed++;
-      buffer.putInt(send.bytes).putInt(send.tag);
       if (lanes.take(send.bytes)) {
         continue;
       }
@@ -153,7 +153,8 @@ final class SocketSender extends SocketConnection implements NetSender {
 
   /** All messages are written; where they fill the socket's buffer, waits a while for room. */
   private void sayGoodbye() throws IOException {
-    ByteBuffer goodbye = ByteBuffer.allocate(HEADER_BYTES).putInt(0, GOODBYE);
+    ByteBuffer goodbye = ByteBuffer.allocate(HEADER_BYTES);
+    goodbye.putInt(GOODBYE).putInt(0).putInt(check(packed, GOODBYE, 0)).flip();
     long begin = System.nanoTime();
     while (socket.write(goodbye) >= 0
         && goodbye.hasRemaining()
