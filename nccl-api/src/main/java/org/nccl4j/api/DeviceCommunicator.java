@@ -16,6 +16,7 @@ import org.nccl4j.device.Given;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.NcclException;
+import org.nccl4j.device.Patience;
 import org.nccl4j.device.TimeoutException;
 import org.nccl4j.device.host.HostBarrier;
 
@@ -163,7 +164,7 @@ public final class DeviceCommunicator implements AutoCloseable {
     if (!barriers.get(index).await(patience)) {
       throw new TimeoutException(
           ErrorId.OPERATION,
-          "a rank did not come to barrier %d within %s".formatted(index, patience),
+          "a rank did not come to barrier %d within %s".formatted(index, Patience.text(patience)),
           "find out why, or wait longer");
     }
   }

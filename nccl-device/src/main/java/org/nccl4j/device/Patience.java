@@ -32,6 +32,16 @@ public final class Patience {
     return nanos(length) / 1_000_000;
   }
 
+  /** A length for people: "250 ms", "1.5 s", "600 s". */
+  public static String text(Duration length) {
+    long millis = millis(length);
+    if (millis < 1000) {
+      return millis + " ms";
+    }
+    long tenths = (millis + 50) / 100;
+    return tenths / 10 + (tenths % 10 == 0 ? "" : "." + tenths % 10) + " s";
+  }
+
   /** The time of {@link System#nanoTime} when a wait that begins now is over. */
   public static long end(Duration length) {
     return System.nanoTime() + nanos(length);

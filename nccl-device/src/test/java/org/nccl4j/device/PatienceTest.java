@@ -26,6 +26,15 @@ class PatienceTest {
     }
   }
 
+  @Test
+  void lengthsAreWrittenAsPeopleDo() {
+    assertEquals("250 ms", Patience.text(Duration.ofMillis(250)));
+    assertEquals("5 s", Patience.text(Duration.ofSeconds(5)));
+    assertEquals("1.5 s", Patience.text(Duration.ofMillis(1500)));
+    assertEquals("60 s", Patience.text(Duration.ofMillis(59_955)));
+    assertEquals("600 s", Patience.text(Duration.ofMinutes(10)));
+  }
+
   private static Duration years(int years) {
     return Duration.ofDays(365L * years);
   }

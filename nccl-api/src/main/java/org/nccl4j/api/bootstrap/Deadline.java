@@ -1,6 +1,7 @@
 package org.nccl4j.api.bootstrap;
 
 import java.time.Duration;
+import org.nccl4j.device.Patience;
 
 /**
  * A point on the monotonic clock, a length from when it was made.
@@ -38,7 +39,6 @@ record Deadline(long nanoTime, Duration length) {
 
   /** Its length for people: "60 s", "250 ms". */
   String text() {
-    long millis = length.toMillis();
-    return millis % 1000 == 0 ? millis / 1000 + " s" : millis + " ms";
+    return Patience.text(length);
   }
 }

@@ -379,7 +379,7 @@ public final class CommunicatorState {
               new TimeoutException(
                   ErrorId.STILL_RUNNING,
                   "rank %d closed communicator %s while its operations still waited after %s"
-                      .formatted(rank(), name(), patience),
+                      .formatted(rank(), name(), Patience.text(patience)),
                   "synchronize the streams before closing, or give close more time"));
       long aborted = Patience.end(ABORTED);
       idle = engine.launcher().awaitLaunched(ABORTED) && awaitIdle(left(aborted));

@@ -180,7 +180,7 @@ final class CommunicatorMemory implements AutoCloseable {
         .formatted(
             spec.rank(),
             spec.name(),
-            spec.deadline(),
+            Patience.text(spec.deadline()),
             control.getInt(KernelLayout.CONTROL_FAILED_KIND) == 0 ? "data" : "credit",
             control.getInt(KernelLayout.CONTROL_FAILED_PEER),
             control.getInt(KernelLayout.CONTROL_FAILED_CHANNEL),

@@ -143,7 +143,7 @@ public final class CudaStream extends DeviceStream {
       if (System.nanoTime() - start > nanos) {
         throw new TimeoutException(
             ErrorId.STILL_RUNNING,
-            "a stream of %s was not done after %s".formatted(device, patience),
+            "a stream of %s was not done after %s".formatted(device, Patience.text(patience)),
             "look for a rank that did not take part, or wait longer");
       }
       Patience.sleep(POLL_NANOS);

@@ -7,6 +7,7 @@ import java.util.Optional;
 import java.util.concurrent.atomic.AtomicLongArray;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
+import org.nccl4j.device.Patience;
 import org.nccl4j.device.kernel.Connection;
 import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.KernelCommunicatorSpec;
@@ -219,7 +220,7 @@ final class RemotePuts implements AutoCloseable {
         .formatted(
             spec.rank(),
             spec.name(),
-            deadline,
+            Patience.text(deadline),
             known ? "rank " + waitsFor[at] : "a rank of another machine",
             known && waitsForSignal[at] ? "signal" : "take what was put to it");
   }

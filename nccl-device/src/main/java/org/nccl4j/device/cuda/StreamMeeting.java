@@ -6,6 +6,7 @@ import java.nio.ByteOrder;
 import java.time.Duration;
 import jnr.ffi.Pointer;
 import jnr.ffi.Runtime;
+import org.nccl4j.device.Patience;
 import org.nccl4j.device.kernel.KernelCommunicatorSpec;
 import org.nccl4j.device.symmetric.SymmetricSpace;
 
@@ -120,7 +121,7 @@ final class StreamMeeting implements BatchCopyPlan.Meeting, AutoCloseable {
       return null;
     }
     return "rank %d of %s waited longer than %s for rank %d to come to a copy (meeting %d)"
-        .formatted(spec.rank(), spec.name(), deadline, missing(begun), begun);
+        .formatted(spec.rank(), spec.name(), Patience.text(deadline), missing(begun), begun);
   }
 
   /** The first rank that has not come to a meeting, or -1. */

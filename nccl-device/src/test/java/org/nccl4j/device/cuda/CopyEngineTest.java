@@ -185,7 +185,7 @@ class CopyEngineTest extends AgainstFakeCuda {
         failure = waiting.failure();
       }
       assertEquals(
-          "rank 0 of test waited longer than PT0.02S for rank 1 to come to a copy (meeting 1)",
+          "rank 0 of test waited longer than 20 ms for rank 1 to come to a copy (meeting 1)",
           failure.problem());
       assertEquals(0, fake.fakeWaiting(), "the stream goes on");
       assertThrows(

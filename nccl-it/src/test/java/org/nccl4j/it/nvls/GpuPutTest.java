@@ -73,7 +73,7 @@ class GpuPutTest {
   @Test
   void aSignalThatDoesNotComeEndsTheWaitAndNamesTheRank() throws Exception {
     Ran ran = run(Map.of(), "silent");
-    assertContains(ran, "waited longer than PT0.2S for rank 1 to signal");
+    assertContains(ran, "waited longer than 200 ms for rank 1 to signal");
   }
 
   @Test

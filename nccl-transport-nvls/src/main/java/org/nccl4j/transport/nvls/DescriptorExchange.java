@@ -115,7 +115,8 @@ final class DescriptorExchange {
       } else if (System.nanoTime() - begin > patience) {
         throw new Agreement.Refused(
             "after %s nothing came from ranks %s and ranks %s take nothing"
-                .formatted(Duration.ofNanos(patience), ranks(givers), ranks(takers)));
+                .formatted(
+                    Patience.text(Duration.ofNanos(patience)), ranks(givers), ranks(takers)));
       } else if (!takers.isEmpty() || !givers.isEmpty()) {
         Patience.sleep(POLL_NANOS);
       }

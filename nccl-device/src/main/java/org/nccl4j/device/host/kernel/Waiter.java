@@ -239,7 +239,7 @@ final class Waiter {
                   .formatted(
                       rank,
                       communicator,
-                      Duration.ofNanos(patienceNanos),
+                      Patience.text(Duration.ofNanos(patienceNanos)),
                       what,
                       peer,
                       why.isEmpty() ? "" : "; " + why),

@@ -137,7 +137,7 @@ public final class HostStream extends DeviceStream {
       throw new TimeoutException(
           ErrorId.STILL_RUNNING,
           "a host stream still has %d operations to run after %s"
-              .formatted(queue.added() - queue.ended(), patience),
+              .formatted(queue.added() - queue.ended(), Patience.text(patience)),
           "wait longer, or find out which rank has not made the matching call");
     }
     throwError();
