@@ -244,7 +244,8 @@ public final class Planner {
         root,
         count,
         taken,
-        costs.chunkBytes(layout, collective, choice, bytes));
+        costs.chunkBytes(layout, collective, choice, bytes),
+        ctas.mostOfDevice());
   }
 
   /** Tells of a choice, which is made once for each shape. */

@@ -94,10 +94,9 @@ final class P2pPlans implements AutoCloseable {
   /** With one rank every collective is a copy. */
   CudaKernelPlan prepareAlone(CollectiveWork work) {
     long bytes = work.count() * work.type().bytes();
-    return kernel(
-        List.of(
-            new P2pWork(P2pWork.Kind.SEND, 0, null, 0, bytes, work.protocol()),
-            new P2pWork(P2pWork.Kind.RECV, 0, null, 0, bytes, work.protocol())));
+    P2pWork send = new P2pWork(P2pWork.Kind.SEND, 0, null, 0, bytes, work.protocol());
+    P2pWork recv = new P2pWork(P2pWork.Kind.RECV, 0, null, 0, bytes, work.protocol());
+    return kernel(List.of(send.onAtMost(work.mostBlocks()), recv.onAtMost(work.mostBlocks())));
   }
 
   CudaPlan prepare(List<P2pWork> works) {

@@ -99,7 +99,7 @@ final class PreMulPlans {
   /** With one rank all of them are a reduction to it of what only it has, which nobody sends. */
   private CudaKernelPlan alone(CollectiveWork work) {
     long bytes = Math.multiplyExact(work.count(), (long) work.type().bytes());
-    int channels = (int) Math.max(1, Math.min(MOST_CHANNELS, bytes / ALONE_SHARE));
+    int channels = (int) Math.max(1, Math.min(work.limit(MOST_CHANNELS), bytes / ALONE_SHARE));
     Offheap arguments = communicator.offheap().take(KernelLayout.COLLECTIVE_BYTES);
     memory.putCommunicator(arguments);
     arguments

@@ -17,6 +17,7 @@ import org.nccl4j.device.RedOp;
  * @param nChannels channels that share it, the same on all ranks; 0 leaves it to the device; the
  *     host device uses 1
  * @param chunkBytes most bytes of one step; the device makes it fit the slot (of a channel)
+ * @param mostBlocks that a kernel may have which uses no channels, as with one rank; 0 for no limit
  */
 public record CollectiveWork(
     Collective collective,
@@ -27,7 +28,27 @@ public record CollectiveWork(
     int root,
     long count,
     int nChannels,
-    int chunkBytes) {
+    int chunkBytes,
+    int mostBlocks) {
+  /** A collective without a limit of blocks. */
+  public CollectiveWork(
+      Collective collective,
+      Algorithm algorithm,
+      Protocol protocol,
+      DataType type,
+      RedOp op,
+      int root,
+      long count,
+      int nChannels,
+      int chunkBytes) {
+    this(collective, algorithm, protocol, type, op, root, count, nChannels, chunkBytes, 0);
+  }
+
+  /** Of a number of blocks, as many as may be taken. */
+  public int limit(int wanted) {
+    return mostBlocks == 0 ? wanted : Math.min(mostBlocks, wanted);
+  }
+
   /** What the data of this call carry; see {@link CallSignature}. */
   public int signature() {
     return CallSignature.of(this);

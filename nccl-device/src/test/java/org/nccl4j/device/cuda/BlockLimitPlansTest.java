@@ -13,6 +13,10 @@ import org.junit.jupiter.api.Test;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.RedOp;
+import org.nccl4j.device.ReductionOperator;
+import org.nccl4j.device.kernel.Algorithm;
+import org.nccl4j.device.kernel.Collective;
+import org.nccl4j.device.kernel.CollectiveWork;
 import org.nccl4j.device.kernel.DirectWork;
 import org.nccl4j.device.kernel.DirectWork.Operation;
 import org.nccl4j.device.kernel.DirectWork.Way;
@@ -80,6 +84,32 @@ class BlockLimitPlansTest extends AgainstFakeCuda {
               .toList();
       assertEquals("4 blocks", end(communicator.prepare(works)));
     }
+  }
+
+  @Test
+  void aCollectiveOfOneRank() {
+    try (GpuRanks one = new GpuRanks(1, Duration.ofSeconds(3))) {
+      CudaKernelCommunicator alone = one.communicators.get(0);
+      ReductionOperator twice = ReductionOperator.preMulSum(DataType.FLOAT32, 2);
+      assertEquals("33 blocks", end(alone.prepare(collective(0))));
+      assertEquals("4 blocks", end(alone.prepare(collective(4))));
+      assertEquals("16 blocks", end(alone.prepare(collective(0), twice)));
+      assertEquals("4 blocks", end(alone.prepare(collective(4), twice)));
+    }
+  }
+
+  private static CollectiveWork collective(int most) {
+    return new CollectiveWork(
+        Collective.ALL_REDUCE,
+        Algorithm.RING,
+        Protocol.SIMPLE,
+        DataType.FLOAT32,
+        RedOp.SUM,
+        0,
+        1 << 18,
+        2,
+        1 << 20,
+        most);
   }
 
   private static P2pWork at(P2pWork work, long offset) {
