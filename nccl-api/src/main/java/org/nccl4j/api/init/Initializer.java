@@ -20,6 +20,7 @@ import org.nccl4j.api.plan.RankFacts;
 import org.nccl4j.api.plan.TunedTable;
 import org.nccl4j.api.proxy.ProxyThread;
 import org.nccl4j.api.registry.TransportRegistry;
+import org.nccl4j.api.settings.Environment;
 import org.nccl4j.api.settings.GpuSettings;
 import org.nccl4j.api.settings.InfoLog;
 import org.nccl4j.api.settings.PlanSettings;
@@ -326,6 +327,12 @@ public final class Initializer {
         nvls,
         new LaunchOptions(
             request.settings().get(GpuSettings.NCCL_CGA_CLUSTER_SIZE),
-            request.settings().get(GpuSettings.NCCL_LAUNCH_ORDER_IMPLICIT)));
+            request.settings().get(GpuSettings.NCCL_LAUNCH_ORDER_IMPLICIT),
+            hasOneQueue(Environment.variables())));
+  }
+
+  /** Whether the CUDA driver has one queue to a GPU; the driver's variable, which is no setting. */
+  static boolean hasOneQueue(Map<String, String> variables) {
+    return variables.getOrDefault("CUDA_DEVICE_MAX_CONNECTIONS", "").trim().equals("1");
   }
 }

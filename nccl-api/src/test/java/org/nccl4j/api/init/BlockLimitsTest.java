@@ -1,6 +1,7 @@
 package org.nccl4j.api.init;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.util.HashMap;
@@ -29,6 +30,13 @@ class BlockLimitsTest {
     assertEquals(
         new CtaLimits(12, 16, 64),
         limits(Map.of("NCCL_MAX_CTAS", "16", "NCCL_MIN_NCHANNELS", "12")));
+  }
+
+  @Test
+  void oneConnectionToAGpuIsOneQueue() {
+    assertTrue(Initializer.hasOneQueue(Map.of("CUDA_DEVICE_MAX_CONNECTIONS", " 1 ")));
+    assertFalse(Initializer.hasOneQueue(Map.of("CUDA_DEVICE_MAX_CONNECTIONS", "8")));
+    assertFalse(Initializer.hasOneQueue(Map.of()));
   }
 
   @Test

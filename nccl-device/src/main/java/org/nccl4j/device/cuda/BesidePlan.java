@@ -11,7 +11,8 @@ import org.nccl4j.device.symmetric.SymmetricSpace;
  * kernel's word. While the stream is captured, whose graph would write the same words again, what
  * only moves data is moved between two halves of the kernel, by engines or, if it is little, by a
  * kernel of more blocks, and what reduces is done by the kernel alone; the other rank need not
- * capture too. Launched by one thread at a time.
+ * capture too. Kernels do all likewise where all streams share one queue to the GPU: what is behind
+ * the copies' wait there may be what the other rank waits for. Launched by one thread at a time.
  */
 final class BesidePlan implements CudaPlan {
   private static final int MOVING_BLOCKS = 32;
@@ -53,10 +54,11 @@ final class BesidePlan implements CudaPlan {
   private final CudaKernelCommunicator owner;
   private final Operation operation;
   private final SideStreams sides;
+  private final boolean byKernels;
   private final Launches launches;
   private final CudaKernelPlan kernel;
 
-  /** Of what only moves data, where it is little and captured; else null. */
+  /** Of what only moves data, where kernels do all in a graph; else null. */
   private final CudaKernelPlan mover;
 
   private final CopyRoutes routes;
@@ -149,8 +151,9 @@ final class BesidePlan implements CudaPlan {
     int wanted = work.limit(reduces ? REDUCING_BLOCKS : MOVING_BLOCKS);
     int blocks = operation == Operation.REDUCE_SCATTER ? Math.max(2, wanted) : wanted;
     this.kernel = kernels.apply(blocks);
+    this.byKernels = owner.hasOneQueue();
     this.mover =
-        reduces || bytes >= LEAST_COPIED_IN_GRAPH
+        reduces || (bytes >= LEAST_COPIED_IN_GRAPH && !byKernels)
             ? null
             : kernels.apply(work.limit(BLOCKS_IN_GRAPH));
     this.moved = Moved.of(operation, part(other), blocks);
@@ -203,8 +206,8 @@ final class BesidePlan implements CudaPlan {
 
   @Override
   public void launch(long send, long recv, CudaStream stream) {
-    boolean captured = CudaLibrary.isCapturing(stream.handle(), owner.device());
-    if (captured && !operation.reduces()) {
+    boolean apart = byKernels || CudaLibrary.isCapturing(stream.handle(), owner.device());
+    if (apart && !operation.reduces()) {
       launch(kernel, 0, BEGIN, send, recv, stream);
       if (mover != null) {
         launch(mover, 0, MOVE, send, recv, stream);
@@ -212,7 +215,7 @@ final class BesidePlan implements CudaPlan {
         copyInGraph(send, recv, stream);
       }
       launch(kernel, 0, END, send, recv, stream);
-    } else if (captured || moved.bytes == 0) {
+    } else if (apart || moved.bytes == 0) {
       launch(kernel, 0, BEGIN | END, send, recv, stream);
     } else {
       int number = launches.next();
@@ -236,7 +239,7 @@ final class BesidePlan implements CudaPlan {
   }
 
   private void copyInGraph(long send, long recv, CudaStream stream) {
-    SideStreams.Side side = sides.of(/* inGraph= */ true);
+    SideStreams.Side side = sides.of(stream, /* inGraph= */ true);
     side.part(stream);
     copy(routes.target(recv, rank), routes.source(send, rank), bytes, side.handle());
     copy(routes.target(recv, other), routes.source(send, other), bytes, stream.handle());
@@ -245,7 +248,7 @@ final class BesidePlan implements CudaPlan {
 
   private void copy(int number, long send, long recv) {
     CudaDevice device = owner.device();
-    long stream = sides.of(/* inGraph= */ false).handle();
+    long stream = sides.eager().handle();
     boolean reduces = operation.reduces();
     long source = reduces ? send + sendOffset : routes.source(send, other);
     long target = reduces ? recv + recvOffset : routes.target(recv, other);

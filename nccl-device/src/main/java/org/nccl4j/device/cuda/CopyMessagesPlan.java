@@ -69,8 +69,8 @@ final class CopyMessagesPlan implements CudaPlan {
   @Override
   public void launch(long send, long recv, CudaStream stream) {
     boolean captured = CudaLibrary.isCapturing(stream.handle(), owner.device());
-    SideStreams.Side out = outgoing.of(captured);
-    SideStreams.Side in = incoming.of(captured);
+    SideStreams.Side out = outgoing.of(stream, captured);
+    SideStreams.Side in = incoming.of(stream, captured);
     for (Phase phase : phases) {
       out.part(stream);
       in.part(stream);

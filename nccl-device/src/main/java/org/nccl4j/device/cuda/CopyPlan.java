@@ -87,7 +87,7 @@ abstract class CopyPlan implements CudaPlan {
     if (!aside) {
       copy(send, recv, stream, captured, 0);
     } else {
-      SideStreams.Side side = sides.of(captured);
+      SideStreams.Side side = sides.of(stream, captured);
       side.part(stream);
       copy(target, source, routes.bytes(), side.handle());
       copy(send, recv, stream, captured, 1);

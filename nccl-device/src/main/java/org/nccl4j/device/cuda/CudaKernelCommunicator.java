@@ -158,6 +158,11 @@ final class CudaKernelCommunicator implements KernelCommunicator {
     return spec.launching().clusterBlocks();
   }
 
+  /** Whether a stream that waits for another rank would hold up all others. */
+  boolean hasOneQueue() {
+    return spec.launching().oneQueue();
+  }
+
   /** Device memory that lives as long as this communicator. */
   DeviceMemory allocateForPlan(long bytes) {
     return ofPlans.allocate(bytes);

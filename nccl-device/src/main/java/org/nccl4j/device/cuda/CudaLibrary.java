@@ -191,14 +191,24 @@ final class CudaLibrary {
 
   /** As {@link #createStream}, of the highest priority. */
   static long createUrgentStream(Object place) {
+    return createStreamBelow(0, place);
+  }
+
+  /** As {@link #createStream}, of the priority below the highest, but none below the ordinary. */
+  static long createWaitingStream(Object place) {
+    return createStreamBelow(1, place);
+  }
+
+  private static long createStreamBelow(int steps, Object place) {
     Offheap out = ANSWER.get();
     CudaResult.check(
         CUDA.cuCtxGetStreamPriorityRange(out.address(), out.address() + Integer.BYTES),
         "cuCtxGetStreamPriorityRange",
         place);
-    int greatest = out.getInt(Integer.BYTES);
+    int least = out.getInt(0); // priorities are numbers that fall
+    int priority = Math.min(least, out.getInt(Integer.BYTES) + steps);
     CudaResult.check(
-        CUDA.cuStreamCreateWithPriority(out.address(), NON_BLOCKING, greatest),
+        CUDA.cuStreamCreateWithPriority(out.address(), NON_BLOCKING, priority),
         "cuStreamCreateWithPriority",
         place);
     return out.getLong(0);

@@ -86,6 +86,18 @@ public final class CudaStream extends DeviceStream {
   }
 
   /**
+   * A stream of the library's that waits for other ranks. Its priority is above that of ordinary
+   * streams, which would stand still behind a wait in a queue of the hardware that they share, and
+   * below that of {@link #urgent}.
+   */
+  static CudaStream waiting(CudaDevice device) {
+    return new CudaStream(
+        device,
+        device.context().get(() -> CudaLibrary.createWaitingStream(device)),
+        /* owned= */ true);
+  }
+
+  /**
    * The CUstream as a number. Where this library has made the stream, {@link #beginCapture} alone
    * captures it: a capture that others begin by this number may go unnoticed.
    */

@@ -33,7 +33,8 @@ final class DirectPlans implements AutoCloseable {
   private final NvlsDirectPlans nvls;
   private volatile StreamMeeting streamMeeting;
   private final BesidePlan.Launches launches = new BesidePlan.Launches();
-  private SideStreams sides;
+  private SideStreams sides; // null before the first
+  private SideStreams waitingSides;
 
   DirectPlans(
       CudaKernelCommunicator communicator,
@@ -81,8 +82,11 @@ final class DirectPlans implements AutoCloseable {
   }
 
   private BesidePlan beside(DirectWork work) {
+    if (waitingSides == null) {
+      waitingSides = new SideStreams(communicator.device(), CudaStream::waiting);
+    }
     return new BesidePlan(
-        copies(work), launches, blocks -> besideKernel(work, blocks), layout.engine());
+        move(work, waitingSides), launches, blocks -> besideKernel(work, blocks), layout.engine());
   }
 
   private CudaKernelPlan besideKernel(DirectWork work, int blocks) {
@@ -103,7 +107,11 @@ final class DirectPlans implements AutoCloseable {
     if (sides == null) {
       sides = new SideStreams(communicator.device());
     }
-    return new CopyPlan.Move(communicator, work, space, sides, needs(work));
+    return move(work, sides);
+  }
+
+  private CopyPlan.Move move(DirectWork work, SideStreams of) {
+    return new CopyPlan.Move(communicator, work, space, of, needs(work));
   }
 
   /** One for all plans: the ranks' meetings have one order. */
@@ -135,6 +143,9 @@ final class DirectPlans implements AutoCloseable {
     }
     if (sides != null) {
       sides.close();
+    }
+    if (waitingSides != null) {
+      waitingSides.close();
     }
   }
 

@@ -1,34 +1,75 @@
 package org.nccl4j.device.cuda;
 
+import java.util.ArrayList;
+import java.util.List;
+import java.util.function.Function;
+
 /**
  * Streams of a communicator beside the user's, for parts of an operation that may go at the same
  * time as the others. While a graph is captured another is used than otherwise: it belongs to that
- * capture until its end, and launches elsewhere must not get into it. Used by the thread that
- * launches.
+ * capture until its end, and neither launches elsewhere nor other captures must get into it. Used
+ * by the thread that launches.
  */
 final class SideStreams implements AutoCloseable {
+  private final CudaDevice device;
+  private final Function<CudaDevice, CudaStream> streams;
+  private final Offheap asking = new Offheap(CaptureLibrary.SCRATCH_BYTES);
   private final Side eager;
-  private final Side captured;
+  private final List<Side> captured = new ArrayList<>(); // as many as there were captures at a time
 
+  /** Of ordinary priority. */
   SideStreams(CudaDevice device) {
-    eager = new Side(device);
-    try {
-      captured = new Side(device);
-    } catch (RuntimeException e) {
-      eager.close();
-      throw e;
-    }
+    this(device, of -> (CudaStream) of.createStream());
   }
 
-  /** The one for launches that are captured, or for others. */
-  Side of(boolean inGraph) {
-    return inGraph ? captured : eager;
+  /**
+   * Side streams.
+   *
+   * @param streams makes each of them
+   */
+  SideStreams(CudaDevice device, Function<CudaDevice, CudaStream> streams) {
+    this.device = device;
+    this.streams = streams;
+    this.eager = new Side(device, streams);
+  }
+
+  /** The one for launches that are not captured. */
+  Side eager() {
+    return eager;
+  }
+
+  /**
+   * The one beside a stream.
+   *
+   * @param inGraph whether that is being captured
+   */
+  Side of(CudaStream stream, boolean inGraph) {
+    return inGraph ? ofCapture(CaptureLibrary.capture(stream, asking)) : eager;
+  }
+
+  /** The one that a capture has already; else one that is in none. */
+  private Side ofCapture(long number) {
+    Side free = null;
+    for (Side side : captured) {
+      long in = CaptureLibrary.capture(side.stream, asking);
+      if (in == number) {
+        return side;
+      }
+      if (in == 0) {
+        free = side;
+      }
+    }
+    if (free == null) {
+      free = new Side(device, streams);
+      captured.add(free);
+    }
+    return free;
   }
 
   @Override
   public void close() {
     eager.close();
-    captured.close();
+    captured.forEach(Side::close);
   }
 
   /** One such stream. */
@@ -39,11 +80,11 @@ final class SideStreams implements AutoCloseable {
     private final long parted;
     private final long joined;
 
-    private Side(CudaDevice device) {
+    private Side(CudaDevice device, Function<CudaDevice, CudaStream> streams) {
       this.device = device;
       this.made = new Undo(device);
       try {
-        stream = (CudaStream) device.createStream();
+        stream = streams.apply(device);
         made.push(stream::close);
         parted = event();
         joined = event();

@@ -6,8 +6,10 @@ package org.nccl4j.device.kernel;
  * @param clusterBlocks blocks of a cluster, where the GPU has such; 0 for launches without clusters
  * @param implicitOrder whether what it launches waits for what other communicators of the process
  *     that say so too have launched on the GPU before
+ * @param oneQueue whether all streams of the process share one queue to the GPU, as
+ *     CUDA_DEVICE_MAX_CONNECTIONS=1 has it: a stream that waits for another rank holds all up
  */
-public record LaunchOptions(int clusterBlocks, boolean implicitOrder) {
+public record LaunchOptions(int clusterBlocks, boolean implicitOrder, boolean oneQueue) {
   /** Without clusters, ordered by streams alone. */
-  public static final LaunchOptions PLAIN = new LaunchOptions(0, false);
+  public static final LaunchOptions PLAIN = new LaunchOptions(0, false, false);
 }

@@ -135,7 +135,8 @@ class CommunicatorTest extends AgainstFakeCuda {
       for (int blocks : new int[] {0, 2, 3, 8}) {
         CudaKernelCommunicator communicator =
             CudaKernelCommunicator.create(
-                ranks.devices.get(1), ranks.spec.withLaunching(new LaunchOptions(blocks, false)));
+                ranks.devices.get(1),
+                ranks.spec.withLaunching(new LaunchOptions(blocks, false, false)));
         fake.fakeReset();
         communicator.launch(communicator.prepare(work), buffer, buffer, ranks.streams.get(1));
         String shape = fake.fakeRecord();

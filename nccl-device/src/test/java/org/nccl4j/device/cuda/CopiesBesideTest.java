@@ -8,16 +8,19 @@ import static org.junit.jupiter.api.Assumptions.assumeTrue;
 import java.time.Duration;
 import java.util.List;
 import java.util.regex.Pattern;
+import java.util.stream.Collectors;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.EnumSource;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.kernel.DirectWork;
 import org.nccl4j.device.kernel.DirectWork.Operation;
 import org.nccl4j.device.kernel.DirectWork.Way;
+import org.nccl4j.device.kernel.LaunchOptions;
 
 /**
  * Large copies, which part a rank's streams or have a kernel beside them, against the recording
@@ -95,6 +98,42 @@ class CopiesBesideTest extends AgainstFakeCuda {
         assertTrue(told.startsWith("cuStreamWriteValue32"), told);
         assertTrue(told.contains("(" + beside + ","), told);
       }
+    }
+  }
+
+  /**
+   * The stream that waits for the other rank shares no queue of the hardware with users' streams,
+   * which are of ordinary priority, nor with those that end waits.
+   */
+  @Test
+  void theStreamThatWaitsHasAPriorityOfItsOwn() {
+    try (CopyPair pair = new CopyPair(Duration.ofSeconds(30), LARGE)) {
+      fake.fakeReset();
+      pair.launch(0, Operation.ALL_GATHER, Way.COPY);
+      List<String> made =
+          fake.fakeRecord().lines().filter(call -> call.contains("WithPriority(")).toList();
+      assertEquals(List.of("cuStreamCreateWithPriority(1,-4)"), made);
+    }
+  }
+
+  /** Of one queue the other rank may need what is behind a wait. */
+  @ParameterizedTest
+  @CsvSource({
+    "ALL_GATHER, 32 128 32",
+    "ALL_TO_ALL, 32 128 32",
+    "REDUCE_SCATTER, 64",
+    "ALL_REDUCE, 64"
+  })
+  void whereStreamsShareOneQueueKernelsDoAll(Operation operation, String blocks) {
+    LaunchOptions oneQueue = new LaunchOptions(0, false, true);
+    try (CopyPair pair = new CopyPair(Duration.ofSeconds(30), LARGE, oneQueue)) {
+      fake.fakeReset();
+      pair.launch(0, operation, Way.COPY);
+      assertEquals(
+          blocks,
+          movesAndMeetings().stream()
+              .map(call -> call.replaceAll("cuLaunchKernelEx\\((\\d+),.*", "$1"))
+              .collect(Collectors.joining(" ")));
     }
   }
 

@@ -11,6 +11,7 @@ import org.nccl4j.device.RedOp;
 import org.nccl4j.device.kernel.DirectWork;
 import org.nccl4j.device.kernel.DirectWork.Operation;
 import org.nccl4j.device.kernel.DirectWork.Way;
+import org.nccl4j.device.kernel.LaunchOptions;
 
 /** Two ranks whose buffers hold their number, and after it for each rank one more. */
 final class CopyPair implements AutoCloseable {
@@ -19,8 +20,12 @@ final class CopyPair implements AutoCloseable {
   final int bytes;
 
   CopyPair(Duration deadline, int bytes) {
+    this(deadline, bytes, LaunchOptions.PLAIN);
+  }
+
+  CopyPair(Duration deadline, int bytes, LaunchOptions options) {
     this.bytes = bytes;
-    ranks = new GpuRanks(2, deadline);
+    ranks = new GpuRanks(2, options, deadline);
     windows = new DirectRanks(ranks, Math.max(1 << 20, 2 * bytes));
     for (int rank = 0; rank < 2; rank++) {
       go(rank);

@@ -52,6 +52,20 @@ final class GpuRanks implements AutoCloseable {
    * @param hosts a letter for each rank: those with the same are on one machine
    */
   GpuRanks(String hosts, Duration deadline, ConnectionLayout given, NvlsLayout nvlsLayout) {
+    this(hosts, deadline, given, nvlsLayout, LaunchOptions.PLAIN);
+  }
+
+  /** With options of launches. */
+  GpuRanks(int n, LaunchOptions options, Duration deadline) {
+    this("a".repeat(n), deadline, null, null, options);
+  }
+
+  private GpuRanks(
+      String hosts,
+      Duration deadline,
+      ConnectionLayout given,
+      NvlsLayout nvlsLayout,
+      LaunchOptions options) {
     this.n = hosts.length();
     List<CudaDevice> all = CudaDevices.probe().list();
     for (int rank = 0; rank < n; rank++) {
@@ -86,7 +100,7 @@ final class GpuRanks implements AutoCloseable {
               Progress.NONE,
               deadline,
               nvls == null ? null : nvls.get(rank),
-              LaunchOptions.PLAIN);
+              options);
       communicators.add((CudaKernelCommunicator) devices.get(rank).createKernelCommunicator(spec));
       streams.add((CudaStream) devices.get(rank).createStream());
     }

@@ -64,7 +64,7 @@ class LaunchOrderTest extends AgainstFakeCuda {
 
   private CudaKernelCommunicator communicator(boolean ordered) {
     return CudaKernelCommunicator.create(
-        device, ranks.spec.withLaunching(new LaunchOptions(0, ordered)));
+        device, ranks.spec.withLaunching(new LaunchOptions(0, ordered, false)));
   }
 
   private void launch(CudaKernelCommunicator communicator, CudaStream stream) {
