@@ -54,15 +54,15 @@ public final class CudaGraph implements AutoCloseable {
           ErrorId.CLOSED, "a graph is launched after close", "close a graph after its last launch");
     }
     stream.open();
-    if (isPlain(stream)) {
-      CudaLibrary.launchGraph(executable, stream.handle(), device);
-    } else {
-      long before = device.context().enter();
-      try {
+    long before = device.context().enter();
+    try {
+      if (isPlain(stream)) {
+        CudaLibrary.launchGraph(executable, stream.handle(), device);
+      } else {
         launch(0, stream);
-      } finally {
-        device.context().leave(before);
       }
+    } finally {
+      device.context().leave(before);
     }
     stream.addGraph();
   }

@@ -133,7 +133,12 @@ public final class CudaStream extends DeviceStream {
       awaitIdle();
     }
     if (!closed) { // which has waited
-      CudaLibrary.synchronizeStream(handle, device);
+      long before = device.context().enter(); // the driver's own streams are the context's
+      try {
+        CudaLibrary.synchronizeStream(handle, device);
+      } finally {
+        device.context().leave(before);
+      }
     }
     throwFailure();
   }
@@ -165,8 +170,16 @@ public final class CudaStream extends DeviceStream {
 
   @Override
   public boolean isIdle() {
-    return closed
-        || !CudaLibrary.mayBeCapturing(handle, device) && CudaLibrary.isStreamIdle(handle, device);
+    if (closed) {
+      return true;
+    }
+    long before = device.context().enter();
+    try {
+      return !CudaLibrary.mayBeCapturing(handle, device)
+          && CudaLibrary.isStreamIdle(handle, device);
+    } finally {
+      device.context().leave(before);
+    }
   }
 
   /**
@@ -209,25 +222,42 @@ public final class CudaStream extends DeviceStream {
 
   @Override
   public void record(DeviceEvent event) {
-    CudaLibrary.recordEvent(cuda(event).handle(), open(), device);
+    open();
+    long before = device.context().enter();
+    try {
+      CudaLibrary.recordEvent(cuda(event).handle(), handle, device);
+    } finally {
+      device.context().leave(before);
+    }
   }
 
   @Override
   public void await(DeviceEvent event) {
-    CudaLibrary.awaitEvent(open(), cuda(event).handle(), device);
+    open();
+    long before = device.context().enter();
+    try {
+      CudaLibrary.awaitEvent(handle, cuda(event).handle(), device);
+    } finally {
+      device.context().leave(before);
+    }
   }
 
   @Override
   public void copy(DeviceMemory source, DeviceMemory target) {
     checkCopy(source, target);
     open();
-    if (source.size() > 0) {
-      device
-          .context()
-          .run(
-              () ->
-                  CudaLibrary.copyAsync(
-                      target.address(), source.address(), source.size(), handle, device));
+    Leases.begin(source, target); // until the driver knows of the copy, and frees after it
+    try {
+      if (source.size() > 0) {
+        device
+            .context()
+            .run(
+                () ->
+                    CudaLibrary.copyAsync(
+                        target.address(), source.address(), source.size(), handle, device));
+      }
+    } finally {
+      Leases.end(source, target);
     }
   }
 
