@@ -1,20 +1,33 @@
 package org.nccl4j.api.window;
 
 import java.util.ArrayList;
-import java.util.LinkedHashMap;
 import java.util.List;
-import java.util.Map;
+import java.util.TreeMap;
 
 /**
  * Windows that this rank has no more use for, and that stay mapped while another rank may. What all
  * ranks have given up is known when they next register something, since each then says what it has.
- * Guarded by its owner.
+ * There may be too many to say at once; so that all ranks come to speak of the same, whatever each
+ * of them has, they go through the windows' numbers together, in ascending order. Guarded by its
+ * owner.
  */
 final class GivenUp {
-  /** What is said at once; the rest the next time. */
   private static final int MOST = 1000;
 
-  private final Map<Long, RegisteredWindow> windows = new LinkedHashMap<>();
+  private final int most;
+  private final TreeMap<Long, RegisteredWindow> windows = new TreeMap<>();
+
+  /** The first number that is said next; the same on all ranks. */
+  private long from = Long.MIN_VALUE;
+
+  GivenUp() {
+    this(MOST);
+  }
+
+  /** With so many numbers said at once. */
+  GivenUp(int most) {
+    this.most = most;
+  }
 
   void add(RegisteredWindow window) {
     windows.put(window.number(), window);
@@ -22,7 +35,7 @@ final class GivenUp {
 
   /** What this rank says. */
   List<Long> numbers() {
-    return windows.keySet().stream().limit(MOST).toList();
+    return windows.tailMap(from, true).keySet().stream().limit(most).toList();
   }
 
   /** Takes out what all ranks have said; the same on all, in the same order. */
@@ -32,6 +45,17 @@ final class GivenUp {
         .filter(number -> all.stream().allMatch(rank -> rank.givenUp().contains(number)))
         .sorted()
         .forEach(number -> done.add(windows.remove(number)));
+    from = next(all);
     return done;
+  }
+
+  /** Behind the numbers up to which all ranks have said what they have; else from the first. */
+  private long next(List<Proposal> all) {
+    return all.stream()
+        .map(Proposal::givenUp)
+        .filter(said -> said.size() >= most)
+        .mapToLong(said -> said.get(said.size() - 1) + 1)
+        .min()
+        .orElse(Long.MIN_VALUE);
   }
 }
