@@ -31,6 +31,7 @@ final class Libc {
   private static final int MAP_SHARED = 0x01;
   private static final int MAP_PRIVATE_ANONYMOUS_NORESERVE = 0x02 | 0x20 | 0x4000;
   private static final int MAP_FIXED = 0x10;
+  private static final int MAP_FIXED_NOREPLACE = 0x100000;
   private static final int MADV_HUGEPAGE = 14;
   private static final int MFD_CLOEXEC_ALLOW_SEALING = 3;
   private static final int O_RDWR_CLOEXEC = 0x2 | 0x80000;
@@ -73,6 +74,18 @@ final class Libc {
   /** Takes the memory of a part of a reserved range away. */
   static void reserveAgain(long address, long bytes) {
     mapped(C.mmap(address, bytes, 0, MAP_PRIVATE_ANONYMOUS_NORESERVE | MAP_FIXED, -1, 0, 0), bytes);
+  }
+
+  /**
+   * Reserves addresses; false where something lies at some of them, or an old kernel cannot say.
+   */
+  static boolean reserveFree(long address, long bytes) {
+    int flags = MAP_PRIVATE_ANONYMOUS_NORESERVE | MAP_FIXED_NOREPLACE;
+    long got = C.mmap(address, bytes, 0, flags, -1, 0, 0);
+    if (got != -1 && got != address) {
+      unmap(got, bytes);
+    }
+    return got == address;
   }
 
   /** Maps the beginning of a file, shared, into a reserved range. */

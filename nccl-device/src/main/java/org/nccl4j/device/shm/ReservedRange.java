@@ -1,5 +1,9 @@
 package org.nccl4j.device.shm;
 
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.Map;
 import java.util.TreeMap;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InternalErrorException;
@@ -12,9 +16,16 @@ import org.nccl4j.device.SystemErrorException;
  * <p>One thread at a time.
  */
 public final class ReservedRange implements AutoCloseable {
+  /** A multiple of every size of pages. */
+  private static final long MOST_PAGE = 64 << 10;
+
   private final long address;
   private final long bytes;
   private final TreeMap<Long, Long> mapped = new TreeMap<>();
+
+  /** Where a mapping failed, and something of others may lie now; never touched again. */
+  private final TreeMap<Long, Long> lost = new TreeMap<>();
+
   private boolean closed;
 
   private ReservedRange(long address, long bytes) {
@@ -61,7 +72,13 @@ public final class ReservedRange implements AutoCloseable {
           "a shared segment has %d bytes, fewer than the %d expected".formatted(size, length),
           "run the same version of nccl4j with the same settings on all ranks");
     }
-    Libc.mapSharedAt(address + offset, fd, length);
+    checkNotLost(offset, length);
+    try {
+      Libc.mapSharedAt(address + offset, fd, length);
+    } catch (RuntimeException e) {
+      refill(offset, length);
+      throw e;
+    }
     mapped.put(offset, length);
   }
 
@@ -72,7 +89,55 @@ public final class ReservedRange implements AutoCloseable {
       throw new InternalErrorException(
           "nothing is mapped at %d of a reserved range".formatted(offset), "report this defect");
     }
-    Libc.reserveAgain(address + offset, length);
+    try {
+      Libc.reserveAgain(address + offset, length);
+    } catch (RuntimeException e) {
+      refill(offset, length);
+      throw e;
+    }
+  }
+
+  private void checkNotLost(long offset, long length) {
+    Long before = lost.floorKey(offset + length - 1);
+    if (before != null && before + lost.get(before) > offset) {
+      throw new SystemErrorException(
+          ErrorId.MEMORY,
+          "%d bytes cannot be mapped at 0x%x, where a mapping has failed before"
+              .formatted(length, address + offset),
+          "raise the limit on mappings (sysctl vm.max_map_count) and start the process again");
+    }
+  }
+
+  /**
+   * After a failure to map or unmap a part. The kernel may have taken away what was there before it
+   * failed, and another thread may have mapped something in the hole, which must stay.
+   */
+  void refill(long offset, long length) {
+    long from = address + offset;
+    if (!Libc.reserveFree(from, length) && !isReserved(from, length)) {
+      long end = (from + length + MOST_PAGE - 1) / MOST_PAGE * MOST_PAGE;
+      lost.put(offset, Math.min(end - address, bytes) - offset);
+    }
+  }
+
+  /** Whether there are addresses without memory, as of a reservation, and nothing else. */
+  static boolean isReserved(long from, long length) {
+    long at = from;
+    try {
+      for (String line : Files.readAllLines(Path.of("/proc/self/maps"))) {
+        String[] words = line.split("[ ]+");
+        String[] ends = words[0].split("-");
+        long begin = Long.parseUnsignedLong(ends[0], 16);
+        long end = Long.parseUnsignedLong(ends[1], 16);
+        boolean covers = begin <= at && end > at;
+        if (covers && words[1].equals("---p") && words[4].equals("0")) { // no file's
+          at = end;
+        }
+      }
+    } catch (IOException e) {
+      return false; // nobody can tell
+    }
+    return at >= from + length;
   }
 
   /** Unmaps everything and gives the addresses back. */
@@ -81,7 +146,18 @@ public final class ReservedRange implements AutoCloseable {
     if (!closed) {
       closed = true;
       mapped.clear();
-      Libc.unmap(address, bytes);
+      long from = 0;
+      for (Map.Entry<Long, Long> part : lost.entrySet()) {
+        unmap(from, part.getKey());
+        from = part.getKey() + part.getValue();
+      }
+      unmap(from, bytes);
+    }
+  }
+
+  private void unmap(long from, long to) {
+    if (to > from) {
+      Libc.unmap(address + from, to - from);
     }
   }
 }
