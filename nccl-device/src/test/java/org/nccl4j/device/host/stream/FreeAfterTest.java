@@ -104,6 +104,7 @@ class FreeAfterTest {
 
   @Test
   void aCallThatWasMadeBeforeIsLaunchedAndRuns() {
+    launchWaiting(); // else the dispatcher may run what follows at any time
     HostMemory slice = memory.slice(8, 8);
     assertTrue(Leases.of(slice).begin());
     memory.close();
@@ -113,6 +114,7 @@ class FreeAfterTest {
     stream.launch((send, recv, ticket) -> ran[0] = send.size(), slice, null, 0);
     Leases.of(slice).end();
     assertFalse(freed, "it has been launched and has not run");
+    release.countDown();
     stream.synchronize();
     assertEquals(8, ran[0]);
     await(() -> freed);
