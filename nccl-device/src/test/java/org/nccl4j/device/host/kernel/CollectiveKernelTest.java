@@ -99,6 +99,56 @@ class CollectiveKernelTest {
     }
   }
 
+  /** Connections that have gone on for long: their steps pass a place where something repeats. */
+  @ParameterizedTest
+  @ValueSource(longs = {1L << 22, 1L << 30, 1L << 31, 1L << 32, 1L << 48, 1L << 62})
+  void everyKernelIsRightAtLateSteps(long around) {
+    int n = 3;
+    ConnectionLayout layout = new ConnectionLayout(64 * 16, 7 * 128, 1024);
+    for (Collective collective : Collective.values()) {
+      List<Algorithm> algorithms = new ArrayList<>(algorithms(collective));
+      if (collective == Collective.ALL_GATHER || collective == Collective.REDUCE_SCATTER) {
+        algorithms.add(Algorithm.PAT);
+      }
+      for (Algorithm algorithm : algorithms) {
+        for (Protocol protocol : protocols(algorithm)) {
+          try (LocalRanks ranks = new LocalRanks(n, layout, Duration.ofSeconds(30))) {
+            ranks.goOnAt(around - 3);
+            CollectiveWork work =
+                new CollectiveWork(
+                    collective, algorithm, protocol, DataType.INT32, RedOp.SUM, 0, 3000, 1, 512);
+            check(ranks, work, /* inPlace= */ false, 0, around);
+          }
+        }
+      }
+    }
+  }
+
+  @ParameterizedTest
+  @ValueSource(longs = {1L << 30, 1L << 31, 1L << 32, 1L << 48, 1L << 62})
+  void everyNvlsKernelIsRightAtLateSteps(long around) {
+    ConnectionLayout layout = new ConnectionLayout(64 * 16, 0, 1024);
+    for (Collective collective : Collective.values()) {
+      if (Nvls.has(collective, DataType.INT32, RedOp.SUM)) {
+        try (LocalRanks ranks = new LocalRanks(3, layout, Duration.ofSeconds(30), 512)) {
+          ranks.goOnAt(around - 3);
+          CollectiveWork work =
+              new CollectiveWork(
+                  collective,
+                  Algorithm.NVLS,
+                  Protocol.SIMPLE,
+                  DataType.INT32,
+                  RedOp.SUM,
+                  0,
+                  9000,
+                  1,
+                  1 << 20);
+          check(ranks, work, /* inPlace= */ false, 0, around);
+        }
+      }
+    }
+  }
+
   /** NVLS with slots so small that its steps and credits wrap round many times. */
   @ParameterizedTest
   @ValueSource(ints = {2, 3, 4, 5, 6, 7, 8})

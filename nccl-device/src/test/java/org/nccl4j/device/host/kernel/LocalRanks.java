@@ -1,5 +1,6 @@
 package org.nccl4j.device.host.kernel;
 
+import java.lang.reflect.Field;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Collections;
@@ -8,6 +9,8 @@ import java.util.stream.IntStream;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.host.HostDevice;
+import org.nccl4j.device.host.memory.HostMemory;
+import org.nccl4j.device.host.memory.Words;
 import org.nccl4j.device.kernel.Connection;
 import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.KernelCommunicator;
@@ -131,6 +134,67 @@ final class LocalRanks implements AutoCloseable {
 
   private static Tree chain(Integer up, Integer down) {
     return new Tree(up == null ? -1 : up, down == null ? List.of() : List.of(down));
+  }
+
+  /** As if so many steps had gone on every connection, and all had been taken; before any work. */
+  void goOnAt(long step) {
+    for (KernelCommunicator communicator : communicators) {
+      Ends ends = (Ends) field(communicator, "ends");
+      for (SendEnd end : (SendEnd[]) field(ends, "sends")) {
+        goOnAt(end, step);
+      }
+      for (RecvEnd end : (RecvEnd[]) field(ends, "recvs")) {
+        goOnAt(end, step);
+      }
+      Object nvls = field(field(communicator, "kernels"), "nvls");
+      if (nvls != null) {
+        goOnAt((NvlsConnection[]) field(nvls, "up"), step);
+        goOnAt((NvlsConnection[]) field(nvls, "down"), step);
+      }
+    }
+  }
+
+  private static void goOnAt(ConnectionEnd end, long step) {
+    if (end != null) {
+      Words.storeRelease(end.data, ConnectionLayout.TAIL, step);
+      Words.storeRelease(end.credit, ConnectionLayout.HEAD, step);
+      end.goOnAt(step);
+    }
+  }
+
+  private static void goOnAt(NvlsConnection[] connections, long step) {
+    for (NvlsConnection connection : connections) {
+      HostMemory own = (HostMemory) field(connection, "own");
+      NvlsLayout layout = (NvlsLayout) field(connection, "layout");
+      long base = (long) field(connection, "base");
+      Words.storeRelease(own, base + layout.head(), step);
+      Words.storeRelease(own, base + layout.tail(), step);
+      set(connection, "filled", step);
+      set(connection, "emptied", step);
+    }
+  }
+
+  /** What only a test sets from outside. */
+  private static Object field(Object of, String name) {
+    try {
+      return declared(of, name).get(of);
+    } catch (ReflectiveOperationException e) {
+      throw new LinkageError(name, e);
+    }
+  }
+
+  private static void set(Object of, String name, long value) {
+    try {
+      declared(of, name).setLong(of, value);
+    } catch (ReflectiveOperationException e) {
+      throw new LinkageError(name, e);
+    }
+  }
+
+  private static Field declared(Object of, String name) throws ReflectiveOperationException {
+    Field field = of.getClass().getDeclaredField(name);
+    field.setAccessible(true);
+    return field;
   }
 
   private boolean isPowerOfTwo(int places) {
