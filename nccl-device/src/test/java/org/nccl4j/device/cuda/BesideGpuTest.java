@@ -22,10 +22,9 @@ import org.nccl4j.device.kernel.DirectWork;
 import org.nccl4j.device.kernel.DirectWork.Operation;
 import org.nccl4j.device.kernel.DirectWork.Way;
 
-/**
- * Kernels beside copy engines, between two ranks. Needs GPUs; two ranks share one where it must.
- */
+/** Kernels beside copy engines, between two ranks. Needs two GPUs. */
 @Tag("gpu")
+@Tag("two-gpus")
 class BesideGpuTest {
   private static final Duration DEADLINE = Duration.ofSeconds(5);
   private static final List<Operation> OPERATIONS =

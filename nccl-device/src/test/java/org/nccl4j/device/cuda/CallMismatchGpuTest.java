@@ -6,6 +6,7 @@ import static org.junit.jupiter.api.Assertions.assertNotNull;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Objects;
 import java.util.stream.Stream;
@@ -31,7 +32,10 @@ import org.nccl4j.device.kernel.KernelPlan;
 import org.nccl4j.device.kernel.P2pWork;
 import org.nccl4j.device.kernel.Protocol;
 
-/** Two ranks whose calls differ get an error, soon and not by the deadline. Needs GPUs. */
+/**
+ * Two ranks whose calls differ get an error, soon and not by the deadline. Needs GPUs; both prepare
+ * before any launches, since they may share one.
+ */
 @Tag("gpu")
 class CallMismatchGpuTest {
   private static final Duration DEADLINE = Duration.ofMinutes(2);
@@ -114,8 +118,10 @@ class CallMismatchGpuTest {
         DirectRanks windows = new DirectRanks(ranks, BYTES)) {
       DirectWork first = direct(windows, 0, way, RedOp.SUM, 1000);
       DirectWork second = direct(windows, 1, way, RedOp.MAX, 1000);
-      launch(ranks, 0, prepare(ranks, 0, first), windows.send.get(0), windows.recv.get(0));
-      launch(ranks, 1, prepare(ranks, 1, second), windows.send.get(1), windows.recv.get(1));
+      List<KernelPlan> both = List.of(prepare(ranks, 0, first), prepare(ranks, 1, second));
+      for (int rank = 0; rank < 2; rank++) {
+        launch(ranks, rank, both.get(rank), windows.send.get(rank), windows.recv.get(rank));
+      }
       assertTrue(firstFailure(ranks).problem().contains("different calls"));
     }
   }
@@ -127,12 +133,15 @@ class CallMismatchGpuTest {
   void buffersAtDifferentOffsetsOfTheirWindows(Way way) {
     try (GpuRanks ranks = new GpuRanks(2, DEADLINE);
         DirectRanks windows = new DirectRanks(ranks, BYTES)) {
+      List<KernelPlan> plans = new ArrayList<>();
       for (int rank = 0; rank < 2; rank++) {
-        KernelPlan plan = prepare(ranks, rank, direct(windows, rank, way, RedOp.SUM, 1000));
+        plans.add(prepare(ranks, rank, direct(windows, rank, way, RedOp.SUM, 1000)));
+      }
+      for (int rank = 0; rank < 2; rank++) {
         launch(
             ranks,
             rank,
-            plan,
+            plans.get(rank),
             windows.send.get(rank).slice(128L * rank, 4000),
             windows.recv.get(rank).slice(0, 4000));
       }
@@ -145,6 +154,7 @@ class CallMismatchGpuTest {
   void largeMessagesThatGoStraightIntoWindows() {
     try (GpuRanks ranks = new GpuRanks(2, DEADLINE);
         DirectRanks windows = new DirectRanks(ranks, BYTES)) {
+      List<KernelPlan> plans = new ArrayList<>();
       for (int rank = 0; rank < 2; rank++) {
         P2pWork work =
             new P2pWork(
@@ -155,8 +165,10 @@ class CallMismatchGpuTest {
                 (3 << 20) + (rank == 0 ? 128 : 0),
                 Protocol.SIMPLE,
                 new P2pWork.Offer(windows.recvs.get(rank)));
-        launch(ranks, rank, prepare(ranks, rank, work), null, null);
+        plans.add(prepare(ranks, rank, work));
       }
+      launch(ranks, 0, plans.get(0), null, null);
+      launch(ranks, 1, plans.get(1), null, null);
       assertTrue(firstFailure(ranks).problem().contains("different calls"));
     }
   }

@@ -28,6 +28,7 @@ import org.nccl4j.device.kernel.Protocol;
  * work in other streams. Needs GPUs.
  */
 @Tag("gpu")
+@Tag("two-gpus")
 @Timeout(120)
 class OtherGraphsGpuTest {
   private static final int RELAXED = 2; // CU_STREAM_CAPTURE_MODE_RELAXED

@@ -2,7 +2,6 @@ package org.nccl4j.it.api;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
-import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import java.io.PrintWriter;
 import java.io.StringWriter;
@@ -25,6 +24,7 @@ import picocli.CommandLine;
 
 /** What diagnose says of GPUs while a kernel waits, long before its deadline. Needs two GPUs. */
 @Tag("gpu")
+@Tag("two-gpus")
 @Timeout(120)
 class DiagnoseGpuTest {
   private static final int COUNT = 1000;
@@ -36,7 +36,6 @@ class DiagnoseGpuTest {
     CommunicatorConfig config =
         CommunicatorConfig.defaults().withOperationDeadline(Duration.ofMinutes(5));
     CudaDevices gpus = CudaDevices.probe();
-    assumeTrue(gpus.list().size() > 1, "needs two GPUs");
     List<Rank> ranks =
         Communicator.initAll(List.of(gpus.device(0), gpus.device(1)), config).stream()
             .map(Rank::new)

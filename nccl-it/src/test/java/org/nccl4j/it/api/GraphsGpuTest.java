@@ -29,6 +29,7 @@ import org.nccl4j.device.cuda.CudaStream;
  * data each time, while the library's observer looks at the communicators. Needs GPUs.
  */
 @Tag("gpu")
+@Tag("two-gpus")
 class GraphsGpuTest {
   private static final int COUNT = 300_001;
   private static final int REPLAYS = 6;

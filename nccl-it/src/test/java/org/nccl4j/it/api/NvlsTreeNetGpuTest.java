@@ -35,6 +35,7 @@ import org.nccl4j.it.perf.workload.Segment;
  * GPU, but none of one machine. The switch's multicast is not used.
  */
 @Tag("gpu")
+@Tag("two-gpus")
 class NvlsTreeNetGpuTest {
   private static final int MOST_BYTES = 4 << 20;
   private static final CommunicatorConfig EMULATED =

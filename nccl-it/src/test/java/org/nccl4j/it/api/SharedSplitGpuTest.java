@@ -29,6 +29,7 @@ import org.nccl4j.device.cuda.CudaDevices;
 
 /** Splits that use the connections of what they were split from, on GPUs. Needs GPUs. */
 @Tag("gpu")
+@Tag("two-gpus")
 class SharedSplitGpuTest {
   private static final long SEED = Long.getLong("seed", System.nanoTime());
   private static final int MOST_COUNT = 40_000;

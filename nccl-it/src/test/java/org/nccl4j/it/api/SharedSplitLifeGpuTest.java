@@ -9,6 +9,7 @@ import org.nccl4j.device.cuda.CudaDevices;
 
 /** On all GPUs. Needs GPUs. */
 @Tag("gpu")
+@Tag("two-gpus")
 @Timeout(120)
 class SharedSplitLifeGpuTest extends SharedSplitLife {
   private static final int ROUNDS = 30;

@@ -120,6 +120,10 @@ class TutorialTest {
     assertEquals(0, status, said.toString());
   }
 
+  private static Process stopped(Process process) {
+    return process.destroyForcibly();
+  }
+
   private static void run(Path page) throws Exception {
     Path source = source(page);
     // An archive's Java runtime has no compiler; its programs are among the tests.
@@ -134,9 +138,10 @@ class TutorialTest {
                 compiles ? source.toString() : "Step" + number(page))
             .redirectErrorStream(true)
             .start();
+    // What it prints ends when it does, so it ends in any case.
+    process.onExit().orTimeout(180, TimeUnit.SECONDS).exceptionally(late -> stopped(process));
     String output = new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
-    assertTrue(process.waitFor(180, TimeUnit.SECONDS));
-    assertEquals(0, process.exitValue(), output);
+    assertEquals(0, process.waitFor(), output);
     Matcher expected = PRINTS.matcher(program(page));
     assertTrue(expected.find(), page.toString());
     do {

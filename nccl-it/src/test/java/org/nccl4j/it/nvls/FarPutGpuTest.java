@@ -1,7 +1,6 @@
 package org.nccl4j.it.nvls;
 
 import static org.junit.jupiter.api.Assertions.assertArrayEquals;
-import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import java.nio.ByteBuffer;
 import java.time.Duration;
@@ -31,6 +30,7 @@ import org.nccl4j.device.cuda.CudaDevices;
  * offsets into poisoned windows, of which every byte is looked at.
  */
 @Tag("gpu")
+@Tag("two-gpus")
 @Timeout(100)
 class FarPutGpuTest {
   private static final int WINDOW = (6 << 20) + 12_347;
@@ -44,7 +44,6 @@ class FarPutGpuTest {
 
   @Test
   void whatIsPutIsThereAndNothingElseHasChanged() throws Exception {
-    assumeTrue(gpus > 1, "needs two GPUs");
     System.out.println("seed " + SEED);
     UniqueId id = UniqueId.create();
     List<CompletableFuture<Void>> running = new ArrayList<>();

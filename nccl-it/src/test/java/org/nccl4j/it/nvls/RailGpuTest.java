@@ -2,7 +2,6 @@ package org.nccl4j.it.nvls;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
-import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
@@ -21,13 +20,13 @@ import org.nccl4j.device.DataType;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.RedOp;
-import org.nccl4j.device.cuda.CudaDevices;
 
 /**
  * Kernels of GPUs that fill slots in memory of another rank, which sends them: random data in
  * poisoned buffers, of odd sizes.
  */
 @Tag("gpu")
+@Tag("two-gpus")
 @Timeout(100)
 class RailGpuTest {
   private static final int[] COUNTS = {1, 77, 4097, 70_001, 1_000_003};
@@ -61,7 +60,6 @@ class RailGpuTest {
 
   @Test
   void allSendByTheRailOfTheReceiver() throws Exception {
-    assumeTrue(CudaDevices.probe().list().size() > 1, "needs two GPUs");
     System.out.println("seed " + SEED);
     List<Rank> ranks = new ArrayList<>();
     RailGpus.make(folder).forEach(comm -> ranks.add(Rank.of(comm)));

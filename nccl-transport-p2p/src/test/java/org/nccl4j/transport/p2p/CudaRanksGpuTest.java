@@ -10,6 +10,7 @@ import java.util.List;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
+import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.nccl4j.api.Communicator;
@@ -25,6 +26,7 @@ class CudaRanksGpuTest {
       CommunicatorConfig.defaults().withOperationDeadline(Duration.ofSeconds(20));
 
   @Test
+  @Tag("two-gpus")
   void threads() throws Exception {
     List<Device> devices = new ArrayList<>(CudaDevices.probe().list());
     for (int round = 0; round < 3; round++) {
@@ -65,6 +67,11 @@ class CudaRanksGpuTest {
               .start());
     }
     for (Process process : processes) {
+      // What it prints ends when it does, so it ends in any case.
+      process
+          .onExit()
+          .orTimeout(100, TimeUnit.SECONDS)
+          .exceptionally(late -> process.destroyForcibly());
       String output = new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
       assertEquals(0, process.waitFor(), output);
     }

@@ -10,6 +10,7 @@ import java.util.Map;
 import java.util.Random;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.cuda.CudaDevices;
 import org.nccl4j.it.perf.workload.Workload;
@@ -21,6 +22,8 @@ import org.nccl4j.it.run.Placement;
  * the host computes.
  */
 @Tag("gpu")
+@Tag("two-gpus")
+@Timeout(300)
 class NetGpuTest {
   private static final int MOST_BYTES = 8 << 20;
   private static final long SEED = Long.getLong("seed", System.nanoTime());

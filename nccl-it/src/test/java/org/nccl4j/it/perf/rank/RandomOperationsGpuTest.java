@@ -12,6 +12,7 @@ import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.RedOp;
@@ -26,6 +27,7 @@ import org.nccl4j.it.run.Placement;
  * and beyond 4 GiB.
  */
 @Tag("gpu")
+@Timeout(300)
 class RandomOperationsGpuTest {
   private static final int MOST_BYTES = 1 << 20;
   private static final long SEED = Long.getLong("seed", System.nanoTime());
