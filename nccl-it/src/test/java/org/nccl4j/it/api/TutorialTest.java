@@ -24,8 +24,11 @@ import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.TestFactory;
 import org.junit.jupiter.api.function.ThrowingConsumer;
 import org.junit.jupiter.api.io.TempDir;
+import org.nccl4j.api.spi.PeerInfo;
 import org.nccl4j.api.spi.TransportProvider;
+import org.nccl4j.device.Device;
 import org.nccl4j.it.contract.TransportContract;
+import org.nccl4j.it.transport.Peer;
 
 /** The programs of the tutorial compile, run, and print what is written there. */
 class TutorialTest {
@@ -76,6 +79,20 @@ class TutorialTest {
           @Override
           protected boolean acrossProcesses() {
             return false;
+          }
+
+          @Override
+          protected List<PeerInfo> unreachable() {
+            PeerInfo near = peer(1);
+            return List.of(
+                new Peer(near).inProcess("another").build(),
+                new Peer(near).withDevice(Device.Kind.CUDA, "0000:01:00.0").build());
+          }
+
+          /** Its regions are in the process's heap. */
+          @Override
+          protected boolean usesNoFiles() {
+            return true;
           }
         };
     return contract.checks().stream().map(check -> dynamicTest(check.name(), check::run));

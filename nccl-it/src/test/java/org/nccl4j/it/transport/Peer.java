@@ -4,8 +4,8 @@ import org.nccl4j.api.spi.PeerInfo;
 import org.nccl4j.device.Device;
 
 /** A peer that differs from another in something. */
-record Peer(PeerInfo info) {
-  PeerInfo build() {
+public record Peer(PeerInfo info) {
+  public PeerInfo build() {
     return info;
   }
 
@@ -17,7 +17,7 @@ record Peer(PeerInfo info) {
     return of(info.hostId(), namespace, info.processId(), info.userId());
   }
 
-  Peer inProcess(String process) {
+  public Peer inProcess(String process) {
     return of(info.hostId(), info.ipcNamespace(), process, info.userId());
   }
 
@@ -31,7 +31,7 @@ record Peer(PeerInfo info) {
             info.rank(), host, namespace, process, user, info.deviceKind(), info.deviceId()));
   }
 
-  Peer withDevice(Device.Kind kind, String id) {
+  public Peer withDevice(Device.Kind kind, String id) {
     return new Peer(
         new PeerInfo(
             info.rank(),
