@@ -23,6 +23,7 @@ import org.nccl4j.device.cuda.CudaDevices;
 
 /** A rank that closes while another's kernel waits for it. Needs two GPUs. */
 @Tag("gpu")
+@Tag("two-gpus")
 @Timeout(60)
 class EarlyCloseGpuTest {
   private static final int COUNT = 1 << 20;
