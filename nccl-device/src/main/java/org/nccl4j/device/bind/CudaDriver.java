@@ -232,6 +232,13 @@ public interface CudaDriver {
       long word6,
       long word7);
 
+  /**
+   * The same on AArch64, where C copies so large a structure and passes the copy's address.
+   *
+   * @param handle the address of the structure
+   */
+  int cuIpcOpenMemHandle_v2(long address, long handle, int flags);
+
   /** See the CUDA driver API. */
   int cuIpcCloseMemHandle(long address);
 

@@ -3,11 +3,10 @@ package org.nccl4j.device.cuda;
 import static org.nccl4j.device.cuda.DriverLibrary.CUDA;
 
 import java.lang.ref.Reference;
-import java.nio.ByteBuffer;
-import java.nio.ByteOrder;
 import java.nio.LongBuffer;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
+import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.bind.CudaDriver;
 
 /**
@@ -148,26 +147,50 @@ final class SharingLibrary {
   /** Maps what another process's handle stands for, for the current context; its address. */
   static long openIpcHandle(byte[] handle, Object place) {
     Offheap out = new Offheap(8);
-    LongBuffer words = ByteBuffer.wrap(handle).order(ByteOrder.nativeOrder()).asLongBuffer();
-    CudaResult.check(
-        CUDA.cuIpcOpenMemHandle_v2(
-            out.address(),
-            LAZY_PEER_ACCESS,
-            0,
-            0,
-            0,
-            0,
-            words.get(0),
-            words.get(1),
-            words.get(2),
-            words.get(3),
-            words.get(4),
-            words.get(5),
-            words.get(6),
-            words.get(7)),
-        "cuIpcOpenMemHandle",
-        place);
+    Offheap in = new Offheap(IPC_HANDLE_BYTES);
+    in.bytes().put(0, handle);
+    int code = openIpcHandle(CUDA, System.getProperty("os.arch"), out, in);
+    CudaResult.check(code, "cuIpcOpenMemHandle", place);
     return out.getLong(0);
+  }
+
+  /**
+   * The call as C of an architecture makes it, with a structure of 64 bytes as an argument.
+   *
+   * @param architecture as the property os.arch has it
+   */
+  static int openIpcHandle(CudaDriver cuda, String architecture, Offheap out, Offheap in) {
+    try {
+      return switch (architecture) {
+        case "amd64", "x86_64" -> openByWords(cuda, out, in.bytes().asLongBuffer());
+        case "aarch64" -> cuda.cuIpcOpenMemHandle_v2(out.address(), in.address(), LAZY_PEER_ACCESS);
+        default ->
+            throw new InvalidUsageException(
+                ErrorId.UNSUPPORTED,
+                "CUDA IPC handles cannot be opened on " + architecture,
+                "set NCCL_P2P_DISABLE=1 to go through memory of the host");
+      };
+    } finally {
+      Reference.reachabilityFence(in);
+    }
+  }
+
+  private static int openByWords(CudaDriver cuda, Offheap out, LongBuffer words) {
+    return cuda.cuIpcOpenMemHandle_v2(
+        out.address(),
+        LAZY_PEER_ACCESS,
+        0,
+        0,
+        0,
+        0,
+        words.get(0),
+        words.get(1),
+        words.get(2),
+        words.get(3),
+        words.get(4),
+        words.get(5),
+        words.get(6),
+        words.get(7));
   }
 
   static void closeIpcHandle(long address, Object place) {
