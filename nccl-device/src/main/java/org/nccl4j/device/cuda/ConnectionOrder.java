@@ -56,6 +56,7 @@ final class ConnectionOrder implements AutoCloseable {
 
   private volatile boolean inOtherGraphs;
   private volatile boolean inGraphs;
+  private final Object asking = new Object(); // held while the event behind is asked about
   private boolean closed;
 
   ConnectionOrder(CudaDevice device) {
@@ -196,6 +197,16 @@ final class ConnectionOrder implements AutoCloseable {
     plain = shared || recorded ? null : into;
   }
 
+  /**
+   * Whether all has ended that was launched into streams of the user's, whose event is recorded
+   * with each launch. Any thread; it waits for none that launches.
+   */
+  boolean isReached() {
+    synchronized (asking) {
+      return closed || device.context().get(() -> CudaLibrary.isEventComplete(behind, device));
+    }
+  }
+
   /** A stream is about to be captured; it will record nothing until the capture's end. */
   synchronized void beforeCapture(CudaStream stream) {
     if (!closed && stream.isSameAs(last)) {
@@ -206,8 +217,10 @@ final class ConnectionOrder implements AutoCloseable {
   @Override
   public synchronized void close() {
     if (!closed) {
-      closed = true;
-      CudaLibrary.destroyEvent(behind, device);
+      synchronized (asking) {
+        closed = true;
+        CudaLibrary.destroyEvent(behind, device);
+      }
       if (captured != 0) {
         CudaLibrary.destroyEvent(captured, device);
       }

@@ -280,7 +280,8 @@ public final class CudaDevice extends Device implements KernelDevice, SymmetricD
 
   /**
    * A stream of the user's, which closing the result leaves alone. It must live until the last
-   * operation that was launched into it has ended.
+   * operation that was launched into it has ended; only calls that are given the stream use it, so
+   * that it may be destroyed then, whether the result is closed or not.
    */
   public CudaStream wrap(CUstream stream) {
     return new CudaStream(

@@ -256,7 +256,7 @@ final class CudaKernelCommunicator implements KernelCommunicator {
     into.open();
     mine.check(send, recv);
     if (mine.isEmpty()) {
-      progress.launchedNothing();
+      progress.launched();
       return;
     }
     Leases.extend(send, recv);
@@ -278,7 +278,10 @@ final class CudaKernelCommunicator implements KernelCommunicator {
       } else {
         putInOrder(plan, from, to, into);
       }
-      progress.launched(into);
+      long launches = progress.launched();
+      if (!into.isOwned()) {
+        marks.launched(launches, into, System.nanoTime());
+      }
       spec.progress().kernelLaunched();
     } finally {
       device.context().leave(before);
@@ -415,6 +418,9 @@ final class CudaKernelCommunicator implements KernelCommunicator {
   @Override
   public boolean isIdle() {
     CudaStream of = last;
+    if (of != null && !of.isOwned()) {
+      return order.isReached();
+    }
     return of == null || of.isClosed() || progress.isIdle(of);
   }
 
@@ -430,7 +436,7 @@ final class CudaKernelCommunicator implements KernelCommunicator {
 
   @Override
   public long ended() {
-    return marks.ended(progress.launches(), last, progress);
+    return marks.ended(progress.launches(), last, order);
   }
 
   @Override

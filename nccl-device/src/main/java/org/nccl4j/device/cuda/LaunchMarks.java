@@ -8,7 +8,8 @@ import org.nccl4j.device.CudaException;
  * How many of a communicator's launches have ended, between two bounds. Kernels count nothing: who
  * watches records an event behind the launches at each look, and what comes of those events says
  * which launches have ended. So a launch costs nothing more, and the bounds are as far apart as the
- * launches between two looks.
+ * launches between two looks. A stream of the user's may be destroyed as soon as its work has
+ * ended; there events are recorded by launches, now and then.
  *
  * <p>Launches of a communicator follow each other, so an event behind the last is behind all. Any
  * thread, one at a time.
@@ -16,6 +17,9 @@ import org.nccl4j.device.CudaException;
 final class LaunchMarks implements AutoCloseable {
   /** Most events under way; while they are, no other is recorded. */
   static final int MARKS = 8;
+
+  /** Between marks that launches record, at least. */
+  static final long LAUNCHES_MARK_NANOS = 50_000_000;
 
   private final CudaDevice device;
   private final BooleanSupplier failed;
@@ -28,6 +32,8 @@ final class LaunchMarks implements AutoCloseable {
   private long reached; // of these, known to have happened
   private long ended;
   private long marked; // launches before the newest event
+  private long nextMark; // of launches; the launching thread's
+  private boolean launchMarked; // its too
   private boolean closed;
 
   /**
@@ -45,24 +51,54 @@ final class LaunchMarks implements AutoCloseable {
    *
    * @param soFar launches so far, asked for before the stream: it has all of them, or more
    * @param last the stream of the communicator's last launch; null before the first
-   * @param progress of the same communicator
+   * @param order of the same communicator
    */
-  long ended(long soFar, CudaStream last, StreamProgress progress) {
-    if (last == null || last.isClosed()) {
+  long ended(long soFar, CudaStream last, ConnectionOrder order) {
+    if (last != null && !last.isOwned()) {
+      if (order.isReached()) {
+        allEnded(soFar);
+      } else {
+        look();
+      }
+    } else if (last == null || last.isClosed()) {
       allEnded(soFar); // closing it has waited
-    } else if (!last.isImplicit()) {
+    } else {
       look(soFar, last);
-    } else if (progress.isIdle(last)) {
-      allEnded(soFar);
     }
     return ended();
+  }
+
+  /**
+   * A launch into a stream of the user's, in the current context. Of the thread that launches.
+   *
+   * @param soFar launches so far
+   * @param nowNanos as System.nanoTime has it
+   */
+  void launched(long soFar, CudaStream stream, long nowNanos) {
+    if (!launchMarked || nowNanos - nextMark >= 0) {
+      launchMarked = true;
+      nextMark = nowNanos + LAUNCHES_MARK_NANOS;
+      markLaunch(soFar, stream);
+    }
+  }
+
+  private synchronized void markLaunch(long soFar, CudaStream stream) {
+    if (!closed && begun - reached < MARKS) {
+      mark(soFar, stream);
+    }
+  }
+
+  private synchronized void look() {
+    if (!closed) {
+      device.context().run(this::poll);
+    }
   }
 
   /**
    * Looks, and records another event if there have been launches since the last.
    *
    * @param soFar launches so far
-   * @param stream of the last launch; not one of the driver's own
+   * @param stream of the last launch, of the library's
    */
   private synchronized void look(long soFar, CudaStream stream) {
     if (!closed) {

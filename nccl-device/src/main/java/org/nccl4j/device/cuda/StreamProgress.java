@@ -5,11 +5,12 @@ import jcuda.driver.CUresult;
 import org.nccl4j.device.CudaException;
 
 /**
- * Whether what a communicator launched has ended, for threads that know nothing of what the user
- * does with the stream. To ask the driver about a stream that is being captured spoils the capture,
- * and the user may begin one at any time; so an event of our own is recorded in the stream, and
- * only that is asked about. Should the record have become part of a capture it does no harm there,
- * but the event must not be asked about: the stream is looked at before and after.
+ * Whether what a communicator launched into streams of the library's has ended, for threads that
+ * know nothing of what the user does with them. To ask the driver about a stream that is being
+ * captured spoils the capture, and the user may begin one at any time; so an event of our own is
+ * recorded in the stream, and only that is asked about. Should the record have become part of a
+ * capture it does no harm there, but the event must not be asked about: the stream is looked at
+ * before and after.
  *
  * <p>Any thread may ask; {@code launched} belongs to the one that launches.
  */
@@ -30,30 +31,16 @@ final class StreamProgress implements AutoCloseable {
     event = device.context().get(() -> CudaLibrary.createEvent(false, device));
   }
 
-  /** A launch that put nothing into a stream. */
-  void launchedNothing() {
-    launches.setRelease(launches.getPlain() + 1);
+  /** Counts another launch; launches so far. */
+  long launched() {
+    long now = launches.getPlain() + 1;
+    launches.setRelease(now);
+    return now;
   }
 
   /** Launches so far. Any thread. */
   long launches() {
     return launches.getAcquire();
-  }
-
-  /** Something has been put into a stream, in the current context. */
-  void launched(CudaStream stream) {
-    launches.setRelease(launches.getPlain() + 1);
-    if (stream.isImplicit()) {
-      recordNow(stream); // on another thread its handle would mean another stream
-    }
-  }
-
-  private synchronized void recordNow(CudaStream stream) {
-    boolean capturing = CudaLibrary.mayBeCapturing(stream.handle(), device);
-    if (!capturing) {
-      CudaLibrary.recordEvent(event, stream.handle(), device);
-      recordedIn = stream;
-    }
   }
 
   /**
@@ -64,9 +51,7 @@ final class StreamProgress implements AutoCloseable {
     if (closed) {
       return true;
     }
-    return device
-        .context()
-        .get(() -> stream.isImplicit() ? recordedIn == null || isReached() : isReachedNow(stream));
+    return device.context().get(() -> isReachedNow(stream));
   }
 
   private boolean isReachedNow(CudaStream stream) {

@@ -9,6 +9,7 @@ import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import java.nio.ByteBuffer;
 import java.time.Duration;
+import java.util.regex.Pattern;
 import jcuda.driver.CUstream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
@@ -301,7 +302,7 @@ class CaptureTest {
     CUstream perThread = new CUstream() {};
     CudaStream implicit = ranks.devices.get(0).wrap(perThread); // the legacy default stream
     communicator.launch(plan(DataType.FLOAT32), buffer, buffer, implicit);
-    assertEquals(2, records(), "for the order and for who looks");
+    assertEquals(2, records(), "for the order and as a mark");
     elsewhere(() -> assertTrue(communicator.isIdle()));
     assertEquals(2, records());
     fake.fakeFail("cuEventQuery", CudaResult.NOT_READY);
@@ -309,6 +310,52 @@ class CaptureTest {
     assertEquals(2, records());
     fake.fakeFail("", 0);
     implicit.close();
+  }
+
+  /** A user's stream may be destroyed once its work has ended; its handle is another's then. */
+  @Test
+  void aDestroyedStreamOfTheUsersIsNamedByNoCall() throws Exception {
+    CudaDevice device = ranks.devices.get(0);
+    long handle = device.context().get(() -> CudaLibrary.createStream(device));
+    CudaStream users = new CudaStream(device, handle, /* owned= */ false);
+    KernelPlan plan = plan(DataType.FLOAT32);
+    communicator.launch(plan, buffer, buffer, users);
+    users.synchronize();
+    device.context().run(() -> CudaLibrary.destroyStream(handle, device));
+    fake.fakeReset();
+    fake.fakeFail("cuEventQuery", CudaResult.NOT_READY);
+    elsewhere(() -> assertBounds(0, 1));
+    assertFalse(communicator.isIdle());
+    fake.fakeFail("", 0);
+    elsewhere(() -> assertBounds(1, 2));
+    assertTrue(communicator.isIdle());
+    communicator.launch(plan, buffer, buffer, stream);
+    assertTrue(communicator.isIdle());
+    assertBounds(2, 3);
+    communicator.close();
+    String calls = fake.fakeRecord();
+    assertFalse(
+        Pattern.compile("\\b" + Long.toHexString(handle) + "\\b").matcher(calls).find(), calls);
+  }
+
+  /** Else nobody would see progress before the last one has ended. */
+  @Test
+  void launchesIntoAStreamOfTheUsersAreMarkedNowAndThen() {
+    CudaDevice device = ranks.devices.get(0);
+    CudaStream users =
+        new CudaStream(device, device.context().get(() -> CudaLibrary.createStream(device)), false);
+    LaunchMarks marks = new LaunchMarks(device, () -> false);
+    long end = LaunchMarks.LAUNCHES_MARK_NANOS;
+    device.context().run(() -> marks.launched(1, users, 0));
+    device.context().run(() -> marks.launched(2, users, end - 1));
+    assertEquals(1, records(), "the second follows at once");
+    assertEquals(1, marks.ended(1, stream, communicator.order()));
+    device.context().run(() -> marks.launched(3, users, end));
+    assertEquals(2, records());
+    assertEquals(3, marks.ended(3, stream, communicator.order()));
+    marks.close();
+    users.synchronize();
+    device.context().run(() -> CudaLibrary.destroyStream(users.handle(), device));
   }
 
   /**
