@@ -22,7 +22,18 @@ CUresult cuDeviceGetAttribute(int* v, CUdevice_attribute a, CUdevice d) {
   return call(NO, "%d,%d", a, d);
 }
 CUresult cuDeviceGetPCIBusId(char* s, int n, CUdevice d) {
-  snprintf(s, n, "0000:%02X:00.0", d + 10);  // the driver writes capitals, /sys does not
+  snprintf(s, n, "0000:%02X:00.0", getenv("FAKECUDA_MIG") ? 10 : d + 10);  // the driver writes capitals, /sys does not
+  return call(NO, "%d", d);
+}
+// With FAKECUDA_MIG=n each device is an instance of the first GPU; another n means others.
+#undef cuDeviceGetUuid
+CUresult cuDeviceGetUuid(CUuuid* u, CUdevice d) {
+  memset(u, 0x40 + d, sizeof *u);
+  return call(NO, "%d", d);
+}
+CUresult cuDeviceGetUuid_v2(CUuuid* u, CUdevice d) {
+  const char* instance = getenv("FAKECUDA_MIG");
+  memset(u, (instance ? 0x50 + 8 * atoi(instance) : 0x40) + d, sizeof *u);
   return call(NO, "%d", d);
 }
 CUresult cuDeviceCanAccessPeer(int* can, CUdevice a, CUdevice b) {

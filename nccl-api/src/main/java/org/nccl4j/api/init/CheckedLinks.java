@@ -10,8 +10,8 @@ import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.Device;
 
 /**
- * Connections that were tried: pairs of GPUs between which data do not arrive as they were written
- * take the next transport that reaches both.
+ * Connections that were tried: pairs of GPUs that cannot open each other's memory, or between which
+ * data do not arrive as they were written, take the next transport that reaches both.
  *
  * @param links to every other rank
  * @param routes the transports that they are by
@@ -32,13 +32,15 @@ record CheckedLinks(Links links, List<Routes.NamedTransport> routes) {
         Links.connect(peers, routes, choice.transports(), rank, bootstrap, bootstrap.exchangeEnd());
     boolean gpus = peers.stream().allMatch(peer -> peer.deviceKind() == Device.Kind.CUDA);
     if (!gpus || peers.size() == 1 || !request.settings().get(GpuSettings.NCCL4J_P2P_CHECK)) {
+      links.checkRefused(bootstrap);
       return new CheckedLinks(links, routes);
     }
     PairCheck check = new PairCheck(request.device(), peers, rank, bootstrap);
-    Map<Integer, String> complaints = check.complaints(links);
+    Map<Integer, PairCheck.Complaint> complaints = check.complaints(links);
     while (complaints != null) {
       List<Routes.NamedTransport> before = routes;
-      complaints.forEach((peer, seen) -> choice.exclude(peer, before.get(peer).name(), seen));
+      complaints.forEach(
+          (peer, why) -> choice.exclude(peer, before.get(peer).name(), why.problem()));
       routes = choice.choose(bootstrap);
       tell(peers.get(rank), peers, complaints, before, routes);
       links.replace(
@@ -57,6 +59,11 @@ record CheckedLinks(Links links, List<Routes.NamedTransport> routes) {
       "An IOMMU or PCI access control (ACS) between the GPUs does this; switch it off, or set"
           + " NCCL_P2P_DISABLE=1 where it must stay on";
 
+  private static final String NO_ACCESS =
+      "GPUs without peer access and instances of one GPU (MIG) do this, and containers that do not"
+          + " share the host's IPC namespace (--ipc=host); NCCL_P2P_DISABLE=1 takes the other way"
+          + " at once";
+
   private static final String BETWEEN_HOSTS =
       "Check the NVLink fabric and the IMEX daemons of their hosts (nvidia-imex-ctl -N), or set"
           + " NCCL_MNNVL_ENABLE=0";
@@ -64,11 +71,11 @@ record CheckedLinks(Links links, List<Routes.NamedTransport> routes) {
   private static void tell(
       PeerInfo self,
       List<PeerInfo> peers,
-      Map<Integer, String> complaints,
+      Map<Integer, PairCheck.Complaint> complaints,
       List<Routes.NamedTransport> before,
       List<Routes.NamedTransport> after) {
     complaints.forEach(
-        (peer, seen) -> {
+        (peer, why) -> {
           if (self.rank() < peer) {
             LOG.log(
                 Logger.Level.WARNING,
@@ -78,8 +85,10 @@ record CheckedLinks(Links links, List<Routes.NamedTransport> routes) {
                 peer,
                 before.get(peer).name(),
                 after.get(peer).name(),
-                seen,
-                self.hostId().equals(peers.get(peer).hostId()) ? BEHIND_IOMMU : BETWEEN_HOSTS);
+                why.problem(),
+                !self.hostId().equals(peers.get(peer).hostId())
+                    ? BETWEEN_HOSTS
+                    : why.refused() ? NO_ACCESS : BEHIND_IOMMU);
           }
         });
   }

@@ -7,6 +7,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Set;
+import java.util.TreeMap;
 import java.util.TreeSet;
 import org.nccl4j.api.bootstrap.Bootstrap;
 import org.nccl4j.api.spi.Connector;
@@ -18,6 +19,7 @@ import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.Patience;
+import org.nccl4j.device.RemoteException;
 import org.nccl4j.device.TimeoutException;
 import org.nccl4j.device.kernel.Connection;
 import org.nccl4j.device.kernel.ConnectionLayout;
@@ -33,6 +35,9 @@ final class Links {
   private final boolean onHost;
   private final List<Connector> senders = new ArrayList<>();
   private final List<Connector> receivers = new ArrayList<>();
+
+  /** Ranks whose memory cannot be opened, and why; they have no connections. */
+  private final Map<Integer, NcclException> refused = new TreeMap<>();
 
   /** What this rank sends for others, by who sends to whom. */
   private final Map<String, Connector> relays = new LinkedHashMap<>();
@@ -88,6 +93,7 @@ final class Links {
     links.senders.addAll(Collections.nCopies(peers.size(), null));
     links.receivers.addAll(links.senders);
     links.connect(which, peers, routes, List.of(), bootstrap, endNanos);
+    links.checkRefused(bootstrap);
     return links;
   }
 
@@ -140,6 +146,7 @@ final class Links {
       pending.add(new Pending(receivers.get(peer), theirs.sender(), peer));
     }
     pending.addAll(asked(offers, peers, transports));
+    refused.keySet().removeAll(which);
     connect(pending, bootstrap, endNanos);
   }
 
@@ -181,7 +188,8 @@ final class Links {
   private void connect(List<Pending> pending, Bootstrap bootstrap, long endNanos) {
     while (true) {
       try {
-        pending.removeIf(Pending::isConnected);
+        pending.removeIf(this::isDone);
+        pending.removeIf(one -> refused.containsKey(one.peer) && isOwn(one));
       } catch (NcclException e) {
         awaitCause(bootstrap);
         throw e;
@@ -201,6 +209,43 @@ final class Links {
                 .formatted(first.peer));
       }
       Patience.sleep(POLL_NANOS);
+    }
+  }
+
+  /** Why memory of some ranks cannot be opened, by rank; there are no connections with them. */
+  Map<Integer, NcclException> refused() {
+    return Collections.unmodifiableMap(refused);
+  }
+
+  /**
+   * Ends where there is no other way to a rank whose memory cannot be opened.
+   *
+   * @throws NcclException with the reason, if there is such a rank
+   */
+  void checkRefused(Bootstrap bootstrap) {
+    if (!refused.isEmpty()) {
+      awaitCause(bootstrap);
+      throw refused.values().iterator().next();
+    }
+  }
+
+  /** Not of those that carry what another rank sends. */
+  private boolean isOwn(Pending one) {
+    return !relays.containsValue(one.connector);
+  }
+
+  /** Whether a connection is made, or is never to be. */
+  private boolean isDone(Pending one) {
+    try {
+      return one.isConnected();
+    } catch (RemoteException e) {
+      if (e.id() != ErrorId.PEER_MEMORY || !isOwn(one)) {
+        throw e;
+      }
+      refused.put(one.peer, e);
+      senders.set(one.peer, null);
+      receivers.set(one.peer, null);
+      return true;
     }
   }
 
@@ -233,7 +278,7 @@ final class Links {
     return peers.stream()
         .filter(peer -> peer.rank() != rank && peer.deviceKind() == Device.Kind.CUDA)
         .map(PeerInfo::rank)
-        .filter(peer -> senders.get(peer).proxy().isEmpty())
+        .filter(peer -> senders.get(peer) != null && senders.get(peer).proxy().isEmpty())
         .toList();
   }
 

@@ -1,7 +1,11 @@
 package org.nccl4j.api.init;
 
+import static java.nio.charset.StandardCharsets.UTF_8;
+
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
+import java.util.ArrayList;
+import java.util.Collections;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
@@ -21,6 +25,30 @@ import org.nccl4j.device.kernel.Connection;
  */
 final class PairCheck {
   private static final int BYTES = 1024;
+  private static final String REFUSED = "R";
+  private static final String CHANGED = "C";
+
+  /**
+   * Why a pair of ranks must not go on over a transport.
+   *
+   * @param problem as a clause
+   * @param refused whether memory could not be opened; else data arrived changed, or not at all
+   */
+  record Complaint(String problem, boolean refused) {
+    static Complaint changed(String problem) {
+      return new Complaint(problem, false);
+    }
+
+    private String text() {
+      return (refused ? REFUSED : CHANGED) + problem.replaceAll("\\R", " ");
+    }
+
+    private static Complaint ofPeer(int peer, String text) {
+      return text.startsWith(REFUSED)
+          ? new Complaint("what rank %d says: %s".formatted(peer, text.substring(1)), true)
+          : changed("rank %d saw other data than were written".formatted(peer));
+    }
+  }
 
   private final Device device;
   private final List<PeerInfo> peers;
@@ -42,8 +70,9 @@ final class PairCheck {
    * @return this rank's peers with which it must not go on like this, and what was seen; null if no
    *     pair of ranks at all has anything to complain of
    */
-  Map<Integer, String> complaints(Links links) {
-    Map<Integer, String> mine = new TreeMap<>();
+  Map<Integer, Complaint> complaints(Links links) {
+    Map<Integer, Complaint> mine = new TreeMap<>();
+    links.refused().forEach((peer, e) -> mine.put(peer, new Complaint(e.problem(), true)));
     try (DeviceMemory scratch = device.allocate(BYTES);
         DeviceStream stream = device.createStream()) {
       List<Connection> sends = links.sends();
@@ -64,13 +93,16 @@ final class PairCheck {
       int peer,
       DeviceMemory scratch,
       DeviceStream stream,
-      Map<Integer, String> mine) {
+      Map<Integer, Complaint> mine) {
     try {
       scratch.write(0, pattern(rank, peer));
       stream.copy(scratch, send.data().slice(0, BYTES));
       stream.synchronize();
     } catch (NcclException e) {
-      mine.put(peer, "writing into the memory of rank %d failed: %s".formatted(peer, e.problem()));
+      mine.put(
+          peer,
+          Complaint.changed(
+              "writing into the memory of rank %d failed: %s".formatted(peer, e.problem())));
     }
   }
 
@@ -80,20 +112,26 @@ final class PairCheck {
       int peer,
       DeviceMemory scratch,
       DeviceStream stream,
-      Map<Integer, String> mine) {
+      Map<Integer, Complaint> mine) {
     try {
       if (!holds(recv.data(), pattern(peer, rank))) {
-        mine.putIfAbsent(peer, "what rank %d wrote arrived changed".formatted(peer));
+        mine.putIfAbsent(
+            peer, Complaint.changed("what rank %d wrote arrived changed".formatted(peer)));
       }
       scratch.fill((byte) 0);
       stream.copy(send.data().slice(0, BYTES), scratch);
       stream.synchronize();
       if (!holds(scratch, pattern(rank, peer))) {
         mine.putIfAbsent(
-            peer, "what was read from the memory of rank %d is not what is there".formatted(peer));
+            peer,
+            Complaint.changed(
+                "what was read from the memory of rank %d is not what is there".formatted(peer)));
       }
     } catch (NcclException e) {
-      mine.put(peer, "reading the memory of rank %d failed: %s".formatted(peer, e.problem()));
+      mine.put(
+          peer,
+          Complaint.changed(
+              "reading the memory of rank %d failed: %s".formatted(peer, e.problem())));
     }
   }
 
@@ -114,11 +152,11 @@ final class PairCheck {
   }
 
   /** Hears what all have seen, then removes the patterns. */
-  private Map<Integer, String> told(
-      Map<Integer, String> mine, Links links, List<Connection> recvs) {
-    byte[] seen = new byte[peers.size()];
-    mine.keySet().forEach(peer -> seen[peer] = 1);
-    List<byte[]> all = bootstrap.allGather(seen);
+  private Map<Integer, Complaint> told(
+      Map<Integer, Complaint> mine, Links links, List<Connection> recvs) {
+    List<String> seen = new ArrayList<>(Collections.nCopies(peers.size(), ""));
+    mine.forEach((peer, complaint) -> seen.set(peer, complaint.text()));
+    List<byte[]> all = bootstrap.allGather(String.join("\n", seen).getBytes(UTF_8));
     for (int peer : links.loadedAndStored(peers)) {
       if (!mine.containsKey(peer)) {
         recvs.get(peer).data().slice(0, BYTES).fill((byte) 0);
@@ -126,11 +164,13 @@ final class PairCheck {
     }
     boolean good = true;
     for (int other = 0; other < all.size(); other++) {
-      for (byte bad : all.get(other)) {
-        good &= bad == 0;
-      }
-      if (other != rank && all.get(other)[rank] != 0) {
-        mine.putIfAbsent(other, "rank %d saw other data than were written".formatted(other));
+      String said = new String(all.get(other), UTF_8);
+      good &= said.chars().allMatch(letter -> letter == '\n');
+      String ofThis = said.split("\n", -1)[rank];
+      if (other != rank && !ofThis.isEmpty()) {
+        Complaint theirs = Complaint.ofPeer(other, ofThis);
+        // A rank that could not open this rank's memory has written nothing that could arrive.
+        mine.merge(other, theirs, (own, its) -> its.refused() && !own.refused() ? its : own);
       }
     }
     return good ? null : mine;

@@ -10,17 +10,18 @@ public final class GpuSettings {
           0,
           0,
           8,
-          "Blocks of a cluster, which a GPU of compute capability 9.0 or newer runs beside each other;"
-              + " less where it does not divide an operation's blocks; 0: kernels are launched without"
-              + " clusters.");
+          "Blocks of a cluster, which a GPU of compute capability 9.0 or newer runs beside each"
+              + " other; less where it does not divide an operation's blocks; 0: kernels are"
+              + " launched without clusters.");
 
   public static final Setting<Boolean> NCCL_LAUNCH_ORDER_IMPLICIT =
       Setting.flag(
           "NCCL_LAUNCH_ORDER_IMPLICIT",
           false,
-          "Runs the operations of a process's communicators on each GPU in the order of their calls,"
-              + " whatever their streams, so that they cannot keep each other from starting; all ranks"
-              + " have to call in one order. Captured operations are ordered by their streams alone.");
+          "Runs the operations of a process's communicators on each GPU in the order of their"
+              + " calls, whatever their streams, so that they cannot keep each other from starting;"
+              + " all ranks have to call in one order. Captured operations are ordered by their"
+              + " streams alone.");
 
   public static final Setting<Integer> NCCL_COMM_SPLIT_SHARE_RESOURCES =
       Setting.number(
@@ -28,16 +29,18 @@ public final class GpuSettings {
           2,
           0,
           2,
-          "Whether what is split from a communicator uses its connections, where the program does not"
-              + " say: 0: it has its own, tens of MiB of a GPU, and both work at once; 1: it does, takes"
-              + " no device memory, and operations of both are in one order; 2: as 1, but not where a"
-              + " GPU's split would have NVLS with connections of its own.");
+          "Whether what is split from a communicator uses its connections, where the program does"
+              + " not say: 0: it has its own, tens of MiB of a GPU, and both work at once; 1: it"
+              + " does, takes no device memory, and operations of both are in one order; 2: as 1,"
+              + " but not where a GPU's split would have NVLS with connections of its own.");
 
   public static final Setting<Boolean> NCCL4J_P2P_CHECK =
       Setting.flag(
           "NCCL4J_P2P_CHECK",
           true,
-          "Tries at creation whether data arrive unchanged between each pair of GPUs.");
+          "Tries at creation whether each pair of GPUs opens the other's memory and data arrive"
+              + " unchanged, and takes the next transport where not; with 0 memory that cannot be"
+              + " opened ends creation.");
 
   public static final Setting<Boolean> NCCL_CUMEM_ENABLE =
       Setting.flag(
@@ -72,9 +75,9 @@ public final class GpuSettings {
       Setting.flag(
           "NCCL4J_REHEARSAL",
           true,
-          "Makes and closes a communicator on the host in the background while the driver starts, so"
-              + " that the first one on GPUs takes less; with 0 nothing is done ahead but to load"
-              + " classes.");
+          "Makes and closes a communicator on the host in the background while the driver starts,"
+              + " so that the first one on GPUs takes less; with 0 nothing is done ahead but to"
+              + " load classes.");
 
   static final List<Setting<?>> ALL =
       List.of(

@@ -14,7 +14,8 @@ import org.nccl4j.device.Device;
  * @param processId the same for ranks of one JVM, different otherwise
  * @param userId the numeric user that the process runs as
  * @param deviceKind host or CUDA
- * @param deviceId which device: on CUDA its bus id, on the host "host"
+ * @param deviceId which device: on CUDA its bus id (of a MIG instance with its UUID), on the host
+ *     "host"
  * @param nets names of the networks that the rank can use, best first
  * @param fabric the same for ranks whose GPUs map each other's memory by fabric handles, also from
  *     host to host (a clique of multi-node NVLink); "" on all ranks of a communicator where that is

@@ -25,6 +25,12 @@ public interface CudaDriver {
   /** See the CUDA driver API. */
   int cuDeviceGetPCIBusId(long id, int length, int device);
 
+  /** See the CUDA driver API: of a whole GPU. */
+  int cuDeviceGetUuid(long uuid, int device);
+
+  /** Of CUDA 11.4: of an instance of a GPU, where the device is one. */
+  int cuDeviceGetUuid_v2(long uuid, int device);
+
   /** See the CUDA driver API. */
   int cuDeviceCanAccessPeer(long can, int device, int peer);
 

@@ -38,11 +38,13 @@ public final class CudaDevice extends Device implements KernelDevice, SymmetricD
   private static final int MULTICAST_SUPPORTED = 132; // CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED
   private static final int MULTICAST_DRIVER = 12010;
   private static final int MULTICAST_CAPABILITY = 90;
+  private static final String INSTANCE = "/";
 
   private final int index;
   private final int device; // its CUdevice
   private final String name;
   private final String pciBusId;
+  private final String id;
   private final int computeCapability;
   private final int multiprocessors;
   private final LaunchOrder launchOrder = new LaunchOrder(this);
@@ -59,6 +61,7 @@ public final class CudaDevice extends Device implements KernelDevice, SymmetricD
     device = CudaLibrary.device(index);
     name = CudaLibrary.deviceName(device, index);
     pciBusId = CudaLibrary.pciBusId(device, this);
+    id = pciBusId + CudaLibrary.instance(device).map(uuid -> INSTANCE + uuid).orElse("");
     computeCapability =
         10 * attribute(CUdevice_attribute.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)
             + attribute(CUdevice_attribute.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
@@ -118,6 +121,31 @@ public final class CudaDevice extends Device implements KernelDevice, SymmetricD
   /** Whether kernels of this device can load from and store to the memory of another. */
   public boolean canAccess(CudaDevice peer) {
     return peer == this || CudaLibrary.canAccessPeer(device, peer.device, this);
+  }
+
+  /**
+   * Whether kernels of this device are likely to reach the memory of a GPU of this machine. The
+   * management library knows of GPUs that this process does not see (CUDA_VISIBLE_DEVICES); where
+   * it says nothing either, the answer is yes, and opening the memory tells.
+   *
+   * @param peer its {@link #id}
+   */
+  public boolean mayAccess(String peer) {
+    Optional<CudaDevice> seen = CudaDevices.probe().find(peer);
+    if (seen.isPresent()) {
+      return canAccess(seen.get());
+    }
+    if (isInstance(id) || isInstance(peer)) {
+      return false; // of instances each has its own memory alone
+    }
+    Nvml nvml = Nvml.probe();
+    return nvml.gpu(pciBusId)
+        .flatMap(own -> nvml.gpu(peer).map(other -> nvml.allowsPeers(own.index(), other.index())))
+        .orElse(true);
+  }
+
+  private static boolean isInstance(String id) {
+    return id.contains(INSTANCE);
   }
 
   /**
@@ -293,15 +321,16 @@ public final class CudaDevice extends Device implements KernelDevice, SymmetricD
     return new CudaEvent(this, context().get(() -> CudaLibrary.createEvent(true, this)));
   }
 
+  /** Its place in the machine; of an instance of a GPU (MIG) with the instance's UUID. */
   @Override
   public String id() {
-    return pciBusId;
+    return id;
   }
 
   /** Native atomics between two devices are what NVLink has and PCIe has not. */
   @Override
   public boolean hasNvlink(String peer) {
-    return peer.equals(pciBusId)
+    return peer.equals(id)
         || CudaDevices.probe()
             .find(peer)
             .filter(other -> CudaLibrary.hasPeerAtomics(device, other.device, this))

@@ -51,9 +51,9 @@ public final class CudaDevices {
     return devices;
   }
 
-  /** The device of a bus id; empty if this process does not see it. */
-  public Optional<CudaDevice> find(String pciBusId) {
-    return devices.stream().filter(device -> device.pciBusId().equals(pciBusId)).findFirst();
+  /** The device of an {@link CudaDevice#id}; empty if this process does not see it. */
+  public Optional<CudaDevice> find(String id) {
+    return devices.stream().filter(device -> device.id().equals(id)).findFirst();
   }
 
   /** Why there are no devices and what to do about it; empty where there are some. */

@@ -4,6 +4,8 @@ import static org.nccl4j.device.cuda.DriverLibrary.CUDA;
 
 import java.nio.charset.StandardCharsets;
 import java.util.Locale;
+import java.util.Optional;
+import java.util.UUID;
 import jcuda.driver.CUdevice_P2PAttribute;
 import jcuda.driver.CUresult;
 import org.nccl4j.device.HotPath;
@@ -16,6 +18,7 @@ import org.nccl4j.device.HotPath;
  */
 final class CudaLibrary {
   private static final int NAME_BYTES = 256;
+  private static final int UUID_BYTES = 16;
   private static final int PORTABLE_AND_MAPPED = 3; // CU_MEMHOSTALLOC_..., CU_MEMHOSTREGISTER_...
   private static final int NON_BLOCKING = 1; // CU_STREAM_NON_BLOCKING
   private static final int DISABLE_TIMING = 2; // CU_EVENT_DISABLE_TIMING
@@ -71,6 +74,22 @@ final class CudaLibrary {
     CudaResult.check(
         CUDA.cuDeviceGetPCIBusId(out.address(), NAME_BYTES, device), "cuDeviceGetPCIBusId", place);
     return out.getString().trim().toLowerCase(Locale.ROOT);
+  }
+
+  /** The UUID of an instance of a GPU (MIG); empty for a whole one, or a driver that knows none. */
+  static Optional<String> instance(int device) {
+    Offheap gpu = new Offheap(UUID_BYTES);
+    Offheap own = new Offheap(UUID_BYTES);
+    try {
+      boolean known =
+          CUDA.cuDeviceGetUuid(gpu.address(), device) == 0
+              && CUDA.cuDeviceGetUuid_v2(own.address(), device) == 0;
+      return known && !gpu.bytes().equals(own.bytes())
+          ? Optional.of(new UUID(own.bytes().getLong(0), own.bytes().getLong(8)).toString())
+          : Optional.empty();
+    } catch (UnsatisfiedLinkError e) {
+      return Optional.empty(); // before CUDA 11.4
+    }
   }
 
   static boolean canAccessPeer(int device, int peer, Object place) {

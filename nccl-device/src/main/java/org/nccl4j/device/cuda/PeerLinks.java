@@ -18,12 +18,12 @@ public final class PeerLinks {
     List<CudaDevice> all = CudaDevices.probe().list();
     List<String> linked =
         all.stream()
-            .filter(other -> other != device && device.hasNvlink(other.pciBusId()))
+            .filter(other -> other != device && device.hasNvlink(other.id()))
             .map(CudaDevice::pciBusId)
             .toList();
     boolean everyPair =
         all.stream()
-            .allMatch(one -> all.stream().allMatch(other -> one.hasNvlink(other.pciBusId())));
+            .allMatch(one -> all.stream().allMatch(other -> one.hasNvlink(other.id())));
     return share(device.computeCapability(), linked, everyPair);
   }
 

@@ -211,13 +211,62 @@ class MemorySharingTest {
     }
   }
 
+  /** By descriptor, as GPUs without peer access that processes do not see, and by handle. */
+  @ParameterizedTest
+  @CsvSource({
+    "1, cuMemImportFromShareableHandle:101, rank 1's memory cannot be mapped",
+    "0, cuIpcOpenMemHandle_v2:201, rank 1's memory cannot be opened by its CUDA IPC handle"
+  })
+  void memoryThatCannotBeOpenedLeavesThePairToPinnedMemory(
+      String descriptors, String failing, String reason) throws Exception {
+    Map<String, String> settings =
+        Map.of("NCCL_CUMEM_ENABLE", descriptors, "FAKECUDA_FAIL", failing);
+    List<Ran> both = processes(settings);
+    assertPinned(both);
+    assertContains(both.get(0), "ranks 0 and 1 cannot use P2P and go over SHM instead");
+    assertContains(both.get(0), reason);
+    assertContains(both.get(0), "--ipc=host");
+    assertEquals(1, both.get(0).warnings() + both.get(1).warnings(), both.get(0).output());
+  }
+
+  private static void assertPinned(List<Ran> both) {
+    for (int rank = 0; rank < 2; rank++) {
+      Ran ran = both.get(rank);
+      assertEquals(0, ran.status(), ran.output());
+      assertContains(ran, "transports {%d=SHM}".formatted(1 - rank));
+      assertEquals(0, ran.calls().stream().filter(call -> call.contains("misuse")).count());
+      assertEquals(ran.count("cuMemMap"), ran.count("cuMemUnmap"), ran.calls().toString());
+      assertEquals(ran.count("cuMemHostRegister_v2"), ran.count("cuMemHostUnregister"));
+    }
+  }
+
+  /** The other one learns of it, having opened its peer's memory. */
+  @ParameterizedTest
+  @ValueSource(ints = {0, 1})
+  void onlyOneOfAPairMayBeRefused(int refused) throws Exception {
+    Map<String, String> fails = Map.of("FAKECUDA_FAIL", "cuMemImportFromShareableHandle:101");
+    List<Ran> both = refused == 0 ? processes(fails, Map.of()) : processes(Map.of(), fails);
+    assertPinned(both);
+    assertContains(both.get(0), "rank %d's memory cannot be mapped".formatted(1 - refused));
+    assertEquals(1, both.get(0).warnings() + both.get(1).warnings(), both.get(0).output());
+  }
+
   @Test
-  void aHandleThatCannotBeOpenedNamesWhatToDo() throws Exception {
-    for (Ran ran :
-        processes(Map.of("NCCL_CUMEM_ENABLE", "0", "FAKECUDA_FAIL", "cuIpcOpenMemHandle_v2:201"))) {
+  void withoutTheCheckMemoryThatCannotBeOpenedEndsCreation() throws Exception {
+    Map<String, String> settings =
+        Map.of("NCCL4J_P2P_CHECK", "0", "FAKECUDA_FAIL", "cuMemImportFromShareableHandle:101");
+    for (Ran ran : processes(settings)) {
       assertEquals(1, ran.status(), ran.output());
-      assertContains(ran, "memory cannot be opened by its CUDA IPC handle");
+      assertContains(ran, "memory cannot be mapped");
       assertContains(ran, "NCCL_P2P_DISABLE=1");
     }
+  }
+
+  @Test
+  void instancesOfAGpuGoThroughPinnedMemoryAtOnce() throws Exception {
+    List<Ran> both = processes(Map.of("FAKECUDA_MIG", "1"), Map.of("FAKECUDA_MIG", "2"));
+    assertPinned(both);
+    assertEquals(0, both.get(0).count("cuMemImportFromShareableHandle"));
+    assertEquals(0, both.get(0).warnings() + both.get(1).warnings(), both.get(0).output());
   }
 }

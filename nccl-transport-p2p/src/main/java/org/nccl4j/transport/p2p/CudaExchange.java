@@ -15,6 +15,7 @@ import org.nccl4j.api.spi.PeerInfo;
 import org.nccl4j.api.spi.TransportContext;
 import org.nccl4j.device.CudaException;
 import org.nccl4j.device.DebugLog;
+import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.RemoteException;
 import org.nccl4j.device.cuda.CudaDevice;
@@ -55,6 +56,11 @@ final class CudaExchange implements ArenaExchange {
   private final boolean alone;
   private final Map<Integer, SharedDeviceMemory> imported = new HashMap<>();
   private final Set<Integer> posted = new HashSet<>();
+
+  /** Why memory of some ranks cannot be opened; told once they have this rank's. */
+  private final Map<Integer, RemoteException> refused = new HashMap<>();
+
+  private final Set<Integer> givesHandle = new HashSet<>(); // of CUDA IPC, not a descriptor
   private final Map<Integer, Path> boxes = new HashMap<>();
 
   /** Ranks that have closed what they had opened of this rank's memory. */
@@ -92,7 +98,8 @@ final class CudaExchange implements ArenaExchange {
     if (memory instanceof CudaIpcMemory) {
       LOG.log(
           byHandle ? Logger.Level.INFO : Logger.Level.WARNING,
-          "rank {0} shares its GPU''s memory by {1}, not by file descriptors, and has no windows: {2}",
+          "rank {0} shares its GPU''s memory by {1}, not by file descriptors, and has no windows:"
+              + " {2}",
           self.rank(),
           abroad ? "CUDA IPC handles" : "peer access",
           byHandle ? DESCRIPTORS + "=0" : device.sharingAbsence().orElseThrow());
@@ -132,7 +139,7 @@ final class CudaExchange implements ArenaExchange {
     if (isLocal(peer)) {
       LocalArenas<SharedDeviceMemory>.Arena arena =
           found.computeIfAbsent(other, rank -> find(rank, address));
-      return OptionalLong.of(arena.memory().accessFrom(device).address());
+      return OptionalLong.of(accessible(other, arena.memory()).address());
     }
     if (self.sharesFabric(peer)) {
       SharedDeviceMemory theirs =
@@ -141,13 +148,16 @@ final class CudaExchange implements ArenaExchange {
       return OptionalLong.of(theirs.local().address());
     }
     boxes.put(other, Path.of(address.substring(path(address))));
-    if (address.startsWith(BY_HANDLE) && !imported.containsKey(other)) {
-      imported.put(other, open(other, address.substring(BY_HANDLE.length(), path(address) - 1)));
+    if (address.startsWith(BY_HANDLE) && givesHandle.add(other)) {
+      open(other, address.substring(BY_HANDLE.length(), path(address) - 1));
     }
     if (!posted.contains(other) && post(boxes.get(other))) {
       posted.add(other);
     }
     receive();
+    if (posted.contains(other) && refused.containsKey(other)) {
+      throw refused.get(other);
+    }
     SharedDeviceMemory arena = imported.get(other);
     return arena == null || !posted.contains(other)
         ? OptionalLong.empty()
@@ -159,18 +169,40 @@ final class CudaExchange implements ArenaExchange {
     return address.startsWith(BY_HANDLE) ? address.indexOf('@') + 1 : 0;
   }
 
-  private SharedDeviceMemory open(int rank, String handle) {
+  private boolean isKnown(int rank) {
+    return imported.containsKey(rank) || refused.containsKey(rank);
+  }
+
+  private DeviceMemory accessible(int rank, SharedDeviceMemory memory) {
+    try {
+      return memory.accessFrom(device);
+    } catch (CudaException e) {
+      throw refusal("rank %d's memory cannot be accessed: %s".formatted(rank, e.problem()), e);
+    }
+  }
+
+  private static RemoteException refusal(String problem, CudaException cause) {
+    return new RemoteException(
+        ErrorId.PEER_MEMORY,
+        problem,
+        "set NCCL_P2P_DISABLE=1 to go through memory of the host",
+        cause);
+  }
+
+  private void open(int rank, String handle) {
     try {
       byte[] bytesOfHandle = HexFormat.of().parseHex(handle);
-      return CudaIpcMemory.importFrom(device, bytesOfHandle, own.memory().size());
+      imported.put(rank, CudaIpcMemory.importFrom(device, bytesOfHandle, own.memory().size()));
     } catch (CudaException e) {
-      throw new RemoteException(
-          ErrorId.PEER_MEMORY,
-          "rank %d's memory cannot be opened by its CUDA IPC handle: %s"
-              .formatted(rank, e.problem()),
-          "in containers share the host's IPC namespace (--ipc=host), or set NCCL_P2P_DISABLE=1 to go"
-              + " through memory of the host",
-          e);
+      refused.put(
+          rank,
+          new RemoteException(
+              ErrorId.PEER_MEMORY,
+              "rank %d's memory cannot be opened by its CUDA IPC handle: %s"
+                  .formatted(rank, e.problem()),
+              "in containers share the host's IPC namespace (--ipc=host), or set NCCL_P2P_DISABLE=1"
+                  + " to go through memory of the host",
+              e));
     } catch (IllegalArgumentException e) {
       throw new RemoteException(
           ErrorId.PROTOCOL,
@@ -219,14 +251,20 @@ final class CudaExchange implements ArenaExchange {
       }
       int sender =
           received.key().length == Integer.BYTES ? ByteBuffer.wrap(received.key()).getInt() : -1;
-      if (sender < 0 || imported.containsKey(sender)) {
+      if (sender < 0 || isKnown(sender)) {
         throw new RemoteException(
             ErrorId.PROTOCOL,
             "memory came from rank %d that was not asked for, or came twice".formatted(sender),
             "run the same version of nccl4j on all ranks, and no two ranks with the same number");
       }
       long size = own.memory().size(); // the same on all ranks, rounded up alike
-      imported.put(sender, CudaShareableMemory.importFrom(device, descriptor.value(), size));
+      try {
+        imported.put(sender, CudaShareableMemory.importFrom(device, descriptor.value(), size));
+      } catch (CudaException e) {
+        refused.put(
+            sender,
+            refusal("rank %d's memory cannot be mapped: %s".formatted(sender, e.problem()), e));
+      }
     }
   }
 
@@ -247,7 +285,7 @@ final class CudaExchange implements ArenaExchange {
     found.values().forEach(LocalArenas.Arena::release);
     found.clear();
     Map<Integer, Path> owners = new HashMap<>(boxes);
-    owners.keySet().removeIf(rank -> !(imported.get(rank) instanceof CudaIpcMemory));
+    owners.keySet().retainAll(givesHandle);
     imported.values().forEach(SharedDeviceMemory::close);
     imported.clear();
     Map<Integer, Path> users = new HashMap<>(boxes);

@@ -5,7 +5,6 @@ import org.nccl4j.api.spi.Support;
 import org.nccl4j.api.spi.TransportContext;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.cuda.CudaDevice;
-import org.nccl4j.device.cuda.CudaDevices;
 
 /** Which peers share memory with a rank. */
 final class Reach {
@@ -85,9 +84,8 @@ final class Reach {
         : Support.no("%s has no peer access to %s".formatted(device, peer.deviceId()));
   }
 
-  /** A device that this process does not see (CUDA_VISIBLE_DEVICES) is tried, not asked. */
   private static boolean hasAccess(CudaDevice device, PeerInfo peer) {
-    return CudaDevices.probe().find(peer.deviceId()).map(device::canAccess).orElse(true);
+    return device.mayAccess(peer.deviceId());
   }
 
   private static Support onHost(PeerInfo self, PeerInfo peer, String reason) {
