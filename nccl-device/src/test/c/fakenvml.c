@@ -5,7 +5,7 @@
 //      end), four to a switch at C1, one whose end is not text. No peer access to GPU 0.
 //   2: 8.0, four links to GPU 1.
 // With NCCL4J_FAKE_NVML=two the GPUs of the fake driver instead: two of compute capability 9.0, with 18
-// links to a switch that is not shown. NCCL4J_FAKE_FABRIC says what fabric all GPUs are part of:
+// links to a switch that is not shown; or =apart, without links and peer access. NCCL4J_FAKE_FABRIC says what fabric all GPUs are part of:
 // state:status:UUID (every byte, hexadecimal):clique:chassis. Nothing is known of it without.
 // Structures are laid out as the library's reference says.
 #include <stdio.h>
@@ -47,8 +47,9 @@ static const char* const ADDRESS[] = {"0000:1B:00.0", "0000:3D:00.0", "0000:5E:0
 static const char* const OF_TWO[] = {"0000:0A:00.0", "0000:0B:00.0"};
 static int two(void) {
   const char* which = getenv("NCCL4J_FAKE_NVML");
-  return which && !strcmp(which, "two");
+  return which && (!strcmp(which, "two") || !strcmp(which, "apart"));
 }
+static int apart(void) { return two() && !strcmp(getenv("NCCL4J_FAKE_NVML"), "apart"); }
 static int at(Device device) { return (int)((char*)device - devices); }
 static void fill(Pci* pci, const char* address) {
   memset(pci, 0, sizeof *pci);
@@ -78,7 +79,7 @@ int nvmlDeviceGetCudaComputeCapability(Device device, int* major, int* minor) {
 }
 int nvmlDeviceGetNvLinkCapability(Device device, unsigned link, int capability, unsigned* yes) {
   if (capability != 0) return 2;
-  *yes = two() || !(at(device) == 1 && link == 8);
+  *yes = apart() ? 0 : two() || !(at(device) == 1 && link == 8);
   return 0;
 }
 int nvmlDeviceGetNvLinkState(Device device, unsigned link, int* active) {
@@ -107,7 +108,7 @@ int nvmlDeviceGetFieldValues(Device device, int count, Field* values) {
   return 0;
 }
 int nvmlDeviceGetP2PStatus(Device device, Device other, int capability, int* status) {
-  *status = !two() && at(device) + at(other) == 1 ? 4 : 0;
+  *status = (apart() || !two()) && at(device) + at(other) == 1 ? 4 : 0;
   return 0;
 }
 #ifndef WITHOUT_FABRIC

@@ -111,7 +111,12 @@ CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mode) {
 CUresult cuInit(unsigned f) { return call(NO, "%u", f); }
 void fakeVersion(int v) { version = v; }
 CUresult cuDriverGetVersion(int* v) { *v = version; return call(NO, ""); }
-CUresult cuDeviceGetCount(int* n) { *n = 2; return call(NO, ""); }
+// FAKECUDA_DEVICES: how many a process sees.
+CUresult cuDeviceGetCount(int* n) {
+  const char* devices = getenv("FAKECUDA_DEVICES");
+  *n = devices ? atoi(devices) : 2;
+  return call(NO, "");
+}
 CUresult cuDeviceGet(CUdevice* d, int i) { *d = i; return call(NO, "%d", i); }
 CUresult cuDeviceGetName(char* s, int n, CUdevice d) {
   snprintf(s, n, "Fake GPU %d", d);

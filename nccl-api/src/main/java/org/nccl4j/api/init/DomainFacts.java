@@ -47,6 +47,7 @@ record DomainFacts(
       List<PeerInfo> peers,
       List<Routes.NamedTransport> routes,
       Links links,
+      Wiring wiring,
       Optional<TunedTable> tuned) {
     Device self = request.device();
     KernelDevice device = (KernelDevice) self;
@@ -56,7 +57,10 @@ record DomainFacts(
     boolean nvlink =
         reach
             && peers.stream()
-                .allMatch(peer -> own.sharesFabric(peer) || device.hasNvlink(peer.deviceId()));
+                .allMatch(
+                    peer ->
+                        own.sharesFabric(peer)
+                            || device.nvlink(peer.deviceId()).orElse(wiring.isByNvlink()));
     boolean windows =
         !(self instanceof CudaDevice gpu)
             || (gpu.sharingAbsence().isEmpty()

@@ -150,7 +150,7 @@ public final class Initializer {
     Links links = checked.links();
     // All-gather, so nobody goes on before all are connected.
     List<ProxyHandler> handlers = links.proxyHandlers();
-    DomainFacts own = DomainFacts.of(request, peers, routes, links, tuned);
+    DomainFacts own = DomainFacts.of(request, peers, routes, links, wiring, tuned);
     RankFacts known =
         DomainFacts.common(bootstrap.allGather(own.toBytes()), Hosts.of(peers), tuned);
     NvlsSetup nvls = NvlsSetup.open(request, context, wiring, known.spread().channels(), bootstrap);

@@ -164,9 +164,17 @@ record Wiring(List<int[]> rings, List<Tree> trees, Optional<Fleet> fleet) {
     for (int c = 0; c < comm.nChannels(); c++) {
       order.add(comm.rings().order(c));
     }
-    PathType within = comm.of(GraphKind.TREE).typeIntra();
-    boolean flat = comm.shape().nNodes() == 1 && within.within(PathType.NVL);
-    return new Wiring(order, flat ? trees : treesOf(comm, rank), Optional.of(searched));
+    Wiring found = new Wiring(order, trees, Optional.of(searched));
+    return found.isByNvlink() ? found : new Wiring(order, treesOf(comm, rank), found.fleet);
+  }
+
+  /** Whether the search found all ranks on one node, and NVLinks between all of its GPUs. */
+  boolean isByNvlink() {
+    return fleet
+        .map(Fleet::comm)
+        .filter(comm -> comm.shape().nNodes() == 1)
+        .filter(comm -> comm.of(GraphKind.TREE).typeIntra().within(PathType.NVL))
+        .isPresent();
   }
 
   private static List<Tree> treesOf(CommGraph comm, int rank) {

@@ -327,14 +327,19 @@ public final class CudaDevice extends Device implements KernelDevice, SymmetricD
     return id;
   }
 
-  /** Native atomics between two devices are what NVLink has and PCIe has not. */
+  /**
+   * Native atomics between two devices are what NVLink has and PCIe has not. The management library
+   * knows of GPUs that this process does not see.
+   */
   @Override
-  public boolean hasNvlink(String peer) {
-    return peer.equals(id)
-        || CudaDevices.probe()
-            .find(peer)
-            .filter(other -> CudaLibrary.hasPeerAtomics(device, other.device, this))
-            .isPresent();
+  public Optional<Boolean> nvlink(String peer) {
+    if (peer.equals(id)) {
+      return Optional.of(true);
+    }
+    return CudaDevices.probe()
+        .find(peer)
+        .map(other -> CudaLibrary.hasPeerAtomics(device, other.device, this))
+        .or(() -> Nvml.probe().hasNvlink(id, peer));
   }
 
   @Override

@@ -131,6 +131,21 @@ public final class Nvml {
     return gpus.stream().filter(gpu -> gpu.busId().equals(busId)).findFirst();
   }
 
+  /**
+   * Whether NVLinks lead from a GPU to another, at PCI addresses as in /sys, or both have some to a
+   * switch; empty where the library does not show both. A container may show one alone.
+   */
+  public Optional<Boolean> hasNvlink(String busId, String other) {
+    Optional<NvmlGpu> to = gpu(other);
+    return gpu(busId).filter(gpu -> to.isPresent()).map(gpu -> isLinked(gpu, to.get()));
+  }
+
+  private boolean isLinked(NvmlGpu one, NvmlGpu other) {
+    return one.nvLinks().containsKey(other.busId())
+        || one.nvLinks().keySet().stream()
+            .anyMatch(end -> gpu(end).isEmpty() && other.nvLinks().containsKey(end));
+  }
+
   /** Whether two GPUs, by index, may read and write each other's memory; yes where not known. */
   public boolean allowsPeers(int index, int other) {
     if (index == other || index >= handles.size() || other >= handles.size()) {

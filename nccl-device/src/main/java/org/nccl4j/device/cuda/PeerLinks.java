@@ -18,13 +18,16 @@ public final class PeerLinks {
     List<CudaDevice> all = CudaDevices.probe().list();
     List<String> linked =
         all.stream()
-            .filter(other -> other != device && device.hasNvlink(other.id()))
+            .filter(other -> other != device && hasNvlink(device, other))
             .map(CudaDevice::pciBusId)
             .toList();
     boolean everyPair =
-        all.stream()
-            .allMatch(one -> all.stream().allMatch(other -> one.hasNvlink(other.id())));
+        all.stream().allMatch(one -> all.stream().allMatch(other -> hasNvlink(one, other)));
     return share(device.computeCapability(), linked, everyPair);
+  }
+
+  private static boolean hasNvlink(CudaDevice one, CudaDevice other) {
+    return one.nvlink(other.id()).orElse(false);
   }
 
   /**

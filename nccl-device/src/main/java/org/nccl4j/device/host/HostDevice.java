@@ -214,8 +214,8 @@ public final class HostDevice extends Device implements KernelDevice, SymmetricD
   }
 
   @Override
-  public boolean hasNvlink(String peer) {
-    return false;
+  public Optional<Boolean> nvlink(String peer) {
+    return Optional.of(false);
   }
 
   @Override

@@ -11,11 +11,11 @@ public interface KernelDevice {
 
   /**
    * Whether this device and another of the machine reach each other over NVLink, which keeps a
-   * store of 128 bytes whole.
+   * store of 128 bytes whole; empty where this process cannot tell.
    *
    * @param peer the other's {@link #id}
    */
-  boolean hasNvlink(String peer);
+  Optional<Boolean> nvlink(String peer);
 
   /**
    * How large the buffers of one connection are on this device.

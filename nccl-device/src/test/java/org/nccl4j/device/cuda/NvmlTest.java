@@ -90,6 +90,13 @@ class NvmlTest {
       case "peers" ->
           System.out.println(
               nvml.allowsPeers(0, 1) + " " + nvml.allowsPeers(1, 2) + " " + nvml.allowsPeers(7, 8));
+      case "links" ->
+          System.out.println(
+              nvml.hasNvlink("0000:3d:00.0", "0000:5e:00.0")
+                  + " "
+                  + nvml.hasNvlink("0000:1b:00.0", "0000:5e:00.0")
+                  + " "
+                  + nvml.hasNvlink("0000:1b:00.0", "0000:99:00.0"));
       case "fabric" -> {
         NvmlFabric fabric = nvml.fabric("0000:5e:00.0");
         System.out.println(fabric);
@@ -124,6 +131,12 @@ class NvmlTest {
   @Test
   void theDriverMayForbidPeers() throws Exception {
     assertEquals("false true true", ask(true, "peers"));
+  }
+
+  @Test
+  void linksLeadToAGpuOrBothToASwitch() throws Exception {
+    String[] of = {"Optional[true]", "Optional[false]", "Optional.empty"};
+    assertEquals(String.join(" ", of), ask(true, "links"));
   }
 
   @Test

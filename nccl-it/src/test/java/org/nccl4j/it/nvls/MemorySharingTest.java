@@ -17,6 +17,8 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 import org.nccl4j.api.UniqueId;
+import org.nccl4j.device.cuda.CudaDevice;
+import org.nccl4j.device.cuda.CudaDevices;
 import org.nccl4j.it.nvls.FakeGpuProcess.Ran;
 import org.nccl4j.it.nvls.FakeGpuProcess.Running;
 
@@ -27,6 +29,7 @@ import org.nccl4j.it.nvls.FakeGpuProcess.Running;
 @Timeout(180)
 class MemorySharingTest {
   @TempDir static Path folder;
+  @TempDir static Path other;
   private static FakeGpuProcess program;
 
   @BeforeAll
@@ -268,5 +271,32 @@ class MemorySharingTest {
     assertPinned(both);
     assertEquals(0, both.get(0).count("cuMemImportFromShareableHandle"));
     assertEquals(0, both.get(0).warnings() + both.get(1).warnings(), both.get(0).output());
+  }
+
+  /** Each process sees one GPU alone, and the management library all. */
+  @ParameterizedTest
+  @CsvSource({
+    "two, Optional[true], true",
+    "three, Optional.empty, true",
+    "apart, Optional[false], false"
+  })
+  void whatAProcessDoesNotSeeIsAskedOfTheManagementLibrary(
+      String gpus, String nvlink, String access) throws Exception {
+    FakeGpuProcess withNvml = FakeGpuProcess.in(other).withNvml();
+    Ran ran =
+        withNvml.run(Map.of("FAKECUDA_DEVICES", "1", "NCCL4J_FAKE_NVML", gpus), UnseenGpu.class);
+    assertContains(ran, "unseen: %s %s".formatted(nvlink, access));
+  }
+
+  /** A program that asks its GPU about the other. */
+  static final class UnseenGpu {
+    private UnseenGpu() {}
+
+    /** No arguments. */
+    public static void main(String[] none) {
+      CudaDevice device = CudaDevices.probe().device(0);
+      String peer = "0000:0b:00.0";
+      System.out.println("unseen: " + device.nvlink(peer) + " " + device.mayAccess(peer));
+    }
   }
 }
