@@ -179,7 +179,7 @@ __device__ __forceinline__ void post(SimpleShared& shared, Fan& fan, const nccl4
     if (m.end) break;
     barrierArrive(kFree + (k & 1), kFreeThreads);
     u32 recvMask = m.recvMask, sendMask = m.sendMask;
-    const bool compares = recvMask >> lane & 1 && received == 0 && !(fan.carried[lane] & 2);
+    const bool compares = recvMask >> lane & 1 && received == 0;
     u32 call = 0;
     if (compares) call = loadControl(callOf(fan.recvData[lane], channel, fan.received[lane]));
     if (sendMask >> lane & 1 && sent == 0)
@@ -193,7 +193,8 @@ __device__ __forceinline__ void post(SimpleShared& shared, Fan& fan, const nccl4
       received++;
       storeWordRelaxed((void*)fan.recvCredit[lane], fan.received[lane] + received);
     }
-    if (compares && call != callWord(fan.received[lane], signature))
+    const bool unsaid = call == 0 && fan.carried[lane] & 2;  // the network carries no notes
+    if (compares && !unsaid && call != callWord(fan.received[lane], signature))
       Patience::refuse((nccl4jControl*)comm.control, fan.rank[lane], channel,
                        unlikeWord(callWord(fan.received[lane], signature), call));
   }

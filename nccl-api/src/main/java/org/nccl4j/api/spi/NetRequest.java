@@ -6,11 +6,21 @@ import org.nccl4j.device.HotPath;
 public interface NetRequest {
   /**
    * Makes progress and says whether it has ended: for a send, that its memory may be written again;
-   * for a receive, that the data are there. After true the request must not be used again.
+   * for a receive, that the data are there. After true the request must not be used again, but for
+   * {@link #note()}.
    *
    * @param sizes where a receive that has ended puts the bytes of each of its messages; may be null
    * @throws org.nccl4j.device.NcclException if the connection is broken
    */
   @HotPath
   boolean test(int[] sizes);
+
+  /**
+   * The note that came with the message of a receive, 0 if none did. To be asked right after {@link
+   * #test} has said true.
+   */
+  @HotPath
+  default int note() {
+    return 0;
+  }
 }

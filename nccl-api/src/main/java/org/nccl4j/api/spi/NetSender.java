@@ -23,4 +23,17 @@ public interface NetSender extends NetConnection {
    */
   @HotPath
   NetRequest isend(NetMemory memory, long offset, int bytes, int tag);
+
+  /**
+   * As {@link #isend(NetMemory, long, int, int)}, with a note that the receive gets by {@link
+   * NetRequest#note()}. Ranks learn by notes that they make different calls, so a network that can
+   * carry them at no cost should; the default drops them.
+   *
+   * @param note 0 for none, which most messages have, to 65535; a message that is not alone in its
+   *     group of receives has none
+   */
+  @HotPath
+  default NetRequest isend(NetMemory memory, long offset, int bytes, int tag, int note) {
+    return isend(memory, offset, bytes, tag);
+  }
 }

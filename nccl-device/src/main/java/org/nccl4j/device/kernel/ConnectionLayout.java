@@ -21,6 +21,9 @@ public record ConnectionLayout(int llSlotBytes, int ll128SlotBytes, int simpleSl
   /** Bytes from a channel's tail to its signatures: 2 bytes for each slot, in its cache line. */
   public static final long SIGNATURES = 16;
 
+  /** Bytes from those that a GPU has for the first half of the slots to those for the second. */
+  private static final long MORE_CALLS = 96;
+
   /** Offset of the head word in the credit side. */
   public static final long HEAD = 0;
 
@@ -55,6 +58,13 @@ public record ConnectionLayout(int llSlotBytes, int ll128SlotBytes, int simpleSl
   /** Offset in the data side of the signature of a step of channel 0. */
   public static long signature(long step) {
     return TAIL + SIGNATURES + (step & (STEPS - 1)) * Short.BYTES;
+  }
+
+  /** Offset in the data side of the 4 bytes by which a GPU says of which call a step is. */
+  public static long call(long step) {
+    long slot = step & (STEPS - 1);
+    long more = slot < STEPS / 2 ? 0 : MORE_CALLS;
+    return TAIL + SIGNATURES + more + (slot & (STEPS / 2 - 1)) * Integer.BYTES;
   }
 
   /** Offset in the data side of a channel's tail, and in the credit side of its head. */

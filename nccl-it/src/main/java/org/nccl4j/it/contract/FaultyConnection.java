@@ -77,6 +77,11 @@ abstract class FaultyConnection implements NetConnection {
     }
 
     @Override
+    public int note() {
+      return request == null ? 0 : request.note();
+    }
+
+    @Override
     public boolean test(int[] sizes) {
       if (messages > faults.diesAfter()) {
         throw new RemoteException("the connection broke", "nothing: this is an injected fault");
@@ -113,13 +118,18 @@ abstract class FaultyConnection implements NetConnection {
 
     @Override
     public NetRequest isend(NetMemory memory, long offset, int bytes, int tag) {
+      return isend(memory, offset, bytes, tag, 0);
+    }
+
+    @Override
+    public NetRequest isend(NetMemory memory, long offset, int bytes, int tag, int note) {
       if (!mayBegin()) {
         return null;
       }
       if (isDropped()) {
         return begun(null);
       }
-      NetRequest request = inner.isend(memory, offset, bytes, tag);
+      NetRequest request = inner.isend(memory, offset, bytes, tag, note);
       return request == null ? null : begun(request);
     }
   }

@@ -121,16 +121,50 @@ class CallsDifferTest {
                                 () -> assertNamed(pair.getValue(), way))));
   }
 
-  private static void assertNamed(Pair pair, Map<String, String> way) throws Exception {
+  private static CommunicatorConfig config(Map<String, String> way) {
     CommunicatorConfig config = CONFIG;
     for (Map.Entry<String, String> setting : way.entrySet()) {
       config = config.with(setting.getKey(), setting.getValue());
     }
-    for (NcclException error : errors(2, config, pair)) {
+    return config;
+  }
+
+  private static void assertNamed(Pair pair, Map<String, String> way) throws Exception {
+    for (NcclException error : errors(2, config(way), pair)) {
       assertEquals(ErrorId.CALLS_DIFFER, error.id(), error.getMessage());
       assertTrue(error.getMessage().contains(pair.named), error.getMessage());
       assertTrue(error.getMessage().contains(pair.namedToo), error.getMessage());
     }
+  }
+
+  /** Ways between hosts. */
+  private static Stream<Map<String, String>> networks() {
+    Map<String, String> sockets =
+        Map.of("NCCL_P2P_DISABLE", "1", "NCCL_SHM_DISABLE", "1", "NCCL_SOCKET_IFNAME", "lo");
+    Map<String, String> verbs =
+        Map.of(
+            "NCCL_P2P_DISABLE",
+            "1",
+            "NCCL_SHM_DISABLE",
+            "1",
+            "NCCL_NET",
+            "IB",
+            "NCCL_IBVERBS_LIB",
+            FakeVerbsLibrary.path());
+    return Stream.of(sockets, verbs);
+  }
+
+  @TestFactory
+  Stream<DynamicTest> bothCallsAreNamedOverNetworks() {
+    return networks()
+        .flatMap(
+            network ->
+                pairs().entrySet().stream()
+                    .map(
+                        pair ->
+                            DynamicTest.dynamicTest(
+                                pair.getKey() + " " + network,
+                                () -> assertNamed(pair.getValue(), network))));
   }
 
   /** What each rank's call ends in. */
@@ -199,9 +233,14 @@ class CallsDifferTest {
   }
 
   /** Ranks of other processes and hosts, and in place on some ranks alone. */
-  @Test
-  void callsThatOnlyLookDifferentAreRight() throws Exception {
-    try (Ranks ranks = new Ranks(3, CONFIG)) {
+  @TestFactory
+  Stream<DynamicTest> callsThatOnlyLookDifferentAreRight() {
+    return Stream.concat(Stream.of(Map.<String, String>of()), networks())
+        .map(way -> DynamicTest.dynamicTest("by " + way, () -> assertRight(config(way))));
+  }
+
+  private static void assertRight(CommunicatorConfig config) throws Exception {
+    try (Ranks ranks = new Ranks(3, config)) {
       ranks.run(
           (comm, stream) -> {
             try (DeviceMemory send = comm.device().allocate(BYTES);
@@ -213,6 +252,9 @@ class CallsDifferTest {
                 comm.allReduce(send, recv, 0, F32, RedOp.SUM, stream);
                 comm.allGatherV(send, recv, counts, new long[] {0, 1, 1}, F32, stream);
                 int rank = comm.rank();
+                comm.gather(send, recv, 7, F32, 2, stream);
+                comm.gather(send, recv, 7, F32, 0, stream);
+                comm.broadcast(send, recv, 9, F32, 1, stream);
                 Group.run(
                     () -> {
                       comm.send(send, 16, F32, rank, stream);

@@ -122,7 +122,12 @@ public final class RailNet extends OverSockets {
 
     @Override
     public NetRequest isend(NetMemory memory, long offset, int bytes, int tag) {
-      NetRequest request = inner.isend(memory, offset, bytes, tag);
+      return isend(memory, offset, bytes, tag, 0);
+    }
+
+    @Override
+    public NetRequest isend(NetMemory memory, long offset, int bytes, int tag, int note) {
+      NetRequest request = inner.isend(memory, offset, bytes, tag, note);
       if (request != null) {
         sent.addAndGet(bytes);
       }

@@ -18,6 +18,7 @@ final class Channel implements AutoCloseable {
   private final NetMemory[] memories;
   private final long[] offsets;
   private final int slotBytes;
+  private final CallNotes notes;
 
   /**
    * A channel.
@@ -27,6 +28,7 @@ final class Channel implements AutoCloseable {
    * @param memories by slot
    * @param offsets where the channel's part of the slot lies in that
    * @param slotBytes of the part
+   * @param notes how its kernel says of which call a step is
    */
   Channel(
       int number,
@@ -34,7 +36,8 @@ final class Channel implements AutoCloseable {
       ByteBuffer credit,
       NetMemory[] memories,
       long[] offsets,
-      int slotBytes) {
+      int slotBytes,
+      CallNotes notes) {
     this.number = number;
     this.word = ConnectionLayout.word(number);
     this.data = data;
@@ -42,6 +45,7 @@ final class Channel implements AutoCloseable {
     this.memories = memories;
     this.offsets = offsets;
     this.slotBytes = slotBytes;
+    this.notes = notes;
   }
 
   /** Which of the connection's it is. */
@@ -77,6 +81,18 @@ final class Channel implements AutoCloseable {
   @HotPath
   int size(long step) {
     return data.getInt(word + (int) ConnectionLayout.size(step));
+  }
+
+  /** A note of which call a filled step is. */
+  @HotPath
+  int note(long step) {
+    return notes.read(data, word, step);
+  }
+
+  /** Tells the kernel by a note of which call a step is, before it is told of the step. */
+  @HotPath
+  void setNote(long step, int note) {
+    notes.write(data, word, step, note);
   }
 
   /** Whether the slots are in a GPU's memory, where the network itself reads and writes them. */

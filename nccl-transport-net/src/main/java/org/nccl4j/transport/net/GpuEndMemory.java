@@ -83,7 +83,8 @@ final class GpuEndMemory implements EndMemory {
         view(words, ConnectionLayout.CREDIT_BYTES),
         memories,
         offsets,
-        part);
+        part,
+        CallNotes.GPU);
   }
 
   /** All slots at once, by the first way that works. */

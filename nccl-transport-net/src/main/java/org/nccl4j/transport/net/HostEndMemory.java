@@ -148,7 +148,13 @@ final class HostEndMemory implements EndMemory {
       }
     }
     return new Channel(
-        number, view(data(layout, host)), view(credit(layout, host)), memories, offsets, part());
+        number,
+        view(data(layout, host)),
+        view(credit(layout, host)),
+        memories,
+        offsets,
+        part(),
+        whole ? CallNotes.HOST : CallNotes.GPU);
   }
 
   private static ByteBuffer view(DeviceMemory memory) {

@@ -36,6 +36,10 @@ final class RecvProxy implements ProxyHandler {
   private final StepEvents events;
   private long posted;
   private long received;
+
+  /** The last note that came. */
+  private int noted;
+
   private int quietLooks;
   private int turns;
   private long lookedAt;
@@ -103,6 +107,7 @@ final class RecvProxy implements ProxyHandler {
       lookedAt = System.nanoTime();
     }
     while (received < posted && requests[channel.slot(received)].test(arrived)) {
+      note(requests[channel.slot(received)].note());
       events.received(received, arrived[0]);
       if (flushes != null) {
         flushes.begin(received++, arrived[0]);
@@ -117,6 +122,14 @@ final class RecvProxy implements ProxyHandler {
       }
     }
     return flushes == null ? done : done + flushes.complete(received);
+  }
+
+  /** Passes on of which call the received step is. */
+  private void note(int note) {
+    if (note != 0) {
+      noted = note;
+    }
+    channel.setNote(received, noted);
   }
 
   /**

@@ -21,6 +21,9 @@ final class SendProxy implements ProxyHandler {
   private long posted;
   private long transmitted;
 
+  /** The last posted step's note. */
+  private int noted;
+
   SendProxy(NetSender sender, Channel channel, Ranks ranks, StepEvents events) {
     this.sender = sender;
     this.channel = channel;
@@ -48,12 +51,19 @@ final class SendProxy implements ProxyHandler {
     events.filled(filled);
     int done = 0;
     while (posted < filled) {
+      int note = channel.note(posted);
       NetRequest request =
-          sender.isend(channel.memory(posted), channel.offset(posted), channel.size(posted), TAG);
+          sender.isend(
+              channel.memory(posted),
+              channel.offset(posted),
+              channel.size(posted),
+              TAG,
+              note == noted ? 0 : note);
       if (request == null) {
         return done;
       }
       requests[channel.slot(posted)] = request;
+      noted = note;
       events.posted(posted++);
       done++;
     }

@@ -110,7 +110,7 @@ class FlushesTest {
     for (int slot = 0; slot < offsets.length; slot++) {
       offsets[slot] = (long) slot * PART;
     }
-    Channel channel = new Channel(0, data, credit, memories, offsets, PART);
+    Channel channel = new Channel(0, data, credit, memories, offsets, PART, CallNotes.GPU);
     Ranks ranks = new Ranks(0, 1);
     Optional<Consumer<Profiler.ProxyStep>> profiler =
         Optional.of(step -> told.add(step.state() + " " + step.number() + " of " + step.bytes()));

@@ -22,7 +22,7 @@ import org.nccl4j.device.HotPath;
  * been received, so the sender has no more need of it.
  *
  * <p>Behind the receiver's image are the sizes that senders write back: for each slot 8 sizes of 4
- * bytes.
+ * bytes. Of a message that is alone in its group the second is the note.
  */
 final class ClearToSend {
   static final int SLOTS = 64;
@@ -97,6 +97,15 @@ final class ClearToSend {
 
   int count(int slot) {
     return block.getInt(entry(slot, 0) + COUNT);
+  }
+
+  void putNote(int slot, int note) {
+    putSize(slot, 1, note);
+  }
+
+  /** Of a message that is alone in its group. */
+  int note(int slot) {
+    return size(slot, 1);
   }
 
   void putSize(int slot, int i, int bytes) {

@@ -34,6 +34,7 @@ final class IbReceiver extends IbConnection implements NetReceiver {
     private boolean used;
     private int count;
     private int remaining;
+    private int note;
 
     private Request(int slot) {
       this.slot = slot;
@@ -55,14 +56,22 @@ final class IbReceiver extends IbConnection implements NetReceiver {
       return true;
     }
 
+    @Override
+    @HotPath
+    public int note() {
+      return note;
+    }
+
     private void ended(int immediate) {
       if (Immediate.hasSize(immediate)) {
         received[0] = Immediate.size(immediate);
+        note = Immediate.note(immediate);
       }
       if (--remaining == 0 && !Immediate.hasSize(immediate)) {
         for (int i = 0; i < count; i++) {
           received[i] = image.size(slot, i);
         }
+        note = count == 1 ? image.note(slot) : 0;
       }
     }
   }

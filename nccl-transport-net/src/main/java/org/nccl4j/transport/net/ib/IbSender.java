@@ -35,6 +35,7 @@ final class IbSender extends IbConnection implements NetSender {
     private boolean used;
     private int remaining;
     private int bytes;
+    private int note;
 
     private Request(int index) {
       this.index = index;
@@ -104,6 +105,12 @@ final class IbSender extends IbConnection implements NetSender {
   @Override
   @HotPath
   public NetRequest isend(NetMemory memory, long offset, int bytes, int tag) {
+    return isend(memory, offset, bytes, tag, 0);
+  }
+
+  @Override
+  @HotPath
+  public NetRequest isend(NetMemory memory, long offset, int bytes, int tag, int note) {
     checkOpen();
     IbMemory from = checked(memory, offset, bytes);
     Request request = free();
@@ -121,6 +128,7 @@ final class IbSender extends IbConnection implements NetSender {
       }
       int place = place(slot, tag);
       if (place >= 0) {
+        request.note = note;
         send(request, from, offset, bytes, group, slot, place);
         return request;
       }
@@ -185,6 +193,9 @@ final class IbSender extends IbConnection implements NetSender {
     int count = clear.count(slot);
     taken[slot] |= 1 << place;
     clear.putSize(slot, place, bytes);
+    if (count == 1) {
+      clear.putNote(slot, request.note);
+    }
     boolean last = taken[slot] == (1 << count) - 1;
     request.used = true;
     request.bytes = bytes;
@@ -225,7 +236,7 @@ final class IbSender extends IbConnection implements NetSender {
     int key = clear.remoteKey(slot, place);
     chain.begin();
     if (last) {
-      boolean inImmediate = clear.count(slot) == 1 && Immediate.holds(request.bytes);
+      boolean inImmediate = clear.count(slot) == 1 && Immediate.holds(request.bytes, request.note);
       if (!inImmediate && withSizes) {
         int at = ClearToSend.sizesOffset(slot);
         chain.write(
@@ -237,7 +248,8 @@ final class IbSender extends IbConnection implements NetSender {
             request.index,
             false);
       }
-      int immediate = inImmediate ? Immediate.of(slot, request.bytes) : Immediate.ofSlot(slot);
+      int immediate =
+          inImmediate ? Immediate.of(slot, request.bytes, request.note) : Immediate.ofSlot(slot);
       chain.writeImmediate(local, length, from.localKey(), there, key, request.index, immediate);
     } else {
       chain.write(local, length, from.localKey(), there, key, request.index, true);

@@ -23,11 +23,11 @@ import javax.crypto.spec.SecretKeySpec;
  *                     checks it, or closes &lt;--    HMAC("server", hello, hello)
  * </pre>
  *
- * <p>A hello is magic (8), version (1), side (1: 0 client, 1 server), nonce (16); the client's goes
- * on with the token (16) of the listener that it wants, the index (1) of this socket, 127 if it is
- * a pair's, and the number of sockets (1). Proofs are HMAC-SHA256 under the secret over both
- * hellos. Fresh nonces of both sides make a recorded exchange worthless; the side in the proof
- * makes a reflected one worthless.
+ * <p>A hello is magic (8), version (1; now 2), side (1: 0 client, 1 server), nonce (16); the
+ * client's goes on with the token (16) of the listener that it wants, the index (1) of this socket,
+ * 127 if it is a pair's, and the number of sockets (1). Proofs are HMAC-SHA256 under the secret
+ * over both hellos. Fresh nonces of both sides make a recorded exchange worthless; the side in the
+ * proof makes a reflected one worthless.
  */
 final class Greeting {
   static final int TOKEN_BYTES = SocketHandle.TOKEN_BYTES;

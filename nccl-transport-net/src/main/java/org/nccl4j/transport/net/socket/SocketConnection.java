@@ -17,8 +17,8 @@ abstract class SocketConnection implements NetConnection {
   /** Messages that can be under way. */
   static final int REQUESTS = 32;
 
-  /** Size, tag and check of the message that follows, 4 bytes each. */
-  static final int HEADER_BYTES = 12;
+  /** Size, tag, note and check of the message that follows, 4 bytes each. */
+  static final int HEADER_BYTES = 16;
 
   /** As a size: the sender has closed. */
   static final int GOODBYE = -1;
@@ -43,8 +43,11 @@ abstract class SocketConnection implements NetConnection {
    * @param number of messages on this socket before this one
    */
   @HotPath
-  static int check(long number, int size, int tag) {
-    return (int) ((number + 1) * SPREAD >>> 32) ^ size ^ Integer.rotateLeft(tag, 16);
+  static int check(long number, int size, int tag, int note) {
+    return (int) ((number + 1) * SPREAD >>> 32)
+        ^ size
+        ^ Integer.rotateLeft(tag, 16)
+        ^ Integer.rotateLeft(note, 8);
   }
 
   final void connected(SocketChannel[] made) {

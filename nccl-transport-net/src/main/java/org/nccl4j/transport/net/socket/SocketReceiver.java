@@ -102,7 +102,8 @@ final class SocketReceiver extends SocketConnection implements NetReceiver {
     }
     int size = buffer.getInt(buffer.position());
     int tag = buffer.getInt(buffer.position() + Integer.BYTES);
-    if (buffer.getInt(buffer.position() + 2 * Integer.BYTES) != check(headers, size, tag)) {
+    int note = buffer.getInt(buffer.position() + 2 * Integer.BYTES);
+    if (buffer.getInt(buffer.position() + 3 * Integer.BYTES) != check(headers, size, tag, note)) {
       throw new ProtocolException(
           "the header of message %d is damaged (size %d, tag %d)".formatted(headers, size, tag));
     }
@@ -118,6 +119,7 @@ final class SocketReceiver extends SocketConnection implements NetReceiver {
       throw new ProtocolException(
           "a message of %d bytes came where %d were awaited".formatted(size, receive.capacity));
     }
+    receive.note = note;
     buffer.position(buffer.position() + HEADER_BYTES);
     headers++;
     receive.size = size;
@@ -208,6 +210,7 @@ final class SocketReceiver extends SocketConnection implements NetReceiver {
     private int capacity;
     private int tag;
     private int size;
+    private int note;
     private int got;
     private boolean onLanes;
     private boolean complete;
@@ -244,6 +247,12 @@ final class SocketReceiver extends SocketConnection implements NetReceiver {
         sizes[0] = size;
       }
       return true;
+    }
+
+    @Override
+    @HotPath
+    public int note() {
+      return note;
     }
 
     private boolean lanesDone() {

@@ -66,11 +66,17 @@ final class SocketSender extends SocketConnection implements NetSender {
   @Override
   @HotPath
   public NetRequest isend(NetMemory memory, long offset, int bytes, int tag) {
+    return isend(memory, offset, bytes, tag, 0);
+  }
+
+  @Override
+  @HotPath
+  public NetRequest isend(NetMemory memory, long offset, int bytes, int tag, int note) {
     Send send = sends[(int) begun & (REQUESTS - 1)];
     if (send.busy || !lanes.haveRoom()) {
       return null;
     }
-    send.begin((SocketMemory) memory, offset, bytes, tag);
+    send.begin((SocketMemory) memory, offset, bytes, tag, note);
     begun++;
     if (lanes.take(bytes)) {
       lanes.post(send.memory, offset, bytes, send.targets);
@@ -101,7 +107,8 @@ final class SocketSender extends SocketConnection implements NetSender {
     buffer.clear();
     while (packed < begun && whole == null && buffer.remaining() >= HEADER_BYTES + COPIED) {
       Send send = sends[(int) packed & (REQUESTS - 1)];
-      buffer.putInt(send.bytes).putInt(send.tag).putInt(check(packed, send.bytes, send.tag));
+      buffer.putInt(send.bytes).putInt(send.tag).putInt(send.note);
+      buffer.putInt(check(packed, send.bytes, send.tag, send.note));
       packed++;
       if (lanes.take(send.bytes)) {
         continue;
@@ -154,7 +161,7 @@ final class SocketSender extends SocketConnection implements NetSender {
   /** All messages are written; where they fill the socket's buffer, waits a while for room. */
   private void sayGoodbye() throws IOException {
     ByteBuffer goodbye = ByteBuffer.allocate(HEADER_BYTES);
-    goodbye.putInt(GOODBYE).putInt(0).putInt(check(packed, GOODBYE, 0)).flip();
+    goodbye.putInt(GOODBYE).putInt(0).putInt(0).putInt(check(packed, GOODBYE, 0, 0)).flip();
     long begin = System.nanoTime();
     while (socket.write(goodbye) >= 0
         && goodbye.hasRemaining()
@@ -175,6 +182,7 @@ final class SocketSender extends SocketConnection implements NetSender {
     private long offset;
     private int bytes;
     private int tag;
+    private int note;
     private int sent;
     private long number;
     private boolean busy;
@@ -183,11 +191,12 @@ final class SocketSender extends SocketConnection implements NetSender {
       targets = new long[nLanes];
     }
 
-    private void begin(SocketMemory from, long at, int length, int itsTag) {
+    private void begin(SocketMemory from, long at, int length, int itsTag, int itsNote) {
       memory = from;
       offset = at;
       bytes = length;
       tag = itsTag;
+      note = itsNote;
       sent = 0;
       number = begun;
       busy = true;

@@ -11,10 +11,10 @@
  * with headers, and, where NCCL_SOCKET_NTHREADS says so, further ones (a {@code Lane} each) that
  * large messages are spread over, served by a {@code LaneThread}.
  *
- * <p>Wire format, version 1: the greeting as {@code Greeting} says. Then for each message a header
- * of size (4) and tag (4), big-endian, followed by the message's bytes; where the connection has
- * lanes and the message is longer than 128 bytes, these go over the lanes instead, cut into equal
- * parts of at least 64 KiB, each to the next lane in turn. A size of -1 says that the sender has
- * closed.
+ * <p>Wire format, version 2: the greeting as {@code Greeting} says. Then for each message a header
+ * of size (4), tag (4), note (4) and check (4), big-endian, followed by the message's bytes; where
+ * the connection has lanes and the message is longer than 128 bytes, these go over the lanes
+ * instead, cut into equal parts of at least 64 KiB, each to the next lane in turn. A size of -1
+ * says that the sender has closed.
  */
 package org.nccl4j.transport.net.socket;

@@ -87,10 +87,14 @@ final class IbLink implements AutoCloseable {
   }
 
   NetRequest send(NetMemory memory, long offset, int bytes, int tag) {
+    return send(memory, offset, bytes, tag, 0);
+  }
+
+  NetRequest send(NetMemory memory, long offset, int bytes, int tag, int note) {
     NetRequest[] request = new NetRequest[1];
     await(
         () -> {
-          request[0] = sender.isend(memory, offset, bytes, tag);
+          request[0] = sender.isend(memory, offset, bytes, tag, note);
           return request[0] != null;
         });
     return request[0];

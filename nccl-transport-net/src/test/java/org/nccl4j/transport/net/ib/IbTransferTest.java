@@ -99,6 +99,29 @@ class IbTransferTest extends WithRoce {
     }
   }
 
+  @ParameterizedTest
+  @CsvSource({"1, 0", "3, 0", "3, 1"})
+  void notesComeWithMessagesOfAnySize(String pairs, String split) {
+    try (IbLink link =
+            new IbLink("NCCL_IB_QPS_PER_CONNECTION", pairs, "NCCL_IB_SPLIT_DATA_ON_QPS", split);
+        DeviceMemory source = IbLink.pattern(5000, 5);
+        DeviceMemory target = IbLink.memory(5000)) {
+      NetMemory from = link.sender.register(source);
+      NetMemory to = link.receiver.register(target);
+      int[] size = new int[1];
+      for (int bytes : new int[] {0, 1, 510, 511, 512, 5000}) {
+        for (int note : new int[] {0xffff, 0, 1, 0x8000}) {
+          NetRequest receive = link.receive(to, 0, bytes, 1);
+          NetRequest send = link.send(from, 0, bytes, 1, note);
+          IbLink.await(() -> receive.test(size));
+          assertEquals(bytes, size[0]);
+          assertEquals(note, receive.note(), "of a message of " + bytes);
+          IbLink.await(() -> send.test(null));
+        }
+      }
+    }
+  }
+
   @Test
   void tagsOfLaterReceivesDoNotWaitForEarlierOnes() {
     try (IbLink link = new IbLink();

@@ -71,7 +71,7 @@ class SocketHeaderTest {
 
   private static ByteBuffer message(long number, int size, int tag) {
     ByteBuffer message = ByteBuffer.allocate(SocketConnection.HEADER_BYTES + size);
-    message.putInt(size).putInt(tag).putInt(SocketConnection.check(number, size, tag));
+    message.putInt(size).putInt(tag).putInt(0).putInt(SocketConnection.check(number, size, tag, 0));
     return message.rewind();
   }
 
