@@ -50,7 +50,7 @@ class OfferedPlansTest extends AgainstFakeCuda {
     var plan = (CudaKernelPlan) ranks.communicators.get(0).prepare(List.of(work));
     Offheap arguments = plan.arguments();
     int at = KernelLayout.INLINE_WORK_TABLE;
-    assertEquals(1, arguments.bytes().getInt(at + KernelLayout.WORK_OFFERED));
+    assertEquals(1, arguments.bytes().getShort(at + KernelLayout.WORK_OFFERED));
     return arguments.bytes().getLong(at + KernelLayout.WORK_TARGET);
   }
 }
