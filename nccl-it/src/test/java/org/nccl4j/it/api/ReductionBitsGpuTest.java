@@ -8,6 +8,7 @@ import org.nccl4j.device.cuda.CudaDevices;
 
 /** On all GPUs, with the host device's bits as those of the ranks' order. Needs GPUs. */
 @Tag("gpu")
+@Tag("two-gpus")
 @Timeout(120)
 class ReductionBitsGpuTest extends ReductionBits {
   @Override

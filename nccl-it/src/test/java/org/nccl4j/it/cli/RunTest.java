@@ -18,6 +18,7 @@ import java.util.stream.Collectors;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
+import org.nccl4j.it.api.ChaosRank;
 
 @Timeout(60)
 final class RunTest {
@@ -94,7 +95,7 @@ final class RunTest {
         new ProcessBuilder(
                 ProcessHandle.current().info().command().orElseThrow(),
                 "-cp",
-                System.getProperty("java.class.path"),
+                ChaosRank.classPath(),
                 Main.class.getName(),
                 "run",
                 "-n",

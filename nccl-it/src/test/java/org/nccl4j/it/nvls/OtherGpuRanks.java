@@ -116,21 +116,20 @@ final class OtherGpuRanks {
     return ranks.get(0).memory().values().stream().mapToLong(Long::longValue).sum() + " bytes";
   }
 
-  /** Calls that are compared. */
+  /** Calls that are compared: the fake driver's kernels bring nothing from other ranks. */
   static void compared(List<Device> devices) {
     List<Communicator> ranks = Communicator.initAll(devices, DEBUG);
-    int calls = 0;
     for (Communicator rank : ranks) {
       try (DeviceMemory data = rank.device().allocate(4 * COUNT);
           DeviceStream stream = rank.device().createStream()) {
         for (int call = 0; call < 20; call++) {
           sum(rank, data, data, stream);
+          stream.synchronize();
         }
-        stream.synchronize();
-        calls = 20;
+      } catch (NcclException e) {
+        System.out.println("compared: " + e.getMessage());
       }
     }
-    System.out.println("compared " + calls + " calls");
     ranks.forEach(Communicator::close);
   }
 

@@ -71,6 +71,8 @@ final class SocketPort {
     }
   }
 
+  private static final long MOST_PAUSE_NANOS = 1_000_000;
+
   private SocketPort(
       ServerSocketChannel channel, byte[] secret, int mostStrangers, LongSupplier clock) {
     this.channel = channel;
@@ -178,7 +180,9 @@ final class SocketPort {
       }
     }
     lookedEnd = clock.getAsLong();
-    lookedNanos = lookedEnd - now;
+    // A look that took long because its thread stood still must not keep the queue of the port
+    // full.
+    lookedNanos = Math.min(lookedEnd - now, MOST_PAUSE_NANOS);
   }
 
   private void acceptSome() {
