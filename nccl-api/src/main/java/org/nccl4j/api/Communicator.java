@@ -27,7 +27,8 @@ import org.nccl4j.device.TimeoutException;
  * <p>Operations are launched into a stream and run there; the call itself does not wait for other
  * ranks. Every rank makes the same collective calls in the same order with the same count, type,
  * operator and root. What the ranks call is compared with the data as they come: ranks that call
- * different things get an error that names both calls, NCCL4J-CALLS-DIFFER. The setting
+ * different things get an error that names both calls, NCCL4J-CALLS-DIFFER. On GPUs the data of
+ * LL128, of NVLS through slots and of copy engines do not say it, and may be mixed up. The setting
  * NCCL_CHECK_MODE=DEBUG_GLOBAL compares every collective before it begins, with an exchange a call.
  * Buffers are memories of this rank's device, as large as the operation needs (a larger one is used
  * from its start). The operations themselves are inherited: those that every rank concerned calls
