@@ -56,6 +56,7 @@ final class Connection implements EventLoop.Handler {
   private FrameType type;
   private int maxMessageBytes;
   private volatile boolean closeWhenFlushed;
+  private volatile boolean draining;
   private boolean connected;
 
   private Connection(
@@ -170,11 +171,39 @@ final class Connection implements EventLoop.Handler {
     synchronized (out) {
       closeWhenFlushed = true;
       if (out.isEmpty() && wire.isFlushed()) {
-        close();
-        return;
+        drain();
       }
     }
     loop.execute(() -> loop.after(LINGER, this::close));
+  }
+
+  /**
+   * Ends this side's half. What the other side has sent meanwhile is read until it closes too: a
+   * socket that is closed with unread data is reset, and the goodbye is lost with it.
+   */
+  private void drain() {
+    draining = true;
+    ended.set(true);
+    try {
+      channel.shutdownOutput();
+    } catch (IOException e) {
+      closeChannel();
+    }
+  }
+
+  private void readToTheEnd() {
+    try {
+      ByteBuffer unwanted = ByteBuffer.allocate(READ_BYTES);
+      int got;
+      do {
+        got = channel.read(unwanted.clear());
+      } while (got > 0);
+      if (got < 0) {
+        closeChannel();
+      }
+    } catch (IOException e) {
+      closeChannel();
+    }
   }
 
   /** Closes, telling nobody. */
@@ -198,6 +227,10 @@ final class Connection implements EventLoop.Handler {
 
   @Override
   public void ready(SelectionKey selected) {
+    if (draining) {
+      readToTheEnd();
+      return;
+    }
     try {
       if (selected.isConnectable()) {
         channel.finishConnect();
@@ -300,7 +333,7 @@ final class Connection implements EventLoop.Handler {
 
   @Override
   public boolean isFinishing() {
-    return closeWhenFlushed && !ended.get();
+    return closeWhenFlushed && (draining || !ended.get());
   }
 
   private void awaitRoom() {
@@ -308,7 +341,10 @@ final class Connection implements EventLoop.Handler {
       synchronized (out) {
         boolean empty = flushed();
         if (empty && closeWhenFlushed) {
-          close();
+          if (!draining) {
+            drain();
+          }
+          key.interestOps(SelectionKey.OP_READ);
         } else if (key.isValid()) {
           boolean room = !empty && wire.takesData();
           key.interestOps(SelectionKey.OP_READ | (room ? SelectionKey.OP_WRITE : 0));
