@@ -33,11 +33,11 @@ check() {
   rm -f "$log"
 }
 
-# rails WHAT: both interfaces of host 0 have sent more than a tenth of the bytes.
+# rails WHAT: both interfaces of host 0 have sent more than a fifteenth of the bytes.
 rails() {
   first=$(in_host 0 cat /sys/class/net/eth0/statistics/tx_bytes)
   second=$(in_host 0 cat /sys/class/net/eth1/statistics/tx_bytes)
-  if [ "$first" -gt $((second / 9)) ] && [ "$second" -gt $((first / 9)) ]; then
+  if [ "$first" -gt $((second / 15)) ] && [ "$second" -gt $((first / 15)) ]; then
     printf 'ok: %s goes over both interfaces (%s and %s bytes)\n' "$1" "$first" "$second"
   else
     fail "$1 goes over one interface (eth0 $first bytes, eth1 $second)"
