@@ -4,9 +4,28 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
+import org.nccl4j.device.DataType;
+import org.nccl4j.device.RedOp;
+import org.nccl4j.device.kernel.Algorithm;
+import org.nccl4j.device.kernel.Collective;
+import org.nccl4j.device.kernel.CollectiveWork;
+import org.nccl4j.device.kernel.Protocol;
 
 /** Tests against the recording driver, after each of which nothing of it is left. */
 abstract class AgainstFakeCuda {
+  /** A small collective that plans as one kernel. */
+  static final CollectiveWork WORK =
+      new CollectiveWork(
+          Collective.ALL_REDUCE,
+          Algorithm.RING,
+          Protocol.SIMPLE,
+          DataType.FLOAT32,
+          RedOp.SUM,
+          0,
+          1000,
+          4,
+          1 << 20);
+
   FakeLibrary fake;
   private long live;
 

@@ -13,29 +13,11 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.nccl4j.device.CudaException;
-import org.nccl4j.device.DataType;
 import org.nccl4j.device.DeviceMemory;
-import org.nccl4j.device.RedOp;
-import org.nccl4j.device.kernel.Algorithm;
-import org.nccl4j.device.kernel.Collective;
-import org.nccl4j.device.kernel.CollectiveWork;
 import org.nccl4j.device.kernel.LaunchOptions;
-import org.nccl4j.device.kernel.Protocol;
 
 /** Communicators of one GPU that are launched in one order, and others. */
 class LaunchOrderTest extends AgainstFakeCuda {
-  private static final CollectiveWork WORK =
-      new CollectiveWork(
-          Collective.ALL_REDUCE,
-          Algorithm.RING,
-          Protocol.SIMPLE,
-          DataType.FLOAT32,
-          RedOp.SUM,
-          0,
-          1000,
-          4,
-          1 << 20);
-
   private GpuRanks ranks;
   private CudaDevice device;
   private DeviceMemory buffer;

@@ -10,13 +10,7 @@ import java.util.List;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
-import org.nccl4j.device.DataType;
 import org.nccl4j.device.DeviceMemory;
-import org.nccl4j.device.RedOp;
-import org.nccl4j.device.kernel.Algorithm;
-import org.nccl4j.device.kernel.Collective;
-import org.nccl4j.device.kernel.CollectiveWork;
-import org.nccl4j.device.kernel.Protocol;
 
 /**
  * The order of one communicator's launches in streams of the user's, and in graphs that the user
@@ -24,18 +18,6 @@ import org.nccl4j.device.kernel.Protocol;
  */
 class OtherGraphsTest extends AgainstFakeCuda {
   private static final int RELAXED = 2; // CU_STREAM_CAPTURE_MODE_RELAXED
-
-  private static final CollectiveWork WORK =
-      new CollectiveWork(
-          Collective.ALL_REDUCE,
-          Algorithm.RING,
-          Protocol.SIMPLE,
-          DataType.FLOAT32,
-          RedOp.SUM,
-          0,
-          1000,
-          4,
-          1 << 20);
 
   private GpuRanks ranks;
   private CudaKernelCommunicator communicator;

@@ -19,16 +19,11 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.nccl4j.device.CudaException;
-import org.nccl4j.device.DataType;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.OrderMismatchException;
-import org.nccl4j.device.RedOp;
 import org.nccl4j.device.RemoteException;
-import org.nccl4j.device.kernel.Algorithm;
-import org.nccl4j.device.kernel.Collective;
-import org.nccl4j.device.kernel.CollectiveWork;
 import org.nccl4j.device.kernel.Connection;
 import org.nccl4j.device.kernel.KernelCommunicatorSpec;
 import org.nccl4j.device.kernel.KernelPlan;
@@ -38,18 +33,6 @@ import org.nccl4j.device.kernel.Protocol;
 
 /** Communicators that use the same connections, against the recording driver. */
 class SharedConnectionsTest extends AgainstFakeCuda {
-  private static final CollectiveWork WORK =
-      new CollectiveWork(
-          Collective.ALL_REDUCE,
-          Algorithm.RING,
-          Protocol.SIMPLE,
-          DataType.FLOAT32,
-          RedOp.SUM,
-          0,
-          1000,
-          4,
-          1 << 20);
-
   private GpuRanks ranks;
   private CudaDevice device;
   private CudaKernelCommunicator parent;
