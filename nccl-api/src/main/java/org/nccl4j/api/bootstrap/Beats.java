@@ -21,7 +21,7 @@ final class Beats {
   /** After how many looks' time without a look this process was itself stopped. */
   private static final int STOPPED = 6;
 
-  /** Who is told of a silence. */
+  /** Hears of a silence. */
   interface Silent {
     /** It has lasted so long, and may last so long. */
     void noticed(Connection connection, Duration length, Duration allowed);

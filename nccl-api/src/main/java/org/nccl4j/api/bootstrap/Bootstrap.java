@@ -70,8 +70,8 @@ public interface Bootstrap extends AutoCloseable {
   void tellNotice(byte[] notice);
 
   /**
-   * Whom to call with what other ranks tell so, and have told so far; on a thread of the bootstrap,
-   * so it is short.
+   * Calls a listener with the notices of other ranks, those that have come already first; on a
+   * thread of the bootstrap, so the listener must be quick.
    */
   void onNotice(Consumer<byte[]> listener);
 

@@ -9,7 +9,6 @@ import java.nio.channels.CancelledKeyException;
 import java.nio.channels.ClosedChannelException;
 import java.nio.channels.SelectionKey;
 import java.nio.channels.SocketChannel;
-import java.time.Duration;
 import java.util.ArrayDeque;
 import java.util.concurrent.atomic.AtomicBoolean;
 import org.nccl4j.device.DebugLog;
@@ -40,8 +39,6 @@ final class Connection implements EventLoop.Handler {
 
   /** The first byte of an alert of TLS. */
   private static final byte TLS_ALERT = 21;
-
-  private static final Duration LINGER = Duration.ofSeconds(1);
 
   private final EventLoop loop;
   private final SocketChannel channel;
@@ -174,7 +171,7 @@ final class Connection implements EventLoop.Handler {
         drain();
       }
     }
-    loop.execute(() -> loop.after(LINGER, this::close));
+    loop.execute(() -> loop.after(EventLoop.LINGER, this::close));
   }
 
   /**
@@ -277,7 +274,7 @@ final class Connection implements EventLoop.Handler {
     }
   }
 
-  /** Whether all that came in the place of a greeting is an alert of TLS. */
+  /** True if all that came in the place of a greeting is an alert of TLS. */
   private boolean asksForTls() {
     return !handshake.done() && in.position() > 0 && in.get(0) == TLS_ALERT;
   }
@@ -340,12 +337,10 @@ final class Connection implements EventLoop.Handler {
     try {
       synchronized (out) {
         boolean empty = flushed();
-        if (empty && closeWhenFlushed) {
-          if (!draining) {
-            drain();
-          }
-          key.interestOps(SelectionKey.OP_READ);
-        } else if (key.isValid()) {
+        if (empty && closeWhenFlushed && !draining) {
+          drain();
+        }
+        if (key.isValid()) {
           boolean room = !empty && wire.takesData();
           key.interestOps(SelectionKey.OP_READ | (room ? SelectionKey.OP_WRITE : 0));
         }

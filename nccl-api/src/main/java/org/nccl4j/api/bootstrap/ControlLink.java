@@ -119,7 +119,7 @@ final class ControlLink implements Dialer.Outcome, Connection.Owner {
     return monitor.read(() -> connection != null && !over);
   }
 
-  /** Whether it is alive and its process will not end before those of all ranks. */
+  /** True if it is alive and its process will not end before those of all ranks. */
   boolean stays() {
     return monitor.read(() -> connection != null && !over && !rootMayLeave);
   }

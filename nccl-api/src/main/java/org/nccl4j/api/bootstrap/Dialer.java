@@ -54,7 +54,7 @@ final class Dialer implements Connection.Owner {
   private int roundsLeft;
   private Duration pause = FIRST_PAUSE;
 
-  /** Whether some address of this round may do another time. */
+  /** True if some address of this round may do another time. */
   private boolean hopeful;
 
   private int next;

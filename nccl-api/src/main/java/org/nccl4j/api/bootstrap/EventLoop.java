@@ -32,7 +32,7 @@ final class EventLoop implements Runnable {
   interface Handler {
     void ready(SelectionKey key);
 
-    /** Whether it has something to send before it closes, which is waited for a while. */
+    /** True while it sends or reads the last before it closes; the loop goes on for a while. */
     default boolean isFinishing() {
       return false;
     }
@@ -59,7 +59,8 @@ final class EventLoop implements Runnable {
     }
   }
 
-  private static final Duration LINGER = Duration.ofSeconds(1);
+  /** The longest that a connection may take to be flushed and read to its end. */
+  static final Duration LINGER = Duration.ofSeconds(1);
 
   private static EventLoop shared;
 
