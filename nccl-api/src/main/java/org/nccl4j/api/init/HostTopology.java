@@ -50,7 +50,7 @@ final class HostTopology {
   XmlElement make(long hostHash) {
     if (settings.isSet(Settings.NCCL_TOPO_FILE)) {
       return fromFile(
-          SettingFile.readable(Settings.NCCL_TOPO_FILE, settings.get(Settings.NCCL_TOPO_FILE)));
+          SettingFile.path(Settings.NCCL_TOPO_FILE, settings.get(Settings.NCCL_TOPO_FILE)));
     }
     List<GpuFacts> gpus = new ArrayList<>();
     local.forEach((rank, facts) -> facts.gpu().ifPresent(gpu -> gpus.add(gpu.withRank(rank))));
