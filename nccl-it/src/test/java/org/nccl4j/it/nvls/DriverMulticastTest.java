@@ -379,8 +379,8 @@ class DriverMulticastTest {
   @Test
   void callsAreComparedWithoutTheDriver() throws Exception {
     Ran ran = also("compared");
-    assertTrue(ran.output().contains("does not say what it calls"), ran.output());
-    assertTrue(ran.count("cuLaunchHostFunc") >= 1, ran.output());
+    assertTrue(ran.output().contains("compared 40 calls"), ran.output());
+    assertTrue(ran.count("cuLaunchHostFunc") >= 40, ran.output());
     assertEquals(0, ran.count("misuse"), ran.calls().toString());
   }
 
