@@ -8,6 +8,7 @@ import jnr.ffi.Pointer;
 import jnr.ffi.Runtime;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.Patience;
+import org.nccl4j.device.kernel.CallMismatch;
 import org.nccl4j.device.kernel.CallSignature;
 import org.nccl4j.device.kernel.Connection;
 import org.nccl4j.device.kernel.ConnectionLayout;
@@ -199,8 +200,7 @@ final class CommunicatorMemory implements AutoCloseable {
     return own >>> CallSignature.BITS == other >>> CallSignature.BITS && own != other
         ? "rank %d of %s has its buffers at different offsets in their windows than rank %d"
             .formatted(spec.rank(), spec.name(), peer)
-        : "the ranks of communicator %s make different calls: rank %d got data of another call from rank %d"
-            .formatted(spec.name(), spec.rank(), peer);
+        : CallMismatch.problem(spec.name(), spec.rank(), peer);
   }
 
   /** Whether a kernel has found data that were not for this communicator, or for the one before. */

@@ -26,8 +26,25 @@ public final class CallMismatch {
       String communicator, int rank, String call, int peer, String known) {
     return new InvalidUsageException(
         ErrorId.CALLS_DIFFER,
-        "the ranks of communicator %s make different calls: rank %d is in %s and got data of another call from rank %d%s"
-            .formatted(communicator, rank, call, peer, known.isEmpty() ? "" : "; " + known),
+        problem(communicator, rank, "is in " + call + " and ", peer)
+            + (known.isEmpty() ? "" : "; " + known),
         REMEDY);
+  }
+
+  /**
+   * The problem of a rank that does not know its own call, as on a GPU.
+   *
+   * @param communicator its name
+   * @param peer whose data it got
+   */
+  public static String problem(String communicator, int rank, int peer) {
+    return problem(communicator, rank, "", peer);
+  }
+
+  private static String problem(String communicator, int rank, String doing, int peer) {
+    return "the ranks of communicator %s make different calls: rank %d %sgot data of another call"
+            .formatted(communicator, rank, doing)
+        + " from rank "
+        + peer;
   }
 }
