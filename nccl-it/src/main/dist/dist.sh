@@ -70,7 +70,7 @@ for module in nccl-device nccl-transport-p2p nccl-it; do
 done
 # The tutorial's programs for GPUs, compiled, since the runtime has no compiler.
 mkdir -p "$top/docs"
-cp -r "$root/docs/tutorial" "$top/docs"
+cp -r "$root/docs/guides/tutorial" "$top/docs"
 for page in "$top"/docs/tutorial/8-*.md "$top"/docs/tutorial/9-*.md; do
   name=$(basename "$page")
   program=$work/Step${name%%-*}.java

@@ -128,7 +128,7 @@ public final class CommunicatorConfig {
     return new CommunicatorConfig(name, settings, splitShare, share);
   }
 
-  /** On what the bits of a reduction may depend; see docs/determinism.md. */
+  /** On what the bits of a reduction may depend; see docs/concepts/reduction-order.md. */
   public enum Determinism {
     /** On the ranks' data, the number of ranks, the size and the settings: not on the run. */
     RUN_TO_RUN,

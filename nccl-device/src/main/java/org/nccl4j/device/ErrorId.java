@@ -3,7 +3,7 @@ package org.nccl4j.device;
 import org.nccl4j.device.NcclException.Code;
 
 /**
- * What went wrong, finer than by its result code: the catalogue of docs/errors.md. Every code has a
+ * What went wrong, finer than by its result code: the catalogue of docs/reference/errors.md. Every code has a
  * general one beside those that users meet most.
  */
 public enum ErrorId {
@@ -130,7 +130,7 @@ public enum ErrorId {
   SETTING(
       Code.INVALID_ARGUMENT,
       "The value of a setting cannot be read or is out of its range",
-      "see docs/settings.md for the values; `./nccl doctor` shows where it was set"),
+      "see docs/reference/settings.md for the values; `./nccl doctor` shows where it was set"),
   /** A file that cannot be right. */
   FILE(
       Code.INVALID_ARGUMENT,
@@ -223,7 +223,7 @@ public enum ErrorId {
   DETERMINISM(
       Code.INVALID_USAGE,
       "A communicator cannot reduce in the order that NCCL4J_DETERMINISM asks for",
-      "unset it or the algorithm that is forced; see docs/determinism.md"),
+      "unset it or the algorithm that is forced; see docs/concepts/reduction-order.md"),
   /** Two ranks that nothing connects. */
   NO_TRANSPORT(
       Code.INVALID_USAGE,
@@ -367,7 +367,7 @@ public enum ErrorId {
     this.remedy = remedy;
   }
 
-  /** As it is in messages and in docs/errors.md; it never changes. */
+  /** As it is in messages and in docs/reference/errors.md; it never changes. */
   public String text() {
     return PREFIX + name().replace('_', '-');
   }

@@ -95,7 +95,7 @@ public abstract sealed class NcclException extends RuntimeException
     return id.code();
   }
 
-  /** What kind of it; in the message, and in docs/errors.md. */
+  /** What kind of it; in the message, and in docs/reference/errors.md. */
   public final ErrorId id() {
     return id;
   }

@@ -16,7 +16,7 @@ import org.nccl4j.topo.cluster.Fleet;
 /**
  * A device's costs with NVLS among them. By the switch, what limits is the bytes that a GPU's links
  * carry one way: of an all-reduce, all data once for everybody's sums, and its own part of them
- * once more; docs/nvls.md has the derivation.
+ * once more; docs/concepts/nvls.md has the derivation.
  *
  * @param base the costs of all else
  * @param host whether it is the host device, which emulates NVLS by passes over memory

@@ -95,7 +95,7 @@ final class TopologySettings {
               "NCCL4J_TOPO_COMPAT",
               "",
               "nccl, or nothing",
-              "Does as NCCL does even where it gives up; see docs/topology.md."));
+              "Does as NCCL does even where it gives up; see docs/concepts/topology.md."));
 
   private static final List<Setting<?>> CHANNEL_COUNTS =
       List.of(

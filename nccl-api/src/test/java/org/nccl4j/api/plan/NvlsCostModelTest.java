@@ -69,10 +69,10 @@ class NvlsCostModelTest {
     double micros =
         bySwitch.microseconds(
             DirectWork.Operation.ALL_REDUCE, DirectWork.Way.NVLS, (long) (256 << 20));
-    assertEquals(976, micros, 2, "the figure of docs/nvls.md");
+    assertEquals(976, micros, 2, "the figure of docs/concepts/nvls.md");
   }
 
-  /** The figures of docs/nvls.md. */
+  /** The figures of docs/concepts/nvls.md. */
   @Test
   void anAllReduceBy8GpusIsAsTheDocumentSays() {
     long bytes = 256 << 20;

@@ -23,13 +23,13 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
 /**
- * What a task does in docs/spark.md, with a stand-in for the barrier of Spark, which the build does
+ * What a task does in docs/guides/spark.md, with a stand-in for the barrier of Spark, which the build does
  * not download: it compiles, and each task gets the sum. With Spark nccl-it/src/test/spark does it.
  */
 @Timeout(120)
 class SparkTaskTest {
   private static final int TASKS = 3;
-  private static final Path PAGE = Path.of("../docs/spark.md");
+  private static final Path PAGE = Path.of("../docs/guides/spark.md");
   private static final Path SOURCE =
       Path.of("src/test/spark/src/main/java/org/nccl4j/it/spark/BarrierAllReduce.java");
   private static final Pattern CODE = Pattern.compile("```java\n(.*?)```", Pattern.DOTALL);

@@ -34,7 +34,7 @@ import org.nccl4j.it.transport.Peer;
 class TutorialTest {
   /** An archive has it elsewhere. */
   private static final Path TUTORIAL =
-      Path.of(System.getProperty("nccl4j.tutorial", "../docs/tutorial"));
+      Path.of(System.getProperty("nccl4j.tutorial", "../docs/guides/tutorial"));
 
   private static final List<Integer> FOR_GPUS = List.of(8, 9);
   private static final Pattern NUMBER = Pattern.compile("([0-9]+)-.*\\.md");

@@ -49,7 +49,7 @@ class ReferencePagesTest {
                   cell(setting.allowed()),
                   cell(setting.sentence())));
     }
-    check("settings.md", page.toString());
+    check("reference/settings.md", page.toString());
   }
 
   private static String cell(String text) {
@@ -83,7 +83,7 @@ class ReferencePagesTest {
                           .formatted(
                               id.text(), code.name(), cell(id.meaning()), cell(id.remedy()))));
     }
-    check("errors.md", page.toString());
+    check("reference/errors.md", page.toString());
   }
 
   private static void check(String name, String text) throws IOException {

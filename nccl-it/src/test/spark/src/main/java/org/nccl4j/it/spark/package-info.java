@@ -1,2 +1,2 @@
-/** Ranks as the tasks of a barrier stage of Apache Spark; see docs/spark.md. */
+/** Ranks as the tasks of a barrier stage of Apache Spark; see docs/guides/spark.md. */
 package org.nccl4j.it.spark;

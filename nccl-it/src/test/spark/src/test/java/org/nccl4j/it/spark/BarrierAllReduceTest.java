@@ -32,7 +32,7 @@ import scala.reflect.ClassTag$;
 final class BarrierAllReduceTest {
   private static final Path SOURCE =
       Path.of("src/main/java/org/nccl4j/it/spark/BarrierAllReduce.java");
-  private static final Path PAGE = Path.of("../../../../docs/spark.md");
+  private static final Path PAGE = Path.of("../../../../docs/guides/spark.md");
   private static final int RANKS = 3;
   private static final int LENGTH = 100_003;
 
