@@ -3,8 +3,8 @@ package org.nccl4j.device;
 import org.nccl4j.device.NcclException.Code;
 
 /**
- * What went wrong, finer than by its result code: the catalogue of docs/reference/errors.md. Every code has a
- * general one beside those that users meet most.
+ * What went wrong, finer than by its result code: the catalogue of docs/reference/errors.md. Every
+ * code has a general one beside those that users meet most.
  */
 public enum ErrorId {
   /** {@link Code#UNHANDLED_CUDA_ERROR}. */

@@ -6,9 +6,9 @@ import org.nccl4j.device.kernel.Nvls;
 
 /**
  * A device's direct costs with NVLS among them. By the switch, in place, an all-reduce carries over
- * a GPU's links what it does through slots (docs/concepts/nvls.md). Emulated, all ways by multicast move
- * what the other direct ways move, and a little more for the looks at all memories; so they are
- * taken where they are asked for.
+ * a GPU's links what it does through slots (docs/concepts/nvls.md). Emulated, all ways by multicast
+ * move what the other direct ways move, and a little more for the looks at all memories; so they
+ * are taken where they are asked for.
  *
  * @param base the costs of all else
  * @param nvls a rank's place, on a single machine
