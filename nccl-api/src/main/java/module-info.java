@@ -11,6 +11,8 @@ module org.nccl4j.api {
       org.nccl4j.it;
   exports org.nccl4j.api.settings to
       org.nccl4j.it;
+  exports org.nccl4j.api.wire to
+      org.nccl4j.transport.net;
 
   uses org.nccl4j.api.spi.MulticastProvider;
   uses org.nccl4j.api.spi.NetProvider;

@@ -1,9 +1,13 @@
 package org.nccl4j.api.bootstrap;
 
+import java.net.InetAddress;
 import java.time.Duration;
-import org.nccl4j.api.settings.PortRange;
+import java.util.List;
 import org.nccl4j.api.settings.ScaleSettings;
 import org.nccl4j.api.settings.Settings;
+import org.nccl4j.api.wire.InterfaceFilter;
+import org.nccl4j.api.wire.Interfaces;
+import org.nccl4j.api.wire.PortRange;
 
 /**
  * What a user can set about the bootstrap's sockets.
@@ -27,6 +31,9 @@ public record BootstrapOptions(
     Duration silence,
     Stagger stagger,
     TlsFiles tls) {
+
+  /** So many of IPv6 and loopback leave room in an id. */
+  private static final int MOST_ADDRESSES = 4;
 
   private static final Duration USUAL_SILENCE = Duration.ofSeconds(30);
 
@@ -56,6 +63,16 @@ public record BootstrapOptions(
   /** These, of ranks that know each other already. */
   BootstrapOptions withoutCommId() {
     return new BootstrapOptions("", "", interfaces, family, ports, silence, stagger, tls);
+  }
+
+  /** Which interfaces may be used. */
+  InterfaceFilter interfaceFilter() {
+    return new InterfaceFilter(interfaces, family);
+  }
+
+  /** This host's addresses, so many that there is room for them in an id; never empty. */
+  List<InetAddress> addresses() {
+    return Interfaces.find(interfaceFilter()).addresses(MOST_ADDRESSES);
   }
 
   /** Nothing set. */

@@ -9,7 +9,8 @@ import java.security.NoSuchAlgorithmException;
 import java.time.Duration;
 import java.util.Arrays;
 import java.util.List;
-import org.nccl4j.api.settings.PortRange;
+import org.nccl4j.api.wire.ListeningSocket;
+import org.nccl4j.api.wire.PortRange;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 
@@ -38,10 +39,10 @@ public final class BootstrapRoot {
   /** A new id with a secret, and a root listening in this process. */
   static BootstrapId create(BootstrapOptions options, Duration patience, byte[] secret) {
     Trust trust = Trust.of(secret, options);
-    List<InetAddress> hosts = LocalAddresses.choose(options);
+    List<InetAddress> hosts = options.addresses();
     boolean oneAlone = hosts.size() == 1 && !options.interfaces().isBlank();
     ServerSocketChannel socket =
-        ListeningSocket.open(oneAlone ? hosts.get(0) : null, options.ports());
+        ListeningSocket.open("the bootstrap", oneAlone ? hosts.get(0) : null, options.ports());
     int port = ListeningSocket.port(socket);
     BootstrapId id =
         new BootstrapId(
@@ -55,7 +56,7 @@ public final class BootstrapRoot {
       List<InetSocketAddress> resolved, Trust trust, Identity self, Duration patience) {
     InetSocketAddress address = resolved.get(0);
     PortRange port = new PortRange(address.getPort(), address.getPort());
-    ServerSocketChannel socket = ListeningSocket.open(address.getAddress(), port);
+    ServerSocketChannel socket = ListeningSocket.open("the bootstrap", address.getAddress(), port);
     RootService.start(socket, trust, self, patience);
   }
 

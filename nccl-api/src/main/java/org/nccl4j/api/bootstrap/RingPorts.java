@@ -8,7 +8,8 @@ import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.concurrent.ConcurrentHashMap;
-import org.nccl4j.api.settings.PortRange;
+import org.nccl4j.api.wire.ListeningSocket;
+import org.nccl4j.api.wire.PortRange;
 
 /**
  * The listening socket of those ranks of a communicator that live in this process: one for all of
@@ -31,7 +32,7 @@ final class RingPorts implements Listener.Acceptor {
     this.host = host;
     this.ports = ports;
     this.loop = loop;
-    ServerSocketChannel socket = ListeningSocket.open(host, ports);
+    ServerSocketChannel socket = ListeningSocket.open("the bootstrap", host, ports);
     number = ListeningSocket.port(socket);
     listener = new Listener(loop, socket, Handshake.Purpose.RING, trust, Listener.PATIENCE, this);
   }

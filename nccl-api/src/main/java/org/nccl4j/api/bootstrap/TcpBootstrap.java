@@ -148,7 +148,8 @@ public final class TcpBootstrap extends TimedBootstrap {
     }
     InetAddress local = control.connect(addresses, deadline);
     BootstrapOptions options = request.options();
-    List<InetAddress> hosts = LocalAddresses.forOthers(local, options);
+    List<InetAddress> hosts =
+        RingAddresses.choose(local, options.addresses(), options.interfaceFilter());
     int port = ring.listen(hosts.size() == 1 ? hosts.get(0) : null, options.ports());
     here = hosts.stream().map(host -> new InetSocketAddress(host, port)).toList();
     long millis = Math.max(1, deadline.leftNanos() / 1_000_000);

@@ -9,6 +9,7 @@ import java.util.SortedMap;
 import java.util.TreeMap;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
+import org.nccl4j.api.wire.PortRange;
 import org.nccl4j.device.kernel.ConnectionLayout;
 
 /**

@@ -13,7 +13,7 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Random;
 import org.junit.jupiter.api.Test;
-import org.nccl4j.api.settings.PortRange;
+import org.nccl4j.api.wire.PortRange;
 import org.nccl4j.device.InvalidArgumentException;
 
 class BootstrapIdTest {

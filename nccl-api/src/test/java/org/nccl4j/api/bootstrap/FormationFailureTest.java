@@ -15,7 +15,8 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
-import org.nccl4j.api.settings.PortRange;
+import org.nccl4j.api.wire.ListeningSocket;
+import org.nccl4j.api.wire.PortRange;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.InvalidUsageException;
@@ -225,11 +226,12 @@ class FormationFailureTest {
   @Test
   void theNextPortOfARangeWhenOneIsInUse() throws Exception {
     try (ServerSocketChannel taken =
-        ListeningSocket.open(InetAddress.getLoopbackAddress(), new PortRange(20000, 30000))) {
+        ListeningSocket.open(
+            "a test", InetAddress.getLoopbackAddress(), new PortRange(20000, 30000))) {
       int port = ListeningSocket.port(taken);
       try (ServerSocketChannel other =
           ListeningSocket.open(
-              InetAddress.getLoopbackAddress(), new PortRange(port, port + 1000))) {
+              "a test", InetAddress.getLoopbackAddress(), new PortRange(port, port + 1000))) {
         assertTrue(
             ListeningSocket.port(other) > port && ListeningSocket.port(other) <= port + 1000);
       }
@@ -275,7 +277,8 @@ class FormationFailureTest {
     // Below those that the system gives to any connection meanwhile.
     int first = ThreadLocalRandom.current().nextInt(20_000, 30_000);
     try (ServerSocketChannel free =
-        ListeningSocket.open(InetAddress.getLoopbackAddress(), new PortRange(first, 32_000))) {
+        ListeningSocket.open(
+            "a test", InetAddress.getLoopbackAddress(), new PortRange(first, 32_000))) {
       port = ListeningSocket.port(free);
     }
     for (int round = 0; round < 3; round++) {

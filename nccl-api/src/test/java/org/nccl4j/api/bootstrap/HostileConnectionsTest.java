@@ -22,7 +22,8 @@ import java.util.concurrent.atomic.AtomicBoolean;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.nccl4j.api.bootstrap.Handshake.Purpose;
-import org.nccl4j.api.settings.PortRange;
+import org.nccl4j.api.wire.ListeningSocket;
+import org.nccl4j.api.wire.PortRange;
 
 /** Strangers at the bootstrap's ports: they are turned away and disturb nobody. */
 class HostileConnectionsTest {
@@ -99,7 +100,7 @@ class HostileConnectionsTest {
     EventLoop loop = EventLoop.acquire();
     BlockingQueue<FrameType> accepted = new LinkedBlockingQueue<>();
     ServerSocketChannel socket =
-        ListeningSocket.open(InetAddress.getLoopbackAddress(), PortRange.ANY);
+        ListeningSocket.open("a test", InetAddress.getLoopbackAddress(), PortRange.ANY);
     int port = ListeningSocket.port(socket);
     Listener listener =
         new Listener(
@@ -146,7 +147,7 @@ class HostileConnectionsTest {
   void aConnectionThatDoesNotProveItselfInTimeIsClosed() throws Exception {
     EventLoop loop = EventLoop.acquire();
     ServerSocketChannel socket =
-        ListeningSocket.open(InetAddress.getLoopbackAddress(), PortRange.ANY);
+        ListeningSocket.open("a test", InetAddress.getLoopbackAddress(), PortRange.ANY);
     Listener listener =
         new Listener(
             loop,

@@ -13,7 +13,7 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import java.util.function.Function;
 import java.util.stream.Stream;
-import org.nccl4j.api.settings.PortRange;
+import org.nccl4j.api.wire.PortRange;
 import org.nccl4j.device.NcclException;
 
 /** Ranks as threads of this process, and what became of each. */

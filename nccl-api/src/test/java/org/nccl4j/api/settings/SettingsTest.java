@@ -16,6 +16,7 @@ import java.util.Map;
 import java.util.Set;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
+import org.nccl4j.api.wire.PortRange;
 import org.nccl4j.device.InvalidArgumentException;
 
 class SettingsTest {

@@ -109,6 +109,8 @@ final class ArchitectureRules {
         .definedBy(in("api.bootstrap.."))
         .layer("settings")
         .definedBy(in("api.settings.."))
+        .layer("wire")
+        .definedBy(in("api.wire.."))
         .layer("spi")
         .definedBy(in("api.spi.."))
         .whereLayer("communicator")
@@ -129,6 +131,20 @@ final class ArchitectureRules {
         .mayOnlyBeAccessedByLayers("init")
         .whereLayer("bootstrap")
         .mayOnlyBeAccessedByLayers("communicator", "init", "window")
+        .whereLayer("settings")
+        .mayOnlyBeAccessedByLayers(
+            "communicator",
+            "init",
+            "group",
+            "plan",
+            "launch",
+            "window",
+            "observe",
+            "proxy",
+            "registry",
+            "bootstrap")
+        .whereLayer("wire")
+        .mayOnlyBeAccessedByLayers("bootstrap", "settings")
         .whereLayer("window")
         .mayOnlyBeAccessedByLayers("communicator", "init", "group", "plan")
         .whereLayer("spi")
@@ -149,7 +165,8 @@ final class ArchitectureRules {
         .resideInAPackage(in("transport.."))
         .should()
         .dependOnClassesThat(
-            resideInAPackage(in("api..")).and(not(resideInAPackage(in("api.spi..")))));
+            resideInAPackage(in("api.."))
+                .and(not(resideInAnyPackage(in("api.spi.."), in("api.wire..")))));
   }
 
   private ArchRule jcudaStaysInside() {

@@ -73,14 +73,17 @@ public final class NetworkScan {
     return text.isEmpty() ? 0 : CNumber.hex(text.replace(":", ""));
   }
 
+  /** Interfaces that are up; virtual ones where there are no others, as sockets use them. */
   private List<NetFacts> interfaces() {
+    List<String> up =
+        files.list("class/net").stream()
+            .filter(name -> !name.equals("lo"))
+            .filter(name -> files.sys("class/net/" + name + "/operstate").equals("up"))
+            .toList();
+    List<String> outward = up.stream().filter(name -> !VirtualInterfaces.include(name)).toList();
     List<NetFacts> nets = new ArrayList<>();
-    for (String name : files.list("class/net")) {
+    for (String name : outward.isEmpty() ? up : outward) {
       String folder = "class/net/" + name + "/";
-      boolean skipped = name.equals("lo") || name.startsWith("docker") || name.startsWith("virbr");
-      if (skipped || !files.sys(folder + "operstate").equals("up")) {
-        continue;
-      }
       String speed = files.sys(folder + "speed");
       int mbps = speed.matches("[1-9][0-9]{0,8}") ? Integer.parseInt(speed) : DEFAULT_MBPS;
       nets.add(

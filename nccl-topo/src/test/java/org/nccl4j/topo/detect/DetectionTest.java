@@ -47,7 +47,11 @@ class DetectionTest {
     write("sys/devices/system/node/node1/cpumap", "ffff0000");
     write(
         "proc/cpuinfo",
-        "processor\t: 0\nvendor_id\t: AuthenticAMD\ncpu family\t: 23\nmodel\t\t: 49\nmodel name : x");
+        "processor\t: 0\n"
+            + "vendor_id\t: AuthenticAMD\n"
+            + "cpu family\t: 23\n"
+            + "model\t\t: 49\n"
+            + "model name : x");
     for (int port = 0; port < 2; port++) {
       String ib = "sys/class/infiniband/mlx5_" + port;
       write(ib + "/ports/1/state", "4: ACTIVE");
@@ -137,6 +141,9 @@ class DetectionTest {
     write("sys/class/net/eth0/speed", "25000");
     write("sys/class/net/lo/operstate", "up");
     write("sys/class/net/eth1/operstate", "down");
+    for (String virtual : new String[] {"docker0", "veth12", "virbr0", "br-7", "cni0"}) {
+      write("sys/class/net/" + virtual + "/operstate", "up");
+    }
     for (int port = 0; port < 2; port++) {
       write("sys/class/infiniband/mlx5_" + port + "/ports/1/state", "1: DOWN");
     }
@@ -145,6 +152,13 @@ class DetectionTest {
     assertEquals(25000, nets.get(0).speedMbps());
     XmlElement system = Detection.of(files, new HostFacts(7, GpuScan.of(files), nets));
     assertEquals(2, Cluster.of(system, 1, ClusterOptions.DEFAULT).comm().shape().nRanks());
+  }
+
+  @Test
+  void virtualInterfacesServeWhereThereAreNoOthers() throws IOException {
+    write("sys/class/net/lo/operstate", "up");
+    write("sys/class/net/veth12/operstate", "up");
+    assertEquals("veth12", NetworkScan.of(files).get(0).name());
   }
 
   @Test

@@ -1,6 +1,7 @@
 package org.nccl4j.transport.net.ib;
 
 import java.io.IOException;
+import java.net.InetAddress;
 import java.nio.channels.ServerSocketChannel;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -14,6 +15,8 @@ import org.nccl4j.api.spi.NetContext;
 import org.nccl4j.api.spi.NetDevice;
 import org.nccl4j.api.spi.NetListener;
 import org.nccl4j.api.spi.NetSender;
+import org.nccl4j.api.wire.ListeningSocket;
+import org.nccl4j.api.wire.PortRange;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.InvalidUsageException;
@@ -110,13 +113,14 @@ final class IbNet implements Net {
   public NetListener listen(int device) {
     LocalEnd local = end(device);
     try {
-      ServerSocketChannel server = ControlAddresses.listen(context);
+      List<InetAddress> addresses = ControlAddresses.of(context, local.gid());
+      ServerSocketChannel server =
+          ListeningSocket.open(
+              "InfiniBand's control channel", /* host= */ null, PortRange.of(context::setting));
+      server.configureBlocking(false);
       IbHandle handle =
           new IbHandle(
-              RANDOM.nextLong(),
-              server.socket().getLocalPort(),
-              settings.queuePairs(),
-              ControlAddresses.of(context, local.gid()));
+              RANDOM.nextLong(), ListeningSocket.port(server), settings.queuePairs(), addresses);
       return opened.add(new IbListener(context, settings, local, handle, server, opened));
     } catch (IOException e) {
       throw new SystemErrorException(

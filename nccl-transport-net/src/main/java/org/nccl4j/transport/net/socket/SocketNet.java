@@ -32,7 +32,7 @@ final class SocketNet implements Net {
     this.rank = context.rank();
     this.secret = context.secret();
     this.settings = SocketSettings.of(context);
-    Interfaces found = Interfaces.find(settings);
+    Nics found = Nics.find(settings);
     if (found.chosen().isEmpty()) {
       throw new SystemErrorException(
           ErrorId.INTERFACE,

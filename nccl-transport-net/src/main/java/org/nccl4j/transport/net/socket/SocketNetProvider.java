@@ -24,7 +24,7 @@ public final class SocketNetProvider implements NetProvider {
 
   @Override
   public Support support(NetContext context) {
-    Interfaces found = Interfaces.find(SocketSettings.of(context));
+    Nics found = Nics.find(SocketSettings.of(context));
     return found.chosen().isEmpty() ? Support.no(found.text()) : Support.yes(found.text());
   }
 

@@ -2,8 +2,7 @@ package org.nccl4j.transport.net.socket;
 
 import java.io.IOException;
 import java.lang.System.Logger;
-import java.net.BindException;
-import java.net.InetSocketAddress;
+import java.net.InetAddress;
 import java.net.SocketAddress;
 import java.nio.ByteBuffer;
 import java.nio.channels.ServerSocketChannel;
@@ -15,6 +14,7 @@ import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
 import java.util.function.LongSupplier;
+import org.nccl4j.api.wire.ListeningSocket;
 import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.SystemErrorException;
@@ -30,7 +30,6 @@ final class SocketPort {
   static final Duration PATIENCE = Duration.ofSeconds(5);
 
   private static final Logger LOG = DebugLog.of("NET");
-  private static final int BACKLOG = 1024;
   private static final int MOST_STRANGERS = 256;
   private static final int ACCEPTS_AT_ONCE = 64;
 
@@ -94,43 +93,19 @@ final class SocketPort {
       List<Nic> nics,
       int mostStrangers,
       LongSupplier clock) {
-    IOException last = null;
-    for (int port = settings.firstPort(); port <= settings.lastPort(); port++) {
-      InetSocketAddress address =
-          nics.size() == 1
-              ? new InetSocketAddress(nics.get(0).address(), port)
-              : new InetSocketAddress(port);
-      try {
-        return new SocketPort(bound(address), secret, mostStrangers, clock);
-      } catch (BindException e) {
-        last = e;
-      } catch (IOException e) {
-        last = e;
-        break;
-      }
-    }
-    throw new SystemErrorException(
-        ErrorId.PORT,
-        "the network cannot listen on a port of %d-%d: %s"
-            .formatted(
-                settings.firstPort(),
-                settings.lastPort(),
-                last == null ? "the range is empty" : last.getMessage()),
-        "give more ports with NCCL4J_BOOTSTRAP_PORTS=first-last, or raise the limit of open files"
-            + " (ulimit -n) if that is the reason",
-        last);
-  }
-
-  private static ServerSocketChannel bound(InetSocketAddress address) throws IOException {
-    ServerSocketChannel channel = ServerSocketChannel.open();
+    InetAddress host = nics.size() == 1 ? nics.get(0).address() : null;
+    ServerSocketChannel channel = ListeningSocket.open("the network", host, settings.ports());
     try {
-      channel.bind(address, BACKLOG);
       channel.configureBlocking(false);
-      return channel;
-    } catch (IOException | RuntimeException e) {
-      channel.close();
-      throw e;
+    } catch (IOException e) {
+      Closing.close(channel);
+      throw new SystemErrorException(
+          ErrorId.PORT,
+          "a listening socket of the network broke: " + e.getMessage(),
+          "try again",
+          e);
     }
+    return new SocketPort(channel, secret, mostStrangers, clock);
   }
 
   boolean isOpen() {

@@ -1,38 +1,29 @@
 package org.nccl4j.transport.net.socket;
 
-import java.util.Locale;
 import java.util.Optional;
 import org.nccl4j.api.spi.NetContext;
+import org.nccl4j.api.wire.InterfaceFilter;
+import org.nccl4j.api.wire.PortRange;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 
 /**
  * What a user can set about sockets.
  *
- * @param interfaces which interfaces, in the syntax of NCCL_SOCKET_IFNAME; empty for a choice
- * @param family AF_INET, AF_INET6, or empty for either
- * @param firstPort the lowest port to listen on; 0 for any
- * @param lastPort the highest
+ * @param interfaces which interfaces
+ * @param ports which ports may be listened on
  * @param threads helper threads a connection; empty for a choice by the interface
  * @param socksPerThread sockets that each of them serves; empty likewise
  */
 record SocketSettings(
-    String interfaces,
-    String family,
-    int firstPort,
-    int lastPort,
+    InterfaceFilter interfaces,
+    PortRange ports,
     Optional<Integer> threads,
     Optional<Integer> socksPerThread) {
   static final int MAX_THREADS = 16;
   static final int MAX_SOCKETS = 64;
 
-  private static final String PORTS = "NCCL4J_BOOTSTRAP_PORTS";
-
   static SocketSettings of(NetContext context) {
-    String ports = context.setting(PORTS).orElse("0").trim();
-    int dash = ports.indexOf('-');
-    int first = number(PORTS, dash < 0 ? ports : ports.substring(0, dash), 65535);
-    int last = dash < 0 ? first : number(PORTS, ports.substring(dash + 1), 65535);
     Optional<Integer> threads = number(context, "NCCL_SOCKET_NTHREADS", MAX_THREADS);
     Optional<Integer> socks = number(context, "NCCL_NSOCKS_PERTHREAD", MAX_SOCKETS);
     if (threads.orElse(1) * socks.orElse(1) > MAX_SOCKETS) {
@@ -43,12 +34,7 @@ record SocketSettings(
           "set them so that their product is at most " + MAX_SOCKETS);
     }
     return new SocketSettings(
-        context.setting("NCCL_SOCKET_IFNAME").orElse("").trim(),
-        context.setting("NCCL_SOCKET_FAMILY").orElse("").trim().toUpperCase(Locale.ROOT),
-        first,
-        last,
-        threads,
-        socks);
+        InterfaceFilter.of(context::setting), PortRange.of(context::setting), threads, socks);
   }
 
   private static Optional<Integer> number(NetContext context, String name, int most) {

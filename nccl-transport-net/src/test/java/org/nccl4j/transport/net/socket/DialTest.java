@@ -277,7 +277,7 @@ class DialTest {
   /** All dial at once; strangers were there before, and say nothing or what needs no secret. */
   private void crowd(int dialers, int strangers, int mostStrangers) throws IOException {
     SocketSettings settings = SocketSettings.of(context());
-    List<Nic> nics = Interfaces.find(settings).chosen();
+    List<Nic> nics = Nics.find(settings).chosen();
     SocketPort port = SocketPort.open(SECRET, settings, nics, mostStrangers, System::nanoTime);
     toClose.add(port::close);
     for (int s = 0; s < strangers; s++) {

@@ -1,4 +1,4 @@
-package org.nccl4j.api.bootstrap;
+package org.nccl4j.api.wire;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
@@ -11,12 +11,11 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
-import org.nccl4j.api.bootstrap.LocalAddresses.Candidate;
-import org.nccl4j.api.settings.PortRange;
+import org.nccl4j.api.wire.Interfaces.Candidate;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.SystemErrorException;
 
-class LocalAddressesTest {
+class InterfacesTest {
   private static final Candidate LO = candidate("lo", true, "127.0.0.1", "::1");
   private static final Candidate ETH0 = candidate("eth0", false, "fd00::1", "10.0.0.1", "10.0.0.2");
   private static final Candidate ETH1 = candidate("eth1", false, "10.1.0.1");
@@ -53,20 +52,17 @@ class LocalAddressesTest {
   }
 
   @Test
-  void othersAreToldFirstWhatLedToTheRoot() {
-    List<InetAddress> both = addresses("10.0.0.1", "10.1.0.1");
-    List<InetAddress> swapped = addresses("10.1.0.1", "10.0.0.1");
-    assertEquals(swapped, forOthers("10.1.0.1", both, "eth"));
-    assertEquals(both, forOthers("10.9.0.1", both, "eth"));
-    assertEquals(addresses("10.9.0.1", "10.0.0.1", "10.1.0.1"), forOthers("10.9.0.1", both, ""));
-  }
-
-  @Test
-  void loopbackIsToldOthersOnlyWhereItLedToTheRootOrIsAllThereIs() {
-    List<InetAddress> loToo = addresses("10.0.0.1", "127.0.0.1");
-    assertEquals(addresses("10.0.0.1"), forOthers("10.0.0.1", loToo, "^docker"));
-    assertEquals(addresses("127.0.0.1", "10.0.0.1"), forOthers("127.0.0.1", loToo, "^docker"));
-    assertEquals(addresses("127.0.0.1"), forOthers("10.0.0.1", addresses("127.0.0.1"), "lo"));
+  void rejectedInterfacesHaveTheirReason() {
+    Candidate down = new Candidate("eth2", false, false, addresses("10.2.0.1"));
+    Candidate veth = candidate("veth1", false, "10.3.0.1");
+    List<String> reasons =
+        Interfaces.among(List.of(ETH0, BARE, down, veth), new InterfaceFilter("", "")).rejected();
+    assertEquals(
+        List.of("ib0 (no address)", "eth2 (down)", "veth1 (does not lead to other hosts)"),
+        reasons);
+    assertEquals(
+        List.of("eth0 (NCCL_SOCKET_IFNAME=ib)", "ib0 (no address of family AF_INET6)"),
+        Interfaces.among(List.of(ETH0, BARE), new InterfaceFilter("ib", "af_inet6")).rejected());
   }
 
   @Test
@@ -83,35 +79,32 @@ class LocalAddressesTest {
 
   @Test
   void interfacesAreSelectedByNcclsSyntax() {
-    assertTrue(LocalAddresses.matches("eth,ib", "eth0"));
-    assertTrue(LocalAddresses.matches("eth,ib", "ib1"));
-    assertFalse(LocalAddresses.matches("eth,ib", "lo"));
-    assertTrue(LocalAddresses.matches("=eth1,eth2", "eth1"));
-    assertFalse(LocalAddresses.matches("=eth1", "eth11"));
-    assertTrue(LocalAddresses.matches("^docker,lo", "eth0"));
-    assertFalse(LocalAddresses.matches("^docker,lo", "docker0"));
-    assertTrue(LocalAddresses.matches("^=docker0", "docker01"));
+    assertTrue(matches("eth,ib", "eth0"));
+    assertTrue(matches("eth,ib", "ib1"));
+    assertFalse(matches("eth,ib", "lo"));
+    assertTrue(matches("=eth1,eth2", "eth1"));
+    assertFalse(matches("=eth1", "eth11"));
+    assertTrue(matches("^docker,lo", "eth0"));
+    assertFalse(matches("^docker,lo", "docker0"));
+    assertTrue(matches("^=docker0", "docker01"));
+    assertTrue(matches(" eth0 , ib", "ib0"));
+    assertTrue(matches(" ", "eth0"));
   }
 
   private static List<InetAddress> choose(List<Candidate> up, String interfaces, String family) {
-    return LocalAddresses.choose(up, options(interfaces, family));
+    return Interfaces.among(up, new InterfaceFilter(interfaces, family)).addresses(4);
   }
 
-  private static List<InetAddress> forOthers(
-      String toRoot, List<InetAddress> chosen, String interfaces) {
-    return LocalAddresses.forOthers(address(toRoot), chosen, options(interfaces, ""));
-  }
-
-  private static BootstrapOptions options(String interfaces, String family) {
-    return new BootstrapOptions("", "", interfaces, family, PortRange.ANY);
+  private static boolean matches(String selector, String name) {
+    return new InterfaceFilter(selector, "").allows(name);
   }
 
   private static Candidate candidate(String name, boolean loopback, String... addresses) {
-    return new Candidate(name, loopback, addresses(addresses));
+    return new Candidate(name, true, loopback, addresses(addresses));
   }
 
   private static List<InetAddress> addresses(String... all) {
-    return Arrays.stream(all).map(LocalAddressesTest::address).toList();
+    return Arrays.stream(all).map(InterfacesTest::address).toList();
   }
 
   private static InetAddress address(String text) {

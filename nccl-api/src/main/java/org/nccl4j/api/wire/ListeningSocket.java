@@ -1,26 +1,27 @@
-package org.nccl4j.api.bootstrap;
+package org.nccl4j.api.wire;
 
 import java.io.IOException;
 import java.net.BindException;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.nio.channels.ServerSocketChannel;
-import org.nccl4j.api.settings.PortRange;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.SystemErrorException;
 
-/** Opens sockets that listen, on ports that are allowed. */
-final class ListeningSocket {
+/** Opens listening sockets on allowed ports. */
+public final class ListeningSocket {
   private static final int BACKLOG = 1024;
 
   private ListeningSocket() {}
 
   /**
-   * Listens on the first free port of a range.
+   * Listens on the first free port of a range, in blocking mode.
    *
+   * @param owner what listens, for messages, such as "the bootstrap"
    * @param host one address of this host, or null for all
+   * @throws SystemErrorException naming address, ports and the system's reason
    */
-  static ServerSocketChannel open(InetAddress host, PortRange ports) {
+  public static ServerSocketChannel open(String owner, InetAddress host, PortRange ports) {
     IOException last = null;
     for (int port = ports.first(); port <= ports.last(); port++) {
       try {
@@ -35,10 +36,11 @@ final class ListeningSocket {
         break;
       }
     }
-    throw failure(host, ports, last);
+    throw failure(owner, host, ports, last);
   }
 
-  static int port(ServerSocketChannel channel) {
+  /** The port of a socket. */
+  public static int port(ServerSocketChannel channel) {
     return channel.socket().getLocalPort();
   }
 
@@ -56,10 +58,11 @@ final class ListeningSocket {
     return String.valueOf(e.getMessage()).contains("in use");
   }
 
-  private static SystemErrorException failure(InetAddress host, PortRange ports, IOException e) {
+  private static SystemErrorException failure(
+      String owner, InetAddress host, PortRange ports, IOException e) {
     String where = host == null ? "any address" : host.getHostAddress();
     String problem =
-        "the bootstrap cannot listen on " + where + ", port " + ports + ": " + e.getMessage();
+        "%s cannot listen on %s, port %s: %s".formatted(owner, where, ports, e.getMessage());
     if (e instanceof BindException bind && inUse(bind)) {
       return new SystemErrorException(
           ErrorId.PORT,
@@ -72,8 +75,8 @@ final class ListeningSocket {
       return new SystemErrorException(
           ErrorId.PORT,
           problem,
-          "run rank 0 on the host that NCCL_COMM_ID names, with an address that this host has, and"
-              + " a port that this user may use",
+          "choose a port that this user may use; if NCCL_COMM_ID is set, run rank 0 on the host"
+              + " that it names, with an address that this host has",
           e);
     }
     return new SystemErrorException(

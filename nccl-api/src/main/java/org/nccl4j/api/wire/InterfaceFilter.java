@@ -1,0 +1,68 @@
+package org.nccl4j.api.wire;
+
+import java.net.Inet4Address;
+import java.net.InetAddress;
+import java.util.Comparator;
+import java.util.List;
+import java.util.Locale;
+import java.util.Optional;
+import java.util.function.Function;
+import java.util.stream.Stream;
+
+/**
+ * The user's choice of network interfaces, in NCCL's syntax.
+ *
+ * @param names NCCL_SOCKET_IFNAME: "eth,ib" prefixes, "=eth0" whole names, "^docker" all but these;
+ *     empty for a choice by {@link Interfaces}
+ * @param family NCCL_SOCKET_FAMILY: AF_INET, AF_INET6, or empty for either, IPv4 before IPv6
+ */
+public record InterfaceFilter(String names, String family) {
+  /** Makes the values canonical. */
+  public InterfaceFilter {
+    names = names.strip();
+    family = family.strip().toUpperCase(Locale.ROOT);
+  }
+
+  /** From the values of settings by their names. */
+  public static InterfaceFilter of(Function<String, Optional<String>> settings) {
+    return new InterfaceFilter(
+        settings.apply("NCCL_SOCKET_IFNAME").orElse(""),
+        settings.apply("NCCL_SOCKET_FAMILY").orElse(""));
+  }
+
+  /** Whether the user names interfaces. */
+  public boolean selects() {
+    return !names.isEmpty();
+  }
+
+  /** Whether an interface may be used as far as its name goes. */
+  boolean allows(String name) {
+    if (!selects()) {
+      return true;
+    }
+    boolean exclude = names.startsWith("^");
+    String rest = exclude ? names.substring(1) : names;
+    boolean whole = rest.startsWith("=");
+    boolean listed =
+        Stream.of((whole ? rest.substring(1) : rest).split(",", -1))
+            .map(String::strip)
+            .filter(part -> !part.isEmpty())
+            .anyMatch(part -> whole ? name.equals(part) : name.startsWith(part));
+    return listed != exclude;
+  }
+
+  /** The best of an interface's addresses that mean something to other hosts. */
+  Optional<InetAddress> address(List<InetAddress> addresses) {
+    return addresses.stream()
+        .filter(address -> !address.isLinkLocalAddress() && !address.isAnyLocalAddress())
+        .filter(
+            address ->
+                family.isEmpty() || family.equals("AF_INET") == address instanceof Inet4Address)
+        .min(Comparator.comparing(address -> !(address instanceof Inet4Address)));
+  }
+
+  /** The family as a clause of messages; empty if it is not set. */
+  String ofFamily() {
+    return family.isEmpty() ? "" : " of family " + family;
+  }
+}

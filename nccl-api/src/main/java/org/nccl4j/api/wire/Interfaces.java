@@ -1,0 +1,132 @@
+package org.nccl4j.api.wire;
+
+import java.net.InetAddress;
+import java.net.NetworkInterface;
+import java.net.SocketException;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.Comparator;
+import java.util.List;
+import java.util.Optional;
+import java.util.stream.Stream;
+import org.nccl4j.device.ErrorId;
+import org.nccl4j.device.InvalidArgumentException;
+import org.nccl4j.device.NcclException;
+import org.nccl4j.device.SystemErrorException;
+import org.nccl4j.topo.detect.VirtualInterfaces;
+
+/**
+ * This host's network interfaces for a job: those that NCCL_SOCKET_IFNAME selects or, where it is
+ * not set, those that lead to other hosts; virtual ones count where there are no others. Each has
+ * one address, and the interfaces keep the order of their numbers.
+ *
+ * @param filter the settings
+ * @param outward interfaces but loopback
+ * @param loopback enough where all ranks are on this host
+ * @param rejected the other interfaces, each with the reason, for messages
+ * @param up the names of all interfaces that are up, for messages
+ */
+public record Interfaces(
+    InterfaceFilter filter,
+    List<Interface> outward,
+    List<Interface> loopback,
+    List<String> rejected,
+    List<String> up) {
+  /**
+   * An interface with the address by which others reach it.
+   *
+   * @param name such as "eth0"
+   */
+  public record Interface(String name, InetAddress address) {}
+
+  /**
+   * An interface of this host.
+   *
+   * @param addresses in the system's order
+   */
+  record Candidate(String name, boolean up, boolean loopback, List<InetAddress> addresses) {
+    static Candidate of(NetworkInterface each) throws SocketException {
+      return new Candidate(
+          each.getName(), each.isUp(), each.isLoopback(), each.inetAddresses().toList());
+    }
+  }
+
+  /** Those of this host. */
+  public static Interfaces find(InterfaceFilter filter) {
+    List<Candidate> candidates = new ArrayList<>();
+    try {
+      List<NetworkInterface> all = Collections.list(NetworkInterface.getNetworkInterfaces());
+      all.sort(Comparator.comparing(NetworkInterface::getIndex));
+      for (NetworkInterface each : all) {
+        candidates.add(Candidate.of(each));
+      }
+    } catch (SocketException e) {
+      throw new SystemErrorException(
+          ErrorId.INTERFACE,
+          "the network interfaces cannot be listed: " + e.getMessage(),
+          "look for the reason in the system's log; NCCL_COMM_ID=host:port names the bootstrap"
+              + " root's address without a list",
+          e);
+    }
+    return among(candidates, filter);
+  }
+
+  /** Those among all interfaces of a host. */
+  static Interfaces among(List<Candidate> candidates, InterfaceFilter filter) {
+    List<Interface> outward = new ArrayList<>();
+    List<Interface> virtual = new ArrayList<>();
+    List<Interface> loopback = new ArrayList<>();
+    List<String> rejected = new ArrayList<>();
+    for (Candidate each : candidates) {
+      Optional<InetAddress> address = filter.address(each.addresses());
+      if (!filter.allows(each.name())) {
+        rejected.add("%s (NCCL_SOCKET_IFNAME=%s)".formatted(each.name(), filter.names()));
+      } else if (!each.up()) {
+        rejected.add(each.name() + " (down)");
+      } else if (address.isEmpty()) {
+        rejected.add("%s (no address%s)".formatted(each.name(), filter.ofFamily()));
+      } else {
+        boolean isVirtual = !filter.selects() && VirtualInterfaces.include(each.name());
+        List<Interface> kind = each.loopback() ? loopback : isVirtual ? virtual : outward;
+        kind.add(new Interface(each.name(), address.get()));
+      }
+    }
+    if (!outward.isEmpty()) {
+      virtual.forEach(each -> rejected.add(each.name() + " (does not lead to other hosts)"));
+    }
+    List<String> up = candidates.stream().filter(Candidate::up).map(Candidate::name).toList();
+    return new Interfaces(
+        filter,
+        List.copyOf(outward.isEmpty() ? virtual : outward),
+        List.copyOf(loopback),
+        List.copyOf(rejected),
+        up);
+  }
+
+  /** Addresses to be reached at: so many that lead outward, then one of loopback, if any. */
+  public List<InetAddress> addresses(int most) {
+    List<InetAddress> addresses =
+        Stream.concat(outward.stream().limit(most), loopback.stream().limit(1))
+            .map(Interface::address)
+            .toList();
+    if (addresses.isEmpty()) {
+      throw none();
+    }
+    return addresses;
+  }
+
+  private NcclException none() {
+    if (filter.selects()) {
+      return new InvalidArgumentException(
+          ErrorId.SETTING,
+          "NCCL_SOCKET_IFNAME=%s selects no interface that is up with an address%s; there are %s"
+              .formatted(filter.names(), filter.ofFamily(), up),
+          "name one of these, or unset NCCL_SOCKET_IFNAME");
+    }
+    return new SystemErrorException(
+        ErrorId.INTERFACE,
+        "this host has no network interface that is up with an address" + filter.ofFamily(),
+        "bring up an interface, at least loopback (ip link set lo up), or change"
+            + " NCCL_SOCKET_FAMILY");
+  }
+}

@@ -1,0 +1,15 @@
+package org.nccl4j.topo.detect;
+
+import java.util.List;
+
+/** Names of network interfaces that lead to containers and guests of this host, not to others. */
+public final class VirtualInterfaces {
+  private static final List<String> PREFIXES = List.of("docker", "veth", "virbr", "br-", "cni");
+
+  private VirtualInterfaces() {}
+
+  /** Whether an interface is named as one of them, such as "docker0". */
+  public static boolean include(String name) {
+    return PREFIXES.stream().anyMatch(name::startsWith);
+  }
+}
