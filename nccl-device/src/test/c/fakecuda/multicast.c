@@ -104,6 +104,7 @@ CUresult cuMemGetHandleForAddressRange(void* out, CUdeviceptr p, size_t n, CUmem
   return CUDA_SUCCESS;
 }
 CUresult cuLaunchKernelEx(const CUlaunchConfig* c, CUfunction f, void** params, void** extra) {
+  launched = load_function(f);
   launched_into(c->hStream);
   memcpy(arguments, params[0], sizeof arguments);
   all_arguments = params[0];

@@ -19,6 +19,8 @@ static int compiled_for = 90; // compute capability that functions say
 enum { NO_FABRIC, FABRIC, REFUSED_FABRIC };
 static int fabric;
 static int fabric_imports = -1;  // that still work; below 0: all do
+static int spinning;   // a kernel runs until a test ends it: nothing may be loaded
+static int loads_beside;  // that happened all the same
 static int lacking;    // an attribute that no device has
 static int capturing;  // what a stream answers who asks
 static size_t granule = 2 << 20;  // the least of multicast objects: FAKECUDA_MULTICAST_GRANULE
@@ -50,6 +52,8 @@ void fakeReset(void) {
   fabric_imports = -1;
   corrupting = 0;
   compiled_for = 90;
+  spinning = 0;
+  loads_beside = 0;
   wide_operations = 1;
   n_kept = 0;
   forget_captures();
@@ -62,6 +66,11 @@ void fakeFailNth(int n, int code) {
 }
 void fakeCorrupt(int on) { corrupting = on; }
 void fakeCompiledFor(int capability) { compiled_for = capability; }
+// From now on a kernel waits for another rank, or none does any more. How often code was loaded beside it.
+int fakeSpin(int on) {
+  spinning = on;
+  return loads_beside;
+}
 void fakeFabric(int how) { fabric = how; }
 void fakeLack(int attribute) { lacking = attribute; }
 void fakeGranule(long bytes) { granule = bytes; }

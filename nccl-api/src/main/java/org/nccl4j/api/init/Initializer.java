@@ -328,7 +328,11 @@ public final class Initializer {
         new LaunchOptions(
             request.settings().get(GpuSettings.NCCL_CGA_CLUSTER_SIZE),
             request.settings().get(GpuSettings.NCCL_LAUNCH_ORDER_IMPLICIT),
-            hasOneQueue(Environment.variables())));
+            hasOneQueue(Environment.variables()),
+            request
+                .settings()
+                .get(GpuSettings.NCCL4J_PRELOAD_KERNELS)
+                .types(Environment.variables())));
   }
 
   /** Whether the CUDA driver has one queue to a GPU; the driver's variable, which is no setting. */

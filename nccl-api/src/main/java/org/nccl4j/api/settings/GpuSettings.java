@@ -23,6 +23,16 @@ public final class GpuSettings {
               + " all ranks have to call in one order. Captured operations are ordered by their"
               + " streams alone.");
 
+  public static final Setting<KernelPreload> NCCL4J_PRELOAD_KERNELS =
+      Setting.kernelPreload(
+          "NCCL4J_PRELOAD_KERNELS",
+          "Kernels that a process's first communicator on a GPU loads at its creation: all that"
+              + " only copy, and those that reduce the types named. Others are loaded when an"
+              + " operation first needs them, which can wait for kernels of other communicators on"
+              + " that GPU; two communicators whose first operations come in opposite order on two"
+              + " ranks then wait for each other. auto: all with CUDA_MODULE_LOADING=EAGER, else"
+              + " none.");
+
   public static final Setting<Integer> NCCL_COMM_SPLIT_SHARE_RESOURCES =
       Setting.number(
           "NCCL_COMM_SPLIT_SHARE_RESOURCES",
@@ -83,6 +93,7 @@ public final class GpuSettings {
       List.of(
           NCCL_CGA_CLUSTER_SIZE,
           NCCL_LAUNCH_ORDER_IMPLICIT,
+          NCCL4J_PRELOAD_KERNELS,
           NCCL_COMM_SPLIT_SHARE_RESOURCES,
           NCCL4J_P2P_CHECK,
           NCCL_CUMEM_ENABLE,

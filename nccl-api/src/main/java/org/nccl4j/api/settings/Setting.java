@@ -135,6 +135,11 @@ public final class Setting<T> {
         Subsystems::parse);
   }
 
+  static Setting<KernelPreload> kernelPreload(String name, String sentence) {
+    return new Setting<>(
+        name, KernelPreload.AUTO, KernelPreload.ALLOWED, sentence, false, KernelPreload::parse);
+  }
+
   static Setting<PortRange> ports(String name, String sentence) {
     return new Setting<>(
         name,

@@ -17,6 +17,7 @@ import java.util.Set;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.nccl4j.api.wire.PortRange;
+import org.nccl4j.device.DataType;
 import org.nccl4j.device.InvalidArgumentException;
 
 class SettingsTest {
@@ -98,6 +99,28 @@ class SettingsTest {
         new PortRange(29500, 29600),
         with("NCCL4J_BOOTSTRAP_PORTS", "29500-29600").get(Settings.NCCL4J_BOOTSTRAP_PORTS));
     assertEquals(PortRange.ANY, with("NCCL_ALGO", "Ring").get(Settings.NCCL4J_BOOTSTRAP_PORTS));
+  }
+
+  @Test
+  void kernelsArePreloadedByTypeOrAsTheDriverIs() {
+    assertEquals(Set.of(), preloaded("auto", Map.of()));
+    assertEquals(Set.of(), preloaded("auto", Map.of("CUDA_MODULE_LOADING", "LAZY")));
+    Map<String, String> eager = Map.of("CUDA_MODULE_LOADING", "EAGER");
+    assertEquals(Set.of(DataType.values()), preloaded("auto", eager));
+    assertEquals(Set.of(), preloaded("none", eager));
+    assertEquals(Set.of(DataType.values()), preloaded("all", Map.of()));
+    assertEquals(Set.of(DataType.FLOAT32, DataType.BFLOAT16), preloaded("Float, bfloat16", eager));
+    Settings wrong = with("NCCL4J_PRELOAD_KERNELS", "float,float33");
+    var error =
+        assertThrows(
+            InvalidArgumentException.class, () -> wrong.get(GpuSettings.NCCL4J_PRELOAD_KERNELS));
+    assertTrue(error.remedy().contains("auto, none, all, or types"), error.remedy());
+  }
+
+  private Set<DataType> preloaded(String text, Map<String, String> variables) {
+    return with("NCCL4J_PRELOAD_KERNELS", text)
+        .get(GpuSettings.NCCL4J_PRELOAD_KERNELS)
+        .types(variables);
   }
 
   /** Transports and the topology read texts, the engine reads values. */

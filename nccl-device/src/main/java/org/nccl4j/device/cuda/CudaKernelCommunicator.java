@@ -100,6 +100,9 @@ final class CudaKernelCommunicator implements KernelCommunicator {
         device.launchOrder().join();
         made.push(device.launchOrder()::leave);
       }
+      if (!spec.launching().preload().isEmpty()) {
+        device.kernels().preload(spec.launching().preload(), spec.nvls());
+      }
       device.communicators().incrementAndGet();
       made.push(device.communicators()::decrementAndGet);
       users.add(this);

@@ -3,8 +3,10 @@ package org.nccl4j.device.cuda;
 import java.io.IOException;
 import java.io.InputStream;
 import java.io.UncheckedIOException;
+import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.HashSet;
+import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.Properties;
@@ -14,11 +16,17 @@ import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.kernel.Algorithm;
 import org.nccl4j.device.kernel.Collective;
+import org.nccl4j.device.kernel.Nvls;
 import org.nccl4j.device.kernel.Protocol;
 
 /**
- * The kernels of one device, loaded when first asked for: a fatbin for each type of element, and
- * one for what only copies. Any thread may call.
+ * The kernels of one device, loaded when a plan first asks for one of their family: a fatbin for
+ * each type of element, and one for what only copies. Any thread may call.
+ *
+ * <p>All kernels of a family are loaded at once. The driver may load a kernel's code only when the
+ * GPU is idle, and a kernel that waits for another rank keeps it from being so: two communicators
+ * whose ranks launch in opposite order could wait for each other for ever. A family that is not yet
+ * loaded when another communicator's kernel waits is left; {@link #preload} loads before.
  *
  * <p>The table from (collective, operator, type, algorithm, protocol) to a function is in the
  * names: the type and whether it reduces at all choose the module, algorithm and protocol the
@@ -26,7 +34,6 @@ import org.nccl4j.device.kernel.Protocol;
  * flight over NVLink and a family of kernels for each would be forty times the code.
  */
 final class KernelModules {
-  private static final String COPY = "copy";
   private static final int MAX_THREADS_PER_BLOCK = 0; // CU_FUNC_ATTRIBUTE_...
   private static final int PTX_VERSION = 5; // CU_FUNC_ATTRIBUTE_...
 
@@ -36,6 +43,7 @@ final class KernelModules {
   private final CudaDevice device;
   private final Map<String, Long> modules = new HashMap<>();
   private final Map<String, Long> functions = new HashMap<>();
+  private final Set<KernelFamily> loaded = new HashSet<>();
   private final Set<Long> waiting = new HashSet<>();
 
   KernelModules(CudaDevice device) {
@@ -48,16 +56,21 @@ final class KernelModules {
     if (reduces) {
       checkArithmetic(type);
     }
-    return function(reduces ? type.label() : COPY, name(algorithm, protocol));
+    return function(
+        reduces ? KernelFamily.reductions(type) : KernelFamily.copies(), name(algorithm, protocol));
   }
 
   private void checkArithmetic(DataType type) {
-    if (type.isFloat8() && device.computeCapability() < 90) {
+    if (!hasArithmetic(type)) {
       throw new InvalidUsageException(
           ErrorId.UNSUPPORTED,
           "%s has no float8 arithmetic".formatted(device),
           "use another type, or a GPU of compute capability 9.0 or newer");
     }
+  }
+
+  private boolean hasArithmetic(DataType type) {
+    return !type.isFloat8() || device.computeCapability() >= 90;
   }
 
   /**
@@ -67,15 +80,15 @@ final class KernelModules {
    * @param name without what says whether it goes by the switch or is emulated
    */
   long nvls(boolean reduces, DataType type, String name, boolean emulated) {
-    String family = reduces ? type.label() : COPY;
-    return function("nvls_" + family, name + (emulated ? "_emulated" : "_driver"));
+    return function(
+        reduces ? KernelFamily.nvlsReductions(type, emulated) : KernelFamily.nvlsCopies(emulated),
+        KernelFamily.inForm(name, emulated));
   }
 
   /** The kernel of NVLS between machines, for a type; loaded and ready to be launched. */
   long nvlsTree(DataType type, boolean emulated) {
     return function(
-        "nvls-tree_" + type.label(),
-        emulated ? "nccl4j_nvls_tree_emulated" : "nccl4j_nvls_tree_driver");
+        KernelFamily.nvlsTree(type, emulated), KernelFamily.inForm("nccl4j_nvls_tree", emulated));
   }
 
   /**
@@ -84,12 +97,12 @@ final class KernelModules {
    * @param flagged that of those alone which flags travel with
    */
   long p2p(boolean flagged) {
-    return function(COPY, flagged ? "nccl4j_p2p_flagged" : "nccl4j_p2p");
+    return function(KernelFamily.copies(), flagged ? "nccl4j_p2p_flagged" : "nccl4j_p2p");
   }
 
   /** What tells of copies, or waits for them; loaded and ready to be launched. */
   long copies(boolean waits) {
-    return function(COPY, waits ? "nccl4j_copies_await" : "nccl4j_copies_tell");
+    return function(KernelFamily.copies(), waits ? "nccl4j_copies_await" : "nccl4j_copies_tell");
   }
 
   /**
@@ -101,7 +114,8 @@ final class KernelModules {
     if (reduces) {
       checkArithmetic(type);
     }
-    return function("direct-" + (reduces ? type.label() : COPY), name);
+    return function(
+        reduces ? KernelFamily.directReductions(type) : KernelFamily.directCopies(), name);
   }
 
   /**
@@ -119,32 +133,84 @@ final class KernelModules {
         : "nccl4j_" + of + "_" + algorithm.name().toLowerCase(Locale.ROOT);
   }
 
-  private synchronized long function(String family, String name) {
-    return functions.computeIfAbsent(family + "/" + name, key -> load(family, name));
+  /**
+   * Loads what a communicator can launch, before any of its kernels waits for another rank. A
+   * family that this build or this GPU lacks is left out: the first operation that needs it says
+   * so.
+   *
+   * @param types those that are reduced; what only copies is loaded as well
+   * @param nvls of the communicator; null where it has none
+   */
+  void preload(Set<DataType> types, Nvls nvls) {
+    List<KernelFamily> families = new ArrayList<>();
+    families.add(KernelFamily.copies());
+    families.add(KernelFamily.directCopies());
+    types.stream()
+        .filter(this::hasArithmetic)
+        .forEach(
+            type -> {
+              families.add(KernelFamily.reductions(type));
+              families.add(KernelFamily.directReductions(type));
+            });
+    if (nvls != null) {
+      boolean emulated = nvls.multicast().emulated();
+      families.add(KernelFamily.nvlsCopies(emulated));
+      types.forEach(type -> families.add(KernelFamily.nvlsReductions(type, emulated)));
+      if (nvls.machines() > 1) {
+        types.forEach(type -> families.add(KernelFamily.nvlsTree(type, emulated)));
+      }
+    }
+    for (KernelFamily family : families) {
+      if (KernelModules.class.getResource(resource(family.file())) != null) {
+        load(family);
+      }
+    }
   }
 
-  private long load(String family, String name) {
-    return device
-        .context()
-        .get(
-            () -> {
-              long module =
-                  modules.computeIfAbsent(family, f -> CudaLibrary.loadModule(image(f), f, device));
-              long function = CudaLibrary.function(module, name, device);
-              // Asking for an attribute makes a lazily loading driver load the code now, and not at
-              // the first launch, where it could have to wait for a kernel that waits for this one.
-              CudaLibrary.functionAttribute(function, MAX_THREADS_PER_BLOCK, device);
-              int compiledFor = CudaLibrary.functionAttribute(function, PTX_VERSION, device);
-              if (compiledFor >= WAITS_FROM) {
-                waiting.add(function);
-              }
-              return function;
-            });
+  private synchronized long function(KernelFamily family, String name) {
+    if (!family.kernels().contains(name)) {
+      throw new IllegalArgumentException("the kernel " + name + " is not of " + family);
+    }
+    String key = key(family, name);
+    if (!functions.containsKey(key)) {
+      load(family);
+    }
+    return functions.get(key);
+  }
+
+  private static String key(KernelFamily family, String name) {
+    return family.file() + "/" + name;
+  }
+
+  private synchronized void load(KernelFamily family) {
+    if (!loaded.contains(family)) {
+      device.context().run(() -> loadAll(family));
+      loaded.add(family);
+    }
+  }
+
+  private void loadAll(KernelFamily family) {
+    long module =
+        modules.computeIfAbsent(
+            family.file(), file -> CudaLibrary.loadModule(image(file), file, device));
+    for (String name : family.kernels()) {
+      long function = CudaLibrary.function(module, name, device);
+      // Asking for an attribute makes a lazily loading driver load the code now, and not at the
+      // first launch, where it could have to wait for a kernel that waits for this one.
+      CudaLibrary.functionAttribute(function, MAX_THREADS_PER_BLOCK, device);
+      if (CudaLibrary.functionAttribute(function, PTX_VERSION, device) >= WAITS_FROM) {
+        waiting.add(function);
+      }
+      functions.put(key(family, name), function);
+    }
+  }
+
+  private static String resource(String file) {
+    return "kernels/" + file + ".fatbin";
   }
 
   private static byte[] image(String family) {
-    try (InputStream in =
-        KernelModules.class.getResourceAsStream("kernels/" + family + ".fatbin")) {
+    try (InputStream in = KernelModules.class.getResourceAsStream(resource(family))) {
       if (in == null) {
         throw new InvalidUsageException(
             ErrorId.UNSUPPORTED,

@@ -1,5 +1,8 @@
 package org.nccl4j.device.kernel;
 
+import java.util.Set;
+import org.nccl4j.device.DataType;
+
 /**
  * How a communicator's kernels are put to a GPU. The host device has no use for it.
  *
@@ -8,8 +11,11 @@ package org.nccl4j.device.kernel;
  *     that say so too have launched on the GPU before
  * @param oneQueue whether all streams of the process share one queue to the GPU, as
  *     CUDA_DEVICE_MAX_CONNECTIONS=1 has it: a stream that waits for another rank holds all up
+ * @param preload types of which all kernels are loaded at creation, with all that only copy; empty
+ *     for none
  */
-public record LaunchOptions(int clusterBlocks, boolean implicitOrder, boolean oneQueue) {
+public record LaunchOptions(
+    int clusterBlocks, boolean implicitOrder, boolean oneQueue, Set<DataType> preload) {
   /** Without clusters, ordered by streams alone. */
-  public static final LaunchOptions PLAIN = new LaunchOptions(0, false, false);
+  public static final LaunchOptions PLAIN = new LaunchOptions(0, false, false, Set.of());
 }

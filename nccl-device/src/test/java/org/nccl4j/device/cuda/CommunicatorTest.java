@@ -9,6 +9,7 @@ import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import java.time.Duration;
 import java.util.List;
+import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ExecutionException;
@@ -136,7 +137,7 @@ class CommunicatorTest extends AgainstFakeCuda {
         CudaKernelCommunicator communicator =
             CudaKernelCommunicator.create(
                 ranks.devices.get(1),
-                ranks.spec.withLaunching(new LaunchOptions(blocks, false, false)));
+                ranks.spec.withLaunching(new LaunchOptions(blocks, false, false, Set.of())));
         fake.fakeReset();
         communicator.launch(communicator.prepare(work), buffer, buffer, ranks.streams.get(1));
         String shape = fake.fakeRecord();

@@ -7,6 +7,7 @@ import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import java.time.Duration;
 import java.util.List;
+import java.util.Set;
 import java.util.regex.Pattern;
 import java.util.stream.Collectors;
 import org.junit.jupiter.api.BeforeEach;
@@ -125,7 +126,7 @@ class CopiesBesideTest extends AgainstFakeCuda {
     "ALL_REDUCE, 64"
   })
   void whereStreamsShareOneQueueKernelsDoAll(Operation operation, String blocks) {
-    LaunchOptions oneQueue = new LaunchOptions(0, false, true);
+    LaunchOptions oneQueue = new LaunchOptions(0, false, true, Set.of());
     try (CopyPair pair = new CopyPair(Duration.ofSeconds(30), LARGE, oneQueue)) {
       fake.fakeReset();
       pair.launch(0, operation, Way.COPY);

@@ -29,6 +29,16 @@ public interface FakeLibrary {
   /** The compute capability that functions say they were compiled for, until the reset. */
   void fakeCompiledFor(int capability);
 
+  /**
+   * Whether from now on a kernel waits for another rank.
+   *
+   * @return how many times code was loaded beside such a kernel, since the reset
+   */
+  int fakeSpin(int on);
+
+  /** The kernel that was launched last. */
+  String fakeLaunched();
+
   /** Whether every stream says that it is being captured, until the reset. */
   void fakeCapturing(int on);
 

@@ -9,6 +9,7 @@ import static org.junit.jupiter.api.Assumptions.assumeTrue;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Set;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -46,7 +47,7 @@ class LaunchOrderTest extends AgainstFakeCuda {
 
   private CudaKernelCommunicator communicator(boolean ordered) {
     return CudaKernelCommunicator.create(
-        device, ranks.spec.withLaunching(new LaunchOptions(0, ordered, false)));
+        device, ranks.spec.withLaunching(new LaunchOptions(0, ordered, false, Set.of())));
   }
 
   private void launch(CudaKernelCommunicator communicator, CudaStream stream) {

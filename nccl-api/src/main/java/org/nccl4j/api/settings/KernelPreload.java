@@ -1,0 +1,63 @@
+package org.nccl4j.api.settings;
+
+import java.util.Arrays;
+import java.util.Collections;
+import java.util.EnumSet;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import java.util.Set;
+import java.util.stream.Collectors;
+import org.nccl4j.device.DataType;
+
+/**
+ * Which kernels a communicator loads at its creation.
+ *
+ * @param text as it was set
+ * @param types whose reductions are loaded, with all that only copies; empty for no kernels
+ */
+public record KernelPreload(String text, Set<DataType> types) {
+  static final String ALLOWED =
+      "auto, none, all, or types of elements: "
+          + Arrays.stream(DataType.values()).map(DataType::label).collect(Collectors.joining(", "));
+
+  static final KernelPreload AUTO = new KernelPreload("auto", Set.of());
+
+  static KernelPreload parse(String text) {
+    return switch (text.trim().toLowerCase(Locale.ROOT)) {
+      case "auto" -> AUTO;
+      case "none" -> new KernelPreload(text, Set.of());
+      case "all" -> new KernelPreload(text, EnumSet.allOf(DataType.class));
+      default ->
+          new KernelPreload(
+              text,
+              List.of(text.split(",", -1)).stream()
+                  .map(KernelPreload::type)
+                  .collect(Collectors.toCollection(() -> EnumSet.noneOf(DataType.class))));
+    };
+  }
+
+  private static DataType type(String name) {
+    return Arrays.stream(DataType.values())
+        .filter(type -> type.label().equalsIgnoreCase(name.trim()))
+        .findFirst()
+        .orElseThrow(() -> new IllegalArgumentException("not a type"));
+  }
+
+  /**
+   * The types whose kernels to load, in a process with such variables: with auto, all where the
+   * CUDA driver is to load eagerly, too.
+   */
+  public Set<DataType> types(Map<String, String> variables) {
+    boolean eager =
+        variables.getOrDefault("CUDA_MODULE_LOADING", "").trim().equalsIgnoreCase("EAGER");
+    return this == AUTO && eager
+        ? EnumSet.allOf(DataType.class)
+        : Collections.unmodifiableSet(types);
+  }
+
+  @Override
+  public String toString() {
+    return text;
+  }
+}
