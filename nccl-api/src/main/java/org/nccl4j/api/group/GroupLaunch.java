@@ -7,6 +7,10 @@ package org.nccl4j.api.group;
  * waiting for the last. Communicators that share connections are launched by one, in the order of
  * their first calls, which is the same on all ranks. A large group never waits for room in a
  * stream: streams of the host grow, and GPUs' parts are launched by a thread for each.
+ *
+ * <p>Ranks that share a GPU are launched by the calling thread in turns, one operation each: a GPU
+ * has few queues for its streams, and a stream that waits for an operation's end holds up all
+ * streams of its queue. So all ranks' kernels of an operation come before the first such wait.
  */
 final class GroupLaunch {
   /** To ask takes longer than to launch. */
@@ -61,8 +65,8 @@ final class GroupLaunch {
         crowded |= batch.part(p).isOnGpu() && batch.part(p).device() == batch.part(q).device();
       }
     }
-    for (int p = 0; crowded && p < parts; p++) {
-      batch.part(p).prepare();
+    if (crowded) {
+      return inTurns(batch);
     }
     if (together) {
       return together(batch);
@@ -70,6 +74,22 @@ final class GroupLaunch {
     Throwable failure = null;
     for (int p = 0; p < parts; p++) {
       failure = with(failure, launch(batch.part(p)));
+    }
+    return failure;
+  }
+
+  /** Prepares all parts, then launches the first unit of each, the second of each, and so on. */
+  private static Throwable inTurns(Batch batch) {
+    int most = 0;
+    for (int p = 0; p < batch.nParts(); p++) {
+      batch.part(p).prepare();
+      most = Math.max(most, batch.part(p).units());
+    }
+    Throwable failure = null;
+    for (int unit = 0; unit < most; unit++) {
+      for (int p = 0; p < batch.nParts(); p++) {
+        failure = with(failure, batch.part(p).launch(unit));
+      }
     }
     return failure;
   }

@@ -32,6 +32,26 @@ final class Part implements Runnable {
       }
     }
 
+    /** A unit for each collective, and one for the sends and receives, if there are any. */
+    int units() {
+      return collectives() + 1;
+    }
+
+    private int collectives() {
+      int n = 0;
+      for (Task task : tasks) {
+        n += task.isSingle() ? 0 : 1;
+      }
+      return n;
+    }
+
+    /** The operations of a unit, which are launched together. */
+    List<Task> unit(int index) {
+      boolean single = index == collectives();
+      List<Task> those = tasks.stream().filter(task -> task.isSingle() == single).toList();
+      return single ? those : List.of(those.get(index));
+    }
+
     void checkStreams(Share other) {
       if (!queue.isOfSameCommunicator(other.queue)) {
         return;
@@ -119,6 +139,36 @@ final class Part implements Runnable {
       }
     }
     GroupLaunch.rethrow(failure);
+  }
+
+  /** Units that ranks on one GPU launch in turns: the same in all ranks of a communicator. */
+  int units() {
+    int n = 0;
+    for (int s = 0; s < used; s++) {
+      n += shares.get(s).units();
+    }
+    return n;
+  }
+
+  /** Launches a unit, or nothing where there are fewer; what the launch threw, or null. */
+  Throwable launch(int unit) {
+    int left = unit;
+    for (int s = 0; s < used; s++) {
+      Share share = shares.get(s);
+      if (left < share.units()) {
+        List<Task> tasks = share.unit(left);
+        try {
+          if (!tasks.isEmpty()) {
+            share.queue.launch(tasks);
+          }
+          return null;
+        } catch (RuntimeException | Error e) {
+          return e;
+        }
+      }
+      left -= share.units();
+    }
+    return null;
   }
 
   /** Has the rank's launch thread run it, if that is free. */

@@ -117,7 +117,9 @@ public final class Settings {
           false,
           "Lets several ranks of a communicator use one GPU, which must run their kernels at once:"
               + " while one waits for another, what the driver does for the whole GPU waits too"
-              + " (loading kernels, taking and freeing memory).");
+              + " (loading kernels, taking and freeing memory). The GPU's streams share a few"
+              + " queues: launch such ranks' operations in one group, or set"
+              + " CUDA_DEVICE_MAX_CONNECTIONS=32.");
 
   public static final Setting<Boolean> NCCL_P2P_DISABLE =
       Setting.flag("NCCL_P2P_DISABLE", false, "Forbids direct access to another rank's memory.");

@@ -370,7 +370,8 @@ final class CudaKernelCommunicator implements KernelCommunicator {
     return "look for the rank that did not take part, or raise the deadline"
         + (crowded
             ? "; if several communicators work on the GPUs at once, NCCL_LAUNCH_ORDER_IMPLICIT=1"
-                + " keeps them from holding each other up"
+                + " keeps them from holding each other up; if ranks share a GPU, launch their"
+                + " operations in one group, or set CUDA_DEVICE_MAX_CONNECTIONS=32"
             : "");
   }
 

@@ -96,4 +96,21 @@ class GpuSplitTest {
     Ran always = run("NCCL4J_NVLS_MODE", "emulated", "NCCL_COMM_SPLIT_SHARE_RESOURCES", "1");
     assertEquals(0, bytes("by default it holds ", always));
   }
+
+  /** A stream that waits may hold up another one's kernel: a GPU has few queues for streams. */
+  @Test
+  void ranksOfOneGpuLaunchAnOperationBeforeAnyOfThemWaitsForIt() throws Exception {
+    Ran ran = program.run(Map.of(), FakeSharedGpu.class);
+    String mark = "cuMemAlloc_v2(" + FakeGpuRanks.MARK_BYTES + ")";
+    List<String> calls = ran.calls();
+    List<String> group = calls.subList(calls.indexOf(mark), calls.lastIndexOf(mark));
+    List<String> order =
+        group.stream()
+            .filter(call -> call.startsWith("cuLaunchKernelEx") || call.startsWith("cuStreamWait"))
+            .map(call -> call.startsWith("cuLaunch") ? "launch" : "wait")
+            .toList();
+    assertEquals(List.of("launch", "launch"), order.subList(0, 2), group.toString());
+    assertEquals(4, order.stream().filter("launch"::equals).count(), group.toString());
+    assertEquals(List.of("wait", "launch"), order.subList(order.size() - 2, order.size()));
+  }
 }
