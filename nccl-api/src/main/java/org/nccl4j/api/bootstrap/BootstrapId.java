@@ -13,6 +13,7 @@ import java.util.ArrayList;
 import java.util.HexFormat;
 import java.util.List;
 import java.util.stream.Collectors;
+import org.nccl4j.api.wire.Sockets;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 
@@ -78,15 +79,7 @@ public final class BootstrapId {
   }
 
   static String text(List<InetSocketAddress> addresses) {
-    return addresses.stream().map(BootstrapId::text).collect(Collectors.joining(" or "));
-  }
-
-  static String text(InetSocketAddress address) {
-    if (address.isUnresolved()) {
-      return address.getHostString() + ":" + address.getPort();
-    }
-    String literal = address.getAddress().getHostAddress();
-    return (literal.indexOf(':') >= 0 ? "[" + literal + "]" : literal) + ":" + address.getPort();
+    return addresses.stream().map(Sockets::text).collect(Collectors.joining(" or "));
   }
 
   /** As bytes, for every rank. */

@@ -11,6 +11,8 @@ import java.nio.channels.SelectionKey;
 import java.nio.channels.SocketChannel;
 import java.util.ArrayDeque;
 import java.util.concurrent.atomic.AtomicBoolean;
+import org.nccl4j.api.wire.Handshake;
+import org.nccl4j.api.wire.Sockets;
 import org.nccl4j.device.DebugLog;
 
 /**
@@ -71,14 +73,14 @@ final class Connection implements EventLoop.Handler {
       EventLoop loop,
       InetSocketAddress address,
       Trust trust,
-      Handshake.Purpose purpose,
+      Handshake.Service service,
       Owner owner)
       throws IOException {
     SocketChannel channel = SocketChannel.open();
     try {
       Connection connection =
           new Connection(
-              loop, channel, trust.wire(channel, true), trust.handshake(purpose, true), owner);
+              loop, channel, trust.wire(channel, true), trust.handshake(service, true), owner);
       connection.configure();
       connection.key = loop.register(channel, SelectionKey.OP_CONNECT, connection);
       if (channel.connect(address)) {
@@ -97,13 +99,13 @@ final class Connection implements EventLoop.Handler {
 
   /** Takes over an accepted channel; on the loop's thread. */
   static Connection accepted(
-      EventLoop loop, SocketChannel channel, Trust trust, Handshake.Purpose purpose, Owner owner)
+      EventLoop loop, SocketChannel channel, Trust trust, Handshake.Service service, Owner owner)
       throws IOException {
     Connection connection =
         new Connection(
-            loop, channel, trust.wire(channel, false), trust.handshake(purpose, false), owner);
+            loop, channel, trust.wire(channel, false), trust.handshake(service, false), owner);
     connection.configure();
-    connection.peer = BootstrapId.text((InetSocketAddress) channel.getRemoteAddress());
+    connection.peer = Sockets.text((InetSocketAddress) channel.getRemoteAddress());
     connection.key = loop.register(channel, SelectionKey.OP_READ, connection);
     return connection;
   }

@@ -7,6 +7,7 @@ import java.net.ProtocolException;
 import java.nio.ByteBuffer;
 import java.time.Duration;
 import java.util.List;
+import org.nccl4j.api.wire.Handshake;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.SystemErrorException;
@@ -16,7 +17,7 @@ import org.nccl4j.device.TimeoutException;
  * A rank's connection to the root: on it the rank introduces itself and is told its neighbours, and
  * afterwards failures go both ways. State is guarded by the rank's monitor.
  */
-final class ControlLink implements Dialer.Outcome, Connection.Owner {
+final class ControlLink implements ConnectionDialer.Outcome, Connection.Owner {
   private static final int MAX_MESSAGE_BYTES = 64 << 10;
   private static final int ROUNDS = 4;
   private static final Duration GOODBYE_LIMIT = Duration.ofSeconds(1);
@@ -70,7 +71,8 @@ final class ControlLink implements Dialer.Outcome, Connection.Owner {
   InetAddress connect(List<InetSocketAddress> addresses, Deadline deadline) {
     beganNanos = System.nanoTime();
     int rounds = id.startedByFirstRank() ? Integer.MAX_VALUE : ROUNDS;
-    Dialer dialer = new Dialer(loop, addresses, Handshake.Purpose.CONTROL, trust, rounds, this);
+    ConnectionDialer dialer =
+        new ConnectionDialer(loop, addresses, Handshake.Service.ROOT, trust, rounds, this);
     loop.execute(() -> dialer.start(Duration.ofNanos(Math.max(1, deadline.leftNanos()))));
     try {
       monitor.await(

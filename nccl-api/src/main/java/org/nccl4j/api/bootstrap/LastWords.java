@@ -7,11 +7,12 @@ import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
+import org.nccl4j.api.wire.Handshake;
 import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.NcclException;
 
 /** Tells a root why a rank does not come at all. */
-final class LastWords implements Dialer.Outcome, Connection.Owner {
+final class LastWords implements ConnectionDialer.Outcome, Connection.Owner {
   /** The rank's own error is not held up for longer. */
   private static final Duration PATIENCE = Duration.ofSeconds(2);
 
@@ -30,7 +31,8 @@ final class LastWords implements Dialer.Outcome, Connection.Owner {
     try {
       LastWords words = new LastWords(failure);
       List<InetSocketAddress> to = HostNames.resolve(id.addresses(), Deadline.after(PATIENCE));
-      Dialer dialer = new Dialer(loop, to, Handshake.Purpose.CONTROL, trust, 1, words);
+      ConnectionDialer dialer =
+          new ConnectionDialer(loop, to, Handshake.Service.ROOT, trust, 1, words);
       loop.execute(() -> dialer.start(PATIENCE));
       // The dialer says by then what has come of it.
       if (!words.over.await(2 * PATIENCE.toMillis(), TimeUnit.MILLISECONDS)) {

@@ -6,13 +6,14 @@ import java.time.Duration;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
+import org.nccl4j.api.wire.Handshake;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.SystemErrorException;
 import org.nccl4j.device.TimeoutException;
 
 /** Asks another rank's {@link MeetingPoint} for the way to a new root. */
-final class MeetingCall implements Dialer.Outcome, Connection.Owner {
+final class MeetingCall implements ConnectionDialer.Outcome, Connection.Owner {
   private static final int ROUNDS = 20;
   private static final int MAX_MESSAGE_BYTES = 4096;
 
@@ -35,7 +36,8 @@ final class MeetingCall implements Dialer.Outcome, Connection.Owner {
   static byte[] ask(int asker, MeetingAddress where, Trust trust, String key, Deadline deadline) {
     EventLoop loop = EventLoop.acquire();
     MeetingCall call = new MeetingCall(where.rank(), key);
-    Dialer dialer = new Dialer(loop, where.sockets(), Handshake.Purpose.RING, trust, ROUNDS, call);
+    ConnectionDialer dialer =
+        new ConnectionDialer(loop, where.sockets(), Handshake.Service.RING, trust, ROUNDS, call);
     try {
       Duration left = Duration.ofNanos(Math.max(1, deadline.leftNanos()));
       loop.execute(() -> dialer.start(left));

@@ -9,6 +9,7 @@ import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Queue;
+import org.nccl4j.api.wire.Handshake;
 import org.nccl4j.api.wire.PortRange;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
@@ -20,7 +21,8 @@ import org.nccl4j.device.TimeoutException;
  * A rank's connections to its two neighbours: data comes from the previous rank and goes to the
  * next one; failures go both ways once the root is gone. State is guarded by the rank's monitor.
  */
-final class RingLink implements Listener.Acceptor, Dialer.Outcome, Connection.Owner {
+final class RingLink
+    implements ConnectionListener.Acceptor, ConnectionDialer.Outcome, Connection.Owner {
   static final int MAX_DATA_BYTES = 1 << 20;
   private static final int MAX_MESSAGE_BYTES = Bundle.MAX_BYTES + 64;
   private static final int ROUNDS = 20;
@@ -89,7 +91,8 @@ final class RingLink implements Listener.Acceptor, Dialer.Outcome, Connection.Ow
   /** Closes the ring: connects to the next rank and waits for the previous one. */
   void connect(Welcome welcome, Deadline deadline) {
     monitor.change(() -> neighbours = welcome);
-    Dialer dialer = new Dialer(loop, welcome.next(), Handshake.Purpose.RING, trust, ROUNDS, this);
+    ConnectionDialer dialer =
+        new ConnectionDialer(loop, welcome.next(), Handshake.Service.RING, trust, ROUNDS, this);
     loop.execute(() -> dialer.start(Duration.ofNanos(Math.max(1, deadline.leftNanos()))));
     try {
       boolean reached =

@@ -8,6 +8,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.concurrent.ConcurrentHashMap;
+import org.nccl4j.api.wire.Handshake;
 import org.nccl4j.api.wire.ListeningSocket;
 import org.nccl4j.api.wire.PortRange;
 
@@ -16,16 +17,16 @@ import org.nccl4j.api.wire.PortRange;
  * them, so that thousands do not need as many descriptors. Who connects says which rank it wants.
  * The last rank that leaves closes it. Any thread.
  */
-final class RingPorts implements Listener.Acceptor {
+final class RingPorts implements ConnectionListener.Acceptor {
   private static final List<RingPorts> OPEN = new ArrayList<>();
 
   private final Trust trust;
   private final InetAddress host;
   private final PortRange ports;
   private final EventLoop loop;
-  private final Listener listener;
+  private final ConnectionListener listener;
   private final int number;
-  private final Map<Integer, Listener.Acceptor> ranks = new ConcurrentHashMap<>();
+  private final Map<Integer, ConnectionListener.Acceptor> ranks = new ConcurrentHashMap<>();
 
   private RingPorts(EventLoop loop, Trust trust, InetAddress host, PortRange ports) {
     this.trust = trust;
@@ -34,7 +35,9 @@ final class RingPorts implements Listener.Acceptor {
     this.loop = loop;
     ServerSocketChannel socket = ListeningSocket.open("the bootstrap", host, ports);
     number = ListeningSocket.port(socket);
-    listener = new Listener(loop, socket, Handshake.Purpose.RING, trust, Listener.PATIENCE, this);
+    listener =
+        new ConnectionListener(
+            loop, socket, Handshake.Service.RING, trust, ConnectionListener.PATIENCE, this);
   }
 
   /** Begins to accept for a rank; the first message of a connection names the rank. */
@@ -44,7 +47,7 @@ final class RingPorts implements Listener.Acceptor {
       InetAddress host,
       PortRange ports,
       int rank,
-      Listener.Acceptor acceptor) {
+      ConnectionListener.Acceptor acceptor) {
     synchronized (OPEN) {
       for (RingPorts each : OPEN) {
         if (each.serves(trust, host, ports) && each.ranks.putIfAbsent(rank, acceptor) == null) {
@@ -80,7 +83,7 @@ final class RingPorts implements Listener.Acceptor {
   @Override
   public void accepted(Connection connection, FrameType type, MessageReader first)
       throws ProtocolException {
-    Listener.Acceptor rank = ranks.get(first.number());
+    ConnectionListener.Acceptor rank = ranks.get(first.number());
     if (rank == null) {
       connection.close();
     } else {

@@ -12,6 +12,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
+import org.nccl4j.api.wire.Handshake;
 import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.ErrorId;
 
@@ -26,7 +27,7 @@ import org.nccl4j.device.ErrorId;
  *
  * <p>Owner thread: the loop's.
  */
-final class RootService implements Listener.Acceptor, Connection.Owner {
+final class RootService implements ConnectionListener.Acceptor, Connection.Owner {
   private static final System.Logger LOG = DebugLog.of("BOOTSTRAP");
   private static final int MAX_MESSAGE_BYTES = 64 << 10;
 
@@ -39,7 +40,7 @@ final class RootService implements Listener.Acceptor, Connection.Owner {
   private static final Duration TOGETHER = Duration.ofMillis(5);
 
   private final EventLoop loop;
-  private final Listener listener;
+  private final ConnectionListener listener;
   private final Identity self;
   private final Formation formation;
   private final Map<Connection, Hello> members = new LinkedHashMap<>();
@@ -65,7 +66,8 @@ final class RootService implements Listener.Acceptor, Connection.Owner {
     beats = new Beats(loop, this::silent);
     formation = new Formation(self.version());
     listener =
-        new Listener(loop, socket, Handshake.Purpose.CONTROL, trust, Listener.PATIENCE, this);
+        new ConnectionListener(
+            loop, socket, Handshake.Service.ROOT, trust, ConnectionListener.PATIENCE, this);
   }
 
   /**

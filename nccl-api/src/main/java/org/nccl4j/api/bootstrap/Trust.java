@@ -6,6 +6,7 @@ import java.util.Arrays;
 import java.util.Optional;
 import javax.net.ssl.SSLContext;
 import javax.net.ssl.SSLEngine;
+import org.nccl4j.api.wire.Handshake;
 
 /**
  * What the sides of a connection must show each other.
@@ -35,8 +36,8 @@ record Trust(byte[] secret, TlsFiles files, Optional<SSLContext> tls) {
     return Arrays.equals(secret, other.secret) && files.equals(other.files);
   }
 
-  Handshake handshake(Handshake.Purpose purpose, boolean client) {
-    return client ? Handshake.client(secret, purpose) : Handshake.server(secret, purpose);
+  Handshake handshake(Handshake.Service service, boolean client) {
+    return client ? Handshake.client(secret, service) : Handshake.server(secret, service);
   }
 
   Wire wire(SocketChannel channel, boolean client) throws IOException {

@@ -21,7 +21,8 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
-import org.nccl4j.api.bootstrap.Handshake.Purpose;
+import org.nccl4j.api.wire.Handshake;
+import org.nccl4j.api.wire.Handshake.Service;
 import org.nccl4j.api.wire.ListeningSocket;
 import org.nccl4j.api.wire.PortRange;
 
@@ -45,7 +46,7 @@ class HostileConnectionsTest {
             6,
             index -> {
               if (index == 4) {
-                attack(port, Purpose.CONTROL, new Random(seed), ATTACKS);
+                attack(port, Service.ROOT, new Random(seed), ATTACKS);
                 attacked.set(true);
                 return 0;
               }
@@ -78,7 +79,7 @@ class HostileConnectionsTest {
                   ports = LeftBehind.listeningPorts();
                 }
                 for (int port : ports) {
-                  attack(port, Purpose.RING, random, ATTACKS / 2);
+                  attack(port, Service.RING, random, ATTACKS / 2);
                 }
                 attacked.set(true);
                 return 0;
@@ -102,11 +103,11 @@ class HostileConnectionsTest {
     ServerSocketChannel socket =
         ListeningSocket.open("a test", InetAddress.getLoopbackAddress(), PortRange.ANY);
     int port = ListeningSocket.port(socket);
-    Listener listener =
-        new Listener(
+    ConnectionListener listener =
+        new ConnectionListener(
             loop,
             socket,
-            Purpose.RING,
+            Service.RING,
             Trust.in(secret),
             Duration.ofMillis(200),
             (connection, type, first) -> {
@@ -114,17 +115,17 @@ class HostileConnectionsTest {
               connection.close();
             });
     loop.execute(listener::start);
-    attack(port, Purpose.RING, new Random(seed()), ATTACKS);
+    attack(port, Service.RING, new Random(seed()), ATTACKS);
     assertTrue(accepted.isEmpty(), accepted.toString());
     BlockingQueue<Object> outcome = new LinkedBlockingQueue<>();
-    Dialer dialer =
-        new Dialer(
+    ConnectionDialer dialer =
+        new ConnectionDialer(
             loop,
             List.of(new InetSocketAddress(InetAddress.getLoopbackAddress(), port)),
-            Purpose.RING,
+            Service.RING,
             Trust.in(secret),
             5,
-            new Dialer.Outcome() {
+            new ConnectionDialer.Outcome() {
               @Override
               public void reached(Connection connection) {
                 connection.finish(new MessageWriter(FrameType.RING_HELLO).done());
@@ -148,18 +149,18 @@ class HostileConnectionsTest {
     EventLoop loop = EventLoop.acquire();
     ServerSocketChannel socket =
         ListeningSocket.open("a test", InetAddress.getLoopbackAddress(), PortRange.ANY);
-    Listener listener =
-        new Listener(
+    ConnectionListener listener =
+        new ConnectionListener(
             loop,
             socket,
-            Purpose.RING,
+            Service.RING,
             Trust.in(new byte[16]),
             Duration.ofMillis(50),
             (connection, type, first) -> connection.close());
     loop.execute(listener::start);
     try (Socket silent = connect(ListeningSocket.port(socket));
         Socket half = connect(ListeningSocket.port(socket))) {
-      half.getOutputStream().write(Handshake.client(new byte[16], Purpose.RING).opening(), 0, 20);
+      half.getOutputStream().write(Handshake.client(new byte[16], Service.RING).opening(), 0, 20);
       assertEquals(-1, silent.getInputStream().read());
       assertEquals(-1, half.getInputStream().read());
     }
@@ -171,12 +172,12 @@ class HostileConnectionsTest {
   void aRecordedJoinCannotBePlayedAgain() throws Exception {
     BootstrapId id = Ranks.newId();
     int port = id.addresses().get(0).getPort();
-    Handshake handshake = Handshake.client(id.secret(), Purpose.CONTROL);
+    Handshake handshake = Handshake.client(id.secret(), Service.ROOT);
     byte[] greeting = handshake.opening();
     byte[] proof;
     try (Socket first = connect(port)) {
       first.getOutputStream().write(greeting);
-      proof = handshake.step(first.getInputStream().readNBytes(Handshake.GREETING_BYTES));
+      proof = handshake.step(first.getInputStream().readNBytes(Handshake.HELLO_BYTES));
       first.getOutputStream().write(proof);
       handshake.step(first.getInputStream().readNBytes(Handshake.PROOF_BYTES));
       assertTrue(handshake.done());
@@ -184,7 +185,7 @@ class HostileConnectionsTest {
     try (Socket again = connect(port)) {
       again.getOutputStream().write(greeting);
       InputStream in = again.getInputStream();
-      assertEquals(Handshake.GREETING_BYTES, in.readNBytes(Handshake.GREETING_BYTES).length);
+      assertEquals(Handshake.HELLO_BYTES, in.readNBytes(Handshake.HELLO_BYTES).length);
       again.getOutputStream().write(proof);
       assertEquals(-1, in.read());
     }
@@ -206,10 +207,10 @@ class HostileConnectionsTest {
     int port = id.addresses().get(0).getPort();
     for (int i = 0; i < 200; i++) {
       try (Socket socket = connect(port)) {
-        Handshake handshake = Handshake.client(id.secret(), Purpose.CONTROL);
+        Handshake handshake = Handshake.client(id.secret(), Service.ROOT);
         socket.getOutputStream().write(handshake.opening());
         InputStream in = socket.getInputStream();
-        byte[] answer = handshake.step(in.readNBytes(Handshake.GREETING_BYTES));
+        byte[] answer = handshake.step(in.readNBytes(Handshake.HELLO_BYTES));
         socket.getOutputStream().write(answer);
         in.readNBytes(Handshake.PROOF_BYTES);
         ByteBuffer header = ByteBuffer.allocate(5);
@@ -235,10 +236,10 @@ class HostileConnectionsTest {
   }
 
   /** Opens connections that begin like a rank's and go wrong somewhere, or like nothing at all. */
-  private static void attack(int port, Purpose purpose, Random random, int times) {
+  private static void attack(int port, Service service, Random random, int times) {
     for (int i = 0; i < times; i++) {
       try (Socket socket = connect(port)) {
-        byte[] bytes = Handshake.client(new byte[16], purpose).opening();
+        byte[] bytes = Handshake.client(new byte[16], service).opening();
         switch (random.nextInt(5)) {
           case 0 -> bytes = new byte[random.nextInt(2000)];
           case 1 -> random.nextBytes(bytes);
@@ -260,7 +261,7 @@ class HostileConnectionsTest {
   /** Holds many connections open, each dripping, until the others are done. */
   private static int slowLoris(int port, int count, AtomicBoolean until) {
     List<Socket> held = new ArrayList<>();
-    byte[] greeting = Handshake.client(new byte[16], Purpose.CONTROL).opening();
+    byte[] greeting = Handshake.client(new byte[16], Service.ROOT).opening();
     int rounds = 0;
     try {
       while (!until.get() || held.size() < count) {

@@ -25,6 +25,7 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.nccl4j.api.settings.Settings;
+import org.nccl4j.api.wire.Handshake;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.NcclException;
 
@@ -160,7 +161,7 @@ class TlsTest {
       socket.setSoTimeout(20_000);
       socket
           .getOutputStream()
-          .write(Handshake.client(id.secret(), Handshake.Purpose.CONTROL).opening());
+          .write(Handshake.client(id.secret(), Handshake.Service.ROOT).opening());
       InputStream in = socket.getInputStream();
       byte[] answer = in.readAllBytes();
       assertFalse(new String(answer, StandardCharsets.ISO_8859_1).contains("NCCL4J"));

@@ -40,7 +40,7 @@ class StrangersTest {
   private static final int IN_TURN = 50;
   private static final int HELD = 300;
   private static final List<String> BEGINNINGS =
-      List.of("NCCL4JBS\1", "NCCL4JNS\2", "NCCL4J", "GET / HTTP/1.1\r\n\r\n", "\26\3\1\2\0", "");
+      List.of("NCCL4JWR\1", "NCCL4JWR\2", "NCCL4J", "GET / HTTP/1.1\r\n\r\n", "\26\3\1\2\0", "");
 
   /** Goes over the ports again and again; talks nonsense, or drips and stays. */
   private static final class Stranger {

@@ -4,81 +4,46 @@ import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.channels.ByteChannel;
 import java.nio.channels.ClosedChannelException;
-import java.security.GeneralSecurityException;
-import java.security.MessageDigest;
-import java.security.SecureRandom;
-import javax.crypto.Mac;
-import javax.crypto.spec.SecretKeySpec;
-import org.nccl4j.device.InternalErrorException;
+import org.nccl4j.api.wire.Handshake;
+import org.nccl4j.api.wire.PendingHandshake;
 
 /**
  * The TCP connection over which two ends tell each other their queue pairs, and which stays open so
  * that each learns when the other closes or dies. Never blocks. Owned by one thread at a time.
  *
- * <p>Each end proves that it knows the communicator's secret before it is told where the other
- * end's memory is:
+ * <p>It begins with the {@link Handshake}, so each end has proved that it knows the communicator's
+ * secret before it is told where the other end's memory is:
  *
  * <pre>
  *   sender                              receiver
- *   32 random bytes              --&gt;
- *                                &lt;--    32 random bytes
- *   proof                        --&gt;    checks it, or closes
- *          checks it, or closes  &lt;--    proof
- *   RemoteEnd, digest            --&gt;
- *                                &lt;--    RemoteEnd, digest
+ *   RemoteEnd, signature         --&gt;
+ *                                &lt;--    RemoteEnd, signature
  *   a byte: it is ready          --&gt;
  * </pre>
  *
- * <p>Proofs and digests are HMAC-SHA256 under the secret over the role, the kind of message, the
- * session, both ends' random bytes and the message: none can be forged, nor said again to another
- * connection, in the other direction or as another kind. All of it goes by TLS where the user has
- * set that.
+ * <p>Signatures are of the handshake: none can be forged, nor said again to another connection or
+ * in the other direction. All of it goes by TLS where the user has set that.
  */
 final class ControlLink implements AutoCloseable {
-  static final int NONCE_BYTES = 32;
-  private static final int MAC_BYTES = 32;
-  private static final byte PROOF = 'P';
-  private static final byte END = 'E';
   private static final byte GOODBYE = 2;
-  private static final byte[] NOTHING = {};
-  private static final SecureRandom RANDOM = new SecureRandom();
 
   private final ByteChannel channel;
-  private final byte[] secret;
-  private final long session;
-  private final boolean sender;
-  private final byte[] ownNonce = new byte[NONCE_BYTES];
-  private final byte[] otherNonce = new byte[NONCE_BYTES];
-  private final ByteBuffer in = ByteBuffer.allocateDirect(RemoteEnd.BYTES + MAC_BYTES);
+  private final Handshake handshake;
+  private final ByteBuffer in = ByteBuffer.allocateDirect(RemoteEnd.BYTES + Handshake.PROOF_BYTES);
   private boolean goodbye;
   private ByteBuffer out = ByteBuffer.allocate(0);
 
-  /** Over a connected channel that never waits. */
-  ControlLink(ByteChannel channel, byte[] secret, long session, boolean sender) {
-    this.channel = channel;
-    this.secret = secret;
-    this.session = session;
-    this.sender = sender;
-    RANDOM.nextBytes(ownNonce);
+  /** Over a connection whose ends know each other. */
+  ControlLink(PendingHandshake proved) {
+    this.channel = proved.channel();
+    this.handshake = proved.handshake();
   }
 
-  /** Begins to send the random bytes. */
-  void sendNonce() {
-    out = ByteBuffer.wrap(ownNonce.clone());
-  }
-
-  /**
-   * Begins to send the proof that this end knows the secret; the other's random bytes have come.
-   */
-  void sendProof() {
-    out = ByteBuffer.wrap(digest(sender, PROOF, ownNonce, otherNonce, NOTHING));
-  }
-
-  /** Begins to send a description of this end; the other has proved that it knows the secret. */
+  /** Begins to send a description of this end. */
   void sendEnd(RemoteEnd end) {
     byte[] message = end.encode();
-    out = ByteBuffer.allocate(message.length + MAC_BYTES);
-    out.put(message).put(digest(sender, END, ownNonce, otherNonce, message)).flip();
+    out = ByteBuffer.allocate(message.length + Handshake.PROOF_BYTES);
+    out.put(message).put(handshake.sign(message)).flip();
   }
 
   /** Begins to send a byte that says that this end is ready. */
@@ -94,50 +59,20 @@ final class ControlLink implements AutoCloseable {
     return !out.hasRemaining();
   }
 
-  /** Whether the other end's random bytes have come. */
-  boolean receiveNonce() throws IOException {
-    if (!fill(NONCE_BYTES)) {
-      return false;
-    }
-    in.get(otherNonce);
-    in.clear();
-    return true;
-  }
-
-  /**
-   * Whether the other end's proof has come.
-   *
-   * @throws StrangerException if it does not know the secret
-   */
-  boolean receiveProof() throws IOException {
-    if (!fill(MAC_BYTES)) {
-      return false;
-    }
-    byte[] proof = new byte[MAC_BYTES];
-    in.get(proof);
-    in.clear();
-    if (!MessageDigest.isEqual(proof, digest(!sender, PROOF, otherNonce, ownNonce, NOTHING))) {
-      throw new StrangerException();
-    }
-    return true;
-  }
-
   /**
    * The other end's description once it has come, else null.
    *
-   * @throws StrangerException if it does not know the secret
+   * @throws java.net.ProtocolException if it does not know the secret
    */
   RemoteEnd receiveEnd() throws IOException {
-    if (!fill(RemoteEnd.BYTES + MAC_BYTES)) {
+    if (!fill(RemoteEnd.BYTES + Handshake.PROOF_BYTES)) {
       return null;
     }
     byte[] message = new byte[RemoteEnd.BYTES];
-    byte[] mac = new byte[MAC_BYTES];
-    in.get(message).get(mac);
+    byte[] signature = new byte[Handshake.PROOF_BYTES];
+    in.get(message).get(signature);
     in.clear();
-    if (!MessageDigest.isEqual(mac, digest(!sender, END, otherNonce, ownNonce, message))) {
-      throw new StrangerException();
-    }
+    handshake.verify(message, signature);
     return RemoteEnd.decode(message);
   }
 
@@ -181,22 +116,6 @@ final class ControlLink implements AutoCloseable {
     }
     in.flip();
     return true;
-  }
-
-  private byte[] digest(boolean bySender, byte kind, byte[] first, byte[] second, byte[] message) {
-    try {
-      Mac mac = Mac.getInstance("HmacSHA256");
-      mac.init(new SecretKeySpec(secret, "HmacSHA256"));
-      mac.update((byte) (bySender ? 'S' : 'R'));
-      mac.update(kind);
-      mac.update(ByteBuffer.allocate(Long.BYTES).putLong(0, session));
-      mac.update(first);
-      mac.update(second);
-      return mac.doFinal(message);
-    } catch (GeneralSecurityException e) {
-      throw new InternalErrorException(
-          "this Java has no HmacSHA256", "use a complete Java runtime", e);
-    }
   }
 
   @Override

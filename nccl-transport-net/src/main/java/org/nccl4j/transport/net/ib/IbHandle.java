@@ -86,6 +86,11 @@ record IbHandle(long session, int port, int queuePairs, List<InetAddress> addres
         cause);
   }
 
+  /** The session as a handshake's request. */
+  byte[] sessionBytes() {
+    return ByteBuffer.allocate(Long.BYTES).putLong(session).array();
+  }
+
   /** The addresses with the port. */
   List<InetSocketAddress> socketAddresses() {
     return addresses.stream().map(address -> new InetSocketAddress(address, port)).toList();

@@ -2,41 +2,45 @@ package org.nccl4j.transport.net.ib;
 
 import java.io.IOException;
 import java.lang.System.Logger;
-import java.nio.channels.ByteChannel;
 import java.nio.channels.ServerSocketChannel;
-import java.nio.channels.SocketChannel;
-import java.util.ArrayDeque;
-import java.util.Deque;
+import java.util.ArrayList;
 import java.util.Iterator;
+import java.util.List;
 import org.nccl4j.api.spi.NetContext;
 import org.nccl4j.api.spi.NetListener;
 import org.nccl4j.api.spi.NetReceiver;
+import org.nccl4j.api.wire.Handshake;
+import org.nccl4j.api.wire.Listener;
+import org.nccl4j.api.wire.PendingHandshake;
+import org.nccl4j.api.wire.Sockets;
 import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.RemoteException;
-import org.nccl4j.transport.net.AddressTrials;
 
 /**
  * Where one sender is awaited, by TCP, until this is closed at the creation's end or deadline.
  * Strangers cannot keep the sender out: where too many come, those that have proved nothing are
  * closed, the oldest first, and a sender among them comes again. Owned by one thread at a time.
  */
-final class IbListener implements NetListener, Opened.Part {
+final class IbListener implements NetListener, Opened.Part, Listener.Acceptor {
   private static final Logger LOG = DebugLog.of("NET");
-  private static final int MOST_ARRIVALS = 64;
+  private static final int MOST_STRANGERS = 64;
 
   private final IbSettings settings;
   private final LocalEnd local;
   private final int rank;
   private final NetContext context;
   private final IbHandle handle;
-  private final ServerSocketChannel server;
+  private final Listener port;
   private final Opened opened;
-  private final Deque<Arrival> arrivals = new ArrayDeque<>();
-  private Arrival accepted;
+
+  /** Who has proved that it knows the secret, and has not told its end. */
+  private final List<ControlLink> arrivals = new ArrayList<>();
+
+  private ControlLink accepted;
+  private RemoteEnd sender;
   private IbReceiver receiver;
-  private long refused;
   private boolean done;
   private boolean closed;
 
@@ -50,7 +54,7 @@ final class IbListener implements NetListener, Opened.Part {
     this.settings = settings;
     this.local = local;
     this.handle = handle;
-    this.server = server;
+    this.port = new Listener(server, this, MOST_STRANGERS, System::nanoTime);
     this.opened = opened;
     rank = context.rank();
     this.context = context;
@@ -73,8 +77,8 @@ final class IbListener implements NetListener, Opened.Part {
       return null;
     }
     if (accepted == null) {
-      takeNew();
-      screen();
+      port.poll();
+      hear();
     }
     if (accepted == null) {
       return null;
@@ -82,78 +86,55 @@ final class IbListener implements NetListener, Opened.Part {
     return finish();
   }
 
-  private void takeNew() {
-    try {
-      SocketChannel channel = server.accept();
-      while (channel != null) {
-        channel.configureBlocking(false);
-        arrivals.add(arrival(channel));
-        if (arrivals.size() > MOST_ARRIVALS) {
-          refuse(leastKnown(), "too many connections that prove nothing");
-        }
-        channel = server.accept();
-      }
-    } catch (IOException e) {
-      LOG.log(Logger.Level.WARNING, "InfiniBand: accepting a connection failed: {0}", e);
-    }
+  @Override
+  public Handshake handshake() {
+    return Handshake.server(context.secret(), Handshake.Service.INFINIBAND);
   }
 
-  /** Takes out the oldest of those that have proved nothing; if all have, the oldest. */
-  private Arrival leastKnown() {
-    for (Iterator<Arrival> each = arrivals.iterator(); each.hasNext(); ) {
-      Arrival arrival = each.next();
-      if (!arrival.hasProved()) {
-        each.remove();
-        return arrival;
-      }
-    }
-    return arrivals.remove();
+  @Override
+  public PendingHandshake.Channels channels() {
+    return socket -> context.controlChannel(socket, /* dialed= */ false);
   }
 
-  private Arrival arrival(SocketChannel channel) throws IOException {
-    try {
-      ByteChannel control = context.controlChannel(channel, /* dialed= */ false);
-      return new Arrival(
-          new ControlLink(control, context.secret(), handle.session(), /* sender= */ false));
-    } catch (IOException e) {
-      channel.close();
-      throw e;
-    }
+  @Override
+  public int awaited() {
+    return 1;
   }
 
-  private void screen() {
-    for (Iterator<Arrival> each = arrivals.iterator(); each.hasNext() && accepted == null; ) {
-      Arrival arrival = each.next();
+  @Override
+  public boolean admit(PendingHandshake proved) {
+    return proved.handshake().request().getLong() == handle.session()
+        && arrivals.add(new ControlLink(proved));
+  }
+
+  /** Accepts the first that has told its end. */
+  private void hear() {
+    for (Iterator<ControlLink> each = arrivals.iterator(); each.hasNext() && accepted == null; ) {
+      ControlLink link = each.next();
       try {
-        if (arrival.poll()) {
-          accepted = arrival;
+        sender = link.receiveEnd();
+        if (sender != null) {
+          accepted = link;
           each.remove();
         }
       } catch (IOException e) {
         each.remove();
-        refuse(arrival, AddressTrials.reason(e));
+        link.close();
+        LOG.log(
+            Logger.Level.DEBUG,
+            "InfiniBand: rank {0} loses a connection on port {1}: {2}",
+            rank,
+            Integer.toString(handle.port()),
+            Sockets.reason(e));
       }
-    }
-  }
-
-  private void refuse(Arrival arrival, String why) {
-    arrival.link().close();
-    if (refused++ == 0) {
-      LOG.log(
-          Logger.Level.WARNING,
-          "InfiniBand: rank {0} refuses a connection on port {1}: {2}",
-          rank,
-          Integer.toString(handle.port()),
-          why);
     }
   }
 
   /** Connects the queue pairs, and waits for the sender to have done the same. */
   private NetReceiver finish() {
-    ControlLink link = accepted.link();
+    ControlLink link = accepted;
     try {
       if (receiver == null) {
-        RemoteEnd sender = accepted.end();
         receiver = new IbReceiver(settings, local, sender.queuePairs().length, sender.split());
         receiver.connectPairs(link, sender);
         link.sendEnd(receiver.describe(rank));
@@ -164,8 +145,7 @@ final class IbListener implements NetListener, Opened.Part {
     } catch (IOException e) {
       throw new RemoteException(
           ErrorId.CONNECTION,
-          "%s gave up its connection: %s"
-              .formatted(accepted.end().describe(), AddressTrials.reason(e)),
+          "%s gave up its connection: %s".formatted(sender.describe(), Sockets.reason(e)),
           "see that rank's first error",
           e);
     }
@@ -183,9 +163,7 @@ final class IbListener implements NetListener, Opened.Part {
         .formatted(
             handle.addresses(),
             handle.port(),
-            accepted != null
-                ? "; %s has come".formatted(accepted.end().describe())
-                : refused == 0 ? "" : "; %d connections were refused meanwhile".formatted(refused));
+            accepted != null ? "; %s has come".formatted(sender.describe()) : port.refusals());
   }
 
   @Override
@@ -199,17 +177,13 @@ final class IbListener implements NetListener, Opened.Part {
       return;
     }
     closed = true;
-    arrivals.forEach(arrival -> arrival.link().close());
+    arrivals.forEach(ControlLink::close);
     if (receiver != null) {
       receiver.close();
     }
     if (accepted != null) {
-      accepted.link().close();
+      accepted.close();
     }
-    try {
-      server.close();
-    } catch (IOException e) {
-      LOG.log(Logger.Level.DEBUG, "InfiniBand: closing a listener failed", e);
-    }
+    port.close();
   }
 }

@@ -136,7 +136,7 @@ final class IbNet implements Net {
     LocalEnd local = end(device);
     IbHandle to = IbHandle.decode(handle);
     int pairs = Math.max(settings.queuePairs(), to.queuePairs());
-    Dialer dialer = new Dialer(to, context);
+    ControlDialer dialer = new ControlDialer(to, context);
     return opened.add(new IbSender(settings, local, pairs, context.rank(), dialer));
   }
 

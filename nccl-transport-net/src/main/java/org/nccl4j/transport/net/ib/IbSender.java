@@ -25,7 +25,7 @@ final class IbSender extends IbConnection implements NetSender {
   private final long[] awaited = new long[ClearToSend.SLOTS];
   private final int[] taken = new int[ClearToSend.SLOTS];
   private int nextRequest;
-  private final Dialer dialer;
+  private final ControlDialer dialer;
   private boolean connected;
   private long head = 1;
 
@@ -55,7 +55,7 @@ final class IbSender extends IbConnection implements NetSender {
   }
 
   /** Begins to connect; the dialer is then this connection's. */
-  IbSender(IbSettings settings, LocalEnd local, int pairs, int rank, Dialer dialer) {
+  IbSender(IbSettings settings, LocalEnd local, int pairs, int rank, ControlDialer dialer) {
     super(
         settings,
         local,

@@ -1,6 +1,6 @@
 /**
  * InfiniBand and RoCE through libibverbs. Layer: a network below the NET transport; depends on the
- * SPI and on nothing else of the engine.
+ * SPI, api.wire and nothing else of the engine.
  *
  * <p>{@link org.nccl4j.transport.net.ib.IbProvider} looks at the machine. A receiver listens by
  * TCP, a sender dials; both prove that they know the communicator's secret and tell each other

@@ -26,14 +26,14 @@ abstract class SocketConnection implements NetConnection {
   /** Spreads the numbers of messages over all bits. */
   private static final long SPREAD = 0x9e3779b97f4a7c15L;
 
-  private final Origin origin;
+  private final SocketSource source;
   private int sockets = 1;
   private String peer = "?";
   private NcclException broken;
   private boolean closed;
 
-  SocketConnection(Origin origin) {
-    this.origin = origin;
+  SocketConnection(SocketSource source) {
+    this.source = source;
   }
 
   /**
@@ -102,7 +102,7 @@ abstract class SocketConnection implements NetConnection {
     if (!closed) {
       closed = true;
       end();
-      origin.close();
+      source.close();
     }
   }
 }

@@ -23,7 +23,7 @@ import org.nccl4j.device.InvalidUsageException;
  */
 record SocketHandle(
     int lanes, int port, byte[] token, List<InetAddress> addresses, int rails, boolean paired) {
-  static final int TOKEN_BYTES = 16;
+  static final int TOKEN_BYTES = SocketRequest.TOKEN_BYTES;
 
   /** As many addresses of 16 bytes as a handle has room for. */
   static final int MAX_ADDRESSES = 6;

@@ -7,6 +7,7 @@ import java.nio.channels.SocketChannel;
 import java.util.List;
 import org.nccl4j.api.spi.NetListener;
 import org.nccl4j.api.spi.NetReceiver;
+import org.nccl4j.api.wire.Sockets;
 
 /** Awaits the sockets of one connection. */
 final class SocketListener implements NetListener {
@@ -14,10 +15,10 @@ final class SocketListener implements NetListener {
   private final LaneCount lanes;
   private final SocketHandle handle;
   private final SocketChannel[] sockets;
-  private final Origin awaited = new Awaited();
+  private final SocketSource awaited = new Awaited();
 
   /** Null while it is not known yet whether the other direction shares its socket. */
-  private Origin origin;
+  private SocketSource source;
 
   /** Whether what has come is for both directions. */
   private boolean forPair;
@@ -34,16 +35,11 @@ final class SocketListener implements NetListener {
   SocketListener(
       SocketPort port, LaneCount lanes, List<InetAddress> addresses, int rails, boolean paired) {
     this.port = port;
-    this.origin = paired ? null : awaited;
+    this.source = paired ? null : awaited;
     this.lanes = lanes;
     this.handle =
         new SocketHandle(
-            lanes.lanes(),
-            port.number(),
-            Greeting.random(Greeting.TOKEN_BYTES),
-            addresses,
-            rails,
-            paired);
+            lanes.lanes(), port.number(), SocketRequest.newToken(), addresses, rails, paired);
     this.sockets = new SocketChannel[1 + lanes.lanes()];
     this.missing = sockets.length;
     port.add(handle.token(), this);
@@ -51,7 +47,7 @@ final class SocketListener implements NetListener {
 
   /** Takes a socket that knows the secret, unless it is not one of this connection's. */
   boolean admit(SocketChannel socket, int index, int count) {
-    int place = index == Dial.PAIR ? 0 : index;
+    int place = index == SocketDialer.PAIR ? 0 : index;
     if (closed || count != sockets.length || place < 0 || place >= count) {
       return false;
     }
@@ -59,10 +55,10 @@ final class SocketListener implements NetListener {
       if (!isGone(sockets[place])) {
         return false;
       }
-      Closing.close(sockets[place]);
+      Sockets.close(sockets[place]);
       missing++;
     }
-    forPair = index == Dial.PAIR;
+    forPair = index == SocketDialer.PAIR;
     sockets[place] = socket;
     missing--;
     return true;
@@ -84,17 +80,17 @@ final class SocketListener implements NetListener {
 
   /** Whether {@link #comeFrom} is to be called. */
   boolean isUndecided() {
-    return origin == null && !closed;
+    return source == null && !closed;
   }
 
   /** The sockets that it awaits. */
-  Origin awaited() {
+  SocketSource awaited() {
     return awaited;
   }
 
   /** Says where its sockets come from. */
-  void comeFrom(Origin decided) {
-    origin = decided;
+  void comeFrom(SocketSource decided) {
+    source = decided;
   }
 
   @Override
@@ -107,15 +103,15 @@ final class SocketListener implements NetListener {
     if (receiver != null) {
       return null;
     }
-    if (origin == null && awaited.poll() != null && !forPair) {
-      origin = awaited;
+    if (source == null && awaited.poll() != null && !forPair) {
+      source = awaited;
     }
-    if (origin == null) {
+    if (source == null) {
       return null;
     }
-    SocketChannel[] connected = origin.poll();
+    SocketChannel[] connected = source.poll();
     if (connected != null) {
-      receiver = new SocketReceiver(origin, connected, lanes);
+      receiver = new SocketReceiver(source, connected, lanes);
     }
     return receiver;
   }
@@ -126,7 +122,7 @@ final class SocketListener implements NetListener {
       closed = true;
       port.remove(handle.token());
       if (receiver == null) {
-        (origin == null ? awaited : origin).close();
+        (source == null ? awaited : source).close();
       }
     }
   }
@@ -150,7 +146,7 @@ final class SocketListener implements NetListener {
             port.refusals());
   }
 
-  private final class Awaited implements Origin {
+  private final class Awaited implements SocketSource {
     @Override
     public SocketChannel[] poll() {
       if (missing > 0) {
@@ -162,7 +158,7 @@ final class SocketListener implements NetListener {
     @Override
     public void close() {
       for (SocketChannel socket : sockets) {
-        Closing.close(socket);
+        Sockets.close(socket);
       }
     }
 

@@ -116,7 +116,7 @@ final class SocketNet implements Net {
 
   @Override
   public NetSender connect(int device, byte[] handle) {
-    return sender(device, new Dial(SocketHandle.fromBytes(handle), secret, false));
+    return sender(device, new SocketDialer(SocketHandle.fromBytes(handle), secret, false));
   }
 
   /** Shares a socket if both ranks can: the lower dials, the higher takes what comes. */
@@ -129,16 +129,16 @@ final class SocketNet implements Net {
     SocketHandle there = SocketHandle.fromBytes(handle);
     if (!there.paired()) {
       listener.comeFrom(listener.awaited());
-      return sender(device, new Dial(there, secret, false));
+      return sender(device, new SocketDialer(there, secret, false));
     }
     SocketPair pair =
-        new SocketPair(rank < peer ? new Dial(there, secret, true) : listener.awaited());
+        new SocketPair(rank < peer ? new SocketDialer(there, secret, true) : listener.awaited());
     listener.comeFrom(pair);
     return sender(device, pair);
   }
 
-  private NetSender sender(int device, Origin origin) {
-    SocketSender sender = new SocketSender(origin, LaneCount.of(settings, nics.get(device)));
+  private NetSender sender(int device, SocketSource source) {
+    SocketSender sender = new SocketSender(source, LaneCount.of(settings, nics.get(device)));
     opened.add(sender);
     return sender;
   }

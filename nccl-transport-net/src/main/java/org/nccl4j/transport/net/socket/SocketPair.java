@@ -8,29 +8,29 @@ import java.util.concurrent.atomic.AtomicInteger;
  * go the other way: alone, each costs as much as a small message. It is closed when both of this
  * rank's ends have done with it.
  */
-final class SocketPair implements Origin {
-  private final Origin origin;
+final class SocketPair implements SocketSource {
+  private final SocketSource source;
   private final AtomicInteger ends = new AtomicInteger(2);
 
-  /** The socket that an origin gives, for a sender and a receiver. */
-  SocketPair(Origin origin) {
-    this.origin = origin;
+  /** The socket that a source gives, for a sender and a receiver. */
+  SocketPair(SocketSource source) {
+    this.source = source;
   }
 
   @Override
   public SocketChannel[] poll() {
-    return origin.poll();
+    return source.poll();
   }
 
   @Override
   public void close() {
     if (ends.decrementAndGet() == 0) {
-      origin.close();
+      source.close();
     }
   }
 
   @Override
   public String toString() {
-    return origin.toString();
+    return source.toString();
   }
 }

@@ -41,8 +41,8 @@ final class SocketReceiver extends SocketConnection implements NetReceiver {
 
   private boolean goodbye;
 
-  SocketReceiver(Origin origin, SocketChannel[] sockets, LaneCount count) {
-    super(origin);
+  SocketReceiver(SocketSource source, SocketChannel[] sockets, LaneCount count) {
+    super(source);
     connected(sockets);
     socket = sockets[0];
     lanes = new Lanes(sockets, false, count.threads(), "recv-" + peer());

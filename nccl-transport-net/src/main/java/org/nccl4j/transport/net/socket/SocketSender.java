@@ -21,7 +21,7 @@ final class SocketSender extends SocketConnection implements NetSender {
 
   private static final long POLL_NANOS = 100_000;
 
-  private final Origin origin;
+  private final SocketSource source;
   private final LaneCount preferred;
   private final Send[] sends = new Send[REQUESTS];
   private final ByteBuffer buffer = ByteBuffer.allocateDirect(BUFFER_BYTES);
@@ -38,9 +38,9 @@ final class SocketSender extends SocketConnection implements NetSender {
   /** The last in the buffer, if its bytes follow from its memory, else null. */
   private Send whole;
 
-  SocketSender(Origin origin, LaneCount preferred) {
-    super(origin);
-    this.origin = origin;
+  SocketSender(SocketSource source, LaneCount preferred) {
+    super(source);
+    this.source = source;
     this.preferred = preferred;
     buffer.limit(0);
   }
@@ -48,7 +48,7 @@ final class SocketSender extends SocketConnection implements NetSender {
   @Override
   public boolean isConnected() {
     if (socket == null && !isClosed()) {
-      SocketChannel[] sockets = origin.poll();
+      SocketChannel[] sockets = source.poll();
       if (sockets != null) {
         connected(sockets);
         LaneCount count = preferred.withLanes(sockets.length - 1);
@@ -172,7 +172,7 @@ final class SocketSender extends SocketConnection implements NetSender {
 
   @Override
   public String toString() {
-    return socket == null ? origin.toString() : "connected with " + peer();
+    return socket == null ? source.toString() : "connected with " + peer();
   }
 
   /** A message under way. */

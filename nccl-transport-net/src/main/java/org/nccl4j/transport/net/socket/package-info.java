@@ -1,20 +1,20 @@
 /**
- * The network of TCP sockets. Layer: network; depends on the SPI alone.
+ * The network of TCP sockets. Layer: network; depends on the SPI and api.wire.
  *
- * <p>{@code Interfaces} selects the network interfaces, each a device; those as fast as a
- * connection's device are its rails, and its lanes are spread over them. {@code SocketPort} is the
- * one listening socket of a communicator's network, open while connections are awaited; it hands a
- * connection to the {@code SocketListener} that the {@code Greeting} names, once the greeting's
- * proof was right. {@code Dial} connects to the first of a handle's addresses that can be reached,
- * and says why the others cannot. The two directions between two ranks share one socket, a {@code
- * SocketPair}, which the lower rank dials, where neither has lanes. Else a connection is one socket
- * with headers, and, where NCCL_SOCKET_NTHREADS says so, further ones (a {@code Lane} each) that
- * large messages are spread over, served by a {@code LaneThread}.
+ * <p>{@code Nics} selects the network interfaces, each a device; those as fast as a connection's
+ * device are its rails, and its lanes are spread over them. {@code SocketPort} is the one listening
+ * socket of a communicator's network, open while connections are awaited; it hands a connection to
+ * the {@code SocketListener} that its handshake asks for ({@code SocketRequest}). {@code
+ * SocketDialer} connects to the first of a handle's addresses that can be reached, and says why the
+ * others cannot. The two directions between two ranks share one socket, a {@code SocketPair}, which
+ * the lower rank dials, where neither has lanes. Else a connection is one socket with headers, and,
+ * where NCCL_SOCKET_NTHREADS says so, further ones (a {@code Lane} each) that large messages are
+ * spread over, served by a {@code LaneThread}.
  *
- * <p>Wire format, version 2: the greeting as {@code Greeting} says. Then for each message a header
- * of size (4), tag (4), note (4) and check (4), big-endian, followed by the message's bytes; where
- * the connection has lanes and the message is longer than 128 bytes, these go over the lanes
- * instead, cut into equal parts of at least 64 KiB, each to the next lane in turn. A size of -1
- * says that the sender has closed.
+ * <p>Wire format: the handshake of {@code api.wire}, then for each message a header of size (4),
+ * tag (4), note (4) and check (4), big-endian, followed by the message's bytes; where the
+ * connection has lanes and the message is longer than 128 bytes, these go over the lanes instead,
+ * cut into equal parts of at least 64 KiB, each to the next lane in turn. A size of -1 says that
+ * the sender has closed.
  */
 package org.nccl4j.transport.net.socket;

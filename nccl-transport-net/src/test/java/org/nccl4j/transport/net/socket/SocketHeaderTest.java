@@ -19,6 +19,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 import org.nccl4j.api.spi.NetMemory;
 import org.nccl4j.api.spi.NetRequest;
+import org.nccl4j.api.wire.Sockets;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.RemoteException;
 import org.nccl4j.device.host.HostDevice;
@@ -52,7 +53,7 @@ class SocketHeaderTest {
     memory.close();
   }
 
-  private final class Accepted implements Origin {
+  private final class Accepted implements SocketSource {
     @Override
     public SocketChannel[] poll() {
       return new SocketChannel[] {in};
@@ -60,7 +61,7 @@ class SocketHeaderTest {
 
     @Override
     public void close() {
-      Closing.close(in);
+      Sockets.close(in);
     }
   }
 

@@ -1,4 +1,4 @@
-package org.nccl4j.transport.net;
+package org.nccl4j.api.wire;
 
 import java.io.IOException;
 import java.net.ConnectException;
@@ -17,7 +17,7 @@ import java.util.concurrent.ThreadLocalRandom;
  * who dials ends that, at its deadline. Only where each address says no for good is there no sense
  * in it. Time is an argument, in nanoseconds. Owned by who polls.
  */
-public final class AddressTrials {
+final class AddressTrials {
   /** Enough for two lost packets. */
   private static final long FIRST_PATIENCE = 5_000_000_000L;
 
@@ -42,34 +42,34 @@ public final class AddressTrials {
   private long lateFrom;
 
   /** None has been tried. */
-  public AddressTrials(List<InetSocketAddress> addresses) {
+  AddressTrials(List<InetSocketAddress> addresses) {
     this.addresses = List.copyOf(addresses);
     this.reasons = new String[addresses.size()];
     this.forGood = new boolean[addresses.size()];
   }
 
   /** The one to try, or being tried. */
-  public InetSocketAddress current() {
+  InetSocketAddress current() {
     return addresses.get(at);
   }
 
   /** Its place among them. */
-  public int index() {
+  int index() {
     return at;
   }
 
   /** How often all of them have been tried. */
-  public int rounds() {
+  int rounds() {
     return rounds;
   }
 
   /** Whether an attempt may begin. */
-  public boolean mayBegin(long now) {
+  boolean mayBegin(long now) {
     return !pausing || now - pauseEnd >= 0;
   }
 
   /** An attempt begins. */
-  public void begin(long now) {
+  void begin(long now) {
     if (!underWay) {
       underWay = true;
       firstAttempt = now;
@@ -79,17 +79,17 @@ public final class AddressTrials {
   }
 
   /** The other side has answered something: it has as long again for the next step. */
-  public void progressed(long now) {
+  void progressed(long now) {
     lateFrom = now + patience;
   }
 
   /** Whether the answer has taken too long; to be asked after having looked for it. */
-  public boolean isLate(long now) {
+  boolean isLate(long now) {
     return now - lateFrom > 0;
   }
 
   /** What an attempt fails with that is late. */
-  public IOException late() {
+  IOException late() {
     return new IOException("no answer within %d s".formatted(patience / 1_000_000_000));
   }
 
@@ -99,7 +99,7 @@ public final class AddressTrials {
    *
    * @return whether another address comes next, or all of them once more
    */
-  public boolean failed(IOException reason, String text, long now) {
+  boolean failed(IOException reason, String text, long now) {
     reasons[at] = text;
     forGood[at] = isForGood(reason);
     boolean again = isLetGo(reason) && now - firstAttempt < patience;
@@ -122,7 +122,7 @@ public final class AddressTrials {
   }
 
   /** Whether every address has been tried and none will ever do. */
-  public boolean areHopeless() {
+  boolean areHopeless() {
     for (boolean each : forGood) {
       if (!each) {
         return false;
@@ -132,24 +132,14 @@ public final class AddressTrials {
   }
 
   /** What came of those that have been tried, for messages; empty if none has failed. */
-  public String failures() {
+  String failures() {
     List<String> all = new ArrayList<>();
     for (int a = 0; a < reasons.length; a++) {
       if (reasons[a] != null) {
-        all.add("%s (%s)".formatted(text(addresses.get(a)), reasons[a]));
+        all.add("%s (%s)".formatted(Sockets.text(addresses.get(a)), reasons[a]));
       }
     }
     return String.join(", ", all);
-  }
-
-  /** Why an attempt failed, as a clause. */
-  public static String reason(IOException e) {
-    return e instanceof ClosedChannelException ? "it closed the connection" : e.getMessage();
-  }
-
-  /** An address, for messages. */
-  public static String text(InetSocketAddress address) {
-    return address.getAddress().getHostAddress() + ":" + address.getPort();
   }
 
   /**
@@ -157,7 +147,7 @@ public final class AddressTrials {
    *
    * @throws IOException also if this Java cannot reach such an address
    */
-  public static void connect(SocketChannel channel, InetSocketAddress to) throws IOException {
+  static void connect(SocketChannel channel, InetSocketAddress to) throws IOException {
     try {
       channel.connect(to);
     } catch (IllegalArgumentException e) {

@@ -11,6 +11,7 @@ import java.time.Duration;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import org.nccl4j.api.wire.Handshake;
 import org.nccl4j.device.DebugLog;
 
 /**
@@ -20,7 +21,7 @@ import org.nccl4j.device.DebugLog;
  *
  * <p>Owner thread: the loop's.
  */
-final class Listener implements EventLoop.Handler, Connection.Owner {
+final class ConnectionListener implements EventLoop.Handler, Connection.Owner {
   /** Who gets the connections. */
   interface Acceptor {
     void accepted(Connection connection, FrameType type, MessageReader first)
@@ -42,7 +43,7 @@ final class Listener implements EventLoop.Handler, Connection.Owner {
 
   private final EventLoop loop;
   private final ServerSocketChannel channel;
-  private final Handshake.Purpose purpose;
+  private final Handshake.Service service;
   private final Trust trust;
   private final Duration patience;
   private final Acceptor acceptor;
@@ -53,16 +54,16 @@ final class Listener implements EventLoop.Handler, Connection.Owner {
   private boolean warned;
   private String lastRefusal = "";
 
-  Listener(
+  ConnectionListener(
       EventLoop loop,
       ServerSocketChannel channel,
-      Handshake.Purpose purpose,
+      Handshake.Service service,
       Trust trust,
       Duration patience,
       Acceptor acceptor) {
     this.loop = loop;
     this.channel = channel;
-    this.purpose = purpose;
+    this.service = service;
     this.trust = trust;
     this.patience = patience;
     this.acceptor = acceptor;
@@ -121,7 +122,7 @@ final class Listener implements EventLoop.Handler, Connection.Owner {
           pending.keySet().iterator().next(), "too many connections that do not prove themselves");
     }
     try {
-      Connection connection = Connection.accepted(loop, accepted, trust, purpose, this);
+      Connection connection = Connection.accepted(loop, accepted, trust, service, this);
       connection.handTo(this, FIRST_MESSAGE_BYTES);
       pending.put(
           connection,

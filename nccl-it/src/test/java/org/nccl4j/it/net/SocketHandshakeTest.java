@@ -30,9 +30,9 @@ import org.nccl4j.transport.net.socket.SocketNetProvider;
 
 /** Strangers on the network's port: garbage, mutated greetings, silence, replay. */
 @Timeout(120)
-class GreetingTest {
+class SocketHandshakeTest {
   private static final int MUTATIONS = 3000;
-  private static final int CLIENT_HELLO = 44;
+  private static final int CLIENT_HELLO = 45;
 
   private static long openFiles() throws IOException {
     try (Stream<Path> files = Files.list(Path.of("/proc/self/fd"))) {
@@ -47,7 +47,8 @@ class GreetingTest {
   /** A client's hello that is right in everything but what only the secret gives. */
   private static byte[] hello(NetListener listener) {
     ByteBuffer hello = ByteBuffer.allocate(CLIENT_HELLO);
-    hello.put("NCCL4JNS".getBytes(StandardCharsets.US_ASCII)).put((byte) 2).put((byte) 0);
+    hello.put("NCCL4JWR".getBytes(StandardCharsets.US_ASCII)).put((byte) 1).put((byte) 0);
+    hello.put((byte) 2);
     hello.put(new byte[16]).put(Arrays.copyOfRange(listener.handle(), 4, 20));
     return hello.put((byte) 0).put((byte) 1).array();
   }
@@ -142,7 +143,7 @@ class GreetingTest {
     try (Socket socket = new Socket(InetAddress.getLoopbackAddress(), port(listener))) {
       socket.setSoTimeout(50);
       socket.getOutputStream().write(hello);
-      byte[] answer = new byte[26];
+      byte[] answer = new byte[27];
       int got = 0;
       for (int look = 0; got < answer.length && look < 200; look++) {
         assertNull(listener.accept());

@@ -25,11 +25,14 @@ import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.nccl4j.api.spi.NetContext;
+import org.nccl4j.api.wire.Handshake;
+import org.nccl4j.api.wire.PendingHandshake;
+import org.nccl4j.api.wire.Sockets;
 import org.nccl4j.device.SystemErrorException;
 
 /** Sockets come about with slow and crowded listeners, while there are strangers. */
 @Timeout(120)
-class DialTest {
+class SocketDialerTest {
   private static final byte[] SECRET = "sixteen bytes ok".getBytes(StandardCharsets.US_ASCII);
   private static final LaneCount NO_LANES = new LaneCount(0, 0);
   private static final long SECOND = 1_000_000_000L;
@@ -76,11 +79,11 @@ class DialTest {
     return server;
   }
 
-  private Dial dial(int port, InetAddress... addresses) {
-    byte[] token = Greeting.random(Greeting.TOKEN_BYTES);
+  private SocketDialer dial(int port, InetAddress... addresses) {
+    byte[] token = SocketRequest.newToken();
     SocketHandle handle =
         new SocketHandle(0, port, token, List.of(addresses), addresses.length, false);
-    return new Dial(handle, SECRET, false, () -> now);
+    return new SocketDialer(handle, SECRET, false, () -> now);
   }
 
   private static InetAddress loopback() throws IOException {
@@ -96,7 +99,7 @@ class DialTest {
   }
 
   /** The next that comes; the dial has to be polled for that. */
-  private SocketChannel accept(ServerSocketChannel server, Dial dial) {
+  private SocketChannel accept(ServerSocketChannel server, SocketDialer dial) {
     SocketChannel[] came = new SocketChannel[1];
     until(
         () -> {
@@ -115,8 +118,15 @@ class DialTest {
     return keep(came[0]);
   }
 
-  private void greets(SocketChannel accepted, Dial dial) throws IOException {
-    Acquaintance host = new Acquaintance(accepted, Greeting.server(SECRET));
+  private static PendingHandshake host(SocketChannel accepted) throws IOException {
+    return new PendingHandshake(
+        accepted,
+        PendingHandshake.Channels.PLAIN,
+        Handshake.server(SECRET, Handshake.Service.SOCKET));
+  }
+
+  private void greets(SocketChannel accepted, SocketDialer dial) throws IOException {
+    PendingHandshake host = host(accepted);
     SocketChannel[][] connected = new SocketChannel[1][];
     until(
         () -> {
@@ -134,7 +144,7 @@ class DialTest {
   @Test
   void whoIsCrowdedOutComesAgain() throws IOException {
     ServerSocketChannel server = server();
-    Dial dial = dial(server.socket().getLocalPort(), loopback());
+    SocketDialer dial = dial(server.socket().getLocalPort(), loopback());
     for (int times = 0; times < 4; times++) {
       accept(server, dial).close();
     }
@@ -144,9 +154,9 @@ class DialTest {
   @Test
   void anAnswerThatIsThereIsTakenHoweverLateThisSideLooks() throws IOException {
     ServerSocketChannel server = server();
-    Dial dial = dial(server.socket().getLocalPort(), loopback());
+    SocketDialer dial = dial(server.socket().getLocalPort(), loopback());
     SocketChannel accepted = accept(server, dial);
-    Acquaintance host = new Acquaintance(accepted, Greeting.server(SECRET));
+    PendingHandshake host = host(accepted);
     until(
         () -> {
           assertNull(dial.poll());
@@ -163,7 +173,7 @@ class DialTest {
     greetsOn(host, dial);
   }
 
-  private void greetsOn(Acquaintance host, Dial dial) {
+  private void greetsOn(PendingHandshake host, SocketDialer dial) {
     SocketChannel[][] connected = new SocketChannel[1][];
     until(
         () -> {
@@ -181,7 +191,7 @@ class DialTest {
   @Test
   void whoIsSilentIsTriedAgain() throws IOException {
     ServerSocketChannel server = server();
-    Dial dial = dial(server.socket().getLocalPort(), loopback());
+    SocketDialer dial = dial(server.socket().getLocalPort(), loopback());
     accept(server, dial);
     now += 6 * SECOND;
     assertNull(dial.poll());
@@ -194,7 +204,7 @@ class DialTest {
     ServerSocketChannel server = server();
     int port = server.socket().getLocalPort();
     server.close();
-    Dial dial = dial(port, loopback());
+    SocketDialer dial = dial(port, loopback());
     SystemErrorException error =
         assertThrows(SystemErrorException.class, () -> until(() -> dial.poll() != null));
     assertTrue(error.problem().contains("Connection refused"), error.problem());
@@ -209,7 +219,7 @@ class DialTest {
     linkLocal[15] = 1;
     InetAddress nowhere = Inet6Address.getByAddress("nowhere", linkLocal, 9999);
     ServerSocketChannel server = server();
-    Dial dial = dial(server.socket().getLocalPort(), nowhere, loopback());
+    SocketDialer dial = dial(server.socket().getLocalPort(), nowhere, loopback());
     greets(accept(server, dial), dial);
   }
 
@@ -251,7 +261,7 @@ class DialTest {
   }
 
   /** A socket that is there. */
-  private record Given(SocketChannel socket) implements Origin {
+  private record Given(SocketChannel socket) implements SocketSource {
     @Override
     public SocketChannel[] poll() {
       return new SocketChannel[] {socket};
@@ -259,7 +269,7 @@ class DialTest {
 
     @Override
     public void close() {
-      Closing.close(socket);
+      Sockets.close(socket);
     }
   }
 
@@ -286,13 +296,14 @@ class DialTest {
       stranger.connect(new InetSocketAddress(loopback(), port.number()));
     }
     List<SocketListener> listeners = new ArrayList<>();
-    List<Dial> dials = new ArrayList<>();
+    List<SocketDialer> dials = new ArrayList<>();
     for (int d = 0; d < dialers; d++) {
       SocketListener listener = new SocketListener(port, NO_LANES, List.of(loopback()), 1, false);
       listeners.add(listener);
-      dials.add(keepDial(new Dial(SocketHandle.fromBytes(listener.handle()), SECRET, false)));
+      dials.add(
+          keepDial(new SocketDialer(SocketHandle.fromBytes(listener.handle()), SECRET, false)));
     }
-    List<Dial> dialling = new ArrayList<>(dials);
+    List<SocketDialer> dialling = new ArrayList<>(dials);
     List<SocketListener> awaiting = new ArrayList<>(listeners);
     until(
         () -> {
@@ -301,14 +312,14 @@ class DialTest {
           assertTrue(port.guests() <= mostStrangers + awaiting.size() + 1, "descriptors");
           return dialling.isEmpty() && awaiting.isEmpty();
         });
-    for (Dial dial : dials) {
+    for (SocketDialer dial : dials) {
       assertNotNull(dial.poll());
     }
     assertEquals(dialers, dials.size());
     listeners.forEach(SocketListener::closeAll);
   }
 
-  private Dial keepDial(Dial dial) {
+  private SocketDialer keepDial(SocketDialer dial) {
     toClose.add(dial::close);
     return dial;
   }

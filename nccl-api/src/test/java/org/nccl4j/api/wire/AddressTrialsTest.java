@@ -1,4 +1,4 @@
-package org.nccl4j.transport.net;
+package org.nccl4j.api.wire;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
@@ -41,10 +41,10 @@ class AddressTrialsTest {
   @Test
   void oneThatLeadsNowhereIsLeftForTheNextAndTriedAgainAfterThat() {
     assertTrue(fails(NO_ROUTE));
-    assertEquals("127.0.0.2:1", AddressTrials.text(two.current()));
+    assertEquals("127.0.0.2:1", Sockets.text(two.current()));
     assertTrue(two.mayBegin(now), "the next at once");
     assertTrue(fails(REFUSED));
-    assertEquals("127.0.0.1:1", AddressTrials.text(two.current()));
+    assertEquals("127.0.0.1:1", Sockets.text(two.current()));
     assertFalse(two.mayBegin(now), "all of them after a pause");
     assertFalse(two.areHopeless());
     assertEquals("127.0.0.1:1 (why), 127.0.0.2:1 (why)", two.failures());

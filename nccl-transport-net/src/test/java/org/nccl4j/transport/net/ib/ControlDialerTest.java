@@ -22,15 +22,17 @@ import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.nccl4j.api.spi.NetContext;
+import org.nccl4j.api.wire.Handshake;
+import org.nccl4j.api.wire.PendingHandshake;
 import org.nccl4j.device.RemoteException;
 
 /** Control connections come about with slow and crowded listeners, and tell strangers nothing. */
 @Timeout(60)
-class DialerTest {
+class ControlDialerTest {
   private static final byte[] SECRET = new byte[16];
   private static final long SESSION = 77;
+  private static final int HELLO_BYTES = Handshake.HELLO_BYTES + Handshake.REQUEST_BYTES;
   private static final long SECOND = 1_000_000_000L;
-  private static final int PROOF_BYTES = 32;
 
   private final List<AutoCloseable> toClose = new ArrayList<>();
   private ServerSocketChannel server;
@@ -118,9 +120,9 @@ class DialerTest {
         rank, 1, 5, false, true, new byte[16], 4096, 99, "roce0:1", new int[] {17});
   }
 
-  private Dialer dialer(InetAddress... addresses) {
+  private ControlDialer dialer(InetAddress... addresses) {
     IbHandle handle = new IbHandle(SESSION, server.socket().getLocalPort(), 1, List.of(addresses));
-    Dialer dialer = keep(new Dialer(handle, new Patient(), () -> now));
+    ControlDialer dialer = keep(new ControlDialer(handle, new Patient(), () -> now));
     dialer.introduce(end(0));
     return dialer;
   }
@@ -134,7 +136,7 @@ class DialerTest {
   }
 
   /** The next that comes; the dialler's pauses pass meanwhile. */
-  private SocketChannel accept(Dialer dialer) throws IOException {
+  private SocketChannel accept(ControlDialer dialer) throws IOException {
     SocketChannel[] came = new SocketChannel[1];
     until(
         () -> {
@@ -147,27 +149,56 @@ class DialerTest {
     return keep(came[0]);
   }
 
-  private Arrival arrival(SocketChannel accepted) {
-    return new Arrival(new ControlLink(accepted, SECRET, SESSION, /* sender= */ false));
+  private static PendingHandshake arrival(SocketChannel accepted) throws IOException {
+    return new PendingHandshake(
+        accepted,
+        PendingHandshake.Channels.PLAIN,
+        Handshake.server(SECRET, Handshake.Service.INFINIBAND));
   }
 
-  private void meets(Dialer dialer, Arrival arrival) throws IOException {
+  private void meets(ControlDialer dialer, PendingHandshake arrival) throws IOException {
+    meets(dialer, told(dialer, arrival));
+  }
+
+  private void meets(ControlDialer dialer, ControlLink link) throws IOException {
+    link.sendEnd(end(1));
+    until(() -> link.flush() & dialer.step());
+    assertEquals(1, dialer.remote().rank());
+  }
+
+  /** A listener that has been told the dialer's end, and has not answered. */
+  private static ControlLink told(ControlDialer dialer, PendingHandshake arrival)
+      throws IOException {
     until(
         () -> {
           assertFalse(dialer.step());
           return arrival.poll();
         });
-    assertEquals(0, arrival.end().rank());
-    arrival.link().sendEnd(end(1));
-    until(() -> arrival.link().flush() & dialer.step());
-    assertEquals(1, dialer.remote().rank());
+    assertEquals(SESSION, arrival.handshake().request().getLong());
+    ControlLink link = new ControlLink(arrival);
+    RemoteEnd[] end = new RemoteEnd[1];
+    until(
+        () -> {
+          assertFalse(dialer.step());
+          end[0] = link.receiveEnd();
+          return end[0] != null;
+        });
+    assertEquals(0, end[0].rank());
+    return link;
+  }
+
+  /** What a listener says that does not know the secret: a hello, and zeros for a proof. */
+  private static ByteBuffer stranger() throws IOException {
+    Handshake other = Handshake.server(new byte[] {1}, Handshake.Service.INFINIBAND);
+    byte[] hello = other.step(Handshake.client(SECRET, Handshake.Service.INFINIBAND).opening());
+    return ByteBuffer.allocate(hello.length + Handshake.PROOF_BYTES).put(hello).clear();
   }
 
   @Test
   void aListenerThatProvesNothingLearnsNothing() throws IOException {
-    Dialer dialer = dialer(loopback());
+    ControlDialer dialer = dialer(loopback());
     SocketChannel accepted = accept(dialer);
-    accepted.write(ByteBuffer.allocate(ControlLink.NONCE_BYTES + PROOF_BYTES));
+    accepted.write(stranger());
     ByteBuffer told = ByteBuffer.allocate(10_000);
     RemoteException error =
         assertThrows(
@@ -180,13 +211,13 @@ class DialerTest {
                     }));
     assertTrue(error.problem().contains("it does not know the communicator's secret"));
     until(() -> accepted.read(told) < 0);
-    assertEquals(ControlLink.NONCE_BYTES + PROOF_BYTES, told.position());
+    assertEquals(HELLO_BYTES + Handshake.PROOF_BYTES, told.position());
   }
 
   /** A listener that has no secret can only say again what the dialler says. */
   @Test
   void aProofSaidBackIsNone() throws IOException {
-    Dialer dialer = dialer(loopback());
+    ControlDialer dialer = dialer(loopback());
     SocketChannel accepted = accept(dialer);
     assertThrows(
         RemoteException.class,
@@ -202,45 +233,41 @@ class DialerTest {
 
   @Test
   void anAnswerThatIsThereIsTakenHoweverLateThisSideLooks() throws IOException {
-    Dialer dialer = dialer(loopback());
+    ControlDialer dialer = dialer(loopback());
     SocketChannel accepted = accept(dialer);
-    ByteBuffer nonce = ByteBuffer.allocate(ControlLink.NONCE_BYTES);
+    ByteBuffer hello = ByteBuffer.allocate(HELLO_BYTES);
     until(
         () -> {
           assertFalse(dialer.step());
-          accepted.read(nonce);
-          return !nonce.hasRemaining();
+          accepted.read(hello);
+          return !hello.hasRemaining();
         });
-    accepted.write(nonce.flip());
+    Handshake server = Handshake.server(SECRET, Handshake.Service.INFINIBAND);
+    accepted.write(ByteBuffer.wrap(server.step(hello.array())));
     sent = true;
     now += 60 * SECOND;
-    ByteBuffer proof = ByteBuffer.allocate(PROOF_BYTES);
+    ByteBuffer proof = ByteBuffer.allocate(Handshake.PROOF_BYTES);
     until(
         () -> {
           assertFalse(dialer.step());
           accepted.read(proof);
           return !proof.hasRemaining();
         });
-    assertTrue(dialer.toString().endsWith(Integer.toString(server.socket().getLocalPort())));
+    assertTrue(dialer.toString().endsWith(Integer.toString(this.server.socket().getLocalPort())));
   }
 
   @Test
   void aListenerThatIsSlowToMakeItsEndIsWaitedFor() throws IOException {
-    Dialer dialer = dialer(loopback());
-    Arrival arrival = arrival(accept(dialer));
-    until(
-        () -> {
-          assertFalse(dialer.step());
-          return arrival.poll();
-        });
+    ControlDialer dialer = dialer(loopback());
+    ControlLink link = told(dialer, arrival(accept(dialer)));
     now += 60 * SECOND;
     assertFalse(dialer.step());
-    meets(dialer, arrival);
+    meets(dialer, link);
   }
 
   @Test
   void whoIsSilentIsTriedAgain() throws IOException {
-    Dialer dialer = dialer(loopback());
+    ControlDialer dialer = dialer(loopback());
     accept(dialer);
     now += 6 * SECOND;
     assertFalse(dialer.step());
@@ -250,7 +277,7 @@ class DialerTest {
 
   @Test
   void whoIsCrowdedOutComesAgain() throws IOException {
-    Dialer dialer = dialer(loopback());
+    ControlDialer dialer = dialer(loopback());
     for (int times = 0; times < 4; times++) {
       accept(dialer).close();
     }
@@ -265,7 +292,7 @@ class DialerTest {
     linkLocal[1] = (byte) 0x80;
     linkLocal[15] = 1;
     InetAddress nowhere = Inet6Address.getByAddress("nowhere", linkLocal, 9999);
-    Dialer dialer = dialer(nowhere, loopback());
+    ControlDialer dialer = dialer(nowhere, loopback());
     meets(dialer, arrival(accept(dialer)));
   }
 }

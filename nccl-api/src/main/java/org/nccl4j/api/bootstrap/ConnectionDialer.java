@@ -5,7 +5,6 @@ import java.lang.System.Logger.Level;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.net.ProtocolException;
-import java.nio.channels.ClosedChannelException;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.HashMap;
@@ -14,6 +13,8 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
+import org.nccl4j.api.wire.Handshake;
+import org.nccl4j.api.wire.Sockets;
 import org.nccl4j.device.DebugLog;
 
 /**
@@ -24,7 +25,7 @@ import org.nccl4j.device.DebugLog;
  *
  * <p>Owner thread: the loop's.
  */
-final class Dialer implements Connection.Owner {
+final class ConnectionDialer implements Connection.Owner {
   /** Who is told of the outcome, once. */
   interface Outcome {
     void reached(Connection connection);
@@ -45,7 +46,7 @@ final class Dialer implements Connection.Owner {
 
   private final EventLoop loop;
   private final List<InetSocketAddress> addresses;
-  private final Handshake.Purpose purpose;
+  private final Handshake.Service service;
   private final Trust trust;
   private final Outcome outcome;
   private final Map<Connection, InetSocketAddress> attempts = new HashMap<>();
@@ -60,16 +61,16 @@ final class Dialer implements Connection.Owner {
   private int next;
   private boolean over;
 
-  Dialer(
+  ConnectionDialer(
       EventLoop loop,
       List<InetSocketAddress> addresses,
-      Handshake.Purpose purpose,
+      Handshake.Service service,
       Trust trust,
       int rounds,
       Outcome outcome) {
     this.loop = loop;
     this.addresses = addresses;
-    this.purpose = purpose;
+    this.service = service;
     this.trust = trust;
     this.roundsLeft = rounds;
     this.outcome = outcome;
@@ -113,9 +114,7 @@ final class Dialer implements Connection.Owner {
     List<String> sentences = new ArrayList<>();
     for (InetSocketAddress address : addresses) {
       sentences.add(
-          BootstrapId.text(address)
-              + ": "
-              + reasons.getOrDefault(address, "no answer (ETIMEDOUT)"));
+          Sockets.text(address) + ": " + reasons.getOrDefault(address, "no answer (ETIMEDOUT)"));
     }
     return String.join("; ", sentences);
   }
@@ -136,10 +135,10 @@ final class Dialer implements Connection.Owner {
           });
     }
     try {
-      Connection attempt = Connection.dial(loop, address, trust, purpose, this);
+      Connection attempt = Connection.dial(loop, address, trust, service, this);
       attempts.put(attempt, address);
     } catch (IOException e) {
-      failed(address, reason(e));
+      failed(address, Sockets.reason(e));
     }
   }
 
@@ -169,7 +168,7 @@ final class Dialer implements Connection.Owner {
           address,
           turnedAway
               ? "it does not accept this id's secret; the id is another communicator's"
-              : reason(reason));
+              : Sockets.reason(reason));
     }
   }
 
@@ -181,9 +180,9 @@ final class Dialer implements Connection.Owner {
           Level.WARNING,
           "{0} cannot be reached ({1}), so the bootstrap uses {2}; NCCL_SOCKET_IFNAME leaves out"
               + " interfaces that do not lead to all hosts",
-          BootstrapId.text(address),
+          Sockets.text(address),
           reason,
-          BootstrapId.text(used));
+          Sockets.text(used));
     }
   }
 
@@ -202,23 +201,5 @@ final class Dialer implements Connection.Owner {
         tooLate();
       }
     }
-  }
-
-  /** The system's reason with its symbol, by which people search. */
-  private static String reason(IOException e) {
-    if (e instanceof ClosedChannelException) {
-      return "it closed the connection";
-    }
-    String text = String.valueOf(e.getMessage());
-    return switch (text) {
-      case "Connection refused" -> text + " (ECONNREFUSED)";
-      case "Connection timed out" -> text + " (ETIMEDOUT)";
-      case "No route to host" -> text + " (EHOSTUNREACH)";
-      case "Host is unreachable" -> text + " (EHOSTUNREACH)";
-      case "Network is unreachable" -> text + " (ENETUNREACH)";
-      case "Connection reset by peer", "Connection reset" -> text + " (ECONNRESET)";
-      case "Too many open files" -> text + " (EMFILE); raise ulimit -n";
-      default -> text;
-    };
   }
 }

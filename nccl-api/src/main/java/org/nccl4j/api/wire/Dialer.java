@@ -1,0 +1,153 @@
+package org.nccl4j.api.wire;
+
+import java.io.IOException;
+import java.net.InetSocketAddress;
+import java.nio.channels.SocketChannel;
+import java.util.List;
+import java.util.function.LongSupplier;
+import java.util.function.Supplier;
+
+/**
+ * Connects sockets to a listener that has several addresses, one socket at a time, each with its
+ * {@link Handshake}. An address that leads nowhere is left for the next; all are tried again and
+ * again, until the caller's deadline, unless every address says no for good. Never waits; owned by
+ * who polls it.
+ */
+public final class Dialer {
+  private final AddressTrials trials;
+  private final PendingHandshake.Channels channels;
+  private final LongSupplier clock;
+  private SocketChannel socket;
+  private PendingHandshake pending;
+  private int steps;
+
+  /**
+   * None has been tried.
+   *
+   * @param addresses best first
+   * @param clock in nanoseconds
+   */
+  public Dialer(
+      List<InetSocketAddress> addresses, PendingHandshake.Channels channels, LongSupplier clock) {
+    this.trials = new AddressTrials(addresses);
+    this.channels = channels;
+    this.clock = clock;
+  }
+
+  /**
+   * Takes the next steps of the current attempt.
+   *
+   * @param handshake makes this side of an attempt
+   * @return the connected socket once both sides know each other, else null; to be {@link #take
+   *     taken} before the next is dialled
+   * @throws IOException if the attempt has failed, of which {@link #failed} is to be told
+   */
+  public PendingHandshake poll(Supplier<Handshake> handshake) throws IOException {
+    if (socket == null) {
+      if (!trials.mayBegin(clock.getAsLong())) {
+        return null;
+      }
+      trials.begin(clock.getAsLong());
+      socket = SocketChannel.open();
+      socket.configureBlocking(false);
+      AddressTrials.connect(socket, trials.current());
+    }
+    // First the answer, then the clock: this thread may not have looked for long.
+    if (advance(handshake)) {
+      return pending;
+    }
+    int reached = pending == null ? 0 : 1 + pending.steps();
+    if (reached > steps) {
+      steps = reached;
+      trials.progressed(clock.getAsLong());
+    } else if (trials.isLate(clock.getAsLong()) && !isProving()) {
+      throw trials.late();
+    }
+    return null;
+  }
+
+  private boolean advance(Supplier<Handshake> handshake) throws IOException {
+    if (pending == null) {
+      if (!socket.finishConnect()) {
+        return false;
+      }
+      pending = new PendingHandshake(socket, channels, handshake.get());
+    }
+    return pending.poll();
+  }
+
+  /** The other side may have let this socket in already, so another would find no place. */
+  private boolean isProving() {
+    return pending != null && pending.handshake().proving();
+  }
+
+  /** The socket is the caller's from now on. */
+  public SocketChannel take() {
+    SocketChannel taken = socket;
+    forget();
+    return taken;
+  }
+
+  /**
+   * Closes the current attempt, which has failed. One that was let go is soon made again at the
+   * same address: it may have been crowded out.
+   *
+   * @return whether another address comes next, or all of them once more
+   */
+  public boolean failed(IOException failure) {
+    close();
+    return trials.failed(failure, Sockets.reason(failure), clock.getAsLong());
+  }
+
+  /** The address to try, or being tried. */
+  public InetSocketAddress current() {
+    return trials.current();
+  }
+
+  /** The place of {@link #current} among the addresses. */
+  public int index() {
+    return trials.index();
+  }
+
+  /** Whether every address has been tried and none will ever do. */
+  public boolean isHopeless() {
+    return trials.areHopeless();
+  }
+
+  /** Whether no address has been tried twice. */
+  public boolean isFirstRound() {
+    return trials.rounds() == 0 || trials.rounds() == 1 && trials.index() == 0;
+  }
+
+  /** What comes after a failure, as the end of a sentence that begins with "trying". */
+  public String next() {
+    return trials.index() == 0 ? "again until the deadline" : Sockets.text(trials.current());
+  }
+
+  /** What came of the addresses that have been tried; empty if none has failed. */
+  public String failures() {
+    return trials.failures();
+  }
+
+  /** Where it is, for messages. */
+  @Override
+  public String toString() {
+    String failures = trials.failures();
+    return Sockets.text(trials.current())
+        + (failures.isEmpty()
+            ? ""
+            : ", after %s; look whether a firewall keeps TCP from these ports".formatted(failures));
+  }
+
+  /** Closes the current attempt's socket, if there is one that is not taken. */
+  public void close() {
+    Sockets.close(socket);
+    forget();
+  }
+
+  private void forget() {
+    socket = null;
+    pending = null;
+    steps = 0;
+  }
+}

@@ -1,0 +1,207 @@
+package org.nccl4j.api.wire;
+
+import java.io.IOException;
+import java.lang.System.Logger;
+import java.net.InetSocketAddress;
+import java.nio.channels.ServerSocketChannel;
+import java.nio.channels.SocketChannel;
+import java.time.Duration;
+import java.util.ArrayDeque;
+import java.util.Iterator;
+import java.util.function.LongSupplier;
+import org.nccl4j.device.DebugLog;
+
+/**
+ * A listening socket that hands on only sockets which have proved that they know the secret, in
+ * time. What else comes is closed, counted, and logged once; it costs a bounded number of
+ * descriptors beside those of the sockets that are awaited. Never waits; owned by who polls it.
+ */
+public final class Listener {
+  /** How long the other side may take for each step. */
+  public static final Duration PATIENCE = Duration.ofSeconds(5);
+
+  private static final Logger LOG = DebugLog.of("NET");
+  private static final int ACCEPTS_AT_ONCE = 64;
+  private static final long MOST_PAUSE_NANOS = 1_000_000;
+
+  /** What the sockets are for. */
+  public interface Acceptor {
+    /** This side of a connection that has come. */
+    Handshake handshake();
+
+    /** How to read and write a connection that has come. */
+    PendingHandshake.Channels channels();
+
+    /** Sockets that are awaited: for each of them there is room beside the strangers. */
+    int awaited();
+
+    /** Takes a socket that knows the secret; false if nobody awaits it. */
+    boolean admit(PendingHandshake proved);
+  }
+
+  /** A connection that has not proved itself. */
+  private static final class Guest {
+    private final PendingHandshake pending;
+    private final String from;
+    private int steps;
+    private long lateFrom;
+
+    Guest(PendingHandshake pending, String from, long now) {
+      this.pending = pending;
+      this.from = from;
+      lateFrom = now + PATIENCE.toNanos();
+    }
+
+    /** Whether it has said something since it was asked last; then it has time for the next. */
+    boolean progresses(long now) {
+      if (pending.steps() == steps) {
+        return false;
+      }
+      steps = pending.steps();
+      lateFrom = now + PATIENCE.toNanos();
+      return true;
+    }
+  }
+
+  private final ServerSocketChannel channel;
+  private final Acceptor acceptor;
+  private final int mostStrangers;
+  private final LongSupplier clock;
+  private final ArrayDeque<Guest> guests = new ArrayDeque<>();
+  private long refused;
+
+  /** When the last look at the guests ended, and how long it took. */
+  private long lookedEnd;
+
+  private long lookedNanos;
+
+  /**
+   * Begins to accept at the first {@link #poll}.
+   *
+   * @param channel in non-blocking mode; closed with this object
+   * @param mostStrangers how many connections may be open that are not awaited
+   * @param clock in nanoseconds
+   */
+  public Listener(
+      ServerSocketChannel channel, Acceptor acceptor, int mostStrangers, LongSupplier clock) {
+    this.channel = channel;
+    this.acceptor = acceptor;
+    this.mostStrangers = mostStrangers;
+    this.clock = clock;
+    this.lookedEnd = clock.getAsLong();
+  }
+
+  public boolean isOpen() {
+    return channel.isOpen();
+  }
+
+  public int port() {
+    return ListeningSocket.port(channel);
+  }
+
+  /**
+   * Lets in who comes, and goes on with the handshakes. Everybody who awaits a socket asks for that
+   * at each turn; where there are many guests it is done half of the time at most.
+   */
+  public void poll() {
+    long now = clock.getAsLong();
+    if (now - lookedEnd < lookedNanos) {
+      return;
+    }
+    acceptSome();
+    for (Iterator<Guest> each = guests.iterator(); each.hasNext(); ) {
+      Guest guest = each.next();
+      try {
+        if (guest.pending.poll()) {
+          each.remove();
+          if (!acceptor.admit(guest.pending)) {
+            refuse(guest, "it asks for a connection that nobody awaits");
+          }
+        } else if (!guest.progresses(now) && now - guest.lateFrom > 0) {
+          each.remove();
+          refuse(guest, "it did not prove itself in time");
+        }
+      } catch (IOException e) {
+        each.remove();
+        refuse(guest, Sockets.reason(e));
+      }
+    }
+    lookedEnd = clock.getAsLong();
+    // A look that took long because its thread stood still must not keep the queue of the port
+    // full.
+    lookedNanos = Math.min(lookedEnd - now, MOST_PAUSE_NANOS);
+  }
+
+  private void acceptSome() {
+    try {
+      for (int i = 0; i < ACCEPTS_AT_ONCE; i++) {
+        SocketChannel accepted = channel.accept();
+        if (accepted == null) {
+          return;
+        }
+        welcome(accepted);
+      }
+    } catch (IOException e) {
+      // Out of descriptors, most likely: those that prove nothing make room for the next poll.
+      while (channel.isOpen() && !guests.isEmpty()) {
+        refuse(guests.poll(), Sockets.reason(e));
+      }
+    }
+  }
+
+  private void welcome(SocketChannel accepted) {
+    if (guests.size() >= mostStrangers + acceptor.awaited()) {
+      refuse(leastKnown(), "too many connections that do not prove themselves");
+    }
+    try {
+      accepted.configureBlocking(false);
+      PendingHandshake pending =
+          new PendingHandshake(accepted, acceptor.channels(), acceptor.handshake());
+      String from = Sockets.text((InetSocketAddress) accepted.getRemoteAddress());
+      guests.add(new Guest(pending, from, clock.getAsLong()));
+    } catch (IOException e) {
+      Sockets.close(accepted);
+    }
+  }
+
+  /** Takes out the oldest of those that have said nothing; if all have, the oldest. */
+  private Guest leastKnown() {
+    for (Iterator<Guest> each = guests.iterator(); each.hasNext(); ) {
+      Guest guest = each.next();
+      if (guest.pending.steps() == 0) {
+        each.remove();
+        return guest;
+      }
+    }
+    return guests.poll();
+  }
+
+  /** How many sockets have come and not proved themselves. */
+  public int guests() {
+    return guests.size();
+  }
+
+  private void refuse(Guest guest, String why) {
+    guest.pending.close();
+    if (refused++ == 0) {
+      LOG.log(
+          Logger.Level.WARNING,
+          "refused a connection to network port {0} from {1}: {2}; further ones are only counted",
+          Integer.toString(port()),
+          guest.from,
+          why);
+    }
+  }
+
+  /** What was turned away, for messages; empty if nothing was. */
+  public String refusals() {
+    return refused == 0 ? "" : "; %d connections were refused meanwhile".formatted(refused);
+  }
+
+  /** Closes the socket and whatever has not proved itself. */
+  public void close() {
+    Sockets.close(channel);
+    guests.forEach(guest -> guest.pending.close());
+    guests.clear();
+  }
+}

@@ -1,0 +1,91 @@
+package org.nccl4j.api.wire;
+
+import java.io.Closeable;
+import java.io.IOException;
+import java.net.StandardSocketOptions;
+import java.nio.ByteBuffer;
+import java.nio.channels.ByteChannel;
+import java.nio.channels.ClosedChannelException;
+import java.nio.channels.SocketChannel;
+
+/** A connected socket with its {@link Handshake} under way. Never waits; owned by who polls it. */
+public final class PendingHandshake implements Closeable {
+  /** How the bytes of a connected socket are read and written: as they are, or by TLS. */
+  @FunctionalInterface
+  public interface Channels {
+    /** The socket's bytes as they are. */
+    Channels PLAIN = socket -> socket;
+
+    ByteChannel over(SocketChannel socket) throws IOException;
+  }
+
+  private final SocketChannel socket;
+  private final ByteChannel channel;
+  private final Handshake handshake;
+  private ByteBuffer in;
+  private int steps;
+  private ByteBuffer out;
+
+  /**
+   * Begins.
+   *
+   * @param socket connected, in non-blocking mode
+   */
+  public PendingHandshake(SocketChannel socket, Channels channels, Handshake handshake)
+      throws IOException {
+    socket.setOption(StandardSocketOptions.TCP_NODELAY, true);
+    socket.setOption(StandardSocketOptions.SO_KEEPALIVE, true);
+    this.socket = socket;
+    this.channel = channels.over(socket);
+    this.handshake = handshake;
+    in = ByteBuffer.allocate(handshake.wanted());
+    out = ByteBuffer.wrap(handshake.opening());
+  }
+
+  public SocketChannel socket() {
+    return socket;
+  }
+
+  /** The socket's bytes: what comes after the handshake is read and written here. */
+  public ByteChannel channel() {
+    return channel;
+  }
+
+  public Handshake handshake() {
+    return handshake;
+  }
+
+  /** How many messages of the other side it has taken. */
+  public int steps() {
+    return steps;
+  }
+
+  /** Takes the next step, and says whether both sides know each other. */
+  public boolean poll() throws IOException {
+    while (true) {
+      if (out.hasRemaining()) {
+        channel.write(out);
+      }
+      if (out.hasRemaining()) {
+        return false;
+      }
+      if (handshake.done()) {
+        return true;
+      }
+      if (channel.read(in) < 0) {
+        throw new ClosedChannelException();
+      }
+      if (in.hasRemaining()) {
+        return false;
+      }
+      out = ByteBuffer.wrap(handshake.step(in.array()));
+      steps++;
+      in = ByteBuffer.allocate(handshake.wanted());
+    }
+  }
+
+  @Override
+  public void close() {
+    Sockets.close(socket);
+  }
+}

@@ -1,0 +1,167 @@
+package org.nccl4j.transport.net.ib;
+
+import java.io.IOException;
+import java.lang.System.Logger;
+import java.net.InetSocketAddress;
+import java.util.function.LongSupplier;
+import org.nccl4j.api.spi.NetContext;
+import org.nccl4j.api.wire.Dialer;
+import org.nccl4j.api.wire.Handshake;
+import org.nccl4j.api.wire.PendingHandshake;
+import org.nccl4j.api.wire.Sockets;
+import org.nccl4j.device.DebugLog;
+import org.nccl4j.device.ErrorId;
+import org.nccl4j.device.RemoteException;
+
+/**
+ * The sender's way to a listener: tries its addresses again and again until one of them leads to
+ * somebody who proves that it knows the secret, and only then tells this end. It goes on until it
+ * is closed, unless every address says no for good. Never blocks. Owned by one thread at a time.
+ */
+final class ControlDialer implements AutoCloseable {
+  private static final Logger LOG = DebugLog.of("NET");
+
+  private enum Stage {
+    CONNECTING,
+    AWAITING_END,
+    DONE
+  }
+
+  private final Dialer dialer;
+  private final byte[] secret;
+  private final byte[] session;
+  private RemoteEnd own;
+  private ControlLink link;
+  private Stage stage = Stage.CONNECTING;
+  private RemoteEnd remote;
+
+  ControlDialer(IbHandle handle, NetContext context) {
+    this(handle, context, System::nanoTime);
+  }
+
+  /** As above, with a clock in nanoseconds. */
+  ControlDialer(IbHandle handle, NetContext context, LongSupplier clock) {
+    dialer =
+        new Dialer(
+            handle.socketAddresses(),
+            socket -> context.controlChannel(socket, /* dialed= */ true),
+            clock);
+    session = handle.sessionBytes();
+    secret = context.secret();
+  }
+
+  /** What the listener will be told. */
+  void introduce(RemoteEnd end) {
+    own = end;
+  }
+
+  /**
+   * Takes the next steps and says whether the listener has told its end.
+   *
+   * @throws RemoteException if no address leads to it, nor ever will
+   */
+  boolean step() {
+    while (stage != Stage.DONE) {
+      try {
+        if (!advance()) {
+          return false;
+        }
+      } catch (IOException e) {
+        reject(e);
+      }
+    }
+    return true;
+  }
+
+  /** Whether something happened. */
+  private boolean advance() throws IOException {
+    return stage == Stage.CONNECTING ? isConnected() : isTold();
+  }
+
+  private boolean isConnected() throws IOException {
+    PendingHandshake proved = dialer.poll(this::handshake);
+    if (proved == null) {
+      return false;
+    }
+    link = new ControlLink(proved);
+    link.sendEnd(own);
+    stage = Stage.AWAITING_END;
+    return true;
+  }
+
+  private Handshake handshake() {
+    return Handshake.client(secret, Handshake.Service.INFINIBAND, session);
+  }
+
+  private boolean isTold() throws IOException {
+    if (!link.flush()) {
+      return false;
+    }
+    remote = link.receiveEnd();
+    if (remote == null) {
+      return false;
+    }
+    stage = Stage.DONE;
+    return true;
+  }
+
+  /** Tries once more, or the next address. */
+  private void reject(IOException failure) {
+    InetSocketAddress tried = dialer.current();
+    stage = Stage.CONNECTING;
+    if (!dialer.failed(failure)) {
+      return;
+    }
+    if (dialer.isHopeless()) {
+      throw new RemoteException(
+          ErrorId.CONNECTION,
+          "InfiniBand: the receiving rank's control connection cannot be reached: "
+              + dialer.failures(),
+          "see that the ranks reach each other by TCP (firewalls, NCCL_SOCKET_IFNAME), and that"
+              + " the other rank is alive");
+    }
+    LOG.log(
+        Logger.Level.DEBUG,
+        "InfiniBand: {0} cannot be reached ({1}); trying {2}",
+        Sockets.text(tried),
+        Sockets.reason(failure),
+        dialer.next());
+  }
+
+  ControlLink link() {
+    return link;
+  }
+
+  RemoteEnd remote() {
+    return remote;
+  }
+
+  /** Begins to tell the listener that this end is ready. */
+  void sayReady() {
+    link.sendReady();
+  }
+
+  /** Whether the listener has been told that this end is ready. */
+  boolean isReadySaid() {
+    try {
+      return link.flush();
+    } catch (IOException e) {
+      throw new RemoteException(
+          ErrorId.CONNECTION,
+          "%s closed its control connection: %s".formatted(remote.describe(), Sockets.reason(e)),
+          "see that rank's first error",
+          e);
+    }
+  }
+
+  /** Where it is, for messages. */
+  @Override
+  public String toString() {
+    return "connecting the control connection of InfiniBand to " + dialer;
+  }
+
+  @Override
+  public void close() {
+    dialer.close();
+  }
+}

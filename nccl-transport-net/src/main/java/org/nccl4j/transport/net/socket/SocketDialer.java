@@ -1,0 +1,162 @@
+package org.nccl4j.transport.net.socket;
+
+import java.io.IOException;
+import java.net.InetSocketAddress;
+import java.nio.channels.SocketChannel;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Set;
+import java.util.function.LongSupplier;
+import org.nccl4j.api.wire.Dialer;
+import org.nccl4j.api.wire.Handshake;
+import org.nccl4j.api.wire.PendingHandshake;
+import org.nccl4j.api.wire.Sockets;
+import org.nccl4j.device.DebugLog;
+import org.nccl4j.device.ErrorId;
+import org.nccl4j.device.SystemErrorException;
+
+/**
+ * Connects the sockets of a connection, one after the other: the first to the first address that
+ * can be reached, the others in turn to the addresses of all rails, as far as these can be reached.
+ * It goes on until it is closed, unless every address says no for good. Never waits; owned by who
+ * polls it.
+ */
+final class SocketDialer implements SocketSource {
+  private static final System.Logger LOG = DebugLog.of("NET");
+
+  /** As a socket's index: it is the only one of both directions. */
+  static final int PAIR = 127;
+
+  private final SocketHandle handle;
+  private final boolean pair;
+  private final byte[] secret;
+  private final LongSupplier clock;
+  private final SocketChannel[] sockets;
+  private final Dialer dialer;
+
+  /** Rails that cannot be reached, by the index of their address. */
+  private final Set<Integer> cut = new HashSet<>();
+
+  /** That of the current socket, if it goes to another rail; else null. */
+  private Dialer railDialer;
+
+  private int index;
+
+  /**
+   * Sockets to a listener.
+   *
+   * @param pair whether for both directions
+   */
+  SocketDialer(SocketHandle handle, byte[] secret, boolean pair) {
+    this(handle, secret, pair, System::nanoTime);
+  }
+
+  /** As above, with a clock in nanoseconds. */
+  SocketDialer(SocketHandle handle, byte[] secret, boolean pair, LongSupplier clock) {
+    this.handle = handle;
+    this.pair = pair;
+    this.secret = secret;
+    this.clock = clock;
+    this.sockets = new SocketChannel[1 + handle.lanes()];
+    this.dialer = dialer(handle.where());
+  }
+
+  private Dialer dialer(List<InetSocketAddress> addresses) {
+    return new Dialer(addresses, PendingHandshake.Channels.PLAIN, clock);
+  }
+
+  @Override
+  public SocketChannel[] poll() {
+    while (index < sockets.length) {
+      Dialer current = current();
+      try {
+        if (current.poll(this::handshake) == null) {
+          return null;
+        }
+        sockets[index++] = current.take();
+        railDialer = null;
+      } catch (IOException e) {
+        reject(current, e);
+      }
+    }
+    return sockets;
+  }
+
+  private Handshake handshake() {
+    SocketRequest request = new SocketRequest(handle.token(), pair ? PAIR : index, sockets.length);
+    return Handshake.client(secret, Handshake.Service.SOCKET, request.toBytes());
+  }
+
+  /** Which address the current socket goes to. */
+  private int rail() {
+    int address = dialer.index();
+    if (index == 0 || address >= handle.rails()) {
+      return address;
+    }
+    int rail = (address + index - 1) % handle.rails();
+    return cut.contains(rail) ? address : rail;
+  }
+
+  private Dialer current() {
+    if (rail() == dialer.index()) {
+      return dialer;
+    }
+    if (railDialer == null) {
+      railDialer = dialer(List.of(handle.where().get(rail())));
+    }
+    return railDialer;
+  }
+
+  /** Tries once more, goes on without a rail, or to the next address. */
+  private void reject(Dialer current, IOException failure) {
+    InetSocketAddress tried = current.current();
+    if (!current.failed(failure)) {
+      return;
+    }
+    if (current == railDialer) {
+      cut.add(rail());
+      railDialer = null;
+      LOG.log(
+          System.Logger.Level.WARNING,
+          "{0} cannot be reached ({1}), so this connection does not use it; NCCL_SOCKET_IFNAME"
+              + " leaves out interfaces that do not lead to all hosts",
+          Sockets.text(tried),
+          Sockets.reason(failure));
+      return;
+    }
+    close();
+    index = 0;
+    if (dialer.isHopeless()) {
+      throw new SystemErrorException(
+          ErrorId.UNREACHABLE,
+          "no address of the other side can be reached: " + dialer.failures(),
+          "see that the process there still runs, let TCP through the firewall to its ports"
+              + " (NCCL4J_BOOTSTRAP_PORTS fixes them), or choose interfaces that lead there with"
+              + " NCCL_SOCKET_IFNAME on both hosts");
+    }
+    LOG.log(
+        dialer.isFirstRound() ? System.Logger.Level.WARNING : System.Logger.Level.DEBUG,
+        "{0} cannot be reached ({1}); trying {2}",
+        Sockets.text(tried),
+        Sockets.reason(failure),
+        dialer.next());
+  }
+
+  /** Where it is, for messages. */
+  @Override
+  public String toString() {
+    return "connecting to " + dialer;
+  }
+
+  @Override
+  public void close() {
+    dialer.close();
+    if (railDialer != null) {
+      railDialer.close();
+      railDialer = null;
+    }
+    for (int s = 0; s < index; s++) {
+      Sockets.close(sockets[s]);
+    }
+  }
+}

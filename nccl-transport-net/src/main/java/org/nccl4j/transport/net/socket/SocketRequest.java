@@ -1,0 +1,38 @@
+package org.nccl4j.transport.net.socket;
+
+import java.nio.ByteBuffer;
+import java.security.SecureRandom;
+import org.nccl4j.api.wire.Handshake;
+
+/**
+ * What a socket's handshake asks for: token (16), index (1), number of sockets (1).
+ *
+ * @param token of the listener that it wants
+ * @param index of this socket in the connection, {@link SocketDialer#PAIR} if it is a pair's
+ * @param sockets how many the connection has
+ */
+record SocketRequest(byte[] token, int index, int sockets) {
+  static final int TOKEN_BYTES = 16;
+  private static final SecureRandom RANDOM = new SecureRandom();
+
+  /** A token that no other listener has. */
+  static byte[] newToken() {
+    byte[] token = new byte[TOKEN_BYTES];
+    RANDOM.nextBytes(token);
+    return token;
+  }
+
+  static SocketRequest of(ByteBuffer bytes) {
+    byte[] token = new byte[TOKEN_BYTES];
+    bytes.get(token);
+    return new SocketRequest(token, bytes.get(), bytes.get());
+  }
+
+  byte[] toBytes() {
+    return ByteBuffer.allocate(Handshake.REQUEST_BYTES)
+        .put(token)
+        .put((byte) index)
+        .put((byte) sockets)
+        .array();
+  }
+}
