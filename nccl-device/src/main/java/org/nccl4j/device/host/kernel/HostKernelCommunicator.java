@@ -33,11 +33,13 @@ import org.nccl4j.device.symmetric.SymmetricSpace;
 public final class HostKernelCommunicator implements KernelCommunicator {
   private static final int SIMPLE_SCRATCH = Direct.scratchBytes();
   private static final VarHandle TICKETS;
+  private static final VarHandle LAST_TICKET;
 
   static {
     try {
-      TICKETS =
-          MethodHandles.lookup().findVarHandle(HostKernelCommunicator.class, "tickets", long.class);
+      MethodHandles.Lookup lookup = MethodHandles.lookup();
+      TICKETS = lookup.findVarHandle(HostKernelCommunicator.class, "tickets", long.class);
+      LAST_TICKET = lookup.findVarHandle(HostKernelCommunicator.class, "lastTicket", long.class);
     } catch (ReflectiveOperationException e) {
       throw new ExceptionInInitializerError(e);
     }
@@ -248,7 +250,9 @@ public final class HostKernelCommunicator implements KernelCommunicator {
     HostStream into = HostStream.of(stream);
     long ticket = all.tickets;
     long before = lastTicket;
-    lastTicket = ticket + 1; // before it is in the stream, where it may run at once
+    // Before it is in the stream, where it may run at once. Without fences: the queue's own comes
+    // between these and the launch.
+    LAST_TICKET.setRelease(this, ticket + 1);
     TICKETS.setRelease(all, ticket + 1);
     boolean launched = false;
     try {
