@@ -4,7 +4,6 @@ import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.concurrent.atomic.AtomicInteger;
 import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.ErrorId;
@@ -15,10 +14,14 @@ import org.nccl4j.device.kernel.HeldCalls;
 
 /** The group that each thread has open, if any. */
 public final class Groups {
-  private static final ThreadLocal<Groups> MINE = ThreadLocal.withInitial(Groups::new);
+  private static final ThreadLocal<Groups> MINE = new ThreadLocal<>();
 
-  /** Groups that threads have open: while there are none, no thread need look for its own. */
-  private static final AtomicInteger OPEN = new AtomicInteger();
+  /**
+   * Whether any thread has begun a group: before that, no thread need look for its own. It is
+   * written once. A count of the open groups would be written by all threads at each group, and
+   * each would wait for the line of it that another processor has.
+   */
+  private static volatile boolean used;
 
   private static final System.Logger LOG = DebugLog.of("COLL");
 
@@ -64,21 +67,26 @@ public final class Groups {
 
   /** Begins a group, or a level of one. */
   public static void start() {
-    MINE.get().enter();
+    mine().enter();
+  }
+
+  /** That of the calling thread, made if it has none. */
+  private static Groups mine() {
+    Groups mine = MINE.get();
+    if (mine == null) {
+      used = true;
+      mine = new Groups();
+      MINE.set(mine);
+    }
+    return mine;
   }
 
   private void enter() {
-    if (depth == 0) {
-      OPEN.incrementAndGet();
-    }
     depth++;
   }
 
   private void leave() {
     depth--;
-    if (depth == 0) {
-      OPEN.decrementAndGet();
-    }
   }
 
   /**
@@ -87,7 +95,7 @@ public final class Groups {
    * @param calls may throw checked exceptions, as languages beside Java do without declaring them
    */
   public static void run(Runnable calls) {
-    Groups mine = MINE.get();
+    Groups mine = mine();
     mine.enter();
     int level = mine.depth;
     try {
@@ -165,8 +173,8 @@ public final class Groups {
    * @throws InvalidUsageException without a start
    */
   public static void end() {
-    Groups mine = MINE.get();
-    if (mine.depth == 0) {
+    Groups mine = open();
+    if (mine == null) {
       throw new InvalidUsageException(
           ErrorId.GROUP,
           "a group is ended that was not started on this thread",
@@ -201,7 +209,7 @@ public final class Groups {
    * @return microseconds that the slowest rank's operations are predicted to take
    */
   public static double simulate(Runnable calls) {
-    Groups mine = MINE.get();
+    Groups mine = mine();
     if (mine.depth > 0) {
       throw new InvalidUsageException(
           ErrorId.GROUP, "a group is simulated inside another", "end the other group first");
@@ -260,7 +268,7 @@ public final class Groups {
   /** That of the calling thread; null if it has none open. */
   @HotPath
   static Groups open() {
-    Groups mine = OPEN.getOpaque() > 0 ? MINE.get() : null;
+    Groups mine = used ? MINE.get() : null;
     return mine != null && mine.depth > 0 ? mine : null;
   }
 
