@@ -40,36 +40,15 @@ record ArgumentCheck(
       RedOp op,
       int root,
       DeviceStream stream) {
-    if (type == null || op == null || stream == null) {
-      throw wrong(
-          func,
-          stream == null && type != null && op != null ? ErrorId.STREAM : ErrorId.TYPE,
-          (type == null ? "type" : op == null ? "operator" : "stream") + " is null",
-          "pass one");
-    }
-    if (root < 0 || root >= nRanks) {
-      boolean peer = func == Func.SEND || func == Func.RECV;
-      throw wrong(
-          func,
-          ErrorId.RANK,
-          "%s %d is not a rank of %d".formatted(peer ? "peer" : "root", root, nRanks),
-          "pass 0 to " + (nRanks - 1));
-    }
-    if (count < 0) {
-      throw wrong(func, ErrorId.COUNT, "count is " + count, "pass 0 or more");
-    }
-    if (stream.device() != device) {
-      throw wrong(
-          func,
-          ErrorId.STREAM,
-          "the stream belongs to " + stream.device().name(),
-          "create it on " + device.name());
-    }
-    if (!Leases.of(stream).isOpen()) {
-      throw new InvalidUsageException(
-          ErrorId.CLOSED,
-          where(func) + "called with a closed stream",
-          "close a stream only after its last operation has been called");
+    if (type == null
+        || op == null
+        || stream == null
+        || root < 0
+        || root >= nRanks
+        || count < 0
+        || stream.device() != device
+        || !Leases.of(stream).isOpen()) {
+      throw wrong(func, count, type, op, root, stream);
     }
     if (count > 0) {
       checkBuffer(func, "send", send, sendParts(func, root), count, type);
@@ -78,6 +57,40 @@ record ArgumentCheck(
         checkOverlap(func, send, recv, count * type.bytes(), root);
       }
     }
+  }
+
+  /** The error of arguments that are wrong beside the buffers; what is closed is the last. */
+  private NcclException wrong(
+      Func func, long count, DataType type, RedOp op, int root, DeviceStream stream) {
+    if (type == null || op == null || stream == null) {
+      return wrong(
+          func,
+          stream == null && type != null && op != null ? ErrorId.STREAM : ErrorId.TYPE,
+          (type == null ? "type" : op == null ? "operator" : "stream") + " is null",
+          "pass one");
+    }
+    if (root < 0 || root >= nRanks) {
+      boolean peer = func == Func.SEND || func == Func.RECV;
+      return wrong(
+          func,
+          ErrorId.RANK,
+          "%s %d is not a rank of %d".formatted(peer ? "peer" : "root", root, nRanks),
+          "pass 0 to " + (nRanks - 1));
+    }
+    if (count < 0) {
+      return wrong(func, ErrorId.COUNT, "count is " + count, "pass 0 or more");
+    }
+    if (stream.device() != device) {
+      return wrong(
+          func,
+          ErrorId.STREAM,
+          "the stream belongs to " + stream.device().name(),
+          "create it on " + device.name());
+    }
+    return new InvalidUsageException(
+        ErrorId.CLOSED,
+        where(func) + "called with a closed stream",
+        "close a stream only after its last operation has been called");
   }
 
   /** The send buffer; null where it is closed and not looked at. */
@@ -167,44 +180,54 @@ record ArgumentCheck(
     if (parts == 0) {
       return;
     }
+    long unit = (long) parts * type.bytes();
+    if (buffer == null
+        || buffer.device() != device
+        || !buffer.isOpen()
+        || Math.multiplyHigh(count, unit) != 0
+        || count * unit < 0
+        || count * unit > buffer.size()) {
+      throw wrong(func, which, buffer, parts, count, type);
+    }
+    if (checksPointers) {
+      checkPointer(func, which, buffer.slice(0, count * unit));
+    }
+  }
+
+  /** The error of a buffer that is wrong; its size is the last. */
+  private NcclException wrong(
+      Func func, String which, DeviceMemory buffer, int parts, long count, DataType type) {
     if (buffer == null) {
-      throw wrong(
+      return wrong(
           func,
           ErrorId.BUFFER,
           "the " + which + " buffer is null",
           "pass memory of " + device.name());
     }
     if (buffer.device() != device) {
-      throw wrong(
+      return wrong(
           func,
           ErrorId.BUFFER,
           "the %s buffer belongs to %s".formatted(which, buffer.device().name()),
           "allocate it on " + device.name());
     }
     if (!buffer.isOpen()) {
-      throw new InvalidUsageException(
+      return new InvalidUsageException(
           ErrorId.CLOSED,
           where(func) + "the " + which + " buffer is closed",
           "close memory only after its last operation has been called");
     }
-    long unit = (long) parts * type.bytes();
-    if (Math.multiplyHigh(count, unit) != 0 || count * unit < 0 || count * unit > buffer.size()) {
-      throw wrong(
-          func,
-          ErrorId.BUFFER,
-          "the %s buffer has %d bytes, %s%d elements of %s need %s"
-              .formatted(
-                  which,
-                  buffer.size(),
-                  parts == 1 ? "" : parts + " x ",
-                  count,
-                  type.label(),
-                  BigInteger.valueOf(unit).multiply(BigInteger.valueOf(count))),
-          "pass a larger buffer or a smaller count");
-    }
-    if (checksPointers) {
-      checkPointer(func, which, buffer.slice(0, count * unit));
-    }
+    BigInteger needed =
+        BigInteger.valueOf(parts)
+            .multiply(BigInteger.valueOf(type.bytes()))
+            .multiply(BigInteger.valueOf(count));
+    return wrong(
+        func,
+        ErrorId.BUFFER,
+        "the %s buffer has %d bytes, %s%d elements of %s need %s"
+            .formatted(
+                which, buffer.size(), parts == 1 ? "" : parts + " x ", count, type.label(), needed),
+        "pass a larger buffer or a smaller count");
   }
 
   private void checkPointer(Func func, String which, DeviceMemory part) {
