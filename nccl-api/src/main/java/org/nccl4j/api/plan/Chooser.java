@@ -10,7 +10,6 @@ import org.nccl4j.device.DataType;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.kernel.Algorithm;
 import org.nccl4j.device.kernel.Collective;
-import org.nccl4j.device.kernel.DirectWork;
 import org.nccl4j.device.kernel.Protocol;
 
 /** Chooses the cheapest way that the settings allow. */
@@ -37,13 +36,7 @@ final class Chooser {
    * @throws org.nccl4j.device.InvalidArgumentException for a name that does not exist
    */
   static Filter algorithms(String algo) {
-    return new Filter("NCCL_ALGO", algo)
-        .checked(
-            Stream.concat(
-                    Stream.of(Algorithm.values()).map(Algorithm::label),
-                    Stream.of(DirectWork.Way.values()).map(DirectWork.Way::label))
-                .distinct()
-                .toList());
+    return new Filter("NCCL_ALGO", algo).checked(Algorithm.names());
   }
 
   /** What NCCL_PROTO allows; throws as {@link #algorithms}. */

@@ -1,5 +1,8 @@
 package org.nccl4j.device.kernel;
 
+import java.util.List;
+import java.util.stream.Stream;
+
 /** How a collective moves its data, with the names that NCCL_ALGO takes. */
 public enum Algorithm {
   /** Double binary tree. */
@@ -24,6 +27,15 @@ public enum Algorithm {
 
   Algorithm(String label) {
     this.label = label;
+  }
+
+  /** All names that NCCL_ALGO takes: the algorithms', and those of ways between windows. */
+  public static List<String> names() {
+    return Stream.concat(
+            Stream.of(values()).map(Algorithm::label),
+            Stream.of(DirectWork.Way.values()).map(DirectWork.Way::label))
+        .distinct()
+        .toList();
   }
 
   /** The name in NCCL_ALGO, in tables and in JSON. */

@@ -47,8 +47,8 @@ final class PerfOptions {
       paramLabel = "N|auto",
       defaultValue = "auto",
       description =
-          "Iterations for each figure (default: ${DEFAULT-VALUE}: five rounds of at least 5, as many "
-              + "as fit in 15 ms, the median round counts).")
+          "Iterations for each figure (default: ${DEFAULT-VALUE}: five rounds of at least 5, as"
+              + " many as fit in 15 ms, the median round counts).")
   String iterations;
 
   @Option(
@@ -56,8 +56,8 @@ final class PerfOptions {
       paramLabel = "N|auto",
       defaultValue = "auto",
       description =
-          "Operations before each timed round (default: ${DEFAULT-VALUE}, a fifth of the iterations). "
-              + "See --jit-warmup too.")
+          "Operations before each timed round (default: ${DEFAULT-VALUE}, a fifth of the"
+              + " iterations). See --jit-warmup too.")
   String warmup;
 
   @Option(
@@ -95,8 +95,8 @@ final class PerfOptions {
       paramLabel = "TYPE",
       defaultValue = "float",
       description =
-          "int8, uint8, int32, uint32, int64, uint64, half, float, double, bfloat16, f8e4m3, f8e5m2, "
-              + "or all (default: ${DEFAULT-VALUE}).")
+          "int8, uint8, int32, uint32, int64, uint64, half, float, double, bfloat16, f8e4m3,"
+              + " f8e5m2, or all (default: ${DEFAULT-VALUE}).")
   String type;
 
   @Option(
@@ -156,7 +156,8 @@ final class PerfOptions {
       paramLabel = "0|1|2",
       defaultValue = "0",
       description =
-          "1: each rank registers its buffers; 2: all together register them as windows; 0: neither.")
+          "1: each rank registers its buffers; 2: all together register them as windows; 0:"
+              + " neither.")
   int register;
 
   @Option(
@@ -201,8 +202,8 @@ final class PerfOptions {
       names = {"--algo"},
       paramLabel = "NAME",
       description =
-          "Forces algorithms, like NCCL_ALGO: Ring, Tree, OneShot, TwoShot, NVLS, and between hosts "
-              + "NVLSTree.")
+          "Forces algorithms, like NCCL_ALGO: Ring, Tree, OneShot, TwoShot, NVLS; with windows (-R)"
+              + " DirectLL, DirectOneShot, DirectTwoShot, CopyEngine; between hosts NVLSTree, PAT.")
   String algorithm;
 
   @Option(

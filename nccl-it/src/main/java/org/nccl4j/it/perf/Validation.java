@@ -12,6 +12,7 @@ import java.util.Optional;
 import java.util.OptionalInt;
 import java.util.function.Function;
 import java.util.stream.IntStream;
+import java.util.stream.Stream;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.ErrorId;
@@ -151,9 +152,9 @@ final class Validation {
     int threads = asked == null ? 1 : asked;
     between(processes ? "--processes" : "-t", threads, 1, MOST_RANKS);
     Map<String, String> settings = new HashMap<>();
-    names("--algo", options.algorithm, Algorithm.values(), Algorithm::label)
+    names("--algo", options.algorithm, Algorithm.names())
         .ifPresent(value -> settings.put("NCCL_ALGO", value));
-    names("--proto", options.protocol, Protocol.values(), Protocol::label)
+    names("--proto", options.protocol, Stream.of(Protocol.values()).map(Protocol::label).toList())
         .ifPresent(value -> settings.put("NCCL_PROTO", value));
     between("-T", options.timeout, 1, 86_400);
     if (!List.of("core", "none").contains(options.binding)) {
@@ -338,22 +339,27 @@ final class Validation {
         "use some of " + String.join(",", known) + ", or all");
   }
 
-  private static <T> Optional<String> names(
-      String option, String text, T[] values, Function<T, String> label) {
+  /** Lists for all collectives and for single ones, in the form of NCCL_ALGO and NCCL_PROTO. */
+  private static Optional<String> names(String option, String text, List<String> known) {
     if (text == null) {
       return Optional.empty();
     }
-    List<String> known = Arrays.stream(values).map(label).toList();
-    for (String name : text.split(",", -1)) {
-      String bare = name.startsWith("^") ? name.substring(1) : name;
-      if (known.stream().noneMatch(bare::equalsIgnoreCase)) {
-        throw new InvalidArgumentException(
-            ErrorId.OPTION,
-            option + " " + text + ": there is no '" + bare + "'",
-            "use one or several of " + String.join(", ", known));
+    for (String section : text.split(";", -1)) {
+      String list = section.substring(section.indexOf(':') + 1).trim();
+      for (String name : (list.startsWith("^") ? list.substring(1) : list).split(",", -1)) {
+        if (known.stream().noneMatch(each -> plain(each).equals(plain(name)))) {
+          throw new InvalidArgumentException(
+              ErrorId.OPTION,
+              option + " " + text + ": there is no '" + name.trim() + "'",
+              "use one or several of " + String.join(", ", known));
+        }
       }
     }
     return Optional.of(text);
+  }
+
+  private static String plain(String name) {
+    return name.trim().toLowerCase(Locale.ROOT).replace("_", "").replace("-", "");
   }
 
   private static OptionalInt automaticOr(String option, String text, int least) {

@@ -27,7 +27,8 @@ final class CommandLineTest {
       value = {
         "'' | no command is given",
         "perv | 'perv'",
-        "foo | there is no command 'foo': say perf, tune, run, topo, doctor, diagnose or device-headers",
+        "foo | there is no command 'foo': say perf, tune, run, topo, doctor, diagnose or"
+            + " device-headers",
         "topo | no command is given: say detect, show",
         "topo shaw | there is no command 'shaw': say detect, show",
         "topo show x.xml | one word too many",
@@ -70,6 +71,7 @@ final class CommandLineTest {
         "perf all_reduce --device tpu | no such device",
         "perf all_reduce --bind-to socket | --bind-to socket",
         "perf all_reduce --algo Rink | no 'Rink'",
+        "perf all_reduce --algo ring;allreduce:DirectTwist | no 'DirectTwist'",
         "perf all_reduce --proto LL,LL256 | no 'LL256'",
         "perf all_reduce --compare gloo | --compare gloo",
         "perf all_reduce --compare mpi -d half | no type half",

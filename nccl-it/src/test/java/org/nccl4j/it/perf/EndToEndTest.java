@@ -97,6 +97,14 @@ final class EndToEndTest {
     assertTrue(!Files.readString(json).contains("\"algorithm\" : \"Ring\""));
   }
 
+  @Test
+  void whatNcclAlgoTakesTheOptionTakes(@TempDir Path folder) throws IOException {
+    Path json = folder.resolve("out.json");
+    everythingIsRight(
+        "all_reduce -t 2 -R 2 -b 64K -e 64K --algo ring;allreduce:direct_two_shot --json " + json);
+    assertTrue(Files.readString(json).contains("\"algorithm\" : \"DirectTwoShot\""));
+  }
+
   /** Each rank a process, with counts that are cut into uneven parts. */
   @Test
   void processesHaveEveryTypeAndOperatorOfNvls(@TempDir Path folder) throws IOException {
