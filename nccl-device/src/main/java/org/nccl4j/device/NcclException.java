@@ -17,13 +17,13 @@ public abstract sealed class NcclException extends RuntimeException
         TimeoutException {
   private static final long serialVersionUID = 1L;
 
-  /** What kind of thing went wrong; NCCL's result codes. */
+  /** NCCL's result codes. */
   public enum Code {
     /** The CUDA driver refused a call. */
     UNHANDLED_CUDA_ERROR(
-        "The CUDA driver refused a call; the message has its name and the driver's own code",
-        "look at what the message says of the code; `./nccl doctor` tests driver and GPUs, and"
-            + " `dmesg` has the GPU's own complaints (Xid)"),
+        "The CUDA driver refused a call; the message has the call and the driver's code",
+        "look up the code in the message; `./nccl doctor` tests driver and GPUs, and `dmesg` has"
+            + " the GPU's errors (Xid)"),
     /** The operating system refused a call. */
     SYSTEM_ERROR(
         "The operating system refused a call: memory, descriptors, sockets, or an address that"
@@ -32,30 +32,30 @@ public abstract sealed class NcclException extends RuntimeException
             + " limits of this machine"),
     /** A defect of nccl4j. */
     INTERNAL_ERROR(
-        "Something that should not be possible: a defect of nccl4j or of a plug-in",
+        "A defect of nccl4j or of a plug-in",
         "report it, with the stack trace and the output of NCCL_DEBUG=INFO"),
-    /** An argument that no state of the program would make right. */
+    /** An argument that is invalid in every state of the program. */
     INVALID_ARGUMENT(
-        "An argument or a setting that cannot be right; nothing was launched or allocated",
-        "correct the argument that the message names; a communicator stays usable"),
+        "An invalid argument or setting; nothing was launched or allocated",
+        "correct the argument that the message names; the communicator stays usable"),
     /** A call that does not fit the state of the program or the calls of other ranks. */
     INVALID_USAGE(
-        "A call that does not fit the program's state or the other ranks' calls: after close, in"
-            + " another order, with another count",
+        "A call does not fit the program's state or the other ranks' calls: after close, in another"
+            + " order, with another count",
         "make the same calls in the same order on all ranks; NCCL_CHECK_MODE=DEBUG_GLOBAL compares"
             + " them and names the first that differs"),
-    /** Another rank failed, or the way to it. */
+    /** Another rank failed, or the connection to it. */
     REMOTE_ERROR(
-        "Another rank failed, its process ended or gives no sign of life, or the way to it broke;"
-            + " the message names the rank, its host and its process",
-        "look at that rank's own output first; go on without it by Communicator.shrink with"
+        "Another rank failed, its process ended or sends no heartbeats, or the connection to it"
+            + " broke; the message names the rank, its host and its process",
+        "look at that rank's output first; continue without it with Communicator.shrink and"
             + " ShrinkMode.ABORT"),
     /** A deadline passed. */
     TIMEOUT(
-        "A deadline passed; the message says who is behind, at which operation, and who waits for"
-            + " whom",
-        "look at what the rank that is behind is doing (jstack, `./nccl diagnose`), or allow more"
-            + " time with NCCL4J_TIMEOUT or NCCL4J_INIT_TIMEOUT");
+        "A deadline passed; the message names the rank that is behind, its operation, and which"
+            + " rank waits for which",
+        "check the rank that is behind (jstack, `./nccl diagnose`), or allow more time with"
+            + " NCCL4J_TIMEOUT or NCCL4J_INIT_TIMEOUT");
 
     private final String meaning;
     private final String remedy;
@@ -65,12 +65,12 @@ public abstract sealed class NcclException extends RuntimeException
       this.remedy = remedy;
     }
 
-    /** What it means in general; no full stop at the end. */
+    /** The general meaning, without a full stop at the end. */
     public String meaning() {
       return meaning;
     }
 
-    /** What to do in general; no full stop at the end. */
+    /** The general remedy, without a full stop at the end. */
     public String remedy() {
       return remedy;
     }
@@ -95,17 +95,17 @@ public abstract sealed class NcclException extends RuntimeException
     return id.code();
   }
 
-  /** What kind of it; in the message, and in docs/reference/errors.md. */
+  /** The kind of the error, which ends the message; listed in docs/reference/errors.md. */
   public final ErrorId id() {
     return id;
   }
 
-  /** What happened, where and why; no full stop at the end. */
+  /** The fact, the place and the cause, without a full stop at the end. */
   public final String problem() {
     return problem;
   }
 
-  /** What to do about it; no full stop at the end. */
+  /** The remedy, without a full stop at the end. */
   public final String remedy() {
     return remedy;
   }

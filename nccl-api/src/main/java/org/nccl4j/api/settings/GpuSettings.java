@@ -10,28 +10,26 @@ public final class GpuSettings {
           0,
           0,
           8,
-          "Blocks of a cluster, which a GPU of compute capability 9.0 or newer runs beside each"
-              + " other; less where it does not divide an operation's blocks; 0: kernels are"
-              + " launched without clusters.");
+          "Blocks of a cluster on GPUs of compute capability 9.0 or newer; reduced until it divides"
+              + " the blocks of an operation; 0: no clusters.");
 
   public static final Setting<Boolean> NCCL_LAUNCH_ORDER_IMPLICIT =
       Setting.flag(
           "NCCL_LAUNCH_ORDER_IMPLICIT",
           false,
-          "Runs the operations of a process's communicators on each GPU in the order of their"
-              + " calls, whatever their streams, so that they cannot keep each other from starting;"
-              + " all ranks have to call in one order. Captured operations are ordered by their"
-              + " streams alone.");
+          "Runs the operations of a process's communicators on each GPU in the order of the calls,"
+              + " whatever their streams, so that they cannot block each other. All ranks must call"
+              + " in the same order. Captured operations are ordered only by their streams.");
 
   public static final Setting<KernelPreload> NCCL4J_PRELOAD_KERNELS =
       Setting.kernelPreload(
           "NCCL4J_PRELOAD_KERNELS",
-          "Kernels that a process's first communicator on a GPU loads at its creation: all that"
-              + " only copy, and those that reduce the types named. Others are loaded when an"
-              + " operation first needs them, which can wait for kernels of other communicators on"
-              + " that GPU; two communicators whose first operations come in opposite order on two"
-              + " ranks then wait for each other. auto: all with CUDA_MODULE_LOADING=EAGER, else"
-              + " none.");
+          "The kernels that a process's first communicator on a GPU loads at its creation: all"
+              + " kernels that only copy, and the kernels that reduce the named types. Other"
+              + " kernels are loaded when an operation first needs them. That load can wait for"
+              + " kernels of other communicators on that GPU, so two communicators whose first"
+              + " operations come in opposite orders on two ranks wait for each other. auto: all"
+              + " with CUDA_MODULE_LOADING=EAGER, else none.");
 
   public static final Setting<Integer> NCCL_COMM_SPLIT_SHARE_RESOURCES =
       Setting.number(
@@ -39,24 +37,25 @@ public final class GpuSettings {
           2,
           0,
           2,
-          "Whether what is split from a communicator uses its connections, where the program does"
-              + " not say: 0: it has its own, tens of MiB of a GPU, and both work at once; 1: it"
-              + " does, takes no device memory, and operations of both are in one order; 2: as 1,"
-              + " but not where a GPU's split would have NVLS with connections of its own.");
+          "The connections of a split, if the program does not choose. 0: its own, with tens of MiB"
+              + " of GPU memory, and parent and split can run at the same time. 1: its parent's,"
+              + " without device memory, and operations of both run one after the other. 2: as 1,"
+              + " but a split on GPUs gets its own if it would have NVLS with them.");
 
   public static final Setting<Boolean> NCCL4J_P2P_CHECK =
       Setting.flag(
           "NCCL4J_P2P_CHECK",
           true,
-          "Tries at creation whether each pair of GPUs opens the other's memory and data arrive"
-              + " unchanged, and takes the next transport where not; with 0 memory that cannot be"
-              + " opened ends creation.");
+          "Tests at creation that each pair of GPUs can open each other's memory and that data"
+              + " arrive unchanged; a pair that fails uses the next transport. With 0, memory that"
+              + " cannot be opened is an error.");
 
   public static final Setting<Boolean> NCCL_CUMEM_ENABLE =
       Setting.flag(
           "NCCL_CUMEM_ENABLE",
           true,
-          "Shares GPUs' memory by file descriptors, which windows need; with 0 by CUDA IPC.");
+          "Shares GPU memory through file descriptors, which windows need; with 0 through CUDA"
+              + " IPC.");
 
   public static final Setting<Integer> NCCL_MNNVL_ENABLE =
       Setting.number(
@@ -64,30 +63,29 @@ public final class GpuSettings {
           2,
           0,
           2,
-          "Whether GPUs of several hosts of one NVLink clique use each other's memory (multi-node"
-              + " NVLink); 2: where they can; 1: also asked on one host, and an error where they"
-              + " cannot.");
+          "Multi-node NVLink: GPUs of several hosts of one NVLink clique use each other's memory."
+              + " 0: no; 2: if they can; 1: on one host too, and an error if they cannot.");
 
   public static final Setting<Long> NCCL_MNNVL_UUID =
       Setting.wide(
           "NCCL_MNNVL_UUID",
           -1,
-          "The number of the NVLink domain, in place of what the driver says; -1: the driver's.");
+          "Replaces the number of the NVLink domain; -1: the driver's number.");
 
   public static final Setting<Long> NCCL_MNNVL_CLIQUE_ID =
       Setting.wide(
           "NCCL_MNNVL_CLIQUE_ID",
           -1,
-          "The clique within the NVLink domain, in place of what the driver says; -1: the driver's;"
-              + " -2: by the serial number of the chassis.");
+          "Replaces the clique within the NVLink domain; -1: the driver's clique; -2: a clique for"
+              + " each serial number of a chassis.");
 
   public static final Setting<Boolean> NCCL4J_REHEARSAL =
       Setting.flag(
           "NCCL4J_REHEARSAL",
           true,
-          "Makes and closes a communicator on the host in the background while the driver starts,"
-              + " so that the first one on GPUs takes less; with 0 nothing is done ahead but to"
-              + " load classes.");
+          "Creates and closes a communicator on the host in the background while the driver starts,"
+              + " so that the first communicator on GPUs takes less time; with 0 only classes are"
+              + " loaded ahead.");
 
   static final List<Setting<?>> ALL =
       List.of(

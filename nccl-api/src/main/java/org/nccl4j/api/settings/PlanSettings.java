@@ -9,7 +9,7 @@ public final class PlanSettings {
           "NCCL4J_COSTS_FILE",
           "",
           "the name of a file that ./nccl tune wrote",
-          "Measured times that go before predicted ones; the same on all ranks.");
+          "Measured times that replace predicted times; the same file on all ranks.");
 
   public static final Setting<Integer> NCCL_CTA_POLICY =
       Setting.number(
@@ -17,24 +17,25 @@ public final class PlanSettings {
           0,
           0,
           3,
-          "With 2 (NCCL's ZERO), GPUs' copy engines do what only moves data between windows, and no"
-              + " kernel is launched for it; they do sends and receives of 1 MiB and more of any"
-              + " memory, too, with kernels of one thread between the copies. NCCL_ALGO goes before"
-              + " that; 1 (EFFICIENCY) is as 0, and 3 as 2.");
+          "With 2 (NCCL's ZERO) or 3, copy engines execute operations on windows that only move"
+              + " data, without a kernel, and sends and receives of 1 MiB and more of any memory,"
+              + " with kernels of one thread between the copies. 0 and 1 (EFFICIENCY) change"
+              + " nothing. NCCL_ALGO has precedence.");
 
   public static final Setting<String> NCCL_TUNER_PLUGIN =
       Setting.text(
           "NCCL_TUNER_PLUGIN",
           "",
           "the name of a tuner on the module path, or none",
-          "Which tuner edits the predicted times; without it the first by name.");
+          "The tuner that edits the predicted times; if unset, the first by name.");
 
   public static final Setting<String> NCCL4J_DETERMINISM =
       Setting.choice(
           "NCCL4J_DETERMINISM",
           "RUN_TO_RUN",
           List.of("RUN_TO_RUN", "SIZE_INVARIANT"),
-          "On what the bits of a reduction may depend.");
+          "The conditions under which a reduction gives the same bits: RUN_TO_RUN for the same"
+              + " call, SIZE_INVARIANT also for other sizes.");
 
   static final List<Setting<?>> ALL =
       List.of(NCCL4J_COSTS_FILE, NCCL_CTA_POLICY, NCCL_TUNER_PLUGIN, NCCL4J_DETERMINISM);

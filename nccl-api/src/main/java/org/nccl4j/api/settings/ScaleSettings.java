@@ -10,7 +10,7 @@ public final class ScaleSettings {
           7000,
           1,
           1_000_000,
-          "How many ranks a second come to a bootstrap root, where there are many.");
+          "Ranks that contact a bootstrap root in a second, if there are many.");
 
   public static final Setting<Integer> NCCL_UID_STAGGER_THRESHOLD =
       Setting.number(
@@ -18,7 +18,7 @@ public final class ScaleSettings {
           256,
           1,
           1_000_000,
-          "Up to how many ranks all may come to the bootstrap root at once.");
+          "The most ranks that contact the bootstrap root at once.");
 
   static final List<Setting<?>> ALL = List.of(NCCL_UID_STAGGER_RATE, NCCL_UID_STAGGER_THRESHOLD);
 

@@ -22,20 +22,19 @@ public final class Settings {
       Setting.text(
           "NCCL_ALGO",
           "",
-          "names such as Ring,Tree, with ^ in front to forbid them, for one collective with"
-              + " allreduce: in front",
-          "Which algorithms may be chosen.");
+          "names such as Ring,Tree; ^ in front forbids them; allreduce: in front limits them to"
+              + " one collective",
+          "The algorithms that the planner may choose.");
 
   public static final Setting<String> NCCL_PROTO =
       Setting.text(
           "NCCL_PROTO",
           "",
-          "names among LL, LL128, Simple, with ^ in front to forbid them",
-          "Which protocols may be chosen.");
+          "names among LL, LL128, Simple; ^ in front forbids them",
+          "The protocols that the planner may choose.");
 
   public static final Setting<Integer> NCCL_MIN_CTAS =
-      Setting.number(
-          "NCCL_MIN_CTAS", 1, 1, 64, "The fewest blocks that an operation takes on a GPU.");
+      Setting.number("NCCL_MIN_CTAS", 1, 1, 64, "The fewest blocks of an operation on a GPU.");
 
   public static final Setting<Integer> NCCL_MAX_CTAS =
       Setting.number(
@@ -43,7 +42,7 @@ public final class Settings {
           64,
           1,
           64,
-          "The most blocks that an operation takes on a GPU; in a group, a send and a receive"
+          "The most blocks of an operation on a GPU; in a group, of a send and a receive"
               + " together.");
 
   public static final Setting<String> NCCL_COMM_ID =
@@ -51,26 +50,26 @@ public final class Settings {
           "NCCL_COMM_ID",
           "",
           "host:port, with [ ] around an IPv6 address",
-          "Where rank 0 makes the bootstrap root listen; every rank then knows the unique id.");
+          "The address where rank 0 starts the bootstrap root; every rank then knows the unique"
+              + " id.");
 
   public static final Setting<String> NCCL4J_COMM_SECRET =
       Setting.secretText(
-          "NCCL4J_COMM_SECRET",
-          "What ranks that find each other by NCCL_COMM_ID must know in common to be let in.");
+          "NCCL4J_COMM_SECRET", "The secret that ranks need to join through NCCL_COMM_ID.");
 
   public static final Setting<String> NCCL_SOCKET_IFNAME =
       Setting.text(
           "NCCL_SOCKET_IFNAME",
           "",
           "prefixes such as eth,ib; = in front for whole names, ^ in front to exclude",
-          "Which network interfaces sockets may use.");
+          "The network interfaces that sockets may use.");
 
   public static final Setting<String> NCCL_SOCKET_FAMILY =
       Setting.choice(
           "NCCL_SOCKET_FAMILY",
           "",
           List.of("AF_INET", "AF_INET6"),
-          "Whether sockets use IPv4 or IPv6 alone.");
+          "The address family of sockets: IPv4 or IPv6; both if unset.");
 
   public static final Setting<Integer> NCCL_SOCKET_NTHREADS =
       Setting.number(
@@ -78,7 +77,7 @@ public final class Settings {
           0,
           0,
           16,
-          "Helper threads of a connection over sockets; without it chosen by the interface.");
+          "Helper threads of a connection over sockets; if unset, chosen by the interface.");
 
   public static final Setting<Integer> NCCL_NSOCKS_PERTHREAD =
       Setting.number(
@@ -86,27 +85,27 @@ public final class Settings {
           1,
           1,
           64,
-          "Sockets that each such thread serves; without it chosen by the interface.");
+          "Sockets for each helper thread; if unset, chosen by the interface.");
 
   public static final Setting<PortRange> NCCL4J_BOOTSTRAP_PORTS =
-      Setting.ports("NCCL4J_BOOTSTRAP_PORTS", "Which ports sockets that listen may use.");
+      Setting.ports("NCCL4J_BOOTSTRAP_PORTS", "The ports of listening sockets.");
 
   public static final Setting<String> NCCL_HOSTID =
       Setting.text(
           "NCCL_HOSTID",
           "",
           "any text",
-          "Stands for the host's identity: ranks with the same value count as on one host.");
+          "Replaces the host's identity: ranks with the same value count as ranks of one host.");
 
   public static final Setting<String> NCCL_CHECK_MODE =
       Setting.choice(
           "NCCL_CHECK_MODE",
           "DEFAULT",
           List.of("DEFAULT", "DEBUG_LOCAL", "DEBUG_GLOBAL"),
-          "How far the calls of operations are checked: DEFAULT checks each rank's own arguments,"
-              + " which costs nothing to speak of; DEBUG_LOCAL also that buffers do not overlap but"
-              + " in place; DEBUG_GLOBAL also compares the ranks' calls, and finds communicators"
-              + " that are used in different order.");
+          "The checks of calls. DEFAULT checks each rank's own arguments, at almost no cost."
+              + " DEBUG_LOCAL also refuses buffers that overlap, except in place. DEBUG_GLOBAL also"
+              + " compares the ranks' calls, and finds communicators that ranks use in different"
+              + " orders.");
 
   public static final Setting<Boolean> NCCL_SHM_DISABLE =
       Setting.flag("NCCL_SHM_DISABLE", false, "Forbids shared memory between processes.");
@@ -115,10 +114,10 @@ public final class Settings {
       Setting.flag(
           "NCCL_MULTI_RANK_GPU_ENABLE",
           false,
-          "Lets several ranks of a communicator use one GPU, which must run their kernels at once:"
-              + " while one waits for another, what the driver does for the whole GPU waits too"
-              + " (loading kernels, taking and freeing memory). The GPU's streams share a few"
-              + " queues: launch such ranks' operations in one group, or set"
+          "Allows several ranks of a communicator on one GPU. The GPU must run their kernels at the"
+              + " same time: while one kernel waits for another, the driver's work on the whole GPU"
+              + " waits too (loading kernels, allocating and freeing memory). The streams of a GPU"
+              + " share a few queues: launch the operations of such ranks in one group, or set"
               + " CUDA_DEVICE_MAX_CONNECTIONS=32.");
 
   public static final Setting<Boolean> NCCL_P2P_DISABLE =
@@ -130,8 +129,8 @@ public final class Settings {
           2,
           0,
           2,
-          "Whether the driver's multicast objects may be used; with 0 none of its multicast"
-              + " functions is called.");
+          "Allows the driver's multicast objects; with 0 the library calls none of the driver's"
+              + " multicast functions.");
 
   public static final Setting<Integer> NCCL_NVLS_NCHANNELS =
       Setting.number(
@@ -139,7 +138,7 @@ public final class Settings {
           0,
           0,
           ConnectionLayout.CHANNELS,
-          "How many channels NVLS has; 0 leaves it to the device.");
+          "The number of channels of NVLS; 0: the device chooses.");
 
   public static final Setting<Integer> NCCL_NVLS_CHUNKSIZE =
       Setting.number(
@@ -147,67 +146,69 @@ public final class Settings {
           0,
           0,
           1 << 24,
-          "Bytes of a chunk of NVLS, rounded up to 512; 0 leaves it to the device.");
+          "Bytes of a chunk of NVLS, rounded up to 512; 0: the device chooses.");
 
   public static final Setting<String> NCCL4J_NVLS_MODE =
       Setting.choice(
           "NCCL4J_NVLS_MODE",
           "auto",
           List.of("auto", "hardware", "emulated", "off"),
-          "Who carries NVLS out: the switch, the device in its place, or nobody; auto has it where"
-              + " NCCL_ALGO names it.");
+          "The implementation of NVLS: the switch (hardware), the device (emulated), or none (off);"
+              + " auto makes NVLS if NCCL_ALGO names it.");
 
   public static final Setting<String> NCCL4J_TRANSPORTS =
       Setting.text(
           "NCCL4J_TRANSPORTS",
           "",
           "names of transports, best first, such as P2P,SHM",
-          "Which transports may be used; without it all, by priority and name.");
+          "The transports to use; if unset all, by priority and name.");
 
   public static final Setting<String> NCCL_NET =
       Setting.text(
           "NCCL_NET",
           "",
           "names of networks, best first, such as Socket",
-          "Which networks the NET transport may use; without it all, by priority and name.");
+          "The networks of the NET transport; if unset all, by priority and name.");
 
   public static final Setting<String> NCCL4J_SHM =
       Setting.choiceOrDirectory(
           "NCCL4J_SHM",
           "memfd",
           List.of("memfd", "devshm"),
-          "Where shared memory between processes comes from.");
+          "The source of shared memory between processes.");
 
   public static final Setting<Long> NCCL_WIN_STRIDE =
       Setting.bytes(
           "NCCL_WIN_STRIDE",
           0,
           "Addresses reserved for each rank's windows; 0: more than a GPU's memory, on the host"
-              + " twice the rank's share of it.");
+              + " twice the rank's share of the memory.");
 
   public static final Setting<Duration> NCCL4J_INIT_TIMEOUT =
       Setting.duration(
-          "NCCL4J_INIT_TIMEOUT", Duration.ofSeconds(60), "How long creation may take.");
+          "NCCL4J_INIT_TIMEOUT",
+          Duration.ofSeconds(60),
+          "The longest time that the creation of a communicator may take.");
 
   public static final Setting<Duration> NCCL4J_TIMEOUT =
       Setting.duration(
           "NCCL4J_TIMEOUT",
           Duration.ofMinutes(10),
-          "How long an operation may wait for other ranks.");
+          "The longest time that an operation may wait for other ranks.");
 
   public static final Setting<String> NCCL_TOPO_FILE =
       Setting.text(
           "NCCL_TOPO_FILE",
           "",
           "the name of a topology file",
-          "The machine's topology, instead of what the kernel and the driver say.");
+          "A topology file that replaces the detection of the machine.");
 
   public static final Setting<String> NCCL_TOPO_DUMP_FILE =
       Setting.text(
           "NCCL_TOPO_DUMP_FILE",
           "",
           "the name of a file to write",
-          "Where a rank writes the topology of its machine.");
+          "The file to which a rank writes the topology of its machine.");
 
   public static final Setting<Integer> NCCL_TOPO_DUMP_FILE_RANK =
       Setting.number(
@@ -215,21 +216,21 @@ public final class Settings {
           0,
           0,
           Integer.MAX_VALUE,
-          "Which rank writes NCCL_TOPO_DUMP_FILE.");
+          "The rank that writes NCCL_TOPO_DUMP_FILE.");
 
   public static final Setting<String> NCCL_GRAPH_FILE =
       Setting.text(
           "NCCL_GRAPH_FILE",
           "",
           "the name of a graph file",
-          "Rings and trees to use, instead of a search.");
+          "A file of rings and trees that replaces the search.");
 
   public static final Setting<String> NCCL_GRAPH_DUMP_FILE =
       Setting.text(
           "NCCL_GRAPH_DUMP_FILE",
           "",
           "the name of a file to write",
-          "Where a rank writes the rings and trees of its node.");
+          "The file to which a rank writes the rings and trees of its node.");
 
   public static final Setting<Integer> NCCL_GRAPH_DUMP_FILE_RANK =
       Setting.number(
@@ -237,27 +238,27 @@ public final class Settings {
           0,
           0,
           Integer.MAX_VALUE,
-          "Which rank writes NCCL_GRAPH_DUMP_FILE.");
+          "The rank that writes NCCL_GRAPH_DUMP_FILE.");
 
   public static final Setting<String> NCCL_PROFILER_PLUGIN =
       Setting.text(
           "NCCL_PROFILER_PLUGIN",
           "",
           "the name of a profiler on the module path, or none",
-          "Which profiler is told of operations; without it all that are found.");
+          "The profiler that receives operations; if unset, all profilers that are found.");
 
   public static final Setting<Duration> NCCL4J_HEARTBEAT_TIMEOUT =
       Setting.duration(
           "NCCL4J_HEARTBEAT_TIMEOUT",
           Duration.ofSeconds(30),
-          "Within how long a rank that gives no sign of life is named as dead on all others.");
+          "The longest silence of a rank before all other ranks report it as dead.");
 
   public static final Setting<String> NCCL_CONF_FILE =
       Setting.text(
           "NCCL_CONF_FILE",
           "",
           "the name of a readable file",
-          "A file of lines NAME=VALUE to read settings from instead of ~/.nccl.conf.");
+          "A file with lines NAME=VALUE that replaces ~/.nccl.conf.");
 
   private static final List<Setting<?>> GENERAL =
       List.of(

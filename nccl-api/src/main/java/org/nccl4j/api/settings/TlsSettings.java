@@ -9,8 +9,8 @@ public final class TlsSettings {
           "NCCL4J_TLS_CERT",
           "",
           "a PEM file",
-          "The rank's certificate: the bootstrap's connections, and those over which InfiniBand's ends"
-              + " meet, go by TLS, where each side shows one.");
+          "The rank's certificate. With it the bootstrap's connections and InfiniBand's TCP"
+              + " connections use TLS; each side shows a certificate.");
 
   public static final Setting<String> NCCL4J_TLS_KEY =
       Setting.text(
@@ -24,7 +24,7 @@ public final class TlsSettings {
           "NCCL4J_TLS_CA",
           "",
           "a PEM file",
-          "The authorities by which other ranks' certificates have to be.");
+          "The authorities that sign the other ranks' certificates.");
 
   static final List<Setting<?>> ALL = List.of(NCCL4J_TLS_CERT, NCCL4J_TLS_KEY, NCCL4J_TLS_CA);
 

@@ -21,53 +21,52 @@ final class TopologySettings {
               0,
               0,
               2,
-              "With 1, no warning where the driver has peer access of NVLink neighbours off; with 2"
-                  + " it is not asked."),
-          level("NCCL_NET_GDR_LEVEL", "The longest path between a GPU and a card for GPUDirect."),
+              "With 1, no warning if the driver has peer access between NVLink neighbours off; with"
+                  + " 2 the driver is not asked."),
+          level("NCCL_NET_GDR_LEVEL", "The longest path between a GPU and a NIC for GPUDirect."),
           Setting.flag(
               "NCCL_NET_GDR_READ",
               false,
-              "Whether cards also read GPU memory; without it, where NVLink makes it worth while."),
-          Setting.flag("NCCL_NET_GDR_C2C", true, "Whether GPUDirect may lead through a C2C link."),
-          Setting.flag("NCCL_NET_GDR_MLOPART", false, "Whether partitions of a GPU use GPUDirect."),
+              "Allows NICs to read GPU memory too; if unset, where NVLink makes it worthwhile."),
+          Setting.flag("NCCL_NET_GDR_C2C", true, "Allows GPUDirect through a C2C link."),
+          Setting.flag("NCCL_NET_GDR_MLOPART", false, "Allows GPUDirect for partitions of a GPU."),
           Setting.flag("NCCL_NVB_DISABLE", false, "Forbids paths through another GPU."),
           Setting.flag(
               "NCCL_PXN_DISABLE",
               false,
-              "Forbids to send by the card beside another GPU, through that GPU's memory (PXN)."),
+              "Forbids sending through the NIC next to another GPU, over that GPU's memory (PXN)."),
           Setting.number(
               "NCCL_P2P_PXN_LEVEL",
               2,
               0,
               2,
-              "By whose card sends to another host leave: the sender's own; that of the receiver's"
-                  + " rail where there is a path; that of the receiver's rail through the GPU"
-                  + " beside it."),
-          Setting.flag("NCCL_PXN_C2C", true, "Whether that card may be behind a C2C link."),
+              "The NIC of sends to another host. 0: the sender's own; 1: the NIC of the receiver's"
+                  + " rail if there is a path; 2: the NIC of the receiver's rail through the GPU"
+                  + " next to it."),
+          Setting.flag("NCCL_PXN_C2C", true, "Allows PXN through NICs behind a C2C link."),
           Setting.flag(
               "NCCL_NET_DISABLE_INTRA", false, "Forbids the network between GPUs of one host."),
           Setting.flag(
               "NCCL_P2P_USE_CUDA_MEMCPY",
               false,
-              "Counts GPUs that reach each other through a third as not connected, as NCCL's copy"
-                  + " engines need it."),
-          Setting.flag(
-              "NCCL_TOPO_SPLIT_MLOPART", true, "Whether partitions of a GPU count as GPUs."),
+              "Counts GPUs that reach each other through a third GPU as not connected, as NCCL's"
+                  + " copy engines need it."),
+          Setting.flag("NCCL_TOPO_SPLIT_MLOPART", true, "Counts partitions of a GPU as GPUs."),
           Setting.text(
               "NCCL_NET_MERGE_LEVEL",
               "PORT",
               "PORT, or LOC, PIX, PXB, PHB or SYS",
-              "How near cards must be to count as one."),
+              "The longest path between NICs that count as one NIC."),
           Setting.text(
               "NCCL_NET_MERGE_POLICY",
               "",
               "RAIL, or nothing",
-              "With RAIL, only cards of one rail count as one."),
+              "With RAIL, only NICs of one rail count as one NIC."),
           Setting.text(
               "NCCL_NET_FORCE_MERGE",
               "",
               "lists of cards' names",
-              "Which cards count as one; where it cannot be followed, a warning says so."));
+              "NICs that count as one NIC; a warning says if that is not possible."));
 
   private static final List<Setting<?>> SEARCH =
       List.of(
@@ -76,88 +75,94 @@ final class TopologySettings {
               2,
               0,
               2,
-              "Whether a ring may leave and enter a host by different cards: never, always, where"
-                  + " it helps."),
+              "Lets a ring leave and enter a host through different NICs. 0: never; 1: always; 2:"
+                  + " where it helps."),
           Setting.text(
               "NCCL_NETDEVS_POLICY",
               "AUTO",
               "AUTO, ALL, or MAX: and a number",
-              "How many cards a GPU uses."),
+              "The number of NICs that a GPU uses."),
           Setting.flag(
               "NCCL_MNNVL_SCATTER_NETS_ENABLE",
               true,
-              "Spreads a rack's GPUs over the cards of its hosts in turn."),
+              "Spreads a rack's GPUs over the NICs of its hosts in turn."),
           Setting.flag(
               "NCCL_MNNVL_RAIL_PER_HOST",
               false,
-              "Tells the rails of a rack's hosts by the place of the card in its host."),
+              "Numbers the rails of a rack's hosts by the place of the NIC in its host."),
           Setting.text(
               "NCCL4J_TOPO_COMPAT",
               "",
               "nccl, or nothing",
-              "Does as NCCL does even where it gives up; see docs/concepts/topology.md."));
+              "Behaves as NCCL even where NCCL gives up; see docs/concepts/topology.md."));
 
   private static final List<Setting<?>> CHANNEL_COUNTS =
       List.of(
           channels("NCCL_MIN_NCHANNELS", 0, "The fewest channels of GPUs' rings and trees."),
           channels("NCCL_MAX_NCHANNELS", CHANNELS, "The most channels of GPUs' rings and trees."),
-          channels("NCCL_MIN_NRINGS", 0, "NCCL_MIN_NCHANNELS by its old name."),
-          channels("NCCL_MAX_NRINGS", CHANNELS, "NCCL_MAX_NCHANNELS by its old name."),
+          channels("NCCL_MIN_NRINGS", 0, "The old name of NCCL_MIN_NCHANNELS."),
+          channels("NCCL_MAX_NRINGS", CHANNELS, "The old name of NCCL_MAX_NCHANNELS."),
           channels("NCCL_MIN_P2P_NCHANNELS", 1, "The fewest channels of sends and receives."),
           channels(
               "NCCL_MAX_P2P_NCHANNELS",
               CHANNELS,
-              "The most channels of a GPU's send or receive, a block each."),
+              "The most channels of a GPU's send or receive; a channel is a block."),
           Setting.number(
               "NCCL_NCHANNELS_PER_NET_PEER",
               0,
               0,
               CHANNELS,
-              "Channels of a GPU's connection with a peer over a network, of which 4 at most are"
-                  + " used; 0: chosen."),
+              "Channels of a GPU's connection to a peer over a network, at most 4 of which are"
+                  + " used; 0: the library chooses."),
           Setting.number(
               "NCCL_P2P_PER_CHANNEL_NET_BW",
               14,
               1,
               MANY,
-              "What a channel is taken to move to another host, in GB/s."),
+              "The assumed bandwidth of a channel to another host, in GB/s."),
           Setting.number(
               "NCCL_P2P_MAX_PEERS",
               0,
               0,
               MANY,
-              "How many peers each rank is expected to have; 0: all."),
+              "The expected number of peers of each rank; 0: all."),
           Setting.number(
               "NCCL_COLLNET_NODE_THRESHOLD",
               2,
               1,
               MANY,
-              "Hosts from which on a reducing network counts."),
+              "The fewest hosts with which a reducing network counts."),
           Setting.number(
               "NCCL_WORK_ARGS_BYTES",
               Integer.MAX_VALUE,
               0,
               Integer.MAX_VALUE,
-              "Room for work in a kernel's arguments, which bounds the channels, in bytes."));
+              "Bytes for work in a kernel's arguments; they bound the channels."));
 
   private static final List<Setting<?>> COSTS =
       List.of(
-          Setting.number("NCCL_NTHREADS", -2, -2, 1024, "Threads of a block; below 0: chosen."),
           Setting.number(
-              "NCCL_LL128_NTHREADS", -2, -2, 1024, "Threads of a block by LL128; below 0: chosen."),
+              "NCCL_NTHREADS", -2, -2, 1024, "Threads of a block; below 0: the library chooses."),
+          Setting.number(
+              "NCCL_LL128_NTHREADS",
+              -2,
+              -2,
+              1024,
+              "Threads of a block for LL128; below 0: the library chooses."),
           Setting.text(
               "NCCL_THREAD_THRESHOLDS",
               "",
               "as NCCL's",
-              "Bytes a thread below which fewer threads or channels are taken."),
+              "Bytes for each thread below which fewer threads or channels are used."),
           Setting.number(
               "NCCL_NET_OVERHEAD",
               -2,
               -2,
               MANY,
-              "What a message to another host costs, in nanoseconds; below 0: by the processor."),
-          Setting.number("NCCL_PAT_ENABLE", 2, 0, 2, "Whether PAT may be chosen; 2: where it can."),
-          Setting.flag("NCCL_LL128_C2C", true, "Whether LL128 may be used over C2C links."));
+              "The cost of a message to another host, in nanoseconds; below 0: by the processor."),
+          Setting.number(
+              "NCCL_PAT_ENABLE", 2, 0, 2, "Allows PAT. 0: no; 1: yes; 2: where it is possible."),
+          Setting.flag("NCCL_LL128_C2C", true, "Allows LL128 over C2C links."));
 
   static final List<Setting<?>> ALL =
       Stream.of(PATHS, SEARCH, CHANNEL_COUNTS, COSTS).flatMap(List::stream).toList();

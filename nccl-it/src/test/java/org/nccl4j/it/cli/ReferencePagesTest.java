@@ -13,8 +13,8 @@ import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.NcclException;
 
 /**
- * The pages that are made from the code are what the code says. With the system property
- * nccl4j.docs=write they are written instead.
+ * Compares the generated pages with the code. With the system property nccl4j.docs=write it writes
+ * the pages.
  */
 class ReferencePagesTest {
   private static final Path DOCS = Path.of("..", "docs");
@@ -26,15 +26,22 @@ class ReferencePagesTest {
             """
             # Settings
 
-            Made from the code (`mvn -o test -pl nccl-it -am -Dtest=ReferencePagesTest
-            -Dnccl4j.docs=write -Dsurefire.failIfNoSpecifiedTests=false`).
+            Generated from the code:
 
-            A setting is looked for, in this order, in the communicator's configuration
-            (`CommunicatorConfig.with`), the Java system properties, the environment, the file that
-            `NCCL_CONF_FILE` names or else `~/.nccl.conf`, and `/etc/nccl.conf`. Names that NCCL has
-            mean what they mean there; `NCCL4J_` names are this library's own. `./nccl doctor --all` shows
-            the values in force and where each was set. A name that is not a setting, but nearly, is
-            pointed out in the log.
+                mvn -o test -pl nccl-it -am -Dtest=ReferencePagesTest -Dnccl4j.docs=write \\
+                  -Dsurefire.failIfNoSpecifiedTests=false
+
+            Names that NCCL has mean the same as in NCCL. Names with `NCCL4J_` are nccl4j's own.
+            `./nccl doctor --all` prints the values in force and their sources. The log points out a
+            misspelt name.
+
+            A setting has the first value in this list:
+
+            1. the communicator's configuration (`CommunicatorConfig.with`),
+            2. the Java system property of that name,
+            3. the environment variable of that name,
+            4. the file in `NCCL_CONF_FILE`, or `~/.nccl.conf` if that is unset,
+            5. `/etc/nccl.conf`.
 
             | name | default | values | what it does |
             |---|---|---|---|
@@ -63,14 +70,15 @@ class ReferencePagesTest {
             """
             # Errors
 
-            Made from the code (see ReferencePagesTest).
+            Generated from the code (see ReferencePagesTest).
 
-            Every error is an `NcclException` with a result code, NCCL's, and a kind (`id()`). Its
-            message says what happened, where and why, then the remedy, and ends with the kind's name
-            in brackets, which never changes. The first error of any rank reaches all ranks of its
-            communicator: `asyncError()` and the streams give that first cause.
+            Every error is an `NcclException` with one of NCCL's result codes and a kind (`id()`). Its
+            message gives the fact, the place and the cause, then the remedy, and ends with the name of
+            the kind in brackets. The name of a kind never changes. The first error of any rank
+            reaches all ranks of its communicator: `asyncError()` and the streams report that first
+            cause.
 
-            | kind | result code | what | what to do |
+            | kind | result code | meaning | remedy |
             |---|---|---|---|
             """);
     for (NcclException.Code code : NcclException.Code.values()) {
