@@ -4,13 +4,13 @@ import java.util.Map;
 import java.util.Optional;
 import org.nccl4j.api.group.RankQueue;
 import org.nccl4j.api.init.CommunicatorState;
-import org.nccl4j.api.plan.Func;
 import org.nccl4j.api.plan.Way;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.Given;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.NcclException;
+import org.nccl4j.device.kernel.Operation;
 
 /** What a rank can ask its {@link Communicator}, which every object of this class is. */
 public abstract sealed class Inquiries extends Operations permits Communicator {
@@ -58,9 +58,9 @@ public abstract sealed class Inquiries extends Operations permits Communicator {
    */
   public String explain(String operation, long count, DataType type) {
     Given.notNull(type, "type of the elements");
-    Func func = Func.labelled(operation);
-    return queue.planner().explain(func, Given.count(count), type)
-        + queue.direct().explain(func, count, type)
+    Operation named = Operation.named(operation);
+    return queue.planner().explain(named, Given.count(count), type)
+        + queue.direct().explain(named, count, type)
         + state.explainRoutes();
   }
 
@@ -73,7 +73,7 @@ public abstract sealed class Inquiries extends Operations permits Communicator {
    */
   public Decision decision(String operation, long count, DataType type) {
     Given.notNull(type, "type of the elements");
-    Way way = queue.planner().way(Func.labelled(operation), Given.count(count), type);
+    Way way = queue.planner().way(Operation.named(operation), Given.count(count), type);
     return new Decision(way.algorithm(), way.protocol());
   }
 
@@ -85,7 +85,7 @@ public abstract sealed class Inquiries extends Operations permits Communicator {
     Given.notNull(type, "type of the elements");
     return queue
         .direct()
-        .withWindows(Func.labelled(operation), Given.count(count), type)
+        .withWindows(Operation.named(operation), Given.count(count), type)
         .map(way -> new Decision(way.algorithm(), way.protocol()))
         .orElseGet(() -> decision(operation, count, type));
   }

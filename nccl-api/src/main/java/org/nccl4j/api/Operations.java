@@ -2,13 +2,13 @@ package org.nccl4j.api;
 
 import org.nccl4j.api.group.RankQueue;
 import org.nccl4j.api.init.CommunicatorState;
-import org.nccl4j.api.plan.Func;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.ReductionOperator;
+import org.nccl4j.device.kernel.Operation;
 
 /**
  * The operations that every rank concerned calls: collectives, sends and receives. What they have
@@ -36,7 +36,7 @@ public abstract sealed class Operations extends OneSided permits Inquiries {
       DataType type,
       RedOp op,
       DeviceStream stream) {
-    queue.call(Func.ALL_REDUCE, send, recv, count, type, op, 0, stream);
+    queue.call(Operation.ALL_REDUCE, send, recv, count, type, op, 0, stream);
   }
 
   /**
@@ -52,7 +52,7 @@ public abstract sealed class Operations extends OneSided permits Inquiries {
       DataType type,
       ReductionOperator op,
       DeviceStream stream) {
-    queue.call(Func.ALL_REDUCE, send, recv, count, type, op, 0, stream);
+    queue.call(Operation.ALL_REDUCE, send, recv, count, type, op, 0, stream);
   }
 
   /**
@@ -68,7 +68,7 @@ public abstract sealed class Operations extends OneSided permits Inquiries {
       DataType type,
       int root,
       DeviceStream stream) {
-    queue.call(Func.BROADCAST, send, recv, count, type, RedOp.SUM, root, stream);
+    queue.call(Operation.BROADCAST, send, recv, count, type, RedOp.SUM, root, stream);
   }
 
   /**
@@ -85,7 +85,7 @@ public abstract sealed class Operations extends OneSided permits Inquiries {
       RedOp op,
       int root,
       DeviceStream stream) {
-    queue.call(Func.REDUCE, send, recv, count, type, op, root, stream);
+    queue.call(Operation.REDUCE, send, recv, count, type, op, root, stream);
   }
 
   /** As the other reduce, by an operator as for all-reduce. */
@@ -97,7 +97,7 @@ public abstract sealed class Operations extends OneSided permits Inquiries {
       ReductionOperator op,
       int root,
       DeviceStream stream) {
-    queue.call(Func.REDUCE, send, recv, count, type, op, root, stream);
+    queue.call(Operation.REDUCE, send, recv, count, type, op, root, stream);
   }
 
   /**
@@ -108,7 +108,7 @@ public abstract sealed class Operations extends OneSided permits Inquiries {
    */
   public void allGather(
       DeviceMemory send, DeviceMemory recv, long sendCount, DataType type, DeviceStream stream) {
-    queue.call(Func.ALL_GATHER, send, recv, sendCount, type, RedOp.SUM, 0, stream);
+    queue.call(Operation.ALL_GATHER, send, recv, sendCount, type, RedOp.SUM, 0, stream);
   }
 
   /**
@@ -124,7 +124,7 @@ public abstract sealed class Operations extends OneSided permits Inquiries {
       DataType type,
       RedOp op,
       DeviceStream stream) {
-    queue.call(Func.REDUCE_SCATTER, send, recv, recvCount, type, op, 0, stream);
+    queue.call(Operation.REDUCE_SCATTER, send, recv, recvCount, type, op, 0, stream);
   }
 
   /** As the other reduce-scatter, by an operator as for all-reduce. */
@@ -135,7 +135,7 @@ public abstract sealed class Operations extends OneSided permits Inquiries {
       DataType type,
       ReductionOperator op,
       DeviceStream stream) {
-    queue.call(Func.REDUCE_SCATTER, send, recv, recvCount, type, op, 0, stream);
+    queue.call(Operation.REDUCE_SCATTER, send, recv, recvCount, type, op, 0, stream);
   }
 
   /**
@@ -216,7 +216,7 @@ public abstract sealed class Operations extends OneSided permits Inquiries {
    */
   public void allToAll(
       DeviceMemory send, DeviceMemory recv, long count, DataType type, DeviceStream stream) {
-    queue.call(Func.ALL_TO_ALL, send, recv, count, type, RedOp.SUM, 0, stream);
+    queue.call(Operation.ALL_TO_ALL, send, recv, count, type, RedOp.SUM, 0, stream);
   }
 
   /**
@@ -232,7 +232,7 @@ public abstract sealed class Operations extends OneSided permits Inquiries {
       DataType type,
       int root,
       DeviceStream stream) {
-    queue.call(Func.GATHER, send, recv, sendCount, type, RedOp.SUM, root, stream);
+    queue.call(Operation.GATHER, send, recv, sendCount, type, RedOp.SUM, root, stream);
   }
 
   /**
@@ -248,7 +248,7 @@ public abstract sealed class Operations extends OneSided permits Inquiries {
       DataType type,
       int root,
       DeviceStream stream) {
-    queue.call(Func.SCATTER, send, recv, recvCount, type, RedOp.SUM, root, stream);
+    queue.call(Operation.SCATTER, send, recv, recvCount, type, RedOp.SUM, root, stream);
   }
 
   /**
@@ -258,7 +258,7 @@ public abstract sealed class Operations extends OneSided permits Inquiries {
    * @param count elements, the same as the receiver's
    */
   public void send(DeviceMemory buffer, long count, DataType type, int peer, DeviceStream stream) {
-    queue.call(Func.SEND, buffer, null, count, type, RedOp.SUM, peer, stream);
+    queue.call(Operation.SEND, buffer, null, count, type, RedOp.SUM, peer, stream);
   }
 
   /**
@@ -267,6 +267,6 @@ public abstract sealed class Operations extends OneSided permits Inquiries {
    * @param count elements, the same as the sender's
    */
   public void recv(DeviceMemory buffer, long count, DataType type, int peer, DeviceStream stream) {
-    queue.call(Func.RECV, null, buffer, count, type, RedOp.SUM, peer, stream);
+    queue.call(Operation.RECV, null, buffer, count, type, RedOp.SUM, peer, stream);
   }
 }

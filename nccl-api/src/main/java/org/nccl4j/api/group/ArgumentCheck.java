@@ -2,7 +2,6 @@ package org.nccl4j.api.group;
 
 import java.math.BigInteger;
 import java.util.Optional;
-import org.nccl4j.api.plan.Func;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceMemory;
@@ -15,6 +14,7 @@ import org.nccl4j.device.Leases;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.ReductionOperator;
+import org.nccl4j.device.kernel.Operation;
 
 /**
  * Whether an operation's arguments can be right, on one rank.
@@ -32,7 +32,7 @@ record ArgumentCheck(
     boolean checksOverlaps) {
   @HotPath
   void check(
-      Func func,
+      Operation operation,
       DeviceMemory send,
       DeviceMemory recv,
       long count,
@@ -48,61 +48,61 @@ record ArgumentCheck(
         || count < 0
         || stream.device() != device
         || !Leases.of(stream).isOpen()) {
-      throw wrong(func, count, type, op, root, stream);
+      throw wrong(operation, count, type, op, root, stream);
     }
     if (count > 0) {
-      checkBuffer(func, "send", send, sendParts(func, root), count, type);
-      checkBuffer(func, "recv", recv, recvParts(func, root), count, type);
+      checkBuffer(operation, "send", send, sendParts(operation, root), count, type);
+      checkBuffer(operation, "recv", recv, recvParts(operation, root), count, type);
       if (checksOverlaps) {
-        checkOverlap(func, send, recv, count * type.bytes(), root);
+        checkOverlap(operation, send, recv, count * type.bytes(), root);
       }
     }
   }
 
   /** The error of arguments that are wrong beside the buffers; what is closed is the last. */
   private NcclException wrong(
-      Func func, long count, DataType type, RedOp op, int root, DeviceStream stream) {
+      Operation operation, long count, DataType type, RedOp op, int root, DeviceStream stream) {
     if (type == null || op == null || stream == null) {
       return wrong(
-          func,
+          operation,
           stream == null && type != null && op != null ? ErrorId.STREAM : ErrorId.TYPE,
           (type == null ? "type" : op == null ? "operator" : "stream") + " is null",
           "pass one");
     }
     if (root < 0 || root >= nRanks) {
-      boolean peer = func == Func.SEND || func == Func.RECV;
+      boolean peer = operation.isP2p();
       return wrong(
-          func,
+          operation,
           ErrorId.RANK,
           "%s %d is not a rank of %d".formatted(peer ? "peer" : "root", root, nRanks),
           "pass 0 to " + (nRanks - 1));
     }
     if (count < 0) {
-      return wrong(func, ErrorId.COUNT, "count is " + count, "pass 0 or more");
+      return wrong(operation, ErrorId.COUNT, "count is " + count, "pass 0 or more");
     }
     if (stream.device() != device) {
       return wrong(
-          func,
+          operation,
           ErrorId.STREAM,
           "the stream belongs to " + stream.device().name(),
           "create it on " + device.name());
     }
     return new InvalidUsageException(
         ErrorId.CLOSED,
-        where(func) + "called with a closed stream",
+        where(operation) + "called with a closed stream",
         "close a stream only after its last operation has been called");
   }
 
   /** The send buffer; null where it is closed and not looked at. */
   @HotPath
-  DeviceMemory send(Func func, DeviceMemory send, int root, long count) {
-    return isMissing(send, count, sendParts(func, root)) ? null : send;
+  DeviceMemory send(Operation operation, DeviceMemory send, int root, long count) {
+    return isMissing(send, count, sendParts(operation, root)) ? null : send;
   }
 
   /** The recv buffer; null where it is closed and not looked at. */
   @HotPath
-  DeviceMemory recv(Func func, DeviceMemory recv, int root, long count) {
-    return isMissing(recv, count, recvParts(func, root)) ? null : recv;
+  DeviceMemory recv(Operation operation, DeviceMemory recv, int root, long count) {
+    return isMissing(recv, count, recvParts(operation, root)) ? null : recv;
   }
 
   private static boolean isMissing(DeviceMemory buffer, long count, int parts) {
@@ -114,18 +114,19 @@ record ArgumentCheck(
    *
    * @param part bytes of count elements
    */
-  private void checkOverlap(Func func, DeviceMemory send, DeviceMemory recv, long part, int root) {
-    int sends = sendParts(func, root);
-    int recvs = recvParts(func, root);
+  private void checkOverlap(
+      Operation operation, DeviceMemory send, DeviceMemory recv, long part, int root) {
+    int sends = sendParts(operation, root);
+    int recvs = recvParts(operation, root);
     if (sends == 0 || recvs == 0) {
       return;
     }
     long apart = recv.address() - send.address();
     boolean overlap = apart < sends * part && -apart < recvs * part;
     long inPlace = sends == recvs ? 0 : recvs > sends ? -rank * part : rank * part;
-    if (overlap && (apart != inPlace || func == Func.ALL_TO_ALL)) {
+    if (overlap && (apart != inPlace || operation == Operation.ALL_TO_ALL)) {
       throw wrong(
-          func,
+          operation,
           ErrorId.BUFFER,
           "the recv buffer begins %d bytes behind the send buffer and overlaps it".formatted(apart),
           "pass memory that does not overlap, or that is in place as the operation defines it");
@@ -133,50 +134,43 @@ record ArgumentCheck(
   }
 
   /** Whether an operator that a user supplies is for a type, and its scalar can be read. */
-  void check(Func func, ReductionOperator operator, DataType type) {
+  void check(Operation operation, ReductionOperator operator, DataType type) {
     if (operator.type() != null && operator.type() != type) {
       throw wrong(
-          func,
+          operation,
           ErrorId.TYPE,
           "the operator %s was made for %s, the elements are %s"
               .formatted(operator.name(), operator.type().label(), type.label()),
           "make the operator for the type of the elements");
     }
     if (operator.memory() != null) {
-      checkBuffer(func, "scalar's", operator.memory(), 1, 1, type);
+      checkBuffer(operation, "scalar's", operator.memory(), 1, 1, type);
       if (!checksPointers) { // asked always: no other rank would hear of a kernel's fault
-        checkPointer(func, "scalar's", operator.memory().slice(0, type.bytes()));
+        checkPointer(operation, "scalar's", operator.memory().slice(0, type.bytes()));
       }
     }
   }
 
   /** How many times count elements the send buffer holds; 0 if it is not looked at. */
   @HotPath
-  private int sendParts(Func func, int root) {
-    return switch (func) {
-      case BROADCAST -> rank == root ? 1 : 0;
-      case REDUCE, ALL_GATHER, ALL_REDUCE, SEND, GATHER -> 1;
-      case REDUCE_SCATTER, ALL_TO_ALL -> nRanks;
-      case SCATTER -> rank == root ? nRanks : 0;
-      case RECV -> 0;
-    };
+  private int sendParts(Operation operation, int root) {
+    return operation.sendParts(nRanks, rank == root);
   }
 
   /** How many times count elements the recv buffer holds; 0 if it is not looked at. */
   @HotPath
-  private int recvParts(Func func, int root) {
-    return switch (func) {
-      case BROADCAST, REDUCE_SCATTER, ALL_REDUCE, RECV, SCATTER -> 1;
-      case REDUCE -> rank == root ? 1 : 0;
-      case ALL_GATHER, ALL_TO_ALL -> nRanks;
-      case GATHER -> rank == root ? nRanks : 0;
-      case SEND -> 0;
-    };
+  private int recvParts(Operation operation, int root) {
+    return operation.recvParts(nRanks, rank == root);
   }
 
   @HotPath
   private void checkBuffer(
-      Func func, String which, DeviceMemory buffer, int parts, long count, DataType type) {
+      Operation operation,
+      String which,
+      DeviceMemory buffer,
+      int parts,
+      long count,
+      DataType type) {
     if (parts == 0) {
       return;
     }
@@ -187,26 +181,31 @@ record ArgumentCheck(
         || Math.multiplyHigh(count, unit) != 0
         || count * unit < 0
         || count * unit > buffer.size()) {
-      throw wrong(func, which, buffer, parts, count, type);
+      throw wrong(operation, which, buffer, parts, count, type);
     }
     if (checksPointers) {
-      checkPointer(func, which, buffer.slice(0, count * unit));
+      checkPointer(operation, which, buffer.slice(0, count * unit));
     }
   }
 
   /** The error of a buffer that is wrong; its size is the last. */
   private NcclException wrong(
-      Func func, String which, DeviceMemory buffer, int parts, long count, DataType type) {
+      Operation operation,
+      String which,
+      DeviceMemory buffer,
+      int parts,
+      long count,
+      DataType type) {
     if (buffer == null) {
       return wrong(
-          func,
+          operation,
           ErrorId.BUFFER,
           "the " + which + " buffer is null",
           "pass memory of " + device.name());
     }
     if (buffer.device() != device) {
       return wrong(
-          func,
+          operation,
           ErrorId.BUFFER,
           "the %s buffer belongs to %s".formatted(which, buffer.device().name()),
           "allocate it on " + device.name());
@@ -214,7 +213,7 @@ record ArgumentCheck(
     if (!buffer.isOpen()) {
       return new InvalidUsageException(
           ErrorId.CLOSED,
-          where(func) + "the " + which + " buffer is closed",
+          where(operation) + "the " + which + " buffer is closed",
           "close memory only after its last operation has been called");
     }
     BigInteger needed =
@@ -222,7 +221,7 @@ record ArgumentCheck(
             .multiply(BigInteger.valueOf(type.bytes()))
             .multiply(BigInteger.valueOf(count));
     return wrong(
-        func,
+        operation,
         ErrorId.BUFFER,
         "the %s buffer has %d bytes, %s%d elements of %s need %s"
             .formatted(
@@ -230,22 +229,22 @@ record ArgumentCheck(
         "pass a larger buffer or a smaller count");
   }
 
-  private void checkPointer(Func func, String which, DeviceMemory part) {
+  private void checkPointer(Operation operation, String which, DeviceMemory part) {
     Optional<String> objection = device.objection(part);
     if (objection.isPresent()) {
       throw wrong(
-          func,
+          operation,
           ErrorId.BUFFER,
           "of the %s buffer %s".formatted(which, objection.get()),
           "wrap the address of memory that was allocated for " + device.name());
     }
   }
 
-  private NcclException wrong(Func func, ErrorId id, String problem, String remedy) {
-    return new InvalidArgumentException(id, where(func) + problem, remedy);
+  private NcclException wrong(Operation operation, ErrorId id, String problem, String remedy) {
+    return new InvalidArgumentException(id, where(operation) + problem, remedy);
   }
 
-  private String where(Func func) {
-    return "%s on rank %d of communicator %s: ".formatted(func.label(), rank, name);
+  private String where(Operation operation) {
+    return "%s on rank %d of communicator %s: ".formatted(operation.key(), rank, name);
   }
 }

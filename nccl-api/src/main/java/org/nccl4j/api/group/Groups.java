@@ -60,7 +60,7 @@ public final class Groups {
               + " that is launched at the group''s end and has not run. Remedy: synchronize after"
               + " Group.end() or Group.run(...)",
           stream.device().name(),
-          held.func().label(),
+          held.operation().key(),
           held.queue().who());
     }
   }

@@ -4,7 +4,6 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import org.nccl4j.api.launch.Launcher;
-import org.nccl4j.api.plan.OneSided;
 import org.nccl4j.api.window.RegisteredWindow;
 import org.nccl4j.api.window.RemotePeers;
 import org.nccl4j.api.window.Team;
@@ -19,6 +18,7 @@ import org.nccl4j.device.Leases;
 import org.nccl4j.device.kernel.KernelCommunicator;
 import org.nccl4j.device.kernel.KernelPlan;
 import org.nccl4j.device.kernel.OneSidedWork;
+import org.nccl4j.device.kernel.Operation;
 
 /**
  * One rank's puts, signals and waits: checked, and launched at once, in a group too. Any thread.
@@ -86,7 +86,7 @@ public final class OneSidedCalls {
     Leases.begin(leased, null); // the launch itself does not name it
     try {
       launch(
-          OneSided.PUT_SIGNAL,
+          Operation.PUT_SIGNAL,
           put(peer, source, window, offset, count * type.bytes()),
           new Shape(peer, count, type),
           window,
@@ -137,7 +137,7 @@ public final class OneSidedCalls {
   public void signal(int peer, DeviceStream stream) {
     checkPeer("signal", peer);
     launch(
-        OneSided.SIGNAL,
+        Operation.SIGNAL,
         put(peer, null, null, 0, 0),
         new Shape(peer, 0, DataType.INT8),
         null,
@@ -165,7 +165,7 @@ public final class OneSidedCalls {
     if (!signals.isEmpty()) {
       int first = signals.keySet().iterator().next();
       launch(
-          OneSided.WAIT_SIGNAL,
+          Operation.WAIT_SIGNAL,
           new OneSidedWork.Wait(List.copyOf(awaited), List.copyOf(remote)),
           new Shape(first, 0, DataType.INT8),
           null,
@@ -181,7 +181,11 @@ public final class OneSidedCalls {
   private record Shape(int peer, long count, DataType type) {}
 
   private void launch(
-      OneSided call, OneSidedWork work, Shape shape, RegisteredWindow window, DeviceStream stream) {
+      Operation call,
+      OneSidedWork work,
+      Shape shape,
+      RegisteredWindow window,
+      DeviceStream stream) {
     String what = call.method();
     if (stream == null || stream.device() != windows.device()) {
       throw wrong(
@@ -201,10 +205,10 @@ public final class OneSidedCalls {
           null,
           null,
           stream,
-          Launcher.shape(call.number(), shape.type.ordinal(), 0, shape.peer),
+          Launcher.shape(call.ordinal(), shape.type.ordinal(), 0, shape.peer),
           shape.count);
       plan.discard();
-      launcher.tell(call.label(), shape.count, shape.type, shape.peer, stream);
+      launcher.tell(call.key(), shape.count, shape.type, shape.peer, stream);
     } finally {
       launcher.leave();
     }

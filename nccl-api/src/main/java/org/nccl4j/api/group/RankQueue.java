@@ -5,7 +5,6 @@ import java.util.List;
 import java.util.Set;
 import org.nccl4j.api.launch.Launcher;
 import org.nccl4j.api.plan.DirectPlanner;
-import org.nccl4j.api.plan.Func;
 import org.nccl4j.api.plan.Planner;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.Device;
@@ -19,6 +18,7 @@ import org.nccl4j.device.Leases;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.ReductionOperator;
 import org.nccl4j.device.kernel.KernelPlan;
+import org.nccl4j.device.kernel.Operation;
 
 /** Where one rank's operations go: checked, and launched at once or kept for their group's end. */
 public final class RankQueue {
@@ -166,7 +166,7 @@ public final class RankQueue {
   /** An operation; one that has neither operator nor root passes SUM and 0. */
   @HotPath
   public void call(
-      Func func,
+      Operation operation,
       DeviceMemory send,
       DeviceMemory recv,
       long count,
@@ -176,15 +176,15 @@ public final class RankQueue {
       DeviceStream stream) {
     Groups group = Groups.open();
     if (group != null) {
-      keep(group, func, send, recv, count, type, op, root, stream);
+      keep(group, operation, send, recv, count, type, op, root, stream);
       return;
     }
-    check(func, send, recv, count, type, op, root, stream);
-    DeviceMemory from = check.send(func, send, root, count);
-    DeviceMemory to = check.recv(func, recv, root, count);
+    check(operation, send, recv, count, type, op, root, stream);
+    DeviceMemory from = check.send(operation, send, root, count);
+    DeviceMemory to = check.recv(operation, recv, root, count);
     launcher.enter();
     try {
-      launch(func, from, to, count, type, op, root, stream);
+      launch(operation, from, to, count, type, op, root, stream);
     } finally {
       launcher.leave();
     }
@@ -192,7 +192,7 @@ public final class RankQueue {
 
   @HotPath
   private void check(
-      Func func,
+      Operation operation,
       DeviceMemory send,
       DeviceMemory recv,
       long count,
@@ -200,9 +200,9 @@ public final class RankQueue {
       RedOp op,
       int root,
       DeviceStream stream) {
-    check.check(func, send, recv, count, type, op, root, stream);
+    check.check(operation, send, recv, count, type, op, root, stream);
     if (direct.isUndecided()) {
-      decide(func, send, recv, count, type, stream);
+      decide(operation, send, recv, count, type, stream);
     }
   }
 
@@ -210,7 +210,7 @@ public final class RankQueue {
   @HotPath
   private void keep(
       Groups group,
-      Func func,
+      Operation operation,
       DeviceMemory send,
       DeviceMemory recv,
       long count,
@@ -219,11 +219,11 @@ public final class RankQueue {
       int root,
       DeviceStream stream) {
     try {
-      check(func, send, recv, count, type, op, root, stream);
-      DeviceMemory from = check.send(func, send, root, count);
-      DeviceMemory to = check.recv(func, recv, root, count);
+      check(operation, send, recv, count, type, op, root, stream);
+      DeviceMemory from = check.send(operation, send, root, count);
+      DeviceMemory to = check.recv(operation, recv, root, count);
       Task.lease(from, to, null, stream);
-      group.next().set(this, func, from, to, count, type, op, null, root, stream);
+      group.next().set(this, operation, from, to, count, type, op, null, root, stream);
     } catch (RuntimeException | Error e) {
       group.fail(e);
       throw e;
@@ -232,21 +232,21 @@ public final class RankQueue {
 
   /** Buffers that are registered and have not been used are mapped first, by all ranks. */
   private void decide(
-      Func func,
+      Operation operation,
       DeviceMemory send,
       DeviceMemory recv,
       long count,
       DataType type,
       DeviceStream stream) {
-    if (func.direct() != null && count > 0 && !stream.isCapturing()) {
+    if (operation.isOfAllRanks() && count > 0 && !stream.isCapturing()) {
       DirectPlanner deciding = direct;
-      Groups.meet(deciding.windows(), () -> deciding.decide(func, send, recv, count, type));
+      Groups.meet(deciding.windows(), () -> deciding.decide(operation, send, recv, count, type));
     }
   }
 
   /** An operation that reduces by an operator of its own. */
   public void call(
-      Func func,
+      Operation operation,
       DeviceMemory send,
       DeviceMemory recv,
       long count,
@@ -256,13 +256,14 @@ public final class RankQueue {
       DeviceStream stream) {
     Groups group = Groups.open();
     try {
-      check.check(func, send, recv, count, type, operator == null ? null : RedOp.SUM, root, stream);
-      check.check(func, operator, type);
-      DeviceMemory from = check.send(func, send, root, count);
-      DeviceMemory to = check.recv(func, recv, root, count);
+      check.check(
+          operation, send, recv, count, type, operator == null ? null : RedOp.SUM, root, stream);
+      check.check(operation, operator, type);
+      DeviceMemory from = check.send(operation, send, root, count);
+      DeviceMemory to = check.recv(operation, recv, root, count);
       Task.lease(from, to, operator.memory(), stream);
       Task task = group == null ? new Task() : group.next();
-      task.set(this, func, from, to, count, type, RedOp.SUM, operator, root, stream);
+      task.set(this, operation, from, to, count, type, RedOp.SUM, operator, root, stream);
       if (group == null) {
         launchAlone(task);
       }
@@ -285,7 +286,7 @@ public final class RankQueue {
   private void launchSupplied(Task task) {
     if (signatures != null) {
       signatures.launch(
-          task.func(),
+          task.operation(),
           task.count(),
           task.type(),
           task.op(),
@@ -295,19 +296,19 @@ public final class RankQueue {
     }
     if (task.count() > 0) {
       launcher.launchCollective(
-          planner.plan(task.func(), task.count(), task.type(), task.operator(), task.root()),
+          planner.plan(task.operation(), task.count(), task.type(), task.operator(), task.root()),
           task.send(),
           task.recv(),
           task.stream(),
-          Launcher.shape(task.func().ordinal(), task.type().ordinal(), 0, task.root()),
+          Launcher.shape(task.operation().ordinal(), task.type().ordinal(), 0, task.root()),
           task.count());
-      launcher.tell(task.func().label(), task.count(), task.type(), task.root(), task.stream());
+      launcher.tell(task.operation().key(), task.count(), task.type(), task.root(), task.stream());
     }
   }
 
   @HotPath
   private void launch(
-      Func func,
+      Operation operation,
       DeviceMemory send,
       DeviceMemory recv,
       long count,
@@ -316,22 +317,29 @@ public final class RankQueue {
       int root,
       DeviceStream stream) {
     if (signatures != null) {
-      DirectPlanner.Placement where = direct.placement(func, send, recv, count, type, op, root);
-      signatures.launch(func, count, type, op, root, where, stream);
+      DirectPlanner.Placement where =
+          direct.placement(operation, send, recv, count, type, op, root);
+      signatures.launch(operation, count, type, op, root, where, stream);
     }
     if (count > 0) {
-      long shape = Launcher.shape(func.ordinal(), type.ordinal(), op.ordinal(), root);
-      boolean single = func == Func.SEND || func == Func.RECV;
+      long shape = Launcher.shape(operation.ordinal(), type.ordinal(), op.ordinal(), root);
+      boolean single = operation.isP2p();
       if (single && direct.hasOffer(count * type.bytes())) {
         Leases.extend(send, recv); // the launch itself does not name the buffers
         try {
-          put(0, func == Func.SEND, root, func == Func.SEND ? send : recv, count, type);
+          put(
+              0,
+              operation == Operation.SEND,
+              root,
+              operation == Operation.SEND ? send : recv,
+              count,
+              type);
           launcher.launchOther(planner.plan(singles.works()), null, null, stream, shape, count);
         } finally {
           Leases.end(send, recv);
         }
       } else {
-        KernelPlan plan = plan(shape, func, send, recv, count, type, op, root);
+        KernelPlan plan = plan(shape, operation, send, recv, count, type, op, root);
         if (single) {
           launcher.launchOther(plan, send, recv, stream, shape, count);
         } else {
@@ -339,24 +347,24 @@ public final class RankQueue {
         }
       }
       if (single) {
-        launcher.single(func == Func.SEND, root);
+        launcher.single(operation == Operation.SEND, root);
       }
-      launcher.tell(func.label(), count, type, root, stream);
+      launcher.tell(operation.key(), count, type, root, stream);
     }
   }
 
   @HotPath
   private KernelPlan plan(
       long shape,
-      Func func,
+      Operation operation,
       DeviceMemory send,
       DeviceMemory recv,
       long count,
       DataType type,
       RedOp op,
       int root) {
-    KernelPlan plan = direct.plan(shape, func, send, recv, count, type, op, root);
-    return plan == null ? planner.plan(shape, func, count, type, op, root) : plan;
+    KernelPlan plan = direct.plan(shape, operation, send, recv, count, type, op, root);
+    return plan == null ? planner.plan(shape, operation, count, type, op, root) : plan;
   }
 
   /** Makes the plans of a group's operations of this rank, which its launch then finds. */
@@ -368,11 +376,11 @@ public final class RankQueue {
         if (task.isSingle()) {
           put(n++, task);
         } else if (task.count() > 0 && task.operator() != null) {
-          planner.plan(task.func(), task.count(), task.type(), task.operator(), task.root());
+          planner.plan(task.operation(), task.count(), task.type(), task.operator(), task.root());
         } else if (task.count() > 0) {
           plan(
               shape(task),
-              task.func(),
+              task.operation(),
               task.send(),
               task.recv(),
               task.count(),
@@ -391,12 +399,12 @@ public final class RankQueue {
 
   private static long shape(Task task) {
     return Launcher.shape(
-        task.func().ordinal(), task.type().ordinal(), task.op().ordinal(), task.root());
+        task.operation().ordinal(), task.type().ordinal(), task.op().ordinal(), task.root());
   }
 
   /** Notes a send or receive of those that are planned together. */
   private void put(int index, Task task) {
-    boolean sends = task.func() == Func.SEND;
+    boolean sends = task.operation() == Operation.SEND;
     DeviceMemory buffer = sends ? task.send() : task.recv();
     put(index, sends, task.root(), buffer, task.count(), task.type());
   }
@@ -411,7 +419,7 @@ public final class RankQueue {
   double predict(Task task) {
     return task.count() == 0
         ? 0
-        : planner.predict(task.func(), task.count(), task.type(), task.op());
+        : planner.predict(task.operation(), task.count(), task.type(), task.op());
   }
 
   /** Launches a group's operations of this rank: collectives first, then sends and receives. */
@@ -427,7 +435,7 @@ public final class RankQueue {
           launchSupplied(task);
         } else {
           launch(
-              task.func(),
+              task.operation(),
               task.send(),
               task.recv(),
               task.count(),
@@ -465,15 +473,15 @@ public final class RankQueue {
     if (!others.isEmpty()) {
       others.forEach(other -> await(first, other));
     }
-    long shape = Launcher.shape(one.func().ordinal(), one.type().ordinal(), 0, one.root());
+    long shape = Launcher.shape(one.operation().ordinal(), one.type().ordinal(), 0, one.root());
     launcher.launchOther(planner.plan(singles.works()), null, null, first, shape, one.count());
     for (int t = 0; t < tasks.size(); t++) {
       Task task = tasks.get(t);
       if (task.isSingle()) {
         if (task.count() > 0) {
-          launcher.single(task.func() == Func.SEND, task.root());
+          launcher.single(task.operation() == Operation.SEND, task.root());
         }
-        launcher.tell(task.func().label(), task.count(), task.type(), task.root(), first);
+        launcher.tell(task.operation().key(), task.count(), task.type(), task.root(), first);
       }
     }
     if (!others.isEmpty()) {

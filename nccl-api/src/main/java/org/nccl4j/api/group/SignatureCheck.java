@@ -8,7 +8,6 @@ import java.util.Arrays;
 import java.util.List;
 import org.nccl4j.api.launch.Launcher;
 import org.nccl4j.api.plan.DirectPlanner.Placement;
-import org.nccl4j.api.plan.Func;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.ErrorId;
@@ -17,13 +16,13 @@ import org.nccl4j.device.NcclException;
 import org.nccl4j.device.OrderMismatchException;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.kernel.Algorithm;
-import org.nccl4j.device.kernel.Collective;
 import org.nccl4j.device.kernel.CollectiveWork;
 import org.nccl4j.device.kernel.DirectWork;
 import org.nccl4j.device.kernel.HostVisible;
 import org.nccl4j.device.kernel.KernelCommunicator;
 import org.nccl4j.device.kernel.KernelDevice;
 import org.nccl4j.device.kernel.KernelPlan;
+import org.nccl4j.device.kernel.Operation;
 import org.nccl4j.device.kernel.Protocol;
 
 /**
@@ -98,21 +97,21 @@ public final class SignatureCheck {
    * @param placement where its buffers lie in windows
    */
   void launch(
-      Func func,
+      Operation operation,
       long count,
       DataType type,
       RedOp op,
       int root,
       Placement placement,
       DeviceStream stream) {
-    if (func == Func.SEND || func == Func.RECV || nRanks == 1) {
+    if (operation.isP2p() || nRanks == 1) {
       return;
     }
     if (gather == null) {
       gather =
           kernels.prepare(
               new CollectiveWork(
-                  Collective.ALL_GATHER,
+                  Operation.ALL_GATHER,
                   Algorithm.ONE_SHOT,
                   Protocol.SIMPLE,
                   DataType.INT8,
@@ -123,7 +122,7 @@ public final class SignatureCheck {
                   BYTES));
     }
     ByteBuffer call = ByteBuffer.allocate(BYTES).order(ByteOrder.nativeOrder());
-    call.putLong(SAID).putLong(func.ordinal()).putLong(count).putLong(type.ordinal());
+    call.putLong(SAID).putLong(operation.ordinal()).putLong(count).putLong(type.ordinal());
     call.putLong(op.ordinal()).putLong(root).putLong(placement.way());
     call.putLong(placement.send()).putLong(placement.sendOffset());
     call.putLong(placement.recv()).putLong(placement.recvOffset()).putLong(communicator);
@@ -247,7 +246,7 @@ public final class SignatureCheck {
     int at = rank * BYTES + 8;
     return "%s(count=%d, type=%s, op=%s, root=%d)"
         .formatted(
-            Func.values()[(int) calls.getLong(at)].label(),
+            Operation.values()[(int) calls.getLong(at)].key(),
             calls.getLong(at + 8),
             DataType.values()[(int) calls.getLong(at + 16)].label(),
             RedOp.values()[(int) calls.getLong(at + 24)].label(),

@@ -1,6 +1,5 @@
 package org.nccl4j.api.group;
 
-import org.nccl4j.api.plan.Func;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
@@ -9,6 +8,7 @@ import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.Leases;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.ReductionOperator;
+import org.nccl4j.device.kernel.Operation;
 
 /**
  * An operation that waits for its group's end; after that it is another of a later group, so that
@@ -17,7 +17,7 @@ import org.nccl4j.device.ReductionOperator;
  */
 final class Task {
   private RankQueue queue;
-  private Func func;
+  private Operation operation;
   private DeviceMemory send;
   private DeviceMemory recv;
   private long count;
@@ -59,7 +59,7 @@ final class Task {
   @HotPath
   Task set(
       RankQueue newQueue,
-      Func newFunc,
+      Operation newOperation,
       DeviceMemory newSend,
       DeviceMemory newRecv,
       long newCount,
@@ -69,7 +69,7 @@ final class Task {
       int newRoot,
       DeviceStream newStream) {
     queue = newQueue;
-    func = newFunc;
+    operation = newOperation;
     send = newSend;
     recv = newRecv;
     count = newCount;
@@ -95,8 +95,8 @@ final class Task {
     return queue;
   }
 
-  Func func() {
-    return func;
+  Operation operation() {
+    return operation;
   }
 
   DeviceMemory send() {
@@ -133,6 +133,6 @@ final class Task {
 
   /** Whether it is a send or a receive. */
   boolean isSingle() {
-    return func == Func.SEND || func == Func.RECV;
+    return operation.isP2p();
   }
 }

@@ -12,7 +12,6 @@ import org.nccl4j.api.group.RankQueue;
 import org.nccl4j.api.observe.FlightLog;
 import org.nccl4j.api.observe.Observer;
 import org.nccl4j.api.observe.OperationHooks;
-import org.nccl4j.api.plan.OneSided;
 import org.nccl4j.api.settings.DebugSettings;
 import org.nccl4j.api.settings.InfoLog;
 import org.nccl4j.api.settings.Settings;
@@ -27,6 +26,7 @@ import org.nccl4j.device.KeptMemory;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.Patience;
 import org.nccl4j.device.TimeoutException;
+import org.nccl4j.device.kernel.Operation;
 
 /** Everything behind one rank's communicator, from its creation to its end. Any thread. */
 public final class CommunicatorState {
@@ -69,7 +69,7 @@ public final class CommunicatorState {
             members.id(),
             bootstrap.rank(),
             members.peers().size(),
-            OneSided.labels());
+            Operation.keys());
     FlightLog log = FlightLog.open(flight);
     engine.family().works(members.id(), true);
     engine.launcher().record(log);

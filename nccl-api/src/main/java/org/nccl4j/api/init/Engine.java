@@ -13,7 +13,6 @@ import org.nccl4j.api.observe.OperationLines;
 import org.nccl4j.api.plan.CostEdit;
 import org.nccl4j.api.plan.CtaLimits;
 import org.nccl4j.api.plan.DirectPlanner;
-import org.nccl4j.api.plan.Func;
 import org.nccl4j.api.plan.Planner;
 import org.nccl4j.api.plan.RankFacts;
 import org.nccl4j.api.settings.DebugSettings;
@@ -30,6 +29,7 @@ import org.nccl4j.device.kernel.DirectWork;
 import org.nccl4j.device.kernel.KernelCommunicator;
 import org.nccl4j.device.kernel.KernelDevice;
 import org.nccl4j.device.kernel.Nvls;
+import org.nccl4j.device.kernel.Operation;
 import org.nccl4j.device.symmetric.Exportable;
 import org.nccl4j.topo.TopoSettings;
 
@@ -187,9 +187,9 @@ record Engine(
       return algorithms;
     }
     Stream<String> windows =
-        Stream.of(Func.values())
-            .filter(func -> func.direct() != null && !func.direct().reduces())
-            .map(func -> func.label() + ":" + DirectWork.Way.COPY_STREAM.label());
+        Operation.ofAllRanks().stream()
+            .filter(operation -> !operation.reduces())
+            .map(operation -> operation.key() + ":" + DirectWork.Way.COPY_STREAM.label());
     return Stream.concat(windows, Stream.of(Planner.COPIED_SENDS))
         .collect(Collectors.joining(";", algorithms.isEmpty() ? "" : algorithms + ";", ""));
   }

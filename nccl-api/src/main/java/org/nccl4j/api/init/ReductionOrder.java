@@ -1,6 +1,5 @@
 package org.nccl4j.api.init;
 
-import org.nccl4j.api.plan.Func;
 import org.nccl4j.api.plan.Planner;
 import org.nccl4j.api.plan.Way;
 import org.nccl4j.api.settings.PlanSettings;
@@ -8,6 +7,7 @@ import org.nccl4j.api.settings.Settings;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
+import org.nccl4j.device.kernel.Operation;
 
 /** Which algorithms a communicator may use, for the order in which it is to reduce. */
 final class ReductionOrder {
@@ -43,14 +43,15 @@ final class ReductionOrder {
     if (!isSizeInvariant(settings) || nRanks == 1) {
       return;
     }
-    for (Func func : new Func[] {Func.ALL_REDUCE, Func.REDUCE, Func.REDUCE_SCATTER}) {
+    for (Operation operation :
+        new Operation[] {Operation.ALL_REDUCE, Operation.REDUCE, Operation.REDUCE_SCATTER}) {
       for (long count : COUNTS) {
-        Way way = planner.way(func, count, DataType.FLOAT32);
+        Way way = planner.way(operation, count, DataType.FLOAT32);
         if (!IN_RANK_ORDER.contains(way.algorithm())) {
           throw new InvalidUsageException(
               ErrorId.DETERMINISM,
               "communicator %s has %s by %s alone, which is not SIZE_INVARIANT"
-                  .formatted(communicator, func.label(), way),
+                  .formatted(communicator, operation.key(), way),
               "unset NCCL4J_DETERMINISM, or use ranks that reach each other's memory");
         }
       }

@@ -1,7 +1,6 @@
 package org.nccl4j.api.observe;
 
 import java.util.List;
-import java.util.Set;
 
 /**
  * What a flight recorder says of one rank.
@@ -72,12 +71,11 @@ public record RankReport(
    */
   public record Operation(
       long number, long collective, String label, int root, long count, long bytes, String text) {
-    private static final Set<String> OF_TWO_RANKS =
-        Set.of("send", "recv", "put_signal", "signal", "wait_signal", "other");
-
     /** Whether all ranks call it, with the same arguments. */
     public boolean isCollective() {
-      return !OF_TWO_RANKS.contains(label);
+      return org.nccl4j.device.kernel.Operation.find(label)
+          .filter(org.nccl4j.device.kernel.Operation::isOfAllRanks)
+          .isPresent();
     }
   }
 

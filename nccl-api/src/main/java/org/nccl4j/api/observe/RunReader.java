@@ -91,12 +91,9 @@ final class RunReader {
     RedOp[] ops = RedOp.values();
     RedOp op = ops[((int) (run.shape >>> FlightLog.OP_SHIFT) & 15) % ops.length];
     String text =
-        switch (label) {
-          case "put_signal" -> "put of %d %s to rank %d".formatted(count, type.label(), root);
-          case "signal" -> "signal to rank %d".formatted(root);
-          case "wait_signal" -> "wait for a signal of rank %d".formatted(root);
-          default -> CallText.of(label, count, type, op.label(), root);
-        };
+        org.nccl4j.device.kernel.Operation.find(label)
+            .map(known -> CallText.of(known, count, type, op.label(), root))
+            .orElse(label);
     return new Operation(number, collective, label, root, count, count * type.bytes(), text);
   }
 }

@@ -9,7 +9,7 @@ import java.util.stream.Stream;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.kernel.Algorithm;
-import org.nccl4j.device.kernel.Collective;
+import org.nccl4j.device.kernel.Operation;
 import org.nccl4j.device.kernel.Protocol;
 
 /** Chooses the cheapest way that the settings allow. */
@@ -45,41 +45,41 @@ final class Chooser {
         .checked(Stream.of(Protocol.values()).map(Protocol::label).toList());
   }
 
-  Choice choose(Collective collective, long bytes, DataType type, RedOp op) {
-    return choose(collective, bytes, type, op, algorithm -> true);
+  Choice choose(Operation operation, long bytes, DataType type, RedOp op) {
+    return choose(operation, bytes, type, op, algorithm -> true);
   }
 
   /** Among some algorithms, one of which the device has for every collective. */
   Choice choose(
-      Collective collective, long bytes, DataType type, RedOp op, Predicate<Algorithm> among) {
-    return choices(collective, bytes, type, op, among).get(0);
+      Operation operation, long bytes, DataType type, RedOp op, Predicate<Algorithm> among) {
+    return choices(operation, bytes, type, op, among).get(0);
   }
 
   /** All that is allowed, the cheapest first. */
   List<Choice> choices(
-      Collective collective, long bytes, DataType type, RedOp op, Predicate<Algorithm> among) {
+      Operation operation, long bytes, DataType type, RedOp op, Predicate<Algorithm> among) {
     List<Choice> choices = new ArrayList<>();
-    String name = collective.label();
+    String name = operation.label();
     List<Algorithm> able =
-        costs.algorithms(collective).stream()
-            .filter(among.and(algorithm -> costs.has(algorithm, collective, type, op)))
+        costs.algorithms(operation).stream()
+            .filter(among.and(algorithm -> costs.has(algorithm, operation, type, op)))
             .toList();
     for (Algorithm algorithm : algorithms.apply(name, able, Algorithm::label)) {
       List<Protocol> has =
           costs.protocols().stream().filter(protocol -> costs.has(algorithm, protocol)).toList();
       for (Protocol protocol : protocols.apply(name, has, Protocol::label)) {
-        double time = costs.microseconds(collective, algorithm, protocol, bytes);
+        double time = costs.microseconds(operation, algorithm, protocol, bytes);
         choices.add(new Choice(algorithm, protocol, time));
       }
     }
-    List<Choice> edited = edited(collective, bytes, type, choices);
+    List<Choice> edited = edited(operation, bytes, type, choices);
     edited.sort(Comparator.comparingDouble(Choice::microseconds));
     return edited;
   }
 
   /** With the times that a tuner gives; without those that it forbids, unless it forbids all. */
   private List<Choice> edited(
-      Collective collective, long bytes, DataType type, List<Choice> choices) {
+      Operation operation, long bytes, DataType type, List<Choice> choices) {
     if (edit == CostEdit.NONE) {
       return choices;
     }
@@ -93,7 +93,7 @@ final class Chooser {
               choice.microseconds()));
     }
     List<Choice> edited = new ArrayList<>();
-    for (CostEdit.Way way : edit.edit(collective.label(), bytes, type, ways)) {
+    for (CostEdit.Way way : edit.edit(operation.label(), bytes, type, ways)) {
       if (way.microseconds() != Double.POSITIVE_INFINITY) {
         Choice old = choices.get(way.index());
         edited.add(new Choice(old.algorithm(), old.protocol(), way.microseconds()));
@@ -105,20 +105,20 @@ final class Chooser {
   /**
    * Every way with its predicted time and where that comes from, and the choice with its reason.
    */
-  String explain(Collective collective, long bytes, DataType type) {
+  String explain(Operation operation, long bytes, DataType type) {
     StringBuilder text = new StringBuilder();
-    text.append("%s of %d bytes; costs: %s%n".formatted(collective.label(), bytes, costs.source()));
-    List<Choice> allowed = choices(collective, bytes, type, RedOp.SUM, algorithm -> true);
-    for (Algorithm algorithm : costs.algorithms(collective)) {
+    text.append("%s of %d bytes; costs: %s%n".formatted(operation.label(), bytes, costs.source()));
+    List<Choice> allowed = choices(operation, bytes, type, RedOp.SUM, algorithm -> true);
+    for (Algorithm algorithm : costs.algorithms(operation)) {
       for (Protocol protocol : costs.protocols()) {
         if (costs.has(algorithm, protocol)) {
           text.append(
               line(
-                  collective,
+                  operation,
                   new Choice(
                       algorithm,
                       protocol,
-                      costs.microseconds(collective, algorithm, protocol, bytes)),
+                      costs.microseconds(operation, algorithm, protocol, bytes)),
                   allowed));
         }
       }
@@ -130,10 +130,10 @@ final class Chooser {
     return text.toString();
   }
 
-  private String line(Collective collective, Choice way, List<Choice> allowed) {
+  private String line(Operation operation, Choice way, List<Choice> allowed) {
     Algorithm algorithm = way.algorithm();
     Protocol protocol = way.protocol();
-    String source = costs.source(collective, algorithm, protocol);
+    String source = costs.source(operation, algorithm, protocol);
     Optional<Choice> kept =
         allowed.stream()
             .filter(c -> c.algorithm() == algorithm && c.protocol() == protocol)

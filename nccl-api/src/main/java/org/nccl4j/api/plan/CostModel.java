@@ -4,8 +4,8 @@ import java.util.List;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.kernel.Algorithm;
-import org.nccl4j.device.kernel.Collective;
 import org.nccl4j.device.kernel.ConnectionLayout;
+import org.nccl4j.device.kernel.Operation;
 import org.nccl4j.device.kernel.Protocol;
 
 /**
@@ -14,10 +14,10 @@ import org.nccl4j.device.kernel.Protocol;
  */
 interface CostModel {
   /** The algorithms that the device has for a collective. */
-  List<Algorithm> algorithms(Collective collective);
+  List<Algorithm> algorithms(Operation operation);
 
   /** Whether an algorithm can do an operation of a type. */
-  default boolean has(Algorithm algorithm, Collective collective, DataType type, RedOp op) {
+  default boolean has(Algorithm algorithm, Operation operation, DataType type, RedOp op) {
     return true;
   }
 
@@ -35,21 +35,21 @@ interface CostModel {
    * @param bytes of the whole data: what each rank has in all-reduce, broadcast and reduce; all
    *     ranks' parts together in all-gather and reduce-scatter
    */
-  double microseconds(Collective collective, Algorithm algorithm, Protocol protocol, long bytes);
+  double microseconds(Operation operation, Algorithm algorithm, Protocol protocol, long bytes);
 
   /**
    * Channels that should share a collective; 0 leaves it to the device.
    *
    * @param bytes of the whole data, as in {@link #microseconds}
    */
-  int channels(Collective collective, Choice choice, long bytes);
+  int channels(Operation operation, Choice choice, long bytes);
 
   /**
    * Most bytes of one step of a channel; the device makes it fit its slots.
    *
    * @param bytes of the whole data, as in {@link #microseconds}
    */
-  int chunkBytes(ConnectionLayout layout, Collective collective, Choice choice, long bytes);
+  int chunkBytes(ConnectionLayout layout, Operation operation, Choice choice, long bytes);
 
   /** What a send of few bytes takes. */
   default Protocol smallSendProtocol() {
@@ -60,10 +60,10 @@ interface CostModel {
    * Up to how many bytes a send is one of few. Both ends decide by it, so it depends on nothing
    * that they do not both know.
    */
-  long smallSendBytes(Func func);
+  long smallSendBytes(Operation operation);
 
   /** Up to how many bytes a larger send takes LL128; beyond it takes Simple. Likewise. */
-  default long lineSendBytes(Func func) {
+  default long lineSendBytes(Operation operation) {
     return -1;
   }
 
@@ -71,5 +71,5 @@ interface CostModel {
   String source();
 
   /** Where the figures of one way come from, in a few words. */
-  String source(Collective collective, Algorithm algorithm, Protocol protocol);
+  String source(Operation operation, Algorithm algorithm, Protocol protocol);
 }

@@ -1,6 +1,7 @@
 package org.nccl4j.api.plan;
 
 import org.nccl4j.device.kernel.DirectWork;
+import org.nccl4j.device.kernel.Operation;
 
 /**
  * How long the direct ways of a kind of device predictably take. All ranks of a communicator must
@@ -15,21 +16,21 @@ interface DirectCosts {
    *
    * @param bytes of count elements
    */
-  double microseconds(DirectWork.Operation operation, DirectWork.Way way, long bytes);
+  double microseconds(Operation operation, DirectWork.Way way, long bytes);
 
   /**
    * Predicted microseconds of an exchange of all with all through lines of data and flags, or
    * infinity for more bytes than lines take.
    */
-  double lines(DirectWork.Operation operation, long bytes);
+  double lines(Operation operation, long bytes);
 
   /**
    * Predicted microseconds of an operation that is made of sends and receives, through connections.
    */
-  double pairwise(DirectWork.Operation operation, long bytes);
+  double pairwise(Operation operation, long bytes);
 
   /** Blocks that should share the work; 0 leaves it to the device. */
-  int blocks(DirectWork.Operation operation, DirectWork.Way way, long bytes);
+  int blocks(Operation operation, DirectWork.Way way, long bytes);
 
   /** Whether a way without windows may be taken, so that the space is worth making at once. */
   boolean worksWithoutWindows();

@@ -19,6 +19,7 @@ import org.nccl4j.device.kernel.DirectWork;
 import org.nccl4j.device.kernel.KernelCommunicator;
 import org.nccl4j.device.kernel.KernelPlan;
 import org.nccl4j.device.kernel.Nvls;
+import org.nccl4j.device.kernel.Operation;
 import org.nccl4j.device.kernel.P2pWork;
 
 /**
@@ -78,8 +79,9 @@ public final class DirectPlanner {
   public boolean wantsSpace() {
     boolean wanted =
         costs.areMeasured() && algorithms.allows("", DirectWork.Way.LL.label())
-            || Stream.of(Func.values())
-                .anyMatch(func -> algorithms.demands(func.label(), DirectWork.Way.LL.label()));
+            || Stream.of(Operation.values())
+                .anyMatch(
+                    operation -> algorithms.demands(operation.key(), DirectWork.Way.LL.label()));
     return reach && costs.worksWithoutWindows() && possible && wanted;
   }
 
@@ -98,14 +100,14 @@ public final class DirectPlanner {
    * Has the ranks decide of an operation's buffers, as far as all ranks have them; see {@link
    * Registrations#map}.
    */
-  public void decide(Func func, DeviceMemory send, DeviceMemory recv, long count, DataType type) {
-    DirectWork.Operation operation = func.direct();
+  public void decide(
+      Operation operation, DeviceMemory send, DeviceMemory recv, long count, DataType type) {
     long bytes = count * type.bytes();
     List<Registrations.Buffer> buffers = new ArrayList<>();
-    if (func != Func.BROADCAST && func != Func.SCATTER) {
+    if (operation != Operation.BROADCAST && operation != Operation.SCATTER) {
       buffers.add(new Registrations.Buffer(send, sendParts(operation) * bytes));
     }
-    if (func != Func.REDUCE && func != Func.GATHER) {
+    if (operation != Operation.REDUCE && operation != Operation.GATHER) {
       buffers.add(new Registrations.Buffer(recv, recvParts(operation) * bytes));
     }
     windows.registrations().map(buffers);
@@ -119,7 +121,7 @@ public final class DirectPlanner {
   @HotPath
   public KernelPlan plan(
       long word,
-      Func func,
+      Operation operation,
       DeviceMemory send,
       DeviceMemory recv,
       long count,
@@ -129,8 +131,7 @@ public final class DirectPlanner {
     if (!possible || !windows.hasSpace()) {
       return null;
     }
-    DirectWork.Operation operation = func.direct();
-    if (operation == null) {
+    if (!operation.isOfAllRanks()) {
       return null;
     }
     long bytes = count * type.bytes();
@@ -139,7 +140,7 @@ public final class DirectPlanner {
     boolean overlaps = from != null && to != null && overlap(send, recv, operation, bytes);
     DirectCache.Entry known = cache.find(word, count, from, to, overlaps);
     if (known == null) {
-      KernelPlan plan = make(new Shape(func, count, type, op, root, overlaps), from, to);
+      KernelPlan plan = make(new Shape(operation, count, type, op, root, overlaps), from, to);
       known = cache.put(new DirectCache.Entry(word, count, from, to, overlaps, plan));
     }
     if (known.plan() != null) {
@@ -192,15 +193,14 @@ public final class DirectPlanner {
    * first.
    */
   public Placement placement(
-      Func func,
+      Operation operation,
       DeviceMemory send,
       DeviceMemory recv,
       long count,
       DataType type,
       RedOp op,
       int root) {
-    DirectWork.Operation operation = func.direct();
-    if (!possible || !windows.hasSpace() || operation == null || count == 0) {
+    if (!possible || !windows.hasSpace() || !operation.isOfAllRanks() || count == 0) {
       return Placement.NONE;
     }
     long bytes = count * type.bytes();
@@ -209,7 +209,7 @@ public final class DirectPlanner {
     boolean overlaps = from != null && to != null && overlap(send, recv, operation, bytes);
     DirectWork.Way way =
         way(
-            new Shape(func, count, type, op, root, overlaps),
+            new Shape(operation, count, type, op, root, overlaps),
             new Given(Given.of(from), Given.of(to)));
     if (way == null) {
       return Placement.NONE;
@@ -225,7 +225,8 @@ public final class DirectPlanner {
   }
 
   /** What a plan depends on beside the windows. */
-  private record Shape(Func func, long count, DataType type, RedOp op, int root, boolean overlaps) {
+  private record Shape(
+      Operation operation, long count, DataType type, RedOp op, int root, boolean overlaps) {
     long bytes() {
       return count * type.bytes();
     }
@@ -244,7 +245,7 @@ public final class DirectPlanner {
           : window.view().multicast() == null ? Reach.PEERS : Reach.MULTICAST;
     }
 
-    boolean allows(DirectWork.Way way, DirectWork.Operation operation) {
+    boolean allows(DirectWork.Way way, Operation operation) {
       Reach least = way == DirectWork.Way.NVLS ? Reach.MULTICAST : Reach.PEERS;
       return (send.compareTo(least) >= 0 || !way.needsSend(operation))
           && (recv.compareTo(least) >= 0 || !way.needsRecv(operation));
@@ -263,8 +264,8 @@ public final class DirectPlanner {
     if (way == null) {
       return null;
     }
-    DirectWork.Operation operation = shape.func.direct();
-    planner.tell(shape.func.label(), shape.bytes(), way.label() + " between windows");
+    Operation operation = shape.operation;
+    planner.tell(operation.key(), shape.bytes(), way.label() + " between windows");
     return kernels.prepare(
         new DirectWork(
             operation,
@@ -281,8 +282,8 @@ public final class DirectPlanner {
 
   /** The cheapest way that the settings and the windows allow, or null for that without windows. */
   private DirectWork.Way way(Shape shape, Given given) {
-    DirectWork.Operation operation = shape.func.direct();
-    String name = shape.func.label();
+    Operation operation = shape.operation;
+    String name = operation.key();
     DirectWork.Way best = null;
     double least = Double.POSITIVE_INFINITY;
     boolean demanded = false;
@@ -307,14 +308,14 @@ public final class DirectPlanner {
   }
 
   /** Whether what one rank writes to the output would be taken for another's input. */
-  private static boolean needsApart(DirectWork.Operation operation, DirectWork.Way way) {
+  private static boolean needsApart(Operation operation, DirectWork.Way way) {
     return way == DirectWork.Way.COPY && operation.reduces()
-        || way == DirectWork.Way.ONE_SHOT && operation == DirectWork.Operation.ALL_REDUCE;
+        || way == DirectWork.Way.ONE_SHOT && operation == Operation.ALL_REDUCE;
   }
 
   private double plain(Shape shape) {
-    double time = planner.microseconds(shape.func, shape.count, shape.type, shape.op);
-    return Double.isNaN(time) ? costs.pairwise(shape.func.direct(), shape.bytes()) : time;
+    double time = planner.microseconds(shape.operation, shape.count, shape.type, shape.op);
+    return Double.isNaN(time) ? costs.pairwise(shape.operation, shape.bytes()) : time;
   }
 
   @HotPath
@@ -336,38 +337,31 @@ public final class DirectPlanner {
   }
 
   @HotPath
-  private long sendParts(DirectWork.Operation operation) {
-    return switch (operation) {
-      case REDUCE_SCATTER, ALL_TO_ALL, SCATTER -> nRanks;
-      case BROADCAST, REDUCE, ALL_GATHER, ALL_REDUCE, GATHER -> 1;
-    };
+  private long sendParts(Operation operation) {
+    return operation.sendParts(nRanks, /* isRoot= */ true);
   }
 
   @HotPath
-  private long recvParts(DirectWork.Operation operation) {
-    return switch (operation) {
-      case ALL_GATHER, ALL_TO_ALL, GATHER -> nRanks;
-      case BROADCAST, REDUCE, REDUCE_SCATTER, ALL_REDUCE, SCATTER -> 1;
-    };
+  private long recvParts(Operation operation) {
+    return operation.recvParts(nRanks, /* isRoot= */ true);
   }
 
   @HotPath
-  private boolean overlap(
-      DeviceMemory send, DeviceMemory recv, DirectWork.Operation operation, long bytes) {
+  private boolean overlap(DeviceMemory send, DeviceMemory recv, Operation operation, long bytes) {
     return send.address() < recv.address() + recvParts(operation) * bytes
         && recv.address() < send.address() + sendParts(operation) * bytes;
   }
 
   /** The direct ways of an operation with both buffers in windows, as lines of a table. */
-  public String explain(Func func, long count, DataType type) {
-    if (func.direct() == null || !possible) {
+  public String explain(Operation operation, long count, DataType type) {
+    if (!operation.isOfAllRanks() || !possible) {
       return "";
     }
     long bytes = count * type.bytes();
     StringBuilder text = new StringBuilder();
     text.append("  with buffers in windows; costs: %s%n".formatted(costs.source()));
     for (DirectWork.Way way : DirectWork.Way.values()) {
-      double time = costs.microseconds(func.direct(), way, bytes);
+      double time = costs.microseconds(operation, way, bytes);
       if (time >= DirectCosts.ONLY_WHERE_ASKED && time < Double.POSITIVE_INFINITY) {
         text.append(
             "  %-16s %-7s not measured: taken only where NCCL_ALGO names it%n"
@@ -379,7 +373,8 @@ public final class DirectPlanner {
     }
     text.append(
         "  chosen with windows: %s, out of place%n"
-            .formatted(withWindows(func, count, type).map(Way::toString).orElse("as without")));
+            .formatted(
+                withWindows(operation, count, type).map(Way::toString).orElse("as without")));
     return text.toString();
   }
 
@@ -387,11 +382,11 @@ public final class DirectPlanner {
    * The direct way of an operation with its buffers in windows, out of place; empty if the way
    * without windows is taken.
    */
-  public Optional<Way> withWindows(Func func, long count, DataType type) {
-    if (func.direct() == null || !possible) {
+  public Optional<Way> withWindows(Operation operation, long count, DataType type) {
+    if (!operation.isOfAllRanks() || !possible) {
       return Optional.empty();
     }
-    Shape shape = new Shape(func, count, type, RedOp.SUM, 0, false);
+    Shape shape = new Shape(operation, count, type, RedOp.SUM, 0, false);
     Reach best = windows.hasSpace() && !windows.isCovered() ? Reach.PEERS : Reach.MULTICAST;
     return Optional.ofNullable(way(shape, new Given(best, best)))
         .map(way -> new Way(way.label(), way.protocol().label()));

@@ -2,8 +2,8 @@ package org.nccl4j.api.plan;
 
 import java.util.List;
 import org.nccl4j.device.kernel.Algorithm;
-import org.nccl4j.device.kernel.Collective;
 import org.nccl4j.device.kernel.ConnectionLayout;
+import org.nccl4j.device.kernel.Operation;
 import org.nccl4j.device.kernel.Protocol;
 
 /**
@@ -35,9 +35,9 @@ record GpuCostModel(int nRanks, boolean reach, boolean nvlink) implements CostMo
   private static final long LL_EXCHANGE_BYTES = 384 << 10;
 
   @Override
-  public List<Algorithm> algorithms(Collective collective) {
+  public List<Algorithm> algorithms(Operation operation) {
     boolean direct = reach && nRanks <= MOST_DIRECT;
-    if (collective != Collective.ALL_REDUCE) {
+    if (operation != Operation.ALL_REDUCE) {
       return direct ? List.of(Algorithm.RING, Algorithm.ONE_SHOT) : List.of(Algorithm.RING);
     }
     return direct
@@ -54,7 +54,7 @@ record GpuCostModel(int nRanks, boolean reach, boolean nvlink) implements CostMo
 
   @Override
   public double microseconds(
-      Collective collective, Algorithm algorithm, Protocol protocol, long bytes) {
+      Operation operation, Algorithm algorithm, Protocol protocol, long bytes) {
     double hop = protocol == Protocol.SIMPLE ? 3 : 1.3;
     double gigabytes =
         switch (protocol) {
@@ -62,15 +62,15 @@ record GpuCostModel(int nRanks, boolean reach, boolean nvlink) implements CostMo
           case LL128 -> 170;
           case SIMPLE -> algorithm == Algorithm.TREE ? 150 : 335;
         };
-    double flights = LAUNCH + Hops.of(collective, algorithm, nRanks) * hop;
-    return flights + sent(collective, algorithm) * bytes / (gigabytes * 1e3);
+    double flights = LAUNCH + Hops.of(operation, algorithm, nRanks) * hop;
+    return flights + sent(operation, algorithm) * bytes / (gigabytes * 1e3);
   }
 
   /** How often the busiest rank sends the whole data. */
-  double sent(Collective collective, Algorithm algorithm) {
+  double sent(Operation operation, Algorithm algorithm) {
     double others = nRanks - 1;
     double share = others / nRanks;
-    return switch (collective) {
+    return switch (operation) {
       case ALL_REDUCE ->
           switch (algorithm) {
             case RING, TWO_SHOT -> 2 * share;
@@ -79,20 +79,20 @@ record GpuCostModel(int nRanks, boolean reach, boolean nvlink) implements CostMo
             case NVLS, NVLS_TREE, PAT -> throw new IllegalArgumentException(algorithm.label());
           };
       case ALL_GATHER, REDUCE_SCATTER -> share;
-      case BROADCAST, REDUCE -> algorithm == Algorithm.RING ? 1 : others;
+      default -> algorithm == Algorithm.RING ? 1 : others;
     };
   }
 
   @Override
-  public int channels(Collective collective, Choice choice, long bytes) {
+  public int channels(Operation operation, Choice choice, long bytes) {
     return CHANNELS;
   }
 
   /** Whole slots, but in direct all-gathers smaller steps: copying out overlaps arriving. */
   @Override
-  public int chunkBytes(ConnectionLayout layout, Collective collective, Choice choice, long bytes) {
+  public int chunkBytes(ConnectionLayout layout, Operation operation, Choice choice, long bytes) {
     if (nRanks > 2
-        && collective == Collective.ALL_GATHER
+        && operation == Operation.ALL_GATHER
         && choice.algorithm() == Algorithm.ONE_SHOT
         && choice.protocol() == Protocol.SIMPLE) {
       long chunk = bytes / nRanks / CHANNELS / GATHER_CHUNKS & -LEAST_CHUNK;
@@ -102,16 +102,20 @@ record GpuCostModel(int nRanks, boolean reach, boolean nvlink) implements CostMo
   }
 
   @Override
-  public long smallSendBytes(Func func) {
-    return func == Func.ALL_TO_ALL ? LL_EXCHANGE_BYTES / Math.max(1, nRanks - 1) : LL_SEND_BYTES;
+  public long smallSendBytes(Operation operation) {
+    return operation == Operation.ALL_TO_ALL
+        ? LL_EXCHANGE_BYTES / Math.max(1, nRanks - 1)
+        : LL_SEND_BYTES;
   }
 
   @Override
-  public long lineSendBytes(Func func) {
+  public long lineSendBytes(Operation operation) {
     if (!nvlink) {
       return -1;
     }
-    return func == Func.ALL_TO_ALL ? LINE_SEND_BYTES / Math.max(1, nRanks - 1) : LINE_SEND_BYTES;
+    return operation == Operation.ALL_TO_ALL
+        ? LINE_SEND_BYTES / Math.max(1, nRanks - 1)
+        : LINE_SEND_BYTES;
   }
 
   @Override
@@ -121,7 +125,7 @@ record GpuCostModel(int nRanks, boolean reach, boolean nvlink) implements CostMo
   }
 
   @Override
-  public String source(Collective collective, Algorithm algorithm, Protocol protocol) {
+  public String source(Operation operation, Algorithm algorithm, Protocol protocol) {
     return "formula, fitted on H200";
   }
 }

@@ -5,8 +5,8 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.TreeMap;
 import java.util.concurrent.ConcurrentHashMap;
-import org.nccl4j.device.kernel.DirectWork.Operation;
 import org.nccl4j.device.kernel.DirectWork.Way;
+import org.nccl4j.device.kernel.Operation;
 
 /**
  * Direct costs on GPUs: those measured for the model and the number of ranks ({@link
@@ -95,7 +95,7 @@ final class GpuDirectCosts implements DirectCosts {
       case ALL_GATHER, ALL_TO_ALL -> way != Way.TWO_SHOT;
       case REDUCE_SCATTER -> way == Way.LL || way == Way.ONE_SHOT || isBeside(way);
       case REDUCE -> way == Way.ONE_SHOT;
-      case BROADCAST, SCATTER, GATHER -> copies;
+      default -> copies;
     };
   }
 

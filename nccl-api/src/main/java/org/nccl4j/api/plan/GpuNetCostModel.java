@@ -3,8 +3,8 @@ package org.nccl4j.api.plan;
 import java.util.List;
 import java.util.Optional;
 import org.nccl4j.device.kernel.Algorithm;
-import org.nccl4j.device.kernel.Collective;
 import org.nccl4j.device.kernel.ConnectionLayout;
+import org.nccl4j.device.kernel.Operation;
 import org.nccl4j.device.kernel.Protocol;
 import org.nccl4j.topo.cluster.Fleet;
 
@@ -30,8 +30,8 @@ record GpuNetCostModel(int nRanks, Spread spread, Optional<Fleet> topology) impl
   private static final long CHANNEL_BYTES = 256 << 10;
 
   @Override
-  public List<Algorithm> algorithms(Collective collective) {
-    return collective == Collective.ALL_REDUCE
+  public List<Algorithm> algorithms(Operation operation) {
+    return operation == Operation.ALL_REDUCE
         ? List.of(Algorithm.TREE, Algorithm.RING)
         : List.of(Algorithm.RING);
   }
@@ -43,15 +43,15 @@ record GpuNetCostModel(int nRanks, Spread spread, Optional<Fleet> topology) impl
 
   @Override
   public double microseconds(
-      Collective collective, Algorithm algorithm, Protocol protocol, long bytes) {
+      Operation operation, Algorithm algorithm, Protocol protocol, long bytes) {
     if (goesByTopology()) {
       GpuCostModel kernels = new GpuCostModel(nRanks, /* reach= */ false, /* nvlink= */ false);
       return new TopologyCostModel(topology.orElseThrow(), kernels)
-          .microseconds(collective, algorithm, protocol, bytes);
+          .microseconds(operation, algorithm, protocol, bytes);
     }
-    double passes = passes(collective, algorithm);
+    double passes = passes(operation, algorithm);
     return GpuCostModel.LAUNCH
-        + latency(collective, algorithm)
+        + latency(operation, algorithm)
         + passes * bytes / (NETWORK_GIGABYTES * 1e3)
         + passes * bytes / (LOCAL_GIGABYTES * 1e3);
   }
@@ -66,8 +66,8 @@ record GpuNetCostModel(int nRanks, Spread spread, Optional<Fleet> topology) impl
     return spread.hosts() == 1 ? nRanks : spread.hosts();
   }
 
-  private double latency(Collective collective, Algorithm algorithm) {
-    int turns = collective == Collective.ALL_REDUCE ? 2 : 1;
+  private double latency(Operation operation, Algorithm algorithm) {
+    int turns = operation == Operation.ALL_REDUCE ? 2 : 1;
     int within = nRanks / ends();
     return algorithm == Algorithm.TREE
         ? turns * (NetCostModel.levels(ends()) * FLIGHT + (within - 1) * LOCAL_HOP)
@@ -80,29 +80,29 @@ record GpuNetCostModel(int nRanks, Spread spread, Optional<Fleet> topology) impl
   }
 
   /** How often a host sends the whole data. */
-  private double passes(Collective collective, Algorithm algorithm) {
+  private double passes(Operation operation, Algorithm algorithm) {
     double share = (double) (nRanks - 1) / nRanks;
-    return switch (collective) {
+    return switch (operation) {
       case ALL_REDUCE -> algorithm == Algorithm.TREE ? 2 : 2 * share;
       case ALL_GATHER, REDUCE_SCATTER -> share;
-      case BROADCAST, REDUCE -> 1;
+      default -> 1;
     };
   }
 
   @Override
-  public int channels(Collective collective, Choice choice, long bytes) {
+  public int channels(Operation operation, Choice choice, long bytes) {
     return (int) Math.max(1, Math.min(spread.channels(), bytes / CHANNEL_BYTES));
   }
 
   /** Whole slots. */
   @Override
-  public int chunkBytes(ConnectionLayout layout, Collective collective, Choice choice, long bytes) {
+  public int chunkBytes(ConnectionLayout layout, Operation operation, Choice choice, long bytes) {
     return Integer.MAX_VALUE;
   }
 
   /** All in Simple. */
   @Override
-  public long smallSendBytes(Func func) {
+  public long smallSendBytes(Operation operation) {
     return -1;
   }
 
@@ -117,7 +117,7 @@ record GpuNetCostModel(int nRanks, Spread spread, Optional<Fleet> topology) impl
   }
 
   @Override
-  public String source(Collective collective, Algorithm algorithm, Protocol protocol) {
+  public String source(Operation operation, Algorithm algorithm, Protocol protocol) {
     return goesByTopology() ? "topology, NCCL's tables" : "formula, its constants estimated";
   }
 }

@@ -1,7 +1,7 @@
 package org.nccl4j.api.plan;
 
 import org.nccl4j.device.kernel.Algorithm;
-import org.nccl4j.device.kernel.Collective;
+import org.nccl4j.device.kernel.Operation;
 
 /** How many hand-overs of a collective wait for each other, whatever carries them. */
 final class Hops {
@@ -12,10 +12,10 @@ final class Hops {
    *
    * @throws IllegalArgumentException for what {@link NvlsCostModel} predicts
    */
-  static double of(Collective collective, Algorithm algorithm, int nRanks) {
+  static double of(Operation operation, Algorithm algorithm, int nRanks) {
     int around = nRanks - 1;
     return switch (algorithm) {
-      case RING -> collective == Collective.ALL_REDUCE ? 2 * around : around;
+      case RING -> operation == Operation.ALL_REDUCE ? 2 * around : around;
       case TREE -> 2 * Math.ceil(Math.log(nRanks) / Math.log(2)) + 1;
       case ONE_SHOT -> 1;
       case TWO_SHOT -> 2;

@@ -2,8 +2,8 @@ package org.nccl4j.api.plan;
 
 import java.util.List;
 import org.nccl4j.device.kernel.Algorithm;
-import org.nccl4j.device.kernel.Collective;
 import org.nccl4j.device.kernel.ConnectionLayout;
+import org.nccl4j.device.kernel.Operation;
 import org.nccl4j.device.kernel.Protocol;
 
 /**
@@ -28,8 +28,8 @@ record HostCostModel(int nRanks, int cores) implements CostModel {
   private static final int CHUNKS_A_PART = 4;
 
   @Override
-  public List<Algorithm> algorithms(Collective collective) {
-    return collective == Collective.ALL_REDUCE
+  public List<Algorithm> algorithms(Operation operation) {
+    return operation == Operation.ALL_REDUCE
         ? List.of(Algorithm.TREE, Algorithm.RING, Algorithm.ONE_SHOT, Algorithm.TWO_SHOT)
         : List.of(Algorithm.RING, Algorithm.ONE_SHOT);
   }
@@ -41,7 +41,7 @@ record HostCostModel(int nRanks, int cores) implements CostModel {
 
   @Override
   public double microseconds(
-      Collective collective, Algorithm algorithm, Protocol protocol, long bytes) {
+      Operation operation, Algorithm algorithm, Protocol protocol, long bytes) {
     double hop = protocol == Protocol.SIMPLE ? SIMPLE_HOP : LL_HOP;
     double gigabytes =
         switch (protocol) {
@@ -50,16 +50,16 @@ record HostCostModel(int nRanks, int cores) implements CostModel {
           case SIMPLE -> SIMPLE_GIGABYTES;
         };
     double sharing = Math.max(1, (double) nRanks / cores);
-    double latency = Hops.of(collective, algorithm, nRanks) * hop + (nRanks - 1) * PEER;
-    double passes = passes(collective, algorithm) * bytes / (gigabytes * 1e3);
+    double latency = Hops.of(operation, algorithm, nRanks) * hop + (nRanks - 1) * PEER;
+    double passes = passes(operation, algorithm) * bytes / (gigabytes * 1e3);
     return sharing * (latency + passes);
   }
 
   /** How often the busiest rank moves the whole data. */
-  private double passes(Collective collective, Algorithm algorithm) {
+  private double passes(Operation operation, Algorithm algorithm) {
     double others = nRanks - 1;
     double share = others / nRanks;
-    return switch (collective) {
+    return switch (operation) {
       case ALL_REDUCE ->
           switch (algorithm) {
             case RING, TWO_SHOT -> 4 * share;
@@ -68,26 +68,25 @@ record HostCostModel(int nRanks, int cores) implements CostModel {
             case NVLS, NVLS_TREE, PAT -> throw new IllegalArgumentException(algorithm.label());
           };
       case ALL_GATHER, REDUCE_SCATTER -> algorithm == Algorithm.RING ? 2.2 * share : 2 * share;
-      case BROADCAST -> algorithm == Algorithm.RING ? 2 : 1 + others;
-      case REDUCE -> algorithm == Algorithm.RING ? 2 : 1 + others;
+      default -> algorithm == Algorithm.RING ? 2 : 1 + others;
     };
   }
 
   @Override
-  public int channels(Collective collective, Choice choice, long bytes) {
+  public int channels(Operation operation, Choice choice, long bytes) {
     return 1;
   }
 
   /** Small enough that hops overlap, large enough that their latency does not show. */
   @Override
-  public int chunkBytes(ConnectionLayout layout, Collective collective, Choice choice, long bytes) {
+  public int chunkBytes(ConnectionLayout layout, Operation operation, Choice choice, long bytes) {
     if (choice.protocol() == Protocol.LL) {
       return layout.llSlotBytes() / 2;
     }
     if (choice.protocol() == Protocol.LL128) {
       return layout.ll128SlotBytes() - ConnectionLayout.WORD_STRIDE;
     }
-    boolean whole = collective == Collective.BROADCAST || collective == Collective.REDUCE;
+    boolean whole = operation == Operation.BROADCAST || operation == Operation.REDUCE;
     long part = whole ? bytes : bytes / nRanks;
     long chunk = part / CHUNKS_A_PART & -LEAST_CHUNK;
     return (int) Math.max(LEAST_CHUNK, Math.min(layout.simpleSlotBytes(), chunk));
@@ -99,7 +98,7 @@ record HostCostModel(int nRanks, int cores) implements CostModel {
   }
 
   @Override
-  public long smallSendBytes(Func func) {
+  public long smallSendBytes(Operation operation) {
     return LL_SEND_BYTES;
   }
 
@@ -110,7 +109,7 @@ record HostCostModel(int nRanks, int cores) implements CostModel {
   }
 
   @Override
-  public String source(Collective collective, Algorithm algorithm, Protocol protocol) {
+  public String source(Operation operation, Algorithm algorithm, Protocol protocol) {
     return "formula, fitted on hosts";
   }
 }

@@ -2,6 +2,7 @@ package org.nccl4j.api.plan;
 
 import org.nccl4j.device.host.HostDevice;
 import org.nccl4j.device.kernel.DirectWork;
+import org.nccl4j.device.kernel.Operation;
 
 /**
  * Direct costs on the host device: two barriers, and passes over memory for what the busiest rank
@@ -18,9 +19,8 @@ record HostDirectCosts(int nRanks, int cores) implements DirectCosts {
   private static final double SEND = 0.4;
 
   @Override
-  public double microseconds(DirectWork.Operation operation, DirectWork.Way way, long bytes) {
-    boolean twoShot =
-        way == DirectWork.Way.TWO_SHOT && operation == DirectWork.Operation.ALL_REDUCE;
+  public double microseconds(Operation operation, DirectWork.Way way, long bytes) {
+    boolean twoShot = way == DirectWork.Way.TWO_SHOT && operation == Operation.ALL_REDUCE;
     if (way != DirectWork.Way.ONE_SHOT && !twoShot) {
       return Double.POSITIVE_INFINITY;
     }
@@ -30,16 +30,16 @@ record HostDirectCosts(int nRanks, int cores) implements DirectCosts {
   }
 
   /** How often the busiest rank reads or writes count elements. */
-  private double passes(DirectWork.Operation operation, DirectWork.Way way) {
+  private double passes(Operation operation, DirectWork.Way way) {
     return switch (operation) {
       case ALL_REDUCE -> way == DirectWork.Way.TWO_SHOT ? 2 : nRanks;
-      case ALL_GATHER, ALL_TO_ALL, REDUCE_SCATTER, SCATTER, GATHER, REDUCE -> nRanks;
       case BROADCAST -> 2;
+      default -> nRanks;
     };
   }
 
   @Override
-  public double lines(DirectWork.Operation operation, long bytes) {
+  public double lines(Operation operation, long bytes) {
     if (bytes > HostDevice.lineData()) {
       return Double.POSITIVE_INFINITY;
     }
@@ -48,13 +48,13 @@ record HostDirectCosts(int nRanks, int cores) implements DirectCosts {
   }
 
   @Override
-  public double pairwise(DirectWork.Operation operation, long bytes) {
+  public double pairwise(Operation operation, long bytes) {
     double sharing = Math.max(1, (double) nRanks / cores);
     return sharing * (SEND + 2.0 * nRanks * bytes / (GIGABYTES * 1e3));
   }
 
   @Override
-  public int blocks(DirectWork.Operation operation, DirectWork.Way way, long bytes) {
+  public int blocks(Operation operation, DirectWork.Way way, long bytes) {
     return 1;
   }
 

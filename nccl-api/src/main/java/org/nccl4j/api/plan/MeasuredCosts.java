@@ -9,8 +9,8 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.Function;
 import java.util.stream.Stream;
 import org.nccl4j.device.kernel.Algorithm;
-import org.nccl4j.device.kernel.Collective;
 import org.nccl4j.device.kernel.ConnectionLayout;
+import org.nccl4j.device.kernel.Operation;
 import org.nccl4j.device.kernel.Protocol;
 
 /**
@@ -19,7 +19,7 @@ import org.nccl4j.device.kernel.Protocol;
  * bandwidth.
  */
 final class MeasuredCosts {
-  private record Way(Collective collective, Algorithm algorithm, Protocol protocol) {}
+  private record Way(Operation operation, Algorithm algorithm, Protocol protocol) {}
 
   /** By number of ranks and model. */
   private static final Map<String, Optional<MeasuredCosts>> KNOWN = new ConcurrentHashMap<>();
@@ -63,13 +63,13 @@ final class MeasuredCosts {
 
   private static Way way(String[] words) {
     return new Way(
-        labelled(Collective.values(), Collective::label, words[1]),
-        labelled(Algorithm.values(), Algorithm::label, words[2]),
-        labelled(Protocol.values(), Protocol::label, words[3]));
+        labelled(Operation.collectives(), Operation::label, words[1]),
+        labelled(List.of(Algorithm.values()), Algorithm::label, words[2]),
+        labelled(List.of(Protocol.values()), Protocol::label, words[3]));
   }
 
-  private static <T> T labelled(T[] values, Function<T, String> label, String name) {
-    return Stream.of(values).filter(v -> label.apply(v).equals(name)).findFirst().orElseThrow();
+  private static <T> T labelled(List<T> values, Function<T, String> label, String name) {
+    return values.stream().filter(v -> label.apply(v).equals(name)).findFirst().orElseThrow();
   }
 
   /** The points of a line of a table. */
@@ -119,8 +119,8 @@ final class MeasuredCosts {
     }
 
     @Override
-    public List<Algorithm> algorithms(Collective collective) {
-      return model.algorithms(collective);
+    public List<Algorithm> algorithms(Operation operation) {
+      return model.algorithms(operation);
     }
 
     @Override
@@ -137,24 +137,23 @@ final class MeasuredCosts {
 
     @Override
     public double microseconds(
-        Collective collective, Algorithm algorithm, Protocol protocol, long bytes) {
-      TreeMap<Long, Double> points = curves.get(new Way(collective, algorithm, protocol));
+        Operation operation, Algorithm algorithm, Protocol protocol, long bytes) {
+      TreeMap<Long, Double> points = curves.get(new Way(operation, algorithm, protocol));
       return points != null
           ? at(points, bytes)
           // A guess must not win over what was measured.
-          : 2 * model.microseconds(collective, algorithm, protocol, bytes);
+          : 2 * model.microseconds(operation, algorithm, protocol, bytes);
     }
 
     /** Those that were measured. */
     @Override
-    public int channels(Collective collective, Choice choice, long bytes) {
-      return allChannels ? ConnectionLayout.CHANNELS : model.channels(collective, choice, bytes);
+    public int channels(Operation operation, Choice choice, long bytes) {
+      return allChannels ? ConnectionLayout.CHANNELS : model.channels(operation, choice, bytes);
     }
 
     @Override
-    public int chunkBytes(
-        ConnectionLayout layout, Collective collective, Choice choice, long bytes) {
-      return model.chunkBytes(layout, collective, choice, bytes);
+    public int chunkBytes(ConnectionLayout layout, Operation operation, Choice choice, long bytes) {
+      return model.chunkBytes(layout, operation, choice, bytes);
     }
 
     @Override
@@ -163,13 +162,13 @@ final class MeasuredCosts {
     }
 
     @Override
-    public long smallSendBytes(Func func) {
-      return model.smallSendBytes(func);
+    public long smallSendBytes(Operation operation) {
+      return model.smallSendBytes(operation);
     }
 
     @Override
-    public long lineSendBytes(Func func) {
-      return model.lineSendBytes(func);
+    public long lineSendBytes(Operation operation) {
+      return model.lineSendBytes(operation);
     }
 
     @Override
@@ -178,11 +177,11 @@ final class MeasuredCosts {
     }
 
     @Override
-    public String source(Collective collective, Algorithm algorithm, Protocol protocol) {
-      return curves.containsKey(new Way(collective, algorithm, protocol))
+    public String source(Operation operation, Algorithm algorithm, Protocol protocol) {
+      return curves.containsKey(new Way(operation, algorithm, protocol))
           ? measured
           : "not measured, twice what is predicted: "
-              + model.source(collective, algorithm, protocol);
+              + model.source(operation, algorithm, protocol);
     }
   }
 }

@@ -2,8 +2,8 @@ package org.nccl4j.api.plan;
 
 import java.util.List;
 import org.nccl4j.device.kernel.Algorithm;
-import org.nccl4j.device.kernel.Collective;
 import org.nccl4j.device.kernel.ConnectionLayout;
+import org.nccl4j.device.kernel.Operation;
 import org.nccl4j.device.kernel.Protocol;
 
 /**
@@ -28,15 +28,15 @@ record NetCostModel(int nRanks, Spread spread) implements CostModel {
   private static final int CHUNKS_A_PART = 4;
 
   @Override
-  public List<Algorithm> algorithms(Collective collective) {
-    return switch (collective) {
+  public List<Algorithm> algorithms(Operation operation) {
+    return switch (operation) {
       case ALL_REDUCE ->
           List.of(Algorithm.TREE, Algorithm.RING, Algorithm.ONE_SHOT, Algorithm.TWO_SHOT);
       case ALL_GATHER, REDUCE_SCATTER ->
           spread.mostRanks() == 1
               ? List.of(Algorithm.RING, Algorithm.PAT, Algorithm.ONE_SHOT)
               : List.of(Algorithm.RING, Algorithm.ONE_SHOT);
-      case BROADCAST, REDUCE -> List.of(Algorithm.RING, Algorithm.ONE_SHOT);
+      default -> List.of(Algorithm.RING, Algorithm.ONE_SHOT);
     };
   }
 
@@ -47,15 +47,15 @@ record NetCostModel(int nRanks, Spread spread) implements CostModel {
 
   @Override
   public double microseconds(
-      Collective collective, Algorithm algorithm, Protocol protocol, long bytes) {
-    return latency(collective, algorithm)
-        + sent(collective, algorithm) * bytes / (NETWORK_GIGABYTES * 1e3)
-        + moved(collective, algorithm) * bytes / (MEMORY_GIGABYTES * 1e3);
+      Operation operation, Algorithm algorithm, Protocol protocol, long bytes) {
+    return latency(operation, algorithm)
+        + sent(operation, algorithm) * bytes / (NETWORK_GIGABYTES * 1e3)
+        + moved(operation, algorithm) * bytes / (MEMORY_GIGABYTES * 1e3);
   }
 
-  private double latency(Collective collective, Algorithm algorithm) {
+  private double latency(Operation operation, Algorithm algorithm) {
     int others = nRanks - 1;
-    int turns = collective == Collective.ALL_REDUCE ? 2 : 1;
+    int turns = operation == Operation.ALL_REDUCE ? 2 : 1;
     return switch (algorithm) {
       case RING ->
           turns * (spread.hosts() * (FLIGHT + MESSAGE) + (nRanks - spread.hosts()) * LOCAL_HOP);
@@ -81,7 +81,7 @@ record NetCostModel(int nRanks, Spread spread) implements CostModel {
   }
 
   /** How often the busiest host's network sends the whole data. */
-  private double sent(Collective collective, Algorithm algorithm) {
+  private double sent(Operation operation, Algorithm algorithm) {
     if (spread.hosts() == 1) {
       return 0;
     }
@@ -90,18 +90,18 @@ record NetCostModel(int nRanks, Spread spread) implements CostModel {
     double crossing = spread.mostRanks() * far / nRanks;
     return switch (algorithm) {
       case RING ->
-          switch (collective) {
+          switch (operation) {
             case ALL_REDUCE -> 2 * share;
             case ALL_GATHER, REDUCE_SCATTER -> share;
-            case BROADCAST, REDUCE -> 1;
+            default -> 1;
           };
       case PAT -> share;
       case TREE -> 2;
       case ONE_SHOT ->
-          switch (collective) {
+          switch (operation) {
             case ALL_REDUCE -> spread.mostRanks() * far;
             case ALL_GATHER, REDUCE_SCATTER -> crossing;
-            case BROADCAST, REDUCE -> far;
+            default -> far;
           };
       case TWO_SHOT -> 2 * crossing;
       case NVLS, NVLS_TREE -> throw new IllegalArgumentException(algorithm.label());
@@ -109,19 +109,19 @@ record NetCostModel(int nRanks, Spread spread) implements CostModel {
   }
 
   /** How often the busiest rank moves the whole data through memory and sockets. */
-  private double moved(Collective collective, Algorithm algorithm) {
+  private double moved(Operation operation, Algorithm algorithm) {
     double others = nRanks - 1;
     double share = others / nRanks;
-    boolean allReduce = collective == Collective.ALL_REDUCE;
+    boolean allReduce = operation == Operation.ALL_REDUCE;
     return switch (algorithm) {
       case RING -> allReduce ? 4 * share : 2;
       case PAT -> 2;
       case TREE -> 6;
       case ONE_SHOT ->
-          switch (collective) {
+          switch (operation) {
             case ALL_REDUCE -> 2.4 * others;
             case ALL_GATHER, REDUCE_SCATTER -> 2 * share;
-            case BROADCAST, REDUCE -> 1 + others;
+            default -> 1 + others;
           };
       case TWO_SHOT -> 4.2 * share;
       case NVLS, NVLS_TREE -> throw new IllegalArgumentException(algorithm.label());
@@ -129,12 +129,12 @@ record NetCostModel(int nRanks, Spread spread) implements CostModel {
   }
 
   @Override
-  public int channels(Collective collective, Choice choice, long bytes) {
+  public int channels(Operation operation, Choice choice, long bytes) {
     return 1;
   }
 
   @Override
-  public int chunkBytes(ConnectionLayout layout, Collective collective, Choice choice, long bytes) {
+  public int chunkBytes(ConnectionLayout layout, Operation operation, Choice choice, long bytes) {
     long part = bytes / nRanks;
     // A message of PAT carries the chunks of up to half of the ranks.
     int together = choice.algorithm() == Algorithm.PAT ? nRanks / 2 : 1;
@@ -143,7 +143,7 @@ record NetCostModel(int nRanks, Spread spread) implements CostModel {
   }
 
   @Override
-  public long smallSendBytes(Func func) {
+  public long smallSendBytes(Operation operation) {
     return -1;
   }
 
@@ -154,7 +154,7 @@ record NetCostModel(int nRanks, Spread spread) implements CostModel {
   }
 
   @Override
-  public String source(Collective collective, Algorithm algorithm, Protocol protocol) {
+  public String source(Operation operation, Algorithm algorithm, Protocol protocol) {
     return "formula, fitted on sockets";
   }
 }

@@ -6,10 +6,10 @@ import java.util.Optional;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.kernel.Algorithm;
-import org.nccl4j.device.kernel.Collective;
 import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.Nvls;
 import org.nccl4j.device.kernel.NvlsLayout;
+import org.nccl4j.device.kernel.Operation;
 import org.nccl4j.device.kernel.Protocol;
 import org.nccl4j.topo.cluster.Fleet;
 
@@ -45,14 +45,14 @@ record NvlsCostModel(
   private static final int CHUNKS_A_PART = 4;
 
   @Override
-  public List<Algorithm> algorithms(Collective collective) {
-    List<Algorithm> algorithms = new ArrayList<>(base.algorithms(collective));
-    boolean allReduce = collective == Collective.ALL_REDUCE;
+  public List<Algorithm> algorithms(Operation operation) {
+    List<Algorithm> algorithms = new ArrayList<>(base.algorithms(operation));
+    boolean allReduce = operation == Operation.ALL_REDUCE;
     if (nvls.machines() > 1) {
       if (allReduce) {
         algorithms.add(Algorithm.NVLS_TREE);
       }
-    } else if (allReduce || Nvls.has(collective) && nvls.allAreHeads()) {
+    } else if (allReduce || Nvls.has(operation) && nvls.allAreHeads()) {
       algorithms.add(Algorithm.NVLS);
     }
     return algorithms;
@@ -63,10 +63,10 @@ record NvlsCostModel(
   }
 
   @Override
-  public boolean has(Algorithm algorithm, Collective collective, DataType type, RedOp op) {
+  public boolean has(Algorithm algorithm, Operation operation, DataType type, RedOp op) {
     return isNvls(algorithm)
-        ? Nvls.has(collective, type, op)
-        : base.has(algorithm, collective, type, op);
+        ? Nvls.has(operation, type, op)
+        : base.has(algorithm, operation, type, op);
   }
 
   @Override
@@ -81,11 +81,11 @@ record NvlsCostModel(
 
   @Override
   public double microseconds(
-      Collective collective, Algorithm algorithm, Protocol protocol, long bytes) {
+      Operation operation, Algorithm algorithm, Protocol protocol, long bytes) {
     if (!isNvls(algorithm)) {
-      return base.microseconds(collective, algorithm, protocol, bytes);
+      return base.microseconds(operation, algorithm, protocol, bytes);
     }
-    boolean allReduce = collective == Collective.ALL_REDUCE;
+    boolean allReduce = operation == Operation.ALL_REDUCE;
     double n = spread.mostRanks();
     if (host) {
       double here = n * HOST_LATENCY + (allReduce ? 6 : 3) * bytes / (HOST_GIGABYTES * 1e3);
@@ -146,8 +146,8 @@ record NvlsCostModel(
 
   /** Between machines as many as the connections have. */
   @Override
-  public int channels(Collective collective, Choice choice, long bytes) {
-    return isNvls(choice.algorithm()) ? channels() : base.channels(collective, choice, bytes);
+  public int channels(Operation operation, Choice choice, long bytes) {
+    return isNvls(choice.algorithm()) ? channels() : base.channels(operation, choice, bytes);
   }
 
   private int channels() {
@@ -158,9 +158,9 @@ record NvlsCostModel(
   /** Small data in chunks of which each channel has some, so that its three phases overlap. */
   @Override
   public int chunkBytes(
-      ConnectionLayout connections, Collective collective, Choice choice, long bytes) {
+      ConnectionLayout connections, Operation operation, Choice choice, long bytes) {
     if (!isNvls(choice.algorithm())) {
-      return base.chunkBytes(connections, collective, choice, bytes);
+      return base.chunkBytes(connections, operation, choice, bytes);
     }
     NvlsLayout layout = nvls.layout();
     long part = bytes / layout.nHeads() / channels();
@@ -174,13 +174,13 @@ record NvlsCostModel(
   }
 
   @Override
-  public long smallSendBytes(Func func) {
-    return base.smallSendBytes(func);
+  public long smallSendBytes(Operation operation) {
+    return base.smallSendBytes(operation);
   }
 
   @Override
-  public long lineSendBytes(Func func) {
-    return base.lineSendBytes(func);
+  public long lineSendBytes(Operation operation) {
+    return base.lineSendBytes(operation);
   }
 
   @Override
@@ -191,9 +191,9 @@ record NvlsCostModel(
   }
 
   @Override
-  public String source(Collective collective, Algorithm algorithm, Protocol protocol) {
+  public String source(Operation operation, Algorithm algorithm, Protocol protocol) {
     if (!isNvls(algorithm)) {
-      return base.source(collective, algorithm, protocol);
+      return base.source(operation, algorithm, protocol);
     }
     if (host) {
       return "formula, fitted on hosts";

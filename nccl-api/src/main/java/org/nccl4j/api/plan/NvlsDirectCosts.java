@@ -1,8 +1,8 @@
 package org.nccl4j.api.plan;
 
-import org.nccl4j.device.kernel.DirectWork;
 import org.nccl4j.device.kernel.DirectWork.Way;
 import org.nccl4j.device.kernel.Nvls;
+import org.nccl4j.device.kernel.Operation;
 
 /**
  * A device's direct costs with NVLS among them. By the switch, in place, an all-reduce carries over
@@ -23,13 +23,13 @@ record NvlsDirectCosts(DirectCosts base, Nvls nvls) implements DirectCosts {
   private static final double LATENCY = 8;
 
   @Override
-  public double microseconds(DirectWork.Operation operation, Way way, long bytes) {
+  public double microseconds(Operation operation, Way way, long bytes) {
     if (!way.isMulticast()) {
       return base.microseconds(operation, way, bytes);
     }
-    boolean gathers = operation == DirectWork.Operation.ALL_GATHER;
-    boolean scatters = operation == DirectWork.Operation.REDUCE_SCATTER;
-    if (operation != DirectWork.Operation.ALL_REDUCE && !gathers && !scatters) {
+    boolean gathers = operation == Operation.ALL_GATHER;
+    boolean scatters = operation == Operation.REDUCE_SCATTER;
+    if (operation != Operation.ALL_REDUCE && !gathers && !scatters) {
       return Double.POSITIVE_INFINITY;
     }
     if (way == Way.NVLS_LL) {
@@ -49,18 +49,18 @@ record NvlsDirectCosts(DirectCosts base, Nvls nvls) implements DirectCosts {
 
   /** As many lines come in as by stores to one rank after the other, and fewer go out. */
   @Override
-  public double lines(DirectWork.Operation operation, long bytes) {
+  public double lines(Operation operation, long bytes) {
     double each = base.lines(operation, bytes);
     return nvls.multicast().emulated() ? EMULATION * each : each / FEWER_STORES;
   }
 
   @Override
-  public double pairwise(DirectWork.Operation operation, long bytes) {
+  public double pairwise(Operation operation, long bytes) {
     return base.pairwise(operation, bytes);
   }
 
   @Override
-  public int blocks(DirectWork.Operation operation, Way way, long bytes) {
+  public int blocks(Operation operation, Way way, long bytes) {
     return base.blocks(operation, way, bytes);
   }
 

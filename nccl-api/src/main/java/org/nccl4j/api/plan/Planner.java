@@ -13,13 +13,13 @@ import org.nccl4j.device.RedOp;
 import org.nccl4j.device.ReductionOperator;
 import org.nccl4j.device.kernel.Algorithm;
 import org.nccl4j.device.kernel.CallSignature;
-import org.nccl4j.device.kernel.Collective;
 import org.nccl4j.device.kernel.CollectiveWork;
 import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.DirectWork;
 import org.nccl4j.device.kernel.KernelCommunicator;
 import org.nccl4j.device.kernel.KernelPlan;
 import org.nccl4j.device.kernel.Nvls;
+import org.nccl4j.device.kernel.Operation;
 import org.nccl4j.device.kernel.P2pWork;
 import org.nccl4j.device.kernel.Protocol;
 
@@ -28,8 +28,11 @@ import org.nccl4j.device.kernel.Protocol;
  * one thread at a time.
  */
 public final class Planner {
+  /** What settings call sends and receives, whatever operation they are of. */
+  private static final String SENDRECV = "sendrecv";
+
   /** What NCCL_ALGO says for large messages by copy engines. */
-  public static final String COPIED_SENDS = Func.SENDRECV + ":" + DirectWork.Way.COPY.label();
+  public static final String COPIED_SENDS = SENDRECV + ":" + DirectWork.Way.COPY.label();
 
   /** Smaller messages go by kernels: a copy and its two tellings take some 10 us. */
   private static final long LEAST_COPIED = 1 << 20;
@@ -83,7 +86,7 @@ public final class Planner {
   }
 
   private record Shape(
-      Func func, long count, DataType type, ReductionOperator operator, int root) {}
+      Operation operation, long count, DataType type, ReductionOperator operator, int root) {}
 
   /**
    * What users say about plans, the same on all ranks.
@@ -131,7 +134,7 @@ public final class Planner {
     this.copies =
         kernels.hasCopyEngines()
             && new Filter(Settings.NCCL_ALGO.name(), rules.algo)
-                .demands(Func.SENDRECV, DirectWork.Way.COPY.label());
+                .demands(SENDRECV, DirectWork.Way.COPY.label());
     this.channels = ranks.spread().channels();
   }
 
@@ -141,28 +144,29 @@ public final class Planner {
    * @param shape all that follows but the count, in one word
    */
   @HotPath
-  public KernelPlan plan(long shape, Func func, long count, DataType type, RedOp op, int root) {
+  public KernelPlan plan(
+      long shape, Operation operation, long count, DataType type, RedOp op, int root) {
     KernelPlan plan = cache.find(shape, count);
     return plan != null
         ? plan
-        : cache.put(new PlanCache.Entry(shape, count, make(func, count, type, op, root)));
+        : cache.put(new PlanCache.Entry(shape, count, make(operation, count, type, op, root)));
   }
 
-  private KernelPlan make(Func func, long count, DataType type, RedOp op, int root) {
-    return func.collective() != null
-        ? kernels.prepare(work(func.collective(), count, type, op, root, algorithm -> true))
-        : kernels.prepare(works(func, count * type.bytes(), root));
+  private KernelPlan make(Operation operation, long count, DataType type, RedOp op, int root) {
+    return operation.isCollective()
+        ? kernels.prepare(work(operation, count, type, op, root, algorithm -> true))
+        : kernels.prepare(works(operation, count * type.bytes(), root));
   }
 
   /** The plan of an operation that reduces by an operator of its own. */
   public KernelPlan plan(
-      Func func, long count, DataType type, ReductionOperator operator, int root) {
-    Shape shape = new Shape(func, count, type, operator, root);
+      Operation operation, long count, DataType type, ReductionOperator operator, int root) {
+    Shape shape = new Shape(operation, count, type, operator, root);
     KernelPlan plan = supplied.get(shape);
     if (plan == null) {
       // Chosen as a product is, which no switch computes.
       CollectiveWork work =
-          work(func.collective(), count, type, RedOp.PROD, root, kernels::reducesByOperator);
+          work(operation, count, type, RedOp.PROD, root, kernels::reducesByOperator);
       plan = kernels.prepare(work, operator);
       supplied.put(shape, plan);
     }
@@ -174,18 +178,18 @@ public final class Planner {
    *
    * @param op SUM where none is
    */
-  public double predict(Func func, long count, DataType type, RedOp op) {
+  public double predict(Operation operation, long count, DataType type, RedOp op) {
     long bytes = count * type.bytes();
-    if (func.collective() != null) {
-      long whole = wholeBytes(func.collective(), count, type);
-      return chooser.choose(func.collective(), whole, type, op).microseconds();
+    if (operation.isCollective()) {
+      long whole = wholeBytes(operation, count, type);
+      return chooser.choose(operation, whole, type, op).microseconds();
     }
-    Protocol protocol = sendProtocol(func, bytes);
+    Protocol protocol = sendProtocol(operation, bytes);
     // A send is a step of a ring; what a rank exchanges with all goes out one after the other.
     double step =
-        costs.microseconds(Collective.ALL_GATHER, Algorithm.RING, protocol, bytes * nRanks)
+        costs.microseconds(Operation.ALL_GATHER, Algorithm.RING, protocol, bytes * nRanks)
             / Math.max(1, nRanks - 1);
-    return switch (func) {
+    return switch (operation) {
       case SEND, RECV -> step;
       default -> step * Math.max(1, nRanks - 1);
     };
@@ -212,7 +216,7 @@ public final class Planner {
                   task.buffer(),
                   0,
                   task.bytes(),
-                  sendProtocol(Func.SEND, task.bytes()),
+                  sendProtocol(Operation.SEND, task.bytes()),
                   task.offer(),
                   isCopied(task.bytes()))
               .onAtMost(ctas.channels(BOTH_WAYS)));
@@ -221,22 +225,22 @@ public final class Planner {
   }
 
   private CollectiveWork work(
-      Collective collective,
+      Operation operation,
       long count,
       DataType type,
       RedOp op,
       int root,
       Predicate<Algorithm> among) {
-    long bytes = wholeBytes(collective, count, type);
-    Choice choice = chooser.choose(collective, bytes, type, op, among);
-    int taken = channels(collective, choice, bytes);
+    long bytes = wholeBytes(operation, count, type);
+    Choice choice = chooser.choose(operation, bytes, type, op, among);
+    int taken = channels(operation, choice, bytes);
     String way = choice.algorithm().label() + " " + choice.protocol().label();
     tell(
-        collective.label(),
+        operation.label(),
         bytes,
         "%s on %d channels, in %.2f us as predicted".formatted(way, taken, choice.microseconds()));
     return new CollectiveWork(
-        collective,
+        operation,
         choice.algorithm(),
         choice.protocol(),
         type,
@@ -244,7 +248,7 @@ public final class Planner {
         root,
         count,
         taken,
-        costs.chunkBytes(layout, collective, choice, bytes),
+        costs.chunkBytes(layout, operation, choice, bytes),
         ctas.mostOfDevice());
   }
 
@@ -254,103 +258,95 @@ public final class Planner {
   }
 
   /** NVLS has the channels that its buffers were made for. */
-  private int channels(Collective collective, Choice choice, long bytes) {
-    int wanted = costs.channels(collective, choice, bytes);
+  private int channels(Operation operation, Choice choice, long bytes) {
+    int wanted = costs.channels(operation, choice, bytes);
     return choice.algorithm() == Algorithm.NVLS ? wanted : Math.min(channels, ctas.limit(wanted));
   }
 
-  private long wholeBytes(Collective collective, long count, DataType type) {
-    long bytes = count * type.bytes();
-    return switch (collective) {
-      case ALL_GATHER, REDUCE_SCATTER -> bytes * nRanks;
-      case ALL_REDUCE, BROADCAST, REDUCE -> bytes;
-    };
+  private long wholeBytes(Operation operation, long count, DataType type) {
+    return count * type.bytes() * operation.wholes(nRanks);
   }
 
-  private List<P2pWork> works(Func func, long bytes, int root) {
+  private List<P2pWork> works(Operation operation, long bytes, int root) {
     List<P2pWork> works = new ArrayList<>();
-    switch (func) {
-      case SEND -> works.add(work(func, true, root, 0, bytes));
-      case RECV -> works.add(work(func, false, root, 0, bytes));
+    switch (operation) {
+      case SEND -> works.add(work(operation, true, root, 0, bytes));
+      case RECV -> works.add(work(operation, false, root, 0, bytes));
       case ALL_TO_ALL -> {
         for (int distance = 0; distance < nRanks; distance++) {
           int to = (rank + distance) % nRanks;
           int from = (rank - distance + nRanks) % nRanks;
-          works.add(work(func, true, to, to * bytes, bytes));
-          works.add(work(func, false, from, from * bytes, bytes));
+          works.add(work(operation, true, to, to * bytes, bytes));
+          works.add(work(operation, false, from, from * bytes, bytes));
         }
       }
       case GATHER -> {
-        works.add(work(func, true, root, 0, bytes));
+        works.add(work(operation, true, root, 0, bytes));
         for (int from = 0; rank == root && from < nRanks; from++) {
-          works.add(work(func, false, from, from * bytes, bytes));
+          works.add(work(operation, false, from, from * bytes, bytes));
         }
       }
       case SCATTER -> {
         for (int to = 0; rank == root && to < nRanks; to++) {
-          works.add(work(func, true, to, to * bytes, bytes));
+          works.add(work(operation, true, to, to * bytes, bytes));
         }
-        works.add(work(func, false, root, 0, bytes));
+        works.add(work(operation, false, root, 0, bytes));
       }
-      default -> throw new IllegalArgumentException(func.label());
+      default -> throw new IllegalArgumentException(operation.key());
     }
-    if (func.direct() != null) {
-      int signature = CallSignature.ofPart(func.direct(), root, bytes);
+    if (operation.isOfAllRanks()) {
+      int signature = CallSignature.ofPart(operation, root, bytes);
       works.replaceAll(work -> work.signed(signature));
     }
-    int channels = ctas.channels(messages(func));
+    int channels = ctas.channels(messages(operation));
     works.replaceAll(work -> work.onAtMost(channels));
     return works;
   }
 
   /** To and from other ranks, at most of all ranks. */
-  private int messages(Func func) {
+  private int messages(Operation operation) {
     int others = Math.max(1, nRanks - 1);
-    return switch (func) {
+    return switch (operation) {
       case ALL_TO_ALL -> 2 * others;
       case GATHER, SCATTER -> others;
       default -> BOTH_WAYS; // as in a group with others, whose sizes differ from rank to rank
     };
   }
 
-  private P2pWork work(Func func, boolean sends, int peer, long offset, long bytes) {
-    Protocol protocol = sendProtocol(func, bytes);
+  private P2pWork work(Operation operation, boolean sends, int peer, long offset, long bytes) {
+    Protocol protocol = sendProtocol(operation, bytes);
     P2pWork.Kind kind = sends ? P2pWork.Kind.SEND : P2pWork.Kind.RECV;
     return new P2pWork(kind, peer, null, offset, bytes, protocol, null, isCopied(bytes));
   }
 
   /** Predicted microseconds of an operation that has algorithms, else NaN. */
-  double microseconds(Func func, long count, DataType type, RedOp op) {
-    return func.collective() == null
+  double microseconds(Operation operation, long count, DataType type, RedOp op) {
+    return !operation.isCollective()
         ? Double.NaN
-        : chooser
-            .choose(func.collective(), wholeBytes(func.collective(), count, type), type, op)
-            .microseconds();
+        : chooser.choose(operation, wholeBytes(operation, count, type), type, op).microseconds();
   }
 
   /** What is decided for an operation, as a table to read. */
-  public String explain(Func func, long count, DataType type) {
-    if (func.collective() == null) {
+  public String explain(Operation operation, long count, DataType type) {
+    if (!operation.isCollective()) {
       return "%s is made of sends and receives: %s up to %d bytes each, else Simple%s%n"
           .formatted(
-              func.label(),
+              operation.key(),
               costs.smallSendProtocol().label(),
-              costs.smallSendBytes(func),
+              costs.smallSendBytes(operation),
               copies ? "; copy engines from %d bytes on".formatted(LEAST_COPIED) : "");
     }
-    return chooser.explain(func.collective(), wholeBytes(func.collective(), count, type), type);
+    return chooser.explain(operation, wholeBytes(operation, count, type), type);
   }
 
   /** The algorithm and protocol of an operation. */
-  public Way way(Func func, long count, DataType type) {
-    if (func.collective() == null) {
+  public Way way(Operation operation, long count, DataType type) {
+    if (!operation.isCollective()) {
       long bytes = count * type.bytes();
       String how = isCopied(bytes) ? DirectWork.Way.COPY.label() : "Pairwise";
-      return new Way(how, sendProtocol(func, bytes).label());
+      return new Way(how, sendProtocol(operation, bytes).label());
     }
-    Choice choice =
-        chooser.choose(
-            func.collective(), wholeBytes(func.collective(), count, type), type, RedOp.SUM);
+    Choice choice = chooser.choose(operation, wholeBytes(operation, count, type), type, RedOp.SUM);
     return new Way(choice.algorithm().label(), choice.protocol().label());
   }
 
@@ -359,10 +355,10 @@ public final class Planner {
     return copies && bytes >= LEAST_COPIED;
   }
 
-  private Protocol sendProtocol(Func func, long bytes) {
-    if (bytes <= costs.smallSendBytes(func)) {
+  private Protocol sendProtocol(Operation operation, long bytes) {
+    if (bytes <= costs.smallSendBytes(operation)) {
       return costs.smallSendProtocol();
     }
-    return bytes <= costs.lineSendBytes(func) ? Protocol.LL128 : Protocol.SIMPLE;
+    return bytes <= costs.lineSendBytes(operation) ? Protocol.LL128 : Protocol.SIMPLE;
   }
 }

@@ -2,8 +2,8 @@ package org.nccl4j.api.plan;
 
 import java.util.List;
 import org.nccl4j.device.kernel.Algorithm;
-import org.nccl4j.device.kernel.Collective;
 import org.nccl4j.device.kernel.ConnectionLayout;
+import org.nccl4j.device.kernel.Operation;
 import org.nccl4j.device.kernel.Protocol;
 import org.nccl4j.topo.PathType;
 import org.nccl4j.topo.cluster.Fleet;
@@ -30,8 +30,8 @@ record TopologyCostModel(Fleet fleet, GpuCostModel kernels) implements CostModel
   private static final double CHANNEL_GIGABYTES = 5.2;
 
   @Override
-  public List<Algorithm> algorithms(Collective collective) {
-    return kernels.algorithms(collective);
+  public List<Algorithm> algorithms(Operation operation) {
+    return kernels.algorithms(operation);
   }
 
   @Override
@@ -51,26 +51,26 @@ record TopologyCostModel(Fleet fleet, GpuCostModel kernels) implements CostModel
 
   @Override
   public double microseconds(
-      Collective collective, Algorithm algorithm, Protocol protocol, long bytes) {
+      Operation operation, Algorithm algorithm, Protocol protocol, long bytes) {
     return switch (algorithm) {
       case RING, TREE -> {
         float time =
             fleet
                 .costs()
                 .time(
-                    org.nccl4j.topo.Collective.valueOf(collective.name()),
+                    org.nccl4j.topo.Collective.valueOf(operation.name()),
                     theirs(algorithm),
                     theirs(protocol),
                     bytes);
         yield time < 0 ? Double.POSITIVE_INFINITY : time;
       }
-      case ONE_SHOT, TWO_SHOT -> direct(collective, algorithm, protocol, bytes);
+      case ONE_SHOT, TWO_SHOT -> direct(operation, algorithm, protocol, bytes);
       case NVLS, NVLS_TREE, PAT -> throw new IllegalArgumentException(algorithm.label());
     };
   }
 
   /** A flag beside the data or behind it: LL arrives as fast as LL128. */
-  private double direct(Collective collective, Algorithm algorithm, Protocol protocol, long bytes) {
+  private double direct(Operation operation, Algorithm algorithm, Protocol protocol, long bytes) {
     Protocol flight = protocol == Protocol.SIMPLE ? protocol : Protocol.LL128;
     double share =
         switch (protocol) {
@@ -79,8 +79,8 @@ record TopologyCostModel(Fleet fleet, GpuCostModel kernels) implements CostModel
           case SIMPLE -> SIMPLE_SHARE;
         };
     return GpuCostModel.LAUNCH
-        + Hops.of(collective, algorithm, kernels.nRanks()) * fleet.costs().handOver(theirs(flight))
-        + kernels.sent(collective, algorithm) * crossing() * bytes / (share * bandwidth() * 1e3);
+        + Hops.of(operation, algorithm, kernels.nRanks()) * fleet.costs().handOver(theirs(flight))
+        + kernels.sent(operation, algorithm) * crossing() * bytes / (share * bandwidth() * 1e3);
   }
 
   /** GB/s of all rings together: what a GPU sends to its peers. */
@@ -104,7 +104,7 @@ record TopologyCostModel(Fleet fleet, GpuCostModel kernels) implements CostModel
    * as the model says.
    */
   @Override
-  public int channels(Collective collective, Choice choice, long bytes) {
+  public int channels(Operation operation, Choice choice, long bytes) {
     int searched = fleet.comm().nChannels();
     double most =
         Math.min(ConnectionLayout.CHANNELS, Math.max(searched, bandwidth() / CHANNEL_GIGABYTES));
@@ -113,18 +113,18 @@ record TopologyCostModel(Fleet fleet, GpuCostModel kernels) implements CostModel
   }
 
   @Override
-  public int chunkBytes(ConnectionLayout layout, Collective collective, Choice choice, long bytes) {
-    return kernels.chunkBytes(layout, collective, choice, bytes);
+  public int chunkBytes(ConnectionLayout layout, Operation operation, Choice choice, long bytes) {
+    return kernels.chunkBytes(layout, operation, choice, bytes);
   }
 
   @Override
-  public long smallSendBytes(Func func) {
-    return kernels.smallSendBytes(func);
+  public long smallSendBytes(Operation operation) {
+    return kernels.smallSendBytes(operation);
   }
 
   @Override
-  public long lineSendBytes(Func func) {
-    return has(Algorithm.RING, Protocol.LL128) ? kernels.lineSendBytes(func) : -1;
+  public long lineSendBytes(Operation operation) {
+    return has(Algorithm.RING, Protocol.LL128) ? kernels.lineSendBytes(operation) : -1;
   }
 
   @Override
@@ -140,7 +140,7 @@ record TopologyCostModel(Fleet fleet, GpuCostModel kernels) implements CostModel
   }
 
   @Override
-  public String source(Collective collective, Algorithm algorithm, Protocol protocol) {
+  public String source(Operation operation, Algorithm algorithm, Protocol protocol) {
     return theirs(algorithm).label().equals(algorithm.label())
         ? "topology, NCCL's tables"
         : "topology, share of the rings' bandwidth";

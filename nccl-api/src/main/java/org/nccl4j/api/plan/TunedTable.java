@@ -13,8 +13,8 @@ import org.nccl4j.api.settings.SettingFile;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.kernel.Algorithm;
-import org.nccl4j.device.kernel.Collective;
 import org.nccl4j.device.kernel.DirectWork;
+import org.nccl4j.device.kernel.Operation;
 import org.nccl4j.device.kernel.Protocol;
 
 /**
@@ -93,7 +93,7 @@ public record TunedTable(String file, String device, List<String> lines) {
     String[] words = line.split(" ");
     boolean known =
         isDirect(words)
-            || Stream.of(Collective.values()).anyMatch(c -> c.label().equals(words[1]))
+            || Operation.collectives().stream().anyMatch(c -> c.label().equals(words[1]))
                 && Stream.of(Algorithm.values()).anyMatch(a -> a.label().equals(words[2]))
                 && Stream.of(Protocol.values()).anyMatch(p -> p.label().equals(words[3]));
     if (!known) {
@@ -112,7 +112,7 @@ public record TunedTable(String file, String device, List<String> lines) {
 
   /** Whether a line is of a direct way, or of sends and receives that are compared with those. */
   private static boolean isDirect(String[] words) {
-    return Stream.of(DirectWork.Operation.values()).anyMatch(o -> o.label().equals(words[1]))
+    return Operation.ofAllRanks().stream().anyMatch(o -> o.label().equals(words[1]))
         && (words[2].equals(PAIRWISE) && words[3].equals(Protocol.SIMPLE.label())
             || Stream.of(DirectWork.Way.values())
                 .filter(way -> way != DirectWork.Way.NVLS)

@@ -12,9 +12,9 @@ import org.nccl4j.device.DataType;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.kernel.Algorithm;
-import org.nccl4j.device.kernel.Collective;
 import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.DirectWork;
+import org.nccl4j.device.kernel.Operation;
 import org.nccl4j.device.kernel.Protocol;
 
 class GpuChoiceTest {
@@ -22,9 +22,9 @@ class GpuChoiceTest {
     return new RankFacts(nRanks, Device.Kind.CUDA, model, reach, nvlink).costs();
   }
 
-  private static String choice(CostModel costs, Collective collective, long bytes) {
+  private static String choice(CostModel costs, Operation operation, long bytes) {
     Choice choice =
-        new Chooser(costs, "", "").choose(collective, bytes, DataType.FLOAT32, RedOp.SUM);
+        new Chooser(costs, "", "").choose(operation, bytes, DataType.FLOAT32, RedOp.SUM);
     return choice.algorithm().label() + " " + choice.protocol().label();
   }
 
@@ -49,10 +49,10 @@ class GpuChoiceTest {
     "2, REDUCE, 2097152, Ring Simple",
   })
   void onH200TheFastestThatWasMeasuredIsChosen(
-      int nRanks, Collective collective, long bytes, String expected) {
+      int nRanks, Operation operation, long bytes, String expected) {
     CostModel costs = costs(nRanks, "NVIDIA H200", true, true);
     assertTrue(costs.source().contains("nvidia-h200.costs"));
-    assertEquals(expected, choice(costs, collective, bytes));
+    assertEquals(expected, choice(costs, operation, bytes));
   }
 
   /** What lies between is nearer to more ranks than to a formula. */
@@ -64,7 +64,7 @@ class GpuChoiceTest {
     assertTrue(four.source().endsWith("nvidia-h200.costs"), four.source());
     for (long bytes = 8; bytes <= 1L << 32; bytes *= 4) {
       assertEquals(
-          choice(four, Collective.ALL_REDUCE, bytes), choice(three, Collective.ALL_REDUCE, bytes));
+          choice(four, Operation.ALL_REDUCE, bytes), choice(three, Operation.ALL_REDUCE, bytes));
     }
     assertTrue(GpuDirectCosts.of("NVIDIA H200", 3, 1 << 20).areMeasured());
     assertFalse(GpuDirectCosts.of("NVIDIA H200", 33, 1 << 20).areMeasured());
@@ -87,7 +87,7 @@ class GpuChoiceTest {
       for (long bytes = 8; bytes <= 1L << 32; bytes *= 2) {
         Choice choice =
             chooser.choose(
-                Collective.ALL_REDUCE,
+                Operation.ALL_REDUCE,
                 bytes,
                 DataType.FLOAT32,
                 RedOp.PROD,
@@ -102,21 +102,21 @@ class GpuChoiceTest {
   void withoutATableTheFormulaDecidesAndTimeGrowsWithSize() {
     for (int nRanks = 2; nRanks <= 40; nRanks++) {
       CostModel costs = costs(nRanks, "NVIDIA Unheard-of", true, true);
-      for (Collective collective : Collective.values()) {
-        for (Algorithm algorithm : costs.algorithms(collective)) {
+      for (Operation operation : Operation.collectives()) {
+        for (Algorithm algorithm : costs.algorithms(operation)) {
           assertTrue(nRanks <= 33 || algorithm == Algorithm.RING || algorithm == Algorithm.TREE);
           for (Protocol protocol : costs.protocols()) {
             double before = 0;
             for (long bytes = 8; bytes <= 1L << 34; bytes *= 4) {
-              double time = costs.microseconds(collective, algorithm, protocol, bytes);
+              double time = costs.microseconds(operation, algorithm, protocol, bytes);
               assertTrue(time > before && time < 1e7, nRanks + " " + algorithm + " " + bytes);
               before = time;
             }
           }
         }
-        assertEquals("Simple", choice(costs, collective, 1L << 32).split(" ")[1]);
+        assertEquals("Simple", choice(costs, operation, 1L << 32).split(" ")[1]);
         if (nRanks <= 8) {
-          assertFalse(choice(costs, collective, 8).endsWith("Simple"), collective.label());
+          assertFalse(choice(costs, operation, 8).endsWith("Simple"), operation.label());
         }
       }
     }
@@ -126,8 +126,8 @@ class GpuChoiceTest {
   void withoutNvlinkThereIsNoLl128AndWithoutReachNothingDirect() {
     assertFalse(costs(4, "NVIDIA H200", true, false).protocols().contains(Protocol.LL128));
     CostModel far = costs(4, "NVIDIA H200", false, false);
-    for (Collective collective : Collective.values()) {
-      assertFalse(far.algorithms(collective).contains(Algorithm.ONE_SHOT));
+    for (Operation operation : Operation.collectives()) {
+      assertFalse(far.algorithms(operation).contains(Algorithm.ONE_SHOT));
     }
   }
 
@@ -136,10 +136,10 @@ class GpuChoiceTest {
     CostModel costs = costs(4, "NVIDIA H200", true, true);
     ConnectionLayout layout = new ConnectionLayout(64 << 12, 64 << 12, 64 << 15);
     Choice direct = new Choice(Algorithm.ONE_SHOT, Protocol.SIMPLE, 1);
-    assertEquals(8192, costs.chunkBytes(layout, Collective.ALL_GATHER, direct, 8 << 20));
-    assertEquals(2048, costs.chunkBytes(layout, Collective.ALL_GATHER, direct, 8));
+    assertEquals(8192, costs.chunkBytes(layout, Operation.ALL_GATHER, direct, 8 << 20));
+    assertEquals(2048, costs.chunkBytes(layout, Operation.ALL_GATHER, direct, 8));
     assertEquals(
-        Integer.MAX_VALUE, costs.chunkBytes(layout, Collective.REDUCE_SCATTER, direct, 8 << 20));
+        Integer.MAX_VALUE, costs.chunkBytes(layout, Operation.REDUCE_SCATTER, direct, 8 << 20));
   }
 
   /** Nobody has measured them on any GPU, so no comparison of times may choose them. */
@@ -147,7 +147,7 @@ class GpuChoiceTest {
   @CsvSource({"NVIDIA H200", "NVIDIA Unheard-of"})
   void copiesInBatchesAreThereButNeverTheCheapest(String model) {
     DirectCosts costs = GpuDirectCosts.of(model, 4, 1 << 20);
-    for (DirectWork.Operation operation : DirectWork.Operation.values()) {
+    for (Operation operation : Operation.ofAllRanks()) {
       for (DirectWork.Way way : List.of(DirectWork.Way.COPY_BATCH, DirectWork.Way.COPY_STREAM)) {
         double time = costs.microseconds(operation, way, 1L << 32);
         assertEquals(operation.reduces(), time == Double.POSITIVE_INFINITY);

@@ -12,7 +12,7 @@ import org.nccl4j.device.DataType;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.kernel.Algorithm;
-import org.nccl4j.device.kernel.Collective;
+import org.nccl4j.device.kernel.Operation;
 import org.nccl4j.device.kernel.Protocol;
 
 class GpuNetCostModelTest {
@@ -29,8 +29,8 @@ class GpuNetCostModelTest {
         .costs();
   }
 
-  private static Choice choose(CostModel costs, Collective collective, long bytes) {
-    return new Chooser(costs, "", "").choose(collective, bytes, DataType.FLOAT32, RedOp.SUM);
+  private static Choice choose(CostModel costs, Operation operation, long bytes) {
+    return new Chooser(costs, "", "").choose(operation, bytes, DataType.FLOAT32, RedOp.SUM);
   }
 
   /** One host of ranks that reach each other over the network alone, too. */
@@ -38,14 +38,14 @@ class GpuNetCostModelTest {
   @CsvSource({"1, 4", "2, 2", "2, 8", "5, 1", "16, 8"})
   void treesForSmallRingsForLarge(int hosts, int ranksAHost) {
     CostModel costs = costs(hosts, ranksAHost, 2);
-    for (Collective collective : Collective.values()) {
-      Choice large = choose(costs, collective, 1L << 30);
+    for (Operation operation : Operation.collectives()) {
+      Choice large = choose(costs, operation, 1L << 30);
       assertEquals(Algorithm.RING, large.algorithm());
-      assertEquals(2, costs.channels(collective, large, 1L << 30));
-      Choice small = choose(costs, collective, 8);
-      boolean tree = collective == Collective.ALL_REDUCE && hosts * ranksAHost > 2;
-      assertEquals(tree ? Algorithm.TREE : Algorithm.RING, small.algorithm(), collective.label());
-      assertEquals(1, costs.channels(collective, small, 8));
+      assertEquals(2, costs.channels(operation, large, 1L << 30));
+      Choice small = choose(costs, operation, 8);
+      boolean tree = operation == Operation.ALL_REDUCE && hosts * ranksAHost > 2;
+      assertEquals(tree ? Algorithm.TREE : Algorithm.RING, small.algorithm(), operation.label());
+      assertEquals(1, costs.channels(operation, small, 8));
     }
   }
 
@@ -53,11 +53,11 @@ class GpuNetCostModelTest {
   void slotsAloneAreCarriedWhateverTheUserNames() {
     CostModel costs = costs(2, 4, 3);
     assertEquals(List.of(Protocol.SIMPLE), costs.protocols());
-    assertTrue(costs.smallSendBytes(Func.SEND) < 0);
+    assertTrue(costs.smallSendBytes(Operation.SEND) < 0);
     Chooser chooser = new Chooser(costs, "oneshot", "LL128");
-    Choice choice = chooser.choose(Collective.ALL_GATHER, 1 << 20, DataType.INT8, RedOp.SUM);
+    Choice choice = chooser.choose(Operation.ALL_GATHER, 1 << 20, DataType.INT8, RedOp.SUM);
     assertEquals(Protocol.SIMPLE, choice.protocol());
     assertEquals(Algorithm.RING, choice.algorithm());
-    assertEquals(3, costs.channels(Collective.ALL_GATHER, choice, 1 << 20));
+    assertEquals(3, costs.channels(Operation.ALL_GATHER, choice, 1 << 20));
   }
 }

@@ -10,7 +10,7 @@ import org.junit.jupiter.params.provider.CsvSource;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.kernel.Algorithm;
-import org.nccl4j.device.kernel.Collective;
+import org.nccl4j.device.kernel.Operation;
 import org.nccl4j.device.kernel.Protocol;
 
 class NetCostModelTest {
@@ -22,18 +22,18 @@ class NetCostModelTest {
   /** The more hosts, the more a logarithm of messages saves. */
   @ParameterizedTest
   @CsvSource({"ALL_GATHER, 16, PAT", "REDUCE_SCATTER, 64, PAT", "ALL_GATHER, 2, OneShot"})
-  void smallDataTakeFewMessages(Collective collective, int hosts, String algorithm) {
+  void smallDataTakeFewMessages(Operation operation, int hosts, String algorithm) {
     Choice choice =
-        new Chooser(costs(hosts, 1), "", "").choose(collective, 4096, DataType.INT8, RedOp.SUM);
+        new Chooser(costs(hosts, 1), "", "").choose(operation, 4096, DataType.INT8, RedOp.SUM);
     assertEquals(algorithm, choice.algorithm().label());
   }
 
   @Test
   void patIsForOneRankAHost() {
-    for (Collective collective : Collective.values()) {
-      boolean both = collective == Collective.ALL_GATHER || collective == Collective.REDUCE_SCATTER;
-      assertEquals(both, costs(4, 1).algorithms(collective).contains(Algorithm.PAT));
-      assertTrue(!costs(4, 2).algorithms(collective).contains(Algorithm.PAT));
+    for (Operation operation : Operation.collectives()) {
+      boolean both = operation == Operation.ALL_GATHER || operation == Operation.REDUCE_SCATTER;
+      assertEquals(both, costs(4, 1).algorithms(operation).contains(Algorithm.PAT));
+      assertTrue(!costs(4, 2).algorithms(operation).contains(Algorithm.PAT));
     }
   }
 
@@ -49,6 +49,6 @@ class NetCostModelTest {
   }
 
   private static double microseconds(CostModel costs, Algorithm algorithm, long bytes) {
-    return costs.microseconds(Collective.ALL_GATHER, algorithm, Protocol.SIMPLE, bytes);
+    return costs.microseconds(Operation.ALL_GATHER, algorithm, Protocol.SIMPLE, bytes);
   }
 }

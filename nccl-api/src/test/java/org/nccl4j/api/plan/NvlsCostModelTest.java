@@ -15,10 +15,10 @@ import org.nccl4j.device.DataType;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.kernel.Algorithm;
-import org.nccl4j.device.kernel.Collective;
 import org.nccl4j.device.kernel.DirectWork;
 import org.nccl4j.device.kernel.Nvls;
 import org.nccl4j.device.kernel.NvlsLayout;
+import org.nccl4j.device.kernel.Operation;
 import org.nccl4j.device.kernel.Protocol;
 import org.nccl4j.device.symmetric.MulticastMemory;
 import org.nccl4j.topo.cluster.Fleet;
@@ -42,8 +42,7 @@ class NvlsCostModelTest {
     return FACTS.costs(nvls(emulated));
   }
 
-  private static DirectWork.Way cheapest(
-      DirectCosts costs, DirectWork.Operation operation, long bytes) {
+  private static DirectWork.Way cheapest(DirectCosts costs, Operation operation, long bytes) {
     return Stream.of(DirectWork.Way.values())
         .min(Comparator.comparingDouble(way -> costs.microseconds(operation, way, bytes)))
         .orElseThrow();
@@ -57,9 +56,9 @@ class NvlsCostModelTest {
   void onWindowsTheSwitchIsTheCheapestAndItsEmulationNever() {
     DirectCosts bySwitch = FACTS.directCosts(nvls(false));
     DirectCosts emulated = FACTS.directCosts(nvls(true));
-    for (DirectWork.Operation operation : DirectWork.Operation.values()) {
-      boolean reduces = operation == DirectWork.Operation.ALL_REDUCE;
-      boolean lines = reduces || operation == DirectWork.Operation.ALL_GATHER;
+    for (Operation operation : Operation.ofAllRanks()) {
+      boolean reduces = operation == Operation.ALL_REDUCE;
+      boolean lines = reduces || operation == Operation.ALL_GATHER;
       assertEquals(reduces, cheapest(bySwitch, operation, 64 << 20) == DirectWork.Way.NVLS);
       assertEquals(lines, cheapest(bySwitch, operation, 256) == DirectWork.Way.NVLS_LL);
       for (long bytes = 8; bytes <= 1 << 30; bytes *= 8) {
@@ -67,8 +66,7 @@ class NvlsCostModelTest {
       }
     }
     double micros =
-        bySwitch.microseconds(
-            DirectWork.Operation.ALL_REDUCE, DirectWork.Way.NVLS, (long) (256 << 20));
+        bySwitch.microseconds(Operation.ALL_REDUCE, DirectWork.Way.NVLS, (long) (256 << 20));
     assertEquals(976, micros, 2, "the figure of docs/concepts/nvls.md");
   }
 
@@ -77,7 +75,7 @@ class NvlsCostModelTest {
   void anAllReduceBy8GpusIsAsTheDocumentSays() {
     long bytes = 256 << 20;
     double micros =
-        costs(false).microseconds(Collective.ALL_REDUCE, Algorithm.NVLS, Protocol.SIMPLE, bytes);
+        costs(false).microseconds(Operation.ALL_REDUCE, Algorithm.NVLS, Protocol.SIMPLE, bytes);
     assertEquals(988, micros, 2);
     assertEquals(475, bytes / micros / 1e3 * 2 * (N - 1) / N, 1);
   }
@@ -93,7 +91,7 @@ class NvlsCostModelTest {
   void theChoiceKnowsTypesAndForms(
       boolean emulated, long bytes, DataType type, RedOp op, String algorithm) {
     Choice choice =
-        new Chooser(costs(emulated), "", "").choose(Collective.ALL_REDUCE, bytes, type, op);
+        new Chooser(costs(emulated), "", "").choose(Operation.ALL_REDUCE, bytes, type, op);
     assertEquals(algorithm, choice.algorithm().label());
   }
 
@@ -112,7 +110,7 @@ class NvlsCostModelTest {
   }
 
   private static double tree(CostModel costs, long bytes) {
-    return costs.microseconds(Collective.ALL_REDUCE, Algorithm.NVLS_TREE, Protocol.SIMPLE, bytes);
+    return costs.microseconds(Operation.ALL_REDUCE, Algorithm.NVLS_TREE, Protocol.SIMPLE, bytes);
   }
 
   /** On two machines of GPUs there is the tree alone, on the channels that proxies carry. */
@@ -122,20 +120,20 @@ class NvlsCostModelTest {
       CostModel costs = between(emulated, Optional.empty());
       assertEquals(
           List.of(Algorithm.TREE, Algorithm.RING, Algorithm.NVLS_TREE),
-          costs.algorithms(Collective.ALL_REDUCE));
-      assertEquals(List.of(Algorithm.RING), costs.algorithms(Collective.ALL_GATHER));
+          costs.algorithms(Operation.ALL_REDUCE));
+      assertEquals(List.of(Algorithm.RING), costs.algorithms(Operation.ALL_GATHER));
       Choice choice = new Choice(Algorithm.NVLS_TREE, Protocol.SIMPLE, 1);
-      assertEquals(4, costs.channels(Collective.ALL_REDUCE, choice, 1 << 30));
+      assertEquals(4, costs.channels(Operation.ALL_REDUCE, choice, 1 << 30));
       for (long bytes = 8; bytes <= 1 << 30; bytes *= 8) {
         double alone =
             costs(emulated)
-                .microseconds(Collective.ALL_REDUCE, Algorithm.NVLS, Protocol.SIMPLE, bytes);
+                .microseconds(Operation.ALL_REDUCE, Algorithm.NVLS, Protocol.SIMPLE, bytes);
         assertEquals(2 * 35 + 2 * bytes / 2.5e3, tree(costs, bytes) - alone, 1e-3 * alone);
       }
       assertEquals(
           "NVLSTree",
           new Chooser(costs, "NVLSTree", "")
-              .choose(Collective.ALL_REDUCE, 1000, DataType.FLOAT32, RedOp.SUM)
+              .choose(Operation.ALL_REDUCE, 1000, DataType.FLOAT32, RedOp.SUM)
               .algorithm()
               .label());
     }
@@ -163,7 +161,7 @@ class NvlsCostModelTest {
       assertTrue(
           tree(emulated, bytes)
               > emulated.microseconds(
-                  Collective.ALL_REDUCE, Algorithm.TREE, Protocol.SIMPLE, bytes));
+                  Operation.ALL_REDUCE, Algorithm.TREE, Protocol.SIMPLE, bytes));
     }
   }
 }

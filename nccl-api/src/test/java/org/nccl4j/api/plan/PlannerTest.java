@@ -19,6 +19,7 @@ import org.nccl4j.device.host.HostDevice;
 import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.KernelCommunicator;
 import org.nccl4j.device.kernel.KernelPlan;
+import org.nccl4j.device.kernel.Operation;
 
 /** Which plans are made, kept and discarded. */
 class PlannerTest {
@@ -123,8 +124,8 @@ class PlannerTest {
   @Test
   void aShapeWhosePlaceAnotherTakesIsDiscarded() {
     for (int count = 1; count <= MANY; count++) {
-      planner.plan(7, Func.ALL_REDUCE, count, DataType.INT8, RedOp.SUM, 0);
-      planner.plan(8, Func.ALL_TO_ALL, count, DataType.INT8, RedOp.SUM, 0);
+      planner.plan(7, Operation.ALL_REDUCE, count, DataType.INT8, RedOp.SUM, 0);
+      planner.plan(8, Operation.ALL_TO_ALL, count, DataType.INT8, RedOp.SUM, 0);
     }
     assertHolds(1024);
   }

@@ -17,8 +17,8 @@ import org.nccl4j.device.DataType;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.kernel.Algorithm;
-import org.nccl4j.device.kernel.Collective;
 import org.nccl4j.device.kernel.ConnectionLayout;
+import org.nccl4j.device.kernel.Operation;
 import org.nccl4j.device.kernel.Protocol;
 import org.nccl4j.topo.TopoSettings;
 import org.nccl4j.topo.cluster.ClusterOptions;
@@ -75,8 +75,8 @@ class TopologyCostModelTest {
         .costs();
   }
 
-  private static Choice choice(CostModel costs, Collective collective, long bytes) {
-    return new Chooser(costs, "", "").choose(collective, bytes, DataType.FLOAT32, RedOp.SUM);
+  private static Choice choice(CostModel costs, Operation operation, long bytes) {
+    return new Chooser(costs, "", "").choose(operation, bytes, DataType.FLOAT32, RedOp.SUM);
   }
 
   /** NVLink 4 through switches, where H200's own figures tell what is fastest. */
@@ -92,8 +92,8 @@ class TopologyCostModelTest {
     "BROADCAST, 134217728, Ring Simple",
     "REDUCE_SCATTER, 8, OneShot LL128",
   })
-  void onH100WhatIsFastestOnH200IsChosen(Collective collective, long bytes, String expected) {
-    Choice choice = choice(costs("NVIDIA H100", 4, true, fleet(1, 4, 90, 18)), collective, bytes);
+  void onH100WhatIsFastestOnH200IsChosen(Operation operation, long bytes, String expected) {
+    Choice choice = choice(costs("NVIDIA H100", 4, true, fleet(1, 4, 90, 18)), operation, bytes);
     assertEquals(expected, choice.algorithm().label() + " " + choice.protocol().label());
   }
 
@@ -103,14 +103,14 @@ class TopologyCostModelTest {
     CostModel with = costs("NVIDIA H200", nRanks, true, fleet(1, nRanks, 90, 18));
     CostModel without = new RankFacts(nRanks, Device.Kind.CUDA, "NVIDIA H200", true, true).costs();
     assertEquals(without.source(), with.source());
-    for (Collective collective : Collective.values()) {
+    for (Operation operation : Operation.collectives()) {
       for (long bytes = 8; bytes <= 1L << 33; bytes += Math.max(8, bytes / 5)) {
-        Choice is = choice(with, collective, bytes);
-        assertEquals(choice(without, collective, bytes), is);
-        assertEquals(without.channels(collective, is, bytes), with.channels(collective, is, bytes));
+        Choice is = choice(with, operation, bytes);
+        assertEquals(choice(without, operation, bytes), is);
+        assertEquals(without.channels(operation, is, bytes), with.channels(operation, is, bytes));
         assertEquals(
-            without.chunkBytes(LAYOUT, collective, is, bytes),
-            with.chunkBytes(LAYOUT, collective, is, bytes));
+            without.chunkBytes(LAYOUT, operation, is, bytes),
+            with.chunkBytes(LAYOUT, operation, is, bytes));
       }
     }
   }
@@ -139,11 +139,11 @@ class TopologyCostModelTest {
                   org.nccl4j.topo.Protocol.SIMPLE,
                   bytes);
       assertEquals(
-          time, costs.microseconds(Collective.ALL_REDUCE, Algorithm.TREE, Protocol.SIMPLE, bytes));
+          time, costs.microseconds(Operation.ALL_REDUCE, Algorithm.TREE, Protocol.SIMPLE, bytes));
     }
-    assertEquals(Algorithm.TREE, choice(costs, Collective.ALL_REDUCE, 8).algorithm());
-    assertEquals(Protocol.SIMPLE, choice(costs, Collective.ALL_REDUCE, 1L << 32).protocol());
-    assertFalse(costs.algorithms(Collective.ALL_REDUCE).contains(Algorithm.ONE_SHOT));
+    assertEquals(Algorithm.TREE, choice(costs, Operation.ALL_REDUCE, 8).algorithm());
+    assertEquals(Protocol.SIMPLE, choice(costs, Operation.ALL_REDUCE, 1L << 32).protocol());
+    assertFalse(costs.algorithms(Operation.ALL_REDUCE).contains(Algorithm.ONE_SHOT));
   }
 
   @Test
@@ -151,16 +151,16 @@ class TopologyCostModelTest {
     CostModel nvlink = costs("NVIDIA H100", 8, true, fleet(1, 8, 90, 18));
     CostModel pci = costs("NVIDIA L40S", 8, false, fleet(1, 8, 89, 0));
     Choice ring = new Choice(Algorithm.RING, Protocol.SIMPLE, 1);
-    assertEquals(64, nvlink.channels(Collective.ALL_REDUCE, ring, 1 << 30));
-    assertTrue(nvlink.channels(Collective.ALL_REDUCE, ring, 64 << 10) < 16);
-    int few = pci.channels(Collective.ALL_REDUCE, ring, 1 << 30);
+    assertEquals(64, nvlink.channels(Operation.ALL_REDUCE, ring, 1 << 30));
+    assertTrue(nvlink.channels(Operation.ALL_REDUCE, ring, 64 << 10) < 16);
+    int few = pci.channels(Operation.ALL_REDUCE, ring, 1 << 30);
     assertTrue(few >= 2 && few <= 8, few + " channels over PCI");
     for (CostModel costs : List.of(nvlink, pci)) {
-      for (Algorithm algorithm : costs.algorithms(Collective.ALL_REDUCE)) {
+      for (Algorithm algorithm : costs.algorithms(Operation.ALL_REDUCE)) {
         int before = 1;
         for (long bytes = 0; bytes <= 1L << 32; bytes = Math.max(8, bytes * 2)) {
           Choice choice = new Choice(algorithm, Protocol.SIMPLE, 1);
-          int channels = costs.channels(Collective.ALL_REDUCE, choice, bytes);
+          int channels = costs.channels(Operation.ALL_REDUCE, choice, bytes);
           assertTrue(channels >= before && channels <= ConnectionLayout.CHANNELS);
           before = channels;
         }
@@ -173,9 +173,9 @@ class TopologyCostModelTest {
   void betweenNumaNodesRingsWinEarlier() {
     CostModel pci = costs("NVIDIA L40S", 8, false, fleet(1, 8, 89, 0));
     assertFalse(pci.protocols().contains(Protocol.LL128));
-    assertEquals(Algorithm.RING, choice(pci, Collective.ALL_REDUCE, 64 << 20).algorithm());
-    assertEquals(Algorithm.RING, choice(pci, Collective.ALL_GATHER, 64 << 20).algorithm());
-    assertEquals(Algorithm.ONE_SHOT, choice(pci, Collective.ALL_REDUCE, 8).algorithm());
+    assertEquals(Algorithm.RING, choice(pci, Operation.ALL_REDUCE, 64 << 20).algorithm());
+    assertEquals(Algorithm.RING, choice(pci, Operation.ALL_GATHER, 64 << 20).algorithm());
+    assertEquals(Algorithm.ONE_SHOT, choice(pci, Operation.ALL_REDUCE, 8).algorithm());
   }
 
   /** LL128 needs stores that arrive whole, which no GPU before Volta promises. */
@@ -187,7 +187,7 @@ class TopologyCostModelTest {
         assertFalse(pascal.has(algorithm, Protocol.LL128));
       }
     }
-    assertFalse(choice(pascal, Collective.ALL_REDUCE, 8).protocol() == Protocol.LL128);
+    assertFalse(choice(pascal, Operation.ALL_REDUCE, 8).protocol() == Protocol.LL128);
   }
 
   @Test
@@ -206,7 +206,7 @@ class TopologyCostModelTest {
         measured);
 
     CostEdit tuner =
-        (collective, bytes, type, ways) ->
+        (operation, bytes, type, ways) ->
             ways.stream()
                 .map(
                     way ->
@@ -224,7 +224,7 @@ class TopologyCostModelTest {
 
   private static String explain(CostModel costs, CostEdit edit) {
     return new Chooser(costs, "", "", edit)
-        .explain(Collective.ALL_REDUCE, 1 << 20, DataType.FLOAT32);
+        .explain(Operation.ALL_REDUCE, 1 << 20, DataType.FLOAT32);
   }
 
   private static String line(String text, String start) {

@@ -18,9 +18,8 @@ import org.nccl4j.device.Device;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.kernel.Algorithm;
-import org.nccl4j.device.kernel.Collective;
-import org.nccl4j.device.kernel.DirectWork.Operation;
 import org.nccl4j.device.kernel.DirectWork.Way;
+import org.nccl4j.device.kernel.Operation;
 import org.nccl4j.device.kernel.Protocol;
 
 class TunedTableTest {
@@ -47,8 +46,7 @@ class TunedTableTest {
 
   private static String choice(CostModel costs, long bytes) {
     Choice choice =
-        new Chooser(costs, "", "")
-            .choose(Collective.ALL_REDUCE, bytes, DataType.FLOAT32, RedOp.SUM);
+        new Chooser(costs, "", "").choose(Operation.ALL_REDUCE, bytes, DataType.FLOAT32, RedOp.SUM);
     return choice.algorithm().label() + " " + choice.protocol().label();
   }
 
@@ -69,8 +67,8 @@ class TunedTableTest {
     CostModel without = costs(Device.Kind.HOST, "host", 1, null);
     Choice ring = new Choice(Algorithm.RING, Protocol.SIMPLE, 1);
     assertEquals(
-        without.channels(Collective.ALL_REDUCE, ring, 1 << 20),
-        costs.channels(Collective.ALL_REDUCE, ring, 1 << 20));
+        without.channels(Operation.ALL_REDUCE, ring, 1 << 20),
+        costs.channels(Operation.ALL_REDUCE, ring, 1 << 20));
     assertEquals(without.smallSendProtocol(), costs.smallSendProtocol());
   }
 
@@ -135,7 +133,8 @@ class TunedTableTest {
         "device host|two AllReduce Ring LL 8:1; line 2: a line is",
         "device host|# x|2 AllReduce Wheel LL 8:1; line 3: there is no AllReduce Wheel LL",
         "device host|2 AllToAll Ring LL 8:1; line 2: there is no AllToAll Ring LL",
-        "device host|2 AllReduce DirectLL Simple 8:1; line 2: there is no AllReduce DirectLL Simple",
+        "device host|2 AllReduce DirectLL Simple 8:1; line 2: there is no AllReduce DirectLL"
+            + " Simple",
         "device host|2 AllReduce Ring LL 8:1 8:2; line 2: sizes must ascend from 1",
         "device host|2 AllReduce Ring LL 8:0; line 2: sizes must ascend from 1",
         "device host|2 AllReduce Ring LL 8:-1; line 2: a line is",

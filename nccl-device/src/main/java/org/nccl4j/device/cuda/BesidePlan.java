@@ -2,7 +2,7 @@ package org.nccl4j.device.cuda;
 
 import java.util.function.IntFunction;
 import org.nccl4j.device.kernel.DirectWork;
-import org.nccl4j.device.kernel.DirectWork.Operation;
+import org.nccl4j.device.kernel.Operation;
 import org.nccl4j.device.symmetric.SymmetricSpace;
 
 /**

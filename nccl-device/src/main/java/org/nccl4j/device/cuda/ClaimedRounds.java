@@ -2,8 +2,8 @@ package org.nccl4j.device.cuda;
 
 import java.util.Optional;
 import org.nccl4j.device.kernel.Algorithm;
-import org.nccl4j.device.kernel.Collective;
 import org.nccl4j.device.kernel.CollectiveWork;
+import org.nccl4j.device.kernel.Operation;
 import org.nccl4j.device.kernel.Protocol;
 
 /**
@@ -28,7 +28,7 @@ record ClaimedRounds(int whole, int smallSlices) {
    */
   static Optional<ClaimedRounds> of(
       CollectiveWork work, long bytes, int channels, int slice, int nRanks) {
-    boolean split = work.collective() == Collective.ALL_REDUCE;
+    boolean split = work.operation() == Operation.ALL_REDUCE;
     long whole = (long) CHUNK_SLICES * slice * (split ? nRanks : 1);
     if (work.algorithm() != Algorithm.RING
         || work.protocol() != Protocol.SIMPLE

@@ -5,11 +5,11 @@ import java.util.Arrays;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.kernel.Algorithm;
-import org.nccl4j.device.kernel.Collective;
 import org.nccl4j.device.kernel.CollectiveWork;
 import org.nccl4j.device.kernel.Connection;
 import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.KernelCommunicatorSpec;
+import org.nccl4j.device.kernel.Operation;
 import org.nccl4j.device.kernel.Protocol;
 import org.nccl4j.device.kernel.Tree;
 
@@ -41,7 +41,7 @@ final class CollectivePlans {
     arguments
         .putLong(KernelLayout.BYTES, bytes)
         .putLong(KernelLayout.RING_RANKS, memory.ringRanks())
-        .putInt(KernelLayout.COLLECTIVE, work.collective().ordinal())
+        .putInt(KernelLayout.COLLECTIVE, work.operation().ordinal())
         .putInt(KernelLayout.ALGORITHM, work.algorithm().ordinal())
         .putInt(KernelLayout.OPERATOR, work.op().ordinal())
         .putInt(KernelLayout.ROOT, work.root())
@@ -70,14 +70,9 @@ final class CollectivePlans {
             : communicator
                 .device()
                 .kernels()
-                .collective(work.collective(), work.type(), work.algorithm(), work.protocol()),
+                .collective(work.operation(), work.type(), work.algorithm(), work.protocol()),
         new CudaKernelPlan.Shape(channels, threads(work.protocol(), share), 1),
         CudaKernelPlan.Needs.of(work, spec.rank(), spec.nRanks(), bytes));
-  }
-
-  /** Whether an operation reduces. */
-  static boolean reduces(Collective collective) {
-    return collective != Collective.BROADCAST && collective != Collective.ALL_GATHER;
   }
 
   private void check(CollectiveWork work) {
@@ -92,10 +87,10 @@ final class CollectivePlans {
           "GPUs have no algorithm PAT, which is for ranks on hosts of their own",
           "use Ring or Tree");
     }
-    if (allReduceOnly && work.collective() != Collective.ALL_REDUCE) {
+    if (allReduceOnly && work.operation() != Operation.ALL_REDUCE) {
       throw new InvalidArgumentException(
           ErrorId.ALGORITHM,
-          "%s has no algorithm %s".formatted(work.collective().label(), work.algorithm().label()),
+          "%s has no algorithm %s".formatted(work.operation().label(), work.algorithm().label()),
           "use Ring or OneShot");
     }
     if (direct && spec.nRanks() > KernelLayout.INLINE_PEERS + 1) {
@@ -121,7 +116,7 @@ final class CollectivePlans {
             ErrorId.ALGORITHM,
             "%s in %s by %d channels, where the connection with rank %d is carried over a network, in"
                     .formatted(
-                        work.collective().label(), work.protocol().label(), work.nChannels(), peer)
+                        work.operation().label(), work.protocol().label(), work.nChannels(), peer)
                 + " Simple by at most %d".formatted(connection.carried()),
             "use Simple, and no more channels than that");
       }
@@ -137,7 +132,7 @@ final class CollectivePlans {
   /** Channels where the planner leaves it to the device: as many as have a good share each. */
   private int channels(CollectiveWork work, long bytes) {
     boolean split =
-        work.collective() == Collective.ALL_REDUCE && work.algorithm() != Algorithm.ONE_SHOT;
+        work.operation() == Operation.ALL_REDUCE && work.algorithm() != Algorithm.ONE_SHOT;
     long part = split ? bytes / spec.nRanks() : bytes;
     int share =
         switch (work.protocol()) {

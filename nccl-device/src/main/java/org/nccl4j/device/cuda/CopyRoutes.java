@@ -1,6 +1,7 @@
 package org.nccl4j.device.cuda;
 
 import org.nccl4j.device.kernel.DirectWork;
+import org.nccl4j.device.kernel.Operation;
 import org.nccl4j.device.symmetric.SymmetricSpace;
 import org.nccl4j.device.symmetric.WindowView;
 
@@ -40,22 +41,20 @@ final class CopyRoutes {
     return switch (work.operation()) {
       case ALL_GATHER, ALL_TO_ALL -> true;
       case BROADCAST, SCATTER, GATHER -> rank == work.root();
-      case ALL_REDUCE, REDUCE, REDUCE_SCATTER ->
-          throw new IllegalStateException(work.operation() + " by copies");
+      default -> throw new IllegalStateException(work.operation() + " by copies");
     };
   }
 
   long target(long recv, int other) {
     long own = recv;
-    if (work.operation() == DirectWork.Operation.GATHER) {
+    if (work.operation() == Operation.GATHER) {
       return own + other * bytes;
     }
     if (other != rank) {
       own += recvFlat + other * stride;
     }
     boolean parts =
-        work.operation() == DirectWork.Operation.ALL_GATHER
-            || work.operation() == DirectWork.Operation.ALL_TO_ALL;
+        work.operation() == Operation.ALL_GATHER || work.operation() == Operation.ALL_TO_ALL;
     return parts ? own + rank * bytes : own;
   }
 

@@ -1,7 +1,7 @@
 package org.nccl4j.device.cuda;
 
 import org.nccl4j.device.kernel.CollectiveWork;
-import org.nccl4j.device.kernel.DirectWork.Operation;
+import org.nccl4j.device.kernel.Operation;
 
 /**
  * A kernel with its arguments and launch configuration, all outside the heap and filled but for the
@@ -45,23 +45,13 @@ final class CudaKernelPlan implements CudaPlan {
      * @param bytes of count elements
      */
     static Needs of(Operation operation, boolean root, int nRanks, long bytes) {
-      long all = nRanks * bytes;
-      return switch (operation) {
-        case BROADCAST -> new Needs(root ? bytes : 0, bytes);
-        case REDUCE -> new Needs(bytes, root ? bytes : 0);
-        case ALL_GATHER -> new Needs(bytes, all);
-        case REDUCE_SCATTER -> new Needs(all, bytes);
-        case ALL_REDUCE -> new Needs(bytes, bytes);
-        case ALL_TO_ALL -> new Needs(all, all);
-        case SCATTER -> new Needs(root ? all : 0, bytes);
-        case GATHER -> new Needs(bytes, root ? all : 0);
-      };
+      return new Needs(
+          operation.sendParts(nRanks, root) * bytes, operation.recvParts(nRanks, root) * bytes);
     }
 
     /** Those of a collective on a rank. */
     static Needs of(CollectiveWork work, int rank, int nRanks, long bytes) {
-      Operation operation = Operation.valueOf(work.collective().name());
-      return of(operation, work.root() == rank, nRanks, bytes);
+      return of(work.operation(), work.root() == rank, nRanks, bytes);
     }
   }
 

@@ -3,9 +3,9 @@ package org.nccl4j.device.cuda;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.kernel.DirectWork;
-import org.nccl4j.device.kernel.DirectWork.Operation;
 import org.nccl4j.device.kernel.KernelCommunicatorSpec;
 import org.nccl4j.device.kernel.OneSidedWork;
+import org.nccl4j.device.kernel.Operation;
 import org.nccl4j.device.symmetric.SymmetricSpace;
 import org.nccl4j.device.symmetric.WindowView;
 
@@ -78,7 +78,7 @@ final class DirectPlans implements AutoCloseable {
 
   /** Between two ranks copy engines have a kernel beside them. */
   private boolean isBeside(DirectWork work) {
-    return space.size() == 2 && !isRooted(work.operation());
+    return space.size() == 2 && !work.operation().isRooted();
   }
 
   private BesidePlan beside(DirectWork work) {
@@ -154,8 +154,8 @@ final class DirectPlans implements AutoCloseable {
     boolean lines = work.way().isLines();
     boolean known =
         switch (work.way()) {
-          case LL -> !isRooted(operation);
-          case ONE_SHOT -> operation == Operation.REDUCE || !isRooted(operation);
+          case LL -> !operation.isRooted();
+          case ONE_SHOT -> operation == Operation.REDUCE || !operation.isRooted();
           case TWO_SHOT -> operation == Operation.ALL_REDUCE;
           case COPY -> !operation.reduces() || isBeside(work);
           case COPY_BATCH, COPY_STREAM -> !operation.reduces();
@@ -172,13 +172,6 @@ final class DirectPlans implements AutoCloseable {
     if (work.way().isMulticast()) {
       nvls.check(work);
     }
-  }
-
-  private static boolean isRooted(Operation operation) {
-    return switch (operation) {
-      case BROADCAST, REDUCE, SCATTER, GATHER -> true;
-      case ALL_REDUCE, ALL_GATHER, REDUCE_SCATTER, ALL_TO_ALL -> false;
-    };
   }
 
   private CudaKernelPlan kernel(DirectWork work) {

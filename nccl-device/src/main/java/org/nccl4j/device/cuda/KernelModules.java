@@ -15,8 +15,8 @@ import org.nccl4j.device.DataType;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.kernel.Algorithm;
-import org.nccl4j.device.kernel.Collective;
 import org.nccl4j.device.kernel.Nvls;
+import org.nccl4j.device.kernel.Operation;
 import org.nccl4j.device.kernel.Protocol;
 
 /**
@@ -51,8 +51,8 @@ final class KernelModules {
   }
 
   /** The kernel of a collective; loaded and ready to be launched. */
-  long collective(Collective collective, DataType type, Algorithm algorithm, Protocol protocol) {
-    boolean reduces = CollectivePlans.reduces(collective);
+  long collective(Operation operation, DataType type, Algorithm algorithm, Protocol protocol) {
+    boolean reduces = operation.reduces();
     if (reduces) {
       checkArithmetic(type);
     }

@@ -4,12 +4,12 @@ import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.kernel.Algorithm;
-import org.nccl4j.device.kernel.Collective;
 import org.nccl4j.device.kernel.CollectiveWork;
 import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.KernelCommunicatorSpec;
 import org.nccl4j.device.kernel.Nvls;
 import org.nccl4j.device.kernel.NvlsLayout;
+import org.nccl4j.device.kernel.Operation;
 import org.nccl4j.device.kernel.Protocol;
 import org.nccl4j.device.kernel.Tree;
 
@@ -65,8 +65,7 @@ final class NvlsPlans {
     boolean emulated = nvls.multicast().emulated();
     return tree
         ? kernels.nvlsTree(work.type(), emulated)
-        : kernels.nvls(
-            CollectivePlans.reduces(work.collective()), work.type(), "nccl4j_nvls", emulated);
+        : kernels.nvls(work.operation().reduces(), work.type(), "nccl4j_nvls", emulated);
   }
 
   /** As many as the buffers were made for, and as the connections between machines have. */
@@ -101,7 +100,7 @@ final class NvlsPlans {
         .putLong(KernelLayout.NVLS_BYTES, bytes)
         .putLong(KernelLayout.NVLS_STEPS, steps.address())
         .putLong(KernelLayout.NVLS_UNICAST, nvls.unicast().address())
-        .putInt(KernelLayout.NVLS_COLLECTIVE, work.collective().ordinal())
+        .putInt(KernelLayout.NVLS_COLLECTIVE, work.operation().ordinal())
         .putInt(KernelLayout.NVLS_OP, work.op().ordinal())
         .putInt(KernelLayout.NVLS_N_CHANNELS, channels)
         .putInt(KernelLayout.NVLS_CHUNK_BYTES, Math.max(CHUNK_MULTIPLE, chunk))
@@ -162,8 +161,8 @@ final class NvlsPlans {
             ? "this communicator is without"
             : nvls.machines() > 1 != tree
                 ? "is for ranks on %s".formatted(tree ? "several machines" : "one machine")
-                : !Nvls.has(work.collective(), work.type(), work.op())
-                        || tree && work.collective() != Collective.ALL_REDUCE
+                : !Nvls.has(work.operation(), work.type(), work.op())
+                        || tree && work.operation() != Operation.ALL_REDUCE
                     ? "does not have it"
                     : null;
     if (why != null) {
@@ -171,7 +170,7 @@ final class NvlsPlans {
           ErrorId.ALGORITHM,
           "%s of %s (%s) by %s, which %s"
               .formatted(
-                  work.collective().label(), work.type().label(), work.op().label(), name, why),
+                  work.operation().label(), work.type().label(), work.op().label(), name, why),
           "use another algorithm");
     }
     int most = Math.max(nvls.layout().nHeads(), nvls.multicast().views().size());

@@ -9,9 +9,9 @@ import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.ReductionOperator;
 import org.nccl4j.device.kernel.Algorithm;
 import org.nccl4j.device.kernel.CallSignature;
-import org.nccl4j.device.kernel.Collective;
 import org.nccl4j.device.kernel.CollectiveWork;
 import org.nccl4j.device.kernel.KernelCommunicatorSpec;
+import org.nccl4j.device.kernel.Operation;
 import org.nccl4j.device.kernel.Protocol;
 import org.nccl4j.device.numeric.ElementWriter;
 
@@ -87,11 +87,11 @@ final class PreMulPlans {
           "the scalar's memory belongs to " + scalar.device().name(),
           "allocate it on " + communicator.device().name());
     }
-    if (!CollectivePlans.reduces(work.collective()) || !has(work.algorithm())) {
+    if (!work.operation().reduces() || !has(work.algorithm())) {
       throw new InvalidArgumentException(
           ErrorId.ALGORITHM,
           "%s has no pre-multiplied sum by %s"
-              .formatted(work.collective().label(), work.algorithm().label()),
+              .formatted(work.operation().label(), work.algorithm().label()),
           "use Ring, Tree or OneShot");
     }
   }
@@ -104,7 +104,7 @@ final class PreMulPlans {
     memory.putCommunicator(arguments);
     arguments
         .putLong(KernelLayout.BYTES, bytes)
-        .putInt(KernelLayout.COLLECTIVE, Collective.REDUCE.ordinal())
+        .putInt(KernelLayout.COLLECTIVE, Operation.REDUCE.ordinal())
         .putInt(KernelLayout.ALGORITHM, Algorithm.ONE_SHOT.ordinal())
         .putInt(KernelLayout.N_CHANNELS, channels)
         .putInt(KernelLayout.SLICE_BYTES, ALONE_SLICE);
@@ -116,7 +116,7 @@ final class PreMulPlans {
             : communicator
                 .device()
                 .kernels()
-                .collective(Collective.REDUCE, work.type(), Algorithm.ONE_SHOT, Protocol.SIMPLE),
+                .collective(Operation.REDUCE, work.type(), Algorithm.ONE_SHOT, Protocol.SIMPLE),
         new CudaKernelPlan.Shape(channels, THREADS, 1),
         CudaKernelPlan.Needs.of(work, spec.rank(), 1, bytes));
   }

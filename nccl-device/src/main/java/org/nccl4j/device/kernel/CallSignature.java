@@ -33,7 +33,7 @@ public final class CallSignature {
   private static final int LOW_PRIME = 61;
 
   /** What sends and receives count as, after the operations with a name. */
-  private static final int MESSAGE = DirectWork.Operation.values().length;
+  private static final int MESSAGE = Operation.ofAllRanks().size();
 
   /** What operators count as that are not {@link RedOp}'s, after those. */
   private static final int PREMUL = RedOp.values().length;
@@ -46,13 +46,13 @@ public final class CallSignature {
 
   /** Of a collective. */
   public static int of(CollectiveWork work) {
-    return of(operation(work), work.type(), work.op().ordinal(), work.root(), work.count());
+    return of(work.operation(), work.type(), work.op().ordinal(), work.root(), work.count());
   }
 
   /** Of a collective that reduces by an operator of its own instead of the work's. */
   public static int of(CollectiveWork work, ReductionOperator operator) {
     int op = operator.combiner() == null ? PREMUL : SUPPLIED;
-    return of(operation(work), work.type(), op, work.root(), work.count());
+    return of(work.operation(), work.type(), op, work.root(), work.count());
   }
 
   /** Of an operation between windows. */
@@ -66,8 +66,8 @@ public final class CallSignature {
    * @param root of a scatter or gather
    * @param bytes that go from the one to the other
    */
-  public static int ofPart(DirectWork.Operation operation, int root, long bytes) {
-    return mix(operation.ordinal() * TYPES * OPERATORS, isRooted(operation) ? root : 0, bytes);
+  public static int ofPart(Operation operation, int root, long bytes) {
+    return mix(operation.ordinal() * TYPES * OPERATORS, operation.isRooted() ? root : 0, bytes);
   }
 
   /** Of a send and its receive. */
@@ -80,29 +80,13 @@ public final class CallSignature {
     return signature >>> LOW_BITS;
   }
 
-  private static DirectWork.Operation operation(CollectiveWork work) {
-    return DirectWork.Operation.valueOf(work.collective().name());
-  }
-
-  private static int of(
-      DirectWork.Operation operation, DataType type, int op, int root, long count) {
-    return switch (operation) {
-      case ALL_TO_ALL, SCATTER, GATHER -> ofPart(operation, root, count * type.bytes());
-      case BROADCAST, REDUCE, ALL_GATHER, REDUCE_SCATTER, ALL_REDUCE -> {
-        int kind = operation.ordinal() * TYPES + type.ordinal();
-        yield mix(
-            kind * OPERATORS + (operation.reduces() ? op : 0),
-            isRooted(operation) ? root : 0,
-            count);
-      }
-    };
-  }
-
-  private static boolean isRooted(DirectWork.Operation operation) {
-    return switch (operation) {
-      case BROADCAST, REDUCE, SCATTER, GATHER -> true;
-      case ALL_GATHER, REDUCE_SCATTER, ALL_REDUCE, ALL_TO_ALL -> false;
-    };
+  private static int of(Operation operation, DataType type, int op, int root, long count) {
+    if (!operation.isCollective()) {
+      return ofPart(operation, root, count * type.bytes());
+    }
+    int kind = operation.ordinal() * TYPES + type.ordinal();
+    return mix(
+        kind * OPERATORS + (operation.reduces() ? op : 0), operation.isRooted() ? root : 0, count);
   }
 
   /**

@@ -1,8 +1,6 @@
 package org.nccl4j.device.kernel;
 
-import java.util.Locale;
 import org.nccl4j.device.DataType;
-import org.nccl4j.device.RedOp;
 import org.nccl4j.device.ReductionOperator;
 
 /** Calls as messages name them, such as "all_reduce of 1024 float (sum)". */
@@ -12,19 +10,21 @@ public final class CallText {
   /**
    * A call.
    *
-   * @param label the operation, as nccl-tests names it
    * @param op the operator; looked at where the operation has one
    * @param root or peer; likewise
    */
-  public static String of(String label, long count, DataType type, String op, int root) {
-    String what = "%s of %d %s".formatted(label, count, type.label());
-    return switch (label) {
-      case "send" -> what + " to rank " + root;
-      case "recv" -> what + " from rank " + root;
-      case "broadcast", "gather", "scatter" -> what + ", root " + root;
-      case "reduce" -> what + " (%s), root %d".formatted(op, root);
-      case "all_reduce", "reduce_scatter" -> what + " (%s)".formatted(op);
-      default -> what;
+  public static String of(Operation operation, long count, DataType type, String op, int root) {
+    String what = "%s of %d %s".formatted(operation.key(), count, type.label());
+    return switch (operation) {
+      case SEND -> what + " to rank " + root;
+      case RECV -> what + " from rank " + root;
+      case BROADCAST, GATHER, SCATTER -> what + ", root " + root;
+      case REDUCE -> what + " (%s), root %d".formatted(op, root);
+      case ALL_REDUCE, REDUCE_SCATTER -> what + " (%s)".formatted(op);
+      case PUT_SIGNAL -> "put of %d %s to rank %d".formatted(count, type.label(), root);
+      case SIGNAL -> "signal to rank %d".formatted(root);
+      case WAIT_SIGNAL -> "wait for a signal of rank %d".formatted(root);
+      case ALL_GATHER, ALL_TO_ALL -> what;
     };
   }
 
@@ -39,17 +39,12 @@ public final class CallText {
   }
 
   private static String of(CollectiveWork work, String op) {
-    return of(label(work.collective().name()), work.count(), work.type(), op, work.root());
+    return of(work.operation(), work.count(), work.type(), op, work.root());
   }
 
   /** An operation between windows. */
   public static String of(DirectWork work) {
-    RedOp op = work.op();
-    String label =
-        work.operation() == DirectWork.Operation.ALL_TO_ALL
-            ? "alltoall"
-            : label(work.operation().name());
-    return of(label, work.count(), work.type(), op.label(), work.root());
+    return of(work.operation(), work.count(), work.type(), work.op().label(), work.root());
   }
 
   /** A message of one rank to another, which may be a part of a call. */
@@ -57,9 +52,5 @@ public final class CallText {
     return work.kind() == P2pWork.Kind.SEND
         ? "a send of %d bytes to rank %d".formatted(work.bytes(), work.peer())
         : "a receive of %d bytes from rank %d".formatted(work.bytes(), work.peer());
-  }
-
-  private static String label(String name) {
-    return name.toLowerCase(Locale.ROOT);
   }
 }

@@ -6,7 +6,7 @@ import org.nccl4j.device.RedOp;
 /**
  * One collective as the planner decided it, without the buffers.
  *
- * @param collective which
+ * @param operation which
  * @param algorithm how
  * @param protocol how a step is handed over
  * @param type type of the elements
@@ -20,7 +20,7 @@ import org.nccl4j.device.RedOp;
  * @param mostBlocks that a kernel may have which uses no channels, as with one rank; 0 for no limit
  */
 public record CollectiveWork(
-    Collective collective,
+    Operation operation,
     Algorithm algorithm,
     Protocol protocol,
     DataType type,
@@ -30,9 +30,16 @@ public record CollectiveWork(
     int nChannels,
     int chunkBytes,
     int mostBlocks) {
+  /** Checks that the operation has algorithms over connections. */
+  public CollectiveWork {
+    if (!operation.isCollective()) {
+      throw new IllegalArgumentException(operation + " is no collective");
+    }
+  }
+
   /** A collective without a limit of blocks. */
   public CollectiveWork(
-      Collective collective,
+      Operation operation,
       Algorithm algorithm,
       Protocol protocol,
       DataType type,
@@ -41,7 +48,7 @@ public record CollectiveWork(
       long count,
       int nChannels,
       int chunkBytes) {
-    this(collective, algorithm, protocol, type, op, root, count, nChannels, chunkBytes, 0);
+    this(operation, algorithm, protocol, type, op, root, count, nChannels, chunkBytes, 0);
   }
 
   /** Of a number of blocks, as many as may be taken. */

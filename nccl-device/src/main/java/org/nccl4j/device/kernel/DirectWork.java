@@ -1,6 +1,5 @@
 package org.nccl4j.device.kernel;
 
-import java.util.Locale;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.symmetric.WindowView;
@@ -30,6 +29,13 @@ public record DirectWork(
     WindowView recv,
     int blocks,
     int mostBlocks) {
+  /** Checks that all ranks call the operation. */
+  public DirectWork {
+    if (!operation.isOfAllRanks()) {
+      throw new IllegalArgumentException(operation + " does not go between windows");
+    }
+  }
+
   /** An operation of as many blocks as the device has use for, where it chooses their number. */
   public DirectWork(
       Operation operation,
@@ -52,48 +58,6 @@ public record DirectWork(
   /** What the words of this call carry; see {@link CallSignature}. */
   public int signature() {
     return CallSignature.of(this);
-  }
-
-  /** The operations. The order is the kernels'. */
-  public enum Operation {
-    /** One rank's data to all: all read them from the root's receive buffer. */
-    BROADCAST,
-    /** All ranks' data combined, to one, which reads them. */
-    REDUCE,
-    /** Each rank's data to all. */
-    ALL_GATHER,
-    /** All ranks' data combined, a part to each, which reads them. */
-    REDUCE_SCATTER,
-    /** All ranks' data combined, to all. */
-    ALL_REDUCE,
-    /** A part of each rank's data to each. */
-    ALL_TO_ALL,
-    /** A part of one rank's data to each. */
-    SCATTER,
-    /** Each rank's data to one, which reads them. */
-    GATHER;
-
-    /** The name in tables, such as AllGather. */
-    public String label() {
-      StringBuilder label = new StringBuilder();
-      for (String word : name().split("_")) {
-        label.append(word.charAt(0)).append(word.substring(1).toLowerCase(Locale.ROOT));
-      }
-      return label.toString();
-    }
-
-    /** How many times count elements the ranks' whole data have, as tables count their sizes. */
-    public int wholes(int nRanks) {
-      return switch (this) {
-        case ALL_GATHER, REDUCE_SCATTER, ALL_TO_ALL, SCATTER, GATHER -> nRanks;
-        case ALL_REDUCE, REDUCE, BROADCAST -> 1;
-      };
-    }
-
-    /** Whether it combines elements. */
-    public boolean reduces() {
-      return this == REDUCE || this == REDUCE_SCATTER || this == ALL_REDUCE;
-    }
   }
 
   /** The ways, with the names that NCCL_ALGO takes; name and protocol tell them apart. */
@@ -158,7 +122,7 @@ public record DirectWork(
     public boolean needsSend(Operation operation) {
       return switch (operation) {
         case REDUCE, REDUCE_SCATTER, ALL_REDUCE, GATHER -> !isLines();
-        case BROADCAST, ALL_GATHER, ALL_TO_ALL, SCATTER -> false;
+        default -> false;
       };
     }
 
@@ -168,7 +132,7 @@ public record DirectWork(
         case BROADCAST, ALL_GATHER, ALL_TO_ALL, SCATTER -> !isLines();
         case ALL_REDUCE -> this == TWO_SHOT || this == NVLS || this == COPY;
         case REDUCE_SCATTER -> this == COPY;
-        case REDUCE, GATHER -> false;
+        default -> false;
       };
     }
   }

@@ -57,11 +57,10 @@ public record Nvls(
   }
 
   /** Whether NVLS has a collective at all. */
-  public static boolean has(Collective collective) {
-    return switch (collective) {
-      case ALL_REDUCE, ALL_GATHER, REDUCE_SCATTER -> true;
-      case BROADCAST, REDUCE -> false;
-    };
+  public static boolean has(Operation operation) {
+    return operation == Operation.ALL_REDUCE
+        || operation == Operation.ALL_GATHER
+        || operation == Operation.REDUCE_SCATTER;
   }
 
   /**
@@ -70,9 +69,9 @@ public record Nvls(
    * integers of 32 bits and more and of 16-bit floating-point types. A mean is a sum that the ranks
    * scale. The emulations keep to the same.
    */
-  public static boolean has(Collective collective, DataType type, RedOp op) {
-    if (!has(collective) || collective == Collective.ALL_GATHER) {
-      return has(collective);
+  public static boolean has(Operation operation, DataType type, RedOp op) {
+    if (!has(operation) || operation == Operation.ALL_GATHER) {
+      return has(operation);
     }
     return switch (op) {
       case SUM, AVG -> type.bytes() >= 2;
@@ -91,8 +90,7 @@ public record Nvls(
   }
 
   /** As {@link #has(DirectWork)}; true of ways that go without multicast. */
-  public static boolean has(
-      DirectWork.Operation operation, DirectWork.Way way, DataType type, RedOp op) {
+  public static boolean has(Operation operation, DirectWork.Way way, DataType type, RedOp op) {
     if (!way.isMulticast()) {
       return true;
     }
@@ -100,11 +98,11 @@ public record Nvls(
       case ALL_GATHER -> true;
       case ALL_REDUCE ->
           way == DirectWork.Way.NVLS_LL
-              ? has(Collective.ALL_REDUCE, type, op)
-              : hasInPlace(Collective.ALL_REDUCE, type, op);
+              ? has(Operation.ALL_REDUCE, type, op)
+              : hasInPlace(Operation.ALL_REDUCE, type, op);
       case REDUCE_SCATTER ->
-          way == DirectWork.Way.NVLS && hasInPlace(Collective.REDUCE_SCATTER, type, op);
-      case BROADCAST, REDUCE, ALL_TO_ALL, SCATTER, GATHER -> false;
+          way == DirectWork.Way.NVLS && hasInPlace(Operation.REDUCE_SCATTER, type, op);
+      default -> false;
     };
   }
 
@@ -112,9 +110,8 @@ public record Nvls(
    * Whether it can be done in place, in users' registered buffers: those of a mean of
    * floating-point numbers would have to be scaled first.
    */
-  public static boolean hasInPlace(Collective collective, DataType type, RedOp op) {
-    boolean scales =
-        collective != Collective.ALL_GATHER && op == RedOp.AVG && type.isFloatingPoint();
-    return has(collective, type, op) && !scales;
+  public static boolean hasInPlace(Operation operation, DataType type, RedOp op) {
+    boolean scales = operation != Operation.ALL_GATHER && op == RedOp.AVG && type.isFloatingPoint();
+    return has(operation, type, op) && !scales;
   }
 }

@@ -7,8 +7,8 @@ import org.junit.jupiter.api.BeforeEach;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.kernel.Algorithm;
-import org.nccl4j.device.kernel.Collective;
 import org.nccl4j.device.kernel.CollectiveWork;
+import org.nccl4j.device.kernel.Operation;
 import org.nccl4j.device.kernel.Protocol;
 
 /** Tests against the recording driver, after each of which nothing of it is left. */
@@ -16,7 +16,7 @@ abstract class AgainstFakeCuda {
   /** A small collective that plans as one kernel. */
   static final CollectiveWork WORK =
       new CollectiveWork(
-          Collective.ALL_REDUCE,
+          Operation.ALL_REDUCE,
           Algorithm.RING,
           Protocol.SIMPLE,
           DataType.FLOAT32,

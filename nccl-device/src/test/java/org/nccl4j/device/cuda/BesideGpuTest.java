@@ -19,8 +19,8 @@ import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.TimeoutException;
 import org.nccl4j.device.kernel.DirectWork;
-import org.nccl4j.device.kernel.DirectWork.Operation;
 import org.nccl4j.device.kernel.DirectWork.Way;
+import org.nccl4j.device.kernel.Operation;
 
 /** Kernels beside copy engines, between two ranks. Needs two GPUs. */
 @Tag("gpu")

@@ -15,12 +15,11 @@ import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.ReductionOperator;
 import org.nccl4j.device.kernel.Algorithm;
-import org.nccl4j.device.kernel.Collective;
 import org.nccl4j.device.kernel.CollectiveWork;
 import org.nccl4j.device.kernel.DirectWork;
-import org.nccl4j.device.kernel.DirectWork.Operation;
 import org.nccl4j.device.kernel.DirectWork.Way;
 import org.nccl4j.device.kernel.KernelPlan;
+import org.nccl4j.device.kernel.Operation;
 import org.nccl4j.device.kernel.P2pWork;
 import org.nccl4j.device.kernel.Protocol;
 
@@ -100,7 +99,7 @@ class BlockLimitPlansTest extends AgainstFakeCuda {
 
   private static CollectiveWork collective(int most) {
     return new CollectiveWork(
-        Collective.ALL_REDUCE,
+        Operation.ALL_REDUCE,
         Algorithm.RING,
         Protocol.SIMPLE,
         DataType.FLOAT32,

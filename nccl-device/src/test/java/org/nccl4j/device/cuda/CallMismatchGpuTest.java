@@ -23,12 +23,11 @@ import org.nccl4j.device.NcclException;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.RemoteException;
 import org.nccl4j.device.kernel.Algorithm;
-import org.nccl4j.device.kernel.Collective;
 import org.nccl4j.device.kernel.CollectiveWork;
 import org.nccl4j.device.kernel.DirectWork;
-import org.nccl4j.device.kernel.DirectWork.Operation;
 import org.nccl4j.device.kernel.DirectWork.Way;
 import org.nccl4j.device.kernel.KernelPlan;
+import org.nccl4j.device.kernel.Operation;
 import org.nccl4j.device.kernel.P2pWork;
 import org.nccl4j.device.kernel.Protocol;
 
@@ -49,8 +48,8 @@ class CallMismatchGpuTest {
     OPERATOR,
     COLLECTIVE;
 
-    Collective collective() {
-      return this == COLLECTIVE ? Collective.REDUCE_SCATTER : Collective.ALL_REDUCE;
+    Operation operation() {
+      return this == COLLECTIVE ? Operation.REDUCE_SCATTER : Operation.ALL_REDUCE;
     }
 
     DataType type() {
@@ -83,9 +82,9 @@ class CallMismatchGpuTest {
   @MethodSource("cases")
   void collectives(Case each) {
     Other other = each.other;
-    CollectiveWork first = work(each, Collective.ALL_REDUCE, DataType.INT32, RedOp.SUM, 0, 1000);
+    CollectiveWork first = work(each, Operation.ALL_REDUCE, DataType.INT32, RedOp.SUM, 0, 1000);
     CollectiveWork second =
-        work(each, other.collective(), other.type(), other.op(), 0, other.count());
+        work(each, other.operation(), other.type(), other.op(), 0, other.count());
     differ(ranks -> List.of(prepare(ranks, 0, first), prepare(ranks, 1, second)));
   }
 
@@ -94,8 +93,8 @@ class CallMismatchGpuTest {
   @EnumSource(names = {"LL", "SIMPLE"})
   void rootsOfBroadcasts(Protocol protocol) {
     Case each = new Case(null, Algorithm.RING, protocol);
-    CollectiveWork first = work(each, Collective.BROADCAST, DataType.INT32, RedOp.SUM, 1, 1000);
-    CollectiveWork second = work(each, Collective.ALL_REDUCE, DataType.INT32, RedOp.SUM, 1, 1000);
+    CollectiveWork first = work(each, Operation.BROADCAST, DataType.INT32, RedOp.SUM, 1, 1000);
+    CollectiveWork second = work(each, Operation.ALL_REDUCE, DataType.INT32, RedOp.SUM, 1, 1000);
     differ(ranks -> List.of(prepare(ranks, 0, first), prepare(ranks, 1, second)));
   }
 
@@ -236,9 +235,9 @@ class CallMismatchGpuTest {
   }
 
   private static CollectiveWork work(
-      Case each, Collective collective, DataType type, RedOp op, int root, int count) {
+      Case each, Operation operation, DataType type, RedOp op, int root, int count) {
     return new CollectiveWork(
-        collective, each.algorithm, each.protocol, type, op, root, count, 2, 1 << 20);
+        operation, each.algorithm, each.protocol, type, op, root, count, 2, 1 << 20);
   }
 
   private static DirectWork direct(DirectRanks windows, int rank, Way way, RedOp op, int count) {

@@ -21,9 +21,9 @@ import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.RemoteException;
 import org.nccl4j.device.kernel.Algorithm;
-import org.nccl4j.device.kernel.Collective;
 import org.nccl4j.device.kernel.CollectiveWork;
 import org.nccl4j.device.kernel.KernelPlan;
+import org.nccl4j.device.kernel.Operation;
 import org.nccl4j.device.kernel.Protocol;
 
 /**
@@ -63,7 +63,7 @@ class CaptureTest {
   private KernelPlan plan(DataType type) {
     return communicator.prepare(
         new CollectiveWork(
-            Collective.ALL_REDUCE,
+            Operation.ALL_REDUCE,
             Algorithm.RING,
             Protocol.SIMPLE,
             type,

@@ -15,11 +15,11 @@ import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.kernel.Algorithm;
-import org.nccl4j.device.kernel.Collective;
 import org.nccl4j.device.kernel.CollectiveWork;
 import org.nccl4j.device.kernel.Connection;
 import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.KernelCommunicatorSpec;
+import org.nccl4j.device.kernel.Operation;
 import org.nccl4j.device.kernel.P2pWork;
 import org.nccl4j.device.kernel.Progress;
 import org.nccl4j.device.kernel.Protocol;
@@ -78,7 +78,7 @@ class CarriedPlansTest {
 
   private static CollectiveWork sum(Protocol protocol, int channels) {
     return new CollectiveWork(
-        Collective.ALL_REDUCE,
+        Operation.ALL_REDUCE,
         Algorithm.RING,
         protocol,
         DataType.FLOAT32,

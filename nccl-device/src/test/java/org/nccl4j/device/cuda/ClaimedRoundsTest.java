@@ -12,8 +12,8 @@ import org.junit.jupiter.api.Test;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.kernel.Algorithm;
-import org.nccl4j.device.kernel.Collective;
 import org.nccl4j.device.kernel.CollectiveWork;
+import org.nccl4j.device.kernel.Operation;
 import org.nccl4j.device.kernel.Protocol;
 
 /**
@@ -26,19 +26,17 @@ class ClaimedRoundsTest extends AgainstFakeCuda {
   @Test
   void whatIsLargeGoesByClaimsInRingsOfManyChannelsInSimple() {
     long least = 3L * 64 * 4 * SLICE;
+    assertTrue(rounds(Operation.BROADCAST, Algorithm.RING, Protocol.SIMPLE, least, 64).isPresent());
     assertTrue(
-        rounds(Collective.BROADCAST, Algorithm.RING, Protocol.SIMPLE, least, 64).isPresent());
+        rounds(Operation.BROADCAST, Algorithm.RING, Protocol.SIMPLE, least - 1, 64).isEmpty());
     assertTrue(
-        rounds(Collective.BROADCAST, Algorithm.RING, Protocol.SIMPLE, least - 1, 64).isEmpty());
+        rounds(Operation.ALL_REDUCE, Algorithm.RING, Protocol.SIMPLE, 4 * least, 64).isPresent());
     assertTrue(
-        rounds(Collective.ALL_REDUCE, Algorithm.RING, Protocol.SIMPLE, 4 * least, 64).isPresent());
+        rounds(Operation.ALL_REDUCE, Algorithm.RING, Protocol.SIMPLE, 4 * least - 1, 64).isEmpty());
+    assertTrue(rounds(Operation.BROADCAST, Algorithm.RING, Protocol.LL128, least, 64).isEmpty());
+    assertTrue(rounds(Operation.REDUCE, Algorithm.ONE_SHOT, Protocol.SIMPLE, least, 64).isEmpty());
     assertTrue(
-        rounds(Collective.ALL_REDUCE, Algorithm.RING, Protocol.SIMPLE, 4 * least - 1, 64)
-            .isEmpty());
-    assertTrue(rounds(Collective.BROADCAST, Algorithm.RING, Protocol.LL128, least, 64).isEmpty());
-    assertTrue(rounds(Collective.REDUCE, Algorithm.ONE_SHOT, Protocol.SIMPLE, least, 64).isEmpty());
-    assertTrue(
-        rounds(Collective.REDUCE, Algorithm.RING, Protocol.SIMPLE, least, 31).isEmpty(),
+        rounds(Operation.REDUCE, Algorithm.RING, Protocol.SIMPLE, least, 31).isEmpty(),
         "a proxy of some rank may tell sizes where numbers would go");
   }
 
@@ -47,13 +45,13 @@ class ClaimedRoundsTest extends AgainstFakeCuda {
     long seed = 6;
     Random random = new Random(seed);
     for (int i = 0; i < 1000; i++) {
-      Collective collective = Collective.values()[i % 5];
+      Operation operation = Operation.collectives().get(i % 5);
       int channels = 32 + random.nextInt(33);
       int slice = 128 * (1 + random.nextInt(256));
-      int chunks = collective == Collective.ALL_REDUCE ? 4 : 1;
+      int chunks = operation == Operation.ALL_REDUCE ? 4 : 1;
       long whole = 4L * slice * chunks;
       long bytes = 3 * channels * whole + random.nextInt(1 << 30);
-      CollectiveWork work = work(collective, Algorithm.RING, Protocol.SIMPLE, bytes, channels);
+      CollectiveWork work = work(operation, Algorithm.RING, Protocol.SIMPLE, bytes, channels);
       ClaimedRounds rounds = ClaimedRounds.of(work, bytes, channels, slice, 4).orElseThrow();
       long small = (long) slice * chunks * rounds.smallSlices();
       long rest = bytes - rounds.whole() * whole;
@@ -80,21 +78,21 @@ class ClaimedRoundsTest extends AgainstFakeCuda {
 
   private static long told(GpuRanks ranks, int rank, long count, int channels) {
     CollectiveWork work =
-        work(Collective.REDUCE, Algorithm.RING, Protocol.SIMPLE, 4 * count, channels);
+        work(Operation.REDUCE, Algorithm.RING, Protocol.SIMPLE, 4 * count, channels);
     var plan = (CudaKernelPlan) ranks.communicators.get(rank).prepare(work);
     return plan.arguments().bytes().getLong(KernelLayout.CLAIMS);
   }
 
   private static Optional<ClaimedRounds> rounds(
-      Collective collective, Algorithm algorithm, Protocol protocol, long bytes, int channels) {
-    CollectiveWork work = work(collective, algorithm, protocol, bytes, channels);
+      Operation operation, Algorithm algorithm, Protocol protocol, long bytes, int channels) {
+    CollectiveWork work = work(operation, algorithm, protocol, bytes, channels);
     return ClaimedRounds.of(work, bytes, channels, SLICE, 4);
   }
 
   private static CollectiveWork work(
-      Collective collective, Algorithm algorithm, Protocol protocol, long bytes, int channels) {
+      Operation operation, Algorithm algorithm, Protocol protocol, long bytes, int channels) {
     return new CollectiveWork(
-        collective,
+        operation,
         algorithm,
         protocol,
         DataType.FLOAT32,

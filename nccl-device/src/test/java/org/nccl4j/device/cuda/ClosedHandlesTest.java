@@ -22,9 +22,9 @@ import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.Leases;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.kernel.Algorithm;
-import org.nccl4j.device.kernel.Collective;
 import org.nccl4j.device.kernel.CollectiveWork;
 import org.nccl4j.device.kernel.KernelPlan;
+import org.nccl4j.device.kernel.Operation;
 import org.nccl4j.device.kernel.Protocol;
 
 /**
@@ -122,7 +122,7 @@ class ClosedHandlesTest extends AgainstFakeCuda {
       KernelPlan plan =
           communicator.prepare(
               new CollectiveWork(
-                  Collective.ALL_REDUCE,
+                  Operation.ALL_REDUCE,
                   Algorithm.RING,
                   Protocol.SIMPLE,
                   DataType.FLOAT32,

@@ -16,9 +16,9 @@ import org.nccl4j.device.DataType;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.kernel.Algorithm;
-import org.nccl4j.device.kernel.Collective;
 import org.nccl4j.device.kernel.CollectiveWork;
 import org.nccl4j.device.kernel.KernelPlan;
+import org.nccl4j.device.kernel.Operation;
 import org.nccl4j.device.kernel.Protocol;
 
 /** Every kernel against random data, with poison around and in the outputs. Needs GPUs. */
@@ -35,19 +35,19 @@ class CollectiveGpuTest {
     long seed = 77 + type.ordinal();
     Random random = new Random(seed);
     try (GpuRanks ranks = new GpuRanks(size(), DEADLINE)) {
-      for (Collective collective : Collective.values()) {
-        for (Algorithm algorithm : algorithms(collective)) {
+      for (Operation operation : Operation.collectives()) {
+        for (Algorithm algorithm : algorithms(operation)) {
           for (Protocol protocol : Protocol.values()) {
-            for (RedOp op : ops(collective)) {
+            for (RedOp op : ops(operation)) {
               int[] counts = {1 + random.nextInt(40), random.nextInt(3000), random.nextInt(60_000)};
               for (int count : counts) {
                 int channels = 1 + random.nextInt(count < 100 ? 2 : 24);
                 int chunk = random.nextInt(3) == 0 ? 640 : Integer.MAX_VALUE;
-                int root = rooted(collective) ? random.nextInt(ranks.n) : 0;
+                int root = rooted(operation) ? random.nextInt(ranks.n) : 0;
                 check(
                     ranks,
                     new CollectiveWork(
-                        collective, algorithm, protocol, type, op, root, count, channels, chunk),
+                        operation, algorithm, protocol, type, op, root, count, channels, chunk),
                     random,
                     seed);
               }
@@ -64,20 +64,20 @@ class CollectiveGpuTest {
   void largeFloats(int count) {
     Random random = new Random(count);
     try (GpuRanks ranks = new GpuRanks(size(), DEADLINE)) {
-      for (Collective collective : Collective.values()) {
-        for (Algorithm algorithm : algorithms(collective)) {
+      for (Operation operation : Operation.collectives()) {
+        for (Algorithm algorithm : algorithms(operation)) {
           for (Protocol protocol : Protocol.values()) {
             for (int channels : new int[] {3, 32, 64}) {
               check(
                   ranks,
                   new CollectiveWork(
-                      collective,
+                      operation,
                       algorithm,
                       protocol,
                       DataType.FLOAT32,
                       RedOp.SUM,
                       ranks.n - 1,
-                      count / (spread(collective) ? ranks.n : 1),
+                      count / (spread(operation) ? ranks.n : 1),
                       channels,
                       Integer.MAX_VALUE),
                   random,
@@ -97,16 +97,16 @@ class CollectiveGpuTest {
     Random random = new Random(seed);
     try (GpuRanks ranks = new GpuRanks(size(), DEADLINE)) {
       for (int i = 0; i < 60; i++) {
-        Collective collective = Collective.values()[i % Collective.values().length];
-        int parts = spread(collective) ? ranks.n : 1;
+        Operation operation = Operation.collectives().get(i % Operation.collectives().size());
+        int parts = spread(operation) ? ranks.n : 1;
         int count = (1 + random.nextInt(random.nextBoolean() ? 3_000_000 : 600_000)) / parts;
         int channels = 32 + random.nextInt(33);
         int chunk = 128 * (1 + random.nextInt(6));
-        int root = rooted(collective) ? random.nextInt(ranks.n) : 0;
+        int root = rooted(operation) ? random.nextInt(ranks.n) : 0;
         check(
             ranks,
             new CollectiveWork(
-                collective,
+                operation,
                 Algorithm.RING,
                 Protocol.SIMPLE,
                 type,
@@ -125,30 +125,30 @@ class CollectiveGpuTest {
     return Math.max(2, CudaDevices.probe().list().size());
   }
 
-  private static List<Algorithm> algorithms(Collective collective) {
-    return collective == Collective.ALL_REDUCE
+  private static List<Algorithm> algorithms(Operation operation) {
+    return operation == Operation.ALL_REDUCE
         ? List.of(Algorithm.TREE, Algorithm.RING, Algorithm.ONE_SHOT, Algorithm.TWO_SHOT)
         : List.of(Algorithm.RING, Algorithm.ONE_SHOT);
   }
 
-  private static List<RedOp> ops(Collective collective) {
-    return CollectivePlans.reduces(collective) ? List.of(RedOp.values()) : List.of(RedOp.SUM);
+  private static List<RedOp> ops(Operation operation) {
+    return operation.reduces() ? List.of(RedOp.values()) : List.of(RedOp.SUM);
   }
 
-  private static boolean rooted(Collective collective) {
-    return collective == Collective.BROADCAST || collective == Collective.REDUCE;
+  private static boolean rooted(Operation operation) {
+    return operation == Operation.BROADCAST || operation == Operation.REDUCE;
   }
 
-  private static boolean spread(Collective collective) {
-    return collective == Collective.ALL_GATHER || collective == Collective.REDUCE_SCATTER;
+  private static boolean spread(Operation operation) {
+    return operation == Operation.ALL_GATHER || operation == Operation.REDUCE_SCATTER;
   }
 
   static void check(GpuRanks ranks, CollectiveWork work, Random random, long seed) {
     int n = ranks.n;
     int element = work.type().bytes();
     int part = (int) work.count() * element;
-    int sendBytes = work.collective() == Collective.REDUCE_SCATTER ? n * part : part;
-    int recvBytes = work.collective() == Collective.ALL_GATHER ? n * part : part;
+    int sendBytes = work.operation() == Operation.REDUCE_SCATTER ? n * part : part;
+    int recvBytes = work.operation() == Operation.ALL_GATHER ? n * part : part;
     boolean inPlace = random.nextBoolean();
     int shift = random.nextInt(3) == 0 ? random.nextInt(17) * element : 0;
     RandomElements elements =
@@ -205,12 +205,12 @@ class CollectiveGpuTest {
 
   private static String wrong(
       CollectiveWork work, RandomElements elements, int rank, int n, ByteBuffer data) {
-    return switch (work.collective()) {
+    return switch (work.operation()) {
       case ALL_REDUCE -> elements.wrong(data, 0);
       case REDUCE -> rank == work.root() ? elements.wrong(data, 0) : null;
       case REDUCE_SCATTER -> elements.wrong(data, rank * (int) work.count());
       case BROADCAST -> elements.wrongCopy(data, work.root());
-      case ALL_GATHER -> {
+      default -> {
         String wrong = null;
         int part = data.capacity() / n;
         for (int from = 0; from < n && wrong == null; from++) {

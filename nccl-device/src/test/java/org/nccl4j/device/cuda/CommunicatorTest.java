@@ -27,18 +27,18 @@ import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.RemoteException;
 import org.nccl4j.device.kernel.Algorithm;
-import org.nccl4j.device.kernel.Collective;
 import org.nccl4j.device.kernel.CollectiveWork;
 import org.nccl4j.device.kernel.KernelPlan;
 import org.nccl4j.device.kernel.LaunchOptions;
+import org.nccl4j.device.kernel.Operation;
 import org.nccl4j.device.kernel.P2pWork;
 import org.nccl4j.device.kernel.Protocol;
 
 /** Plans and launches against the recording driver. */
 class CommunicatorTest extends AgainstFakeCuda {
-  private static CollectiveWork sum(Collective collective, Algorithm algorithm, Protocol protocol) {
+  private static CollectiveWork sum(Operation operation, Algorithm algorithm, Protocol protocol) {
     return new CollectiveWork(
-        collective, algorithm, protocol, DataType.FLOAT32, RedOp.SUM, 0, 1000, 4, 1 << 20);
+        operation, algorithm, protocol, DataType.FLOAT32, RedOp.SUM, 0, 1000, 4, 1 << 20);
   }
 
   private static void assumeKernels() {
@@ -54,7 +54,7 @@ class CommunicatorTest extends AgainstFakeCuda {
       var communicator = ranks.communicators.get(0);
       CollectiveWork work =
           new CollectiveWork(
-              Collective.ALL_REDUCE,
+              Operation.ALL_REDUCE,
               Algorithm.ONE_SHOT,
               Protocol.LL,
               DataType.FLOAT64, // of no other test: modules stay loaded
@@ -95,7 +95,7 @@ class CommunicatorTest extends AgainstFakeCuda {
       KernelPlan plan =
           communicator.prepare(
               new CollectiveWork(
-                  Collective.ALL_REDUCE,
+                  Operation.ALL_REDUCE,
                   Algorithm.TREE, // of no other test of this type: functions stay loaded
                   Protocol.LL,
                   DataType.UINT64,
@@ -132,7 +132,7 @@ class CommunicatorTest extends AgainstFakeCuda {
     assumeKernels();
     try (GpuRanks ranks = new GpuRanks(2, Duration.ofSeconds(3));
         DeviceMemory buffer = ranks.devices.get(1).allocate(4000)) {
-      CollectiveWork work = sum(Collective.ALL_REDUCE, Algorithm.RING, Protocol.SIMPLE);
+      CollectiveWork work = sum(Operation.ALL_REDUCE, Algorithm.RING, Protocol.SIMPLE);
       for (int blocks : new int[] {0, 2, 3, 8}) {
         CudaKernelCommunicator communicator =
             CudaKernelCommunicator.create(
@@ -162,7 +162,7 @@ class CommunicatorTest extends AgainstFakeCuda {
       DeviceMemory buffer = ranks.devices.get(0).allocate(4000);
       var communicator = ranks.communicators.get(0);
       KernelPlan plan =
-          communicator.prepare(sum(Collective.ALL_REDUCE, Algorithm.RING, Protocol.SIMPLE));
+          communicator.prepare(sum(Operation.ALL_REDUCE, Algorithm.RING, Protocol.SIMPLE));
       communicator.launch(plan, buffer, buffer, ranks.streams.get(0));
       communicator.launch(plan, buffer, buffer, ranks.streams.get(0));
       assertEquals(-1, fake.fakeRecord().indexOf("cuEventRecord"));
@@ -198,7 +198,7 @@ class CommunicatorTest extends AgainstFakeCuda {
       CudaStream stream = ranks.streams.get(0);
       DeviceMemory small = ranks.devices.get(0).allocate(3999);
       KernelPlan plan =
-          communicator.prepare(sum(Collective.ALL_REDUCE, Algorithm.TREE, Protocol.LL128));
+          communicator.prepare(sum(Operation.ALL_REDUCE, Algorithm.TREE, Protocol.LL128));
       assertThrows(
           InvalidArgumentException.class, () -> communicator.launch(plan, small, small, stream));
       assertThrows(
@@ -207,7 +207,7 @@ class CommunicatorTest extends AgainstFakeCuda {
           InvalidArgumentException.class, () -> foreign.launch(plan, small, small, stream));
       assertThrows(
           InvalidArgumentException.class,
-          () -> communicator.prepare(sum(Collective.BROADCAST, Algorithm.TREE, Protocol.LL)));
+          () -> communicator.prepare(sum(Operation.BROADCAST, Algorithm.TREE, Protocol.LL)));
       assertThrows(
           InvalidUsageException.class,
           () ->
@@ -293,7 +293,7 @@ class CommunicatorTest extends AgainstFakeCuda {
         DeviceMemory buffer = ranks.devices.get(0).allocate(4000)) {
       var communicator = ranks.communicators.get(0);
       CudaStream stream = ranks.streams.get(0);
-      CollectiveWork work = sum(Collective.ALL_REDUCE, Algorithm.RING, Protocol.SIMPLE);
+      CollectiveWork work = sum(Operation.ALL_REDUCE, Algorithm.RING, Protocol.SIMPLE);
       communicator.launch(communicator.prepare(work), buffer, buffer, stream);
       CountDownLatch asked = new CountDownLatch(1);
       CountDownLatch answer = new CountDownLatch(1);
@@ -325,8 +325,7 @@ class CommunicatorTest extends AgainstFakeCuda {
           assertThrows(
               RemoteException.class,
               () ->
-                  communicator.prepare(
-                      sum(Collective.ALL_REDUCE, Algorithm.RING, Protocol.SIMPLE)));
+                  communicator.prepare(sum(Operation.ALL_REDUCE, Algorithm.RING, Protocol.SIMPLE)));
       assertEquals("rank 1 is gone", error.problem());
     }
   }

@@ -19,9 +19,9 @@ import org.junit.jupiter.params.provider.EnumSource;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.kernel.DirectWork;
-import org.nccl4j.device.kernel.DirectWork.Operation;
 import org.nccl4j.device.kernel.DirectWork.Way;
 import org.nccl4j.device.kernel.LaunchOptions;
+import org.nccl4j.device.kernel.Operation;
 
 /**
  * Large copies, which part a rank's streams or have a kernel beside them, against the recording

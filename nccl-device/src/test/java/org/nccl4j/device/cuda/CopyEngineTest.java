@@ -19,8 +19,8 @@ import org.junit.jupiter.params.provider.ValueSource;
 import org.nccl4j.device.CudaException;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.SystemErrorException;
-import org.nccl4j.device.kernel.DirectWork.Operation;
 import org.nccl4j.device.kernel.DirectWork.Way;
+import org.nccl4j.device.kernel.Operation;
 
 /**
  * Copies in batches, and meetings by memory operations of streams, against the recording driver:

@@ -9,9 +9,9 @@ import java.util.List;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.kernel.DirectWork;
-import org.nccl4j.device.kernel.DirectWork.Operation;
 import org.nccl4j.device.kernel.DirectWork.Way;
 import org.nccl4j.device.kernel.LaunchOptions;
+import org.nccl4j.device.kernel.Operation;
 
 /** Two ranks whose buffers hold their number, and after it for each rank one more. */
 final class CopyPair implements AutoCloseable {

@@ -14,13 +14,12 @@ import org.nccl4j.device.DataType;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.kernel.Algorithm;
-import org.nccl4j.device.kernel.Collective;
 import org.nccl4j.device.kernel.CollectiveWork;
 import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.DirectWork;
-import org.nccl4j.device.kernel.DirectWork.Operation;
 import org.nccl4j.device.kernel.DirectWork.Way;
 import org.nccl4j.device.kernel.KernelPlan;
+import org.nccl4j.device.kernel.Operation;
 import org.nccl4j.device.kernel.Protocol;
 
 /** Kernels that have been launched so often that counts of theirs wrap around. Needs GPUs. */
@@ -132,7 +131,7 @@ class CountersGpuTest {
           for (Algorithm algorithm : new Algorithm[] {Algorithm.RING, Algorithm.TWO_SHOT}) {
             CollectiveWork work =
                 new CollectiveWork(
-                    Collective.ALL_REDUCE,
+                    Operation.ALL_REDUCE,
                     algorithm,
                     protocol,
                     DataType.INT32,

@@ -15,8 +15,8 @@ import org.nccl4j.device.DataType;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.TimeoutException;
 import org.nccl4j.device.kernel.DirectWork;
-import org.nccl4j.device.kernel.DirectWork.Operation;
 import org.nccl4j.device.kernel.DirectWork.Way;
+import org.nccl4j.device.kernel.Operation;
 
 /** Direct kernels that take what others have just left in the windows. Needs GPUs. */
 @Tag("gpu")

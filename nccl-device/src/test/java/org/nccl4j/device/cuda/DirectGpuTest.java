@@ -21,10 +21,10 @@ import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.TimeoutException;
 import org.nccl4j.device.kernel.DirectWork;
-import org.nccl4j.device.kernel.DirectWork.Operation;
 import org.nccl4j.device.kernel.DirectWork.Way;
 import org.nccl4j.device.kernel.KernelPlan;
 import org.nccl4j.device.kernel.OneSidedWork;
+import org.nccl4j.device.kernel.Operation;
 
 /** Every direct kernel against random data, with poison around the outputs. Needs GPUs. */
 @Tag("gpu")
@@ -197,12 +197,9 @@ class DirectGpuTest {
   }
 
   private static int parts(Operation operation, boolean send, int n) {
-    return switch (operation) {
-      case REDUCE_SCATTER, SCATTER -> send ? n : 1;
-      case ALL_GATHER, GATHER -> send ? 1 : n;
-      case ALL_TO_ALL -> n;
-      case ALL_REDUCE, REDUCE, BROADCAST -> 1;
-    };
+    return send
+        ? operation.sendParts(n, /* isRoot= */ true)
+        : operation.recvParts(n, /* isRoot= */ true);
   }
 
   static ByteBuffer read(DeviceMemory memory) {
@@ -229,6 +226,7 @@ class DirectGpuTest {
       case ALL_TO_ALL -> gathered(elements, n, part, data, rank * part);
       case SCATTER ->
           elements.inputs[root].slice(rank * part, part).mismatch(data) < 0 ? null : "differs";
+      default -> throw new IllegalArgumentException(operation.key());
     };
   }
 

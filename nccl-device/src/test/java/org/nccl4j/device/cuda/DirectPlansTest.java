@@ -18,9 +18,9 @@ import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.kernel.DirectWork;
-import org.nccl4j.device.kernel.DirectWork.Operation;
 import org.nccl4j.device.kernel.DirectWork.Way;
 import org.nccl4j.device.kernel.OneSidedWork;
+import org.nccl4j.device.kernel.Operation;
 
 /** Direct plans against the recording driver, and their arguments against the kernels' header. */
 class DirectPlansTest extends AgainstFakeCuda {
@@ -49,7 +49,7 @@ class DirectPlansTest extends AgainstFakeCuda {
                     ? "printf(\"SIZE %d\\n\", (int)sizeof(nccl4jDirectArguments));\n"
                     : "printf(\"%s %%d\\n\", (int)offsetof(nccl4jDirectArguments, %s));\n"
                         .formatted(constant, name)));
-    for (Operation operation : Operation.values()) {
+    for (Operation operation : Operation.ofAllRanks()) {
       body.append(
           "if (DIRECT_%s != %d) puts(\"X 0\");\n".formatted(operation, operation.ordinal()));
     }

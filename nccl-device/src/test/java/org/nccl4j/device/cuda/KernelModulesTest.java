@@ -20,10 +20,10 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.kernel.Algorithm;
-import org.nccl4j.device.kernel.Collective;
 import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.LaunchOptions;
 import org.nccl4j.device.kernel.NvlsLayout;
+import org.nccl4j.device.kernel.Operation;
 import org.nccl4j.device.kernel.Protocol;
 
 /**
@@ -46,15 +46,15 @@ class KernelModulesTest extends AgainstFakeCuda {
     for (Algorithm algorithm :
         EnumSet.of(Algorithm.RING, Algorithm.TREE, Algorithm.ONE_SHOT, Algorithm.TWO_SHOT)) {
       for (Protocol protocol : Protocol.values()) {
-        modules.collective(Collective.ALL_REDUCE, type, algorithm, protocol);
+        modules.collective(Operation.ALL_REDUCE, type, algorithm, protocol);
       }
     }
   }
 
   private void everyCopy(KernelModules modules) {
     for (Protocol protocol : Protocol.values()) {
-      modules.collective(Collective.ALL_GATHER, DataType.INT8, Algorithm.RING, protocol);
-      modules.collective(Collective.ALL_GATHER, DataType.INT8, Algorithm.ONE_SHOT, protocol);
+      modules.collective(Operation.ALL_GATHER, DataType.INT8, Algorithm.RING, protocol);
+      modules.collective(Operation.ALL_GATHER, DataType.INT8, Algorithm.ONE_SHOT, protocol);
     }
     modules.p2p(false);
     modules.p2p(true);
@@ -65,7 +65,7 @@ class KernelModulesTest extends AgainstFakeCuda {
   @Test
   void anOtherWayOfATypeLoadsNothingBesideAKernelOfTheFirst() {
     KernelModules modules = modules();
-    modules.collective(Collective.ALL_REDUCE, DataType.FLOAT32, Algorithm.RING, Protocol.SIMPLE);
+    modules.collective(Operation.ALL_REDUCE, DataType.FLOAT32, Algorithm.RING, Protocol.SIMPLE);
     modules.p2p(false);
     modules.direct(true, DataType.FLOAT32, "nccl4j_direct_ll");
     fake.fakeSpin(1);
@@ -80,7 +80,7 @@ class KernelModulesTest extends AgainstFakeCuda {
     KernelModules modules = modules();
     modules.p2p(false);
     fake.fakeSpin(1);
-    modules.collective(Collective.ALL_REDUCE, DataType.FLOAT32, Algorithm.RING, Protocol.SIMPLE);
+    modules.collective(Operation.ALL_REDUCE, DataType.FLOAT32, Algorithm.RING, Protocol.SIMPLE);
     assertTrue(fake.fakeSpin(0) > 0);
   }
 

@@ -15,11 +15,11 @@ import org.nccl4j.device.DataType;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.kernel.Algorithm;
-import org.nccl4j.device.kernel.Collective;
 import org.nccl4j.device.kernel.CollectiveWork;
 import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.KernelPlan;
 import org.nccl4j.device.kernel.NvlsLayout;
+import org.nccl4j.device.kernel.Operation;
 import org.nccl4j.device.kernel.P2pWork;
 import org.nccl4j.device.kernel.Protocol;
 
@@ -126,7 +126,7 @@ final class KernelTimes {
     long start = System.nanoTime();
     device
         .kernels()
-        .collective(Collective.ALL_REDUCE, DataType.FLOAT32, Algorithm.RING, Protocol.SIMPLE);
+        .collective(Operation.ALL_REDUCE, DataType.FLOAT32, Algorithm.RING, Protocol.SIMPLE);
     System.out.println(
         "float kernels loaded in %.1f ms".formatted((System.nanoTime() - start) / 1e6));
   }
@@ -182,11 +182,11 @@ final class KernelTimes {
       }
       return communicator.prepare(works);
     }
-    Collective collective = Collective.valueOf(what);
-    boolean spread = collective == Collective.ALL_GATHER || collective == Collective.REDUCE_SCATTER;
+    Operation operation = Operation.valueOf(what);
+    boolean spread = operation == Operation.ALL_GATHER || operation == Operation.REDUCE_SCATTER;
     return communicator.prepare(
         new CollectiveWork(
-            collective,
+            operation,
             Algorithm.valueOf(how),
             protocol,
             DataType.FLOAT32,

@@ -14,8 +14,8 @@ import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.kernel.Algorithm;
-import org.nccl4j.device.kernel.Collective;
 import org.nccl4j.device.kernel.ConnectionLayout;
+import org.nccl4j.device.kernel.Operation;
 import org.nccl4j.device.kernel.Protocol;
 import org.nccl4j.device.kernel.SharedConnections;
 
@@ -133,7 +133,12 @@ class LayoutTest {
     Enum<?>[] algorithms =
         Stream.of(Algorithm.values()).filter(a -> a != Algorithm.PAT).toArray(Enum<?>[]::new);
     for (Enum<?>[] values :
-        new Enum<?>[][] {Collective.values(), algorithms, Protocol.values(), RedOp.values()}) {
+        new Enum<?>[][] {
+          Operation.collectives().toArray(Enum<?>[]::new),
+          algorithms,
+          Protocol.values(),
+          RedOp.values()
+        }) {
       for (Enum<?> value : values) {
         if (value == Algorithm.NVLS_TREE) {
           continue; // its kernel has no algorithm among its arguments

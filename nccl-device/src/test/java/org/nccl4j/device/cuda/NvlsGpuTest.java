@@ -12,10 +12,10 @@ import org.junit.jupiter.params.provider.ValueSource;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.kernel.Algorithm;
-import org.nccl4j.device.kernel.Collective;
 import org.nccl4j.device.kernel.CollectiveWork;
 import org.nccl4j.device.kernel.Nvls;
 import org.nccl4j.device.kernel.NvlsLayout;
+import org.nccl4j.device.kernel.Operation;
 import org.nccl4j.device.kernel.Protocol;
 
 /**
@@ -35,9 +35,9 @@ class NvlsGpuTest {
     int done = 0;
     for (int n : new int[] {2, CollectiveGpuTest.size()}) {
       try (GpuRanks ranks = new GpuRanks(n, DEADLINE, null, new NvlsLayout(n, 24, 1024))) {
-        for (Collective collective : Collective.values()) {
+        for (Operation operation : Operation.collectives()) {
           for (RedOp op : RedOp.values()) {
-            if (!Nvls.has(collective, type, op)) {
+            if (!Nvls.has(operation, type, op)) {
               continue;
             }
             int[] counts = {1 + random.nextInt(40), random.nextInt(3000), random.nextInt(300_000)};
@@ -45,7 +45,7 @@ class NvlsGpuTest {
               int channels = 1 + random.nextInt(count < 100 ? 2 : 24);
               int chunk = random.nextInt(3) == 0 ? 256 : Integer.MAX_VALUE;
               CollectiveGpuTest.check(
-                  ranks, work(collective, type, op, count, channels, chunk), random, seed);
+                  ranks, work(operation, type, op, count, channels, chunk), random, seed);
               done++;
             }
           }
@@ -68,7 +68,7 @@ class NvlsGpuTest {
           for (int count : new int[] {1 + random.nextInt(40), random.nextInt(300_000)}) {
             int channels = 1 + random.nextInt(24);
             CollectiveWork work =
-                work(Collective.ALL_REDUCE, type, op, count, channels, Integer.MAX_VALUE);
+                work(Operation.ALL_REDUCE, type, op, count, channels, Integer.MAX_VALUE);
             CollectiveGpuTest.check(ranks, work, random, heads);
           }
         }
@@ -77,7 +77,7 @@ class NvlsGpuTest {
   }
 
   private static boolean hasOrder(DataType type) {
-    return Nvls.has(Collective.ALL_REDUCE, type, RedOp.MAX);
+    return Nvls.has(Operation.ALL_REDUCE, type, RedOp.MAX);
   }
 
   /** As large and with as many channels as in use, with what is summed in turn with ring. */
@@ -87,14 +87,14 @@ class NvlsGpuTest {
     Random random = new Random(count);
     int n = CollectiveGpuTest.size();
     try (GpuRanks ranks = new GpuRanks(n, DEADLINE, null, new NvlsLayout(n, 64, 32 << 10))) {
-      for (Collective collective : Collective.values()) {
-        if (!Nvls.has(collective)) {
+      for (Operation operation : Operation.collectives()) {
+        if (!Nvls.has(operation)) {
           continue;
         }
-        int part = collective == Collective.ALL_REDUCE ? count : count / n;
+        int part = operation == Operation.ALL_REDUCE ? count : count / n;
         for (int channels : new int[] {7, 64}) {
           CollectiveWork work =
-              work(collective, DataType.FLOAT32, RedOp.SUM, part, channels, Integer.MAX_VALUE);
+              work(operation, DataType.FLOAT32, RedOp.SUM, part, channels, Integer.MAX_VALUE);
           CollectiveGpuTest.check(ranks, work, random, count);
           CollectiveGpuTest.check(ranks, byRing(work), random, count);
         }
@@ -103,14 +103,14 @@ class NvlsGpuTest {
   }
 
   private static CollectiveWork work(
-      Collective collective, DataType type, RedOp op, int count, int channels, int chunk) {
+      Operation operation, DataType type, RedOp op, int count, int channels, int chunk) {
     return new CollectiveWork(
-        collective, Algorithm.NVLS, Protocol.SIMPLE, type, op, 0, count, channels, chunk);
+        operation, Algorithm.NVLS, Protocol.SIMPLE, type, op, 0, count, channels, chunk);
   }
 
   private static CollectiveWork byRing(CollectiveWork work) {
     return new CollectiveWork(
-        work.collective(),
+        work.operation(),
         Algorithm.RING,
         work.protocol(),
         work.type(),

@@ -18,10 +18,10 @@ import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.kernel.Algorithm;
-import org.nccl4j.device.kernel.Collective;
 import org.nccl4j.device.kernel.CollectiveWork;
 import org.nccl4j.device.kernel.Nvls;
 import org.nccl4j.device.kernel.NvlsLayout;
+import org.nccl4j.device.kernel.Operation;
 import org.nccl4j.device.kernel.Protocol;
 
 /**
@@ -48,7 +48,7 @@ class NvlsTreeGpuTest {
       try (GpuRanks ranks =
           new GpuRanks(hosts, DEADLINE, null, new NvlsLayout(heads, CHANNELS, 1024))) {
         for (RedOp op : RedOp.values()) {
-          if (!Nvls.has(Collective.ALL_REDUCE, type, op)) {
+          if (!Nvls.has(Operation.ALL_REDUCE, type, op)) {
             continue;
           }
           int[] counts = {1 + random.nextInt(40), random.nextInt(3000), random.nextInt(200_000)};
@@ -61,7 +61,7 @@ class NvlsTreeGpuTest {
         }
       }
     }
-    boolean order = Nvls.has(Collective.ALL_REDUCE, type, RedOp.MAX);
+    boolean order = Nvls.has(Operation.ALL_REDUCE, type, RedOp.MAX);
     assertEquals(2 * 3 * ((type.bytes() >= 2 ? 2 : 0) + (order ? 2 : 0)), done);
   }
 
@@ -111,7 +111,7 @@ class NvlsTreeGpuTest {
 
   private static CollectiveWork work(DataType type, RedOp op, int count, int channels, int chunk) {
     return new CollectiveWork(
-        Collective.ALL_REDUCE,
+        Operation.ALL_REDUCE,
         Algorithm.NVLS_TREE,
         Protocol.SIMPLE,
         type,
@@ -124,7 +124,7 @@ class NvlsTreeGpuTest {
 
   private static CollectiveWork by(Algorithm algorithm, CollectiveWork work) {
     return new CollectiveWork(
-        work.collective(),
+        work.operation(),
         algorithm,
         work.protocol(),
         work.type(),

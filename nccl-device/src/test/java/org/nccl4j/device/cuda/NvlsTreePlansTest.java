@@ -16,10 +16,10 @@ import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.kernel.Algorithm;
-import org.nccl4j.device.kernel.Collective;
 import org.nccl4j.device.kernel.CollectiveWork;
 import org.nccl4j.device.kernel.KernelPlan;
 import org.nccl4j.device.kernel.NvlsLayout;
+import org.nccl4j.device.kernel.Operation;
 import org.nccl4j.device.kernel.Protocol;
 
 /** Plans of NVLS between machines against the recording driver, and their arguments' header. */
@@ -28,9 +28,9 @@ class NvlsTreePlansTest extends AgainstFakeCuda {
   private static final int COUNT = 100_000;
 
   private static CollectiveWork work(
-      Collective collective, Algorithm algorithm, RedOp op, int channels) {
+      Operation operation, Algorithm algorithm, RedOp op, int channels) {
     return new CollectiveWork(
-        collective, algorithm, Protocol.SIMPLE, DataType.FLOAT32, op, 0, COUNT, channels, 1 << 20);
+        operation, algorithm, Protocol.SIMPLE, DataType.FLOAT32, op, 0, COUNT, channels, 1 << 20);
   }
 
   @Test
@@ -75,7 +75,7 @@ class NvlsTreePlansTest extends AgainstFakeCuda {
     try (GpuRanks ranks = new GpuRanks("aabbcc", DEADLINE, null, layout);
         DeviceMemory buffer = ranks.devices.get(rank).allocate(4L * COUNT)) {
       var communicator = ranks.communicators.get(rank);
-      CollectiveWork work = work(Collective.ALL_REDUCE, Algorithm.NVLS_TREE, RedOp.SUM, 3);
+      CollectiveWork work = work(Operation.ALL_REDUCE, Algorithm.NVLS_TREE, RedOp.SUM, 3);
       KernelPlan plan = communicator.prepare(work); // which keeps its arguments
       communicator.launch(plan, buffer, buffer, ranks.streams.get(rank));
       assertTrue(fake.fakeRecord().contains("cuLaunchKernelEx(3,1,1,512,1,1,0,"));
@@ -120,15 +120,10 @@ class NvlsTreePlansTest extends AgainstFakeCuda {
     "aa, ALL_REDUCE, NVLS_TREE, SUM, 2, which is for ranks on several machines",
   })
   void whatItHasNotIsRefused(
-      String hosts,
-      Collective collective,
-      Algorithm algorithm,
-      RedOp op,
-      int channels,
-      String why) {
+      String hosts, Operation operation, Algorithm algorithm, RedOp op, int channels, String why) {
     try (GpuRanks ranks = new GpuRanks(hosts, DEADLINE, null, new NvlsLayout(1, 16, 512))) {
       var communicator = ranks.communicators.get(0);
-      CollectiveWork work = work(collective, algorithm, op, channels);
+      CollectiveWork work = work(operation, algorithm, op, channels);
       var error = assertThrows(InvalidArgumentException.class, () -> communicator.prepare(work));
       assertTrue(error.problem().contains(why), error.problem());
     }

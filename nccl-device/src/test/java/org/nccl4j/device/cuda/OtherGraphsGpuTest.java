@@ -18,9 +18,9 @@ import org.nccl4j.device.DataType;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.kernel.Algorithm;
-import org.nccl4j.device.kernel.Collective;
 import org.nccl4j.device.kernel.CollectiveWork;
 import org.nccl4j.device.kernel.KernelPlan;
+import org.nccl4j.device.kernel.Operation;
 import org.nccl4j.device.kernel.Protocol;
 
 /**
@@ -57,7 +57,7 @@ class OtherGraphsGpuTest {
       plan =
           communicator.prepare(
               new CollectiveWork(
-                  Collective.ALL_REDUCE,
+                  Operation.ALL_REDUCE,
                   Algorithm.ONE_SHOT,
                   Protocol.LL,
                   DataType.INT32,

@@ -18,8 +18,8 @@ import org.nccl4j.device.RedOp;
 import org.nccl4j.device.RemoteException;
 import org.nccl4j.device.TimeoutException;
 import org.nccl4j.device.kernel.Algorithm;
-import org.nccl4j.device.kernel.Collective;
 import org.nccl4j.device.kernel.CollectiveWork;
+import org.nccl4j.device.kernel.Operation;
 import org.nccl4j.device.kernel.P2pWork;
 import org.nccl4j.device.kernel.Protocol;
 
@@ -303,7 +303,7 @@ class P2pGpuTest {
 
   private static CollectiveWork sum(Algorithm algorithm, Protocol protocol, int count) {
     return new CollectiveWork(
-        Collective.ALL_REDUCE,
+        Operation.ALL_REDUCE,
         algorithm,
         protocol,
         DataType.INT32,

@@ -23,8 +23,8 @@ import org.nccl4j.device.RedOp;
 import org.nccl4j.device.ReductionOperator;
 import org.nccl4j.device.host.HostDevice;
 import org.nccl4j.device.kernel.Algorithm;
-import org.nccl4j.device.kernel.Collective;
 import org.nccl4j.device.kernel.CollectiveWork;
+import org.nccl4j.device.kernel.Operation;
 import org.nccl4j.device.kernel.Protocol;
 
 /** Plans of pre-multiplied sums, against the recording driver. */
@@ -45,13 +45,13 @@ class PreMulPlansTest extends AgainstFakeCuda {
     }
   }
 
-  private static CollectiveWork work(Collective collective, Algorithm algorithm, DataType type) {
+  private static CollectiveWork work(Operation operation, Algorithm algorithm, DataType type) {
     return new CollectiveWork(
-        collective, algorithm, Protocol.LL128, type, RedOp.PROD, 1, 1000, 4, 1 << 20);
+        operation, algorithm, Protocol.LL128, type, RedOp.PROD, 1, 1000, 4, 1 << 20);
   }
 
   private CudaKernelPlan plan(DataType type, ReductionOperator operator) {
-    CollectiveWork work = work(Collective.ALL_REDUCE, Algorithm.RING, type);
+    CollectiveWork work = work(Operation.ALL_REDUCE, Algorithm.RING, type);
     return (CudaKernelPlan) ranks.communicators.get(1).prepare(work, operator);
   }
 
@@ -111,7 +111,7 @@ class PreMulPlansTest extends AgainstFakeCuda {
   void otherPlansHaveNoScalar() {
     ReductionOperator twice = ReductionOperator.preMulSum(DataType.FLOAT32, 2);
     plan(DataType.FLOAT32, twice);
-    CollectiveWork work = work(Collective.ALL_REDUCE, Algorithm.RING, DataType.FLOAT32);
+    CollectiveWork work = work(Operation.ALL_REDUCE, Algorithm.RING, DataType.FLOAT32);
     Offheap arguments = ((CudaKernelPlan) ranks.communicators.get(1).prepare(work)).arguments();
     assertEquals(RedOp.PROD.ordinal(), arguments.getInt(KernelLayout.OPERATOR));
     assertEquals(0, arguments.getLong(KernelLayout.SCALAR));
@@ -119,14 +119,14 @@ class PreMulPlansTest extends AgainstFakeCuda {
 
   @ParameterizedTest
   @EnumSource(
-      value = Collective.class,
+      value = Operation.class,
       names = {"ALL_REDUCE", "REDUCE", "REDUCE_SCATTER"})
-  void aloneItIsAKernelToo(Collective collective) {
+  void aloneItIsAKernelToo(Operation operation) {
     try (GpuRanks one = new GpuRanks(1, Duration.ofSeconds(3));
         DeviceMemory data = one.devices.get(0).allocate(1 << 20)) {
       CollectiveWork work =
           new CollectiveWork(
-              collective,
+              operation,
               Algorithm.RING,
               Protocol.SIMPLE,
               DataType.INT32,
@@ -141,7 +141,7 @@ class PreMulPlansTest extends AgainstFakeCuda {
                   .get(0)
                   .prepare(work, ReductionOperator.preMulSum(DataType.INT32, 7));
       assertEquals(7, plan.arguments().getLong(KernelLayout.SCALAR));
-      assertEquals(Collective.REDUCE.ordinal(), plan.arguments().getInt(KernelLayout.COLLECTIVE));
+      assertEquals(Operation.REDUCE.ordinal(), plan.arguments().getInt(KernelLayout.COLLECTIVE));
       assertEquals(Algorithm.ONE_SHOT.ordinal(), plan.arguments().getInt(KernelLayout.ALGORITHM));
       fake.fakeReset();
       one.communicators.get(0).launch(plan, data, data, one.streams.get(0));
@@ -167,7 +167,7 @@ class PreMulPlansTest extends AgainstFakeCuda {
     try (GpuRanks alone = new GpuRanks(1, Duration.ofSeconds(3))) {
       CollectiveWork work =
           new CollectiveWork(
-              Collective.ALL_REDUCE,
+              Operation.ALL_REDUCE,
               Algorithm.RING,
               Protocol.SIMPLE,
               DataType.INT32,
@@ -194,7 +194,7 @@ class PreMulPlansTest extends AgainstFakeCuda {
       assertFalse(ranks.communicators.get(1).reducesByOperator(algorithm));
       refused(
           InvalidArgumentException.class,
-          work(Collective.ALL_REDUCE, algorithm, DataType.FLOAT32),
+          work(Operation.ALL_REDUCE, algorithm, DataType.FLOAT32),
           twice,
           "no pre-multiplied sum by " + algorithm.label(),
           "use Ring, Tree or OneShot");
@@ -202,7 +202,7 @@ class PreMulPlansTest extends AgainstFakeCuda {
     assertTrue(ranks.communicators.get(1).reducesByOperator(Algorithm.ONE_SHOT));
     refused(
         InvalidArgumentException.class,
-        work(Collective.ALL_GATHER, Algorithm.RING, DataType.FLOAT32),
+        work(Operation.ALL_GATHER, Algorithm.RING, DataType.FLOAT32),
         twice,
         "no pre-multiplied sum",
         "use Ring, Tree or OneShot");
@@ -210,7 +210,7 @@ class PreMulPlansTest extends AgainstFakeCuda {
 
   @Test
   void operatorsThatDoNotFitAreRefused() {
-    CollectiveWork floats = work(Collective.ALL_REDUCE, Algorithm.RING, DataType.FLOAT32);
+    CollectiveWork floats = work(Operation.ALL_REDUCE, Algorithm.RING, DataType.FLOAT32);
     refused(
         InvalidArgumentException.class,
         floats,

@@ -21,9 +21,9 @@ import org.nccl4j.device.host.HostDevice;
 import org.nccl4j.device.host.memory.HostMemory;
 import org.nccl4j.device.host.reduce.Reductions;
 import org.nccl4j.device.kernel.Algorithm;
-import org.nccl4j.device.kernel.Collective;
 import org.nccl4j.device.kernel.CollectiveWork;
 import org.nccl4j.device.kernel.KernelPlan;
+import org.nccl4j.device.kernel.Operation;
 import org.nccl4j.device.kernel.Protocol;
 import org.nccl4j.device.numeric.ElementWriter;
 
@@ -36,8 +36,8 @@ class PreMulSumGpuTest {
   private static final int GUARD = 256;
   private static final byte POISON = (byte) 0xA5;
   private static final Duration DEADLINE = Duration.ofSeconds(5);
-  private static final List<Collective> COLLECTIVES =
-      List.of(Collective.ALL_REDUCE, Collective.REDUCE, Collective.REDUCE_SCATTER);
+  private static final List<Operation> COLLECTIVES =
+      List.of(Operation.ALL_REDUCE, Operation.REDUCE, Operation.REDUCE_SCATTER);
 
   /** Odd counts, shifted, in place and with the scalar in memory by chance. */
   @ParameterizedTest
@@ -46,17 +46,17 @@ class PreMulSumGpuTest {
     long seed = Long.getLong("nccl4j.seed", 177 + type.ordinal());
     Random random = new Random(seed);
     try (GpuRanks ranks = new GpuRanks(CollectiveGpuTest.size(), DEADLINE)) {
-      for (Collective collective : COLLECTIVES) {
-        for (Algorithm algorithm : algorithms(collective)) {
+      for (Operation operation : COLLECTIVES) {
+        for (Algorithm algorithm : algorithms(operation)) {
           for (Protocol protocol : Protocol.values()) {
             for (int most : new int[] {40, 3000, 30_000}) {
               int channels = 1 + random.nextInt(most == 40 ? 2 : 24);
               int chunk = random.nextInt(3) == 0 ? 640 : Integer.MAX_VALUE;
-              int root = collective == Collective.REDUCE ? random.nextInt(ranks.n) : 0;
+              int root = operation == Operation.REDUCE ? random.nextInt(ranks.n) : 0;
               int count = 1 + random.nextInt(most);
               CollectiveWork work =
                   new CollectiveWork(
-                      collective,
+                      operation,
                       algorithm,
                       protocol,
                       type,
@@ -78,19 +78,19 @@ class PreMulSumGpuTest {
   void large() {
     Random random = new Random(5);
     try (GpuRanks ranks = new GpuRanks(CollectiveGpuTest.size(), DEADLINE)) {
-      for (Collective collective : COLLECTIVES) {
-        for (Algorithm algorithm : algorithms(collective)) {
+      for (Operation operation : COLLECTIVES) {
+        for (Algorithm algorithm : algorithms(operation)) {
           for (Protocol protocol : Protocol.values()) {
             for (int channels : new int[] {3, 32}) {
               CollectiveWork work =
                   new CollectiveWork(
-                      collective,
+                      operation,
                       algorithm,
                       protocol,
                       DataType.FLOAT32,
                       RedOp.PROD,
                       ranks.n - 1,
-                      400_003 / (collective == Collective.REDUCE_SCATTER ? ranks.n : 1),
+                      400_003 / (operation == Operation.REDUCE_SCATTER ? ranks.n : 1),
                       channels,
                       channels == 3 ? Integer.MAX_VALUE : 640);
               check(ranks, work, random, "");
@@ -107,11 +107,11 @@ class PreMulSumGpuTest {
   void alone(DataType type) {
     Random random = new Random(type.ordinal());
     try (GpuRanks one = new GpuRanks(1, DEADLINE)) {
-      for (Collective collective : COLLECTIVES) {
+      for (Operation operation : COLLECTIVES) {
         for (int count : new int[] {1, 1 + random.nextInt(999), 100_001}) {
           CollectiveWork work =
               new CollectiveWork(
-                  collective,
+                  operation,
                   Algorithm.RING,
                   Protocol.SIMPLE,
                   type,
@@ -126,8 +126,8 @@ class PreMulSumGpuTest {
     }
   }
 
-  private static List<Algorithm> algorithms(Collective collective) {
-    return collective == Collective.ALL_REDUCE
+  private static List<Algorithm> algorithms(Operation operation) {
+    return operation == Operation.ALL_REDUCE
         ? List.of(Algorithm.TREE, Algorithm.RING, Algorithm.ONE_SHOT)
         : List.of(Algorithm.RING, Algorithm.ONE_SHOT);
   }
@@ -162,7 +162,7 @@ class PreMulSumGpuTest {
     int n = ranks.n;
     int element = type.bytes();
     int part = (int) work.count() * element;
-    int sendBytes = work.collective() == Collective.REDUCE_SCATTER ? n * part : part;
+    int sendBytes = work.operation() == Operation.REDUCE_SCATTER ? n * part : part;
     boolean inPlace = random.nextBoolean();
     boolean inMemory = random.nextBoolean();
     int shift = random.nextInt(3) == 0 ? random.nextInt(17) * element : 0;
@@ -215,15 +215,15 @@ class PreMulSumGpuTest {
                   rank,
                   n,
                   seed);
-      if (work.collective() != Collective.REDUCE || rank == work.root()) {
-        int from = work.collective() == Collective.REDUCE_SCATTER ? rank * (int) work.count() : 0;
+      if (work.operation() != Operation.REDUCE || rank == work.root()) {
+        int from = work.operation() == Operation.REDUCE_SCATTER ? rank * (int) work.count() : 0;
         assertNull(sums.wrong(read(recvs.get(rank)), from), what);
       }
       if (inPlace) {
         continue;
       }
       assertEquals(elements.inputs[rank], read(sends.get(rank)), what + ": the input");
-      boolean written = work.collective() != Collective.REDUCE || rank == work.root();
+      boolean written = work.operation() != Operation.REDUCE || rank == work.root();
       ByteBuffer all = read(outs.get(rank));
       for (int i = 0; i < all.capacity(); i++) {
         boolean outside = i < GUARD + shift || i >= GUARD + shift + part;
@@ -259,11 +259,11 @@ class PreMulSumGpuTest {
       for (int rank = 0; rank < n; rank++) {
         sends.get(rank).write(0, values(count, rank));
       }
-      for (Algorithm algorithm : algorithms(Collective.ALL_REDUCE)) {
+      for (Algorithm algorithm : algorithms(Operation.ALL_REDUCE)) {
         for (Protocol protocol : Protocol.values()) {
           CollectiveWork work =
               new CollectiveWork(
-                  Collective.ALL_REDUCE,
+                  Operation.ALL_REDUCE,
                   algorithm,
                   protocol,
                   DataType.INT32,

@@ -17,15 +17,15 @@ class CallSignatureTest {
   private static final int ROOTS = 4;
 
   /** A call, as far as it is compared; what plays no part in it is 0. */
-  private record Call(Collective collective, DataType type, RedOp op, int root, long count) {
+  private record Call(Operation operation, DataType type, RedOp op, int root, long count) {
     int signature() {
       return new CollectiveWork(
-              collective, Algorithm.RING, Protocol.SIMPLE, type, op, root, count, 0, 1024)
+              operation, Algorithm.RING, Protocol.SIMPLE, type, op, root, count, 0, 1024)
           .signature();
     }
 
     int differences(Call other) {
-      return (collective == other.collective ? 0 : 1)
+      return (operation == other.operation ? 0 : 1)
           + (type == other.type ? 0 : 1)
           + (op == other.op ? 0 : 1)
           + (root == other.root ? 0 : 1)
@@ -35,14 +35,14 @@ class CallSignatureTest {
 
   private static List<Call> calls() {
     List<Call> calls = new ArrayList<>();
-    for (Collective collective : Collective.values()) {
-      boolean reduces = DirectWork.Operation.valueOf(collective.name()).reduces();
-      boolean rooted = collective == Collective.BROADCAST || collective == Collective.REDUCE;
+    for (Operation operation : Operation.collectives()) {
+      boolean reduces = operation.reduces();
+      boolean rooted = operation == Operation.BROADCAST || operation == Operation.REDUCE;
       for (DataType type : DataType.values()) {
         for (RedOp op : reduces ? RedOp.values() : new RedOp[] {RedOp.SUM}) {
           for (int root = 0; root < (rooted ? ROOTS : 1); root++) {
             for (long count : COUNTS) {
-              calls.add(new Call(collective, type, op, root, count));
+              calls.add(new Call(operation, type, op, root, count));
             }
           }
         }
@@ -89,26 +89,18 @@ class CallSignatureTest {
 
   @Test
   void aCallHasOneSignatureWhateverItsWay() {
-    for (Collective collective : Collective.values()) {
+    for (Operation operation : Operation.collectives()) {
       var work =
           new CollectiveWork(
-              collective, Algorithm.RING, Protocol.LL, DataType.INT8, RedOp.MAX, 3, 77, 0, 1024);
+              operation, Algorithm.RING, Protocol.LL, DataType.INT8, RedOp.MAX, 3, 77, 0, 1024);
       var direct =
           new DirectWork(
-              DirectWork.Operation.valueOf(collective.name()),
-              DirectWork.Way.ONE_SHOT,
-              DataType.INT8,
-              RedOp.MAX,
-              3,
-              77,
-              null,
-              null,
-              0);
+              operation, DirectWork.Way.ONE_SHOT, DataType.INT8, RedOp.MAX, 3, 77, null, null, 0);
       assertEquals(work.signature(), direct.signature());
     }
     var exchange =
         new DirectWork(
-            DirectWork.Operation.ALL_TO_ALL,
+            Operation.ALL_TO_ALL,
             DirectWork.Way.COPY,
             DataType.FLOAT32,
             RedOp.SUM,
@@ -117,26 +109,25 @@ class CallSignatureTest {
             null,
             null,
             0);
-    assertEquals(
-        exchange.signature(), CallSignature.ofPart(DirectWork.Operation.ALL_TO_ALL, 0, 20));
+    assertEquals(exchange.signature(), CallSignature.ofPart(Operation.ALL_TO_ALL, 0, 20));
   }
 
   @Test
   void rootsAndOperatorsThatPlayNoPartAreNotCompared() {
-    Call plain = new Call(Collective.ALL_GATHER, DataType.INT32, RedOp.SUM, 0, 9);
+    Call plain = new Call(Operation.ALL_GATHER, DataType.INT32, RedOp.SUM, 0, 9);
     assertEquals(
         plain.signature(),
-        new Call(Collective.ALL_GATHER, DataType.INT32, RedOp.MAX, 1, 9).signature());
+        new Call(Operation.ALL_GATHER, DataType.INT32, RedOp.MAX, 1, 9).signature());
     assertEquals(
-        new Call(Collective.ALL_REDUCE, DataType.INT32, RedOp.SUM, 0, 9).signature(),
-        new Call(Collective.ALL_REDUCE, DataType.INT32, RedOp.SUM, 1, 9).signature());
+        new Call(Operation.ALL_REDUCE, DataType.INT32, RedOp.SUM, 0, 9).signature(),
+        new Call(Operation.ALL_REDUCE, DataType.INT32, RedOp.SUM, 1, 9).signature());
   }
 
   @Test
   void suppliedOperatorsAreToldFromAllOthersButNotByTheirScalars() {
     var work =
         new CollectiveWork(
-            Collective.ALL_REDUCE,
+            Operation.ALL_REDUCE,
             Algorithm.RING,
             Protocol.LL,
             DataType.FLOAT32,
@@ -158,10 +149,10 @@ class CallSignatureTest {
   void messagesAndPartsOfDifferentSizeOrKindDiffer() {
     int message = CallSignature.ofMessage(4096);
     assertNotEquals(CallSignature.line(message), CallSignature.line(CallSignature.ofMessage(2048)));
-    int part = CallSignature.ofPart(DirectWork.Operation.ALL_TO_ALL, 0, 4096);
+    int part = CallSignature.ofPart(Operation.ALL_TO_ALL, 0, 4096);
     assertNotEquals(CallSignature.line(message), CallSignature.line(part));
     assertNotEquals(
-        CallSignature.line(CallSignature.ofPart(DirectWork.Operation.GATHER, 0, 4096)),
-        CallSignature.line(CallSignature.ofPart(DirectWork.Operation.GATHER, 1, 4096)));
+        CallSignature.line(CallSignature.ofPart(Operation.GATHER, 0, 4096)),
+        CallSignature.line(CallSignature.ofPart(Operation.GATHER, 1, 4096)));
   }
 }

@@ -33,8 +33,8 @@ import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.kernel.Algorithm;
-import org.nccl4j.device.kernel.Collective;
 import org.nccl4j.device.kernel.DirectWork;
+import org.nccl4j.device.kernel.Operation;
 import org.nccl4j.device.kernel.Protocol;
 import org.nccl4j.it.perf.rank.CoreBinding;
 import org.nccl4j.it.perf.rank.RankSpec;
@@ -146,7 +146,7 @@ final class WayTimes implements AutoCloseable {
 
   /** Measures all; a line of the table for each way, as soon as it is known. */
   void measure(long least, Consumer<String> line) {
-    for (DirectWork.Operation operation : DirectWork.Operation.values()) {
+    for (Operation operation : Operation.ofAllRanks()) {
       Map<Long, Double> best = new HashMap<>();
       for (Decision way : ways(operation)) {
         String points = points(operation, way, least, best);
@@ -161,9 +161,9 @@ final class WayTimes implements AutoCloseable {
   }
 
   /** All ways that some device could have; first that which the others are measured by. */
-  private static List<Decision> ways(DirectWork.Operation operation) {
+  private static List<Decision> ways(Operation operation) {
     List<Decision> ways = new ArrayList<>();
-    if (Stream.of(Collective.values()).anyMatch(c -> c.label().equals(operation.label()))) {
+    if (operation.isCollective()) {
       for (Algorithm algorithm : Algorithm.values()) {
         for (Protocol protocol : Protocol.values()) {
           ways.add(new Decision(algorithm.label(), protocol.label()));
@@ -179,8 +179,7 @@ final class WayTimes implements AutoCloseable {
     return ways;
   }
 
-  private String points(
-      DirectWork.Operation operation, Decision way, long least, Map<Long, Double> best) {
+  private String points(Operation operation, Decision way, long least, Map<Long, Double> best) {
     boolean pairwise = way.algorithm().equals(PAIRWISE);
     CallOptions options =
         pairwise
@@ -208,22 +207,13 @@ final class WayTimes implements AutoCloseable {
   }
 
   /** Whether there is the way for that size. Small sends of Pairwise go by another protocol. */
-  private static boolean isTaken(
-      Communicator rank, DirectWork.Operation operation, Decision way, long count) {
-    String name = nccl(operation);
-    Decision decided = rank.decisionInWindows(name, count, DataType.FLOAT32);
+  private static boolean isTaken(Communicator rank, Operation operation, Decision way, long count) {
+    Decision decided = rank.decisionInWindows(operation.key(), count, DataType.FLOAT32);
     return decided.equals(way)
         || way.algorithm().equals(PAIRWISE) && decided.algorithm().equals(PAIRWISE);
   }
 
-  /** The name in nccl-tests. */
-  private static String nccl(DirectWork.Operation operation) {
-    return operation == DirectWork.Operation.ALL_TO_ALL
-        ? "alltoall"
-        : operation.name().toLowerCase(Locale.ROOT);
-  }
-
-  private double median(List<Communicator> ways, DirectWork.Operation operation, long count) {
+  private double median(List<Communicator> ways, Operation operation, long count) {
     double cold = time(ways, operation, count, 1);
     int warmUp = (int) Math.max(1, Math.min(WARM_UP, ROUND_MICROSECONDS / cold));
     time(ways, operation, count, warmUp);
@@ -238,8 +228,7 @@ final class WayTimes implements AutoCloseable {
   }
 
   /** Microseconds of a call on the slowest rank. */
-  private double time(
-      List<Communicator> ways, DirectWork.Operation operation, long count, int calls) {
+  private double time(List<Communicator> ways, Operation operation, long count, int calls) {
     List<Future<Double>> times = new ArrayList<>();
     for (int rank = 0; rank < ways.size(); rank++) {
       int self = rank;
@@ -272,8 +261,7 @@ final class WayTimes implements AutoCloseable {
     }
   }
 
-  private double time(
-      Communicator way, int rank, DirectWork.Operation operation, long count, int calls)
+  private double time(Communicator way, int rank, Operation operation, long count, int calls)
       throws InterruptedException, BrokenBarrierException, TimeoutException {
     DeviceStream stream = streams.get(rank);
     barrier.await(PATIENCE_SECONDS, TimeUnit.SECONDS);
@@ -289,7 +277,7 @@ final class WayTimes implements AutoCloseable {
       Communicator way,
       DeviceMemory send,
       DeviceMemory recv,
-      DirectWork.Operation operation,
+      Operation operation,
       long count,
       DeviceStream stream) {
     DataType type = DataType.FLOAT32;
@@ -302,6 +290,7 @@ final class WayTimes implements AutoCloseable {
       case ALL_TO_ALL -> way.allToAll(send, recv, count, type, stream);
       case SCATTER -> way.scatter(send, recv, count, type, 0, stream);
       case GATHER -> way.gather(send, recv, count, type, 0, stream);
+      default -> throw new IllegalArgumentException(operation.key());
     }
   }
 

@@ -17,8 +17,8 @@ import org.nccl4j.api.Devices;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.RedOp;
-import org.nccl4j.device.kernel.Collective;
 import org.nccl4j.device.kernel.Nvls;
+import org.nccl4j.device.kernel.Operation;
 import org.nccl4j.device.numeric.BFloat16;
 import org.nccl4j.device.numeric.ElementWriter;
 import org.nccl4j.device.numeric.Float16;
@@ -63,7 +63,7 @@ class NvlsAgreementTest {
       Random random = new Random(seed);
       for (DataType type : DataType.values()) {
         for (RedOp op : RedOp.values()) {
-          if (Nvls.has(Collective.ALL_REDUCE, type, op)) {
+          if (Nvls.has(Operation.ALL_REDUCE, type, op)) {
             compare(ways, n, type, op, 1 + random.nextInt(MOST), random.nextLong());
           }
         }

@@ -30,8 +30,8 @@ import org.nccl4j.device.DataType;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.RedOp;
-import org.nccl4j.device.kernel.Collective;
 import org.nccl4j.device.kernel.Nvls;
+import org.nccl4j.device.kernel.Operation;
 import org.nccl4j.device.numeric.BFloat16;
 import org.nccl4j.device.numeric.Float16;
 
@@ -55,7 +55,7 @@ class NvlsTest {
         Ranks ring = new Ranks(n, RING)) {
       for (DataType type : DataType.values()) {
         for (RedOp op : List.of(RedOp.SUM, RedOp.MAX, RedOp.MIN)) {
-          if (Nvls.has(Collective.ALL_REDUCE, type, op)) {
+          if (Nvls.has(Operation.ALL_REDUCE, type, op)) {
             long seed = 31L * type.ordinal() + op.ordinal();
             assertArrayEquals(
                 run(ring, type, op, count, seed),

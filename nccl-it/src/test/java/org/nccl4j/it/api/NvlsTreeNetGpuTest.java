@@ -23,8 +23,8 @@ import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.cuda.CudaDevice;
 import org.nccl4j.device.cuda.CudaDevices;
-import org.nccl4j.device.kernel.Collective;
 import org.nccl4j.device.kernel.Nvls;
+import org.nccl4j.device.kernel.Operation;
 import org.nccl4j.it.perf.check.DataSet;
 import org.nccl4j.it.perf.check.Verdict;
 import org.nccl4j.it.perf.workload.Segment;
@@ -66,14 +66,13 @@ class NvlsTreeNetGpuTest {
                 DeviceMemory recv = comm.device().allocate(MOST_BYTES)) {
               for (DataType type : DataType.values()) {
                 for (RedOp op : RedOp.values()) {
-                  if (Nvls.has(Collective.ALL_REDUCE, type, op)) {
+                  if (Nvls.has(Operation.ALL_REDUCE, type, op)) {
                     int most = MOST_BYTES / type.bytes();
                     for (int bound : new int[] {40, 3000, most}) {
-                      Operation operation =
-                          new Operation(type, op, 1 + random.nextInt(bound), random.nextLong());
+                      Call call = new Call(type, op, 1 + random.nextInt(bound), random.nextLong());
                       boolean inPlace = random.nextBoolean();
-                      operation.check(comm, TREE, inPlace ? recv : send, recv, stream);
-                      operation.check(comm, RING, inPlace ? send : recv, send, stream);
+                      call.check(comm, TREE, inPlace ? recv : send, recv, stream);
+                      call.check(comm, RING, inPlace ? send : recv, send, stream);
                     }
                   }
                 }
@@ -83,7 +82,7 @@ class NvlsTreeNetGpuTest {
     }
   }
 
-  private record Operation(DataType type, RedOp op, int count, long seed) {
+  private record Call(DataType type, RedOp op, int count, long seed) {
     /** Compares with what the host computes, which is exact in any order. */
     void check(
         Communicator comm,

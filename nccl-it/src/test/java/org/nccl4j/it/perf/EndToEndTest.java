@@ -21,8 +21,8 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.RedOp;
-import org.nccl4j.device.kernel.Collective;
 import org.nccl4j.device.kernel.Nvls;
+import org.nccl4j.device.kernel.Operation;
 import org.nccl4j.it.cli.Main;
 
 /** The whole command with the real engine, briefly. */
@@ -126,7 +126,7 @@ final class EndToEndTest {
     Set<String> expected = new TreeSet<>();
     for (DataType type : DataType.values()) {
       expected.add("all_gather " + type.label());
-      if (Nvls.has(Collective.ALL_REDUCE, type, RedOp.SUM)) {
+      if (Nvls.has(Operation.ALL_REDUCE, type, RedOp.SUM)) {
         expected.add("all_reduce " + type.label());
         expected.add("reduce_scatter " + type.label());
       }

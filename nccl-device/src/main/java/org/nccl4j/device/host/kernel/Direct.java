@@ -6,6 +6,7 @@ import org.nccl4j.device.host.reduce.Reduction;
 import org.nccl4j.device.host.reduce.Reductions;
 import org.nccl4j.device.kernel.CallText;
 import org.nccl4j.device.kernel.DirectWork;
+import org.nccl4j.device.kernel.Operation;
 import org.nccl4j.device.symmetric.SymmetricSpace;
 import org.nccl4j.device.symmetric.WindowView;
 
@@ -66,7 +67,7 @@ final class Direct implements Kernel {
   public void run(HostMemory send, HostMemory recv) {
     long sendAt = sends == null ? -1 : send.address() - work.send().address();
     long recvAt = recvs == null ? -1 : recv.address() - work.recv().address();
-    if (work.operation() == DirectWork.Operation.BROADCAST && self == work.root()) {
+    if (work.operation() == Operation.BROADCAST && self == work.root()) {
       Copies.copyAll(send, 0, recv, 0, bytes);
     }
     arrivals.begin(signature(work, sendAt, recvAt), call);
@@ -91,6 +92,7 @@ final class Direct implements Kernel {
         }
       }
       case GATHER -> gather(sendAt, recv);
+      default -> throw new IllegalStateException(work.operation() + " between windows");
     }
     arrivals.end();
   }

@@ -10,10 +10,10 @@ import org.nccl4j.device.host.reduce.Reduction;
 import org.nccl4j.device.host.reduce.Reductions;
 import org.nccl4j.device.kernel.CallSignature;
 import org.nccl4j.device.kernel.CallText;
-import org.nccl4j.device.kernel.Collective;
 import org.nccl4j.device.kernel.CollectiveWork;
 import org.nccl4j.device.kernel.KernelCommunicatorSpec;
 import org.nccl4j.device.kernel.Nvls;
+import org.nccl4j.device.kernel.Operation;
 import org.nccl4j.device.kernel.Protocol;
 import org.nccl4j.device.kernel.Tree;
 
@@ -95,7 +95,7 @@ final class Kernels {
       fromBefore[level] = ends.recv(trees.at(-(1 << level)));
       fromAfter[level] = ends.recv(trees.at(1 << level));
     }
-    return switch (work.collective()) {
+    return switch (work.operation()) {
       case ALL_GATHER ->
           new PatAllGather(trees, waiter, call(work), after, fromBefore, bytes, chunk);
       case REDUCE_SCATTER ->
@@ -110,7 +110,7 @@ final class Kernels {
               scratch,
               bytes,
               chunk);
-      case ALL_REDUCE, BROADCAST, REDUCE -> throw none(work);
+      default -> throw none(work);
     };
   }
 
@@ -120,12 +120,13 @@ final class Kernels {
     Primitives along =
         primitives(work, List.of(ring.previous()), List.of(ring.next()), reduction(work));
     Parts whole = parts(work, work.count(), 1);
-    return switch (work.collective()) {
+    return switch (work.operation()) {
       case ALL_REDUCE -> new RingAllReduce(ring, along, parts(work, work.count(), ring.size()));
       case ALL_GATHER -> new RingAllGather(ring, along, whole, bytes);
       case REDUCE_SCATTER -> new RingReduceScatter(ring, along, whole, bytes);
       case BROADCAST -> new RingBroadcast(ring, along, whole, work.root());
       case REDUCE -> new RingReduce(ring, along, whole, work.root());
+      default -> throw none(work);
     };
   }
 
@@ -135,7 +136,7 @@ final class Kernels {
     Primitives all = primitives(work, others, others, reduction(work));
     Parts whole = parts(work, work.count(), 1);
     boolean isRoot = spec.rank() == work.root();
-    return switch (work.collective()) {
+    return switch (work.operation()) {
       case ALL_REDUCE -> new OneShot.AllReduce(all, whole);
       case ALL_GATHER -> new OneShot.AllGather(all, from(work), whole, bytes, spec.rank());
       case REDUCE_SCATTER -> new OneShot.ReduceScatter(all, to(work), whole, bytes, spec.rank());
@@ -149,23 +150,24 @@ final class Kernels {
               isRoot ? all : primitives(work, List.of(), List.of(work.root()), reduction(work)),
               whole,
               isRoot);
+      default -> throw none(work);
     };
   }
 
   private Kernel twoShot(CollectiveWork work) {
-    return switch (work.collective()) {
+    return switch (work.operation()) {
       case ALL_REDUCE -> {
         List<Integer> others = others();
         Primitives all = primitives(work, others, others, reduction(work));
         Parts parts = parts(work, work.count(), spec.nRanks());
         yield new TwoShotAllReduce(all, to(work), from(work), parts, spec.rank());
       }
-      case ALL_GATHER, REDUCE_SCATTER, BROADCAST, REDUCE -> throw none(work);
+      default -> throw none(work);
     };
   }
 
   private Kernel tree(CollectiveWork work) {
-    return switch (work.collective()) {
+    return switch (work.operation()) {
       case ALL_REDUCE -> {
         long half = work.count() / 2;
         Kernel first = tree(work, 0, 0, half);
@@ -175,7 +177,7 @@ final class Kernels {
           second.run(send, recv);
         };
       }
-      case ALL_GATHER, REDUCE_SCATTER, BROADCAST, REDUCE -> throw none(work);
+      default -> throw none(work);
     };
   }
 
@@ -191,14 +193,14 @@ final class Kernels {
   }
 
   private Kernel nvls(CollectiveWork work) {
-    if (nvls == null || !Nvls.has(work.collective(), work.type(), work.op())) {
+    if (nvls == null || !Nvls.has(work.operation(), work.type(), work.op())) {
       throw none(work);
     }
     int size = work.type().bytes();
     long bytes = work.count() * size;
     int chunk = Math.min(work.chunkBytes(), spec.nvls().layout().chunkBytes());
     Reduction reduction = reduction(work);
-    return switch (work.collective()) {
+    return switch (work.operation()) {
       case ALL_REDUCE ->
           new NvlsKernels.AllReduce(
               nvls,
@@ -211,15 +213,15 @@ final class Kernels {
               nvls, call(work), new Parts(bytes, 1, size, chunk), bytes, reduction, size);
       case ALL_GATHER ->
           new NvlsKernels.AllGather(nvls, call(work), new Parts(bytes, 1, size, chunk), bytes);
-      case BROADCAST, REDUCE -> throw none(work);
+      default -> throw none(work);
     };
   }
 
   private Kernel nvlsTree(CollectiveWork work) {
     if (nvls == null
         || spec.nvls().machines() == 1
-        || work.collective() != Collective.ALL_REDUCE
-        || !Nvls.has(work.collective(), work.type(), work.op())) {
+        || work.operation() != Operation.ALL_REDUCE
+        || !Nvls.has(work.operation(), work.type(), work.op())) {
       throw none(work);
     }
     int size = work.type().bytes();
@@ -251,7 +253,7 @@ final class Kernels {
     return new InternalErrorException(
         "the host device has no %s of %s (%s) by %s"
             .formatted(
-                work.collective().label(),
+                work.operation().label(),
                 work.type().label(),
                 work.op().label(),
                 work.algorithm().label()),
@@ -282,13 +284,12 @@ final class Kernels {
 
   /** The reduction of a collective that reduces, else null. */
   private Reduction reduction(CollectiveWork work) {
-    return switch (work.collective()) {
-      case ALL_REDUCE, REDUCE, REDUCE_SCATTER ->
-          operator == null
-              ? Reductions.of(work.type(), work.op(), spec.nRanks())
-              : Reductions.of(work.type(), operator);
-      case ALL_GATHER, BROADCAST -> null;
-    };
+    if (!work.operation().reduces()) {
+      return null;
+    }
+    return operator == null
+        ? Reductions.of(work.type(), work.op(), spec.nRanks())
+        : Reductions.of(work.type(), operator);
   }
 
   private Call call(CollectiveWork work) {

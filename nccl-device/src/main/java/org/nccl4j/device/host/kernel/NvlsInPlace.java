@@ -74,7 +74,7 @@ final class NvlsInPlace implements Kernel {
         case ALL_REDUCE -> allReduce(sendAt, recvAt);
         case REDUCE_SCATTER -> reduceScatter(sendAt + self * bytes, recv);
         case ALL_GATHER -> allGather(send, recvAt + self * bytes);
-        case BROADCAST, REDUCE, ALL_TO_ALL, SCATTER, GATHER ->
+        default ->
             throw new InternalErrorException(
                 "NVLS has no " + work.operation(), "report this: it should not have been chosen");
       }

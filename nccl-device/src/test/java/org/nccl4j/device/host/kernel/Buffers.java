@@ -36,18 +36,12 @@ final class Buffers implements AutoCloseable {
 
   /** Parts of {@code count} elements that a rank sends. */
   static int sends(CollectiveWork work, int n) {
-    return switch (work.collective()) {
-      case REDUCE_SCATTER -> n;
-      case ALL_GATHER, ALL_REDUCE, BROADCAST, REDUCE -> 1;
-    };
+    return work.operation().sendParts(n, /* isRoot= */ true);
   }
 
   /** Parts of {@code count} elements that a rank receives. */
   static int receives(CollectiveWork work, int n) {
-    return switch (work.collective()) {
-      case ALL_GATHER -> n;
-      case REDUCE_SCATTER, ALL_REDUCE, BROADCAST, REDUCE -> 1;
-    };
+    return work.operation().recvParts(n, /* isRoot= */ true);
   }
 
   private static DeviceMemory poisoned(Device device, long bytes) {

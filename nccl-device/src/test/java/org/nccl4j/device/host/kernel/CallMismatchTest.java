@@ -20,11 +20,11 @@ import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.kernel.Algorithm;
-import org.nccl4j.device.kernel.Collective;
 import org.nccl4j.device.kernel.CollectiveWork;
 import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.KernelCommunicator;
 import org.nccl4j.device.kernel.KernelPlan;
+import org.nccl4j.device.kernel.Operation;
 import org.nccl4j.device.kernel.P2pWork;
 import org.nccl4j.device.kernel.Protocol;
 
@@ -36,7 +36,7 @@ class CallMismatchTest {
   private static final int BYTES = 64 << 10;
   private static final CollectiveWork PLAIN =
       new CollectiveWork(
-          Collective.ALL_REDUCE,
+          Operation.ALL_REDUCE,
           Algorithm.RING,
           Protocol.LL,
           DataType.FLOAT32,
@@ -47,14 +47,14 @@ class CallMismatchTest {
           256);
 
   private static CollectiveWork work(
-      Collective collective, DataType type, RedOp op, int root, long count) {
+      Operation operation, DataType type, RedOp op, int root, long count) {
     return new CollectiveWork(
-        collective, Algorithm.RING, Protocol.LL, type, op, root, count, 1, PLAIN.chunkBytes());
+        operation, Algorithm.RING, Protocol.LL, type, op, root, count, 1, PLAIN.chunkBytes());
   }
 
   private static CollectiveWork by(CollectiveWork work, Algorithm algorithm, Protocol protocol) {
     return new CollectiveWork(
-        work.collective(),
+        work.operation(),
         algorithm,
         protocol,
         work.type(),
@@ -67,22 +67,22 @@ class CallMismatchTest {
 
   /** Two calls each, of which rank 0 makes the first and all others the second. */
   private static Map<String, List<CollectiveWork>> pairs() {
-    CollectiveWork rooted = work(Collective.BROADCAST, DataType.FLOAT32, RedOp.SUM, 0, 512);
+    CollectiveWork rooted = work(Operation.BROADCAST, DataType.FLOAT32, RedOp.SUM, 0, 512);
     return Map.of(
         "types",
-        List.of(PLAIN, work(Collective.ALL_REDUCE, DataType.INT32, RedOp.SUM, 0, 512)),
+        List.of(PLAIN, work(Operation.ALL_REDUCE, DataType.INT32, RedOp.SUM, 0, 512)),
         "operators",
-        List.of(PLAIN, work(Collective.ALL_REDUCE, DataType.FLOAT32, RedOp.MAX, 0, 512)),
+        List.of(PLAIN, work(Operation.ALL_REDUCE, DataType.FLOAT32, RedOp.MAX, 0, 512)),
         "counts",
-        List.of(PLAIN, work(Collective.ALL_REDUCE, DataType.FLOAT32, RedOp.SUM, 0, 1024)),
+        List.of(PLAIN, work(Operation.ALL_REDUCE, DataType.FLOAT32, RedOp.SUM, 0, 1024)),
         "small counts",
         List.of(
-            work(Collective.ALL_REDUCE, DataType.FLOAT32, RedOp.SUM, 0, 8),
-            work(Collective.ALL_REDUCE, DataType.FLOAT32, RedOp.SUM, 0, 60)),
+            work(Operation.ALL_REDUCE, DataType.FLOAT32, RedOp.SUM, 0, 8),
+            work(Operation.ALL_REDUCE, DataType.FLOAT32, RedOp.SUM, 0, 60)),
         "collectives",
-        List.of(PLAIN, work(Collective.ALL_GATHER, DataType.FLOAT32, RedOp.SUM, 0, 512)),
+        List.of(PLAIN, work(Operation.ALL_GATHER, DataType.FLOAT32, RedOp.SUM, 0, 512)),
         "types of what is moved",
-        List.of(rooted, work(Collective.BROADCAST, DataType.INT32, RedOp.SUM, 0, 512)));
+        List.of(rooted, work(Operation.BROADCAST, DataType.INT32, RedOp.SUM, 0, 512)));
   }
 
   private record Way(Algorithm algorithm, Protocol protocol) {}
@@ -95,7 +95,7 @@ class CallMismatchTest {
   private static boolean has(Algorithm algorithm, CollectiveWork work) {
     return algorithm == Algorithm.RING
         || algorithm == Algorithm.ONE_SHOT
-        || work.collective() == Collective.ALL_REDUCE;
+        || work.operation() == Operation.ALL_REDUCE;
   }
 
   @TestFactory
@@ -136,7 +136,7 @@ class CallMismatchTest {
           CollectiveWork work = by(pair.get(rank == 0 ? 0 : 1), way.algorithm, way.protocol);
           plans.add(ranks.communicators.get(rank).prepare(work));
         }
-        boolean sendsOnly = pair.get(0).collective() == Collective.BROADCAST;
+        boolean sendsOnly = pair.get(0).operation() == Operation.BROADCAST;
         assertDiffer(ranks, plans, sendsOnly);
       }
     }
@@ -229,7 +229,7 @@ class CallMismatchTest {
       }
       ranks.streams.forEach(DeviceStream::startNow);
       ranks.streams.forEach(DeviceStream::synchronize);
-      CollectiveWork other = work(Collective.ALL_REDUCE, DataType.FLOAT32, RedOp.MIN, 0, 512);
+      CollectiveWork other = work(Operation.ALL_REDUCE, DataType.FLOAT32, RedOp.MIN, 0, 512);
       assertDiffer(
           ranks,
           List.of(

@@ -15,11 +15,11 @@ import org.nccl4j.device.DataType;
 import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.kernel.Algorithm;
-import org.nccl4j.device.kernel.Collective;
 import org.nccl4j.device.kernel.CollectiveWork;
 import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.KernelCommunicator;
 import org.nccl4j.device.kernel.Nvls;
+import org.nccl4j.device.kernel.Operation;
 import org.nccl4j.device.kernel.Protocol;
 
 /**
@@ -30,14 +30,14 @@ class CollectiveKernelTest {
   @ParameterizedTest
   @ValueSource(ints = {1, 2, 3, 4, 5, 8})
   void everyKernelIsRight(int n) {
-    everyKernelIsRight(n, Collective.values(), List.of());
+    everyKernelIsRight(n, Operation.collectives(), List.of());
   }
 
   /** Trees of all shapes. */
   @ParameterizedTest
   @ValueSource(ints = {2, 3, 4, 5, 6, 7, 8, 9, 17, 33})
   void everyTreeOfPatIsRight(int n) {
-    Collective[] both = {Collective.ALL_GATHER, Collective.REDUCE_SCATTER};
+    List<Operation> both = List.of(Operation.ALL_GATHER, Operation.REDUCE_SCATTER);
     everyKernelIsRight(n, both, List.of(Algorithm.PAT));
   }
 
@@ -46,10 +46,10 @@ class CollectiveKernelTest {
     int n = 130;
     ConnectionLayout layout = new ConnectionLayout(64 * 16, 0, 1024);
     try (LocalRanks ranks = new LocalRanks(n, layout, Duration.ofSeconds(30))) {
-      for (Collective collective : List.of(Collective.ALL_GATHER, Collective.REDUCE_SCATTER)) {
+      for (Operation operation : List.of(Operation.ALL_GATHER, Operation.REDUCE_SCATTER)) {
         CollectiveWork work =
             new CollectiveWork(
-                collective,
+                operation,
                 Algorithm.PAT,
                 Protocol.SIMPLE,
                 DataType.INT64,
@@ -63,25 +63,25 @@ class CollectiveKernelTest {
     }
   }
 
-  private static void everyKernelIsRight(int n, Collective[] collectives, List<Algorithm> only) {
+  private static void everyKernelIsRight(int n, List<Operation> collectives, List<Algorithm> only) {
     long seed = 42 + n;
     Random random = new Random(seed);
     ConnectionLayout layout = new ConnectionLayout(64 * 16, 7 * 128, 1024);
     try (LocalRanks ranks = new LocalRanks(n, layout, Duration.ofSeconds(30))) {
-      for (Collective collective : collectives) {
-        for (Algorithm algorithm : only.isEmpty() ? algorithms(collective) : only) {
+      for (Operation operation : collectives) {
+        for (Algorithm algorithm : only.isEmpty() ? algorithms(operation) : only) {
           for (Protocol protocol : protocols(algorithm)) {
             for (DataType type : types(n)) {
-              for (RedOp op : ops(collective)) {
+              for (RedOp op : ops(operation)) {
                 int count = counts(random);
                 CollectiveWork work =
                     new CollectiveWork(
-                        collective,
+                        operation,
                         algorithm,
                         protocol,
                         type,
                         op,
-                        rooted(collective) ? random.nextInt(n) : 0,
+                        rooted(operation) ? random.nextInt(n) : 0,
                         count,
                         1,
                         switch (protocol) {
@@ -105,9 +105,9 @@ class CollectiveKernelTest {
   void everyKernelIsRightAtLateSteps(long around) {
     int n = 3;
     ConnectionLayout layout = new ConnectionLayout(64 * 16, 7 * 128, 1024);
-    for (Collective collective : Collective.values()) {
-      List<Algorithm> algorithms = new ArrayList<>(algorithms(collective));
-      if (collective == Collective.ALL_GATHER || collective == Collective.REDUCE_SCATTER) {
+    for (Operation operation : Operation.collectives()) {
+      List<Algorithm> algorithms = new ArrayList<>(algorithms(operation));
+      if (operation == Operation.ALL_GATHER || operation == Operation.REDUCE_SCATTER) {
         algorithms.add(Algorithm.PAT);
       }
       for (Algorithm algorithm : algorithms) {
@@ -116,7 +116,7 @@ class CollectiveKernelTest {
             ranks.goOnAt(around - 3);
             CollectiveWork work =
                 new CollectiveWork(
-                    collective, algorithm, protocol, DataType.INT32, RedOp.SUM, 0, 3000, 1, 512);
+                    operation, algorithm, protocol, DataType.INT32, RedOp.SUM, 0, 3000, 1, 512);
             check(ranks, work, /* inPlace= */ false, 0, around);
           }
         }
@@ -128,13 +128,13 @@ class CollectiveKernelTest {
   @ValueSource(longs = {1L << 30, 1L << 31, 1L << 32, 1L << 48, 1L << 62})
   void everyNvlsKernelIsRightAtLateSteps(long around) {
     ConnectionLayout layout = new ConnectionLayout(64 * 16, 0, 1024);
-    for (Collective collective : Collective.values()) {
-      if (Nvls.has(collective, DataType.INT32, RedOp.SUM)) {
+    for (Operation operation : Operation.collectives()) {
+      if (Nvls.has(operation, DataType.INT32, RedOp.SUM)) {
         try (LocalRanks ranks = new LocalRanks(3, layout, Duration.ofSeconds(30), 512)) {
           ranks.goOnAt(around - 3);
           CollectiveWork work =
               new CollectiveWork(
-                  collective,
+                  operation,
                   Algorithm.NVLS,
                   Protocol.SIMPLE,
                   DataType.INT32,
@@ -158,14 +158,14 @@ class CollectiveKernelTest {
     ConnectionLayout layout = new ConnectionLayout(64 * 16, 0, 1024);
     int done = 0;
     try (LocalRanks ranks = new LocalRanks(n, layout, Duration.ofSeconds(30), 512)) {
-      for (Collective collective : Collective.values()) {
+      for (Operation operation : Operation.collectives()) {
         for (DataType type : DataType.values()) {
-          for (RedOp op : ops(collective)) {
-            for (int turn = 0; turn < 3 && Nvls.has(collective, type, op); turn++) {
+          for (RedOp op : ops(operation)) {
+            for (int turn = 0; turn < 3 && Nvls.has(operation, type, op); turn++) {
               int count = turn == 0 ? 3000 * n : counts(random);
               CollectiveWork work =
                   new CollectiveWork(
-                      collective, Algorithm.NVLS, Protocol.SIMPLE, type, op, 0, count, 1, 1 << 20);
+                      operation, Algorithm.NVLS, Protocol.SIMPLE, type, op, 0, count, 1, 1 << 20);
               check(ranks, work, random.nextBoolean(), random.nextInt(9), seed);
               done++;
             }
@@ -197,10 +197,10 @@ class CollectiveKernelTest {
     try (LocalRanks ranks = new LocalRanks(layout, Duration.ofSeconds(30), 512, machines)) {
       for (DataType type : DataType.values()) {
         for (RedOp op : RedOp.values()) {
-          for (int turn = 0; turn < 3 && Nvls.has(Collective.ALL_REDUCE, type, op); turn++) {
+          for (int turn = 0; turn < 3 && Nvls.has(Operation.ALL_REDUCE, type, op); turn++) {
             CollectiveWork work =
                 new CollectiveWork(
-                    Collective.ALL_REDUCE,
+                    Operation.ALL_REDUCE,
                     Algorithm.NVLS_TREE,
                     Protocol.SIMPLE,
                     type,
@@ -225,8 +225,8 @@ class CollectiveKernelTest {
     };
   }
 
-  private static List<Algorithm> algorithms(Collective collective) {
-    return collective == Collective.ALL_REDUCE
+  private static List<Algorithm> algorithms(Operation operation) {
+    return operation == Operation.ALL_REDUCE
         ? List.of(Algorithm.TREE, Algorithm.RING, Algorithm.ONE_SHOT, Algorithm.TWO_SHOT)
         : List.of(Algorithm.RING, Algorithm.ONE_SHOT);
   }
@@ -242,14 +242,14 @@ class CollectiveKernelTest {
     return algorithm == Algorithm.PAT ? new Protocol[] {Protocol.SIMPLE} : Protocol.values();
   }
 
-  private static List<RedOp> ops(Collective collective) {
-    return collective == Collective.ALL_GATHER || collective == Collective.BROADCAST
+  private static List<RedOp> ops(Operation operation) {
+    return operation == Operation.ALL_GATHER || operation == Operation.BROADCAST
         ? List.of(RedOp.SUM)
         : List.of(RedOp.values());
   }
 
-  private static boolean rooted(Collective collective) {
-    return collective == Collective.BROADCAST || collective == Collective.REDUCE;
+  private static boolean rooted(Operation operation) {
+    return operation == Operation.BROADCAST || operation == Operation.REDUCE;
   }
 
   private static void check(
@@ -277,12 +277,12 @@ class CollectiveKernelTest {
   private static int firstWrong(
       CollectiveWork work, Elements elements, int rank, int n, Buffers buffers) {
     ByteBuffer data = buffers.received();
-    return switch (work.collective()) {
+    return switch (work.operation()) {
       case ALL_REDUCE -> elements.firstWrong(data, 0);
       case REDUCE -> rank == work.root() ? elements.firstWrong(data, 0) : -1;
       case REDUCE_SCATTER -> elements.firstWrong(data, rank * work.count());
       case BROADCAST -> elements.firstWrongCopy(data, work.root(), 0);
-      case ALL_GATHER -> {
+      default -> {
         int wrong = -1;
         int part = data.capacity() / n;
         for (int from = 0; from < n && wrong < 0; from++) {

@@ -7,7 +7,7 @@ import org.nccl4j.device.DataType;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.cuda.CudaDevice;
 import org.nccl4j.it.perf.workload.Cell;
-import org.nccl4j.it.perf.workload.Operation;
+import org.nccl4j.it.perf.workload.PreparedCall;
 import org.nccl4j.it.perf.workload.Workload;
 
 /**
@@ -30,7 +30,7 @@ final class CommunicatorCosts {
 
   /** A communicator, as far as this needs it. */
   interface Made extends AutoCloseable {
-    Operation operation(Cell cell);
+    PreparedCall operation(Cell cell);
 
     @Override
     void close();
@@ -40,7 +40,7 @@ final class CommunicatorCosts {
   static Made ours(RankLane lane, Communicator communicator) {
     return new Made() {
       @Override
-      public Operation operation(Cell cell) {
+      public PreparedCall operation(Cell cell) {
         return lane.buffers().unprepared(communicator, lane.stream(), cell);
       }
 
@@ -55,7 +55,7 @@ final class CommunicatorCosts {
   static Made theirs(NcclRank communicator) {
     return new Made() {
       @Override
-      public Operation operation(Cell cell) {
+      public PreparedCall operation(Cell cell) {
         return communicator.operation(cell);
       }
 
@@ -106,7 +106,7 @@ final class CommunicatorCosts {
 
   /** The least of several rounds, each shorter than what a stream takes without waiting. */
   private double callMicros(Made communicator) {
-    Operation operation = communicator.operation(small());
+    PreparedCall operation = communicator.operation(small());
     double least = Double.MAX_VALUE;
     for (int round = 0; round < ROUNDS; round++) {
       long start = System.nanoTime();

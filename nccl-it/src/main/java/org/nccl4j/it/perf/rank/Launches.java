@@ -7,7 +7,7 @@ import java.util.List;
 import org.nccl4j.api.Group;
 import org.nccl4j.device.cuda.CudaGraph;
 import org.nccl4j.device.cuda.CudaStream;
-import org.nccl4j.it.perf.workload.Operation;
+import org.nccl4j.it.perf.workload.PreparedCall;
 
 /**
  * One iteration of a measurement on all lanes of a thread: an operation, a group of operations, or
@@ -15,7 +15,7 @@ import org.nccl4j.it.perf.workload.Operation;
  */
 final class Launches implements AutoCloseable {
   private final List<RankLane> lanes;
-  private final List<Operation> operations;
+  private final List<PreparedCall> operations;
   private final Library library;
   private final int aggregate;
   private final List<CudaGraph> graphs = new ArrayList<>();
@@ -25,7 +25,7 @@ final class Launches implements AutoCloseable {
    *
    * @param operations by lane
    */
-  Launches(List<RankLane> lanes, List<Operation> operations, Library library, int aggregate) {
+  Launches(List<RankLane> lanes, List<PreparedCall> operations, Library library, int aggregate) {
     this.lanes = lanes;
     this.operations = operations;
     this.library = library;
@@ -35,7 +35,7 @@ final class Launches implements AutoCloseable {
   /** Launches iterations. */
   void run(int iterations) {
     if (lanes.size() == 1 && aggregate == 1) {
-      Operation operation = operations.get(0);
+      PreparedCall operation = operations.get(0);
       for (int i = 0; i < iterations; i++) {
         operation.launch();
       }

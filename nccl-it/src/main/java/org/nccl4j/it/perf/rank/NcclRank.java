@@ -5,7 +5,7 @@ import org.nccl4j.device.RemoteException;
 import org.nccl4j.device.cuda.CudaStream;
 import org.nccl4j.it.perf.nccl.Libnccl;
 import org.nccl4j.it.perf.workload.Cell;
-import org.nccl4j.it.perf.workload.Operation;
+import org.nccl4j.it.perf.workload.PreparedCall;
 
 /** A rank in a communicator of libnccl. Used by one thread. */
 final class NcclRank implements AutoCloseable {
@@ -15,7 +15,7 @@ final class NcclRank implements AutoCloseable {
   private final long communicator;
   private final long[] windows;
   private Cell preparedCell;
-  private Operation prepared;
+  private PreparedCall prepared;
 
   private NcclRank(RankLane lane, long communicator, boolean registered) {
     this.lane = lane;
@@ -45,7 +45,7 @@ final class NcclRank implements AutoCloseable {
   }
 
   /** A cell's operation; the same object as long as the cell is the same. */
-  Operation operation(Cell cell) {
+  PreparedCall operation(Cell cell) {
     if (!cell.equals(preparedCell)) {
       long stream = ((CudaStream) lane.stream()).handle();
       Libnccl.Place place =

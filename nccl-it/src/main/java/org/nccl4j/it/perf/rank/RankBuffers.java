@@ -10,9 +10,9 @@ import org.nccl4j.it.perf.workload.Buffers;
 import org.nccl4j.it.perf.workload.Call;
 import org.nccl4j.it.perf.workload.Cell;
 import org.nccl4j.it.perf.workload.Layout;
-import org.nccl4j.it.perf.workload.Operation;
-import org.nccl4j.it.perf.workload.Operations;
 import org.nccl4j.it.perf.workload.Place;
+import org.nccl4j.it.perf.workload.PreparedCall;
+import org.nccl4j.it.perf.workload.PreparedCalls;
 import org.nccl4j.it.perf.workload.Segment;
 import org.nccl4j.it.perf.workload.Workload;
 
@@ -29,7 +29,7 @@ final class RankBuffers implements AutoCloseable {
   private final Runnable release;
 
   private Cell preparedCell;
-  private Operation prepared;
+  private PreparedCall prepared;
   private Cell cleared;
 
   RankBuffers(Device device, RankSpec spec) {
@@ -74,7 +74,7 @@ final class RankBuffers implements AutoCloseable {
       Buffers buffers, DeviceMemory everything, DeviceMemory guard, List<Segment> expected) {}
 
   /** The operation of a cell; the same object as long as the cell is the same. */
-  Operation operation(Communicator communicator, DeviceStream stream, Cell cell) {
+  PreparedCall operation(Communicator communicator, DeviceStream stream, Cell cell) {
     if (!cell.equals(preparedCell)) {
       prepared = unprepared(communicator, stream, cell);
       preparedCell = cell;
@@ -83,8 +83,8 @@ final class RankBuffers implements AutoCloseable {
   }
 
   /** The operation of a cell, made anew. */
-  Operation unprepared(Communicator communicator, DeviceStream stream, Cell cell) {
-    return Operations.of(
+  PreparedCall unprepared(Communicator communicator, DeviceStream stream, Cell cell) {
+    return PreparedCalls.of(
         cell.workload(),
         new Call(
             communicator,

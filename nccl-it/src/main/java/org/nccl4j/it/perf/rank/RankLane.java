@@ -12,7 +12,7 @@ import org.nccl4j.device.RedOp;
 import org.nccl4j.device.cuda.CudaDevice;
 import org.nccl4j.it.perf.nccl.Libnccl;
 import org.nccl4j.it.perf.workload.Cell;
-import org.nccl4j.it.perf.workload.Operation;
+import org.nccl4j.it.perf.workload.PreparedCall;
 
 /** One rank: its device, stream, buffers and communicators. Used by one thread. */
 final class RankLane implements AutoCloseable {
@@ -108,7 +108,7 @@ final class RankLane implements AutoCloseable {
   }
 
   /** A cell's operation by a library; the same object as long as the cell is the same. */
-  Operation operation(Cell cell, Library library) {
+  PreparedCall operation(Cell cell, Library library) {
     return library == Library.OURS
         ? buffers.operation(communicator, stream, cell)
         : others.get(library).operation(cell);

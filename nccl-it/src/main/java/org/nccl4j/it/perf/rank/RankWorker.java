@@ -20,7 +20,7 @@ import org.nccl4j.it.perf.check.DataSet;
 import org.nccl4j.it.perf.check.Verdict;
 import org.nccl4j.it.perf.nccl.Libnccl;
 import org.nccl4j.it.perf.workload.Cell;
-import org.nccl4j.it.perf.workload.Operation;
+import org.nccl4j.it.perf.workload.PreparedCall;
 import org.nccl4j.it.perf.workload.Segment;
 
 /** Does the orders of the ranks that one thread drives, each with a communicator of its own. */
@@ -174,7 +174,7 @@ public final class RankWorker implements AutoCloseable {
 
   private long measure(Order.Measure order) {
     Pace pace = order.pace();
-    List<Operation> operations = new ArrayList<>();
+    List<PreparedCall> operations = new ArrayList<>();
     for (RankLane lane : lanes) {
       lane.makeCurrent();
       operations.add(lane.operation(order.cell(), order.library()));
@@ -231,7 +231,7 @@ public final class RankWorker implements AutoCloseable {
 
   private Verdict check(Cell cell, long seed) {
     List<RankBuffers.Checked> all = new ArrayList<>();
-    List<Operation> operations = new ArrayList<>();
+    List<PreparedCall> operations = new ArrayList<>();
     List<DataSet> data = new ArrayList<>();
     for (RankLane lane : lanes) {
       RankBuffers.Checked checked = lane.buffers().checked(cell);

@@ -6,7 +6,7 @@ import org.nccl4j.device.DeviceMemory;
 /**
  * All-gather by doubling: in step k a rank exchanges 2^k parts with the rank that differs in bit k.
  */
-final class Hypercube implements Operation {
+final class Hypercube implements PreparedCall {
   private final Call call;
   private final int steps;
   private final DeviceMemory[] send;

@@ -2,49 +2,50 @@ package org.nccl4j.it.perf.workload;
 
 import java.util.ArrayList;
 import java.util.List;
+import org.nccl4j.device.kernel.Operation;
 
 /** The workloads of {@code perf}, with nccl-tests' names and formulas. */
 public enum Workload {
   /** All ranks' data combined, to all. */
-  ALL_REDUCE("all_reduce", Shape.SAME, true, false),
+  ALL_REDUCE(Operation.ALL_REDUCE),
   /** Each rank's data to all. */
-  ALL_GATHER("all_gather", Shape.GATHERS, false, false),
+  ALL_GATHER(Operation.ALL_GATHER),
   /** All ranks' data combined, a part to each. */
-  REDUCE_SCATTER("reduce_scatter", Shape.SCATTERS, true, false),
+  REDUCE_SCATTER(Operation.REDUCE_SCATTER),
   /** One rank's data to all. */
-  BROADCAST("broadcast", Shape.SAME, false, true),
+  BROADCAST(Operation.BROADCAST),
   /** All ranks' data combined, to one. */
-  REDUCE("reduce", Shape.SAME, true, true),
+  REDUCE(Operation.REDUCE),
   /** A part of each rank's data to each. */
-  ALL_TO_ALL("alltoall", Shape.EXCHANGES, false, false),
+  ALL_TO_ALL(Operation.ALL_TO_ALL),
   /** The same with parts of different sizes. */
-  ALL_TO_ALL_V("alltoallv", Shape.EXCHANGES, false, false),
+  ALL_TO_ALL_V("alltoallv", Operation.ALL_TO_ALL),
   /** Each rank's data to one. */
-  GATHER("gather", Shape.GATHERS, false, true),
+  GATHER(Operation.GATHER),
   /** A part of one rank's data to each. */
-  SCATTER("scatter", Shape.SCATTERS, false, true),
+  SCATTER(Operation.SCATTER),
   /** Each rank sends to the next. */
-  SEND_RECV("sendrecv", Shape.SAME, false, false),
+  SEND_RECV("sendrecv", Operation.ALL_REDUCE),
   /** All-gather in log2(ranks) exchanges. */
-  HYPERCUBE("hypercube", Shape.GATHERS, false, false);
-
-  private enum Shape {
-    SAME,
-    GATHERS,
-    SCATTERS,
-    EXCHANGES
-  }
+  HYPERCUBE("hypercube", Operation.ALL_GATHER);
 
   private final String label;
-  private final Shape shape;
-  private final boolean reduces;
-  private final boolean rooted;
+  private final Operation operation;
 
-  Workload(String label, Shape shape, boolean reduces, boolean rooted) {
+  /** The operation whose buffers have the same sizes. */
+  private final Operation shape;
+
+  Workload(Operation operation) {
+    this.label = operation.key();
+    this.operation = operation;
+    this.shape = operation;
+  }
+
+  /** A workload of sends and receives. */
+  Workload(String label, Operation shape) {
     this.label = label;
+    this.operation = Operation.SEND;
     this.shape = shape;
-    this.reduces = reduces;
-    this.rooted = rooted;
   }
 
   /** The name on the command line and in reports. */
@@ -54,20 +55,17 @@ public enum Workload {
 
   /** The operation of the API that it is made of, by the name that the planner knows. */
   public String operation() {
-    return switch (this) {
-      case ALL_TO_ALL_V, SEND_RECV, HYPERCUBE -> "send";
-      default -> label;
-    };
+    return operation.key();
   }
 
   /** Whether it combines elements, so that the operator matters. */
   public boolean reduces() {
-    return reduces;
+    return operation.reduces();
   }
 
   /** Whether it has a root. */
   public boolean rooted() {
-    return rooted;
+    return operation.isRooted();
   }
 
   /** Whether it can run in place. */
@@ -89,13 +87,11 @@ public enum Workload {
    * @param elements the size, in elements
    */
   public Layout layout(long elements, int nRanks) {
-    long part = elements / nRanks;
-    return switch (shape) {
-      case SAME -> new Layout(elements, elements, elements);
-      case GATHERS -> new Layout(part, part, part * nRanks);
-      case SCATTERS -> new Layout(part, part * nRanks, part);
-      case EXCHANGES -> new Layout(part, part * nRanks, part * nRanks);
-    };
+    long part = elements / shape.wholes(nRanks);
+    return new Layout(
+        part,
+        part * shape.sendParts(nRanks, /* isRoot= */ true),
+        part * shape.recvParts(nRanks, /* isRoot= */ true));
   }
 
   /** Bus bandwidth divided by algorithm bandwidth. */
@@ -116,10 +112,9 @@ public enum Workload {
   public double algorithmBytes(Layout layout, int nRanks, int elementBytes) {
     double bytes = (double) layout.count() * elementBytes;
     return switch (this) {
-      case ALL_REDUCE, BROADCAST, REDUCE, SEND_RECV -> bytes;
       case HYPERCUBE -> bytes * (nRanks - 1);
       case ALL_TO_ALL_V -> variableElements(layout, nRanks) * elementBytes;
-      case ALL_GATHER, REDUCE_SCATTER, ALL_TO_ALL, GATHER, SCATTER -> bytes * nRanks;
+      default -> bytes * shape.wholes(nRanks);
     };
   }
 

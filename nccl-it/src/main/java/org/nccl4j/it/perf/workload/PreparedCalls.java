@@ -8,11 +8,11 @@ import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.RedOp;
 
 /** Makes a workload's operation out of calls of the API. */
-public final class Operations {
-  private Operations() {}
+public final class PreparedCalls {
+  private PreparedCalls() {}
 
   /** The operation, with all that it needs found beforehand. */
-  public static Operation of(Workload workload, Call call) {
+  public static PreparedCall of(Workload workload, Call call) {
     return switch (workload) {
       case ALL_REDUCE, ALL_GATHER, REDUCE_SCATTER, ALL_TO_ALL -> unrooted(workload, call);
       case BROADCAST, REDUCE, GATHER, SCATTER -> rooted(workload, call);
@@ -22,7 +22,7 @@ public final class Operations {
     };
   }
 
-  private static Operation unrooted(Workload workload, Call call) {
+  private static PreparedCall unrooted(Workload workload, Call call) {
     Communicator communicator = call.communicator();
     DeviceStream stream = call.stream();
     DeviceMemory send = call.buffers().send();
@@ -38,7 +38,7 @@ public final class Operations {
     };
   }
 
-  private static Operation rooted(Workload workload, Call call) {
+  private static PreparedCall rooted(Workload workload, Call call) {
     Communicator communicator = call.communicator();
     DeviceStream stream = call.stream();
     DeviceMemory send = call.buffers().send();
@@ -55,7 +55,7 @@ public final class Operations {
     };
   }
 
-  private static Operation toNext(Call call) {
+  private static PreparedCall toNext(Call call) {
     Communicator communicator = call.communicator();
     DeviceStream stream = call.stream();
     Buffers buffers = call.buffers();
@@ -71,7 +71,7 @@ public final class Operations {
     };
   }
 
-  private static Operation variable(Call call) {
+  private static PreparedCall variable(Call call) {
     Communicator communicator = call.communicator();
     DeviceStream stream = call.stream();
     DataType type = call.buffers().type();

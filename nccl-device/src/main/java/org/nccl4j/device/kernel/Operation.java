@@ -1,0 +1,195 @@
+package org.nccl4j.device.kernel;
+
+import java.util.List;
+import java.util.Optional;
+import java.util.stream.Stream;
+import org.nccl4j.device.ErrorId;
+import org.nccl4j.device.InvalidArgumentException;
+
+/**
+ * The operations of a communicator, with what is known of each. The order is the kernels' (
+ * layout.h, nccl4jCollective and nccl4jDirectOperation), and that of a call's numbers.
+ */
+public enum Operation {
+  /** One rank's data to all. */
+  BROADCAST("Broadcast", "broadcast", Kind.COLLECTIVE, Parts.ONE_AT_ROOT, Parts.ONE),
+  /** All ranks' data combined, to one. */
+  REDUCE("Reduce", "reduce", Kind.COLLECTIVE, Parts.ONE, Parts.ONE_AT_ROOT),
+  /** Each rank's data to all. */
+  ALL_GATHER("AllGather", "all_gather", Kind.COLLECTIVE, Parts.ONE, Parts.ALL),
+  /** All ranks' data combined, a part to each. */
+  REDUCE_SCATTER("ReduceScatter", "reduce_scatter", Kind.COLLECTIVE, Parts.ALL, Parts.ONE),
+  /** All ranks' data combined, to all. */
+  ALL_REDUCE("AllReduce", "all_reduce", Kind.COLLECTIVE, Parts.ONE, Parts.ONE),
+  /** A part of each rank's data to each. */
+  ALL_TO_ALL("AllToAll", "alltoall", Kind.EXCHANGE, Parts.ALL, Parts.ALL),
+  /** A part of one rank's data to each. */
+  SCATTER("Scatter", "scatter", Kind.EXCHANGE, Parts.ALL_AT_ROOT, Parts.ONE),
+  /** Each rank's data to one. */
+  GATHER("Gather", "gather", Kind.EXCHANGE, Parts.ONE, Parts.ALL_AT_ROOT),
+  /** Data to one other rank, which receives them. */
+  SEND("Send", "send", Kind.P2P, Parts.ONE, Parts.NONE),
+  /** Data from one other rank, which sends them. */
+  RECV("Recv", "recv", Kind.P2P, Parts.NONE, Parts.ONE),
+  /** Data into a peer's window, then a signal. */
+  PUT_SIGNAL("PutSignal", "put_signal", Kind.ONE_SIDED, Parts.ONE, Parts.NONE),
+  /** A signal to a peer. */
+  SIGNAL("Signal", "signal", Kind.ONE_SIDED, Parts.NONE, Parts.NONE),
+  /** Waits for peers' signals. */
+  WAIT_SIGNAL("WaitSignal", "wait_signal", Kind.ONE_SIDED, Parts.NONE, Parts.NONE);
+
+  private static final List<Operation> COLLECTIVES = those(Kind.COLLECTIVE);
+  private static final List<Operation> OF_ALL_RANKS = those(Kind.COLLECTIVE, Kind.EXCHANGE);
+
+  /** Who takes part, and how the data travel. */
+  private enum Kind {
+    /** All ranks, with algorithms over connections. */
+    COLLECTIVE,
+    /** All ranks, by sends and receives. */
+    EXCHANGE,
+    /** A sender and a receiver. */
+    P2P,
+    /** One rank, on a window of another. */
+    ONE_SIDED
+  }
+
+  /** How many times count elements a buffer holds. */
+  private enum Parts {
+    NONE,
+    ONE,
+    ALL,
+    ONE_AT_ROOT,
+    ALL_AT_ROOT;
+
+    int of(int nRanks, boolean isRoot) {
+      return switch (this) {
+        case NONE -> 0;
+        case ONE -> 1;
+        case ALL -> nRanks;
+        case ONE_AT_ROOT -> isRoot ? 1 : 0;
+        case ALL_AT_ROOT -> isRoot ? nRanks : 0;
+      };
+    }
+
+    boolean isOfRoot() {
+      return this == ONE_AT_ROOT || this == ALL_AT_ROOT;
+    }
+  }
+
+  private final String label;
+  private final String key;
+  private final Kind kind;
+  private final Parts sent;
+  private final Parts received;
+
+  Operation(String label, String key, Kind kind, Parts sent, Parts received) {
+    this.label = label;
+    this.key = key;
+    this.kind = kind;
+    this.sent = sent;
+    this.received = received;
+  }
+
+  private static List<Operation> those(Kind... kinds) {
+    return Stream.of(values()).filter(o -> List.of(kinds).contains(o.kind)).toList();
+  }
+
+  /** The operation of a {@link #key}, if there is one. */
+  public static Optional<Operation> find(String key) {
+    return Stream.of(values()).filter(operation -> operation.key.equals(key)).findFirst();
+  }
+
+  /**
+   * The operation that a user names by its {@link #key}; none of the one-sided.
+   *
+   * @throws InvalidArgumentException for an operation that does not exist
+   */
+  public static Operation named(String key) {
+    return find(key)
+        .filter(operation -> operation.kind != Kind.ONE_SIDED)
+        .orElseThrow(
+            () ->
+                new InvalidArgumentException(
+                    ErrorId.NAME,
+                    "there is no operation '" + key + "'",
+                    "use one of "
+                        + Stream.of(values())
+                            .filter(operation -> operation.kind != Kind.ONE_SIDED)
+                            .map(Operation::key)
+                            .toList()));
+  }
+
+  /** The {@link #key} of each operation, by its ordinal. */
+  public static List<String> keys() {
+    return Stream.of(values()).map(Operation::key).toList();
+  }
+
+  /** The operations with algorithms over connections. */
+  public static List<Operation> collectives() {
+    return COLLECTIVES;
+  }
+
+  /** The operations that all ranks call: the collectives, all-to-all, scatter and gather. */
+  public static List<Operation> ofAllRanks() {
+    return OF_ALL_RANKS;
+  }
+
+  /** NCCL's name, as in tables: AllReduce. */
+  public String label() {
+    return label;
+  }
+
+  /** The name in nccl-tests, in messages and in records: all_reduce. */
+  public String key() {
+    return key;
+  }
+
+  /** The name of the user's call: allReduce. */
+  public String method() {
+    return Character.toLowerCase(label.charAt(0)) + label.substring(1);
+  }
+
+  /** Whether it has algorithms over connections. */
+  public boolean isCollective() {
+    return kind == Kind.COLLECTIVE;
+  }
+
+  /** Whether all ranks call it, so that it can go straight between windows. */
+  public boolean isOfAllRanks() {
+    return kind == Kind.COLLECTIVE || kind == Kind.EXCHANGE;
+  }
+
+  /** Whether it is a send or a receive. */
+  public boolean isP2p() {
+    return kind == Kind.P2P;
+  }
+
+  /** Whether one of the ranks is its root. */
+  public boolean isRooted() {
+    return sent.isOfRoot() || received.isOfRoot();
+  }
+
+  /** Whether it combines elements. */
+  public boolean reduces() {
+    return this == REDUCE || this == REDUCE_SCATTER || this == ALL_REDUCE;
+  }
+
+  /**
+   * How many times count elements a rank's send buffer holds; 0 if it is not read.
+   *
+   * @param isRoot whether the rank is the root
+   */
+  public int sendParts(int nRanks, boolean isRoot) {
+    return sent.of(nRanks, isRoot);
+  }
+
+  /** How many times count elements a rank's receive buffer holds; 0 if it is not written. */
+  public int recvParts(int nRanks, boolean isRoot) {
+    return received.of(nRanks, isRoot);
+  }
+
+  /** How many times count elements the larger buffer holds, as tables count sizes. */
+  public int wholes(int nRanks) {
+    return Math.max(sendParts(nRanks, /* isRoot= */ true), recvParts(nRanks, /* isRoot= */ true));
+  }
+}
