@@ -9,7 +9,6 @@ import java.util.HashSet;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
-import java.util.Properties;
 import java.util.Set;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.ErrorId;
@@ -214,7 +213,10 @@ final class KernelModules {
       if (in == null) {
         throw new InvalidUsageException(
             ErrorId.UNSUPPORTED,
-            "this build of nccl-device has no CUDA kernels for " + family + ": " + absence(),
+            "this build of nccl-device has no CUDA kernels for "
+                + family
+                + ": "
+                + KernelBuild.present().absence().orElse("they are missing from the jar"),
             "build nccl-device where nvcc of CUDA 12 or newer is on the PATH, or use a released"
                 + " jar");
       }
@@ -222,16 +224,5 @@ final class KernelModules {
     } catch (IOException e) {
       throw new UncheckedIOException(e);
     }
-  }
-
-  /** Why the build made no kernels. */
-  private static String absence() throws IOException {
-    Properties build = new Properties();
-    try (InputStream in = KernelModules.class.getResourceAsStream("kernels/build.properties")) {
-      if (in != null) {
-        build.load(in);
-      }
-    }
-    return build.getProperty("absence", "they are missing from the jar");
   }
 }

@@ -1,8 +1,5 @@
 package org.nccl4j.it.doctor;
 
-import java.io.IOException;
-import java.lang.module.ModuleReader;
-import java.lang.module.ModuleReference;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.file.Files;
@@ -12,7 +9,6 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
 import java.util.function.LongConsumer;
-import java.util.stream.Stream;
 import org.nccl4j.api.Communicator;
 import org.nccl4j.api.CommunicatorConfig;
 import org.nccl4j.api.Devices;
@@ -27,6 +23,7 @@ import org.nccl4j.device.bind.NativeLibrary;
 import org.nccl4j.device.cuda.CudaDevice;
 import org.nccl4j.device.cuda.CudaDevices;
 import org.nccl4j.device.cuda.GpuDirect;
+import org.nccl4j.device.cuda.KernelBuild;
 import org.nccl4j.device.cuda.Nvml;
 import org.nccl4j.it.doctor.bind.CudaProbe;
 
@@ -167,36 +164,33 @@ final class DeviceExaminations {
         : Finding.missing(
             "nvml",
             detail
-                + " of a fabric of several hosts, whose GPUs are reached over a network: there is no"
-                + " IMEX channel in "
+                + " of a fabric of several hosts, whose GPUs are reached over a network: there is"
+                + " no IMEX channel in "
                 + IMEX_CHANNELS,
-            "make a channel and give it to the container (nvidia-modprobe, NVIDIA_IMEX_CHANNELS=0)");
+            "make a channel and give it to the container (nvidia-modprobe,"
+                + " NVIDIA_IMEX_CHANNELS=0)");
   }
 
   private static Finding fatbins() {
-    Module device = Device.class.getModule();
-    boolean present =
-        device.isNamed()
-            && ModuleLayer.boot()
-                .configuration()
-                .findModule(device.getName())
-                .map(module -> contains(module.reference(), ".fatbin"))
-                .orElse(false);
-    return present
-        ? Finding.ok("fatbins", "CUDA kernels are in the build")
+    KernelBuild build = KernelBuild.present();
+    if (build.absence().isPresent()) {
+      return Finding.missing(
+          "fatbins",
+          "this build has " + build + "; GPUs cannot be used",
+          "install CUDA's nvcc and build again");
+    }
+    List<CudaDevice> left =
+        CudaDevices.probe().list().stream()
+            .filter(gpu -> !build.runsOn(gpu.computeCapability()))
+            .toList();
+    return left.isEmpty()
+        ? Finding.ok("fatbins", build.toString())
         : Finding.missing(
             "fatbins",
-            "this build has no CUDA kernels: GPUs cannot be used",
-            "install CUDA's nvcc and build again, once this version has a CUDA device");
-  }
-
-  private static boolean contains(ModuleReference module, String ending) {
-    try (ModuleReader reader = module.open();
-        Stream<String> names = reader.list()) {
-      return names.anyMatch(name -> name.endsWith(ending));
-    } catch (IOException e) {
-      return false;
-    }
+            build + ": not for " + left.get(0),
+            "build with mvn -Prelease package, for all GPUs from compute capability 7.5 on, or with"
+                + " -Dcuda.architectures="
+                + left.get(0).computeCapability());
   }
 
   private static int written(LongConsumer function) {

@@ -40,6 +40,20 @@ final class DoctorTest {
   }
 
   @Test
+  void theGpusThatKernelsAreForAreListed() {
+    Main.run(new PrintWriter(out), new PrintWriter(err), "doctor");
+    assertTrue(
+        out.toString()
+            .lines()
+            .anyMatch(
+                line ->
+                    line.matches(
+                        "OK +fatbins +CUDA kernels for compute capability [0-9., ]+and PTX .*"
+                            + "|MISSING +fatbins +this build has no CUDA kernels: .*")),
+        out::toString);
+  }
+
+  @Test
   void jsonNamesAllSubjects() throws IOException {
     Main.run(new PrintWriter(out), new PrintWriter(err), "doctor", "--json");
     TreeSet<String> subjects = new TreeSet<>();
