@@ -51,7 +51,7 @@ public record KernelPreload(String text, Set<DataType> types) {
   public Set<DataType> types(Map<String, String> variables) {
     boolean eager =
         variables.getOrDefault("CUDA_MODULE_LOADING", "").trim().equalsIgnoreCase("EAGER");
-    return this == AUTO && eager
+    return equals(AUTO) && eager
         ? EnumSet.allOf(DataType.class)
         : Collections.unmodifiableSet(types);
   }
