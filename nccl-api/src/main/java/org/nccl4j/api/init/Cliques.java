@@ -75,7 +75,7 @@ final class Cliques {
     try {
       if (!mine.clique().isEmpty()) {
         try {
-          memory = CudaShareableMemory.createForFabric(device);
+          memory = CudaShareableMemory.createForFabric(device.gpu());
           mine = mine.with(memory.exportFabricHandle(), memory.size());
         } catch (NcclException e) {
           mine = mine.hindered(e.problem());
@@ -156,7 +156,7 @@ final class Cliques {
       if (!here && areTogether(claims, self.rank(), peer.rank()) && tried.add(peer.hostId())) {
         CliqueClaim claim = claims.get(peer.rank());
         try {
-          CudaShareableMemory.importFrom(device, claim.handle(), claim.bytes()).close();
+          CudaShareableMemory.importFrom(device.gpu(), claim.handle(), claim.bytes()).close();
         } catch (NcclException e) {
           return Optional.of("memory of rank %d: %s".formatted(peer.rank(), e.problem()));
         }
@@ -181,8 +181,8 @@ final class Cliques {
     if (broken && bootstrap.rank() == 0) {
       LOG.log(
           Logger.Level.WARNING,
-          "communicator {0} goes over a network between hosts that NVLink connects, which is slower:"
-              + " rank {1}: {2}; {3}, or set NCCL_MNNVL_ENABLE=0 where it is to be so",
+          "communicator {0} goes over a network between hosts that NVLink connects, which is"
+              + " slower: rank {1}: {2}; {3}, or set NCCL_MNNVL_ENABLE=0 where it is to be so",
           request.name(),
           rank,
           why,

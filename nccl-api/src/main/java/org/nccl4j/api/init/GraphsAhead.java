@@ -44,7 +44,7 @@ public final class GraphsAhead {
     if (!BEGUN.add(gpus)) {
       return;
     }
-    gpus.forEach(CudaDevice::gpuDirect); // so that the thread need not ask the driver
+    gpus.forEach(device -> device.gpu().gpuDirect()); // so that the thread need not ask the driver
     Thread searching = new Thread(() -> search(gpus, settings), "nccl4j-graphs");
     searching.setDaemon(true);
     searching.start();

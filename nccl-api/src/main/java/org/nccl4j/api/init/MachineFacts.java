@@ -57,7 +57,7 @@ record MachineFacts(Optional<GpuFacts> gpu, boolean fromFile, boolean dumps) {
         found.index(),
         -1,
         device.computeCapability(),
-        device.gpuDirect().absence().isEmpty(),
+        device.gpu().gpuDirect().absence().isEmpty(),
         found.nvLinks(),
         found.c2cMbps(),
         found.c2cLinks());

@@ -16,7 +16,7 @@ final class BatchCopyPlan extends CopyPlan {
   /** How the ranks meet. */
   interface Meeting {
     /** Puts it into a stream. */
-    void launch(long send, long recv, CudaStream stream, boolean captured);
+    void launch(long send, long recv, GpuStream stream, boolean captured);
 
     /** No more are launched for one plan. */
     default void discard() {}
@@ -37,12 +37,12 @@ final class BatchCopyPlan extends CopyPlan {
   }
 
   @Override
-  void meet(long send, long recv, CudaStream stream, boolean captured) {
+  void meet(long send, long recv, GpuStream stream, boolean captured) {
     meeting.launch(send, recv, stream, captured);
   }
 
   @Override
-  void copy(long send, long recv, CudaStream stream, boolean captured, int nearest) {
+  void copy(long send, long recv, GpuStream stream, boolean captured, int nearest) {
     fill(send, recv, nearest);
     if (batch.count() > 0) {
       copy(stream, captured);
@@ -62,9 +62,9 @@ final class BatchCopyPlan extends CopyPlan {
     }
   }
 
-  private void copy(CudaStream stream, boolean captured) {
+  private void copy(GpuStream stream, boolean captured) {
     if (batches && !captured && stream.handle() != 0 && stream.handle() != LEGACY) {
-      DriverLibrary.copyBatchAsync(batch, driver, stream.handle(), owner().device());
+      DriverLibrary.copyBatchAsync(batch, driver, stream.handle(), owner().gpu());
       return;
     }
     for (int copy = 0; copy < batch.count(); copy++) {

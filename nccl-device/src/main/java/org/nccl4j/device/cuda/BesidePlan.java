@@ -51,7 +51,7 @@ final class BesidePlan implements CudaPlan {
   private static final int ENDED = 128;
   private static final int CAME = 256;
 
-  private final CudaKernelCommunicator owner;
+  private final PlanContext owner;
   private final Operation operation;
   private final SideStreams sides;
   private final boolean byKernels;
@@ -185,7 +185,7 @@ final class BesidePlan implements CudaPlan {
   }
 
   @Override
-  public CudaKernelCommunicator owner() {
+  public PlanContext owner() {
     return owner;
   }
 
@@ -205,8 +205,8 @@ final class BesidePlan implements CudaPlan {
   }
 
   @Override
-  public void launch(long send, long recv, CudaStream stream) {
-    boolean apart = byKernels || CudaLibrary.isCapturing(stream.handle(), owner.device());
+  public void launch(long send, long recv, GpuStream stream) {
+    boolean apart = byKernels || CudaLibrary.isCapturing(stream.handle(), owner.gpu());
     if (apart && !operation.reduces()) {
       launch(kernel, 0, BEGIN, send, recv, stream);
       if (mover != null) {
@@ -233,12 +233,12 @@ final class BesidePlan implements CudaPlan {
   }
 
   private static void launch(
-      CudaKernelPlan part, int number, int phases, long send, long recv, CudaStream stream) {
+      CudaKernelPlan part, int number, int phases, long send, long recv, GpuStream stream) {
     part.arguments().putInt(BesideArguments.NUMBER, number).putInt(BesideArguments.PHASES, phases);
     part.launch(send, recv, stream);
   }
 
-  private void copyInGraph(long send, long recv, CudaStream stream) {
+  private void copyInGraph(long send, long recv, GpuStream stream) {
     SideStreams.Side side = sides.of(stream, /* inGraph= */ true);
     side.part(stream);
     copy(routes.target(recv, rank), routes.source(send, rank), bytes, side.handle());
@@ -247,12 +247,12 @@ final class BesidePlan implements CudaPlan {
   }
 
   private void copy(int number, long send, long recv) {
-    CudaDevice device = owner.device();
+    Gpu gpu = owner.gpu();
     long stream = sides.eager().handle();
     boolean reduces = operation.reduces();
     long source = reduces ? send + sendOffset : routes.source(send, other);
     long target = reduces ? recv + recvOffset : routes.target(recv, other);
-    DriverLibrary.streamWait(stream, here + GO, number, false, device);
+    DriverLibrary.streamWait(stream, here + GO, number, false, gpu);
     int chunks = 0;
     long size;
     for (long at = 0; at < moved.bytes; at += size) {
@@ -260,17 +260,17 @@ final class BesidePlan implements CudaPlan {
       chunks++;
       copy(target + at, source + at, size, stream);
       if (reduces) {
-        DriverLibrary.streamWrite(stream, there + CAME, 64 * number + chunks, false, device);
+        DriverLibrary.streamWrite(stream, there + CAME, 64 * number + chunks, false, gpu);
       }
     }
     if (operation != Operation.ALL_REDUCE) {
-      DriverLibrary.streamWrite(stream, here + ENDED, number, false, device);
+      DriverLibrary.streamWrite(stream, here + ENDED, number, false, gpu);
     }
   }
 
   private void copy(long target, long source, long size, long stream) {
     if (target != source) {
-      DriverLibrary.copyAsync(target, source, size, stream, owner.device());
+      DriverLibrary.copyAsync(target, source, size, stream, owner.gpu());
     }
   }
 }

@@ -26,29 +26,24 @@ final class CaptureLibrary {
    * At each launch of the graph that a stream is captured into, what comes next in the stream waits
    * for what the event was recorded behind last by then.
    */
-  static void awaitAtLaunch(CudaStream stream, long event) {
-    CudaResult.check(
-        CUDA.cuStreamWaitEvent(stream.handle(), event, EXTERNAL),
-        "cuStreamWaitEvent",
-        stream.device());
+  static void awaitAtLaunch(long stream, long event, Object place) {
+    CudaResult.check(CUDA.cuStreamWaitEvent(stream, event, EXTERNAL), "cuStreamWaitEvent", place);
   }
 
   /** Each launch of that graph records the event behind what is in the stream by now. */
-  static void recordAtLaunch(long event, CudaStream stream) {
+  static void recordAtLaunch(long event, long stream, Object place) {
     CudaResult.check(
-        CUDA.cuEventRecordWithFlags(event, stream.handle(), EXTERNAL),
-        "cuEventRecordWithFlags",
-        stream.device());
+        CUDA.cuEventRecordWithFlags(event, stream, EXTERNAL), "cuEventRecordWithFlags", place);
   }
 
   /** The number of the capture that a stream is in; 0 if it is in none. */
   @HotPath
-  static long capture(CudaStream stream, Offheap scratch) {
+  static long capture(long stream, Offheap scratch, Object place) {
     long status = scratch.address() + STATUS;
     CudaResult.check(
-        CUDA.cuStreamGetCaptureInfo_v2(stream.handle(), status, scratch.address(), 0, 0, 0, 0),
+        CUDA.cuStreamGetCaptureInfo_v2(stream, status, scratch.address(), 0, 0, 0, 0),
         "cuStreamGetCaptureInfo",
-        stream.device());
+        place);
     return switch (scratch.getInt(STATUS)) {
       case NONE -> 0;
       case ACTIVE -> scratch.getLong(0);

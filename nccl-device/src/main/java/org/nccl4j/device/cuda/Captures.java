@@ -15,7 +15,7 @@ final class Captures {
   /** A capture, and the connections that what it holds goes by. */
   static final class Capture {
     private final long number;
-    private final Map<ConnectionOrder, CudaStream> last = new LinkedHashMap<>();
+    private final Map<ConnectionOrder, GpuStream> last = new LinkedHashMap<>();
 
     private Capture(long number) {
       this.number = number;
@@ -26,7 +26,7 @@ final class Captures {
      *
      * @return the stream where the one before it in this capture is; null for the first
      */
-    synchronized CudaStream add(ConnectionOrder order, CudaStream stream) {
+    synchronized GpuStream add(ConnectionOrder order, GpuStream stream) {
       return last.put(order, stream);
     }
 
@@ -45,8 +45,10 @@ final class Captures {
   }
 
   /** A stream's capture has been begun. */
-  Capture begun(CudaStream stream) {
-    long number = CaptureLibrary.capture(stream, new Offheap(CaptureLibrary.SCRATCH_BYTES));
+  Capture begun(GpuStream stream) {
+    long number =
+        CaptureLibrary.capture(
+            stream.handle(), new Offheap(CaptureLibrary.SCRATCH_BYTES), stream.gpu());
     Capture capture = new Capture(number);
     open.put(number, capture);
     return capture;

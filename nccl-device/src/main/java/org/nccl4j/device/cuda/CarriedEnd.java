@@ -15,14 +15,14 @@ final class CarriedEnd {
   private final Pointer data;
   private final Pointer credit;
 
-  CarriedEnd(CudaDevice device, Connection connection, ConnectionLayout layout) {
+  CarriedEnd(Gpu gpu, Connection connection, ConnectionLayout layout) {
     this.layout = layout;
-    data = view(device, connection.data().address(), layout.dataBytes());
-    credit = view(device, connection.credit().address(), ConnectionLayout.CREDIT_BYTES);
+    data = view(gpu, connection.data().address(), layout.dataBytes());
+    credit = view(gpu, connection.credit().address(), ConnectionLayout.CREDIT_BYTES);
   }
 
-  private static Pointer view(CudaDevice device, long address, long bytes) {
-    long host = device.context().get(() -> DriverLibrary.hostAddress(address, device));
+  private static Pointer view(Gpu gpu, long address, long bytes) {
+    long host = gpu.context().get(() -> DriverLibrary.hostAddress(address, gpu));
     return Pointer.wrap(Runtime.getSystemRuntime(), host, bytes);
   }
 

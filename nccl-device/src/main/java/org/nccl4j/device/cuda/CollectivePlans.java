@@ -19,15 +19,14 @@ final class CollectivePlans {
   private static final int SIMPLE_THREADS = 576; // kSimpleThreads
   private static final int FLAGGED_THREADS = 512; // kLLThreads
 
-  private final CudaKernelCommunicator communicator;
+  private final PlanContext context;
   private final KernelCommunicatorSpec spec;
   private final CommunicatorMemory memory;
 
-  CollectivePlans(
-      CudaKernelCommunicator communicator, KernelCommunicatorSpec spec, CommunicatorMemory memory) {
-    this.communicator = communicator;
-    this.spec = spec;
-    this.memory = memory;
+  CollectivePlans(PlanContext context) {
+    this.context = context;
+    this.spec = context.spec();
+    this.memory = context.memory();
   }
 
   CudaKernelPlan prepare(CollectiveWork work) {
@@ -36,7 +35,7 @@ final class CollectivePlans {
     int slice = sliceBytes(work);
     int channels =
         Math.min(CHANNELS, work.nChannels() > 0 ? work.nChannels() : channels(work, bytes));
-    Offheap arguments = communicator.offheap().take(KernelLayout.COLLECTIVE_BYTES);
+    Offheap arguments = context.offheap().take(KernelLayout.COLLECTIVE_BYTES);
     memory.putCommunicator(arguments);
     arguments
         .putLong(KernelLayout.BYTES, bytes)
@@ -63,12 +62,11 @@ final class CollectivePlans {
     }
     long share = Math.min(slice, (bytes + channels - 1) / channels);
     return new CudaKernelPlan(
-        communicator,
+        context,
         arguments,
         bytes == 0
             ? 0
-            : communicator
-                .device()
+            : context
                 .kernels()
                 .collective(work.operation(), work.type(), work.algorithm(), work.protocol()),
         new CudaKernelPlan.Shape(channels, threads(work.protocol(), share), 1),

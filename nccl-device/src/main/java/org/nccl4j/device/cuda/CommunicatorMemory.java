@@ -23,7 +23,7 @@ final class CommunicatorMemory implements AutoCloseable {
   private static final int OUT_OF_ORDER = 2; // users::kUnlike
   private static final int OTHER_CALL = 3; // kOtherCall
 
-  private final CudaDevice device;
+  private final Gpu gpu;
   private final KernelCommunicatorSpec spec;
   private final ConnectionMemory connections;
   private final Place place;
@@ -55,8 +55,8 @@ final class CommunicatorMemory implements AutoCloseable {
    * @param place among those that share the connections
    */
   CommunicatorMemory(
-      CudaDevice device, KernelCommunicatorSpec spec, ConnectionMemory connections, Place place) {
-    this.device = device;
+      Gpu gpu, KernelCommunicatorSpec spec, ConnectionMemory connections, Place place) {
+    this.gpu = gpu;
     this.spec = spec;
     this.connections = connections;
     this.place = place;
@@ -67,12 +67,12 @@ final class CommunicatorMemory implements AutoCloseable {
         cell.write(0, tables());
       }
       controlHost =
-          device.context().get(() -> CudaLibrary.allocateHost(KernelLayout.CONTROL_BYTES, device));
+          gpu.context().get(() -> CudaLibrary.allocateHost(KernelLayout.CONTROL_BYTES, gpu));
     } catch (RuntimeException e) {
       giveCell();
       throw e;
     }
-    controlDevice = device.context().get(() -> CudaLibrary.hostDeviceAddress(controlHost, device));
+    controlDevice = gpu.context().get(() -> CudaLibrary.hostDeviceAddress(controlHost, gpu));
     control = Pointer.wrap(Runtime.getSystemRuntime(), controlHost, KernelLayout.CONTROL_BYTES);
     control.setMemory(0, KernelLayout.CONTROL_BYTES, (byte) 0);
   }
@@ -243,6 +243,6 @@ final class CommunicatorMemory implements AutoCloseable {
   @Override
   public void close() {
     giveCell();
-    device.context().run(() -> CudaLibrary.freeHost(controlHost, device));
+    gpu.context().run(() -> CudaLibrary.freeHost(controlHost, gpu));
   }
 }

@@ -22,18 +22,19 @@ final class ConnectionMemory implements AutoCloseable {
 
   private static final int ALIGNMENT = 32;
 
-  private final CudaDevice device;
+  private final Gpu gpu;
   private final int nRanks;
   private final DeviceMemory steps;
   private final List<DeviceMemory> more = new ArrayList<>();
   private final Deque<DeviceMemory> free = new ArrayDeque<>();
 
   /** For the connections of a communicator. One of a single rank has none and takes nothing. */
-  ConnectionMemory(CudaDevice device, KernelCommunicatorSpec spec) {
-    this.device = device;
+  ConnectionMemory(Gpu gpu, KernelCommunicatorSpec spec) {
+    this.gpu = gpu;
     nRanks = spec.nRanks();
     int stepsBytes = nRanks * connectionBytes();
-    steps = device.allocate(nRanks == 1 ? 0 : stepsBytes + (1L + CELLS) * cellBytes(nRanks));
+    steps =
+        CudaMemory.allocate(gpu, nRanks == 1 ? 0 : stepsBytes + (1L + CELLS) * cellBytes(nRanks));
     if (nRanks == 1) {
       return;
     }
@@ -106,7 +107,7 @@ final class ConnectionMemory implements AutoCloseable {
   /** A cell of {@link #cellBytes}, enough for every communicator of these ranks. */
   synchronized DeviceMemory takeCell() {
     if (free.isEmpty()) {
-      DeviceMemory block = device.allocate((long) CELLS * cellBytes(nRanks));
+      DeviceMemory block = CudaMemory.allocate(gpu, (long) CELLS * cellBytes(nRanks));
       more.add(block);
       addCells(block);
     }

@@ -28,23 +28,24 @@ final class ConnectionOrder implements AutoCloseable {
   private static final AtomicLong NUMBERS = new AtomicLong();
   private static final int OTHER_CAPTURES = 16; // at a time; nobody says when they end
 
-  private final CudaDevice device;
+  private final Gpu gpu;
+  private final Captures captures;
   private final long number = NUMBERS.incrementAndGet();
   private final Offheap scratch = new Offheap(CaptureLibrary.SCRATCH_BYTES);
   private final long behind;
   private long captured; // the same in captures; 0 before the first
-  private CudaStream last; // of what is not captured; null before the first
+  private GpuStream last; // of what is not captured; null before the first
   private boolean recorded; // behind is recorded behind the last launch already
   private boolean capturing; // the launch under way is captured
   private boolean byOthers; // by others than this library
 
   /** The last captures that others began, and where each has its last launch. */
-  private final Map<Long, CudaStream> otherLast =
+  private final Map<Long, GpuStream> otherLast =
       new LinkedHashMap<>() {
         private static final long serialVersionUID = 1L;
 
         @Override
-        protected boolean removeEldestEntry(Map.Entry<Long, CudaStream> eldest) {
+        protected boolean removeEldestEntry(Map.Entry<Long, GpuStream> eldest) {
           return size() > OTHER_CAPTURES;
         }
       };
@@ -52,16 +53,22 @@ final class ConnectionOrder implements AutoCloseable {
   private boolean shared;
 
   /** Where a launch needs nothing but its stream, of the library's, while that captures nothing. */
-  private volatile CudaStream plain;
+  private volatile GpuStream plain;
 
   private volatile boolean inOtherGraphs;
   private volatile boolean inGraphs;
   private final Object asking = new Object(); // held while the event behind is asked about
   private boolean closed;
 
-  ConnectionOrder(CudaDevice device) {
-    this.device = device;
-    behind = device.context().get(() -> CudaLibrary.createEvent(false, device));
+  /**
+   * An order of launches.
+   *
+   * @param captures of the GPU's streams
+   */
+  ConnectionOrder(Gpu gpu, Captures captures) {
+    this.gpu = gpu;
+    this.captures = captures;
+    behind = gpu.context().get(() -> CudaLibrary.createEvent(false, gpu));
   }
 
   /** Those that were made later have higher numbers. */
@@ -88,14 +95,14 @@ final class ConnectionOrder implements AutoCloseable {
    * being captured. Streams of the library's are captured by it alone.
    */
   @HotPath
-  boolean isPlain(CudaStream into) {
-    return into == plain && !device.context().captures().areOpen();
+  boolean isPlain(GpuStream into) {
+    return into == plain && !captures.areOpen();
   }
 
   /** Has what comes next in a stream wait for the last launch, in the current context. */
-  void follow(CudaStream into) {
+  void follow(GpuStream into) {
     assert Thread.holdsLock(this);
-    long capture = CaptureLibrary.capture(into, scratch);
+    long capture = CaptureLibrary.capture(into.handle(), scratch, gpu);
     capturing = capture != 0;
     byOthers = false;
     if (closed) {
@@ -106,26 +113,26 @@ final class ConnectionOrder implements AutoCloseable {
     } else if (inOtherGraphs || last != null && !into.isSameAs(last)) {
       recordBehindLast();
       if (inOtherGraphs || recorded) {
-        CudaLibrary.awaitEvent(into.handle(), behind, device);
+        CudaLibrary.awaitEvent(into.handle(), behind, gpu);
       }
     }
   }
 
   /** A stream that is being captured records nothing; one that was closed had ended all. */
   private void recordBehindLast() {
-    CudaStream from = last;
+    GpuStream from = last;
     if (recorded || from == null || from.isClosed()) {
       return;
     }
-    if (CaptureLibrary.capture(from, scratch) == 0) {
-      CudaLibrary.recordEvent(behind, from.handle(), device);
+    if (CaptureLibrary.capture(from.handle(), scratch, gpu) == 0) {
+      CudaLibrary.recordEvent(behind, from.handle(), gpu);
       recorded = true;
       plain = null;
     } else if (shared) {
       throw new InvalidUsageException(
           ErrorId.CAPTURE,
           "a stream of %s is being captured, not by CudaStream.beginCapture, that an operation on"
-                  .formatted(device)
+                  .formatted(gpu)
               + " shared connections is to wait for",
           "capture it by CudaStream.beginCapture, or split with withSplitShare(false)");
     }
@@ -136,20 +143,20 @@ final class ConnectionOrder implements AutoCloseable {
     return inGraphs;
   }
 
-  private void followCaptured(CudaStream into, long capture) {
+  private void followCaptured(GpuStream into, long capture) {
     inGraphs = true;
     if (capture == CaptureLibrary.SPOILT) {
       return; // the launch says so
     }
-    Captures.Capture ours = device.context().captures().find(capture);
-    CudaStream from;
+    Captures.Capture ours = captures.find(capture);
+    GpuStream from;
     if (ours != null) {
       from = ours.add(this, into);
     } else {
       if (shared) {
         throw new InvalidUsageException(
             ErrorId.CAPTURE,
-            "an operation on shared connections is captured on %s, and not by".formatted(device)
+            "an operation on shared connections is captured on %s, and not by".formatted(gpu)
                 + " CudaStream.beginCapture: nothing would order the graph's launches with others",
             "capture it by CudaStream.beginCapture, or split with withSplitShare(false)");
       }
@@ -158,33 +165,33 @@ final class ConnectionOrder implements AutoCloseable {
     if (from != null
         && !into.isSameAs(from)
         && !from.isClosed()
-        && CaptureLibrary.capture(from, scratch) == capture) {
+        && CaptureLibrary.capture(from.handle(), scratch, gpu) == capture) {
       if (captured == 0) {
-        captured = CudaLibrary.createEvent(false, device);
+        captured = CudaLibrary.createEvent(false, gpu);
       }
-      CudaLibrary.recordEvent(captured, from.handle(), device);
-      CudaLibrary.awaitEvent(into.handle(), captured, device);
+      CudaLibrary.recordEvent(captured, from.handle(), gpu);
+      CudaLibrary.awaitEvent(into.handle(), captured, gpu);
     }
   }
 
   /** The stream of the launch before in the same capture; null for the first. */
-  private CudaStream followInOtherGraph(CudaStream into, long capture) {
+  private GpuStream followInOtherGraph(GpuStream into, long capture) {
     byOthers = true;
     inOtherGraphs = true;
     plain = null;
     boolean first = !otherLast.containsKey(capture);
     if (first) {
       recordBehindLast();
-      CaptureLibrary.awaitAtLaunch(into, behind);
+      CaptureLibrary.awaitAtLaunch(into.handle(), behind, gpu);
     }
     return otherLast.put(capture, into);
   }
 
   /** Something was put into the stream; what comes next follows it. In the current context. */
-  void launched(CudaStream into) {
+  void launched(GpuStream into) {
     assert Thread.holdsLock(this);
     if (byOthers && !closed) {
-      CaptureLibrary.recordAtLaunch(behind, into);
+      CaptureLibrary.recordAtLaunch(behind, into.handle(), gpu);
     }
     if (capturing || closed) {
       return;
@@ -192,7 +199,7 @@ final class ConnectionOrder implements AutoCloseable {
     last = into;
     recorded = inOtherGraphs || !into.isOwned();
     if (recorded) {
-      CudaLibrary.recordEvent(behind, into.handle(), device);
+      CudaLibrary.recordEvent(behind, into.handle(), gpu);
     }
     plain = shared || recorded ? null : into;
   }
@@ -203,14 +210,14 @@ final class ConnectionOrder implements AutoCloseable {
    */
   boolean isReached() {
     synchronized (asking) {
-      return closed || device.context().get(() -> CudaLibrary.isEventComplete(behind, device));
+      return closed || gpu.context().get(() -> CudaLibrary.isEventComplete(behind, gpu));
     }
   }
 
   /** A stream is about to be captured; it will record nothing until the capture's end. */
-  synchronized void beforeCapture(CudaStream stream) {
+  synchronized void beforeCapture(GpuStream stream) {
     if (!closed && stream.isSameAs(last)) {
-      device.context().run(this::recordBehindLast);
+      gpu.context().run(this::recordBehindLast);
     }
   }
 
@@ -219,10 +226,10 @@ final class ConnectionOrder implements AutoCloseable {
     if (!closed) {
       synchronized (asking) {
         closed = true;
-        CudaLibrary.destroyEvent(behind, device);
+        CudaLibrary.destroyEvent(behind, gpu);
       }
       if (captured != 0) {
-        CudaLibrary.destroyEvent(captured, device);
+        CudaLibrary.destroyEvent(captured, gpu);
       }
     }
   }

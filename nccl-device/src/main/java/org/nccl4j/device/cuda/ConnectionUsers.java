@@ -15,6 +15,18 @@ import org.nccl4j.device.kernel.KernelCommunicatorSpec;
  * Freed with the first, which is closed last. Any thread.
  */
 final class ConnectionUsers implements AutoCloseable {
+  /** One of them, as the others know it. Any thread may call. */
+  interface Member {
+    /** The sentence of a kernel or stream that has waited too long; null while all is well. */
+    String complaint();
+
+    /** Fails by a complaint. */
+    void explain(String complaint);
+
+    /** Ends what runs and waits: all that use the connections have failed. */
+    void end();
+  }
+
   private static final long GLANCE_NANOS = 1_000_000;
 
   private final ConnectionMemory memory;
@@ -24,13 +36,13 @@ final class ConnectionUsers implements AutoCloseable {
   private volatile long looked = System.nanoTime() - GLANCE_NANOS;
 
   /** Open ones, the first first; replaced by whoever holds this object's monitor. */
-  private volatile List<CudaKernelCommunicator> all = List.of();
+  private volatile List<Member> all = List.of();
 
   /** Of the connections of a communicator to be made. */
-  ConnectionUsers(CudaDevice device, KernelCommunicatorSpec spec) {
-    memory = new ConnectionMemory(device, spec);
+  ConnectionUsers(Gpu gpu, Captures captures, KernelCommunicatorSpec spec) {
+    memory = new ConnectionMemory(gpu, spec);
     try {
-      order = new ConnectionOrder(device);
+      order = new ConnectionOrder(gpu, captures);
     } catch (RuntimeException e) {
       memory.close();
       throw e;
@@ -63,8 +75,8 @@ final class ConnectionUsers implements AutoCloseable {
   }
 
   /** One more; it ends at once if the others have failed. */
-  synchronized void add(CudaKernelCommunicator user) {
-    List<CudaKernelCommunicator> more = new ArrayList<>(all);
+  synchronized void add(Member user) {
+    List<Member> more = new ArrayList<>(all);
     more.add(user);
     all = List.copyOf(more);
     if (failure.get() != null) {
@@ -73,7 +85,7 @@ final class ConnectionUsers implements AutoCloseable {
   }
 
   /** One less. From the action on nobody looks at it. */
-  synchronized void remove(CudaKernelCommunicator user, Runnable action) {
+  synchronized void remove(Member user, Runnable action) {
     all = all.stream().filter(other -> other != user).toList();
     action.run();
   }
@@ -84,8 +96,8 @@ final class ConnectionUsers implements AutoCloseable {
   }
 
   /** Whether it is the one that the connections were made for. */
-  boolean isFirst(CudaKernelCommunicator user) {
-    List<CudaKernelCommunicator> now = all;
+  boolean isFirst(Member user) {
+    List<Member> now = all;
     return !now.isEmpty() && now.get(0) == user;
   }
 
@@ -96,7 +108,7 @@ final class ConnectionUsers implements AutoCloseable {
 
   /** As {@link #look}, but not again within a millisecond: for each launch, of many perhaps. */
   @HotPath
-  void glance(CudaKernelCommunicator self) {
+  void glance(Member self) {
     if (all.size() > 1) {
       long now = System.nanoTime();
       if (now - looked > GLANCE_NANOS) {
@@ -107,10 +119,10 @@ final class ConnectionUsers implements AutoCloseable {
   }
 
   /** Looks whether a kernel of another, or a stream, has waited too long. */
-  void look(CudaKernelCommunicator self) {
-    List<CudaKernelCommunicator> now = all;
+  void look(Member self) {
+    List<Member> now = all;
     for (int i = 0; now.size() > 1 && i < now.size(); i++) {
-      CudaKernelCommunicator other = now.get(i);
+      Member other = now.get(i);
       String complaint;
       synchronized (this) { // so that it is not closed meanwhile
         complaint = other == self ? null : other.complaint();
@@ -124,7 +136,7 @@ final class ConnectionUsers implements AutoCloseable {
   /** All have failed. The first cause counts. */
   synchronized void fail(NcclException cause) {
     failure.compareAndSet(null, cause);
-    all.forEach(CudaKernelCommunicator::end);
+    all.forEach(Member::end);
   }
 
   @Override

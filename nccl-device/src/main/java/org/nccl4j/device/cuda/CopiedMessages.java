@@ -16,7 +16,7 @@ import org.nccl4j.device.kernel.P2pWork;
  * direction, those up to the next of the other kind. Used by the thread that launches.
  */
 final class CopiedMessages implements AutoCloseable {
-  private final CudaKernelCommunicator communicator;
+  private final PlanContext context;
   private final KernelCommunicatorSpec spec;
   private final CommunicatorMemory memory;
   private SideStreams outgoing; // null before the first such messages
@@ -31,11 +31,10 @@ final class CopiedMessages implements AutoCloseable {
   /** Messages of a peer and direction, one after the other, of one kind. */
   private record Run(boolean copies, List<P2pWork> works) {}
 
-  CopiedMessages(
-      CudaKernelCommunicator communicator, KernelCommunicatorSpec spec, CommunicatorMemory memory) {
-    this.communicator = communicator;
-    this.spec = spec;
-    this.memory = memory;
+  CopiedMessages(PlanContext context) {
+    this.context = context;
+    this.spec = context.spec();
+    this.memory = context.memory();
   }
 
   /** Whether copy engines do it; the same at both ends. */
@@ -79,7 +78,7 @@ final class CopiedMessages implements AutoCloseable {
       phases.add(CopyMessagesPlan.Phase.of(kernel, lanes.get(phase)));
     }
     makeStreams();
-    return new CopyMessagesPlan(communicator, phases, outgoing, incoming, P2pPlans.needs(works));
+    return new CopyMessagesPlan(context, phases, outgoing, incoming, P2pPlans.needs(works));
   }
 
   private Map<Key, List<Run>> runs(List<P2pWork> works) {
@@ -97,16 +96,15 @@ final class CopiedMessages implements AutoCloseable {
   }
 
   private CopyLane lane(List<P2pWork> works) {
-    return new CopyLane(
-        communicator, memory, connection(Key.of(works.get(0))), spec.layout(), works);
+    return new CopyLane(context, memory, connection(Key.of(works.get(0))), spec.layout(), works);
   }
 
   private void makeStreams() {
     if (outgoing == null) {
-      outgoing = new SideStreams(communicator.device());
+      outgoing = new SideStreams(context.gpu());
     }
     if (incoming == null) {
-      incoming = new SideStreams(communicator.device());
+      incoming = new SideStreams(context.gpu());
     }
   }
 

@@ -20,7 +20,7 @@ final class CopyLane {
   private static final int FOR_DATA = 0; // failedKind
   private static final int FOR_CREDIT = 1;
 
-  private final CudaKernelCommunicator owner;
+  private final PlanContext owner;
   private final CommunicatorMemory memory;
   private final Connection connection;
   private final boolean sends;
@@ -40,7 +40,7 @@ final class CopyLane {
    * @param works messages with one rank in one direction, in their order; none is empty
    */
   CopyLane(
-      CudaKernelCommunicator owner,
+      PlanContext owner,
       CommunicatorMemory memory,
       Connection connection,
       ConnectionLayout layout,
@@ -84,7 +84,7 @@ final class CopyLane {
     return new CudaKernelPlan(
         owner,
         arguments,
-        owner.device().kernels().copies(waits),
+        owner.kernels().copies(waits),
         new CudaKernelPlan.Shape(1, 1, 0),
         new CudaKernelPlan.Needs(0, 0));
   }
@@ -99,7 +99,7 @@ final class CopyLane {
   }
 
   /** Before all lanes' rounds: what is told first must not be queued behind what waits. */
-  void begin(CudaStream stream) {
+  void begin(GpuStream stream) {
     put(telling[pieces.begins()], stream);
   }
 
@@ -108,7 +108,7 @@ final class CopyLane {
    *
    * @param base of the launch's own buffer of this direction
    */
-  void launch(int round, long base, CudaStream stream) {
+  void launch(int round, long base, GpuStream stream) {
     if (round == pieces.all().size()) {
       put(awaiting[pieces.ends()], stream);
       return;
@@ -120,7 +120,7 @@ final class CopyLane {
     long slot = slots + piece.half() * half;
     put(awaiting[piece.awaited()], stream);
     DriverLibrary.copyAsync(
-        sends ? slot : user, sends ? user : slot, piece.bytes(), stream.handle(), owner.device());
+        sends ? slot : user, sends ? user : slot, piece.bytes(), stream.handle(), owner.gpu());
     put(telling[piece.told()], stream);
   }
 
@@ -138,7 +138,7 @@ final class CopyLane {
     }
   }
 
-  private static void put(CudaKernelPlan plan, CudaStream stream) {
+  private static void put(CudaKernelPlan plan, GpuStream stream) {
     if (plan != null) {
       plan.launch(0, 0, stream);
     }

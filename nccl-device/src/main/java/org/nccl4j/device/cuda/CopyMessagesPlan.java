@@ -11,7 +11,7 @@ import java.util.List;
  * another rank queues in a later round.
  */
 final class CopyMessagesPlan implements CudaPlan {
-  private final CudaKernelCommunicator owner;
+  private final PlanContext owner;
   private final List<Phase> phases;
   private final SideStreams outgoing;
   private final SideStreams incoming;
@@ -39,7 +39,7 @@ final class CopyMessagesPlan implements CudaPlan {
    * @param needs of the launch's own buffers
    */
   CopyMessagesPlan(
-      CudaKernelCommunicator owner,
+      PlanContext owner,
       List<Phase> phases,
       SideStreams outgoing,
       SideStreams incoming,
@@ -52,7 +52,7 @@ final class CopyMessagesPlan implements CudaPlan {
   }
 
   @Override
-  public CudaKernelCommunicator owner() {
+  public PlanContext owner() {
     return owner;
   }
 
@@ -67,8 +67,8 @@ final class CopyMessagesPlan implements CudaPlan {
   }
 
   @Override
-  public void launch(long send, long recv, CudaStream stream) {
-    boolean captured = CudaLibrary.isCapturing(stream.handle(), owner.device());
+  public void launch(long send, long recv, GpuStream stream) {
+    boolean captured = CudaLibrary.isCapturing(stream.handle(), owner.gpu());
     SideStreams.Side out = outgoing.of(stream, captured);
     SideStreams.Side in = incoming.of(stream, captured);
     for (Phase phase : phases) {
@@ -100,7 +100,7 @@ final class CopyMessagesPlan implements CudaPlan {
   }
 
   private static void launch(
-      List<CopyLane> lanes, boolean sends, int round, long base, CudaStream stream) {
+      List<CopyLane> lanes, boolean sends, int round, long base, GpuStream stream) {
     for (CopyLane lane : lanes) {
       if (lane.sends() == sends && round < lane.rounds()) {
         lane.launch(round, base, stream);

@@ -14,7 +14,7 @@ abstract class CopyPlan implements CudaPlan {
   /** From here on a copy takes longer than it takes to part streams and bring them together. */
   static final long LEAST_ASIDE_BYTES = 1 << 20;
 
-  private final CudaKernelCommunicator owner;
+  private final PlanContext owner;
   private final CudaKernelPlan.Needs needs;
   private final SideStreams sides;
   private final CopyRoutes routes;
@@ -27,7 +27,7 @@ abstract class CopyPlan implements CudaPlan {
    * @param needs of the operation's buffers
    */
   record Move(
-      CudaKernelCommunicator owner,
+      PlanContext owner,
       DirectWork work,
       SymmetricSpace space,
       SideStreams sides,
@@ -58,7 +58,7 @@ abstract class CopyPlan implements CudaPlan {
   }
 
   @Override
-  public final CudaKernelCommunicator owner() {
+  public final PlanContext owner() {
     return owner;
   }
 
@@ -78,8 +78,8 @@ abstract class CopyPlan implements CudaPlan {
   }
 
   @Override
-  public final void launch(long send, long recv, CudaStream stream) {
-    boolean captured = CudaLibrary.isCapturing(stream.handle(), owner.device());
+  public final void launch(long send, long recv, GpuStream stream) {
+    boolean captured = CudaLibrary.isCapturing(stream.handle(), owner.gpu());
     long target = routes.target(recv, rank);
     long source = routes.source(send, rank);
     boolean aside = routes.copies() && target != source && routes.bytes() >= LEAST_ASIDE_BYTES;
@@ -97,7 +97,7 @@ abstract class CopyPlan implements CudaPlan {
   }
 
   /** Makes a stream wait for those of all ranks, whose buffers lie at the same places. */
-  abstract void meet(long send, long recv, CudaStream stream, boolean captured);
+  abstract void meet(long send, long recv, GpuStream stream, boolean captured);
 
   /**
    * Puts the copies into a stream.
@@ -105,12 +105,12 @@ abstract class CopyPlan implements CudaPlan {
    * @param captured whether the stream is being captured
    * @param nearest the distance of the first rank that is copied to: 1 leaves the own part out
    */
-  abstract void copy(long send, long recv, CudaStream stream, boolean captured, int nearest);
+  abstract void copy(long send, long recv, GpuStream stream, boolean captured, int nearest);
 
   /** Copies nothing onto itself. */
   final void copy(long target, long source, long bytes, long stream) {
     if (target != source) {
-      DriverLibrary.copyAsync(target, source, bytes, stream, owner.device());
+      DriverLibrary.copyAsync(target, source, bytes, stream, owner.gpu());
     }
   }
 }

@@ -8,15 +8,15 @@ import org.nccl4j.device.symmetric.Exportable;
  * memory is as good as ours if it is mapped and can be exported.
  */
 final class CudaAllocation implements Exportable {
-  private final CudaDevice device;
+  private final Gpu gpu;
   private final long handle;
   private final long address;
   private final long size;
   private final int types;
   private boolean released;
 
-  private CudaAllocation(CudaDevice device, long handle, long address, long size, int types) {
-    this.device = device;
+  private CudaAllocation(Gpu gpu, long handle, long address, long size, int types) {
+    this.gpu = gpu;
     this.handle = handle;
     this.address = address;
     this.size = size;
@@ -24,26 +24,26 @@ final class CudaAllocation implements Exportable {
   }
 
   /** What lies behind an address; empty where that cannot be exported. */
-  static Optional<Exportable> of(CudaDevice device, long address) {
-    return device.context().get(() -> find(device, address));
+  static Optional<Exportable> of(Gpu gpu, long address) {
+    return gpu.context().get(() -> find(gpu, address));
   }
 
-  private static Optional<Exportable> find(CudaDevice device, long address) {
+  private static Optional<Exportable> find(Gpu gpu, long address) {
     long handle = DriverLibrary.retainMemory(address);
     if (handle == 0) {
       return Optional.empty();
     }
     try {
-      int types = SharingLibrary.handleTypes(handle, device);
+      int types = SharingLibrary.handleTypes(handle, gpu);
       if ((types & SharingLibrary.FILE_DESCRIPTOR) != 0) {
-        long[] range = DriverLibrary.addressRange(address, device);
-        return Optional.of(new CudaAllocation(device, handle, range[0], range[1], types));
+        long[] range = DriverLibrary.addressRange(address, gpu);
+        return Optional.of(new CudaAllocation(gpu, handle, range[0], range[1], types));
       }
     } catch (RuntimeException e) {
-      DriverLibrary.releaseMemory(handle, device);
+      DriverLibrary.releaseMemory(handle, gpu);
       throw e;
     }
-    DriverLibrary.releaseMemory(handle, device);
+    DriverLibrary.releaseMemory(handle, gpu);
     return Optional.empty();
   }
 
@@ -68,22 +68,21 @@ final class CudaAllocation implements Exportable {
 
   @Override
   public int exportFileDescriptor() {
-    return device.context().get(() -> SharingLibrary.exportFileDescriptor(handle, device));
+    return gpu.context().get(() -> SharingLibrary.exportFileDescriptor(handle, gpu));
   }
 
   @Override
   public Optional<byte[]> exportFabricHandle() {
     return (types & SharingLibrary.FABRIC) == 0
         ? Optional.empty()
-        : Optional.of(
-            device.context().get(() -> SharingLibrary.exportFabricHandle(handle, device)));
+        : Optional.of(gpu.context().get(() -> SharingLibrary.exportFabricHandle(handle, gpu)));
   }
 
   @Override
   public synchronized void release() {
     if (!released) {
       released = true;
-      device.context().run(() -> DriverLibrary.releaseMemory(handle, device));
+      gpu.context().run(() -> DriverLibrary.releaseMemory(handle, gpu));
     }
   }
 }

@@ -11,16 +11,10 @@ final class CudaContext {
 
   private static final ThreadLocal<Offheap> SCRATCH = ThreadLocal.withInitial(() -> new Offheap(8));
 
-  private final Captures captures = new Captures();
   private final long handle;
 
   CudaContext(int device, Object place) {
     handle = CudaLibrary.retainPrimaryContext(device, place);
-  }
-
-  /** Of its streams. */
-  Captures captures() {
-    return captures;
   }
 
   /** The CUcontext. */

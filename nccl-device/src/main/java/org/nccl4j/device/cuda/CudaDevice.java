@@ -3,9 +3,7 @@ package org.nccl4j.device.cuda;
 import java.util.Optional;
 import java.util.concurrent.atomic.AtomicInteger;
 import jcuda.Pointer;
-import jcuda.driver.CUdevice_attribute;
 import jcuda.driver.CUstream;
-import org.nccl4j.device.CudaException;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceEvent;
 import org.nccl4j.device.DeviceMemory;
@@ -19,7 +17,6 @@ import org.nccl4j.device.kernel.KernelCommunicator;
 import org.nccl4j.device.kernel.KernelCommunicatorSpec;
 import org.nccl4j.device.kernel.KernelDevice;
 import org.nccl4j.device.kernel.MulticastObject;
-import org.nccl4j.device.shm.OwnedFd;
 import org.nccl4j.device.symmetric.Exportable;
 import org.nccl4j.device.symmetric.FlatRange;
 import org.nccl4j.device.symmetric.SymmetricDevice;
@@ -33,39 +30,26 @@ public final class CudaDevice extends Device implements KernelDevice, SymmetricD
   /** Most ranks whose windows kernels reach. */
   public static final int TEAM_RANKS = DirectLayout.RANKS;
 
-  private static final int VIRTUAL_MEMORY = 102; // ..._VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED
-  private static final int FILE_DESCRIPTORS = 103; // ..._TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED
   private static final int MULTICAST_SUPPORTED = 132; // CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED
   private static final int MULTICAST_DRIVER = 12010;
   private static final int MULTICAST_CAPABILITY = 90;
-  private static final String INSTANCE = "/";
 
-  private final int index;
-  private final int device; // its CUdevice
-  private final String name;
-  private final String pciBusId;
-  private final String id;
-  private final int computeCapability;
-  private final int multiprocessors;
-  private final LaunchOrder launchOrder = new LaunchOrder(this);
-  private final HostCopies hostCopies = new HostCopies(this);
-  private final FabricHandles fabricHandles = new FabricHandles(this);
+  private final Gpu gpu;
+  private final Captures captures = new Captures();
+  private final LaunchOrder launchOrder;
+  private final KernelModules kernels;
   private final AtomicInteger communicators = new AtomicInteger();
-  private volatile String sharingAbsence; // null while not asked, "" for none
-  private volatile GpuDirect gpuDirect; // null while not asked
-  private volatile CudaContext context;
-  private volatile KernelModules kernels;
 
   CudaDevice(int index) {
-    this.index = index;
-    device = CudaLibrary.device(index);
-    name = CudaLibrary.deviceName(device, index);
-    pciBusId = CudaLibrary.pciBusId(device, this);
-    id = pciBusId + CudaLibrary.instance(device).map(uuid -> INSTANCE + uuid).orElse("");
-    computeCapability =
-        10 * attribute(CUdevice_attribute.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)
-            + attribute(CUdevice_attribute.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
-    multiprocessors = attribute(CUdevice_attribute.CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+    gpu = new Gpu(index, this);
+    launchOrder = new LaunchOrder(gpu);
+    kernels = new KernelModules(gpu);
+  }
+
+  /** The GPU as this library's transports take it. */
+  @SuppressWarnings("exports") // to the modules of this library alone
+  public Gpu gpu() {
+    return gpu;
   }
 
   @Override
@@ -75,27 +59,27 @@ public final class CudaDevice extends Device implements KernelDevice, SymmetricD
 
   @Override
   public int index() {
-    return index;
+    return gpu.index();
   }
 
   @Override
   public String name() {
-    return name;
+    return gpu.name();
   }
 
   /** Its place in the machine, such as "0000:1b:00.0", as in /sys/bus/pci/devices. */
   public String pciBusId() {
-    return pciBusId;
+    return gpu.pciBusId();
   }
 
   /** The compute capability times ten: 90 for an H200. */
   public int computeCapability() {
-    return computeCapability;
+    return gpu.computeCapability();
   }
 
   /** Streaming multiprocessors. */
   public int multiprocessors() {
-    return multiprocessors;
+    return gpu.multiprocessors();
   }
 
   /** Of the communicators of this process that keep one order. */
@@ -103,9 +87,9 @@ public final class CudaDevice extends Device implements KernelDevice, SymmetricD
     return launchOrder;
   }
 
-  /** Between its memory and the host's. */
-  HostCopies hostCopies() {
-    return hostCopies;
+  /** The captures of its streams. */
+  Captures captures() {
+    return captures;
   }
 
   /** How many communicators this process has on it. */
@@ -115,12 +99,12 @@ public final class CudaDevice extends Device implements KernelDevice, SymmetricD
 
   /** Free and total bytes of its memory, in this order. Makes the context if there is none yet. */
   public long[] memoryInfo() {
-    return context().get(() -> CudaLibrary.memoryInfo(this));
+    return gpu.memoryInfo();
   }
 
   /** Whether kernels of this device can load from and store to the memory of another. */
   public boolean canAccess(CudaDevice peer) {
-    return peer == this || CudaLibrary.canAccessPeer(device, peer.device, this);
+    return gpu.canAccess(peer.gpu);
   }
 
   /**
@@ -135,17 +119,13 @@ public final class CudaDevice extends Device implements KernelDevice, SymmetricD
     if (seen.isPresent()) {
       return canAccess(seen.get());
     }
-    if (isInstance(id) || isInstance(peer)) {
+    if (Gpu.isInstance(id()) || Gpu.isInstance(peer)) {
       return false; // of instances each has its own memory alone
     }
     Nvml nvml = Nvml.probe();
-    return nvml.gpu(pciBusId)
+    return nvml.gpu(pciBusId())
         .flatMap(own -> nvml.gpu(peer).map(other -> nvml.allowsPeers(own.index(), other.index())))
         .orElse(true);
-  }
-
-  private static boolean isInstance(String id) {
-    return id.contains(INSTANCE);
   }
 
   /**
@@ -153,78 +133,22 @@ public final class CudaDevice extends Device implements KernelDevice, SymmetricD
    * windows nor {@link CudaShareableMemory}; empty while it can, as far as is known.
    */
   public Optional<String> sharingAbsence() {
-    String known = sharingAbsence;
-    if (known == null) {
-      known =
-          attribute(VIRTUAL_MEMORY) == 0
-              ? this + " has no virtual memory management"
-              : attribute(FILE_DESCRIPTORS) == 0
-                  ? this + " cannot export memory as file descriptors"
-                  : "";
-      sharingAbsence = known;
-    }
-    return known.isEmpty() ? Optional.empty() : Optional.of(known);
-  }
-
-  /** Whether its shareable memory has fabric handles. */
-  FabricHandles fabricHandles() {
-    return fabricHandles;
-  }
-
-  /** What it offers to network cards. */
-  public GpuDirect gpuDirect() {
-    if (gpuDirect == null) {
-      gpuDirect = GpuDirect.of(this);
-    }
-    return gpuDirect;
-  }
-
-  /**
-   * Memory to share with other ranks: {@link CudaShareableMemory}, or {@link CudaIpcMemory} where
-   * that is not to be had, which {@link #sharingAbsence} tells from then on.
-   *
-   * @param abroad whether ranks of other processes need it too
-   */
-  public SharedDeviceMemory allocateShared(long bytes, boolean abroad) {
-    if (sharingAbsence().isEmpty()) {
-      try {
-        return exported(CudaShareableMemory.create(this, bytes), abroad);
-      } catch (CudaException e) {
-        if (!CudaResult.isRefusal(e)) {
-          throw e;
-        }
-        sharingAbsence = e.problem();
-      }
-    }
-    return CudaIpcMemory.create(this, bytes);
-  }
-
-  /** Some drivers, those of virtual machines say, refuse only the export. */
-  private static CudaShareableMemory exported(CudaShareableMemory memory, boolean abroad) {
-    try {
-      if (abroad) {
-        new OwnedFd(memory.exportFileDescriptor()).close();
-      }
-      return memory;
-    } catch (RuntimeException e) {
-      memory.close();
-      throw e;
-    }
+    return gpu.sharing().absence();
   }
 
   @Override
   public DeviceMemory allocate(long bytes) {
-    return CudaMemory.allocate(this, bytes);
+    return CudaMemory.allocate(gpu, bytes);
   }
 
   @Override
   public DeviceMemory memAlloc(long bytes) {
-    return CudaMemory.exportable(this, bytes);
+    return CudaMemory.exportable(gpu, bytes);
   }
 
   @Override
   public long granularity() {
-    return CudaShareableMemory.granularity(this);
+    return CudaShareableMemory.granularity(gpu);
   }
 
   @Override
@@ -247,17 +171,17 @@ public final class CudaDevice extends Device implements KernelDevice, SymmetricD
 
   @Override
   public Optional<Exportable> exportable(DeviceMemory memory) {
-    return CudaAllocation.of(this, memory.address());
+    return CudaAllocation.of(gpu, memory.address());
   }
 
   @Override
   public FlatRange reserve(int team, long stride) {
-    return CudaFlatRange.reserve(this, team, stride);
+    return CudaFlatRange.reserve(gpu, team, stride);
   }
 
   @Override
   public HostVisible hostVisible(long bytes) {
-    return new CudaHostVisible(this, bytes);
+    return new CudaHostVisible(gpu, bytes);
   }
 
   @Override
@@ -268,7 +192,7 @@ public final class CudaDevice extends Device implements KernelDevice, SymmetricD
           "%d bytes at address 0x%x cannot be wrapped".formatted(bytes, address),
           "pass the address and size of an allocation that " + this + " can reach");
     }
-    return CudaMemory.wrap(this, address, bytes);
+    return CudaMemory.wrap(gpu, address, bytes);
   }
 
   /** {@link #wrap(long, long)} for a JCuda pointer to device memory. */
@@ -283,18 +207,19 @@ public final class CudaDevice extends Device implements KernelDevice, SymmetricD
       return Optional.empty();
     }
     long last = memory.address() + memory.size() - 1;
-    return context().get(() -> objection(memory.address()).or(() -> objection(last)));
+    return gpu.context().get(() -> objection(memory.address()).or(() -> objection(last)));
   }
 
   private Optional<String> objection(long address) {
-    int type = DriverLibrary.memoryType(address, this);
+    int type = DriverLibrary.memoryType(address, gpu);
     if (type == DriverLibrary.UNKNOWN) {
       return Optional.of(
           "the address 0x%x is none that the driver knows: it is of the host's memory, or was freed"
               .formatted(address));
     }
-    int of = type == DriverLibrary.MEMORY_OF_DEVICE ? DriverLibrary.deviceOf(address, this) : index;
-    return of == index
+    int of =
+        type == DriverLibrary.MEMORY_OF_DEVICE ? DriverLibrary.deviceOf(address, gpu) : index();
+    return of == index()
         ? Optional.empty()
         : Optional.of(
             "the address 0x%x is of device %d's memory, not of %s".formatted(address, of, this));
@@ -302,8 +227,7 @@ public final class CudaDevice extends Device implements KernelDevice, SymmetricD
 
   @Override
   public DeviceStream createStream() {
-    return new CudaStream(
-        this, context().get(() -> CudaLibrary.createStream(this)), /* owned= */ true);
+    return new CudaStream(this, GpuStream.ordinary(gpu));
   }
 
   /**
@@ -312,19 +236,19 @@ public final class CudaDevice extends Device implements KernelDevice, SymmetricD
    * that it may be destroyed then, whether the result is closed or not.
    */
   public CudaStream wrap(CUstream stream) {
-    return new CudaStream(
-        this, Handles.address(Given.notNull(stream, "stream")), /* owned= */ false);
+    long handle = Handles.address(Given.notNull(stream, "stream"));
+    return new CudaStream(this, new GpuStream(gpu, handle, /* owned= */ false));
   }
 
   @Override
   public DeviceEvent createEvent() {
-    return new CudaEvent(this, context().get(() -> CudaLibrary.createEvent(true, this)));
+    return new CudaEvent(gpu, gpu.context().get(() -> CudaLibrary.createEvent(true, gpu)));
   }
 
   /** Its place in the machine; of an instance of a GPU (MIG) with the instance's UUID. */
   @Override
   public String id() {
-    return id;
+    return gpu.id();
   }
 
   /**
@@ -333,13 +257,13 @@ public final class CudaDevice extends Device implements KernelDevice, SymmetricD
    */
   @Override
   public Optional<Boolean> nvlink(String peer) {
-    if (peer.equals(id)) {
+    if (peer.equals(id())) {
       return Optional.of(true);
     }
     return CudaDevices.probe()
         .find(peer)
-        .map(other -> CudaLibrary.hasPeerAtomics(device, other.device, this))
-        .or(() -> Nvml.probe().hasNvlink(id, peer));
+        .map(other -> gpu.hasAtomicsOn(other.gpu))
+        .or(() -> Nvml.probe().hasNvlink(id(), peer));
   }
 
   @Override
@@ -354,11 +278,11 @@ public final class CudaDevice extends Device implements KernelDevice, SymmetricD
       return "its driver is for CUDA %d.%d, and multicast objects came with 12.1"
           .formatted(version / 1000, version % 1000 / 10);
     }
-    if (computeCapability < MULTICAST_CAPABILITY) {
+    if (computeCapability() < MULTICAST_CAPABILITY) {
       return "%s has compute capability %d.%d, and NVLink SHARP came with 9.0"
-          .formatted(this, computeCapability / 10, computeCapability % 10);
+          .formatted(this, computeCapability() / 10, computeCapability() % 10);
     }
-    return attribute(MULTICAST_SUPPORTED) == 0
+    return gpu.attribute(MULTICAST_SUPPORTED) == 0
         ? this + " has no switch with NVLink SHARP, or its fabric manager does not run"
         : null;
   }
@@ -366,19 +290,19 @@ public final class CudaDevice extends Device implements KernelDevice, SymmetricD
   @Override
   public MulticastObject multicast(MulticastObject.Form form, MulticastObject.Group group) {
     return switch (form) {
-      case DRIVER -> new DriverMulticast(this, group, new MulticastBacking.Allocated(this));
-      case EMULATED -> new EmulatedMulticast(this, group);
+      case DRIVER -> new DriverMulticast(gpu, group, new MulticastBacking.Allocated(gpu));
+      case EMULATED -> new EmulatedMulticast(gpu, group);
     };
   }
 
   @Override
   public MulticastObject multicastOf(Exportable own, MulticastObject.Group group) {
-    return new DriverMulticast(this, group, new MulticastBacking.Users(this, own));
+    return new DriverMulticast(gpu, group, new MulticastBacking.Users(gpu, own));
   }
 
   @Override
   public Optional<String> remoteAbsence() {
-    return RemotePuts.absence(this);
+    return RemotePuts.absence(gpu);
   }
 
   @Override
@@ -391,7 +315,7 @@ public final class CudaDevice extends Device implements KernelDevice, SymmetricD
    * libraries that are called on the thread.
    */
   public void makeCurrent() {
-    context().enter();
+    gpu.context().enter();
   }
 
   @Override
@@ -399,41 +323,13 @@ public final class CudaDevice extends Device implements KernelDevice, SymmetricD
     makeCurrent();
   }
 
-  /** The primary context, made at the first call. */
-  CudaContext context() {
-    CudaContext made = context;
-    if (made == null) {
-      synchronized (this) {
-        if (context == null) {
-          context = new CudaContext(device, this);
-        }
-        made = context;
-      }
-    }
-    return made;
-  }
-
   /** The kernels loaded into this device's context. */
   KernelModules kernels() {
-    KernelModules made = kernels;
-    if (made == null) {
-      synchronized (this) {
-        if (kernels == null) {
-          kernels = new KernelModules(this);
-        }
-        made = kernels;
-      }
-    }
-    return made;
-  }
-
-  /** A CU_DEVICE_ATTRIBUTE. */
-  int attribute(int attribute) {
-    return CudaLibrary.deviceAttribute(device, attribute, this);
+    return kernels;
   }
 
   @Override
   public String toString() {
-    return "CUDA device %d (%s)".formatted(index, name);
+    return gpu.toString();
   }
 }

@@ -42,7 +42,9 @@ public final class CudaDevices {
           Optional.of("the driver sees no GPU; look at nvidia-smi -L and at CUDA_VISIBLE_DEVICES"));
     }
     List<CudaDevice> devices = IntStream.range(0, count).mapToObj(CudaDevice::new).toList();
-    Nvml.askAhead(devices);
+    Nvml.askAhead(
+        devices.stream().map(CudaDevice::pciBusId).toList(),
+        () -> devices.forEach(device -> device.gpu().fabricHandles().absence()));
     return new CudaDevices(devices, absence);
   }
 

@@ -8,12 +8,12 @@ import org.nccl4j.device.InvalidUsageException;
 
 /** A CUDA event. */
 final class CudaEvent extends DeviceEvent {
-  private final CudaDevice device;
+  private final Gpu gpu;
   private final long event;
   private volatile boolean closed;
 
-  CudaEvent(CudaDevice device, long event) {
-    this.device = device;
+  CudaEvent(Gpu gpu, long event) {
+    this.gpu = gpu;
     this.event = event;
   }
 
@@ -27,12 +27,12 @@ final class CudaEvent extends DeviceEvent {
 
   @Override
   public boolean isComplete() {
-    return CudaLibrary.isEventComplete(handle(), device);
+    return CudaLibrary.isEventComplete(handle(), gpu);
   }
 
   @Override
   public void synchronize() {
-    CudaLibrary.synchronizeEvent(handle(), device);
+    CudaLibrary.synchronizeEvent(handle(), gpu);
   }
 
   @Override
@@ -49,14 +49,14 @@ final class CudaEvent extends DeviceEvent {
           "time is asked for between events of which one has not happened",
           "synchronize the later event first");
     }
-    return 1000.0 * CudaLibrary.elapsedMilliseconds(other.event, event, device);
+    return 1000.0 * CudaLibrary.elapsedMilliseconds(other.event, event, gpu);
   }
 
   @Override
   public synchronized void close() {
     if (!closed) {
       closed = true;
-      CudaLibrary.destroyEvent(event, device);
+      CudaLibrary.destroyEvent(event, gpu);
     }
   }
 }

@@ -12,15 +12,15 @@ import org.nccl4j.device.symmetric.FlatRange;
 final class CudaFlatRange implements FlatRange {
   private static final long STRIDE_UNIT = 1L << 32; // kernels count strides in units of 4 GiB
 
-  private final CudaDevice device;
+  private final Gpu gpu;
   private final long address;
   private final long bytes;
   private final long stride;
   private final Map<Long, Long> mapped = new TreeMap<>();
   private boolean closed;
 
-  private CudaFlatRange(CudaDevice device, long address, long bytes, long stride) {
-    this.device = device;
+  private CudaFlatRange(Gpu gpu, long address, long bytes, long stride) {
+    this.gpu = gpu;
     this.address = address;
     this.bytes = bytes;
     this.stride = stride;
@@ -31,13 +31,12 @@ final class CudaFlatRange implements FlatRange {
     return (memory + STRIDE_UNIT - 1) / STRIDE_UNIT * STRIDE_UNIT;
   }
 
-  static CudaFlatRange reserve(CudaDevice device, int team, long wanted) {
+  static CudaFlatRange reserve(Gpu gpu, int team, long wanted) {
     long stride = stride(wanted);
     long bytes = Math.multiplyExact(team, stride);
-    long alignment = CudaShareableMemory.granularity(device);
-    long address =
-        device.context().get(() -> DriverLibrary.reserveAddress(bytes, alignment, device));
-    return new CudaFlatRange(device, address, bytes, stride);
+    long alignment = CudaShareableMemory.granularity(gpu);
+    long address = gpu.context().get(() -> DriverLibrary.reserveAddress(bytes, alignment, gpu));
+    return new CudaFlatRange(gpu, address, bytes, stride);
   }
 
   @Override
@@ -54,65 +53,63 @@ final class CudaFlatRange implements FlatRange {
   public DeviceMemory map(int place, long offset, Exportable allocation) {
     if (!(allocation instanceof CudaAllocation cuda)) {
       throw new InternalErrorException(
-          "%s is mapped on %s".formatted(allocation, device), "report this defect");
+          "%s is mapped on %s".formatted(allocation, gpu), "report this defect");
     }
-    return device.context().get(() -> map(place, offset, cuda.handle(), cuda.size()));
+    return gpu.context().get(() -> map(place, offset, cuda.handle(), cuda.size()));
   }
 
   @Override
   public DeviceMemory map(int place, long offset, int descriptor, long size) {
-    return map(place, offset, () -> SharingLibrary.importFileDescriptor(descriptor, device), size);
+    return map(place, offset, () -> SharingLibrary.importFileDescriptor(descriptor, gpu), size);
   }
 
   @Override
   public DeviceMemory map(int place, long offset, byte[] fabricHandle, long size) {
-    return map(place, offset, () -> SharingLibrary.importFabricHandle(fabricHandle, device), size);
+    return map(place, offset, () -> SharingLibrary.importFabricHandle(fabricHandle, gpu), size);
   }
 
   private DeviceMemory map(int place, long offset, LongSupplier importing, long size) {
-    return device
-        .context()
+    return gpu.context()
         .get(
             () -> {
               long handle = importing.getAsLong();
               try {
                 return map(place, offset, handle, size);
               } finally {
-                DriverLibrary.releaseMemory(handle, device); // the mapping keeps the memory
+                DriverLibrary.releaseMemory(handle, gpu); // the mapping keeps the memory
               }
             });
   }
 
   private DeviceMemory map(int place, long offset, long handle, long size) {
     long at = address + place * stride + offset;
-    DriverLibrary.map(at, size, handle, device);
+    DriverLibrary.map(at, size, handle, gpu);
     try {
-      DriverLibrary.setAccess(at, size, new int[] {device.index()}, device);
+      DriverLibrary.setAccess(at, size, new int[] {gpu.index()}, gpu);
     } catch (RuntimeException e) {
-      DriverLibrary.unmap(at, size, device);
+      DriverLibrary.unmap(at, size, gpu);
       throw e;
     }
     mapped.put(at, size);
-    return CudaMemory.wrap(device, at, size);
+    return CudaMemory.wrap(gpu, at, size);
   }
 
   @Override
   public void unmap(int place, long offset, long size) {
     long at = address + place * stride + offset;
     mapped.remove(at);
-    device.context().run(() -> DriverLibrary.unmap(at, size, device));
+    gpu.context().run(() -> DriverLibrary.unmap(at, size, gpu));
   }
 
   @Override
   public void close() {
     if (!closed) {
       closed = true;
-      device
-          .context()
+      gpu.context()
           .run(
               () -> {
-                mapped.forEach((at, size) -> DriverLibrary.unmap(at, size, device));
-                DriverLibrary.freeAddress(address, bytes, device);
+                mapped.forEach((at, size) -> DriverLibrary.unmap(at, size, gpu));
+                DriverLibrary.freeAddress(address, bytes, gpu);
               });
       mapped.clear();
     }

@@ -13,7 +13,7 @@ import org.nccl4j.device.InvalidUsageException;
  * threads are in no order but the one that the threads keep. Any thread may launch it.
  */
 public final class CudaGraph implements AutoCloseable {
-  private final CudaDevice device;
+  private final Gpu gpu;
   private final long graph;
   private final long executable;
   private final List<ConnectionOrder> orders;
@@ -24,50 +24,50 @@ public final class CudaGraph implements AutoCloseable {
    *
    * @param orders of the connections that its operations go by, as {@link Captures.Capture#orders}
    */
-  CudaGraph(CudaDevice device, long graph, List<ConnectionOrder> orders) {
-    this.device = device;
+  CudaGraph(Gpu gpu, long graph, List<ConnectionOrder> orders) {
+    this.gpu = gpu;
     this.graph = graph;
     this.orders = orders;
     try {
-      this.executable = device.context().get(() -> CudaLibrary.instantiate(graph, device));
+      this.executable = gpu.context().get(() -> CudaLibrary.instantiate(graph, gpu));
     } catch (RuntimeException e) {
-      CudaLibrary.destroyGraph(0, graph, device);
+      CudaLibrary.destroyGraph(0, graph, gpu);
       throw e;
     }
   }
 
   /**
-   * Puts all of it into a stream of the same device.
+   * Puts all of it into a stream of the same gpu.
    *
    * @throws InvalidArgumentException for a stream of another device
    * @throws InvalidUsageException after close, and for a closed stream
    */
   public void launch(CudaStream stream) {
-    if (Given.notNull(stream, "stream").device() != device) {
+    if (Given.notNull(stream, "stream").device().gpu() != gpu) {
       throw new InvalidArgumentException(
           ErrorId.STREAM,
-          "a graph of %s is launched into a stream of %s".formatted(device, stream.device()),
+          "a graph of %s is launched into a stream of %s".formatted(gpu, stream.device()),
           "launch it into a stream of the device that it was captured on");
     }
     if (closed) {
       throw new InvalidUsageException(
           ErrorId.CLOSED, "a graph is launched after close", "close a graph after its last launch");
     }
-    stream.open();
-    long before = device.context().enter();
+    GpuStream into = stream.open();
+    long before = gpu.context().enter();
     try {
-      if (isPlain(stream)) {
-        CudaLibrary.launchGraph(executable, stream.handle(), device);
+      if (isPlain(into)) {
+        CudaLibrary.launchGraph(executable, into.handle(), gpu);
       } else {
-        launch(0, stream);
+        launch(0, into);
       }
     } finally {
-      device.context().leave(before);
+      gpu.context().leave(before);
     }
-    stream.addGraph();
+    into.addGraph();
   }
 
-  private synchronized boolean isPlain(CudaStream stream) {
+  private synchronized boolean isPlain(GpuStream stream) {
     boolean plain = true;
     for (int i = 0; i < orders.size(); i++) {
       plain &= orders.get(i).isPlain(stream);
@@ -76,9 +76,9 @@ public final class CudaGraph implements AutoCloseable {
   }
 
   /** Within all orders from one on. */
-  private void launch(int from, CudaStream stream) {
+  private void launch(int from, GpuStream stream) {
     if (from == orders.size()) {
-      CudaLibrary.launchGraph(executable, stream.handle(), device);
+      CudaLibrary.launchGraph(executable, stream.handle(), gpu);
       return;
     }
     ConnectionOrder order = orders.get(from);
@@ -94,7 +94,7 @@ public final class CudaGraph implements AutoCloseable {
   public synchronized void close() {
     if (!closed) {
       closed = true;
-      CudaLibrary.destroyGraph(executable, graph, device);
+      CudaLibrary.destroyGraph(executable, graph, gpu);
     }
   }
 }

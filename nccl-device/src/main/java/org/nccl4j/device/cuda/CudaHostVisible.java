@@ -8,17 +8,17 @@ import org.nccl4j.device.kernel.HostVisible;
 
 /** Page-locked memory of the host, mapped into the device's addresses. */
 final class CudaHostVisible implements HostVisible {
-  private final CudaDevice device;
+  private final Gpu gpu;
   private final long address;
   private final Pointer bytes;
   private final DeviceMemory memory;
 
-  CudaHostVisible(CudaDevice device, long size) {
-    this.device = device;
-    address = device.context().get(() -> CudaLibrary.allocateHost(size, device));
+  CudaHostVisible(Gpu gpu, long size) {
+    this.gpu = gpu;
+    address = gpu.context().get(() -> CudaLibrary.allocateHost(size, gpu));
     bytes = Pointer.wrap(Runtime.getSystemRuntime(), address, size);
-    long there = device.context().get(() -> CudaLibrary.hostDeviceAddress(address, device));
-    memory = device.wrap(there, size);
+    long there = gpu.context().get(() -> CudaLibrary.hostDeviceAddress(address, gpu));
+    memory = CudaMemory.wrap(gpu, there, size);
   }
 
   @Override
@@ -42,6 +42,6 @@ final class CudaHostVisible implements HostVisible {
 
   @Override
   public void close() {
-    device.context().run(() -> CudaLibrary.freeHost(address, device));
+    gpu.context().run(() -> CudaLibrary.freeHost(address, gpu));
   }
 }

@@ -6,7 +6,7 @@ import org.nccl4j.device.InvalidArgumentException;
 
 /**
  * Memory of a GPU as cuMemAlloc gives it, for drivers and devices that cannot share physical memory
- * by descriptor ({@link CudaDevice#sharingAbsence}): other devices of the process get at it by
+ * by descriptor ({@link MemorySharing#absence}): other devices of the process get at it by
  * cuCtxEnablePeerAccess, other processes by a handle of cuIpcGetMemHandle. It cannot be part of a
  * flat range. Who imported it must close it before its owner does.
  */
@@ -14,23 +14,23 @@ public final class CudaIpcMemory implements SharedDeviceMemory {
   /** A block of its own for each, so that a handle gives nothing else away. */
   private static final long BLOCK = 2 << 20;
 
-  private final CudaDevice device;
+  private final Gpu gpu;
   private final long size;
   private final long address;
   private final boolean imported;
   private final MemoryViews views;
   private boolean closed;
 
-  private CudaIpcMemory(CudaDevice device, long size, long address, boolean imported) {
-    this.device = device;
+  private CudaIpcMemory(Gpu gpu, long size, long address, boolean imported) {
+    this.gpu = gpu;
     this.size = size;
     this.address = address;
     this.imported = imported;
-    this.views = new MemoryViews(device, address, size);
+    this.views = new MemoryViews(gpu, address, size);
   }
 
   /** New and zeroed memory of a device, of at least so many bytes. */
-  public static CudaIpcMemory create(CudaDevice device, long bytes) {
+  public static CudaIpcMemory create(Gpu gpu, long bytes) {
     if (bytes <= 0) {
       throw new InvalidArgumentException(
           ErrorId.COUNT,
@@ -38,8 +38,8 @@ public final class CudaIpcMemory implements SharedDeviceMemory {
           "ask for 1 byte or more");
     }
     long size = (bytes + BLOCK - 1) / BLOCK * BLOCK;
-    long address = device.context().get(() -> CudaLibrary.allocate(size, device));
-    CudaIpcMemory memory = new CudaIpcMemory(device, size, address, false);
+    long address = gpu.context().get(() -> CudaLibrary.allocate(size, gpu));
+    CudaIpcMemory memory = new CudaIpcMemory(gpu, size, address, false);
     try {
       memory.local().fill((byte) 0);
     } catch (RuntimeException e) {
@@ -55,7 +55,7 @@ public final class CudaIpcMemory implements SharedDeviceMemory {
    * @param handle the owner's {@link #handle}
    * @param bytes the owner's {@link #size}
    */
-  public static CudaIpcMemory importFrom(CudaDevice device, byte[] handle, long bytes) {
+  public static CudaIpcMemory importFrom(Gpu gpu, byte[] handle, long bytes) {
     if (handle.length != SharingLibrary.IPC_HANDLE_BYTES) {
       throw new InvalidArgumentException(
           ErrorId.BUFFER,
@@ -63,13 +63,13 @@ public final class CudaIpcMemory implements SharedDeviceMemory {
               .formatted(handle.length, SharingLibrary.IPC_HANDLE_BYTES),
           "pass what the owner's handle() gave");
     }
-    long address = device.context().get(() -> SharingLibrary.openIpcHandle(handle, device));
-    return new CudaIpcMemory(device, bytes, address, true);
+    long address = gpu.context().get(() -> SharingLibrary.openIpcHandle(handle, gpu));
+    return new CudaIpcMemory(gpu, bytes, address, true);
   }
 
   /** What another process maps it by. */
   public byte[] handle() {
-    return device.context().get(() -> SharingLibrary.ipcHandle(address, device));
+    return gpu.context().get(() -> SharingLibrary.ipcHandle(address, gpu));
   }
 
   @Override
@@ -83,8 +83,8 @@ public final class CudaIpcMemory implements SharedDeviceMemory {
   }
 
   @Override
-  public DeviceMemory accessFrom(CudaDevice peer) {
-    CudaContext owner = device.context();
+  public DeviceMemory accessFrom(Gpu peer) {
+    CudaContext owner = gpu.context();
     return views.from(
         peer, () -> peer.context().run(() -> CudaLibrary.enablePeerAccess(owner.handle(), peer)));
   }
@@ -93,14 +93,13 @@ public final class CudaIpcMemory implements SharedDeviceMemory {
   public synchronized void close() {
     if (!closed) {
       closed = true;
-      device
-          .context()
+      gpu.context()
           .run(
               () -> {
                 if (imported) {
-                  SharingLibrary.closeIpcHandle(address, device);
+                  SharingLibrary.closeIpcHandle(address, gpu);
                 } else {
-                  CudaLibrary.free(address, device);
+                  CudaLibrary.free(address, gpu);
                 }
               });
     }

@@ -30,7 +30,8 @@ import org.nccl4j.device.symmetric.SymmetricSpace;
  * A communicator on a GPU. Owned by the thread that prepares and launches, one at a time; {@code
  * abort}, {@code failure} and {@code isIdle} by any.
  */
-final class CudaKernelCommunicator implements KernelCommunicator {
+final class CudaKernelCommunicator
+    implements KernelCommunicator, StreamUser, ConnectionUsers.Member {
   private static final int MOST_RANKS = 254; // a rank is a byte in the kernels' tables
 
   private static final String SAME_CALLS =
@@ -38,6 +39,7 @@ final class CudaKernelCommunicator implements KernelCommunicator {
           + " their windows (NCCL_CHECK_MODE=DEBUG_GLOBAL compares the calls of all ranks)";
 
   private final CudaDevice device;
+  private final Gpu gpu;
   private final KernelCommunicatorSpec spec;
   private final Undo made;
   private final ConnectionUsers users;
@@ -53,9 +55,10 @@ final class CudaKernelCommunicator implements KernelCommunicator {
   private final LaunchMarks marks;
   private final PlanMemory ofPlans;
   private final PlanTables tables;
-  private final OffheapPool offheap = new OffheapPool();
+  private final PlanContext context; // known to plans
+  private final CopiedMessages copies;
   private final KernelFailure failure;
-  private volatile CudaStream last; // what this communicator launched last is in this stream
+  private volatile GpuStream last; // what this communicator launched last is in this stream
   private volatile DirectPlans direct;
   private volatile RemoteArrivals remote;
   private volatile boolean closed;
@@ -66,35 +69,38 @@ final class CudaKernelCommunicator implements KernelCommunicator {
       ConnectionUsers given,
       CommunicatorMemory.Place place) {
     this.device = device;
+    this.gpu = device.gpu();
     this.spec = spec;
     this.firstRanks = place.firstRanks();
-    made = new Undo(device);
-    ofPlans = new PlanMemory(device);
-    tables = new PlanTables(device);
-    users = given == null ? new ConnectionUsers(device, spec) : given;
+    made = new Undo(gpu);
+    ofPlans = new PlanMemory(gpu);
+    tables = new PlanTables(gpu);
+    users = given == null ? new ConnectionUsers(gpu, device.captures(), spec) : given;
     if (given == null) {
       made.push(users::close);
     }
     order = users.order();
     failure = new KernelFailure(users, this::complaint, this::failed);
     try {
-      memory = new CommunicatorMemory(device, spec, users.memory(), place);
+      memory = new CommunicatorMemory(gpu, spec, users.memory(), place);
     } catch (RuntimeException e) {
       made.run();
       throw e;
     }
     made.push(memory::close);
     longWaits = new LongWaits(memory::waiting);
-    collectives = new CollectivePlans(this, spec, memory);
-    preMul = new PreMulPlans(this, spec, memory, collectives);
-    p2p = new P2pPlans(this, spec, memory);
+    context =
+        new PlanContext(gpu, device.kernels(), spec, memory, ofPlans, tables, new OffheapPool());
+    collectives = new CollectivePlans(context);
+    preMul = new PreMulPlans(context, collectives);
+    p2p = new P2pPlans(context);
+    copies = new CopiedMessages(context);
     try {
-      nvls = new NvlsPlans(this, spec, memory);
-      progress = new StreamProgress(device);
+      nvls = new NvlsPlans(context);
+      progress = new StreamProgress(gpu);
       made.push(progress::close);
       marks =
-          new LaunchMarks(
-              device, () -> users.failure() != null || closed || memory.failedPeer() >= 0);
+          new LaunchMarks(gpu, () -> users.failure() != null || closed || memory.failedPeer() >= 0);
       made.push(marks::close);
       if (spec.launching().implicitOrder()) {
         device.launchOrder().join();
@@ -148,37 +154,9 @@ final class CudaKernelCommunicator implements KernelCommunicator {
   }
 
   /** Of all that use the same connections. */
-  ConnectionOrder order() {
+  @Override
+  public ConnectionOrder order() {
     return order;
-  }
-
-  CudaDevice device() {
-    return device;
-  }
-
-  /** Blocks of a cluster that the user asked for, or 0. */
-  int clusterBlocks() {
-    return spec.launching().clusterBlocks();
-  }
-
-  /** Whether a stream that waits for another rank would hold up all others. */
-  boolean hasOneQueue() {
-    return spec.launching().oneQueue();
-  }
-
-  /** Device memory that lives as long as this communicator. */
-  DeviceMemory allocateForPlan(long bytes) {
-    return ofPlans.allocate(bytes);
-  }
-
-  /** Tables of plans that do not fit their kernels' arguments. */
-  PlanTables tables() {
-    return tables;
-  }
-
-  /** Blocks outside the heap for plans. Of the thread that prepares. */
-  OffheapPool offheap() {
-    return offheap;
   }
 
   @Override
@@ -212,23 +190,20 @@ final class CudaKernelCommunicator implements KernelCommunicator {
   @Override
   public KernelPlan prepare(List<P2pWork> works) {
     checkUsable();
-    return p2p.prepare(works);
+    return works.stream().anyMatch(copies::takes)
+        ? copies.prepare(works, p2p::prepare)
+        : p2p.prepare(works);
   }
 
   @Override
   public void attach(SymmetricSpace given) {
-    direct = new DirectPlans(this, spec, memory, given);
-  }
-
-  /** The space for windows, or null where there is none yet. */
-  SymmetricSpace space() {
-    DirectPlans plans = direct;
-    return plans == null ? null : plans.space();
+    direct = new DirectPlans(context, given);
+    p2p.attach(given);
   }
 
   @Override
   public Optional<RemoteSpace.Arrivals> attach(RemoteSpace given) {
-    remote = new RemoteArrivals(device, spec, given);
+    remote = new RemoteArrivals(gpu, spec, given);
     return Optional.of(remote);
   }
 
@@ -242,7 +217,7 @@ final class CudaKernelCommunicator implements KernelCommunicator {
   public KernelPlan prepare(OneSidedWork work) {
     checkUsable();
     return RemotePlan.isFor(work)
-        ? RemotePlan.of(this, work, remote.puts(), direct)
+        ? RemotePlan.of(context, work, remote.puts(), near -> direct.prepare(near))
         : direct.prepare(work);
   }
 
@@ -250,13 +225,13 @@ final class CudaKernelCommunicator implements KernelCommunicator {
   @HotPath
   public void launch(KernelPlan plan, DeviceMemory send, DeviceMemory recv, DeviceStream stream) {
     checkUsable();
-    if (!(plan instanceof CudaPlan mine) || mine.owner() != this) {
+    if (!(plan instanceof CudaPlan mine) || mine.owner() != context) {
       throw CudaPlan.foreign("a plan", this);
     }
-    if (!(stream instanceof CudaStream into) || into.device() != device) {
+    if (!(stream instanceof CudaStream cuda) || cuda.device() != device) {
       throw CudaPlan.foreign("a stream", this);
     }
-    into.open();
+    GpuStream into = cuda.open();
     mine.check(send, recv);
     if (mine.isEmpty()) {
       progress.launched();
@@ -271,8 +246,8 @@ final class CudaKernelCommunicator implements KernelCommunicator {
   }
 
   @HotPath
-  private void launchNow(CudaPlan plan, DeviceMemory send, DeviceMemory recv, CudaStream into) {
-    long before = device.context().enter();
+  private void launchNow(CudaPlan plan, DeviceMemory send, DeviceMemory recv, GpuStream into) {
+    long before = gpu.context().enter();
     try {
       long from = send == null ? 0 : send.address();
       long to = recv == null ? 0 : recv.address();
@@ -287,11 +262,11 @@ final class CudaKernelCommunicator implements KernelCommunicator {
       }
       spec.progress().kernelLaunched();
     } finally {
-      device.context().leave(before);
+      gpu.context().leave(before);
     }
   }
 
-  private void putInOrder(CudaPlan plan, long send, long recv, CudaStream into) {
+  private void putInOrder(CudaPlan plan, long send, long recv, GpuStream into) {
     synchronized (order) {
       order.follow(into);
       put(plan, send, recv, into);
@@ -304,7 +279,7 @@ final class CudaKernelCommunicator implements KernelCommunicator {
   }
 
   /** Where it is asked for, after what other communicators launched, too. */
-  private void put(CudaPlan plan, long send, long recv, CudaStream into) {
+  private void put(CudaPlan plan, long send, long recv, GpuStream into) {
     if (spec.launching().implicitOrder()) {
       device.launchOrder().launch(plan, send, recv, into);
     } else {
@@ -329,7 +304,8 @@ final class CudaKernelCommunicator implements KernelCommunicator {
    * As {@link #failure}, of a stream whose work has ended: what came after another's kernel that
    * gave up, on the same connections, may have ended with anything.
    */
-  NcclException settledFailure() {
+  @Override
+  public NcclException settledFailure() {
     if (failure.settled() == null) {
       users.look(this);
     }
@@ -344,12 +320,14 @@ final class CudaKernelCommunicator implements KernelCommunicator {
   }
 
   /** Fails by a complaint. */
-  void explain(String complaint) {
+  @Override
+  public void explain(String complaint) {
     failure.explain(complaint);
   }
 
   /** All that use the connections have failed: what runs and waits here ends. */
-  void end() {
+  @Override
+  public void end() {
     memory.abort();
     releaseStreams();
   }
@@ -376,7 +354,8 @@ final class CudaKernelCommunicator implements KernelCommunicator {
   }
 
   /** What a kernel or a stream that waits too long says; null while all is well, or closed. */
-  String complaint() {
+  @Override
+  public String complaint() {
     if (closed) {
       return null;
     }
@@ -421,7 +400,7 @@ final class CudaKernelCommunicator implements KernelCommunicator {
 
   @Override
   public boolean isIdle() {
-    CudaStream of = last;
+    GpuStream of = last;
     if (of != null && !of.isOwned()) {
       return order.isReached();
     }
@@ -455,7 +434,7 @@ final class CudaKernelCommunicator implements KernelCommunicator {
       users.remove(this, () -> closed = true);
       ofPlans.close();
       tables.close();
-      p2p.close();
+      copies.close();
       if (direct != null) {
         direct.close();
       }
@@ -481,6 +460,6 @@ final class CudaKernelCommunicator implements KernelCommunicator {
 
   @Override
   public String toString() {
-    return spec.name() + " on " + device;
+    return context.toString();
   }
 }

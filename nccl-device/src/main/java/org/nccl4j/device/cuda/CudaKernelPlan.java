@@ -28,7 +28,7 @@ final class CudaKernelPlan implements CudaPlan {
 
   private static final int MOST_EARLY_PROCESSORS = 16;
 
-  private final CudaKernelCommunicator owner;
+  private final PlanContext owner;
   private Offheap arguments; // null once it is discarded
   private final Offheap config;
   private final PlanTables.Table table;
@@ -71,10 +71,9 @@ final class CudaKernelPlan implements CudaPlan {
   /**
    * A plan without a table.
    *
-   * @param arguments of {@link CudaKernelCommunicator#offheap}, the plan's from now on
+   * @param arguments of {@link PlanContext#offheap}, the plan's from now on
    */
-  CudaKernelPlan(
-      CudaKernelCommunicator owner, Offheap arguments, long function, Shape shape, Needs needs) {
+  CudaKernelPlan(PlanContext owner, Offheap arguments, long function, Shape shape, Needs needs) {
     this(owner, arguments, null, function, shape, needs);
   }
 
@@ -84,7 +83,7 @@ final class CudaKernelPlan implements CudaPlan {
    * @param table that the arguments refer to, the plan's from now on; null if there is none
    */
   CudaKernelPlan(
-      CudaKernelCommunicator owner,
+      PlanContext owner,
       Offheap arguments,
       PlanTables.Table table,
       long function,
@@ -100,13 +99,11 @@ final class CudaKernelPlan implements CudaPlan {
     config.putLong(PARAMETERS, arguments.address());
     config.putInt(0, shape.blocks).putInt(4, 1).putInt(8, 1);
     config.putInt(12, shape.threads).putInt(16, 1).putInt(20, 1);
-    if (owner.device().computeCapability() >= 90) {
+    if (owner.gpu().computeCapability() >= 90) {
       // Fences of these kernels then wait for their own stores only, not for those of kernels that
       // compute beside them.
       config.putInt(add(MEM_SYNC_DOMAIN), DOMAIN_REMOTE);
-      if (shape.comesEarly()
-          && function != 0
-          && owner.device().kernels().awaitsPredecessor(function)) {
+      if (shape.comesEarly() && function != 0 && owner.kernels().awaitsPredecessor(function)) {
         config.putInt(add(EARLY_START), 1);
       }
       int cluster = clusterBlocks(shape.blocks, owner.clusterBlocks());
@@ -137,7 +134,7 @@ final class CudaKernelPlan implements CudaPlan {
   }
 
   @Override
-  public CudaKernelCommunicator owner() {
+  public PlanContext owner() {
     return owner;
   }
 
@@ -167,15 +164,14 @@ final class CudaKernelPlan implements CudaPlan {
   }
 
   @Override
-  public void launch(long send, long recv, CudaStream stream) {
+  public void launch(long send, long recv, GpuStream stream) {
     arguments.putLong(KernelLayout.SEND, send);
     arguments.putLong(KernelLayout.RECV, recv);
     config.putLong(CONFIG_STREAM, stream.handle());
     if (table != null) {
       table.bring(stream);
     }
-    DriverLibrary.launch(
-        config.address(), function, config.address() + PARAMETERS, stream.device());
+    DriverLibrary.launch(config.address(), function, config.address() + PARAMETERS, stream.gpu());
     if (table != null) {
       table.launched(stream);
     }

@@ -1,6 +1,7 @@
 package org.nccl4j.device.cuda;
 
 import java.nio.ByteBuffer;
+import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.Given;
@@ -11,22 +12,22 @@ import org.nccl4j.device.Leases;
 final class CudaMemory extends DeviceMemory {
   private static final Runnable NOTHING = () -> {};
 
-  private final CudaDevice device;
+  private final Gpu gpu;
   private final long address;
 
-  private CudaMemory(CudaDevice device, long address, long bytes, Runnable release) {
-    super(bytes, new LateFree(device, release));
-    this.device = device;
+  private CudaMemory(Gpu gpu, long address, long bytes, Runnable release) {
+    super(bytes, new LateFree(gpu, release));
+    this.gpu = gpu;
     this.address = address;
   }
 
   private CudaMemory(CudaMemory parent, long offset, long bytes) {
     super(parent, bytes);
-    this.device = parent.device;
+    this.gpu = parent.gpu;
     this.address = parent.address + offset;
   }
 
-  static CudaMemory allocate(CudaDevice device, long bytes) {
+  static CudaMemory allocate(Gpu gpu, long bytes) {
     if (bytes < 0) {
       throw new InvalidArgumentException(
           ErrorId.COUNT,
@@ -34,31 +35,31 @@ final class CudaMemory extends DeviceMemory {
           "ask for 0 bytes or more");
     }
     if (bytes == 0) {
-      return new CudaMemory(device, 0, 0, NOTHING);
+      return new CudaMemory(gpu, 0, 0, NOTHING);
     }
-    long address = device.context().get(() -> CudaLibrary.allocate(bytes, device));
-    Runnable release = () -> device.context().run(() -> CudaLibrary.free(address, device));
-    CudaMemory memory = new CudaMemory(device, address, bytes, release);
+    long address = gpu.context().get(() -> CudaLibrary.allocate(bytes, gpu));
+    Runnable release = () -> gpu.context().run(() -> CudaLibrary.free(address, gpu));
+    CudaMemory memory = new CudaMemory(gpu, address, bytes, release);
     memory.fill((byte) 0);
     return memory;
   }
 
   /** Memory that other GPUs and processes can map. */
-  static CudaMemory exportable(CudaDevice device, long bytes) {
+  static CudaMemory exportable(Gpu gpu, long bytes) {
     if (bytes <= 0) {
-      return allocate(device, bytes);
+      return allocate(gpu, bytes);
     }
-    CudaShareableMemory memory = CudaShareableMemory.create(device, bytes);
-    return new CudaMemory(device, memory.local().address(), bytes, memory::close);
+    CudaShareableMemory memory = CudaShareableMemory.create(gpu, bytes);
+    return new CudaMemory(gpu, memory.local().address(), bytes, memory::close);
   }
 
-  static CudaMemory wrap(CudaDevice device, long address, long bytes) {
-    return new CudaMemory(device, address, bytes, NOTHING);
+  static CudaMemory wrap(Gpu gpu, long address, long bytes) {
+    return new CudaMemory(gpu, address, bytes, NOTHING);
   }
 
   @Override
-  public CudaDevice device() {
-    return device;
+  public Device device() {
+    return gpu.device();
   }
 
   @Override
@@ -72,7 +73,7 @@ final class CudaMemory extends DeviceMemory {
     return Given.notNull(other, "memory") instanceof CudaMemory same
         && same.address == address
         && same.size() == size()
-        && same.device == device;
+        && same.gpu == gpu;
   }
 
   @Override
@@ -89,7 +90,7 @@ final class CudaMemory extends DeviceMemory {
     try {
       checkRange(offset, bytes);
       if (bytes > 0) {
-        device.hostCopies().write(address + offset, source);
+        gpu.hostCopies().write(address + offset, source);
       }
     } finally {
       lease.end();
@@ -105,7 +106,7 @@ final class CudaMemory extends DeviceMemory {
     try {
       checkRange(offset, bytes);
       if (bytes > 0) {
-        device.hostCopies().read(address + offset, target);
+        gpu.hostCopies().read(address + offset, target);
       }
     } finally {
       lease.end();
@@ -118,7 +119,7 @@ final class CudaMemory extends DeviceMemory {
     Leases lease = lease();
     try {
       if (size() > 0) {
-        device.hostCopies().fill(address, value, size());
+        gpu.hostCopies().fill(address, value, size());
       }
     } finally {
       lease.end();

@@ -9,7 +9,7 @@ import org.nccl4j.device.kernel.KernelPlan;
 /** A plan on a GPU. Owned by the thread that launches. */
 interface CudaPlan extends KernelPlan {
   /** Who prepared it. */
-  CudaKernelCommunicator owner();
+  PlanContext owner();
 
   /** Whether there is nothing to launch. */
   default boolean isEmpty() {
@@ -53,7 +53,7 @@ interface CudaPlan extends KernelPlan {
   }
 
   /** For what a communicator is to launch and has not prepared, or where it is not. */
-  static InvalidArgumentException foreign(String what, CudaKernelCommunicator launching) {
+  static InvalidArgumentException foreign(String what, Object launching) {
     return new InvalidArgumentException(
         ErrorId.STREAM,
         "%s of another communicator or device is launched by %s".formatted(what, launching),
@@ -61,5 +61,5 @@ interface CudaPlan extends KernelPlan {
   }
 
   /** Puts it into a stream, in the current context. Neither waits nor locks. */
-  void launch(long send, long recv, CudaStream stream);
+  void launch(long send, long recv, GpuStream stream);
 }

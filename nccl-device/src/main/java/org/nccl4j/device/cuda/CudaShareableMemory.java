@@ -16,68 +16,63 @@ import org.nccl4j.device.InvalidUsageException;
  * rounded up to {@link #granularity}. Any thread may call.
  */
 public final class CudaShareableMemory implements SharedDeviceMemory {
-  private final CudaDevice device;
+  private final Gpu gpu;
   private final long size;
   private final long handle;
   private final long address;
   private final MemoryViews views;
   private boolean closed;
 
-  private CudaShareableMemory(CudaDevice device, long size, long handle) {
-    this.device = device;
+  private CudaShareableMemory(Gpu gpu, long size, long handle) {
+    this.gpu = gpu;
     this.size = size;
     this.handle = handle;
     long reserved = 0;
     boolean mapped = false;
     try {
-      long alignment = granularity(device);
-      reserved = DriverLibrary.reserveAddress(size, alignment, device);
-      DriverLibrary.map(reserved, size, handle, device);
+      long alignment = granularity(gpu);
+      reserved = DriverLibrary.reserveAddress(size, alignment, gpu);
+      DriverLibrary.map(reserved, size, handle, gpu);
       mapped = true;
-      DriverLibrary.setAccess(reserved, size, new int[] {device.index()}, device);
+      DriverLibrary.setAccess(reserved, size, new int[] {gpu.index()}, gpu);
     } catch (RuntimeException e) {
       release(reserved, mapped, e);
       throw e;
     }
     address = reserved;
-    views = new MemoryViews(device, address, size);
+    views = new MemoryViews(gpu, address, size);
   }
 
   /** What sizes are rounded up to on a device, usually 2 MiB. */
-  public static long granularity(CudaDevice device) {
-    return device
-        .context()
+  public static long granularity(Gpu gpu) {
+    return gpu.context()
         .get(
             () ->
-                device
-                    .fabricHandles()
-                    .with(types -> SharingLibrary.granularity(device.index(), types, device)));
+                gpu.fabricHandles()
+                    .with(types -> SharingLibrary.granularity(gpu.index(), types, gpu)));
   }
 
   /** New and zeroed memory of a device, of at least so many bytes. */
-  public static CudaShareableMemory create(CudaDevice device, long bytes) {
+  public static CudaShareableMemory create(Gpu gpu, long bytes) {
     if (bytes <= 0) {
       throw new InvalidArgumentException(
           ErrorId.COUNT,
           "a shareable memory of %d bytes is asked for".formatted(bytes),
           "ask for 1 byte or more");
     }
-    long granularity = granularity(device);
+    long granularity = granularity(gpu);
     long size = (bytes + granularity - 1) / granularity * granularity;
     CudaShareableMemory memory =
-        device
-            .context()
+        gpu.context()
             .get(
                 () ->
                     new CudaShareableMemory(
-                        device,
+                        gpu,
                         size,
-                        device
-                            .fabricHandles()
+                        gpu.fabricHandles()
                             .with(
                                 types ->
-                                    SharingLibrary.createMemory(
-                                        device.index(), size, types, device))));
+                                    SharingLibrary.createMemory(gpu.index(), size, types, gpu))));
     try {
       memory.local().fill((byte) 0);
     } catch (RuntimeException e) {
@@ -93,10 +88,10 @@ public final class CudaShareableMemory implements SharedDeviceMemory {
    *
    * @throws org.nccl4j.device.NcclException if the driver refuses, with its reason
    */
-  public static CudaShareableMemory createForFabric(CudaDevice device) {
-    device.fabricHandles().ask();
-    CudaShareableMemory memory = create(device, 1);
-    Optional<String> refused = device.fabricHandles().absence();
+  public static CudaShareableMemory createForFabric(Gpu gpu) {
+    gpu.fabricHandles().ask();
+    CudaShareableMemory memory = create(gpu, 1);
+    Optional<String> refused = gpu.fabricHandles().absence();
     if (refused.isPresent()) {
       memory.close();
       throw new InvalidUsageException(
@@ -108,33 +103,31 @@ public final class CudaShareableMemory implements SharedDeviceMemory {
   /**
    * Maps for a device what another process exported.
    *
-   * @param device the importing device
+   * @param gpu the importing device
    * @param descriptor as received; the caller closes it afterwards
    * @param bytes the exporter's {@link #size()}
    */
-  public static CudaShareableMemory importFrom(CudaDevice device, int descriptor, long bytes) {
-    return device
-        .context()
+  public static CudaShareableMemory importFrom(Gpu gpu, int descriptor, long bytes) {
+    return gpu.context()
         .get(
             () ->
                 new CudaShareableMemory(
-                    device, bytes, SharingLibrary.importFileDescriptor(descriptor, device)));
+                    gpu, bytes, SharingLibrary.importFileDescriptor(descriptor, gpu)));
   }
 
   /**
    * Maps for a device what a process of this or of another host exported.
    *
-   * @param device the importing device, of the exporter's NVLink domain
+   * @param gpu the importing device, of the exporter's NVLink domain
    * @param fabricHandle as {@link #exportFabricHandle} gave it
    * @param bytes the exporter's {@link #size()}
    */
-  public static CudaShareableMemory importFrom(CudaDevice device, byte[] fabricHandle, long bytes) {
-    return device
-        .context()
+  public static CudaShareableMemory importFrom(Gpu gpu, byte[] fabricHandle, long bytes) {
+    return gpu.context()
         .get(
             () ->
                 new CudaShareableMemory(
-                    device, bytes, SharingLibrary.importFabricHandle(fabricHandle, device)));
+                    gpu, bytes, SharingLibrary.importFabricHandle(fabricHandle, gpu)));
   }
 
   /** The driver's handle; it stays this memory's. */
@@ -154,7 +147,7 @@ public final class CudaShareableMemory implements SharedDeviceMemory {
   }
 
   @Override
-  public DeviceMemory accessFrom(CudaDevice peer) {
+  public DeviceMemory accessFrom(Gpu peer) {
     return views.from(
         peer,
         () -> {
@@ -165,7 +158,7 @@ public final class CudaShareableMemory implements SharedDeviceMemory {
 
   /** A new file descriptor for another process; the caller closes it. */
   public int exportFileDescriptor() {
-    return device.context().get(() -> SharingLibrary.exportFileDescriptor(handle, device));
+    return gpu.context().get(() -> SharingLibrary.exportFileDescriptor(handle, gpu));
   }
 
   /**
@@ -174,7 +167,7 @@ public final class CudaShareableMemory implements SharedDeviceMemory {
    * @throws org.nccl4j.device.CudaException if it has no fabric handle, or the driver refuses
    */
   public byte[] exportFabricHandle() {
-    return device.context().get(() -> SharingLibrary.exportFabricHandle(handle, device));
+    return gpu.context().get(() -> SharingLibrary.exportFabricHandle(handle, gpu));
   }
 
   /** Unmaps it here; the memory lives on while another process has it mapped. */
@@ -182,19 +175,19 @@ public final class CudaShareableMemory implements SharedDeviceMemory {
   public synchronized void close() {
     if (!closed) {
       closed = true;
-      device.context().run(() -> release(address, true, null));
+      gpu.context().run(() -> release(address, true, null));
     }
   }
 
   /** Undoes as much as was done; what fails on the way is added to the cause, if there is one. */
   private void release(long reserved, boolean mapped, RuntimeException cause) {
-    Undo undo = new Undo(device);
-    undo.push(() -> DriverLibrary.releaseMemory(handle, device));
+    Undo undo = new Undo(gpu);
+    undo.push(() -> DriverLibrary.releaseMemory(handle, gpu));
     if (reserved != 0) {
-      undo.push(() -> DriverLibrary.freeAddress(reserved, size, device));
+      undo.push(() -> DriverLibrary.freeAddress(reserved, size, gpu));
     }
     if (mapped) {
-      undo.push(() -> DriverLibrary.unmap(reserved, size, device));
+      undo.push(() -> DriverLibrary.unmap(reserved, size, gpu));
     }
     try {
       undo.run();

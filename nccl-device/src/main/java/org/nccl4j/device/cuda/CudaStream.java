@@ -2,10 +2,7 @@ package org.nccl4j.device.cuda;
 
 import java.time.Duration;
 import java.util.List;
-import java.util.concurrent.CopyOnWriteArrayList;
-import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.atomic.AtomicReference;
-import java.util.function.Supplier;
 import jcuda.driver.CUresult;
 import org.nccl4j.device.CudaException;
 import org.nccl4j.device.DeviceEvent;
@@ -13,7 +10,6 @@ import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.Given;
-import org.nccl4j.device.HotPath;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.Leases;
 import org.nccl4j.device.NcclException;
@@ -23,20 +19,10 @@ import org.nccl4j.device.kernel.HeldCalls;
 
 /** A CUDA stream, of ours or of the user's. */
 public final class CudaStream extends DeviceStream {
-  private static final long POLL_NANOS = 20_000;
-
-  /** 0 and CU_STREAM_LEGACY are the legacy default stream, CU_STREAM_PER_THREAD is the thread's. */
-  private static final long MOST_IMPLICIT = 2;
-
   private final CudaDevice device;
-  private final long handle;
-  private final boolean owned;
-  private final List<CudaKernelCommunicator> users = new CopyOnWriteArrayList<>();
+  private final GpuStream stream;
   private final AtomicReference<NcclException> hostFailure = new AtomicReference<>();
-  private final AtomicLong graphs = new AtomicLong();
-  private final Object lifetime = new Object();
   private Captures.Capture capture; // under way; null while there is none
-  private volatile boolean closed;
 
   /** Of a stream that is closed while a group holds calls for it: a thread waits for its end. */
   private static final class Ending extends Leases {
@@ -44,57 +30,32 @@ public final class CudaStream extends DeviceStream {
 
     @Override
     protected void free() {
-      of.end();
+      of.stream.close(of::forgetCapture);
     }
 
     @Override
     protected void freeLate() {
-      LateFree.later(of::endLate, of.device);
+      LateFree.later(() -> of.stream.closeLate(of::forgetCapture), of.device);
     }
   }
 
-  CudaStream(CudaDevice device, long handle, boolean owned) {
-    this(device, handle, owned, new Ending());
+  CudaStream(CudaDevice device, GpuStream stream) {
+    this(device, stream, new Ending());
   }
 
-  private CudaStream(CudaDevice device, long handle, boolean owned, Ending ending) {
+  private CudaStream(CudaDevice device, GpuStream stream, Ending ending) {
     super(ending);
     ending.of = this;
     this.device = device;
-    this.handle = handle;
-    this.owned = owned;
+    this.stream = stream;
   }
 
   /** Throws after close: what the driver does with a stream that it has destroyed is undefined. */
-  long open() {
-    if (closed) {
+  GpuStream open() {
+    if (stream.isClosed()) {
       throw closed();
     }
-    return handle;
-  }
-
-  /**
-   * A stream of the library's for what others' waits wait for. Its priority is the highest: the
-   * streams of one priority share a few queues of the hardware, where it could come to be behind
-   * just such a wait.
-   */
-  static CudaStream urgent(CudaDevice device) {
-    return new CudaStream(
-        device,
-        device.context().get(() -> CudaLibrary.createUrgentStream(device)),
-        /* owned= */ true);
-  }
-
-  /**
-   * A stream of the library's that waits for other ranks. Its priority is above that of ordinary
-   * streams, which would stand still behind a wait in a queue of the hardware that they share, and
-   * below that of {@link #urgent}.
-   */
-  static CudaStream waiting(CudaDevice device) {
-    return new CudaStream(
-        device,
-        device.context().get(() -> CudaLibrary.createWaitingStream(device)),
-        /* owned= */ true);
+    return stream;
   }
 
   /**
@@ -102,23 +63,7 @@ public final class CudaStream extends DeviceStream {
    * captures it: a capture that others begin by this number may go unnoticed.
    */
   public long handle() {
-    return handle;
-  }
-
-  boolean isClosed() {
-    return closed;
-  }
-
-  /** Whether this library has made it. */
-  boolean isOwned() {
-    return owned;
-  }
-
-  /** Whose failures this stream's synchronize reports. Not allocating for one that is known. */
-  void addUser(CudaKernelCommunicator user) {
-    if (!users.contains(user)) {
-      users.add(user);
-    }
+    return stream.handle();
   }
 
   @Override
@@ -129,27 +74,12 @@ public final class CudaStream extends DeviceStream {
   @Override
   public void synchronize() {
     HeldCalls.awaits(this);
-    if (VirtualThreads.isCurrent()) {
-      awaitIdle();
+    stream.synchronize();
+    NcclException first = hostFailure.getAndSet(null);
+    if (first != null) {
+      throw first.again();
     }
-    if (!closed) { // which has waited
-      long before = device.context().enter(); // the driver's own streams are the context's
-      try {
-        CudaLibrary.synchronizeStream(handle, device);
-      } finally {
-        device.context().leave(before);
-      }
-    }
-    throwFailure();
-  }
-
-  /** The driver's own wait would keep the carrier from all other virtual threads. */
-  private void awaitIdle() {
-    while (!closed
-        && !CudaLibrary.mayBeCapturing(handle, device)
-        && !CudaLibrary.isStreamIdle(handle, device)) {
-      Patience.sleep(POLL_NANOS);
-    }
+    stream.throwFailure();
   }
 
   @Override
@@ -163,82 +93,37 @@ public final class CudaStream extends DeviceStream {
             "a stream of %s was not done after %s".formatted(device, Patience.text(patience)),
             "look for a rank that did not take part, or wait longer");
       }
-      Patience.sleep(POLL_NANOS);
+      Patience.sleep(GpuStream.POLL_NANOS);
     }
     synchronize();
   }
 
   @Override
   public boolean isIdle() {
-    if (closed) {
-      return true;
-    }
-    long before = device.context().enter();
-    try {
-      return !CudaLibrary.mayBeCapturing(handle, device)
-          && CudaLibrary.isStreamIdle(handle, device);
-    } finally {
-      device.context().leave(before);
-    }
-  }
-
-  /**
-   * Whether it is one of the driver's own, whose handle means another stream in another context or
-   * on another thread.
-   */
-  boolean isImplicit() {
-    return handle >= 0 && handle <= MOST_IMPLICIT;
-  }
-
-  /**
-   * Whether what is put into both is in the order of the calls. Streams that are wrapped anew at
-   * each call are the same.
-   */
-  @HotPath
-  boolean isSameAs(CudaStream other) {
-    return other != null && other.handle == handle && other.device == device && !isImplicit();
-  }
-
-  /** Graphs of this library that were launched into it so far. */
-  long graphs() {
-    return graphs.get();
-  }
-
-  /** Counts the launch of a graph. */
-  void addGraph() {
-    graphs.incrementAndGet();
-  }
-
-  /**
-   * Does something with the stream unless it has been closed, which waits meanwhile.
-   *
-   * @return what it did; null if it was closed
-   */
-  <T> T whileOpen(Supplier<T> action) {
-    synchronized (lifetime) {
-      return closed ? null : action.get();
-    }
+    return stream.isIdle();
   }
 
   @Override
   public void record(DeviceEvent event) {
     open();
-    long before = device.context().enter();
+    Gpu gpu = device.gpu();
+    long before = gpu.context().enter();
     try {
-      CudaLibrary.recordEvent(cuda(event).handle(), handle, device);
+      CudaLibrary.recordEvent(cuda(event).handle(), handle(), gpu);
     } finally {
-      device.context().leave(before);
+      gpu.context().leave(before);
     }
   }
 
   @Override
   public void await(DeviceEvent event) {
     open();
-    long before = device.context().enter();
+    Gpu gpu = device.gpu();
+    long before = gpu.context().enter();
     try {
-      CudaLibrary.awaitEvent(handle, cuda(event).handle(), device);
+      CudaLibrary.awaitEvent(handle(), cuda(event).handle(), gpu);
     } finally {
-      device.context().leave(before);
+      gpu.context().leave(before);
     }
   }
 
@@ -249,12 +134,12 @@ public final class CudaStream extends DeviceStream {
     Leases.begin(source, target); // until the driver knows of the copy, and frees after it
     try {
       if (source.size() > 0) {
-        device
-            .context()
+        Gpu gpu = device.gpu();
+        gpu.context()
             .run(
                 () ->
                     CudaLibrary.copyAsync(
-                        target.address(), source.address(), source.size(), handle, device));
+                        target.address(), source.address(), source.size(), handle(), gpu));
       }
     } finally {
       Leases.end(source, target);
@@ -263,14 +148,14 @@ public final class CudaStream extends DeviceStream {
 
   @Override
   public boolean isCapturing() {
-    return !closed && CudaLibrary.isCapturing(handle, device);
+    return !stream.isClosed() && CudaLibrary.isCapturing(handle(), device.gpu());
   }
 
   @Override
   public void launchHostFunction(Runnable function) {
     Given.notNull(function, "function");
     HostFunctions.launch(
-        open(),
+        open().handle(),
         () -> {
           try {
             function.run();
@@ -278,7 +163,7 @@ public final class CudaStream extends DeviceStream {
             hostFailure.compareAndSet(null, thrown(e));
           }
         },
-        device);
+        device.gpu());
   }
 
   /**
@@ -286,17 +171,17 @@ public final class CudaStream extends DeviceStream {
    * recorded; collectives and groups too.
    */
   public synchronized void beginCapture() {
-    users.forEach(user -> user.order().beforeCapture(this));
-    CudaLibrary.beginCapture(open(), device);
+    stream.beforeCapture();
+    CudaLibrary.beginCapture(open().handle(), device.gpu());
     forgetCapture(); // one that others ended
-    capture = device.context().captures().begun(this);
+    capture = device.captures().begun(stream);
   }
 
   /** Ends the capture; what was recorded, ready to be launched any number of times. */
   public synchronized CudaGraph endCapture() {
     long graph;
     try {
-      graph = CudaLibrary.endCapture(open(), device);
+      graph = CudaLibrary.endCapture(open().handle(), device.gpu());
     } catch (CudaException e) {
       if (e.result() != CUresult.CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD) {
         forgetCapture();
@@ -305,12 +190,12 @@ public final class CudaStream extends DeviceStream {
     }
     List<ConnectionOrder> orders = capture == null ? List.of() : capture.orders();
     forgetCapture();
-    return new CudaGraph(device, graph, orders);
+    return new CudaGraph(device.gpu(), graph, orders);
   }
 
   private void forgetCapture() {
     if (capture != null) {
-      device.context().captures().ended(capture);
+      device.captures().ended(capture);
       capture = null;
     }
   }
@@ -318,46 +203,6 @@ public final class CudaStream extends DeviceStream {
   @Override
   public void close() {
     Leases.of(this).close();
-  }
-
-  private void end() {
-    markClosed(); // so that nobody waits here for what the stream waits for
-    if (owned) {
-      CudaLibrary.synchronizeStream(handle, device);
-      CudaLibrary.destroyStream(handle, device);
-    }
-  }
-
-  /** Open to this library until all that a group has launched has ended, as others go by it. */
-  private void endLate() {
-    if (owned) {
-      CudaLibrary.synchronizeStream(handle, device);
-    }
-    markClosed();
-    if (owned) {
-      CudaLibrary.destroyStream(handle, device);
-    }
-  }
-
-  private void markClosed() {
-    synchronized (lifetime) {
-      closed = true;
-      forgetCapture();
-    }
-  }
-
-  private void throwFailure() {
-    NcclException first = hostFailure.getAndSet(null);
-    if (first != null) {
-      throw first.again();
-    }
-    for (CudaKernelCommunicator user : users) {
-      NcclException failure = user.settledFailure();
-      if (failure != null) {
-        users.remove(user);
-        throw failure.again();
-      }
-    }
   }
 
   private static CudaEvent cuda(DeviceEvent event) {

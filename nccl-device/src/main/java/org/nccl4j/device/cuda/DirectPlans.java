@@ -25,7 +25,7 @@ final class DirectPlans implements AutoCloseable {
    */
   private static final int MOST_PROCESSORS = 64;
 
-  private final CudaKernelCommunicator communicator;
+  private final PlanContext context;
   private final KernelCommunicatorSpec spec;
   private final CommunicatorMemory memory;
   private final SymmetricSpace space;
@@ -36,17 +36,13 @@ final class DirectPlans implements AutoCloseable {
   private SideStreams sides; // null before the first
   private SideStreams waitingSides;
 
-  DirectPlans(
-      CudaKernelCommunicator communicator,
-      KernelCommunicatorSpec spec,
-      CommunicatorMemory memory,
-      SymmetricSpace space) {
-    this.communicator = communicator;
-    this.spec = spec;
-    this.memory = memory;
+  DirectPlans(PlanContext context, SymmetricSpace space) {
+    this.context = context;
+    this.spec = context.spec();
+    this.memory = context.memory();
     this.space = space;
     this.layout = DirectLayout.of(space.size());
-    this.nvls = new NvlsDirectPlans(communicator.device(), spec.nvls(), space);
+    this.nvls = new NvlsDirectPlans(context.kernels(), spec.nvls(), space);
   }
 
   SymmetricSpace space() {
@@ -66,7 +62,7 @@ final class DirectPlans implements AutoCloseable {
   /** The meeting of one plan. */
   private record KernelMeeting(CudaKernelPlan kernel) implements BatchCopyPlan.Meeting {
     @Override
-    public void launch(long send, long recv, CudaStream stream, boolean captured) {
+    public void launch(long send, long recv, GpuStream stream, boolean captured) {
       kernel.launch(send, recv, stream);
     }
 
@@ -83,7 +79,7 @@ final class DirectPlans implements AutoCloseable {
 
   private BesidePlan beside(DirectWork work) {
     if (waitingSides == null) {
-      waitingSides = new SideStreams(communicator.device(), CudaStream::waiting);
+      waitingSides = new SideStreams(context.gpu(), GpuStream::waiting);
     }
     return new BesidePlan(
         move(work, waitingSides), launches, blocks -> besideKernel(work, blocks), layout.engine());
@@ -93,31 +89,29 @@ final class DirectPlans implements AutoCloseable {
     Offheap arguments = arguments(BesideArguments.SIZE);
     put(arguments, work);
     return new CudaKernelPlan(
-        communicator,
+        context,
         arguments,
-        communicator
-            .device()
-            .kernels()
-            .direct(work.operation().reduces(), work.type(), "nccl4j_direct_beside"),
+        context.kernels().direct(work.operation().reduces(), work.type(), "nccl4j_direct_beside"),
         new CudaKernelPlan.Shape(blocks, THREADS, together(work)),
         needs(work));
   }
 
   private CopyPlan.Move copies(DirectWork work) {
     if (sides == null) {
-      sides = new SideStreams(communicator.device());
+      sides = new SideStreams(context.gpu());
     }
     return move(work, sides);
   }
 
   private CopyPlan.Move move(DirectWork work, SideStreams of) {
-    return new CopyPlan.Move(communicator, work, space, of, needs(work));
+    return new CopyPlan.Move(context, work, space, of, needs(work));
   }
 
   /** One for all plans: the ranks' meetings have one order. */
   private StreamMeeting streamMeeting() {
     if (streamMeeting == null) {
-      streamMeeting = new StreamMeeting(communicator.device(), spec, space, meetingOfAny());
+      streamMeeting =
+          new StreamMeeting(context.gpu(), spec, space, layout.arrivals(), meetingOfAny());
     }
     return streamMeeting;
   }
@@ -166,7 +160,7 @@ final class DirectPlans implements AutoCloseable {
       throw new InvalidUsageException(
           ErrorId.UNSUPPORTED,
           "%s of %d bytes by %s among %d ranks on %s"
-              .formatted(operation, bytes, work.way().label(), space.size(), communicator.device()),
+              .formatted(operation, bytes, work.way().label(), space.size(), context.gpu()),
           "leave NCCL_ALGO to the library for this operation");
     }
     if (work.way().isMulticast()) {
@@ -184,7 +178,7 @@ final class DirectPlans implements AutoCloseable {
     }
     int blocks = work.blocks() > 0 ? work.blocks() : work.limit(blocks(work, bytes));
     return new CudaKernelPlan(
-        communicator,
+        context,
         arguments,
         bytes == 0 ? 0 : multicast ? nvls.kernel(work) : function(work),
         new CudaKernelPlan.Shape(
@@ -195,8 +189,7 @@ final class DirectPlans implements AutoCloseable {
   }
 
   private long function(DirectWork work) {
-    return communicator
-        .device()
+    return context
         .kernels()
         .direct(
             work.operation().reduces(),
@@ -238,7 +231,7 @@ final class DirectPlans implements AutoCloseable {
 
   /** What the kernels of a communicator have in common. */
   private Offheap arguments(int size) {
-    Offheap arguments = communicator.offheap().take(size);
+    Offheap arguments = context.offheap().take(size);
     memory.putCommunicator(arguments);
     return arguments
         .putLong(DirectArguments.STRIDE, space.stride())
@@ -290,9 +283,9 @@ final class DirectPlans implements AutoCloseable {
   }
 
   private CudaKernelPlan small(String name, Offheap arguments) {
-    long function = communicator.device().kernels().direct(false, null, name);
+    long function = context.kernels().direct(false, null, name);
     return new CudaKernelPlan(
-        communicator,
+        context,
         arguments,
         function,
         new CudaKernelPlan.Shape(1, 32, 1),
@@ -303,7 +296,7 @@ final class DirectPlans implements AutoCloseable {
     Offheap arguments = arguments(DirectArguments.SIZE);
     if (work instanceof OneSidedWork.Put put) {
       arguments.putInt(DirectArguments.ROOT, put.place());
-      return new PutPlan(communicator, put, small("nccl4j_direct_signal", arguments));
+      return new PutPlan(context, put, small("nccl4j_direct_signal", arguments));
     }
     if (!(work instanceof OneSidedWork.Wait wait) || !wait.remote().isEmpty()) {
       throw new InvalidUsageException(

@@ -19,7 +19,7 @@ import org.nccl4j.device.symmetric.MulticastMemory;
 final class DriverMulticast implements MulticastObject {
   private static final int ROOT = 0;
 
-  private final CudaDevice device;
+  private final Gpu gpu;
   private final Group group;
   private final MulticastBacking backing;
   private final Undo undo;
@@ -33,30 +33,30 @@ final class DriverMulticast implements MulticastObject {
    *
    * @param backing the member's memory
    */
-  DriverMulticast(CudaDevice device, Group group, MulticastBacking backing) {
-    this.device = device;
+  DriverMulticast(Gpu gpu, Group group, MulticastBacking backing) {
+    this.gpu = gpu;
     this.group = group;
     this.backing = backing;
-    this.undo = new Undo(device);
+    this.undo = new Undo(gpu);
   }
 
   @Override
   public void create() {
-    device.context().run(this::createHere);
+    gpu.context().run(this::createHere);
   }
 
   private void createHere() {
     extent = backing.extent(group);
     if (group.member() == ROOT) {
-      hold(MulticastLibrary.create(group.members(), extent.bytes(), device));
-      exported = new OwnedFd(SharingLibrary.exportFileDescriptor(handle, device));
+      hold(MulticastLibrary.create(group.members(), extent.bytes(), gpu));
+      exported = new OwnedFd(SharingLibrary.exportFileDescriptor(handle, gpu));
       undo.push(exported::close);
     }
   }
 
   private void hold(long made) {
     handle = made;
-    undo.push(() -> DriverLibrary.releaseMemory(made, device));
+    undo.push(() -> DriverLibrary.releaseMemory(made, gpu));
   }
 
   @Override
@@ -76,36 +76,34 @@ final class DriverMulticast implements MulticastObject {
         throw new InternalErrorException(
             "member %d of a multicast object came unasked".formatted(member), "report this");
       }
-      device
-          .context()
-          .run(() -> hold(SharingLibrary.importFileDescriptor(received.value(), device)));
+      gpu.context().run(() -> hold(SharingLibrary.importFileDescriptor(received.value(), gpu)));
     }
   }
 
   @Override
   public void addDevice() {
-    device.context().run(() -> MulticastLibrary.addDevice(handle, device.index(), device));
+    gpu.context().run(() -> MulticastLibrary.addDevice(handle, gpu.index(), gpu));
   }
 
   @Override
   public void bind() {
     backing.bind(handle, extent.bytes(), undo);
-    undo.push(() -> MulticastLibrary.unbind(handle, device.index(), extent.bytes(), device));
+    undo.push(() -> MulticastLibrary.unbind(handle, gpu.index(), extent.bytes(), gpu));
   }
 
   @Override
   public void map() {
-    device.context().run(this::mapHere);
+    gpu.context().run(this::mapHere);
   }
 
   private void mapHere() {
     long size = extent.bytes();
-    address = DriverLibrary.reserveAddress(size, extent.alignment(), device);
-    undo.push(() -> DriverLibrary.freeAddress(address, size, device));
-    DriverLibrary.map(address, size, handle, device);
-    undo.push(() -> DriverLibrary.unmap(address, size, device));
+    address = DriverLibrary.reserveAddress(size, extent.alignment(), gpu);
+    undo.push(() -> DriverLibrary.freeAddress(address, size, gpu));
+    DriverLibrary.map(address, size, handle, gpu);
+    undo.push(() -> DriverLibrary.unmap(address, size, gpu));
     // Would wait in the driver for members that have not bound their memory; all have.
-    DriverLibrary.setAccess(address, size, new int[] {device.index()}, device);
+    DriverLibrary.setAccess(address, size, new int[] {gpu.index()}, gpu);
   }
 
   @Override
@@ -116,7 +114,7 @@ final class DriverMulticast implements MulticastObject {
   @Override
   public MulticastMemory multicast() {
     return new MulticastMemory(
-        /* emulated= */ false, List.of(CudaMemory.wrap(device, address, extent.bytes())));
+        /* emulated= */ false, List.of(CudaMemory.wrap(gpu, address, extent.bytes())));
   }
 
   @Override

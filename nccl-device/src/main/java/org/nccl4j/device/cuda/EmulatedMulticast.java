@@ -13,22 +13,22 @@ import org.nccl4j.device.symmetric.MulticastMemory;
  * kernels access them one after the other. Calls none of the driver's multicast functions.
  */
 final class EmulatedMulticast implements MulticastObject {
-  private final CudaDevice device;
+  private final Gpu gpu;
   private final Group group;
   private final Undo undo;
   private final CudaShareableMemory[] memories;
   private OwnedFd exported;
 
-  EmulatedMulticast(CudaDevice device, Group group) {
-    this.device = device;
+  EmulatedMulticast(Gpu gpu, Group group) {
+    this.gpu = gpu;
     this.group = group;
-    this.undo = new Undo(device);
+    this.undo = new Undo(gpu);
     this.memories = new CudaShareableMemory[group.members()];
   }
 
   @Override
   public void create() {
-    CudaShareableMemory own = CudaShareableMemory.create(device, group.bytes());
+    CudaShareableMemory own = CudaShareableMemory.create(gpu, group.bytes());
     memories[group.member()] = own;
     undo.push(own::close);
     exported = new OwnedFd(own.exportFileDescriptor());
@@ -53,7 +53,7 @@ final class EmulatedMulticast implements MulticastObject {
             "member %d of a multicast object came twice".formatted(member), "report this");
       }
       CudaShareableMemory other =
-          CudaShareableMemory.importFrom(device, received.value(), memories[group.member()].size());
+          CudaShareableMemory.importFrom(gpu, received.value(), memories[group.member()].size());
       memories[member] = other;
       undo.push(other::close);
     }

@@ -15,11 +15,11 @@ import org.nccl4j.device.DebugLog;
 final class FabricHandles {
   private static final int SUPPORTED = 128; // CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_FABRIC_SUPPORTED
 
-  private final CudaDevice device;
+  private final Gpu gpu;
   private volatile String absence; // null while not asked, "" for none
 
-  FabricHandles(CudaDevice device) {
-    this.device = device;
+  FabricHandles(Gpu gpu) {
+    this.gpu = gpu;
   }
 
   /** Why new memory has none; empty where it has, as far as is known. */
@@ -35,16 +35,16 @@ final class FabricHandles {
   /** Why there can be none, whatever fabric there is; empty where it must be tried. */
   Optional<String> lack() {
     try {
-      return device.attribute(SUPPORTED) != 0
+      return gpu.attribute(SUPPORTED) != 0
           ? Optional.empty()
-          : Optional.of("the driver supports no fabric handles of " + device);
+          : Optional.of("the driver supports no fabric handles of " + gpu);
     } catch (CudaException e) {
       return Optional.of("the driver knows no fabric handles, which came with CUDA 12.3");
     }
   }
 
   private String ofOneHost() {
-    NvmlFabric fabric = Nvml.probe().fabric(device.pciBusId());
+    NvmlFabric fabric = Nvml.probe().fabric(gpu.pciBusId());
     return fabric
         .absence()
         .orElse(fabric.isOfSeveralHosts() ? "" : "the NVLink fabric is of this machine alone");
@@ -74,7 +74,7 @@ final class FabricHandles {
                 Logger.Level.INFO,
                 "memory of {0} is shared by file descriptors alone, within its host: {1}. Look for"
                     + " an IMEX channel in /dev/nvidia-caps-imex-channels",
-                device,
+                gpu,
                 e.problem());
       }
     }

@@ -18,19 +18,19 @@ public record GpuDirect(String absence, boolean peerMemory, boolean dmaBufs) {
   private static final int HOST_NUMA = 141; // ..._HOST_NUMA_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED
 
   /** Asks the driver. */
-  static GpuDirect of(CudaDevice device) {
-    boolean peerMemory = has(device, PEER_MEMORY);
-    boolean dmaBufs = has(device, DMA_BUF);
+  static GpuDirect of(Gpu gpu) {
+    boolean peerMemory = has(gpu, PEER_MEMORY);
+    boolean dmaBufs = has(gpu, DMA_BUF);
     if (!peerMemory && !dmaBufs) {
-      return none(device + " gives no network card its memory, neither by address nor by dma-buf");
+      return none(gpu + " gives no network card its memory, neither by address nor by dma-buf");
     }
-    if (!has(device, VIRTUAL_MEMORY) || !has(device, WITH_VIRTUAL_MEMORY)) {
-      return none(device + " gives network cards no memory of virtual memory management");
+    if (!has(gpu, VIRTUAL_MEMORY) || !has(gpu, WITH_VIRTUAL_MEMORY)) {
+      return none(gpu + " gives network cards no memory of virtual memory management");
     }
-    if (!has(device, HOST_NUMA)) {
+    if (!has(gpu, HOST_NUMA)) {
       return none(
           "the driver of %s maps no host memory beside the GPU's, which came with CUDA 12.2"
-              .formatted(device));
+              .formatted(gpu));
     }
     return new GpuDirect("", peerMemory, dmaBufs);
   }
@@ -40,9 +40,9 @@ public record GpuDirect(String absence, boolean peerMemory, boolean dmaBufs) {
   }
 
   /** Older drivers do not know newer attributes. */
-  private static boolean has(CudaDevice device, int attribute) {
+  private static boolean has(Gpu gpu, int attribute) {
     try {
-      return device.attribute(attribute) != 0;
+      return gpu.attribute(attribute) != 0;
     } catch (CudaException e) {
       return false;
     }

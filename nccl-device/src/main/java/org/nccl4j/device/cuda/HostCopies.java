@@ -12,17 +12,17 @@ final class HostCopies {
   /** Most bytes of a buffer in the heap that are copied at a time. */
   private static final int STAGED = 4 << 20;
 
-  private final CudaDevice device;
+  private final Gpu gpu;
   private long stream; // 0 before the first use
 
-  HostCopies(CudaDevice device) {
-    this.device = device;
+  HostCopies(Gpu gpu) {
+    this.gpu = gpu;
   }
 
   /** The CUstream; of the highest priority, so that it shares no queue with others' waits. */
   synchronized long stream() {
     if (stream == 0) {
-      stream = device.context().get(() -> CudaLibrary.createUrgentStream(device));
+      stream = gpu.context().get(() -> CudaLibrary.createUrgentStream(gpu));
     }
     return stream;
   }
@@ -30,7 +30,7 @@ final class HostCopies {
   /** Sets all bytes of a range. */
   void fill(long address, byte value, long bytes) {
     long into = stream();
-    run(() -> CudaLibrary.fillAsync(address, value, bytes, into, device));
+    run(() -> CudaLibrary.fillAsync(address, value, bytes, into, gpu));
   }
 
   /** Copies what remains of a buffer, which it leaves as it is. */
@@ -50,7 +50,7 @@ final class HostCopies {
 
   private void write(long target, long source, long bytes) {
     long into = stream();
-    run(() -> CudaLibrary.copyToDevice(target, source, bytes, into, device));
+    run(() -> CudaLibrary.copyToDevice(target, source, bytes, into, gpu));
   }
 
   /** Fills what remains of a buffer, which it leaves as it is. */
@@ -70,16 +70,15 @@ final class HostCopies {
 
   private void read(long source, long target, long bytes) {
     long into = stream();
-    run(() -> CudaLibrary.copyToHost(target, source, bytes, into, device));
+    run(() -> CudaLibrary.copyToHost(target, source, bytes, into, gpu));
   }
 
   private void run(Runnable operation) {
-    device
-        .context()
+    gpu.context()
         .run(
             () -> {
               operation.run();
-              CudaLibrary.synchronizeStream(stream(), device);
+              CudaLibrary.synchronizeStream(stream(), gpu);
             });
   }
 }

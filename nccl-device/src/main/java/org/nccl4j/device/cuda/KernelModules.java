@@ -39,14 +39,14 @@ final class KernelModules {
   /** The compute capability from which on kernels are compiled with a wait; launch.cuh. */
   private static final int WAITS_FROM = 90;
 
-  private final CudaDevice device;
+  private final Gpu gpu;
   private final Map<String, Long> modules = new HashMap<>();
   private final Map<String, Long> functions = new HashMap<>();
   private final Set<KernelFamily> loaded = new HashSet<>();
   private final Set<Long> waiting = new HashSet<>();
 
-  KernelModules(CudaDevice device) {
-    this.device = device;
+  KernelModules(Gpu gpu) {
+    this.gpu = gpu;
   }
 
   /** The kernel of a collective; loaded and ready to be launched. */
@@ -63,13 +63,13 @@ final class KernelModules {
     if (!hasArithmetic(type)) {
       throw new InvalidUsageException(
           ErrorId.UNSUPPORTED,
-          "%s has no float8 arithmetic".formatted(device),
+          "%s has no float8 arithmetic".formatted(gpu),
           "use another type, or a GPU of compute capability 9.0 or newer");
     }
   }
 
   private boolean hasArithmetic(DataType type) {
-    return !type.isFloat8() || device.computeCapability() >= 90;
+    return !type.isFloat8() || gpu.computeCapability() >= 90;
   }
 
   /**
@@ -183,7 +183,7 @@ final class KernelModules {
 
   private synchronized void load(KernelFamily family) {
     if (!loaded.contains(family)) {
-      device.context().run(() -> loadAll(family));
+      gpu.context().run(() -> loadAll(family));
       loaded.add(family);
     }
   }
@@ -191,13 +191,13 @@ final class KernelModules {
   private void loadAll(KernelFamily family) {
     long module =
         modules.computeIfAbsent(
-            family.file(), file -> CudaLibrary.loadModule(image(file), file, device));
+            family.file(), file -> CudaLibrary.loadModule(image(file), file, gpu));
     for (String name : family.kernels()) {
-      long function = CudaLibrary.function(module, name, device);
+      long function = CudaLibrary.function(module, name, gpu);
       // Asking for an attribute makes a lazily loading driver load the code now, and not at the
       // first launch, where it could have to wait for a kernel that waits for this one.
-      CudaLibrary.functionAttribute(function, MAX_THREADS_PER_BLOCK, device);
-      if (CudaLibrary.functionAttribute(function, PTX_VERSION, device) >= WAITS_FROM) {
+      CudaLibrary.functionAttribute(function, MAX_THREADS_PER_BLOCK, gpu);
+      if (CudaLibrary.functionAttribute(function, PTX_VERSION, gpu) >= WAITS_FROM) {
         waiting.add(function);
       }
       functions.put(key(family, name), function);

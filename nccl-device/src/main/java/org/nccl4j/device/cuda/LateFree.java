@@ -10,11 +10,11 @@ import org.nccl4j.device.Leases;
 final class LateFree extends Leases {
   private static final System.Logger LOG = DebugLog.of("ALLOC");
 
-  private final CudaDevice device;
+  private final Object place;
   private final Runnable release;
 
-  LateFree(CudaDevice device, Runnable release) {
-    this.device = device;
+  LateFree(Object place, Runnable release) {
+    this.place = place;
     this.release = release;
   }
 
@@ -25,23 +25,23 @@ final class LateFree extends Leases {
 
   @Override
   protected void freeLate() {
-    later(release, device);
+    later(release, place);
   }
 
-  /** Runs what may wait for operations of a device. */
-  static void later(Runnable release, CudaDevice device) {
-    Thread thread = new Thread(() -> run(release, device), "nccl4j-free");
+  /** Runs what may wait for operations of a GPU. */
+  static void later(Runnable release, Object place) {
+    Thread thread = new Thread(() -> run(release, place), "nccl4j-free");
     thread.setDaemon(true);
     thread.start();
   }
 
-  private static void run(Runnable release, CudaDevice device) {
+  private static void run(Runnable release, Object place) {
     try {
       release.run();
     } catch (RuntimeException e) { // nobody else would hear of it
       LOG.log(
           System.Logger.Level.WARNING,
-          "what was closed while a call used it could not be freed on " + device + ": " + e);
+          "what was closed while a call used it could not be freed on " + place + ": " + e);
     }
   }
 }

@@ -21,7 +21,7 @@ final class LaunchMarks implements AutoCloseable {
   /** Between marks that launches record, at least. */
   static final long LAUNCHES_MARK_NANOS = 50_000_000;
 
-  private final CudaDevice device;
+  private final Gpu gpu;
   private final BooleanSupplier failed;
   private final long[] events = new long[MARKS];
 
@@ -41,8 +41,8 @@ final class LaunchMarks implements AutoCloseable {
    *
    * @param failed whether it has: kernels then end without having done what they should
    */
-  LaunchMarks(CudaDevice device, BooleanSupplier failed) {
-    this.device = device;
+  LaunchMarks(Gpu gpu, BooleanSupplier failed) {
+    this.gpu = gpu;
     this.failed = failed;
   }
 
@@ -53,7 +53,7 @@ final class LaunchMarks implements AutoCloseable {
    * @param last the stream of the communicator's last launch; null before the first
    * @param order of the same communicator
    */
-  long ended(long soFar, CudaStream last, ConnectionOrder order) {
+  long ended(long soFar, GpuStream last, ConnectionOrder order) {
     if (last != null && !last.isOwned()) {
       if (order.isReached()) {
         allEnded(soFar);
@@ -74,7 +74,7 @@ final class LaunchMarks implements AutoCloseable {
    * @param soFar launches so far
    * @param nowNanos as System.nanoTime has it
    */
-  void launched(long soFar, CudaStream stream, long nowNanos) {
+  void launched(long soFar, GpuStream stream, long nowNanos) {
     if (!launchMarked || nowNanos - nextMark >= 0) {
       launchMarked = true;
       nextMark = nowNanos + LAUNCHES_MARK_NANOS;
@@ -82,7 +82,7 @@ final class LaunchMarks implements AutoCloseable {
     }
   }
 
-  private synchronized void markLaunch(long soFar, CudaStream stream) {
+  private synchronized void markLaunch(long soFar, GpuStream stream) {
     if (!closed && begun - reached < MARKS) {
       mark(soFar, stream);
     }
@@ -90,7 +90,7 @@ final class LaunchMarks implements AutoCloseable {
 
   private synchronized void look() {
     if (!closed) {
-      device.context().run(this::poll);
+      gpu.context().run(this::poll);
     }
   }
 
@@ -100,10 +100,9 @@ final class LaunchMarks implements AutoCloseable {
    * @param soFar launches so far
    * @param stream of the last launch, of the library's
    */
-  private synchronized void look(long soFar, CudaStream stream) {
+  private synchronized void look(long soFar, GpuStream stream) {
     if (!closed) {
-      device
-          .context()
+      gpu.context()
           .run(
               () -> {
                 poll();
@@ -150,7 +149,7 @@ final class LaunchMarks implements AutoCloseable {
   /** An event that became part of a capture says nothing, and is none under way. */
   private boolean isReached(long event) {
     try {
-      return CudaLibrary.isEventComplete(event, device);
+      return CudaLibrary.isEventComplete(event, gpu);
     } catch (CudaException e) {
       if (e.result() != CUresult.CUDA_ERROR_CAPTURED_EVENT) {
         throw e;
@@ -162,16 +161,16 @@ final class LaunchMarks implements AutoCloseable {
   }
 
   /** As {@link StreamProgress}: not in a capture, which is looked for before and after. */
-  private boolean mark(long soFar, CudaStream stream) {
-    if (CudaLibrary.mayBeCapturing(stream.handle(), device)) {
+  private boolean mark(long soFar, GpuStream stream) {
+    if (CudaLibrary.mayBeCapturing(stream.handle(), gpu)) {
       return false;
     }
     int at = place(begun);
     if (events[at] == 0) {
-      events[at] = CudaLibrary.createEvent(false, device);
+      events[at] = CudaLibrary.createEvent(false, gpu);
     }
-    CudaLibrary.recordEvent(events[at], stream.handle(), device);
-    if (CudaLibrary.mayBeCapturing(stream.handle(), device)) {
+    CudaLibrary.recordEvent(events[at], stream.handle(), gpu);
+    if (CudaLibrary.mayBeCapturing(stream.handle(), gpu)) {
       return false;
     }
     launches[at] = soFar;
@@ -186,7 +185,7 @@ final class LaunchMarks implements AutoCloseable {
       closed = true;
       for (long event : events) {
         if (event != 0) {
-          CudaLibrary.destroyEvent(event, device);
+          CudaLibrary.destroyEvent(event, gpu);
         }
       }
     }

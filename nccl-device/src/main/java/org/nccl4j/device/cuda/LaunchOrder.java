@@ -12,19 +12,19 @@ import org.nccl4j.device.HotPath;
  * outside.
  */
 final class LaunchOrder {
-  private final CudaDevice device;
+  private final Gpu gpu;
   private int members;
   private long behind; // the last launch; there while there are members
-  private CudaStream last; // where that was; null before the first
+  private GpuStream last; // where that was; null before the first
 
-  LaunchOrder(CudaDevice device) {
-    this.device = device;
+  LaunchOrder(Gpu gpu) {
+    this.gpu = gpu;
   }
 
   /** A communicator whose launches will be in the order. */
   synchronized void join() {
     if (members == 0) {
-      behind = device.context().get(() -> CudaLibrary.createEvent(false, device));
+      behind = gpu.context().get(() -> CudaLibrary.createEvent(false, gpu));
     }
     members++;
   }
@@ -33,7 +33,7 @@ final class LaunchOrder {
   synchronized void leave() {
     members--;
     if (members == 0) {
-      CudaLibrary.destroyEvent(behind, device);
+      CudaLibrary.destroyEvent(behind, gpu);
       behind = 0;
       last = null;
     }
@@ -41,7 +41,7 @@ final class LaunchOrder {
 
   /** Puts a plan into a stream, behind the last launch, in the current context. */
   @HotPath
-  synchronized void launch(CudaPlan plan, long send, long recv, CudaStream into) {
+  synchronized void launch(CudaPlan plan, long send, long recv, GpuStream into) {
     follow(into);
     plan.launch(send, recv, into);
     launched(into);
@@ -49,22 +49,22 @@ final class LaunchOrder {
 
   /** Has what comes next in a stream wait for the last launch. */
   @HotPath
-  private void follow(CudaStream into) {
+  private void follow(GpuStream into) {
     if (last != null && !into.isSameAs(last) && !isCapturing(into)) {
-      CudaLibrary.awaitEvent(into.handle(), behind, device);
+      CudaLibrary.awaitEvent(into.handle(), behind, gpu);
     }
   }
 
   /** What is in a stream now is what the next launch waits for. */
   @HotPath
-  private void launched(CudaStream into) {
+  private void launched(GpuStream into) {
     if (!isCapturing(into)) {
-      CudaLibrary.recordEvent(behind, into.handle(), device);
+      CudaLibrary.recordEvent(behind, into.handle(), gpu);
       last = into;
     }
   }
 
-  private boolean isCapturing(CudaStream stream) {
-    return CudaLibrary.isCapturing(stream.handle(), device);
+  private boolean isCapturing(GpuStream stream) {
+    return CudaLibrary.isCapturing(stream.handle(), gpu);
   }
 }

@@ -8,22 +8,22 @@ import org.nccl4j.device.DeviceMemory;
  * What the devices of a process see of a shared memory: the same addresses. Any thread may call.
  */
 final class MemoryViews {
-  private final CudaDevice device;
+  private final Gpu gpu;
   private final long address;
   private final long size;
   private final Set<Integer> allowed = new HashSet<>();
 
   /** Memory that its own (or the importing) device sees. */
-  MemoryViews(CudaDevice device, long address, long size) {
-    this.device = device;
+  MemoryViews(Gpu gpu, long address, long size) {
+    this.gpu = gpu;
     this.address = address;
     this.size = size;
-    allowed.add(device.index());
+    allowed.add(gpu.index());
   }
 
   /** Its own device's. */
   DeviceMemory local() {
-    return CudaMemory.wrap(device, address, size);
+    return CudaMemory.wrap(gpu, address, size);
   }
 
   /**
@@ -31,7 +31,7 @@ final class MemoryViews {
    *
    * @param letIn gives the device access; called at most once for each
    */
-  synchronized DeviceMemory from(CudaDevice peer, Runnable letIn) {
+  synchronized DeviceMemory from(Gpu peer, Runnable letIn) {
     if (!allowed.contains(peer.index())) {
       letIn.run();
       allowed.add(peer.index());

@@ -26,28 +26,28 @@ interface MulticastBacking {
 
   /** Memory of its own, allocated when it is bound; of the granularity that is best. */
   final class Allocated implements MulticastBacking {
-    private final CudaDevice device;
+    private final Gpu gpu;
     private CudaShareableMemory own;
 
-    Allocated(CudaDevice device) {
-      this.device = device;
+    Allocated(Gpu gpu) {
+      this.gpu = gpu;
     }
 
     @Override
     public Extent extent(MulticastObject.Group group) {
-      long memory = CudaShareableMemory.granularity(device);
+      long memory = CudaShareableMemory.granularity(gpu);
       long multicast =
           MulticastLibrary.granularity(
-              group.members(), group.bytes(), MulticastLibrary.Granularity.RECOMMENDED, device);
+              group.members(), group.bytes(), MulticastLibrary.Granularity.RECOMMENDED, gpu);
       long alignment = Math.max(memory, multicast);
       return new Extent((group.bytes() + alignment - 1) / alignment * alignment, alignment);
     }
 
     @Override
     public void bind(long handle, long bytes, Undo undo) {
-      own = CudaShareableMemory.create(device, bytes);
+      own = CudaShareableMemory.create(gpu, bytes);
       undo.push(own::close);
-      device.context().run(() -> MulticastLibrary.bind(handle, own.handle(), bytes, device));
+      gpu.context().run(() -> MulticastLibrary.bind(handle, own.handle(), bytes, gpu));
     }
 
     @Override
@@ -61,11 +61,11 @@ interface MulticastBacking {
    * unbound, whatever its owner does with it.
    */
   final class Users implements MulticastBacking {
-    private final CudaDevice device;
+    private final Gpu gpu;
     private final Exportable memory;
 
-    Users(CudaDevice device, Exportable memory) {
-      this.device = device;
+    Users(Gpu gpu, Exportable memory) {
+      this.gpu = gpu;
       this.memory = memory;
     }
 
@@ -73,7 +73,7 @@ interface MulticastBacking {
     public Extent extent(MulticastObject.Group group) {
       long granule =
           MulticastLibrary.granularity(
-              group.members(), group.bytes(), MulticastLibrary.Granularity.MINIMUM, device);
+              group.members(), group.bytes(), MulticastLibrary.Granularity.MINIMUM, gpu);
       long bytes = group.bytes() / granule * granule;
       if (bytes == 0 || memory.address() % granule != 0) {
         throw new InvalidArgumentException(
@@ -87,8 +87,7 @@ interface MulticastBacking {
 
     @Override
     public void bind(long handle, long bytes, Undo undo) {
-      device
-          .context()
+      gpu.context()
           .run(
               () -> {
                 long kept = DriverLibrary.retainMemory(memory.address());
@@ -98,14 +97,14 @@ interface MulticastBacking {
                       "nothing is mapped at address 0x%x any more".formatted(memory.address()),
                       "keep windows' memory while it is being registered");
                 }
-                undo.push(() -> DriverLibrary.releaseMemory(kept, device));
-                MulticastLibrary.bindAddress(handle, memory.address(), bytes, device);
+                undo.push(() -> DriverLibrary.releaseMemory(kept, gpu));
+                MulticastLibrary.bindAddress(handle, memory.address(), bytes, gpu);
               });
     }
 
     @Override
     public DeviceMemory local() {
-      return CudaMemory.wrap(device, memory.address(), memory.size());
+      return CudaMemory.wrap(gpu, memory.address(), memory.size());
     }
   }
 }

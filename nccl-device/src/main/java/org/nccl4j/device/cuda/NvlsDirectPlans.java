@@ -10,7 +10,7 @@ import org.nccl4j.device.symmetric.WindowView;
 
 /** What direct kernels need beside, where they go by multicast. */
 final class NvlsDirectPlans {
-  private final CudaDevice device;
+  private final KernelModules kernels;
   private final Nvls nvls;
   private final SymmetricSpace space;
 
@@ -19,8 +19,8 @@ final class NvlsDirectPlans {
    *
    * @param nvls its place in NVLS, or null
    */
-  NvlsDirectPlans(CudaDevice device, Nvls nvls, SymmetricSpace space) {
-    this.device = device;
+  NvlsDirectPlans(KernelModules kernels, Nvls nvls, SymmetricSpace space) {
+    this.kernels = kernels;
     this.nvls = nvls;
     this.space = space;
   }
@@ -76,12 +76,10 @@ final class NvlsDirectPlans {
   }
 
   long kernel(DirectWork work) {
-    return device
-        .kernels()
-        .nvls(
-            work.operation().reduces(),
-            work.type(),
-            work.way().isLines() ? "nccl4j_nvls_ll" : "nccl4j_nvls_window",
-            nvls.multicast().emulated());
+    return kernels.nvls(
+        work.operation().reduces(),
+        work.type(),
+        work.way().isLines() ? "nccl4j_nvls_ll" : "nccl4j_nvls_window",
+        nvls.multicast().emulated());
   }
 }

@@ -21,21 +21,20 @@ final class NvlsPlans {
   private static final long STEPS_BYTES =
       (long) ConnectionLayout.CHANNELS * KernelLayout.NVLS_HEADS * KernelLayout.NVLS_STEPS_BYTES;
 
-  private final CudaKernelCommunicator communicator;
+  private final PlanContext context;
   private final KernelCommunicatorSpec spec;
   private final CommunicatorMemory memory;
 
   /** Steps of all channels' connections; null where there is no NVLS. */
   private final DeviceMemory steps;
 
-  NvlsPlans(
-      CudaKernelCommunicator communicator, KernelCommunicatorSpec spec, CommunicatorMemory memory) {
-    this.communicator = communicator;
-    this.spec = spec;
-    this.memory = memory;
+  NvlsPlans(PlanContext context) {
+    this.context = context;
+    this.spec = context.spec();
+    this.memory = context.memory();
     // Not with the first plan: a rank that shares the GPU may have a kernel that waits for this
     // one.
-    this.steps = spec.nvls() == null ? null : communicator.allocateForPlan(STEPS_BYTES);
+    this.steps = spec.nvls() == null ? null : context.planMemory().allocate(STEPS_BYTES);
   }
 
   CudaKernelPlan prepare(CollectiveWork work) {
@@ -45,15 +44,13 @@ final class NvlsPlans {
     long bytes = Math.multiplyExact(work.count(), (long) work.type().bytes());
     int channels = channels(work, nvls, tree);
     Offheap arguments =
-        communicator
-            .offheap()
-            .take(tree ? NvlsTreeArguments.SIZE : KernelLayout.NVLS_ARGUMENTS_BYTES);
+        context.offheap().take(tree ? NvlsTreeArguments.SIZE : KernelLayout.NVLS_ARGUMENTS_BYTES);
     put(arguments, work, nvls, bytes, channels);
     if (tree) {
       putTrees(arguments, nvls);
     }
     return new CudaKernelPlan(
-        communicator,
+        context,
         arguments,
         bytes == 0 ? 0 : kernel(work, nvls, tree),
         new CudaKernelPlan.Shape(channels, tree ? TREE_THREADS : THREADS, 0),
@@ -61,7 +58,7 @@ final class NvlsPlans {
   }
 
   private long kernel(CollectiveWork work, Nvls nvls, boolean tree) {
-    KernelModules kernels = communicator.device().kernels();
+    KernelModules kernels = context.kernels();
     boolean emulated = nvls.multicast().emulated();
     return tree
         ? kernels.nvlsTree(work.type(), emulated)

@@ -73,14 +73,16 @@ public final class Nvml {
   /**
    * Begins to ask what communicators of some GPUs will want to know, on a thread of its own: the
    * library takes its time to start, and about a millisecond for each question.
+   *
+   * @param busIds the GPUs' PCI addresses
+   * @param first what is asked before
    */
-  static void askAhead(List<CudaDevice> devices) {
-    List<String> busIds = devices.stream().map(CudaDevice::pciBusId).toList();
+  static void askAhead(List<String> busIds, Runnable first) {
     Thread asking =
         new Thread(
             () -> {
               Nvml nvml = probe();
-              devices.forEach(device -> device.fabricHandles().absence());
+              first.run();
               for (String one : busIds) {
                 for (String other : busIds) {
                   nvml.gpu(one)
@@ -216,25 +218,25 @@ public final class Nvml {
     int count = nvml.nvmlDeviceGetCount_v2(out.address()) == 0 ? out.getInt(0) : 0;
     for (int index = 0; index < count; index++) {
       if (nvml.nvmlDeviceGetHandleByIndex_v2(index, out.address()) == 0) {
-        long device = out.getLong(0);
-        handles.add(device);
-        gpus.add(gpu(gpus.size(), device));
+        long gpu = out.getLong(0);
+        handles.add(gpu);
+        gpus.add(gpu(gpus.size(), gpu));
       }
     }
   }
 
-  private NvmlGpu gpu(int index, long device) {
+  private NvmlGpu gpu(int index, long gpu) {
     Offheap info = new Offheap(PCI_INFO_BYTES);
     String busId =
-        nvml.nvmlDeviceGetPciInfo_v3(device, info.address()) == 0
+        nvml.nvmlDeviceGetPciInfo_v3(gpu, info.address()) == 0
             ? busId(info).orElse(NvmlGpu.UNSEEN)
             : NvmlGpu.UNSEEN;
     Offheap major = new Offheap(8);
     Offheap minor = new Offheap(8);
-    int result = nvml.nvmlDeviceGetCudaComputeCapability(device, major.address(), minor.address());
+    int result = nvml.nvmlDeviceGetCudaComputeCapability(gpu, major.address(), minor.address());
     int capability = result == 0 ? 10 * major.getInt(0) + minor.getInt(0) : 0;
-    int[] c2c = capability >= HOPPER ? c2cLinks(device) : new int[2];
-    return new NvmlGpu(index, busId, capability, nvLinks(device, capability), c2c[0], c2c[1]);
+    int[] c2c = capability >= HOPPER ? c2cLinks(gpu) : new int[2];
+    return new NvmlGpu(index, busId, capability, nvLinks(gpu, capability), c2c[0], c2c[1]);
   }
 
   /** Links that NCCL asks for, by generation. */
@@ -245,39 +247,38 @@ public final class Nvml {
     return capability < 70 ? 4 : capability < 80 ? 6 : capability < HOPPER ? 12 : 18;
   }
 
-  private Map<String, Integer> nvLinks(long device, int capability) {
+  private Map<String, Integer> nvLinks(long gpu, int capability) {
     Map<String, Integer> links = new TreeMap<>();
     Offheap out = new Offheap(8);
     Offheap info = new Offheap(PCI_INFO_BYTES);
     for (int link = 0; link < mostLinks(capability); link++) {
       boolean usable =
-          nvml.nvmlDeviceGetNvLinkCapability(device, link, P2P_SUPPORTED, out.address()) == 0
+          nvml.nvmlDeviceGetNvLinkCapability(gpu, link, P2P_SUPPORTED, out.address()) == 0
               && out.getInt(0) != 0
-              && isActive(device, link, capability);
-      if (usable && nvml.nvmlDeviceGetNvLinkRemotePciInfo_v2(device, link, info.address()) == 0) {
+              && isActive(gpu, link, capability);
+      if (usable && nvml.nvmlDeviceGetNvLinkRemotePciInfo_v2(gpu, link, info.address()) == 0) {
         links.merge(busId(info).orElse(NvmlGpu.UNSEEN), 1, Integer::sum);
       }
     }
     return links;
   }
 
-  private boolean isActive(long device, int link, int capability) {
+  private boolean isActive(long gpu, int link, int capability) {
     if (capability >= HOPPER) {
-      return field(device, LINK_STATE, link).orElse(0) == ENABLED;
+      return field(gpu, LINK_STATE, link).orElse(0) == ENABLED;
     }
     Offheap out = new Offheap(8);
-    return nvml.nvmlDeviceGetNvLinkState(device, link, out.address()) == 0
-        && out.getInt(0) == ENABLED;
+    return nvml.nvmlDeviceGetNvLinkState(gpu, link, out.address()) == 0 && out.getInt(0) == ENABLED;
   }
 
   /** MB/s of a link, and how many are active. */
-  private int[] c2cLinks(long device) {
-    int links = Math.min(MAX_C2C_LINKS, field(device, C2C_COUNT, 0).orElse(0));
+  private int[] c2cLinks(long gpu) {
+    int links = Math.min(MAX_C2C_LINKS, field(gpu, C2C_COUNT, 0).orElse(0));
     int mbps = 0;
     int active = 0;
     for (int link = 0; link < links; link++) {
-      Optional<Integer> speed = field(device, C2C_MBPS, link);
-      if (field(device, C2C_STATUS, link).orElse(0) == 1 && speed.isPresent()) {
+      Optional<Integer> speed = field(gpu, C2C_MBPS, link);
+      if (field(gpu, C2C_STATUS, link).orElse(0) == 1 && speed.isPresent()) {
         mbps = speed.get();
         active++;
       }
@@ -285,10 +286,10 @@ public final class Nvml {
     return new int[] {mbps, active};
   }
 
-  private Optional<Integer> field(long device, int field, int scope) {
+  private Optional<Integer> field(long gpu, int field, int scope) {
     Offheap value = new Offheap(FIELD_BYTES).putInt(0, field).putInt(FIELD_SCOPE, scope);
     boolean known =
-        nvml.nvmlDeviceGetFieldValues(device, 1, value.address()) == 0
+        nvml.nvmlDeviceGetFieldValues(gpu, 1, value.address()) == 0
             && value.getInt(FIELD_RESULT) == 0;
     return known ? Optional.of(value.getInt(FIELD_VALUE)) : Optional.empty();
   }

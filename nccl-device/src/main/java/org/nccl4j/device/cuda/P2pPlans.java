@@ -23,14 +23,13 @@ import org.nccl4j.device.symmetric.SymmetricSpace;
 import org.nccl4j.device.symmetric.WindowView;
 
 /**
- * Turns sends and receives into one kernel, but for those that copy engines are to do. Works of the
- * same peer and direction form a group, done in order by the group's blocks, one for each channel.
- * Blocks are in order of the distance between the ranks, then of channels, then sends before
- * receives: where not all blocks fit the GPU at once, the first that is not done has its partner at
- * work, however few fit. A GPU with a multiprocessor for each block has all at work, and begins
- * with the sends.
+ * Turns sends and receives into one kernel. Works of the same peer and direction form a group, done
+ * in order by the group's blocks, one for each channel. Blocks are in order of the distance between
+ * the ranks, then of channels, then sends before receives: where not all blocks fit the GPU at
+ * once, the first that is not done has its partner at work, however few fit. A GPU with a
+ * multiprocessor for each block has all at work, and begins with the sends.
  */
-final class P2pPlans implements AutoCloseable {
+final class P2pPlans {
   private static final int THREADS = 576; // kSimpleThreads
   private static final int FLAGGED_THREADS = 512; // kLLThreads
   private static final int LEAST_SIMPLE_PART = 32 << 10;
@@ -78,17 +77,15 @@ final class P2pPlans implements AutoCloseable {
 
   private record Key(Kind kind, int peer) {}
 
-  private final CudaKernelCommunicator communicator;
+  private final PlanContext context;
   private final KernelCommunicatorSpec spec;
   private final CommunicatorMemory memory;
-  private final CopiedMessages copies;
+  private volatile SymmetricSpace space; // for windows; null before there is one
 
-  P2pPlans(
-      CudaKernelCommunicator communicator, KernelCommunicatorSpec spec, CommunicatorMemory memory) {
-    this.communicator = communicator;
-    this.spec = spec;
-    this.memory = memory;
-    this.copies = new CopiedMessages(communicator, spec, memory);
+  P2pPlans(PlanContext context) {
+    this.context = context;
+    this.spec = context.spec();
+    this.memory = context.memory();
   }
 
   /** With one rank every collective is a copy. */
@@ -96,26 +93,21 @@ final class P2pPlans implements AutoCloseable {
     long bytes = work.count() * work.type().bytes();
     P2pWork send = new P2pWork(P2pWork.Kind.SEND, 0, null, 0, bytes, work.protocol());
     P2pWork recv = new P2pWork(P2pWork.Kind.RECV, 0, null, 0, bytes, work.protocol());
-    return kernel(List.of(send.onAtMost(work.mostBlocks()), recv.onAtMost(work.mostBlocks())));
+    return prepare(List.of(send.onAtMost(work.mostBlocks()), recv.onAtMost(work.mostBlocks())));
   }
 
-  CudaPlan prepare(List<P2pWork> works) {
-    return works.stream().anyMatch(copies::takes)
-        ? copies.prepare(works, this::kernel)
-        : kernel(works);
+  /** Has messages with an offer go to the receiver's window from now on. */
+  void attach(SymmetricSpace given) {
+    space = given;
   }
 
-  @Override
-  public void close() {
-    copies.close();
-  }
-
-  private CudaKernelPlan kernel(List<P2pWork> works) {
+  /** A kernel that does all of them. */
+  CudaKernelPlan prepare(List<P2pWork> works) {
     NavigableMap<Key, List<Transfer>> groups = group(works);
     int nWorks = groups.values().stream().mapToInt(List::size).sum();
     boolean inline =
         groups.size() <= KernelLayout.INLINE_GROUPS && nWorks <= KernelLayout.INLINE_WORKS;
-    Offheap arguments = communicator.offheap().take(KernelLayout.P2P_BYTES);
+    Offheap arguments = context.offheap().take(KernelLayout.P2P_BYTES);
     memory.putCommunicator(arguments);
     arguments.putInt(KernelLayout.N_GROUPS, groups.size());
     int blocks;
@@ -132,15 +124,15 @@ final class P2pPlans implements AutoCloseable {
       byte[] tables = new byte[workTable + nWorks * KernelLayout.WORK_SIZE];
       ByteBuffer target = ByteBuffer.wrap(tables).order(ByteOrder.nativeOrder());
       blocks = put(groups, target, 0, workTable);
-      table = communicator.tables().take(tables);
+      table = context.tables().take(tables);
       arguments.putLong(KernelLayout.GROUPS, table.address());
       arguments.putLong(KernelLayout.WORKS, table.address() + workTable);
     }
     return new CudaKernelPlan(
-        communicator,
+        context,
         arguments,
         table,
-        blocks == 0 ? 0 : communicator.device().kernels().p2p(isFlagged(groups)),
+        blocks == 0 ? 0 : context.kernels().p2p(isFlagged(groups)),
         new CudaKernelPlan.Shape(blocks, threads(groups), 1),
         needs(works));
   }
@@ -285,16 +277,16 @@ final class P2pPlans implements AutoCloseable {
     if (work.offer() == null || protocol(work) == Protocol.LL || connection(work).carried() != 0) {
       return OptionalLong.empty();
     }
-    SymmetricSpace space = communicator.space();
-    int place = space == null ? -1 : work.peer() - space.first();
-    boolean near = place >= 0 && place < space.size();
+    SymmetricSpace windows = space;
+    int place = windows == null ? -1 : work.peer() - windows.first();
+    boolean near = place >= 0 && place < windows.size();
     if (work.kind() == P2pWork.Kind.SEND) {
-      return OptionalLong.of(near ? space.address() + place * space.stride() : 0);
+      return OptionalLong.of(near ? windows.address() + place * windows.stride() : 0);
     }
     WindowView window = work.offer().window();
     return OptionalLong.of(
         near && window != null
-            ? (window.peers().get(0).address() - space.address())
+            ? (window.peers().get(0).address() - windows.address())
                 + (work.buffer().address() + work.offset() - window.address())
             : KernelLayout.NO_OFFER);
   }
@@ -320,9 +312,7 @@ final class P2pPlans implements AutoCloseable {
     int at = groupTable;
     boolean fits =
         groups.values().stream().mapToInt(P2pPlans::channels).sum()
-            <= communicator
-                .device()
-                .attribute(CUdevice_attribute.CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+            <= context.gpu().attribute(CUdevice_attribute.CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
     Key before = null;
     int first = 0;
     for (Map.Entry<Key, List<Transfer>> group : groups.entrySet()) {

@@ -5,13 +5,13 @@ package org.nccl4j.device.cuda;
  * GPUs share memory that cannot reach each other's. Any thread may call.
  */
 public final class PinnedRegion implements AutoCloseable {
-  private final CudaDevice device;
+  private final Gpu gpu;
   private final long host;
   private final long address;
   private boolean closed;
 
-  private PinnedRegion(CudaDevice device, long host, long address) {
-    this.device = device;
+  private PinnedRegion(Gpu gpu, long host, long address) {
+    this.gpu = gpu;
     this.host = host;
     this.address = address;
   }
@@ -22,16 +22,15 @@ public final class PinnedRegion implements AutoCloseable {
    * @param host its address, a multiple of a page
    * @throws org.nccl4j.device.CudaException if the driver does not take it; nothing is pinned then
    */
-  public static PinnedRegion of(CudaDevice device, long host, long bytes) {
-    return device
-        .context()
+  public static PinnedRegion of(Gpu gpu, long host, long bytes) {
+    return gpu.context()
         .get(
             () -> {
-              CudaLibrary.registerHost(host, bytes, device);
+              CudaLibrary.registerHost(host, bytes, gpu);
               try {
-                return new PinnedRegion(device, host, CudaLibrary.hostDeviceAddress(host, device));
+                return new PinnedRegion(gpu, host, CudaLibrary.hostDeviceAddress(host, gpu));
               } catch (RuntimeException e) {
-                CudaLibrary.unregisterHost(host, device);
+                CudaLibrary.unregisterHost(host, gpu);
                 throw e;
               }
             });
@@ -52,7 +51,7 @@ public final class PinnedRegion implements AutoCloseable {
   public synchronized void close() {
     if (!closed) {
       closed = true;
-      device.context().run(() -> CudaLibrary.unregisterHost(host, device));
+      gpu.context().run(() -> CudaLibrary.unregisterHost(host, gpu));
     }
   }
 }

@@ -6,15 +6,15 @@ import org.nccl4j.device.DeviceMemory;
 
 /** Device memory that a communicator's plans keep for as long as it lives. Any thread. */
 final class PlanMemory {
-  private final CudaDevice device;
+  private final Gpu gpu;
   private final List<DeviceMemory> all = new ArrayList<>();
 
-  PlanMemory(CudaDevice device) {
-    this.device = device;
+  PlanMemory(Gpu gpu) {
+    this.gpu = gpu;
   }
 
   synchronized DeviceMemory allocate(long bytes) {
-    DeviceMemory allocated = device.allocate(bytes);
+    DeviceMemory allocated = CudaMemory.allocate(gpu, bytes);
     all.add(allocated);
     return allocated;
   }

@@ -25,7 +25,7 @@ final class PlanTables implements AutoCloseable {
   private static final int LEAST_BYTES = 4 << 10;
   private static final int SLAB_BYTES = 256 << 10;
 
-  private final CudaDevice device;
+  private final Gpu gpu;
   private final Offheap asking = new Offheap(CaptureLibrary.SCRATCH_BYTES);
   private final List<Slab> slabs = new ArrayList<>();
   private final Map<Integer, Deque<Table>> free = new HashMap<>();
@@ -38,8 +38,8 @@ final class PlanTables implements AutoCloseable {
   /** Memory that is cut into tables of one size. */
   private record Slab(long host, DeviceMemory there, List<Table> tables) {}
 
-  PlanTables(CudaDevice device) {
-    this.device = device;
+  PlanTables(Gpu gpu) {
+    this.gpu = gpu;
   }
 
   /** Bytes on the device. */
@@ -64,8 +64,7 @@ final class PlanTables implements AutoCloseable {
 
   /** Those whose last launch has ended. */
   private void takeBack() {
-    device
-        .context()
+    gpu.context()
         .run(
             () -> {
               while (!ending.isEmpty() && ending.peek().hasEnded()) {
@@ -79,10 +78,10 @@ final class PlanTables implements AutoCloseable {
 
   private List<Table> cut(int size) {
     int all = Math.max(SLAB_BYTES, size);
-    DeviceMemory there = device.allocate(all);
+    DeviceMemory there = CudaMemory.allocate(gpu, all);
     Slab slab;
     try {
-      long host = device.context().get(() -> CudaLibrary.allocateHost(all, device));
+      long host = gpu.context().get(() -> CudaLibrary.allocateHost(all, gpu));
       slab = new Slab(host, there, new ArrayList<>());
     } catch (RuntimeException e) {
       there.close();
@@ -102,7 +101,7 @@ final class PlanTables implements AutoCloseable {
     for (Slab slab : slabs) {
       slab.tables.forEach(Table::free);
       slab.there.close();
-      device.context().run(() -> CudaLibrary.freeHost(slab.host, device));
+      gpu.context().run(() -> CudaLibrary.freeHost(slab.host, gpu));
     }
     slabs.clear();
     free.clear();
@@ -143,24 +142,24 @@ final class PlanTables implements AutoCloseable {
      * Has it on the device before what comes next in a stream. A graph copies it at each launch,
      * since its first may come before any other.
      */
-    void bring(CudaStream stream) {
-      boolean inGraph = CaptureLibrary.capture(stream, asking) != 0;
+    void bring(GpuStream stream) {
+      boolean inGraph = CaptureLibrary.capture(stream.handle(), asking, gpu) != 0;
       if (inGraph || !there) {
-        DriverLibrary.copyAsync(address, hostAddress, filled, stream.handle(), device);
+        DriverLibrary.copyAsync(address, hostAddress, filled, stream.handle(), gpu);
       }
       captured |= inGraph;
       there |= !inGraph;
     }
 
     /** A kernel that reads it was put into a stream. */
-    void launched(CudaStream stream) {
+    void launched(GpuStream stream) {
       if (captured) {
         return; // it stays in any case
       }
       if (launched == 0) {
-        launched = CudaLibrary.createEvent(false, device);
+        launched = CudaLibrary.createEvent(false, gpu);
       }
-      CudaLibrary.recordEvent(launched, stream.handle(), device);
+      CudaLibrary.recordEvent(launched, stream.handle(), gpu);
     }
 
     /** Its plan is launched no more. */
@@ -170,7 +169,7 @@ final class PlanTables implements AutoCloseable {
 
     private boolean hasEnded() {
       try {
-        return captured || launched == 0 || CudaLibrary.isEventComplete(launched, device);
+        return captured || launched == 0 || CudaLibrary.isEventComplete(launched, gpu);
       } catch (CudaException e) {
         if (e.result() != CUresult.CUDA_ERROR_CAPTURED_EVENT) {
           throw e;
@@ -182,7 +181,7 @@ final class PlanTables implements AutoCloseable {
 
     private void free() {
       if (launched != 0) {
-        CudaLibrary.destroyEvent(launched, device);
+        CudaLibrary.destroyEvent(launched, gpu);
         launched = 0;
       }
     }

@@ -25,19 +25,15 @@ final class PreMulPlans {
   private static final int ALONE_SHARE = 64 << 10;
   private static final int ALONE_SLICE = 256 << 10;
 
-  private final CudaKernelCommunicator communicator;
+  private final PlanContext context;
   private final KernelCommunicatorSpec spec;
   private final CommunicatorMemory memory;
   private final CollectivePlans collectives;
 
-  PreMulPlans(
-      CudaKernelCommunicator communicator,
-      KernelCommunicatorSpec spec,
-      CommunicatorMemory memory,
-      CollectivePlans collectives) {
-    this.communicator = communicator;
-    this.spec = spec;
-    this.memory = memory;
+  PreMulPlans(PlanContext context, CollectivePlans collectives) {
+    this.context = context;
+    this.spec = context.spec();
+    this.memory = context.memory();
     this.collectives = collectives;
   }
 
@@ -81,11 +77,11 @@ final class PreMulPlans {
           "make it for the type of the elements");
     }
     DeviceMemory scalar = operator.memory();
-    if (scalar != null && scalar.device() != communicator.device()) {
+    if (scalar != null && scalar.device() != context.gpu().device()) {
       throw new InvalidArgumentException(
           ErrorId.BUFFER,
           "the scalar's memory belongs to " + scalar.device().name(),
-          "allocate it on " + communicator.device().name());
+          "allocate it on " + context.gpu().name());
     }
     if (!work.operation().reduces() || !has(work.algorithm())) {
       throw new InvalidArgumentException(
@@ -100,7 +96,7 @@ final class PreMulPlans {
   private CudaKernelPlan alone(CollectiveWork work) {
     long bytes = Math.multiplyExact(work.count(), (long) work.type().bytes());
     int channels = (int) Math.max(1, Math.min(work.limit(MOST_CHANNELS), bytes / ALONE_SHARE));
-    Offheap arguments = communicator.offheap().take(KernelLayout.COLLECTIVE_BYTES);
+    Offheap arguments = context.offheap().take(KernelLayout.COLLECTIVE_BYTES);
     memory.putCommunicator(arguments);
     arguments
         .putLong(KernelLayout.BYTES, bytes)
@@ -109,12 +105,11 @@ final class PreMulPlans {
         .putInt(KernelLayout.N_CHANNELS, channels)
         .putInt(KernelLayout.SLICE_BYTES, ALONE_SLICE);
     return new CudaKernelPlan(
-        communicator,
+        context,
         arguments,
         bytes == 0
             ? 0
-            : communicator
-                .device()
+            : context
                 .kernels()
                 .collective(Operation.REDUCE, work.type(), Algorithm.ONE_SHOT, Protocol.SIMPLE),
         new CudaKernelPlan.Shape(channels, THREADS, 1),

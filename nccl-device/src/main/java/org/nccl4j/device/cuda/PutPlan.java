@@ -7,22 +7,21 @@ import org.nccl4j.device.kernel.OneSidedWork;
  *
  * @param signal the kernel that signals
  */
-record PutPlan(CudaKernelCommunicator owner, OneSidedWork.Put put, CudaKernelPlan signal)
-    implements CudaPlan {
+record PutPlan(PlanContext owner, OneSidedWork.Put put, CudaKernelPlan signal) implements CudaPlan {
   @Override
   public void discard() {
     signal.discard();
   }
 
   @Override
-  public void launch(long send, long recv, CudaStream stream) {
+  public void launch(long send, long recv, GpuStream stream) {
     if (put.bytes() > 0) {
       DriverLibrary.copyAsync(
           put.window().peers().get(put.place()).address() + put.offset(),
           put.source().address(),
           put.bytes(),
           stream.handle(),
-          owner.device());
+          owner.gpu());
     }
     signal.launch(0, 0, stream);
   }

@@ -24,40 +24,40 @@ public final class RdmaMemory implements AutoCloseable {
   private static final long PATTERN = 0x5ca1ab1ef00dfeedL;
   private static final int HOST_NUMA_ID = 134; // CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID
 
-  private final CudaDevice device;
+  private final Gpu gpu;
   private final long hostBytes;
   private final long gpuBytes;
   private final long alignment;
-  private long host;
-  private long gpu;
+  private long hostHandle;
+  private long gpuHandle;
   private boolean closed;
 
-  private RdmaMemory(CudaDevice device, long hostBytes, long gpuBytes, boolean shared) {
-    this.device = device;
-    int numa = Math.max(0, device.attribute(HOST_NUMA_ID));
-    alignment = DriverLibrary.rdmaGranularity(device.index(), numa, device);
+  private RdmaMemory(Gpu gpu, long hostBytes, long gpuBytes, boolean shared) {
+    this.gpu = gpu;
+    int numa = Math.max(0, gpu.attribute(HOST_NUMA_ID));
+    alignment = DriverLibrary.rdmaGranularity(gpu.index(), numa, gpu);
     this.hostBytes = rounded(hostBytes);
     this.gpuBytes = rounded(gpuBytes);
-    host = DriverLibrary.createHostMemory(numa, this.hostBytes, shared, device);
+    hostHandle = DriverLibrary.createHostMemory(numa, this.hostBytes, shared, gpu);
     try {
-      gpu = DriverLibrary.createRdmaMemory(device.index(), this.gpuBytes, shared, device);
+      gpuHandle = DriverLibrary.createRdmaMemory(gpu.index(), this.gpuBytes, shared, gpu);
     } catch (RuntimeException e) {
-      undo(e, () -> DriverLibrary.releaseMemory(host, device));
+      undo(e, () -> DriverLibrary.releaseMemory(hostHandle, gpu));
       throw e;
     }
   }
 
   /** Of another owner. */
-  private RdmaMemory(CudaDevice device, Shared shared, int hostDescriptor, int gpuDescriptor) {
-    this.device = device;
+  private RdmaMemory(Gpu gpu, Shared shared, int hostDescriptor, int gpuDescriptor) {
+    this.gpu = gpu;
     alignment = shared.alignment;
     hostBytes = shared.hostBytes;
     gpuBytes = shared.gpuBytes;
-    host = SharingLibrary.importFileDescriptor(hostDescriptor, device);
+    hostHandle = SharingLibrary.importFileDescriptor(hostDescriptor, gpu);
     try {
-      gpu = SharingLibrary.importFileDescriptor(gpuDescriptor, device);
+      gpuHandle = SharingLibrary.importFileDescriptor(gpuDescriptor, gpu);
     } catch (RuntimeException e) {
-      undo(e, () -> DriverLibrary.releaseMemory(host, device));
+      undo(e, () -> DriverLibrary.releaseMemory(hostHandle, gpu));
       throw e;
     }
   }
@@ -85,25 +85,23 @@ public final class RdmaMemory implements AutoCloseable {
    * @throws CudaException if the driver does not give it, or it is not what it should be; nothing
    *     is taken then
    */
-  public static RdmaMemory create(CudaDevice device, long hostBytes, long gpuBytes) {
-    return create(device, hostBytes, gpuBytes, false);
+  public static RdmaMemory create(Gpu gpu, long hostBytes, long gpuBytes) {
+    return create(gpu, hostBytes, gpuBytes, false);
   }
 
   /** As {@link #create}, of memory that other GPUs of this host can map too, by {@link #export}. */
-  public static RdmaMemory createShared(CudaDevice device, long hostBytes, long gpuBytes) {
-    return create(device, hostBytes, gpuBytes, true);
+  public static RdmaMemory createShared(Gpu gpu, long hostBytes, long gpuBytes) {
+    return create(gpu, hostBytes, gpuBytes, true);
   }
 
-  private static RdmaMemory create(
-      CudaDevice device, long hostBytes, long gpuBytes, boolean shared) {
+  private static RdmaMemory create(Gpu gpu, long hostBytes, long gpuBytes, boolean shared) {
     if (hostBytes <= 0 || gpuBytes <= 0) {
       throw new InvalidArgumentException(
           ErrorId.COUNT,
           "memory of %d bytes of the host and %d of a GPU".formatted(hostBytes, gpuBytes),
           "ask for 1 byte or more of each");
     }
-    RdmaMemory made =
-        device.context().get(() -> new RdmaMemory(device, hostBytes, gpuBytes, shared));
+    RdmaMemory made = gpu.context().get(() -> new RdmaMemory(gpu, hostBytes, gpuBytes, shared));
     try (Range trial = made.map()) {
       trial.check();
       return made;
@@ -116,16 +114,14 @@ public final class RdmaMemory implements AutoCloseable {
   /**
    * Memory that is shared, for another GPU than that whose it is.
    *
-   * @param device the other, which reaches the GPU whose memory it is
+   * @param gpu the other, which reaches the GPU whose memory it is
    * @param hostDescriptor as received; the caller closes it afterwards
    * @param gpuDescriptor likewise
    * @throws CudaException if the driver does not map it, or it is not what it should be
    */
   public static RdmaMemory importFrom(
-      CudaDevice device, Shared shared, int hostDescriptor, int gpuDescriptor) {
-    return device
-        .context()
-        .get(() -> new RdmaMemory(device, shared, hostDescriptor, gpuDescriptor));
+      Gpu gpu, Shared shared, int hostDescriptor, int gpuDescriptor) {
+    return gpu.context().get(() -> new RdmaMemory(gpu, shared, hostDescriptor, gpuDescriptor));
   }
 
   /** What another GPU has to know of it. */
@@ -138,9 +134,9 @@ public final class RdmaMemory implements AutoCloseable {
    * closes them.
    */
   public List<OwnedFd> export() {
-    OwnedFd first = exported(host);
+    OwnedFd first = exported(hostHandle);
     try {
-      return List.of(first, exported(gpu));
+      return List.of(first, exported(gpuHandle));
     } catch (RuntimeException e) {
       first.close();
       throw e;
@@ -148,8 +144,7 @@ public final class RdmaMemory implements AutoCloseable {
   }
 
   private OwnedFd exported(long handle) {
-    return new OwnedFd(
-        device.context().get(() -> SharingLibrary.exportFileDescriptor(handle, device)));
+    return new OwnedFd(gpu.context().get(() -> SharingLibrary.exportFileDescriptor(handle, gpu)));
   }
 
   /** Bytes of the GPU's memory. */
@@ -167,27 +162,27 @@ public final class RdmaMemory implements AutoCloseable {
       throw new InvalidUsageException(
           ErrorId.CLOSED, "memory for network cards is mapped after close", "map it before");
     }
-    return device.context().get(Range::new);
+    return gpu.context().get(Range::new);
   }
 
   /** The memory at addresses of its own. */
   public final class Range implements AutoCloseable {
-    private final Undo undo = new Undo(device);
+    private final Undo undo = new Undo(gpu);
     private final long boundary;
     private boolean unmapped;
 
     private Range() {
       long bytes = hostBytes + gpuBytes;
       try {
-        long begin = DriverLibrary.reserveAddress(bytes, alignment, device);
-        undo.push(() -> DriverLibrary.freeAddress(begin, bytes, device));
+        long begin = DriverLibrary.reserveAddress(bytes, alignment, gpu);
+        undo.push(() -> DriverLibrary.freeAddress(begin, bytes, gpu));
         boundary = begin + hostBytes;
-        DriverLibrary.map(begin, hostBytes, host, device);
-        undo.push(() -> DriverLibrary.unmap(begin, hostBytes, device));
-        DriverLibrary.setHostAccess(begin, hostBytes, device.index(), device);
-        DriverLibrary.map(boundary, gpuBytes, gpu, device);
-        undo.push(() -> DriverLibrary.unmap(boundary, gpuBytes, device));
-        DriverLibrary.setAccess(boundary, gpuBytes, new int[] {device.index()}, device);
+        DriverLibrary.map(begin, hostBytes, hostHandle, gpu);
+        undo.push(() -> DriverLibrary.unmap(begin, hostBytes, gpu));
+        DriverLibrary.setHostAccess(begin, hostBytes, gpu.index(), gpu);
+        DriverLibrary.map(boundary, gpuBytes, gpuHandle, gpu);
+        undo.push(() -> DriverLibrary.unmap(boundary, gpuBytes, gpu));
+        DriverLibrary.setAccess(boundary, gpuBytes, new int[] {gpu.index()}, gpu);
       } catch (RuntimeException e) {
         undo(e, undo::run);
         throw e;
@@ -208,29 +203,30 @@ public final class RdmaMemory implements AutoCloseable {
       words.putLong(0, 0);
       words.putLong(TRIAL, PATTERN);
       VarHandle.fullFence();
-      try (CudaStream stream = (CudaStream) device.createStream()) {
-        device
-            .context()
-            .run(
-                () -> {
-                  long to = stream.handle();
-                  DriverLibrary.copyAsync(boundary, boundary - TRIAL, TRIAL, to, device);
-                  DriverLibrary.copyAsync(boundary - 2 * TRIAL, boundary, TRIAL, to, device);
-                });
-        stream.synchronize();
-      }
+      gpu.context().run(this::copyThereAndBack);
       VarHandle.fullFence();
       if (words.getLong(0) != PATTERN) {
         throw new CudaException(
             "%s sees other memory than the processor where both kinds are mapped side by side"
-                .formatted(device),
+                .formatted(gpu),
             "update NVIDIA's driver");
+      }
+    }
+
+    private void copyThereAndBack() {
+      long stream = CudaLibrary.createStream(gpu);
+      try {
+        DriverLibrary.copyAsync(boundary, boundary - TRIAL, TRIAL, stream, gpu);
+        DriverLibrary.copyAsync(boundary - 2 * TRIAL, boundary, TRIAL, stream, gpu);
+        CudaLibrary.synchronizeStream(stream, gpu);
+      } finally {
+        CudaLibrary.destroyStream(stream, gpu);
       }
     }
 
     /** A part as the GPU sees it, by its offset from the boundary, which may be negative. */
     public DeviceMemory seen(long offset, long bytes) {
-      return CudaMemory.wrap(device, boundary + offset, bytes);
+      return CudaMemory.wrap(gpu, boundary + offset, bytes);
     }
 
     /**
@@ -239,8 +235,7 @@ public final class RdmaMemory implements AutoCloseable {
      * @throws CudaException if the driver makes none
      */
     public OwnedFd exportDmaBuf() {
-      return new OwnedFd(
-          device.context().get(() -> DriverLibrary.dmaBuf(boundary, gpuBytes, device)));
+      return new OwnedFd(gpu.context().get(() -> DriverLibrary.dmaBuf(boundary, gpuBytes, gpu)));
     }
 
     /** Unmaps it: when neither kernels nor cards use it any more. Again does nothing. */
@@ -267,9 +262,9 @@ public final class RdmaMemory implements AutoCloseable {
   public synchronized void close() {
     if (!closed) {
       closed = true;
-      Undo both = new Undo(device);
-      both.push(() -> DriverLibrary.releaseMemory(host, device));
-      both.push(() -> DriverLibrary.releaseMemory(gpu, device));
+      Undo both = new Undo(gpu);
+      both.push(() -> DriverLibrary.releaseMemory(hostHandle, gpu));
+      both.push(() -> DriverLibrary.releaseMemory(gpuHandle, gpu));
       both.run();
     }
   }

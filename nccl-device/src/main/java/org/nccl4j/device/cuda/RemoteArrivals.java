@@ -17,12 +17,12 @@ import org.nccl4j.device.kernel.RemoteTargets;
  * Owned by the thread that gives the communicator's proxy its turn.
  */
 final class RemoteArrivals implements RemoteSpace.Arrivals, AutoCloseable {
-  private final CudaDevice device;
+  private final Gpu gpu;
   private final ConnectionLayout layout;
   private final RemoteSpace.Windows windows;
   private final RemotePuts puts;
   private final RemoteWords words;
-  private final CudaStream stream;
+  private final GpuStream stream;
   private final RemoteTargets targets;
   private final List<From> froms = new ArrayList<>();
   private final AtomicLongArray arrived;
@@ -46,12 +46,12 @@ final class RemoteArrivals implements RemoteSpace.Arrivals, AutoCloseable {
     From(int peer, Connection connection) {
       this.peer = peer;
       data = connection.data().address();
-      end = new CarriedEnd(device, connection, layout);
+      end = new CarriedEnd(gpu, connection, layout);
     }
   }
 
-  RemoteArrivals(CudaDevice device, KernelCommunicatorSpec spec, RemoteSpace space) {
-    this.device = device;
+  RemoteArrivals(Gpu gpu, KernelCommunicatorSpec spec, RemoteSpace space) {
+    this.gpu = gpu;
     this.layout = spec.layout();
     this.windows = space.windows();
     long room = layout.simpleSlotBytes() / ConnectionLayout.CHANNELS - RemoteMessage.HEADER;
@@ -63,9 +63,9 @@ final class RemoteArrivals implements RemoteSpace.Arrivals, AutoCloseable {
         froms.add(new From(peer, from));
       }
     }
-    stream = CudaStream.urgent(device);
+    stream = GpuStream.urgent(gpu);
     try {
-      puts = new RemotePuts(device, spec, space);
+      puts = new RemotePuts(gpu, spec, space);
     } catch (RuntimeException e) {
       stream.close();
       throw e;
@@ -95,7 +95,7 @@ final class RemoteArrivals implements RemoteSpace.Arrivals, AutoCloseable {
   }
 
   private int take(From from) {
-    long before = device.context().enter();
+    long before = gpu.context().enter();
     try {
       long first = from.taken;
       long tail = from.end.tail();
@@ -105,11 +105,11 @@ final class RemoteArrivals implements RemoteSpace.Arrivals, AutoCloseable {
       }
       if (from.copied > copies) {
         long word = words.address(RemoteWords.copied(from.peer));
-        DriverLibrary.streamWrite(stream.handle(), word, from.copied, true, device);
+        DriverLibrary.streamWrite(stream.handle(), word, from.copied, true, gpu);
       }
       return (int) (from.taken - first);
     } finally {
-      device.context().leave(before);
+      gpu.context().leave(before);
     }
   }
 
@@ -124,7 +124,7 @@ final class RemoteArrivals implements RemoteSpace.Arrivals, AutoCloseable {
     if (bytes != 0) {
       long to = targets.of(from.peer, window, offset, bytes).address() + offset;
       long slot = from.data + layout.simple(step);
-      DriverLibrary.copyAsync(to, slot + RemoteMessage.HEADER, bytes, stream.handle(), device);
+      DriverLibrary.copyAsync(to, slot + RemoteMessage.HEADER, bytes, stream.handle(), gpu);
       from.copied = step + 1;
     }
     int slot = (int) step & (ConnectionLayout.STEPS - 1);

@@ -1,5 +1,6 @@
 package org.nccl4j.device.cuda;
 
+import java.util.function.Function;
 import org.nccl4j.device.kernel.OneSidedWork;
 
 /**
@@ -7,7 +8,7 @@ import org.nccl4j.device.kernel.OneSidedWork;
  *
  * @param ofTeam the kernel that waits for ranks of the team; null if there is none to wait for
  */
-record RemotePlan(CudaKernelCommunicator owner, OneSidedWork work, RemotePuts puts, CudaPlan ofTeam)
+record RemotePlan(PlanContext owner, OneSidedWork work, RemotePuts puts, CudaPlan ofTeam)
     implements CudaPlan {
   /** Whether a work is such a one. */
   static boolean isFor(OneSidedWork work) {
@@ -15,13 +16,21 @@ record RemotePlan(CudaKernelCommunicator owner, OneSidedWork work, RemotePuts pu
         || work instanceof OneSidedWork.Wait wait && !wait.remote().isEmpty();
   }
 
+  /**
+   * A plan.
+   *
+   * @param ofTeam prepares the wait for ranks of the team
+   */
   static RemotePlan of(
-      CudaKernelCommunicator owner, OneSidedWork work, RemotePuts puts, DirectPlans direct) {
-    CudaPlan ofTeam =
+      PlanContext owner,
+      OneSidedWork work,
+      RemotePuts puts,
+      Function<OneSidedWork, CudaPlan> ofTeam) {
+    CudaPlan near =
         work instanceof OneSidedWork.Wait wait && !wait.awaited().isEmpty()
-            ? direct.prepare(new OneSidedWork.Wait(wait.awaited()))
+            ? ofTeam.apply(new OneSidedWork.Wait(wait.awaited()))
             : null;
-    return new RemotePlan(owner, work, puts, ofTeam);
+    return new RemotePlan(owner, work, puts, near);
   }
 
   @Override
@@ -32,7 +41,7 @@ record RemotePlan(CudaKernelCommunicator owner, OneSidedWork work, RemotePuts pu
   }
 
   @Override
-  public void launch(long send, long recv, CudaStream stream) {
+  public void launch(long send, long recv, GpuStream stream) {
     if (work instanceof OneSidedWork.RemotePut put) {
       puts.put(put, stream);
       return;

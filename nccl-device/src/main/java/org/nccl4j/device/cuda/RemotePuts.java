@@ -31,7 +31,7 @@ final class RemotePuts implements AutoCloseable {
   private static final int WIDE_OPERATIONS = 122; // ..._CAN_USE_64_BIT_STREAM_MEM_OPS
   private static final int KNOWN_WAITS = 1 << 12;
 
-  private final CudaDevice device;
+  private final Gpu gpu;
   private final KernelCommunicatorSpec spec;
   private final List<Connection> sends;
   private final List<CarriedEnd> ends = new ArrayList<>();
@@ -51,25 +51,25 @@ final class RemotePuts implements AutoCloseable {
   private final StallWatch watch = new StallWatch();
   private volatile boolean released;
 
-  RemotePuts(CudaDevice device, KernelCommunicatorSpec spec, RemoteSpace space) {
-    this.device = device;
+  RemotePuts(Gpu gpu, KernelCommunicatorSpec spec, RemoteSpace space) {
+    this.gpu = gpu;
     this.spec = spec;
     this.sends = space.sends();
     ConnectionLayout layout = spec.layout();
     for (Connection send : sends) {
-      ends.add(send == null ? null : new CarriedEnd(device, send, layout));
+      ends.add(send == null ? null : new CarriedEnd(gpu, send, layout));
     }
     room = layout.simpleSlotBytes() / ConnectionLayout.CHANNELS - RemoteMessage.HEADER;
     sent = new AtomicLongArray(sends.size());
     awaited = new AtomicLongArray(sends.size());
-    words = new RemoteWords(device, sends.size());
+    words = new RemoteWords(gpu, sends.size());
   }
 
   /** Why a device cannot do this. */
-  static Optional<String> absence(CudaDevice device) {
-    return device.attribute(WIDE_OPERATIONS) != 0
+  static Optional<String> absence(Gpu gpu) {
+    return gpu.attribute(WIDE_OPERATIONS) != 0
         ? Optional.empty()
-        : Optional.of("streams of " + device + " have no memory operations of 64 bits");
+        : Optional.of("streams of " + gpu + " have no memory operations of 64 bits");
   }
 
   /** What streams and the processor share. */
@@ -82,8 +82,8 @@ final class RemotePuts implements AutoCloseable {
     return sent.get(rank);
   }
 
-  void checkNotCaptured(CudaStream stream, String what) {
-    if (CudaLibrary.isCapturing(stream.handle(), device)) {
+  void checkNotCaptured(GpuStream stream, String what) {
+    if (CudaLibrary.isCapturing(stream.handle(), gpu)) {
       throw new InvalidUsageException(
           ErrorId.UNSUPPORTED,
           "%s of rank %d of %s is for a rank of another machine, and the stream is being captured"
@@ -95,7 +95,7 @@ final class RemotePuts implements AutoCloseable {
   /**
    * Fills slots, in the current context; the source may be written again when the stream is here.
    */
-  void put(OneSidedWork.RemotePut put, CudaStream stream) {
+  void put(OneSidedWork.RemotePut put, GpuStream stream) {
     checkNotCaptured(stream, put.bytes() == 0 ? "signal" : "putSignal");
     Connection to = sends.get(put.rank());
     long data = to.data().address();
@@ -107,7 +107,7 @@ final class RemotePuts implements AutoCloseable {
       long slot = data + spec.layout().simple(step);
       if (part > 0) {
         long from = put.source().address() + done;
-        DriverLibrary.copyAsync(slot + RemoteMessage.HEADER, from, part, stream.handle(), device);
+        DriverLibrary.copyAsync(slot + RemoteMessage.HEADER, from, part, stream.handle(), gpu);
       }
       long signals = done + part == put.bytes() ? 1 : 0;
       write(stream, slot, put.window());
@@ -118,7 +118,7 @@ final class RemotePuts implements AutoCloseable {
           data + ConnectionLayout.size(step),
           RemoteMessage.HEADER + part,
           /* wide= */ false,
-          device);
+          gpu);
       write(stream, data + ConnectionLayout.TAIL, step + 1);
       sent.set(put.rank(), step + 1);
       done += part;
@@ -126,7 +126,7 @@ final class RemotePuts implements AutoCloseable {
     endWaits(stream);
   }
 
-  private void awaitCredit(int rank, long step, CudaStream stream) {
+  private void awaitCredit(int rank, long step, GpuStream stream) {
     if (step >= ConnectionLayout.STEPS) {
       long least = step - ConnectionLayout.STEPS + 1;
       begin(rank, /* signal= */ false, stream);
@@ -135,7 +135,7 @@ final class RemotePuts implements AutoCloseable {
   }
 
   /** Waits for signals, in the current context. */
-  void await(List<OneSidedWork.RemoteAwaited> remote, CudaStream stream) {
+  void await(List<OneSidedWork.RemoteAwaited> remote, GpuStream stream) {
     for (OneSidedWork.RemoteAwaited from : remote) {
       long due = awaited.addAndGet(from.rank(), from.signals());
       begin(from.rank(), /* signal= */ true, stream);
@@ -144,7 +144,7 @@ final class RemotePuts implements AutoCloseable {
     endWaits(stream);
   }
 
-  private void begin(int rank, boolean signal, CudaStream stream) {
+  private void begin(int rank, boolean signal, GpuStream stream) {
     long next = number + 1;
     waitsFor[(int) (next % KNOWN_WAITS)] = rank;
     waitsForSignal[(int) (next % KNOWN_WAITS)] = signal;
@@ -152,19 +152,19 @@ final class RemotePuts implements AutoCloseable {
     write(stream, words.address(words.begun()), next);
   }
 
-  private void endWaits(CudaStream stream) {
+  private void endWaits(GpuStream stream) {
     write(stream, words.address(words.ended()), number);
     if (released) {
       release(); // again: it may have looked before this was counted
     }
   }
 
-  private void await(CudaStream stream, long word, long least) {
-    DriverLibrary.streamWait(stream.handle(), words.address(word), least, true, device);
+  private void await(GpuStream stream, long word, long least) {
+    DriverLibrary.streamWait(stream.handle(), words.address(word), least, true, gpu);
   }
 
-  private void write(CudaStream stream, long address, long value) {
-    DriverLibrary.streamWrite(stream.handle(), address, value, true, device);
+  private void write(GpuStream stream, long address, long value) {
+    DriverLibrary.streamWrite(stream.handle(), address, value, true, gpu);
   }
 
   /**

@@ -21,18 +21,18 @@ final class RemoteWords implements AutoCloseable {
   private static final int SIGNALS = 8;
   private static final int COPIED = 16;
 
-  private final CudaDevice device;
+  private final Gpu gpu;
   private final int ranks;
   private final long host;
   private final long onDevice;
   private final Pointer words;
 
-  RemoteWords(CudaDevice device, int ranks) {
-    this.device = device;
+  RemoteWords(Gpu gpu, int ranks) {
+    this.gpu = gpu;
     this.ranks = ranks;
     long bytes = (ranks + 1L) * STRIDE;
-    host = device.context().get(() -> CudaLibrary.allocateHost(bytes, device));
-    onDevice = device.context().get(() -> CudaLibrary.hostDeviceAddress(host, device));
+    host = gpu.context().get(() -> CudaLibrary.allocateHost(bytes, gpu));
+    onDevice = gpu.context().get(() -> CudaLibrary.hostDeviceAddress(host, gpu));
     words = Pointer.wrap(Runtime.getSystemRuntime(), host, bytes);
     words.setMemory(0, bytes, (byte) 0);
   }
@@ -78,6 +78,6 @@ final class RemoteWords implements AutoCloseable {
   /** When no stream uses them any more. */
   @Override
   public void close() {
-    device.context().run(() -> CudaLibrary.freeHost(host, device));
+    gpu.context().run(() -> CudaLibrary.freeHost(host, gpu));
   }
 }

@@ -19,12 +19,12 @@ final class RoundCopyPlan extends CopyPlan {
   }
 
   @Override
-  void meet(long send, long recv, CudaStream stream, boolean captured) {
+  void meet(long send, long recv, GpuStream stream, boolean captured) {
     meeting.launch(send, recv, stream);
   }
 
   @Override
-  void copy(long send, long recv, CudaStream stream, boolean captured, int nearest) {
+  void copy(long send, long recv, GpuStream stream, boolean captured, int nearest) {
     boolean copies = routes().copies();
     for (int distance = nearest; distance < n(); distance++) {
       int other = at(distance);

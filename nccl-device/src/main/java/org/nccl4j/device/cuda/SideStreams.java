@@ -11,15 +11,15 @@ import java.util.function.Function;
  * by the thread that launches.
  */
 final class SideStreams implements AutoCloseable {
-  private final CudaDevice device;
-  private final Function<CudaDevice, CudaStream> streams;
+  private final Gpu gpu;
+  private final Function<Gpu, GpuStream> streams;
   private final Offheap asking = new Offheap(CaptureLibrary.SCRATCH_BYTES);
   private final Side eager;
   private final List<Side> captured = new ArrayList<>(); // as many as there were captures at a time
 
   /** Of ordinary priority. */
-  SideStreams(CudaDevice device) {
-    this(device, of -> (CudaStream) of.createStream());
+  SideStreams(Gpu gpu) {
+    this(gpu, GpuStream::ordinary);
   }
 
   /**
@@ -27,10 +27,10 @@ final class SideStreams implements AutoCloseable {
    *
    * @param streams makes each of them
    */
-  SideStreams(CudaDevice device, Function<CudaDevice, CudaStream> streams) {
-    this.device = device;
+  SideStreams(Gpu gpu, Function<Gpu, GpuStream> streams) {
+    this.gpu = gpu;
     this.streams = streams;
-    this.eager = new Side(device, streams);
+    this.eager = new Side(gpu, streams);
   }
 
   /** The one for launches that are not captured. */
@@ -43,15 +43,15 @@ final class SideStreams implements AutoCloseable {
    *
    * @param inGraph whether that is being captured
    */
-  Side of(CudaStream stream, boolean inGraph) {
-    return inGraph ? ofCapture(CaptureLibrary.capture(stream, asking)) : eager;
+  Side of(GpuStream stream, boolean inGraph) {
+    return inGraph ? ofCapture(CaptureLibrary.capture(stream.handle(), asking, gpu)) : eager;
   }
 
   /** The one that a capture has already; else one that is in none. */
   private Side ofCapture(long number) {
     Side free = null;
     for (Side side : captured) {
-      long in = CaptureLibrary.capture(side.stream, asking);
+      long in = CaptureLibrary.capture(side.handle(), asking, gpu);
       if (in == number) {
         return side;
       }
@@ -60,7 +60,7 @@ final class SideStreams implements AutoCloseable {
       }
     }
     if (free == null) {
-      free = new Side(device, streams);
+      free = new Side(gpu, streams);
       captured.add(free);
     }
     return free;
@@ -74,17 +74,17 @@ final class SideStreams implements AutoCloseable {
 
   /** One such stream. */
   static final class Side implements AutoCloseable {
-    private final CudaDevice device;
+    private final Gpu gpu;
     private final Undo made;
-    private final CudaStream stream;
+    private final GpuStream stream;
     private final long parted;
     private final long joined;
 
-    private Side(CudaDevice device, Function<CudaDevice, CudaStream> streams) {
-      this.device = device;
-      this.made = new Undo(device);
+    private Side(Gpu gpu, Function<Gpu, GpuStream> streams) {
+      this.gpu = gpu;
+      this.made = new Undo(gpu);
       try {
-        stream = streams.apply(device);
+        stream = streams.apply(gpu);
         made.push(stream::close);
         parted = event();
         joined = event();
@@ -95,12 +95,12 @@ final class SideStreams implements AutoCloseable {
     }
 
     private long event() {
-      long event = device.context().get(() -> CudaLibrary.createEvent(false, device));
-      made.push(() -> CudaLibrary.destroyEvent(event, device));
+      long event = gpu.context().get(() -> CudaLibrary.createEvent(false, gpu));
+      made.push(() -> CudaLibrary.destroyEvent(event, gpu));
       return event;
     }
 
-    CudaStream stream() {
+    GpuStream stream() {
       return stream;
     }
 
@@ -110,15 +110,15 @@ final class SideStreams implements AutoCloseable {
     }
 
     /** What is put here from now on comes after what is in another stream by now. */
-    void part(CudaStream from) {
-      CudaLibrary.recordEvent(parted, from.handle(), device);
-      CudaLibrary.awaitEvent(stream.handle(), parted, device);
+    void part(GpuStream from) {
+      CudaLibrary.recordEvent(parted, from.handle(), gpu);
+      CudaLibrary.awaitEvent(stream.handle(), parted, gpu);
     }
 
     /** What is put into another stream from now on comes after what is here by now. */
-    void join(CudaStream with) {
-      CudaLibrary.recordEvent(joined, stream.handle(), device);
-      CudaLibrary.awaitEvent(with.handle(), joined, device);
+    void join(GpuStream with) {
+      CudaLibrary.recordEvent(joined, stream.handle(), gpu);
+      CudaLibrary.awaitEvent(with.handle(), joined, gpu);
     }
 
     @Override

@@ -31,13 +31,13 @@ final class StreamMeeting implements BatchCopyPlan.Meeting, AutoCloseable {
   private static final int WORD = 8;
   private static final int WIDE_OPERATIONS = 122; // ..._CAN_USE_64_BIT_STREAM_MEM_OPS
 
-  private final CudaDevice device;
+  private final Gpu gpu;
   private final KernelCommunicatorSpec spec;
   private final SymmetricSpace space;
   private final CudaKernelPlan captured;
   private final long arrivals;
   private final boolean wide;
-  private final CudaStream releasing;
+  private final GpuStream releasing;
   private final long host;
   private final long hostOnDevice;
   private final Pointer words;
@@ -46,32 +46,37 @@ final class StreamMeeting implements BatchCopyPlan.Meeting, AutoCloseable {
   private volatile boolean released;
   private long releasedUpTo;
 
-  /** Meetings of a communicator, in graphs by a kernel. */
+  /**
+   * Meetings of a communicator, in graphs by a kernel.
+   *
+   * @param arrivals offset of the words in the library's own window
+   */
   StreamMeeting(
-      CudaDevice device,
+      Gpu gpu,
       KernelCommunicatorSpec spec,
       SymmetricSpace space,
+      long arrivals,
       CudaKernelPlan captured) {
-    this.device = device;
+    this.gpu = gpu;
     this.spec = spec;
     this.space = space;
     this.captured = captured;
-    this.arrivals = DirectLayout.of(space.size()).arrivals();
-    this.wide = device.attribute(WIDE_OPERATIONS) != 0;
-    releasing = CudaStream.urgent(device);
+    this.arrivals = arrivals;
+    this.wide = gpu.attribute(WIDE_OPERATIONS) != 0;
+    releasing = GpuStream.urgent(gpu);
     try {
-      host = device.context().get(() -> CudaLibrary.allocateHost(WORDS, device));
+      host = gpu.context().get(() -> CudaLibrary.allocateHost(WORDS, gpu));
     } catch (RuntimeException e) {
       releasing.close();
       throw e;
     }
-    hostOnDevice = device.context().get(() -> CudaLibrary.hostDeviceAddress(host, device));
+    hostOnDevice = gpu.context().get(() -> CudaLibrary.hostDeviceAddress(host, gpu));
     words = Pointer.wrap(Runtime.getSystemRuntime(), host, WORDS);
     words.setMemory(0, WORDS, (byte) 0);
   }
 
   @Override
-  public void launch(long send, long recv, CudaStream stream, boolean inGraph) {
+  public void launch(long send, long recv, GpuStream stream, boolean inGraph) {
     if (inGraph) {
       captured.launch(send, recv, stream);
       return;
@@ -87,7 +92,7 @@ final class StreamMeeting implements BatchCopyPlan.Meeting, AutoCloseable {
     for (int place = 0; place < space.size(); place++) {
       if (place != space.place()) {
         long own = word(space.place(), place);
-        DriverLibrary.streamWait(stream.handle(), own, next, wide, device);
+        DriverLibrary.streamWait(stream.handle(), own, next, wide, gpu);
       }
     }
     write(stream, hostOnDevice + ENDED, next);
@@ -101,8 +106,8 @@ final class StreamMeeting implements BatchCopyPlan.Meeting, AutoCloseable {
     return space.resources().peers().get(owner).address() + arrivals + (long) WORD * comer;
   }
 
-  private void write(CudaStream stream, long address, long value) {
-    DriverLibrary.streamWrite(stream.handle(), address, value, wide, device);
+  private void write(GpuStream stream, long address, long value) {
+    DriverLibrary.streamWrite(stream.handle(), address, value, wide, gpu);
   }
 
   /**
@@ -130,7 +135,7 @@ final class StreamMeeting implements BatchCopyPlan.Meeting, AutoCloseable {
     for (int place = 0; place < space.size(); place++) {
       if (place != space.place()) {
         long own = word(space.place(), place);
-        device.hostCopies().read(own, seen);
+        gpu.hostCopies().read(own, seen);
         if (seen.getInt(0) - (int) meeting < 0) {
           return space.first() + place;
         }
@@ -147,8 +152,7 @@ final class StreamMeeting implements BatchCopyPlan.Meeting, AutoCloseable {
     }
     released = true;
     releasedUpTo = upTo;
-    device
-        .context()
+    gpu.context()
         .run(
             () -> {
               for (int place = 0; place < space.size(); place++) {
@@ -162,6 +166,6 @@ final class StreamMeeting implements BatchCopyPlan.Meeting, AutoCloseable {
   @Override
   public synchronized void close() {
     releasing.close();
-    device.context().run(() -> CudaLibrary.freeHost(host, device));
+    gpu.context().run(() -> CudaLibrary.freeHost(host, gpu));
   }
 }

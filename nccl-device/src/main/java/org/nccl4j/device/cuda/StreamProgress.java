@@ -15,20 +15,20 @@ import org.nccl4j.device.CudaException;
  * <p>Any thread may ask; {@code launched} belongs to the one that launches.
  */
 final class StreamProgress implements AutoCloseable {
-  private final CudaDevice device;
+  private final Gpu gpu;
   private final long event;
 
   /** Launches so far. Published by setRelease; read by who asks. */
   private final AtomicLong launches = new AtomicLong();
 
-  private CudaStream recordedIn; // null: nothing that could be asked about
+  private GpuStream recordedIn; // null: nothing that could be asked about
   private long launchesBefore; // the record came after these
   private long graphsBefore;
   private boolean closed;
 
-  StreamProgress(CudaDevice device) {
-    this.device = device;
-    event = device.context().get(() -> CudaLibrary.createEvent(false, device));
+  StreamProgress(Gpu gpu) {
+    this.gpu = gpu;
+    event = gpu.context().get(() -> CudaLibrary.createEvent(false, gpu));
   }
 
   /** Counts another launch; launches so far. */
@@ -47,14 +47,14 @@ final class StreamProgress implements AutoCloseable {
    * Whether all has ended that was launched into a stream, graphs too. No while the stream is being
    * captured, and often at the first question, since a record takes the device a while.
    */
-  synchronized boolean isIdle(CudaStream stream) {
+  synchronized boolean isIdle(GpuStream stream) {
     if (closed) {
       return true;
     }
-    return device.context().get(() -> isReachedNow(stream));
+    return gpu.context().get(() -> isReachedNow(stream));
   }
 
-  private boolean isReachedNow(CudaStream stream) {
+  private boolean isReachedNow(GpuStream stream) {
     boolean current =
         recordedIn == stream
             && launchesBefore == launches.getAcquire()
@@ -77,7 +77,7 @@ final class StreamProgress implements AutoCloseable {
 
   private boolean isReached() {
     try {
-      return CudaLibrary.isEventComplete(event, device);
+      return CudaLibrary.isEventComplete(event, gpu);
     } catch (CudaException e) {
       if (e.result() != CUresult.CUDA_ERROR_CAPTURED_EVENT) {
         throw e;
@@ -88,15 +88,15 @@ final class StreamProgress implements AutoCloseable {
   }
 
   /** Whether the event is one that may be asked about now. */
-  private boolean record(CudaStream stream) {
+  private boolean record(GpuStream stream) {
     recordedIn = null;
     long launchesNow = launches.getAcquire();
     long graphsNow = stream.graphs();
-    if (CudaLibrary.mayBeCapturing(stream.handle(), device)) {
+    if (CudaLibrary.mayBeCapturing(stream.handle(), gpu)) {
       return false;
     }
-    CudaLibrary.recordEvent(event, stream.handle(), device);
-    if (CudaLibrary.mayBeCapturing(stream.handle(), device)) {
+    CudaLibrary.recordEvent(event, stream.handle(), gpu);
+    if (CudaLibrary.mayBeCapturing(stream.handle(), gpu)) {
       return false; // the capture may have begun before the record
     }
     recordedIn = stream;
@@ -109,7 +109,7 @@ final class StreamProgress implements AutoCloseable {
   public synchronized void close() {
     if (!closed) {
       closed = true;
-      CudaLibrary.destroyEvent(event, device);
+      CudaLibrary.destroyEvent(event, gpu);
     }
   }
 }

@@ -6,12 +6,12 @@ import org.nccl4j.device.Releases;
 
 /** How to undo what has been done, the last first. One thread. */
 final class Undo {
-  private final CudaDevice device;
+  private final Gpu gpu;
   private final Deque<Runnable> steps = new ArrayDeque<>();
 
   /** Steps that run in a device's context. */
-  Undo(CudaDevice device) {
-    this.device = device;
+  Undo(Gpu gpu) {
+    this.gpu = gpu;
   }
 
   void push(Runnable step) {
@@ -23,7 +23,7 @@ final class Undo {
     Releases all = new Releases();
     while (!steps.isEmpty()) {
       Runnable step = steps.pop();
-      all.take(() -> device.context().run(step));
+      all.take(() -> gpu.context().run(step));
     }
     all.end();
   }

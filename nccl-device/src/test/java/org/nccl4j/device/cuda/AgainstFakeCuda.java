@@ -32,7 +32,7 @@ abstract class AgainstFakeCuda {
   @BeforeEach
   final void startFake() {
     fake = FakeCuda.get();
-    CudaDevices.probe().list().forEach(device -> device.hostCopies().stream());
+    CudaDevices.probe().list().forEach(device -> device.gpu().hostCopies().stream());
     live = fake.fakeLive();
   }
 
@@ -40,7 +40,7 @@ abstract class AgainstFakeCuda {
   final CudaDevice fresh(int index) {
     CudaDevice device = new CudaDevice(index);
     long before = fake.fakeLive();
-    device.hostCopies().stream();
+    device.gpu().hostCopies().stream();
     live += fake.fakeLive() - before;
     return device;
   }

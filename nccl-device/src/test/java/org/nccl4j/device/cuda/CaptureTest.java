@@ -316,12 +316,13 @@ class CaptureTest {
   @Test
   void aDestroyedStreamOfTheUsersIsNamedByNoCall() throws Exception {
     CudaDevice device = ranks.devices.get(0);
-    long handle = device.context().get(() -> CudaLibrary.createStream(device));
-    CudaStream users = new CudaStream(device, handle, /* owned= */ false);
+    long handle = device.gpu().context().get(() -> CudaLibrary.createStream(device));
+    CudaStream users =
+        new CudaStream(device, new GpuStream(device.gpu(), handle, /* owned= */ false));
     KernelPlan plan = plan(DataType.FLOAT32);
     communicator.launch(plan, buffer, buffer, users);
     users.synchronize();
-    device.context().run(() -> CudaLibrary.destroyStream(handle, device));
+    device.gpu().context().run(() -> CudaLibrary.destroyStream(handle, device));
     fake.fakeReset();
     fake.fakeFail("cuEventQuery", CudaResult.NOT_READY);
     elsewhere(() -> assertBounds(0, 1));
@@ -343,19 +344,24 @@ class CaptureTest {
   void launchesIntoAStreamOfTheUsersAreMarkedNowAndThen() {
     CudaDevice device = ranks.devices.get(0);
     CudaStream users =
-        new CudaStream(device, device.context().get(() -> CudaLibrary.createStream(device)), false);
-    LaunchMarks marks = new LaunchMarks(device, () -> false);
+        new CudaStream(
+            device,
+            new GpuStream(
+                device.gpu(),
+                device.gpu().context().get(() -> CudaLibrary.createStream(device)),
+                false));
+    LaunchMarks marks = new LaunchMarks(device.gpu(), () -> false);
     long end = LaunchMarks.LAUNCHES_MARK_NANOS;
-    device.context().run(() -> marks.launched(1, users, 0));
-    device.context().run(() -> marks.launched(2, users, end - 1));
+    device.gpu().context().run(() -> marks.launched(1, users.open(), 0));
+    device.gpu().context().run(() -> marks.launched(2, users.open(), end - 1));
     assertEquals(1, records(), "the second follows at once");
-    assertEquals(1, marks.ended(1, stream, communicator.order()));
-    device.context().run(() -> marks.launched(3, users, end));
+    assertEquals(1, marks.ended(1, stream.open(), communicator.order()));
+    device.gpu().context().run(() -> marks.launched(3, users.open(), end));
     assertEquals(2, records());
-    assertEquals(3, marks.ended(3, stream, communicator.order()));
+    assertEquals(3, marks.ended(3, stream.open(), communicator.order()));
     marks.close();
     users.synchronize();
-    device.context().run(() -> CudaLibrary.destroyStream(users.handle(), device));
+    device.gpu().context().run(() -> CudaLibrary.destroyStream(users.handle(), device));
   }
 
   /**

@@ -33,7 +33,7 @@ class CarriedPlansTest {
   @BeforeEach
   void start() {
     fake = FakeCuda.get();
-    CudaDevices.probe().list().forEach(CudaDevice::context);
+    CudaDevices.probe().list().forEach(device -> device.gpu().context());
   }
 
   /** Counts what it is told. */

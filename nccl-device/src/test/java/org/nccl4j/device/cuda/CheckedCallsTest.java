@@ -31,7 +31,7 @@ class CheckedCallsTest {
 
   @Test
   void everyFunctionThatFailsIsNamed() {
-    CudaDevices.probe().list().forEach(CudaDevice::context);
+    CudaDevices.probe().list().forEach(device -> device.gpu().context());
     everything(); // modules and contexts stay
     fake.fakeReset();
     everything();
@@ -93,17 +93,18 @@ class CheckedCallsTest {
   }
 
   private static void shared(CudaDevice device) {
-    CudaShareableMemory memory = CudaShareableMemory.create(device, BYTES);
+    CudaShareableMemory memory = CudaShareableMemory.create(device.gpu(), BYTES);
     try (OwnedFd descriptor = new OwnedFd(memory.exportFileDescriptor())) {
       device
+          .gpu()
           .context()
           .run(
               () ->
                   DriverLibrary.releaseMemory(
                       SharingLibrary.importFileDescriptor(descriptor.value(), device), device));
-      memory.accessFrom(CudaDevices.probe().device(1));
+      memory.accessFrom(CudaDevices.probe().device(1).gpu());
       long address = memory.local().address();
-      device.context().run(() -> DriverLibrary.addressRange(address, device));
+      device.gpu().context().run(() -> DriverLibrary.addressRange(address, device));
     } finally {
       memory.close();
     }
@@ -125,6 +126,7 @@ class CheckedCallsTest {
       stream.launchHostFunction(() -> {});
       stream.synchronize();
       device
+          .gpu()
           .context()
           .run(
               () -> {

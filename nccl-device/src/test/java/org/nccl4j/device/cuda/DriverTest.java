@@ -37,8 +37,8 @@ class DriverTest {
   void start() {
     fake = FakeCuda.get();
     device = CudaDevices.probe().device(0);
-    device.context();
-    CudaDevices.probe().list().forEach(each -> each.hostCopies().stream());
+    device.gpu().context();
+    CudaDevices.probe().list().forEach(each -> each.gpu().hostCopies().stream());
     live = fake.fakeLive();
     fake.fakeReset();
   }
@@ -124,12 +124,12 @@ class DriverTest {
   @Test
   void shareableMemoryIsCreatedMappedAndUndoneInOrder() {
     int granule = 2 << 20;
-    CudaShareableMemory memory = CudaShareableMemory.create(device, 3 << 20);
+    CudaShareableMemory memory = CudaShareableMemory.create(device.gpu(), 3 << 20);
     assertEquals(2L * granule, memory.size());
     new OwnedFd(memory.exportFileDescriptor()).close();
-    DeviceMemory view = memory.accessFrom(CudaDevices.probe().device(1));
+    DeviceMemory view = memory.accessFrom(CudaDevices.probe().device(1).gpu());
     assertEquals(memory.local().address(), view.address());
-    memory.accessFrom(CudaDevices.probe().device(1));
+    memory.accessFrom(CudaDevices.probe().device(1).gpu());
     memory.close();
     memory.close();
     String calls =
@@ -149,10 +149,10 @@ class DriverTest {
 
   @Test
   void importedMemoryIsMapped() {
-    try (CudaShareableMemory exported = CudaShareableMemory.create(device, 2 << 20);
+    try (CudaShareableMemory exported = CudaShareableMemory.create(device.gpu(), 2 << 20);
         OwnedFd descriptor = new OwnedFd(exported.exportFileDescriptor());
         CudaShareableMemory memory =
-            CudaShareableMemory.importFrom(device, descriptor.value(), 2 << 20)) {
+            CudaShareableMemory.importFrom(device.gpu(), descriptor.value(), 2 << 20)) {
       String call = "cuMemImportFromShareableHandle(%d,1)".formatted(descriptor.value());
       assertTrue(fake.fakeRecord().contains(call), fake.fakeRecord());
       memory.local().fill((byte) 7);
@@ -167,7 +167,7 @@ class DriverTest {
   void whatFailsHalfWayIsUndone(String call) {
     fake.fakeFail(call, OUT_OF_MEMORY);
     var error =
-        assertThrows(CudaException.class, () -> CudaShareableMemory.create(device, 1 << 20));
+        assertThrows(CudaException.class, () -> CudaShareableMemory.create(device.gpu(), 1 << 20));
     assertTrue(error.problem().contains(call), error.problem());
   }
 

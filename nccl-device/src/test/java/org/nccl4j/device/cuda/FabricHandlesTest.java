@@ -32,19 +32,19 @@ class FabricHandlesTest extends AgainstFakeCuda {
   @BeforeEach
   void newDevice() {
     device = fresh(0);
-    device.context();
+    device.gpu().context();
     fake.fakeReset();
   }
 
   private CudaShareableMemory forFabric() {
     fake.fakeFabric(ALL);
-    return CudaShareableMemory.createForFabric(device);
+    return CudaShareableMemory.createForFabric(device.gpu());
   }
 
   @Test
   void onlyWhereItIsAskedForMemoryHasAFabricHandle() {
     fake.fakeFabric(ALL);
-    CudaShareableMemory.create(device, 1).close();
+    CudaShareableMemory.create(device.gpu(), 1).close();
     assertTrue(fake.fakeRecord().contains(DESCRIPTORS), "this machine has no fabric");
     forFabric().close();
     assertTrue(fake.fakeRecord().contains(BOTH_TYPES), fake.fakeRecord());
@@ -61,7 +61,7 @@ class FabricHandlesTest extends AgainstFakeCuda {
       assertEquals(64, handle.length);
       assertArrayEquals(handle, owner.exportFabricHandle());
       try (CudaShareableMemory other =
-          CudaShareableMemory.importFrom(device, handle, owner.size())) {
+          CudaShareableMemory.importFrom(device.gpu(), handle, owner.size())) {
         other.local().slice(owner.size() - 1, 1).fill((byte) 7);
         ByteBuffer last = ByteBuffer.allocate(1);
         owner.local().read(owner.size() - 1, last);
@@ -71,11 +71,11 @@ class FabricHandlesTest extends AgainstFakeCuda {
       var error =
           assertThrows(
               CudaException.class,
-              () -> CudaShareableMemory.importFrom(device, handle, owner.size()));
+              () -> CudaShareableMemory.importFrom(device.gpu(), handle, owner.size()));
       assertTrue(error.problem().contains("of a fabric handle"), error.problem());
       assertThrows(
           InvalidArgumentException.class,
-          () -> CudaShareableMemory.importFrom(device, new byte[63], owner.size()));
+          () -> CudaShareableMemory.importFrom(device.gpu(), new byte[63], owner.size()));
     }
   }
 
@@ -112,12 +112,12 @@ class FabricHandlesTest extends AgainstFakeCuda {
     fake.fakeFabric(REFUSED);
     var error =
         assertThrows(
-            InvalidUsageException.class, () -> CudaShareableMemory.createForFabric(device));
+            InvalidUsageException.class, () -> CudaShareableMemory.createForFabric(device.gpu()));
     assertTrue(error.problem().contains("cuMemCreate of 2097152 bytes with a fabric handle"));
     assertTrue(fake.fakeRecord().contains(BOTH_TYPES), fake.fakeRecord());
     fake.fakeReset();
     fake.fakeFabric(REFUSED);
-    try (CudaShareableMemory memory = CudaShareableMemory.create(device, 1)) {
+    try (CudaShareableMemory memory = CudaShareableMemory.create(device.gpu(), 1)) {
       assertTrue(fake.fakeRecord().contains(DESCRIPTORS), fake.fakeRecord());
       assertFalse(fake.fakeRecord().contains(BOTH_TYPES), "not tried again");
       assertThrows(CudaException.class, memory::exportFabricHandle);
@@ -127,10 +127,12 @@ class FabricHandlesTest extends AgainstFakeCuda {
   @Test
   void aDriverWithoutThemIsNotTried() {
     fake.fakeFabric(NONE);
-    assertThrows(InvalidUsageException.class, () -> CudaShareableMemory.createForFabric(device));
+    assertThrows(
+        InvalidUsageException.class, () -> CudaShareableMemory.createForFabric(device.gpu()));
     assertFalse(fake.fakeRecord().contains(BOTH_TYPES), fake.fakeRecord());
     fake.fakeFail("cuDeviceGetAttribute", 1);
-    assertTrue(device.fabricHandles().lack().isPresent(), "one that does not know the attribute");
+    assertTrue(
+        device.gpu().fabricHandles().lack().isPresent(), "one that does not know the attribute");
   }
 
   @ParameterizedTest
@@ -138,7 +140,7 @@ class FabricHandlesTest extends AgainstFakeCuda {
   void tooLittleMemoryIsNoRefusal(String call) {
     fake.fakeFabric(ALL);
     fake.fakeFail(call, OUT_OF_MEMORY);
-    assertThrows(CudaException.class, () -> CudaShareableMemory.createForFabric(device));
-    assertTrue(device.fabricHandles().absence().isEmpty(), "it is still to be had");
+    assertThrows(CudaException.class, () -> CudaShareableMemory.createForFabric(device.gpu()));
+    assertTrue(device.gpu().fabricHandles().absence().isEmpty(), "it is still to be had");
   }
 }

@@ -75,7 +75,7 @@ final class GpuRanks implements AutoCloseable {
     for (CudaDevice device : devices) {
       arenas.add(
           CudaShareableMemory.create(
-              device, (layout.dataBytes() + ConnectionLayout.CREDIT_BYTES) * n));
+              device.gpu(), (layout.dataBytes() + ConnectionLayout.CREDIT_BYTES) * n));
     }
     List<Nvls> nvls = nvlsLayout == null ? null : nvls(nvlsLayout, hosts);
     List<int[]> rings = List.of(IntStream.range(0, n).toArray());
@@ -185,11 +185,14 @@ final class GpuRanks implements AutoCloseable {
   private Connection connection(int from, int to, int view) {
     CudaDevice device = devices.get(view);
     DeviceMemory data =
-        arenas.get(to).accessFrom(device).slice(from * layout.dataBytes(), layout.dataBytes());
+        arenas
+            .get(to)
+            .accessFrom(device.gpu())
+            .slice(from * layout.dataBytes(), layout.dataBytes());
     DeviceMemory credit =
         arenas
             .get(from)
-            .accessFrom(device)
+            .accessFrom(device.gpu())
             .slice(
                 n * layout.dataBytes() + to * ConnectionLayout.CREDIT_BYTES,
                 ConnectionLayout.CREDIT_BYTES);

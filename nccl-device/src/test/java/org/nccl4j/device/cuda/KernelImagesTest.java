@@ -41,7 +41,7 @@ class KernelImagesTest extends AgainstFakeCuda {
   @Test
   void aGpuWithoutAnImageIsToldHowToGetOne() {
     assumeKernels();
-    KernelModules modules = new KernelModules(CudaDevices.probe().device(0));
+    KernelModules modules = new KernelModules(CudaDevices.probe().device(0).gpu());
     fake.fakeFail("cuModuleLoadData", NO_BINARY_FOR_GPU);
     var error = assertThrows(CudaException.class, () -> modules.p2p(false));
     assertTrue(error.problem().contains("cuModuleLoadData"), error.problem());

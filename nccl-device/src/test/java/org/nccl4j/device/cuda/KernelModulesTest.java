@@ -39,7 +39,7 @@ class KernelModulesTest extends AgainstFakeCuda {
   }
 
   private KernelModules modules() {
-    return new KernelModules(CudaDevices.probe().device(0));
+    return new KernelModules(CudaDevices.probe().device(0).gpu());
   }
 
   private void everyReduction(KernelModules modules, DataType type) {

@@ -40,7 +40,7 @@ class MulticastTest {
   @BeforeEach
   void start() {
     fake = FakeCuda.get();
-    CudaDevices.probe().list().forEach(CudaDevice::context);
+    CudaDevices.probe().list().forEach(device -> device.gpu().context());
     live = fake.fakeLive();
     fake.fakeReset();
   }

@@ -93,13 +93,13 @@ class NvlsDirectPlansTest extends AgainstFakeCuda {
   @Test
   void theSwitchsViewsAreDistancesFromTheUsersAddresses() {
     CudaDevice device = CudaDevices.probe().device(0);
-    DeviceMemory some = CudaMemory.wrap(device, 1 << 20, 4096);
+    DeviceMemory some = CudaMemory.wrap(device.gpu(), 1 << 20, 4096);
     WindowView send = window(device, 1, 0x10_0000, 0x7000_0000);
     WindowView recv = window(device, 2, 0x20_0000, 0x6000_0000);
     WindowView library = window(device, 0, 0x30_0000, 0x5000_0000);
     Nvls nvls = new Nvls(LAYOUT, List.of(1), -1, some, send.multicast());
     SymmetricSpace space = new SymmetricSpace(0, 2, 0, 2, library, 1 << 20, 1L << 32);
-    NvlsDirectPlans plans = new NvlsDirectPlans(device, nvls, space);
+    NvlsDirectPlans plans = new NvlsDirectPlans(device.kernels(), nvls, space);
     Offheap arguments = new Offheap(NvlsDirectArguments.SIZE);
     plans.put(arguments, work(Operation.ALL_REDUCE, Way.NVLS, send, recv));
     assertEquals(0x7000_0000, 0x10_0000 + arguments.getLong(NvlsDirectArguments.SEND_MULTICAST));
@@ -110,8 +110,8 @@ class NvlsDirectPlansTest extends AgainstFakeCuda {
   }
 
   private static WindowView window(CudaDevice device, long number, long user, long multicast) {
-    DeviceMemory memory = CudaMemory.wrap(device, user, 4096);
-    DeviceMemory all = CudaMemory.wrap(device, multicast, 4096);
+    DeviceMemory memory = CudaMemory.wrap(device.gpu(), user, 4096);
+    DeviceMemory all = CudaMemory.wrap(device.gpu(), multicast, 4096);
     return new WindowView(
         number, user, List.of(memory), new MulticastMemory(/* emulated= */ false, List.of(all)));
   }

@@ -66,7 +66,7 @@ class OtherGraphsGpuTest {
                   COUNT,
                   4,
                   1 << 20));
-      device.context().run(this::capture);
+      device.gpu().context().run(this::capture);
     }
 
     private void capture() {
@@ -84,7 +84,7 @@ class OtherGraphsGpuTest {
     }
 
     void round() {
-      device.context().run(() -> check(JCudaDriver.cuGraphLaunch(graph, users)));
+      device.gpu().context().run(() -> check(JCudaDriver.cuGraphLaunch(graph, users)));
       for (int call = 0; call < 3; call++) {
         communicator.launch(plan, called, called, eager);
       }
@@ -102,12 +102,13 @@ class OtherGraphsGpuTest {
 
     void synchronize() {
       eager.synchronize();
-      device.context().run(() -> check(JCudaDriver.cuStreamSynchronize(users)));
+      device.gpu().context().run(() -> check(JCudaDriver.cuStreamSynchronize(users)));
     }
 
     @Override
     public void close() {
       device
+          .gpu()
           .context()
           .run(
               () -> {

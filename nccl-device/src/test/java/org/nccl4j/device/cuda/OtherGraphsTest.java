@@ -56,7 +56,8 @@ class OtherGraphsTest extends AgainstFakeCuda {
   }
 
   private CudaStream wrap(int stream) {
-    return new CudaStream(device, owned.get(stream).handle(), /* owned= */ false);
+    return new CudaStream(
+        device, new GpuStream(device.gpu(), owned.get(stream).handle(), /* owned= */ false));
   }
 
   private void launch(CudaStream stream) {

@@ -43,7 +43,7 @@ class RdmaMemoryTest extends AgainstFakeCuda {
   @Test
   void theGpusMemoryLiesBehindTheHosts() {
     fake.fakeReset();
-    try (RdmaMemory memory = RdmaMemory.create(device(), 1, BLOCK + 1);
+    try (RdmaMemory memory = RdmaMemory.create(device().gpu(), 1, BLOCK + 1);
         RdmaMemory.Range range = memory.map()) {
       assertEquals(2 * BLOCK, memory.gpuBytes());
       List<String> made =
@@ -76,7 +76,7 @@ class RdmaMemoryTest extends AgainstFakeCuda {
 
   @Test
   void everyMappingShowsTheSameMemoryAndKeepsIt() {
-    RdmaMemory memory = RdmaMemory.create(device(), BLOCK, BLOCK);
+    RdmaMemory memory = RdmaMemory.create(device().gpu(), BLOCK, BLOCK);
     try (RdmaMemory.Range first = memory.map();
         RdmaMemory.Range second = memory.map()) {
       memory.close();
@@ -94,7 +94,7 @@ class RdmaMemoryTest extends AgainstFakeCuda {
   void anotherGpuMapsWhatIsShared() throws Exception {
     long before = descriptors();
     fake.fakeReset();
-    try (RdmaMemory memory = RdmaMemory.createShared(device(), BLOCK, 2 * BLOCK);
+    try (RdmaMemory memory = RdmaMemory.createShared(device().gpu(), BLOCK, 2 * BLOCK);
         RdmaMemory.Range own = memory.map()) {
       assertTrue(fake.fakeRecord().contains("cuMemCreate(2097152,1,1,3,0,0,0)"), "of the host");
       assertTrue(fake.fakeRecord().contains("cuMemCreate(4194304,1,1,1,1,0,0)"), "of the GPU");
@@ -102,7 +102,7 @@ class RdmaMemoryTest extends AgainstFakeCuda {
       CudaDevice other = CudaDevices.probe().device(0);
       try (RdmaMemory imported =
               RdmaMemory.importFrom(
-                  other, memory.shared(), exported.get(0).value(), exported.get(1).value());
+                  other.gpu(), memory.shared(), exported.get(0).value(), exported.get(1).value());
           RdmaMemory.Range range = imported.map()) {
         exported.forEach(OwnedFd::close);
         assertEquals(other, range.seen(0, 8).device());
@@ -123,7 +123,7 @@ class RdmaMemoryTest extends AgainstFakeCuda {
   @Test
   void aDmaBufIsOfTheGpusMemoryAlone() throws Exception {
     long before = descriptors();
-    try (RdmaMemory memory = RdmaMemory.create(device(), BLOCK, 2 * BLOCK);
+    try (RdmaMemory memory = RdmaMemory.create(device().gpu(), BLOCK, 2 * BLOCK);
         RdmaMemory.Range range = memory.map()) {
       long open = descriptors();
       try (OwnedFd dmaBuf = range.exportDmaBuf()) {
@@ -161,25 +161,25 @@ class RdmaMemoryTest extends AgainstFakeCuda {
   }
 
   private static void makeAndMap() {
-    try (RdmaMemory memory = RdmaMemory.create(device(), BLOCK, BLOCK)) {
+    try (RdmaMemory memory = RdmaMemory.create(device().gpu(), BLOCK, BLOCK)) {
       memory.map().close();
     }
   }
 
   @Test
   void whatADeviceOffersIsAsked() {
-    assertEquals(new GpuDirect("", true, true), GpuDirect.of(device()));
+    assertEquals(new GpuDirect("", true, true), GpuDirect.of(device().gpu()));
     fake.fakeLack(124);
-    assertEquals(new GpuDirect("", true, false), GpuDirect.of(device()));
+    assertEquals(new GpuDirect("", true, false), GpuDirect.of(device().gpu()));
     fake.fakeLack(116);
-    assertEquals(new GpuDirect("", false, true), GpuDirect.of(device()));
+    assertEquals(new GpuDirect("", false, true), GpuDirect.of(device().gpu()));
   }
 
   @ParameterizedTest
   @CsvSource({"102,virtual memory", "110,virtual memory", "141,CUDA 12.2"})
   void whatADeviceLacksIsSaid(int attribute, String reason) {
     fake.fakeLack(attribute);
-    GpuDirect found = GpuDirect.of(device());
+    GpuDirect found = GpuDirect.of(device().gpu());
     assertTrue(found.absence().contains(reason), found.absence());
     assertFalse(found.peerMemory() || found.dmaBufs());
   }
@@ -187,12 +187,12 @@ class RdmaMemoryTest extends AgainstFakeCuda {
   @Test
   void anOldDriverThatKnowsNoneOfTheAttributesOffersNothing() {
     fake.fakeFail("cuDeviceGetAttribute", 1);
-    assertTrue(GpuDirect.of(device()).absence().contains("no network card"));
+    assertTrue(GpuDirect.of(device().gpu()).absence().contains("no network card"));
   }
 
   @Test
   void nothingIsAskedForInVain() {
-    assertThrows(InvalidArgumentException.class, () -> RdmaMemory.create(device(), 0, 1));
-    assertThrows(InvalidArgumentException.class, () -> RdmaMemory.create(device(), 1, 0));
+    assertThrows(InvalidArgumentException.class, () -> RdmaMemory.create(device().gpu(), 0, 1));
+    assertThrows(InvalidArgumentException.class, () -> RdmaMemory.create(device().gpu(), 1, 0));
   }
 }

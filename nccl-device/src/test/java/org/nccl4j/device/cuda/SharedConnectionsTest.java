@@ -327,7 +327,9 @@ class SharedConnectionsTest extends AgainstFakeCuda {
 
   @Test
   void whatOthersCaptureOfTheirOwnStreamsIsSeenAtOnce() {
-    streams.add(new CudaStream(device, streams.get(0).handle(), /* owned= */ false));
+    streams.add(
+        new CudaStream(
+            device, new GpuStream(device.gpu(), streams.get(0).handle(), /* owned= */ false)));
     launch(parent, 3);
     launch(parent, 3);
     assertTrue(parent.sharingObstacle().isEmpty());

@@ -36,10 +36,10 @@ class SharedDeviceMemoryTest {
     CudaDevices.probe();
     device = new CudaDevice(0);
     peer = new CudaDevice(1);
-    device.hostCopies().stream();
-    peer.hostCopies().stream();
-    device.context();
-    peer.context();
+    device.gpu().hostCopies().stream();
+    peer.gpu().hostCopies().stream();
+    device.gpu().context();
+    peer.gpu().context();
     live = fake.fakeLive();
     fake.fakeReset();
   }
@@ -59,11 +59,11 @@ class SharedDeviceMemoryTest {
 
   @Test
   void descriptorsAreTakenWhereTheyAreToBeHad() {
-    try (SharedDeviceMemory memory = device.allocateShared(1, true)) {
+    try (SharedDeviceMemory memory = SharedDeviceMemory.allocate(device.gpu(), 1, true)) {
       assertInstanceOf(CudaShareableMemory.class, memory);
       assertEquals(1, calls("cuMemExportToShareableHandle"), "tried at once");
     }
-    try (SharedDeviceMemory memory = device.allocateShared(1, false)) {
+    try (SharedDeviceMemory memory = SharedDeviceMemory.allocate(device.gpu(), 1, false)) {
       assertEquals(BLOCK, memory.size());
       assertEquals(1, calls("cuMemExportToShareableHandle"), "nobody needs it");
     }
@@ -80,7 +80,7 @@ class SharedDeviceMemoryTest {
           CompletableFuture.runAsync(
               () -> {
                 for (int i = 0; i < 40; i++) {
-                  of.allocateShared(1, false).close();
+                  SharedDeviceMemory.allocate(of.gpu(), 1, false).close();
                 }
               },
               task -> new Thread(task).start()));
@@ -93,14 +93,14 @@ class SharedDeviceMemoryTest {
   @CsvSource({"cuMemCreate,801", "cuMemExportToShareableHandle,800", "cuMemMap,801"})
   void aRefusalIsRememberedWithItsReason(String call, int code) {
     fake.fakeFail(call, code);
-    try (SharedDeviceMemory memory = device.allocateShared(3, true)) {
+    try (SharedDeviceMemory memory = SharedDeviceMemory.allocate(device.gpu(), 3, true)) {
       assertInstanceOf(CudaIpcMemory.class, memory);
       assertEquals(BLOCK, memory.size());
     }
     String reason = device.sharingAbsence().orElseThrow();
     assertTrue(reason.contains(call) && reason.contains("(" + code + ")"), reason);
     fake.fakeReset();
-    try (SharedDeviceMemory memory = device.allocateShared(3, true)) {
+    try (SharedDeviceMemory memory = SharedDeviceMemory.allocate(device.gpu(), 3, true)) {
       assertInstanceOf(CudaIpcMemory.class, memory);
       assertEquals(0, calls("cuMemCreate"), "not tried again");
       assertEquals(1, calls("cuMemAlloc_v2"));
@@ -110,18 +110,18 @@ class SharedDeviceMemoryTest {
   @Test
   void tooLittleMemoryIsNoReasonForAnotherKind() {
     fake.fakeFail("cuMemCreate", OUT_OF_MEMORY);
-    assertThrows(CudaException.class, () -> device.allocateShared(3, true));
+    assertThrows(CudaException.class, () -> SharedDeviceMemory.allocate(device.gpu(), 3, true));
     assertEquals(0, calls("cuMemAlloc_v2"));
     assertTrue(device.sharingAbsence().isEmpty());
   }
 
   @Test
   void devicesOfTheProcessAreLetInOnce() {
-    try (CudaIpcMemory memory = CudaIpcMemory.create(device, 5)) {
+    try (CudaIpcMemory memory = CudaIpcMemory.create(device.gpu(), 5)) {
       fake.fakeReset();
-      assertEquals(memory.local().address(), memory.accessFrom(peer).address());
-      memory.accessFrom(peer);
-      memory.accessFrom(device);
+      assertEquals(memory.local().address(), memory.accessFrom(peer.gpu()).address());
+      memory.accessFrom(peer.gpu());
+      memory.accessFrom(device.gpu());
       assertEquals(1, calls("cuCtxEnablePeerAccess"));
       assertTrue(fake.fakeRecord().contains("cuCtxEnablePeerAccess(c000,0)"), fake.fakeRecord());
     }
@@ -129,22 +129,22 @@ class SharedDeviceMemoryTest {
 
   @Test
   void accessThatIsThereAlreadyIsNoErrorAndARefusalIs() {
-    try (CudaIpcMemory memory = CudaIpcMemory.create(device, 5)) {
+    try (CudaIpcMemory memory = CudaIpcMemory.create(device.gpu(), 5)) {
       fake.fakeFail("cuCtxEnablePeerAccess", 217);
-      var error = assertThrows(CudaException.class, () -> memory.accessFrom(peer));
+      var error = assertThrows(CudaException.class, () -> memory.accessFrom(peer.gpu()));
       assertTrue(error.problem().contains("CUDA_ERROR_PEER_ACCESS_UNSUPPORTED"), error.problem());
       fake.fakeFail("cuCtxEnablePeerAccess", PEER_ACCESS_ALREADY_ENABLED);
-      assertEquals(memory.local().address(), memory.accessFrom(peer).address());
+      assertEquals(memory.local().address(), memory.accessFrom(peer.gpu()).address());
     }
   }
 
   /** The handle's bytes go through a call by value. */
   @Test
   void aHandleGivesTheSameMemory() {
-    try (CudaIpcMemory owner = CudaIpcMemory.create(device, BLOCK + 1)) {
+    try (CudaIpcMemory owner = CudaIpcMemory.create(device.gpu(), BLOCK + 1)) {
       byte[] handle = owner.handle();
       assertEquals(64, handle.length);
-      try (CudaIpcMemory other = CudaIpcMemory.importFrom(peer, handle, owner.size())) {
+      try (CudaIpcMemory other = CudaIpcMemory.importFrom(peer.gpu(), handle, owner.size())) {
         other.local().slice(2 * BLOCK - 1, 1).fill((byte) 7);
         ByteBuffer last = ByteBuffer.allocate(1);
         owner.local().read(2 * BLOCK - 1, last);
@@ -155,29 +155,31 @@ class SharedDeviceMemoryTest {
       handle[63]++;
       assertThrows(CudaException.class, () -> openAndClose(handle));
       assertThrows(
-          InvalidArgumentException.class, () -> CudaIpcMemory.importFrom(peer, new byte[9], BLOCK));
+          InvalidArgumentException.class,
+          () -> CudaIpcMemory.importFrom(peer.gpu(), new byte[9], BLOCK));
     }
     live++; // the fake counts the handle that it refused after the call
   }
 
   private void openAndClose(byte[] handle) {
-    CudaIpcMemory.importFrom(peer, handle, BLOCK).close();
+    CudaIpcMemory.importFrom(peer.gpu(), handle, BLOCK).close();
   }
 
   @Test
   void theHostsMemoryIsPinnedAndUnpinned() {
     MappedRegion region = MappedRegion.anonymous(8192);
-    try (PinnedRegion pinned = PinnedRegion.of(device, region.address(), 8192)) {
+    try (PinnedRegion pinned = PinnedRegion.of(device.gpu(), region.address(), 8192)) {
       assertEquals(region.address(), pinned.address());
       assertTrue(fake.fakeRecord().contains("cuMemHostRegister_v2(8192,3)"), fake.fakeRecord());
     }
     assertEquals(1, calls("cuMemHostUnregister"));
     fake.fakeFail("cuMemHostGetDevicePointer_v2", OUT_OF_MEMORY);
-    assertThrows(CudaException.class, () -> PinnedRegion.of(device, region.address(), 8192));
+    assertThrows(CudaException.class, () -> PinnedRegion.of(device.gpu(), region.address(), 8192));
     assertEquals(2, calls("cuMemHostUnregister"), "undone");
     fake.fakeFail("cuMemHostRegister_v2", OUT_OF_MEMORY);
     var error =
-        assertThrows(CudaException.class, () -> PinnedRegion.of(device, region.address(), 8192));
+        assertThrows(
+            CudaException.class, () -> PinnedRegion.of(device.gpu(), region.address(), 8192));
     assertTrue(error.problem().contains("cuMemHostRegister of 8192 bytes"), error.problem());
     region.close();
   }

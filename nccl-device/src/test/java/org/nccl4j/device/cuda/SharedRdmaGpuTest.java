@@ -23,15 +23,16 @@ class SharedRdmaGpuTest {
   @Test
   void anotherGpuFillsSlotsAndWordsThatTheFirstAndTheProcessorSee() {
     List<CudaDevice> gpus = CudaDevices.probe().list();
-    assumeTrue(gpus.get(1).gpuDirect().absence().isEmpty(), gpus.get(1).gpuDirect().absence());
+    assumeTrue(
+        gpus.get(1).gpu().gpuDirect().absence().isEmpty(), gpus.get(1).gpu().gpuDirect().absence());
     byte[] data = new byte[BYTES];
     new Random(7).nextBytes(data);
-    try (RdmaMemory memory = RdmaMemory.createShared(gpus.get(1), BYTES, BYTES);
+    try (RdmaMemory memory = RdmaMemory.createShared(gpus.get(1).gpu(), BYTES, BYTES);
         RdmaMemory.Range own = memory.map()) {
       List<OwnedFd> fds = memory.export();
       try (RdmaMemory imported =
               RdmaMemory.importFrom(
-                  gpus.get(0), memory.shared(), fds.get(0).value(), fds.get(1).value());
+                  gpus.get(0).gpu(), memory.shared(), fds.get(0).value(), fds.get(1).value());
           RdmaMemory.Range range = imported.map();
           DeviceMemory source = gpus.get(0).allocate(BYTES);
           CudaStream stream = (CudaStream) gpus.get(0).createStream()) {
@@ -40,6 +41,7 @@ class SharedRdmaGpuTest {
         for (long offset : new long[] {-BYTES, 0}) {
           own.seen(offset, BYTES).fill((byte) 0x77);
           gpus.get(0)
+              .gpu()
               .context()
               .run(
                   () ->

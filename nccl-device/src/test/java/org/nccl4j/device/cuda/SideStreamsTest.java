@@ -10,9 +10,9 @@ import org.junit.jupiter.api.Test;
 /** Streams beside those of captures, against the recording driver. */
 class SideStreamsTest extends AgainstFakeCuda {
   private static SideStreams.Side launch(SideStreams sides, CudaStream stream) {
-    SideStreams.Side side = sides.of(stream, stream.isCapturing());
-    side.part(stream);
-    side.join(stream);
+    SideStreams.Side side = sides.of(stream.open(), stream.isCapturing());
+    side.part(stream.open());
+    side.join(stream.open());
     return side;
   }
 
@@ -21,7 +21,7 @@ class SideStreamsTest extends AgainstFakeCuda {
     CudaDevice device = CudaDevices.probe().list().get(0);
     try (CudaStream first = (CudaStream) device.createStream();
         CudaStream second = (CudaStream) device.createStream();
-        SideStreams sides = new SideStreams(device)) {
+        SideStreams sides = new SideStreams(device.gpu())) {
       first.beginCapture();
       second.beginCapture();
       SideStreams.Side ofFirst = launch(sides, first);
@@ -29,7 +29,7 @@ class SideStreamsTest extends AgainstFakeCuda {
       assertNotSame(ofFirst, ofSecond);
       assertSame(ofFirst, launch(sides, first), "a capture keeps its stream");
       assertSame(ofSecond, launch(sides, second));
-      assertSame(sides.eager(), sides.of(first, false));
+      assertSame(sides.eager(), sides.of(first.open(), false));
       second.endCapture().close();
       first.endCapture().close();
       assertFalse(fake.fakeRecord().contains("misuse"), fake.fakeRecord());
@@ -40,7 +40,7 @@ class SideStreamsTest extends AgainstFakeCuda {
   void captureAfterCaptureTakesTheSameStream() {
     CudaDevice device = CudaDevices.probe().list().get(0);
     try (CudaStream stream = (CudaStream) device.createStream();
-        SideStreams sides = new SideStreams(device)) {
+        SideStreams sides = new SideStreams(device.gpu())) {
       fake.fakeReset();
       for (int capture = 0; capture < 3; capture++) {
         stream.beginCapture();

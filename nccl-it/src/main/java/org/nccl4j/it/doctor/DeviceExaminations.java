@@ -120,7 +120,7 @@ final class DeviceExaminations {
   private static List<Finding> gpuDirect() {
     List<Finding> findings = new ArrayList<>();
     for (CudaDevice device : CudaDevices.probe().list()) {
-      GpuDirect offer = device.gpuDirect();
+      GpuDirect offer = device.gpu().gpuDirect();
       findings.add(
           offer.absence().isEmpty()
               ? Finding.ok(

@@ -53,7 +53,7 @@ final class PinnedParts implements AutoCloseable {
   private void pin(long offset, long bytes) {
     long begin = offset / PAGE * PAGE;
     long end = Math.min(region.bytes(), (offset + bytes + PAGE - 1) / PAGE * PAGE);
-    parts.add(PinnedRegion.of(device, region.address() + begin, end - begin));
+    parts.add(PinnedRegion.of(device.gpu(), region.address() + begin, end - begin));
   }
 
   /** All of it, of which the device may touch what is used. */

@@ -69,7 +69,7 @@ final class RelayedMemory implements AutoCloseable {
       SharedEnd end, CudaDevice device, ConnectionLayout layout, int channels) {
     RdmaMemory memory =
         RdmaMemory.importFrom(
-            device, end.memory(), end.fds().get(0).value(), end.fds().get(1).value());
+            device.gpu(), end.memory(), end.fds().get(0).value(), end.fds().get(1).value());
     // It lives on while it is mapped.
     try (memory) {
       RdmaMemory.Range range = memory.map();

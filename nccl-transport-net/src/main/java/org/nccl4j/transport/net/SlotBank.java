@@ -40,8 +40,8 @@ final class SlotBank implements AutoCloseable {
     places = places(layout, used);
     memory =
         shared
-            ? RdmaMemory.createShared(device, words(layout), slots(layout))
-            : RdmaMemory.create(device, words(layout), slots(layout));
+            ? RdmaMemory.createShared(device.gpu(), words(layout), slots(layout))
+            : RdmaMemory.create(device.gpu(), words(layout), slots(layout));
     if (shared) {
       tryToShare();
     }

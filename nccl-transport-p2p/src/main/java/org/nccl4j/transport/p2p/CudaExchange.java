@@ -91,10 +91,12 @@ final class CudaExchange implements ArenaExchange {
 
   private SharedDeviceMemory allocate() {
     if (!self.fabric().isEmpty()) {
-      return CudaShareableMemory.create(device, bytes); // has descriptors too
+      return CudaShareableMemory.create(device.gpu(), bytes); // has descriptors too
     }
     SharedDeviceMemory memory =
-        byHandle ? CudaIpcMemory.create(device, bytes) : device.allocateShared(bytes, abroad);
+        byHandle
+            ? CudaIpcMemory.create(device.gpu(), bytes)
+            : SharedDeviceMemory.allocate(device.gpu(), bytes, abroad);
     if (memory instanceof CudaIpcMemory) {
       LOG.log(
           byHandle ? Logger.Level.INFO : Logger.Level.WARNING,
@@ -175,7 +177,7 @@ final class CudaExchange implements ArenaExchange {
 
   private DeviceMemory accessible(int rank, SharedDeviceMemory memory) {
     try {
-      return memory.accessFrom(device);
+      return memory.accessFrom(device.gpu());
     } catch (CudaException e) {
       throw refusal("rank %d's memory cannot be accessed: %s".formatted(rank, e.problem()), e);
     }
@@ -192,7 +194,8 @@ final class CudaExchange implements ArenaExchange {
   private void open(int rank, String handle) {
     try {
       byte[] bytesOfHandle = HexFormat.of().parseHex(handle);
-      imported.put(rank, CudaIpcMemory.importFrom(device, bytesOfHandle, own.memory().size()));
+      imported.put(
+          rank, CudaIpcMemory.importFrom(device.gpu(), bytesOfHandle, own.memory().size()));
     } catch (CudaException e) {
       refused.put(
           rank,
@@ -259,7 +262,8 @@ final class CudaExchange implements ArenaExchange {
       }
       long size = own.memory().size(); // the same on all ranks, rounded up alike
       try {
-        imported.put(sender, CudaShareableMemory.importFrom(device, descriptor.value(), size));
+        imported.put(
+            sender, CudaShareableMemory.importFrom(device.gpu(), descriptor.value(), size));
       } catch (CudaException e) {
         refused.put(
             sender,

@@ -45,7 +45,7 @@ final class FabricAddress {
       if (handle.length != HANDLE_BYTES) {
         throw new IllegalArgumentException(handle.length + " bytes");
       }
-      return CudaShareableMemory.importFrom(device, handle, bytes);
+      return CudaShareableMemory.importFrom(device.gpu(), handle, bytes);
     } catch (CudaException e) {
       throw new RemoteException(
           ErrorId.PEER_MEMORY,

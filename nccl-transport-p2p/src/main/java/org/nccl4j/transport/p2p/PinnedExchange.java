@@ -32,7 +32,7 @@ final class PinnedExchange implements ArenaExchange {
       long host = memory.own();
       memory.reserve(
           0, bytes); // pinning takes all of it, and has no error of its own for too little
-      own = PinnedRegion.of(device, host, bytes);
+      own = PinnedRegion.of(device.gpu(), host, bytes);
     }
     return own.address();
   }
@@ -53,7 +53,7 @@ final class PinnedExchange implements ArenaExchange {
         : OptionalLong.of(
             peers
                 .computeIfAbsent(
-                    peer.rank(), rank -> PinnedRegion.of(device, host.getAsLong(), bytes))
+                    peer.rank(), rank -> PinnedRegion.of(device.gpu(), host.getAsLong(), bytes))
                 .address());
   }
 
