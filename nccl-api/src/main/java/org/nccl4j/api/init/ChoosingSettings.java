@@ -1,7 +1,6 @@
 package org.nccl4j.api.init;
 
 import java.util.LinkedHashMap;
-import java.util.Locale;
 import java.util.Map;
 import org.nccl4j.api.plan.CtaLimits;
 import org.nccl4j.api.settings.PlanSettings;
@@ -9,6 +8,7 @@ import org.nccl4j.api.settings.Settings;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
+import org.nccl4j.device.kernel.AlgorithmFilter;
 
 /**
  * A rank's settings by which it chooses how an operation goes. Ranks that choose differently wait
@@ -20,8 +20,9 @@ import org.nccl4j.device.InvalidUsageException;
 record ChoosingSettings(Map<String, String> values) {
   static ChoosingSettings of(Settings settings, Device.Kind kind) {
     Map<String, String> values = new LinkedHashMap<>();
-    values.put("NCCL_ALGO", names(settings.get(Settings.NCCL_ALGO)));
-    values.put("NCCL_PROTO", names(settings.get(Settings.NCCL_PROTO)));
+    AlgorithmFilter filter = filter(settings);
+    values.put(Settings.NCCL_ALGO.name(), filter.algorithmText());
+    values.put(Settings.NCCL_PROTO.name(), filter.protocolText());
     values.put("NCCL4J_DETERMINISM", settings.get(PlanSettings.NCCL4J_DETERMINISM));
     values.put(
         "NCCL_CHECK_MODE", Engine.compares(settings) ? "DEBUG_GLOBAL" : "other than DEBUG_GLOBAL");
@@ -35,8 +36,10 @@ record ChoosingSettings(Map<String, String> values) {
     return new ChoosingSettings(values);
   }
 
-  private static String names(String list) {
-    return list.replaceAll("[\\s|]", "").toLowerCase(Locale.ROOT);
+  /** What NCCL_ALGO and NCCL_PROTO allow. */
+  static AlgorithmFilter filter(Settings settings) {
+    return AlgorithmFilter.parse(
+        settings.get(Settings.NCCL_ALGO), settings.get(Settings.NCCL_PROTO));
   }
 
   /** One line. */

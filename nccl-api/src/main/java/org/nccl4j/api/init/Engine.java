@@ -3,8 +3,6 @@ package org.nccl4j.api.init;
 import java.util.List;
 import java.util.Map;
 import java.util.function.BiFunction;
-import java.util.stream.Collectors;
-import java.util.stream.Stream;
 import org.nccl4j.api.bootstrap.Bootstrap;
 import org.nccl4j.api.group.RankQueue;
 import org.nccl4j.api.group.SignatureCheck;
@@ -24,6 +22,7 @@ import org.nccl4j.api.window.RemotePeers;
 import org.nccl4j.api.window.WindowRegistry;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.kernel.AlgorithmFilter;
 import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.DirectWork;
 import org.nccl4j.device.kernel.KernelCommunicator;
@@ -126,7 +125,6 @@ record Engine(
       Place place, KernelCommunicator kernels, Launcher launcher, Settings settings) {
     InitRequest request = place.request;
     int nRanks = place.facts.nRanks();
-    String algorithms = algorithms(settings, request.device().kind());
     CostEdit edit =
         Plugins.tuner(
             settings,
@@ -134,8 +132,7 @@ record Engine(
             place.request.info(place.rank));
     Planner.Rules rules =
         new Planner.Rules(
-            algorithms,
-            settings.get(Settings.NCCL_PROTO),
+            filter(settings, request.device().kind()),
             edit,
             ctas(settings, request.device().kind()),
             place.request.info(place.rank));
@@ -171,7 +168,7 @@ record Engine(
 
   /** Throws for names of algorithms and protocols that do not exist or contradict each other. */
   static void checkNames(Settings settings, Device.Kind kind) {
-    Planner.checkNames(algorithms(settings, kind), settings.get(Settings.NCCL_PROTO));
+    filter(settings, kind);
   }
 
   /** Whether calls are compared before they begin. */
@@ -180,18 +177,19 @@ record Engine(
   }
 
   /** What NCCL_ALGO says, or the order of reductions and the policy of CTAs where it is unset. */
-  static String algorithms(Settings settings, Device.Kind kind) {
-    String algorithms = ReductionOrder.algorithms(settings);
+  static AlgorithmFilter filter(Settings settings, Device.Kind kind) {
+    AlgorithmFilter given = ChoosingSettings.filter(settings);
+    AlgorithmFilter filter = ReductionOrder.filter(settings, given);
     boolean copies = (settings.get(PlanSettings.NCCL_CTA_POLICY) & CTA_POLICY_ZERO) != 0;
-    if (!copies || kind != Device.Kind.CUDA || !settings.get(Settings.NCCL_ALGO).isEmpty()) {
-      return algorithms;
+    if (!copies || kind != Device.Kind.CUDA || !given.allowsAllAlgorithms()) {
+      return filter;
     }
-    Stream<String> windows =
-        Operation.ofAllRanks().stream()
-            .filter(operation -> !operation.reduces())
-            .map(operation -> operation.key() + ":" + DirectWork.Way.COPY_STREAM.label());
-    return Stream.concat(windows, Stream.of(Planner.COPIED_SENDS))
-        .collect(Collectors.joining(";", algorithms.isEmpty() ? "" : algorithms + ";", ""));
+    for (Operation operation : Operation.ofAllRanks()) {
+      if (!operation.reduces()) {
+        filter = filter.with(operation, DirectWork.Way.COPY_STREAM);
+      }
+    }
+    return filter.with(Operation.SEND, DirectWork.Way.COPY);
   }
 
   /** What the user lets an operation take: each channel is a block. The host has none. */

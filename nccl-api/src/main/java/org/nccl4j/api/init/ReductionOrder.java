@@ -1,5 +1,6 @@
 package org.nccl4j.api.init;
 
+import java.util.List;
 import org.nccl4j.api.plan.Planner;
 import org.nccl4j.api.plan.Way;
 import org.nccl4j.api.settings.PlanSettings;
@@ -7,35 +8,40 @@ import org.nccl4j.api.settings.Settings;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
+import org.nccl4j.device.kernel.Algorithm;
+import org.nccl4j.device.kernel.AlgorithmFilter;
 import org.nccl4j.device.kernel.Operation;
 
 /** Which algorithms a communicator may use, for the order in which it is to reduce. */
 final class ReductionOrder {
-  /** They combine every element in the order of the ranks. */
-  private static final String IN_RANK_ORDER = "OneShot,TwoShot";
-
   private static final long[] COUNTS = {1, 1 << 10, 1 << 20};
 
   private ReductionOrder() {}
 
   /**
-   * What NCCL_ALGO says, or what the order of reductions needs.
+   * The algorithms that NCCL_ALGO allows, or those that the order of reductions needs.
    *
    * @throws InvalidUsageException if the two contradict each other
    */
-  static String algorithms(Settings settings) {
-    String given = settings.get(Settings.NCCL_ALGO);
+  static AlgorithmFilter filter(Settings settings, AlgorithmFilter given) {
     if (!isSizeInvariant(settings)) {
       return given;
     }
-    if (!given.isEmpty() && !given.equals(IN_RANK_ORDER)) {
+    AlgorithmFilter inRankOrder = given.withOnly(Algorithm.inRankOrder());
+    if (!given.allowsAllAlgorithms()
+        && !given.algorithmText().equals(inRankOrder.algorithmText())) {
       throw new InvalidUsageException(
           ErrorId.DETERMINISM,
-          "NCCL_ALGO=%s is set where reductions are to be SIZE_INVARIANT".formatted(given),
+          "NCCL_ALGO=%s is set where reductions are to be SIZE_INVARIANT"
+              .formatted(settings.get(Settings.NCCL_ALGO)),
           "unset NCCL_ALGO, since the order leaves only %s, or NCCL4J_DETERMINISM"
-              .formatted(IN_RANK_ORDER));
+              .formatted(String.join(",", labels())));
     }
-    return IN_RANK_ORDER;
+    return inRankOrder;
+  }
+
+  private static List<String> labels() {
+    return Algorithm.inRankOrder().stream().map(Algorithm::label).toList();
   }
 
   /** Throws if the planner has no algorithm for the order. */
@@ -47,7 +53,7 @@ final class ReductionOrder {
         new Operation[] {Operation.ALL_REDUCE, Operation.REDUCE, Operation.REDUCE_SCATTER}) {
       for (long count : COUNTS) {
         Way way = planner.way(operation, count, DataType.FLOAT32);
-        if (!IN_RANK_ORDER.contains(way.algorithm())) {
+        if (!labels().contains(way.algorithm())) {
           throw new InvalidUsageException(
               ErrorId.DETERMINISM,
               "communicator %s has %s by %s alone, which is not SIZE_INVARIANT"

@@ -5,44 +5,27 @@ import java.util.Comparator;
 import java.util.List;
 import java.util.Optional;
 import java.util.function.Predicate;
-import java.util.stream.Stream;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.kernel.Algorithm;
+import org.nccl4j.device.kernel.AlgorithmFilter;
 import org.nccl4j.device.kernel.Operation;
 import org.nccl4j.device.kernel.Protocol;
 
 /** Chooses the cheapest way that the settings allow. */
 final class Chooser {
   private final CostModel costs;
-  private final Filter algorithms;
-  private final Filter protocols;
+  private final AlgorithmFilter filter;
   private final CostEdit edit;
 
-  Chooser(CostModel costs, String algo, String proto) {
-    this(costs, algo, proto, CostEdit.NONE);
+  Chooser(CostModel costs, AlgorithmFilter filter) {
+    this(costs, filter, CostEdit.NONE);
   }
 
-  Chooser(CostModel costs, String algo, String proto, CostEdit edit) {
+  Chooser(CostModel costs, AlgorithmFilter filter, CostEdit edit) {
     this.edit = edit;
     this.costs = costs;
-    this.algorithms = algorithms(algo);
-    this.protocols = protocols(proto);
-  }
-
-  /**
-   * What NCCL_ALGO allows.
-   *
-   * @throws org.nccl4j.device.InvalidArgumentException for a name that does not exist
-   */
-  static Filter algorithms(String algo) {
-    return new Filter("NCCL_ALGO", algo).checked(Algorithm.names());
-  }
-
-  /** What NCCL_PROTO allows; throws as {@link #algorithms}. */
-  static Filter protocols(String proto) {
-    return new Filter("NCCL_PROTO", proto)
-        .checked(Stream.of(Protocol.values()).map(Protocol::label).toList());
+    this.filter = filter;
   }
 
   Choice choose(Operation operation, long bytes, DataType type, RedOp op) {
@@ -59,15 +42,14 @@ final class Chooser {
   List<Choice> choices(
       Operation operation, long bytes, DataType type, RedOp op, Predicate<Algorithm> among) {
     List<Choice> choices = new ArrayList<>();
-    String name = operation.label();
     List<Algorithm> able =
         costs.algorithms(operation).stream()
             .filter(among.and(algorithm -> costs.has(algorithm, operation, type, op)))
             .toList();
-    for (Algorithm algorithm : algorithms.apply(name, able, Algorithm::label)) {
+    for (Algorithm algorithm : filter.algorithms(operation, able)) {
       List<Protocol> has =
           costs.protocols().stream().filter(protocol -> costs.has(algorithm, protocol)).toList();
-      for (Protocol protocol : protocols.apply(name, has, Protocol::label)) {
+      for (Protocol protocol : filter.protocols(operation, has)) {
         double time = costs.microseconds(operation, algorithm, protocol, bytes);
         choices.add(new Choice(algorithm, protocol, time));
       }

@@ -3,7 +3,6 @@ package org.nccl4j.api.plan;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
-import java.util.stream.Stream;
 import org.nccl4j.api.window.RegisteredWindow;
 import org.nccl4j.api.window.Registrations;
 import org.nccl4j.api.window.WindowRegistry;
@@ -15,6 +14,7 @@ import org.nccl4j.device.HotPath;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.Leases;
 import org.nccl4j.device.RedOp;
+import org.nccl4j.device.kernel.AlgorithmFilter;
 import org.nccl4j.device.kernel.DirectWork;
 import org.nccl4j.device.kernel.KernelCommunicator;
 import org.nccl4j.device.kernel.KernelPlan;
@@ -32,8 +32,7 @@ public final class DirectPlanner {
   private final WindowRegistry windows;
   private final Planner planner;
   private final DirectCosts costs;
-  private final Filter algorithms;
-  private final Filter protocols;
+  private final AlgorithmFilter filter;
   private final CtaLimits ctas;
   private final int nRanks;
   private final boolean reach;
@@ -64,8 +63,7 @@ public final class DirectPlanner {
     this.windows = windows;
     this.planner = planner;
     this.costs = ranks.directCosts(nvls);
-    this.algorithms = new Filter("NCCL_ALGO", rules.algo());
-    this.protocols = new Filter("NCCL_PROTO", rules.proto());
+    this.filter = rules.filter();
     this.ctas = rules.ctas();
     this.nRanks = ranks.nRanks();
     this.reach = ranks.reach();
@@ -78,10 +76,9 @@ public final class DirectPlanner {
   /** Whether the space for windows is worth making before there is a window. */
   public boolean wantsSpace() {
     boolean wanted =
-        costs.areMeasured() && algorithms.allows("", DirectWork.Way.LL.label())
-            || Stream.of(Operation.values())
-                .anyMatch(
-                    operation -> algorithms.demands(operation.key(), DirectWork.Way.LL.label()));
+        costs.areMeasured() && filter.allows(DirectWork.Way.LL)
+            || Operation.ofAllRanks().stream()
+                .anyMatch(operation -> filter.demands(operation, DirectWork.Way.LL));
     return reach && costs.worksWithoutWindows() && possible && wanted;
   }
 
@@ -283,7 +280,6 @@ public final class DirectPlanner {
   /** The cheapest way that the settings and the windows allow, or null for that without windows. */
   private DirectWork.Way way(Shape shape, Given given) {
     Operation operation = shape.operation;
-    String name = operation.key();
     DirectWork.Way best = null;
     double least = Double.POSITIVE_INFINITY;
     boolean demanded = false;
@@ -295,12 +291,10 @@ public final class DirectPlanner {
               && (way != DirectWork.Way.NVLS_LL || windows.isCovered())
               && given.allows(way, operation)
               && !(shape.overlaps && needsApart(operation, way));
-      if (can
-          && algorithms.allows(name, way.label())
-          && protocols.allows(name, way.protocol().label())) {
+      if (can && filter.allows(operation, way)) {
         best = way;
         least = time;
-        demanded = algorithms.demands(name, way.label());
+        demanded = filter.demands(operation, way);
       }
     }
     boolean pays = costs.areMeasured() && least < plain(shape);

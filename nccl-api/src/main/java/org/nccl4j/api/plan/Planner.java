@@ -6,12 +6,12 @@ import java.util.List;
 import java.util.Map;
 import java.util.function.Predicate;
 import org.nccl4j.api.settings.InfoLog;
-import org.nccl4j.api.settings.Settings;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.ReductionOperator;
 import org.nccl4j.device.kernel.Algorithm;
+import org.nccl4j.device.kernel.AlgorithmFilter;
 import org.nccl4j.device.kernel.CallSignature;
 import org.nccl4j.device.kernel.CollectiveWork;
 import org.nccl4j.device.kernel.ConnectionLayout;
@@ -28,12 +28,6 @@ import org.nccl4j.device.kernel.Protocol;
  * one thread at a time.
  */
 public final class Planner {
-  /** What settings call sends and receives, whatever operation they are of. */
-  private static final String SENDRECV = "sendrecv";
-
-  /** What NCCL_ALGO says for large messages by copy engines. */
-  public static final String COPIED_SENDS = SENDRECV + ":" + DirectWork.Way.COPY.label();
-
   /** Smaller messages go by kernels: a copy and its two tellings take some 10 us. */
   private static final long LEAST_COPIED = 1 << 20;
 
@@ -91,24 +85,12 @@ public final class Planner {
   /**
    * What users say about plans, the same on all ranks.
    *
-   * @param algo what NCCL_ALGO says, or ""
-   * @param proto what NCCL_PROTO says, or ""
+   * @param filter the algorithms and protocols that are allowed
    * @param edit of predicted times
    * @param ctas of GPUs' blocks
    * @param info where choices are told of
    */
-  public record Rules(String algo, String proto, CostEdit edit, CtaLimits ctas, InfoLog info) {}
-
-  /**
-   * Throws for names of algorithms or protocols that do not exist.
-   *
-   * @param algo as in {@link Rules}
-   * @param proto likewise
-   */
-  public static void checkNames(String algo, String proto) {
-    Chooser.algorithms(algo);
-    Chooser.protocols(proto);
-  }
+  public record Rules(AlgorithmFilter filter, CostEdit edit, CtaLimits ctas, InfoLog info) {}
 
   /**
    * A planner.
@@ -128,13 +110,11 @@ public final class Planner {
     this.nRanks = ranks.nRanks();
     this.layout = layout;
     this.costs = ranks.costs(nvls);
-    this.chooser = new Chooser(costs, rules.algo, rules.proto, rules.edit);
+    this.chooser = new Chooser(costs, rules.filter, rules.edit);
     this.ctas = rules.ctas;
     this.info = rules.info;
     this.copies =
-        kernels.hasCopyEngines()
-            && new Filter(Settings.NCCL_ALGO.name(), rules.algo)
-                .demands(SENDRECV, DirectWork.Way.COPY.label());
+        kernels.hasCopyEngines() && rules.filter.demands(Operation.SEND, DirectWork.Way.COPY);
     this.channels = ranks.spread().channels();
   }
 

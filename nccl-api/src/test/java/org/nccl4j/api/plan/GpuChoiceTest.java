@@ -12,6 +12,7 @@ import org.nccl4j.device.DataType;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.kernel.Algorithm;
+import org.nccl4j.device.kernel.AlgorithmFilter;
 import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.DirectWork;
 import org.nccl4j.device.kernel.Operation;
@@ -24,7 +25,8 @@ class GpuChoiceTest {
 
   private static String choice(CostModel costs, Operation operation, long bytes) {
     Choice choice =
-        new Chooser(costs, "", "").choose(operation, bytes, DataType.FLOAT32, RedOp.SUM);
+        new Chooser(costs, AlgorithmFilter.ALL)
+            .choose(operation, bytes, DataType.FLOAT32, RedOp.SUM);
     return choice.algorithm().label() + " " + choice.protocol().label();
   }
 
@@ -83,7 +85,7 @@ class GpuChoiceTest {
   void amongSomeAlgorithmsTheFastestOfThemIsChosen() {
     CostModel costs = costs(4, "NVIDIA H200", true, true);
     for (String algorithms : List.of("", "TwoShot", "^Ring")) {
-      Chooser chooser = new Chooser(costs, algorithms, "");
+      Chooser chooser = new Chooser(costs, AlgorithmFilter.parse(algorithms, ""));
       for (long bytes = 8; bytes <= 1L << 32; bytes *= 2) {
         Choice choice =
             chooser.choose(

@@ -12,6 +12,7 @@ import org.nccl4j.device.DataType;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.kernel.Algorithm;
+import org.nccl4j.device.kernel.AlgorithmFilter;
 import org.nccl4j.device.kernel.Operation;
 import org.nccl4j.device.kernel.Protocol;
 
@@ -30,7 +31,8 @@ class GpuNetCostModelTest {
   }
 
   private static Choice choose(CostModel costs, Operation operation, long bytes) {
-    return new Chooser(costs, "", "").choose(operation, bytes, DataType.FLOAT32, RedOp.SUM);
+    return new Chooser(costs, AlgorithmFilter.ALL)
+        .choose(operation, bytes, DataType.FLOAT32, RedOp.SUM);
   }
 
   /** One host of ranks that reach each other over the network alone, too. */
@@ -54,7 +56,7 @@ class GpuNetCostModelTest {
     CostModel costs = costs(2, 4, 3);
     assertEquals(List.of(Protocol.SIMPLE), costs.protocols());
     assertTrue(costs.smallSendBytes(Operation.SEND) < 0);
-    Chooser chooser = new Chooser(costs, "oneshot", "LL128");
+    Chooser chooser = new Chooser(costs, AlgorithmFilter.parse("oneshot", "LL128"));
     Choice choice = chooser.choose(Operation.ALL_GATHER, 1 << 20, DataType.INT8, RedOp.SUM);
     assertEquals(Protocol.SIMPLE, choice.protocol());
     assertEquals(Algorithm.RING, choice.algorithm());

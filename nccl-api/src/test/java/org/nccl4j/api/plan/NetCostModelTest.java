@@ -10,6 +10,7 @@ import org.junit.jupiter.params.provider.CsvSource;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.kernel.Algorithm;
+import org.nccl4j.device.kernel.AlgorithmFilter;
 import org.nccl4j.device.kernel.Operation;
 import org.nccl4j.device.kernel.Protocol;
 
@@ -24,7 +25,8 @@ class NetCostModelTest {
   @CsvSource({"ALL_GATHER, 16, PAT", "REDUCE_SCATTER, 64, PAT", "ALL_GATHER, 2, OneShot"})
   void smallDataTakeFewMessages(Operation operation, int hosts, String algorithm) {
     Choice choice =
-        new Chooser(costs(hosts, 1), "", "").choose(operation, 4096, DataType.INT8, RedOp.SUM);
+        new Chooser(costs(hosts, 1), AlgorithmFilter.ALL)
+            .choose(operation, 4096, DataType.INT8, RedOp.SUM);
     assertEquals(algorithm, choice.algorithm().label());
   }
 

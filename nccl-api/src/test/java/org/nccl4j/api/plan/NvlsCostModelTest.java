@@ -15,6 +15,7 @@ import org.nccl4j.device.DataType;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.kernel.Algorithm;
+import org.nccl4j.device.kernel.AlgorithmFilter;
 import org.nccl4j.device.kernel.DirectWork;
 import org.nccl4j.device.kernel.Nvls;
 import org.nccl4j.device.kernel.NvlsLayout;
@@ -91,7 +92,8 @@ class NvlsCostModelTest {
   void theChoiceKnowsTypesAndForms(
       boolean emulated, long bytes, DataType type, RedOp op, String algorithm) {
     Choice choice =
-        new Chooser(costs(emulated), "", "").choose(Operation.ALL_REDUCE, bytes, type, op);
+        new Chooser(costs(emulated), AlgorithmFilter.ALL)
+            .choose(Operation.ALL_REDUCE, bytes, type, op);
     assertEquals(algorithm, choice.algorithm().label());
   }
 
@@ -132,7 +134,7 @@ class NvlsCostModelTest {
       }
       assertEquals(
           "NVLSTree",
-          new Chooser(costs, "NVLSTree", "")
+          new Chooser(costs, AlgorithmFilter.parse("NVLSTree", ""))
               .choose(Operation.ALL_REDUCE, 1000, DataType.FLOAT32, RedOp.SUM)
               .algorithm()
               .label());

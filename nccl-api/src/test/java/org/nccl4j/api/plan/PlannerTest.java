@@ -16,6 +16,7 @@ import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.host.HostDevice;
+import org.nccl4j.device.kernel.AlgorithmFilter;
 import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.KernelCommunicator;
 import org.nccl4j.device.kernel.KernelPlan;
@@ -37,8 +38,7 @@ class PlannerTest {
           new ConnectionLayout(1 << 10, 1 << 10, 1 << 12),
           null,
           new Planner.Rules(
-              "",
-              "",
+              AlgorithmFilter.ALL,
               CostEdit.NONE,
               CtaLimits.NONE,
               new InfoLog(Settings.ofProcess(Map.of()), "rank 0 of communicator planned")));

@@ -17,6 +17,7 @@ import org.nccl4j.device.DataType;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.kernel.Algorithm;
+import org.nccl4j.device.kernel.AlgorithmFilter;
 import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.Operation;
 import org.nccl4j.device.kernel.Protocol;
@@ -76,7 +77,8 @@ class TopologyCostModelTest {
   }
 
   private static Choice choice(CostModel costs, Operation operation, long bytes) {
-    return new Chooser(costs, "", "").choose(operation, bytes, DataType.FLOAT32, RedOp.SUM);
+    return new Chooser(costs, AlgorithmFilter.ALL)
+        .choose(operation, bytes, DataType.FLOAT32, RedOp.SUM);
   }
 
   /** NVLink 4 through switches, where H200's own figures tell what is fastest. */
@@ -223,7 +225,7 @@ class TopologyCostModelTest {
   }
 
   private static String explain(CostModel costs, CostEdit edit) {
-    return new Chooser(costs, "", "", edit)
+    return new Chooser(costs, AlgorithmFilter.ALL, edit)
         .explain(Operation.ALL_REDUCE, 1 << 20, DataType.FLOAT32);
   }
 

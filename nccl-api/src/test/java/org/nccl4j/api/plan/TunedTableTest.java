@@ -18,6 +18,7 @@ import org.nccl4j.device.Device;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.kernel.Algorithm;
+import org.nccl4j.device.kernel.AlgorithmFilter;
 import org.nccl4j.device.kernel.DirectWork.Way;
 import org.nccl4j.device.kernel.Operation;
 import org.nccl4j.device.kernel.Protocol;
@@ -46,7 +47,8 @@ class TunedTableTest {
 
   private static String choice(CostModel costs, long bytes) {
     Choice choice =
-        new Chooser(costs, "", "").choose(Operation.ALL_REDUCE, bytes, DataType.FLOAT32, RedOp.SUM);
+        new Chooser(costs, AlgorithmFilter.ALL)
+            .choose(Operation.ALL_REDUCE, bytes, DataType.FLOAT32, RedOp.SUM);
     return choice.algorithm().label() + " " + choice.protocol().label();
   }
 

@@ -10,9 +10,9 @@ public enum Algorithm {
   /** Ring. */
   RING("Ring"),
   /** Every rank sends all that another needs straight to it, and combines what it receives. */
-  ONE_SHOT("OneShot"),
+  ONE_SHOT("OneShot", /* rankOrdered= */ true),
   /** Reduce-scatter straight to each part's owner, then all-gather straight from it. */
-  TWO_SHOT("TwoShot"),
+  TWO_SHOT("TwoShot", /* rankOrdered= */ true),
   /** NVLink SHARP: each head combines its part by loads from all, and gives it out by one store. */
   NVLS("NVLS"),
   /**
@@ -24,9 +24,20 @@ public enum Algorithm {
   PAT("PAT");
 
   private final String label;
+  private final boolean rankOrdered;
 
   Algorithm(String label) {
+    this(label, /* rankOrdered= */ false);
+  }
+
+  Algorithm(String label, boolean rankOrdered) {
     this.label = label;
+    this.rankOrdered = rankOrdered;
+  }
+
+  /** The algorithms that combine every element in the order of the ranks. */
+  public static List<Algorithm> inRankOrder() {
+    return Stream.of(values()).filter(algorithm -> algorithm.rankOrdered).toList();
   }
 
   /** All names that NCCL_ALGO takes: the algorithms', and those of ways between windows. */

@@ -21,6 +21,7 @@ import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.cuda.CudaDevices;
 import org.nccl4j.device.kernel.Algorithm;
+import org.nccl4j.device.kernel.AlgorithmFilter;
 import org.nccl4j.device.kernel.Protocol;
 import org.nccl4j.it.perf.nccl.Libnccl;
 import org.nccl4j.it.perf.peer.OpenMpi;
@@ -344,22 +345,14 @@ final class Validation {
     if (text == null) {
       return Optional.empty();
     }
-    for (String section : text.split(";", -1)) {
-      String list = section.substring(section.indexOf(':') + 1).trim();
-      for (String name : (list.startsWith("^") ? list.substring(1) : list).split(",", -1)) {
-        if (known.stream().noneMatch(each -> plain(each).equals(plain(name)))) {
-          throw new InvalidArgumentException(
-              ErrorId.OPTION,
-              option + " " + text + ": there is no '" + name.trim() + "'",
-              "use one or several of " + String.join(", ", known));
-        }
-      }
+    List<String> unknown = AlgorithmFilter.unknown(text, known);
+    if (text.isBlank() || !unknown.isEmpty()) {
+      throw new InvalidArgumentException(
+          ErrorId.OPTION,
+          option + " " + text + ": there is no '" + String.join(",", unknown) + "'",
+          "use one or several of " + String.join(", ", known));
     }
     return Optional.of(text);
-  }
-
-  private static String plain(String name) {
-    return name.trim().toLowerCase(Locale.ROOT).replace("_", "").replace("-", "");
   }
 
   private static OptionalInt automaticOr(String option, String text, int least) {

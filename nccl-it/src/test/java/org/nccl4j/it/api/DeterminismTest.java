@@ -206,4 +206,14 @@ class DeterminismTest {
             () -> Communicator.initAll(List.of(Devices.host(), Devices.host()), config));
     assertTrue(e.getMessage().contains("NCCL_ALGO"), e.getMessage());
   }
+
+  @Test
+  void theAlgorithmsInRankOrderAreNoContradictionHoweverTheyAreWritten() {
+    CommunicatorConfig config =
+        CommunicatorConfig.defaults()
+            .withDeterminism(Determinism.SIZE_INVARIANT)
+            .with("NCCL_ALGO", "twoshot, oneshot");
+    Communicator.initAll(List.of(Devices.host(), Devices.host()), config)
+        .forEach(Communicator::close);
+  }
 }

@@ -2,13 +2,14 @@ package org.nccl4j.transport.nvls;
 
 import java.util.Locale;
 import java.util.Optional;
-import java.util.Set;
 import java.util.function.Function;
 import java.util.regex.Pattern;
 import org.nccl4j.api.spi.Multicast;
 import org.nccl4j.api.spi.MulticastProvider;
 import org.nccl4j.api.spi.TransportContext;
 import org.nccl4j.device.Device;
+import org.nccl4j.device.kernel.Algorithm;
+import org.nccl4j.device.kernel.AlgorithmFilter;
 import org.nccl4j.device.kernel.KernelDevice;
 import org.nccl4j.device.kernel.MulticastObject.Form;
 
@@ -18,8 +19,6 @@ import org.nccl4j.device.kernel.MulticastObject.Form;
  * functions is called.
  */
 public final class NvlsProvider implements MulticastProvider {
-  private static final Set<String> NAMES = Set.of("nvls", "nvlstree");
-
   /** However it is written: 00 forbids as 0 does. */
   private static final Pattern NOUGHT = Pattern.compile("[+-]?0+");
 
@@ -43,25 +42,11 @@ public final class NvlsProvider implements MulticastProvider {
   }
 
   private static Offer automatic(Device device, Function<String, Optional<String>> setting) {
-    if (!isNamed(text(setting, "NCCL_ALGO", ""))) {
+    AlgorithmFilter filter = AlgorithmFilter.parse(text(setting, "NCCL_ALGO", ""), "");
+    if (!filter.demandsAnywhere(Algorithm.NVLS) && !filter.demandsAnywhere(Algorithm.NVLS_TREE)) {
       return none(false, "neither NCCL_ALGO nor NCCL4J_NVLS_MODE asks for it");
     }
     return device.kind() == Device.Kind.HOST ? emulated() : driver(device, setting);
-  }
-
-  /** Whether an algorithm list allows NVLS by its name. */
-  private static boolean isNamed(String algorithms) {
-    for (String section : algorithms.split(";")) {
-      String list = section.substring(section.indexOf(':') + 1).trim();
-      if (!list.startsWith("^")) {
-        for (String name : list.split(",")) {
-          if (NAMES.contains(name.trim().replace("_", ""))) {
-            return true;
-          }
-        }
-      }
-    }
-    return false;
   }
 
   private static Offer driver(Device device, Function<String, Optional<String>> setting) {

@@ -1,0 +1,97 @@
+package org.nccl4j.device.kernel;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.util.List;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import org.nccl4j.device.InvalidArgumentException;
+
+/** The grammar of NCCL_ALGO and NCCL_PROTO. */
+class AlgorithmFilterTest {
+  private static final List<Algorithm> ABLE =
+      List.of(Algorithm.TREE, Algorithm.RING, Algorithm.ONE_SHOT);
+
+  private static List<Algorithm> of(String algo, Operation operation) {
+    return AlgorithmFilter.parse(algo, "").algorithms(operation, ABLE);
+  }
+
+  @ParameterizedTest
+  @CsvSource(
+      delimiter = '|',
+      value = {
+        "''                    | TREE,RING,ONE_SHOT | TREE,RING,ONE_SHOT",
+        "ring                  | RING               | RING",
+        "One-Shot , TREE       | TREE,ONE_SHOT      | TREE,ONE_SHOT",
+        "^ring                 | TREE,ONE_SHOT      | TREE,ONE_SHOT",
+        "^                     | TREE,RING,ONE_SHOT | TREE,RING,ONE_SHOT",
+        "ring;allreduce:^ring  | TREE,ONE_SHOT      | RING",
+        "All_Reduce:tree;ring  | TREE               | RING",
+        "allgather:tree        | TREE,RING,ONE_SHOT | TREE",
+        "ring;allreduce:       | TREE,RING,ONE_SHOT | RING",
+        "NVLS                  | TREE,RING,ONE_SHOT | TREE,RING,ONE_SHOT",
+        "allreduce:tree;allreduce:ring | TREE       | TREE,RING,ONE_SHOT",
+        "ring;tree             | TREE               | TREE",
+      })
+  void listsAreForAllOperationsOrForSingleOnes(String algo, String allReduce, String allGather) {
+    assertEquals(allReduce, text(of(algo, Operation.ALL_REDUCE)));
+    assertEquals(allGather, text(of(algo, Operation.ALL_GATHER)));
+  }
+
+  private static String text(List<Algorithm> algorithms) {
+    return String.join(",", algorithms.stream().map(Algorithm::name).toList());
+  }
+
+  @Test
+  void aWayBetweenWindowsNeedsBothItsNameAndItsProtocol() {
+    AlgorithmFilter filter = AlgorithmFilter.parse("^directoneshot", "Simple");
+    assertFalse(filter.allows(Operation.ALL_REDUCE, DirectWork.Way.ONE_SHOT));
+    assertFalse(filter.allows(Operation.ALL_REDUCE, DirectWork.Way.LL), "its protocol is LL");
+    assertTrue(filter.allows(Operation.ALL_REDUCE, DirectWork.Way.TWO_SHOT));
+    assertFalse(filter.demands(Operation.ALL_REDUCE, DirectWork.Way.TWO_SHOT));
+  }
+
+  @Test
+  void sendsAndReceivesHaveOneName() {
+    AlgorithmFilter filter = AlgorithmFilter.parse("sendrecv:CopyEngine", "");
+    assertTrue(filter.demands(Operation.SEND, DirectWork.Way.COPY));
+    assertTrue(filter.demands(Operation.RECV, DirectWork.Way.COPY));
+    assertFalse(filter.demands(Operation.ALL_TO_ALL, DirectWork.Way.COPY));
+  }
+
+  @Test
+  void nvlsIsAskedForByNameForAnyOperation() {
+    assertTrue(AlgorithmFilter.parse("ring;allgather:NVLS", "").demandsAnywhere(Algorithm.NVLS));
+    assertFalse(AlgorithmFilter.parse("^nvls", "").demandsAnywhere(Algorithm.NVLS));
+    assertFalse(AlgorithmFilter.parse("NVLSTree", "").demandsAnywhere(Algorithm.NVLS));
+  }
+
+  @ParameterizedTest
+  @CsvSource(
+      delimiter = '|',
+      value = {
+        "Ring,Tree                   | tree , ring",
+        "ONESHOT,twoshot             | OneShot,TwoShot",
+        "ring;all_reduce:tree        | AllReduce:Tree;Ring",
+        "^LL                         | ^ll",
+      })
+  void valuesThatMeanTheSameHaveOneText(String one, String other) {
+    boolean protocols = one.contains("LL");
+    assertEquals(
+        AlgorithmFilter.parse(protocols ? "" : one, protocols ? one : "").toString(),
+        AlgorithmFilter.parse(protocols ? "" : other, protocols ? other : "").toString());
+  }
+
+  @Test
+  void namesThatDoNotExistAreRefusedWithThoseThatDo() {
+    InvalidArgumentException e =
+        assertThrows(InvalidArgumentException.class, () -> AlgorithmFilter.parse("ring,Star", ""));
+    assertTrue(e.getMessage().contains("NCCL_ALGO=ring,Star names 'Star'"), e.getMessage());
+    assertTrue(e.getMessage().contains("DirectOneShot"), e.getMessage());
+    assertThrows(InvalidArgumentException.class, () -> AlgorithmFilter.parse("", "allreduce:LL9"));
+  }
+}
