@@ -12,7 +12,9 @@ module org.nccl4j.api {
   exports org.nccl4j.api.settings to
       org.nccl4j.it;
   exports org.nccl4j.api.wire to
-      org.nccl4j.transport.net;
+      org.nccl4j.transport.net,
+      org.nccl4j.transport.nvls,
+      org.nccl4j.transport.p2p;
 
   uses org.nccl4j.api.spi.MulticastProvider;
   uses org.nccl4j.api.spi.NetProvider;

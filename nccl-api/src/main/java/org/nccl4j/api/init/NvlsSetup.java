@@ -35,12 +35,12 @@ final class NvlsSetup implements AutoCloseable {
   private final Nvls nvls;
 
   /** Null where there is nothing to leave together. */
-  private final Farewell farewell;
+  private final NvlsTeardown teardown;
 
-  private NvlsSetup(Multicast multicast, Nvls nvls, Farewell farewell) {
+  private NvlsSetup(Multicast multicast, Nvls nvls, NvlsTeardown teardown) {
     this.multicast = multicast;
     this.nvls = nvls;
-    this.farewell = farewell;
+    this.teardown = teardown;
   }
 
   /** That of a communicator without NVLS. */
@@ -96,7 +96,7 @@ final class NvlsSetup implements AutoCloseable {
       return new NvlsSetup(made, null, null);
     }
     Nvls place = made.nvls().get().among(hosts.count(), teams.trees(context.rank()));
-    return new NvlsSetup(made, place, farewell(context, bootstrap, made));
+    return new NvlsSetup(made, place, teardown(context, bootstrap, made));
   }
 
   private static MulticastProvider.Exchange exchange(Bootstrap bootstrap) {
@@ -179,9 +179,9 @@ final class NvlsSetup implements AutoCloseable {
         parts.length > 2 ? parts[2] : "runs another version of nccl4j");
   }
 
-  private static Farewell farewell(Context context, Bootstrap bootstrap, Multicast made) {
+  private static NvlsTeardown teardown(Context context, Bootstrap bootstrap, Multicast made) {
     try {
-      return Farewell.of(context.peers(), bootstrap);
+      return NvlsTeardown.of(context.peers(), bootstrap);
     } catch (RuntimeException | Error e) {
       made.close();
       throw e;
@@ -196,10 +196,10 @@ final class NvlsSetup implements AutoCloseable {
    * @param patience how long others are waited for
    */
   void leave(Bootstrap bootstrap, Duration patience, boolean failed, Runnable free) {
-    if (farewell == null) {
+    if (teardown == null) {
       free.run();
     } else {
-      farewell.leave(bootstrap, patience, failed, nvls.layout().bytes(), free);
+      teardown.leave(bootstrap, patience, failed, nvls.layout().bytes(), free);
     }
   }
 

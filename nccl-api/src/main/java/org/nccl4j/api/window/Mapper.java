@@ -105,9 +105,7 @@ final class Mapper {
         mailboxes.put(rank, all.get(rank).mailbox());
       }
     }
-    return mailboxes.isEmpty()
-        ? Map.of()
-        : offer.exchange().swap(mailboxes, setup.bootstrap().exchangeEnd());
+    return mailboxes.isEmpty() ? Map.of() : offer.swap(mailboxes, setup.bootstrap().exchangeEnd());
   }
 
   private Exportable local(int rank, Exportable own, Offer offer) {

@@ -1,8 +1,14 @@
 package org.nccl4j.api.window;
 
+import java.util.HashMap;
 import java.util.HexFormat;
+import java.util.Map;
+import java.util.Set;
+import org.nccl4j.api.wire.FdExchange;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.RemoteException;
+import org.nccl4j.device.TimeoutException;
+import org.nccl4j.device.shm.OwnedFd;
 import org.nccl4j.device.symmetric.Exportable;
 
 /** What a rank holds ready for the others during one registration. */
@@ -11,7 +17,12 @@ final class Offer implements AutoCloseable {
 
   private final String communicator;
   private final int rank;
-  private final HandleExchange exchange;
+
+  /** Null where nothing is to be given to other processes. */
+  private final FdExchange descriptors;
+
+  private final OwnedFd own;
+  private final Map<Integer, OwnedFd> received = new HashMap<>();
   private final String fabric;
 
   /**
@@ -26,10 +37,9 @@ final class Offer implements AutoCloseable {
     this.communicator = HexFormat.of().formatHex(secret);
     this.rank = rank;
     this.fabric = fabricHandle.length == 0 ? "" : FABRIC + HexFormat.of().formatHex(fabricHandle);
-    this.exchange =
-        abroad && allocation != null && fabric.isEmpty()
-            ? new HandleExchange(secret, rank, allocation)
-            : null;
+    boolean gives = abroad && allocation != null && fabric.isEmpty();
+    this.own = gives ? new OwnedFd(allocation.exportFileDescriptor()) : null;
+    this.descriptors = gives ? exchange(secret) : null;
     if (allocation != null) {
       LocalAllocations.offer(communicator, rank, allocation);
     }
@@ -37,7 +47,7 @@ final class Offer implements AutoCloseable {
 
   /** Where others send to, or how they map the allocation. */
   String mailbox() {
-    return exchange == null ? fabric : exchange.path();
+    return descriptors == null ? fabric : descriptors.path();
   }
 
   /** The handle that a rank named in place of a mailbox. */
@@ -60,8 +70,36 @@ final class Offer implements AutoCloseable {
         cause);
   }
 
-  HandleExchange exchange() {
-    return exchange;
+  private FdExchange exchange(byte[] secret) {
+    try {
+      return FdExchange.open(secret);
+    } catch (RuntimeException e) {
+      own.close();
+      throw e;
+    }
+  }
+
+  /**
+   * Gives ranks of other processes a descriptor of the allocation and takes one of each.
+   *
+   * @param mailboxes theirs, by rank
+   * @param endNanos when to give up
+   * @return theirs, by rank; closed with this object
+   */
+  Map<Integer, OwnedFd> swap(Map<Integer, String> mailboxes, long endNanos) {
+    Set<Integer> ranks = mailboxes.keySet();
+    FdExchange.Missing missing = descriptors.swap(rank, own.value(), mailboxes, ranks, endNanos);
+    if (!missing.isEmpty()) {
+      throw new TimeoutException(
+          ErrorId.NOT_CONNECTED,
+          "by the deadline rank %d has no memory of ranks %s, and ranks %s take none of it"
+              .formatted(rank, missing.givers(), missing.takers()),
+          "look at their logs, or give more time (withInitDeadline or NCCL4J_INIT_TIMEOUT)");
+    }
+    for (int other : ranks) {
+      received.put(other, new OwnedFd(descriptors.take(other).orElseThrow().fd()));
+    }
+    return received;
   }
 
   /** What a rank of this process offers in the same registration. */
@@ -72,8 +110,10 @@ final class Offer implements AutoCloseable {
   @Override
   public void close() {
     LocalAllocations.withdraw(communicator, rank);
-    if (exchange != null) {
-      exchange.close();
+    if (descriptors != null) {
+      received.values().forEach(OwnedFd::close);
+      own.close();
+      descriptors.close();
     }
   }
 }

@@ -1,7 +1,7 @@
 /**
- * TCP connections between the processes of a communicator: interfaces, ports, and connections that
- * begin with a proof that both sides know the secret. Layer: below settings, bootstrap and the
- * networks, which all use it; knows none of them.
+ * What processes of a communicator need of each other: TCP connections that begin with a proof that
+ * both sides know the secret, file descriptors passed on a host, and a common end. Layer: below
+ * settings, bootstrap, init, window and the transports, which use it; knows none of them.
  *
  * <p>{@code Interfaces} applies NCCL_SOCKET_IFNAME and NCCL_SOCKET_FAMILY ({@code
  * InterfaceFilter}); {@code ListeningSocket} opens a port of NCCL4J_BOOTSTRAP_PORTS ({@code
@@ -9,5 +9,8 @@
  * connects and a {@code Listener} accepts, each by a {@code PendingHandshake}; {@code
  * AddressTrials} decides which address is tried when. The bootstrap runs the same handshake on its
  * event loop.
+ *
+ * <p>{@code FdExchange} gives and takes file descriptors between processes of a host; {@code
+ * TeardownBarrier} frees shared memory once the others have done with it.
  */
 package org.nccl4j.api.wire;

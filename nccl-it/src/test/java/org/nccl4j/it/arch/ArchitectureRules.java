@@ -144,7 +144,7 @@ final class ArchitectureRules {
             "registry",
             "bootstrap")
         .whereLayer("wire")
-        .mayOnlyBeAccessedByLayers("bootstrap", "settings")
+        .mayOnlyBeAccessedByLayers("bootstrap", "settings", "init", "window")
         .whereLayer("window")
         .mayOnlyBeAccessedByLayers("communicator", "init", "group", "plan")
         .whereLayer("spi")

@@ -16,6 +16,7 @@ import org.nccl4j.api.spi.PeerInfo;
 import org.nccl4j.api.spi.Support;
 import org.nccl4j.api.spi.Transport;
 import org.nccl4j.api.spi.TransportContext;
+import org.nccl4j.api.wire.TeardownBarrier;
 import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.InternalErrorException;
 import org.nccl4j.device.NcclException;
@@ -209,7 +210,11 @@ final class NetTransport implements Transport {
     relays.clear();
     if (!closed) {
       closed = true;
-      new RelayFarewell(context.rank(), last, this::free).end(alone ? PATIENCE : Duration.ZERO);
+      TeardownBarrier.pass(
+          new RelayTeardown(context.rank(), last, this::free),
+          "nccl4j-relay-" + context.rank(),
+          alone ? PATIENCE : Duration.ZERO,
+          TeardownBarrier.FOREVER);
     }
   }
 

@@ -14,11 +14,11 @@ import org.nccl4j.device.RemoteException;
  * @param device the network's device
  * @param mailbox where the memory's file descriptors go
  */
-record RelayRequest(int number, String net, String device, Path mailbox) {
+record RelayRequest(int number, String net, String device, String mailbox) {
   private static final int FIELDS = 4;
 
   byte[] toBytes() {
-    return String.join("\n", Integer.toString(number), net, device, mailbox.toString())
+    return String.join("\n", Integer.toString(number), net, device, mailbox)
         .getBytes(StandardCharsets.UTF_8);
   }
 
@@ -32,7 +32,7 @@ record RelayRequest(int number, String net, String device, Path mailbox) {
     try {
       if (fields.length == FIELDS && fields[0].matches("[0-9]{1,9}")) {
         return new RelayRequest(
-            Integer.parseInt(fields[0]), fields[1], fields[2], Path.of(fields[3]));
+            Integer.parseInt(fields[0]), fields[1], fields[2], Path.of(fields[3]).toString());
       }
     } catch (InvalidPathException e) {
       throw notUnderstood(rank, e);

@@ -17,41 +17,31 @@ import org.nccl4j.device.shm.OwnedFd;
  * @param words where the end's words begin, from the boundary between the two
  */
 record SharedEnd(List<OwnedFd> fds, RdmaMemory.Shared memory, long words) implements AutoCloseable {
-  private static final int KEY_BYTES = 2 * Integer.BYTES + 4 * Long.BYTES;
+  private static final int NOTE_BYTES = 4 * Long.BYTES;
 
-  /** Which descriptor of which request this is, with all that is not in the descriptors. */
-  byte[] key(int request, int part) {
-    ByteBuffer key = ByteBuffer.allocate(KEY_BYTES).putInt(request).putInt(part);
+  /** All that is not in the descriptors; the same beside each. */
+  byte[] note() {
+    ByteBuffer note = ByteBuffer.allocate(NOTE_BYTES);
     if (memory != null) {
-      key.putLong(memory.hostBytes()).putLong(memory.gpuBytes()).putLong(memory.alignment());
-      key.putLong(words);
+      note.putLong(memory.hostBytes()).putLong(memory.gpuBytes()).putLong(memory.alignment());
+      note.putLong(words);
     }
-    return key.array();
+    return note.array();
   }
 
-  /** The request of a key; -1 if it is none. */
-  static int request(byte[] key) {
-    return key.length == KEY_BYTES ? ByteBuffer.wrap(key).getInt() : -1;
-  }
-
-  /** The part of a key. */
-  static int part(byte[] key) {
-    return ByteBuffer.wrap(key).getInt(Integer.BYTES);
-  }
-
-  /** How many descriptors there are, as any of the keys tells. */
-  static int parts(byte[] key) {
-    return ByteBuffer.wrap(key).getLong(2 * Integer.BYTES) == 0 ? 1 : 2;
+  /** How many descriptors there are. */
+  static int parts(byte[] note) {
+    return note.length < NOTE_BYTES || ByteBuffer.wrap(note).getLong() == 0 ? 1 : 2;
   }
 
   /**
-   * What came, by the key of one of the descriptors.
+   * What came.
    *
    * @param fds in the order of their parts
    */
-  static SharedEnd of(byte[] key, List<OwnedFd> fds) {
+  static SharedEnd of(byte[] note, List<OwnedFd> fds) {
     try {
-      ByteBuffer in = ByteBuffer.wrap(key).position(2 * Integer.BYTES);
+      ByteBuffer in = ByteBuffer.wrap(note);
       RdmaMemory.Shared memory = new RdmaMemory.Shared(in.getLong(), in.getLong(), in.getLong());
       return new SharedEnd(List.copyOf(fds), fds.size() == 1 ? null : memory, in.getLong());
     } catch (BufferUnderflowException e) {

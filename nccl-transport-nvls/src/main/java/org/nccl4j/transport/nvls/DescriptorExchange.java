@@ -1,20 +1,17 @@
 package org.nccl4j.transport.nvls;
 
-import java.nio.ByteBuffer;
-import java.nio.file.Path;
 import java.time.Duration;
-import java.util.ArrayList;
 import java.util.Collection;
+import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
-import java.util.Optional;
+import java.util.Map;
 import java.util.Set;
 import org.nccl4j.api.spi.PeerInfo;
 import org.nccl4j.api.spi.TransportContext;
+import org.nccl4j.api.wire.FdExchange;
 import org.nccl4j.device.Patience;
 import org.nccl4j.device.kernel.MulticastObject;
-import org.nccl4j.device.shm.FdMailbox;
-import org.nccl4j.device.shm.ReceivedFd;
 
 /**
  * Brings file descriptors from those members of a multicast object that have one to those that want
@@ -22,7 +19,6 @@ import org.nccl4j.device.shm.ReceivedFd;
  * way, and each member's reference is its own.
  */
 final class DescriptorExchange {
-  private static final long POLL_NANOS = 50_000;
 
   private final TransportContext context;
   private final Agreement agreement;
@@ -42,14 +38,14 @@ final class DescriptorExchange {
 
   /** Gives and takes all that the members want. */
   void meet(MulticastObject object) throws Agreement.Refused {
-    FdMailbox[] mailbox = new FdMailbox[1];
+    FdExchange[] mailbox = new FdExchange[1];
     try {
       List<String> letters =
           agreement.take(
               "open a mailbox",
               () -> {
                 checkReach();
-                mailbox[0] = FdMailbox.open(context.secret());
+                mailbox[0] = FdExchange.open(context.secret());
                 return wants(object) + mailbox[0].path();
               });
       agreement.take(
@@ -86,41 +82,33 @@ final class DescriptorExchange {
   }
 
   /** Gives up in half of the time that is left: the other half is for all to hear of it. */
-  private void exchange(MulticastObject object, FdMailbox mailbox, List<String> letters)
+  private void exchange(MulticastObject object, FdExchange mailbox, List<String> letters)
       throws Agreement.Refused {
     int n = members.size();
-    List<Integer> takers = new ArrayList<>();
+    Map<Integer, String> takers = new HashMap<>();
     Set<Integer> givers = new HashSet<>();
     for (int other = 0; other < n; other++) {
-      if (letters.get(members.get(other)).charAt(member) == 'y') {
-        takers.add(other);
+      String letter = letters.get(members.get(other));
+      if (letter.charAt(member) == 'y') {
+        takers.put(other, letter.substring(n));
       }
       if (object.wants(other)) {
         givers.add(other);
       }
     }
-    byte[] key = ByteBuffer.allocate(Integer.BYTES).putInt(member).array();
-    long begin = System.nanoTime();
     long patience = agreement.leftNanos() / 2;
-    while (!takers.isEmpty() || !givers.isEmpty()) {
-      takers.removeIf(
-          taker ->
-              mailbox.post(
-                  object.descriptor(), Path.of(letters.get(members.get(taker)).substring(n)), key));
-      Optional<ReceivedFd> received = mailbox.poll();
-      if (received.isPresent()) {
-        int giver = ByteBuffer.wrap(received.get().key()).getInt();
-        object.accept(giver, received.get().fd());
-        givers.remove(giver);
-      } else if (System.nanoTime() - begin > patience) {
-        throw new Agreement.Refused(
-            "after %s nothing came from ranks %s and ranks %s take nothing"
-                .formatted(
-                    Patience.text(Duration.ofNanos(patience)), ranks(givers), ranks(takers)));
-      } else if (!takers.isEmpty() || !givers.isEmpty()) {
-        Patience.sleep(POLL_NANOS);
-      }
+    int own = takers.isEmpty() ? -1 : object.descriptor();
+    FdExchange.Missing missing =
+        mailbox.swap(member, own, takers, givers, System.nanoTime() + patience);
+    if (!missing.isEmpty()) {
+      throw new Agreement.Refused(
+          "after %s nothing came from ranks %s and ranks %s take nothing"
+              .formatted(
+                  Patience.text(Duration.ofNanos(patience)),
+                  ranks(missing.givers()),
+                  ranks(missing.takers())));
     }
+    givers.forEach(giver -> object.accept(giver, mailbox.take(giver).orElseThrow().fd()));
   }
 
   private List<Integer> ranks(Collection<Integer> some) {

@@ -1,18 +1,17 @@
 package org.nccl4j.transport.p2p;
 
 import java.lang.System.Logger;
-import java.nio.ByteBuffer;
-import java.nio.file.Path;
 import java.time.Duration;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.HexFormat;
 import java.util.Map;
-import java.util.Optional;
 import java.util.OptionalLong;
 import java.util.Set;
 import org.nccl4j.api.spi.PeerInfo;
 import org.nccl4j.api.spi.TransportContext;
+import org.nccl4j.api.wire.FdExchange;
+import org.nccl4j.api.wire.TeardownBarrier;
 import org.nccl4j.device.CudaException;
 import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.DeviceMemory;
@@ -22,9 +21,7 @@ import org.nccl4j.device.cuda.CudaDevice;
 import org.nccl4j.device.cuda.CudaIpcMemory;
 import org.nccl4j.device.cuda.CudaShareableMemory;
 import org.nccl4j.device.cuda.SharedDeviceMemory;
-import org.nccl4j.device.shm.FdMailbox;
 import org.nccl4j.device.shm.OwnedFd;
-import org.nccl4j.device.shm.ReceivedFd;
 
 /**
  * Arenas of GPUs: with a peer of this process by a number that is looked up, with one of the same
@@ -61,13 +58,11 @@ final class CudaExchange implements ArenaExchange {
   private final Map<Integer, RemoteException> refused = new HashMap<>();
 
   private final Set<Integer> givesHandle = new HashSet<>(); // of CUDA IPC, not a descriptor
-  private final Map<Integer, Path> boxes = new HashMap<>();
+  private final Map<Integer, String> boxes = new HashMap<>();
 
-  /** Ranks that have closed what they had opened of this rank's memory. */
-  private final Set<Integer> departed = new HashSet<>();
-
+  private final Set<Integer> expected = new HashSet<>();
   private LocalArenas<SharedDeviceMemory>.Arena own;
-  private FdMailbox mailbox;
+  private FdExchange descriptors;
   private String fabricAddress;
 
   CudaExchange(TransportContext context, CudaDevice device, long bytes) {
@@ -127,12 +122,15 @@ final class CudaExchange implements ArenaExchange {
       }
       return fabricAddress;
     }
-    if (mailbox == null) {
-      mailbox = FdMailbox.open(secret);
+    if (descriptors == null) {
+      descriptors = FdExchange.open(secret);
+    }
+    if (expected.add(peer.rank())) {
+      descriptors.expect(peer.rank());
     }
     return own.memory() instanceof CudaIpcMemory memory
-        ? BY_HANDLE + HexFormat.of().formatHex(memory.handle()) + "@" + mailbox.path()
-        : mailbox.path().toString();
+        ? BY_HANDLE + HexFormat.of().formatHex(memory.handle()) + "@" + descriptors.path()
+        : descriptors.path();
   }
 
   @Override
@@ -149,14 +147,14 @@ final class CudaExchange implements ArenaExchange {
               other, rank -> FabricAddress.open(device, rank, address, own.memory().size()));
       return OptionalLong.of(theirs.local().address());
     }
-    boxes.put(other, Path.of(address.substring(path(address))));
+    boxes.put(other, address.substring(path(address)));
     if (address.startsWith(BY_HANDLE) && givesHandle.add(other)) {
       open(other, address.substring(BY_HANDLE.length(), path(address) - 1));
     }
     if (!posted.contains(other) && post(boxes.get(other))) {
       posted.add(other);
     }
-    receive();
+    descriptors.take(other).ifPresent(received -> map(other, received.fd()));
     if (posted.contains(other) && refused.containsKey(other)) {
       throw refused.get(other);
     }
@@ -169,10 +167,6 @@ final class CudaExchange implements ArenaExchange {
   /** Where the path of a mailbox begins in an address. */
   private static int path(String address) {
     return address.startsWith(BY_HANDLE) ? address.indexOf('@') + 1 : 0;
-  }
-
-  private boolean isKnown(int rank) {
-    return imported.containsKey(rank) || refused.containsKey(rank);
   }
 
   private DeviceMemory accessible(int rank, SharedDeviceMemory memory) {
@@ -227,48 +221,23 @@ final class CudaExchange implements ArenaExchange {
     return arena;
   }
 
-  private boolean post(Path box) {
+  private boolean post(String box) {
     if (!(own.memory() instanceof CudaShareableMemory memory)) {
       return true; // what the peer needs is in this rank's address
     }
     try (OwnedFd descriptor = new OwnedFd(memory.exportFileDescriptor())) {
-      byte[] key = ByteBuffer.allocate(Integer.BYTES).putInt(self.rank()).array();
-      return mailbox.post(descriptor.value(), box, key);
+      return descriptors.give(box, self.rank(), descriptor.value());
     }
   }
 
-  private void receive() {
-    Optional<ReceivedFd> received = mailbox.poll();
-    while (received.isPresent()) {
-      accept(received.get());
-      received = mailbox.poll();
-    }
-  }
-
-  private void accept(ReceivedFd received) {
-    try (OwnedFd descriptor = new OwnedFd(received.fd())) {
-      Optional<Integer> leaves = IpcFarewell.sender(received.key());
-      if (leaves.isPresent()) {
-        departed.add(leaves.get());
-        return;
-      }
-      int sender =
-          received.key().length == Integer.BYTES ? ByteBuffer.wrap(received.key()).getInt() : -1;
-      if (sender < 0 || isKnown(sender)) {
-        throw new RemoteException(
-            ErrorId.PROTOCOL,
-            "memory came from rank %d that was not asked for, or came twice".formatted(sender),
-            "run the same version of nccl4j on all ranks, and no two ranks with the same number");
-      }
+  private void map(int sender, int fd) {
+    try (OwnedFd descriptor = new OwnedFd(fd)) {
       long size = own.memory().size(); // the same on all ranks, rounded up alike
-      try {
-        imported.put(
-            sender, CudaShareableMemory.importFrom(device.gpu(), descriptor.value(), size));
-      } catch (CudaException e) {
-        refused.put(
-            sender,
-            refusal("rank %d's memory cannot be mapped: %s".formatted(sender, e.problem()), e));
-      }
+      imported.put(sender, CudaShareableMemory.importFrom(device.gpu(), descriptor.value(), size));
+    } catch (CudaException e) {
+      refused.put(
+          sender,
+          refusal("rank %d's memory cannot be mapped: %s".formatted(sender, e.problem()), e));
     }
   }
 
@@ -288,24 +257,26 @@ final class CudaExchange implements ArenaExchange {
   public void close() {
     found.values().forEach(LocalArenas.Arena::release);
     found.clear();
-    Map<Integer, Path> owners = new HashMap<>(boxes);
+    Map<Integer, String> owners = new HashMap<>(boxes);
     owners.keySet().retainAll(givesHandle);
     imported.values().forEach(SharedDeviceMemory::close);
     imported.clear();
-    Map<Integer, Path> users = new HashMap<>(boxes);
-    users.keySet().removeAll(departed);
     boolean opened = own != null && own.memory() instanceof CudaIpcMemory;
-    if (mailbox != null && (opened || !owners.isEmpty())) {
+    if (descriptors != null && (opened || !owners.isEmpty())) {
       LocalArenas<SharedDeviceMemory>.Arena last = own;
-      new IpcFarewell(mailbox, self.rank(), owners, opened ? users : Map.of())
-          .end(alone ? HERE : Duration.ZERO, PATIENCE, () -> release(last));
+      Map<Integer, String> users = opened ? boxes : Map.of();
+      TeardownBarrier.pass(
+          new CudaIpcTeardown(descriptors, self.rank(), owners, users, () -> release(last)),
+          "nccl4j-ipc-close-" + self.rank(),
+          alone ? HERE : Duration.ZERO,
+          PATIENCE);
     } else {
       release(own);
-      if (mailbox != null) {
-        mailbox.close();
+      if (descriptors != null) {
+        descriptors.close();
       }
     }
-    mailbox = null;
+    descriptors = null;
     own = null;
   }
 

@@ -1,21 +1,15 @@
 package org.nccl4j.transport.p2p;
 
-import java.nio.ByteBuffer;
-import java.nio.file.InvalidPathException;
-import java.nio.file.Path;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.Map;
-import java.util.Optional;
 import java.util.OptionalLong;
 import java.util.Set;
 import org.nccl4j.api.spi.PeerInfo;
+import org.nccl4j.api.wire.FdExchange;
 import org.nccl4j.device.ErrorId;
-import org.nccl4j.device.RemoteException;
 import org.nccl4j.device.SystemErrorException;
-import org.nccl4j.device.shm.FdMailbox;
 import org.nccl4j.device.shm.MappedRegion;
-import org.nccl4j.device.shm.ReceivedFd;
 import org.nccl4j.device.shm.SharedSegment;
 
 /**
@@ -28,7 +22,7 @@ final class ShmExchange implements ArenaExchange {
   private final byte[] secret;
   private final SegmentSource source;
   private SharedSegment own;
-  private FdMailbox mailbox;
+  private FdExchange descriptors;
   private final Map<Integer, MappedRegion> arenas = new HashMap<>();
   private final Set<Integer> posted = new HashSet<>();
 
@@ -60,28 +54,30 @@ final class ShmExchange implements ArenaExchange {
     if (isMet(peer.rank())) {
       return "";
     }
-    if (mailbox == null) {
-      mailbox = FdMailbox.open(secret);
+    if (descriptors == null) {
+      descriptors = FdExchange.open(secret);
     }
-    pending.add(peer.rank());
-    return mailbox.path().toString();
+    if (pending.add(peer.rank())) {
+      descriptors.expect(peer.rank());
+    }
+    return descriptors.path();
   }
 
   @Override
   public OptionalLong meet(PeerInfo peer, String address) {
     int other = peer.rank();
     if (!isMet(other)) {
-      if (!posted.contains(other) && mailbox.post(own.fd(), path(other, address), key(rank))) {
+      if (!posted.contains(other) && descriptors.give(address, rank, own.fd())) {
         posted.add(other);
       }
-      receive();
+      descriptors.take(other).ifPresent(received -> attach(other, received.fd()));
     }
     if (!isMet(other)) {
       return OptionalLong.empty();
     }
     pending.remove(other);
     if (pending.isEmpty()) {
-      closeMailbox();
+      closeDescriptors();
     }
     return OptionalLong.of(arenas.get(other).address());
   }
@@ -90,31 +86,9 @@ final class ShmExchange implements ArenaExchange {
     return posted.contains(other) && arenas.containsKey(other);
   }
 
-  private static Path path(int other, String address) {
+  private void attach(int sender, int fd) {
     try {
-      return Path.of(address);
-    } catch (InvalidPathException e) {
-      throw new RemoteException(
-          ErrorId.PROTOCOL,
-          "rank %d names a socket that is no path: %s".formatted(other, e.getMessage()),
-          "run the same version of nccl4j on all ranks",
-          e);
-    }
-  }
-
-  private void receive() {
-    Optional<ReceivedFd> received = mailbox.poll();
-    while (received.isPresent()) {
-      accept(received.get());
-      received = mailbox.poll();
-    }
-  }
-
-  private void accept(ReceivedFd received) {
-    int sender = rank(received.key());
-    MappedRegion arena;
-    try {
-      arena = SharedSegment.attach(received.fd(), bytes);
+      arenas.put(sender, SharedSegment.attach(fd, bytes));
     } catch (SystemErrorException e) {
       throw new SystemErrorException(
           ErrorId.SHARED_MEMORY,
@@ -122,21 +96,6 @@ final class ShmExchange implements ArenaExchange {
           e.remedy(),
           e);
     }
-    if (!pending.contains(sender) || arenas.putIfAbsent(sender, arena) != null) {
-      arena.close();
-      throw new RemoteException(
-          ErrorId.PROTOCOL,
-          "shared memory came from rank %d that was not asked for, or came twice".formatted(sender),
-          "run the same version of nccl4j on all ranks, and no two ranks with the same number");
-    }
-  }
-
-  private static byte[] key(int rank) {
-    return ByteBuffer.allocate(Integer.BYTES).putInt(rank).array();
-  }
-
-  private static int rank(byte[] key) {
-    return key.length == Integer.BYTES ? ByteBuffer.wrap(key).getInt() : -1;
   }
 
   @Override
@@ -146,21 +105,21 @@ final class ShmExchange implements ArenaExchange {
         arenas.containsKey(other)
             ? "rank %d's shared memory is here".formatted(other)
             : "rank %d's shared memory has not come to %s"
-                .formatted(other, mailbox == null ? "this rank" : mailbox.path());
+                .formatted(other, descriptors == null ? "this rank" : descriptors.path());
     String outbound = posted.contains(other) ? "has been sent" : "has not been sent";
     return "%s, this rank's %s".formatted(inbound, outbound);
   }
 
-  private void closeMailbox() {
-    if (mailbox != null) {
-      mailbox.close();
-      mailbox = null;
+  private void closeDescriptors() {
+    if (descriptors != null) {
+      descriptors.close();
+      descriptors = null;
     }
   }
 
   @Override
   public void close() {
-    closeMailbox();
+    closeDescriptors();
     arenas.values().forEach(MappedRegion::close);
     arenas.clear();
     if (own != null) {

@@ -19,12 +19,12 @@ import org.nccl4j.device.Device;
 import org.nccl4j.device.InternalErrorException;
 
 @Timeout(60)
-class FarewellTest {
+class NvlsTeardownTest {
   private static final Duration LONG = Duration.ofSeconds(50);
 
   private final List<Integer> freed = Collections.synchronizedList(new ArrayList<>());
   private List<Bootstrap> bootstraps;
-  private List<Farewell> farewells;
+  private List<NvlsTeardown> teardowns;
 
   /** Ranks, each with the process that it says it is of. */
   private void come(String... processes) {
@@ -34,18 +34,18 @@ class FarewellTest {
         IntStream.range(0, n)
             .mapToObj(r -> new PeerInfo(r, "host", "ns", processes[r], 0, Device.Kind.HOST, "host"))
             .toList();
-    List<CompletableFuture<Farewell>> coming = new ArrayList<>();
+    List<CompletableFuture<NvlsTeardown>> coming = new ArrayList<>();
     for (Bootstrap bootstrap : bootstraps) {
-      CompletableFuture<Farewell> one = new CompletableFuture<>();
-      Thread thread = new Thread(() -> one.complete(Farewell.of(peers, bootstrap)));
+      CompletableFuture<NvlsTeardown> one = new CompletableFuture<>();
+      Thread thread = new Thread(() -> one.complete(NvlsTeardown.of(peers, bootstrap)));
       thread.start();
       coming.add(one);
     }
-    farewells = coming.stream().map(CompletableFuture::join).toList();
+    teardowns = coming.stream().map(CompletableFuture::join).toList();
   }
 
   private void leave(int rank, Duration patience, boolean failed) {
-    farewells.get(rank).leave(bootstraps.get(rank), patience, failed, 8, () -> freed.add(rank));
+    teardowns.get(rank).leave(bootstraps.get(rank), patience, failed, 8, () -> freed.add(rank));
   }
 
   @Test

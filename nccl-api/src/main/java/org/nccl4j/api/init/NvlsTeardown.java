@@ -11,25 +11,24 @@ import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicLong;
 import org.nccl4j.api.bootstrap.Bootstrap;
 import org.nccl4j.api.spi.PeerInfo;
+import org.nccl4j.api.wire.TeardownBarrier;
 import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.KeptMemory;
 import org.nccl4j.device.NcclException;
-import org.nccl4j.device.Patience;
 import org.nccl4j.device.Releases;
 import org.nccl4j.device.TimeoutException;
 
 /**
- * How ranks that work on each other's memory free it: only after all have come to the end, since
- * one may still read what another is done with. Those of one process may close one after the other
- * on one thread, so only the last of them waits, and frees for all. Any thread.
+ * Frees the memory of NVLS, in which ranks work on each other's: only after all have come to the
+ * end, since one may still read what another is done with. Those of one process may close one after
+ * the other on one thread, so only the last of them waits, and frees for all. Any thread.
  */
-final class Farewell {
+final class NvlsTeardown {
   private static final Logger LOG = DebugLog.of("NVLS");
-  private static final Duration FOREVER = Duration.ofDays(365);
   private static final AtomicLong NUMBERS = new AtomicLong();
 
   /** By number, while not all ranks of this process have come. Guarded by itself. */
-  private static final Map<Long, Farewell> OPEN = new HashMap<>();
+  private static final Map<Long, NvlsTeardown> OPEN = new HashMap<>();
 
   /** Ranks of this process that have yet to come. Guarded by {@link #OPEN}. */
   private int coming;
@@ -60,25 +59,25 @@ final class Farewell {
     }
   }
 
-  private Farewell(int ranks) {
+  private NvlsTeardown(int ranks) {
     this.coming = ranks;
     this.staying = ranks;
   }
 
   /** That of the ranks of this process; every rank calls it once. */
-  static Farewell of(List<PeerInfo> peers, Bootstrap bootstrap) {
+  static NvlsTeardown of(List<PeerInfo> peers, Bootstrap bootstrap) {
     byte[] mine = ByteBuffer.allocate(Long.BYTES).putLong(NUMBERS.incrementAndGet()).array();
     List<byte[]> numbers = bootstrap.allGather(mine);
     String process = peers.get(bootstrap.rank()).processId();
     List<PeerInfo> here = peers.stream().filter(p -> p.processId().equals(process)).toList();
     long number = ByteBuffer.wrap(numbers.get(here.get(0).rank())).getLong();
     synchronized (OPEN) {
-      Farewell farewell = OPEN.computeIfAbsent(number, none -> new Farewell(here.size()));
-      farewell.coming--;
-      if (farewell.coming == 0) {
+      NvlsTeardown teardown = OPEN.computeIfAbsent(number, none -> new NvlsTeardown(here.size()));
+      teardown.coming--;
+      if (teardown.coming == 0) {
         OPEN.remove(number);
       }
-      return farewell;
+      return teardown;
     }
   }
 
@@ -96,21 +95,40 @@ final class Farewell {
       waiting.add(new Departure(bootstrap, failed, bytes, free));
       together = staying == 0 ? List.copyOf(waiting) : List.of();
     }
-    List<Departure> sound = together.stream().filter(each -> !each.failed).toList();
     AtomicBoolean late = new AtomicBoolean();
     List<Thread> meeting =
-        sound.stream().map(each -> thread(each.bootstrap.rank(), () -> meet(each, late))).toList();
-    if (have(meeting, patience)) {
-      free(together, late.get());
-      return;
-    }
-    LOG.log(
-        Logger.Level.WARNING,
-        "{0} bytes of NVLS''s memory stay until all ranks have closed their communicators, which"
-            + " some have not after {1}; close them on all ranks, or give close more time",
-        bytes(together),
-        patience);
-    thread(bootstrap.rank(), () -> free(together, !have(meeting, FOREVER) || late.get()));
+        together.stream()
+            .filter(each -> !each.failed)
+            .map(each -> thread(each.bootstrap.rank(), () -> meet(each, late)))
+            .toList();
+    TeardownBarrier.pass(
+        new TeardownBarrier.Shared() {
+          @Override
+          public TeardownBarrier.Look look() {
+            return meeting.stream().noneMatch(Thread::isAlive)
+                ? TeardownBarrier.Look.OVER
+                : TeardownBarrier.Look.IDLE;
+          }
+
+          @Override
+          public void late() {
+            LOG.log(
+                Logger.Level.WARNING,
+                "{0} bytes of NVLS''s memory stay until all ranks have closed their communicators,"
+                    + " which some have not after {1}; close them on all ranks, or give close more"
+                    + " time",
+                bytes(together),
+                patience);
+          }
+
+          @Override
+          public void free(boolean over) {
+            NvlsTeardown.free(together, !over || late.get());
+          }
+        },
+        "nccl4j-close-" + bootstrap.rank(),
+        patience,
+        TeardownBarrier.FOREVER);
   }
 
   private static Thread thread(int rank, Runnable task) {
@@ -124,13 +142,6 @@ final class Farewell {
     if (!departure.meets()) {
       late.set(true);
     }
-  }
-
-  /** Whether threads have ended in time. */
-  private static boolean have(List<Thread> ended, Duration patience) {
-    long end = Patience.end(patience);
-    return ended.stream()
-        .allMatch(each -> Patience.join(each, Duration.ofNanos(end - System.nanoTime())));
   }
 
   private static void free(List<Departure> together, boolean inUse) {

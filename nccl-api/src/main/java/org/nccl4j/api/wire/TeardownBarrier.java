@@ -1,0 +1,77 @@
+package org.nccl4j.api.wire;
+
+import java.time.Duration;
+import org.nccl4j.device.Patience;
+
+/**
+ * Frees what other ranks may use once they have done with it: waits for them on the calling thread
+ * for a while, then on a thread of its own, so that close does not take longer than it may.
+ */
+public final class TeardownBarrier {
+  /** What a look at the other ranks has shown. */
+  public enum Look {
+    /** None of them uses it any more. */
+    OVER,
+    /** Something was done for them; there may be more. */
+    WORKED,
+    IDLE
+  }
+
+  /** What is freed. Called by one thread at a time. */
+  public interface Shared {
+    /** Takes the next step towards the end, and looks at the others; never waits. */
+    Look look();
+
+    /** The calling thread goes on: the others take longer than it may wait. */
+    default void late() {}
+
+    /**
+     * The end, once.
+     *
+     * @param over whether the others have done with it; else they have run out of time
+     */
+    void free(boolean over);
+  }
+
+  /** As long as it takes. */
+  public static final Duration FOREVER = Duration.ofDays(365);
+
+  private static final long PAUSE_NANOS = 100_000;
+
+  private TeardownBarrier() {}
+
+  /**
+   * Waits, then frees.
+   *
+   * @param thread the name of the thread that goes on where the others are late
+   * @param here how long the caller may wait
+   * @param patience how long the others may take, all in all
+   */
+  public static void pass(Shared shared, String thread, Duration here, Duration patience) {
+    long start = System.nanoTime();
+    if (isOver(shared, start + Patience.nanos(here))) {
+      shared.free(true);
+      return;
+    }
+    shared.late();
+    long end = start + Patience.nanos(patience);
+    Thread background = new Thread(() -> shared.free(isOver(shared, end)), thread);
+    background.setDaemon(true);
+    background.start();
+  }
+
+  private static boolean isOver(Shared shared, long endNanos) {
+    while (true) {
+      Look look = shared.look();
+      if (look == Look.OVER) {
+        return true;
+      }
+      if (System.nanoTime() - endNanos >= 0) {
+        return false;
+      }
+      if (look == Look.IDLE) {
+        Patience.sleep(PAUSE_NANOS);
+      }
+    }
+  }
+}
