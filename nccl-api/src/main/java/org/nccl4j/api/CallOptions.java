@@ -9,8 +9,8 @@ import org.nccl4j.device.Given;
 import org.nccl4j.device.InvalidArgumentException;
 
 /**
- * How single operations are to be done, where that should differ from the rest of a communicator;
- * see {@link Communicator#withOptions}. Immutable; each {@code with} method gives a changed copy.
+ * Options of single operations, for {@link Communicator#withOptions}. Missing options are the
+ * communicator's. Immutable; each {@code with} method returns a changed copy.
  */
 public final class CallOptions {
   private static final CallOptions DEFAULTS = new CallOptions(Map.of());
@@ -21,17 +21,17 @@ public final class CallOptions {
     this.settings = settings;
   }
 
-  /** As the communicator's. */
+  /** The communicator's options. */
   public static CallOptions defaults() {
     return DEFAULTS;
   }
 
-  /** Which algorithms may be chosen, in the syntax of NCCL_ALGO, such as "Ring". */
+  /** The algorithms to choose from, in the syntax of NCCL_ALGO, such as "Ring". */
   public CallOptions withAlgorithm(String names) {
     return with(Settings.NCCL_ALGO.name(), names);
   }
 
-  /** Which protocols may be chosen, in the syntax of NCCL_PROTO, such as "Simple". */
+  /** The protocols to choose from, in the syntax of NCCL_PROTO, such as "Simple". */
   public CallOptions withProtocol(String names) {
     return with(Settings.NCCL_PROTO.name(), names);
   }
@@ -46,7 +46,7 @@ public final class CallOptions {
     return with(Settings.NCCL_MIN_CTAS.name(), ctas("fewest", ctas));
   }
 
-  /** How operations share GPUs with a program's own kernels. */
+  /** The use of GPUs beside a program's own kernels. */
   public CallOptions withCtaPolicy(CommunicatorConfig.CtaPolicy policy) {
     return with(
         PlanSettings.NCCL_CTA_POLICY.name(), Given.notNull(policy, "policy of CTAs").setting());

@@ -22,44 +22,45 @@ import org.nccl4j.device.NcclException;
 import org.nccl4j.device.TimeoutException;
 
 /**
- * A group of ranks, each with a device, that communicate; this object is one rank's place in it.
+ * One rank's handle of a communicator: a set of ranks, each with a device.
  *
- * <p>Operations are launched into a stream and run there; the call itself does not wait for other
- * ranks. Every rank makes the same collective calls in the same order with the same count, type,
- * operator and root. What the ranks call is compared with the data as they come: ranks that call
- * different things get an error that names both calls, NCCL4J-CALLS-DIFFER. On GPUs the data of
- * LL128, of NVLS through slots and of copy engines do not say it, and may be mixed up. The setting
- * NCCL_CHECK_MODE=DEBUG_GLOBAL compares every collective before it begins, with an exchange a call.
- * Buffers are memories of this rank's device, as large as the operation needs (a larger one is used
- * from its start). The operations themselves are inherited: those that every rank concerned calls
- * from {@link Operations}, those of one rank alone from {@link OneSided}; what is known of a
- * communicator is asked by {@link Inquiries}.
+ * <p>A call launches an operation into a stream and returns without waiting for other ranks. Every
+ * rank makes the same collective calls in the same order, with the same count, type, operator and
+ * root. The data carry a signature of their call: ranks that call different operations get an error
+ * that names both calls, NCCL4J-CALLS-DIFFER. On GPUs, data of LL128, of NVLS through slots and of
+ * copy engines carry no signature and may be mixed up. NCCL_CHECK_MODE=DEBUG_GLOBAL compares every
+ * collective before it begins, with one exchange for each call. Buffers are memory of this rank's
+ * device, at least as large as the operation needs; an operation uses a larger buffer from its
+ * start.
  *
- * <p>What makes communicators waits for other ranks, and has a twin, named so by its end {@code
- * Async}, that does not: its future ends as the call would, with the same deadlines and errors. In
- * a {@link Group} the call itself is refused, for the thread may drive the ranks that it waits for.
- * To cancel the future ends the attempt on this rank with an error that the other ranks hear of,
- * and a communicator that nobody would get is closed.
+ * <p>{@link Operations} has the operations that all participating ranks call, {@link OneSided} the
+ * operations of one rank alone, {@link Inquiries} the queries.
  *
- * <p>Any thread may call any method; operations take effect in the order of the calls. All ranks
- * need the same order, so several threads of a rank have to agree on one that every rank has:
- * otherwise their calls differ, or, where they are equal, one thread gets the data of another
- * without an error. Threads that cannot agree have a communicator each, from a split with
- * connections of its own ({@link CommunicatorConfig#withSplitShare withSplitShare(false)}).
+ * <p>Methods that create communicators wait for other ranks. Each has an asynchronous version whose
+ * name ends in {@code Async}. Its future completes with the same result, deadlines and errors. In a
+ * {@link Group} the waiting version is refused, because the thread may drive the ranks for which it
+ * would wait. Cancelling the future aborts the attempt here and reports it to the other ranks; a
+ * communicator that is created too late is closed.
  *
- * <p>Errors of an operation that has begun come out of its stream's synchronize and {@link
- * #asyncError()}; the communicator is then of no further use but to be closed.
+ * <p>Thread safety: any thread may call any method; operations take effect in the order of the
+ * calls. All ranks need the same order, so several threads of a rank must agree on one order for
+ * all ranks. Otherwise their calls differ, or, if the calls are equal, one thread gets the data of
+ * another without an error. Threads that cannot agree need a communicator each: a split with its
+ * own connections ({@link CommunicatorConfig#withSplitShare withSplitShare(false)}).
+ *
+ * <p>Errors of a running operation are thrown by its stream's synchronize, and {@link
+ * #asyncError()} returns them. The communicator can then only be closed, or shrunk with {@link
+ * ShrinkMode#ABORT}.
  *
  * <p>Every operation throws, before anything is launched: {@link InvalidArgumentException} for a
  * null, too small or foreign buffer, a negative count, or a root or peer out of range; {@link
- * InvalidUsageException} after {@link #close()} or for closed memory; and the cause itself after a
- * failure.
+ * InvalidUsageException} after {@link #close()} or for closed memory; after a failure, the failure.
  */
 public final class Communicator extends Inquiries implements AutoCloseable {
-  /** The color of a rank that will be in none of the communicators that a split makes. */
+  /** The color of a rank that joins none of a split's communicators. */
   public static final int NO_COLOR = Offspring.NO_COLOR;
 
-  /** What is made of this communicator without waiting. Its own, and shared by its options. */
+  /** Asynchronous creations from this communicator; shared by its {@link #withOptions} views. */
   private final Background background;
 
   private Communicator(CommunicatorState state, CommunicatorConfig config) {
@@ -83,20 +84,21 @@ public final class Communicator extends Inquiries implements AutoCloseable {
   }
 
   /**
-   * Joins a communicator, and returns once all its ranks have. Ranks may be in any processes and
-   * threads; several ranks of one process need a thread each for this call.
+   * Joins a communicator. Returns when all its ranks have joined. Ranks may be in any processes and
+   * threads; several ranks of one process need one thread each for this call.
    *
-   * @param nRanks how many ranks there will be, the same for all
-   * @param id the same for all; good for one communicator
-   * @param rank this one, 0 to nRanks - 1, each once
-   * @param device where this rank's buffers are
-   * @param config how; deadlines and settings
+   * @param nRanks the number of ranks, the same on all ranks
+   * @param id the same on all ranks; valid for one communicator
+   * @param rank this rank, 0 to nRanks - 1, unique
+   * @param device the device of this rank's buffers
+   * @param config deadlines and settings
    * @throws InvalidArgumentException for a rank out of range
-   * @throws InvalidUsageException if ranks disagree: another count, a rank twice, another version
-   * @throws TimeoutException naming the ranks that did not come in time
+   * @throws InvalidUsageException if the ranks disagree: different numbers of ranks, a rank twice,
+   *     different versions
+   * @throws TimeoutException naming the ranks that did not join in time
    * @throws org.nccl4j.device.RemoteException with another rank's failure
-   * @throws org.nccl4j.device.SystemErrorException if the root cannot be reached, and for what the
-   *     operating system refuses
+   * @throws org.nccl4j.device.SystemErrorException if the root cannot be reached, or the operating
+   *     system refuses a call
    */
   public static Communicator initRank(
       int nRanks, UniqueId id, int rank, Device device, CommunicatorConfig config) {
@@ -104,12 +106,12 @@ public final class Communicator extends Inquiries implements AutoCloseable {
   }
 
   /**
-   * As {@link #initRank(int, UniqueId, int, Device, CommunicatorConfig)}, for a large job, by
-   * several bootstrap roots: one for each id, which brings a block of the ranks together. NCCL's
-   * ncclCommInitRankScalable.
+   * As {@link #initRank(int, UniqueId, int, Device, CommunicatorConfig)}, for a large job with
+   * several bootstrap roots. Each id has a root, which collects a block of the ranks. Corresponds
+   * to ncclCommInitRankScalable.
    *
-   * @param ids the same in the same order for all, made by different processes; at most nRanks. One
-   *     for some hundreds of ranks is enough
+   * @param ids the same in the same order on all ranks, created by different processes; at most
+   *     nRanks. One for some hundreds of ranks is enough
    */
   public static Communicator initRank(
       int nRanks, List<UniqueId> ids, int rank, Device device, CommunicatorConfig config) {
@@ -139,14 +141,14 @@ public final class Communicator extends Inquiries implements AutoCloseable {
         Communicator::drop);
   }
 
-  /** A communicator with all its ranks in this process and default configuration. */
+  /** Creates a communicator with all its ranks in this process and the default configuration. */
   public static List<Communicator> initAll(List<Device> devices) {
     return initAll(devices, CommunicatorConfig.defaults());
   }
 
   /**
-   * A communicator with all its ranks in this process, one for each device; the host device may be
-   * named several times.
+   * Creates a communicator with all its ranks in this process, one for each device. The host device
+   * may occur several times.
    *
    * @return the communicators by rank
    */
@@ -164,17 +166,19 @@ public final class Communicator extends Inquiries implements AutoCloseable {
         "nccl4j-init", () -> initAll(given, config), made -> made.forEach(Communicator::drop));
   }
 
-  /** Nobody has it: the caller has cancelled. */
+  /** Closes a communicator whose creation the caller has cancelled. */
   private void drop() {
     close(Duration.ZERO);
   }
 
   /**
-   * The ranks of the same color as a communicator of their own, ordered by key and then by their
-   * rank here. Every rank calls it, in the same order as operations. The new communicator uses this
-   * one's connections: it takes no device memory, and its operations and this one's are one order,
-   * which every rank calls them in, whatever the threads and streams. For communicators that work
-   * at once, or are called in different order, see {@link CommunicatorConfig#withSplitShare}.
+   * Creates a communicator of the ranks with the same color, ordered by key and then by their rank
+   * here. Every rank calls it, in the same order as operations.
+   *
+   * <p>The new communicator uses this one's connections and takes no device memory. The operations
+   * of both are totally ordered: every rank calls them in the same order, whatever the threads and
+   * streams. For communicators that work at the same time, or are called in different orders, see
+   * {@link CommunicatorConfig#withSplitShare}.
    *
    * @param color 0 or more, or {@link #NO_COLOR}
    * @return the new communicator; empty for {@link #NO_COLOR}
@@ -185,7 +189,7 @@ public final class Communicator extends Inquiries implements AutoCloseable {
   }
 
   /**
-   * As {@link #split(int, int)}, with settings over this communicator's.
+   * As {@link #split(int, int)}, with settings that override this communicator's.
    *
    * @param changes name and settings of the new communicator
    */
@@ -198,9 +202,9 @@ public final class Communicator extends Inquiries implements AutoCloseable {
   }
 
   /**
-   * As {@link #split(int, int, CommunicatorConfig)}, without waiting. What is made so of one
-   * communicator is made in the order of the calls; other collective calls on it that wait, such as
-   * split itself, come after the future's end.
+   * As {@link #split(int, int, CommunicatorConfig)}, without waiting. Asynchronous creations from
+   * one communicator happen in the order of the calls. Other collective calls on it that wait, such
+   * as split itself, must follow the future's end.
    */
   public CompletableFuture<Optional<Communicator>> splitAsync(
       int color, int key, CommunicatorConfig changes) {
@@ -210,26 +214,26 @@ public final class Communicator extends Inquiries implements AutoCloseable {
         made -> made.ifPresent(Communicator::drop));
   }
 
-  /** What happens to operations that run while a communicator is shrunk. */
+  /** The treatment of running operations when a communicator is shrunk. */
   public enum ShrinkMode {
-    /** They are waited for. The communicator must not have failed. */
+    /** Waits for them. The communicator must not have failed. */
     WAIT,
-    /** They are ended with an error. For going on after a failure. */
+    /** Ends them with an error. Used to continue after a failure. */
     ABORT
   }
 
   /**
-   * A communicator without some ranks. Called by the ranks that stay, with the same excluded ones;
-   * the others need not be alive. This communicator is then closed by those who have it.
+   * Creates a communicator without some ranks. The remaining ranks call it with the same excluded
+   * ranks, which need not be alive. The remaining ranks then close this communicator.
    *
    * @param excluded ranks of this communicator; not this one
-   * @throws TimeoutException naming those that did not come
+   * @throws TimeoutException naming the ranks that did not join in time
    */
   public Communicator shrink(Set<Integer> excluded, ShrinkMode mode) {
     return shrink(excluded, mode, CommunicatorConfig.defaults());
   }
 
-  /** As {@link #shrink(Set, ShrinkMode)}, with settings over this communicator's. */
+  /** As {@link #shrink(Set, ShrinkMode)}, with settings that override this communicator's. */
   public Communicator shrink(Set<Integer> excluded, ShrinkMode mode, CommunicatorConfig changes) {
     Given.notNull(excluded, "set of excluded ranks");
     Given.notNull(mode, "mode of shrinking");
@@ -243,9 +247,9 @@ public final class Communicator extends Inquiries implements AutoCloseable {
   }
 
   /**
-   * As {@link #shrink(Set, ShrinkMode, CommunicatorConfig)}, without waiting. It follows what is
-   * being made of this communicator ({@link #splitAsync}); with {@link ShrinkMode#ABORT} it begins
-   * at once instead, for what goes before may never end.
+   * As {@link #shrink(Set, ShrinkMode, CommunicatorConfig)}, without waiting. It follows earlier
+   * asynchronous creations from this communicator ({@link #splitAsync}). With {@link
+   * ShrinkMode#ABORT} it begins at once, because earlier creations may never end.
    */
   public CompletableFuture<Communicator> shrinkAsync(
       Set<Integer> excluded, ShrinkMode mode, CommunicatorConfig changes) {
@@ -258,12 +262,12 @@ public final class Communicator extends Inquiries implements AutoCloseable {
   }
 
   /**
-   * A communicator of these ranks, with the same numbers, and of new ones. The new ones join by
-   * {@link #initRank(int, UniqueId, int, Device, CommunicatorConfig)} with numbers from {@link
-   * #nRanks()} on.
+   * Creates a communicator of these ranks, with the same numbers, and of new ranks. The new ranks
+   * join with {@link #initRank(int, UniqueId, int, Device, CommunicatorConfig)} and numbers from
+   * {@link #nRanks()} on.
    *
-   * @param nRanks of the new communicator
-   * @param id the same for all its ranks, made by one of them
+   * @param nRanks the number of ranks of the new communicator
+   * @param id the same on all its ranks, created by one of them
    */
   public Communicator grow(int nRanks, UniqueId id, CommunicatorConfig changes) {
     Groups.refuseInGroup("grow", "growAsync");
@@ -289,9 +293,8 @@ public final class Communicator extends Inquiries implements AutoCloseable {
   }
 
   /**
-   * The same communicator, whose operations called by way of the result are done in another way.
-   * Every rank uses the same options for the same operation. Keep the result: it plans its
-   * operations once.
+   * Returns a view of this communicator whose operations use other options. Every rank uses the
+   * same options for the same operation. Keep the view: it plans its operations once.
    *
    * @throws InvalidArgumentException for names that do not exist
    */
@@ -301,15 +304,15 @@ public final class Communicator extends Inquiries implements AutoCloseable {
   }
 
   /**
-   * Gives back the device memory of this communicator, until {@link #resume}: connections, kernels'
-   * tables, NVLS buffers and the space of windows. Waits for this rank's operations. Collective:
-   * all ranks call it, and it is refused on all where one cannot.
+   * Frees the device memory of this communicator until {@link #resume}: connections, kernels'
+   * tables, NVLS buffers and the address range of windows. Waits for this rank's operations.
+   * Collective: all ranks call it. If one rank cannot suspend, the call fails on all ranks.
    *
-   * <p>Operations, splits and registrations are refused meanwhile. Memory of the user's is not
-   * touched; plans and graphs that were captured on the communicator are of no further use.
+   * <p>While suspended, operations, splits and registrations are refused. The user's memory stays.
+   * Plans and graphs that were captured on the communicator become invalid.
    *
-   * @throws InvalidUsageException naming the rank whose communicator is a split's, is used by
-   *     splits, has windows, device communicators, or operations that do not end; then nothing has
+   * @throws InvalidUsageException naming the rank whose communicator is a split, is used by splits,
+   *     has windows or device communicators, or has operations that do not end; then nothing has
    *     changed
    */
   public void suspend() {
@@ -318,11 +321,12 @@ public final class Communicator extends Inquiries implements AutoCloseable {
   }
 
   /**
-   * Makes what {@link #suspend} gave back anew, and lets operations go on. Collective. Returns
-   * before any rank's next operation can be lost; takes about as long as making a communicator.
+   * Allocates again what {@link #suspend} freed, and allows operations. Collective. After its
+   * return, no operation of another rank can be lost. Takes about as long as the creation of a
+   * communicator.
    *
    * @throws InvalidUsageException if it is not suspended
-   * @throws NcclException as when a communicator is made; it is then of no further use but to be
+   * @throws NcclException as in the creation of a communicator; the communicator can then only be
    *     closed
    */
   public void resume() {
@@ -331,16 +335,16 @@ public final class Communicator extends Inquiries implements AutoCloseable {
   }
 
   /**
-   * Ends all operations of this communicator on this rank with an error, and tells the other ranks.
-   * Neither waits nor frees: close does.
+   * Ends all operations of this communicator on this rank with an error, and reports the abort to
+   * the other ranks. Neither waits nor frees memory; {@link #close()} does.
    */
   public void abort() {
     state.abort();
   }
 
   /**
-   * Ends all operations of this communicator on all ranks with an error, which says that it was
-   * revoked. For a rank that has seen something wrong, so that all come to {@link #shrink}.
+   * Ends all operations of this communicator on all ranks with the error that it was revoked. A
+   * rank that has detected a problem calls it, so that all ranks can call {@link #shrink}.
    */
   public void revoke() {
     state.revoke();
@@ -349,7 +353,7 @@ public final class Communicator extends Inquiries implements AutoCloseable {
   /**
    * Refuses further operations on this rank.
    *
-   * @return done when those that were called have ended; with the failure, if there was one
+   * @return completes when the operations called before have ended; exceptionally after a failure
    */
   public CompletableFuture<Void> finish() {
     state.finish();
@@ -366,11 +370,10 @@ public final class Communicator extends Inquiries implements AutoCloseable {
   }
 
   /**
-   * Waits for this rank's operations, at most for their deadline, and frees what the communicator
-   * holds. Does not wait for other ranks. Those that have called operations which this rank has not
-   * called, or do so later, fail at once; but those that wait for a signal, or have this
-   * communicator's operations in CUDA graphs, wait for their deadline. Calling it again does
-   * nothing.
+   * Waits for this rank's operations, at most until their deadline, and frees the communicator's
+   * resources. Does not wait for other ranks. Other ranks that have called operations which this
+   * rank has not called, or do so later, fail at once. Ranks that wait for a signal, or have this
+   * communicator's operations in CUDA graphs, wait until their deadline. Idempotent.
    */
   @Override
   public void close() {
@@ -378,10 +381,10 @@ public final class Communicator extends Inquiries implements AutoCloseable {
   }
 
   /**
-   * As {@link #close()}, but waits for operations no longer than a while; then it aborts them.
-   * Memory that one of them still uses 5 s later is never freed, and the log says so.
+   * As {@link #close()}, but waits for operations only for a given time, and then aborts them.
+   * Memory that an operation still uses 5 s later is never freed, and the log says so.
    *
-   * @param patience how long; may be zero
+   * @param patience the time to wait; may be zero
    */
   public void close(Duration patience) {
     Given.notNull(patience, "time that close may take");

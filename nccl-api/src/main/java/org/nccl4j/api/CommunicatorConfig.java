@@ -15,17 +15,17 @@ import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.Patience;
 
 /**
- * How a communicator is to be made. What is not said here is taken from the system properties, the
- * environment and the configuration files, and then from the settings' defaults. Immutable; each
- * {@code with} method gives a changed copy.
+ * The configuration of a communicator. Missing values come from the system properties, the
+ * environment, the configuration files, and then the defaults of the settings. Immutable; each
+ * {@code with} method returns a changed copy.
  *
- * <p>Of the fields of NCCL's ncclConfig_t: blocking is the choice between a method and its
- * asynchronous twin, such as {@link Communicator#initRankAsync}; commName, minCTAs, maxCTAs,
+ * <p>Fields of NCCL's ncclConfig_t: {@code blocking} is the choice between a method and its
+ * asynchronous version, such as {@link Communicator#initRankAsync}. commName, minCTAs, maxCTAs,
  * cgaClusterSize, nvlsCTAs, CTAPolicy, nChannelsPerNetPeer, maxP2pPeers, netName, trafficClass,
- * splitShare and shrinkShare have methods here. The others mean nothing here: there is no CollNet
- * (collnetEnable); blocks are not scheduled by links (nvlinkCentricSched); one-sided operations
- * have one context (numRmaCtx); launches outside and inside graphs may always be mixed, in the
- * order of the calls (graphUsageMode, graphStreamOrdering).
+ * splitShare and shrinkShare have methods here. The other fields have no effect: there is no
+ * CollNet (collnetEnable); blocks are not scheduled by links (nvlinkCentricSched); one-sided
+ * operations have one context (numRmaCtx); launches outside and inside graphs may always be mixed,
+ * in the order of the calls (graphUsageMode, graphStreamOrdering).
  */
 public final class CommunicatorConfig {
   private static final long LONGEST_MILLIS = Duration.ofDays(365).toMillis();
@@ -45,14 +45,14 @@ public final class CommunicatorConfig {
     this.settings = settings;
   }
 
-  /** Nothing is said. */
+  /** The configuration without values. */
   public static CommunicatorConfig defaults() {
     return DEFAULTS;
   }
 
   /**
-   * A name for messages and logs; by default one that is derived from the unique id, and so the
-   * same on all ranks, or a number where one thread makes all ranks.
+   * A name for messages and logs. The default is derived from the unique id, so it is the same on
+   * all ranks; if one thread creates all ranks, it is a number.
    */
   public CommunicatorConfig withName(String newName) {
     return new CommunicatorConfig(
@@ -60,7 +60,7 @@ public final class CommunicatorConfig {
   }
 
   /**
-   * How long creation may take, all ranks together; by default 60 s, and a year at most.
+   * The longest time for the creation, all ranks together; 60 s by default, at most a year.
    *
    * @throws InvalidArgumentException for less than a millisecond
    */
@@ -69,7 +69,8 @@ public final class CommunicatorConfig {
   }
 
   /**
-   * How long an operation may wait for other ranks; by default 10 minutes, and a year at most.
+   * The longest time that an operation waits for other ranks; 10 minutes by default, at most a
+   * year.
    *
    * @throws InvalidArgumentException for less than a millisecond
    */
@@ -77,14 +78,15 @@ public final class CommunicatorConfig {
     return with(Settings.NCCL4J_TIMEOUT.name(), millis("the operation deadline", deadline));
   }
 
-  /** The transports that may be used, best first; by default all, by priority and name. */
+  /** The transports to use, best first; by default all, by priority and name. */
   public CommunicatorConfig withTransports(List<String> names) {
     Given.notNull(names, "list of transports").forEach(name -> Given.notNull(name, "transport"));
     return with(Settings.NCCL4J_TRANSPORTS.name(), String.join(",", names));
   }
 
   /**
-   * Who carries NVLink SHARP out; by default {@link NvlsMode#AUTO}. All ranks must say the same.
+   * The implementation of NVLink SHARP; {@link NvlsMode#AUTO} by default. All ranks must use the
+   * same.
    */
   public CommunicatorConfig withNvlsMode(NvlsMode mode) {
     Given.notNull(mode, "mode of NVLS");
@@ -92,93 +94,100 @@ public final class CommunicatorConfig {
   }
 
   /**
-   * Whether what is split by this configuration uses the connections of what it is split from; by
-   * default it does, except where a split of GPUs would be without NVLS that it has otherwise.
+   * Selects whether splits with this configuration share the connections of their parent. By
+   * default they do, except if a split of GPUs would otherwise have NVLS and loses it by sharing.
    *
-   * <p>Communicators that share connections, all splits of one and splits of these, take no device
-   * memory but the first's. In return their operations are one order on each GPU, as if they were
-   * one communicator's: they run one after the other, in whatever streams, and every rank has to
-   * call them in the same order, whatever the communicator. Else they get each other's data, which
-   * the next operation of another of them finds out, as a rule and where no network carries them
-   * ({@link org.nccl4j.device.OrderMismatchException}), or wait until a deadline passes;
-   * NCCL_CHECK_MODE=DEBUG_GLOBAL names the two calls instead. A failure of one is a failure of all,
-   * and so is the abort of one.
+   * <p>Communicators that share connections (all splits of one communicator, and their splits) use
+   * the device memory of the first one only. In return their operations are totally ordered on each
+   * GPU, as if they were operations of one communicator: they run one after the other, in whatever
+   * streams, and every rank must call them in the same order, whatever the communicator. Otherwise
+   * data are mixed up. The next operation usually detects it ({@link
+   * org.nccl4j.device.OrderMismatchException}), but not over a network, or ranks wait until the
+   * deadline. NCCL_CHECK_MODE=DEBUG_GLOBAL names the two calls instead. A failure or an abort of
+   * one communicator is a failure or an abort of all.
    *
-   * <p>Without sharing ({@code false}) a split has connections of its own, tens of MiB of each GPU,
-   * and can be at work while its parent is: for communication that overlaps, and for threads that
-   * each have a communicator and call it in an order of their own.
+   * <p>Without sharing ({@code false}) a split has its own connections, tens of MiB of each GPU,
+   * and works at the same time as its parent. Use it for overlapping communication, and for threads
+   * that each have a communicator and call it in their own order.
    *
-   * <p>On GPUs a split that shares has neither NVLS nor, while it has no windows, the fastest way
-   * for small operations, which takes memory of its own; nor do its puts reach other machines. Only
-   * {@link org.nccl4j.device.cuda.CudaStream#beginCapture} captures its operations and its
-   * parent's: captures by other means, JCuda's say, are refused while connections are shared, and
-   * where a communicator was captured so before, its splits have connections of their own, and the
-   * log says so. But what others have captured of a stream that this library has made, by {@link
-   * org.nccl4j.device.cuda.CudaStream#handle}, may go unnoticed before a split: do not share then.
+   * <p>On GPUs a split that shares has no NVLS. Until it has windows, it also lacks the fastest
+   * algorithm for small operations, which needs memory of its own. Its puts do not reach other
+   * machines. Only {@link org.nccl4j.device.cuda.CudaStream#beginCapture} captures its operations
+   * and its parent's: other captures, for example with JCuda, are refused while connections are
+   * shared. If a communicator was captured in another way before, its splits get their own
+   * connections, and the log says so. But a foreign capture of a stream of this library, through
+   * {@link org.nccl4j.device.cuda.CudaStream#handle}, may go unnoticed before a split: do not share
+   * in this case.
    */
   public CommunicatorConfig withSplitShare(boolean share) {
     return new CommunicatorConfig(name, settings, share, shrinkShare);
   }
 
   /**
-   * As {@link #withSplitShare} for shrink without abort; by default it does not share, since the
+   * As {@link #withSplitShare}, for shrink without abort. By default it does not share, because the
    * excluded ranks may still use the old communicator.
    */
   public CommunicatorConfig withShrinkShare(boolean share) {
     return new CommunicatorConfig(name, settings, splitShare, share);
   }
 
-  /** On what the bits of a reduction may depend; see docs/concepts/reduction-order.md. */
+  /**
+   * The conditions under which a reduction gives the same bits; see
+   * docs/concepts/reduction-order.md.
+   */
   public enum Determinism {
-    /** On the ranks' data, the number of ranks, the size and the settings: not on the run. */
+    /** The same bits for the same data, number of ranks, size and settings, in every run. */
     RUN_TO_RUN,
-    /** Nor on the size: every element is combined in the order of the ranks. */
+    /** Also the same bits at every size: each element is combined in rank order. */
     SIZE_INVARIANT
   }
 
-  /** On what the bits of a reduction may depend; by default {@link Determinism#RUN_TO_RUN}. */
+  /**
+   * The conditions under which a reduction gives the same bits; {@link Determinism#RUN_TO_RUN} by
+   * default.
+   */
   public CommunicatorConfig withDeterminism(Determinism determinism) {
     Given.notNull(determinism, "determinism");
     return with(PlanSettings.NCCL4J_DETERMINISM.name(), determinism.name());
   }
 
   /**
-   * The most blocks (CTAs) that an operation may take on a GPU, at least 1; by default many. Holds
-   * for the channels that NVLS is made with, too. A send and a receive of a group take so many
-   * together, with each other rank; each message takes at least one.
+   * The most blocks (CTAs) of an operation on a GPU, at least 1; many by default. Also limits the
+   * channels of NVLS. A send and a receive of a group to the same rank together use at most this
+   * number; each message uses at least one.
    */
   public CommunicatorConfig withMaxCtas(int ctas) {
     return with(Settings.NCCL_MAX_CTAS.name(), CallOptions.ctas("most", ctas));
   }
 
   /**
-   * The fewest blocks (CTAs) that an operation may take on a GPU, at least 1; where it is more than
-   * the most, that counts.
+   * The fewest blocks (CTAs) of an operation on a GPU, at least 1. If it is greater than the most,
+   * the most counts.
    */
   public CommunicatorConfig withMinCtas(int ctas) {
     return with(Settings.NCCL_MIN_CTAS.name(), CallOptions.ctas("fewest", ctas));
   }
 
   /**
-   * The most blocks of a cluster on GPUs that have them, 0 to 8; by default kernels are launched
-   * without.
+   * The most blocks of a cluster on GPUs with clusters, 0 to 8; by default kernels are launched
+   * without clusters.
    */
   public CommunicatorConfig withCgaClusterSize(int blocks) {
     return with(GpuSettings.NCCL_CGA_CLUSTER_SIZE.name(), Integer.toString(blocks));
   }
 
-  /** How many blocks NVLink SHARP takes, 0 to 64; 0, the default, leaves it to the device. */
+  /** The number of blocks of NVLink SHARP, 0 to 64; with 0, the default, the device chooses. */
   public CommunicatorConfig withNvlsCtas(int ctas) {
     return with(Settings.NCCL_NVLS_NCHANNELS.name(), Integer.toString(ctas));
   }
 
-  /** How operations that only move data get along with a program's own kernels. */
+  /** The use of a GPU's multiprocessors by operations that only move data. */
   public enum CtaPolicy {
-    /** The fastest way is taken. */
+    /** The fastest algorithm. */
     DEFAULT("0"),
     /**
-     * GPUs' copy engines do them where all buffers lie in windows, and no kernel is launched; other
-     * operations are done as by default. The host device has no copy engines.
+     * Copy engines, without a kernel, if all buffers lie in windows; other operations as by
+     * default. The host device has no copy engines.
      */
     ZERO("2");
 
@@ -193,31 +202,29 @@ public final class CommunicatorConfig {
     }
   }
 
-  /**
-   * How operations share GPUs with a program's own kernels; by default {@link CtaPolicy#DEFAULT}.
-   */
+  /** The use of GPUs beside a program's own kernels; {@link CtaPolicy#DEFAULT} by default. */
   public CommunicatorConfig withCtaPolicy(CtaPolicy policy) {
     Given.notNull(policy, "policy of CTAs");
     return with(PlanSettings.NCCL_CTA_POLICY.name(), policy.setting());
   }
 
   /**
-   * Channels of a GPU's connection with a peer over a network, of which 4 at most are used; 0, the
-   * default, leaves it to the library.
+   * Channels of a GPU's connection to a peer over a network, at most 4 of which are used; with 0,
+   * the default, the library chooses.
    */
   public CommunicatorConfig withChannelsPerNetPeer(int channels) {
     return with("NCCL_NCHANNELS_PER_NET_PEER", Integer.toString(channels));
   }
 
   /**
-   * How many peers each rank is expected to exchange data with, which says how many channels each
-   * of them gets; 0, the default, for all.
+   * The expected number of peers of each rank, which decides the number of channels for each peer;
+   * with 0, the default, all ranks.
    */
   public CommunicatorConfig withMaxP2pPeers(int peers) {
     return with("NCCL_P2P_MAX_PEERS", Integer.toString(peers));
   }
 
-  /** The network to use, by its name, such as "Socket" or "IB"; as NCCL_NET. */
+  /** The name of the network to use, such as "Socket" or "IB"; as NCCL_NET. */
   public CommunicatorConfig withNetName(String network) {
     return with("NCCL_NET", network);
   }
@@ -228,9 +235,9 @@ public final class CommunicatorConfig {
   }
 
   /**
-   * A setting for this communicator alone, over system properties, environment and files.
+   * Sets a setting for this communicator. It overrides system properties, environment and files.
    *
-   * @param key such as "NCCL_ALGO"
+   * @param key a name such as "NCCL_ALGO"
    */
   public CommunicatorConfig with(String key, String value) {
     Map<String, String> changed = new HashMap<>(settings);
@@ -243,17 +250,17 @@ public final class CommunicatorConfig {
     return name;
   }
 
-  /** Whether splits use the connections of what they are split from; empty where it is not said. */
+  /** True if splits share their parent's connections; empty if it is not set. */
   public Optional<Boolean> splitShare() {
     return Optional.ofNullable(splitShare);
   }
 
-  /** Whether shrinking without abort uses the connections of what is shrunk. */
+  /** True if shrink without abort shares connections. */
   public boolean shrinkShare() {
     return shrinkShare;
   }
 
-  /** The settings for this communicator alone. */
+  /** The settings of this communicator. */
   public Map<String, String> settings() {
     return settings;
   }

@@ -1,9 +1,9 @@
 package org.nccl4j.api;
 
 /**
- * How an operation is done.
+ * The algorithm and protocol of an operation.
  *
- * @param algorithm such as "Ring" or "TwoShot"; "Pairwise" for operations made of sends
- * @param protocol such as "LL" or "Simple"
+ * @param algorithm a name such as "Ring" or "TwoShot"; "Pairwise" for operations made of sends
+ * @param protocol a name such as "LL" or "Simple"
  */
 public record Decision(String algorithm, String protocol) {}

@@ -21,13 +21,13 @@ import org.nccl4j.device.TimeoutException;
 import org.nccl4j.device.host.HostBarrier;
 
 /**
- * What kernels of a user's own need beside windows: the team, barriers, lines for small values. On
- * CUDA a kernel gets {@link #address()} as a pointer to a {@code nccl4jDeviceCommunicator} (header
- * {@code nccl4j_device.cuh}, unpacked by {@code ./nccl device-headers}); on the host, where kernels
- * are Java, there are {@link Window#peer} and {@link #barrier}.
+ * Barriers, slots for small values and the team, for the user's own kernels on windows. A CUDA
+ * kernel gets {@link #address()} as a pointer to a {@code nccl4jDeviceCommunicator} (header {@code
+ * nccl4j_device.cuh}, unpacked by {@code ./nccl device-headers}). Java kernels on the host use
+ * {@link Window#peer} and {@link #barrier}.
  *
- * <p>Made by all ranks together ({@link Communicator#createDeviceCommunicator}), closed by each
- * alone, before its communicator and after the last kernel that uses it, on all ranks.
+ * <p>All ranks create it together ({@link Communicator#createDeviceCommunicator}). Each rank closes
+ * it alone, before its communicator and after the last kernel on any rank that uses it.
  */
 public final class DeviceCommunicator implements AutoCloseable {
   private static final int BYTES = 80;
@@ -121,27 +121,27 @@ public final class DeviceCommunicator implements AutoCloseable {
     return (epochs(barriers, team) + 8L * (barriers + 1) + 127) / 128 * 128;
   }
 
-  /** Where the device finds its {@code nccl4jDeviceCommunicator}. */
+  /** The device address of the {@code nccl4jDeviceCommunicator}. */
   public long address() {
     return handle.address();
   }
 
-  /** The ranks that reach each other's windows, ascending. */
+  /** The ranks that can access each other's windows, ascending. */
   public List<Integer> team() {
     return team.ranks();
   }
 
-  /** Bytes of this rank's device that it holds. */
+  /** Bytes of this rank's device memory in use. */
   public long memoryBytes() {
     return memory.size() + handle.size();
   }
 
   /**
-   * On the host: waits in this thread until every rank of the team has called it for the same
-   * barrier; what they wrote before is then seen. One thread a rank for each barrier.
+   * Waits, on the host, until every rank of the team has called the same barrier. Earlier writes of
+   * all ranks are then visible. One thread of each rank may use a barrier.
    *
-   * @throws TimeoutException if one has not in time; the barrier is then of no further use
-   * @throws InvalidUsageException on CUDA, where kernels have barriers of their own
+   * @throws TimeoutException if a rank does not call it in time; the barrier is then unusable
+   * @throws InvalidUsageException on CUDA, where kernels have their own barriers
    */
   public void barrier(int index, Duration patience) {
     Given.notNull(patience, "time to wait");
@@ -170,8 +170,8 @@ public final class DeviceCommunicator implements AutoCloseable {
   }
 
   /**
-   * Frees what this rank holds. The other ranks' mapping of it goes when all have closed theirs and
-   * make or register something else, or close the communicator. Calling it again does nothing.
+   * Frees this rank's memory. The other ranks unmap it when all have closed theirs and create or
+   * register something else, or close the communicator. Idempotent.
    */
   @Override
   public synchronized void close() {

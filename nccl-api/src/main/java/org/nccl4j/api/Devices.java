@@ -9,13 +9,13 @@ import org.nccl4j.device.host.HostDevice;
 public final class Devices {
   private Devices() {}
 
-  /** The processor and its memory. Always there. */
+  /** The host device: the processor and its memory. It always exists. */
   public static Device host() {
     return HostDevice.instance();
   }
 
   /**
-   * The bytes of a direct buffer, from its position to its limit, as memory of the host.
+   * Wraps the bytes of a direct buffer, from its position to its limit, as memory of the host.
    *
    * @throws org.nccl4j.device.InvalidArgumentException for a heap buffer or a read-only one
    */

@@ -7,13 +7,13 @@ import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.Given;
 
 /**
- * Calls that belong together: those made between {@link #start()} and {@link #end()} on one thread
- * are launched together, sends and receives among them progress together, and one thread can drive
- * several ranks. Groups nest; the outermost end launches.
+ * Launches calls together. The calls between {@link #start()} and {@link #end()} on one thread are
+ * launched together, their sends and receives progress together, and one thread can drive several
+ * ranks. Groups nest; the outermost end launches.
  *
- * <p>A group launches all of its operations or none: once an operation's call in it, or a group
- * inside it, has thrown, the outermost end throws that first error, also where the program has
- * caught it. The thread's next group begins anew.
+ * <p>A group launches all of its operations or none. If a call in it throws, or a group inside it
+ * throws, the outermost end throws that first error, even if the program has caught it. The
+ * thread's next group starts anew.
  */
 public final class Group {
   private Group() {}
@@ -30,10 +30,10 @@ public final class Group {
   }
 
   /**
-   * Runs calls as a group, without waiting for the operations.
+   * Runs calls as a group. Does not wait for the operations.
    *
-   * @return done when the operations of all the streams that were used have ended; with the error
-   *     if launching failed. Errors of operations come out of their streams.
+   * @return completes when the operations of all given streams have ended; exceptionally if
+   *     launching failed. The streams report errors of operations.
    */
   public static CompletableFuture<Void> runAsync(Runnable calls, DeviceStream... streams) {
     CompletableFuture<?>[] ends;
@@ -56,11 +56,11 @@ public final class Group {
   }
 
   /**
-   * Predicts how long calls would take, without launching them.
+   * Predicts the time of calls without launching them.
    *
-   * @return the predicted time of the rank that takes longest
+   * @return the predicted time of the slowest rank
    * @throws org.nccl4j.device.InvalidUsageException for one-sided operations, which are launched at
-   *     once also in a group, for what registers windows, and in another group
+   *     once also in a group, for registrations of windows, and inside another group
    */
   public static Duration simulate(Runnable calls) {
     Given.notNull(calls, "calls of the group");
@@ -73,13 +73,13 @@ public final class Group {
   }
 
   /**
-   * Ends a group, and launches its calls if it is the outermost.
+   * Ends a group. The outermost end launches the calls.
    *
    * @throws org.nccl4j.device.InvalidUsageException without a start
    * @throws org.nccl4j.device.InvalidArgumentException if two ranks of one communicator have
-   *     operations in one stream, in which each would wait for the other
-   * @throws org.nccl4j.device.NcclException the first error of a call in the group, of which then
-   *     nothing was launched; or the first of a launch, once all that can be launched has been
+   *     operations in one stream: the first would wait for the second forever
+   * @throws org.nccl4j.device.NcclException the first error of a call in the group; then nothing
+   *     was launched. Or the first error of a launch, after all other launches
    */
   public static void end() {
     Groups.end();

@@ -12,7 +12,7 @@ import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.kernel.Operation;
 
-/** What a rank can ask its {@link Communicator}, which every object of this class is. */
+/** The queries of a {@link Communicator}. */
 public abstract sealed class Inquiries extends Operations permits Communicator {
   private final CommunicatorConfig config;
 
@@ -26,7 +26,7 @@ public abstract sealed class Inquiries extends Operations permits Communicator {
     return state.rank();
   }
 
-  /** All ranks. */
+  /** The number of ranks. */
   public int nRanks() {
     return state.nRanks();
   }
@@ -36,25 +36,24 @@ public abstract sealed class Inquiries extends Operations permits Communicator {
     return state.device();
   }
 
-  /** The name given in the configuration, or a number. */
+  /** The name of the configuration, or a number. */
   public String name() {
     return state.name();
   }
 
-  /** The transport that reaches each other rank, by rank; this rank is missing. */
+  /** The transport to each other rank, by rank; this rank has no entry. */
   public Map<Integer, String> transports() {
     return state.routes();
   }
 
   /**
-   * What the planner decides for an operation of a size, as a table to read: every algorithm and
-   * protocol with its predicted time, the choice, and the reason; and the same of buffers in
-   * windows, where all ranks reach each other's memory; at the end how this rank reaches the
-   * others.
+   * The planner's decision for an operation of a size, as a table: every algorithm and protocol
+   * with its predicted time, the choice, and the reason; the same for buffers in windows, if all
+   * ranks can access each other's memory; at the end the transports to the other ranks.
    *
-   * @param operation a name as in nccl-tests, such as "all_reduce" or "alltoall"
-   * @param count as in the operation's call
-   * @throws InvalidArgumentException for an operation that does not exist, or a negative count
+   * @param operation a name of nccl-tests, such as "all_reduce" or "alltoall"
+   * @param count the count of the call
+   * @throws InvalidArgumentException for an unknown operation or a negative count
    */
   public String explain(String operation, long count, DataType type) {
     Given.notNull(type, "type of the elements");
@@ -65,11 +64,11 @@ public abstract sealed class Inquiries extends Operations permits Communicator {
   }
 
   /**
-   * The algorithm and the protocol that an operation of a size will take, such as "Ring" and "LL".
+   * The algorithm and the protocol for an operation of a size, such as "Ring" and "LL".
    *
-   * @param operation a name as in nccl-tests
-   * @param count as in the operation's call
-   * @throws InvalidArgumentException for an operation that does not exist, or a negative count
+   * @param operation a name of nccl-tests
+   * @param count the count of the call
+   * @throws InvalidArgumentException for an unknown operation or a negative count
    */
   public Decision decision(String operation, long count, DataType type) {
     Given.notNull(type, "type of the elements");
@@ -78,7 +77,7 @@ public abstract sealed class Inquiries extends Operations permits Communicator {
   }
 
   /**
-   * As {@link #decision}, of buffers that lie in windows or are registered on all ranks, out of
+   * As {@link #decision}, for buffers that lie in windows or are registered on all ranks, out of
    * place.
    */
   public Decision decisionInWindows(String operation, long count, DataType type) {
@@ -90,20 +89,19 @@ public abstract sealed class Inquiries extends Operations permits Communicator {
         .orElseGet(() -> decision(operation, count, type));
   }
 
-  /** Whether it is suspended now. */
+  /** True while the communicator is suspended. */
   public boolean isSuspended() {
     return state.isSuspended();
   }
 
   /**
-   * Bytes of this rank's device memory that the communicator holds, by what they are for; empty
-   * while it is suspended and after its close.
+   * Bytes of this rank's device memory in use, by purpose; empty while suspended and after close.
    */
   public Map<String, Long> memory() {
     return state.memory();
   }
 
-  /** The configuration that it was made with. */
+  /** The configuration of the creation. */
   public CommunicatorConfig config() {
     return config;
   }

@@ -11,16 +11,16 @@ import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.InvalidUsageException;
 
 /**
- * Which rank this process is, by the variables that its launcher set: {@code nccl run}, torchrun,
- * Open MPI, Slurm or an indexed job of Kubernetes, in this order: other launchers run inside the
- * latter two. Kubernetes says which rank a pod is, and the pod's template has to say how many there
- * are (NCCL4J_NRANKS).
+ * The rank of this process, from the variables of its launcher: {@code nccl run}, torchrun, Open
+ * MPI, Slurm or an indexed job of Kubernetes, in this order, because other launchers run inside the
+ * last two. Kubernetes sets the rank of a pod; the pod's template must set the number of ranks
+ * (NCCL4J_NRANKS).
  *
- * @param launcher who set the variables
- * @param rank of this process
- * @param nRanks of all processes
- * @param localRank of this process among those of its machine
- * @param uniqueId that the launcher made for the first communicator; only {@code nccl run} does
+ * @param launcher the launcher that set the variables
+ * @param rank the rank of this process
+ * @param nRanks the number of ranks of all processes
+ * @param localRank the number of this process among the processes of its machine
+ * @param uniqueId the launcher's id for the first communicator; only {@code nccl run} makes one
  * @param meetingPoint host:port where rank 0 may listen, if the launcher names one
  */
 public record LaunchEnvironment(
@@ -55,9 +55,8 @@ public record LaunchEnvironment(
    * Reads the variables of a process.
    *
    * @param variables such as {@code System.getenv()}
-   * @return nothing if no launcher set any
-   * @throws InvalidArgumentException naming the variable that is missing or is not what it should
-   *     be
+   * @return empty if no launcher has set variables
+   * @throws InvalidArgumentException naming the missing or invalid variable
    */
   public static Optional<LaunchEnvironment> of(Map<String, String> variables) {
     Given.notNull(variables, "variables of the process");
@@ -77,9 +76,9 @@ public record LaunchEnvironment(
   }
 
   /**
-   * The place of this process, which a launcher has to have started.
+   * The environment of this process, which a launcher must have started.
    *
-   * @throws InvalidUsageException naming what to set if no launcher's variables are set
+   * @throws InvalidUsageException naming the variables to set, if none is set
    * @throws InvalidArgumentException as {@link #of} does
    */
   public static LaunchEnvironment required() {

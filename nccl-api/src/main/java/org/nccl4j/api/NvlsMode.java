@@ -1,6 +1,6 @@
 package org.nccl4j.api;
 
-/** Who carries NVLink SHARP out. The setting NCCL4J_NVLS_MODE says the same. */
+/** The implementation of NVLink SHARP; also the setting NCCL4J_NVLS_MODE. */
 public enum NvlsMode {
   /** NVLS where NCCL_ALGO names it: by the switch on GPUs, emulated on the host device. */
   AUTO,

@@ -16,9 +16,8 @@ import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.InvalidUsageException;
 
 /**
- * Windows, and the operations into them that one rank calls without the other's taking part. What
- * all operations have in common is said at {@link Communicator}, which every object of this class
- * is.
+ * Windows, and the operations on them that one rank calls without the other rank's participation.
+ * {@link Communicator} describes their common rules.
  */
 public abstract sealed class OneSided permits Operations {
   final CommunicatorState state;
@@ -30,20 +29,20 @@ public abstract sealed class OneSided permits Operations {
   }
 
   /**
-   * Registers memory of all ranks as a window: operations whose buffers lie in windows, on every
-   * rank at the same offset, go without a copy; and other ranks may write into it ({@link
-   * #putSignal}). Collective: every rank calls it, with as many bytes, in the same order, and it
-   * returns once all have. In a {@link Group} it takes effect at the group's end, so that one
-   * thread can register for several ranks.
+   * Registers memory of all ranks as a window. Operations whose buffers lie in windows, on every
+   * rank at the same offset, move data directly between the buffers, and other ranks may write into
+   * the window ({@link #putSignal}). Collective: every rank calls it, with the same number of
+   * bytes, in the same order; it returns when all ranks have called it. In a {@link Group} it takes
+   * effect at the end of the group, so that one thread can register for several ranks.
    *
-   * <p>An operation takes the way of windows only if its whole buffer lies in one; that must then
-   * be so on all ranks. A buffer that is partly outside is like one without a window.
+   * <p>An operation uses windows only if its whole buffer lies in one, which must then be so on all
+   * ranks. A buffer that is partly outside counts as a buffer without a window.
    *
-   * @param memory from {@link Device#memAlloc}, or a slice of that; several windows may lie in one
-   *     allocation
-   * @throws InvalidArgumentException on all ranks, naming one: for memory that other ranks cannot
-   *     map, sizes or offsets that differ between ranks, or no more room in the windows' range
-   * @throws InvalidUsageException on all ranks: if they call different things
+   * @param memory from {@link Device#memAlloc}, or a slice of such memory; several windows may lie
+   *     in one allocation
+   * @throws InvalidArgumentException on all ranks, naming one rank: for memory that other ranks
+   *     cannot map, sizes or offsets that differ between ranks, or a full range of windows
+   * @throws InvalidUsageException on all ranks: if their calls differ
    */
   public Window registerWindow(DeviceMemory memory) {
     Groups.refuseWhereSimulated("registerWindow");
@@ -54,11 +53,11 @@ public abstract sealed class OneSided permits Operations {
   }
 
   /**
-   * Ends the use of a window. Collective, as {@link #registerWindow}; the memory stays its owner's.
-   * What is still registered when a communicator closes is deregistered then.
+   * Ends the use of a window. Collective, as {@link #registerWindow}. The memory stays its owner's.
+   * The close of a communicator deregisters its remaining windows.
    *
-   * @throws InvalidUsageException if it was deregistered before, or is of another communicator; on
-   *     all ranks, if operations of any still use it: then it stays
+   * @throws InvalidUsageException if the window was deregistered before, or belongs to another
+   *     communicator; on all ranks, if operations of a rank still use it: then it stays registered
    */
   public void deregisterWindow(Window window) {
     Groups.refuseWhereSimulated("deregisterWindow");
@@ -76,19 +75,20 @@ public abstract sealed class OneSided permits Operations {
   }
 
   /**
-   * Registers memory of this rank, so that collectives on it go without a copy where the ranks can
-   * reach each other's memory; NCCL's ncclCommRegister. Not collective: returns at once.
+   * Registers memory of this rank, so that collectives on it need no copy if the ranks can access
+   * each other's memory. Corresponds to ncclCommRegister. Not collective: returns at once.
    *
-   * <p>As in NCCL, an operation's buffers are registered on all its ranks or on none, and lie at
-   * the same offset in what is registered, which has the same size everywhere. The first operation
-   * on it, outside the capture of a graph, waits for the other ranks, which make a window of it
-   * together; so a thread that drives several ranks calls it in a {@link Group}. Where that cannot
-   * be, for one rank's memory, the operations go as if nothing were registered, and {@link
-   * Registration#obstacle} says why. Between machines it changes nothing: there data go through the
+   * <p>As in NCCL, register an operation's buffers on all its ranks or on none, at the same offset
+   * in registered memory of the same size. The first operation on it, outside the capture of a
+   * graph, waits for the other ranks, which make a window of it together. So a thread that drives
+   * several ranks calls that operation in a {@link Group}. If one rank's memory cannot be used,
+   * operations work as if nothing were registered, and {@link Registration#obstacle} gives the
+   * reason. Registering has no effect between machines: data for a network go through the
    * connections' own memory, which the network knows. A window does the same without that wait
    * ({@link #registerWindow}).
    *
-   * @param memory from {@link Device#memAlloc}, or a slice of that, to be of any use; may be any
+   * @param memory from {@link Device#memAlloc}, or a slice of such memory; other memory is accepted
+   *     without effect
    * @throws InvalidArgumentException for null, no bytes, or memory of another device
    * @throws InvalidUsageException for closed memory
    */
@@ -97,27 +97,28 @@ public abstract sealed class OneSided permits Operations {
   }
 
   /**
-   * Ends the use of registered memory on this rank, which is the caller's again; NCCL's
-   * ncclCommDeregister. Not collective. The other ranks' mapping of it goes when they have
-   * deregistered too and register something else, or close. What is still registered when a
-   * communicator closes is deregistered then.
+   * Ends the use of registered memory on this rank; the memory is the caller's again. Corresponds
+   * to ncclCommDeregister. Not collective. The other ranks unmap it when they have deregistered too
+   * and register other memory, or close. The close of a communicator deregisters its remaining
+   * memory.
    *
-   * @throws InvalidUsageException if it is of another communicator, was deregistered before, or is
-   *     used by operations that have not ended; and after close
+   * @throws InvalidUsageException if it belongs to another communicator, was deregistered before,
+   *     or is used by operations that have not ended; and after close
    */
   public void deregister(Registration registration) {
     state.deregister(Given.notNull(registration, "registration").registered());
   }
 
   /**
-   * What kernels of the user's own need beside windows. Collective, as {@link #registerWindow}, but
-   * not in a group.
+   * Creates the barriers and slots that the user's own kernels need besides windows. Collective, as
+   * {@link #registerWindow}, but not in a group.
    *
-   * @param barriers how many barriers of the team kernels will use, often one for each block
-   * @param slots values of 8 bytes that a rank can send each other in one epoch of an LL all-to-all
-   * @throws InvalidArgumentException on all ranks, naming one: for fewer than 0 or more than 4096
-   *     of either, or numbers that differ between ranks
-   * @throws InvalidUsageException in a group; on all ranks, if they call different things
+   * @param barriers the number of barriers of the team, often one for each block
+   * @param slots values of 8 bytes that a rank can send to each other rank in one epoch of an LL
+   *     all-to-all
+   * @throws InvalidArgumentException on all ranks, naming one rank: for fewer than 0 or more than
+   *     4096 of either, or numbers that differ between ranks
+   * @throws InvalidUsageException in a group; on all ranks, if their calls differ
    */
   public DeviceCommunicator createDeviceCommunicator(int barriers, int slots) {
     Groups.refuseInGroup("createDeviceCommunicator");
@@ -126,19 +127,20 @@ public abstract sealed class OneSided permits Operations {
   }
 
   /**
-   * Writes into a rank's window and then signals that rank, without its taking part. Ranks of other
-   * machines are written to over the network: the data go through a connection of their own, and
-   * the other side's proxy thread puts them into the window. Between GPUs of several machines it
-   * cannot be captured into a graph.
+   * Writes into a rank's window and then signals that rank, without its participation. To ranks of
+   * other machines the data go over the network: through a separate connection, whose receiving
+   * proxy thread copies them into the window. Between GPUs of several machines the call cannot be
+   * captured into a graph.
    *
-   * @param source what is written
-   * @param count elements; 0 writes nothing and signals
-   * @param peer whose window
+   * @param source the data
+   * @param count elements; with 0 it only signals
+   * @param peer the rank of the window
    * @param window a window of this communicator
-   * @param offset where in the peer's window, in bytes
-   * @throws InvalidArgumentException if the data do not fit, the peer is no rank, or it is not in
-   *     reach: on another machine, for communicators that share their parent's connections
-   * @throws InvalidUsageException if the window is not this communicator's
+   * @param offset the place in the peer's window, in bytes
+   * @throws InvalidArgumentException if the data do not fit, the peer is not a rank, or the peer
+   *     cannot be reached: it is on another machine and the communicator shares its parent's
+   *     connections
+   * @throws InvalidUsageException if the window belongs to another communicator
    */
   public void putSignal(
       DeviceMemory source,
@@ -153,7 +155,7 @@ public abstract sealed class OneSided permits Operations {
   }
 
   /**
-   * Signals a rank: after all that this rank has put to it before in the same stream.
+   * Signals a rank, after all puts of this rank to it before in the same stream.
    *
    * @throws InvalidUsageException before the first window is registered
    */
@@ -162,10 +164,10 @@ public abstract sealed class OneSided permits Operations {
   }
 
   /**
-   * Lets a stream wait until ranks have signalled this one. Each signal is waited for once.
+   * Lets a stream wait until ranks have signalled this rank. A signal ends one wait.
    *
-   * @param signals how many signals of which ranks
-   * @throws InvalidArgumentException for a peer that is no rank, or fewer than 1 signal
+   * @param signals the number of signals for each rank
+   * @throws InvalidArgumentException for an invalid rank, or fewer than 1 signal
    * @throws InvalidUsageException before the first window is registered
    */
   public void waitSignal(Map<Integer, Integer> signals, DeviceStream stream) {

@@ -11,13 +11,13 @@ import org.nccl4j.device.ReductionOperator;
 import org.nccl4j.device.kernel.Operation;
 
 /**
- * The operations that every rank concerned calls: collectives, sends and receives. What they have
- * in common is said at {@link Communicator}, which every object of this class is.
+ * The operations that all participating ranks call: collectives, sends and receives. {@link
+ * Communicator} describes their common rules.
  *
- * <p>In place means what it means in NCCL: all-reduce, broadcast and reduce with the same memory
- * for both; all-gather with {@code send} being the rank's part of {@code recv}; reduce-scatter with
- * {@code recv} being the rank's part of {@code send}; gather and scatter likewise at the root.
- * Other overlaps give undefined data, and are refused with NCCL_CHECK_MODE=DEBUG_LOCAL.
+ * <p>In place has NCCL's meaning: all-reduce, broadcast and reduce use the same memory for both
+ * buffers; in all-gather {@code send} is the rank's part of {@code recv}; in reduce-scatter {@code
+ * recv} is the rank's part of {@code send}; gather and scatter do the same at the root. Other
+ * overlaps give undefined data. NCCL_CHECK_MODE=DEBUG_LOCAL refuses them.
  */
 public abstract sealed class Operations extends OneSided permits Inquiries {
   Operations(CommunicatorState state, RankQueue queue) {
@@ -25,7 +25,7 @@ public abstract sealed class Operations extends OneSided permits Inquiries {
   }
 
   /**
-   * Combines all ranks' send buffers, the result to all.
+   * Combines all ranks' send buffers and gives the result to all ranks.
    *
    * @param count elements of each buffer
    */
@@ -40,10 +40,10 @@ public abstract sealed class Operations extends OneSided permits Inquiries {
   }
 
   /**
-   * As {@link #allReduce(DeviceMemory, DeviceMemory, long, DataType, RedOp, DeviceStream)}, by a
-   * pre-multiplied sum or a reduction that the user supplies.
+   * As {@link #allReduce(DeviceMemory, DeviceMemory, long, DataType, RedOp, DeviceStream)}, with a
+   * pre-multiplied sum or a user's reduction.
    *
-   * @throws InvalidUsageException on GPUs for one that the user supplies
+   * @throws InvalidUsageException on GPUs for a user's reduction
    */
   public void allReduce(
       DeviceMemory send,
@@ -56,9 +56,9 @@ public abstract sealed class Operations extends OneSided permits Inquiries {
   }
 
   /**
-   * The root's send buffer to all ranks.
+   * Copies the root's send buffer to all ranks.
    *
-   * @param send looked at on the root alone; elsewhere it may be null
+   * @param send read only on the root; may be null on other ranks
    * @param count elements of each buffer
    */
   public void broadcast(
@@ -72,9 +72,9 @@ public abstract sealed class Operations extends OneSided permits Inquiries {
   }
 
   /**
-   * Combines all ranks' send buffers, the result to the root.
+   * Combines all ranks' send buffers and gives the result to the root.
    *
-   * @param recv written on the root alone; elsewhere it may be null
+   * @param recv written only on the root; may be null on other ranks
    * @param count elements of each buffer
    */
   public void reduce(
@@ -88,7 +88,7 @@ public abstract sealed class Operations extends OneSided permits Inquiries {
     queue.call(Operation.REDUCE, send, recv, count, type, op, root, stream);
   }
 
-  /** As the other reduce, by an operator as for all-reduce. */
+  /** As the other reduce, with an operator as in all-reduce. */
   public void reduce(
       DeviceMemory send,
       DeviceMemory recv,
@@ -101,7 +101,7 @@ public abstract sealed class Operations extends OneSided permits Inquiries {
   }
 
   /**
-   * Every rank's send buffer to all, in rank order.
+   * Gathers every rank's send buffer on all ranks, in rank order.
    *
    * @param recv nRanks x sendCount elements
    * @param sendCount elements that each rank sends
@@ -112,7 +112,7 @@ public abstract sealed class Operations extends OneSided permits Inquiries {
   }
 
   /**
-   * Combines all ranks' send buffers, part r of the result to rank r.
+   * Combines all ranks' send buffers and gives part r of the result to rank r.
    *
    * @param send nRanks x recvCount elements
    * @param recvCount elements that each rank receives
@@ -127,7 +127,7 @@ public abstract sealed class Operations extends OneSided permits Inquiries {
     queue.call(Operation.REDUCE_SCATTER, send, recv, recvCount, type, op, 0, stream);
   }
 
-  /** As the other reduce-scatter, by an operator as for all-reduce. */
+  /** As the other reduce-scatter, with an operator as in all-reduce. */
   public void reduceScatter(
       DeviceMemory send,
       DeviceMemory recv,
@@ -139,12 +139,12 @@ public abstract sealed class Operations extends OneSided permits Inquiries {
   }
 
   /**
-   * As all-gather, with a part of its own size from each rank.
+   * As all-gather, with a count for each rank.
    *
    * @param send this rank's part, counts[rank()] elements
    * @param recv all parts
    * @param counts elements of each rank, the same on all ranks
-   * @param offsets where each rank's part begins in recv, in elements; null for one after the other
+   * @param offsets the start of each rank's part in recv, in elements; null for contiguous parts
    */
   public void allGatherV(
       DeviceMemory send,
@@ -157,9 +157,9 @@ public abstract sealed class Operations extends OneSided permits Inquiries {
   }
 
   /**
-   * As reduce-scatter, with a part of its own size for each rank.
+   * As reduce-scatter, with a count for each rank.
    *
-   * @param send the parts of all ranks, one after the other
+   * @param send the parts of all ranks, contiguous
    * @param recv this rank's part of the result, counts[rank()] elements
    * @param counts elements of each rank, the same on all ranks
    */
@@ -175,12 +175,12 @@ public abstract sealed class Operations extends OneSided permits Inquiries {
   }
 
   /**
-   * As all-to-all, with a part of its own size for each pair of ranks.
+   * As all-to-all, with a count for each pair of ranks.
    *
    * @param sendCounts elements for each rank
-   * @param sendOffsets where they begin in send, in elements; null for one after the other
-   * @param recvCounts elements from each rank, as many as it sends to this one
-   * @param recvOffsets where they go in recv, in elements; null for one after the other
+   * @param sendOffsets their starts in send, in elements; null for contiguous parts
+   * @param recvCounts elements from each rank, equal to the count that it sends to this rank
+   * @param recvOffsets their starts in recv, in elements; null for contiguous parts
    */
   public void allToAllV(
       DeviceMemory send,
@@ -208,11 +208,11 @@ public abstract sealed class Operations extends OneSided permits Inquiries {
   }
 
   /**
-   * Part p of every rank's send buffer to rank p, in rank order.
+   * Sends part p of every rank's send buffer to rank p, in rank order.
    *
    * @param send nRanks x count elements; must not overlap recv
    * @param recv nRanks x count elements
-   * @param count elements that each rank sends to each
+   * @param count elements that each rank sends to each rank
    */
   public void allToAll(
       DeviceMemory send, DeviceMemory recv, long count, DataType type, DeviceStream stream) {
@@ -220,9 +220,9 @@ public abstract sealed class Operations extends OneSided permits Inquiries {
   }
 
   /**
-   * Every rank's send buffer to the root, in rank order.
+   * Gathers every rank's send buffer on the root, in rank order.
    *
-   * @param recv nRanks x sendCount elements on the root; elsewhere it may be null
+   * @param recv nRanks x sendCount elements on the root; may be null on other ranks
    * @param sendCount elements that each rank sends
    */
   public void gather(
@@ -236,9 +236,9 @@ public abstract sealed class Operations extends OneSided permits Inquiries {
   }
 
   /**
-   * Part r of the root's send buffer to rank r.
+   * Sends part r of the root's send buffer to rank r.
    *
-   * @param send nRanks x recvCount elements on the root; elsewhere it may be null
+   * @param send nRanks x recvCount elements on the root; may be null on other ranks
    * @param recvCount elements that each rank receives
    */
   public void scatter(
@@ -252,8 +252,8 @@ public abstract sealed class Operations extends OneSided permits Inquiries {
   }
 
   /**
-   * Sends to a rank that makes the matching {@link #recv} call. Sends and receives that depend on
-   * each other belong in one {@link Group}.
+   * Sends to a rank that makes the matching {@link #recv} call. Put sends and receives that depend
+   * on each other into one {@link Group}.
    *
    * @param count elements, the same as the receiver's
    */

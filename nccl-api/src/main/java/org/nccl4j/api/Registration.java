@@ -5,8 +5,8 @@ import org.nccl4j.api.window.LocalRegistration;
 import org.nccl4j.device.DeviceMemory;
 
 /**
- * Memory that one rank registered with a communicator ({@link Communicator#register}); NCCL's
- * handle of ncclCommRegister. Any thread may call any method.
+ * Memory that one rank has registered with a communicator ({@link Communicator#register}).
+ * Corresponds to the handle of ncclCommRegister. Any thread may call any method.
  */
 public final class Registration {
   private final CommunicatorState owner;
@@ -17,24 +17,24 @@ public final class Registration {
     this.registered = registered;
   }
 
-  /** The memory, as it was registered. */
+  /** The registered memory. */
   public DeviceMemory memory() {
     return registered.memory();
   }
 
-  /** Whether it can still be used: until it is deregistered or the communicator is closed. */
+  /** True until it is deregistered or the communicator is closed. */
   public boolean isRegistered() {
     return !registered.isDropped();
   }
 
-  /** Whether operations on it may go straight between the ranks' memories. */
+  /** True if operations may move data directly between the ranks' memories. */
   public boolean isMapped() {
     return isRegistered() && obstacle().isEmpty();
   }
 
   /**
-   * Why operations on it go the way of buffers that are not registered, such as memory that other
-   * ranks cannot map, or that no operation has used it yet; empty if they need not.
+   * The reason why operations treat the memory as not registered, such as memory that other ranks
+   * cannot map, or that no operation has used it yet; empty otherwise.
    */
   public String obstacle() {
     return registered.obstacle();

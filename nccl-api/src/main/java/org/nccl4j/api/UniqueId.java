@@ -12,12 +12,12 @@ import org.nccl4j.device.Given;
 import org.nccl4j.device.InvalidArgumentException;
 
 /**
- * What the ranks of a communicator need in common to find each other: where the bootstrap root
- * listens, and a secret that its connections are proved with. One rank makes it and gives it to the
- * others by whatever means the program has; who knows it can join, so treat it as a password.
+ * The address of the bootstrap root, and a secret that proves membership. With it the ranks of a
+ * communicator find each other. One rank creates it and passes it to the others through any
+ * channel. Everyone who knows it can join, so treat it as a password.
  *
- * <p>Immutable. Its text form is printable and made of letters and digits, so that it fits in an
- * environment variable or on a command line.
+ * <p>Immutable. The text form has only letters and digits, so it fits into an environment variable
+ * or a command line.
  */
 public final class UniqueId {
   private static final Duration PATIENCE = Duration.ofMinutes(10);
@@ -29,13 +29,14 @@ public final class UniqueId {
   }
 
   /**
-   * A new id, with a bootstrap root listening in this process until the communicator has been made
-   * and closed, creating it has failed, or no rank has come for 10 minutes (or the time to create a
-   * communicator, if that is longer). The process must live until all ranks have joined.
+   * Creates an id and starts a bootstrap root in this process. The root listens until the
+   * communicator has been created and closed, the creation has failed, or no rank has joined for 10
+   * minutes (or for the longest time of a creation, if that is longer). The process must live until
+   * all ranks have joined.
    *
-   * <p>With NCCL_COMM_ID=host:port the id follows from that setting: every rank can make it for
-   * itself, and rank 0 starts the root there when it joins. Such an id is no secret unless
-   * NCCL4J_COMM_SECRET is set too.
+   * <p>With NCCL_COMM_ID=host:port the id follows from that setting: every rank can create it, and
+   * rank 0 starts the root there when it joins. Such an id is not secret unless NCCL4J_COMM_SECRET
+   * is set too.
    *
    * @throws org.nccl4j.device.SystemErrorException if no socket can be opened
    */
@@ -44,7 +45,7 @@ public final class UniqueId {
   }
 
   /**
-   * A new id, with settings for this communicator alone.
+   * Creates an id with settings for this communicator.
    *
    * @see #create()
    */
@@ -57,18 +58,18 @@ public final class UniqueId {
   }
 
   /**
-   * The id that another rank's {@link #toBytes()} gave.
+   * Parses the result of another rank's {@link #toBytes()}.
    *
-   * @throws InvalidArgumentException if these are not the bytes of an id
+   * @throws InvalidArgumentException for invalid bytes
    */
   public static UniqueId fromBytes(byte[] bytes) {
     return new UniqueId(BootstrapId.decode(Given.notNull(bytes, "bytes of a unique id")).encode());
   }
 
   /**
-   * The id that another rank's {@link #toString()} gave.
+   * Parses the result of another rank's {@link #toString()}.
    *
-   * @throws InvalidArgumentException if this is not the text of an id
+   * @throws InvalidArgumentException for invalid text
    */
   public static UniqueId parse(String text) {
     try {
@@ -82,7 +83,7 @@ public final class UniqueId {
     }
   }
 
-  /** Its binary form; at most 128 bytes. */
+  /** The binary form */
   public byte[] toBytes() {
     return bytes.clone();
   }

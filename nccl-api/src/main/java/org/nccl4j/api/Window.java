@@ -14,9 +14,9 @@ import org.nccl4j.device.symmetric.MulticastMemory;
 import org.nccl4j.device.symmetric.WindowView;
 
 /**
- * Memory that all ranks of a communicator registered together ({@link
- * Communicator#registerWindow}). Any thread may call any method; one that was registered in a group
- * can be used from the group's end on.
+ * Memory that all ranks of a communicator have registered together ({@link
+ * Communicator#registerWindow}). Any thread may call any method. A window registered in a group is
+ * usable after the group's end.
  */
 public final class Window {
   /** Of a {@code nccl4jWindow}. */
@@ -56,7 +56,7 @@ public final class Window {
     return registered().number();
   }
 
-  /** This rank's memory, as it was registered. */
+  /** This rank's registered memory. */
   public DeviceMemory memory() {
     return registered().memory();
   }
@@ -66,16 +66,16 @@ public final class Window {
     return registered().view().size();
   }
 
-  /** Whether it can still be used. */
+  /** True until the window is deregistered. */
   public boolean isRegistered() {
     return !registered().isDropped();
   }
 
   /**
-   * A rank's memory of the window, which this rank's device can load from and store to, until the
-   * window is deregistered. When to do so is the callers' to agree.
+   * A rank's memory of the window. This rank's device can load from it and store to it until the
+   * window is deregistered. The caller synchronizes the accesses.
    *
-   * @throws InvalidArgumentException for a rank that is not on this machine
+   * @throws InvalidArgumentException for a rank outside this machine
    */
   public DeviceMemory peer(int rank) {
     RegisteredWindow window = registered();
@@ -95,9 +95,9 @@ public final class Window {
   }
 
   /**
-   * Where this rank's device finds a {@code nccl4jWindow} of it (header {@code nccl4j_device.cuh}),
-   * for kernels of a user's own; made at the first call, freed when the window is deregistered or
-   * its communicator closed.
+   * The device address of a {@code nccl4jWindow} (header {@code nccl4j_device.cuh}), for the user's
+   * own kernels. Allocated at the first call, freed when the window is deregistered or its
+   * communicator closed.
    */
   public long deviceHandle() {
     RegisteredWindow window = registered();
@@ -118,9 +118,9 @@ public final class Window {
   }
 
   /**
-   * Where this rank's device reaches the same place of all ranks' windows at once, by PTX's
-   * multimem instructions; kernels find it in {@link #deviceHandle}. Empty where there is no such
-   * place: without NVLS, where it is emulated, and on the host.
+   * The device address through which PTX's multimem instructions reach all ranks' windows at once;
+   * kernels also find it in {@link #deviceHandle}. Empty without NVLS, with emulated NVLS, and on
+   * the host.
    */
   public OptionalLong multimemAddress() {
     long address = multimem(registered().view());

@@ -1,5 +1,5 @@
 /**
- * What a user sees: {@link org.nccl4j.api.Communicator} and what it needs. Layer: above the whole
+ * The user's API: {@link org.nccl4j.api.Communicator} and the types that it uses. Layer: above the
  * engine.
  */
 package org.nccl4j.api;
