@@ -24,6 +24,12 @@ import org.nccl4j.device.host.memory.HostMemory;
 final class LaunchQueue {
   static final int CAPACITY = 1024;
 
+  /** Of an operation whose own error cannot be told. */
+  private static final NcclException UNTOLD =
+      new InternalErrorException(
+          "an operation of a host stream failed with an error that cannot be shown",
+          "give the JVM more memory (-Xmx); else report this");
+
   /** Looks at a thread that adds, which takes some nanoseconds while it has a core. */
   private static final int LOOKS = 1000;
 
@@ -276,8 +282,11 @@ final class LaunchQueue {
         while (position >= emptying.end) {
           emptying = emptying.next;
         }
-        runEntry(emptying, emptying.entry(position));
-        ENDED.setRelease(this, ++position);
+        try {
+          runEntry(emptying, emptying.entry(position));
+        } finally {
+          ENDED.setRelease(this, ++position); // what ends with an error has run all the same
+        }
       }
     } finally {
       RUNNING.setRelease(this, 0);
@@ -294,15 +303,23 @@ final class LaunchQueue {
     } catch (NcclException e) {
       fail(e);
     } catch (RuntimeException | Error e) {
-      fail(
-          new InternalErrorException(
-              "an operation of a host stream failed unexpectedly (" + e + ")",
-              "report this with the stack trace",
-              e));
+      fail(unexpected(e));
+    } finally {
+      ring.operations[entry] = null;
+      ring.sends[entry] = null;
+      ring.recvs[entry] = null;
     }
-    ring.operations[entry] = null;
-    ring.sends[entry] = null;
-    ring.recvs[entry] = null;
+  }
+
+  private static NcclException unexpected(Throwable e) {
+    try {
+      return new InternalErrorException(
+          "an operation of a host stream failed unexpectedly (" + e + ")",
+          "report this with the stack trace",
+          e);
+    } catch (RuntimeException | Error none) {
+      return UNTOLD;
+    }
   }
 
   private void fail(NcclException e) {
