@@ -10,6 +10,7 @@ import java.time.Duration;
 import java.util.PriorityQueue;
 import java.util.Queue;
 import java.util.concurrent.ConcurrentLinkedQueue;
+import java.util.concurrent.locks.LockSupport;
 import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.Patience;
@@ -142,14 +143,25 @@ final class EventLoop implements Runnable {
 
   @Override
   public void run() {
-    while (!released || !tasks.isEmpty() || lingers()) {
-      try {
-        turn();
-      } catch (Throwable e) { // even of the log: this thread serves all communicators
-        Patience.sleep(PAUSE_NANOS);
+    try {
+      boolean goesOn = true;
+      while (goesOn) {
+        goesOn = guardedTurn();
       }
+    } finally {
+      closeSelector();
     }
-    closeSelector();
+  }
+
+  /** Not even an error of the log ends it: this thread serves all communicators. */
+  private boolean guardedTurn() {
+    try {
+      turn();
+      return !released || !tasks.isEmpty() || lingers();
+    } catch (Throwable e) {
+      LockSupport.parkNanos(PAUSE_NANOS);
+      return !released || System.nanoTime() - releasedNanos < LINGER.toNanos();
+    }
   }
 
   /** What was said last may still be on its way when the last user has gone. */

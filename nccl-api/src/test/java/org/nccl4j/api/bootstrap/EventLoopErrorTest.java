@@ -2,6 +2,9 @@ package org.nccl4j.api.bootstrap;
 
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.io.IOException;
+import java.nio.channels.Pipe;
+import java.nio.channels.SelectionKey;
 import java.time.Duration;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
@@ -19,6 +22,38 @@ class EventLoopErrorTest {
     public String toString() {
       throw new OutOfMemoryError("a test");
     }
+  }
+
+  @Test
+  void aConnectionThatFailsAtTheEndIsClosed() throws Exception {
+    Pipe pipe = Pipe.open();
+    EventLoop.Handler defect =
+        new EventLoop.Handler() {
+          @Override
+          public void ready(SelectionKey key) {}
+
+          @Override
+          public boolean isFinishing() {
+            throw new NoMemory();
+          }
+        };
+    EventLoop loop = EventLoop.acquire();
+    CountDownLatch registered = new CountDownLatch(1);
+    loop.execute(
+        () -> {
+          try {
+            loop.register(pipe.source(), SelectionKey.OP_READ, defect);
+            registered.countDown();
+          } catch (IOException e) {
+            throw new AssertionError(e);
+          }
+        });
+    assertTrue(registered.await(50, TimeUnit.SECONDS));
+    loop.release();
+    while (pipe.source().isOpen()) {
+      Thread.onSpinWait(); // until the test's time is over
+    }
+    pipe.sink().close();
   }
 
   @Test
