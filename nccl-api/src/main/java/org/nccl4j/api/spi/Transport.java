@@ -66,7 +66,7 @@ public interface Transport extends AutoCloseable {
   /**
    * Frees what it holds, its connectors included; afterwards nothing can be asked of it. The other
    * ranks may still be at work: of memory that lies here, their views stay whole until they close
-   * too. Calling it again does nothing.
+   * too. Does not wait for them. Calling it again does nothing.
    */
   @Override
   void close();

@@ -2,12 +2,15 @@ package org.nccl4j.it.contract;
 
 import java.nio.ByteBuffer;
 import java.nio.file.Path;
+import java.util.Arrays;
 import java.util.List;
 import org.nccl4j.device.DeviceMemory;
 
 /** What is left of a transport. */
 final class LifeCycleChecks {
   private static final int ROUNDS = 40;
+  private static final int TIMED_CLOSES = 11;
+  private static final long MOST_NANOS = 100_000_000;
   private static final long SELF = ProcessHandle.current().pid();
 
   private final TransportContract contract;
@@ -19,6 +22,7 @@ final class LifeCycleChecks {
   List<Check> all() {
     return List.of(
         new Check("closing twice does nothing, and afterwards nothing can be used", this::closed),
+        new Check("closing waits for nobody", this::closesSoon),
         new Check("a rank that closes leaves the other its memory", this::oneCloses),
         new Check("connected and closed, nothing is left", () -> leavesNothing(true)),
         new Check("closed before it is connected, nothing is left", () -> leavesNothing(false)));
@@ -33,6 +37,26 @@ final class LifeCycleChecks {
     Expect.that(!data.isOpen(), "the regions are still open");
     Expect.failure("sender() after close", () -> mesh.transport(0).sender(mesh.peer(1)));
     Expect.failure("connection() after close", link.sender()::connection);
+  }
+
+  /** The median, as of calls of connect. */
+  private void closesSoon() {
+    long[] nanos = new long[TIMED_CLOSES];
+    for (int round = 0; round < TIMED_CLOSES; round++) {
+      try (Mesh mesh = new Mesh(contract, 2)) {
+        Link.connected(mesh, 0, 1);
+        long start = System.nanoTime();
+        mesh.transport(0).close();
+        nanos[round] = System.nanoTime() - start;
+      }
+    }
+    Arrays.sort(nanos);
+    long median = nanos[TIMED_CLOSES / 2];
+    Expect.that(
+        median < MOST_NANOS,
+        "close takes %d ms, at most %d are allowed: it must not wait",
+        median / 1_000_000,
+        MOST_NANOS / 1_000_000);
   }
 
   private void oneCloses() {

@@ -35,7 +35,8 @@ record BrokenProvider(Defect defect) implements TransportProvider {
     NEVER_CLOSES,
     BELIEVES_ANY_HANDLE,
     NO_REASON,
-    SLOW_CONNECT
+    SLOW_CONNECT,
+    SLOW_CLOSE
   }
 
   private static final Map<Long, DeviceMemory> REGIONS = new ConcurrentHashMap<>();
@@ -104,6 +105,9 @@ record BrokenProvider(Defect defect) implements TransportProvider {
 
     @Override
     public void close() {
+      if (defect == Defect.SLOW_CLOSE) {
+        LockSupport.parkNanos(200_000_000);
+      }
       if (defect != Defect.NEVER_CLOSES) {
         closed = true;
         own.forEach(DeviceMemory::close);
