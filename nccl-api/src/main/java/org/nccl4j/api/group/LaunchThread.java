@@ -42,6 +42,9 @@ final class LaunchThread implements AutoCloseable {
 
   private volatile boolean asleep;
 
+  /** Whether it ends when it is free. Written once; read by the thread. */
+  private volatile boolean ending;
+
   /**
    * Starts it.
    *
@@ -89,6 +92,8 @@ final class LaunchThread implements AutoCloseable {
       if (now instanceof Runnable given) {
         STATE.setRelease(this, outcome(given));
         idleSince = System.nanoTime();
+      } else if (now == null && ending) {
+        STATE.compareAndSet(this, null, CLOSED);
       } else if (++looks % LOOKS_PER_TIME == 0 && System.nanoTime() - idleSince > SPIN_NANOS) {
         sleep();
         idleSince = System.nanoTime();
@@ -110,10 +115,16 @@ final class LaunchThread implements AutoCloseable {
 
   private void sleep() {
     asleep = true;
-    if (!(state instanceof Runnable) && state != CLOSED) {
+    if (!(state instanceof Runnable) && state != CLOSED && !ending) {
       LockSupport.park(this);
     }
     asleep = false;
+  }
+
+  /** Ends it as soon as what it was given is done, which is not waited for. */
+  void closeLater() {
+    ending = true;
+    LockSupport.unpark(thread);
   }
 
   /** Ends it, once what it was given is done. */

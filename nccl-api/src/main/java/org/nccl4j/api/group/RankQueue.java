@@ -69,21 +69,30 @@ public final class RankQueue {
    * calls operations has to see that: it happens before them.
    */
   public void become(RankQueue other) {
-    close();
+    close(/* idle= */ true);
     planner = other.planner;
     direct = other.direct;
     launcher = other.launcher;
     signatures = other.signatures;
   }
 
-  /** Frees what it holds itself, once none of its operations runs. */
-  public void close() {
-    if (signatures != null) {
+  /**
+   * Ends its thread, and frees what it holds itself.
+   *
+   * @param idle whether none of its operations runs; else its memory stays, and the thread ends
+   *     once what it launches is launched
+   */
+  public void close(boolean idle) {
+    if (idle && signatures != null) {
       signatures.close();
     }
     synchronized (this) {
       if (launchThread != null) {
-        launchThread.close();
+        if (idle) {
+          launchThread.close();
+        } else {
+          launchThread.closeLater();
+        }
         launchThread = null;
       }
     }

@@ -387,13 +387,12 @@ public final class CommunicatorState {
     synchronized (this) {
       if (!suspended) {
         engine = engine();
-        end(running, idle);
+        idle = end(running, idle);
       }
     }
-    if (idle) {
-      queue.close();
-      others.keySet().forEach(RankQueue::close);
-    }
+    boolean free = idle;
+    queue.close(free);
+    others.keySet().forEach(other -> other.close(free));
     engine.launcher().hooks().close();
     engine.family().leave(left(end), idle);
   }
@@ -409,33 +408,40 @@ public final class CommunicatorState {
     return Duration.ofNanos(Math.max(0, end - System.nanoTime()));
   }
 
-  private void end(Running what, boolean idle) {
+  /** Whether what belongs to this communicator was freed: nothing uses it any more. */
+  private boolean end(Running what, boolean idle) {
     Engine engine = what.engine;
+    boolean free = idle && engine.place().windows().endRemote();
     boolean shares = engine.kernels() != engine.family().kernels();
     engine.family().works(members.id(), false);
-    if (idle) {
+    if (free) {
       engine.place().windows().close();
     } else {
-      keep(engine, shares);
+      String user =
+          idle
+              ? "a proxy thread still writes into them"
+              : "an operation still runs %d s after it was aborted".formatted(ABORTED.toSeconds());
+      keep(engine, shares, user);
     }
     what.observer.close();
     if (shares) {
       engine.family().tell();
-      if (idle) {
+      if (free) {
         engine.kernels().close();
       }
       bootstrap.close();
     }
+    return free;
   }
 
   /** What belongs to this communicator alone; the family keeps its own. */
-  private void keep(Engine engine, boolean shares) {
+  private void keep(Engine engine, boolean shares, String user) {
     long bytes =
         engine.place().windows().memoryBytes() + (shares ? engine.kernels().memoryBytes() : 0);
     KeptMemory.keep(
         this,
         "windows and kernels of communicator %s, rank %d,".formatted(name(), rank()),
         bytes,
-        "an operation still runs %d s after it was aborted".formatted(ABORTED.toSeconds()));
+        user);
   }
 }

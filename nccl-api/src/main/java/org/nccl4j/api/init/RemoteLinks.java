@@ -201,10 +201,12 @@ final class RemoteLinks implements RemotePeers {
   }
 
   @Override
-  public void close() {
-    if (arrivals != null) {
-      proxy.neglect();
-      arrivals.end();
+  public boolean end() {
+    if (arrivals == null) {
+      return true;
     }
+    boolean over = proxy.neglect();
+    arrivals.end();
+    return over;
   }
 }

@@ -62,8 +62,16 @@ public final class ProxyThread implements Progress {
   /** Whether the thread does not look for a while. */
   private volatile boolean asleep;
 
+  private final Duration longestTurn;
+
   /** A thread that is not running yet. */
   public ProxyThread(String name, List<ProxyHandler> handlers) {
+    this(name, handlers, LONGEST_TURN);
+  }
+
+  /** One that waits for so long for a turn to end. */
+  ProxyThread(String name, List<ProxyHandler> handlers, Duration longestTurn) {
+    this.longestTurn = longestTurn;
     this.handlers = handlers.toArray(ProxyHandler[]::new);
     this.polled = handlers.stream().anyMatch(ProxyHandler::isPolled);
     this.thread = new Thread(this::run, "nccl4j-proxy-" + name);
@@ -99,10 +107,14 @@ public final class ProxyThread implements Progress {
     LockSupport.unpark(thread);
   }
 
-  /** Looks for what comes unasked no longer; when this returns, nothing is done with it. */
-  public void neglect() {
+  /**
+   * Looks for what comes unasked no longer.
+   *
+   * @return whether nothing is done with it any more; false if a turn does not end
+   */
+  public boolean neglect() {
     unasked = null;
-    awaitOutside();
+    return awaitOutside();
   }
 
   @Override
@@ -212,11 +224,11 @@ public final class ProxyThread implements Progress {
   public boolean stop() {
     over = true;
     LockSupport.unpark(thread);
-    return Patience.join(thread, LONGEST_TURN) && awaitOutside();
+    return Patience.join(thread, longestTurn) && awaitOutside();
   }
 
   /** Waits until no thread is inside; returns whether none is, in time. */
   private boolean awaitOutside() {
-    return Patience.until(() -> inside == 0, LONGEST_TURN);
+    return Patience.until(() -> inside == 0, longestTurn);
   }
 }

@@ -31,8 +31,12 @@ public interface RemotePeers {
    */
   void awaitArrived(List<Long> due);
 
-  /** From now on nothing is written into this rank's windows. */
-  void close();
+  /**
+   * From now on nothing is written into this rank's windows.
+   *
+   * @return false if a thread still writes, whose turn does not end
+   */
+  boolean end();
 
   /**
    * Why not.
@@ -67,7 +71,9 @@ public interface RemotePeers {
       public void awaitArrived(List<Long> due) {}
 
       @Override
-      public void close() {}
+      public boolean end() {
+        return true;
+      }
     };
   }
 }

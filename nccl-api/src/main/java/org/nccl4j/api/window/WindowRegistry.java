@@ -353,12 +353,21 @@ public final class WindowRegistry implements AutoCloseable {
   }
 
   /**
-   * Unmaps all windows on this rank, where nothing may be running. What reaches all ranks' memory
-   * at once stays until these have closed theirs, and is closed with what made it.
+   * From now on nothing that ranks outside the team put is written into windows.
+   *
+   * @return false if a thread still writes, so that windows may not be closed
+   */
+  public boolean endRemote() {
+    return setup.remote().end();
+  }
+
+  /**
+   * Unmaps all windows on this rank, where nothing may be running, after {@link #endRemote}. What
+   * reaches all ranks' memory at once stays until these have closed theirs, and is closed with what
+   * made it.
    */
   @Override
   public void close() {
-    setup.remote().close();
     registrations.close();
     unmap();
   }

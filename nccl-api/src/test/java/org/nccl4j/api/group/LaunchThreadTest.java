@@ -47,6 +47,37 @@ class LaunchThreadTest {
   }
 
   @Test
+  void oneThatIsBusyEndsLater() throws Exception {
+    CountDownLatch begun = new CountDownLatch(1);
+    CountDownLatch goOn = new CountDownLatch(1);
+    assertTrue(
+        thread.give(
+            () -> {
+              begun.countDown();
+              try {
+                goOn.await();
+              } catch (InterruptedException e) {
+                throw new IllegalStateException(e);
+              }
+            }));
+    assertTrue(begun.await(60, TimeUnit.SECONDS));
+    thread.closeLater();
+    assertTrue(runs.get().isAlive());
+    goOn.countDown();
+    assertNull(thread.await());
+    runs.get().join();
+  }
+
+  @Test
+  void oneThatSleepsEndsToo() throws Exception {
+    while (runs.get() == null || runs.get().getState() != Thread.State.WAITING) {
+      Thread.onSpinWait();
+    }
+    thread.closeLater();
+    runs.get().join();
+  }
+
+  @Test
   void whatIsThrownIsHandedBackAndItGoesOn() {
     RuntimeException error = new IllegalStateException("no");
     assertTrue(

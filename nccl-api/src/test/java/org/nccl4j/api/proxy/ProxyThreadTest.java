@@ -1,8 +1,10 @@
 package org.nccl4j.api.proxy;
 
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
@@ -41,6 +43,31 @@ class ProxyThreadTest {
     assertThrows(TimeoutException.class, () -> stopped.get(100, TimeUnit.MILLISECONDS));
     goOn.countDown();
     assertTrue(stopped.get(50, TimeUnit.SECONDS), "it has ended, and the thread is interrupted");
+  }
+
+  /** Who neglects what comes unasked frees what it is written into. */
+  @Test
+  void neglectSaysWhetherATurnStillWrites() throws Exception {
+    CountDownLatch begun = new CountDownLatch(1);
+    CountDownLatch goOn = new CountDownLatch(1);
+    ProxyThread proxy = new ProxyThread("slow", List.of(), Duration.ofMillis(50));
+    proxy.attend(
+        List.of(),
+        () -> {
+          begun.countDown();
+          try {
+            assertTrue(goOn.await(50, TimeUnit.SECONDS));
+          } catch (InterruptedException e) {
+            throw new IllegalStateException(e);
+          }
+          return 0;
+        });
+    CompletableFuture<Integer> turn = CompletableFuture.supplyAsync(proxy::doWork);
+    assertTrue(begun.await(50, TimeUnit.SECONDS));
+    assertFalse(proxy.neglect());
+    goOn.countDown();
+    turn.get(50, TimeUnit.SECONDS);
+    assertTrue(proxy.neglect());
   }
 
   @Test
