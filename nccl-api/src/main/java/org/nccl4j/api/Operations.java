@@ -8,6 +8,7 @@ import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.ReductionOperator;
+import org.nccl4j.device.kernel.CallShape;
 import org.nccl4j.device.kernel.Operation;
 
 /**
@@ -36,7 +37,7 @@ public abstract sealed class Operations extends OneSided permits Inquiries {
       DataType type,
       RedOp op,
       DeviceStream stream) {
-    queue.call(Operation.ALL_REDUCE, send, recv, count, type, op, 0, stream);
+    queue.call(CallShape.of(Operation.ALL_REDUCE, type, op, 0), send, recv, count, stream);
   }
 
   /**
@@ -52,7 +53,7 @@ public abstract sealed class Operations extends OneSided permits Inquiries {
       DataType type,
       ReductionOperator op,
       DeviceStream stream) {
-    queue.call(Operation.ALL_REDUCE, send, recv, count, type, op, 0, stream);
+    queue.call(CallShape.of(Operation.ALL_REDUCE, type, op, 0), op, send, recv, count, stream);
   }
 
   /**
@@ -68,7 +69,7 @@ public abstract sealed class Operations extends OneSided permits Inquiries {
       DataType type,
       int root,
       DeviceStream stream) {
-    queue.call(Operation.BROADCAST, send, recv, count, type, RedOp.SUM, root, stream);
+    queue.call(CallShape.of(Operation.BROADCAST, type, RedOp.SUM, root), send, recv, count, stream);
   }
 
   /**
@@ -85,7 +86,7 @@ public abstract sealed class Operations extends OneSided permits Inquiries {
       RedOp op,
       int root,
       DeviceStream stream) {
-    queue.call(Operation.REDUCE, send, recv, count, type, op, root, stream);
+    queue.call(CallShape.of(Operation.REDUCE, type, op, root), send, recv, count, stream);
   }
 
   /** As the other reduce, with an operator as in all-reduce. */
@@ -97,7 +98,7 @@ public abstract sealed class Operations extends OneSided permits Inquiries {
       ReductionOperator op,
       int root,
       DeviceStream stream) {
-    queue.call(Operation.REDUCE, send, recv, count, type, op, root, stream);
+    queue.call(CallShape.of(Operation.REDUCE, type, op, root), op, send, recv, count, stream);
   }
 
   /**
@@ -108,7 +109,8 @@ public abstract sealed class Operations extends OneSided permits Inquiries {
    */
   public void allGather(
       DeviceMemory send, DeviceMemory recv, long sendCount, DataType type, DeviceStream stream) {
-    queue.call(Operation.ALL_GATHER, send, recv, sendCount, type, RedOp.SUM, 0, stream);
+    queue.call(
+        CallShape.of(Operation.ALL_GATHER, type, RedOp.SUM, 0), send, recv, sendCount, stream);
   }
 
   /**
@@ -124,7 +126,7 @@ public abstract sealed class Operations extends OneSided permits Inquiries {
       DataType type,
       RedOp op,
       DeviceStream stream) {
-    queue.call(Operation.REDUCE_SCATTER, send, recv, recvCount, type, op, 0, stream);
+    queue.call(CallShape.of(Operation.REDUCE_SCATTER, type, op, 0), send, recv, recvCount, stream);
   }
 
   /** As the other reduce-scatter, with an operator as in all-reduce. */
@@ -135,7 +137,8 @@ public abstract sealed class Operations extends OneSided permits Inquiries {
       DataType type,
       ReductionOperator op,
       DeviceStream stream) {
-    queue.call(Operation.REDUCE_SCATTER, send, recv, recvCount, type, op, 0, stream);
+    queue.call(
+        CallShape.of(Operation.REDUCE_SCATTER, type, op, 0), op, send, recv, recvCount, stream);
   }
 
   /**
@@ -216,7 +219,7 @@ public abstract sealed class Operations extends OneSided permits Inquiries {
    */
   public void allToAll(
       DeviceMemory send, DeviceMemory recv, long count, DataType type, DeviceStream stream) {
-    queue.call(Operation.ALL_TO_ALL, send, recv, count, type, RedOp.SUM, 0, stream);
+    queue.call(CallShape.of(Operation.ALL_TO_ALL, type, RedOp.SUM, 0), send, recv, count, stream);
   }
 
   /**
@@ -232,7 +235,8 @@ public abstract sealed class Operations extends OneSided permits Inquiries {
       DataType type,
       int root,
       DeviceStream stream) {
-    queue.call(Operation.GATHER, send, recv, sendCount, type, RedOp.SUM, root, stream);
+    queue.call(
+        CallShape.of(Operation.GATHER, type, RedOp.SUM, root), send, recv, sendCount, stream);
   }
 
   /**
@@ -248,7 +252,8 @@ public abstract sealed class Operations extends OneSided permits Inquiries {
       DataType type,
       int root,
       DeviceStream stream) {
-    queue.call(Operation.SCATTER, send, recv, recvCount, type, RedOp.SUM, root, stream);
+    queue.call(
+        CallShape.of(Operation.SCATTER, type, RedOp.SUM, root), send, recv, recvCount, stream);
   }
 
   /**
@@ -258,7 +263,7 @@ public abstract sealed class Operations extends OneSided permits Inquiries {
    * @param count elements, the same as the receiver's
    */
   public void send(DeviceMemory buffer, long count, DataType type, int peer, DeviceStream stream) {
-    queue.call(Operation.SEND, buffer, null, count, type, RedOp.SUM, peer, stream);
+    queue.call(CallShape.of(Operation.SEND, type, RedOp.SUM, peer), buffer, null, count, stream);
   }
 
   /**
@@ -267,6 +272,6 @@ public abstract sealed class Operations extends OneSided permits Inquiries {
    * @param count elements, the same as the sender's
    */
   public void recv(DeviceMemory buffer, long count, DataType type, int peer, DeviceStream stream) {
-    queue.call(Operation.RECV, null, buffer, count, type, RedOp.SUM, peer, stream);
+    queue.call(CallShape.of(Operation.RECV, type, RedOp.SUM, peer), null, buffer, count, stream);
   }
 }

@@ -14,6 +14,7 @@ import org.nccl4j.device.Leases;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.ReductionOperator;
+import org.nccl4j.device.kernel.CallShape;
 import org.nccl4j.device.kernel.Operation;
 
 /**
@@ -31,78 +32,74 @@ record ArgumentCheck(
     boolean checksPointers,
     boolean checksOverlaps) {
   @HotPath
-  void check(
-      Operation operation,
-      DeviceMemory send,
-      DeviceMemory recv,
-      long count,
-      DataType type,
-      RedOp op,
-      int root,
-      DeviceStream stream) {
+  void check(long shape, DeviceMemory send, DeviceMemory recv, long count, DeviceStream stream) {
+    DataType type = CallShape.type(shape);
+    int root = CallShape.root(shape);
     if (type == null
-        || op == null
+        || CallShape.op(shape) == null
         || stream == null
         || root < 0
         || root >= nRanks
         || count < 0
         || stream.device() != device
         || !Leases.of(stream).isOpen()) {
-      throw wrong(operation, count, type, op, root, stream);
+      throw wrong(shape, count, stream);
     }
     if (count > 0) {
-      checkBuffer(operation, "send", send, sendParts(operation, root), count, type);
-      checkBuffer(operation, "recv", recv, recvParts(operation, root), count, type);
+      checkBuffer(shape, "send", send, sendParts(shape), count);
+      checkBuffer(shape, "recv", recv, recvParts(shape), count);
       if (checksOverlaps) {
-        checkOverlap(operation, send, recv, count * type.bytes(), root);
+        checkOverlap(shape, send, recv, count * type.bytes());
       }
     }
   }
 
   /** The error of arguments that are wrong beside the buffers; what is closed is the last. */
-  private NcclException wrong(
-      Operation operation, long count, DataType type, RedOp op, int root, DeviceStream stream) {
+  private NcclException wrong(long shape, long count, DeviceStream stream) {
+    DataType type = CallShape.type(shape);
+    RedOp op = CallShape.op(shape);
+    int root = CallShape.root(shape);
     if (type == null || op == null || stream == null) {
       return wrong(
-          operation,
+          shape,
           stream == null && type != null && op != null ? ErrorId.STREAM : ErrorId.TYPE,
           (type == null ? "type" : op == null ? "operator" : "stream") + " is null",
           "pass one");
     }
     if (root < 0 || root >= nRanks) {
-      boolean peer = operation.isP2p();
+      boolean peer = CallShape.operation(shape).isP2p();
       return wrong(
-          operation,
+          shape,
           ErrorId.RANK,
           "%s %d is not a rank of %d".formatted(peer ? "peer" : "root", root, nRanks),
           "pass 0 to " + (nRanks - 1));
     }
     if (count < 0) {
-      return wrong(operation, ErrorId.COUNT, "count is " + count, "pass 0 or more");
+      return wrong(shape, ErrorId.COUNT, "count is " + count, "pass 0 or more");
     }
     if (stream.device() != device) {
       return wrong(
-          operation,
+          shape,
           ErrorId.STREAM,
           "the stream belongs to " + stream.device().name(),
           "create it on " + device.name());
     }
     return new InvalidUsageException(
         ErrorId.CLOSED,
-        where(operation) + "called with a closed stream",
+        where(shape) + "called with a closed stream",
         "close a stream only after its last operation has been called");
   }
 
   /** The send buffer; null where it is closed and not looked at. */
   @HotPath
-  DeviceMemory send(Operation operation, DeviceMemory send, int root, long count) {
-    return isMissing(send, count, sendParts(operation, root)) ? null : send;
+  DeviceMemory send(long shape, DeviceMemory send, long count) {
+    return isMissing(send, count, sendParts(shape)) ? null : send;
   }
 
   /** The recv buffer; null where it is closed and not looked at. */
   @HotPath
-  DeviceMemory recv(Operation operation, DeviceMemory recv, int root, long count) {
-    return isMissing(recv, count, recvParts(operation, root)) ? null : recv;
+  DeviceMemory recv(long shape, DeviceMemory recv, long count) {
+    return isMissing(recv, count, recvParts(shape)) ? null : recv;
   }
 
   private static boolean isMissing(DeviceMemory buffer, long count, int parts) {
@@ -114,19 +111,18 @@ record ArgumentCheck(
    *
    * @param part bytes of count elements
    */
-  private void checkOverlap(
-      Operation operation, DeviceMemory send, DeviceMemory recv, long part, int root) {
-    int sends = sendParts(operation, root);
-    int recvs = recvParts(operation, root);
+  private void checkOverlap(long shape, DeviceMemory send, DeviceMemory recv, long part) {
+    int sends = sendParts(shape);
+    int recvs = recvParts(shape);
     if (sends == 0 || recvs == 0) {
       return;
     }
     long apart = recv.address() - send.address();
     boolean overlap = apart < sends * part && -apart < recvs * part;
     long inPlace = sends == recvs ? 0 : recvs > sends ? -rank * part : rank * part;
-    if (overlap && (apart != inPlace || operation == Operation.ALL_TO_ALL)) {
+    if (overlap && (apart != inPlace || CallShape.operation(shape) == Operation.ALL_TO_ALL)) {
       throw wrong(
-          operation,
+          shape,
           ErrorId.BUFFER,
           "the recv buffer begins %d bytes behind the send buffer and overlaps it".formatted(apart),
           "pass memory that does not overlap, or that is in place as the operation defines it");
@@ -134,78 +130,69 @@ record ArgumentCheck(
   }
 
   /** Whether an operator that a user supplies is for a type, and its scalar can be read. */
-  void check(Operation operation, ReductionOperator operator, DataType type) {
+  void check(long shape, ReductionOperator operator) {
+    DataType type = CallShape.type(shape);
     if (operator.type() != null && operator.type() != type) {
       throw wrong(
-          operation,
+          shape,
           ErrorId.TYPE,
           "the operator %s was made for %s, the elements are %s"
               .formatted(operator.name(), operator.type().label(), type.label()),
           "make the operator for the type of the elements");
     }
     if (operator.memory() != null) {
-      checkBuffer(operation, "scalar's", operator.memory(), 1, 1, type);
+      checkBuffer(shape, "scalar's", operator.memory(), 1, 1);
       if (!checksPointers) { // asked always: no other rank would hear of a kernel's fault
-        checkPointer(operation, "scalar's", operator.memory().slice(0, type.bytes()));
+        checkPointer(shape, "scalar's", operator.memory().slice(0, type.bytes()));
       }
     }
   }
 
   /** How many times count elements the send buffer holds; 0 if it is not looked at. */
   @HotPath
-  private int sendParts(Operation operation, int root) {
-    return operation.sendParts(nRanks, rank == root);
+  private int sendParts(long shape) {
+    return CallShape.operation(shape).sendParts(nRanks, rank == CallShape.root(shape));
   }
 
   /** How many times count elements the recv buffer holds; 0 if it is not looked at. */
   @HotPath
-  private int recvParts(Operation operation, int root) {
-    return operation.recvParts(nRanks, rank == root);
+  private int recvParts(long shape) {
+    return CallShape.operation(shape).recvParts(nRanks, rank == CallShape.root(shape));
   }
 
   @HotPath
-  private void checkBuffer(
-      Operation operation,
-      String which,
-      DeviceMemory buffer,
-      int parts,
-      long count,
-      DataType type) {
+  private void checkBuffer(long shape, String which, DeviceMemory buffer, int parts, long count) {
     if (parts == 0) {
       return;
     }
-    long unit = (long) parts * type.bytes();
+    long unit = (long) parts * CallShape.type(shape).bytes();
     if (buffer == null
         || buffer.device() != device
         || !buffer.isOpen()
         || Math.multiplyHigh(count, unit) != 0
         || count * unit < 0
         || count * unit > buffer.size()) {
-      throw wrong(operation, which, buffer, parts, count, type);
+      throw wrong(shape, which, buffer, parts, count);
     }
     if (checksPointers) {
-      checkPointer(operation, which, buffer.slice(0, count * unit));
+      checkPointer(shape, which, buffer.slice(0, count * unit));
     }
   }
 
   /** The error of a buffer that is wrong; its size is the last. */
   private NcclException wrong(
-      Operation operation,
-      String which,
-      DeviceMemory buffer,
-      int parts,
-      long count,
-      DataType type) {
+      long shape, String which, DeviceMemory buffer, int parts, long count) {
+    DataType type = CallShape.type(shape);
     if (buffer == null) {
       return wrong(
-          operation,
+          shape,
           ErrorId.BUFFER,
           "the " + which + " buffer is null",
           "pass memory of " + device.name());
     }
     if (buffer.device() != device) {
       return wrong(
-          operation,
+          shape,
           ErrorId.BUFFER,
           "the %s buffer belongs to %s".formatted(which, buffer.device().name()),
           "allocate it on " + device.name());
@@ -213,7 +200,7 @@ record ArgumentCheck(
     if (!buffer.isOpen()) {
       return new InvalidUsageException(
           ErrorId.CLOSED,
-          where(operation) + "the " + which + " buffer is closed",
+          where(shape) + "the " + which + " buffer is closed",
           "close memory only after its last operation has been called");
     }
     BigInteger needed =
@@ -221,7 +208,7 @@ record ArgumentCheck(
             .multiply(BigInteger.valueOf(type.bytes()))
             .multiply(BigInteger.valueOf(count));
     return wrong(
-        operation,
+        shape,
         ErrorId.BUFFER,
         "the %s buffer has %d bytes, %s%d elements of %s need %s"
             .formatted(
@@ -229,22 +216,23 @@ record ArgumentCheck(
         "pass a larger buffer or a smaller count");
   }
 
-  private void checkPointer(Operation operation, String which, DeviceMemory part) {
+  private void checkPointer(long shape, String which, DeviceMemory part) {
     Optional<String> objection = device.objection(part);
     if (objection.isPresent()) {
       throw wrong(
-          operation,
+          shape,
           ErrorId.BUFFER,
           "of the %s buffer %s".formatted(which, objection.get()),
           "wrap the address of memory that was allocated for " + device.name());
     }
   }
 
-  private NcclException wrong(Operation operation, ErrorId id, String problem, String remedy) {
-    return new InvalidArgumentException(id, where(operation) + problem, remedy);
+  private NcclException wrong(long shape, ErrorId id, String problem, String remedy) {
+    return new InvalidArgumentException(id, where(shape) + problem, remedy);
   }
 
-  private String where(Operation operation) {
-    return "%s on rank %d of communicator %s: ".formatted(operation.key(), rank, name);
+  private String where(long shape) {
+    return "%s on rank %d of communicator %s: "
+        .formatted(CallShape.operation(shape).key(), rank, name);
   }
 }

@@ -15,6 +15,8 @@ import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.Leases;
+import org.nccl4j.device.RedOp;
+import org.nccl4j.device.kernel.CallShape;
 import org.nccl4j.device.kernel.KernelCommunicator;
 import org.nccl4j.device.kernel.KernelPlan;
 import org.nccl4j.device.kernel.OneSidedWork;
@@ -205,7 +207,7 @@ public final class OneSidedCalls {
           null,
           null,
           stream,
-          Launcher.shape(call.ordinal(), shape.type.ordinal(), 0, shape.peer),
+          CallShape.of(call, shape.type, RedOp.SUM, shape.peer),
           shape.count);
       plan.discard();
       launcher.tell(call.key(), shape.count, shape.type, shape.peer, stream);

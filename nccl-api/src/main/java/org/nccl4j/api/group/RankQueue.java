@@ -6,7 +6,6 @@ import java.util.Set;
 import org.nccl4j.api.launch.Launcher;
 import org.nccl4j.api.plan.DirectPlanner;
 import org.nccl4j.api.plan.Planner;
-import org.nccl4j.device.DataType;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceEvent;
 import org.nccl4j.device.DeviceMemory;
@@ -15,8 +14,8 @@ import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.Leases;
-import org.nccl4j.device.RedOp;
 import org.nccl4j.device.ReductionOperator;
+import org.nccl4j.device.kernel.CallShape;
 import org.nccl4j.device.kernel.KernelPlan;
 import org.nccl4j.device.kernel.Operation;
 
@@ -172,28 +171,25 @@ public final class RankQueue {
   public record Rank(
       long communicator, int rank, int nRanks, boolean checksPointers, boolean checksOverlaps) {}
 
-  /** An operation; one that has neither operator nor root passes SUM and 0. */
+  /**
+   * An operation.
+   *
+   * @param shape as {@link CallShape} has it
+   */
   @HotPath
   public void call(
-      Operation operation,
-      DeviceMemory send,
-      DeviceMemory recv,
-      long count,
-      DataType type,
-      RedOp op,
-      int root,
-      DeviceStream stream) {
+      long shape, DeviceMemory send, DeviceMemory recv, long count, DeviceStream stream) {
     Groups group = Groups.open();
     if (group != null) {
-      keep(group, operation, send, recv, count, type, op, root, stream);
+      keep(group, shape, send, recv, count, stream);
       return;
     }
-    check(operation, send, recv, count, type, op, root, stream);
-    DeviceMemory from = check.send(operation, send, root, count);
-    DeviceMemory to = check.recv(operation, recv, root, count);
+    check(shape, send, recv, count, stream);
+    DeviceMemory from = check.send(shape, send, count);
+    DeviceMemory to = check.recv(shape, recv, count);
     launcher.enter();
     try {
-      launch(operation, from, to, count, type, op, root, stream);
+      launch(shape, from, to, count, stream);
     } finally {
       launcher.leave();
     }
@@ -201,17 +197,10 @@ public final class RankQueue {
 
   @HotPath
   private void check(
-      Operation operation,
-      DeviceMemory send,
-      DeviceMemory recv,
-      long count,
-      DataType type,
-      RedOp op,
-      int root,
-      DeviceStream stream) {
-    check.check(operation, send, recv, count, type, op, root, stream);
+      long shape, DeviceMemory send, DeviceMemory recv, long count, DeviceStream stream) {
+    check.check(shape, send, recv, count, stream);
     if (direct.isUndecided()) {
-      decide(operation, send, recv, count, type, stream);
+      decide(shape, send, recv, count, stream);
     }
   }
 
@@ -219,20 +208,17 @@ public final class RankQueue {
   @HotPath
   private void keep(
       Groups group,
-      Operation operation,
+      long shape,
       DeviceMemory send,
       DeviceMemory recv,
       long count,
-      DataType type,
-      RedOp op,
-      int root,
       DeviceStream stream) {
     try {
-      check(operation, send, recv, count, type, op, root, stream);
-      DeviceMemory from = check.send(operation, send, root, count);
-      DeviceMemory to = check.recv(operation, recv, root, count);
+      check(shape, send, recv, count, stream);
+      DeviceMemory from = check.send(shape, send, count);
+      DeviceMemory to = check.recv(shape, recv, count);
       Task.lease(from, to, null, stream);
-      group.next().set(this, operation, from, to, count, type, op, null, root, stream);
+      group.next().set(this, shape, null).on(from, to, count, stream);
     } catch (RuntimeException | Error e) {
       group.fail(e);
       throw e;
@@ -241,38 +227,34 @@ public final class RankQueue {
 
   /** Buffers that are registered and have not been used are mapped first, by all ranks. */
   private void decide(
-      Operation operation,
-      DeviceMemory send,
-      DeviceMemory recv,
-      long count,
-      DataType type,
-      DeviceStream stream) {
-    if (operation.isOfAllRanks() && count > 0 && !stream.isCapturing()) {
+      long shape, DeviceMemory send, DeviceMemory recv, long count, DeviceStream stream) {
+    if (CallShape.operation(shape).isOfAllRanks() && count > 0 && !stream.isCapturing()) {
       DirectPlanner deciding = direct;
-      Groups.meet(deciding.windows(), () -> deciding.decide(operation, send, recv, count, type));
+      Groups.meet(deciding.windows(), () -> deciding.decide(shape, send, recv, count));
     }
   }
 
-  /** An operation that reduces by an operator of its own. */
+  /**
+   * An operation that reduces by an operator of its own.
+   *
+   * @param shape with the operator SUM
+   */
   public void call(
-      Operation operation,
+      long shape,
+      ReductionOperator operator,
       DeviceMemory send,
       DeviceMemory recv,
       long count,
-      DataType type,
-      ReductionOperator operator,
-      int root,
       DeviceStream stream) {
     Groups group = Groups.open();
     try {
-      check.check(
-          operation, send, recv, count, type, operator == null ? null : RedOp.SUM, root, stream);
-      check.check(operation, operator, type);
-      DeviceMemory from = check.send(operation, send, root, count);
-      DeviceMemory to = check.recv(operation, recv, root, count);
+      check.check(shape, send, recv, count, stream);
+      check.check(shape, operator);
+      DeviceMemory from = check.send(shape, send, count);
+      DeviceMemory to = check.recv(shape, recv, count);
       Task.lease(from, to, operator.memory(), stream);
       Task task = group == null ? new Task() : group.next();
-      task.set(this, operation, from, to, count, type, RedOp.SUM, operator, root, stream);
+      task.set(this, shape, operator).on(from, to, count, stream);
       if (group == null) {
         launchAlone(task);
       }
@@ -294,61 +276,50 @@ public final class RankQueue {
 
   private void launchSupplied(Task task) {
     if (signatures != null) {
-      signatures.launch(
-          task.operation(),
-          task.count(),
-          task.type(),
-          task.op(),
-          task.root(),
-          DirectPlanner.Placement.NONE,
-          task.stream());
+      signatures.launch(task.shape(), task.count(), DirectPlanner.Placement.NONE, task.stream());
     }
     if (task.count() > 0) {
       launcher.launchCollective(
-          planner.plan(task.operation(), task.count(), task.type(), task.operator(), task.root()),
+          planner.plan(task.shape(), task.count(), task.operator()),
           task.send(),
           task.recv(),
           task.stream(),
-          Launcher.shape(task.operation().ordinal(), task.type().ordinal(), 0, task.root()),
+          task.shape(),
           task.count());
-      launcher.tell(task.operation().key(), task.count(), task.type(), task.root(), task.stream());
+      tell(task.shape(), task.count(), task.stream());
     }
   }
 
   @HotPath
+  private void tell(long shape, long count, DeviceStream stream) {
+    launcher.tell(
+        CallShape.operation(shape).key(),
+        count,
+        CallShape.type(shape),
+        CallShape.root(shape),
+        stream);
+  }
+
+  @HotPath
   private void launch(
-      Operation operation,
-      DeviceMemory send,
-      DeviceMemory recv,
-      long count,
-      DataType type,
-      RedOp op,
-      int root,
-      DeviceStream stream) {
+      long shape, DeviceMemory send, DeviceMemory recv, long count, DeviceStream stream) {
     if (signatures != null) {
-      DirectPlanner.Placement where =
-          direct.placement(operation, send, recv, count, type, op, root);
-      signatures.launch(operation, count, type, op, root, where, stream);
+      signatures.launch(shape, count, direct.placement(shape, send, recv, count), stream);
     }
     if (count > 0) {
-      long shape = Launcher.shape(operation.ordinal(), type.ordinal(), op.ordinal(), root);
+      Operation operation = CallShape.operation(shape);
+      boolean sends = operation == Operation.SEND;
       boolean single = operation.isP2p();
-      if (single && direct.hasOffer(count * type.bytes())) {
+      if (single && direct.hasOffer(CallShape.bytes(shape, count))) {
         Leases.extend(send, recv); // the launch itself does not name the buffers
         try {
-          put(
-              0,
-              operation == Operation.SEND,
-              root,
-              operation == Operation.SEND ? send : recv,
-              count,
-              type);
+          put(0, shape, sends ? send : recv, count);
           launcher.launchOther(planner.plan(singles.works()), null, null, stream, shape, count);
         } finally {
           Leases.end(send, recv);
         }
       } else {
-        KernelPlan plan = plan(shape, operation, send, recv, count, type, op, root);
+        KernelPlan plan = plan(shape, send, recv, count);
         if (single) {
           launcher.launchOther(plan, send, recv, stream, shape, count);
         } else {
@@ -356,24 +327,16 @@ public final class RankQueue {
         }
       }
       if (single) {
-        launcher.single(operation == Operation.SEND, root);
+        launcher.single(sends, CallShape.root(shape));
       }
-      launcher.tell(operation.key(), count, type, root, stream);
+      tell(shape, count, stream);
     }
   }
 
   @HotPath
-  private KernelPlan plan(
-      long shape,
-      Operation operation,
-      DeviceMemory send,
-      DeviceMemory recv,
-      long count,
-      DataType type,
-      RedOp op,
-      int root) {
-    KernelPlan plan = direct.plan(shape, operation, send, recv, count, type, op, root);
-    return plan == null ? planner.plan(shape, operation, count, type, op, root) : plan;
+  private KernelPlan plan(long shape, DeviceMemory send, DeviceMemory recv, long count) {
+    KernelPlan plan = direct.plan(shape, send, recv, count);
+    return plan == null ? planner.plan(shape, count) : plan;
   }
 
   /** Makes the plans of a group's operations of this rank, which its launch then finds. */
@@ -385,17 +348,9 @@ public final class RankQueue {
         if (task.isSingle()) {
           put(n++, task);
         } else if (task.count() > 0 && task.operator() != null) {
-          planner.plan(task.operation(), task.count(), task.type(), task.operator(), task.root());
+          planner.plan(task.shape(), task.count(), task.operator());
         } else if (task.count() > 0) {
-          plan(
-              shape(task),
-              task.operation(),
-              task.send(),
-              task.recv(),
-              task.count(),
-              task.type(),
-              task.op(),
-              task.root());
+          plan(task.shape(), task.send(), task.recv(), task.count());
         }
       }
       if (n > 0) {
@@ -406,29 +361,21 @@ public final class RankQueue {
     }
   }
 
-  private static long shape(Task task) {
-    return Launcher.shape(
-        task.operation().ordinal(), task.type().ordinal(), task.op().ordinal(), task.root());
-  }
-
   /** Notes a send or receive of those that are planned together. */
   private void put(int index, Task task) {
     boolean sends = task.operation() == Operation.SEND;
-    DeviceMemory buffer = sends ? task.send() : task.recv();
-    put(index, sends, task.root(), buffer, task.count(), task.type());
+    put(index, task.shape(), sends ? task.send() : task.recv(), task.count());
   }
 
-  private void put(
-      int index, boolean sends, int peer, DeviceMemory buffer, long count, DataType type) {
-    long bytes = count * type.bytes();
-    singles.put(index, sends, peer, buffer, bytes, direct.offer(buffer, bytes));
+  private void put(int index, long shape, DeviceMemory buffer, long count) {
+    boolean sends = CallShape.operation(shape) == Operation.SEND;
+    long bytes = CallShape.bytes(shape, count);
+    singles.put(index, sends, CallShape.root(shape), buffer, bytes, direct.offer(buffer, bytes));
   }
 
   /** Predicted microseconds. */
   double predict(Task task) {
-    return task.count() == 0
-        ? 0
-        : planner.predict(task.operation(), task.count(), task.type(), task.op());
+    return task.count() == 0 ? 0 : planner.predict(task.shape(), task.count());
   }
 
   /** Launches a group's operations of this rank: collectives first, then sends and receives. */
@@ -443,15 +390,7 @@ public final class RankQueue {
         } else if (task.operator() != null) {
           launchSupplied(task);
         } else {
-          launch(
-              task.operation(),
-              task.send(),
-              task.recv(),
-              task.count(),
-              task.type(),
-              task.op(),
-              task.root(),
-              task.stream());
+          launch(task.shape(), task.send(), task.recv(), task.count(), task.stream());
         }
       }
       if (n > 0) {
@@ -482,15 +421,15 @@ public final class RankQueue {
     if (!others.isEmpty()) {
       others.forEach(other -> await(first, other));
     }
-    long shape = Launcher.shape(one.operation().ordinal(), one.type().ordinal(), 0, one.root());
-    launcher.launchOther(planner.plan(singles.works()), null, null, first, shape, one.count());
+    launcher.launchOther(
+        planner.plan(singles.works()), null, null, first, one.shape(), one.count());
     for (int t = 0; t < tasks.size(); t++) {
       Task task = tasks.get(t);
       if (task.isSingle()) {
         if (task.count() > 0) {
           launcher.single(task.operation() == Operation.SEND, task.root());
         }
-        launcher.tell(task.operation().key(), task.count(), task.type(), task.root(), first);
+        tell(task.shape(), task.count(), first);
       }
     }
     if (!others.isEmpty()) {

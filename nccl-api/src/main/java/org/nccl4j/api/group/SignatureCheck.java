@@ -16,6 +16,7 @@ import org.nccl4j.device.NcclException;
 import org.nccl4j.device.OrderMismatchException;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.kernel.Algorithm;
+import org.nccl4j.device.kernel.CallShape;
 import org.nccl4j.device.kernel.CollectiveWork;
 import org.nccl4j.device.kernel.DirectWork;
 import org.nccl4j.device.kernel.HostVisible;
@@ -94,17 +95,11 @@ public final class SignatureCheck {
   /**
    * Launches the comparison of a call.
    *
+   * @param shape as {@link CallShape} has it
    * @param placement where its buffers lie in windows
    */
-  void launch(
-      Operation operation,
-      long count,
-      DataType type,
-      RedOp op,
-      int root,
-      Placement placement,
-      DeviceStream stream) {
-    if (operation.isP2p() || nRanks == 1) {
+  void launch(long shape, long count, Placement placement, DeviceStream stream) {
+    if (CallShape.operation(shape).isP2p() || nRanks == 1) {
       return;
     }
     if (gather == null) {
@@ -122,8 +117,9 @@ public final class SignatureCheck {
                   BYTES));
     }
     ByteBuffer call = ByteBuffer.allocate(BYTES).order(ByteOrder.nativeOrder());
-    call.putLong(SAID).putLong(operation.ordinal()).putLong(count).putLong(type.ordinal());
-    call.putLong(op.ordinal()).putLong(root).putLong(placement.way());
+    call.putLong(SAID).putLong(CallShape.operation(shape).ordinal()).putLong(count);
+    call.putLong(CallShape.type(shape).ordinal()).putLong(CallShape.op(shape).ordinal());
+    call.putLong(CallShape.root(shape)).putLong(placement.way());
     call.putLong(placement.send()).putLong(placement.sendOffset());
     call.putLong(placement.recv()).putLong(placement.recvOffset()).putLong(communicator);
     byte[] letters = name.getBytes(StandardCharsets.UTF_8);

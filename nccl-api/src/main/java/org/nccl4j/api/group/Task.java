@@ -6,8 +6,8 @@ import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.Leases;
-import org.nccl4j.device.RedOp;
 import org.nccl4j.device.ReductionOperator;
+import org.nccl4j.device.kernel.CallShape;
 import org.nccl4j.device.kernel.Operation;
 
 /**
@@ -17,14 +17,11 @@ import org.nccl4j.device.kernel.Operation;
  */
 final class Task {
   private RankQueue queue;
-  private Operation operation;
+  private long shape;
+  private ReductionOperator operator;
   private DeviceMemory send;
   private DeviceMemory recv;
   private long count;
-  private DataType type;
-  private RedOp op;
-  private ReductionOperator operator;
-  private int root;
   private DeviceStream stream;
 
   /**
@@ -52,31 +49,25 @@ final class Task {
   }
 
   /**
-   * Makes it an operation, whose leases have begun.
+   * Makes it an operation, whose leases have begun; {@link #on} says the rest.
    *
-   * @param newOperator what reduces instead of newOp; null where newOp does
+   * @param newShape as {@link CallShape} has it
+   * @param newOperator what reduces instead of the shape's operator; null where that does
    */
   @HotPath
-  Task set(
-      RankQueue newQueue,
-      Operation newOperation,
-      DeviceMemory newSend,
-      DeviceMemory newRecv,
-      long newCount,
-      DataType newType,
-      RedOp newOp,
-      ReductionOperator newOperator,
-      int newRoot,
-      DeviceStream newStream) {
+  Task set(RankQueue newQueue, long newShape, ReductionOperator newOperator) {
     queue = newQueue;
-    operation = newOperation;
+    shape = newShape;
+    operator = newOperator;
+    return this;
+  }
+
+  /** Gives it its buffers and stream. */
+  @HotPath
+  Task on(DeviceMemory newSend, DeviceMemory newRecv, long newCount, DeviceStream newStream) {
     send = newSend;
     recv = newRecv;
     count = newCount;
-    type = newType;
-    op = newOp;
-    operator = newOperator;
-    root = newRoot;
     stream = newStream;
     return this;
   }
@@ -88,15 +79,20 @@ final class Task {
     if (stream != null) {
       Leases.of(stream).end();
     }
-    set(null, null, null, null, 0, null, null, null, 0, null);
+    set(null, 0, null).on(null, null, 0, null);
   }
 
   RankQueue queue() {
     return queue;
   }
 
+  /** Operation, element type, operator and root, as {@link CallShape} has them. */
+  long shape() {
+    return shape;
+  }
+
   Operation operation() {
-    return operation;
+    return CallShape.operation(shape);
   }
 
   DeviceMemory send() {
@@ -112,11 +108,7 @@ final class Task {
   }
 
   DataType type() {
-    return type;
-  }
-
-  RedOp op() {
-    return op;
+    return CallShape.type(shape);
   }
 
   ReductionOperator operator() {
@@ -124,7 +116,7 @@ final class Task {
   }
 
   int root() {
-    return root;
+    return CallShape.root(shape);
   }
 
   DeviceStream stream() {
@@ -133,6 +125,6 @@ final class Task {
 
   /** Whether it is a send or a receive. */
   boolean isSingle() {
-    return operation.isP2p();
+    return operation().isP2p();
   }
 }

@@ -99,12 +99,6 @@ public final class Launcher {
     log = newLog;
   }
 
-  /** An operation but for its count, in one word; see {@link FlightLog#shape}. */
-  @HotPath
-  public static long shape(int operation, int type, int op, int root) {
-    return FlightLog.shape(operation, type, op, root);
-  }
-
   /**
    * Launches the plan of an operation that all ranks call; between enter and leave.
    *

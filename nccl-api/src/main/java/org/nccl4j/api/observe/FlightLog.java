@@ -12,6 +12,7 @@ import java.util.Deque;
 import java.util.List;
 import java.util.concurrent.atomic.AtomicLong;
 import org.nccl4j.device.HotPath;
+import org.nccl4j.device.kernel.CallShape;
 import org.nccl4j.device.kernel.KernelCommunicator;
 
 /**
@@ -51,15 +52,11 @@ public final class FlightLog {
   /** The most operations that are read one by one. */
   static final int ENTRIES = 128;
 
-  static final int OPERATION_SHIFT = 58;
-  static final int TYPE_SHIFT = 53;
-  static final int OP_SHIFT = 49;
-
   /** Of shapes that not all ranks call. */
   private static final long OF_SOME = 1L << 48;
 
   /** The shape of what is launched and is no operation that a user calls. */
-  public static final long UNNAMED = 63L << OPERATION_SHIFT | OF_SOME;
+  public static final long UNNAMED = 63L << CallShape.OPERATION_SHIFT | OF_SOME;
 
   /** What no operation has, and not all ranks call. */
   private static final long NO_SHAPE = -1;
@@ -144,22 +141,6 @@ public final class FlightLog {
     bytes.putInt(NAME, letters.length).put(NAME + 4, letters);
     bytes.putInt(IN_USE, 1);
     return log;
-  }
-
-  /**
-   * An operation but for its count, in one word.
-   *
-   * @param operation its number
-   * @param type of its elements: ordinal
-   * @param op likewise; 0 where there is none
-   * @param root or peer; 0 where there is none
-   */
-  @HotPath
-  public static long shape(int operation, int type, int op, int root) {
-    return (long) operation << OPERATION_SHIFT
-        | (long) type << TYPE_SHIFT
-        | (long) op << OP_SHIFT
-        | root & 0xffffffffL;
   }
 
   /** An operation that all ranks call has been launched. */

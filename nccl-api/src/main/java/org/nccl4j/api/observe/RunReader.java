@@ -3,10 +3,12 @@ package org.nccl4j.api.observe;
 import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Objects;
 import java.util.stream.LongStream;
 import org.nccl4j.api.observe.RankReport.Operation;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.RedOp;
+import org.nccl4j.device.kernel.CallShape;
 import org.nccl4j.device.kernel.CallText;
 
 /** Reads the operations that a slot of a flight recorder has, out of its runs. Any thread. */
@@ -79,17 +81,15 @@ final class RunReader {
   }
 
   private Operation operation(long number, long collective, Run run) {
-    int code = (int) (run.shape >>> FlightLog.OPERATION_SHIFT);
-    int root = (int) run.shape;
+    int code = CallShape.number(run.shape);
+    int root = CallShape.root(run.shape);
     long count = run.count;
     if (code >= names.length) {
       return new Operation(number, collective, "other", root, count, 0, "another operation");
     }
     String label = names[code];
-    DataType[] types = DataType.values();
-    DataType type = types[((int) (run.shape >>> FlightLog.TYPE_SHIFT) & 31) % types.length];
-    RedOp[] ops = RedOp.values();
-    RedOp op = ops[((int) (run.shape >>> FlightLog.OP_SHIFT) & 15) % ops.length];
+    DataType type = Objects.requireNonNullElse(CallShape.type(run.shape), DataType.INT8);
+    RedOp op = Objects.requireNonNullElse(CallShape.op(run.shape), RedOp.SUM);
     String text =
         org.nccl4j.device.kernel.Operation.find(label)
             .map(known -> CallText.of(known, count, type, op.label(), root))

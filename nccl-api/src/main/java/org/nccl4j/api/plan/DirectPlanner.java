@@ -15,6 +15,7 @@ import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.Leases;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.kernel.AlgorithmFilter;
+import org.nccl4j.device.kernel.CallShape;
 import org.nccl4j.device.kernel.DirectWork;
 import org.nccl4j.device.kernel.KernelCommunicator;
 import org.nccl4j.device.kernel.KernelPlan;
@@ -97,9 +98,9 @@ public final class DirectPlanner {
    * Has the ranks decide of an operation's buffers, as far as all ranks have them; see {@link
    * Registrations#map}.
    */
-  public void decide(
-      Operation operation, DeviceMemory send, DeviceMemory recv, long count, DataType type) {
-    long bytes = count * type.bytes();
+  public void decide(long shape, DeviceMemory send, DeviceMemory recv, long count) {
+    Operation operation = CallShape.operation(shape);
+    long bytes = CallShape.bytes(shape, count);
     List<Registrations.Buffer> buffers = new ArrayList<>();
     if (operation != Operation.BROADCAST && operation != Operation.SCATTER) {
       buffers.add(new Registrations.Buffer(send, sendParts(operation) * bytes));
@@ -113,32 +114,25 @@ public final class DirectPlanner {
   /**
    * The plan of an operation on buffers, or null if it is to take the way without windows.
    *
-   * @param word all that follows but the buffers and the count
+   * @param shape as {@link CallShape} has it
    */
   @HotPath
-  public KernelPlan plan(
-      long word,
-      Operation operation,
-      DeviceMemory send,
-      DeviceMemory recv,
-      long count,
-      DataType type,
-      RedOp op,
-      int root) {
+  public KernelPlan plan(long shape, DeviceMemory send, DeviceMemory recv, long count) {
     if (!possible || !windows.hasSpace()) {
       return null;
     }
+    Operation operation = CallShape.operation(shape);
     if (!operation.isOfAllRanks()) {
       return null;
     }
-    long bytes = count * type.bytes();
+    long bytes = CallShape.bytes(shape, count);
     RegisteredWindow from = window(send, sendParts(operation) * bytes);
     RegisteredWindow to = window(recv, recvParts(operation) * bytes);
     boolean overlaps = from != null && to != null && overlap(send, recv, operation, bytes);
-    DirectCache.Entry known = cache.find(word, count, from, to, overlaps);
+    DirectCache.Entry known = cache.find(shape, count, from, to, overlaps);
     if (known == null) {
-      KernelPlan plan = make(new Shape(operation, count, type, op, root, overlaps), from, to);
-      known = cache.put(new DirectCache.Entry(word, count, from, to, overlaps, plan));
+      KernelPlan plan = make(new Call(shape, count, overlaps), from, to);
+      known = cache.put(new DirectCache.Entry(shape, count, from, to, overlaps, plan));
     }
     if (known.plan() != null) {
       if (from != null) {
@@ -185,29 +179,18 @@ public final class DirectPlanner {
     public static final Placement NONE = new Placement(-1, 0, 0, 0, 0);
   }
 
-  /**
-   * Where the buffers of an operation lie; the arguments are those of {@link #plan} after the
-   * first.
-   */
-  public Placement placement(
-      Operation operation,
-      DeviceMemory send,
-      DeviceMemory recv,
-      long count,
-      DataType type,
-      RedOp op,
-      int root) {
+  /** Where the buffers of an operation lie; the arguments are those of {@link #plan}. */
+  public Placement placement(long shape, DeviceMemory send, DeviceMemory recv, long count) {
+    Operation operation = CallShape.operation(shape);
     if (!possible || !windows.hasSpace() || !operation.isOfAllRanks() || count == 0) {
       return Placement.NONE;
     }
-    long bytes = count * type.bytes();
+    long bytes = CallShape.bytes(shape, count);
     RegisteredWindow from = window(send, sendParts(operation) * bytes);
     RegisteredWindow to = window(recv, recvParts(operation) * bytes);
     boolean overlaps = from != null && to != null && overlap(send, recv, operation, bytes);
     DirectWork.Way way =
-        way(
-            new Shape(operation, count, type, op, root, overlaps),
-            new Given(Given.of(from), Given.of(to)));
+        way(new Call(shape, count, overlaps), new Given(Given.of(from), Given.of(to)));
     if (way == null) {
       return Placement.NONE;
     }
@@ -222,10 +205,9 @@ public final class DirectPlanner {
   }
 
   /** What a plan depends on beside the windows. */
-  private record Shape(
-      Operation operation, long count, DataType type, RedOp op, int root, boolean overlaps) {
+  private record Call(long shape, long count, boolean overlaps) {
     long bytes() {
-      return count * type.bytes();
+      return CallShape.bytes(shape, count);
     }
   }
 
@@ -256,48 +238,48 @@ public final class DirectPlanner {
     MULTICAST
   }
 
-  private KernelPlan make(Shape shape, RegisteredWindow from, RegisteredWindow to) {
-    DirectWork.Way way = way(shape, new Given(Given.of(from), Given.of(to)));
+  private KernelPlan make(Call call, RegisteredWindow from, RegisteredWindow to) {
+    DirectWork.Way way = way(call, new Given(Given.of(from), Given.of(to)));
     if (way == null) {
       return null;
     }
-    Operation operation = shape.operation;
-    planner.tell(operation.key(), shape.bytes(), way.label() + " between windows");
+    Operation operation = CallShape.operation(call.shape);
+    planner.tell(operation.key(), call.bytes(), way.label() + " between windows");
     return kernels.prepare(
         new DirectWork(
             operation,
             way,
-            shape.type,
-            shape.op,
-            shape.root,
-            shape.count,
+            CallShape.type(call.shape),
+            CallShape.op(call.shape),
+            CallShape.root(call.shape),
+            call.count,
             way.needsSend(operation) ? from.view() : null,
             way.needsRecv(operation) ? to.view() : null,
-            ctas.limit(costs.blocks(operation, way, shape.bytes())),
+            ctas.limit(costs.blocks(operation, way, call.bytes())),
             ctas.mostOfDevice()));
   }
 
   /** The cheapest way that the settings and the windows allow, or null for that without windows. */
-  private DirectWork.Way way(Shape shape, Given given) {
-    Operation operation = shape.operation;
+  private DirectWork.Way way(Call call, Given given) {
+    Operation operation = CallShape.operation(call.shape);
     DirectWork.Way best = null;
     double least = Double.POSITIVE_INFINITY;
     boolean demanded = false;
     for (DirectWork.Way way : DirectWork.Way.values()) {
-      double time = costs.microseconds(operation, way, shape.bytes());
+      double time = costs.microseconds(operation, way, call.bytes());
       boolean can =
           time < least
-              && Nvls.has(operation, way, shape.type, shape.op)
+              && Nvls.has(operation, way, CallShape.type(call.shape), CallShape.op(call.shape))
               && (way != DirectWork.Way.NVLS_LL || windows.isCovered())
               && given.allows(way, operation)
-              && !(shape.overlaps && needsApart(operation, way));
+              && !(call.overlaps && needsApart(operation, way));
       if (can && filter.allows(operation, way)) {
         best = way;
         least = time;
         demanded = filter.demands(operation, way);
       }
     }
-    boolean pays = costs.areMeasured() && least < plain(shape);
+    boolean pays = costs.areMeasured() && least < plain(call);
     return best != null && (demanded || pays) ? best : null;
   }
 
@@ -307,9 +289,11 @@ public final class DirectPlanner {
         || way == DirectWork.Way.ONE_SHOT && operation == Operation.ALL_REDUCE;
   }
 
-  private double plain(Shape shape) {
-    double time = planner.microseconds(shape.operation, shape.count, shape.type, shape.op);
-    return Double.isNaN(time) ? costs.pairwise(shape.operation, shape.bytes()) : time;
+  private double plain(Call call) {
+    double time = planner.microseconds(call.shape, call.count);
+    return Double.isNaN(time)
+        ? costs.pairwise(CallShape.operation(call.shape), call.bytes())
+        : time;
   }
 
   @HotPath
@@ -380,9 +364,10 @@ public final class DirectPlanner {
     if (!operation.isOfAllRanks() || !possible) {
       return Optional.empty();
     }
-    Shape shape = new Shape(operation, count, type, RedOp.SUM, 0, false);
+    long shape = CallShape.of(operation, type, RedOp.SUM, 0);
+    Call call = new Call(shape, count, /* overlaps= */ false);
     Reach best = windows.hasSpace() && !windows.isCovered() ? Reach.PEERS : Reach.MULTICAST;
-    return Optional.ofNullable(way(shape, new Given(best, best)))
+    return Optional.ofNullable(way(call, new Given(best, best)))
         .map(way -> new Way(way.label(), way.protocol().label()));
   }
 }

@@ -12,6 +12,7 @@ import org.nccl4j.device.RedOp;
 import org.nccl4j.device.ReductionOperator;
 import org.nccl4j.device.kernel.Algorithm;
 import org.nccl4j.device.kernel.AlgorithmFilter;
+import org.nccl4j.device.kernel.CallShape;
 import org.nccl4j.device.kernel.CallSignature;
 import org.nccl4j.device.kernel.CollectiveWork;
 import org.nccl4j.device.kernel.ConnectionLayout;
@@ -57,7 +58,7 @@ public final class Planner {
   private final Map<List<P2pTask>, KernelPlan> groups = new LastUsed<>(MOST_GROUPS);
 
   /** Plans by operators that users supply. */
-  private final Map<Shape, KernelPlan> supplied = new LastUsed<>(SUPPLIED);
+  private final Map<Supplied, KernelPlan> supplied = new LastUsed<>(SUPPLIED);
 
   /** The plans that were used last; who comes to be one too many is discarded. */
   private static final class LastUsed<K> extends LinkedHashMap<K, KernelPlan> {
@@ -79,8 +80,7 @@ public final class Planner {
     }
   }
 
-  private record Shape(
-      Operation operation, long count, DataType type, ReductionOperator operator, int root) {}
+  private record Supplied(long shape, long count, ReductionOperator operator) {}
 
   /**
    * What users say about plans, the same on all ranks.
@@ -121,48 +121,39 @@ public final class Planner {
   /**
    * The plan of an operation on the launch's own buffers.
    *
-   * @param shape all that follows but the count, in one word
+   * @param shape as {@link CallShape} has it
    */
   @HotPath
-  public KernelPlan plan(
-      long shape, Operation operation, long count, DataType type, RedOp op, int root) {
+  public KernelPlan plan(long shape, long count) {
     KernelPlan plan = cache.find(shape, count);
-    return plan != null
-        ? plan
-        : cache.put(new PlanCache.Entry(shape, count, make(operation, count, type, op, root)));
+    return plan != null ? plan : cache.put(new PlanCache.Entry(shape, count, make(shape, count)));
   }
 
-  private KernelPlan make(Operation operation, long count, DataType type, RedOp op, int root) {
-    return operation.isCollective()
-        ? kernels.prepare(work(operation, count, type, op, root, algorithm -> true))
-        : kernels.prepare(works(operation, count * type.bytes(), root));
+  private KernelPlan make(long shape, long count) {
+    return CallShape.operation(shape).isCollective()
+        ? kernels.prepare(work(shape, count, CallShape.op(shape), algorithm -> true))
+        : kernels.prepare(works(shape, CallShape.bytes(shape, count)));
   }
 
   /** The plan of an operation that reduces by an operator of its own. */
-  public KernelPlan plan(
-      Operation operation, long count, DataType type, ReductionOperator operator, int root) {
-    Shape shape = new Shape(operation, count, type, operator, root);
-    KernelPlan plan = supplied.get(shape);
+  public KernelPlan plan(long shape, long count, ReductionOperator operator) {
+    Supplied call = new Supplied(shape, count, operator);
+    KernelPlan plan = supplied.get(call);
     if (plan == null) {
       // Chosen as a product is, which no switch computes.
-      CollectiveWork work =
-          work(operation, count, type, RedOp.PROD, root, kernels::reducesByOperator);
+      CollectiveWork work = work(shape, count, RedOp.PROD, kernels::reducesByOperator);
       plan = kernels.prepare(work, operator);
-      supplied.put(shape, plan);
+      supplied.put(call, plan);
     }
     return plan;
   }
 
-  /**
-   * Predicted microseconds of an operation.
-   *
-   * @param op SUM where none is
-   */
-  public double predict(Operation operation, long count, DataType type, RedOp op) {
-    long bytes = count * type.bytes();
+  /** Predicted microseconds of an operation. */
+  public double predict(long shape, long count) {
+    Operation operation = CallShape.operation(shape);
+    long bytes = CallShape.bytes(shape, count);
     if (operation.isCollective()) {
-      long whole = wholeBytes(operation, count, type);
-      return chooser.choose(operation, whole, type, op).microseconds();
+      return microseconds(shape, count);
     }
     Protocol protocol = sendProtocol(operation, bytes);
     // A send is a step of a ring; what a rank exchanges with all goes out one after the other.
@@ -204,13 +195,9 @@ public final class Planner {
     return kernels.prepare(works);
   }
 
-  private CollectiveWork work(
-      Operation operation,
-      long count,
-      DataType type,
-      RedOp op,
-      int root,
-      Predicate<Algorithm> among) {
+  private CollectiveWork work(long shape, long count, RedOp op, Predicate<Algorithm> among) {
+    Operation operation = CallShape.operation(shape);
+    DataType type = CallShape.type(shape);
     long bytes = wholeBytes(operation, count, type);
     Choice choice = chooser.choose(operation, bytes, type, op, among);
     int taken = channels(operation, choice, bytes);
@@ -225,7 +212,7 @@ public final class Planner {
         choice.protocol(),
         type,
         op,
-        root,
+        CallShape.root(shape),
         count,
         taken,
         costs.chunkBytes(layout, operation, choice, bytes),
@@ -247,7 +234,9 @@ public final class Planner {
     return count * type.bytes() * operation.wholes(nRanks);
   }
 
-  private List<P2pWork> works(Operation operation, long bytes, int root) {
+  private List<P2pWork> works(long shape, long bytes) {
+    Operation operation = CallShape.operation(shape);
+    int root = CallShape.root(shape);
     List<P2pWork> works = new ArrayList<>();
     switch (operation) {
       case SEND -> works.add(work(operation, true, root, 0, bytes));
@@ -300,10 +289,14 @@ public final class Planner {
   }
 
   /** Predicted microseconds of an operation that has algorithms, else NaN. */
-  double microseconds(Operation operation, long count, DataType type, RedOp op) {
+  double microseconds(long shape, long count) {
+    Operation operation = CallShape.operation(shape);
+    DataType type = CallShape.type(shape);
     return !operation.isCollective()
         ? Double.NaN
-        : chooser.choose(operation, wholeBytes(operation, count, type), type, op).microseconds();
+        : chooser
+            .choose(operation, wholeBytes(operation, count, type), type, CallShape.op(shape))
+            .microseconds();
   }
 
   /** What is decided for an operation, as a table to read. */

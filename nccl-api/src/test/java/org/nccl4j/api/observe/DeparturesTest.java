@@ -10,6 +10,7 @@ import org.junit.jupiter.api.Test;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.RedOp;
+import org.nccl4j.device.kernel.CallShape;
 
 /** Which operations are missed by a rank that has closed, and which are not. */
 class DeparturesTest {
@@ -27,11 +28,11 @@ class DeparturesTest {
   }
 
   private static void sum(FlightLog log, int count) {
-    log.collective(FlightLog.shape(0, DataType.FLOAT32.ordinal(), RedOp.SUM.ordinal(), 0), count);
+    log.collective(CallShape.of(0, DataType.FLOAT32.ordinal(), RedOp.SUM.ordinal(), 0), count);
   }
 
   private static void single(FlightLog log, boolean sends, int peer) {
-    log.other(FlightLog.shape(sends ? 2 : 3, DataType.FLOAT32.ordinal(), 0, peer), 5);
+    log.other(CallShape.of(sends ? 2 : 3, DataType.FLOAT32.ordinal(), 0, peer), 5);
     log.single(sends, peer);
   }
 

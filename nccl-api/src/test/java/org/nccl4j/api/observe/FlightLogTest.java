@@ -15,6 +15,7 @@ import org.junit.jupiter.params.provider.CsvSource;
 import org.nccl4j.api.observe.RankReport.Operation;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.RedOp;
+import org.nccl4j.device.kernel.CallShape;
 
 /** What was recorded is read again: here, and as another process reads it. */
 class FlightLogTest {
@@ -53,7 +54,7 @@ class FlightLogTest {
       RedOp op = RedOp.values()[random.nextInt(RedOp.values().length)];
       int root = random.nextInt(ROOTS);
       long count = random.nextLong() >>> 16;
-      long shape = FlightLog.shape(operation, type.ordinal(), op.ordinal(), root);
+      long shape = CallShape.of(operation, type.ordinal(), op.ordinal(), root);
       runs.add(called.size());
       int end = Math.min(operations, called.size() + 1 + random.nextInt(inARow));
       while (called.size() < end) {

@@ -24,6 +24,7 @@ import org.nccl4j.api.settings.Settings;
 import org.nccl4j.device.InternalErrorException;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.RemoteException;
+import org.nccl4j.device.kernel.CallShape;
 import org.nccl4j.device.kernel.KernelCommunicator;
 
 /** One thread looks at all communicators, and none may take it from the others. */
@@ -164,7 +165,7 @@ class ObserverTest {
     Observer observer =
         watch(log, rank, kernels(() -> {}, new AtomicReference<>(), 1), new CountDownLatch(1));
     try {
-      log.collective(FlightLog.shape(0, 0, 0, 0), 5);
+      log.collective(CallShape.of(0, 0, 0, 0), 5);
       long now = System.currentTimeMillis();
       observer.look(now);
       assertEquals(List.of(), warnings);

@@ -10,6 +10,7 @@ import java.util.Optional;
 import java.util.function.Consumer;
 import org.junit.jupiter.api.Test;
 import org.nccl4j.device.OrderMismatchException;
+import org.nccl4j.device.kernel.CallShape;
 import org.nccl4j.device.kernel.KernelCommunicator;
 
 /** Communicators 1 and 2 of two processes, whose kernels say nothing: the calls' order tells. */
@@ -187,7 +188,7 @@ class OrderConflictTest {
           for (int call = 0; call < 3; call++) {
             log.waitsInOrder(3, 1000);
             log.other(FlightLog.UNNAMED, 0);
-            log.collective(FlightLog.shape(0, 7, 0, 0), 100 + call);
+            log.collective(CallShape.of(0, 7, 0, 0), 100 + call);
           }
           log.observe(bounded(0, 6), 2000);
           RankReport report = log.report(NAMES);

@@ -17,6 +17,7 @@ import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.host.HostDevice;
 import org.nccl4j.device.kernel.AlgorithmFilter;
+import org.nccl4j.device.kernel.CallShape;
 import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.KernelCommunicator;
 import org.nccl4j.device.kernel.KernelPlan;
@@ -124,8 +125,8 @@ class PlannerTest {
   @Test
   void aShapeWhosePlaceAnotherTakesIsDiscarded() {
     for (int count = 1; count <= MANY; count++) {
-      planner.plan(7, Operation.ALL_REDUCE, count, DataType.INT8, RedOp.SUM, 0);
-      planner.plan(8, Operation.ALL_TO_ALL, count, DataType.INT8, RedOp.SUM, 0);
+      planner.plan(CallShape.of(Operation.ALL_REDUCE, DataType.INT8, RedOp.SUM, 0), count);
+      planner.plan(CallShape.of(Operation.ALL_TO_ALL, DataType.INT8, RedOp.SUM, 0), count);
     }
     assertHolds(1024);
   }

@@ -11,6 +11,7 @@ import org.nccl4j.api.observe.FlightLog;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.RedOp;
+import org.nccl4j.device.kernel.CallShape;
 
 /**
  * Measures what is around operations: the recorder, a split, a close. The figures are in
@@ -22,7 +23,7 @@ class CommunicatorCostTest {
   @Test
   void theRecorder() {
     FlightLog log = FlightLog.unread();
-    long shape = FlightLog.shape(4, 7, 0, 0);
+    long shape = CallShape.of(4, 7, 0, 0);
     int rounds = 100_000_000;
     double best = Double.MAX_VALUE;
     for (int repeat = 0; repeat < 7; repeat++) {
