@@ -107,7 +107,7 @@ public abstract class DeviceMemory implements AutoCloseable {
   @Override
   public final void close() {
     if (parent == null) {
-      leases.close();
+      leases.close(this);
     } else {
       closed = true;
     }

@@ -132,4 +132,9 @@ public abstract class DeviceStream implements AutoCloseable {
   /** Waits for what was launched, at most for the operations' deadlines, and frees the stream. */
   @Override
   public abstract void close();
+
+  @Override
+  public String toString() {
+    return "a stream of " + device().name();
+  }
 }

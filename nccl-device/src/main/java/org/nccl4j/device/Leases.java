@@ -172,15 +172,23 @@ public abstract class Leases {
     }
   }
 
+  /** As {@link #close(Object)}, of a thing that nobody is told of. */
+  public final boolean close() {
+    return close(this);
+  }
+
   /**
    * Refuses leases from now on, and frees unless there are some.
    *
+   * @param what the thing, for people, if they are not ended soon
    * @return false if it had been called before
    */
-  public final boolean close() {
+  public final boolean close(Object what) {
     int now = (int) STATE.getAndBitwiseOr(this, CLOSED);
     if (now == 0) {
       free();
+    } else if (now > 0 && what != this) {
+      OverdueLeases.closed(this, what);
     }
     return now >= 0;
   }

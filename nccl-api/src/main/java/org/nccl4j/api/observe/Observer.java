@@ -12,6 +12,7 @@ import java.util.concurrent.locks.ReentrantLock;
 import java.util.stream.Collectors;
 import org.nccl4j.api.settings.InfoLog;
 import org.nccl4j.device.DebugLog;
+import org.nccl4j.device.OverdueLeases;
 import org.nccl4j.device.kernel.KernelCommunicator;
 
 /**
@@ -63,6 +64,9 @@ public final class Observer {
   private long comparedMillis;
   private final CallWatch calls;
   private final LongWait longWait = new LongWait();
+
+  /** As {@link #failedLooks}, of what closed memory and streams wait for. */
+  private static int failedLooksAtLeases;
 
   /** Looks that ended with an error. Owned by the observer's thread; for debuggers. */
   private int failedLooks;
@@ -193,6 +197,7 @@ public final class Observer {
   private static void run() {
     while (true) {
       ALL.forEach(Observer::lookWhateverHappens);
+      lookAtLeases();
       LockSupport.parkNanos(PERIOD_NANOS);
       synchronized (Observer.class) {
         if (ALL.isEmpty()) {
@@ -200,6 +205,15 @@ public final class Observer {
           return;
         }
       }
+    }
+  }
+
+  /** An error of the log must not end the looks at communicators. */
+  private static void lookAtLeases() {
+    try {
+      OverdueLeases.look();
+    } catch (RuntimeException | Error e) {
+      failedLooksAtLeases++;
     }
   }
 

@@ -202,7 +202,7 @@ public final class CudaStream extends DeviceStream {
 
   @Override
   public void close() {
-    Leases.of(this).close();
+    Leases.of(this).close(this);
   }
 
   private static CudaEvent cuda(DeviceEvent event) {

@@ -261,7 +261,7 @@ public final class HostStream extends DeviceStream {
 
   @Override
   public void close() {
-    if (Leases.of(this).close()) {
+    if (Leases.of(this).close(this)) {
       waitUntil(queue.added(), Long.MAX_VALUE);
       retireIfOver();
     }
