@@ -5,8 +5,8 @@ import org.nccl4j.api.init.CommunicatorState;
 import org.nccl4j.device.DebugLog;
 
 /**
- * Names communicators that the program lost without closing them, and where it made them. They are
- * not closed then: an operation may still be under way.
+ * Reports communicators that the program lost without closing them, with the place of their
+ * creation. They are not closed then: an operation may still be under way.
  */
 final class Unclosed implements Runnable {
   private static final System.Logger LOG = DebugLog.of("INIT");

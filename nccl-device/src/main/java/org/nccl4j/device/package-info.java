@@ -1,5 +1,5 @@
 /**
- * Devices as their users see them: memory, streams, events, element types and operators. Layer:
- * below the engine; knows no communicator.
+ * The public types of devices: memory, streams, events, element types and operators. Layer: below
+ * the engine; knows no communicator.
  */
 package org.nccl4j.device;

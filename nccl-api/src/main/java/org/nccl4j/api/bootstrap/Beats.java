@@ -5,8 +5,8 @@ import java.util.HashMap;
 import java.util.Map;
 
 /**
- * When the root last heard of each rank. A root that was itself stopped for a while does not take
- * that for the ranks' silence.
+ * Times of the last heartbeat of each rank at the root. A root that was itself stopped does not
+ * count that time as the ranks' silence.
  *
  * <p>Owner thread: the loop's.
  */

@@ -10,7 +10,7 @@ import org.nccl4j.api.wire.Interfaces;
 import org.nccl4j.api.wire.PortRange;
 
 /**
- * What a user can set about the bootstrap's sockets.
+ * The user's options for the bootstrap's sockets.
  *
  * @param commId host:port of the root that rank 0 starts; empty to have a new one each time
  * @param commSecret what ranks that use commId know in common; may be empty

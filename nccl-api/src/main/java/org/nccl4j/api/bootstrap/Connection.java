@@ -23,7 +23,7 @@ import org.nccl4j.device.DebugLog;
  * loop's thread.
  */
 final class Connection implements EventLoop.Handler {
-  /** Who a connection works for. */
+  /** The owner of a connection. */
   interface Owner {
     /** The handshake is over: the other side knows the secret. */
     default void authenticated(Connection connection) {}

@@ -26,7 +26,7 @@ import org.nccl4j.device.DebugLog;
  * <p>Owner thread: the loop's.
  */
 final class ConnectionDialer implements Connection.Owner {
-  /** Who is told of the outcome, once. */
+  /** Receives the outcome, once. */
   interface Outcome {
     void reached(Connection connection);
 

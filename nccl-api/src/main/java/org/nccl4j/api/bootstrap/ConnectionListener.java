@@ -22,7 +22,7 @@ import org.nccl4j.device.DebugLog;
  * <p>Owner thread: the loop's.
  */
 final class ConnectionListener implements EventLoop.Handler, Connection.Owner {
-  /** Who gets the connections. */
+  /** Receives the accepted connections. */
   interface Acceptor {
     void accepted(Connection connection, FrameType type, MessageReader first)
         throws ProtocolException;

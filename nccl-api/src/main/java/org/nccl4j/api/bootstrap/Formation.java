@@ -7,7 +7,10 @@ import java.util.Optional;
 import java.util.TreeMap;
 import org.nccl4j.device.ErrorId;
 
-/** Which ranks have come to a root, and whether they fit together. Knows no socket, no clock. */
+/**
+ * The ranks that have joined a root, with a check that they fit together. Knows no socket, no
+ * clock.
+ */
 final class Formation {
   private static final int NAMED_AT_MOST = 32;
 

@@ -6,7 +6,7 @@ import java.nio.ByteBuffer;
 import java.util.List;
 
 /**
- * What a rank tells the root of itself. All fields but the last never change their layout, so that
+ * A rank's first message to the root. All fields but the last never change their layout, so that
  * another version can be named.
  *
  * @param who its process; the version comes first in the message
@@ -17,7 +17,7 @@ import java.util.List;
  */
 record Hello(Identity who, int rank, int nRanks, long deadlineMillis, Place place) {
   /**
-   * Where a rank is to be found.
+   * The addresses of a rank.
    *
    * @param root which of the roots it takes the one that it talks to for
    * @param nRoots how many roots there are, as far as it knows

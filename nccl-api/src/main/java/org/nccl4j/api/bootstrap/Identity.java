@@ -9,7 +9,7 @@ import java.security.SecureRandom;
 import java.util.HexFormat;
 
 /**
- * Which process of which host, for messages, and whether two are the same.
+ * The host and process of a rank, for messages and comparison.
  *
  * @param host the host's name
  * @param pid the process's number there

@@ -12,7 +12,7 @@ import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 
 /**
- * How a rank joins.
+ * The arguments with which a rank joins.
  *
  * @param nRanks how many ranks there will be, the same for all
  * @param ids one for each root, the same in the same order for all; good for one communicator

@@ -16,7 +16,7 @@ import org.nccl4j.device.TimeoutException;
 
 /** A bootstrap for ranks that are all in this process: they meet in memory, without sockets. */
 public final class LocalBootstrap extends TimedBootstrap {
-  /** What the ranks share. Guarded by its own lock. */
+  /** State that the ranks share. Guarded by its own lock. */
   private static final class Meeting {
     private final int nRanks;
     private final Duration deadline;

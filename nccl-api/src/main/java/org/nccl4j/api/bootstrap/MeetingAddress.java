@@ -8,7 +8,8 @@ import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
 
 /**
- * Where a rank's {@link MeetingPoint} is: a listening socket, which it may share, and its number.
+ * The address of a rank's {@link MeetingPoint}: a listening socket, which it may share, and its
+ * number.
  *
  * @param sockets where its process listens, best first
  * @param rank in the communicator that the meeting point belongs to

@@ -8,9 +8,9 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * Where other ranks ask this one for the way to a new root, so that some of the ranks come together
- * once more: after a failure too, since it needs neither the old root nor the ring. The answer is
- * the new root's id without its secret, which both sides derive.
+ * A port at which other ranks ask this rank for the address of a new root, so that some of the
+ * ranks can form a bootstrap again. It works after a failure too, because it needs neither the old
+ * root nor the ring. The answer is the new root's id without its secret, which both sides derive.
  *
  * <p>Owner thread: the loop's.
  */

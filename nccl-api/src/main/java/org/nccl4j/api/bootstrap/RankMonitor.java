@@ -8,8 +8,8 @@ import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.NcclException;
 
 /**
- * What the threads of one rank wait on: its lock guards the state of the rank's links, and its
- * first failure wakes everybody. Any thread may call it.
+ * The monitor of one rank's threads: its lock guards the state of the rank's links, and the rank's
+ * first failure wakes all waiting threads. Any thread may call it.
  */
 final class RankMonitor {
   private final int rank;

@@ -9,7 +9,7 @@ import java.util.function.Consumer;
 import javax.crypto.Mac;
 import javax.crypto.spec.SecretKeySpec;
 
-/** How some ranks of a TCP bootstrap make another one: the first of them has its root. */
+/** Makes a bootstrap of some ranks of a TCP bootstrap; the first of these ranks has the root. */
 final class Reunion {
   private final JoinRequest old;
   private final Identity self;

@@ -1,9 +1,9 @@
 package org.nccl4j.api.bootstrap;
 
 /**
- * Which ranks each of several roots brings together: a block of ranks, all blocks of nearly one
- * size. The first rank of the next block comes to a root too, as its guest: so the last rank of the
- * block gets its next one, and what is wrong goes from root to root.
+ * The blocks of ranks that several roots collect; all blocks have nearly the same size. The first
+ * rank of the next block joins a root too, as its guest. So the last rank of the block gets its
+ * next rank, and failures propagate from root to root.
  *
  * @param nRanks of the communicator
  * @param count of roots, one for each unique id; at most nRanks

@@ -9,7 +9,7 @@ import javax.net.ssl.SSLEngine;
 import org.nccl4j.api.wire.Handshake;
 
 /**
- * What the sides of a connection must show each other.
+ * The credentials that the sides of a connection must show each other.
  *
  * @param secret the communicator's
  * @param files where the certificates are

@@ -6,7 +6,7 @@ import java.nio.ByteBuffer;
 import java.util.List;
 
 /**
- * What the root tells a rank once all have come.
+ * The root's answer to a rank after all ranks have joined.
  *
  * @param next where the next rank waits for it, best first; null to a guest, whose own root tells
  *     it

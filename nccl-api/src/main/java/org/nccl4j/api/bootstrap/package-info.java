@@ -1,7 +1,7 @@
 /**
- * How ranks find each other and talk before there are transports: TCP connections that prove
- * knowledge of the unique id's secret, with deadlines and bounded reads. Layer: engine, beside the
- * transport SPI; knows no device.
+ * Connects the ranks before there are transports: TCP connections that prove knowledge of the
+ * unique id's secret, with deadlines and bounded reads. Layer: engine, beside the transport SPI;
+ * knows no device.
  *
  * <p>One thread of the process ({@code EventLoop}) waits for all sockets. {@code
  * ConnectionListener} and {@code ConnectionDialer} make {@code Connection}s, which begin with the

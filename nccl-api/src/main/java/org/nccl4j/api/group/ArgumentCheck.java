@@ -18,7 +18,7 @@ import org.nccl4j.device.kernel.CallShape;
 import org.nccl4j.device.kernel.Operation;
 
 /**
- * Whether an operation's arguments can be right, on one rank.
+ * Checks the arguments of an operation on one rank.
  *
  * @param name of the communicator
  * @param checksPointers whether the device is asked about each buffer's address

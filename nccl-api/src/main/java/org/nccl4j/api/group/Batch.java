@@ -6,7 +6,7 @@ import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.HotPath;
 
 /**
- * What a thread has called in a group, and in which parts it is launched. Its objects are used
+ * The calls of a thread's group, and the parts in which they are launched. Its objects are used
  * again for the thread's later groups.
  */
 final class Batch {

@@ -19,7 +19,10 @@ import org.nccl4j.device.kernel.CallShape;
 import org.nccl4j.device.kernel.KernelPlan;
 import org.nccl4j.device.kernel.Operation;
 
-/** Where one rank's operations go: checked, and launched at once or kept for their group's end. */
+/**
+ * The entry of one rank's operations: checks them, and launches them or keeps them until the end of
+ * their group.
+ */
 public final class RankQueue {
   private final ArgumentCheck check;
   private final Rank rank;

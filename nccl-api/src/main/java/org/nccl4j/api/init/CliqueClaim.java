@@ -18,7 +18,7 @@ import org.nccl4j.device.cuda.Nvml;
 import org.nccl4j.device.cuda.NvmlFabric;
 
 /**
- * What a rank says of the NVLink fabric of its GPU.
+ * The NVLink fabric of a rank's GPU, as the rank tells it to the others.
  *
  * @param clique the same for all ranks whose GPUs the fabric connects; "" where it is in none
  * @param problem why it is in none, or what is in the way of the one that it is in; else ""

@@ -19,7 +19,7 @@ import org.nccl4j.device.Device;
 import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.topo.connect.Exits;
 
-/** What transports are told. */
+/** The {@link org.nccl4j.api.spi.TransportContext} of the engine. */
 record Context(
     int rank,
     List<PeerInfo> peers,

@@ -17,9 +17,8 @@ import org.nccl4j.device.cuda.CudaDevice;
 import org.nccl4j.device.kernel.KernelDevice;
 
 /**
- * What one rank knows of its device and its ways to the others, for a decision that all take alike.
- * As bytes: kind, reach, nvlink, carried, channels, cores, table, settings and model, with tabs
- * between them.
+ * A rank's capabilities, exchanged so that all ranks choose alike. As bytes: kind, reach, nvlink,
+ * carried, channels, cores, table, settings and model, with tabs between them.
  *
  * @param reach whether it loads and stores every other's memory
  * @param nvlink whether over NVLink

@@ -33,7 +33,7 @@ import org.nccl4j.device.symmetric.Exportable;
 import org.nccl4j.topo.TopoSettings;
 
 /**
- * What runs the operations of one rank's communicator.
+ * The objects that run the operations of one rank's communicator.
  *
  * @param place whose
  * @param family what its connections belong to

@@ -17,10 +17,10 @@ import org.nccl4j.device.kernel.KernelCommunicator;
 import org.nccl4j.device.kernel.Progress;
 
 /**
- * What communicators share whose connections are the same: those of the first, and of all that were
- * split from it without connections of their own. Freed when the last of them is closed. A failure
- * of one is a failure of all, since it leaves connections in the middle of a step. Memory that a
- * kernel or the proxy may still use is not freed. Any thread.
+ * The resources that communicators with the same connections share: the first communicator, and all
+ * splits of it without their own connections. The last one to close frees them. A failure of one is
+ * a failure of all, because it leaves connections in the middle of a step. Memory that a kernel or
+ * the proxy may still use is not freed. Any thread.
  */
 final class Family implements Observer.Connections {
   /** How long a kernel may take to say that it has ended, once its operation has. */

@@ -14,7 +14,7 @@ import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
 
 /**
- * The first thing that a rank tells all others.
+ * A rank's first message to all other ranks.
  *
  * @param peer who it is
  * @param transports names of the transports it may use, best first

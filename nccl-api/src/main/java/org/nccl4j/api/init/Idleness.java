@@ -7,7 +7,7 @@ import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.Patience;
 import org.nccl4j.device.kernel.KernelCommunicator;
 
-/** Whether a rank's operations on a communicator have all ended. Any thread. */
+/** Waits until a rank's operations on a communicator have ended. Any thread. */
 final class Idleness {
   private static final long POLL_NANOS = 50_000;
   private static final Duration SETTLED = Duration.ofMillis(100);

@@ -7,7 +7,7 @@ import org.nccl4j.api.settings.Settings;
 import org.nccl4j.device.Device;
 
 /**
- * What is known of a communicator before its ranks have met.
+ * The facts of a communicator before its ranks have met.
  *
  * @param name for messages and logs
  * @param device of this rank

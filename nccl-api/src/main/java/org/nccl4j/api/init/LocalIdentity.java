@@ -13,7 +13,7 @@ import org.nccl4j.api.spi.PeerInfo;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.kernel.KernelDevice;
 
-/** What this process tells others of itself. */
+/** This process's identity for other ranks. */
 final class LocalIdentity {
   private static final String PROCESS = UUID.randomUUID().toString();
 

@@ -20,7 +20,7 @@ import org.nccl4j.device.cuda.PeerLinks;
 import org.nccl4j.topo.detect.GpuFacts;
 
 /**
- * What one rank adds to the topology of its machine.
+ * One rank's contribution to the topology of its machine.
  *
  * @param gpu its GPU; empty on the host device
  * @param fromFile whether it has a topology file (NCCL_TOPO_FILE)

@@ -3,7 +3,7 @@ package org.nccl4j.api.init;
 import java.util.LinkedHashMap;
 import java.util.Map;
 
-/** What a communicator holds of its device's memory. */
+/** The device memory of a communicator. */
 final class Memory {
   private Memory() {}
 

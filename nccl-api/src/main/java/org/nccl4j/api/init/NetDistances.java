@@ -11,7 +11,7 @@ import org.nccl4j.topo.system.Facts;
 import org.nccl4j.topo.system.Node;
 
 /**
- * How near a rank's GPU is to the cards of its machine.
+ * Distances from a rank's GPU to the NICs of its machine.
  *
  * @param routes of the machine
  * @param gpu the rank's

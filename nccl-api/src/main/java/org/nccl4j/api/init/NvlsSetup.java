@@ -23,9 +23,9 @@ import org.nccl4j.device.kernel.Nvls;
 import org.nccl4j.device.symmetric.Exportable;
 
 /**
- * Whether a communicator has NVLS. All ranks say what they bring along; if all bring the same, they
- * make it together. Where it is asked for and cannot be had, rank 0 warns once, and the
- * communicator does without.
+ * Makes NVLS for a communicator. All ranks exchange their requirements; if these are equal, they
+ * make it together. If NVLS is requested and not available, rank 0 warns once, and the communicator
+ * works without it.
  */
 final class NvlsSetup implements AutoCloseable {
   private static final Logger LOG = DebugLog.of("NVLS");

@@ -6,9 +6,9 @@ import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.Tree;
 
 /**
- * Who has a multicast object with whom, and which ranks are its heads: those that the search of the
- * topology found, in its order, or else all ranks of a machine. Every machine has as many heads as
- * the one that has fewest, so that head h of each has the same part of the data.
+ * The ranks that share a multicast object, and the heads among them: the heads that the topology
+ * search found, in its order, or all ranks of a machine. All machines have the same number of
+ * heads, that of the machine with the fewest, so that head h of each has the same part of the data.
  */
 final class NvlsTeams {
   private final Hosts hosts;

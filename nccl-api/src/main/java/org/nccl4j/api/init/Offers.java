@@ -11,9 +11,9 @@ import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
 
 /**
- * What a rank tells all others of its connectors, a record for each peer: the handle of the sender
- * to it and of the receiver from it, each after its length (a short); the rank that is to carry
- * what the sender sends, or -1 (an int), and then the transport's name, after its length (a byte).
+ * A rank's connector handles for all other ranks, a record for each peer: the handle of the sender
+ * to it and of the receiver from it, each after its length (a short); the rank that sends for this
+ * one, or -1 (an int); the transport's name, after its length (a byte).
  */
 final class Offers {
   private Offers() {}

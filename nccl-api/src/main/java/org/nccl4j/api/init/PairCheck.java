@@ -18,10 +18,10 @@ import org.nccl4j.device.NcclException;
 import org.nccl4j.device.kernel.Connection;
 
 /**
- * Whether what GPUs write into each other's memory, and read from it, is what was meant: behind an
- * IOMMU that translates what goes between PCI devices, data can be lost without an error. Each rank
- * writes a pattern into the data side of each connection that kernels store into; its receiver
- * looks at it, and the writer reads it back.
+ * Tests that data arrive unchanged between the memories of each pair of GPUs: behind an IOMMU that
+ * translates PCI traffic, data can be lost without an error. Each rank writes a pattern into the
+ * data side of each connection that kernels store into; its receiver looks at it, and the writer
+ * reads it back.
  */
 final class PairCheck {
   private static final int BYTES = 1024;
@@ -29,7 +29,7 @@ final class PairCheck {
   private static final String CHANGED = "C";
 
   /**
-   * Why a pair of ranks must not go on over a transport.
+   * A pair of ranks' reason against a transport.
    *
    * @param problem as a clause
    * @param refused whether memory could not be opened; else data arrived changed, or not at all

@@ -12,7 +12,7 @@ import org.nccl4j.device.kernel.Algorithm;
 import org.nccl4j.device.kernel.AlgorithmFilter;
 import org.nccl4j.device.kernel.Operation;
 
-/** Which algorithms a communicator may use, for the order in which it is to reduce. */
+/** The algorithms that a communicator may use for its order of reductions. */
 final class ReductionOrder {
   private static final long[] COUNTS = {1, 1 << 10, 1 << 20};
 

@@ -8,9 +8,9 @@ import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.Device;
 
 /**
- * Whether what is made of a communicator uses its connections, as far as one of its ranks has a say
- * in it: who asks for it gets it where it can be had; by default it is so too, unless NVLS would be
- * lost by it. Where it is not so, the log says why.
+ * This rank's vote on whether a split shares connections. A rank that requests sharing gets it if
+ * possible. By default connections are shared too, unless NVLS would be lost. If they are not
+ * shared, the log gives the reason.
  */
 final class Sharing {
   private static final Logger LOG = DebugLog.of("INIT");

@@ -12,8 +12,8 @@ import jdk.jfr.StackTrace;
 import jdk.jfr.Timespan;
 
 /**
- * What Java Flight Recorder is told. But for {@link Operation}, which a recording must ask for by
- * name, operations cost nothing for it: the observer looks at them a few times a second.
+ * The events for Java Flight Recorder. Operations cost nothing for them, except for {@link
+ * Operation}, which a recording must enable: the observer reads the progress a few times a second.
  */
 final class Events {
   private Events() {}
@@ -71,7 +71,7 @@ final class Events {
     int root;
   }
 
-  /** What a communicator did since the last event. */
+  /** A communicator's work since the last event. */
   @Name("org.nccl4j.Progress")
   @Label("Communicator progress")
   @Description("Operations of a communicator in the last second, where there were any")

@@ -8,8 +8,8 @@ import java.util.stream.Collectors;
 import org.nccl4j.device.DebugLog;
 
 /**
- * How long the phases of a communicator's creation take: as events for Java Flight Recorder, and as
- * one line of the log. One thread.
+ * The durations of the phases of a communicator's creation: as events for Java Flight Recorder, and
+ * as one line of the log. One thread.
  */
 public final class InitTimes {
   /** The phase in which ranks come together, by sockets. */

@@ -81,7 +81,7 @@ public final class Observer {
    */
   public record Wishes(boolean counts, boolean compares, String file, InfoLog info) {}
 
-  /** What a communicator works by, perhaps beside others. */
+  /** Connections of a communicator, perhaps shared with others. */
   public interface Connections {
     /** Called once when it has failed, soon after. */
     void failed();

@@ -8,8 +8,8 @@ import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.HotPath;
 
 /**
- * Who is told of one rank's operations. Where nobody is, an operation costs one look. Hooks come
- * and go on any thread; operations are told by the thread that launches.
+ * The listeners of one rank's operations. Without listeners an operation costs one look. Any thread
+ * adds and removes hooks; the launching thread calls them.
  */
 public final class OperationHooks implements AutoCloseable {
   private static final OperationHook[] NONE = {};

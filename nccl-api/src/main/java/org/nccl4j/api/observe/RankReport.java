@@ -3,7 +3,7 @@ package org.nccl4j.api.observe;
 import java.util.List;
 
 /**
- * What a flight recorder says of one rank.
+ * One rank's contents of a flight recorder.
  *
  * @param process where it is
  * @param communicator the same for all ranks of a communicator

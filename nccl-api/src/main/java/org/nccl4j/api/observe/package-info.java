@@ -1,10 +1,10 @@
 /**
- * What is known of communicators while they run: the flight recorder, the observer thread, and the
- * sentence that says who waits for whom. Layer: below the launch, above the devices.
+ * Observes running communicators: the flight recorder, the observer thread, and the sentence that
+ * names the waiting and the awaited ranks. Layer: below the launch, above the devices.
  *
- * <p>The recorder is memory of each process that others of the same user can read by way of {@code
- * /proc/PID/fd}, stopped or hanging as the process may be, and of which nothing is left when it
- * ends. Its layout, in the machine's byte order:
+ * <p>The recorder is memory of each process. Other processes of the same user read it through
+ * {@code /proc/PID/fd}, even if the process is stopped or hangs. It disappears with the process.
+ * Its layout, in the machine's byte order:
  *
  * <pre>
  * page 0: magic "nccl4jFR" (8), version (u32), process (u64 at 16), began, ms since 1970 (u64 at

@@ -9,8 +9,8 @@ import org.nccl4j.device.kernel.Operation;
 import org.nccl4j.device.kernel.Protocol;
 
 /**
- * What a kind of device can do, how long it predictably takes, and how the work is best cut. All
- * ranks of a communicator must have equal models, since each decides for itself.
+ * The abilities of a kind of device, the predicted time of each choice, and the best cut of the
+ * work. All ranks of a communicator must have equal models, because each rank decides for itself.
  */
 interface CostModel {
   /** The algorithms that the device has for a collective. */

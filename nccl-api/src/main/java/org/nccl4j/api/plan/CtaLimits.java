@@ -3,8 +3,8 @@ package org.nccl4j.api.plan;
 import org.nccl4j.device.kernel.ConnectionLayout;
 
 /**
- * How many blocks (CTAs) an operation takes on a GPU: NCCL_MIN_CTAS and NCCL_MAX_CTAS. The same on
- * all ranks, since a block talks to the peers' blocks of its number.
+ * The numbers of blocks (CTAs) of an operation on a GPU: NCCL_MIN_CTAS and NCCL_MAX_CTAS. The same
+ * on all ranks, since a block talks to the peers' blocks of its number.
  *
  * @param fewest at least 1
  * @param most where it is less than the fewest, it counts

@@ -5,7 +5,7 @@ import org.nccl4j.device.HotPath;
 import org.nccl4j.device.kernel.KernelPlan;
 
 /**
- * What was decided, by the operation's shape, in one word, its count and the windows of its
+ * A cache of decisions, by the operation's shape, in one word, its count and the windows of its
  * buffers. A fixed number of places; a new entry takes the place of an old one of the same hash,
  * whose plan is discarded. A window that was dropped is never found again, so what was decided for
  * it does no harm. Used by one thread at a time.

@@ -4,8 +4,8 @@ import org.nccl4j.device.kernel.DirectWork;
 import org.nccl4j.device.kernel.Operation;
 
 /**
- * How long the direct ways of a kind of device predictably take. All ranks of a communicator must
- * have equal ones, since each decides for itself.
+ * Predicted times of the direct algorithms of a kind of device. All ranks of a communicator must
+ * have equal ones, because each rank decides for itself.
  */
 interface DirectCosts {
   /** From here on: there is the way, and it is not taken unless the user asks for it. */

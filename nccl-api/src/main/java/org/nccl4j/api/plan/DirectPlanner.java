@@ -212,7 +212,7 @@ public final class DirectPlanner {
   }
 
   /**
-   * How the buffers of an operation can be reached.
+   * The reach of an operation's buffers.
    *
    * @param send the send buffer
    * @param recv the receive buffer
@@ -231,7 +231,10 @@ public final class DirectPlanner {
     }
   }
 
-  /** Who reaches a buffer: its rank, each other rank too, or all ranks' by one access. */
+  /**
+   * The ranks that can address a buffer: its rank, each other rank too, or all ranks' buffers with
+   * one access.
+   */
   private enum Reach {
     OWN,
     PEERS,

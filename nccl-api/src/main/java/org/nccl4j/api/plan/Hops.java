@@ -3,7 +3,7 @@ package org.nccl4j.api.plan;
 import org.nccl4j.device.kernel.Algorithm;
 import org.nccl4j.device.kernel.Operation;
 
-/** How many hand-overs of a collective wait for each other, whatever carries them. */
+/** The number of successive hand-overs of a collective. */
 final class Hops {
   private Hops() {}
 

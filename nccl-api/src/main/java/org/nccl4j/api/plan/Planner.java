@@ -83,7 +83,7 @@ public final class Planner {
   private record Supplied(long shape, long count, ReductionOperator operator) {}
 
   /**
-   * What users say about plans, the same on all ranks.
+   * The user's rules for plans, the same on all ranks.
    *
    * @param filter the algorithms and protocols that are allowed
    * @param edit of predicted times

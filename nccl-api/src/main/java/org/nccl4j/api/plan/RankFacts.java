@@ -7,9 +7,9 @@ import org.nccl4j.device.kernel.Nvls;
 import org.nccl4j.topo.cluster.Fleet;
 
 /**
- * What all ranks know alike of each other and their devices, for choosing algorithms. Times come
- * from what was measured for the GPU's model, over the topology's cost model, over a formula where
- * there is no topology. Of memory of a host neither knows anything; it has formulas of its own.
+ * Facts about all ranks and their devices for choosing algorithms, the same on all ranks. Times of
+ * GPUs come from measurements of the model of GPU, else from the topology's cost model, else from a
+ * formula. The host device has its own formulas.
  *
  * @param nRanks how many
  * @param kind of device that all have

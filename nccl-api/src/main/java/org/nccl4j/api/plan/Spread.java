@@ -3,7 +3,7 @@ package org.nccl4j.api.plan;
 import org.nccl4j.device.kernel.ConnectionLayout;
 
 /**
- * How ranks are spread over hosts.
+ * The distribution of ranks over hosts.
  *
  * @param hosts how many
  * @param mostRanks of one host

@@ -1,7 +1,7 @@
 package org.nccl4j.api.plan;
 
 /**
- * How an operation is done, in the words of tables and messages.
+ * The algorithm and protocol of an operation, in the words of tables and messages.
  *
  * @param algorithm such as "Ring" or "TwoShot"; "Pairwise" for operations made of sends
  * @param protocol such as "LL" or "Simple"

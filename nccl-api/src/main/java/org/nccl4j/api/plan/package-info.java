@@ -1,5 +1,5 @@
 /**
- * Decides how an operation is done: algorithm, protocol, channels, chunks. Layer: below the group,
- * above the launch.
+ * Chooses algorithm, protocol, channels and chunks of an operation. Layer: below the group, above
+ * the launch.
  */
 package org.nccl4j.api.plan;

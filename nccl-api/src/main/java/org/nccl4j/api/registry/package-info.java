@@ -1,5 +1,6 @@
 /**
- * Finds the transports and the networks. Layer: engine, above the SPI; the only place that uses
- * {@link java.util.ServiceLoader}.
+ * Finds the transports, networks, tuners and profilers with {@link java.util.ServiceLoader}. Layer:
+ * engine, above the SPI. The engine loads no providers elsewhere; the CUDA device loads one hook of
+ * its own.
  */
 package org.nccl4j.api.registry;

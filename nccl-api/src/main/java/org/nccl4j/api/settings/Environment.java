@@ -12,10 +12,9 @@ import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 
 /**
- * Where settings come from, strongest first: the communicator's configuration, Java system
- * properties, the process's environment, the file that NCCL_CONF_FILE names (or else {@code
- * ~/.nccl.conf}), {@code /etc/nccl.conf}. A name means the same in all of them. A value of blanks
- * counts as none.
+ * The sources of settings, strongest first: the communicator's configuration, Java system
+ * properties, the process's environment, the file in NCCL_CONF_FILE (or else {@code ~/.nccl.conf}),
+ * {@code /etc/nccl.conf}. A name means the same in all of them. A value of blanks counts as none.
  *
  * <p>The only class that reads the environment. Immutable: a snapshot of the moment it was made.
  */

@@ -5,7 +5,7 @@ import java.nio.file.FileSystemException;
 import java.nio.file.InvalidPathException;
 import java.nio.file.NoSuchFileException;
 
-/** Why a file that a user named cannot be read or written, in words instead of a class name. */
+/** Explains in words, not with a class name, why a user's file cannot be read or written. */
 public final class FileProblem {
   private FileProblem() {}
 

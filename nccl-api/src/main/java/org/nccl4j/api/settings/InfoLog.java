@@ -8,8 +8,8 @@ import java.util.function.Supplier;
 import org.nccl4j.device.DebugLog;
 
 /**
- * What the library tells of one rank's ways, for who looks into it: at INFO where NCCL_DEBUG and
- * NCCL_DEBUG_SUBSYS ask for it, else at DEBUG. Any thread.
+ * The log of one rank's choices: at INFO if NCCL_DEBUG and NCCL_DEBUG_SUBSYS request it, else at
+ * DEBUG. Any thread.
  *
  * @param settings of the communicator
  * @param who a line is about, such as "rank 0 of communicator 1"

@@ -11,7 +11,7 @@ import java.util.stream.Collectors;
 import org.nccl4j.device.DataType;
 
 /**
- * Which kernels a communicator loads at its creation.
+ * The kernels that a communicator loads at its creation.
  *
  * @param text as it was set
  * @param types whose reductions are loaded, with all that only copies; empty for no kernels

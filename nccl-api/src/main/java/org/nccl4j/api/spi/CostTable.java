@@ -2,7 +2,7 @@ package org.nccl4j.api.spi;
 
 import java.util.List;
 
-/** The ways to do a collective, with the time that each is predicted to take. */
+/** The choices for a collective with their predicted times. */
 public interface CostTable {
   /**
    * A way.

@@ -8,7 +8,7 @@ import org.nccl4j.device.kernel.Nvls;
 import org.nccl4j.device.symmetric.Exportable;
 import org.nccl4j.device.symmetric.MulticastMemory;
 
-/** What a {@link MulticastProvider} made for one communicator, or why it could not. */
+/** The result of a {@link MulticastProvider} for one communicator, or the reason of its failure. */
 public interface Multicast extends AutoCloseable {
   /** The rank's place and memory; empty if it could not be made. */
   Optional<Nvls> nvls();

@@ -7,7 +7,7 @@ import org.nccl4j.device.Device;
 import org.nccl4j.device.kernel.MulticastObject;
 
 /**
- * A way for all ranks of a machine to reach all their memories by one access, found by {@link
+ * Gives all ranks of a machine access to all their memories at once; found by {@link
  * java.util.ServiceLoader}. Stateless; any thread may call any method.
  */
 public interface MulticastProvider {

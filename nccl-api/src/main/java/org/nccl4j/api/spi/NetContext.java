@@ -5,7 +5,7 @@ import java.nio.channels.ByteChannel;
 import java.nio.channels.SocketChannel;
 import java.util.Optional;
 
-/** What a network is told about the communicator that it is opened for. */
+/** The communicator's facts for a network. */
 public interface NetContext {
   /** This rank. */
   int rank();

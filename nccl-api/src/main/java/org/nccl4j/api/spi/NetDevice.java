@@ -3,7 +3,7 @@ package org.nccl4j.api.spi;
 import java.util.Set;
 
 /**
- * What is known of one device of a network.
+ * One device of a network.
  *
  * @param name such as "eth0" or "mlx5_0:1"
  * @param pciPath its place under /sys, such as "/sys/devices/pci0000:00/0000:00:04.0"; empty if it

@@ -3,8 +3,9 @@ package org.nccl4j.api.spi;
 import java.util.List;
 
 /**
- * By which network device data leave a host, and by way of which rank (PXN). Where that is not the
- * sender, the sender's kernels write into memory of that rank, whose proxy sends from there.
+ * The network device through which data leave a host, and the rank that sends them (PXN). If that
+ * rank is not the sender, the sender's kernels write into memory of that rank, whose proxy sends
+ * from there.
  *
  * @param rank of the host, nearest to the device
  * @param devices the device's names, as networks may call it, best first

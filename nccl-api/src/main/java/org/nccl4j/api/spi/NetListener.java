@@ -1,6 +1,6 @@
 package org.nccl4j.api.spi;
 
-/** Where one connection of another rank is awaited. Called by one thread at a time. */
+/** Waits for one connection of another rank. Called by one thread at a time. */
 public interface NetListener extends AutoCloseable {
   /** Most bytes of a handle. */
   int HANDLE_BYTES = 128;

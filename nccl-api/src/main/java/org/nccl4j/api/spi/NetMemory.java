@@ -2,7 +2,7 @@ package org.nccl4j.api.spi;
 
 import org.nccl4j.device.DeviceMemory;
 
-/** Memory that a connection knows. */
+/** Memory that is registered with a connection. */
 public interface NetMemory extends AutoCloseable {
   /** The memory. */
   DeviceMemory memory();

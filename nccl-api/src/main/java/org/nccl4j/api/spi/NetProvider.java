@@ -1,8 +1,8 @@
 package org.nccl4j.api.spi;
 
 /**
- * A network that ranks of different hosts can talk over, found by {@link java.util.ServiceLoader}.
- * Stateless; any thread may call any method.
+ * A network between ranks of different hosts; found by {@link java.util.ServiceLoader}. Stateless;
+ * any thread may call any method.
  */
 public interface NetProvider {
   /**

@@ -2,7 +2,7 @@ package org.nccl4j.api.spi;
 
 import org.nccl4j.device.HotPath;
 
-/** A send, receive or flush under way. Belongs to its connection, which uses it again. */
+/** A send, receive or flush in progress. It belongs to its connection, which reuses it. */
 public interface NetRequest {
   /**
    * Makes progress and says whether it has ended: for a send, that its memory may be written again;

@@ -4,7 +4,7 @@ import java.util.List;
 import org.nccl4j.device.Device;
 
 /**
- * What every rank knows of every other before there are connections.
+ * Facts about each rank that all ranks know before there are connections.
  *
  * @param rank 0 to ranks - 1
  * @param hostId the same for ranks of one host (its name and boot id or, where set, NCCL_HOSTID),

@@ -1,9 +1,9 @@
 package org.nccl4j.api.spi;
 
 /**
- * Is told of the operations of one rank of a communicator, and of what goes over networks for it.
- * Its methods are called on the threads that launch and that run operations, and that carry data,
- * several at once; so they are short and do not call operations.
+ * Receives the operations of one rank of a communicator, and the steps of its network connections.
+ * Several threads call its methods at the same time: threads that launch, run operations, and carry
+ * data. So the methods must be short and must not call operations.
  */
 public interface Profiler extends AutoCloseable {
   /** In the mask: operations as they are launched. */

@@ -3,7 +3,7 @@ package org.nccl4j.api.spi;
 import java.util.Objects;
 
 /**
- * Whether something can be done, with the reason.
+ * The answer whether something is possible, with the reason.
  *
  * @param possible whether it can
  * @param reason why, or why not, as a clause that a person reads in a table

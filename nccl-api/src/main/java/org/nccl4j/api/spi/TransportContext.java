@@ -6,7 +6,7 @@ import java.util.function.Consumer;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.kernel.ConnectionLayout;
 
-/** What a transport is told about the communicator that it is opened for. */
+/** The communicator's facts for a transport. */
 public interface TransportContext extends NetContext {
   /** All ranks, by rank, this one included. */
   List<PeerInfo> peers();

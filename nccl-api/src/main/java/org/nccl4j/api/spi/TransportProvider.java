@@ -1,8 +1,8 @@
 package org.nccl4j.api.spi;
 
 /**
- * A way to reach other ranks, found by {@link java.util.ServiceLoader}. Stateless; any thread may
- * call any method.
+ * Connects ranks; found by {@link java.util.ServiceLoader}. Stateless; any thread may call any
+ * method.
  */
 public interface TransportProvider {
   /**

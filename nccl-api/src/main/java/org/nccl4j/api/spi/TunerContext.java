@@ -3,7 +3,7 @@ package org.nccl4j.api.spi;
 import org.nccl4j.device.Device;
 
 /**
- * What a tuner is told of its communicator; the same on all ranks.
+ * The communicator's facts for a tuner; the same on all ranks.
  *
  * @param communicator its name
  * @param nRanks ranks

@@ -1,7 +1,7 @@
 package org.nccl4j.api.window;
 
 /**
- * What a rank asks for in a device communicator.
+ * A rank's requirements for a device communicator.
  *
  * @param barriers of the team
  * @param slots of 8 bytes for each rank

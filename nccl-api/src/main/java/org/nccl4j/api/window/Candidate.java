@@ -6,8 +6,8 @@ import org.nccl4j.device.symmetric.Exportable;
 import org.nccl4j.device.symmetric.SymmetricDevice;
 
 /**
- * What a rank has for a registration before it speaks with the others: an allocation that is held
- * ready for them, or what is wrong, which they are to be told.
+ * A rank's part of a registration before the exchange: an allocation that is ready for the others,
+ * or an error to report to them.
  */
 final class Candidate implements AutoCloseable {
   private final Exportable own;

@@ -7,7 +7,7 @@ import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.symmetric.Exportable;
 
-/** What can be wrong with a memory that a rank registers. Answers an error or null. */
+/** Checks memory that a rank registers. Returns an error or null. */
 final class Fitness {
   private Fitness() {}
 

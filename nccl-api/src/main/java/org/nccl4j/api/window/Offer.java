@@ -11,7 +11,7 @@ import org.nccl4j.device.TimeoutException;
 import org.nccl4j.device.shm.OwnedFd;
 import org.nccl4j.device.symmetric.Exportable;
 
-/** What a rank holds ready for the others during one registration. */
+/** A rank's open handles for the other ranks during one registration. */
 final class Offer implements AutoCloseable {
   private static final String FABRIC = "fabric:";
 

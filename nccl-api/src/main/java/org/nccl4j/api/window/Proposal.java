@@ -13,7 +13,7 @@ import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.NcclException;
 
 /**
- * What a rank tells all others in a step of registering or dropping a window.
+ * A rank's message to all others in a step of registering or dropping a window.
  *
  * @param step which; all ranks must be in the same
  * @param error what went wrong on this rank, or null

@@ -4,7 +4,7 @@ import java.util.List;
 import java.util.Optional;
 import org.nccl4j.device.kernel.RemoteSpace;
 
-/** How this rank's puts reach ranks outside its team, and theirs this rank. */
+/** The routes of puts between this rank and ranks outside its team. */
 public interface RemotePeers {
   /**
    * Connects with them, at the first call. Collective.

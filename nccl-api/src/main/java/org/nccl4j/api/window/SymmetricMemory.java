@@ -14,7 +14,7 @@ import org.nccl4j.device.symmetric.MulticastMemory;
  */
 final class SymmetricMemory {
   /**
-   * What makes a set of allocations the same: every rank's process and number in it.
+   * The identity of a set of allocations: every rank's process and number in it.
    *
    * @param numbers by rank
    */

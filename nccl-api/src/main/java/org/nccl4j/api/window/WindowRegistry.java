@@ -25,7 +25,7 @@ import org.nccl4j.device.symmetric.WindowView;
  */
 public final class WindowRegistry implements AutoCloseable {
   /**
-   * What the registry needs to know.
+   * The registry's inputs.
    *
    * @param name of the communicator
    * @param peers all ranks

@@ -13,7 +13,7 @@ import org.nccl4j.device.kernel.RemoteSpace;
  */
 final class WindowTable implements RemoteSpace.Windows {
   /**
-   * What readers see, all at once.
+   * A snapshot for readers.
    *
    * @param windows by address
    * @param begins their addresses

@@ -37,7 +37,7 @@ public final class FdExchange implements AutoCloseable {
   public record Received(int fd, byte[] note) {}
 
   /**
-   * What a swap has not done.
+   * The unfinished part of a swap.
    *
    * @param givers numbers of descriptors that have not come
    * @param takers numbers of mailboxes that take nothing

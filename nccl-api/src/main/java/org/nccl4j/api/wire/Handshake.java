@@ -30,7 +30,7 @@ import javax.crypto.spec.SecretKeySpec;
  * The client proves first, so a stranger gets nothing computed from the secret.
  */
 public final class Handshake {
-  /** What a connection is for. */
+  /** The purpose of a connection. */
   public enum Service {
     /** A rank's connection to the bootstrap's root. */
     ROOT,

@@ -8,7 +8,7 @@ import org.nccl4j.device.Patience;
  * for a while, then on a thread of its own, so that close does not take longer than it may.
  */
 public final class TeardownBarrier {
-  /** What a look at the other ranks has shown. */
+  /** The result of a look at the other ranks. */
   public enum Look {
     /** None of them uses it any more. */
     OVER,

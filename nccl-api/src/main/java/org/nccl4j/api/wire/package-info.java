@@ -1,7 +1,7 @@
 /**
- * What processes of a communicator need of each other: TCP connections that begin with a proof that
- * both sides know the secret, file descriptors passed on a host, and a common end. Layer: below
- * settings, bootstrap, init, window and the transports, which use it; knows none of them.
+ * Connections between the processes of a communicator: TCP connections that start with a proof of
+ * the secret, file descriptors passed on a host, and a common end. Layer: below settings,
+ * bootstrap, init, window and the transports, which use it; knows none of them.
  *
  * <p>{@code Interfaces} applies NCCL_SOCKET_IFNAME and NCCL_SOCKET_FAMILY ({@code
  * InterfaceFilter}); {@code ListeningSocket} opens a port of NCCL4J_BOOTSTRAP_PORTS ({@code

@@ -1,6 +1,6 @@
 /**
- * What the engine, the transports and the devices agree on: works, plans, connections and their
- * layout in memory. Layer: below the engine and the transports, beside the public device types.
+ * The contract of engine, transports and devices: works, plans, connections and their layout in
+ * memory. Layer: below the engine and the transports, beside the public device types.
  *
  * <p>A connection carries data one way, from a sender to a receiver, in steps. It has two regions.
  * The data side lies with the receiver: a tail word for each channel, then 8 slots for each

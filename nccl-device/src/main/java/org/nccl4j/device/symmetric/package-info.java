@@ -1,6 +1,6 @@
 /**
- * Memory that ranks load from and store to at addresses that differ by a constant: what windows are
- * made of. Layer: below the engine, beside the devices' kernels; a device implements {@link
+ * Symmetric memory: ranks load from and store to it at addresses that differ by a constant. Windows
+ * consist of it. Layer: below the engine, beside the devices' kernels; a device implements {@link
  * org.nccl4j.device.symmetric.SymmetricDevice}, the engine's windows use it.
  *
  * <p>A rank reserves one {@link org.nccl4j.device.symmetric.FlatRange}: for every rank that it can

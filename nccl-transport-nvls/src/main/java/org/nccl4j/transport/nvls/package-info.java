@@ -2,8 +2,8 @@
  * NVLink SHARP. Layer: a transport; it knows {@code org.nccl4j.api.spi} and the devices, and no
  * other transport.
  *
- * <p>Says what a rank brings along ({@link org.nccl4j.transport.nvls.NvlsProvider}), and makes the
+ * <p>Reports a rank's abilities ({@link org.nccl4j.transport.nvls.NvlsProvider}), and makes the
  * multicast object of a communicator together with the other ranks, step by step, so that a failure
- * on one of them ends it on all. The objects themselves are the devices'.
+ * on one rank ends it on all. The objects belong to the devices.
  */
 package org.nccl4j.transport.nvls;

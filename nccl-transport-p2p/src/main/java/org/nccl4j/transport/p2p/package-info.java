@@ -1,6 +1,7 @@
 /**
- * The transports P2P (ranks of one process) and SHM (ranks of one machine). Layer: a transport; it
- * knows {@code org.nccl4j.api.spi} and the devices, and no other transport.
+ * The transports P2P (ranks of one process, and GPUs that access each other's memory) and SHM
+ * (ranks of one host, through shared memory). Layer: a transport; it knows {@code
+ * org.nccl4j.api.spi} and the devices, and no other transport.
  *
  * <p>Both work alike. Each rank has one arena for each communicator, made when its first connector
  * is. The regions that lie with the rank are places in its arena, at offsets that follow from a
@@ -12,8 +13,7 @@
  *   next 4096       data sides, capacity x (data side rounded up to 4096 bytes)
  * </pre>
  *
- * <p>What differs is how a rank gets at another's arena, an {@link
- * org.nccl4j.transport.p2p.ArenaExchange}: by a number that is looked up in the process, or by a
- * file descriptor that is passed once to each peer.
+ * <p>They differ in the {@link org.nccl4j.transport.p2p.ArenaExchange}, which opens another rank's
+ * arena: with a number in the process, or with a file descriptor that is passed once to each peer.
  */
 package org.nccl4j.transport.p2p;
