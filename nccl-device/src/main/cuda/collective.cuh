@@ -13,7 +13,7 @@ constexpr int kLLThreads = 512;
 // Fills the fan for the algorithm. Called by all threads, before a barrier. Returns to each of the
 // first threads the rank of its entry, or -1, and the head of the connection to it.
 __device__ __forceinline__ int setFan(Fan& fan, const nccl4jCollectiveArguments& a, int channel,
-                                      u64& head) {
+                                      u64& head, u64 signature) {
   const int n = a.comm.nRanks, rank = a.comm.rank, i = threadIdx.x;
   const bool ring = a.algorithm == RING, tree = a.algorithm == TREE;
   const int entries = ring ? 2 : tree ? 3 : n - 1;
@@ -34,10 +34,11 @@ __device__ __forceinline__ int setFan(Fan& fan, const nccl4jCollectiveArguments&
                "l"(ends.steps), "l"(a.send), "l"(a.recv), "l"(a.bytes));
   awaitPredecessor();
   admitSuccessor();
-  if (peer >= 0) head = fan.set(i, peer, ends, a.comm, channel);
+  if (peer >= 0) head = fan.set(i, peer, ends, a.comm, channel, true, true, signature);
   if (i == 0) {
     fan.n = entries;
     fan.self = ring || tree ? 0 : rank;
+    fan.signature = signature;
   }
   return peer;
 }
@@ -55,7 +56,7 @@ __device__ __forceinline__ void runFlagged(const nccl4jCollectiveArguments& a) {
   __shared__ Factor<typename P::Element> factor;
   const int channel = blockIdx.x;
   u64 head = 0;
-  int peer = setFan(fan, a, channel, head);
+  int peer = setFan(fan, a, channel, head, P::kSignsSteps ? (u64)a.comm.signature << 48 : 0);
   setFactor<typename P::Element>(factor, a);
   Credit::open(credit, head, peer >= 0 ? fan.sent[threadIdx.x] : 0, peer >= 0);
   __syncthreads();
@@ -71,7 +72,7 @@ __device__ __forceinline__ void runSimple(const nccl4jCollectiveArguments& a) {
   __shared__ Factor<T> factor;
   const int channel = blockIdx.x, warp = threadIdx.x / 32, lane = threadIdx.x & 31;
   u64 head = 0;
-  setFan(fan, a, channel, head);
+  setFan(fan, a, channel, head, 0);
   setFactor<T>(factor, a);
   __syncthreads();
   if (warp < kWorkerWarps) {

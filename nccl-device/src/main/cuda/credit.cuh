@@ -39,7 +39,7 @@ class Credit {
           margin = (u32)(head + NCCL4J_SLOTS - fan_.sent[i]);
           if (dead) margin = ~0u;
           if (margin <= step.sendCount)
-            dead = patience.exhausted(fan_.rank[i], channel_, 1, fan_.sent[i] + step.sendCount);
+            dead = patience.exhausted(fan_.rank[i], channel_, 1, fan_.sent[i] - fan_.signature + step.sendCount);
         } while (margin <= step.sendCount);
       }
       margin = minOfWarp(margin);
@@ -65,7 +65,7 @@ class Credit {
   __device__ void remind() {
     int i = threadIdx.x;
     if (i < fan_.n && fan_.rank[i] >= 0)
-      storeWordRelaxed((void*)fan_.recvCredit[i], fan_.received[i]);
+      storeWordRelaxed((void*)fan_.recvCredit[i], fan_.received[i] - fan_.signature);
   }
 
   // At the end: tells the rest and keeps the steps for what comes next. All threads. Of a mutual
@@ -76,10 +76,10 @@ class Credit {
       int i = threadIdx.x;
       nccl4jSteps* steps = (nccl4jSteps*)fan_.steps[i];
       // A peer whose data came is in this kernel: it has taken all that was sent before.
-      if (mutual_ && received_) steps->implied = fan_.sent[i];
+      if (mutual_ && received_) steps->implied = fan_.sent[i] - fan_.signature;
       u64 sent = fan_.sent[i] + sent_, received = fan_.received[i] + received_;
-      if (sent_) steps->sent = sent;
-      if (received_) steps->received = received;
+      if (sent_) steps->sent = sent - fan_.signature;
+      if (received_) steps->received = received - fan_.signature;
       if (!mutual_) {
         fan_.sent[i] = sent;
         fan_.received[i] = received;
@@ -92,7 +92,7 @@ class Credit {
     __syncthreads();
     if (threadIdx.x < fan_.n && received_ != told_) {
       int i = threadIdx.x;
-      storeWordRelaxed((void*)fan_.recvCredit[i], fan_.received[i] + received_);
+      storeWordRelaxed((void*)fan_.recvCredit[i], fan_.received[i] - fan_.signature + received_);
       told_ = received_;
     }
   }

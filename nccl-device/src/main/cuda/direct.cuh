@@ -72,7 +72,8 @@ __device__ __forceinline__ u32 loadFlagAcquire(const void* p) {
 //
 // A rank can be at the begin of the next kernel at most, which it does not leave without this one: flags
 // that are one or two ahead are of it, or of this kernel's end. All others are old, however old: blocks
-// that few kernels have keep theirs. One that is left from exactly 2^31 kernels before would pass.
+// that few kernels have keep theirs. One left from exactly 2^31 or 2^31 - 1
+// kernels before would pass.
 __device__ __forceinline__ char* ownFlag(const nccl4jDirectArguments& a, int other) {
   return own(a, a.flags + 8ull * (NCCL4J_DIRECT_RANKS * blockIdx.x + other));
 }

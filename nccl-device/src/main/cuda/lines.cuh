@@ -95,7 +95,7 @@ class Part {
 
 // A channel's share. All threads, after a barrier that publishes the fan; to be followed by one.
 __device__ __forceinline__ void send(Fan& fan, const nccl4jCommunicator& comm, int channel,
-                                  const char* data, u64 left) {
+                                  const char* data, u64 left, u32 signature) {
   const Part part(comm, channel, (u64)data);
   u64 sent = fan.sent[0], head = fan.implied[0];
   Patience patience(comm);
@@ -113,7 +113,7 @@ __device__ __forceinline__ void send(Fan& fan, const nccl4jCommunicator& comm, i
     }
     __syncwarp();
     auto put = [&](int j, Pack y) {
-      if (part.flagged()) y.hi = sent + part.slot(j) + 1;
+      if (part.flagged()) y.hi = flagOf(sent + part.slot(j), signature);
       storePack(part.line(fan.sendData[0], sent, j), y);
     };
 #pragma unroll
@@ -136,7 +136,7 @@ __device__ __forceinline__ void send(Fan& fan, const nccl4jCommunicator& comm, i
 
 // Likewise.
 __device__ __forceinline__ void recv(Fan& fan, const nccl4jCommunicator& comm, int channel, char* data,
-                                  u64 left) {
+                                  u64 left, u32 signature) {
   const Part part(comm, channel, (u64)data);
   u64 received = fan.received[0];
   Patience patience(comm);
@@ -145,11 +145,11 @@ __device__ __forceinline__ void recv(Fan& fan, const nccl4jCommunicator& comm, i
     const u32 bytes = (u32)min(left, (u64)part.passBytes());
     auto look = [&](int j) { return loadPack(part.line(fan.recvData[0], received, j)); };
     auto await = [&](int j, Pack& y) {
-      const u64 flag = received + part.slot(j) + 1;
+      const u64 flag = flagOf(received + part.slot(j), signature);
       while (!__all_sync(~0u, !part.flagged() || y.hi == flag || dead)) {
         y = look(j);
         if (part.flagged() && y.hi != flag && !dead)
-          dead = patience.exhausted(fan.rank[0], channel, 0, received);
+          dead = patience.exhausted(fan.rank[0], channel, received, flag, y.hi);
       }
     };
     Pack x[kPassSlots];

@@ -12,6 +12,7 @@ class LLPrimitives {
  public:
   static constexpr int kSlices = 1;
   static constexpr bool kClaims = false;
+  static constexpr bool kSignsSteps = false;
   static constexpr int kUnit = 8;  // bytes of data of a thread's line
   static constexpr bool kScalesScatters = true;
   using Element = T;

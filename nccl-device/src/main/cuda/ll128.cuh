@@ -1,4 +1,5 @@
-// The LL128 protocol: lines of 128 bytes, 120 of data and a flag made of the step, each stored by
+// The LL128 protocol: lines of 128 bytes, 120 of data and a flag made of the step and the call's
+// signature, each stored by
 // eight threads of a warp in one instruction. Relies on NVLink's keeping such a store whole. A warp's
 // threads come together before they store lines and before they first look at them: those that went
 // another way while they loaded would else store, or look, after the thread of the flag.
@@ -13,6 +14,7 @@ class LL128Primitives {
  public:
   static constexpr int kSlices = 1;
   static constexpr bool kClaims = false;
+  static constexpr bool kSignsSteps = true;
   static constexpr bool kScalesScatters = true;
   using Element = T;
 
@@ -165,7 +167,7 @@ class LL128Primitives {
     while (!__all_sync(~0u, !active || !flagged_ || x.hi == flag || dead_)) {
       if (active) x = loadPack(recvAt(i, step, line));
       if (active && flagged_ && x.hi != flag && !dead_)
-        dead_ = patience_.exhausted(fan_.rank[i], channel_, 0, number);
+        dead_ = patience_.exhausted(fan_.rank[i], channel_, number - fan_.signature, flag, x.hi);
     }
     return x;
   }

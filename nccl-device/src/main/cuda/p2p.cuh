@@ -37,17 +37,17 @@ __device__ __forceinline__ void transfer(P& p, bool send, char* data, u64 bytes,
 }
 
 __device__ __forceinline__ void transferLines(Fan& fan, const nccl4jCommunicator& comm, int channel,
-                                              bool send, char* data, u64 bytes) {
+                                              bool send, char* data, u64 bytes, u32 signature) {
   if (send)
-    lines::send(fan, comm, channel, data, bytes);
+    lines::send(fan, comm, channel, data, bytes, signature);
   else
-    lines::recv(fan, comm, channel, data, bytes);
+    lines::recv(fan, comm, channel, data, bytes, signature);
 }
 
 // Where the caller needs its registers for something else.
 __device__ __noinline__ void transferLinesApart(Fan& fan, const nccl4jCommunicator& comm, int channel,
-                                                bool send, char* data, u64 bytes) {
-  transferLines(fan, comm, channel, send, data, bytes);
+                                                bool send, char* data, u64 bytes, u32 signature) {
+  transferLines(fan, comm, channel, send, data, bytes, signature);
 }
 
 // FLAGGED: no work is Simple, and none has an offer: without them the kernel has registers for the rest.
@@ -81,6 +81,7 @@ __device__ __forceinline__ void runP2p(const nccl4jP2pArguments& a) {
     nccl4jPeer ends = {group.data, send ? group.credit : 0, group.data, group.credit, group.steps};
     fan.n = 1;
     fan.self = 0;
+    fan.signature = 0;
     head = fan.set(0, group.peer, ends, a.comm, channel, send, !send);
     fan.implied[0] = head;
     sent = fan.sent[0];
@@ -115,9 +116,9 @@ __device__ __forceinline__ void runP2p(const nccl4jP2pArguments& a) {
     } else if (work.protocol == LL128) {
       __syncthreads();
       if (FLAGGED)
-        transferLines(fan, a.comm, channel, send, data, share.bytes);
+        transferLines(fan, a.comm, channel, send, data, share.bytes, work.signature);
       else
-        transferLinesApart(fan, a.comm, channel, send, data, share.bytes);
+        transferLinesApart(fan, a.comm, channel, send, data, share.bytes, work.signature);
     } else {
       if (threadIdx.x == 0 && w != group.firstWork && send) {
         u64 told = loadWordRelaxed((void*)fan.sendCredit[0]);

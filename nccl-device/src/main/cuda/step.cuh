@@ -57,7 +57,10 @@ struct Fan {
   u64 recvData[kMaxFan];
   u64 recvCredit[kMaxFan];
   u64 steps[kMaxFan];  // nccl4jSteps of this channel
-  u64 sent[kMaxFan];  // at the kernel's beginning
+  // Steps at the kernel's beginning, with the call's signature on top where flags carry it (LL128):
+  // so flags cost nothing more to make and to compare, and it is taken off where steps are told or kept.
+  u64 signature;  // above 48 bits, or 0
+  u64 sent[kMaxFan];
   u64 received[kMaxFan];
   u64 implied[kMaxFan];
   uint8_t carried[kMaxFan];  // as nccl4jSteps
@@ -65,7 +68,7 @@ struct Fan {
   // Called by one thread for each entry, before a barrier. Returns how many steps the peer is known
   // to have taken: by the head of the connection to it, or because it sent something later.
   __device__ u64 set(int i, int peer, const nccl4jPeer& p, const nccl4jCommunicator& comm, int channel,
-                     bool sends = true, bool receives = true) {
+                     bool sends = true, bool receives = true, u64 signed48 = 0) {
     const nccl4jSteps* counted = (const nccl4jSteps*)p.steps + channel;
     u64 credit = p.sendCredit + channel * NCCL4J_WORD_STRIDE;
     u64 head = p.sendCredit ? loadWordRelaxed((void*)credit) : 0;
@@ -78,8 +81,8 @@ struct Fan {
     recvData[i] = p.recvData;
     recvCredit[i] = p.recvCredit + channel * NCCL4J_WORD_STRIDE;
     steps[i] = (u64)counted;
-    sent[i] = counts.lo;
-    received[i] = counts.hi;
+    sent[i] = counts.lo + signed48;
+    received[i] = counts.hi + signed48;
     implied[i] = taken;
     carried[i] = more.hi & 3;
     if (users::change(more.hi, comm.user, sends, receives)) {

@@ -148,7 +148,7 @@ __device__ __forceinline__ bool recv(Fan& fan, const nccl4jCommunicator& comm, i
       const char* flag = slotPlace(comm, LL128, channel).at(fan.recvData[0], received) + lines::kFlag;
       Patience patience(comm);
       for (u32 looks = 1; !done && loadWordAcquire(tail) <= received; looks++) {
-        if (looks % 64 == 0 && work.protocol == LL128 && loadWordRelaxed(flag) == received + 1) break;
+        if (looks % 64 == 0 && work.protocol == LL128 && sameStep(loadWordRelaxed(flag), received + 1)) break;
         done = patience.exhausted(fan.rank[0], channel, 0, received);
       }
       const u64 wanted = flagOf(received, work.signature), note = loadWordRelaxed(tail + NCCL4J_STRAIGHT);

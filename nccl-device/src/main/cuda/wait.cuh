@@ -42,6 +42,15 @@ class Patience {
     return start_ == kGone;
   }
 
+  // The same where the data bring a flag (flagOf).
+  __device__ __forceinline__ bool exhausted(int peer, int channel, u64 step, u64 wanted, u64 found) {
+    if ((++looks_ & 1023) != 0) return false;
+    const u64 calls = wanted == found ? 0 : unlikeFlag(wanted, found);
+    start_ = look(control_, budget_, start_,
+                  {peer, channel, calls != 0 ? kOtherCall : 0, calls != 0 ? calls : step});
+    return start_ == kGone;
+  }
+
   // Of who has got data of another call.
   __device__ static __noinline__ void refuse(nccl4jControl* control, int peer, int channel, u64 unlike) {
     fail(control, peer, channel, kOtherCall, unlike);

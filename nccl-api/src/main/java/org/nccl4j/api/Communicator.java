@@ -27,8 +27,8 @@ import org.nccl4j.device.TimeoutException;
  * <p>A call launches an operation into a stream and returns without waiting for other ranks. Every
  * rank makes the same collective calls in the same order, with the same count, type, operator and
  * root. The data carry a signature of their call: ranks that call different operations get an error
- * that names both calls, NCCL4J-CALLS-DIFFER. On GPUs, data of LL128, of NVLS through slots and of
- * copy engines carry no signature and may be mixed up. NCCL_CHECK_MODE=DEBUG_GLOBAL compares every
+ * that names both calls, NCCL4J-CALLS-DIFFER. On GPUs, data of NVLS through slots and of copy
+ * engines carry no signature and may be mixed up. NCCL_CHECK_MODE=DEBUG_GLOBAL compares every
  * collective before it begins, with one exchange for each call. Buffers are memory of this rank's
  * device, at least as large as the operation needs; an operation uses a larger buffer from its
  * start.

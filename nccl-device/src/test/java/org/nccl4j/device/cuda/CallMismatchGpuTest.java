@@ -71,7 +71,7 @@ class CallMismatchGpuTest {
     return Stream.of(Other.values())
         .flatMap(
             other ->
-                Stream.of(Protocol.LL, Protocol.SIMPLE)
+                Stream.of(Protocol.values())
                     .flatMap(
                         protocol ->
                             Stream.of(Algorithm.RING, Algorithm.ONE_SHOT)
@@ -90,7 +90,7 @@ class CallMismatchGpuTest {
 
   /** Each waits for the other, which sends for another root or waits too. */
   @ParameterizedTest
-  @EnumSource(names = {"LL", "SIMPLE"})
+  @EnumSource
   void rootsOfBroadcasts(Protocol protocol) {
     Case each = new Case(null, Algorithm.RING, protocol);
     CollectiveWork first = work(each, Operation.BROADCAST, DataType.INT32, RedOp.SUM, 1, 1000);
@@ -99,7 +99,7 @@ class CallMismatchGpuTest {
   }
 
   @ParameterizedTest
-  @EnumSource(names = {"LL", "SIMPLE"})
+  @EnumSource
   void messages(Protocol protocol) {
     differ(
         ranks ->
