@@ -13,12 +13,12 @@ import java.util.MissingResourceException;
 import java.util.ResourceBundle;
 
 /**
- * What a subsystem of the library logs: to {@link System.Logger} under the name "org.nccl4j." and
- * the subsystem's, or, once {@link #toFile} was called, to a file instead, as NCCL_DEBUG_FILE asks
- * for. Transports log through it too. Any thread.
+ * Logs for a subsystem of the library: to {@link System.Logger} under the name "org.nccl4j." and
+ * the subsystem's, or, after {@link #toFile}, to a file as in NCCL_DEBUG_FILE. Transports log
+ * through it too. Any thread.
  */
 public final class DebugLog implements System.Logger {
-  /** Where lines go; there is one for a process, whatever its communicators. */
+  /** The target of lines; a process has one for all its communicators. */
   private record Target(Path path, Writer writer, Level least) {}
 
   private static volatile Target target;

@@ -1,8 +1,8 @@
 package org.nccl4j.device;
 
 /**
- * How the ranks' elements are combined. The order is NCCL's, so that {@link #ordinal()} is the
- * number that NCCL and our kernels use.
+ * The operator that combines the ranks' elements. The order is NCCL's, so that {@link #ordinal()}
+ * is the number that NCCL and our kernels use.
  */
 public enum RedOp {
   /** The sum; integers wrap. */

@@ -1,6 +1,6 @@
 package org.nccl4j.topo;
 
-/** What one link of the machine graph is made of. */
+/** The kind of a link of the machine graph. */
 public enum LinkType {
   /** Inside a device. */
   LOC,

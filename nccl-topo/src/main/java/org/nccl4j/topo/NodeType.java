@@ -1,6 +1,6 @@
 package org.nccl4j.topo;
 
-/** What a node of the machine graph is. The words are NCCL's. */
+/** The kind of a node of the machine graph, in NCCL's words. */
 public enum NodeType {
   /** A rank's GPU, or its share of one. */
   GPU,

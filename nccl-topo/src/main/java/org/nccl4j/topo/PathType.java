@@ -4,8 +4,8 @@ import java.util.Locale;
 import java.util.Optional;
 
 /**
- * How far two nodes are apart, nearest first. The order is what the rules compare: {@code PXB} is
- * at most {@code PHB}.
+ * The distance of two nodes, nearest first. The rules compare this order: {@code PXB} is at most
+ * {@code PHB}.
  */
 public enum PathType {
   /** The node itself. */

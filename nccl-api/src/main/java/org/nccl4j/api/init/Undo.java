@@ -9,8 +9,8 @@ import org.nccl4j.device.NcclException;
 import org.nccl4j.device.Releases;
 
 /**
- * The steps that free what has been made of a communicator so far, if the rest cannot be made: the
- * last first. One thread.
+ * Frees the created parts of a communicator if its creation fails: a stack of clean-up steps, the
+ * last step first. One thread.
  */
 final class Undo {
   private final Deque<Runnable> steps = new ArrayDeque<>();

@@ -1,6 +1,6 @@
 package org.nccl4j.device.bind;
 
-/** What libcuda.so.1 tells of captures, beyond what JCuda asks. Called by one class alone. */
+/** The functions of libcuda.so.1 about captures that JCuda lacks. Called by one class only. */
 public interface CudaCapture {
   /**
    * See the CUDA driver API; the last three of its six arguments may be 0. The seventh is none of

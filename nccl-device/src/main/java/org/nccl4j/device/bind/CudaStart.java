@@ -1,8 +1,8 @@
 package org.nccl4j.device.bind;
 
 /**
- * What starts the driver. Apart from {@link CudaDriver}, which takes its time to be bound: that
- * goes on while the driver starts. Called by one class alone.
+ * The functions that start the driver. Separate from {@link CudaDriver}, whose binding takes time
+ * and goes on while the driver starts. Called by one class only.
  */
 public interface CudaStart {
   /** See the CUDA driver API. */

@@ -13,7 +13,7 @@ final class BatchCopyPlan extends CopyPlan {
   private final boolean batches;
   private final CopyBatch batch;
 
-  /** How the ranks meet. */
+  /** The barrier of the ranks. */
   interface Meeting {
     /** Puts it into a stream. */
     void launch(long send, long recv, GpuStream stream, boolean captured);

@@ -88,8 +88,8 @@ final class BesidePlan implements CudaPlan {
   }
 
   /**
-   * What engines move of a rank's data for the other, and how the kernel moves the rest; both
-   * compute it.
+   * The share of the copy engines in a rank's data, and the share of the kernel; engines and kernel
+   * both compute it.
    *
    * @param bytes that engines move, the first
    * @param chunk of a copy; of a reduce-scatter, whose copies become smaller, the least

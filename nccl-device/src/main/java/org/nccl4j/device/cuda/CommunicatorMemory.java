@@ -16,8 +16,8 @@ import org.nccl4j.device.kernel.KernelCommunicatorSpec;
 import org.nccl4j.device.kernel.SharedConnections;
 
 /**
- * What a communicator's kernels read and keep: the control words in host memory, and on the device
- * its rings, its peers' addresses and a count, in a cell of what belongs to the connections.
+ * Memory of a communicator's kernels: the control words in host memory, and on the device its
+ * rings, its peers' addresses and a count, in a cell of the connections' memory.
  */
 final class CommunicatorMemory implements AutoCloseable {
   private static final int OUT_OF_ORDER = 2; // users::kUnlike

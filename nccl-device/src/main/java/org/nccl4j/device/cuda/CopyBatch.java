@@ -1,6 +1,6 @@
 package org.nccl4j.device.cuda;
 
-/** What a call of cuMemcpyBatchAsync takes, outside the heap. Owned by the thread that launches. */
+/** The arguments of cuMemcpyBatchAsync, outside the heap. Owned by the thread that launches. */
 final class CopyBatch {
   private static final int ATTRIBUTE_BYTES = 24; // CUmemcpyAttributes
   private static final int IN_STREAM_ORDER = 1; // CU_MEMCPY_SRC_ACCESS_ORDER_STREAM

@@ -18,7 +18,7 @@ final class CopyMessagesPlan implements CudaPlan {
   private final CudaKernelPlan.Needs needs;
 
   /**
-   * What goes at the same time.
+   * Copies and kernels that run at the same time.
    *
    * @param kernel null if nothing goes by one
    * @param rounds most of a lane

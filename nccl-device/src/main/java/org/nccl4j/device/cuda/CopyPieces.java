@@ -4,10 +4,10 @@ import java.util.ArrayList;
 import java.util.List;
 
 /**
- * How messages of a lane are cut into copies, each through one of two halves of the slots, by
- * turns, and what is told in between. A receiver tells that it has come to a message, since kernels
- * use the slots otherwise, and whenever it has emptied a half; a sender tells when it has filled
- * one. Both ends count what they tell, so they may put the messages into operations of their own.
+ * Cuts messages of a lane into copies, each through one of two halves of the slots, in turn, with
+ * signals in between. A receiver signals that it has reached a message, because kernels use the
+ * slots otherwise, and each time that it has emptied a half. A sender signals each half that it has
+ * filled. Both ends count the signals, so they may use different operations for the messages.
  *
  * @param begins how often the peer is told before the first
  * @param all in their order

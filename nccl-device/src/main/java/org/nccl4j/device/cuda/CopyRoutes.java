@@ -6,9 +6,8 @@ import org.nccl4j.device.symmetric.SymmetricSpace;
 import org.nccl4j.device.symmetric.WindowView;
 
 /**
- * Which copies a rank makes in an operation that only moves data: for each rank of the team at most
- * one, from where and to where. The own buffers are taken by the addresses that the user has for
- * them, those of others by the windows.
+ * The copies of a rank in an operation that only moves data: at most one for each rank of the team.
+ * It uses the user's addresses for its own buffers, and the windows' addresses for the others.
  */
 final class CopyRoutes {
   private final DirectWork work;

@@ -7,9 +7,9 @@ import org.nccl4j.device.CudaException;
 import org.nccl4j.device.DebugLog;
 
 /**
- * Whether a GPU's shareable memory has fabric handles beside file descriptors, by which other hosts
- * of its NVLink domain map it. It has where the driver supports them and the GPU is part of a
- * fabric of several hosts, or a communicator asked for it, until the driver refuses: as it does
+ * Fabric handles of a GPU's shareable memory, beside file descriptors, with which other hosts of
+ * its NVLink domain map it. Memory has them if the driver supports them and the GPU is part of a
+ * fabric of several hosts, or a communicator requested them, until the driver refuses. It refuses
  * without an IMEX channel ({@code /dev/nvidia-caps-imex-channels}). Any thread may call.
  */
 final class FabricHandles {

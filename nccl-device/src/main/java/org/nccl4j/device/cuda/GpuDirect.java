@@ -3,8 +3,8 @@ package org.nccl4j.device.cuda;
 import org.nccl4j.device.CudaException;
 
 /**
- * What a GPU offers to network cards that shall read and write its memory themselves (GPUDirect
- * RDMA), beside words that the host and the GPU share.
+ * A GPU's support for network cards that read and write its memory (GPUDirect RDMA), and for words
+ * that host and GPU share.
  *
  * @param absence why it offers nothing; empty where it does
  * @param peerMemory whether by addresses, which a module of the kernel (nvidia_peermem) resolves

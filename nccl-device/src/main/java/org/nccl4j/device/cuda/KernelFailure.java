@@ -6,7 +6,7 @@ import java.util.function.Supplier;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.Patience;
 
-/** What a communicator has failed by, and why, once its kernels have given up. Any thread. */
+/** The failure of a communicator whose kernels have given up, with its reason. Any thread. */
 final class KernelFailure {
   private static final long EXPLANATION_NANOS = 5_000_000_000L;
   private static final long POLL_NANOS = 100_000;

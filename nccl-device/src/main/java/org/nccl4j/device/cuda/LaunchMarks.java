@@ -5,11 +5,11 @@ import jcuda.driver.CUresult;
 import org.nccl4j.device.CudaException;
 
 /**
- * How many of a communicator's launches have ended, between two bounds. Kernels count nothing: who
- * watches records an event behind the launches at each look, and what comes of those events says
- * which launches have ended. So a launch costs nothing more, and the bounds are as far apart as the
- * launches between two looks. A stream of the user's may be destroyed as soon as its work has
- * ended; there events are recorded by launches, now and then.
+ * Bounds on the number of a communicator's finished launches. Kernels count nothing: at each look,
+ * the observer records an event behind the launches, and the events show which launches have ended.
+ * So a launch costs nothing more, and the bounds are as far apart as the launches between two
+ * looks. The user may destroy a stream as soon as its work has ended; in such streams launches
+ * record events now and then.
  *
  * <p>Launches of a communicator follow each other, so an event behind the last is behind all. Any
  * thread, one at a time.

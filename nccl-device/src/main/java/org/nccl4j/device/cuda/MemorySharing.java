@@ -4,8 +4,8 @@ import java.util.Optional;
 import org.nccl4j.device.CudaException;
 
 /**
- * Whether physical memory of a GPU can be shared by file descriptor, as its attributes say, until
- * the driver refuses. Any thread may call.
+ * Support for sharing a GPU's physical memory through file descriptors, as its attributes say,
+ * until the driver refuses. Any thread may call.
  */
 final class MemorySharing {
   private static final int VIRTUAL_MEMORY = 102; // ..._VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED

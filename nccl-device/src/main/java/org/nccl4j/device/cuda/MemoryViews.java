@@ -4,9 +4,7 @@ import java.util.HashSet;
 import java.util.Set;
 import org.nccl4j.device.DeviceMemory;
 
-/**
- * What the devices of a process see of a shared memory: the same addresses. Any thread may call.
- */
+/** The addresses of a shared memory, the same for all devices of a process. Any thread may call. */
 final class MemoryViews {
   private final Gpu gpu;
   private final long address;

@@ -9,7 +9,7 @@ import org.nccl4j.device.symmetric.Exportable;
 /** The memory of a member that is bound to a multicast object of the driver. One thread. */
 interface MulticastBacking {
   /**
-   * How much of a multicast object there is.
+   * The size of a multicast object.
    *
    * @param alignment of its addresses
    */

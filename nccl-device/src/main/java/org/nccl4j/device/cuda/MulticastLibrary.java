@@ -11,7 +11,7 @@ import org.nccl4j.device.bind.NativeLibrary;
 final class MulticastLibrary {
   private static final int PROP_BYTES = 32; // CUmulticastObjectProp
 
-  /** What the driver takes at all, and what is best; CU_MULTICAST_GRANULARITY. */
+  /** The driver's least and recommended granularity; CU_MULTICAST_GRANULARITY. */
   enum Granularity {
     MINIMUM,
     RECOMMENDED

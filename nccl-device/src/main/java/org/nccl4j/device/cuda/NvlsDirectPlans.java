@@ -8,7 +8,7 @@ import org.nccl4j.device.symmetric.MulticastMemory;
 import org.nccl4j.device.symmetric.SymmetricSpace;
 import org.nccl4j.device.symmetric.WindowView;
 
-/** What direct kernels need beside, where they go by multicast. */
+/** Additional memory and arguments of direct kernels that use multicast. */
 final class NvlsDirectPlans {
   private final KernelModules kernels;
   private final Nvls nvls;

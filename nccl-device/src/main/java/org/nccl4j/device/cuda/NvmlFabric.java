@@ -3,8 +3,8 @@ package org.nccl4j.device.cuda;
 import java.util.Optional;
 
 /**
- * What NVIDIA's management library says of the NVLink fabric that a GPU is part of. GPUs of several
- * hosts with one cluster and one clique reach each other's memory (multi-node NVLink).
+ * The NVLink fabric of a GPU, from NVIDIA's management library. GPUs of several hosts with one
+ * cluster and one clique reach each other's memory (multi-node NVLink).
  *
  * @param unknown why nothing is known; "" where the rest is
  * @param state how far the GPU's registration is; see {@link #absence}

@@ -3,7 +3,7 @@ package org.nccl4j.device.cuda;
 import java.util.Map;
 
 /**
- * What the driver's management library knows of a GPU. It sees all GPUs of a machine, whatever
+ * A GPU as the driver's management library describes it. It sees all GPUs of a machine, whatever
  * CUDA_VISIBLE_DEVICES says, in the order of their addresses.
  *
  * @param index its number there

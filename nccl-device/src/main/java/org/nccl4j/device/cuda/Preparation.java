@@ -1,8 +1,8 @@
 package org.nccl4j.device.cuda;
 
 /**
- * What another module does while the driver starts and the program makes the GPUs' contexts, so
- * that the first communicator takes less. Found by {@link java.util.ServiceLoader}, and carried out
+ * Work of another module while the driver starts and the program makes the GPUs' contexts, so that
+ * the first communicator takes less time. Found by {@link java.util.ServiceLoader}, and carried out
  * once in a process, where there is a driver.
  */
 public interface Preparation {

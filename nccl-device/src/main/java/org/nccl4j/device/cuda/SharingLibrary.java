@@ -10,10 +10,10 @@ import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.bind.CudaDriver;
 
 /**
- * How the driver shares a device's memory with other processes: physical memory by file descriptor
- * and, between hosts of one NVLink domain, by fabric handle; memory of cuMemAlloc by CUDA IPC. A
- * caller of {@link CudaDriver} beside {@link DriverLibrary}, under the same conditions. Any thread
- * may call.
+ * Calls the driver to share a device's memory with other processes: physical memory through file
+ * descriptors and, between hosts of one NVLink domain, through fabric handles; memory of cuMemAlloc
+ * through CUDA IPC. A caller of {@link CudaDriver} beside {@link DriverLibrary}, under the same
+ * conditions. Any thread may call.
  */
 final class SharingLibrary {
   /** CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR. */

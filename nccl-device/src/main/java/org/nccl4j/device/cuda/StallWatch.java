@@ -4,8 +4,8 @@ import java.time.Duration;
 import org.nccl4j.device.Patience;
 
 /**
- * For how long the same one of a stream's numbered waits has been seen to last. Any thread may ask,
- * again and again; it does not allocate.
+ * Detects a stream wait that makes no progress. Any thread may ask repeatedly; asking allocates
+ * nothing.
  */
 final class StallWatch {
   private volatile long watched;

@@ -5,12 +5,11 @@ import jcuda.driver.CUresult;
 import org.nccl4j.device.CudaException;
 
 /**
- * Whether what a communicator launched into streams of the library's has ended, for threads that
- * know nothing of what the user does with them. To ask the driver about a stream that is being
- * captured spoils the capture, and the user may begin one at any time; so an event of our own is
- * recorded in the stream, and only that is asked about. Should the record have become part of a
- * capture it does no harm there, but the event must not be asked about: the stream is looked at
- * before and after.
+ * Tells other threads whether a communicator's launches in the library's streams have ended. A
+ * query of a stream that is being captured breaks the capture, and the user may begin one at any
+ * time. So an event of the library is recorded in the stream, and only the event is queried. If the
+ * record has become part of a capture it does no harm, but the event must not be queried: the
+ * stream is checked before and after.
  *
  * <p>Any thread may ask; {@code launched} belongs to the one that launches.
  */

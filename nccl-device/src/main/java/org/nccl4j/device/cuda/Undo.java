@@ -4,7 +4,7 @@ import java.util.ArrayDeque;
 import java.util.Deque;
 import org.nccl4j.device.Releases;
 
-/** How to undo what has been done, the last first. One thread. */
+/** A stack of clean-up steps; the last step runs first. One thread. */
 final class Undo {
   private final Gpu gpu;
   private final Deque<Runnable> steps = new ArrayDeque<>();

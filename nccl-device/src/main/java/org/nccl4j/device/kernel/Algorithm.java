@@ -3,7 +3,7 @@ package org.nccl4j.device.kernel;
 import java.util.List;
 import java.util.stream.Stream;
 
-/** How a collective moves its data, with the names that NCCL_ALGO takes. */
+/** The data movement of a collective, with the names in NCCL_ALGO. */
 public enum Algorithm {
   /** Double binary tree. */
   TREE("Tree"),

@@ -1,7 +1,7 @@
 package org.nccl4j.device.kernel;
 
 /**
- * Where things lie in the two regions of a connection; see the package's description.
+ * The layout of the two regions of a connection; see the package's description.
  *
  * @param llSlotBytes bytes of one LL slot, flags included; a multiple of 16
  * @param ll128SlotBytes bytes of one LL128 slot, flags included; a multiple of 128, or 0 where the

@@ -4,7 +4,7 @@ import java.time.Duration;
 import java.util.List;
 
 /**
- * What a communicator's kernels know of it.
+ * A communicator's facts for its kernels.
  *
  * @param name for messages and logs
  * @param rank this rank

@@ -4,7 +4,7 @@ import java.util.Set;
 import org.nccl4j.device.DataType;
 
 /**
- * How a communicator's kernels are put to a GPU. The host device has no use for it.
+ * Options of kernel launches on a GPU. The host device ignores them.
  *
  * @param clusterBlocks blocks of a cluster, where the GPU has such; 0 for launches without clusters
  * @param implicitOrder whether what it launches waits for what other communicators of the process

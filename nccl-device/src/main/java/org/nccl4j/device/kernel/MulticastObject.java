@@ -13,7 +13,7 @@ import org.nccl4j.device.symmetric.MulticastMemory;
  * what was done, in the reverse order. One thread at a time.
  */
 public interface MulticastObject extends AutoCloseable {
-  /** Who carries out an access to all members. */
+  /** The implementation of an access to all members. */
   enum Form {
     /** The switch, through multicast objects of the driver. */
     DRIVER,

@@ -1,7 +1,7 @@
 package org.nccl4j.device.kernel;
 
 /**
- * Where NVLS's buffers lie in the memory of a rank, the same in all of them, so that one place of
+ * The layout of NVLS's buffers in the memory of a rank, the same on all ranks, so that one place of
  * the multicast object is the same buffer of every rank.
  *
  * <pre>

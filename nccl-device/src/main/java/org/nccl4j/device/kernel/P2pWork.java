@@ -34,8 +34,7 @@ public record P2pWork(
     int signature,
     int mostChannels) {
   /**
-   * That a GPU which receives says first where a message may go, so that the sender stores it
-   * there.
+   * The receiver's offer of a window address for direct writes.
    *
    * @param window that the data lie in; null if they lie in none, and at the sender of no matter
    */

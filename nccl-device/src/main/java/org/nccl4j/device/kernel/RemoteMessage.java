@@ -1,8 +1,8 @@
 package org.nccl4j.device.kernel;
 
 /**
- * What a one-sided operation with a rank outside the team is on its way: a message in a Simple slot
- * of a connection that carries nothing else.
+ * The message of a one-sided operation with a rank outside the team, in a Simple slot of a
+ * connection that carries only such messages.
  *
  * <pre>
  *   u64 window's number   u64 offset in it   u32 bytes   u32 signals (0 or 1)   u64 unused

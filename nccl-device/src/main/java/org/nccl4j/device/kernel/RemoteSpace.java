@@ -6,9 +6,9 @@ import java.util.List;
 import org.nccl4j.device.DeviceMemory;
 
 /**
- * How one-sided operations reach ranks outside the team: by a connection each way that carries
- * nothing else ({@link RemoteMessage}). What arrives is put into this rank's windows by the
- * processor, or by copies that it begins; so it has to reach the connections' slots.
+ * The connections of one-sided operations with ranks outside the team: one in each direction, only
+ * for these ({@link RemoteMessage}). The processor writes arriving data into this rank's windows,
+ * or starts copies that do; so the processor needs access to the connections' slots.
  *
  * @param sends connection to each rank, by rank; null for ranks of the team
  * @param recvs connection from each rank, likewise

@@ -5,7 +5,7 @@ import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
 
 /**
- * Where messages of ranks outside the team may write.
+ * The memory into which messages of ranks outside the team may write.
  *
  * @param rank this one
  * @param windows those of this rank

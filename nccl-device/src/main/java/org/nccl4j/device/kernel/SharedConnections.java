@@ -3,7 +3,7 @@ package org.nccl4j.device.kernel;
 import org.nccl4j.device.OrderMismatchException;
 
 /**
- * What devices have in common of communicators that share connections. Their ranks call them in one
+ * Common code of devices for communicators that share connections. Their ranks call them in one
  * order; where they do not, one would take the other's data for its own. So where the communicator
  * changes, the sender tells the receiver from which step on, and the receiver compares what it has
  * taken before with that.
@@ -38,8 +38,8 @@ public final class SharedConnections {
    * @param whose the communicator of the operation that found it
    */
   public static String complaint(String whose, int rank, int peer) {
-    return ("the ranks use communicators that share connections in different order: before an operation"
-            + " of %s rank %d got what rank %d had sent for another communicator")
+    return ("the ranks use communicators that share connections in different order: before an"
+            + " operation of %s rank %d got what rank %d had sent for another communicator")
         .formatted(whose, rank, peer);
   }
 

@@ -1,13 +1,7 @@
 package org.nccl4j.device.symmetric;
 
 /**
- * What lies where in the library's own window, the same on all ranks and devices:
- *
- * <pre>
- *   signals    team x 128 bytes: u64, written by the rank of the place, read by the owner
- *   arrivals   team x 128 bytes: u64 count, u64 offset; of the host's barriers
- *   rest       the device's
- * </pre>
+ * The layout of the library's own window, the same on all ranks and devices:
  *
  * @param team how many ranks
  */

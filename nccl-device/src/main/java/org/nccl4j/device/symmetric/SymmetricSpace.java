@@ -1,7 +1,7 @@
 package org.nccl4j.device.symmetric;
 
 /**
- * What kernels know of the load/store team of their rank.
+ * The load/store team of a rank, for its kernels.
  *
  * @param first the team's lowest rank; the others follow
  * @param size how many they are

@@ -9,7 +9,7 @@ import picocli.CommandLine.ParameterException;
 import picocli.CommandLine.ParseResult;
 import picocli.CommandLine.UnmatchedArgumentException;
 
-/** What a user is told when something goes wrong: what, where, and what to do about it. */
+/** Prints an error for the user: the fact, the place, and the remedy. */
 final class Failures {
   private Failures() {}
 

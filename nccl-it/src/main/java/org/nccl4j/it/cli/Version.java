@@ -3,7 +3,7 @@ package org.nccl4j.it.cli;
 import java.lang.module.ModuleDescriptor;
 import picocli.CommandLine.IVersionProvider;
 
-/** Which version of nccl4j this is. */
+/** The version of nccl4j. */
 public final class Version implements IVersionProvider {
   /** For picocli. */
   public Version() {}

@@ -9,7 +9,7 @@ import java.io.IOException;
  * @param body throws if it does not
  */
 public record Check(String name, Body body) {
-  /** What is done. */
+  /** The steps of a check. */
   @FunctionalInterface
   public interface Body {
     /** Does it. */

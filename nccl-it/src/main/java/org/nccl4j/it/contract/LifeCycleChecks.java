@@ -6,7 +6,7 @@ import java.util.Arrays;
 import java.util.List;
 import org.nccl4j.device.DeviceMemory;
 
-/** What is left of a transport. */
+/** Checks that a closed transport leaves nothing behind. */
 final class LifeCycleChecks {
   private static final int ROUNDS = 40;
   private static final int TIMED_CLOSES = 11;

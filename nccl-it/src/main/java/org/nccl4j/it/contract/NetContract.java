@@ -6,8 +6,8 @@ import java.util.Map;
 import org.nccl4j.api.spi.NetProvider;
 
 /**
- * What every network has to keep. Its author extends this, says how it is made, and runs the
- * checks. Both ends are in this process.
+ * The contract of every network. Its author extends this class, implements its creation, and runs
+ * the checks. Both ends are in this process.
  */
 public abstract class NetContract {
   /** For subclasses. */

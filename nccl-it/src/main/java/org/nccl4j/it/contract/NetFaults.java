@@ -1,7 +1,7 @@
 package org.nccl4j.it.contract;
 
 /**
- * What a {@link FaultyNetProvider} does wrong. Counts are of messages of one end of a connection;
+ * The faults of a {@link FaultyNetProvider}. Counts are of messages of one end of a connection;
  * {@link #NEVER} is never.
  *
  * @param seed of all that is random

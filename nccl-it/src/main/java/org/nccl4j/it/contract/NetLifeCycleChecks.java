@@ -8,7 +8,7 @@ import org.nccl4j.api.spi.NetRequest;
 import org.nccl4j.api.spi.NetSender;
 import org.nccl4j.device.NcclException;
 
-/** How a network's connections begin and end. */
+/** Checks the start and the end of a network's connections. */
 final class NetLifeCycleChecks {
   private static final int ROUNDS = 20;
   private static final int LOOKS = 300;

@@ -10,7 +10,7 @@ import org.nccl4j.api.spi.NetDevice;
 import org.nccl4j.api.spi.NetMemory;
 import org.nccl4j.api.spi.NetRequest;
 
-/** What a network does with messages. */
+/** Checks a network's messages. */
 final class NetMessageChecks {
   private static final int[] SIZES = {0, 1, 7, 8, 128, 129, 1000, 65_536, 65_537, 1 << 20, 5 << 20};
   private static final int MESSAGES = 500;

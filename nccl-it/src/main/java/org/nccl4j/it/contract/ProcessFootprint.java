@@ -6,7 +6,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.stream.Stream;
 
-/** What this process holds of the system. */
+/** The resources of this process. */
 record ProcessFootprint(long openFiles, long mappings, long addressBytes) {
   private static final long PAGE = 4096;
   private static final long SETTLING_NANOS = 2_000_000_000L;

@@ -11,8 +11,8 @@ import org.nccl4j.api.spi.Profiler.StepState;
 import org.nccl4j.api.spi.ProfilerProvider;
 
 /**
- * What every profiler has to keep. Its author extends this, says how it is made, and runs the
- * checks.
+ * The contract of every profiler. Its author extends this class, implements its creation, and runs
+ * the checks.
  */
 public abstract class ProfilerContract {
   private static final int KNOWN = Profiler.LAUNCHES | Profiler.ENDS | Profiler.PROXY_STEPS;

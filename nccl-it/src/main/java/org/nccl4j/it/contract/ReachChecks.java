@@ -6,7 +6,7 @@ import org.nccl4j.api.spi.Support;
 import org.nccl4j.api.spi.Transport;
 import org.nccl4j.api.spi.TransportProvider;
 
-/** What it is called, whom it reaches, and why. */
+/** Checks a transport's name, the peers that it reaches, and its reasons. */
 final class ReachChecks {
   private final TransportContract contract;
 

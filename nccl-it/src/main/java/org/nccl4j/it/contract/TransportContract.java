@@ -12,10 +12,10 @@ import org.nccl4j.api.spi.PeerInfo;
 import org.nccl4j.api.spi.TransportProvider;
 
 /**
- * What every transport for host devices has to keep. Its author extends this, says how it is made
- * and where its limits are, and runs the checks. A check that cannot look, since its author has not
- * said where, fails: {@link #unreachable()} and {@link #filesOf} say it, or {@link #reachesAll()}
- * and {@link #usesNoFiles()} that there is nothing to look at.
+ * The contract of every transport for host devices. Its author extends this class, implements its
+ * creation, states its limits, and runs the checks. A check without the information where to look
+ * fails: {@link #unreachable()} and {@link #filesOf} say it, or {@link #reachesAll()} and {@link
+ * #usesNoFiles()} that there is nothing to look at.
  *
  * <p>Most checks have both ends in this process; those of {@link #acrossProcesses()} start other
  * JVMs, which are given the class path and the provider's class.

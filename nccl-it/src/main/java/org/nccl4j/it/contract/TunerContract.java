@@ -10,7 +10,8 @@ import org.nccl4j.device.DataType;
 import org.nccl4j.device.Device;
 
 /**
- * What every tuner has to keep. Its author extends this, says how it is made, and runs the checks.
+ * The contract of every tuner. Its author extends this class, implements its creation, and runs the
+ * checks.
  */
 public abstract class TunerContract {
   private static final List<String> COLLECTIVES =

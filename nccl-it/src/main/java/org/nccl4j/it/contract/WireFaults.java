@@ -3,8 +3,8 @@ package org.nccl4j.it.contract;
 import java.time.Duration;
 
 /**
- * What a {@link FaultyWire} does to the bytes of a connection, counted for each direction; {@link
- * NetFaults#NEVER} is never.
+ * The faults of a {@link FaultyWire} in the bytes of a connection, counted for each direction;
+ * {@link NetFaults#NEVER} is never.
  *
  * @param seed of the pieces' lengths
  * @param piece most bytes that are passed on at once, so that reads are short; 0 for all there are

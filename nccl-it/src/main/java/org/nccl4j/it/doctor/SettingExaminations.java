@@ -7,7 +7,7 @@ import org.nccl4j.api.settings.Setting;
 import org.nccl4j.api.settings.Settings;
 import org.nccl4j.device.NcclException;
 
-/** What is set, where, and whether it can be. */
+/** Examines the settings: values, sources and validity. */
 final class SettingExaminations {
   private SettingExaminations() {}
 

@@ -2,7 +2,7 @@ package org.nccl4j.it.perf;
 
 import java.util.List;
 
-/** How the ranks' times become one; the order is that of nccl-tests' option -a. */
+/** Combines the ranks' times into one; the order is that of nccl-tests' option -a. */
 enum Averaging {
   /** Rank 0's. */
   RANK0,

@@ -1,14 +1,14 @@
 package org.nccl4j.it.perf;
 
 /**
- * What is measured beside ours.
+ * The library to compare with.
  *
  * @param file libnccl's file, for {@link With#LIBNCCL}; else empty
  */
 record Comparison(With with, String file) {
   static final Comparison NONE = new Comparison(With.NOTHING, "");
 
-  /** What there is to compare with. */
+  /** The kinds of libraries to compare with. */
   enum With {
     /** Nothing. */
     NOTHING,

@@ -13,7 +13,7 @@ import org.nccl4j.it.perf.workload.Workload;
 import org.nccl4j.it.run.Placement;
 
 /**
- * What {@code perf} was told, checked.
+ * The checked options of {@code perf}.
  *
  * @param what the combinations to measure
  * @param how long and how
@@ -34,7 +34,7 @@ record PerfSettings(What what, How how, Who ranks, Outputs outputs) {
       List<Integer> roots) {}
 
   /**
-   * How to measure.
+   * The options of measuring.
    *
    * @param iterations none for automatic
    * @param warmup none for automatic
@@ -81,7 +81,7 @@ record PerfSettings(What what, How how, Who ranks, Outputs outputs) {
       boolean bound) {}
 
   /**
-   * Where the results go, beside the table.
+   * The outputs besides the table.
    *
    * @param comparison what to measure too
    * @param watching what somebody watches while it runs
@@ -89,7 +89,7 @@ record PerfSettings(What what, How how, Who ranks, Outputs outputs) {
   record Outputs(
       Optional<Path> json, Optional<Path> html, Comparison comparison, Watching watching) {}
 
-  /** What somebody watches while it runs. */
+  /** The outputs during a run. */
   enum Watching {
     /** Nothing that progress could be shown on. */
     NOTHING,

@@ -1,8 +1,8 @@
 package org.nccl4j.it.perf;
 
 /**
- * How often an operation is run for one figure: some times without the clock, then rounds of
- * iterations with it. The figure is the median of the rounds' means, so that one disturbance by
+ * The number of runs of an operation for one figure: some operations without the clock, then rounds
+ * of iterations with it. The figure is the median of the rounds' means, so that one disturbance by
  * another program does not decide it.
  *
  * @param warmup operations before each round

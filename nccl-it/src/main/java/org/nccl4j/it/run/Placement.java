@@ -4,7 +4,7 @@ import java.util.ArrayList;
 import java.util.List;
 
 /**
- * Which machine each rank runs on, and how a command is started there.
+ * The machine of each rank, and the command that starts a program there.
  *
  * @param hosts where, in the order of the ranks; empty for this machine
  * @param launcher words of the command that starts another on a host, {host} standing for its name

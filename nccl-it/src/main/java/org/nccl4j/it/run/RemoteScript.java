@@ -5,10 +5,11 @@ import java.util.Map;
 import java.util.stream.Collectors;
 
 /**
- * What a shell on another host reads to run a rank there. It comes on the shell's input, since the
- * variables hold the communicator's secret, which a command line would show to everybody, and since
- * ssh joins words that a shell then splits again. The input stays open while the rank is wanted:
- * when it ends, because this process has ended or the connection is cut, the rank is ended too.
+ * The input of a shell on another host, which runs a rank there. It comes on the shell's input for
+ * two reasons: the variables hold the communicator's secret, which a command line would show to
+ * everybody, and ssh joins words that a shell then splits again. The input stays open as long as
+ * the rank is needed. When it ends, because this process has ended or the connection is cut, the
+ * rank is ended too.
  */
 final class RemoteScript {
   private RemoteScript() {}
@@ -22,20 +23,20 @@ final class RemoteScript {
     String words = program.stream().map(RemoteScript::quoted).collect(Collectors.joining(" "));
     // One compound command: the shell has read all of it before anything else reads its input.
     return """
-        %s
-        exec 3<&0
-        {
-          %s < /dev/null 3<&- &
-          rank=$!
-          trap 'kill $rank 2> /dev/null' TERM INT HUP
-          { cat <&3; kill -0 $$ && kill $rank; } > /dev/null 2>&1 &
-          while :; do
-            wait $rank
-            status=$?
-            kill -0 $rank 2> /dev/null || exit $status
-          done
-        }
-        """
+    %s
+    exec 3<&0
+    {
+      %s < /dev/null 3<&- &
+      rank=$!
+      trap 'kill $rank 2> /dev/null' TERM INT HUP
+      { cat <&3; kill -0 $$ && kill $rank; } > /dev/null 2>&1 &
+      while :; do
+        wait $rank
+        status=$?
+        kill -0 $rank 2> /dev/null || exit $status
+      done
+    }
+    """
         .formatted(exports, words);
   }
 

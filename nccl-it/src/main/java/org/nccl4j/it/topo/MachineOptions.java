@@ -26,9 +26,9 @@ import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
 import picocli.CommandLine.Spec;
 
-/** What all {@code topo} commands ask: which machine, and under which settings. */
+/** The common options of all {@code topo} commands: the machine and the settings. */
 final class MachineOptions {
-  /** How the driver answers when asked for peer access. */
+  /** The driver's answer about peer access. */
   enum DriverAnswer {
     ask,
     on,

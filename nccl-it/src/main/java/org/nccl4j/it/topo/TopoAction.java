@@ -8,7 +8,7 @@ import java.util.concurrent.Callable;
 import org.nccl4j.topo.TopologyException;
 import picocli.CommandLine.Mixin;
 
-/** What the topology commands have in common: a machine, and errors that say what to do. */
+/** The common part of the topology commands: a machine, and errors with a remedy. */
 abstract class TopoAction implements Callable<Integer> {
   @Mixin private MachineOptions machine;
 

@@ -4,7 +4,7 @@ import org.nccl4j.topo.TopoSettings;
 import org.nccl4j.topo.path.PeerStatus;
 
 /**
- * What decides a cluster's graphs besides its machines.
+ * The inputs of a cluster's graphs besides its machines.
  *
  * @param settings the NCCL_* settings
  * @param driver what the driver says of peer access

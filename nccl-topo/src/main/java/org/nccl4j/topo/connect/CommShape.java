@@ -10,7 +10,7 @@ import org.nccl4j.topo.system.Facts;
 import org.nccl4j.topo.system.Node;
 
 /**
- * How a communicator's ranks lie on its nodes. Immutable.
+ * The distribution of a communicator's ranks over its nodes. Immutable.
  *
  * @param nodes the nodes, numbered by their first rank
  * @param nRanks all ranks

@@ -7,7 +7,7 @@ import org.nccl4j.topo.path.Routes;
 import org.nccl4j.topo.search.MachineGraphs;
 import org.nccl4j.topo.system.Node;
 
-/** How many channels NVLS gets. */
+/** Computes the number of channels of NVLS. */
 final class NvlsChannels {
   private static final int HOPPER_CHANNELS = 16;
   private static final int BLACKWELL_CHANNELS = 24;

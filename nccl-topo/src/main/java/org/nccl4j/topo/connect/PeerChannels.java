@@ -12,7 +12,7 @@ import org.nccl4j.topo.search.MachineGraphs;
 import org.nccl4j.topo.system.Bandwidths;
 import org.nccl4j.topo.system.Node;
 
-/** How many channels a pair of ranks gets for send and receive. */
+/** Computes the number of channels of a pair of ranks for send and receive. */
 final class PeerChannels {
   private static final int PEERS_PER_BATCH = 8;
   private static final int DEFAULT_NET_CHANNELS = 2;

@@ -3,7 +3,7 @@ package org.nccl4j.topo.detect;
 import java.util.Map;
 
 /**
- * What the driver knows of a GPU.
+ * The driver's facts about a GPU.
  *
  * @param busId the PCI address, such as 0000:1b:00.0
  * @param dev the driver's number

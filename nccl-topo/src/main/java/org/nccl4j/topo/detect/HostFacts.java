@@ -3,7 +3,7 @@ package org.nccl4j.topo.detect;
 import java.util.List;
 
 /**
- * What is passed in of a host.
+ * The given facts about a host.
  *
  * @param hash tells hosts apart; equal on all ranks of a host
  * @param gpus the GPUs to have in the topology

@@ -1,7 +1,7 @@
 package org.nccl4j.topo.detect;
 
 /**
- * What a network plug-in knows of a network.
+ * A network plug-in's facts about a network.
  *
  * @param name its name, such as mlx5_0
  * @param busId the PCI address of its card, or empty for a virtual one

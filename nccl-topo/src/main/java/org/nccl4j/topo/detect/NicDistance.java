@@ -6,7 +6,7 @@ import org.nccl4j.topo.PathType;
 import org.nccl4j.topo.xml.XmlElement;
 
 /**
- * How far apart networks are in a topology file, and what they have in common.
+ * The distance of networks in a topology file, and their common element.
  *
  * @param type LOC for one network, NVL for ports of one card, then PIX, PXB, PHB, SYS
  * @param common the nearest element around all: a PCI device where there is one

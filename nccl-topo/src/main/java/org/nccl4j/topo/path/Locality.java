@@ -10,8 +10,8 @@ import org.nccl4j.topo.TopologyException;
 import org.nccl4j.topo.system.Node;
 
 /**
- * Which devices are near each other: the CPU and the networks of a GPU, the GPU of a network. Near
- * is: the widest path, and of equal ones the shortest.
+ * Finds near devices: the CPU and the networks of a GPU, the GPU of a network. The nearest device
+ * has the widest path, and among equal widths the shortest.
  */
 public final class Locality {
   private final PathTable paths;

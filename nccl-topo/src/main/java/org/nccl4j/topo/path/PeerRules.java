@@ -9,7 +9,7 @@ import org.nccl4j.topo.system.Facts;
 import org.nccl4j.topo.system.Machine;
 import org.nccl4j.topo.system.Node;
 
-/** Whether two GPUs exchange data directly, through shared memory, or over the network. */
+/** Decides whether two GPUs exchange data directly, through shared memory, or over the network. */
 public final class PeerRules {
   private static final int AMPERE = 80;
   private static final int FORWARDED_HOPS = 4;
@@ -32,7 +32,7 @@ public final class PeerRules {
   }
 
   /**
-   * How two GPUs may reach each other.
+   * The access between two GPUs.
    *
    * @param direct whether peer-to-peer is used
    * @param read whether the receiver reads, rather than the sender writes

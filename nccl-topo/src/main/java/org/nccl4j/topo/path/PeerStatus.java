@@ -1,6 +1,6 @@
 package org.nccl4j.topo.path;
 
-/** What the driver says of direct access between two GPUs. */
+/** The driver's answer about direct access between two GPUs. */
 @FunctionalInterface
 public interface PeerStatus {
   /** The driver allows it for all pairs. */

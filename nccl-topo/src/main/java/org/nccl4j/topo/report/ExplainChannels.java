@@ -8,7 +8,7 @@ import org.nccl4j.topo.search.ChannelGraph;
 import org.nccl4j.topo.search.GraphKind;
 import org.nccl4j.topo.search.MachineGraphs;
 
-/** What the search found, and what it had to give up. */
+/** Explains the result of the search, and the conditions that it relaxed. */
 final class ExplainChannels {
   private static final String SECTION = "Channels";
 
@@ -37,8 +37,8 @@ final class ExplainChannels {
         SECTION,
         "communicator",
         comm.nChannels()
-            + " channels for collectives (each searched channel serves two trees; NCCL_MIN_NCHANNELS"
-            + " and NCCL_MAX_NCHANNELS bound it), "
+            + " channels for collectives (each searched channel serves two trees;"
+            + " NCCL_MIN_NCHANNELS and NCCL_MAX_NCHANNELS bound it), "
             + comm.peerChannels()
             + " for send and receive, "
             + comm.channelsPerPeer()

@@ -7,7 +7,7 @@ import org.nccl4j.topo.Collective;
 import org.nccl4j.topo.tuning.CostModel;
 import org.nccl4j.topo.tuning.Selection;
 
-/** Which algorithm and protocol serve which sizes. */
+/** Explains the algorithm and protocol of each size. */
 final class ExplainChoice {
   private static final String SECTION = "Algorithms";
   private static final int SMALLEST_POWER = 3;

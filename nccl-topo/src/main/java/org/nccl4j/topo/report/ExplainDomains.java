@@ -3,7 +3,7 @@ package org.nccl4j.topo.report;
 import org.nccl4j.topo.cluster.Cluster;
 import org.nccl4j.topo.search.MachineGraphs;
 
-/** Which GPUs form a node. */
+/** Explains which GPUs form a node. */
 final class ExplainDomains {
   private static final String SECTION = "Nodes";
 

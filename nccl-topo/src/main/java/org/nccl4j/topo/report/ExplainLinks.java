@@ -8,7 +8,7 @@ import org.nccl4j.topo.system.Link;
 import org.nccl4j.topo.system.Machine;
 import org.nccl4j.topo.system.Node;
 
-/** Why each link is as wide as it is. */
+/** Explains the width of each link. */
 final class ExplainLinks {
   private static final String SECTION = "Links";
 

@@ -6,7 +6,7 @@ import org.nccl4j.topo.path.Path;
 import org.nccl4j.topo.path.Routes;
 import org.nccl4j.topo.system.Node;
 
-/** Which way each GPU reaches each network, and which rule says so. */
+/** Explains the path of each GPU to each network, with its rule. */
 final class ExplainNets {
   private static final String SECTION = "GPU to network";
   private static final String CHOICE = "Network of each GPU";

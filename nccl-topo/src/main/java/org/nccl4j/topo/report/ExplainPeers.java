@@ -8,7 +8,7 @@ import org.nccl4j.topo.path.PeerRules;
 import org.nccl4j.topo.path.Routes;
 import org.nccl4j.topo.system.Node;
 
-/** Which way each pair of GPUs talks, and which rule says so. */
+/** Explains the path between each pair of GPUs, with its rule. */
 final class ExplainPeers {
   private static final String SECTION = "GPU to GPU";
 

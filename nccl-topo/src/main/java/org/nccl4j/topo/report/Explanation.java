@@ -10,8 +10,8 @@ import org.nccl4j.topo.cluster.Cluster;
 import org.nccl4j.topo.search.MachineGraphs;
 
 /**
- * Why things are as they are, in sentences: each names the fact, the rule, and the setting that
- * would change it. Equal sentences about several devices are said once.
+ * Explains a machine in sentences: each names the fact, the rule, and the setting that would change
+ * it. Equal sentences about several devices are printed once.
  */
 public final class Explanation {
   private final Map<String, Map<String, List<String>>> sections = new LinkedHashMap<>();

@@ -7,7 +7,7 @@ import org.nccl4j.topo.NodeType;
 import org.nccl4j.topo.system.Facts;
 import org.nccl4j.topo.system.Node;
 
-/** How devices and figures are called in reports. */
+/** The names of devices and figures in reports. */
 final class Words {
   private Words() {}
 

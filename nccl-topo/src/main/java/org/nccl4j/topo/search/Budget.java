@@ -1,8 +1,6 @@
 package org.nccl4j.topo.search;
 
-/**
- * How many steps a search may still take. Steps, not time: results must not depend on the clock.
- */
+/** The remaining steps of a search. Steps, not time: results must not depend on the clock. */
 final class Budget {
   private int left;
   private boolean perfect;

@@ -10,9 +10,9 @@ import org.nccl4j.topo.system.Machine;
 import org.nccl4j.topo.system.Node;
 
 /**
- * What every link and network can still carry. One for all searches of a machine, in order: taking
- * and giving back rounds to 1/1000, and what the rounding leaves is seen by later searches. Owned
- * by the thread that searches.
+ * The remaining bandwidth of every link and network. All searches of a machine share it, in order:
+ * taking and giving back rounds to 1/1000, and later searches see the rounding error. Owned by the
+ * thread that searches.
  */
 final class Capacity {
   private static final int AMPERE = 80;

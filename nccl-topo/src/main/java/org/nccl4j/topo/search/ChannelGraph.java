@@ -5,7 +5,7 @@ import org.nccl4j.topo.PathType;
 import org.nccl4j.topo.Pattern;
 
 /**
- * What a search found for one machine. Bandwidths are GB/s per channel. Immutable.
+ * The result of a search on one machine. Bandwidths are GB/s per channel. Immutable.
  *
  * @param kind which graph
  * @param pattern the shape found, which may be simpler than the one asked for

@@ -15,7 +15,7 @@ final class ChannelSearch {
   private static final int NEVER = -1;
   private static final int FIRST_ORDER_STEPS = 1 << 10;
 
-  /** Where the next GPU of a channel comes from. */
+  /** The source of a channel's next GPU. */
   enum Order {
     /** By score. */
     FREE,

@@ -13,7 +13,7 @@ import org.nccl4j.topo.system.Node;
  * good as its first tries, so this decides what is found on large machines.
  */
 final class GpuOrder {
-  /** What the next step is to be near. */
+  /** The target that the next step should be near. */
   enum Towards {
     /** The other GPUs only. */
     GPUS,

@@ -15,7 +15,10 @@ import org.nccl4j.topo.system.Facts;
 import org.nccl4j.topo.system.Machine;
 import org.nccl4j.topo.system.Node;
 
-/** Which networks a channel may start from and return to, and in which order to try them. */
+/**
+ * The networks from which a channel may start and to which it may return, in the order of the
+ * tries.
+ */
 final class NetChoice {
   private static final int ALL_GPUS = -1;
 

@@ -7,7 +7,7 @@ import org.nccl4j.topo.path.PathTable;
 import org.nccl4j.topo.system.Facts;
 
 /**
- * What is given up, and in which order, when a try does not find a perfect solution: equal
+ * The order in which conditions are relaxed when a try does not find a perfect solution: equal
  * channels, the better tree, near GPUs, near networks, one card per channel, and last speed.
  */
 final class Relaxation {

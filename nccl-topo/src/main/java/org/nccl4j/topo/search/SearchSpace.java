@@ -16,8 +16,8 @@ import org.nccl4j.topo.system.Machine;
 import org.nccl4j.topo.system.Node;
 
 /**
- * What all searches of one machine share: its routes, what its links can still carry, and how fast
- * a channel can be at most. Owned by the thread that searches.
+ * The shared state of all searches of one machine: its routes, the remaining bandwidth of its
+ * links, and the greatest speed of a channel. Owned by the thread that searches.
  */
 final class SearchSpace {
   final Machine machine;

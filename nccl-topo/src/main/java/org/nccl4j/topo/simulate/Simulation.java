@@ -16,8 +16,8 @@ import org.nccl4j.topo.tuning.EffortModel;
 import org.nccl4j.topo.tuning.Selection;
 
 /**
- * What a communicator over many machines would be. Every ring and tree is really made and walked,
- * so a result is also a check.
+ * A simulated communicator over many machines. Every ring and tree is really built and walked, so a
+ * result is also a check.
  *
  * @param cluster the machines and their connections
  * @param rings how many rings were walked
@@ -46,7 +46,7 @@ public record Simulation(
   public record Way(Algorithm algorithm, Protocol protocol, float micros) {}
 
   /**
-   * What an operation would take.
+   * The predicted time of an operation.
    *
    * @param collective the operation
    * @param bytes its size

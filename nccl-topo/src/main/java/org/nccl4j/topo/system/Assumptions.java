@@ -1,7 +1,7 @@
 package org.nccl4j.topo.system;
 
 /**
- * What to believe of a device where the file does not say.
+ * Assumptions about devices that the file does not describe.
  *
  * @param gdr whether GPUs and networks have GPUDirect RDMA
  * @param coll whether networks reduce

@@ -1,6 +1,6 @@
 package org.nccl4j.topo.system;
 
-/** What links can carry, in GB/s, as NCCL 2.30 assumes it. */
+/** The bandwidths of links in GB/s, as NCCL 2.30 assumes them. */
 public final class Bandwidths {
   /** Inside a device: no limit that matters. */
   public static final float LOCAL = 5000.0f;

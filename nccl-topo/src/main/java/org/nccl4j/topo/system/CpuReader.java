@@ -2,7 +2,7 @@ package org.nccl4j.topo.system;
 
 import org.nccl4j.topo.xml.XmlElement;
 
-/** What a {@code <cpu>} element says of its CPUs. */
+/** Reads the CPUs of a {@code <cpu>} element. */
 final class CpuReader {
   private static final int INTEL_FAMILY = 6;
   private static final int EMERALD_RAPIDS = 0xCF;

@@ -1,6 +1,6 @@
 package org.nccl4j.topo.system;
 
-/** What is known of a node beyond its place in the graph, by kind of node. */
+/** Facts about a node beyond its place in the graph, by kind of node. */
 public sealed interface Facts {
 
   /** A node of which only its place matters: a network card, an NVSwitch, a C2C bridge. */

@@ -12,7 +12,7 @@ import org.nccl4j.topo.system.Facts;
 import org.nccl4j.topo.tuning.TunerConstants.Hardware;
 
 /**
- * What every collective costs with every algorithm and protocol on one communicator. Immutable and
+ * The cost of every collective with every algorithm and protocol on one communicator. Immutable and
  * safe from any thread; asking for a time allocates nothing.
  */
 public final class CostModel {

@@ -9,8 +9,8 @@ import org.nccl4j.topo.search.GraphKind;
 import org.nccl4j.topo.system.Bandwidths;
 
 /**
- * How many channels and threads an operation is worth: small ones get fewer, so that each thread
- * has something to do. Immutable; asking allocates only the answer.
+ * The channels and threads of an operation: small operations get fewer, so that each thread has
+ * work. Immutable; asking allocates only the answer.
  */
 public final class EffortModel {
   private static final int WARP = 32;

@@ -14,8 +14,8 @@ import org.nccl4j.topo.connect.CommGraph;
 import org.nccl4j.topo.search.GraphKind;
 
 /**
- * Which algorithms and protocols may be used: by NCCL_ALGO and NCCL_PROTO, and by what the machine
- * can do. The settings' grammar is {@code [collective:][^]name,name;...}: a list for all
+ * The algorithms and protocols that may be used, from NCCL_ALGO and NCCL_PROTO and the abilities of
+ * the machine. The settings' grammar is {@code [collective:][^]name,name;...}: a list for all
  * collectives first, then lists for single ones; {@code ^} means all but these.
  */
 final class Enabled {

@@ -4,12 +4,12 @@ import org.nccl4j.topo.Algorithm;
 import org.nccl4j.topo.Protocol;
 
 /**
- * What was measured, by generation of GPU: latencies in microseconds, bandwidths in GB/s. The
+ * Measured constants by generation of GPU: latencies in microseconds, bandwidths in GB/s. The
  * values are NCCL 2.30's defaults. Rows of protocols are LL, LL128, Simple; rows of machines are
  * one, two, and four or more nodes.
  */
 final class TunerConstants {
-  /** What a step of an algorithm runs over. */
+  /** The links of an algorithm's step. */
   enum Hardware {
     NVLINK,
     PCI,

@@ -1,8 +1,8 @@
 package org.nccl4j.topo.xml;
 
 /**
- * What a file may cost before it is refused. The defaults fit a rack of 576 GPUs and are far below
- * what would hurt.
+ * The limits of a file before it is refused. The defaults fit a rack of 576 GPUs and are far below
+ * harmful sizes.
  *
  * @param bytes the size of the file
  * @param elements how many elements

@@ -6,9 +6,9 @@ import org.nccl4j.device.kernel.CallSignature;
 import org.nccl4j.device.kernel.ConnectionLayout;
 
 /**
- * How kernels say of which call a step is, and how the network says it: by a note, which is the
- * call's signature or {@link #OTHER}. A message has the note 0 where the step is of the same call
- * as the one before it, and a network that carries no notes gives 0 for all.
+ * The call of a step, for kernels and for the network: a note, which is the call's signature or
+ * {@link #OTHER}. The note is 0 if the step belongs to the same call as the previous step. A
+ * network without notes gives 0 for all messages.
  */
 enum CallNotes {
   /** The host's kernels: 2 bytes a step, 0 where nothing is said. */

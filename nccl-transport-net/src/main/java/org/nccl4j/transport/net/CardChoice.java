@@ -6,7 +6,7 @@ import org.nccl4j.api.spi.NetDevice;
 import org.nccl4j.device.NcclException;
 
 /**
- * What the ends of a rank go by.
+ * The path of a rank's ends to the network.
  *
  * @param net the network
  * @param device the number of the device in it

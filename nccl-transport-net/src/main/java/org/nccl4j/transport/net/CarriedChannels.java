@@ -5,8 +5,9 @@ import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 
 /**
- * How many channels of GPUs' connections proxies carry. One proxy thread serves them all, so more
- * add little; two let one channel's kernel fill slots while the other's are on their way.
+ * The number of channels of GPUs' connections that proxies carry. One proxy thread serves all, so
+ * more channels add little; with two, one channel's kernel fills slots while the other's slots are
+ * in flight.
  */
 final class CarriedChannels {
   /** As many as a connector has room for handles. */

@@ -6,8 +6,8 @@ import org.nccl4j.api.spi.NetDevice;
 import org.nccl4j.api.spi.PeerInfo;
 
 /**
- * Which of a network's devices a rank uses: a GPU that is known to be nearest to it, else the ranks
- * of a host take turns with its fastest ones, so that all of these are used at once. The
+ * Chooses the devices of a network for a rank: the nearest one to a known GPU, else the ranks of a
+ * host take turns with its fastest devices, so that all of these are in use at once. The
  * processor's memory is as near to one as to another. What leaves by way of another rank is {@link
  * Relays}' matter.
  */

@@ -3,7 +3,7 @@ package org.nccl4j.transport.net;
 import org.nccl4j.api.spi.NetConnection;
 import org.nccl4j.device.kernel.Connection;
 
-/** Where one end of a connection has its words and slots. Called by one thread at a time. */
+/** The memory of the words and slots of one end of a connection. Called by one thread at a time. */
 sealed interface EndMemory extends AutoCloseable permits HostEndMemory, GpuEndMemory {
   /** As the end's device sees it. */
   Connection connection();

@@ -12,7 +12,7 @@ import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.cuda.GpuDirect;
 
 /**
- * Whether a network card accesses the memory of a GPU itself (GPUDirect RDMA).
+ * Decides whether a network card accesses the memory of a GPU (GPUDirect RDMA).
  *
  * @param ways by which it may be told of the memory, best first; empty if it does not
  * @param reason why, or why not

@@ -9,8 +9,8 @@ import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.shm.MappedRegion;
 
 /**
- * What a GPU's kernels see of an end's memory of the host: pinned, and so taken from the machine,
- * is only what the carried channels use of it, the words and the first part of each Simple slot.
+ * The part of an end's host memory that a GPU's kernels see. Only the memory that the carried
+ * channels use is pinned: the words and the first part of each Simple slot.
  */
 final class PinnedParts implements AutoCloseable {
   private static final long PAGE = 4096;

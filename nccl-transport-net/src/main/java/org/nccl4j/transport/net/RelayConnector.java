@@ -7,8 +7,8 @@ import org.nccl4j.device.InternalErrorException;
 import org.nccl4j.device.kernel.Connection;
 
 /**
- * What this rank does for another of its host whose data it sends (PXN): it has the memory, the
- * connection of the network and the proxy, and hands the memory to the other once it is connected.
+ * Sends for another rank of the same host (PXN): it has the memory, the connection of the network
+ * and the proxy, and hands the memory to the other rank when it is connected.
  */
 final class RelayConnector extends SendEnd {
   private final PeerInfo from;

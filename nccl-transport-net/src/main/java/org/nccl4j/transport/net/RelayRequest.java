@@ -7,7 +7,7 @@ import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.RemoteException;
 
 /**
- * What a rank asks another of its host for that is to send for it: the handle of its connector.
+ * A rank's request to another rank of its host to send for it: the handle of its connector.
  *
  * @param number of the request, by which what comes is told from the rest
  * @param net the network

@@ -12,7 +12,7 @@ import org.nccl4j.api.spi.TransportContext;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
 
-/** Which of a rank's connections go by way of another rank of its host (PXN). */
+/** The connections of a rank that go through another rank of its host (PXN). */
 final class Relays {
   private final TransportContext context;
 

@@ -9,8 +9,8 @@ import org.nccl4j.device.cuda.RdmaMemory;
 import org.nccl4j.device.shm.OwnedFd;
 
 /**
- * By what a rank maps an end's memory that lies with another rank of its host: of the host alone,
- * by one file descriptor, or with slots in a GPU, by one of the host's part and one of the GPU's.
+ * The file descriptors with which a rank maps an end's memory of another rank of its host: one of
+ * the host's memory, and one of the GPU's memory if slots lie in a GPU.
  *
  * @param fds descriptors, which this owns
  * @param memory sizes, where slots are in a GPU; null where they are not

@@ -28,7 +28,7 @@ final class Agreement {
     this.exchange = exchange;
   }
 
-  /** What a rank does in a step; returns what the others are to know of it. */
+  /** A rank's action in a step; returns its message to the others. */
   @FunctionalInterface
   interface Step {
     String take() throws Refused;

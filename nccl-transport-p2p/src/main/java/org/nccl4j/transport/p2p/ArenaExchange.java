@@ -3,7 +3,7 @@ package org.nccl4j.transport.p2p;
 import java.util.OptionalLong;
 import org.nccl4j.api.spi.PeerInfo;
 
-/** How a rank's own arena comes to be, and how it gets at those of its peers. One thread. */
+/** Makes a rank's own arena, and opens its peers' arenas. One thread. */
 interface ArenaExchange extends AutoCloseable {
   /** Where this rank's own arena is, made at the first call. */
   long own();

@@ -8,8 +8,9 @@ import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.RemoteException;
 
 /**
- * What a connector tells its opposite. As bytes, big endian: magic "n4ja" (u32), version 1 (u8),
- * end (u8), rank (u32), number (u32), capacity (u32), dataBytes (u64), address, which is the rest.
+ * A connector's message to the opposite connector. As bytes, big endian: magic "n4ja" (u32),
+ * version 1 (u8), end (u8), rank (u32), number (u32), capacity (u32), dataBytes (u64), address,
+ * which is the rest.
  *
  * @param end which end of the connection it is of
  * @param rank whose arena its region lies in

@@ -6,7 +6,7 @@ import org.nccl4j.device.InternalErrorException;
 import org.nccl4j.device.kernel.ConnectionLayout;
 
 /**
- * Where the regions of connections lie in an arena; see the package's description.
+ * The layout of connections' regions in an arena; see the package's description.
  *
  * @param capacity how many connections to a rank, and as many from it, have a place
  * @param dataBytes bytes of one data side

@@ -6,7 +6,7 @@ import org.nccl4j.api.spi.TransportContext;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.cuda.CudaDevice;
 
-/** Which peers share memory with a rank. */
+/** Finds the peers that share memory with a rank. */
 final class Reach {
   private Reach() {}
 

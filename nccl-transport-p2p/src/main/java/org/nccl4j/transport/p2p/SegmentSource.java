@@ -5,7 +5,7 @@ import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.shm.SharedSegment;
 
-/** Where shared memory comes from: the setting NCCL4J_SHM. */
+/** Makes shared memory, by the setting NCCL4J_SHM. */
 @FunctionalInterface
 interface SegmentSource {
   /** The setting's name. */

@@ -3,8 +3,9 @@ package org.nccl4j.device.host.kernel;
 import org.nccl4j.device.symmetric.ResourceLayout;
 
 /**
- * Where lines of data and flags lie in the library's own window on the host, behind what all
- * devices have: two halves that operations use in turn, in each a slot for what each rank writes.
+ * The layout of lines of data and flags in the library's own window on the host, behind the part
+ * that all devices have: two halves that operations use in turn, in each a slot for each writing
+ * rank.
  *
  * @param team how many ranks
  */

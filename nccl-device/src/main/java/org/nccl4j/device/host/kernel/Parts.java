@@ -3,8 +3,8 @@ package org.nccl4j.device.host.kernel;
 import org.nccl4j.device.HotPath;
 
 /**
- * How a run of bytes is cut into loops of one chunk for each of some owners, the same on all ranks.
- * A loop covers {@code owners} x chunk bytes; the last loop, which has less, is cut evenly into
+ * Cuts a run of bytes into loops of one chunk for each of some owners, the same on all ranks. A
+ * loop covers {@code owners} x chunk bytes; the last loop, which has less, is cut evenly into
  * smaller chunks, so that no owner waits for another's rest.
  */
 final class Parts {

@@ -3,9 +3,9 @@ package org.nccl4j.device.host.kernel;
 import org.nccl4j.device.kernel.SharedConnections;
 
 /**
- * Which of the communicators that share connections sends by each of them, and which receives; see
- * {@link SharedConnections}. By the first communicator's ranks. A sender that is far ahead has told
- * of later changes already; then nothing is known. Owned by the thread whose turn it is.
+ * The communicators that send and receive through each shared connection; see {@link
+ * SharedConnections}. By the first communicator's ranks. A sender that is far ahead has told of
+ * later changes already; then nothing is known. Owned by the thread whose turn it is.
  */
 final class Users {
   private final int[] senders;

@@ -18,7 +18,7 @@ import org.nccl4j.device.kernel.CallMismatch;
 import org.nccl4j.device.kernel.Progress;
 
 /**
- * How kernels of one communicator wait for other ranks: until a word changes, the communicator is
+ * Waits in kernels of one communicator for other ranks: until a word changes, the communicator is
  * aborted, or the deadline passes. Owned by the thread that runs the communicator's current kernel.
  */
 final class Waiter {

@@ -4,9 +4,9 @@ import org.nccl4j.device.HotPath;
 import org.nccl4j.device.Patience;
 
 /**
- * How a thread waits for a word that another thread or process will change: it spins briefly, then
- * yields, then sleeps, also where it has been interrupted. Yielding is what lets more ranks than
- * cores make progress, and virtual threads share a carrier. Owned by the waiting thread.
+ * Waits for a word that another thread or process will change: spins briefly, then yields, then
+ * sleeps, also if interrupted. Yielding lets more ranks than cores make progress, and virtual
+ * threads share a carrier. Owned by the waiting thread.
  */
 public final class Backoff {
   /** Looks before the first yield where every rank has a core of its own. */

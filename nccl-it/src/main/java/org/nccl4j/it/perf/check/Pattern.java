@@ -22,7 +22,7 @@ final class Pattern {
     this.block = ByteBuffer.allocateDirect(period * elementBytes).order(ByteOrder.nativeOrder());
   }
 
-  /** What decides the elements of a pattern. */
+  /** The values that determine the elements of a pattern. */
   interface Source {
     /** Writes the element of an index. */
     void put(ByteBuffer buffer, int position, int index);

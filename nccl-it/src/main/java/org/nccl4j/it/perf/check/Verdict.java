@@ -3,7 +3,7 @@ package org.nccl4j.it.perf.check;
 import java.io.Serializable;
 
 /**
- * How many elements were wrong.
+ * The number of wrong elements.
  *
  * @param wrong elements of the result that are not as expected
  * @param outside bytes after the end of the receive buffer that were written

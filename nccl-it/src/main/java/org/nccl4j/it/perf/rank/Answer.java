@@ -7,13 +7,13 @@ import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.it.perf.check.Verdict;
 
-/** What a rank answers to an {@link Order}. */
+/** A rank's answer to an {@link Order}. */
 public sealed interface Answer extends Serializable {
   /** Text that was asked for. */
   record Text(String text) implements Answer {}
 
   /**
-   * Who this rank is, or these ranks are.
+   * The identity of a rank or of several ranks.
    *
    * @param pid of its process
    * @param devices the devices' names, one for each rank
@@ -24,7 +24,7 @@ public sealed interface Answer extends Serializable {
       implements Answer {}
 
   /**
-   * What communicators cost.
+   * The costs of communicators.
    *
    * @param firstMillis the first creation
    * @param laterMillis the second, while the first was there
@@ -43,16 +43,16 @@ public sealed interface Answer extends Serializable {
       implements Answer {}
 
   /**
-   * What the planner decides.
+   * The planner's decision.
    *
    * @param table the alternatives and the reason
    */
   record Explained(String algorithm, String protocol, String table) implements Answer {}
 
-  /** How long all timed operations took together. */
+  /** The time of all timed operations together. */
   record Took(long nanos) implements Answer {}
 
-  /** What was wrong. */
+  /** The result of a check. */
   record Checked(Verdict verdict) implements Answer {}
 
   /** The end. */

@@ -11,9 +11,9 @@ import org.nccl4j.it.perf.workload.PreparedCall;
 import org.nccl4j.it.perf.workload.Workload;
 
 /**
- * What communicators of one library cost a rank: time to make and to close them, device memory, and
- * the calling thread's time for an operation. Contexts and buffers are there before. All ranks do
- * it at the same time.
+ * The costs of one library's communicators for a rank: time to create and to close them, device
+ * memory, and the calling thread's time for an operation. Contexts and buffers are there before.
+ * All ranks do it at the same time.
  */
 final class CommunicatorCosts {
   private static final long REDUCED = 64 << 20;

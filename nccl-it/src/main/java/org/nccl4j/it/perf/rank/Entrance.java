@@ -3,7 +3,7 @@ package org.nccl4j.it.perf.rank;
 import org.nccl4j.api.Communicator;
 import org.nccl4j.api.CommunicatorConfig;
 
-/** How a rank gets its communicator. */
+/** Creates a rank's communicator. */
 @FunctionalInterface
 interface Entrance {
   /**

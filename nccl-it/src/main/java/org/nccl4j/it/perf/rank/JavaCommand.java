@@ -5,7 +5,7 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 
-/** How to start another process of the program that this one runs. */
+/** The command that starts another process of this program. */
 public final class JavaCommand {
   private static final String MODULE = "org.nccl4j.it";
   private static final String MAIN = "org.nccl4j.it.cli.Main";

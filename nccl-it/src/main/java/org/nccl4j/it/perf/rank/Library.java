@@ -1,6 +1,6 @@
 package org.nccl4j.it.perf.rank;
 
-/** Whose operations are measured. */
+/** The library whose operations are measured. */
 public enum Library {
   /** Ours. */
   OURS("nccl4j"),

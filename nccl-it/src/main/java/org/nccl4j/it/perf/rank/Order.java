@@ -5,7 +5,7 @@ import java.util.List;
 import java.util.Map;
 import org.nccl4j.it.perf.workload.Cell;
 
-/** What the coordinator can tell a rank to do. */
+/** A command of the coordinator to a rank. */
 public sealed interface Order extends Serializable {
   /** Make a unique id of a library and answer with its text. For rank 0. */
   record CreateId(Library library) implements Order {}

@@ -3,7 +3,7 @@ package org.nccl4j.it.perf.rank;
 import java.io.Serializable;
 
 /**
- * How often, and in which portions, an operation is run.
+ * The number of runs of an operation, and their grouping.
  *
  * @param warmup operations before the clock starts
  * @param iterations timed, each of {@code aggregate} operations

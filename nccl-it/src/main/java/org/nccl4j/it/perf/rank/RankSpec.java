@@ -8,7 +8,7 @@ import org.nccl4j.device.Device;
 import org.nccl4j.device.cuda.CudaDevices;
 
 /**
- * What a thread or process of ranks must know before its first order.
+ * The arguments of a thread or process of ranks before its first order.
  *
  * @param rank its first rank
  * @param nRanks all ranks of all

@@ -1,6 +1,6 @@
 package org.nccl4j.it.perf.rank;
 
-/** Whether and how a rank's buffers are registered; the numbers of perf's option -R. */
+/** The registration of a rank's buffers; the numbers of perf's option -R. */
 public enum Registered {
   /** They are not. */
   NOT,

@@ -1,7 +1,7 @@
 package org.nccl4j.it.perf.report;
 
 /**
- * How the engine did an operation.
+ * The engine's choice for an operation.
  *
  * @param algorithm its name
  * @param protocol its name

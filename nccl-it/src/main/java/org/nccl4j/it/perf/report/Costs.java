@@ -5,7 +5,7 @@ import java.util.List;
 import java.util.Locale;
 
 /**
- * What communicators of a library cost, the worst of all ranks.
+ * The costs of a library's communicators, the worst of all ranks.
  *
  * @param library its name and version
  * @param firstMillis the first creation, contexts being there

@@ -8,7 +8,7 @@ import java.nio.file.Path;
 import java.util.stream.Stream;
 
 /**
- * Where the measurement ran.
+ * The machine of a measurement.
  *
  * @param host its name
  * @param processor its model

@@ -1,7 +1,7 @@
 package org.nccl4j.it.perf.report;
 
 /**
- * What another library took for the same.
+ * Another library's time for the same operation.
  *
  * @param name such as "mpi"
  * @param version of the library

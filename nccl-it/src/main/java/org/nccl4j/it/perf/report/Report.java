@@ -20,7 +20,7 @@ public record Report(
     List<Result> results,
     List<Costs> costs) {
   /**
-   * How the ranks were.
+   * The setting of the ranks.
    *
    * @param mode "threads" or "processes"
    * @param device "host" or "cuda"

@@ -6,7 +6,7 @@ import org.nccl4j.it.perf.workload.Cell;
 import org.nccl4j.it.perf.workload.Workload;
 
 /**
- * What was measured for one cell.
+ * The measurement of one cell.
  *
  * @param cell what it is about
  * @param nRanks ranks

@@ -4,7 +4,7 @@ import java.io.PrintWriter;
 import java.util.List;
 import java.util.Locale;
 
-/** What a table comes to: damage, mean bandwidth, and how we compare. */
+/** The summary of a table: wrong elements, mean bandwidth, and the comparison. */
 public final class Summary {
   private final List<Result> results;
 

@@ -1,7 +1,7 @@
 package org.nccl4j.it.perf.workload;
 
 /**
- * How many elements a workload's buffers have on one rank.
+ * The numbers of elements of a workload's buffers on one rank.
  *
  * @param count the count that the call is given, as in the table's count column
  * @param send elements of the send buffer

@@ -1,8 +1,8 @@
 package org.nccl4j.it.perf.workload;
 
 /**
- * Who sends how much to whom in alltoallv: between half of the mean and one and a half of it, the
- * same in every process, and no rank sends or receives more than in alltoall of the same size.
+ * The counts of alltoallv: between half of the mean and one and a half of it, the same in every
+ * process, and no rank sends or receives more than in alltoall of the same size.
  */
 public final class VariableCounts {
   private VariableCounts() {}

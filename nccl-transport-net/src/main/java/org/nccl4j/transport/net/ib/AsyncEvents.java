@@ -11,8 +11,8 @@ import org.nccl4j.device.NcclException;
 import org.nccl4j.device.SystemErrorException;
 
 /**
- * What a device reports without being asked: its own death, a link that goes down, a queue in
- * error. Looked at now and then by whoever waits for a completion; any thread.
+ * Asynchronous events of a device: its own death, a link that goes down, a queue in error. A thread
+ * that waits for a completion reads them now and then; any thread.
  *
  * <p>The end of a device is an error for everything on it, the end of a queue for its connection. A
  * link that goes down may come back before the adapter's retries end: it is remembered, named as

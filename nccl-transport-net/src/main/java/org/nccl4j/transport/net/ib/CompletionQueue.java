@@ -7,7 +7,7 @@ import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.SystemErrorException;
 
-/** Where one connection's transfers end. Owned by one thread at a time. */
+/** The queue in which one connection's transfers complete. Owned by one thread at a time. */
 final class CompletionQueue implements AutoCloseable {
   private static final int BATCH = 16;
 

@@ -7,7 +7,7 @@ import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.SystemErrorException;
 
-/** Which of a port's addresses is used. */
+/** Chooses the address of a port. */
 final class GidChoice {
   private GidChoice() {}
 

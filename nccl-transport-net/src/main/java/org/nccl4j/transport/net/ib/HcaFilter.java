@@ -6,9 +6,9 @@ import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 
 /**
- * Which devices and ports may be used, as NCCL_IB_HCA says: names separated by commas, each with
- * :port behind it if one port alone is meant. A name stands for all that begin with it; with = in
- * front of the list, for itself alone; with ^ in front, what is listed is left out. Both: ^=.
+ * The devices and ports in NCCL_IB_HCA: names separated by commas, each followed by :port if only
+ * one port is meant. A name matches all names that begin with it; = in front of the list requires
+ * equal names; ^ in front excludes the listed names. Both: ^=.
  *
  * @param text as it was written
  * @param exclude whether the list says what not to use

@@ -15,7 +15,7 @@ import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.RemoteException;
 
-/** What the two ends of a connection have in common. Owned by one thread at a time. */
+/** The common part of both ends of a connection. Owned by one thread at a time. */
 abstract class IbConnection implements NetConnection, Opened.Part {
   private static final int IDLE_POLLS_BETWEEN_LOOKS = 32;
   private static final long LOOK_NANOS = 1_000_000;

@@ -11,7 +11,7 @@ import java.util.stream.Stream;
 import org.nccl4j.device.NcclException;
 
 /**
- * What this machine has of InfiniBand and RoCE, and what of it may be used.
+ * The InfiniBand and RoCE devices of this machine, and their usable ports.
  *
  * @param usable ports that may be used, in the library's order
  * @param all every port of every device that could be opened

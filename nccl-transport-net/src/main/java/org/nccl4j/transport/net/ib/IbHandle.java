@@ -12,7 +12,7 @@ import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
 
 /**
- * What a sender needs to find a listener: at most 128 bytes.
+ * The address of a listener for a sender: at most 128 bytes.
  *
  * <pre>
  *   0  "nib2"

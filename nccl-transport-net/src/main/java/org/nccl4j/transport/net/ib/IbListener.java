@@ -19,9 +19,9 @@ import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.RemoteException;
 
 /**
- * Where one sender is awaited, by TCP, until this is closed at the creation's end or deadline.
- * Strangers cannot keep the sender out: where too many come, those that have proved nothing are
- * closed, the oldest first, and a sender among them comes again. Owned by one thread at a time.
+ * Waits for one sender over TCP, until it is closed at the creation's end or deadline. Strangers
+ * cannot block the sender: with too many connections, those without a proof are closed, the oldest
+ * first, and a sender among them connects again. Owned by one thread at a time.
  */
 final class IbListener implements NetListener, Opened.Part, Listener.Acceptor {
   private static final Logger LOG = DebugLog.of("NET");

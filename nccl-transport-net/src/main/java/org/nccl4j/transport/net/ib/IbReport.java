@@ -9,7 +9,7 @@ import java.util.function.Function;
 import org.nccl4j.device.NcclException;
 
 /**
- * What this machine has of InfiniBand and RoCE, for people.
+ * A report of this machine's InfiniBand and RoCE, for people.
  *
  * @param library the library that was asked for
  * @param libraryLoads whether it is there

@@ -1,7 +1,7 @@
 package org.nccl4j.transport.net.ib;
 
 /**
- * Where this rank's connections leave from.
+ * The local address of this rank's connections.
  *
  * @param port the port
  * @param gid the address of it that is used

@@ -3,7 +3,7 @@ package org.nccl4j.transport.net.ib;
 import java.util.ArrayList;
 import java.util.List;
 
-/** What a network opened and closes at the latest when it is closed itself. */
+/** Resources that a network has opened and closes at the latest when it is closed. */
 final class Opened {
   /** Something that is opened. */
   interface Part {

@@ -6,10 +6,10 @@ import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.SystemErrorException;
 
 /**
- * How packets find the other port. On an InfiniBand subnet that is its LID. Between subnets a
- * router takes them: they carry both GIDs, and go to the LID that the remote GID names (its FLID)
- * where it names one. RoCE has no LIDs, only GIDs. Source: InfiniBand Architecture Specification,
- * volume 1, chapters 4, 7 and 8.
+ * The address of the other port for packets. On an InfiniBand subnet that is its LID. Between
+ * subnets a router takes them: they carry both GIDs, and go to the LID that the remote GID names
+ * (its FLID) where it names one. RoCE has no LIDs, only GIDs. Source: InfiniBand Architecture
+ * Specification, volume 1, chapters 4, 7 and 8.
  */
 final class Path {
   private static final int HOP_LIMIT = 255;

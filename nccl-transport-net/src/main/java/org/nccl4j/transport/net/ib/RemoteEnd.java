@@ -6,7 +6,7 @@ import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.RemoteException;
 
 /**
- * What one end of a connection tells the other about itself.
+ * One end of a connection, as it describes itself to the other end.
  *
  * <pre>
  *   0  rank, 4 bytes

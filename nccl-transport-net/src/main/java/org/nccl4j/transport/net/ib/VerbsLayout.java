@@ -1,7 +1,7 @@
 package org.nccl4j.transport.net.ib;
 
 /**
- * Where the members of libibverbs' structures lie, and the values of its constants, on 64-bit
+ * The offsets of the members of libibverbs' structures, and the values of its constants, on 64-bit
  * Linux: the ABI of IBVERBS_1.1, the same since 2008. A test compares all of it with the installed
  * infiniband/verbs.h.
  */

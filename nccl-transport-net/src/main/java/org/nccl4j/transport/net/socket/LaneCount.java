@@ -1,8 +1,8 @@
 package org.nccl4j.transport.net.socket;
 
 /**
- * How many sockets and threads a connection has beside its first socket: what is set, else what
- * NCCL found best for the clouds that limit the bandwidth of a single stream, else none.
+ * The number of sockets and threads of a connection besides its first socket: the setting, else
+ * NCCL's numbers for the clouds that limit the bandwidth of a single stream, else none.
  *
  * @param threads that serve lanes
  * @param lanes sockets that they serve, all together

@@ -12,7 +12,7 @@ import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.RemoteException;
 
-/** What both ends of a connection have in common. */
+/** The common part of both ends of a connection. */
 abstract class SocketConnection implements NetConnection {
   /** Messages that can be under way. */
   static final int REQUESTS = 32;

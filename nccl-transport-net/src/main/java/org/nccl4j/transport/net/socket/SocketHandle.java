@@ -11,8 +11,8 @@ import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
 
 /**
- * Where a listener awaits its connection. As bytes: version (1), lanes (1), port (2), token (16),
- * number of addresses (1), then for each its length (1) and bytes; rails (1); paired (1).
+ * The address of a listener. As bytes: version (1), lanes (1), port (2), token (16), number of
+ * addresses (1), then for each its length (1) and bytes; rails (1); paired (1).
  *
  * @param lanes sockets beside the first
  * @param port it listens on

@@ -5,7 +5,7 @@ import java.security.SecureRandom;
 import org.nccl4j.api.wire.Handshake;
 
 /**
- * What a socket's handshake asks for: token (16), index (1), number of sockets (1).
+ * The request of a socket's handshake: token (16), index (1), number of sockets (1).
  *
  * @param token of the listener that it wants
  * @param index of this socket in the connection, {@link SocketDialer#PAIR} if it is a pair's

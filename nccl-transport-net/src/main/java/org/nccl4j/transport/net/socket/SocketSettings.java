@@ -8,7 +8,7 @@ import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 
 /**
- * What a user can set about sockets.
+ * The user's options for sockets.
  *
  * @param interfaces which interfaces
  * @param ports which ports may be listened on

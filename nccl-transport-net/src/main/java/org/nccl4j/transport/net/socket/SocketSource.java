@@ -2,7 +2,7 @@ package org.nccl4j.transport.net.socket;
 
 import java.nio.channels.SocketChannel;
 
-/** Where a connection's sockets come from, and who closes them. Owned by who polls it. */
+/** Makes a connection's sockets, and closes them. Owned by the thread that polls it. */
 interface SocketSource {
   /**
    * Takes the next step; the sockets once all are connected, else null.

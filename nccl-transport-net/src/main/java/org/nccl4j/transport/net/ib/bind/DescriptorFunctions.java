@@ -1,8 +1,8 @@
 package org.nccl4j.transport.net.ib.bind;
 
 /**
- * What verbs need of the C library; see section 2 of the manual for each. Called only by the class
- * Descriptors.
+ * The functions of the C library that verbs need; see section 2 of the manual for each. Called only
+ * by the class Descriptors.
  */
 public interface DescriptorFunctions {
   /** The file name of the library. */
