@@ -3,12 +3,42 @@
 #include "launch.cuh"
 #include "ll.cuh"
 #include "ll128.cuh"
-#include "schedule.cuh"
+#include "one_shot.cuh"
+#include "ring.cuh"
 #include "simple.cuh"
+#include "tree.cuh"
+#include "two_shot.cuh"
 
 namespace nccl4j {
 
 constexpr int kLLThreads = 512;
+
+// Where the algorithm is known when compiled.
+template <int ALGORITHM, class P>
+__device__ __forceinline__ void schedule(P& p, const nccl4jCollectiveArguments& a, int channel) {
+  if constexpr (ALGORITHM == RING) ring(p, a, channel);
+  if constexpr (ALGORITHM == TREE) tree(p, a, channel);
+  if constexpr (ALGORITHM == ONE_SHOT) oneShot(p, a, channel);
+  if constexpr (ALGORITHM == TWO_SHOT) twoShot(p, a, channel);
+}
+
+// Where it is not, because the schedule is little of the kernel.
+template <class P>
+__device__ __forceinline__ void anySchedule(P& p, const nccl4jCollectiveArguments& a, int channel) {
+  switch (a.algorithm) {
+    case RING:
+      ring(p, a, channel);
+      break;
+    case TREE:
+      tree(p, a, channel);
+      break;
+    case ONE_SHOT:
+      oneShot(p, a, channel);
+      break;
+    default:
+      twoShot(p, a, channel);
+  }
+}
 
 // Fills the fan for the algorithm. Called by all threads, before a barrier. Returns to each of the
 // first threads the rank of its entry, or -1, and the head of the connection to it.

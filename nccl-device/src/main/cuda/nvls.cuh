@@ -10,7 +10,7 @@
 // post the words of the connections.
 #pragma once
 #include "multimem.cuh"
-#include "schedule.cuh"
+#include "share.cuh"
 #include "wait.cuh"
 
 namespace nccl4j {

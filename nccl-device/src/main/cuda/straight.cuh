@@ -12,7 +12,7 @@
 // its share, parts of which the others store too.
 #pragma once
 #include "lines.cuh"
-#include "schedule.cuh"
+#include "share.cuh"
 #include "step.cuh"
 #include "wait.cuh"
 

@@ -1,0 +1,39 @@
+// The tree algorithm, as steps for the primitives of any protocol. It has one call of run, where the
+// compiler inlines the protocol.
+#pragma once
+#include "share.cuh"
+#include "step.cuh"
+
+namespace nccl4j {
+
+// All-reduce over a binary tree. Fan: 0 the parent, 1 and 2 the children. Slices go up, and a few
+// slices later down, so that the two directions overlap.
+template <class P>
+__device__ __forceinline__ void tree(P& p, const nccl4jCollectiveArguments& a, int channel) {
+  constexpr u64 kLag = 6;  // fewer than slots
+  const bool root = a.treeUp[channel] == NCCL4J_NONE;
+  const u32 children = (a.treeDown0[channel] != NCCL4J_NONE ? 2 : 0) |
+                       (a.treeDown1[channel] != NCCL4J_NONE ? 4 : 0);
+  const Share share(a.bytes, a.nChannels, channel);
+  const u64 slices = (share.bytes + a.sliceBytes - 1) / a.sliceBytes;
+  for (u64 i = 0; i < slices + kLag; i++) {
+    for (int down = 0; down < (root ? 1 : 2); down++) {
+      if (down ? i < kLag : i >= slices) continue;
+      u64 slice = down ? i - kLag : i;
+      u64 at = share.begin + slice * a.sliceBytes;
+      Step step;
+      step.bytes = (u32)min((u64)a.sliceBytes, share.begin + share.bytes - at);
+      step.src = down ? nullptr : (const char*)a.send + at;
+      step.dst = down || root ? (char*)a.recv + at : nullptr;
+      step.recvMask = down ? 1 : children;
+      step.sendMask = down || root ? children : 1;
+      step.recvCount = step.sendCount = (u32)slice;
+      step.creditClass = down || root;
+      step.scale = SCALE_OWN;
+      step.last = root;
+      p.run(step);
+    }
+  }
+}
+
+}  // namespace nccl4j
