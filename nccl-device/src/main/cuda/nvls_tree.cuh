@@ -9,6 +9,7 @@
 // the groups never wait in a circle.
 #pragma once
 #include "nvls.cuh"
+#include "step.cuh"
 #include "nvls_tree_layout.h"
 
 namespace nccl4j {
