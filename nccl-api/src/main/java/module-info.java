@@ -22,6 +22,6 @@ module org.nccl4j.api {
   uses org.nccl4j.api.spi.TransportProvider;
   uses org.nccl4j.api.spi.TunerProvider;
 
-  provides org.nccl4j.device.cuda.Preparation with
+  provides org.nccl4j.device.cuda.driver.StartupHook with
       org.nccl4j.api.init.Rehearsal;
 }

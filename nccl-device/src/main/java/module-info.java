@@ -13,11 +13,24 @@ module org.nccl4j.device {
   exports org.nccl4j.device;
   exports org.nccl4j.device.bind;
   exports org.nccl4j.device.cuda;
+  exports org.nccl4j.device.cuda.driver to
+      org.nccl4j.api,
+      org.nccl4j.it,
+      org.nccl4j.transport.net,
+      org.nccl4j.transport.p2p;
+  exports org.nccl4j.device.cuda.memory to
+      org.nccl4j.api,
+      org.nccl4j.transport.net,
+      org.nccl4j.transport.p2p;
+  exports org.nccl4j.device.cuda.nvml to
+      org.nccl4j.api,
+      org.nccl4j.it;
   exports org.nccl4j.device.host;
   exports org.nccl4j.device.kernel;
-  exports org.nccl4j.device.numeric;
+  exports org.nccl4j.device.numeric to
+      org.nccl4j.it;
   exports org.nccl4j.device.shm;
   exports org.nccl4j.device.symmetric;
 
-  uses org.nccl4j.device.cuda.Preparation;
+  uses org.nccl4j.device.cuda.driver.StartupHook;
 }

@@ -4,14 +4,32 @@
  */
 module org.nccl4j.topo {
   exports org.nccl4j.topo;
-  exports org.nccl4j.topo.cluster;
-  exports org.nccl4j.topo.connect;
-  exports org.nccl4j.topo.detect;
-  exports org.nccl4j.topo.path;
-  exports org.nccl4j.topo.report;
-  exports org.nccl4j.topo.search;
-  exports org.nccl4j.topo.simulate;
-  exports org.nccl4j.topo.system;
-  exports org.nccl4j.topo.tuning;
-  exports org.nccl4j.topo.xml;
+  exports org.nccl4j.topo.cluster to
+      org.nccl4j.api,
+      org.nccl4j.it;
+  exports org.nccl4j.topo.connect to
+      org.nccl4j.api,
+      org.nccl4j.it;
+  exports org.nccl4j.topo.detect to
+      org.nccl4j.api,
+      org.nccl4j.it;
+  exports org.nccl4j.topo.path to
+      org.nccl4j.api,
+      org.nccl4j.it;
+  exports org.nccl4j.topo.report to
+      org.nccl4j.it;
+  exports org.nccl4j.topo.search to
+      org.nccl4j.api,
+      org.nccl4j.it;
+  exports org.nccl4j.topo.simulate to
+      org.nccl4j.it;
+  exports org.nccl4j.topo.system to
+      org.nccl4j.api,
+      org.nccl4j.it;
+  exports org.nccl4j.topo.tuning to
+      org.nccl4j.api,
+      org.nccl4j.it;
+  exports org.nccl4j.topo.xml to
+      org.nccl4j.api,
+      org.nccl4j.it;
 }

@@ -14,8 +14,8 @@ import org.nccl4j.api.settings.Settings;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.cuda.CudaDevice;
-import org.nccl4j.device.cuda.Nvml;
-import org.nccl4j.device.cuda.NvmlFabric;
+import org.nccl4j.device.cuda.nvml.Nvml;
+import org.nccl4j.device.cuda.nvml.NvmlFabric;
 
 /**
  * The NVLink fabric of a rank's GPU, as the rank tells it to the others.

@@ -16,7 +16,7 @@ import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.cuda.CudaDevice;
-import org.nccl4j.device.cuda.CudaShareableMemory;
+import org.nccl4j.device.cuda.memory.CudaShareableMemory;
 
 /**
  * Multi-node NVLink: which ranks' GPUs one NVLink fabric connects from host to host, so that they

@@ -10,7 +10,7 @@ import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.cuda.CudaDevice;
 import org.nccl4j.device.cuda.CudaDevices;
-import org.nccl4j.device.cuda.Nvml;
+import org.nccl4j.device.cuda.nvml.Nvml;
 import org.nccl4j.topo.cluster.Fleet;
 
 /**

@@ -14,9 +14,9 @@ import org.nccl4j.device.Device;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.cuda.CudaDevice;
-import org.nccl4j.device.cuda.Nvml;
-import org.nccl4j.device.cuda.NvmlGpu;
-import org.nccl4j.device.cuda.PeerLinks;
+import org.nccl4j.device.cuda.NvlinkFallback;
+import org.nccl4j.device.cuda.nvml.Nvml;
+import org.nccl4j.device.cuda.nvml.NvmlGpu;
 import org.nccl4j.topo.detect.GpuFacts;
 
 /**
@@ -49,7 +49,7 @@ record MachineFacts(Optional<GpuFacts> gpu, boolean fromFile, boolean dumps) {
                         device.index(),
                         device.pciBusId(),
                         device.computeCapability(),
-                        PeerLinks.of(device),
+                        NvlinkFallback.of(device),
                         0,
                         0));
     return new GpuFacts(

@@ -29,7 +29,7 @@ import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.cuda.CudaDevice;
-import org.nccl4j.device.cuda.Nvml;
+import org.nccl4j.device.cuda.nvml.Nvml;
 import org.nccl4j.topo.TopologyException;
 import org.nccl4j.topo.cluster.Fleet;
 import org.nccl4j.topo.detect.GpuFacts;

@@ -18,7 +18,7 @@ import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.cuda.CudaDevices;
-import org.nccl4j.device.cuda.Preparation;
+import org.nccl4j.device.cuda.driver.StartupHook;
 import org.nccl4j.device.host.HostDevice;
 
 /**
@@ -28,7 +28,7 @@ import org.nccl4j.device.host.HostDevice;
  * this machine ({@link GraphsAhead}), and has two ranks meet by the loopback interface. It calls no
  * driver and opens no plug-in; its settings are its own, whatever is set in the process.
  */
-public final class Rehearsal implements Preparation {
+public final class Rehearsal implements StartupHook {
   private static final System.Logger LOG = DebugLog.of("INIT");
   private static final int RANKS = 2;
   private static final Duration PATIENCE = Duration.ofSeconds(10);

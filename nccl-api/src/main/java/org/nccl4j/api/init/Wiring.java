@@ -15,7 +15,7 @@ import org.nccl4j.api.spi.PeerInfo;
 import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
-import org.nccl4j.device.cuda.Nvml;
+import org.nccl4j.device.cuda.nvml.Nvml;
 import org.nccl4j.device.kernel.Tree;
 import org.nccl4j.topo.Algorithm;
 import org.nccl4j.topo.Collective;

@@ -1,6 +1,7 @@
 /**
  * The native libraries' functions as Java interfaces, one for each library, and their loading. Each
- * interface has one class that calls it and checks its return codes; nothing else does.
+ * interface has one class that calls it and checks its return codes; nothing else does. {@link
+ * org.nccl4j.device.bind.Offheap} holds the structures that such functions read or fill.
  *
  * <p>Exported because the stubs that jnr-ffi makes live in another module; not for users.
  */

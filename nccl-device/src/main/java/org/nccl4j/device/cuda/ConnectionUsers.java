@@ -5,6 +5,10 @@ import java.util.List;
 import java.util.concurrent.atomic.AtomicReference;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.NcclException;
+import org.nccl4j.device.cuda.driver.Gpu;
+import org.nccl4j.device.cuda.plan.ConnectionMemory;
+import org.nccl4j.device.cuda.stream.CaptureRegistry;
+import org.nccl4j.device.cuda.stream.ConnectionOrder;
 import org.nccl4j.device.kernel.Connection;
 import org.nccl4j.device.kernel.KernelCommunicatorSpec;
 
@@ -39,7 +43,7 @@ final class ConnectionUsers implements AutoCloseable {
   private volatile List<Member> all = List.of();
 
   /** Of the connections of a communicator to be made. */
-  ConnectionUsers(Gpu gpu, Captures captures, KernelCommunicatorSpec spec) {
+  ConnectionUsers(Gpu gpu, CaptureRegistry captures, KernelCommunicatorSpec spec) {
     memory = new ConnectionMemory(gpu, spec);
     try {
       order = new ConnectionOrder(gpu, captures);

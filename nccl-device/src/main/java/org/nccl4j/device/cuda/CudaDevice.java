@@ -11,6 +11,25 @@ import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.Given;
 import org.nccl4j.device.InvalidArgumentException;
+import org.nccl4j.device.cuda.driver.CudaLibrary;
+import org.nccl4j.device.cuda.driver.DriverLibrary;
+import org.nccl4j.device.cuda.driver.Gpu;
+import org.nccl4j.device.cuda.memory.CudaAllocation;
+import org.nccl4j.device.cuda.memory.CudaFlatRange;
+import org.nccl4j.device.cuda.memory.CudaMemory;
+import org.nccl4j.device.cuda.memory.CudaPinnedMemory;
+import org.nccl4j.device.cuda.memory.CudaShareableMemory;
+import org.nccl4j.device.cuda.memory.DriverMulticast;
+import org.nccl4j.device.cuda.memory.EmulatedMulticast;
+import org.nccl4j.device.cuda.memory.MulticastBacking;
+import org.nccl4j.device.cuda.nvml.Nvml;
+import org.nccl4j.device.cuda.plan.ConnectionSizes;
+import org.nccl4j.device.cuda.plan.KernelModules;
+import org.nccl4j.device.cuda.plan.LaunchOrder;
+import org.nccl4j.device.cuda.rma.RmaSender;
+import org.nccl4j.device.cuda.stream.CaptureRegistry;
+import org.nccl4j.device.cuda.stream.GpuStream;
+import org.nccl4j.device.cuda.window.DirectLayout;
 import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.HostVisible;
 import org.nccl4j.device.kernel.KernelCommunicator;
@@ -35,12 +54,12 @@ public final class CudaDevice extends Device implements KernelDevice, SymmetricD
   private static final int MULTICAST_CAPABILITY = 90;
 
   private final Gpu gpu;
-  private final Captures captures = new Captures();
+  private final CaptureRegistry captures = new CaptureRegistry();
   private final LaunchOrder launchOrder;
   private final KernelModules kernels;
   private final AtomicInteger communicators = new AtomicInteger();
 
-  CudaDevice(int index) {
+  public CudaDevice(int index) {
     gpu = new Gpu(index, this);
     launchOrder = new LaunchOrder(gpu);
     kernels = new KernelModules(gpu);
@@ -88,7 +107,7 @@ public final class CudaDevice extends Device implements KernelDevice, SymmetricD
   }
 
   /** The captures of its streams. */
-  Captures captures() {
+  CaptureRegistry captures() {
     return captures;
   }
 
@@ -181,7 +200,7 @@ public final class CudaDevice extends Device implements KernelDevice, SymmetricD
 
   @Override
   public HostVisible hostVisible(long bytes) {
-    return new CudaHostVisible(gpu, bytes);
+    return new CudaPinnedMemory(gpu, bytes);
   }
 
   @Override
@@ -302,7 +321,7 @@ public final class CudaDevice extends Device implements KernelDevice, SymmetricD
 
   @Override
   public Optional<String> remoteAbsence() {
-    return RemotePuts.absence(gpu);
+    return RmaSender.absence(gpu);
   }
 
   @Override
@@ -324,7 +343,7 @@ public final class CudaDevice extends Device implements KernelDevice, SymmetricD
   }
 
   /** The kernels loaded into this device's context. */
-  KernelModules kernels() {
+  public KernelModules kernels() {
     return kernels;
   }
 

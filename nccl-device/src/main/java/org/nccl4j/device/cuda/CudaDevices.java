@@ -6,6 +6,9 @@ import java.util.stream.IntStream;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.InvalidUsageException;
+import org.nccl4j.device.cuda.driver.CudaLibrary;
+import org.nccl4j.device.cuda.driver.DriverStart;
+import org.nccl4j.device.cuda.nvml.Nvml;
 
 /** The GPUs of this process, or the reason why there are none. */
 public final class CudaDevices {

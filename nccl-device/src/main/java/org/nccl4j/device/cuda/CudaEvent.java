@@ -5,6 +5,8 @@ import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.Given;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.InvalidUsageException;
+import org.nccl4j.device.cuda.driver.CudaLibrary;
+import org.nccl4j.device.cuda.driver.Gpu;
 
 /** A CUDA event. */
 final class CudaEvent extends DeviceEvent {

@@ -5,6 +5,10 @@ import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.Given;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.InvalidUsageException;
+import org.nccl4j.device.cuda.driver.CudaLibrary;
+import org.nccl4j.device.cuda.driver.Gpu;
+import org.nccl4j.device.cuda.stream.ConnectionOrder;
+import org.nccl4j.device.cuda.stream.GpuStream;
 
 /**
  * Operations captured from a stream. Its launches run one after the other, and in the order of the
@@ -22,7 +26,8 @@ public final class CudaGraph implements AutoCloseable {
   /**
    * A graph.
    *
-   * @param orders of the connections that its operations go by, as {@link Captures.Capture#orders}
+   * @param orders of the connections that its operations go by, as {@link
+   *     CaptureRegistry.Capture#orders}
    */
   CudaGraph(Gpu gpu, long graph, List<ConnectionOrder> orders) {
     this.gpu = gpu;

@@ -14,6 +14,29 @@ import org.nccl4j.device.Leases;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.ReductionOperator;
 import org.nccl4j.device.TimeoutException;
+import org.nccl4j.device.cuda.copy.CopyEngineP2p;
+import org.nccl4j.device.cuda.driver.CleanupStack;
+import org.nccl4j.device.cuda.driver.Gpu;
+import org.nccl4j.device.cuda.driver.OffheapPool;
+import org.nccl4j.device.cuda.plan.CollectivePlans;
+import org.nccl4j.device.cuda.plan.CommunicatorMemory;
+import org.nccl4j.device.cuda.plan.ConnectionSizes;
+import org.nccl4j.device.cuda.plan.CudaPlan;
+import org.nccl4j.device.cuda.plan.NvlsPlans;
+import org.nccl4j.device.cuda.plan.P2pPlans;
+import org.nccl4j.device.cuda.plan.PlanContext;
+import org.nccl4j.device.cuda.plan.PlanMemory;
+import org.nccl4j.device.cuda.plan.PlanTables;
+import org.nccl4j.device.cuda.plan.PreMulPlans;
+import org.nccl4j.device.cuda.rma.RmaPlan;
+import org.nccl4j.device.cuda.rma.RmaReceiver;
+import org.nccl4j.device.cuda.stream.ConnectionOrder;
+import org.nccl4j.device.cuda.stream.GpuStream;
+import org.nccl4j.device.cuda.stream.LaunchEvents;
+import org.nccl4j.device.cuda.stream.SlowWaitProbe;
+import org.nccl4j.device.cuda.stream.StreamProgress;
+import org.nccl4j.device.cuda.stream.StreamUser;
+import org.nccl4j.device.cuda.window.DirectPlans;
 import org.nccl4j.device.kernel.Algorithm;
 import org.nccl4j.device.kernel.CollectiveWork;
 import org.nccl4j.device.kernel.DirectWork;
@@ -30,7 +53,7 @@ import org.nccl4j.device.symmetric.SymmetricSpace;
  * A communicator on a GPU. Owned by the thread that prepares and launches, one at a time; {@code
  * abort}, {@code failure} and {@code isIdle} by any.
  */
-final class CudaKernelCommunicator
+public final class CudaKernelCommunicator
     implements KernelCommunicator, StreamUser, ConnectionUsers.Member {
   private static final int MOST_RANKS = 254; // a rank is a byte in the kernels' tables
 
@@ -41,26 +64,26 @@ final class CudaKernelCommunicator
   private final CudaDevice device;
   private final Gpu gpu;
   private final KernelCommunicatorSpec spec;
-  private final Undo made;
+  private final CleanupStack made;
   private final ConnectionUsers users;
   private final ConnectionOrder order;
   private final int[] firstRanks; // this communicator's ranks, as ranks of the users' first
   private final CommunicatorMemory memory;
-  private final LongWaits longWaits;
+  private final SlowWaitProbe longWaits;
   private final CollectivePlans collectives;
   private final PreMulPlans preMul;
   private final NvlsPlans nvls;
   private final P2pPlans p2p;
   private final StreamProgress progress;
-  private final LaunchMarks marks;
+  private final LaunchEvents marks;
   private final PlanMemory ofPlans;
   private final PlanTables tables;
   private final PlanContext context; // known to plans
-  private final CopiedMessages copies;
+  private final CopyEngineP2p copies;
   private final KernelFailure failure;
   private volatile GpuStream last; // what this communicator launched last is in this stream
   private volatile DirectPlans direct;
-  private volatile RemoteArrivals remote;
+  private volatile RmaReceiver remote;
   private volatile boolean closed;
 
   private CudaKernelCommunicator(
@@ -72,7 +95,7 @@ final class CudaKernelCommunicator
     this.gpu = device.gpu();
     this.spec = spec;
     this.firstRanks = place.firstRanks();
-    made = new Undo(gpu);
+    made = new CleanupStack(gpu);
     ofPlans = new PlanMemory(gpu);
     tables = new PlanTables(gpu);
     users = given == null ? new ConnectionUsers(gpu, device.captures(), spec) : given;
@@ -88,19 +111,20 @@ final class CudaKernelCommunicator
       throw e;
     }
     made.push(memory::close);
-    longWaits = new LongWaits(memory::waiting);
+    longWaits = new SlowWaitProbe(memory::waiting);
     context =
         new PlanContext(gpu, device.kernels(), spec, memory, ofPlans, tables, new OffheapPool());
     collectives = new CollectivePlans(context);
     preMul = new PreMulPlans(context, collectives);
     p2p = new P2pPlans(context);
-    copies = new CopiedMessages(context);
+    copies = new CopyEngineP2p(context);
     try {
       nvls = new NvlsPlans(context);
       progress = new StreamProgress(gpu);
       made.push(progress::close);
       marks =
-          new LaunchMarks(gpu, () -> users.failure() != null || closed || memory.failedPeer() >= 0);
+          new LaunchEvents(
+              gpu, () -> users.failure() != null || closed || memory.failedPeer() >= 0);
       made.push(marks::close);
       if (spec.launching().implicitOrder()) {
         device.launchOrder().join();
@@ -119,7 +143,7 @@ final class CudaKernelCommunicator
     }
   }
 
-  static CudaKernelCommunicator create(CudaDevice device, KernelCommunicatorSpec spec) {
+  public static CudaKernelCommunicator create(CudaDevice device, KernelCommunicatorSpec spec) {
     if (spec.nRanks() > MOST_RANKS) {
       throw new InvalidArgumentException(
           ErrorId.RANK,
@@ -203,7 +227,7 @@ final class CudaKernelCommunicator
 
   @Override
   public Optional<RemoteSpace.Arrivals> attach(RemoteSpace given) {
-    remote = new RemoteArrivals(gpu, spec, given);
+    remote = new RmaReceiver(gpu, spec, given);
     return Optional.of(remote);
   }
 
@@ -216,8 +240,8 @@ final class CudaKernelCommunicator
   @Override
   public KernelPlan prepare(OneSidedWork work) {
     checkUsable();
-    return RemotePlan.isFor(work)
-        ? RemotePlan.of(context, work, remote.puts(), near -> direct.prepare(near))
+    return RmaPlan.isFor(work)
+        ? RmaPlan.of(context, work, remote.puts(), near -> direct.prepare(near))
         : direct.prepare(work);
   }
 
@@ -342,7 +366,7 @@ final class CudaKernelCommunicator
         : new TimeoutException(ErrorId.OPERATION, complaint, deadlineRemedy());
   }
 
-  String deadlineRemedy() {
+  public String deadlineRemedy() {
     boolean crowded =
         device.communicators().get() > users.count() && !spec.launching().implicitOrder();
     return "look for the rank that did not take part, or raise the deadline"
@@ -362,7 +386,7 @@ final class CudaKernelCommunicator
     String ofKernel = memory.kernelFailure();
     DirectPlans plans = direct;
     String ofTeam = ofKernel != null || plans == null ? ofKernel : plans.stall();
-    RemoteArrivals far = remote;
+    RmaReceiver far = remote;
     return ofTeam != null || far == null ? ofTeam : far.puts().stall();
   }
 

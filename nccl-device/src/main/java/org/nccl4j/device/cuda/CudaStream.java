@@ -15,6 +15,13 @@ import org.nccl4j.device.Leases;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.Patience;
 import org.nccl4j.device.TimeoutException;
+import org.nccl4j.device.cuda.driver.CudaLibrary;
+import org.nccl4j.device.cuda.driver.DeferredFree;
+import org.nccl4j.device.cuda.driver.Gpu;
+import org.nccl4j.device.cuda.stream.CaptureRegistry;
+import org.nccl4j.device.cuda.stream.ConnectionOrder;
+import org.nccl4j.device.cuda.stream.GpuStream;
+import org.nccl4j.device.cuda.stream.HostFunctions;
 import org.nccl4j.device.kernel.HeldCalls;
 
 /** A CUDA stream, of ours or of the user's. */
@@ -22,7 +29,7 @@ public final class CudaStream extends DeviceStream {
   private final CudaDevice device;
   private final GpuStream stream;
   private final AtomicReference<NcclException> hostFailure = new AtomicReference<>();
-  private Captures.Capture capture; // under way; null while there is none
+  private CaptureRegistry.Capture capture; // under way; null while there is none
 
   /** Of a stream that is closed while a group holds calls for it: a thread waits for its end. */
   private static final class Ending extends Leases {
@@ -35,7 +42,7 @@ public final class CudaStream extends DeviceStream {
 
     @Override
     protected void freeLate() {
-      LateFree.later(() -> of.stream.closeLate(of::forgetCapture), of.device);
+      DeferredFree.later(() -> of.stream.closeLate(of::forgetCapture), of.device);
     }
   }
 
@@ -51,7 +58,7 @@ public final class CudaStream extends DeviceStream {
   }
 
   /** Throws after close: what the driver does with a stream that it has destroyed is undefined. */
-  GpuStream open() {
+  public GpuStream open() {
     if (stream.isClosed()) {
       throw closed();
     }

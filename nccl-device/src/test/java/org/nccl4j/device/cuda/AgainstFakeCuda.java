@@ -12,9 +12,9 @@ import org.nccl4j.device.kernel.Operation;
 import org.nccl4j.device.kernel.Protocol;
 
 /** Tests against the recording driver, after each of which nothing of it is left. */
-abstract class AgainstFakeCuda {
+public abstract class AgainstFakeCuda {
   /** A small collective that plans as one kernel. */
-  static final CollectiveWork WORK =
+  protected static final CollectiveWork WORK =
       new CollectiveWork(
           Operation.ALL_REDUCE,
           Algorithm.RING,
@@ -26,18 +26,18 @@ abstract class AgainstFakeCuda {
           4,
           1 << 20);
 
-  FakeLibrary fake;
+  protected FakeLibrary fake;
   private long live;
 
   @BeforeEach
-  final void startFake() {
+  protected final void startFake() {
     fake = FakeCuda.get();
     CudaDevices.probe().list().forEach(device -> device.gpu().hostCopies().stream());
     live = fake.fakeLive();
   }
 
   /** A device that knows nothing yet; its stream for copies is of the process's life. */
-  final CudaDevice fresh(int index) {
+  protected final CudaDevice fresh(int index) {
     CudaDevice device = new CudaDevice(index);
     long before = fake.fakeLive();
     device.gpu().hostCopies().stream();
@@ -46,7 +46,7 @@ abstract class AgainstFakeCuda {
   }
 
   @AfterEach
-  final void nothingIsLeft() {
+  protected final void nothingIsLeft() {
     if (fake != null) {
       fake.fakeReset();
       assertEquals(live, fake.fakeLive());

@@ -14,6 +14,8 @@ import org.nccl4j.device.DataType;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.ReductionOperator;
+import org.nccl4j.device.bind.Offheap;
+import org.nccl4j.device.cuda.copy.BesideArguments;
 import org.nccl4j.device.kernel.Algorithm;
 import org.nccl4j.device.kernel.CollectiveWork;
 import org.nccl4j.device.kernel.DirectWork;

@@ -20,6 +20,12 @@ import org.nccl4j.device.DataType;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.RemoteException;
+import org.nccl4j.device.bind.Offheap;
+import org.nccl4j.device.cuda.driver.CudaLibrary;
+import org.nccl4j.device.cuda.driver.CudaResult;
+import org.nccl4j.device.cuda.driver.DriverLibrary;
+import org.nccl4j.device.cuda.stream.GpuStream;
+import org.nccl4j.device.cuda.stream.LaunchEvents;
 import org.nccl4j.device.kernel.Algorithm;
 import org.nccl4j.device.kernel.CollectiveWork;
 import org.nccl4j.device.kernel.KernelPlan;
@@ -262,12 +268,12 @@ class CaptureTest {
     fake.fakeFail("", 0);
     assertBounds(3, 4);
     fake.fakeFail("cuEventQuery", CudaResult.NOT_READY);
-    for (int look = 0; look < 2 * LaunchMarks.MARKS; look++) {
+    for (int look = 0; look < 2 * LaunchEvents.MARKS; look++) {
       launch();
       assertBounds(3, 4);
     }
     fake.fakeFail("", 0);
-    assertBounds(3 + 2 * LaunchMarks.MARKS, 4 + 2 * LaunchMarks.MARKS);
+    assertBounds(3 + 2 * LaunchEvents.MARKS, 4 + 2 * LaunchEvents.MARKS);
   }
 
   @Test
@@ -350,8 +356,8 @@ class CaptureTest {
                 device.gpu(),
                 device.gpu().context().get(() -> CudaLibrary.createStream(device)),
                 false));
-    LaunchMarks marks = new LaunchMarks(device.gpu(), () -> false);
-    long end = LaunchMarks.LAUNCHES_MARK_NANOS;
+    LaunchEvents marks = new LaunchEvents(device.gpu(), () -> false);
+    long end = LaunchEvents.LAUNCHES_MARK_NANOS;
     device.gpu().context().run(() -> marks.launched(1, users.open(), 0));
     device.gpu().context().run(() -> marks.launched(2, users.open(), end - 1));
     assertEquals(1, records(), "the second follows at once");

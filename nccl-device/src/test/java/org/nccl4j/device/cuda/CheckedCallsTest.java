@@ -14,6 +14,10 @@ import org.junit.jupiter.api.Test;
 import org.nccl4j.device.DeviceEvent;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.NcclException;
+import org.nccl4j.device.cuda.driver.CudaLibrary;
+import org.nccl4j.device.cuda.driver.DriverLibrary;
+import org.nccl4j.device.cuda.driver.SharingLibrary;
+import org.nccl4j.device.cuda.memory.CudaShareableMemory;
 import org.nccl4j.device.shm.OwnedFd;
 
 /** Whatever function of the driver fails, whoever called it hears of it by the function's name. */

@@ -8,22 +8,23 @@ import java.time.Duration;
 import java.util.List;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.RedOp;
+import org.nccl4j.device.cuda.window.DirectLayout;
 import org.nccl4j.device.kernel.DirectWork;
 import org.nccl4j.device.kernel.DirectWork.Way;
 import org.nccl4j.device.kernel.LaunchOptions;
 import org.nccl4j.device.kernel.Operation;
 
 /** Two ranks whose buffers hold their number, and after it for each rank one more. */
-final class CopyPair implements AutoCloseable {
-  final GpuRanks ranks;
-  final DirectRanks windows;
+public final class CopyPair implements AutoCloseable {
+  public final GpuRanks ranks;
+  public final DirectRanks windows;
   final int bytes;
 
-  CopyPair(Duration deadline, int bytes) {
+  public CopyPair(Duration deadline, int bytes) {
     this(deadline, bytes, LaunchOptions.PLAIN);
   }
 
-  CopyPair(Duration deadline, int bytes, LaunchOptions options) {
+  public CopyPair(Duration deadline, int bytes, LaunchOptions options) {
     this.bytes = bytes;
     ranks = new GpuRanks(2, options, deadline);
     windows = new DirectRanks(ranks, Math.max(1 << 20, 2 * bytes));
@@ -35,7 +36,7 @@ final class CopyPair implements AutoCloseable {
     }
   }
 
-  void launch(int rank, Operation operation, Way way) {
+  public void launch(int rank, Operation operation, Way way) {
     var communicator = ranks.communicators.get(rank);
     DirectWork work =
         new DirectWork(
@@ -62,13 +63,13 @@ final class CopyPair implements AutoCloseable {
     windows.resources.get(rank).read(0, ByteBuffer.allocateDirect(4)); // it has arrived
   }
 
-  void launch(Operation operation, Way way) {
+  public void launch(Operation operation, Way way) {
     launch(0, operation, way);
     launch(1, operation, way);
   }
 
   /** What a rank has in the two parts of its receive buffer. */
-  List<Integer> parts(int rank) {
+  public List<Integer> parts(int rank) {
     ByteBuffer got = ByteBuffer.allocateDirect(2 * bytes);
     windows.recv.get(rank).read(0, got);
     assertEquals(got.get(0), got.get(bytes - 1));

@@ -13,6 +13,8 @@ import org.junit.jupiter.params.provider.ValueSource;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.RedOp;
+import org.nccl4j.device.cuda.plan.KernelLayout;
+import org.nccl4j.device.cuda.window.DirectLayout;
 import org.nccl4j.device.kernel.Algorithm;
 import org.nccl4j.device.kernel.CollectiveWork;
 import org.nccl4j.device.kernel.ConnectionLayout;

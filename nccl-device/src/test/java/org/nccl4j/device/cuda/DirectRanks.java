@@ -13,16 +13,16 @@ import org.nccl4j.device.symmetric.WindowView;
  * Windows over ranks of this process, without the engine: two of the same size on each rank. Where
  * the ranks have NVLS, they are reached by emulated multicast.
  */
-final class DirectRanks implements AutoCloseable {
-  final List<WindowView> sends = new ArrayList<>();
-  final List<WindowView> recvs = new ArrayList<>();
-  final List<DeviceMemory> send;
-  final List<DeviceMemory> recv;
+public final class DirectRanks implements AutoCloseable {
+  public final List<WindowView> sends = new ArrayList<>();
+  public final List<WindowView> recvs = new ArrayList<>();
+  public final List<DeviceMemory> send;
+  public final List<DeviceMemory> recv;
   final List<DeviceMemory> resources;
   private final List<FlatRange> ranges = new ArrayList<>();
   private final List<Exportable> exported = new ArrayList<>();
 
-  DirectRanks(GpuRanks ranks, long bytes) {
+  public DirectRanks(GpuRanks ranks, long bytes) {
     long resourceBytes = ranks.devices.get(0).resourceBytes(ranks.n);
     resources = allocate(ranks, resourceBytes);
     send = allocate(ranks, bytes);

@@ -21,6 +21,10 @@ import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.InvalidUsageException;
+import org.nccl4j.device.bind.Offheap;
+import org.nccl4j.device.cuda.driver.DriverLibrary;
+import org.nccl4j.device.cuda.memory.CudaShareableMemory;
+import org.nccl4j.device.cuda.stream.HostFunctions;
 import org.nccl4j.device.shm.OwnedFd;
 
 /**

@@ -9,13 +9,13 @@ import jnr.ffi.LibraryLoader;
  * The recording driver of fakecuda.c in this process, in place of NVIDIA's: its soname is
  * libcuda.so.1, so whoever asks for that afterwards gets it.
  */
-final class FakeCuda {
+public final class FakeCuda {
   private static FakeLibrary library;
 
   private FakeCuda() {}
 
   /** Loads it once; skips the test, with the reason, where it cannot be built. */
-  static synchronized FakeLibrary get() {
+  public static synchronized FakeLibrary get() {
     if (library == null) {
       try {
         Path built = Files.createTempDirectory("fakecuda").resolve("libcuda.so.1");

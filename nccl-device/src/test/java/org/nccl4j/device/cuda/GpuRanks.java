@@ -6,6 +6,7 @@ import java.util.Collections;
 import java.util.List;
 import java.util.stream.IntStream;
 import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.cuda.memory.CudaShareableMemory;
 import org.nccl4j.device.kernel.Connection;
 import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.KernelCommunicator;
@@ -22,27 +23,27 @@ import org.nccl4j.device.shm.DuplicateFd;
  * Ranks of this process, one on each GPU, connected through an arena of shareable memory on each,
  * without the engine. One GPU takes all ranks where there are too few of them.
  */
-final class GpuRanks implements AutoCloseable {
-  final int n;
-  final List<CudaDevice> devices = new ArrayList<>();
-  final List<CudaKernelCommunicator> communicators = new ArrayList<>();
-  final List<CudaStream> streams = new ArrayList<>();
+public final class GpuRanks implements AutoCloseable {
+  public final int n;
+  public final List<CudaDevice> devices = new ArrayList<>();
+  public final List<CudaKernelCommunicator> communicators = new ArrayList<>();
+  public final List<CudaStream> streams = new ArrayList<>();
   private final List<CudaShareableMemory> arenas = new ArrayList<>();
   private final List<MulticastObject> multicasts = new ArrayList<>();
   private final ConnectionLayout layout;
-  KernelCommunicatorSpec spec; // of the last rank
+  public KernelCommunicatorSpec spec; // of the last rank
 
-  GpuRanks(int n, Duration deadline) {
+  public GpuRanks(int n, Duration deadline) {
     this(n, deadline, null);
   }
 
   /** With a layout of the caller's, or null for the device's. */
-  GpuRanks(int n, Duration deadline, ConnectionLayout given) {
+  public GpuRanks(int n, Duration deadline, ConnectionLayout given) {
     this(n, deadline, given, null);
   }
 
   /** With emulated NVLS, unless its layout is null. */
-  GpuRanks(int n, Duration deadline, ConnectionLayout given, NvlsLayout nvlsLayout) {
+  public GpuRanks(int n, Duration deadline, ConnectionLayout given, NvlsLayout nvlsLayout) {
     this("a".repeat(n), deadline, given, nvlsLayout);
   }
 
@@ -51,12 +52,12 @@ final class GpuRanks implements AutoCloseable {
    *
    * @param hosts a letter for each rank: those with the same are on one machine
    */
-  GpuRanks(String hosts, Duration deadline, ConnectionLayout given, NvlsLayout nvlsLayout) {
+  public GpuRanks(String hosts, Duration deadline, ConnectionLayout given, NvlsLayout nvlsLayout) {
     this(hosts, deadline, given, nvlsLayout, LaunchOptions.PLAIN);
   }
 
   /** With options of launches. */
-  GpuRanks(int n, LaunchOptions options, Duration deadline) {
+  public GpuRanks(int n, LaunchOptions options, Duration deadline) {
     this("a".repeat(n), deadline, null, null, options);
   }
 
@@ -210,7 +211,7 @@ final class GpuRanks implements AutoCloseable {
         new Tree(rank == 0 ? -1 : (rank - 1) / 2, down));
   }
 
-  void synchronize() {
+  public void synchronize() {
     streams.forEach(CudaStream::synchronize);
   }
 

@@ -11,7 +11,7 @@ import java.util.List;
 import java.util.stream.Stream;
 
 /** Builds the tests' C, or skips them with the reason. */
-final class NativeBuild {
+public final class NativeBuild {
   private NativeBuild() {}
 
   /** The directory of cuda.h, beside nvcc. */
@@ -38,7 +38,7 @@ final class NativeBuild {
   }
 
   /** Compiles with gcc. */
-  static void gcc(String... arguments) {
+  public static void gcc(String... arguments) {
     try {
       List<String> command = new ArrayList<>(List.of("gcc"));
       command.addAll(List.of(arguments));
@@ -55,7 +55,7 @@ final class NativeBuild {
   }
 
   /** A file of the module's sources, from its directory or the root's. */
-  static Path source(String path) {
+  public static Path source(String path) {
     return Stream.of(Path.of(path), Path.of("nccl-device", path))
         .filter(Files::exists)
         .findFirst()

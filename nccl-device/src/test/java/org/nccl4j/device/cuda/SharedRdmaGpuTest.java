@@ -10,6 +10,8 @@ import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.cuda.driver.DriverLibrary;
+import org.nccl4j.device.cuda.memory.RdmaMemory;
 import org.nccl4j.device.host.HostDevice;
 import org.nccl4j.device.shm.OwnedFd;
 

@@ -22,9 +22,9 @@ import org.nccl4j.device.RedOp;
 import org.nccl4j.device.bind.NativeLibrary;
 import org.nccl4j.device.cuda.CudaDevice;
 import org.nccl4j.device.cuda.CudaDevices;
-import org.nccl4j.device.cuda.GpuDirect;
-import org.nccl4j.device.cuda.KernelBuild;
-import org.nccl4j.device.cuda.Nvml;
+import org.nccl4j.device.cuda.driver.GpuDirect;
+import org.nccl4j.device.cuda.driver.KernelBuild;
+import org.nccl4j.device.cuda.nvml.Nvml;
 import org.nccl4j.it.doctor.bind.CudaProbe;
 
 /** The host device, CUDA and its kernels. */

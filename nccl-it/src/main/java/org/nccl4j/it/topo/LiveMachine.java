@@ -5,8 +5,8 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
 import org.nccl4j.device.cuda.CudaDevices;
-import org.nccl4j.device.cuda.Nvml;
-import org.nccl4j.device.cuda.PeerLinks;
+import org.nccl4j.device.cuda.NvlinkFallback;
+import org.nccl4j.device.cuda.nvml.Nvml;
 import org.nccl4j.topo.detect.Detection;
 import org.nccl4j.topo.detect.GpuFacts;
 import org.nccl4j.topo.detect.GpuScan;
@@ -102,7 +102,7 @@ record LiveMachine(
                           gpu.rank(),
                           device.computeCapability(),
                           gpu.gdr(),
-                          PeerLinks.of(device),
+                          NvlinkFallback.of(device),
                           0,
                           0))
               .orElse(gpu));

@@ -10,7 +10,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import org.nccl4j.api.settings.Settings;
-import org.nccl4j.device.cuda.Nvml;
+import org.nccl4j.device.cuda.nvml.Nvml;
 import org.nccl4j.topo.TopoSettings;
 import org.nccl4j.topo.TopologyException;
 import org.nccl4j.topo.cluster.Cluster;

@@ -199,7 +199,7 @@ final class ArchitectureRules {
 
   private ArchRule oneServiceLoader() {
     return noClasses()
-        .that(not(simpleName("TransportRegistry")).and(not(simpleName("ClassesAhead"))))
+        .that(not(simpleName("TransportRegistry")).and(not(simpleName("ClassPreloader"))))
         .should()
         .dependOnClassesThat()
         .belongToAnyOf(ServiceLoader.class);
@@ -290,6 +290,7 @@ final class ArchitectureRules {
     return name.equals(in("api"))
         || name.equals(in("api.spi"))
         || name.equals(in("device"))
+        || name.equals(in("device.cuda"))
         || name.equals(in("device.host"))
         || name.equals(in("device.kernel"))
         || name.equals(in("device.symmetric"))

@@ -9,7 +9,7 @@ import org.nccl4j.api.spi.NetDevice;
 import org.nccl4j.api.spi.Support;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
-import org.nccl4j.device.cuda.GpuDirect;
+import org.nccl4j.device.cuda.driver.GpuDirect;
 
 /**
  * Decides whether a network card accesses the memory of a GPU (GPUDirect RDMA).

@@ -4,7 +4,7 @@ import java.util.ArrayList;
 import java.util.List;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.cuda.CudaDevice;
-import org.nccl4j.device.cuda.PinnedRegion;
+import org.nccl4j.device.cuda.memory.PinnedRegion;
 import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.shm.MappedRegion;
 

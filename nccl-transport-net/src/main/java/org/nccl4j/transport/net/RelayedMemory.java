@@ -5,7 +5,7 @@ import java.util.List;
 import org.nccl4j.api.spi.TransportContext;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.cuda.CudaDevice;
-import org.nccl4j.device.cuda.RdmaMemory;
+import org.nccl4j.device.cuda.memory.RdmaMemory;
 import org.nccl4j.device.host.HostDevice;
 import org.nccl4j.device.kernel.Connection;
 import org.nccl4j.device.kernel.ConnectionLayout;

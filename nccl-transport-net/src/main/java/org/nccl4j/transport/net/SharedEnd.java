@@ -5,7 +5,7 @@ import java.nio.ByteBuffer;
 import java.util.List;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.RemoteException;
-import org.nccl4j.device.cuda.RdmaMemory;
+import org.nccl4j.device.cuda.memory.RdmaMemory;
 import org.nccl4j.device.shm.OwnedFd;
 
 /**

@@ -1,7 +1,7 @@
 package org.nccl4j.transport.net;
 
 import org.nccl4j.device.cuda.CudaDevice;
-import org.nccl4j.device.cuda.RdmaMemory;
+import org.nccl4j.device.cuda.memory.RdmaMemory;
 import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.shm.OwnedFd;
 

@@ -16,7 +16,7 @@ import org.junit.jupiter.api.Test;
 import org.nccl4j.api.spi.NetDevice;
 import org.nccl4j.api.spi.Support;
 import org.nccl4j.device.InvalidArgumentException;
-import org.nccl4j.device.cuda.GpuDirect;
+import org.nccl4j.device.cuda.driver.GpuDirect;
 
 /** Who has to agree that a card accesses a GPU's memory, and what is said of who does not. */
 class GpuDirectChoiceTest {

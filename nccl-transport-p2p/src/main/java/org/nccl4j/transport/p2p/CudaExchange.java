@@ -18,9 +18,9 @@ import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.RemoteException;
 import org.nccl4j.device.cuda.CudaDevice;
-import org.nccl4j.device.cuda.CudaIpcMemory;
-import org.nccl4j.device.cuda.CudaShareableMemory;
-import org.nccl4j.device.cuda.SharedDeviceMemory;
+import org.nccl4j.device.cuda.memory.CudaIpcMemory;
+import org.nccl4j.device.cuda.memory.CudaShareableMemory;
+import org.nccl4j.device.cuda.memory.SharedDeviceMemory;
 import org.nccl4j.device.shm.OwnedFd;
 
 /**

@@ -5,7 +5,7 @@ import org.nccl4j.device.CudaException;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.RemoteException;
 import org.nccl4j.device.cuda.CudaDevice;
-import org.nccl4j.device.cuda.CudaShareableMemory;
+import org.nccl4j.device.cuda.memory.CudaShareableMemory;
 
 /** An arena as ranks of its clique find it, on any host: by its fabric handle, written out. */
 final class FabricAddress {

@@ -5,7 +5,7 @@ import java.util.Map;
 import java.util.OptionalLong;
 import org.nccl4j.api.spi.PeerInfo;
 import org.nccl4j.device.cuda.CudaDevice;
-import org.nccl4j.device.cuda.PinnedRegion;
+import org.nccl4j.device.cuda.memory.PinnedRegion;
 
 /** Arenas in the host's memory, pinned, so that kernels of this rank's GPU reach them. */
 final class PinnedExchange implements ArenaExchange {

@@ -1,0 +1,284 @@
+package org.nccl4j.device.cuda.copy;
+
+import java.util.function.IntFunction;
+import org.nccl4j.device.cuda.driver.CudaLibrary;
+import org.nccl4j.device.cuda.driver.DriverLibrary;
+import org.nccl4j.device.cuda.driver.Gpu;
+import org.nccl4j.device.cuda.plan.CudaKernelPlan;
+import org.nccl4j.device.cuda.plan.CudaPlan;
+import org.nccl4j.device.cuda.plan.PlanContext;
+import org.nccl4j.device.cuda.stream.GpuStream;
+import org.nccl4j.device.cuda.stream.InternalStreams;
+import org.nccl4j.device.kernel.DirectWork;
+import org.nccl4j.device.kernel.Operation;
+import org.nccl4j.device.symmetric.SymmetricSpace;
+
+/**
+ * An operation of two ranks by copy engines and a kernel beside them: {@code direct_beside.cuh}.
+ * The kernel goes into the user's stream, the copies into one beside it, where they wait for the
+ * kernel's word. While the stream is captured, whose graph would write the same words again, what
+ * only moves data is moved between two halves of the kernel, by engines or, if it is little, by a
+ * kernel of more blocks, and what reduces is done by the kernel alone; the other rank need not
+ * capture too. Kernels do all likewise where all streams share one queue to the GPU: what is behind
+ * the copies' wait there may be what the other rank waits for. Launched by one thread at a time.
+ */
+public final class CopyEngineOverlapPlan implements CudaPlan {
+  private static final int MOVING_BLOCKS = 32;
+  private static final int REDUCING_BLOCKS = 64;
+  private static final int BEGIN = 1; // BESIDE_BEGIN
+  private static final int END = 2;
+  private static final int MOVE = 4;
+
+  /** From here on engines are faster in a graph, for all that they begin late there. */
+  private static final long LEAST_COPIED_IN_GRAPH = 48 << 20;
+
+  private static final int BLOCKS_IN_GRAPH = 128;
+
+  /** Copies of a launch; there are numbers for 63. */
+  private static final int MOST_CHUNKS = 32;
+
+  private static final long LEAST_CHUNK = 16 << 20;
+
+  /** What the kernel of an all-reduce takes from the other: what links carry as a copy begins. */
+  private static final long MOST_BESIDE = 4 << 20;
+
+  /** What an all-gather's kernel moves while engines begin, and while their end is not yet seen. */
+  private static final long MOST_HEAD = 6 << 20;
+
+  private static final long MOST_TAIL = 3 << 20;
+
+  /** A reduce-scatter's kernel moves this and three eighths, in units, and at most a half. */
+  private static final long BESIDE_SCATTER = 4 << 20;
+
+  private static final long UNIT = 256 << 10;
+  private static final int MOVERS = 20;
+  private static final long LEAST_LAST_CHUNK = 3 << 20;
+  private static final long MOST_LAST_CHUNK = 6 << 20;
+
+  private static final int GO = 0; // kGo and so on
+  private static final int ENDED = 128;
+  private static final int CAME = 256;
+
+  private final PlanContext owner;
+  private final Operation operation;
+  private final InternalStreams sides;
+  private final boolean byKernels;
+  private final Launches launches;
+  private final CudaKernelPlan kernel;
+
+  /** Of what only moves data, where kernels do all in a graph; else null. */
+  private final CudaKernelPlan mover;
+
+  private final CopyAddresses routes;
+  private final Moved moved;
+  private final int other;
+  private final int rank;
+  private final long bytes;
+
+  /** Added to the own buffers' addresses: what the other's copies come from, and go to. */
+  private final long sendOffset;
+
+  private final long recvOffset;
+
+  /** Addresses of the words here and there. */
+  private final long here;
+
+  private final long there;
+
+  /** Launches of a communicator that had engines, counted over all plans. */
+  public static final class Launches {
+    private int last;
+
+    private int next() {
+      last = last == -1 ? 1 : last + 1; // 0 stands for none
+      return last;
+    }
+  }
+
+  /**
+   * The share of the copy engines in a rank's data, and the share of the kernel; engines and kernel
+   * both compute it.
+   *
+   * @param bytes that engines move, the first
+   * @param chunk of a copy; of a reduce-scatter, whose copies become smaller, the least
+   * @param head what the kernel of an all-gather moves at its begin
+   * @param movers blocks of a reduce-scatter that move units, at most half of them
+   */
+  private record Moved(long bytes, long chunk, long head, int movers) {
+    static Moved of(Operation operation, long all, int blocks) {
+      return switch (operation) {
+        case REDUCE_SCATTER -> {
+          long beside = Math.min(all / 2, all * 3 / 8 + BESIDE_SCATTER);
+          long chunk = Math.max(LEAST_LAST_CHUNK, Math.min(MOST_LAST_CHUNK, all / 6));
+          int movers = Math.max(1, Math.min(MOVERS, blocks / 3)); // the others combine
+          yield new Moved((all - beside) & -128, chunk, 0, movers);
+        }
+        case ALL_REDUCE -> {
+          long bytes = (all - Math.min(MOST_BESIDE, all / 4)) & -128;
+          long chunk = Math.max(LEAST_CHUNK, (bytes / MOST_CHUNKS + 127) & -128);
+          yield new Moved(bytes, chunk, 0, 0);
+        }
+        default -> {
+          long head = Math.min(MOST_HEAD, all / 4) & -128;
+          long bytes = (all - head - Math.min(MOST_TAIL, all / 8)) & -128;
+          yield new Moved(bytes, bytes, head, 0);
+        }
+      };
+    }
+
+    /** Bytes of the copy that begins somewhere. */
+    long next(long at) {
+      long rest = bytes - at;
+      if (movers == 0) {
+        return Math.min(rest, chunk);
+      }
+      return rest < 2 * chunk ? rest : rest / 2 & -128;
+    }
+  }
+
+  /**
+   * A plan.
+   *
+   * @param kernels makes nccl4j_direct_beside of so many blocks, with the arguments that all direct
+   *     kernels have
+   * @param words offset of the words in the library's own window
+   */
+  public CopyEngineOverlapPlan(
+      CopyPlan.Move move, Launches launches, IntFunction<CudaKernelPlan> kernels, long words) {
+    SymmetricSpace space = move.space();
+    DirectWork work = move.work();
+    this.owner = move.owner();
+    this.operation = work.operation();
+    this.sides = move.sides();
+    this.launches = launches;
+    this.routes = new CopyAddresses(work, space);
+    this.rank = space.place();
+    this.other = 1 - rank;
+    this.bytes = work.count() * work.type().bytes();
+    boolean reduces = operation.reduces();
+    int wanted = work.limit(reduces ? REDUCING_BLOCKS : MOVING_BLOCKS);
+    int blocks = operation == Operation.REDUCE_SCATTER ? Math.max(2, wanted) : wanted;
+    this.kernel = kernels.apply(blocks);
+    this.byKernels = owner.hasOneQueue();
+    this.mover =
+        reduces || (bytes >= LEAST_COPIED_IN_GRAPH && !byKernels)
+            ? null
+            : kernels.apply(work.limit(BLOCKS_IN_GRAPH));
+    this.moved = Moved.of(operation, part(other), blocks);
+    boolean parted = operation == Operation.ALL_REDUCE;
+    this.sendOffset = parted ? first(other) : other * bytes;
+    long flat = work.recv().peers().get(other).address() - work.recv().address();
+    this.recvOffset = flat + (parted ? first(other) : 0);
+    this.here = space.resources().peers().get(rank).address() + words;
+    this.there = space.resources().peers().get(other).address() + words;
+    Moved theirs = Moved.of(operation, part(rank), blocks);
+    kernel
+        .arguments()
+        .putLong(BesideArguments.ENGINE, words)
+        .putLong(BesideArguments.ENGINE_BYTES, theirs.bytes)
+        .putLong(BesideArguments.CHUNK, theirs.chunk)
+        .putLong(BesideArguments.HEAD, theirs.head)
+        .putLong(BesideArguments.UNIT, UNIT)
+        .putInt(BesideArguments.MOVERS, theirs.movers);
+  }
+
+  /** Where a rank's part of an all-reduce begins; as in the kernel. */
+  private long first(int of) {
+    return of == 0 ? 0 : Math.min(bytes, (bytes / 2 + 15) / 16 * 16);
+  }
+
+  /** Bytes that the other rank has for this one. */
+  private long part(int of) {
+    return operation != Operation.ALL_REDUCE ? bytes : of == 0 ? first(1) : bytes - first(1);
+  }
+
+  @Override
+  public PlanContext owner() {
+    return owner;
+  }
+
+  @Override
+  public boolean isEmpty() {
+    return bytes == 0;
+  }
+
+  @Override
+  public long sendBytes() {
+    return kernel.sendBytes();
+  }
+
+  @Override
+  public long recvBytes() {
+    return kernel.recvBytes();
+  }
+
+  @Override
+  public void launch(long send, long recv, GpuStream stream) {
+    boolean apart = byKernels || CudaLibrary.isCapturing(stream.handle(), owner.gpu());
+    if (apart && !operation.reduces()) {
+      launch(kernel, 0, BEGIN, send, recv, stream);
+      if (mover != null) {
+        launch(mover, 0, MOVE, send, recv, stream);
+      } else {
+        copyInGraph(send, recv, stream);
+      }
+      launch(kernel, 0, END, send, recv, stream);
+    } else if (apart || moved.bytes == 0) {
+      launch(kernel, 0, BEGIN | END, send, recv, stream);
+    } else {
+      int number = launches.next();
+      launch(kernel, number, BEGIN | END, send, recv, stream);
+      copy(number, send, recv);
+    }
+  }
+
+  @Override
+  public void discard() {
+    kernel.discard();
+    if (mover != null) {
+      mover.discard();
+    }
+  }
+
+  private static void launch(
+      CudaKernelPlan part, int number, int phases, long send, long recv, GpuStream stream) {
+    part.arguments().putInt(BesideArguments.NUMBER, number).putInt(BesideArguments.PHASES, phases);
+    part.launch(send, recv, stream);
+  }
+
+  private void copyInGraph(long send, long recv, GpuStream stream) {
+    InternalStreams.Side side = sides.of(stream, /* inGraph= */ true);
+    side.part(stream);
+    copy(routes.target(recv, rank), routes.source(send, rank), bytes, side.handle());
+    copy(routes.target(recv, other), routes.source(send, other), bytes, stream.handle());
+    side.join(stream);
+  }
+
+  private void copy(int number, long send, long recv) {
+    Gpu gpu = owner.gpu();
+    long stream = sides.eager().handle();
+    boolean reduces = operation.reduces();
+    long source = reduces ? send + sendOffset : routes.source(send, other);
+    long target = reduces ? recv + recvOffset : routes.target(recv, other);
+    DriverLibrary.streamWait(stream, here + GO, number, false, gpu);
+    int chunks = 0;
+    long size;
+    for (long at = 0; at < moved.bytes; at += size) {
+      size = moved.next(at);
+      chunks++;
+      copy(target + at, source + at, size, stream);
+      if (reduces) {
+        DriverLibrary.streamWrite(stream, there + CAME, 64 * number + chunks, false, gpu);
+      }
+    }
+    if (operation != Operation.ALL_REDUCE) {
+      DriverLibrary.streamWrite(stream, here + ENDED, number, false, gpu);
+    }
+  }
+
+  private void copy(long target, long source, long size, long stream) {
+    if (target != source) {
+      DriverLibrary.copyAsync(target, source, size, stream, owner.gpu());
+    }
+  }
+}

@@ -1,0 +1,177 @@
+package org.nccl4j.device.cuda.copy;
+
+import java.lang.invoke.VarHandle;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.time.Duration;
+import jnr.ffi.Pointer;
+import jnr.ffi.Runtime;
+import org.nccl4j.device.Patience;
+import org.nccl4j.device.cuda.driver.CudaLibrary;
+import org.nccl4j.device.cuda.driver.DriverLibrary;
+import org.nccl4j.device.cuda.driver.Gpu;
+import org.nccl4j.device.cuda.plan.CudaKernelPlan;
+import org.nccl4j.device.cuda.stream.GpuStream;
+import org.nccl4j.device.cuda.stream.StallDetector;
+import org.nccl4j.device.kernel.KernelCommunicatorSpec;
+import org.nccl4j.device.symmetric.SymmetricSpace;
+
+/**
+ * Ranks meet by memory operations of their streams: each stores the meeting's number into a word of
+ * every other, and its stream goes on when all have stored it into the own words. No kernel is
+ * launched for it.
+ *
+ * <p>Such a wait knows neither deadline nor abort, so the processor watches it: before the waits
+ * the stream stores their number into a word in host memory, after them into another. While the two
+ * differ the rank waits; {@link #stall} tells when that has been too long, and {@link #release}
+ * ends all waits for good by storing what the others did not. In graphs, which would store the same
+ * number again at each launch, the ranks meet by a kernel instead; so a meeting must be captured on
+ * all ranks or on none.
+ *
+ * <p>Launched by one thread at a time; any thread may ask and release.
+ */
+public final class StreamBarrier implements BatchCopyPlan.Meeting, AutoCloseable {
+  private static final int BEGUN = 0; // places of the words in host memory
+  private static final int ENDED = 8;
+  private static final int WORDS = 16;
+  private static final int WORD = 8;
+  private static final int WIDE_OPERATIONS = 122; // ..._CAN_USE_64_BIT_STREAM_MEM_OPS
+
+  private final Gpu gpu;
+  private final KernelCommunicatorSpec spec;
+  private final SymmetricSpace space;
+  private final CudaKernelPlan captured;
+  private final long arrivals;
+  private final boolean wide;
+  private final GpuStream releasing;
+  private final long host;
+  private final long hostOnDevice;
+  private final Pointer words;
+  private volatile long number;
+  private final StallDetector watch = new StallDetector();
+  private volatile boolean released;
+  private long releasedUpTo;
+
+  /**
+   * Meetings of a communicator, in graphs by a kernel.
+   *
+   * @param arrivals offset of the words in the library's own window
+   */
+  public StreamBarrier(
+      Gpu gpu,
+      KernelCommunicatorSpec spec,
+      SymmetricSpace space,
+      long arrivals,
+      CudaKernelPlan captured) {
+    this.gpu = gpu;
+    this.spec = spec;
+    this.space = space;
+    this.captured = captured;
+    this.arrivals = arrivals;
+    this.wide = gpu.attribute(WIDE_OPERATIONS) != 0;
+    releasing = GpuStream.urgent(gpu);
+    try {
+      host = gpu.context().get(() -> CudaLibrary.allocateHost(WORDS, gpu));
+    } catch (RuntimeException e) {
+      releasing.close();
+      throw e;
+    }
+    hostOnDevice = gpu.context().get(() -> CudaLibrary.hostDeviceAddress(host, gpu));
+    words = Pointer.wrap(Runtime.getSystemRuntime(), host, WORDS);
+    words.setMemory(0, WORDS, (byte) 0);
+  }
+
+  @Override
+  public void launch(long send, long recv, GpuStream stream, boolean inGraph) {
+    if (inGraph) {
+      captured.launch(send, recv, stream);
+      return;
+    }
+    long next = number + 1;
+    number = next;
+    for (int place = 0; place < space.size(); place++) {
+      if (place != space.place()) {
+        write(stream, word(place, space.place()), next);
+      }
+    }
+    write(stream, hostOnDevice + BEGUN, next);
+    for (int place = 0; place < space.size(); place++) {
+      if (place != space.place()) {
+        long own = word(space.place(), place);
+        DriverLibrary.streamWait(stream.handle(), own, next, wide, gpu);
+      }
+    }
+    write(stream, hostOnDevice + ENDED, next);
+    if (released) {
+      release(); // again: it may have looked before this meeting had its number
+    }
+  }
+
+  /** Where a rank's stream stores that it has come. */
+  private long word(int owner, int comer) {
+    return space.resources().peers().get(owner).address() + arrivals + (long) WORD * comer;
+  }
+
+  private void write(GpuStream stream, long address, long value) {
+    DriverLibrary.streamWrite(stream.handle(), address, value, wide, gpu);
+  }
+
+  /**
+   * What is wrong, as a sentence, if a wait has lasted longer than operations may; else null. To be
+   * asked again and again. Not allocating while nothing is wrong.
+   */
+  public String stall() {
+    long begun = words.getLong(BEGUN);
+    VarHandle.acquireFence(); // an end that is seen is not older than its begin
+    if (released || begun == words.getLong(ENDED)) {
+      watch.reset();
+      return null;
+    }
+    Duration deadline = spec.deadline();
+    if (!watch.isOverdue(begun, deadline)) {
+      return null;
+    }
+    return "rank %d of %s waited longer than %s for rank %d to come to a copy (meeting %d)"
+        .formatted(spec.rank(), spec.name(), Patience.text(deadline), missing(begun), begun);
+  }
+
+  /** The first rank that has not come to a meeting, or -1. */
+  private int missing(long meeting) {
+    ByteBuffer seen = ByteBuffer.allocateDirect(WORD).order(ByteOrder.nativeOrder());
+    for (int place = 0; place < space.size(); place++) {
+      if (place != space.place()) {
+        long own = word(space.place(), place);
+        gpu.hostCopies().read(own, seen);
+        if (seen.getInt(0) - (int) meeting < 0) {
+          return space.first() + place;
+        }
+      }
+    }
+    return -1;
+  }
+
+  /** Ends this rank's waits, now and from now on: the communicator has failed. */
+  public synchronized void release() {
+    long upTo = number;
+    if (releasing.isClosed() || (released && upTo == releasedUpTo)) {
+      return;
+    }
+    released = true;
+    releasedUpTo = upTo;
+    gpu.context()
+        .run(
+            () -> {
+              for (int place = 0; place < space.size(); place++) {
+                if (place != space.place()) {
+                  write(releasing, word(space.place(), place), upTo);
+                }
+              }
+            });
+  }
+
+  @Override
+  public synchronized void close() {
+    releasing.close();
+    gpu.context().run(() -> CudaLibrary.freeHost(host, gpu));
+  }
+}

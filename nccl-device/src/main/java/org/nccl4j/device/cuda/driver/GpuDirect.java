@@ -1,0 +1,50 @@
+package org.nccl4j.device.cuda.driver;
+
+import org.nccl4j.device.CudaException;
+
+/**
+ * A GPU's support for network cards that read and write its memory (GPUDirect RDMA), and for words
+ * that host and GPU share.
+ *
+ * @param absence why it offers nothing; empty where it does
+ * @param peerMemory whether by addresses, which a module of the kernel (nvidia_peermem) resolves
+ * @param dmaBufs whether by dma-buf file descriptors
+ */
+public record GpuDirect(String absence, boolean peerMemory, boolean dmaBufs) {
+  private static final int VIRTUAL_MEMORY = 102; // ..._VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED
+  private static final int WITH_VIRTUAL_MEMORY = 110; // ..._GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED
+  private static final int PEER_MEMORY = 116; // ..._GPU_DIRECT_RDMA_SUPPORTED
+  private static final int DMA_BUF = 124; // ..._DMA_BUF_SUPPORTED
+  private static final int HOST_NUMA = 141; // ..._HOST_NUMA_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED
+
+  /** Asks the driver. */
+  public static GpuDirect of(Gpu gpu) {
+    boolean peerMemory = has(gpu, PEER_MEMORY);
+    boolean dmaBufs = has(gpu, DMA_BUF);
+    if (!peerMemory && !dmaBufs) {
+      return none(gpu + " gives no network card its memory, neither by address nor by dma-buf");
+    }
+    if (!has(gpu, VIRTUAL_MEMORY) || !has(gpu, WITH_VIRTUAL_MEMORY)) {
+      return none(gpu + " gives network cards no memory of virtual memory management");
+    }
+    if (!has(gpu, HOST_NUMA)) {
+      return none(
+          "the driver of %s maps no host memory beside the GPU's, which came with CUDA 12.2"
+              .formatted(gpu));
+    }
+    return new GpuDirect("", peerMemory, dmaBufs);
+  }
+
+  private static GpuDirect none(String why) {
+    return new GpuDirect(why, false, false);
+  }
+
+  /** Older drivers do not know newer attributes. */
+  private static boolean has(Gpu gpu, int attribute) {
+    try {
+      return gpu.attribute(attribute) != 0;
+    } catch (CudaException e) {
+      return false;
+    }
+  }
+}

@@ -1,0 +1,131 @@
+package org.nccl4j.device.cuda.memory;
+
+import java.nio.ByteBuffer;
+import org.nccl4j.device.Device;
+import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.ErrorId;
+import org.nccl4j.device.Given;
+import org.nccl4j.device.InvalidArgumentException;
+import org.nccl4j.device.Leases;
+import org.nccl4j.device.cuda.driver.CudaLibrary;
+import org.nccl4j.device.cuda.driver.DeferredFree;
+import org.nccl4j.device.cuda.driver.Gpu;
+
+/** A range of addresses that a GPU reaches. */
+public final class CudaMemory extends DeviceMemory {
+  private static final Runnable NOTHING = () -> {};
+
+  private final Gpu gpu;
+  private final long address;
+
+  private CudaMemory(Gpu gpu, long address, long bytes, Runnable release) {
+    super(bytes, new DeferredFree(gpu, release));
+    this.gpu = gpu;
+    this.address = address;
+  }
+
+  private CudaMemory(CudaMemory parent, long offset, long bytes) {
+    super(parent, bytes);
+    this.gpu = parent.gpu;
+    this.address = parent.address + offset;
+  }
+
+  public static CudaMemory allocate(Gpu gpu, long bytes) {
+    if (bytes < 0) {
+      throw new InvalidArgumentException(
+          ErrorId.COUNT,
+          "a memory of %d bytes is asked for".formatted(bytes),
+          "ask for 0 bytes or more");
+    }
+    if (bytes == 0) {
+      return new CudaMemory(gpu, 0, 0, NOTHING);
+    }
+    long address = gpu.context().get(() -> CudaLibrary.allocate(bytes, gpu));
+    Runnable release = () -> gpu.context().run(() -> CudaLibrary.free(address, gpu));
+    CudaMemory memory = new CudaMemory(gpu, address, bytes, release);
+    memory.fill((byte) 0);
+    return memory;
+  }
+
+  /** Memory that other GPUs and processes can map. */
+  public static CudaMemory exportable(Gpu gpu, long bytes) {
+    if (bytes <= 0) {
+      return allocate(gpu, bytes);
+    }
+    CudaShareableMemory memory = CudaShareableMemory.create(gpu, bytes);
+    return new CudaMemory(gpu, memory.local().address(), bytes, memory::close);
+  }
+
+  public static CudaMemory wrap(Gpu gpu, long address, long bytes) {
+    return new CudaMemory(gpu, address, bytes, NOTHING);
+  }
+
+  @Override
+  public Device device() {
+    return gpu.device();
+  }
+
+  @Override
+  public long address() {
+    return address;
+  }
+
+  /** Plans know addresses alone. */
+  @Override
+  public boolean isSameAs(DeviceMemory other) {
+    return Given.notNull(other, "memory") instanceof CudaMemory same
+        && same.address == address
+        && same.size() == size()
+        && same.gpu == gpu;
+  }
+
+  @Override
+  public DeviceMemory slice(long offset, long bytes) {
+    checkOpen();
+    checkRange(offset, bytes);
+    return new CudaMemory(this, offset, bytes);
+  }
+
+  @Override
+  public void write(long offset, ByteBuffer source) {
+    int bytes = Given.notNull(source, "buffer").remaining();
+    Leases lease = lease();
+    try {
+      checkRange(offset, bytes);
+      if (bytes > 0) {
+        gpu.hostCopies().write(address + offset, source);
+      }
+    } finally {
+      lease.end();
+    }
+    source.position(source.limit());
+  }
+
+  @Override
+  public void read(long offset, ByteBuffer target) {
+    checkWritable(Given.notNull(target, "buffer"));
+    int bytes = target.remaining();
+    Leases lease = lease();
+    try {
+      checkRange(offset, bytes);
+      if (bytes > 0) {
+        gpu.hostCopies().read(address + offset, target);
+      }
+    } finally {
+      lease.end();
+    }
+    target.position(target.limit());
+  }
+
+  @Override
+  public void fill(byte value) {
+    Leases lease = lease();
+    try {
+      if (size() > 0) {
+        gpu.hostCopies().fill(address, value, size());
+      }
+    } finally {
+      lease.end();
+    }
+  }
+}

@@ -1,0 +1,49 @@
+package org.nccl4j.device.cuda.memory;
+
+import java.lang.invoke.VarHandle;
+import jnr.ffi.Pointer;
+import jnr.ffi.Runtime;
+import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.cuda.driver.CudaLibrary;
+import org.nccl4j.device.cuda.driver.Gpu;
+import org.nccl4j.device.kernel.HostVisible;
+
+/** Page-locked memory of the host, mapped into the device's addresses. */
+public final class CudaPinnedMemory implements HostVisible {
+  private final Gpu gpu;
+  private final long address;
+  private final Pointer bytes;
+  private final DeviceMemory memory;
+
+  public CudaPinnedMemory(Gpu gpu, long size) {
+    this.gpu = gpu;
+    address = gpu.context().get(() -> CudaLibrary.allocateHost(size, gpu));
+    bytes = Pointer.wrap(Runtime.getSystemRuntime(), address, size);
+    long there = gpu.context().get(() -> CudaLibrary.hostDeviceAddress(address, gpu));
+    memory = CudaMemory.wrap(gpu, there, size);
+  }
+
+  @Override
+  public DeviceMemory memory() {
+    return memory;
+  }
+
+  @Override
+  public void put(byte[] from) {
+    bytes.put(0, from, 0, from.length);
+    VarHandle.fullFence(); // before whatever launches the kernel that reads it
+  }
+
+  @Override
+  public byte[] get() {
+    VarHandle.fullFence(); // after the stream has said that the kernel has ended
+    byte[] to = new byte[(int) memory.size()];
+    bytes.get(0, to, 0, to.length);
+    return to;
+  }
+
+  @Override
+  public void close() {
+    gpu.context().run(() -> CudaLibrary.freeHost(address, gpu));
+  }
+}

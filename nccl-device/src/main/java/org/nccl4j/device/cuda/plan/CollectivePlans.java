@@ -1,0 +1,194 @@
+package org.nccl4j.device.cuda.plan;
+
+import java.nio.ByteBuffer;
+import java.util.Arrays;
+import org.nccl4j.device.ErrorId;
+import org.nccl4j.device.InvalidArgumentException;
+import org.nccl4j.device.bind.Offheap;
+import org.nccl4j.device.kernel.Algorithm;
+import org.nccl4j.device.kernel.CollectiveWork;
+import org.nccl4j.device.kernel.Connection;
+import org.nccl4j.device.kernel.ConnectionLayout;
+import org.nccl4j.device.kernel.KernelCommunicatorSpec;
+import org.nccl4j.device.kernel.Operation;
+import org.nccl4j.device.kernel.Protocol;
+import org.nccl4j.device.kernel.Tree;
+
+/** Turns collectives into kernels with arguments. */
+public final class CollectivePlans {
+  private static final int CHANNELS = ConnectionLayout.CHANNELS;
+  private static final int SIMPLE_THREADS = 576; // kSimpleThreads
+  private static final int FLAGGED_THREADS = 512; // kLLThreads
+
+  private final PlanContext context;
+  private final KernelCommunicatorSpec spec;
+  private final CommunicatorMemory memory;
+
+  public CollectivePlans(PlanContext context) {
+    this.context = context;
+    this.spec = context.spec();
+    this.memory = context.memory();
+  }
+
+  public CudaKernelPlan prepare(CollectiveWork work) {
+    check(work);
+    long bytes = Math.multiplyExact(work.count(), (long) work.type().bytes());
+    int slice = sliceBytes(work);
+    int channels =
+        Math.min(CHANNELS, work.nChannels() > 0 ? work.nChannels() : channels(work, bytes));
+    Offheap arguments = context.offheap().take(KernelLayout.COLLECTIVE_BYTES);
+    memory.putCommunicator(arguments);
+    arguments
+        .putLong(KernelLayout.BYTES, bytes)
+        .putLong(KernelLayout.RING_RANKS, memory.ringRanks())
+        .putInt(KernelLayout.COLLECTIVE, work.operation().ordinal())
+        .putInt(KernelLayout.ALGORITHM, work.algorithm().ordinal())
+        .putInt(KernelLayout.OPERATOR, work.op().ordinal())
+        .putInt(KernelLayout.ROOT, work.root())
+        .putInt(KernelLayout.N_CHANNELS, channels)
+        .putInt(KernelLayout.SLICE_BYTES, slice)
+        .putInt(KernelLayout.SIGNATURE, work.signature());
+    putTopology(arguments.bytes());
+    if (spec.nRanks() > KernelLayout.INLINE_PEERS) {
+      arguments.putLong(KernelLayout.PEER_TABLE, memory.peerTable());
+    } else {
+      for (int peer = 0; peer < spec.nRanks(); peer++) {
+        memory.putPeer(
+            arguments.bytes(), KernelLayout.PEERS + peer * KernelLayout.PEER_BYTES, peer);
+      }
+    }
+    if (memory.hasOneRing()) {
+      DynamicRingRounds.of(work, bytes, channels, slice, spec.nRanks())
+          .ifPresent(rounds -> rounds.put(arguments, memory.claims()));
+    }
+    long share = Math.min(slice, (bytes + channels - 1) / channels);
+    return new CudaKernelPlan(
+        context,
+        arguments,
+        bytes == 0
+            ? 0
+            : context
+                .kernels()
+                .collective(work.operation(), work.type(), work.algorithm(), work.protocol()),
+        new CudaKernelPlan.Shape(channels, threads(work.protocol(), share), 1),
+        CudaKernelPlan.Needs.of(work, spec.rank(), spec.nRanks(), bytes));
+  }
+
+  private void check(CollectiveWork work) {
+    checkCarried(work);
+    boolean direct =
+        work.algorithm() == Algorithm.ONE_SHOT || work.algorithm() == Algorithm.TWO_SHOT;
+    boolean allReduceOnly =
+        work.algorithm() == Algorithm.TREE || work.algorithm() == Algorithm.TWO_SHOT;
+    if (work.algorithm() == Algorithm.PAT) {
+      throw new InvalidArgumentException(
+          ErrorId.ALGORITHM,
+          "GPUs have no algorithm PAT, which is for ranks on hosts of their own",
+          "use Ring or Tree");
+    }
+    if (allReduceOnly && work.operation() != Operation.ALL_REDUCE) {
+      throw new InvalidArgumentException(
+          ErrorId.ALGORITHM,
+          "%s has no algorithm %s".formatted(work.operation().label(), work.algorithm().label()),
+          "use Ring or OneShot");
+    }
+    if (direct && spec.nRanks() > KernelLayout.INLINE_PEERS + 1) {
+      throw new InvalidArgumentException(
+          ErrorId.ALGORITHM,
+          "%s among %d ranks; it goes up to %d"
+              .formatted(work.algorithm().label(), spec.nRanks(), KernelLayout.INLINE_PEERS + 1),
+          "use Ring or Tree");
+    }
+  }
+
+  /** A proxy carries few channels, and slots alone. The planner knows that, on all ranks alike. */
+  private void checkCarried(CollectiveWork work) {
+    for (int peer = 0; peer < spec.nRanks(); peer++) {
+      Connection connection = spec.sends().get(peer);
+      if (connection == null || connection.carried() == 0) {
+        continue;
+      }
+      if (work.protocol() != Protocol.SIMPLE
+          || work.nChannels() < 1
+          || work.nChannels() > connection.carried()) {
+        throw new InvalidArgumentException(
+            ErrorId.ALGORITHM,
+            "%s in %s by %d channels, where the connection with rank %d is carried over a network, in"
+                    .formatted(
+                        work.operation().label(), work.protocol().label(), work.nChannels(), peer)
+                + " Simple by at most %d".formatted(connection.carried()),
+            "use Simple, and no more channels than that");
+      }
+    }
+  }
+
+  /** Bytes of data of a channel's step: what was asked for, made to fit and even. */
+  private int sliceBytes(CollectiveWork work) {
+    int most = ConnectionSizes.sliceBytes(spec.layout(), work.protocol());
+    return Math.max(128, Math.min(most, work.chunkBytes() / 128 * 128));
+  }
+
+  /** Channels where the planner leaves it to the device: as many as have a good share each. */
+  private int channels(CollectiveWork work, long bytes) {
+    boolean split =
+        work.operation() == Operation.ALL_REDUCE && work.algorithm() != Algorithm.ONE_SHOT;
+    long part = split ? bytes / spec.nRanks() : bytes;
+    int share =
+        switch (work.protocol()) {
+          case LL -> 2 << 10;
+          case LL128 -> 1920;
+          case SIMPLE -> 8 << 10;
+        };
+    return (int) Math.max(1, Math.min(CHANNELS, (part + share - 1) / share));
+  }
+
+  /** As many as have something to do, but at least a few warps for what they do together. */
+  private static int threads(Protocol protocol, long bytes) {
+    long warps =
+        switch (protocol) {
+          case LL -> (bytes + 255) / 256; // 32 lines of 8 bytes
+          case LL128 -> (bytes + 479) / 480; // 4 lines of 120 bytes
+          case SIMPLE -> SIMPLE_THREADS / 32;
+        };
+    return protocol == Protocol.SIMPLE
+        ? SIMPLE_THREADS
+        : (int) Math.max(2, Math.min(FLAGGED_THREADS / 32, warps)) * 32;
+  }
+
+  private void putTopology(ByteBuffer arguments) {
+    int n = spec.nRanks();
+    for (int channel = 0; channel < CHANNELS; channel++) {
+      int[] ring = memory.ring(channel);
+      int index = indexOf(ring, spec.rank());
+      arguments.put(KernelLayout.RING_INDEX + channel, (byte) index);
+      arguments.put(KernelLayout.RING_PREV + channel, (byte) ring[(index + n - 1) % n]);
+      arguments.put(KernelLayout.RING_NEXT + channel, (byte) ring[(index + 1) % n]);
+      if (!spec.trees().isEmpty()) {
+        Tree tree = spec.trees().get(channel % spec.trees().size());
+        arguments.put(KernelLayout.TREE_UP + channel, rankOrNone(tree.up()));
+        arguments.put(KernelLayout.TREE_DOWN0 + channel, down(tree, 0));
+        arguments.put(KernelLayout.TREE_DOWN1 + channel, down(tree, 1));
+      }
+    }
+  }
+
+  private static int indexOf(int[] ring, int rank) {
+    for (int i = 0; i < ring.length; i++) {
+      if (ring[i] == rank) {
+        return i;
+      }
+    }
+    throw new InvalidArgumentException(
+        ErrorId.RANK,
+        "rank %d is not in its ring %s".formatted(rank, Arrays.toString(ring)),
+        "give every channel a ring of all ranks");
+  }
+
+  private static byte down(Tree tree, int child) {
+    return rankOrNone(child < tree.down().size() ? tree.down().get(child) : -1);
+  }
+
+  private static byte rankOrNone(int rank) {
+    return (byte) (rank < 0 ? KernelLayout.NONE : rank);
+  }
+}

@@ -1,0 +1,251 @@
+package org.nccl4j.device.cuda.plan;
+
+import java.lang.invoke.VarHandle;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.util.Arrays;
+import jnr.ffi.Pointer;
+import jnr.ffi.Runtime;
+import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.Patience;
+import org.nccl4j.device.bind.Offheap;
+import org.nccl4j.device.cuda.driver.CudaLibrary;
+import org.nccl4j.device.cuda.driver.Gpu;
+import org.nccl4j.device.kernel.CallMismatch;
+import org.nccl4j.device.kernel.CallSignature;
+import org.nccl4j.device.kernel.Connection;
+import org.nccl4j.device.kernel.ConnectionLayout;
+import org.nccl4j.device.kernel.KernelCommunicatorSpec;
+import org.nccl4j.device.kernel.SharedConnections;
+
+/**
+ * Memory of a communicator's kernels: the control words in host memory, and on the device its
+ * rings, its peers' addresses and a count, in a cell of the connections' memory.
+ */
+public final class CommunicatorMemory implements AutoCloseable {
+  private static final int OUT_OF_ORDER = 2; // users::kUnlike
+  private static final int OTHER_CALL = 3; // kOtherCall
+
+  private final Gpu gpu;
+  private final KernelCommunicatorSpec spec;
+  private final ConnectionMemory connections;
+  private final Place place;
+  private final long controlHost;
+  private final long controlDevice;
+  private final Pointer control;
+  private final DeviceMemory cell; // null where there is one rank, which only ever copies
+
+  /**
+   * One of the communicators that share connections.
+   *
+   * @param firstRanks its ranks, as ranks of the first
+   * @param path where it comes from: the same on all its ranks, another for each that shares
+   */
+  public record Place(int[] firstRanks, String path) {
+    /** Of the communicator that the connections were made for. */
+    public static final String FIRST = "";
+
+    /** What kernels know it by. */
+    int user() {
+      return path.equals(FIRST) ? SharedConnections.FIRST : SharedConnections.user(path);
+    }
+  }
+
+  /**
+   * Of one communicator.
+   *
+   * @param spec with the connections
+   * @param place among those that share the connections
+   */
+  public CommunicatorMemory(
+      Gpu gpu, KernelCommunicatorSpec spec, ConnectionMemory connections, Place place) {
+    this.gpu = gpu;
+    this.spec = spec;
+    this.connections = connections;
+    this.place = place;
+    int n = spec.nRanks();
+    cell = n == 1 ? null : connections.takeCell();
+    try {
+      if (cell != null) {
+        cell.write(0, tables());
+      }
+      controlHost =
+          gpu.context().get(() -> CudaLibrary.allocateHost(KernelLayout.CONTROL_BYTES, gpu));
+    } catch (RuntimeException e) {
+      giveCell();
+      throw e;
+    }
+    controlDevice = gpu.context().get(() -> CudaLibrary.hostDeviceAddress(controlHost, gpu));
+    control = Pointer.wrap(Runtime.getSystemRuntime(), controlHost, KernelLayout.CONTROL_BYTES);
+    control.setMemory(0, KernelLayout.CONTROL_BYTES, (byte) 0);
+  }
+
+  private ByteBuffer tables() {
+    int n = spec.nRanks();
+    int ringBytes = ConnectionMemory.ringBytes(n);
+    ByteBuffer tables =
+        ByteBuffer.allocateDirect(ConnectionMemory.cellBytes(n)).order(ByteOrder.nativeOrder());
+    for (int channel = 0; channel < ConnectionLayout.CHANNELS; channel++) {
+      int[] ring = ring(channel);
+      for (int i = 0; i < n; i++) {
+        tables.put(channel * n + i, (byte) ring[i]);
+      }
+    }
+    for (int peer = 0; peer < n; peer++) {
+      putPeer(tables, ringBytes + peer * KernelLayout.PEER_BYTES, peer);
+    }
+    return tables;
+  }
+
+  private void giveCell() {
+    if (cell != null) {
+      connections.giveCell(cell);
+    }
+  }
+
+  /** A channel's ring, by position. */
+  int[] ring(int channel) {
+    return spec.ring().get(channel % spec.ring().size());
+  }
+
+  /** Whether all channels have the same one. */
+  boolean hasOneRing() {
+    return spec.ring().stream().allMatch(ring -> Arrays.equals(ring, ring(0)));
+  }
+
+  long ringRanks() {
+    return cell == null ? 0 : cell.address();
+  }
+
+  long peerTable() {
+    return cell == null ? 0 : cell.address() + ConnectionMemory.ringBytes(spec.nRanks());
+  }
+
+  /** Where kernels count the rounds that channels claim; zero while none runs. */
+  long claims() {
+    return cell.address() + ConnectionMemory.tableBytes(spec.nRanks());
+  }
+
+  /** Where the steps of the connections with a peer are. */
+  public long steps(int peer) {
+    return connections.steps(place.firstRanks[peer]);
+  }
+
+  /** Fills the part that all kernels' arguments begin with. */
+  public void putCommunicator(Offheap arguments) {
+    arguments
+        .putLong(KernelLayout.CONTROL, controlDevice)
+        .putLong(KernelLayout.BUDGET, Patience.nanos(spec.deadline()))
+        .putInt(KernelLayout.RANK, spec.rank())
+        .putInt(KernelLayout.N_RANKS, spec.nRanks())
+        .putInt(KernelLayout.LL_SLOT, spec.layout().llSlotBytes())
+        .putInt(KernelLayout.LL128_SLOT, spec.layout().ll128SlotBytes())
+        .putInt(KernelLayout.SIMPLE_SLOT, spec.layout().simpleSlotBytes())
+        .putInt(KernelLayout.USER, place.user());
+  }
+
+  /** Fills a peer's entry; zeros where there is no connection. */
+  void putPeer(ByteBuffer target, int offset, int peer) {
+    Connection send = spec.sends().get(peer);
+    Connection recv = spec.recvs().get(peer);
+    target.putLong(offset, send == null ? 0 : send.data().address());
+    target.putLong(offset + 8, send == null ? 0 : send.credit().address());
+    target.putLong(offset + 16, recv == null ? 0 : recv.data().address());
+    target.putLong(offset + 24, recv == null ? 0 : recv.credit().address());
+    target.putLong(offset + KernelLayout.PEER_STEPS, steps(peer));
+  }
+
+  /** Ends all waits of the communicator's kernels; published by being seen over the bus. */
+  public void abort() {
+    control.putInt(KernelLayout.CONTROL_ABORT, 1);
+    VarHandle.fullFence();
+  }
+
+  /** What a kernel reported when it gave up waiting, or null. */
+  public String kernelFailure() {
+    if (control.getInt(KernelLayout.CONTROL_FAILED) == 0) {
+      return null;
+    }
+    VarHandle.acquireFence(); // the fields below were written before the word above
+    if (isOutOfOrder()) {
+      int peer = control.getInt(KernelLayout.CONTROL_FAILED_PEER);
+      return SharedConnections.complaint(spec.name(), spec.rank(), peer)
+          + " (channel %d, step %d)"
+              .formatted(
+                  control.getInt(KernelLayout.CONTROL_FAILED_CHANNEL),
+                  control.getLong(KernelLayout.CONTROL_FAILED_STEP));
+    }
+    if (isOfAnotherCall()) {
+      return otherCall(
+          control.getInt(KernelLayout.CONTROL_FAILED_PEER),
+          control.getLong(KernelLayout.CONTROL_FAILED_STEP));
+    }
+    return "rank %d of %s waited longer than %s for %s of rank %d (channel %d, step %d)"
+        .formatted(
+            spec.rank(),
+            spec.name(),
+            Patience.text(spec.deadline()),
+            control.getInt(KernelLayout.CONTROL_FAILED_KIND) == 0 ? "data" : "credit",
+            control.getInt(KernelLayout.CONTROL_FAILED_PEER),
+            control.getInt(KernelLayout.CONTROL_FAILED_CHANNEL),
+            control.getLong(KernelLayout.CONTROL_FAILED_STEP));
+  }
+
+  /**
+   * That a peer's data are of another call.
+   *
+   * @param calls this rank's in the upper half, the peer's in the lower, each the signature above
+   *     what stands for where its buffers lie; 0 where that is not known
+   */
+  private String otherCall(int peer, long calls) {
+    int own = (int) (calls >>> Integer.SIZE);
+    int other = (int) calls;
+    return own >>> CallSignature.BITS == other >>> CallSignature.BITS && own != other
+        ? "rank %d of %s has its buffers at different offsets in their windows than rank %d"
+            .formatted(spec.rank(), spec.name(), peer)
+        : CallMismatch.problem(spec.name(), spec.rank(), peer);
+  }
+
+  /** Whether a kernel has found data that were not for this communicator, or for the one before. */
+  public boolean isOutOfOrder() {
+    return hasFailedBy(OUT_OF_ORDER);
+  }
+
+  /** Whether a kernel has found data of another call than its own. */
+  public boolean isOfAnotherCall() {
+    return hasFailedBy(OTHER_CALL);
+  }
+
+  private boolean hasFailedBy(int kind) {
+    if (control.getInt(KernelLayout.CONTROL_FAILED) == 0) {
+      return false;
+    }
+    VarHandle.acquireFence(); // as above
+    return control.getInt(KernelLayout.CONTROL_FAILED_KIND) == kind;
+  }
+
+  /** The rank that a kernel waited for when it gave up; -1 while none has. */
+  public int failedPeer() {
+    if (control.getInt(KernelLayout.CONTROL_FAILED) == 0) {
+      return -1;
+    }
+    VarHandle.acquireFence(); // as above
+    return control.getInt(KernelLayout.CONTROL_FAILED_PEER);
+  }
+
+  /** What some thread of a kernel that waits for long has written last; 0 before the first. */
+  public long waiting() {
+    return control.getLong(KernelLayout.CONTROL_WAITING);
+  }
+
+  /** Where the control words are on the host; for tests, which take the kernels' part. */
+  public Pointer control() {
+    return control;
+  }
+
+  @Override
+  public void close() {
+    giveCell();
+    gpu.context().run(() -> CudaLibrary.freeHost(controlHost, gpu));
+  }
+}

@@ -1,0 +1,203 @@
+package org.nccl4j.device.cuda.plan;
+
+import org.nccl4j.device.bind.Offheap;
+import org.nccl4j.device.cuda.driver.DriverLibrary;
+import org.nccl4j.device.cuda.stream.GpuStream;
+import org.nccl4j.device.kernel.CollectiveWork;
+import org.nccl4j.device.kernel.Operation;
+
+/**
+ * A kernel with its arguments and launch configuration, all outside the heap and filled but for the
+ * buffers and the stream. Owned by the thread that launches.
+ */
+public final class CudaKernelPlan implements CudaPlan {
+  private static final int ATTRIBUTE_BYTES = 72; // CUlaunchAttribute
+  private static final int CONFIG_BYTES = 56; // CUlaunchConfig
+  private static final int CONFIG_STREAM = 32;
+  private static final int CONFIG_ATTRIBUTES = 40;
+  private static final int CONFIG_ATTRIBUTE_COUNT = 48;
+  private static final int PARAMETERS = CONFIG_BYTES + 3 * ATTRIBUTE_BYTES; // behind the config
+  private static final int MEM_SYNC_DOMAIN = 10; // CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN
+  private static final int CLUSTER_DIMENSION = 4; // CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
+  private static final int DOMAIN_REMOTE = 1;
+  private static final int EARLY_START = 6; // ..._PROGRAMMATIC_STREAM_SERIALIZATION
+
+  /**
+   * Blocks come before the kernel in front of them has ended, and wait, if they have so few threads
+   * or if so few multiprocessors hold them all: that leaves room for the kernels of other
+   * communicators, for which the one in front may wait.
+   */
+  private static final int MOST_EARLY_THREADS = 256;
+
+  private static final int MOST_EARLY_PROCESSORS = 16;
+
+  private final PlanContext owner;
+  private Offheap arguments; // null once it is discarded
+  private final Offheap config;
+  private final PlanTables.Table table;
+  private final long function; // 0: there is nothing to do
+  private final long sendBytes;
+  private final long recvBytes;
+
+  /** Most bytes that the launch's own send and receive buffers need. */
+  public record Needs(long sendBytes, long recvBytes) {
+    /**
+     * Those of an operation.
+     *
+     * @param root whether this rank is its root
+     * @param bytes of count elements
+     */
+    public static Needs of(Operation operation, boolean root, int nRanks, long bytes) {
+      return new Needs(
+          operation.sendParts(nRanks, root) * bytes, operation.recvParts(nRanks, root) * bytes);
+    }
+
+    /** Those of a collective on a rank. */
+    public static Needs of(CollectiveWork work, int rank, int nRanks, long bytes) {
+      return of(work.operation(), work.root() == rank, nRanks, bytes);
+    }
+  }
+
+  /**
+   * Blocks and threads of a launch.
+   *
+   * @param together blocks for which a multiprocessor has room at least; 0 for a kernel that does
+   *     not itself wait for the one in front of it
+   */
+  public record Shape(int blocks, int threads, int together) {
+    public boolean comesEarly() {
+      return together > 0
+          && (threads <= MOST_EARLY_THREADS || blocks <= MOST_EARLY_PROCESSORS * together);
+    }
+  }
+
+  /**
+   * A plan without a table.
+   *
+   * @param arguments of {@link PlanContext#offheap}, the plan's from now on
+   */
+  public CudaKernelPlan(
+      PlanContext owner, Offheap arguments, long function, Shape shape, Needs needs) {
+    this(owner, arguments, null, function, shape, needs);
+  }
+
+  /**
+   * A plan.
+   *
+   * @param table that the arguments refer to, the plan's from now on; null if there is none
+   */
+  public CudaKernelPlan(
+      PlanContext owner,
+      Offheap arguments,
+      PlanTables.Table table,
+      long function,
+      Shape shape,
+      Needs needs) {
+    this.owner = owner;
+    this.arguments = arguments;
+    this.table = table;
+    this.config = owner.offheap().take(PARAMETERS + 8);
+    this.function = function;
+    this.sendBytes = needs.sendBytes;
+    this.recvBytes = needs.recvBytes;
+    config.putLong(PARAMETERS, arguments.address());
+    config.putInt(0, shape.blocks).putInt(4, 1).putInt(8, 1);
+    config.putInt(12, shape.threads).putInt(16, 1).putInt(20, 1);
+    if (owner.gpu().computeCapability() >= 90) {
+      // Fences of these kernels then wait for their own stores only, not for those of kernels that
+      // compute beside them.
+      config.putInt(add(MEM_SYNC_DOMAIN), DOMAIN_REMOTE);
+      if (shape.comesEarly() && function != 0 && owner.kernels().awaitsPredecessor(function)) {
+        config.putInt(add(EARLY_START), 1);
+      }
+      int cluster = clusterBlocks(shape.blocks, owner.clusterBlocks());
+      if (cluster > 1) {
+        int value = add(CLUSTER_DIMENSION);
+        config.putInt(value, cluster).putInt(value + 4, 1).putInt(value + 8, 1);
+      }
+      config.putLong(CONFIG_ATTRIBUTES, config.address() + CONFIG_BYTES);
+    }
+  }
+
+  /** Adds a launch attribute; where its value goes. */
+  private int add(int attribute) {
+    int count = config.getInt(CONFIG_ATTRIBUTE_COUNT);
+    config.putInt(CONFIG_ATTRIBUTE_COUNT, count + 1);
+    int at = CONFIG_BYTES + count * ATTRIBUTE_BYTES;
+    config.putInt(at, attribute);
+    return at + 8;
+  }
+
+  /** The largest size of clusters, up to the one asked for, that divides a number of blocks. */
+  public static int clusterBlocks(int blocks, int asked) {
+    int cluster = Math.max(1, asked);
+    while (blocks % cluster != 0) {
+      cluster--;
+    }
+    return cluster;
+  }
+
+  @Override
+  public PlanContext owner() {
+    return owner;
+  }
+
+  /** What the kernel gets. */
+  public Offheap arguments() {
+    return arguments;
+  }
+
+  /** Blocks of a launch. */
+  int blocks() {
+    return config.getInt(0);
+  }
+
+  @Override
+  public boolean isEmpty() {
+    return function == 0;
+  }
+
+  @Override
+  public long sendBytes() {
+    return sendBytes;
+  }
+
+  @Override
+  public long recvBytes() {
+    return recvBytes;
+  }
+
+  @Override
+  public void launch(long send, long recv, GpuStream stream) {
+    arguments.putLong(KernelLayout.SEND, send);
+    arguments.putLong(KernelLayout.RECV, recv);
+    config.putLong(CONFIG_STREAM, stream.handle());
+    if (table != null) {
+      table.bring(stream);
+    }
+    DriverLibrary.launch(config.address(), function, config.address() + PARAMETERS, stream.gpu());
+    if (table != null) {
+      table.launched(stream);
+    }
+  }
+
+  /**
+   * The driver has copied the arguments of launches under way; what it reads later is the table.
+   */
+  @Override
+  public void discard() {
+    if (arguments != null) {
+      owner.offheap().give(arguments);
+      owner.offheap().give(config);
+      arguments = null;
+      if (table != null) {
+        table.discard();
+      }
+    }
+  }
+
+  @Override
+  public String toString() {
+    return "kernel 0x%x by ".formatted(function) + blocks() + " blocks";
+  }
+}

@@ -1,0 +1,137 @@
+package org.nccl4j.device.cuda.plan;
+
+/**
+ * Offsets and sizes of the structures in src/main/cuda/layout.h. A test compiles a probe of that
+ * header and compares.
+ */
+public final class KernelLayout {
+  public static final int INLINE_PEERS = 32;
+  public static final int INLINE_GROUPS = 32;
+  public static final int INLINE_WORKS = 64;
+  public static final int NONE = 255;
+  public static final int CLAIMING_CHANNELS = 32;
+
+  public static final int PEER_STEPS = 32;
+  public static final int PEER_BYTES = 40;
+  public static final int STEPS_BYTES = 64;
+  public static final int STEPS_CARRIED = 24;
+  public static final int STEPS_COPIES = 48;
+  public static final int COPIES = 104;
+  public static final int CALLS = 16;
+  public static final int MORE_CALLS = 96;
+
+  public static final int CONTROL_ABORT = 0;
+  public static final int CONTROL_FAILED = 64;
+  public static final int CONTROL_FAILED_PEER = 68;
+  public static final int CONTROL_FAILED_CHANNEL = 72;
+  public static final int CONTROL_FAILED_KIND = 76;
+  public static final int CONTROL_FAILED_STEP = 80;
+  public static final int CONTROL_WAITING = 88;
+  public static final int CONTROL_BYTES = 192;
+
+  public static final int CONTROL = 0;
+  public static final int BUDGET = 8;
+  public static final int RANK = 16;
+  public static final int N_RANKS = 20;
+  public static final int LL_SLOT = 24;
+  public static final int LL128_SLOT = 28;
+  public static final int SIMPLE_SLOT = 32;
+  public static final int USER = 36;
+  public static final int SIGNATURE = 40;
+  public static final int ALIKE = 44;
+
+  /** Bits of the last: buffers that lie at the same place of all ranks' windows. */
+  public static final int ALIKE_SEND = 1;
+
+  public static final int ALIKE_RECV = 2;
+
+  /** In the arguments of collectives and of sends and receives alike. */
+  public static final int SEND = 48;
+
+  public static final int RECV = 56;
+
+  public static final int BYTES = 64;
+  public static final int RING_RANKS = 72;
+  public static final int PEER_TABLE = 80;
+  public static final int COLLECTIVE = 88;
+  public static final int ALGORITHM = 92;
+  public static final int OPERATOR = 96;
+  public static final int ROOT = 100;
+  public static final int N_CHANNELS = 104;
+  public static final int SLICE_BYTES = 108;
+  public static final int RING_INDEX = 1392;
+  public static final int RING_PREV = 1456;
+  public static final int RING_NEXT = 1520;
+  public static final int TREE_UP = 1584;
+  public static final int TREE_DOWN0 = 1648;
+  public static final int TREE_DOWN1 = 1712;
+  public static final int CLAIMS = 1776;
+  public static final int WHOLE_ROUNDS = 1784;
+  public static final int SMALL_SLICES = 1788;
+  public static final int PEERS = 112;
+  public static final int SCALAR = 1792;
+  public static final int SCALAR_ADDRESS = 1800;
+  public static final int COLLECTIVE_BYTES = 1808;
+
+  /** The operator of pre-multiplied sums, after those of RedOp. */
+  public static final int PREMUL = 5;
+
+  public static final int GROUPS = 64;
+  public static final int WORKS = 72;
+  public static final int N_GROUPS = 80;
+  public static final int INLINE_GROUP_TABLE = 88;
+  public static final int INLINE_WORK_TABLE = 1368;
+  public static final int P2P_BYTES = 3416;
+
+  public static final int GROUP_DATA = 0;
+  public static final int GROUP_CREDIT = 8;
+  public static final int GROUP_STEPS = 16;
+  public static final int GROUP_PEER = 24;
+  public static final int GROUP_KIND = 26;
+  public static final int GROUP_BLOCK_STEP = 27;
+  public static final int GROUP_FIRST_BLOCK = 28;
+  public static final int GROUP_N_BLOCKS = 30;
+  public static final int GROUP_FIRST_WORK = 32;
+  public static final int GROUP_N_WORKS = 36;
+  public static final int GROUP_BYTES = 40;
+
+  public static final int WORK_ADDRESS = 0;
+  public static final int WORK_TARGET = 8;
+  public static final int WORK_BYTES = 16;
+  public static final int WORK_BASE = 24;
+  public static final int WORK_TARGET_BASE = 25;
+  public static final int WORK_PROTOCOL = 26;
+  public static final int WORK_PARTS = 27;
+  public static final int WORK_OFFERED = 28;
+  public static final int WORK_SIGNATURE = 30;
+  public static final int WORK_SIZE = 32;
+
+  public static final int NO_OFFER = -1; // of 64 bits
+
+  public static final int COPY_WORD = 64;
+  public static final int COPY_COUNTER = 72;
+  public static final int COPY_NUMBER = 80;
+  public static final int COPY_PEER = 88;
+  public static final int COPY_KIND = 92;
+  public static final int COPY_BYTES = 96;
+
+  public static final int NVLS_HEADS = 32;
+  public static final int NVLS_STEPS_BYTES = 16;
+
+  public static final int NVLS_BYTES = 64;
+  public static final int NVLS_STEPS = 72;
+  public static final int NVLS_UNICAST = 80;
+  public static final int NVLS_COLLECTIVE = 88;
+  public static final int NVLS_OP = 92;
+  public static final int NVLS_N_CHANNELS = 96;
+  public static final int NVLS_CHUNK_BYTES = 100;
+  public static final int NVLS_SLOT_BYTES = 104;
+  public static final int NVLS_LAYOUT_CHANNELS = 108;
+  public static final int NVLS_N_HEADS = 112;
+  public static final int NVLS_HEAD_RANK = 116;
+  public static final int NVLS_VIEWS = 120;
+  public static final int NVLS_HEAD_RANKS = 376;
+  public static final int NVLS_ARGUMENTS_BYTES = 408;
+
+  private KernelLayout() {}
+}

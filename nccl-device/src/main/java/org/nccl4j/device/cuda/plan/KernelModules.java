@@ -1,0 +1,232 @@
+package org.nccl4j.device.cuda.plan;
+
+import java.io.IOException;
+import java.io.InputStream;
+import java.io.UncheckedIOException;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import java.util.Set;
+import org.nccl4j.device.DataType;
+import org.nccl4j.device.ErrorId;
+import org.nccl4j.device.InvalidUsageException;
+import org.nccl4j.device.cuda.driver.CudaLibrary;
+import org.nccl4j.device.cuda.driver.Gpu;
+import org.nccl4j.device.cuda.driver.KernelBuild;
+import org.nccl4j.device.kernel.Algorithm;
+import org.nccl4j.device.kernel.Nvls;
+import org.nccl4j.device.kernel.Operation;
+import org.nccl4j.device.kernel.Protocol;
+
+/**
+ * The kernels of one device, loaded when a plan first asks for one of their family: a fatbin for
+ * each type of element, and one for what only copies. Any thread may call.
+ *
+ * <p>All kernels of a family are loaded at once. The driver may load a kernel's code only when the
+ * GPU is idle, and a kernel that waits for another rank keeps it from being so: two communicators
+ * whose ranks launch in opposite order could wait for each other for ever. A family that is not yet
+ * loaded when another communicator's kernel waits is left; {@link #preload} loads before.
+ *
+ * <p>The table from (collective, operator, type, algorithm, protocol) to a function is in the
+ * names: the type and whether it reduces at all choose the module, algorithm and protocol the
+ * function; collective and operator are arguments, since branching on them costs nothing beside a
+ * flight over NVLink and a family of kernels for each would be forty times the code.
+ */
+public final class KernelModules {
+  private static final int MAX_THREADS_PER_BLOCK = 0; // CU_FUNC_ATTRIBUTE_...
+  private static final int PTX_VERSION = 5; // CU_FUNC_ATTRIBUTE_...
+
+  /** The compute capability from which on kernels are compiled with a wait; launch.cuh. */
+  private static final int WAITS_FROM = 90;
+
+  private final Gpu gpu;
+  private final Map<String, Long> modules = new HashMap<>();
+  private final Map<String, Long> functions = new HashMap<>();
+  private final Set<KernelFamily> loaded = new HashSet<>();
+  private final Set<Long> waiting = new HashSet<>();
+
+  public KernelModules(Gpu gpu) {
+    this.gpu = gpu;
+  }
+
+  /** The kernel of a collective; loaded and ready to be launched. */
+  public long collective(
+      Operation operation, DataType type, Algorithm algorithm, Protocol protocol) {
+    boolean reduces = operation.reduces();
+    if (reduces) {
+      checkArithmetic(type);
+    }
+    return function(
+        reduces ? KernelFamily.reductions(type) : KernelFamily.copies(), name(algorithm, protocol));
+  }
+
+  private void checkArithmetic(DataType type) {
+    if (!hasArithmetic(type)) {
+      throw new InvalidUsageException(
+          ErrorId.UNSUPPORTED,
+          "%s has no float8 arithmetic".formatted(gpu),
+          "use another type, or a GPU of compute capability 9.0 or newer");
+    }
+  }
+
+  private boolean hasArithmetic(DataType type) {
+    return !type.isFloat8() || gpu.computeCapability() >= 90;
+  }
+
+  /**
+   * A kernel of NVLS; loaded and ready to be launched.
+   *
+   * @param type of what it combines; not looked at where it only copies
+   * @param name without what says whether it goes by the switch or is emulated
+   */
+  public long nvls(boolean reduces, DataType type, String name, boolean emulated) {
+    return function(
+        reduces ? KernelFamily.nvlsReductions(type, emulated) : KernelFamily.nvlsCopies(emulated),
+        KernelFamily.inForm(name, emulated));
+  }
+
+  /** The kernel of NVLS between machines, for a type; loaded and ready to be launched. */
+  long nvlsTree(DataType type, boolean emulated) {
+    return function(
+        KernelFamily.nvlsTree(type, emulated), KernelFamily.inForm("nccl4j_nvls_tree", emulated));
+  }
+
+  /**
+   * The kernel of sends and receives; loaded and ready to be launched.
+   *
+   * @param flagged that of those alone which flags travel with
+   */
+  long p2p(boolean flagged) {
+    return function(KernelFamily.copies(), flagged ? "nccl4j_p2p_flagged" : "nccl4j_p2p");
+  }
+
+  /** What tells of copies, or waits for them; loaded and ready to be launched. */
+  public long copies(boolean waits) {
+    return function(KernelFamily.copies(), waits ? "nccl4j_copies_await" : "nccl4j_copies_tell");
+  }
+
+  /**
+   * A kernel that goes straight between the ranks' buffers; loaded and ready to be launched.
+   *
+   * @param type of what it combines; not looked at where it only copies
+   */
+  public long direct(boolean reduces, DataType type, String name) {
+    if (reduces) {
+      checkArithmetic(type);
+    }
+    return function(
+        reduces ? KernelFamily.directReductions(type) : KernelFamily.directCopies(), name);
+  }
+
+  /**
+   * Whether a kernel's own code waits for the kernel before it, so that its blocks may come early.
+   * The GPU does not decide: it also runs what was compiled for older ones, without that wait.
+   */
+  synchronized boolean awaitsPredecessor(long kernel) {
+    return waiting.contains(kernel);
+  }
+
+  private static String name(Algorithm algorithm, Protocol protocol) {
+    String of = protocol.name().toLowerCase(Locale.ROOT);
+    return protocol == Protocol.SIMPLE
+        ? "nccl4j_" + of
+        : "nccl4j_" + of + "_" + algorithm.name().toLowerCase(Locale.ROOT);
+  }
+
+  /**
+   * Loads what a communicator can launch, before any of its kernels waits for another rank. A
+   * family that this build or this GPU lacks is left out: the first operation that needs it says
+   * so.
+   *
+   * @param types those that are reduced; what only copies is loaded as well
+   * @param nvls of the communicator; null where it has none
+   */
+  public void preload(Set<DataType> types, Nvls nvls) {
+    List<KernelFamily> families = new ArrayList<>();
+    families.add(KernelFamily.copies());
+    families.add(KernelFamily.directCopies());
+    types.stream()
+        .filter(this::hasArithmetic)
+        .forEach(
+            type -> {
+              families.add(KernelFamily.reductions(type));
+              families.add(KernelFamily.directReductions(type));
+            });
+    if (nvls != null) {
+      boolean emulated = nvls.multicast().emulated();
+      families.add(KernelFamily.nvlsCopies(emulated));
+      types.forEach(type -> families.add(KernelFamily.nvlsReductions(type, emulated)));
+      if (nvls.machines() > 1) {
+        types.forEach(type -> families.add(KernelFamily.nvlsTree(type, emulated)));
+      }
+    }
+    for (KernelFamily family : families) {
+      if (KernelModules.class.getResource(resource(family.file())) != null) {
+        load(family);
+      }
+    }
+  }
+
+  private synchronized long function(KernelFamily family, String name) {
+    if (!family.kernels().contains(name)) {
+      throw new IllegalArgumentException("the kernel " + name + " is not of " + family);
+    }
+    String key = key(family, name);
+    if (!functions.containsKey(key)) {
+      load(family);
+    }
+    return functions.get(key);
+  }
+
+  private static String key(KernelFamily family, String name) {
+    return family.file() + "/" + name;
+  }
+
+  private synchronized void load(KernelFamily family) {
+    if (!loaded.contains(family)) {
+      gpu.context().run(() -> loadAll(family));
+      loaded.add(family);
+    }
+  }
+
+  private void loadAll(KernelFamily family) {
+    long module =
+        modules.computeIfAbsent(
+            family.file(), file -> CudaLibrary.loadModule(image(file), file, gpu));
+    for (String name : family.kernels()) {
+      long function = CudaLibrary.function(module, name, gpu);
+      // Asking for an attribute makes a lazily loading driver load the code now, and not at the
+      // first launch, where it could have to wait for a kernel that waits for this one.
+      CudaLibrary.functionAttribute(function, MAX_THREADS_PER_BLOCK, gpu);
+      if (CudaLibrary.functionAttribute(function, PTX_VERSION, gpu) >= WAITS_FROM) {
+        waiting.add(function);
+      }
+      functions.put(key(family, name), function);
+    }
+  }
+
+  private static String resource(String file) {
+    return "/org/nccl4j/device/cuda/kernels/" + file + ".fatbin";
+  }
+
+  private static byte[] image(String family) {
+    try (InputStream in = KernelModules.class.getResourceAsStream(resource(family))) {
+      if (in == null) {
+        throw new InvalidUsageException(
+            ErrorId.UNSUPPORTED,
+            "this build of nccl-device has no CUDA kernels for "
+                + family
+                + ": "
+                + KernelBuild.present().absence().orElse("they are missing from the jar"),
+            "build nccl-device where nvcc of CUDA 12 or newer is on the PATH, or use a released"
+                + " jar");
+      }
+      return in.readAllBytes();
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
+    }
+  }
+}

@@ -1,0 +1,196 @@
+package org.nccl4j.device.cuda.plan;
+
+import java.util.ArrayDeque;
+import java.util.ArrayList;
+import java.util.Deque;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import jcuda.driver.CUresult;
+import jnr.ffi.Pointer;
+import jnr.ffi.Runtime;
+import org.nccl4j.device.CudaException;
+import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.bind.Offheap;
+import org.nccl4j.device.cuda.driver.CaptureLibrary;
+import org.nccl4j.device.cuda.driver.CudaLibrary;
+import org.nccl4j.device.cuda.driver.DriverLibrary;
+import org.nccl4j.device.cuda.driver.Gpu;
+import org.nccl4j.device.cuda.memory.CudaMemory;
+import org.nccl4j.device.cuda.stream.GpuStream;
+
+/**
+ * Tables of a communicator's plans that do not fit their kernels' arguments. A table is written in
+ * pinned memory and copied to the device by the stream of its plan's first launch. One that its
+ * plan leaves is another plan's as soon as the last launch has ended, so that plans which change at
+ * each call neither take more and more memory nor wait for any. What was captured is kept until the
+ * communicator is closed: its graph may be launched until then.
+ *
+ * <p>Owned by the thread that prepares and launches; {@code bytes} by any.
+ */
+public final class PlanTables implements AutoCloseable {
+  private static final int LEAST_BYTES = 4 << 10;
+  private static final int SLAB_BYTES = 256 << 10;
+
+  private final Gpu gpu;
+  private final Offheap asking = new Offheap(CaptureLibrary.SCRATCH_BYTES);
+  private final List<Slab> slabs = new ArrayList<>();
+  private final Map<Integer, Deque<Table>> free = new HashMap<>();
+
+  /** Discarded, in the order of their last launches: those of a communicator end in order. */
+  private final Deque<Table> ending = new ArrayDeque<>();
+
+  private volatile long bytes;
+
+  /** Memory that is cut into tables of one size. */
+  private record Slab(long host, DeviceMemory there, List<Table> tables) {}
+
+  public PlanTables(Gpu gpu) {
+    this.gpu = gpu;
+  }
+
+  /** Bytes on the device. */
+  public long bytes() {
+    return bytes;
+  }
+
+  /** A table with this in it. */
+  Table take(byte[] contents) {
+    int size = Math.max(LEAST_BYTES, Integer.highestOneBit(2 * contents.length - 1));
+    Deque<Table> left = free.computeIfAbsent(size, key -> new ArrayDeque<>());
+    if (left.isEmpty()) {
+      takeBack();
+    }
+    if (left.isEmpty()) {
+      left.addAll(cut(size));
+    }
+    Table table = left.poll();
+    table.fill(contents);
+    return table;
+  }
+
+  /** Those whose last launch has ended. */
+  private void takeBack() {
+    gpu.context()
+        .run(
+            () -> {
+              while (!ending.isEmpty() && ending.peek().hasEnded()) {
+                Table table = ending.poll();
+                if (!table.captured) {
+                  free.get(table.size).add(table);
+                }
+              }
+            });
+  }
+
+  private List<Table> cut(int size) {
+    int all = Math.max(SLAB_BYTES, size);
+    DeviceMemory there = CudaMemory.allocate(gpu, all);
+    Slab slab;
+    try {
+      long host = gpu.context().get(() -> CudaLibrary.allocateHost(all, gpu));
+      slab = new Slab(host, there, new ArrayList<>());
+    } catch (RuntimeException e) {
+      there.close();
+      throw e;
+    }
+    slabs.add(slab);
+    bytes += all;
+    for (int at = 0; at < all; at += size) {
+      slab.tables.add(new Table(slab.host + at, there.address() + at, size));
+    }
+    return slab.tables;
+  }
+
+  /** Frees all of them; nothing may be running. */
+  @Override
+  public void close() {
+    for (Slab slab : slabs) {
+      slab.tables.forEach(Table::free);
+      slab.there.close();
+      gpu.context().run(() -> CudaLibrary.freeHost(slab.host, gpu));
+    }
+    slabs.clear();
+    free.clear();
+    ending.clear();
+    bytes = 0;
+  }
+
+  /** The table of one plan at a time. */
+  final class Table {
+    private final Pointer host;
+    private final long hostAddress;
+    private final long address;
+    private final int size;
+    private long launched; // behind the last launch; 0 before the first
+    private int filled;
+    private boolean there; // what comes next in the communicator's order finds it on the device
+    private boolean captured;
+
+    private Table(long host, long address, int size) {
+      this.host = Pointer.wrap(Runtime.getSystemRuntime(), host, size);
+      this.hostAddress = host;
+      this.address = address;
+      this.size = size;
+    }
+
+    /** On the device. */
+    long address() {
+      return address;
+    }
+
+    private void fill(byte[] contents) {
+      host.put(0, contents, 0, contents.length);
+      filled = contents.length;
+      there = false;
+    }
+
+    /**
+     * Has it on the device before what comes next in a stream. A graph copies it at each launch,
+     * since its first may come before any other.
+     */
+    void bring(GpuStream stream) {
+      boolean inGraph = CaptureLibrary.capture(stream.handle(), asking, gpu) != 0;
+      if (inGraph || !there) {
+        DriverLibrary.copyAsync(address, hostAddress, filled, stream.handle(), gpu);
+      }
+      captured |= inGraph;
+      there |= !inGraph;
+    }
+
+    /** A kernel that reads it was put into a stream. */
+    void launched(GpuStream stream) {
+      if (captured) {
+        return; // it stays in any case
+      }
+      if (launched == 0) {
+        launched = CudaLibrary.createEvent(false, gpu);
+      }
+      CudaLibrary.recordEvent(launched, stream.handle(), gpu);
+    }
+
+    /** Its plan is launched no more. */
+    void discard() {
+      ending.add(this);
+    }
+
+    private boolean hasEnded() {
+      try {
+        return captured || launched == 0 || CudaLibrary.isEventComplete(launched, gpu);
+      } catch (CudaException e) {
+        if (e.result() != CUresult.CUDA_ERROR_CAPTURED_EVENT) {
+          throw e;
+        }
+        captured = true; // by a capture that was begun between the look and the record
+        return true;
+      }
+    }
+
+    private void free() {
+      if (launched != 0) {
+        CudaLibrary.destroyEvent(launched, gpu);
+        launched = 0;
+      }
+    }
+  }
+}

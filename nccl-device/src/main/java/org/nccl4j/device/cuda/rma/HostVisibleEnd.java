@@ -1,0 +1,58 @@
+package org.nccl4j.device.cuda.rma;
+
+import java.lang.invoke.VarHandle;
+import jnr.ffi.Pointer;
+import jnr.ffi.Runtime;
+import org.nccl4j.device.cuda.driver.DriverLibrary;
+import org.nccl4j.device.cuda.driver.Gpu;
+import org.nccl4j.device.kernel.Connection;
+import org.nccl4j.device.kernel.ConnectionLayout;
+
+/**
+ * An end of a connection in pinned memory as the processor sees it: its words and its slots, the
+ * first channel's part of them. Owned by one thread at a time.
+ */
+final class HostVisibleEnd {
+  private final ConnectionLayout layout;
+  private final Pointer data;
+  private final Pointer credit;
+
+  HostVisibleEnd(Gpu gpu, Connection connection, ConnectionLayout layout) {
+    this.layout = layout;
+    data = view(gpu, connection.data().address(), layout.dataBytes());
+    credit = view(gpu, connection.credit().address(), ConnectionLayout.CREDIT_BYTES);
+  }
+
+  private static Pointer view(Gpu gpu, long address, long bytes) {
+    long host = gpu.context().get(() -> DriverLibrary.hostAddress(address, gpu));
+    return Pointer.wrap(Runtime.getSystemRuntime(), host, bytes);
+  }
+
+  /** How many steps are filled, and all that was written into them before. */
+  long tail() {
+    long value = data.getLong(ConnectionLayout.TAIL);
+    VarHandle.acquireFence();
+    return value;
+  }
+
+  /** How many steps are emptied. */
+  long head() {
+    long value = credit.getLong(ConnectionLayout.HEAD);
+    VarHandle.acquireFence();
+    return value;
+  }
+
+  /** Publishes how many steps are emptied. */
+  void setHead(long step) {
+    VarHandle.releaseFence();
+    credit.putLong(ConnectionLayout.HEAD, step);
+  }
+
+  long getLong(long step, int offset) {
+    return data.getLong(layout.simple(step) + offset);
+  }
+
+  int getInt(long step, int offset) {
+    return data.getInt(layout.simple(step) + offset);
+  }
+}

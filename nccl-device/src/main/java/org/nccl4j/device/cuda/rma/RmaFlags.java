@@ -1,0 +1,85 @@
+package org.nccl4j.device.cuda.rma;
+
+import java.lang.invoke.VarHandle;
+import jnr.ffi.Pointer;
+import jnr.ffi.Runtime;
+import org.nccl4j.device.cuda.driver.CudaLibrary;
+import org.nccl4j.device.cuda.driver.Gpu;
+
+/**
+ * Words in pinned memory of the host by which a GPU's streams and the processor tell each other of
+ * one-sided operations with ranks outside the team. Those of a rank share a cache line:
+ *
+ * <pre>
+ *   u64 credit: messages to the rank whose slots may be filled again   processor to stream
+ *   u64 signals of the rank                                            processor to stream
+ *   u64 messages of the rank whose data are in windows                 stream to processor
+ * </pre>
+ *
+ * <p>After all ranks' come the numbers of the wait that streams began last, and ended last.
+ */
+final class RmaFlags implements AutoCloseable {
+  private static final int STRIDE = 64;
+  private static final int SIGNALS = 8;
+  private static final int COPIED = 16;
+
+  private final Gpu gpu;
+  private final int ranks;
+  private final long host;
+  private final long onDevice;
+  private final Pointer words;
+
+  RmaFlags(Gpu gpu, int ranks) {
+    this.gpu = gpu;
+    this.ranks = ranks;
+    long bytes = (ranks + 1L) * STRIDE;
+    host = gpu.context().get(() -> CudaLibrary.allocateHost(bytes, gpu));
+    onDevice = gpu.context().get(() -> CudaLibrary.hostDeviceAddress(host, gpu));
+    words = Pointer.wrap(Runtime.getSystemRuntime(), host, bytes);
+    words.setMemory(0, bytes, (byte) 0);
+  }
+
+  static long credit(int rank) {
+    return (long) rank * STRIDE;
+  }
+
+  static long signals(int rank) {
+    return (long) rank * STRIDE + SIGNALS;
+  }
+
+  static long copied(int rank) {
+    return (long) rank * STRIDE + COPIED;
+  }
+
+  long begun() {
+    return (long) ranks * STRIDE;
+  }
+
+  long ended() {
+    return (long) ranks * STRIDE + SIGNALS;
+  }
+
+  /** Where streams reach a word. */
+  long address(long word) {
+    return onDevice + word;
+  }
+
+  /** A word, and all that its stream did before it. */
+  long loadAcquire(long word) {
+    long value = words.getLong(word);
+    VarHandle.acquireFence();
+    return value;
+  }
+
+  /** Publishes a word to a stream, and all that this thread saw or did before. */
+  void storeRelease(long word, long value) {
+    VarHandle.releaseFence();
+    words.putLong(word, value);
+  }
+
+  /** When no stream uses them any more. */
+  @Override
+  public void close() {
+    gpu.context().run(() -> CudaLibrary.freeHost(host, gpu));
+  }
+}

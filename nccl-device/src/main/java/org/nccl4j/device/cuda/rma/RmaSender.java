@@ -1,0 +1,246 @@
+package org.nccl4j.device.cuda.rma;
+
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Optional;
+import java.util.concurrent.atomic.AtomicLongArray;
+import org.nccl4j.device.ErrorId;
+import org.nccl4j.device.InvalidUsageException;
+import org.nccl4j.device.Patience;
+import org.nccl4j.device.cuda.driver.CudaLibrary;
+import org.nccl4j.device.cuda.driver.DriverLibrary;
+import org.nccl4j.device.cuda.driver.Gpu;
+import org.nccl4j.device.cuda.stream.GpuStream;
+import org.nccl4j.device.cuda.stream.StallDetector;
+import org.nccl4j.device.kernel.Connection;
+import org.nccl4j.device.kernel.ConnectionLayout;
+import org.nccl4j.device.kernel.KernelCommunicatorSpec;
+import org.nccl4j.device.kernel.OneSidedWork;
+import org.nccl4j.device.kernel.RemoteMessage;
+import org.nccl4j.device.kernel.RemoteSpace;
+
+/**
+ * One-sided operations of a GPU with ranks outside its team, by copies and memory operations of the
+ * user's stream alone: a put fills slots in pinned memory ({@link RemoteMessage}) and tells the
+ * proxy, a wait is for a word that {@link RmaReceiver} stores. No kernel is launched.
+ *
+ * <p>Streams' waits know neither deadline nor abort; so streams tell the number of each wait before
+ * and after it, {@link #stall} tells when one has taken too long, and {@link #release} ends all for
+ * good. A message has a number, which a graph would send again at each launch: puts and waits are
+ * not captured.
+ *
+ * <p>Launched by one thread at a time; any thread may ask and release.
+ */
+public final class RmaSender implements AutoCloseable {
+  private static final int WIDE_OPERATIONS = 122; // ..._CAN_USE_64_BIT_STREAM_MEM_OPS
+  private static final int KNOWN_WAITS = 1 << 12;
+
+  private final Gpu gpu;
+  private final KernelCommunicatorSpec spec;
+  private final List<Connection> sends;
+  private final List<HostVisibleEnd> ends = new ArrayList<>();
+  private final RmaFlags words;
+  private final int room;
+
+  /** Messages to, and signals waited for from, each rank. */
+  private final AtomicLongArray sent;
+
+  private final AtomicLongArray awaited;
+
+  /** Whom the last waits are for, by their numbers, and whether for a signal. */
+  private final int[] waitsFor = new int[KNOWN_WAITS];
+
+  private final boolean[] waitsForSignal = new boolean[KNOWN_WAITS];
+  private volatile long number;
+  private final StallDetector watch = new StallDetector();
+  private volatile boolean released;
+
+  RmaSender(Gpu gpu, KernelCommunicatorSpec spec, RemoteSpace space) {
+    this.gpu = gpu;
+    this.spec = spec;
+    this.sends = space.sends();
+    ConnectionLayout layout = spec.layout();
+    for (Connection send : sends) {
+      ends.add(send == null ? null : new HostVisibleEnd(gpu, send, layout));
+    }
+    room = layout.simpleSlotBytes() / ConnectionLayout.CHANNELS - RemoteMessage.HEADER;
+    sent = new AtomicLongArray(sends.size());
+    awaited = new AtomicLongArray(sends.size());
+    words = new RmaFlags(gpu, sends.size());
+  }
+
+  /** Why a device cannot do this. */
+  public static Optional<String> absence(Gpu gpu) {
+    return gpu.attribute(WIDE_OPERATIONS) != 0
+        ? Optional.empty()
+        : Optional.of("streams of " + gpu + " have no memory operations of 64 bits");
+  }
+
+  /** What streams and the processor share. */
+  RmaFlags words() {
+    return words;
+  }
+
+  /** Messages sent to a rank so far. */
+  long sent(int rank) {
+    return sent.get(rank);
+  }
+
+  void checkNotCaptured(GpuStream stream, String what) {
+    if (CudaLibrary.isCapturing(stream.handle(), gpu)) {
+      throw new InvalidUsageException(
+          ErrorId.UNSUPPORTED,
+          "%s of rank %d of %s is for a rank of another machine, and the stream is being captured"
+              .formatted(what, spec.rank(), spec.name()),
+          "call it outside of the capture: every put and signal between machines has a number");
+    }
+  }
+
+  /**
+   * Fills slots, in the current context; the source may be written again when the stream is here.
+   */
+  void put(OneSidedWork.RemotePut put, GpuStream stream) {
+    checkNotCaptured(stream, put.bytes() == 0 ? "signal" : "putSignal");
+    Connection to = sends.get(put.rank());
+    long data = to.data().address();
+    long done = 0;
+    do {
+      long step = sent.get(put.rank());
+      awaitCredit(put.rank(), step, stream);
+      int part = (int) Math.min(room, put.bytes() - done);
+      long slot = data + spec.layout().simple(step);
+      if (part > 0) {
+        long from = put.source().address() + done;
+        DriverLibrary.copyAsync(slot + RemoteMessage.HEADER, from, part, stream.handle(), gpu);
+      }
+      long signals = done + part == put.bytes() ? 1 : 0;
+      write(stream, slot, put.window());
+      write(stream, slot + RemoteMessage.OFFSET, put.offset() + done);
+      write(stream, slot + RemoteMessage.BYTES, part | signals << 32);
+      DriverLibrary.streamWrite(
+          stream.handle(),
+          data + ConnectionLayout.size(step),
+          RemoteMessage.HEADER + part,
+          /* wide= */ false,
+          gpu);
+      write(stream, data + ConnectionLayout.TAIL, step + 1);
+      sent.set(put.rank(), step + 1);
+      done += part;
+    } while (done < put.bytes());
+    endWaits(stream);
+  }
+
+  private void awaitCredit(int rank, long step, GpuStream stream) {
+    if (step >= ConnectionLayout.STEPS) {
+      long least = step - ConnectionLayout.STEPS + 1;
+      begin(rank, /* signal= */ false, stream);
+      await(stream, RmaFlags.credit(rank), least);
+    }
+  }
+
+  /** Waits for signals, in the current context. */
+  void await(List<OneSidedWork.RemoteAwaited> remote, GpuStream stream) {
+    for (OneSidedWork.RemoteAwaited from : remote) {
+      long due = awaited.addAndGet(from.rank(), from.signals());
+      begin(from.rank(), /* signal= */ true, stream);
+      await(stream, RmaFlags.signals(from.rank()), due);
+    }
+    endWaits(stream);
+  }
+
+  private void begin(int rank, boolean signal, GpuStream stream) {
+    long next = number + 1;
+    waitsFor[(int) (next % KNOWN_WAITS)] = rank;
+    waitsForSignal[(int) (next % KNOWN_WAITS)] = signal;
+    number = next;
+    write(stream, words.address(words.begun()), next);
+  }
+
+  private void endWaits(GpuStream stream) {
+    write(stream, words.address(words.ended()), number);
+    if (released) {
+      release(); // again: it may have looked before this was counted
+    }
+  }
+
+  private void await(GpuStream stream, long word, long least) {
+    DriverLibrary.streamWait(stream.handle(), words.address(word), least, true, gpu);
+  }
+
+  private void write(GpuStream stream, long address, long value) {
+    DriverLibrary.streamWrite(stream.handle(), address, value, true, gpu);
+  }
+
+  /**
+   * Has streams know which slots may be filled again, and returns how many more those are. Called
+   * by the thread that gives the proxy its turn.
+   */
+  int giveCredit() {
+    int more = 0;
+    for (int rank = 0; rank < ends.size(); rank++) {
+      HostVisibleEnd end = ends.get(rank);
+      if (end != null && sent.get(rank) > 0) {
+        long head = end.head();
+        long known = words.loadAcquire(RmaFlags.credit(rank));
+        if (head > known) {
+          publish(RmaFlags.credit(rank), head);
+          more += (int) (head - known);
+        }
+      }
+    }
+    return more;
+  }
+
+  /** Tells streams of a rank's signals; by the same thread. */
+  void setSignals(int rank, long signals) {
+    publish(RmaFlags.signals(rank), signals);
+  }
+
+  /** After a failure, what streams wait for stays as high as they want it. */
+  private void publish(long word, long value) {
+    words.storeRelease(word, value);
+    if (released) {
+      release();
+    }
+  }
+
+  /**
+   * What is wrong, as a sentence, if a wait has lasted longer than operations may; else null. To be
+   * asked again and again.
+   */
+  public String stall() {
+    long begun = words.loadAcquire(words.begun()); // an end that is seen is not older
+    if (released || begun == words.loadAcquire(words.ended())) {
+      watch.reset();
+      return null;
+    }
+    Duration deadline = spec.deadline();
+    if (!watch.isOverdue(begun, deadline)) {
+      return null;
+    }
+    boolean known = number - begun < KNOWN_WAITS;
+    int at = (int) (begun % KNOWN_WAITS);
+    return "rank %d of %s waited longer than %s for %s to %s"
+        .formatted(
+            spec.rank(),
+            spec.name(),
+            Patience.text(deadline),
+            known ? "rank " + waitsFor[at] : "a rank of another machine",
+            known && waitsForSignal[at] ? "signal" : "take what was put to it");
+  }
+
+  /** Ends all waits, now and from now on: the communicator has failed. */
+  public void release() {
+    released = true;
+    for (int rank = 0; rank < sends.size(); rank++) {
+      words.storeRelease(RmaFlags.credit(rank), sent.get(rank));
+      words.storeRelease(RmaFlags.signals(rank), awaited.get(rank));
+    }
+  }
+
+  @Override
+  public void close() {
+    words.close();
+  }
+}

@@ -1,0 +1,240 @@
+package org.nccl4j.device.cuda.stream;
+
+import java.util.LinkedHashMap;
+import java.util.Map;
+import java.util.Optional;
+import java.util.concurrent.atomic.AtomicLong;
+import org.nccl4j.device.ErrorId;
+import org.nccl4j.device.HotPath;
+import org.nccl4j.device.InvalidUsageException;
+import org.nccl4j.device.bind.Offheap;
+import org.nccl4j.device.cuda.driver.CaptureLibrary;
+import org.nccl4j.device.cuda.driver.CudaLibrary;
+import org.nccl4j.device.cuda.driver.Gpu;
+
+/**
+ * One order for what goes by the same connections, launched by one communicator or by several that
+ * share them: each launch comes after the one before, whatever their streams. Where the stream
+ * changes, an event is recorded in the one before. A stream of the user's may be destroyed as soon
+ * as its work has ended, so there the event is recorded with the launch.
+ *
+ * <p>What is captured is in the order of its capture alone. The graph that comes of it has its
+ * place in the order whenever it is launched ({@code CudaGraph}). Of graphs that others than this
+ * library capture nobody says when they are launched. So they wait for the event themselves, and
+ * record it; and from the first such capture on every other launch does so too. Where connections
+ * are shared, launches into such captures are refused; and connections that may be in such a graph
+ * already are not shared.
+ *
+ * <p>Who launches holds this object's monitor from {@link #follow} to {@link #launched}, but for
+ * launches that are {@link #isPlain}.
+ */
+public final class ConnectionOrder implements AutoCloseable {
+  private static final AtomicLong NUMBERS = new AtomicLong();
+  private static final int OTHER_CAPTURES = 16; // at a time; nobody says when they end
+
+  private final Gpu gpu;
+  private final CaptureRegistry captures;
+  private final long number = NUMBERS.incrementAndGet();
+  private final Offheap scratch = new Offheap(CaptureLibrary.SCRATCH_BYTES);
+  private final long behind;
+  private long captured; // the same in captures; 0 before the first
+  private GpuStream last; // of what is not captured; null before the first
+  private boolean recorded; // behind is recorded behind the last launch already
+  private boolean capturing; // the launch under way is captured
+  private boolean byOthers; // by others than this library
+
+  /** The last captures that others began, and where each has its last launch. */
+  private final Map<Long, GpuStream> otherLast =
+      new LinkedHashMap<>() {
+        private static final long serialVersionUID = 1L;
+
+        @Override
+        protected boolean removeEldestEntry(Map.Entry<Long, GpuStream> eldest) {
+          return size() > OTHER_CAPTURES;
+        }
+      };
+
+  private boolean shared;
+
+  /** Where a launch needs nothing but its stream, of the library's, while that captures nothing. */
+  private volatile GpuStream plain;
+
+  private volatile boolean inOtherGraphs;
+  private volatile boolean inGraphs;
+  private final Object asking = new Object(); // held while the event behind is asked about
+  private boolean closed;
+
+  /**
+   * An order of launches.
+   *
+   * @param captures of the GPU's streams
+   */
+  public ConnectionOrder(Gpu gpu, CaptureRegistry captures) {
+    this.gpu = gpu;
+    this.captures = captures;
+    behind = gpu.context().get(() -> CudaLibrary.createEvent(false, gpu));
+  }
+
+  /** Those that were made later have higher numbers. */
+  long number() {
+    return number;
+  }
+
+  /** Several communicators launch from now on. */
+  public synchronized void share() {
+    shared = true;
+    plain = null;
+  }
+
+  /** Why they cannot be shared, as a clause; empty if they can. */
+  public Optional<String> sharingObstacle() {
+    return inOtherGraphs
+        ? Optional.of(
+            "its operations were captured into a graph, and not by CudaStream.beginCapture")
+        : Optional.empty();
+  }
+
+  /**
+   * Whether a launch is in order by its stream alone: the last one was in it too, and it is not
+   * being captured. Streams of the library's are captured by it alone.
+   */
+  @HotPath
+  public boolean isPlain(GpuStream into) {
+    return into == plain && !captures.areOpen();
+  }
+
+  /** Has what comes next in a stream wait for the last launch, in the current context. */
+  public void follow(GpuStream into) {
+    assert Thread.holdsLock(this);
+    long capture = CaptureLibrary.capture(into.handle(), scratch, gpu);
+    capturing = capture != 0;
+    byOthers = false;
+    if (closed) {
+      return;
+    }
+    if (capturing) {
+      followCaptured(into, capture);
+    } else if (inOtherGraphs || last != null && !into.isSameAs(last)) {
+      recordBehindLast();
+      if (inOtherGraphs || recorded) {
+        CudaLibrary.awaitEvent(into.handle(), behind, gpu);
+      }
+    }
+  }
+
+  /** A stream that is being captured records nothing; one that was closed had ended all. */
+  private void recordBehindLast() {
+    GpuStream from = last;
+    if (recorded || from == null || from.isClosed()) {
+      return;
+    }
+    if (CaptureLibrary.capture(from.handle(), scratch, gpu) == 0) {
+      CudaLibrary.recordEvent(behind, from.handle(), gpu);
+      recorded = true;
+      plain = null;
+    } else if (shared) {
+      throw new InvalidUsageException(
+          ErrorId.CAPTURE,
+          "a stream of %s is being captured, not by CudaStream.beginCapture, that an operation on"
+                  .formatted(gpu)
+              + " shared connections is to wait for",
+          "capture it by CudaStream.beginCapture, or split with withSplitShare(false)");
+    }
+  }
+
+  /** Whether any launch was captured. */
+  public boolean isInGraphs() {
+    return inGraphs;
+  }
+
+  private void followCaptured(GpuStream into, long capture) {
+    inGraphs = true;
+    if (capture == CaptureLibrary.SPOILT) {
+      return; // the launch says so
+    }
+    CaptureRegistry.Capture ours = captures.find(capture);
+    GpuStream from;
+    if (ours != null) {
+      from = ours.add(this, into);
+    } else {
+      if (shared) {
+        throw new InvalidUsageException(
+            ErrorId.CAPTURE,
+            "an operation on shared connections is captured on %s, and not by".formatted(gpu)
+                + " CudaStream.beginCapture: nothing would order the graph's launches with others",
+            "capture it by CudaStream.beginCapture, or split with withSplitShare(false)");
+      }
+      from = followInOtherGraph(into, capture);
+    }
+    if (from != null
+        && !into.isSameAs(from)
+        && !from.isClosed()
+        && CaptureLibrary.capture(from.handle(), scratch, gpu) == capture) {
+      if (captured == 0) {
+        captured = CudaLibrary.createEvent(false, gpu);
+      }
+      CudaLibrary.recordEvent(captured, from.handle(), gpu);
+      CudaLibrary.awaitEvent(into.handle(), captured, gpu);
+    }
+  }
+
+  /** The stream of the launch before in the same capture; null for the first. */
+  private GpuStream followInOtherGraph(GpuStream into, long capture) {
+    byOthers = true;
+    inOtherGraphs = true;
+    plain = null;
+    boolean first = !otherLast.containsKey(capture);
+    if (first) {
+      recordBehindLast();
+      CaptureLibrary.awaitAtLaunch(into.handle(), behind, gpu);
+    }
+    return otherLast.put(capture, into);
+  }
+
+  /** Something was put into the stream; what comes next follows it. In the current context. */
+  public void launched(GpuStream into) {
+    assert Thread.holdsLock(this);
+    if (byOthers && !closed) {
+      CaptureLibrary.recordAtLaunch(behind, into.handle(), gpu);
+    }
+    if (capturing || closed) {
+      return;
+    }
+    last = into;
+    recorded = inOtherGraphs || !into.isOwned();
+    if (recorded) {
+      CudaLibrary.recordEvent(behind, into.handle(), gpu);
+    }
+    plain = shared || recorded ? null : into;
+  }
+
+  /**
+   * Whether all has ended that was launched into streams of the user's, whose event is recorded
+   * with each launch. Any thread; it waits for none that launches.
+   */
+  public boolean isReached() {
+    synchronized (asking) {
+      return closed || gpu.context().get(() -> CudaLibrary.isEventComplete(behind, gpu));
+    }
+  }
+
+  /** A stream is about to be captured; it will record nothing until the capture's end. */
+  synchronized void beforeCapture(GpuStream stream) {
+    if (!closed && stream.isSameAs(last)) {
+      gpu.context().run(this::recordBehindLast);
+    }
+  }
+
+  @Override
+  public synchronized void close() {
+    if (!closed) {
+      synchronized (asking) {
+        closed = true;
+        CudaLibrary.destroyEvent(behind, gpu);
+      }
+      if (captured != 0) {
+        CudaLibrary.destroyEvent(captured, gpu);
+      }
+    }
+  }
+}

@@ -1,0 +1,230 @@
+package org.nccl4j.device.cuda.stream;
+
+import java.util.List;
+import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.atomic.AtomicLong;
+import java.util.function.Supplier;
+import java.util.function.ToLongFunction;
+import org.nccl4j.device.HotPath;
+import org.nccl4j.device.NcclException;
+import org.nccl4j.device.Patience;
+import org.nccl4j.device.cuda.driver.CudaLibrary;
+import org.nccl4j.device.cuda.driver.Gpu;
+
+/**
+ * A stream of a GPU, into which plans are launched: of the library's own, or behind a user's {@link
+ * CudaStream}. Any thread may call.
+ */
+public final class GpuStream implements AutoCloseable {
+  /** Between two looks at something that a thread waits for. */
+  public static final long POLL_NANOS = 20_000;
+
+  /** 0 and CU_STREAM_LEGACY are the legacy default stream, CU_STREAM_PER_THREAD is the thread's. */
+  private static final long MOST_IMPLICIT = 2;
+
+  private final Gpu gpu;
+  private final long handle;
+  private final boolean owned;
+  private final List<StreamUser> users = new CopyOnWriteArrayList<>();
+  private final AtomicLong graphs = new AtomicLong();
+  private final Object lifetime = new Object();
+  private volatile boolean closed;
+
+  /**
+   * A stream.
+   *
+   * @param handle the CUstream
+   * @param owned whether this library has made it
+   */
+  public GpuStream(Gpu gpu, long handle, boolean owned) {
+    this.gpu = gpu;
+    this.handle = handle;
+    this.owned = owned;
+  }
+
+  private static GpuStream make(Gpu gpu, ToLongFunction<Gpu> maker) {
+    long handle = gpu.context().get(() -> maker.applyAsLong(gpu));
+    return new GpuStream(gpu, handle, /* owned= */ true);
+  }
+
+  /** A new stream of ordinary priority. */
+  public static GpuStream ordinary(Gpu gpu) {
+    return make(gpu, CudaLibrary::createStream);
+  }
+
+  /**
+   * A stream of the library's for what others' waits wait for. Its priority is the highest: the
+   * streams of one priority share a few queues of the hardware, where it could come to be behind
+   * just such a wait.
+   */
+  public static GpuStream urgent(Gpu gpu) {
+    return make(gpu, CudaLibrary::createUrgentStream);
+  }
+
+  /**
+   * A stream of the library's that waits for other ranks. Its priority is above that of ordinary
+   * streams, which would stand still behind a wait in a queue of the hardware that they share, and
+   * below that of {@link #urgent}.
+   */
+  public static GpuStream waiting(Gpu gpu) {
+    return make(gpu, CudaLibrary::createWaitingStream);
+  }
+
+  public Gpu gpu() {
+    return gpu;
+  }
+
+  /** The CUstream. */
+  public long handle() {
+    return handle;
+  }
+
+  public boolean isClosed() {
+    return closed;
+  }
+
+  /** Whether this library has made it. */
+  public boolean isOwned() {
+    return owned;
+  }
+
+  /** Adds a communicator whose failures {@link #synchronize} reports. Allocates for a new one. */
+  public void addUser(StreamUser user) {
+    if (!users.contains(user)) {
+      users.add(user);
+    }
+  }
+
+  /** Tells the users' orders that a capture of the stream is about to begin. */
+  public void beforeCapture() {
+    users.forEach(user -> user.order().beforeCapture(this));
+  }
+
+  /** Waits until all that was launched so far has ended. */
+  public void synchronize() {
+    if (VirtualThreads.isCurrent()) {
+      awaitIdle();
+    }
+    if (!closed) { // which has waited
+      long before = gpu.context().enter(); // the driver's own streams are the context's
+      try {
+        CudaLibrary.synchronizeStream(handle, gpu);
+      } finally {
+        gpu.context().leave(before);
+      }
+    }
+  }
+
+  /** The driver's own wait would keep the carrier from all other virtual threads. */
+  private void awaitIdle() {
+    while (!closed
+        && !CudaLibrary.mayBeCapturing(handle, gpu)
+        && !CudaLibrary.isStreamIdle(handle, gpu)) {
+      Patience.sleep(POLL_NANOS);
+    }
+  }
+
+  /** Throws the failure of a communicator whose work here has ended; each communicator's once. */
+  public void throwFailure() {
+    for (StreamUser user : users) {
+      NcclException failure = user.settledFailure();
+      if (failure != null) {
+        users.remove(user);
+        throw failure.again();
+      }
+    }
+  }
+
+  /** Whether all that was launched so far has ended; no while the stream is being captured. */
+  public boolean isIdle() {
+    if (closed) {
+      return true;
+    }
+    long before = gpu.context().enter();
+    try {
+      return !CudaLibrary.mayBeCapturing(handle, gpu) && CudaLibrary.isStreamIdle(handle, gpu);
+    } finally {
+      gpu.context().leave(before);
+    }
+  }
+
+  /**
+   * Whether it is one of the driver's own, whose handle means another stream in another context or
+   * on another thread.
+   */
+  boolean isImplicit() {
+    return handle >= 0 && handle <= MOST_IMPLICIT;
+  }
+
+  /**
+   * Whether what is put into both is in the order of the calls. Streams that are wrapped anew at
+   * each call are the same.
+   */
+  @HotPath
+  public boolean isSameAs(GpuStream other) {
+    return other != null && other.handle == handle && other.gpu == gpu && !isImplicit();
+  }
+
+  /** Graphs of this library that were launched into it so far. */
+  long graphs() {
+    return graphs.get();
+  }
+
+  /** Counts the launch of a graph. */
+  public void addGraph() {
+    graphs.incrementAndGet();
+  }
+
+  /**
+   * Does something with the stream unless it has been closed, which waits meanwhile.
+   *
+   * @return what it did; null if it was closed
+   */
+  <T> T whileOpen(Supplier<T> action) {
+    synchronized (lifetime) {
+      return closed ? null : action.get();
+    }
+  }
+
+  /** Waits for all that was launched, and destroys the stream where this library has made it. */
+  @Override
+  public void close() {
+    close(() -> {});
+  }
+
+  /**
+   * Closes it as {@link #close()} does.
+   *
+   * @param marked called when it counts as closed, before what was launched has ended
+   */
+  public void close(Runnable marked) {
+    markClosed(marked); // so that nobody waits here for what the stream waits for
+    if (owned) {
+      CudaLibrary.synchronizeStream(handle, gpu);
+      CudaLibrary.destroyStream(handle, gpu);
+    }
+  }
+
+  /**
+   * Closes it once all that a group has launched has ended; until then it is open to this library,
+   * since others go by it.
+   *
+   * @param marked called when it counts as closed
+   */
+  public void closeLate(Runnable marked) {
+    if (owned) {
+      CudaLibrary.synchronizeStream(handle, gpu);
+    }
+    markClosed(marked);
+    if (owned) {
+      CudaLibrary.destroyStream(handle, gpu);
+    }
+  }
+
+  private void markClosed(Runnable marked) {
+    synchronized (lifetime) {
+      closed = true;
+      marked.run();
+    }
+  }
+}

@@ -1,0 +1,60 @@
+package org.nccl4j.device.cuda.stream;
+
+import com.kenai.jffi.CallingConvention;
+import com.kenai.jffi.Closure;
+import com.kenai.jffi.ClosureManager;
+import com.kenai.jffi.Type;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.atomic.AtomicLong;
+import org.nccl4j.device.cuda.driver.CudaLibrary;
+
+/**
+ * Functions of this process that streams call, on a thread of the driver's. The driver is given one
+ * C function and a number for each. Any thread.
+ */
+public final class HostFunctions {
+  private static final AtomicLong NUMBERS = new AtomicLong();
+  private static final Map<Long, Entry> WAITING = new ConcurrentHashMap<>();
+
+  private static final Closure.Handle CALLED =
+      ClosureManager.getInstance()
+          .newClosure(
+              HostFunctions::call, Type.VOID, new Type[] {Type.POINTER}, CallingConvention.DEFAULT);
+
+  /** Captured: a graph calls it at each of its launches, so it stays. */
+  private record Entry(Runnable function, boolean captured) {}
+
+  private HostFunctions() {}
+
+  /**
+   * Has a stream call a function when what was launched before has ended.
+   *
+   * @param function must throw nothing
+   */
+  public static void launch(long stream, Runnable function, Object place) {
+    long number = NUMBERS.incrementAndGet();
+    boolean captured = CudaLibrary.mayBeCapturing(stream, place);
+    WAITING.put(number, new Entry(function, captured));
+    try {
+      CudaLibrary.launchHostFunction(stream, CALLED.getAddress(), number, place);
+    } catch (RuntimeException e) {
+      WAITING.remove(number);
+      throw e;
+    }
+  }
+
+  /** How many the driver may still call. */
+  public static int waiting() {
+    return WAITING.size();
+  }
+
+  private static void call(Closure.Buffer arguments) {
+    long number = arguments.getAddress(0);
+    Entry entry = WAITING.get(number);
+    if (!entry.captured()) {
+      WAITING.remove(number);
+    }
+    entry.function().run();
+  }
+}

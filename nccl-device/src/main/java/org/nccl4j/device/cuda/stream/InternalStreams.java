@@ -1,0 +1,134 @@
+package org.nccl4j.device.cuda.stream;
+
+import java.util.ArrayList;
+import java.util.List;
+import java.util.function.Function;
+import org.nccl4j.device.bind.Offheap;
+import org.nccl4j.device.cuda.driver.CaptureLibrary;
+import org.nccl4j.device.cuda.driver.CleanupStack;
+import org.nccl4j.device.cuda.driver.CudaLibrary;
+import org.nccl4j.device.cuda.driver.Gpu;
+
+/**
+ * Streams of a communicator beside the user's, for parts of an operation that may go at the same
+ * time as the others. While a graph is captured another is used than otherwise: it belongs to that
+ * capture until its end, and neither launches elsewhere nor other captures must get into it. Used
+ * by the thread that launches.
+ */
+public final class InternalStreams implements AutoCloseable {
+  private final Gpu gpu;
+  private final Function<Gpu, GpuStream> streams;
+  private final Offheap asking = new Offheap(CaptureLibrary.SCRATCH_BYTES);
+  private final Side eager;
+  private final List<Side> captured = new ArrayList<>(); // as many as there were captures at a time
+
+  /** Of ordinary priority. */
+  public InternalStreams(Gpu gpu) {
+    this(gpu, GpuStream::ordinary);
+  }
+
+  /**
+   * Side streams.
+   *
+   * @param streams makes each of them
+   */
+  public InternalStreams(Gpu gpu, Function<Gpu, GpuStream> streams) {
+    this.gpu = gpu;
+    this.streams = streams;
+    this.eager = new Side(gpu, streams);
+  }
+
+  /** The one for launches that are not captured. */
+  public Side eager() {
+    return eager;
+  }
+
+  /**
+   * The one beside a stream.
+   *
+   * @param inGraph whether that is being captured
+   */
+  public Side of(GpuStream stream, boolean inGraph) {
+    return inGraph ? ofCapture(CaptureLibrary.capture(stream.handle(), asking, gpu)) : eager;
+  }
+
+  /** The one that a capture has already; else one that is in none. */
+  private Side ofCapture(long number) {
+    Side free = null;
+    for (Side side : captured) {
+      long in = CaptureLibrary.capture(side.handle(), asking, gpu);
+      if (in == number) {
+        return side;
+      }
+      if (in == 0) {
+        free = side;
+      }
+    }
+    if (free == null) {
+      free = new Side(gpu, streams);
+      captured.add(free);
+    }
+    return free;
+  }
+
+  @Override
+  public void close() {
+    eager.close();
+    captured.forEach(Side::close);
+  }
+
+  /** One such stream. */
+  public static final class Side implements AutoCloseable {
+    private final Gpu gpu;
+    private final CleanupStack made;
+    private final GpuStream stream;
+    private final long parted;
+    private final long joined;
+
+    private Side(Gpu gpu, Function<Gpu, GpuStream> streams) {
+      this.gpu = gpu;
+      this.made = new CleanupStack(gpu);
+      try {
+        stream = streams.apply(gpu);
+        made.push(stream::close);
+        parted = event();
+        joined = event();
+      } catch (RuntimeException e) {
+        made.run();
+        throw e;
+      }
+    }
+
+    private long event() {
+      long event = gpu.context().get(() -> CudaLibrary.createEvent(false, gpu));
+      made.push(() -> CudaLibrary.destroyEvent(event, gpu));
+      return event;
+    }
+
+    public GpuStream stream() {
+      return stream;
+    }
+
+    /** The CUstream. */
+    public long handle() {
+      return stream.handle();
+    }
+
+    /** What is put here from now on comes after what is in another stream by now. */
+    public void part(GpuStream from) {
+      CudaLibrary.recordEvent(parted, from.handle(), gpu);
+      CudaLibrary.awaitEvent(stream.handle(), parted, gpu);
+    }
+
+    /** What is put into another stream from now on comes after what is here by now. */
+    public void join(GpuStream with) {
+      CudaLibrary.recordEvent(joined, stream.handle(), gpu);
+      CudaLibrary.awaitEvent(with.handle(), joined, gpu);
+    }
+
+    @Override
+    public void close() {
+      made.run();
+    }
+  }
+}

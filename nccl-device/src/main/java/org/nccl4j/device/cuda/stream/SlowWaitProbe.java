@@ -1,0 +1,51 @@
+package org.nccl4j.device.cuda.stream;
+
+import java.util.concurrent.locks.LockSupport;
+import java.util.function.LongSupplier;
+
+/**
+ * Finds the rank that a communicator's kernels wait for now. Threads that wait for long write so
+ * again and again, each time with the time; what does not change any more is of a wait that has
+ * ended. Any thread.
+ */
+public final class SlowWaitProbe {
+  /** Longer than a thread takes from one word to the next: 1,024 looks. */
+  private static final int LOOKS = 10;
+
+  private static final long PAUSE_NANOS = 2_000_000;
+
+  private final LongSupplier word;
+  private long known;
+  private long answered; // System.nanoTime
+  private int answer = -1;
+
+  /**
+   * Of a communicator.
+   *
+   * @param word nccl4jControl's waiting
+   */
+  public SlowWaitProbe(LongSupplier word) {
+    this.word = word;
+  }
+
+  /** The rank that one of them waits for; -1 if none does. May take 20 ms. */
+  public synchronized int rank() {
+    long first = word.getAsLong();
+    if (first == known) {
+      boolean fresh = System.nanoTime() - answered < LOOKS * PAUSE_NANOS;
+      return fresh ? answer : -1;
+    }
+    known = first;
+    answer = -1;
+    for (int look = 0; look < LOOKS && answer < 0; look++) {
+      LockSupport.parkNanos(PAUSE_NANOS);
+      long now = word.getAsLong();
+      if (now != first) {
+        known = now;
+        answer = (int) (now >>> 16 & 0xffff);
+      }
+    }
+    answered = System.nanoTime();
+    return answer;
+  }
+}

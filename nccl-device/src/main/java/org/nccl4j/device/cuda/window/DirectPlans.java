@@ -1,0 +1,326 @@
+package org.nccl4j.device.cuda.window;
+
+import org.nccl4j.device.ErrorId;
+import org.nccl4j.device.InvalidUsageException;
+import org.nccl4j.device.bind.Offheap;
+import org.nccl4j.device.cuda.copy.BatchCopyPlan;
+import org.nccl4j.device.cuda.copy.BesideArguments;
+import org.nccl4j.device.cuda.copy.CopyEngineOverlapPlan;
+import org.nccl4j.device.cuda.copy.CopyPlan;
+import org.nccl4j.device.cuda.copy.RoundCopyPlan;
+import org.nccl4j.device.cuda.copy.StreamBarrier;
+import org.nccl4j.device.cuda.plan.CommunicatorMemory;
+import org.nccl4j.device.cuda.plan.CudaKernelPlan;
+import org.nccl4j.device.cuda.plan.CudaPlan;
+import org.nccl4j.device.cuda.plan.KernelLayout;
+import org.nccl4j.device.cuda.plan.PlanContext;
+import org.nccl4j.device.cuda.stream.GpuStream;
+import org.nccl4j.device.cuda.stream.InternalStreams;
+import org.nccl4j.device.kernel.DirectWork;
+import org.nccl4j.device.kernel.KernelCommunicatorSpec;
+import org.nccl4j.device.kernel.OneSidedWork;
+import org.nccl4j.device.kernel.Operation;
+import org.nccl4j.device.symmetric.SymmetricSpace;
+import org.nccl4j.device.symmetric.WindowView;
+
+/** Turns direct and one-sided works into kernels and copies. */
+public final class DirectPlans implements AutoCloseable {
+  private static final int THREADS = 512; // direct::kThreads
+  private static final int LINE_DATA = 8;
+  private static final long LL_BLOCK_BYTES = 4 << 10;
+  private static final long WINDOW_BLOCK_BYTES = 16 << 10;
+  private static final int MOST_LL_BLOCKS = 64;
+  private static final int MOST_WINDOW_BLOCKS = 64;
+  private static final int ANY_CALL = 1; // no signature is so small
+
+  /**
+   * A kernel takes no more than this many multiprocessors (an H200 has 132), so that those of two
+   * communicators find room beside each other: each may wait for ranks where the other came first.
+   */
+  private static final int MOST_PROCESSORS = 64;
+
+  private final PlanContext context;
+  private final KernelCommunicatorSpec spec;
+  private final CommunicatorMemory memory;
+  private final SymmetricSpace space;
+  private final DirectLayout layout;
+  private final NvlsDirectPlans nvls;
+  private volatile StreamBarrier streamMeeting;
+  private final CopyEngineOverlapPlan.Launches launches = new CopyEngineOverlapPlan.Launches();
+  private InternalStreams sides; // null before the first
+  private InternalStreams waitingSides;
+
+  public DirectPlans(PlanContext context, SymmetricSpace space) {
+    this.context = context;
+    this.spec = context.spec();
+    this.memory = context.memory();
+    this.space = space;
+    this.layout = DirectLayout.of(space.size());
+    this.nvls = new NvlsDirectPlans(context.kernels(), spec.nvls(), space);
+  }
+
+  SymmetricSpace space() {
+    return space;
+  }
+
+  public CudaPlan prepare(DirectWork work) {
+    check(work);
+    return switch (work.way()) {
+      case COPY -> isBeside(work) ? beside(work) : new RoundCopyPlan(copies(work), meeting(work));
+      case COPY_BATCH -> new BatchCopyPlan(copies(work), new KernelMeeting(meeting(work)));
+      case COPY_STREAM -> new BatchCopyPlan(copies(work), streamMeeting());
+      case LL, ONE_SHOT, TWO_SHOT, NVLS, NVLS_LL -> kernel(work);
+    };
+  }
+
+  /** The meeting of one plan. */
+  private record KernelMeeting(CudaKernelPlan kernel) implements BatchCopyPlan.Meeting {
+    @Override
+    public void launch(long send, long recv, GpuStream stream, boolean captured) {
+      kernel.launch(send, recv, stream);
+    }
+
+    @Override
+    public void discard() {
+      kernel.discard();
+    }
+  }
+
+  /** Between two ranks copy engines have a kernel beside them. */
+  private boolean isBeside(DirectWork work) {
+    return space.size() == 2 && !work.operation().isRooted();
+  }
+
+  private CopyEngineOverlapPlan beside(DirectWork work) {
+    if (waitingSides == null) {
+      waitingSides = new InternalStreams(context.gpu(), GpuStream::waiting);
+    }
+    return new CopyEngineOverlapPlan(
+        move(work, waitingSides), launches, blocks -> besideKernel(work, blocks), layout.engine());
+  }
+
+  private CudaKernelPlan besideKernel(DirectWork work, int blocks) {
+    Offheap arguments = arguments(BesideArguments.SIZE);
+    put(arguments, work);
+    return new CudaKernelPlan(
+        context,
+        arguments,
+        context.kernels().direct(work.operation().reduces(), work.type(), "nccl4j_direct_beside"),
+        new CudaKernelPlan.Shape(blocks, THREADS, together(work)),
+        needs(work));
+  }
+
+  private CopyPlan.Move copies(DirectWork work) {
+    if (sides == null) {
+      sides = new InternalStreams(context.gpu());
+    }
+    return move(work, sides);
+  }
+
+  private CopyPlan.Move move(DirectWork work, InternalStreams of) {
+    return new CopyPlan.Move(context, work, space, of, needs(work));
+  }
+
+  /** One for all plans: the ranks' meetings have one order. */
+  private StreamBarrier streamMeeting() {
+    if (streamMeeting == null) {
+      streamMeeting =
+          new StreamBarrier(context.gpu(), spec, space, layout.arrivals(), meetingOfAny());
+    }
+    return streamMeeting;
+  }
+
+  /** Why a wait of a stream has lasted too long, or null. Any thread. */
+  public String stall() {
+    StreamBarrier made = streamMeeting;
+    return made == null ? null : made.stall();
+  }
+
+  /** Ends what waits without a kernel, for good. Any thread. */
+  public void release() {
+    StreamBarrier made = streamMeeting;
+    if (made != null) {
+      made.release();
+    }
+  }
+
+  @Override
+  public void close() {
+    if (streamMeeting != null) {
+      streamMeeting.close();
+    }
+    if (sides != null) {
+      sides.close();
+    }
+    if (waitingSides != null) {
+      waitingSides.close();
+    }
+  }
+
+  private void check(DirectWork work) {
+    Operation operation = work.operation();
+    boolean lines = work.way().isLines();
+    boolean known =
+        switch (work.way()) {
+          case LL -> !operation.isRooted();
+          case ONE_SHOT -> operation == Operation.REDUCE || !operation.isRooted();
+          case TWO_SHOT -> operation == Operation.ALL_REDUCE;
+          case COPY -> !operation.reduces() || isBeside(work);
+          case COPY_BATCH, COPY_STREAM -> !operation.reduces();
+          case NVLS, NVLS_LL -> spec.nvls() != null;
+        };
+    long bytes = work.count() * work.type().bytes();
+    if (!known || space.size() > DirectLayout.RANKS || (lines && bytes > layout.lineBytes() / 2)) {
+      throw new InvalidUsageException(
+          ErrorId.UNSUPPORTED,
+          "%s of %d bytes by %s among %d ranks on %s"
+              .formatted(operation, bytes, work.way().label(), space.size(), context.gpu()),
+          "leave NCCL_ALGO to the library for this operation");
+    }
+    if (work.way().isMulticast()) {
+      nvls.check(work);
+    }
+  }
+
+  private CudaKernelPlan kernel(DirectWork work) {
+    long bytes = work.count() * work.type().bytes();
+    boolean multicast = work.way().isMulticast();
+    Offheap arguments = arguments(multicast ? NvlsDirectArguments.SIZE : DirectArguments.SIZE);
+    put(arguments, work);
+    if (multicast) {
+      nvls.put(arguments, work);
+    }
+    int blocks = work.blocks() > 0 ? work.blocks() : work.limit(blocks(work, bytes));
+    return new CudaKernelPlan(
+        context,
+        arguments,
+        bytes == 0 ? 0 : multicast ? nvls.kernel(work) : function(work),
+        new CudaKernelPlan.Shape(
+            Math.min(DirectLayout.BLOCKS, Math.min(MOST_PROCESSORS * together(work), blocks)),
+            threads(work, bytes),
+            together(work)),
+        needs(work));
+  }
+
+  private long function(DirectWork work) {
+    return context
+        .kernels()
+        .direct(
+            work.operation().reduces(),
+            work.type(),
+            work.way().isLines() ? "nccl4j_direct_ll" : "nccl4j_direct_window");
+  }
+
+  /** Blocks where the planner leaves it to the device. */
+  private int blocks(DirectWork work, long bytes) {
+    if (work.way().isLines()) {
+      return (int) Math.max(1, Math.min(MOST_LL_BLOCKS, bytes / LL_BLOCK_BYTES));
+    }
+    boolean split =
+        work.operation() == Operation.ALL_REDUCE && work.way() != DirectWork.Way.ONE_SHOT;
+    long share = split ? bytes / space.size() : bytes;
+    int most = work.way().isMulticast() ? nvls.mostBlocks() : MOST_WINDOW_BLOCKS;
+    return (int) Math.max(1, Math.min(most, share / WINDOW_BLOCK_BYTES));
+  }
+
+  /** As the kernels' launch bounds in direct.cu and nvls.cu say. */
+  private static int together(DirectWork work) {
+    boolean small = work.way() == DirectWork.Way.LL || !work.operation().reduces();
+    return small && !work.way().isMulticast() ? 2 : 1;
+  }
+
+  private static int threads(DirectWork work, long bytes) {
+    if (!work.way().isLines()) {
+      return THREADS;
+    }
+    long lines = (bytes + LINE_DATA - 1) / LINE_DATA;
+    return (int) Math.max(32, Math.min(THREADS, (lines + 31) / 32 * 32));
+  }
+
+  private CudaKernelPlan.Needs needs(DirectWork work) {
+    long bytes = work.count() * work.type().bytes();
+    boolean root = work.root() == spec.rank();
+    return CudaKernelPlan.Needs.of(work.operation(), root, space.size(), bytes);
+  }
+
+  /** What the kernels of a communicator have in common. */
+  private Offheap arguments(int size) {
+    Offheap arguments = context.offheap().take(size);
+    memory.putCommunicator(arguments);
+    return arguments
+        .putLong(DirectArguments.STRIDE, space.stride())
+        .putLong(DirectArguments.RESOURCES, space.resources().peers().get(0).address())
+        .putLong(DirectArguments.FLAGS, layout.flags())
+        .putLong(DirectArguments.EPOCH, layout.epoch())
+        .putLong(DirectArguments.LINES, layout.lines())
+        .putLong(DirectArguments.LINE_BYTES, layout.lineBytes())
+        .putLong(DirectArguments.COUNTS, layout.counts());
+  }
+
+  /** What the kernel is told of a work. */
+  private static void put(Offheap arguments, DirectWork work) {
+    put(arguments, DirectArguments.SEND_FLAT, work.send());
+    put(arguments, DirectArguments.RECV_FLAT, work.recv());
+    arguments
+        .putLong(DirectArguments.BYTES, work.count() * work.type().bytes())
+        .putInt(DirectArguments.OPERATION, work.operation().ordinal())
+        .putInt(DirectArguments.OP, work.op().ordinal())
+        .putInt(DirectArguments.ROOT, work.root())
+        .putInt(DirectArguments.TWO_SHOT, work.way() == DirectWork.Way.TWO_SHOT ? 1 : 0)
+        .putInt(KernelLayout.SIGNATURE, work.signature())
+        .putInt(KernelLayout.ALIKE, alike(work));
+  }
+
+  /** Which buffers other ranks touch, each by the place of its own. */
+  private static int alike(DirectWork work) {
+    return (work.way().needsSend(work.operation()) ? KernelLayout.ALIKE_SEND : 0)
+        | (work.way().needsRecv(work.operation()) ? KernelLayout.ALIKE_RECV : 0);
+  }
+
+  private static void put(Offheap arguments, int offset, WindowView window) {
+    arguments.putLong(
+        offset, window == null ? 0 : window.peers().get(0).address() - window.address());
+  }
+
+  /** All ranks meet for a call: a kernel of its own. */
+  private CudaKernelPlan meeting(DirectWork work) {
+    Offheap arguments = arguments(DirectArguments.SIZE);
+    put(arguments, work);
+    return small("nccl4j_direct_meet", arguments);
+  }
+
+  /** The same for calls of all kinds, which so are not compared. */
+  private CudaKernelPlan meetingOfAny() {
+    Offheap arguments = arguments(DirectArguments.SIZE);
+    arguments.putInt(KernelLayout.SIGNATURE, ANY_CALL);
+    return small("nccl4j_direct_meet", arguments);
+  }
+
+  private CudaKernelPlan small(String name, Offheap arguments) {
+    long function = context.kernels().direct(false, null, name);
+    return new CudaKernelPlan(
+        context,
+        arguments,
+        function,
+        new CudaKernelPlan.Shape(1, 32, 1),
+        new CudaKernelPlan.Needs(0, 0));
+  }
+
+  public CudaPlan prepare(OneSidedWork work) {
+    Offheap arguments = arguments(DirectArguments.SIZE);
+    if (work instanceof OneSidedWork.Put put) {
+      arguments.putInt(DirectArguments.ROOT, put.place());
+      return new PutPlan(context, put, small("nccl4j_direct_signal", arguments));
+    }
+    if (!(work instanceof OneSidedWork.Wait wait) || !wait.remote().isEmpty()) {
+      throw new InvalidUsageException(
+          ErrorId.UNSUPPORTED,
+          "a one-sided operation of a GPU is for a rank outside its team",
+          "report this: it should have been refused before");
+    }
+    for (OneSidedWork.Awaited from : wait.awaited()) {
+      arguments.putInt(DirectArguments.AWAITED + 4 * from.place(), from.signals());
+    }
+    return small("nccl4j_direct_wait", arguments);
+  }
+}

@@ -1,0 +1,9 @@
+/**
+ * Operations straight between the ranks' windows, by kernels, multicast or copy engines. Entrance:
+ * {@code DirectPlans}.
+ *
+ * <p>{@code DirectLayout} has the offsets in the library's own window, {@code DirectArguments} and
+ * {@code NvlsDirectArguments} those of direct_layout.h and nvls_direct_layout.h in src/main/cuda.
+ * Layer: above {@code cuda.copy}, below {@code CudaKernelCommunicator}.
+ */
+package org.nccl4j.device.cuda.window;

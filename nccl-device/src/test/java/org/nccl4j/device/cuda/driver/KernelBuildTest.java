@@ -1,0 +1,46 @@
+package org.nccl4j.device.cuda.driver;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+
+import java.io.IOException;
+import java.io.StringReader;
+import java.util.Properties;
+import java.util.stream.IntStream;
+import org.junit.jupiter.api.Test;
+
+class KernelBuildTest {
+  private static KernelBuild build(String text) throws IOException {
+    Properties properties = new Properties();
+    properties.load(new StringReader(text));
+    return KernelBuild.of(properties);
+  }
+
+  private static String runsOn(KernelBuild build) {
+    return IntStream.of(70, 75, 80, 86, 87, 89, 90, 100, 103, 120, 121)
+        .filter(build::runsOn)
+        .boxed()
+        .toList()
+        .toString();
+  }
+
+  @Test
+  void codeIsForItsMajorVersionAndPtxForAllNewerGpus() throws IOException {
+    assertEquals("[90, 100, 103, 120, 121]", runsOn(build("architectures=90\nptx=90")));
+    assertEquals("[80, 86, 87, 89]", runsOn(build("architectures=80\n")));
+    assertEquals("[86, 87, 89]", runsOn(build("architectures=86\n")));
+    assertEquals(
+        "[75, 80, 86, 87, 89, 90, 100, 103, 120, 121]",
+        runsOn(build("architectures=75 80 86 89 90 100 120\nptx=120")));
+  }
+
+  @Test
+  void aBuildSaysWhatItIsFor() throws IOException {
+    assertEquals(
+        "CUDA kernels for compute capability 7.5, 10.0, and PTX for newer ones than 12.0",
+        build("architectures=75 100\nptx=120").toString());
+    KernelBuild none = build("absence=nvcc was not found when it was built");
+    assertEquals("no CUDA kernels: nvcc was not found when it was built", none.toString());
+    assertEquals("[]", runsOn(none));
+    assertEquals("they are missing from the jar", build("").absence().orElseThrow());
+  }
+}

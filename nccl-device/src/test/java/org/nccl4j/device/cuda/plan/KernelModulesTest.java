@@ -1,0 +1,169 @@
+package org.nccl4j.device.cuda.plan;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
+
+import java.io.IOException;
+import java.nio.file.Files;
+import java.time.Duration;
+import java.util.EnumSet;
+import java.util.Set;
+import java.util.TreeSet;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
+import org.nccl4j.device.DataType;
+import org.nccl4j.device.cuda.AgainstFakeCuda;
+import org.nccl4j.device.cuda.CudaDevice;
+import org.nccl4j.device.cuda.CudaDevices;
+import org.nccl4j.device.cuda.CudaKernelCommunicator;
+import org.nccl4j.device.cuda.GpuRanks;
+import org.nccl4j.device.cuda.NativeBuild;
+import org.nccl4j.device.kernel.Algorithm;
+import org.nccl4j.device.kernel.ConnectionLayout;
+import org.nccl4j.device.kernel.LaunchOptions;
+import org.nccl4j.device.kernel.NvlsLayout;
+import org.nccl4j.device.kernel.Operation;
+import org.nccl4j.device.kernel.Protocol;
+
+/**
+ * Code is loaded while no kernel waits for another rank, where that can be had: the driver may load
+ * only when the GPU is idle, and would hold up the rank for which that kernel waits.
+ */
+class KernelModulesTest extends AgainstFakeCuda {
+  private static final Set<DataType> FLOAT = EnumSet.of(DataType.FLOAT32);
+
+  @BeforeEach
+  void assumeKernels() {
+    assumeTrue(CudaDevice.class.getResource("kernels/float.fatbin") != null, "built without nvcc");
+  }
+
+  private KernelModules modules() {
+    return new KernelModules(CudaDevices.probe().device(0).gpu());
+  }
+
+  private void everyReduction(KernelModules modules, DataType type) {
+    for (Algorithm algorithm :
+        EnumSet.of(Algorithm.RING, Algorithm.TREE, Algorithm.ONE_SHOT, Algorithm.TWO_SHOT)) {
+      for (Protocol protocol : Protocol.values()) {
+        modules.collective(Operation.ALL_REDUCE, type, algorithm, protocol);
+      }
+    }
+  }
+
+  private void everyCopy(KernelModules modules) {
+    for (Protocol protocol : Protocol.values()) {
+      modules.collective(Operation.ALL_GATHER, DataType.INT8, Algorithm.RING, protocol);
+      modules.collective(Operation.ALL_GATHER, DataType.INT8, Algorithm.ONE_SHOT, protocol);
+    }
+    modules.p2p(false);
+    modules.p2p(true);
+    modules.copies(false);
+    modules.copies(true);
+  }
+
+  @Test
+  void anOtherWayOfATypeLoadsNothingBesideAKernelOfTheFirst() {
+    KernelModules modules = modules();
+    modules.collective(Operation.ALL_REDUCE, DataType.FLOAT32, Algorithm.RING, Protocol.SIMPLE);
+    modules.p2p(false);
+    modules.direct(true, DataType.FLOAT32, "nccl4j_direct_ll");
+    fake.fakeSpin(1);
+    everyReduction(modules, DataType.FLOAT32);
+    everyCopy(modules);
+    modules.direct(true, DataType.FLOAT32, "nccl4j_direct_beside");
+    assertEquals(0, fake.fakeSpin(0));
+  }
+
+  @Test
+  void aFamilyThatNoOperationUsedIsLoadedWhenOneDoes() {
+    KernelModules modules = modules();
+    modules.p2p(false);
+    fake.fakeSpin(1);
+    modules.collective(Operation.ALL_REDUCE, DataType.FLOAT32, Algorithm.RING, Protocol.SIMPLE);
+    assertTrue(fake.fakeSpin(0) > 0);
+  }
+
+  @ParameterizedTest
+  @EnumSource
+  void whatIsPreloadedLoadsNothingBesideAKernel(DataType type) {
+    KernelModules modules = modules();
+    modules.preload(EnumSet.allOf(DataType.class), null);
+    fake.fakeSpin(1);
+    everyReduction(modules, type);
+    everyCopy(modules);
+    for (String name : KernelFamily.directReductions(type).kernels()) {
+      modules.direct(true, type, name);
+    }
+    for (String name : KernelFamily.directCopies().kernels()) {
+      modules.direct(false, null, name);
+    }
+    assertEquals(0, fake.fakeSpin(0));
+  }
+
+  @Test
+  void onlyTheTypesThatWereNamedArePreloaded() {
+    KernelModules modules = modules();
+    modules.preload(FLOAT, null);
+    fake.fakeSpin(1);
+    everyReduction(modules, DataType.FLOAT32);
+    assertEquals(0, fake.fakeSpin(1));
+    everyReduction(modules, DataType.FLOAT64);
+    assertTrue(fake.fakeSpin(0) > 0);
+  }
+
+  /** A kernel that waits runs from the first launch on; the second communicator comes then. */
+  @Test
+  void aCommunicatorPreloadsAtCreation() {
+    NvlsLayout layout = new NvlsLayout(2, 2, 4096);
+    try (GpuRanks ranks = new GpuRanks(2, Duration.ofSeconds(3), (ConnectionLayout) null, layout)) {
+      CudaDevice device = fresh(1);
+      LaunchOptions options = new LaunchOptions(0, false, false, FLOAT);
+      CudaKernelCommunicator communicator =
+          CudaKernelCommunicator.create(device, ranks.spec.withLaunching(options));
+      String record = fake.fakeRecord();
+      assertTrue(record.contains("cuModuleGetFunction(nccl4j_p2p)"));
+      assertTrue(record.contains("cuModuleGetFunction(nccl4j_nvls_window_emulated)"));
+      assertFalse(record.contains("_driver"));
+      fake.fakeSpin(1);
+      everyReduction(device.kernels(), DataType.FLOAT32);
+      everyCopy(device.kernels());
+      device.kernels().nvls(true, DataType.FLOAT32, "nccl4j_nvls", true);
+      assertEquals(0, fake.fakeSpin(0));
+      communicator.close();
+    }
+  }
+
+  /** The names that the sources declare, but for what a macro makes them of. */
+  @Test
+  void familiesNameEveryKernelOfTheSources() throws IOException {
+    Set<String> declared = new TreeSet<>();
+    Pattern kernel = Pattern.compile("(?:FLAGGED\\(|^ *|__global__ void )(nccl4j_[a-z0-9_]+)[(,]");
+    for (String source : new String[] {"family", "direct", "nvls", "nvls_tree"}) {
+      Matcher found =
+          Pattern.compile(kernel.pattern(), Pattern.MULTILINE)
+              .matcher(Files.readString(NativeBuild.source("src/main/cuda/" + source + ".cu")));
+      while (found.find()) {
+        declared.add(found.group(1));
+      }
+    }
+    Set<String> named = new TreeSet<>();
+    Stream.of(
+            KernelFamily.copies(),
+            KernelFamily.reductions(DataType.FLOAT32),
+            KernelFamily.directCopies(),
+            KernelFamily.directReductions(DataType.FLOAT32),
+            KernelFamily.nvlsCopies(false),
+            KernelFamily.nvlsCopies(true),
+            KernelFamily.nvlsTree(DataType.FLOAT32, false),
+            KernelFamily.nvlsTree(DataType.FLOAT32, true))
+        .forEach(family -> named.addAll(family.kernels()));
+    assertEquals(declared, named);
+  }
+}

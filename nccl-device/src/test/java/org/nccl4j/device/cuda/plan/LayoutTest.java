@@ -1,0 +1,174 @@
+package org.nccl4j.device.cuda.plan;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.lang.reflect.Field;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.LinkedHashMap;
+import java.util.Locale;
+import java.util.Map;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.Test;
+import org.nccl4j.device.RedOp;
+import org.nccl4j.device.cuda.NativeBuild;
+import org.nccl4j.device.cuda.window.DirectLayout;
+import org.nccl4j.device.kernel.Algorithm;
+import org.nccl4j.device.kernel.ConnectionLayout;
+import org.nccl4j.device.kernel.Operation;
+import org.nccl4j.device.kernel.Protocol;
+import org.nccl4j.device.kernel.SharedConnections;
+
+/** Compiles a probe of layout.h and compares every offset with Java's. */
+public class LayoutTest {
+  private static final Map<String, String> EXPRESSIONS = new LinkedHashMap<>();
+
+  static {
+    String collective = "nccl4jCollectiveArguments";
+    String p2p = "nccl4jP2pArguments";
+    put("INLINE_PEERS", "NCCL4J_INLINE_PEERS");
+    put("INLINE_GROUPS", "NCCL4J_INLINE_GROUPS");
+    put("INLINE_WORKS", "NCCL4J_INLINE_WORKS");
+    put("NONE", "NCCL4J_NONE");
+    put("CLAIMING_CHANNELS", "NCCL4J_CLAIMING_CHANNELS");
+    put("PEER_STEPS", "offsetof(nccl4jPeer, steps)");
+    put("PEER_BYTES", "sizeof(nccl4jPeer)");
+    put("STEPS_BYTES", "sizeof(nccl4jSteps)");
+    put("STEPS_CARRIED", "offsetof(nccl4jSteps, carried)");
+    put("STEPS_COPIES", "offsetof(nccl4jSteps, copies)");
+    put("COPIES", "NCCL4J_COPIES");
+    fields("nccl4jCopyArguments", "", "send", "recv");
+    fields("nccl4jCopyArguments", "COPY_", "word", "counter", "number", "peer", "kind");
+    put("COPY_BYTES", "sizeof(nccl4jCopyArguments)");
+    fields("nccl4jControl", "CONTROL_", "abort", "failed", "failedPeer", "failedChannel");
+    fields("nccl4jControl", "CONTROL_", "failedKind", "failedStep", "waiting");
+    put("CONTROL_BYTES", "sizeof(nccl4jControl)");
+    fields("nccl4jCommunicator", "", "control", "budget", "rank", "nRanks");
+    put("LL_SLOT", "offsetof(nccl4jCommunicator, llSlot)");
+    put("LL128_SLOT", "offsetof(nccl4jCommunicator, ll128Slot)");
+    put("SIMPLE_SLOT", "offsetof(nccl4jCommunicator, simpleSlot)");
+    fields("nccl4jCommunicator", "", "user", "signature", "alike");
+    put("ALIKE_SEND", "ALIKE_SEND");
+    put("ALIKE_RECV", "ALIKE_RECV");
+    put("CALLS", "NCCL4J_CALLS");
+    put("MORE_CALLS", "NCCL4J_MORE_CALLS");
+    fields(collective, "", "send", "recv", "bytes", "ringRanks", "peerTable", "collective");
+    fields(collective, "", "algorithm", "root", "nChannels", "sliceBytes", "peers");
+    put("OPERATOR", "offsetof(nccl4jCollectiveArguments, op)");
+    fields(collective, "", "ringIndex", "ringPrev", "ringNext", "treeUp", "treeDown0");
+    fields(collective, "", "treeDown1", "claims", "wholeRounds", "smallSlices");
+    fields(collective, "", "scalar", "scalarAddress");
+    put("PREMUL", "PREMUL");
+    put("COLLECTIVE_BYTES", "sizeof(nccl4jCollectiveArguments)");
+    fields(p2p, "", "groups", "works", "nGroups");
+    put("INLINE_GROUP_TABLE", "offsetof(nccl4jP2pArguments, inlineGroups)");
+    put("INLINE_WORK_TABLE", "offsetof(nccl4jP2pArguments, inlineWorks)");
+    put("P2P_BYTES", "sizeof(nccl4jP2pArguments)");
+    fields("nccl4jGroup", "GROUP_", "data", "credit", "steps", "peer", "kind", "firstBlock");
+    fields("nccl4jGroup", "GROUP_", "blockStep", "nBlocks", "firstWork", "nWorks");
+    put("GROUP_BYTES", "sizeof(nccl4jGroup)");
+    fields("nccl4jWork", "WORK_", "address", "target", "bytes", "base", "targetBase");
+    fields("nccl4jWork", "WORK_", "protocol", "parts", "offered", "signature");
+    put("NO_OFFER", "NCCL4J_NO_OFFER");
+    put("WORK_SIZE", "sizeof(nccl4jWork)");
+    put("NVLS_HEADS", "NCCL4J_NVLS_HEADS");
+    put("NVLS_STEPS_BYTES", "sizeof(nccl4jNvlsSteps)");
+    fields("nccl4jNvlsArguments", "NVLS_", "bytes", "steps", "unicast", "collective", "op");
+    fields("nccl4jNvlsArguments", "NVLS_", "nChannels", "chunkBytes", "slotBytes");
+    fields("nccl4jNvlsArguments", "NVLS_", "layoutChannels", "nHeads", "headRank", "views");
+    fields("nccl4jNvlsArguments", "NVLS_", "headRanks");
+    put("NVLS_ARGUMENTS_BYTES", "sizeof(nccl4jNvlsArguments)");
+  }
+
+  private static void put(String constant, String expression) {
+    EXPRESSIONS.put(constant, expression);
+  }
+
+  private static void fields(String type, String prefix, String... names) {
+    for (String name : names) {
+      String constant = name.replaceAll("([A-Z])", "_$1").toUpperCase(Locale.ROOT);
+      put(prefix + constant, "offsetof(" + type + ", " + name + ")");
+    }
+  }
+
+  private static String run(String body) throws Exception {
+    return run("layout.h", body);
+  }
+
+  /** What a program prints that includes a header of the kernels. */
+  public static String run(String name, String body) throws Exception {
+    Path directory = Files.createTempDirectory("layout");
+    Path source = directory.resolve("probe.c");
+    Path header = NativeBuild.source("src/main/cuda/" + name).toAbsolutePath();
+    Files.writeString(
+        source,
+        "#include <stddef.h>\n#include <stdio.h>\n#include \"%s\"\nint main(void) {\n%s}\n"
+            .formatted(header, body));
+    Path probe = directory.resolve("probe");
+    NativeBuild.gcc("-o", probe.toString(), source.toString());
+    Process process = new ProcessBuilder(probe.toString()).start();
+    String output = new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
+    assertEquals(0, process.waitFor());
+    return output;
+  }
+
+  @Test
+  void everyOffsetIsTheHeaders() throws Exception {
+    StringBuilder body = new StringBuilder();
+    EXPRESSIONS.forEach(
+        (name, value) -> body.append("printf(\"%s %%d\\n\", (int)(%s));\n".formatted(name, value)));
+    int seen = 0;
+    for (String line : run(body.toString()).split("\n")) {
+      String[] parts = line.split(" ");
+      Field field = KernelLayout.class.getDeclaredField(parts[0]);
+      assertEquals(Integer.parseInt(parts[1]), field.getInt(null), parts[0]);
+      seen++;
+    }
+    assertEquals(KernelLayout.class.getDeclaredFields().length, seen);
+  }
+
+  @Test
+  void enumsAndConnectionsAreTheHeaders() throws Exception {
+    StringBuilder body = new StringBuilder();
+    Enum<?>[] algorithms =
+        Stream.of(Algorithm.values()).filter(a -> a != Algorithm.PAT).toArray(Enum<?>[]::new);
+    for (Enum<?>[] values :
+        new Enum<?>[][] {
+          Operation.collectives().toArray(Enum<?>[]::new),
+          algorithms,
+          Protocol.values(),
+          RedOp.values()
+        }) {
+      for (Enum<?> value : values) {
+        if (value == Algorithm.NVLS_TREE) {
+          continue; // its kernel has no algorithm among its arguments
+        }
+        body.append("if (%s != %d) puts(\"%s\");\n".formatted(value, value.ordinal(), value));
+      }
+    }
+    body.append(
+        "if (NCCL4J_CHANNELS != %d) puts(\"channels\");".formatted(ConnectionLayout.CHANNELS));
+    body.append(
+        "if (offsetof(nccl4jNvlsArguments, send) != %d) puts(\"send\");"
+            .formatted(KernelLayout.SEND));
+    body.append(
+        "if (NCCL4J_WORD_STRIDE != %d) puts(\"stride\");".formatted(ConnectionLayout.WORD_STRIDE));
+    body.append("if (NCCL4J_SLOTS != %d) puts(\"slots\");".formatted(ConnectionLayout.STEPS));
+    body.append("if (NCCL4J_SIZES != %d) puts(\"sizes\");".formatted(ConnectionLayout.SIZES));
+    body.append("if (NCCL4J_USER != %d) puts(\"user\");".formatted(SharedConnections.TOLD));
+    body.append(
+        "if (NCCL4J_HEADER_BYTES != %d) puts(\"header\");"
+            .formatted(new ConnectionLayout(16, 128, 128).ll(0)));
+    assertEquals("", run(body.toString()));
+    ConnectionLayout layout = ConnectionSizes.layout(4);
+    long connections = 3 * (layout.dataBytes() + ConnectionLayout.CREDIT_BYTES);
+    assertTrue(connections <= 60L << 20, "device memory of a rank among four for connections");
+    assertTrue(DirectLayout.of(4).bytes() <= 4L << 20, "and for direct ways, 64 MiB with them");
+    for (int ranks = 2; ranks <= 256; ranks++) {
+      int part = ConnectionSizes.layout(ranks).ll128SlotBytes() / ConnectionLayout.CHANNELS;
+      assertEquals(0, part % 128, "a line of LL128 lies in one line of memory, ranks: " + ranks);
+    }
+  }
+}

@@ -1,0 +1,156 @@
+package org.nccl4j.device.cuda.plan;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
+
+import java.nio.ByteBuffer;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Random;
+import java.util.Set;
+import org.junit.jupiter.api.Test;
+import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.cuda.AgainstFakeCuda;
+import org.nccl4j.device.cuda.CudaDevice;
+import org.nccl4j.device.cuda.GpuRanks;
+import org.nccl4j.device.kernel.P2pWork;
+import org.nccl4j.device.kernel.Protocol;
+
+/**
+ * The blocks of sends and receives among ranks whose GPUs have room for few of them at a time, and
+ * take them in order: a channel goes on where both ends are at work.
+ */
+class P2pOrderTest extends AgainstFakeCuda {
+  private static final int SEND = 0;
+  private static final int RECV = 1;
+  private static final int MULTIPROCESSORS = 16; // CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT
+
+  /** A channel's end at a rank: kind, the other rank, channel. */
+  private record Block(int kind, int peer, int channel) {
+    Block partnerOf(int rank) {
+      return new Block(kind == SEND ? RECV : SEND, rank, channel);
+    }
+  }
+
+  @Test
+  void twoLargeMessagesBothWaysGoOnWithRoomForTwoBlocks() {
+    try (GpuRanks ranks = new GpuRanks(2, Duration.ofSeconds(3))) {
+      check(ranks, List.of(new int[] {0, 1, 256 << 20}, new int[] {1, 0, 256 << 20}));
+    }
+  }
+
+  @Test
+  void anyMessagesGoOnWithRoomForTwoBlocks() {
+    Random random = new Random(17);
+    try (GpuRanks ranks = new GpuRanks(4, Duration.ofSeconds(3))) {
+      for (int round = 0; round < 20; round++) {
+        List<int[]> messages = new ArrayList<>();
+        for (int i = random.nextInt(12); i >= 0; i--) {
+          int bytes = 1 + random.nextInt(1 << random.nextInt(24));
+          messages.add(new int[] {random.nextInt(4), random.nextInt(4), bytes});
+        }
+        check(ranks, messages);
+      }
+    }
+  }
+
+  /** Triples (from, to, bytes). */
+  private void check(GpuRanks ranks, List<int[]> messages) {
+    fake.fakeLack(MULTIPROCESSORS); // none, so that no blocks fit
+    assumeTrue(CudaDevice.class.getResource("kernels/copy.fatbin") != null, "built without nvcc");
+    try (DeviceMemory buffer = ranks.devices.get(0).allocate(64)) { // nothing is launched
+      List<List<Block>> blocks = new ArrayList<>();
+      for (int rank = 0; rank < ranks.n; rank++) {
+        blocks.add(blocks(ranks, rank, messages, buffer));
+      }
+      for (int room : new int[] {2, 3, 20, 64}) {
+        carryOut(blocks.stream().<List<Block>>map(ArrayList::new).toList(), room);
+      }
+    }
+  }
+
+  private static void carryOut(List<List<Block>> left, int room) {
+    boolean moved = true;
+    while (moved) {
+      moved = false;
+      for (int rank = 0; rank < left.size(); rank++) {
+        for (Block block : List.copyOf(resident(left.get(rank), room))) {
+          List<Block> there = left.get(block.peer);
+          Block partner = block.partnerOf(rank);
+          if (resident(there, room).contains(partner)) {
+            left.get(rank).remove(block);
+            there.remove(partner);
+            moved = true;
+          }
+        }
+      }
+    }
+    left.forEach(blocks -> assertEquals(List.of(), blocks, "wait for ever, with room for " + room));
+  }
+
+  private static List<Block> resident(List<Block> blocks, int room) {
+    return blocks.subList(0, Math.min(room, blocks.size()));
+  }
+
+  /** A rank's blocks in the GPU's order, without those of copies and those with nothing to do. */
+  private static List<Block> blocks(
+      GpuRanks ranks, int rank, List<int[]> messages, DeviceMemory buffer) {
+    List<P2pWork> works = new ArrayList<>();
+    for (int[] message : messages) {
+      if (message[0] == rank) {
+        works.add(work(P2pWork.Kind.SEND, message[1], buffer, message[2]));
+      }
+      if (message[1] == rank) {
+        works.add(work(P2pWork.Kind.RECV, message[0], buffer, message[2]));
+      }
+    }
+    CudaKernelPlan plan =
+        (CudaKernelPlan) ranks.communicators.get(rank).prepare(List.copyOf(works));
+    return decode(plan.arguments().bytes(), plan.blocks());
+  }
+
+  private static P2pWork work(P2pWork.Kind kind, int peer, DeviceMemory buffer, int bytes) {
+    return new P2pWork(kind, peer, buffer, 0, bytes, Protocol.SIMPLE);
+  }
+
+  /** As the kernel finds its group and channel. */
+  private static List<Block> decode(ByteBuffer arguments, int blocks) {
+    List<Block> all = new ArrayList<>();
+    Set<Block> seen = new HashSet<>();
+    int groups = arguments.getInt(KernelLayout.N_GROUPS);
+    int ends = 0;
+    for (int group = 0; group < groups; group++) {
+      ends += arguments.getShort(at(group) + KernelLayout.GROUP_N_BLOCKS);
+    }
+    for (int index = 0; index < blocks; index++) {
+      int group = 0;
+      while (group + 1 < groups
+          && index >= arguments.getShort(at(group + 1) + KernelLayout.GROUP_FIRST_BLOCK)) {
+        group++;
+      }
+      int channel = index - arguments.getShort(at(group) + KernelLayout.GROUP_FIRST_BLOCK);
+      if (arguments.get(at(group) + KernelLayout.GROUP_BLOCK_STEP) == 2) {
+        group -= channel & 1;
+        channel = (channel + 1) / 2;
+      }
+      if (channel < arguments.getShort(at(group) + KernelLayout.GROUP_N_BLOCKS)) {
+        int kind = arguments.get(at(group) + KernelLayout.GROUP_KIND);
+        int peer = arguments.getShort(at(group) + KernelLayout.GROUP_PEER);
+        Block block = new Block(kind, peer, channel);
+        assertTrue(seen.add(block), block + " comes twice");
+        if (kind == SEND || kind == RECV) {
+          all.add(block);
+        }
+      }
+    }
+    assertEquals(ends, seen.size(), "each channel of each group has a block");
+    return all;
+  }
+
+  private static int at(int group) {
+    return KernelLayout.INLINE_GROUP_TABLE + group * KernelLayout.GROUP_BYTES;
+  }
+}

@@ -1,0 +1,41 @@
+package org.nccl4j.device.cuda.stream;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+
+import java.util.concurrent.atomic.AtomicLong;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+/** Who is waited for now is told from who was. */
+@Timeout(60)
+class SlowWaitProbeTest {
+  private static long word(long time, int rank) {
+    return time << 32 | (long) rank << 16 | 5 << 8 | 1;
+  }
+
+  @Test
+  void whatIsWrittenAgainAndAgainIsAWait() {
+    AtomicLong time = new AtomicLong();
+    SlowWaitProbe waits = new SlowWaitProbe(() -> word(time.incrementAndGet(), 3));
+    assertEquals(3, waits.rank());
+    assertEquals(3, waits.rank());
+  }
+
+  @Test
+  void whatStaysIsOfAWaitThatHasEnded() {
+    AtomicLong now = new AtomicLong();
+    SlowWaitProbe waits = new SlowWaitProbe(now::get);
+    assertEquals(-1, waits.rank(), "nothing was ever written");
+    now.set(word(7, 2));
+    assertEquals(-1, waits.rank());
+    assertEquals(-1, waits.rank());
+  }
+
+  @Test
+  void whoAsksTwiceBetweenTwoWordsIsToldTheSame() {
+    AtomicLong asked = new AtomicLong();
+    SlowWaitProbe waits = new SlowWaitProbe(() -> word(Math.min(2, asked.incrementAndGet()), 4));
+    assertEquals(4, waits.rank());
+    assertEquals(4, waits.rank());
+  }
+}

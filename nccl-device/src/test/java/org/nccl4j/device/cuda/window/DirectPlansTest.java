@@ -1,0 +1,250 @@
+package org.nccl4j.device.cuda.window;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
+
+import java.lang.reflect.Field;
+import java.nio.ByteBuffer;
+import java.time.Duration;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import org.junit.jupiter.api.Test;
+import org.nccl4j.device.DataType;
+import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.InvalidUsageException;
+import org.nccl4j.device.RedOp;
+import org.nccl4j.device.bind.Offheap;
+import org.nccl4j.device.cuda.AgainstFakeCuda;
+import org.nccl4j.device.cuda.CudaDevice;
+import org.nccl4j.device.cuda.DirectRanks;
+import org.nccl4j.device.cuda.GpuRanks;
+import org.nccl4j.device.cuda.copy.BesideArguments;
+import org.nccl4j.device.cuda.plan.KernelLayout;
+import org.nccl4j.device.cuda.plan.LayoutTest;
+import org.nccl4j.device.kernel.DirectWork;
+import org.nccl4j.device.kernel.DirectWork.Way;
+import org.nccl4j.device.kernel.OneSidedWork;
+import org.nccl4j.device.kernel.Operation;
+
+/** Direct plans against the recording driver, and their arguments against the kernels' header. */
+class DirectPlansTest extends AgainstFakeCuda {
+  private static void assumeKernels() {
+    assumeTrue(
+        CudaDevice.class.getResource("kernels/direct-copy.fatbin") != null, "built without nvcc");
+  }
+
+  @Test
+  void argumentsLieWhereTheHeaderSays() throws Exception {
+    Map<String, String> fields = new LinkedHashMap<>();
+    for (Field field : DirectArguments.class.getDeclaredFields()) {
+      StringBuilder name = new StringBuilder();
+      for (String word : field.getName().split("_")) {
+        String lower = word.toLowerCase(Locale.ROOT);
+        name.append(
+            name.isEmpty() ? lower : Character.toUpperCase(lower.charAt(0)) + lower.substring(1));
+      }
+      fields.put(field.getName(), name.toString());
+    }
+    StringBuilder body = new StringBuilder();
+    fields.forEach(
+        (constant, name) ->
+            body.append(
+                constant.equals("SIZE")
+                    ? "printf(\"SIZE %d\\n\", (int)sizeof(nccl4jDirectArguments));\n"
+                    : "printf(\"%s %%d\\n\", (int)offsetof(nccl4jDirectArguments, %s));\n"
+                        .formatted(constant, name)));
+    for (Operation operation : Operation.ofAllRanks()) {
+      body.append(
+          "if (DIRECT_%s != %d) puts(\"X 0\");\n".formatted(operation, operation.ordinal()));
+    }
+    body.append(
+        "if (NCCL4J_DIRECT_BLOCKS != %d || NCCL4J_DIRECT_RANKS != %d) puts(\"X 0\");\n"
+            .formatted(DirectLayout.BLOCKS, DirectLayout.RANKS));
+    int seen = 0;
+    for (String line : LayoutTest.run("direct_layout.h", body.toString()).split("\n")) {
+      String[] parts = line.split(" ");
+      Field field = DirectArguments.class.getDeclaredField(parts[0]);
+      assertEquals(Integer.parseInt(parts[1]), field.getInt(null), parts[0]);
+      seen++;
+    }
+    assertEquals(fields.size(), seen);
+    assertEquals(8, Way.values().length);
+    assertTrue(DirectLayout.of(4).bytes() < 10 << 20, "device memory of a rank among four");
+  }
+
+  @Test
+  void argumentsBesideEnginesLieWhereTheHeaderSays() throws Exception {
+    String[] names = {
+      "engine", "engineBytes", "chunk", "head", "unit", "number", "phases", "movers"
+    };
+    List<Integer> ours =
+        List.of(
+            BesideArguments.ENGINE,
+            BesideArguments.ENGINE_BYTES,
+            BesideArguments.CHUNK,
+            BesideArguments.HEAD,
+            BesideArguments.UNIT,
+            BesideArguments.NUMBER,
+            BesideArguments.PHASES,
+            BesideArguments.MOVERS,
+            BesideArguments.SIZE);
+    StringBuilder body = new StringBuilder();
+    for (String name : names) {
+      body.append("printf(\"%d, \", (int)offsetof(nccl4jBesideArguments, " + name + "));\n");
+    }
+    body.append("printf(\"%d\", (int)sizeof(nccl4jBesideArguments));\n");
+    assertEquals(ours.toString(), "[" + LayoutTest.run("direct_layout.h", body.toString()) + "]");
+  }
+
+  @Test
+  void aTwoShotKernelGetsTheViewsOfRankZero() {
+    assumeKernels();
+    try (GpuRanks ranks = new GpuRanks(2, Duration.ofSeconds(3));
+        DirectRanks windows = new DirectRanks(ranks, 1 << 20)) {
+      var communicator = ranks.communicators.get(1);
+      DirectWork work =
+          new DirectWork(
+              Operation.ALL_REDUCE,
+              Way.TWO_SHOT,
+              DataType.FLOAT32,
+              RedOp.SUM,
+              0,
+              1000,
+              windows.sends.get(1),
+              windows.recvs.get(1),
+              3);
+      DeviceMemory send = windows.send.get(1).slice(64, 4000);
+      DeviceMemory recv = windows.recv.get(1).slice(128, 4000);
+      communicator.launch(communicator.prepare(work), send, recv, ranks.streams.get(1));
+      assertTrue(fake.fakeRecord().contains("cuLaunchKernelEx(3,1,1,512,1,1,0,"));
+      Offheap arguments = new Offheap(112);
+      fake.fakeArguments(arguments.address());
+      assertEquals(send.address(), arguments.getLong(KernelLayout.SEND));
+      assertEquals(
+          windows.sends.get(1).peers().get(0).address() + 64,
+          send.address() + arguments.getLong(DirectArguments.SEND_FLAT));
+      assertEquals(
+          windows.recvs.get(1).peers().get(0).address() + 128,
+          recv.address() + arguments.getLong(DirectArguments.RECV_FLAT));
+      long stride = arguments.getLong(DirectArguments.STRIDE);
+      assertEquals(
+          windows.recvs.get(1).peers().get(1).address(),
+          windows.recvs.get(1).peers().get(0).address() + stride);
+    }
+  }
+
+  @Test
+  void copyEnginesWriteIntoEveryWindow() {
+    assumeKernels();
+    try (GpuRanks ranks = new GpuRanks(3, Duration.ofSeconds(3));
+        DirectRanks windows = new DirectRanks(ranks, 1 << 20)) {
+      for (int rank = 0; rank < 3; rank++) {
+        windows.send.get(rank).slice(0, 100).fill((byte) (rank + 1));
+        var communicator = ranks.communicators.get(rank);
+        DirectWork work =
+            new DirectWork(
+                Operation.ALL_GATHER,
+                Way.COPY,
+                DataType.INT8,
+                RedOp.SUM,
+                0,
+                100,
+                null,
+                windows.recvs.get(rank),
+                0);
+        communicator.launch(
+            communicator.prepare(work),
+            windows.send.get(rank),
+            windows.recv.get(rank),
+            ranks.streams.get(rank));
+      }
+      for (int rank = 0; rank < 3; rank++) {
+        ByteBuffer got = ByteBuffer.allocateDirect(300);
+        windows.recv.get(rank).read(0, got);
+        assertEquals(1, got.get(99));
+        assertEquals(2, got.get(100));
+        assertEquals(3, got.get(299));
+      }
+    }
+  }
+
+  @Test
+  void aPutCopiesAndSignals() {
+    assumeKernels();
+    try (GpuRanks ranks = new GpuRanks(2, Duration.ofSeconds(3));
+        DirectRanks windows = new DirectRanks(ranks, 1 << 20)) {
+      windows.send.get(0).slice(0, 10).fill((byte) 6);
+      var communicator = ranks.communicators.get(0);
+      fake.fakeReset();
+      communicator.launch(
+          communicator.prepare(
+              new OneSidedWork.Put(
+                  1, windows.send.get(0).slice(0, 10), windows.recvs.get(0), 70, 10)),
+          null,
+          null,
+          ranks.streams.get(0));
+      ByteBuffer got = ByteBuffer.allocateDirect(80);
+      windows.recv.get(1).read(0, got);
+      assertEquals(6, got.get(79));
+      int copied = fake.fakeRecord().indexOf("cuMemcpyAsync(10,");
+      assertTrue(copied >= 0 && fake.fakeRecord().indexOf("cuLaunchKernelEx(1,") > copied);
+    }
+  }
+
+  /** Blocks that combine fill a multiprocessor each, those that copy half of one. */
+  @Test
+  void kernelsOfTwoCommunicatorsFindRoom() {
+    assumeKernels();
+    try (GpuRanks ranks = new GpuRanks(2, Duration.ofSeconds(3));
+        DirectRanks windows = new DirectRanks(ranks, 1 << 20)) {
+      for (Operation operation : new Operation[] {Operation.ALL_REDUCE, Operation.ALL_GATHER}) {
+        var communicator = ranks.communicators.get(0);
+        DirectWork work =
+            new DirectWork(
+                operation,
+                Way.ONE_SHOT,
+                DataType.FLOAT32,
+                RedOp.SUM,
+                0,
+                1000,
+                windows.sends.get(0),
+                windows.recvs.get(0),
+                128);
+        fake.fakeReset();
+        communicator.launch(
+            communicator.prepare(work),
+            windows.send.get(0),
+            windows.recv.get(0),
+            ranks.streams.get(0));
+        String launch =
+            "cuLaunchKernelEx(%d,".formatted(operation == Operation.ALL_REDUCE ? 64 : 128);
+        assertTrue(fake.fakeRecord().contains(launch), fake.fakeRecord());
+      }
+    }
+  }
+
+  @Test
+  void whatThereIsNotIsRefused() {
+    try (GpuRanks ranks = new GpuRanks(2, Duration.ofSeconds(3));
+        DirectRanks windows = new DirectRanks(ranks, 1 << 20)) {
+      for (DirectWork work :
+          new DirectWork[] {
+            work(Operation.REDUCE, Way.LL, 1),
+            work(Operation.BROADCAST, Way.ONE_SHOT, 1),
+            work(Operation.REDUCE, Way.COPY, 1),
+            work(Operation.ALL_REDUCE, Way.LL, 1 << 24)
+          }) {
+        assertThrows(InvalidUsageException.class, () -> ranks.communicators.get(0).prepare(work));
+      }
+      assertEquals(2, windows.sends.size());
+    }
+  }
+
+  private static DirectWork work(Operation operation, Way way, int count) {
+    return new DirectWork(operation, way, DataType.FLOAT32, RedOp.SUM, 0, count, null, null, 0);
+  }
+}
