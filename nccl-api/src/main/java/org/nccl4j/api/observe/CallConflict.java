@@ -37,12 +37,22 @@ record CallConflict(String communicator, String clause, long launched) {
                     mine.name(), clause(mine, call, other, same(other, call)), other.launched()));
   }
 
-  /** A clause on what a rank and another call; empty where it is not known, or the same. */
+  /**
+   * A clause on what a rank and another call; empty where it is not known, or the same. Data of a
+   * rank that only sends come to a later call than that which they differ from, so the first
+   * difference counts.
+   */
   static String between(List<RankReport> ranks, int rank, int peer) {
     RankReport mine = find(ranks, rank);
     RankReport theirs = find(ranks, peer);
     if (mine == null || theirs == null || mine.current() == null) {
       return "";
+    }
+    for (Operation earlier : mine.operations()) {
+      Operation same = earlier.isCollective() ? same(theirs, earlier) : null;
+      if (differs(earlier, same)) {
+        return clause(mine, earlier, theirs, same);
+      }
     }
     Operation call = mine.current();
     Operation other = call.isCollective() ? same(theirs, call) : null;
