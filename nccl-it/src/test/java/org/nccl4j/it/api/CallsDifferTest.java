@@ -5,6 +5,8 @@ import static org.junit.jupiter.api.Assertions.assertNotEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
@@ -40,7 +42,7 @@ class CallsDifferTest {
       CommunicatorConfig.defaults().withOperationDeadline(Duration.ofSeconds(60));
 
   /** A call on buffers of 64 KiB. */
-  private interface Call {
+  interface Call {
     void make(Communicator comm, DeviceMemory send, DeviceMemory recv, DeviceStream stream);
   }
 
@@ -49,9 +51,9 @@ class CallsDifferTest {
    *
    * @param named of either, as the error names it
    */
-  private record Pair(Call first, Call others, String named, String namedToo) {}
+  record Pair(Call first, Call others, String named, String namedToo) {}
 
-  private static Map<String, Pair> pairs() {
+  static Map<String, Pair> pairs() {
     Call sum = (c, s, r, t) -> c.allReduce(s, r, 512, F32, RedOp.SUM, t);
     String named = "all_reduce of 512 float (sum)";
     Map<String, Pair> pairs = new LinkedHashMap<>();
@@ -97,6 +99,82 @@ class CallsDifferTest {
     return pairs;
   }
 
+  /** Calls of two ranks that both send, or both receive: neither gets data of the other's call. */
+  private static Map<String, Pair> oneSided() {
+    Call first = (c, s, r, t) -> c.broadcast(s, r, 512, F32, 0, t);
+    Call second = (c, s, r, t) -> c.broadcast(s, r, 512, F32, 1, t);
+    Call reduce = (c, s, r, t) -> c.reduce(s, r, 512, F32, RedOp.SUM, 0, t);
+    String named = "broadcast of 512 float, root 0";
+    String reduced = "reduce of 512 float (sum), root 0";
+    Map<String, Pair> pairs = new LinkedHashMap<>();
+    pairs.put(
+        "two roots that send", new Pair(first, second, named, "broadcast of 512 float, root 1"));
+    pairs.put(
+        "two ranks that expect another root",
+        new Pair(second, first, "broadcast of 512 float, root 1", named));
+    pairs.put("broadcast and reduce that both send", new Pair(first, reduce, named, reduced));
+    pairs.put("broadcast and reduce that both receive", new Pair(reduce, first, reduced, named));
+    return pairs;
+  }
+
+  @TestFactory
+  Stream<DynamicTest> callsWithoutDataForEachOtherAreNamed() {
+    return Stream.concat(Stream.of(Map.<String, String>of()), networks())
+        .flatMap(
+            way ->
+                oneSided().entrySet().stream()
+                    .map(
+                        pair ->
+                            DynamicTest.dynamicTest(
+                                pair.getKey() + " " + way,
+                                () -> assertNamed(pair.getValue(), way))));
+  }
+
+  /** With one rank a host. */
+  @TestFactory
+  Stream<DynamicTest> bothCallsAreNamedOverParallelTrees() {
+    Call gather = (c, s, r, t) -> c.allGather(s, r, 512, F32, t);
+    Call scatter = (c, s, r, t) -> c.reduceScatter(s, r, 512, F32, RedOp.SUM, t);
+    Map<String, Pair> pairs = new LinkedHashMap<>();
+    pairs.put(
+        "counts",
+        new Pair(
+            gather,
+            (c, s, r, t) -> c.allGather(s, r, 1024, F32, t),
+            "all_gather of 512 float",
+            "all_gather of 1024 float"));
+    pairs.put(
+        "types",
+        new Pair(
+            gather,
+            (c, s, r, t) -> c.allGather(s, r, 512, DataType.INT32, t),
+            "all_gather of 512 float",
+            "all_gather of 512 int32"));
+    pairs.put(
+        "operators",
+        new Pair(
+            scatter,
+            (c, s, r, t) -> c.reduceScatter(s, r, 512, F32, RedOp.MAX, t),
+            "reduce_scatter of 512 float (sum)",
+            "reduce_scatter of 512 float (max)"));
+    pairs.put(
+        "collectives",
+        new Pair(gather, scatter, "all_gather of 512 float", "reduce_scatter of 512 float (sum)"));
+    CommunicatorConfig pat = CONFIG.with("NCCL_ALGO", "PAT");
+    return pairs.entrySet().stream()
+        .map(
+            pair ->
+                DynamicTest.dynamicTest(
+                    pair.getKey(),
+                    () -> assertNamed(pair.getValue(), errors(hosts(pat), pair.getValue()))));
+  }
+
+  private static Ranks hosts(CommunicatorConfig pat) throws Exception {
+    Ranks ranks = SeveralHosts.of(3, 1, pat);
+    assertEquals("PAT", ranks.communicators.get(0).decision("all_gather", 512, F32).algorithm());
+    return ranks;
+  }
+
   private static Stream<Map<String, String>> ways() {
     List<Map<String, String>> ways = new ArrayList<>();
     ways.add(Map.of());
@@ -121,7 +199,7 @@ class CallsDifferTest {
                                 () -> assertNamed(pair.getValue(), way))));
   }
 
-  private static CommunicatorConfig config(Map<String, String> way) {
+  static CommunicatorConfig config(Map<String, String> way) {
     CommunicatorConfig config = CONFIG;
     for (Map.Entry<String, String> setting : way.entrySet()) {
       config = config.with(setting.getKey(), setting.getValue());
@@ -130,8 +208,15 @@ class CallsDifferTest {
   }
 
   private static void assertNamed(Pair pair, Map<String, String> way) throws Exception {
-    for (NcclException error : errors(2, config(way), pair)) {
-      assertEquals(ErrorId.CALLS_DIFFER, error.id(), error.getMessage());
+    assertNamed(pair, errors(2, config(way), pair));
+  }
+
+  private static void assertNamed(Pair pair, List<NcclException> errors) {
+    for (NcclException error : errors) {
+      if (error.id() != ErrorId.RANK_FAILED) { // which another rank has told
+        assertEquals(ErrorId.CALLS_DIFFER, error.id(), error.getMessage());
+      }
+      assertTrue(error.getMessage().contains("make different calls"), error.getMessage());
       assertTrue(error.getMessage().contains(pair.named), error.getMessage());
       assertTrue(error.getMessage().contains(pair.namedToo), error.getMessage());
     }
@@ -167,11 +252,49 @@ class CallsDifferTest {
                                 () -> assertNamed(pair.getValue(), network))));
   }
 
+  /** Each rank in a process, by shared memory and by sockets. */
+  @TestFactory
+  Stream<DynamicTest> bothCallsAreNamedAmongProcesses() {
+    return Stream.concat(Stream.of(Map.<String, String>of()), networks().limit(1))
+        .flatMap(
+            way ->
+                Stream.of("types", "counts that go different ways", "collectives", "roots")
+                    .map(
+                        pair ->
+                            DynamicTest.dynamicTest(
+                                pair + " " + way, () -> assertProcessesDiffer(pair, way))));
+  }
+
+  private static void assertProcessesDiffer(String name, Map<String, String> way) throws Exception {
+    Pair pair = pairs().get(name);
+    UniqueId id = UniqueId.create();
+    List<String> command = new ArrayList<>();
+    command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
+    command.addAll(List.of("-XX:TieredStopAtLevel=1", "-cp", ChaosRank.classPath()));
+    command.addAll(List.of(DifferingRank.class.getName(), id.toString(), name));
+    way.forEach((setting, value) -> command.add(setting + "=" + value));
+    Process other =
+        new ProcessBuilder(command).redirectError(ProcessBuilder.Redirect.INHERIT).start();
+    try (Communicator comm = Communicator.initRank(2, id, 0, Devices.host(), config(way));
+        DeviceStream stream = comm.device().createStream()) {
+      assertNamed(pair, List.of(error(comm, stream, pair.first)));
+      String said = new String(other.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
+      assertTrue(said.contains("make different calls"), said);
+      assertTrue(said.contains(pair.named) && said.contains(pair.namedToo), said);
+    } finally {
+      other.destroyForcibly();
+    }
+  }
+
   /** What each rank's call ends in. */
   private static List<NcclException> errors(int n, CommunicatorConfig config, Pair pair)
       throws Exception {
-    NcclException[] errors = new NcclException[n];
-    try (Ranks ranks = new Ranks(n, config)) {
+    return errors(new Ranks(n, config), pair);
+  }
+
+  private static List<NcclException> errors(Ranks made, Pair pair) throws Exception {
+    NcclException[] errors = new NcclException[made.communicators.size()];
+    try (Ranks ranks = made) {
       ranks.run(
           (comm, stream) ->
               errors[comm.rank()] =
@@ -180,7 +303,8 @@ class CallsDifferTest {
     return List.of(errors);
   }
 
-  private static NcclException error(Communicator comm, DeviceStream stream, Call call) {
+  /** What a rank's call ends in. */
+  static NcclException error(Communicator comm, DeviceStream stream, Call call) {
     try (DeviceMemory send = comm.device().allocate(BYTES);
         DeviceMemory recv = comm.device().allocate(BYTES)) {
       return assertThrows(
