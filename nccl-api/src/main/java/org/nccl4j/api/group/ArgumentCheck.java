@@ -93,17 +93,13 @@ record ArgumentCheck(
   /** The send buffer; null where it is closed and not looked at. */
   @HotPath
   DeviceMemory send(long shape, DeviceMemory send, long count) {
-    return isMissing(send, count, sendParts(shape)) ? null : send;
+    return send == null || send.isOpen() || count > 0 && sendParts(shape) > 0 ? send : null;
   }
 
   /** The recv buffer; null where it is closed and not looked at. */
   @HotPath
   DeviceMemory recv(long shape, DeviceMemory recv, long count) {
-    return isMissing(recv, count, recvParts(shape)) ? null : recv;
-  }
-
-  private static boolean isMissing(DeviceMemory buffer, long count, int parts) {
-    return (count == 0 || parts == 0) && buffer != null && !buffer.isOpen();
+    return recv == null || recv.isOpen() || count > 0 && recvParts(shape) > 0 ? recv : null;
   }
 
   /**
