@@ -17,6 +17,7 @@ import org.nccl4j.device.TimeoutException;
 import org.nccl4j.device.cuda.copy.CopyEngineP2p;
 import org.nccl4j.device.cuda.driver.CleanupStack;
 import org.nccl4j.device.cuda.driver.Gpu;
+import org.nccl4j.device.cuda.driver.LaunchGate;
 import org.nccl4j.device.cuda.driver.OffheapPool;
 import org.nccl4j.device.cuda.plan.CollectivePlans;
 import org.nccl4j.device.cuda.plan.CommunicatorMemory;
@@ -81,6 +82,7 @@ public final class CudaKernelCommunicator
   private final PlanContext context; // known to plans
   private final CopyEngineP2p copies;
   private final KernelFailure failure;
+  private final LaunchGate gate;
   private volatile GpuStream last; // what this communicator launched last is in this stream
   private volatile DirectPlans direct;
   private volatile RmaReceiver remote;
@@ -135,6 +137,8 @@ public final class CudaKernelCommunicator
       }
       device.communicators().incrementAndGet();
       made.push(device.communicators()::decrementAndGet);
+      gate = gpu.launchGates().add();
+      made.push(() -> gpu.launchGates().remove(gate));
       users.add(this);
     } catch (RuntimeException e) {
       ofPlans.close();
@@ -261,11 +265,25 @@ public final class CudaKernelCommunicator
       progress.launched();
       return;
     }
-    Leases.extend(send, recv);
+    if (send == null && recv == null) { // of the memories that a plan names, callers have leases
+      launchNow(mine, null, null, into);
+      return;
+    }
+    gate.enter();
     try {
+      checkNotOver(send);
+      checkNotOver(recv);
       launchNow(mine, send, recv, into);
     } finally {
-      Leases.end(send, recv);
+      gate.leave();
+    }
+  }
+
+  /** A group launches also with memory that was closed after the call. */
+  @HotPath
+  private static void checkNotOver(DeviceMemory memory) {
+    if (memory != null && Leases.of(memory).isOver()) {
+      throw Leases.closed(memory);
     }
   }
 

@@ -4,28 +4,51 @@ import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.Leases;
 
 /**
- * Frees what is a GPU's: at once where its owner closes it, else on a thread of its own. The driver
- * may wait for operations that wait for what the calling thread launches next.
+ * Frees a GPU's memory: at once where its owner closes it, else on a thread of its own. The driver
+ * may wait for operations that wait for what the calling thread launches next. Launches hold no
+ * leases, so both come after the launches that are under way.
  */
 public final class DeferredFree extends Leases {
   private static final System.Logger LOG = DebugLog.of("ALLOC");
 
+  private final LaunchGates gates;
   private final Object place;
   private final Runnable release;
 
-  public DeferredFree(Object place, Runnable release) {
+  /**
+   * Leases of a memory.
+   *
+   * @param gates of the communicators that may launch with it
+   * @param place where it lies, for messages
+   */
+  public DeferredFree(LaunchGates gates, Object place, Runnable release) {
+    this.gates = gates;
     this.place = place;
     this.release = release;
   }
 
   @Override
   protected void free() {
-    release.run();
+    LaunchGates.Launches launches = gates.underWay();
+    if (launches.awaitBriefly()) {
+      release.run();
+    } else {
+      freeLate(launches);
+    }
   }
 
   @Override
   protected void freeLate() {
-    later(release, place);
+    freeLate(gates.underWay());
+  }
+
+  private void freeLate(LaunchGates.Launches launches) {
+    later(
+        () -> {
+          launches.await();
+          release.run();
+        },
+        place);
   }
 
   /** Runs what may wait for operations of a GPU. */

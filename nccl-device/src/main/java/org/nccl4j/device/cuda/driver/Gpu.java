@@ -22,6 +22,7 @@ public final class Gpu {
   private final HostCopies hostCopies = new HostCopies(this);
   private final FabricHandles fabricHandles = new FabricHandles(this);
   private final MemorySharing sharing = new MemorySharing(this);
+  private final LaunchGates launchGates = new LaunchGates();
   private volatile GpuDirect gpuDirect; // null while not asked
   private volatile CudaContext context;
 
@@ -100,6 +101,11 @@ public final class Gpu {
   /** Whether atomics on another GPU's memory are the hardware's, as over NVLink. */
   public boolean hasAtomicsOn(Gpu peer) {
     return CudaLibrary.hasPeerAtomics(handle, peer.handle, this);
+  }
+
+  /** The launches of its communicators that are under way. */
+  public LaunchGates launchGates() {
+    return launchGates;
   }
 
   /** Copies between its memory and the host's. */

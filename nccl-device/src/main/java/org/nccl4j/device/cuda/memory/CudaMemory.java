@@ -19,7 +19,7 @@ public final class CudaMemory extends DeviceMemory {
   private final long address;
 
   private CudaMemory(Gpu gpu, long address, long bytes, Runnable release) {
-    super(bytes, new DeferredFree(gpu, release));
+    super(bytes, new DeferredFree(gpu.launchGates(), gpu, release));
     this.gpu = gpu;
     this.address = address;
   }
