@@ -252,7 +252,7 @@ public final class CudaKernelCommunicator
   @Override
   @HotPath
   public void launch(KernelPlan plan, DeviceMemory send, DeviceMemory recv, DeviceStream stream) {
-    checkUsable();
+    checkNotFailed(users.failure()); // who launches has just asked for failures that are not known
     if (!(plan instanceof CudaPlan mine) || mine.owner() != context) {
       throw CudaPlan.foreign("a plan", this);
     }
@@ -488,13 +488,17 @@ public final class CudaKernelCommunicator
   }
 
   private void checkUsable() {
+    checkNotFailed(closed ? null : failure());
+  }
+
+  @HotPath
+  private void checkNotFailed(NcclException known) {
     if (closed) {
       throw new InvalidUsageException(
           ErrorId.CLOSED,
           spec.name() + " is used after close",
           "close it after its last operation");
     }
-    NcclException known = failure();
     if (known != null) {
       throw known.again();
     }
