@@ -18,8 +18,7 @@ import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 
 /**
- * The contents of a unique id: the address of the bootstrap root and the secret of its
- * communicator.
+ * The content of a unique id: where the bootstrap root listens and the secret of its communicator.
  *
  * <p>As bytes: version (1), flags (1: bit 0, the first rank that comes to it starts the root), port
  * (2), secret (16), number of hosts (1), then for each its kind (1: 4, 6 or 'n') and its address of

@@ -5,12 +5,14 @@ import java.time.Duration;
 import java.util.List;
 import org.nccl4j.api.settings.ScaleSettings;
 import org.nccl4j.api.settings.Settings;
+import org.nccl4j.api.settings.TlsSettings;
 import org.nccl4j.api.wire.InterfaceFilter;
 import org.nccl4j.api.wire.Interfaces;
 import org.nccl4j.api.wire.PortRange;
+import org.nccl4j.api.wire.tls.TlsFiles;
 
 /**
- * The user's options for the bootstrap's sockets.
+ * The user's settings of the bootstrap's sockets.
  *
  * @param commId host:port of the root that rank 0 starts; empty to have a new one each time
  * @param commSecret what ranks that use commId know in common; may be empty
@@ -92,7 +94,7 @@ public record BootstrapOptions(
         new Stagger(
             settings.get(ScaleSettings.NCCL_UID_STAGGER_RATE),
             settings.get(ScaleSettings.NCCL_UID_STAGGER_THRESHOLD)),
-        TlsFiles.from(settings));
+        TlsSettings.files(settings));
   }
 
   @Override

@@ -9,8 +9,11 @@ import java.security.NoSuchAlgorithmException;
 import java.time.Duration;
 import java.util.Arrays;
 import java.util.List;
+import org.nccl4j.api.bootstrap.root.ProcessIdentity;
+import org.nccl4j.api.bootstrap.root.RootService;
 import org.nccl4j.api.wire.ListeningSocket;
 import org.nccl4j.api.wire.PortRange;
+import org.nccl4j.api.wire.tls.PeerCredentials;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 
@@ -33,12 +36,12 @@ public final class BootstrapRoot {
     if (!options.commId().isEmpty()) {
       return fromCommId(options);
     }
-    return create(options, patience, Identity.randomBytes(BootstrapId.SECRET_BYTES));
+    return create(options, patience, ProcessIdentity.randomBytes(BootstrapId.SECRET_BYTES));
   }
 
   /** A new id with a secret, and a root listening in this process. */
   static BootstrapId create(BootstrapOptions options, Duration patience, byte[] secret) {
-    Trust trust = Trust.of(secret, options);
+    PeerCredentials trust = PeerCredentials.of(secret, options.tls());
     List<InetAddress> hosts = options.addresses();
     boolean oneAlone = hosts.size() == 1 && !options.interfaces().isBlank();
     ServerSocketChannel socket =
@@ -47,13 +50,16 @@ public final class BootstrapRoot {
     BootstrapId id =
         new BootstrapId(
             false, hosts.stream().map(host -> new InetSocketAddress(host, port)).toList(), secret);
-    RootService.start(socket, trust, Identity.ofThisProcess(), patience);
+    RootService.start(socket, trust, ProcessIdentity.ofThisProcess(), patience);
     return id;
   }
 
   /** Starts the root of an id that says that its first rank does. */
   static void startForFirstRank(
-      List<InetSocketAddress> resolved, Trust trust, Identity self, Duration patience) {
+      List<InetSocketAddress> resolved,
+      PeerCredentials trust,
+      ProcessIdentity self,
+      Duration patience) {
     InetSocketAddress address = resolved.get(0);
     PortRange port = new PortRange(address.getPort(), address.getPort());
     ServerSocketChannel socket = ListeningSocket.open("the bootstrap", address.getAddress(), port);

@@ -1,6 +1,7 @@
 package org.nccl4j.api.bootstrap;
 
 import java.time.Duration;
+import org.nccl4j.api.bootstrap.connection.Deadline;
 
 /**
  * Bounds a rank's exchanges: all of a creation together by one deadline, which begins before the

@@ -8,11 +8,12 @@ import java.util.Arrays;
 import java.util.HexFormat;
 import java.util.List;
 import java.util.Objects;
+import org.nccl4j.api.bootstrap.root.RootPartition;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 
 /**
- * The arguments with which a rank joins.
+ * One rank's call to join a communicator.
  *
  * @param nRanks how many ranks there will be, the same for all
  * @param ids one for each root, the same in the same order for all; good for one communicator
@@ -70,8 +71,8 @@ public record JoinRequest(
     this(nRanks, List.of(id), rank, deadline, options);
   }
 
-  Roots roots() {
-    return new Roots(nRanks, ids.size());
+  RootPartition roots() {
+    return new RootPartition(nRanks, ids.size());
   }
 
   /** What the ranks of this communicator know in common: the id's secret, or made of all ids'. */

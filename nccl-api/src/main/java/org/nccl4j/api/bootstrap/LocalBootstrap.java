@@ -9,13 +9,14 @@ import java.util.List;
 import java.util.Map;
 import java.util.function.Consumer;
 import java.util.stream.IntStream;
+import org.nccl4j.api.bootstrap.connection.Deadline;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.TimeoutException;
 
 /** A bootstrap for ranks that are all in this process: they meet in memory, without sockets. */
-public final class LocalBootstrap extends TimedBootstrap {
+public final class LocalBootstrap extends DeadlineBootstrap {
   /** State that the ranks share. Guarded by its own lock. */
   private static final class Meeting {
     private final int nRanks;

@@ -3,13 +3,14 @@ package org.nccl4j.api.bootstrap;
 import java.time.Duration;
 import java.util.function.Consumer;
 import java.util.function.Supplier;
+import org.nccl4j.api.bootstrap.connection.Deadline;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.NcclException;
 
 /**
- * The monitor of one rank's threads: its lock guards the state of the rank's links, and the rank's
- * first failure wakes all waiting threads. Any thread may call it.
+ * The monitor that the threads of one rank wait on: its lock guards the state of the rank's links,
+ * and its first failure wakes everybody. Any thread may call it.
  */
 final class RankMonitor {
   private final int rank;

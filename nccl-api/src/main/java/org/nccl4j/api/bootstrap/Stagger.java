@@ -3,8 +3,8 @@ package org.nccl4j.api.bootstrap;
 import java.time.Duration;
 
 /**
- * In many ranks' case each waits a little before it goes to its root, so that they do not all stand
- * at its door at once.
+ * Spreads the ranks of a large communicator over time: each waits a little before it connects to
+ * its root.
  *
  * @param rate how many ranks a second may come to a root
  * @param threshold up to how many ranks a communicator has without it

@@ -6,6 +6,14 @@ import java.net.InetSocketAddress;
 import java.util.Arrays;
 import java.util.List;
 import java.util.function.Consumer;
+import org.nccl4j.api.bootstrap.connection.Deadline;
+import org.nccl4j.api.bootstrap.connection.EventLoop;
+import org.nccl4j.api.bootstrap.root.FailureMessage;
+import org.nccl4j.api.bootstrap.root.JoinMessage;
+import org.nccl4j.api.bootstrap.root.JoinReply;
+import org.nccl4j.api.bootstrap.root.ProcessIdentity;
+import org.nccl4j.api.bootstrap.root.RootPartition;
+import org.nccl4j.api.wire.tls.PeerCredentials;
 import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InternalErrorException;
@@ -15,57 +23,57 @@ import org.nccl4j.device.NcclException;
 
 /**
  * The bootstrap over TCP: a connection to the rank's root, a ring among all ranks, and for the
- * first rank of each root's block a connection to the root before too (see {@link Roots}).
+ * first rank of each root's block a connection to the root before too (see {@link RootPartition}).
  */
-public final class TcpBootstrap extends TimedBootstrap {
+public final class TcpBootstrap extends DeadlineBootstrap {
   private static final System.Logger LOG = DebugLog.of("BOOTSTRAP");
 
   private final JoinRequest request;
-  private final Identity self;
+  private final ProcessIdentity self;
   private final EventLoop loop;
   private final RankMonitor monitor;
-  private final FailurePaths failures;
-  private final Notices notices;
-  private final Trust trust;
-  private final ControlLink control;
+  private final FailureBroadcast failures;
+  private final NoticeBroadcast notices;
+  private final PeerCredentials trust;
+  private final RootConnection control;
 
   /** Null for most ranks. */
-  private final ControlLink asGuest;
+  private final RootConnection asGuest;
 
-  private final RingLink ring;
-  private final MeetingPoint meetings = new MeetingPoint();
+  private final RingConnection ring;
+  private final RejoinPoint meetings = new RejoinPoint();
   private volatile List<InetSocketAddress> here;
-  private volatile Failure ownFailure;
+  private volatile FailureMessage ownFailure;
   private int sequence;
 
-  private TcpBootstrap(JoinRequest request, Identity self, Deadline deadline) {
+  private TcpBootstrap(JoinRequest request, ProcessIdentity self, Deadline deadline) {
     super(deadline);
     this.request = request;
     this.self = self;
-    trust = Trust.of(request.secret(), request.options());
+    trust = PeerCredentials.of(request.secret(), request.options().tls());
     loop = EventLoop.acquire();
     monitor = new RankMonitor(request.rank());
-    failures = new FailurePaths(monitor);
-    notices = new Notices(request.rank());
+    failures = new FailureBroadcast(monitor);
+    notices = new NoticeBroadcast(request.rank());
     control = link(request.roots().of(request.rank()));
     int host = request.roots().hostOf(request.rank());
     asGuest = host < 0 ? null : link(host);
     ring =
-        new RingLink(
+        new RingConnection(
             loop,
             monitor,
             failures,
             notices,
             trust,
-            new RingLink.Place(request.rank(), request.nRanks()),
+            new RingConnection.Place(request.rank(), request.nRanks()),
             meetings);
     failures.set(ring);
     notices.set(ring);
   }
 
-  private ControlLink link(int root) {
-    ControlLink made =
-        new ControlLink(
+  private RootConnection link(int root) {
+    RootConnection made =
+        new RootConnection(
             loop,
             monitor,
             request.ids().get(root),
@@ -90,7 +98,7 @@ public final class TcpBootstrap extends TimedBootstrap {
    * @throws org.nccl4j.device.RemoteException with another rank's failure
    */
   public static Bootstrap join(JoinRequest request) {
-    return join(request, Identity.ofThisProcess());
+    return join(request, ProcessIdentity.ofThisProcess());
   }
 
   /**
@@ -102,25 +110,26 @@ public final class TcpBootstrap extends TimedBootstrap {
   public static void tellUnable(
       int nRanks, List<BootstrapId> ids, int rank, NcclException cause, BootstrapOptions options) {
     if (nRanks > 1 && rank >= 0 && rank < nRanks && !ids.isEmpty() && ids.size() <= nRanks) {
-      BootstrapId id = ids.get(new Roots(nRanks, ids.size()).of(rank));
-      Identity self = Identity.ofThisProcess();
-      Failure failure = Failure.of(cause, "rank %d (%s)".formatted(rank, self.text()));
-      LastWords.say(failure, id, Trust.of(id.secret(), options));
+      BootstrapId id = ids.get(new RootPartition(nRanks, ids.size()).of(rank));
+      ProcessIdentity self = ProcessIdentity.ofThisProcess();
+      FailureMessage failure =
+          FailureMessage.of(cause, "rank %d (%s)".formatted(rank, self.text()));
+      JoinRefusal.say(failure, id, PeerCredentials.of(id.secret(), options.tls()));
     }
   }
 
   /** The version of this library, which all ranks must have. */
   public static String version() {
-    return Identity.LIBRARY;
+    return ProcessIdentity.LIBRARY;
   }
 
   /** Joins under another identity, for tests. */
-  static Bootstrap join(JoinRequest request, Identity self) {
+  static Bootstrap join(JoinRequest request, ProcessIdentity self) {
     return join(request, self, Deadline.after(request.deadline()));
   }
 
   /** Joins within what is left of a deadline. */
-  static Bootstrap join(JoinRequest request, Identity self, Deadline deadline) {
+  static Bootstrap join(JoinRequest request, ProcessIdentity self, Deadline deadline) {
     TcpBootstrap made = new TcpBootstrap(request, self, deadline);
     try {
       made.form(deadline);
@@ -136,13 +145,13 @@ public final class TcpBootstrap extends TimedBootstrap {
   }
 
   private void form(Deadline deadline) {
-    Roots roots = request.roots();
+    RootPartition roots = request.roots();
     int rank = request.rank();
     int own = roots.of(rank);
     Stagger stagger = request.options().stagger();
     monitor.pause(stagger.delay(rank - roots.first(own), request.nRanks()));
     BootstrapId id = request.ids().get(own);
-    List<InetSocketAddress> addresses = HostNames.resolve(id.addresses(), deadline);
+    List<InetSocketAddress> addresses = HostResolver.resolve(id.addresses(), deadline);
     if (id.startedByFirstRank() && rank == roots.first(own)) {
       startRoot(id, addresses);
     }
@@ -156,10 +165,10 @@ public final class TcpBootstrap extends TimedBootstrap {
     control.introduce(hello(own, millis));
     if (asGuest != null) {
       BootstrapId other = request.ids().get(roots.hostOf(rank));
-      asGuest.connect(HostNames.resolve(other.addresses(), deadline), deadline);
+      asGuest.connect(HostResolver.resolve(other.addresses(), deadline), deadline);
       asGuest.introduce(hello(roots.hostOf(rank), millis));
     }
-    Welcome welcome = control.awaitWelcome(deadline);
+    JoinReply welcome = control.awaitWelcome(deadline);
     if (request.nRanks() > 1) {
       boolean alone = asGuest == null;
       ring.connect(alone ? welcome : welcome.after(asGuest.awaitWelcome(deadline)), deadline);
@@ -170,9 +179,9 @@ public final class TcpBootstrap extends TimedBootstrap {
     }
   }
 
-  private Hello hello(int root, long millis) {
-    Hello.Place place = new Hello.Place(root, request.ids().size(), here);
-    return new Hello(self, request.rank(), request.nRanks(), millis, place);
+  private JoinMessage hello(int root, long millis) {
+    JoinMessage.Place place = new JoinMessage.Place(root, request.ids().size(), here);
+    return new JoinMessage(self, request.rank(), request.nRanks(), millis, place);
   }
 
   private void startRoot(BootstrapId id, List<InetSocketAddress> addresses) {
@@ -204,11 +213,11 @@ public final class TcpBootstrap extends TimedBootstrap {
 
   @Override
   List<byte[]> exchange(byte[] mine, Deadline deadline) {
-    if (mine.length > RingLink.MAX_DATA_BYTES) {
+    if (mine.length > RingConnection.MAX_DATA_BYTES) {
       throw new InvalidArgumentException(
           ErrorId.COUNT,
           "rank " + rank() + " offers " + mine.length + " bytes to an exchange of the bootstrap",
-          "offer at most " + RingLink.MAX_DATA_BYTES);
+          "offer at most " + RingConnection.MAX_DATA_BYTES);
     }
     return aroundTheRing(mine, deadline);
   }
@@ -220,12 +229,12 @@ public final class TcpBootstrap extends TimedBootstrap {
     all[rank()] = mine;
     sequence++;
     if (nRanks() > 1) {
-      ring.pass(Bundle.own(sequence, rank(), mine));
+      ring.pass(AllGatherBatch.own(sequence, rank(), mine));
     }
     int due = rank();
     for (int left = nRanks() - 1; left > 0; ) {
       due = Math.floorMod(due - 1, nRanks());
-      Bundle pieces = ring.receive(due, deadline);
+      AllGatherBatch pieces = ring.receive(due, deadline);
       if (pieces.sequence() != sequence
           || pieces.origin() != due
           || pieces.count() < 1
@@ -239,7 +248,7 @@ public final class TcpBootstrap extends TimedBootstrap {
       pieces.read(all);
       due = pieces.lastOrigin(nRanks());
       left -= pieces.count();
-      Bundle goesOn = left > 0 ? pieces : pieces.withoutLast();
+      AllGatherBatch goesOn = left > 0 ? pieces : pieces.withoutLast();
       if (goesOn != null) {
         ring.pass(goesOn);
       }
@@ -257,7 +266,7 @@ public final class TcpBootstrap extends TimedBootstrap {
     if (!monitor.failedHere(cause)) {
       return;
     }
-    Failure failure = Failure.of(cause, "rank " + rank() + " (" + self.text() + ")");
+    FailureMessage failure = FailureMessage.of(cause, "rank " + rank() + " (" + self.text() + ")");
     ownFailure = failure;
     failures.tell(failure);
   }
@@ -287,7 +296,7 @@ public final class TcpBootstrap extends TimedBootstrap {
 
   @Override
   public byte[] meetingPoint() {
-    return new MeetingAddress(here, rank()).encode();
+    return new RejoinAddress(here, rank()).encode();
   }
 
   @Override
@@ -295,8 +304,8 @@ public final class TcpBootstrap extends TimedBootstrap {
     if (members.size() == 1) {
       return LocalBootstrap.create(1, request.deadline()).get(0);
     }
-    String whole = key + " " + Reunion.text(members);
-    return new Reunion(request, self, whole)
+    String whole = key + " " + SubsetBootstrap.text(members);
+    return new SubsetBootstrap(request, self, whole)
         .meet(
             members.indexOf(rank()),
             members.size(),
@@ -308,8 +317,8 @@ public final class TcpBootstrap extends TimedBootstrap {
   public void close() {
     if (monitor.close()) {
       NcclException heard = monitor.failure();
-      Failure own = ownFailure;
-      ring.leave(own != null || heard == null ? own : Failure.of(heard, ""));
+      FailureMessage own = ownFailure;
+      ring.leave(own != null || heard == null ? own : FailureMessage.of(heard, ""));
       if (asGuest != null) {
         asGuest.leave();
       }

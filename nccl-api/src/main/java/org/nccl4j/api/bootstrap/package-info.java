@@ -1,17 +1,17 @@
 /**
- * Connects the ranks before there are transports: TCP connections that prove knowledge of the
- * unique id's secret, with deadlines and bounded reads. Layer: engine, beside the transport SPI;
- * knows no device.
+ * Brings the ranks of a communicator together and lets them talk before there are transports: TCP
+ * connections that prove knowledge of the unique id's secret, with deadlines and bounded reads.
+ * Layer: engine, beside the transport SPI; knows no device. Above {@code root}, {@code connection}
+ * and {@code api.wire}; used by the communicator, init and window.
  *
- * <p>One thread of the process ({@code EventLoop}) waits for all sockets. {@code
- * ConnectionListener} and {@code ConnectionDialer} make {@code Connection}s, which begin with the
- * {@code Handshake} and then carry messages of a {@code FrameType}. {@code RootService} is the
- * root's side; {@code ControlLink} and {@code RingLink} are a rank's, put together by {@code
- * TcpBootstrap}; {@code RankMonitor} is what the rank's threads wait on. {@code LocalBootstrap}
- * does the same inside one process without sockets.
+ * <p>{@code Bootstrap} is the entrance, made by {@code TcpBootstrap}; {@code LocalBootstrap} does
+ * the same inside one process without sockets. A rank has a {@code RootConnection} and a {@code
+ * RingConnection}; {@code RankMonitor} is what its threads wait on. {@code FailureBroadcast} and
+ * {@code NoticeBroadcast} pass failures and notices to all ranks; {@code SubsetBootstrap} brings
+ * some of the ranks together once more, through their {@code RejoinPoint}s.
  *
- * <p>Wire format, version 1 (the first): the handshake as {@code Handshake} says, then messages of
- * length (4), type (1) and fields; numbers big-endian, texts and bytes with their length (4) before
- * them. A hello's fields but the last keep their layout in later versions.
+ * <p>Wire format, version 1 (the first): the handshake of {@code api.wire}, then messages of length
+ * (4), type (1) and fields; numbers big-endian, texts and bytes with their length (4) before them.
+ * A join message's fields but the last keep their layout in later versions.
  */
 package org.nccl4j.api.bootstrap;

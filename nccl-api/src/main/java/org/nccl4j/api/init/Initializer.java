@@ -13,7 +13,6 @@ import java.util.Optional;
 import java.util.function.BiFunction;
 import java.util.function.Function;
 import org.nccl4j.api.bootstrap.Bootstrap;
-import org.nccl4j.api.bootstrap.ControlTls;
 import org.nccl4j.api.launch.Launcher;
 import org.nccl4j.api.observe.InitTimes;
 import org.nccl4j.api.plan.RankFacts;
@@ -25,11 +24,13 @@ import org.nccl4j.api.settings.GpuSettings;
 import org.nccl4j.api.settings.InfoLog;
 import org.nccl4j.api.settings.PlanSettings;
 import org.nccl4j.api.settings.Settings;
+import org.nccl4j.api.settings.TlsSettings;
 import org.nccl4j.api.spi.PeerInfo;
 import org.nccl4j.api.spi.ProxyHandler;
 import org.nccl4j.api.spi.Transport;
 import org.nccl4j.api.spi.TransportProvider;
 import org.nccl4j.api.window.WindowRegistry;
+import org.nccl4j.api.wire.tls.ControlTls;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
@@ -134,7 +135,7 @@ public final class Initializer {
                 ? NetDistances.of(wiring.fleet(), rank)
                 : NetDistances.UNKNOWN,
             wiring.exits(request.settings()),
-            ControlTls.of(request.settings()),
+            ControlTls.of(TlsSettings.files(request.settings())),
             profilers.ofSteps());
     times.begin("transports");
     int before = undo.size();

@@ -11,7 +11,7 @@ import java.util.Optional;
 import java.util.Set;
 import java.util.TreeMap;
 import org.nccl4j.api.bootstrap.Bootstrap;
-import org.nccl4j.api.bootstrap.NamedExchange;
+import org.nccl4j.api.bootstrap.CheckedAllGather;
 import org.nccl4j.api.launch.Launcher;
 import org.nccl4j.api.observe.InitTimes;
 import org.nccl4j.api.settings.Settings;
@@ -95,7 +95,7 @@ public final class Offspring {
     String choosing = ChoosingSettings.of(settings, parent.device().kind()).text();
     Call mine = new Call(color, key, shares, choosing, parent.rank());
     List<byte[]> all =
-        NamedExchange.allGather(parent.bootstrap(), parent.name(), "split", mine.toBytes());
+        CheckedAllGather.allGather(parent.bootstrap(), parent.name(), "split", mine.toBytes());
     if (color == NO_COLOR) {
       return Optional.empty();
     }

@@ -3,7 +3,7 @@ package org.nccl4j.api.init;
 import java.nio.charset.StandardCharsets;
 import java.util.List;
 import java.util.function.UnaryOperator;
-import org.nccl4j.api.bootstrap.NamedExchange;
+import org.nccl4j.api.bootstrap.CheckedAllGather;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.NcclException;
@@ -68,7 +68,7 @@ final class Suspension {
       throw failure.again();
     }
     byte[] mine = obstacle.getBytes(StandardCharsets.UTF_8);
-    List<byte[]> all = NamedExchange.allGather(state.bootstrap(), state.name(), "suspend", mine);
+    List<byte[]> all = CheckedAllGather.allGather(state.bootstrap(), state.name(), "suspend", mine);
     for (int rank = 0; rank < all.size(); rank++) {
       if (all.get(rank).length > 0) {
         throw new InvalidUsageException(

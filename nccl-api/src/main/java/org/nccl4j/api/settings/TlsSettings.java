@@ -1,6 +1,9 @@
 package org.nccl4j.api.settings;
 
 import java.util.List;
+import org.nccl4j.api.wire.tls.TlsFiles;
+import org.nccl4j.device.ErrorId;
+import org.nccl4j.device.InvalidArgumentException;
 
 /** By which certificates the ranks know each other: all three, on all ranks, or none. */
 public final class TlsSettings {
@@ -29,4 +32,25 @@ public final class TlsSettings {
   static final List<Setting<?>> ALL = List.of(NCCL4J_TLS_CERT, NCCL4J_TLS_KEY, NCCL4J_TLS_CA);
 
   private TlsSettings() {}
+
+  /**
+   * The files that are set.
+   *
+   * @throws InvalidArgumentException if some of the settings are there and others are not
+   */
+  public static TlsFiles files(Settings settings) {
+    TlsFiles files =
+        new TlsFiles(
+            settings.get(NCCL4J_TLS_CERT),
+            settings.get(NCCL4J_TLS_KEY),
+            settings.get(NCCL4J_TLS_CA));
+    if (files.areIncomplete()) {
+      throw new InvalidArgumentException(
+          ErrorId.CERTIFICATE,
+          "of NCCL4J_TLS_CERT=%s, NCCL4J_TLS_KEY=%s and NCCL4J_TLS_CA=%s some are not set"
+              .formatted(files.certificate(), files.key(), files.authorities()),
+          "set all three to PEM files, on all ranks, or none");
+    }
+    return files;
+  }
 }

@@ -2,7 +2,7 @@ package org.nccl4j.api.window;
 
 import java.util.ArrayList;
 import java.util.List;
-import org.nccl4j.api.bootstrap.NamedExchange;
+import org.nccl4j.api.bootstrap.CheckedAllGather;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.InvalidUsageException;
@@ -23,7 +23,7 @@ final class Agreement {
    */
   List<Proposal> reach(Proposal mine) {
     List<byte[]> gathered =
-        NamedExchange.allGather(
+        CheckedAllGather.allGather(
             setup.bootstrap(), setup.name(), mine.step().label(), mine.toBytes());
     List<Proposal> all = new ArrayList<>();
     for (int rank = 0; rank < gathered.size(); rank++) {

@@ -37,7 +37,7 @@ public final class FdExchange implements AutoCloseable {
   public record Received(int fd, byte[] note) {}
 
   /**
-   * The unfinished part of a swap.
+   * The rest of a swap that ran out of time.
    *
    * @param givers numbers of descriptors that have not come
    * @param takers numbers of mailboxes that take nothing

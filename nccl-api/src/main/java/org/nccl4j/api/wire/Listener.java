@@ -24,7 +24,7 @@ public final class Listener {
   private static final int ACCEPTS_AT_ONCE = 64;
   private static final long MOST_PAUSE_NANOS = 1_000_000;
 
-  /** What the sockets are for. */
+  /** Awaits the sockets that have proved themselves. */
   public interface Acceptor {
     /** This side of a connection that has come. */
     Handshake handshake();

@@ -10,7 +10,7 @@ import java.nio.channels.SocketChannel;
 
 /** A connected socket with its {@link Handshake} under way. Never waits; owned by who polls it. */
 public final class PendingHandshake implements Closeable {
-  /** Reads and writes the bytes of a connected socket, plainly or through TLS. */
+  /** Reads and writes the bytes of a connected socket: as they are, or by TLS. */
   @FunctionalInterface
   public interface Channels {
     /** The socket's bytes as they are. */

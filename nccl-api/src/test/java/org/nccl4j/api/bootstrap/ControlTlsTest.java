@@ -17,11 +17,11 @@ import java.nio.channels.ServerSocketChannel;
 import java.nio.channels.SocketChannel;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
-import java.util.Map;
 import java.util.Random;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
-import org.nccl4j.api.settings.Settings;
+import org.nccl4j.api.wire.tls.ControlTls;
+import org.nccl4j.api.wire.tls.TlsFiles;
 
 /** What networks tell each other beside their data, over two ends of one thread. */
 @Timeout(60)
@@ -52,11 +52,8 @@ class ControlTlsTest {
 
   private static ControlTls tls(String certificate, String authority) throws Exception {
     return ControlTls.of(
-        Settings.ofProcess(
-            Map.of(
-                "NCCL4J_TLS_CERT", file(certificate + ".pem"),
-                "NCCL4J_TLS_KEY", file(certificate + ".key"),
-                "NCCL4J_TLS_CA", file(authority + ".pem"))));
+        new TlsFiles(
+            file(certificate + ".pem"), file(certificate + ".key"), file(authority + ".pem")));
   }
 
   private static String file(String name) throws Exception {
@@ -182,7 +179,7 @@ class ControlTlsTest {
   @Test
   void withoutCertificatesItIsTheConnectionItself() throws Exception {
     try (Pair pair = new Pair()) {
-      ControlTls plain = ControlTls.of(Settings.ofProcess(Map.of()));
+      ControlTls plain = ControlTls.of(TlsFiles.NONE);
       assertSame(pair.dialed, plain.over(pair.dialed, true));
     }
   }

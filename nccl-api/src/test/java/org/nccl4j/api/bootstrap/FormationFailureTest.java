@@ -15,6 +15,7 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
+import org.nccl4j.api.bootstrap.root.ProcessIdentity;
 import org.nccl4j.api.wire.ListeningSocket;
 import org.nccl4j.api.wire.PortRange;
 import org.nccl4j.device.ErrorId;
@@ -102,7 +103,7 @@ class FormationFailureTest {
   @Test
   void aRankOfAnotherVersion() {
     BootstrapId id = Ranks.newId();
-    Identity ours = Identity.ofThisProcess();
+    ProcessIdentity ours = ProcessIdentity.ofThisProcess();
     List<Ranks.Ended<Bootstrap>> all =
         Ranks.run(
             3,

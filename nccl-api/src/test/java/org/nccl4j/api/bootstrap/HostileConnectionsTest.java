@@ -21,10 +21,18 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
+import org.nccl4j.api.bootstrap.connection.Connection;
+import org.nccl4j.api.bootstrap.connection.ConnectionDialer;
+import org.nccl4j.api.bootstrap.connection.ConnectionListener;
+import org.nccl4j.api.bootstrap.connection.EventLoop;
+import org.nccl4j.api.bootstrap.connection.FrameType;
+import org.nccl4j.api.bootstrap.connection.MessageWriter;
+import org.nccl4j.api.bootstrap.root.ProcessIdentity;
 import org.nccl4j.api.wire.Handshake;
 import org.nccl4j.api.wire.Handshake.Service;
 import org.nccl4j.api.wire.ListeningSocket;
 import org.nccl4j.api.wire.PortRange;
+import org.nccl4j.api.wire.tls.PeerCredentials;
 
 /** Strangers at the bootstrap's ports: they are turned away and disturb nobody. */
 class HostileConnectionsTest {
@@ -97,7 +105,7 @@ class HostileConnectionsTest {
 
   @Test
   void garbageOnAPortOfTheRing() throws Exception {
-    byte[] secret = Identity.randomBytes(16);
+    byte[] secret = ProcessIdentity.randomBytes(16);
     EventLoop loop = EventLoop.acquire();
     BlockingQueue<FrameType> accepted = new LinkedBlockingQueue<>();
     ServerSocketChannel socket =
@@ -108,7 +116,7 @@ class HostileConnectionsTest {
             loop,
             socket,
             Service.RING,
-            Trust.in(secret),
+            PeerCredentials.in(secret),
             Duration.ofMillis(200),
             (connection, type, first) -> {
               accepted.add(type);
@@ -123,7 +131,7 @@ class HostileConnectionsTest {
             loop,
             List.of(new InetSocketAddress(InetAddress.getLoopbackAddress(), port)),
             Service.RING,
-            Trust.in(secret),
+            PeerCredentials.in(secret),
             5,
             new ConnectionDialer.Outcome() {
               @Override
@@ -154,7 +162,7 @@ class HostileConnectionsTest {
             loop,
             socket,
             Service.RING,
-            Trust.in(new byte[16]),
+            PeerCredentials.in(new byte[16]),
             Duration.ofMillis(50),
             (connection, type, first) -> connection.close());
     loop.execute(listener::start);

@@ -14,9 +14,10 @@ import java.util.List;
 import java.util.Set;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
+import org.nccl4j.api.bootstrap.connection.Deadline;
 
 /** Finds threads and sockets of the bootstrap that should be gone. */
-final class LeftBehind {
+public final class LeftBehind {
   private static final Path DESCRIPTORS = Path.of("/proc/self/fd");
 
   private static final List<String> TABLES = List.of("tcp", "tcp6");
@@ -28,7 +29,7 @@ final class LeftBehind {
   private LeftBehind() {}
 
   /** Fails unless all of the bootstrap's threads end soon and all its sockets are closed then. */
-  static void nothing() throws InterruptedException {
+  public static void nothing() throws InterruptedException {
     Deadline deadline = Deadline.after(Duration.ofSeconds(20));
     for (Thread thread : threads()) {
       thread.join(Math.max(1, deadline.leftNanos() / 1_000_000));

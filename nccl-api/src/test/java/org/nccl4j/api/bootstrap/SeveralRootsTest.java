@@ -19,6 +19,7 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
+import org.nccl4j.api.bootstrap.root.RootPartition;
 import org.nccl4j.api.wire.PortRange;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.InvalidUsageException;
@@ -44,7 +45,7 @@ class SeveralRootsTest {
   void everyRankBelongsToOneRootAndBlocksDifferByOneAtMost() {
     for (int n = 1; n <= 40; n++) {
       for (int count = 1; count <= n; count++) {
-        Roots roots = new Roots(n, count);
+        RootPartition roots = new RootPartition(n, count);
         int rank = 0;
         for (int root = 0; root < count; root++) {
           assertEquals(rank, roots.first(root));

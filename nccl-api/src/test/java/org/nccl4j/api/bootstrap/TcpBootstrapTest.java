@@ -9,6 +9,7 @@ import java.util.Random;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
+import org.nccl4j.api.bootstrap.root.ProcessIdentity;
 
 class TcpBootstrapTest {
   @ParameterizedTest
@@ -58,7 +59,7 @@ class TcpBootstrapTest {
   @Test
   void ranksCompareTheVersionThatTheModuleHas() {
     String version = Bootstrap.class.getModule().getDescriptor().rawVersion().orElseThrow();
-    assertEquals(version.replace("-SNAPSHOT", ""), Identity.LIBRARY);
+    assertEquals(version.replace("-SNAPSHOT", ""), ProcessIdentity.LIBRARY);
   }
 
   /** Lengths differ by rank and round; one is empty. */

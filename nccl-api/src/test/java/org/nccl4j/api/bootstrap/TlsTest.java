@@ -25,7 +25,9 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.nccl4j.api.settings.Settings;
+import org.nccl4j.api.settings.TlsSettings;
 import org.nccl4j.api.wire.Handshake;
+import org.nccl4j.api.wire.tls.TlsFiles;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.NcclException;
 
@@ -248,7 +250,7 @@ class TlsTest {
   void allThreeSettingsOrNone() {
     Settings settings = Settings.ofProcess(Map.of("NCCL4J_TLS_CERT", file("rank.pem")));
     InvalidArgumentException e =
-        assertThrows(InvalidArgumentException.class, () -> TlsFiles.from(settings));
+        assertThrows(InvalidArgumentException.class, () -> TlsSettings.files(settings));
     assertTrue(e.problem().contains("some are not set"), e.problem());
   }
 }

@@ -1,0 +1,311 @@
+package org.nccl4j.api.bootstrap;
+
+import java.io.IOException;
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
+import java.net.ProtocolException;
+import java.nio.ByteBuffer;
+import java.time.Duration;
+import java.util.List;
+import org.nccl4j.api.bootstrap.connection.Connection;
+import org.nccl4j.api.bootstrap.connection.ConnectionDialer;
+import org.nccl4j.api.bootstrap.connection.Deadline;
+import org.nccl4j.api.bootstrap.connection.EventLoop;
+import org.nccl4j.api.bootstrap.connection.FrameType;
+import org.nccl4j.api.bootstrap.connection.MessageReader;
+import org.nccl4j.api.bootstrap.connection.MessageWriter;
+import org.nccl4j.api.bootstrap.root.FailureMessage;
+import org.nccl4j.api.bootstrap.root.JoinMessage;
+import org.nccl4j.api.bootstrap.root.JoinReply;
+import org.nccl4j.api.bootstrap.root.ProcessIdentity;
+import org.nccl4j.api.wire.Handshake;
+import org.nccl4j.api.wire.tls.PeerCredentials;
+import org.nccl4j.device.ErrorId;
+import org.nccl4j.device.NcclException;
+import org.nccl4j.device.SystemErrorException;
+import org.nccl4j.device.TimeoutException;
+
+/**
+ * A rank's connection to the root: on it the rank introduces itself and is told its neighbours, and
+ * afterwards failures go both ways. State is guarded by the rank's monitor.
+ */
+final class RootConnection implements ConnectionDialer.Outcome, Connection.Owner {
+  private static final int MAX_MESSAGE_BYTES = 64 << 10;
+  private static final int ROUNDS = 4;
+  private static final Duration GOODBYE_LIMIT = Duration.ofSeconds(1);
+
+  private final EventLoop loop;
+  private final RankMonitor monitor;
+  private final BootstrapId id;
+  private final PeerCredentials trust;
+  private final ProcessIdentity self;
+  private final int rank;
+  private final Duration silence;
+  private final FailureBroadcast failures;
+  private final NoticeBroadcast notices;
+  private Connection connection;
+  private String unreachable;
+
+  /** When the rank began to connect; of its thread. */
+  private long beganNanos;
+
+  private ProcessIdentity root;
+  private JoinReply welcome;
+  private boolean rootMayLeave;
+
+  /** Owned by the loop's thread. */
+  private HeartbeatSender pulse;
+
+  private boolean over;
+
+  RootConnection(
+      EventLoop loop,
+      RankMonitor monitor,
+      BootstrapId id,
+      PeerCredentials trust,
+      ProcessIdentity self,
+      int rank,
+      Duration silence,
+      FailureBroadcast failures,
+      NoticeBroadcast notices) {
+    this.silence = silence;
+    this.failures = failures;
+    this.notices = notices;
+    this.trust = trust;
+    this.loop = loop;
+    this.monitor = monitor;
+    this.id = id;
+    this.self = self;
+    this.rank = rank;
+  }
+
+  /** Connects to the root; returns this side's address, by which other ranks may reach it too. */
+  InetAddress connect(List<InetSocketAddress> addresses, Deadline deadline) {
+    beganNanos = System.nanoTime();
+    int rounds = id.startedByFirstRank() ? Integer.MAX_VALUE : ROUNDS;
+    ConnectionDialer dialer =
+        new ConnectionDialer(loop, addresses, Handshake.Service.ROOT, trust, rounds, this);
+    loop.execute(() -> dialer.start(Duration.ofNanos(Math.max(1, deadline.leftNanos()))));
+    try {
+      monitor.await(
+          () -> (connection != null || unreachable != null) ? true : null,
+          withOutcome(deadline),
+          () -> rootUnreachable("no answer", deadline));
+    } catch (NcclException e) {
+      loop.execute(dialer::cancel);
+      throw e;
+    }
+    Connection reached = monitor.read(() -> connection);
+    InetSocketAddress local = reached == null ? null : reached.localAddress();
+    if (local == null) {
+      String reasons = monitor.read(() -> unreachable);
+      throw rootUnreachable(reasons == null ? "the connection broke" : reasons, deadline);
+    }
+    return local.getAddress();
+  }
+
+  /** A moment longer, for whoever knows more to say what has come of it by then. */
+  private static Deadline withOutcome(Deadline deadline) {
+    return new Deadline(deadline.nanoTime() + 1_000_000_000L, deadline.length());
+  }
+
+  /** Introduces this rank. */
+  void introduce(JoinMessage hello) {
+    monitor.read(() -> connection).send(hello.encode());
+  }
+
+  /** Waits until all who come to this root have come. */
+  JoinReply awaitWelcome(Deadline deadline) {
+    return monitor.await(
+        () -> welcome,
+        withOutcome(deadline),
+        () ->
+            new TimeoutException(
+                ErrorId.RANKS_MISSING,
+                "rank %d waited %s for the bootstrap root at %s, which did not answer"
+                    .formatted(rank, deadline.text(), id.where()),
+                "see whether the root's process (%s) hangs, or allow more time with NCCL4J_INIT_TIMEOUT"
+                    .formatted(rootText())));
+  }
+
+  /** Whether failures can still be told by way of the root. */
+  boolean alive() {
+    return monitor.read(() -> connection != null && !over);
+  }
+
+  /** True if it is alive and its process will not end before those of all ranks. */
+  boolean stays() {
+    return monitor.read(() -> connection != null && !over && !rootMayLeave);
+  }
+
+  /** Tells the root of this rank's failure. */
+  void tell(FailureMessage failure) {
+    send(failure.encode());
+  }
+
+  /** Sends the root a message, if it has been reached. */
+  void send(ByteBuffer message) {
+    Connection to = monitor.read(() -> connection);
+    if (to != null) {
+      to.send(message);
+    }
+  }
+
+  /**
+   * Says goodbye and closes. Where the root is in this very process, waits a moment until it has
+   * told the others that it may leave too, since the process might now end.
+   */
+  void leave() {
+    Connection to = monitor.read(() -> connection);
+    if (to == null) {
+      return;
+    }
+    loop.execute(
+        () -> {
+          if (pulse != null) {
+            pulse.stop();
+          }
+        });
+    ByteBuffer goodbye = new MessageWriter(FrameType.GOODBYE).done();
+    ProcessIdentity server = monitor.read(() -> root);
+    boolean rootIsHere = server != null && server.token().equals(self.token());
+    if (!rootIsHere || loop.isCurrent()) {
+      to.finish(goodbye);
+      return;
+    }
+    to.send(goodbye);
+    Deadline limit = Deadline.after(GOODBYE_LIMIT);
+    synchronized (monitor) {
+      boolean interrupted = false;
+      while (!over && !limit.passed()) {
+        try {
+          monitor.wait(limit.leftNanos() / 1_000_000 + 1);
+        } catch (InterruptedException e) {
+          interrupted = true;
+        }
+      }
+      if (interrupted) {
+        Thread.currentThread().interrupt();
+      }
+    }
+    to.close();
+  }
+
+  @Override
+  public void reached(Connection reached) {
+    reached.handTo(this, MAX_MESSAGE_BYTES);
+    monitor.change(
+        () -> {
+          if (monitor.isClosed()) {
+            reached.close();
+          } else {
+            connection = reached;
+          }
+        });
+  }
+
+  @Override
+  public void failed(String reasons) {
+    monitor.change(() -> unreachable = reasons);
+  }
+
+  @Override
+  public void received(Connection from, FrameType type, MessageReader body)
+      throws ProtocolException {
+    switch (type) {
+      case ROOT -> {
+        ProcessIdentity who = JoinMessage.decodeIdentity(body);
+        monitor.change(() -> root = who);
+      }
+      case HEARTBEAT -> pulse.heard();
+      case WELCOME -> {
+        JoinReply all = JoinReply.decode(body);
+        begin(from);
+        monitor.change(() -> welcome = all);
+      }
+      case FAILURE -> failures.heard(FailureMessage.decode(body), this);
+      case NOTICE -> notices.heard(body, this);
+      case ROOT_LEAVES -> monitor.change(() -> rootMayLeave = true);
+      default -> throw new ProtocolException("the root sent " + type);
+    }
+  }
+
+  private void begin(Connection to) {
+    pulse =
+        new HeartbeatSender(
+            loop,
+            silence,
+            () -> to.send(new MessageWriter(FrameType.HEARTBEAT).number(silence.toMillis()).done()),
+            this::rootIsSilent);
+    pulse.start();
+  }
+
+  private void rootIsSilent(Duration length) {
+    failures.heard(
+        new FailureMessage(
+            ErrorId.RANK_SILENT,
+            "the process of the bootstrap root (%s) has given no sign of life for %s"
+                .formatted(rootText(), Deadline.seconds(length)),
+            "look whether it is stopped, or its host or network is down; a longer silence is"
+                + " allowed by NCCL4J_HEARTBEAT_TIMEOUT, which is %s"
+                    .formatted(Deadline.after(silence).text()),
+            ""),
+        this);
+  }
+
+  @Override
+  public void closed(Connection was, IOException reason) {
+    if (pulse != null) {
+      pulse.stop();
+    }
+    monitor.change(() -> over = true);
+    if (!monitor.read(() -> rootMayLeave)) {
+      String broken = reason instanceof ProtocolException ? " (" + reason.getMessage() + ")" : "";
+      failures.heard(
+          new FailureMessage(
+              ErrorId.RANK_DIED,
+              "the process of the bootstrap root ("
+                  + rootText()
+                  + ") ended without closing"
+                  + broken,
+              "look at that process's output for the reason, such as an exception, a kill, or no"
+                  + " memory",
+              ""),
+          this);
+    }
+  }
+
+  private String rootText() {
+    return monitor.read(
+        () -> {
+          String where = root == null ? "at " + id.where() : root.text();
+          return welcome == null || welcome.rootRanks().isEmpty()
+              ? where
+              : welcome.rootRanks() + ", " + where;
+        });
+  }
+
+  private NcclException rootUnreachable(String reasons, Deadline deadline) {
+    boolean refused = reasons.contains("ECONNREFUSED");
+    String hint =
+        id.startedByFirstRank()
+            ? "start rank 0, with the same NCCL_COMM_ID, on the host that it names; "
+            : refused
+                ? "keep the process that created the unique id alive, and use each id for one"
+                    + " communicator and within its time; "
+                : "";
+    return new SystemErrorException(
+        ErrorId.UNREACHABLE,
+        "rank %d (%s) cannot reach the bootstrap root at %s, after %s of %s: %s"
+            .formatted(
+                rank,
+                self.text(),
+                id.where(),
+                Deadline.seconds(Duration.ofNanos(System.nanoTime() - beganNanos)),
+                deadline.text(),
+                reasons),
+        hint
+            + "let TCP through the firewall to that port (NCCL4J_BOOTSTRAP_PORTS fixes it), or"
+            + " choose the network with NCCL_SOCKET_IFNAME or NCCL_COMM_ID=host:port");
+  }
+}

@@ -1,0 +1,68 @@
+package org.nccl4j.api.bootstrap;
+
+import java.nio.charset.StandardCharsets;
+import java.security.GeneralSecurityException;
+import java.time.Duration;
+import java.util.Arrays;
+import java.util.List;
+import java.util.function.Consumer;
+import javax.crypto.Mac;
+import javax.crypto.spec.SecretKeySpec;
+import org.nccl4j.api.bootstrap.connection.Deadline;
+import org.nccl4j.api.bootstrap.root.ProcessIdentity;
+import org.nccl4j.api.wire.tls.PeerCredentials;
+
+/** Makes another bootstrap of some ranks of a TCP bootstrap: the first of them has its root. */
+final class SubsetBootstrap {
+  private final JoinRequest old;
+  private final ProcessIdentity self;
+  private final String key;
+
+  SubsetBootstrap(JoinRequest old, ProcessIdentity self, String key) {
+    this.old = old;
+    this.self = self;
+    this.key = key;
+  }
+
+  /**
+   * Brings them together.
+   *
+   * @param place this rank's among the members
+   * @param lead where the first member's meeting point is
+   * @param publish tells this rank's meeting point the way, if it is the first
+   */
+  Bootstrap meet(int place, int nRanks, byte[] lead, Consumer<byte[]> publish) {
+    BootstrapOptions options = old.options().withoutCommId();
+    Duration limit = old.deadline();
+    Deadline deadline = Deadline.after(limit);
+    BootstrapId id;
+    if (place == 0) {
+      id = BootstrapRoot.create(options, limit, secret());
+      publish.accept(id.withSecret(new byte[BootstrapId.SECRET_BYTES]).encode());
+    } else {
+      PeerCredentials trust = PeerCredentials.of(old.secret(), old.options().tls());
+      byte[] way = RejoinCall.ask(old.rank(), RejoinAddress.decode(lead), trust, key, deadline);
+      id = BootstrapId.decode(way).withSecret(secret());
+    }
+    return TcpBootstrap.join(new JoinRequest(nRanks, id, place, limit, options), self, deadline);
+  }
+
+  /** Derived, so that it never travels. */
+  private byte[] secret() {
+    try {
+      Mac mac = Mac.getInstance("HmacSHA256");
+      mac.init(new SecretKeySpec(old.secret(), "HmacSHA256"));
+      byte[] hash = mac.doFinal(("reunion\n" + key).getBytes(StandardCharsets.UTF_8));
+      return Arrays.copyOf(hash, BootstrapId.SECRET_BYTES);
+    } catch (GeneralSecurityException e) {
+      throw new IllegalStateException("every Java platform has HmacSHA256", e);
+    }
+  }
+
+  /** A list of ranks, for keys. */
+  static String text(List<Integer> members) {
+    return members.size() <= 64
+        ? members.toString()
+        : members.size() + " ranks " + Integer.toHexString(members.hashCode());
+  }
+}

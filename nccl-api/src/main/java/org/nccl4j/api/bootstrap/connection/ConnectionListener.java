@@ -1,0 +1,227 @@
+package org.nccl4j.api.bootstrap.connection;
+
+import java.io.IOException;
+import java.lang.System.Logger.Level;
+import java.net.ProtocolException;
+import java.nio.channels.Channel;
+import java.nio.channels.SelectionKey;
+import java.nio.channels.ServerSocketChannel;
+import java.nio.channels.SocketChannel;
+import java.time.Duration;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import org.nccl4j.api.wire.Handshake;
+import org.nccl4j.api.wire.tls.PeerCredentials;
+import org.nccl4j.device.DebugLog;
+
+/**
+ * A listening socket that hands on only connections which have proved that they know the secret and
+ * have sent a first message, in time. What else comes, garbage, silence, a wrong secret, is closed,
+ * counted, and logged once; it costs at most {@value #MAX_PENDING} descriptors and disturbs nobody.
+ *
+ * <p>Owner thread: the loop's.
+ */
+public final class ConnectionListener implements EventLoop.Handler, Connection.Owner {
+  /** Receives the connections. */
+  public interface Acceptor {
+    void accepted(Connection connection, FrameType type, MessageReader first)
+        throws ProtocolException;
+  }
+
+  /** How long a connection may take to prove itself. */
+  public static final Duration PATIENCE = Duration.ofSeconds(5);
+
+  private static final System.Logger LOG = DebugLog.of("BOOTSTRAP");
+
+  /** How much longer one may take that has proved itself: a process of many ranks is slow. */
+  private static final int PROVED_PATIENCE = 12;
+
+  private static final int MAX_PENDING = 256;
+  private static final int ACCEPTS_AT_ONCE = 64;
+  private static final int FIRST_MESSAGE_BYTES = 4096;
+  private static final Duration PAUSE = Duration.ofMillis(50);
+
+  private final EventLoop loop;
+  private final ServerSocketChannel channel;
+  private final Handshake.Service service;
+  private final PeerCredentials trust;
+  private final Duration patience;
+  private final Acceptor acceptor;
+  private final Map<Connection, EventLoop.Timer> pending = new LinkedHashMap<>();
+  private final Map<Connection, EventLoop.Timer> proved = new LinkedHashMap<>();
+  private SelectionKey key;
+  private long refused;
+  private boolean warned;
+  private String lastRefusal = "";
+
+  public ConnectionListener(
+      EventLoop loop,
+      ServerSocketChannel channel,
+      Handshake.Service service,
+      PeerCredentials trust,
+      Duration patience,
+      Acceptor acceptor) {
+    this.loop = loop;
+    this.channel = channel;
+    this.service = service;
+    this.trust = trust;
+    this.patience = patience;
+    this.acceptor = acceptor;
+  }
+
+  /** Begins to accept. */
+  public void start() {
+    try {
+      key = loop.register(channel, SelectionKey.OP_ACCEPT, this);
+    } catch (IOException e) {
+      LOG.log(Level.DEBUG, "the listening socket was closed before it was used", e);
+    }
+  }
+
+  /** Closes the socket and whatever has not proved itself. */
+  public void close() {
+    closeSocket(channel);
+    loop.wakeup();
+    for (Map<Connection, EventLoop.Timer> each : List.of(pending, proved)) {
+      each.forEach(
+          (connection, timer) -> {
+            timer.cancel();
+            connection.close();
+          });
+      each.clear();
+    }
+  }
+
+  /** What was turned away, for messages; empty if nothing was. */
+  public String refusals() {
+    return refused == 0
+        ? ""
+        : "; " + refused + " connections were refused meanwhile, the last " + lastRefusal;
+  }
+
+  @Override
+  public void ready(SelectionKey selected) {
+    for (int i = 0; i < ACCEPTS_AT_ONCE; i++) {
+      SocketChannel accepted;
+      try {
+        accepted = channel.accept();
+      } catch (IOException e) {
+        pauseAfter(e);
+        return;
+      }
+      if (accepted == null) {
+        return;
+      }
+      admit(accepted);
+    }
+  }
+
+  private void admit(SocketChannel accepted) {
+    if (pending.size() >= MAX_PENDING) {
+      refuse(
+          pending.keySet().iterator().next(), "too many connections that do not prove themselves");
+    }
+    try {
+      Connection connection = Connection.accepted(loop, accepted, trust, service, this);
+      connection.handTo(this, FIRST_MESSAGE_BYTES);
+      pending.put(
+          connection,
+          loop.after(patience, () -> refuse(connection, "it did not prove itself in time")));
+    } catch (IOException e) {
+      closeSocket(accepted);
+    }
+  }
+
+  /** From here on a flood of strangers cannot push it out. */
+  @Override
+  public void authenticated(Connection connection) {
+    EventLoop.Timer first = pending.remove(connection);
+    if (first != null) {
+      first.cancel();
+    }
+    proved.put(
+        connection,
+        loop.after(
+            patience.multipliedBy(PROVED_PATIENCE),
+            () -> refuse(connection, "it did not say what it wants in time")));
+  }
+
+  @Override
+  public void received(Connection connection, FrameType type, MessageReader body)
+      throws ProtocolException {
+    forget(connection);
+    try {
+      acceptor.accepted(connection, type, body);
+    } catch (ProtocolException e) {
+      refuse(connection, e.getMessage());
+    }
+  }
+
+  /**
+   * Who went away is counted with those that were refused, and no matter for a warning: a rank that
+   * waits for its first connection too long tries another address, and gives one of them up.
+   */
+  @Override
+  public void closed(Connection connection, IOException reason) {
+    if (reason instanceof ProtocolException) {
+      refuse(connection, reason.getMessage());
+    } else {
+      count(connection, "it went away");
+    }
+  }
+
+  private void forget(Connection connection) {
+    EventLoop.Timer first = pending.remove(connection);
+    EventLoop.Timer timer = first == null ? proved.remove(connection) : first;
+    if (timer != null) {
+      timer.cancel();
+    }
+  }
+
+  private void count(Connection connection, String why) {
+    forget(connection);
+    lastRefusal = "from " + connection.peer() + ": " + why;
+    connection.close();
+    refused++;
+  }
+
+  private void refuse(Connection connection, String why) {
+    count(connection, why);
+    if (!warned) {
+      warned = true;
+      LOG.log(
+          Level.WARNING,
+          "refused a connection to the bootstrap port {0} {1}; further ones are only counted",
+          Integer.toString(channel.socket().getLocalPort()),
+          lastRefusal);
+    }
+  }
+
+  /** Out of descriptors, most likely: gives up those that prove nothing, and tries again soon. */
+  private void pauseAfter(IOException failure) {
+    if (!channel.isOpen()) {
+      return;
+    }
+    LOG.log(Level.WARNING, "the bootstrap port cannot accept: {0}", failure.getMessage());
+    while (!pending.isEmpty()) {
+      refuse(pending.keySet().iterator().next(), failure.getMessage());
+    }
+    key.interestOps(0);
+    loop.after(
+        PAUSE,
+        () -> {
+          if (key.isValid()) {
+            key.interestOps(SelectionKey.OP_ACCEPT);
+          }
+        });
+  }
+
+  private static void closeSocket(Channel socket) {
+    try {
+      socket.close();
+    } catch (IOException e) {
+      LOG.log(Level.DEBUG, "closing a socket", e);
+    }
+  }
+}

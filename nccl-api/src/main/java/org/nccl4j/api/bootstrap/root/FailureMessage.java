@@ -1,0 +1,55 @@
+package org.nccl4j.api.bootstrap.root;
+
+import java.net.ProtocolException;
+import java.nio.ByteBuffer;
+import org.nccl4j.api.bootstrap.connection.FrameType;
+import org.nccl4j.api.bootstrap.connection.MessageReader;
+import org.nccl4j.api.bootstrap.connection.MessageWriter;
+import org.nccl4j.device.ErrorId;
+import org.nccl4j.device.NcclException;
+import org.nccl4j.device.RemoteException;
+
+/**
+ * The first thing that went wrong, as it travels.
+ *
+ * @param id what kind of thing
+ * @param problem what happened
+ * @param remedy what to do about it
+ * @param origin the rank that it happened to, with host and process; empty if the sentence says it
+ *     all, as the root's findings do
+ */
+public record FailureMessage(ErrorId id, String problem, String remedy, String origin) {
+  private static final int MAX_TEXT = 8192;
+
+  /** What a rank tells of itself. */
+  public static FailureMessage of(NcclException cause, String origin) {
+    return new FailureMessage(cause.id(), cause.problem(), cause.remedy(), origin);
+  }
+
+  public ByteBuffer encode() {
+    return new MessageWriter(FrameType.FAILURE)
+        .number(id.ordinal())
+        .text(problem, MAX_TEXT)
+        .text(remedy, MAX_TEXT)
+        .text(origin, JoinMessage.MAX_TEXT)
+        .done();
+  }
+
+  public static FailureMessage decode(MessageReader in) throws ProtocolException {
+    int number = in.number();
+    ErrorId[] ids = ErrorId.values();
+    if (number < 0 || number >= ids.length) {
+      throw new ProtocolException("it sent a failure of unknown kind " + number);
+    }
+    return new FailureMessage(
+        ids[number], in.text(MAX_TEXT), in.text(MAX_TEXT), in.text(JoinMessage.MAX_TEXT));
+  }
+
+  /** What a rank that hears of it throws: another rank's failure, or what the root found. */
+  public NcclException toException() {
+    NcclException itself = NcclException.of(id, problem, remedy, null);
+    return origin.isEmpty()
+        ? itself
+        : new RemoteException(ErrorId.RANK_FAILED, origin + " failed: " + problem, remedy, itself);
+  }
+}

@@ -1,0 +1,340 @@
+package org.nccl4j.api.bootstrap.root;
+
+import java.io.IOException;
+import java.net.ProtocolException;
+import java.nio.ByteBuffer;
+import java.nio.channels.ServerSocketChannel;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.HashSet;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.Set;
+import org.nccl4j.api.bootstrap.connection.Connection;
+import org.nccl4j.api.bootstrap.connection.ConnectionListener;
+import org.nccl4j.api.bootstrap.connection.Deadline;
+import org.nccl4j.api.bootstrap.connection.EventLoop;
+import org.nccl4j.api.bootstrap.connection.FrameType;
+import org.nccl4j.api.bootstrap.connection.MessageReader;
+import org.nccl4j.api.bootstrap.connection.MessageWriter;
+import org.nccl4j.api.wire.Handshake;
+import org.nccl4j.api.wire.tls.PeerCredentials;
+import org.nccl4j.device.DebugLog;
+import org.nccl4j.device.ErrorId;
+
+/**
+ * The bootstrap root of a communicator, or of a block of its ranks where there are several (see
+ * {@link RootPartition}). It collects the join messages, tells each rank its place in the ring or
+ * what is wrong, and afterwards keeps the connections as the channel on which failures are told:
+ * the first one, told by a rank or seen as a connection that ends without a goodbye, goes to all
+ * other ranks.
+ *
+ * <p>States: forming, then formed or failed, then closed. It closes when all ranks have left, and
+ * when forming has failed, once every rank has heard so or the time for forming is over.
+ *
+ * <p>Owner thread: the loop's.
+ */
+public final class RootService implements ConnectionListener.Acceptor, Connection.Owner {
+  private static final System.Logger LOG = DebugLog.of("BOOTSTRAP");
+  private static final int MAX_MESSAGE_BYTES = 64 << 10;
+
+  /** After how long a user is told what is waited for; sooner where the time is short. */
+  private static final Duration SILENT = Duration.ofSeconds(10);
+
+  private static final int PARTS = 6;
+
+  /** How long notices wait for others. */
+  private static final Duration TOGETHER = Duration.ofMillis(5);
+
+  private final EventLoop loop;
+  private final ConnectionListener listener;
+  private final ProcessIdentity self;
+  private final MembershipTable formation;
+  private final Map<Connection, JoinMessage> members = new LinkedHashMap<>();
+  private final HeartbeatMonitor beats;
+  private final Set<Integer> told = new HashSet<>();
+  private final List<ByteBuffer> notices = new ArrayList<>();
+  private int noticesBytes;
+
+  /** Ranks that failed before they introduced themselves. */
+  private int failedBefore;
+
+  private EventLoop.Timer timeout;
+  private EventLoop.Timer report;
+  private FailureMessage failure;
+  private boolean formed;
+  private boolean formingOver;
+  private boolean mayLeave;
+  private boolean closed;
+
+  private RootService(
+      EventLoop loop, ServerSocketChannel socket, PeerCredentials trust, ProcessIdentity self) {
+    this.loop = loop;
+    this.self = self;
+    beats = new HeartbeatMonitor(loop, this::silent);
+    formation = new MembershipTable(self.version());
+    listener =
+        new ConnectionListener(
+            loop, socket, Handshake.Service.ROOT, trust, ConnectionListener.PATIENCE, this);
+  }
+
+  /**
+   * Begins to serve.
+   *
+   * @param patience how long to wait for the first rank; then its deadline counts
+   */
+  public static void start(
+      ServerSocketChannel socket, PeerCredentials trust, ProcessIdentity self, Duration patience) {
+    EventLoop loop = EventLoop.acquire();
+    RootService root = new RootService(loop, socket, trust, self);
+    loop.execute(
+        () -> {
+          root.listener.start();
+          root.timeout = loop.after(patience, root::close);
+        });
+  }
+
+  @Override
+  public void accepted(Connection connection, FrameType type, MessageReader first)
+      throws ProtocolException {
+    if (type == FrameType.FAILURE) {
+      failedBefore(connection, FailureMessage.decode(first));
+      return;
+    }
+    if (type != FrameType.HELLO) {
+      throw new ProtocolException("its first message is " + type);
+    }
+    JoinMessage hello = JoinMessage.decode(first, self.version());
+    connection.handTo(this, MAX_MESSAGE_BYTES);
+    members.put(connection, hello);
+    connection.send(JoinMessage.encode(new MessageWriter(FrameType.ROOT), self).done());
+    if (failure != null) {
+      formation.hear(hello);
+      tell(connection, hello);
+      return;
+    }
+    if (!formation.begun()) {
+      limitForming(Duration.ofMillis(Math.max(1, hello.deadlineMillis())));
+    }
+    Optional<FailureMessage> objection = formation.add(hello);
+    if (objection.isPresent()) {
+      fail(objection.get(), null);
+    } else if (formation.complete()) {
+      form();
+    }
+  }
+
+  /** A rank that knows the secret could not even introduce itself: the others are told why. */
+  private void failedBefore(Connection connection, FailureMessage said) {
+    connection.handTo(this, MAX_MESSAGE_BYTES);
+    failedBefore++;
+    if (failure == null) {
+      fail(said, connection);
+    }
+  }
+
+  /** The first rank's time is everybody's: a little less, so that the answer comes within it. */
+  private void limitForming(Duration deadline) {
+    Duration margin = deadline.dividedBy(10);
+    Duration most = Duration.ofMillis(500);
+    Duration part = deadline.dividedBy(PARTS);
+    report = loop.after(part.compareTo(SILENT) < 0 ? part : SILENT, this::sayWhoIsAwaited);
+    timeout.cancel();
+    timeout =
+        loop.after(
+            deadline.minus(margin.compareTo(most) > 0 ? most : margin),
+            () -> formingTooLong(deadline));
+  }
+
+  private void sayWhoIsAwaited() {
+    if (failure == null) {
+      LOG.log(
+          System.Logger.Level.WARNING,
+          "the bootstrap root still waits for {0}",
+          formation.awaited());
+    }
+  }
+
+  private void formingTooLong(Duration deadline) {
+    if (failure == null) {
+      fail(formation.late(Deadline.after(deadline).text(), listener.refusals()), null);
+    }
+    listener.close();
+    formingOver = true;
+    timeout = loop.after(Duration.ofSeconds(1), this::close);
+    closeIfDone();
+  }
+
+  private void form() {
+    formed = true;
+    timeout.cancel();
+    report.cancel();
+    listener.close();
+    List<JoinMessage> ours = members.values().stream().filter(hello -> sameProcess(hello)).toList();
+    String rootRanks =
+        String.join(", ", ours.stream().map(hello -> "rank " + hello.rank()).toList());
+    members.forEach(
+        (connection, hello) -> connection.send(formation.welcome(hello, rootRanks).encode()));
+    leaveIfAlone();
+  }
+
+  @Override
+  public void received(Connection connection, FrameType type, MessageReader body)
+      throws ProtocolException {
+    JoinMessage hello = members.get(connection);
+    if (type == FrameType.FAILURE) {
+      FailureMessage said = FailureMessage.decode(body);
+      if (failure == null) {
+        fail(said, connection);
+      }
+    } else if (type == FrameType.HEARTBEAT) {
+      beats.heard(connection, Duration.ofMillis(Math.max(1, body.longNumber())));
+      connection.send(new MessageWriter(FrameType.HEARTBEAT).done());
+    } else if (type == FrameType.NOTICE) {
+      pass(body.rest());
+    } else if (type == FrameType.GOODBYE) {
+      beats.forget(connection);
+      members.remove(connection);
+      if (!formed && failure == null) {
+        fail(ended(hello, "left while the communicator was being created"), null);
+      }
+      leaveIfAlone();
+      connection.close();
+      closeIfDone();
+    } else {
+      throw new ProtocolException("it sent " + type + " to the root");
+    }
+  }
+
+  @Override
+  public void closed(Connection connection, IOException reason) {
+    JoinMessage hello = members.remove(connection);
+    beats.forget(connection);
+    if (hello != null && failure == null) {
+      String how =
+          reason instanceof ProtocolException
+              ? "broke the bootstrap protocol: " + reason.getMessage()
+              : "ended without closing its communicator";
+      fail(ended(hello, how), null);
+    }
+    leaveIfAlone();
+    closeIfDone();
+  }
+
+  /** A rank's process has been silent for too long. */
+  private void silent(Connection connection, Duration length, Duration allowed) {
+    JoinMessage hello = members.get(connection);
+    if (hello != null && failure == null) {
+      fail(
+          new FailureMessage(
+              ErrorId.RANK_SILENT,
+              "%s has given no sign of life for %s"
+                  .formatted(hello.text(), Deadline.seconds(length)),
+              "look whether the process is stopped, or its host or network is down; a longer"
+                  + " silence is allowed by NCCL4J_HEARTBEAT_TIMEOUT, which is %s"
+                      .formatted(Deadline.after(allowed).text()),
+              ""),
+          null);
+    }
+    if (hello != null) {
+      // If it is only stopped it reads the failure later; nobody waits for its goodbye.
+      members.remove(connection);
+      connection.finish(failure.encode());
+      leaveIfAlone();
+      loop.execute(this::closeIfDone);
+    }
+  }
+
+  private static FailureMessage ended(JoinMessage hello, String how) {
+    return new FailureMessage(
+        ErrorId.RANK_DIED,
+        hello.text() + " " + how,
+        "look at that process's output for the reason, such as an exception, a kill, or no memory",
+        "");
+  }
+
+  /** Tells the first failure to everybody but the one that told it. */
+  private void fail(FailureMessage first, Connection teller) {
+    failure = first;
+    members.forEach(
+        (connection, hello) -> {
+          if (connection == teller) {
+            told.add(hello.rank());
+          } else {
+            tell(connection, hello);
+          }
+        });
+  }
+
+  private void tell(Connection connection, JoinMessage hello) {
+    told.add(hello.rank());
+    connection.send(failure.encode());
+  }
+
+  /** Ranks that close at once tell so at once; the others get that in one message. */
+  private void pass(ByteBuffer notice) {
+    if (noticesBytes + notice.remaining() > MAX_MESSAGE_BYTES) {
+      passAll();
+    }
+    notices.add(notice);
+    noticesBytes += notice.remaining();
+    if (mayLeave) {
+      passAll();
+    } else if (notices.size() == 1) {
+      loop.after(TOGETHER, this::passAll);
+    }
+  }
+
+  /** Who told one gets it, too, and knows it by its number. */
+  private void passAll() {
+    if (!notices.isEmpty()) {
+      MessageWriter all = new MessageWriter(FrameType.NOTICE);
+      notices.forEach(all::raw);
+      ByteBuffer message = all.done();
+      members.keySet().forEach(connection -> connection.send(message.duplicate()));
+      notices.clear();
+      noticesBytes = 0;
+    }
+  }
+
+  /** Once no rank lives in this process, its end is no failure of the communicator. */
+  private void leaveIfAlone() {
+    if (formed && !mayLeave && members.values().stream().noneMatch(this::sameProcess)) {
+      mayLeave = true;
+      passAll();
+      ByteBuffer message = new MessageWriter(FrameType.ROOT_LEAVES).done();
+      members.keySet().forEach(connection -> connection.send(message.duplicate()));
+    }
+  }
+
+  private boolean sameProcess(JoinMessage hello) {
+    return hello.who().token().equals(self.token());
+  }
+
+  private void closeIfDone() {
+    boolean allTold =
+        failure != null
+            && formation.mostClaimed() > 0
+            && told.size() + failedBefore >= formation.mostClaimed();
+    if (members.isEmpty() && (formed || formingOver || allTold)) {
+      close();
+    }
+  }
+
+  private void close() {
+    if (!closed) {
+      closed = true;
+      timeout.cancel();
+      if (report != null) {
+        report.cancel();
+      }
+      beats.close();
+      listener.close();
+      Set.copyOf(members.keySet()).forEach(Connection::close);
+      members.clear();
+      loop.release();
+    }
+  }
+}

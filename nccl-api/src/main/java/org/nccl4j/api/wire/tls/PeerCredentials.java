@@ -1,0 +1,54 @@
+package org.nccl4j.api.wire.tls;
+
+import java.io.IOException;
+import java.nio.channels.SocketChannel;
+import java.util.Arrays;
+import java.util.Optional;
+import javax.net.ssl.SSLContext;
+import javax.net.ssl.SSLEngine;
+import org.nccl4j.api.wire.Handshake;
+
+/**
+ * The secret and certificates that both sides of a connection show each other.
+ *
+ * @param secret the communicator's
+ * @param files where the certificates are
+ * @param tls certificates too, where it is present; then all bytes are encrypted
+ */
+public record PeerCredentials(byte[] secret, TlsFiles files, Optional<SSLContext> tls) {
+  /** The secret alone. */
+  public static PeerCredentials in(byte[] secret) {
+    return new PeerCredentials(secret, TlsFiles.NONE, Optional.empty());
+  }
+
+  /** The secret, and certificates where there are files of them. */
+  public static PeerCredentials of(byte[] secret, TlsFiles files) {
+    return new PeerCredentials(secret, files, files.context());
+  }
+
+  /** The same certificates, and another secret. */
+  public PeerCredentials with(byte[] other) {
+    return new PeerCredentials(other, files, tls);
+  }
+
+  /** Whether both ask for the same. */
+  public boolean isAs(PeerCredentials other) {
+    return Arrays.equals(secret, other.secret) && files.equals(other.files);
+  }
+
+  public Handshake handshake(Handshake.Service service, boolean client) {
+    return client ? Handshake.client(secret, service) : Handshake.server(secret, service);
+  }
+
+  public SocketIo wire(SocketChannel channel, boolean client) throws IOException {
+    if (tls.isEmpty()) {
+      return new SocketIo.Plain(channel);
+    }
+    SSLEngine engine = tls.get().createSSLEngine();
+    engine.setUseClientMode(client);
+    if (!client) {
+      engine.setNeedClientAuth(true);
+    }
+    return new TlsIo(channel, engine);
+  }
+}

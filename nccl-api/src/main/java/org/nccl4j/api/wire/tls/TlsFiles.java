@@ -1,0 +1,38 @@
+package org.nccl4j.api.wire.tls;
+
+import java.util.Optional;
+import javax.net.ssl.SSLContext;
+
+/**
+ * The PEM files by which ranks know each other in TLS, beside the communicator's secret: all three,
+ * or none for connections without TLS.
+ *
+ * @param certificate this rank's, followed by those between it and an authority, if any
+ * @param key its private key, in PKCS #8 without a password
+ * @param authorities whose certificates other ranks may have
+ */
+public record TlsFiles(String certificate, String key, String authorities) {
+  /** No TLS. */
+  public static final TlsFiles NONE = new TlsFiles("", "", "");
+
+  /** Whether some are given and others are not. */
+  public boolean areIncomplete() {
+    return isNone() != certificate.isEmpty()
+        || isNone() != key.isEmpty()
+        || isNone() != authorities.isEmpty();
+  }
+
+  private boolean isNone() {
+    return certificate.isEmpty() && key.isEmpty() && authorities.isEmpty();
+  }
+
+  /**
+   * What they say; nothing where there are none.
+   *
+   * @throws org.nccl4j.device.InvalidArgumentException naming the file that cannot be used, why,
+   *     and the remedy
+   */
+  public Optional<SSLContext> context() {
+    return isNone() ? Optional.empty() : Optional.of(new Certificates(this).context());
+  }
+}
