@@ -23,7 +23,7 @@ final class ShowCommand extends TopoAction {
   @Option(
       names = "--nodes",
       defaultValue = "1",
-      description = "Draw the rings of that many such machines.")
+      description = "Draw one machine with its part of the rings among that many.")
   private int nodes = 1;
 
   @Override

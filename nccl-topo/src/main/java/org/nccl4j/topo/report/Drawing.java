@@ -5,6 +5,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
+import java.util.Optional;
 import org.nccl4j.topo.LinkType;
 import org.nccl4j.topo.NodeType;
 import org.nccl4j.topo.search.Channel;
@@ -185,22 +186,35 @@ public final class Drawing {
     List<List<Integer>> drawn = new ArrayList<>();
     for (Channel channel : ring.channels()) {
       if (!drawn.contains(channel.ranks()) && drawn.size() < COLOURS.length) {
-        ring(channel.ranks(), drawn.size());
+        ring(channel, drawn.size());
         drawn.add(channel.ranks());
       }
     }
   }
 
-  private void ring(List<Integer> ranks, int number) {
-    int steps = graphs.inter() ? ranks.size() - 1 : ranks.size();
-    for (int i = 0; i < steps && ranks.size() > 1; i++) {
-      Node from = device(ranks.get(i));
-      Node to = device(ranks.get((i + 1) % ranks.size()));
-      int x1 = centre.get(from) + 4 * number - 14;
-      int x2 = centre.get(to) + 4 * number - 14;
+  /** Between machines it comes in by one network card and goes out by another. */
+  private void ring(Channel channel, int number) {
+    List<Node> stops = new ArrayList<>(channel.ranks().stream().map(this::device).toList());
+    if (!graphs.inter()) {
+      stops.add(stops.get(0));
+    } else if (channel.nets().size() == 2) {
+      card(channel.nets().get(0)).ifPresent(card -> stops.add(0, card));
+      card(channel.nets().get(1)).ifPresent(stops::add);
+    }
+    boolean alone = stops.stream().distinct().count() == 1;
+    for (int i = 0; i + 1 < stops.size() && !alone; i++) {
+      int x1 = centre.get(stops.get(i)) + 4 * number - 14;
+      int x2 = centre.get(stops.get(i + 1)) + 4 * number - 14;
       int lower = 5 * number + pastSwitch(SvgCanvas.hang(x1, x2, 0));
       canvas.arc(x1, ROW_DEVICE + BOX_HEIGHT, x2, COLOURS[number], 2, lower, "");
     }
+  }
+
+  /** The box of a network, if it is in the picture. */
+  private Optional<Node> card(Node net) {
+    return centre.keySet().stream()
+        .filter(node -> node.links().stream().anyMatch(link -> link.to() == net))
+        .findFirst();
   }
 
   /** How much lower a curve has to hang so as not to pass behind the NVSwitch's box. */
@@ -222,10 +236,12 @@ public final class Drawing {
         HEIGHT - 60,
         String.format(
             Locale.ROOT,
-            "Rings: %d channels of %s each, over at most %s; every different order in its colour.",
+            "Rings: %d channels of %s each, over at most %s; every different order in its"
+                + " colour.%s",
             ring.nChannels(),
             Words.gb(ring.bwIntra()),
-            ring.typeIntra()));
+            ring.typeIntra(),
+            graphs.inter() ? " They go on to other machines through the network cards." : ""));
     canvas.label(
         MARGIN,
         HEIGHT - 38,

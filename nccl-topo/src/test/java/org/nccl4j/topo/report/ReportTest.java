@@ -12,6 +12,7 @@ import org.nccl4j.topo.TestMachines;
 import org.nccl4j.topo.TopoSettings;
 import org.nccl4j.topo.cluster.Cluster;
 import org.nccl4j.topo.cluster.ClusterOptions;
+import org.nccl4j.topo.search.GraphKind;
 
 /** Reports name every device, and every sentence names what would change it. */
 class ReportTest {
@@ -48,6 +49,23 @@ class ReportTest {
     assertTrue(svg.startsWith("<svg") && svg.stripTrailing().endsWith("</svg>"));
     assertTrue(svg.contains("&lt;" + name));
     assertTrue(!svg.contains("NaN"));
+  }
+
+  /** Of a machine whose first ring comes in and goes out by a network card. */
+  @Test
+  void ringsAmongMachinesReachTheNetworkCards() {
+    Cluster two = Cluster.of(TestMachines.read("dgx1-v100"), 2, ClusterOptions.DEFAULT);
+    int gpus = two.domains().get(0).of(GraphKind.RING).channels().get(0).ranks().size();
+    String svg = Drawing.of(two.domains().get(0), "one of two");
+    assertEquals(gpus + 1, firstRing(svg), "from the card, through all GPUs, to the card");
+    assertTrue(svg.contains("through the network cards"), svg);
+    String one = Drawing.of(cluster("dgx1-v100").domains().get(0), "one");
+    assertEquals(gpus, firstRing(one));
+    assertTrue(!one.contains("through the network cards"), one);
+  }
+
+  private static long firstRing(String svg) {
+    return Pattern.compile("<path [^>]*#d62728").matcher(svg).results().count();
   }
 
   @Test
