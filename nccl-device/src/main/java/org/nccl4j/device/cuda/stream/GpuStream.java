@@ -105,13 +105,22 @@ public final class GpuStream implements AutoCloseable {
     if (VirtualThreads.isCurrent()) {
       awaitIdle();
     }
-    if (!closed) { // which has waited
-      long before = gpu.context().enter(); // the driver's own streams are the context's
-      try {
-        CudaLibrary.synchronizeStream(handle, gpu);
-      } finally {
-        gpu.context().leave(before);
-      }
+    if (closed) { // which has waited
+      return;
+    }
+    if (isImplicit()) { // one of the current context's
+      synchronizeInContext();
+    } else {
+      CudaLibrary.synchronizeStream(handle, gpu);
+    }
+  }
+
+  private void synchronizeInContext() {
+    long before = gpu.context().enter();
+    try {
+      CudaLibrary.synchronizeStream(handle, gpu);
+    } finally {
+      gpu.context().leave(before);
     }
   }
 
