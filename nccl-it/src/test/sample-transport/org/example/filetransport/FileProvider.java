@@ -23,6 +23,11 @@ public final class FileProvider implements TransportProvider {
   }
 
   @Override
+  public boolean sharesMemory() {
+    return true;
+  }
+
+  @Override
   public Transport open(TransportContext context) {
     return new FileTransport(context);
   }

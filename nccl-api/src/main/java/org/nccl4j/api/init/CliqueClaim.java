@@ -28,7 +28,6 @@ import org.nccl4j.device.cuda.nvml.NvmlFabric;
 record CliqueClaim(String clique, String problem, byte[] handle, long bytes) {
   private static final long BY_DRIVER = -1;
   private static final long BY_CHASSIS = -2;
-  private static final String TRANSPORT = "P2P";
 
   private static CliqueClaim none(String why) {
     return new CliqueClaim("", why, new byte[0], 0);
@@ -47,10 +46,10 @@ record CliqueClaim(String clique, String problem, byte[] handle, long bytes) {
   /**
    * As the driver and the settings say, before anything is tried.
    *
-   * @param transport whether the rank has P2P
+   * @param shares whether a transport of the rank shares memory
    */
-  static CliqueClaim of(CudaDevice device, Settings settings, boolean transport) {
-    Optional<String> against = against(settings, transport).or(device::sharingAbsence);
+  static CliqueClaim of(CudaDevice device, Settings settings, boolean shares) {
+    Optional<String> against = against(settings, shares).or(device::sharingAbsence);
     if (against.isPresent()) {
       return none(against.get());
     }
@@ -77,7 +76,7 @@ record CliqueClaim(String clique, String problem, byte[] handle, long bytes) {
     return new CliqueClaim(cluster + "." + clique, "", new byte[0], 0);
   }
 
-  private static Optional<String> against(Settings settings, boolean transport) {
+  private static Optional<String> against(Settings settings, boolean shares) {
     if (settings.get(GpuSettings.NCCL_MNNVL_ENABLE) == 0) {
       return Optional.of("NCCL_MNNVL_ENABLE=0");
     }
@@ -91,17 +90,9 @@ record CliqueClaim(String clique, String problem, byte[] handle, long bytes) {
     if (!settings.get(GpuSettings.NCCL_CUMEM_ENABLE)) {
       return Optional.of("NCCL_CUMEM_ENABLE=0");
     }
-    return transport ? Optional.empty() : Optional.of("the transport P2P is not in use");
-  }
-
-  /** Whether a rank's transports have what it needs. */
-  static boolean isAmong(Iterable<String> transports) {
-    for (String name : transports) {
-      if (name.equals(TRANSPORT)) {
-        return true;
-      }
-    }
-    return false;
+    return shares
+        ? Optional.empty()
+        : Optional.of("no transport in NCCL4J_TRANSPORTS shares memory (P2P does)");
   }
 
   byte[] toBytes() {

@@ -10,6 +10,7 @@ import java.util.Set;
 import org.nccl4j.api.bootstrap.Bootstrap;
 import org.nccl4j.api.settings.GpuSettings;
 import org.nccl4j.api.spi.PeerInfo;
+import org.nccl4j.api.spi.TransportProvider;
 import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.ErrorId;
@@ -52,10 +53,15 @@ final class Cliques {
   /**
    * The ranks with their cliques; collective. Nothing is asked on one host unless it is demanded.
    *
+   * @param providers of this rank's transports
    * @param hellos of all ranks
    * @throws InvalidUsageException on all ranks where one demands cliques and there are none
    */
-  static List<PeerInfo> of(InitRequest request, List<Hello> hellos, Bootstrap bootstrap) {
+  static List<PeerInfo> of(
+      InitRequest request,
+      List<TransportProvider> providers,
+      List<Hello> hellos,
+      Bootstrap bootstrap) {
     List<PeerInfo> peers = hellos.stream().map(Hello::peer).toList();
     boolean demanded = hellos.stream().anyMatch(hello -> hello.mnnvl() == DEMANDED);
     boolean wanted = hellos.stream().allMatch(hello -> hello.mnnvl() != 0);
@@ -64,13 +70,13 @@ final class Cliques {
     if (!gpus || peers.size() == 1 || !(demanded || (wanted && apart))) {
       return peers;
     }
-    boolean transport = CliqueClaim.isAmong(hellos.get(bootstrap.rank()).transports());
-    return new Cliques(request, peers, bootstrap, demanded).agree(transport);
+    boolean shares = providers.stream().anyMatch(TransportProvider::sharesMemory);
+    return new Cliques(request, peers, bootstrap, demanded).agree(shares);
   }
 
-  private List<PeerInfo> agree(boolean transport) {
+  private List<PeerInfo> agree(boolean shares) {
     CudaDevice device = (CudaDevice) request.device();
-    CliqueClaim mine = CliqueClaim.of(device, request.settings(), transport);
+    CliqueClaim mine = CliqueClaim.of(device, request.settings(), shares);
     CudaShareableMemory memory = null;
     try {
       if (!mine.clique().isEmpty()) {

@@ -39,7 +39,6 @@ record DomainFacts(
     ChoosingSettings settings,
     String model) {
   private static final Logger LOG = DebugLog.of("INIT");
-  private static final String DIRECT = "P2P";
 
   static DomainFacts of(
       InitRequest request,
@@ -50,7 +49,7 @@ record DomainFacts(
       Optional<TunedTable> tuned) {
     Device self = request.device();
     KernelDevice device = (KernelDevice) self;
-    boolean reach = routes.stream().allMatch(r -> r == null || r.name().equals(DIRECT));
+    boolean reach = reaches(routes);
     PeerInfo own =
         peers.stream().filter(peer -> routes.get(peer.rank()) == null).findFirst().orElseThrow();
     boolean nvlink =
@@ -79,6 +78,15 @@ record DomainFacts(
         table,
         ChoosingSettings.of(request.settings(), self.kind()),
         model);
+  }
+
+  /**
+   * Whether a rank loads and stores all others' memory.
+   *
+   * @param routes to all ranks, null to itself
+   */
+  static boolean reaches(List<Routes.NamedTransport> routes) {
+    return routes.stream().allMatch(route -> route == null || route.provider().sharesMemory());
   }
 
   /** Whether no two ranks have the same device. */

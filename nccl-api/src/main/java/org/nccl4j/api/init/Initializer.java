@@ -142,7 +142,7 @@ public final class Initializer {
     for (TransportProvider provider : providers) {
       Transport transport = provider.open(context);
       undo.push(transport::close);
-      transports.add(new Routes.NamedTransport(provider.name(), transport));
+      transports.add(new Routes.NamedTransport(provider, transport));
     }
     Routes choice = new Routes(rank, peers, transports, nets.asked(), request.logLevel("INIT"));
     times.begin("connections");
@@ -246,7 +246,7 @@ public final class Initializer {
     }
     refuseSharedGpu(hellos.stream().map(Hello::peer).toList());
     List<byte[]> points = hellos.stream().map(Hello::meetingPoint).toList();
-    List<PeerInfo> peers = Cliques.of(request, hellos, bootstrap);
+    List<PeerInfo> peers = Cliques.of(request, providers, hellos, bootstrap);
     return new Members(peers, points, "", number(bootstrap.secret(), hellos.get(0).chance()));
   }
 

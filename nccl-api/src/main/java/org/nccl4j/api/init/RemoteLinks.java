@@ -28,7 +28,6 @@ import org.nccl4j.device.kernel.RemoteSpace;
  * by the proxy thread, or by a kernel that waits; on GPUs by copies that the thread begins.
  */
 final class RemoteLinks implements RemotePeers {
-  private static final String NETWORK = "NET";
   private static final long POLL_NANOS = 50_000;
 
   private final List<PeerInfo> peers;
@@ -100,7 +99,7 @@ final class RemoteLinks implements RemotePeers {
       List<PeerInfo> peers, List<Routes.NamedTransport> transports) {
     List<Routes.NamedTransport> ways = new ArrayList<>(Collections.nCopies(peers.size(), null));
     for (Routes.NamedTransport named : transports) {
-      if (named.name().equals(NETWORK)) {
+      if (named.provider().crossesHosts()) {
         for (PeerInfo peer : peers) {
           boolean reached = named.transport().canConnect(peer).possible();
           ways.set(peer.rank(), reached ? named : null);

@@ -14,6 +14,7 @@ import org.nccl4j.api.settings.Subsystems;
 import org.nccl4j.api.spi.PeerInfo;
 import org.nccl4j.api.spi.Support;
 import org.nccl4j.api.spi.Transport;
+import org.nccl4j.api.spi.TransportProvider;
 import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
@@ -59,8 +60,12 @@ final class Routes {
     this.level = level;
   }
 
-  /** A transport with its provider's name. */
-  record NamedTransport(String name, Transport transport) {}
+  /** A transport and its provider. */
+  record NamedTransport(TransportProvider provider, Transport transport) {
+    String name() {
+      return provider.name();
+    }
+  }
 
   /** Never again uses a transport with a rank; to be called on both of them. */
   void exclude(int peer, String name, String reason) {
@@ -159,23 +164,23 @@ final class Routes {
     List<String> names = new ArrayList<>();
     said.put(peer.rank(), new TreeMap<>());
     for (NamedTransport named : transports) {
-      String against = excluded.getOrDefault(peer.rank(), Map.of()).get(named.name);
+      String against = excluded.getOrDefault(peer.rank(), Map.of()).get(named.name());
       Support support = against == null ? named.transport.canConnect(peer) : Support.no(against);
       if (System.nanoTime() - endNanos > 0) {
         throw new TimeoutException(
             ErrorId.NOT_CONNECTED,
             "rank %d does not know by the deadline how it reaches rank %d: transport %s took too long"
-                    .formatted(rank, peer.rank(), named.name)
+                    .formatted(rank, peer.rank(), named.name())
                 + " to say whether it can",
             "tell its author that canConnect must not wait, or leave it out by NCCL4J_TRANSPORTS");
       }
       table.append(
           "%n  rank %d, %s: %s, %s"
               .formatted(
-                  peer.rank(), named.name, support.possible() ? "yes" : "no", support.reason()));
-      said.get(peer.rank()).put(named.name, support.reason());
+                  peer.rank(), named.name(), support.possible() ? "yes" : "no", support.reason()));
+      said.get(peer.rank()).put(named.name(), support.reason());
       if (support.possible()) {
-        names.add(named.name);
+        names.add(named.name());
       }
     }
     return String.join(",", names);
@@ -192,7 +197,7 @@ final class Routes {
     for (String name : first.split(",")) {
       if (!name.isEmpty() && second.contains(name)) {
         table.append("%n  rank %d: %s chosen".formatted(peer, name));
-        return transports.stream().filter(t -> t.name.equals(name)).findFirst().orElseThrow();
+        return transports.stream().filter(t -> t.name().equals(name)).findFirst().orElseThrow();
       }
     }
     throw new InvalidUsageException(

@@ -18,6 +18,23 @@ public interface TransportProvider {
   int priority();
 
   /**
+   * Whether kernels at both ends of its connections load and store each other's device memory.
+   * Where all ranks are connected so, the engine uses the algorithms that work between windows of
+   * GPUs.
+   */
+  default boolean sharesMemory() {
+    return false;
+  }
+
+  /**
+   * Whether it connects ranks of different hosts through slots that the processor reaches, with a
+   * proxy. Puts and signals to other hosts use such a transport.
+   */
+  default boolean crossesHosts() {
+    return false;
+  }
+
+  /**
    * A transport for one communicator. May neither allocate nor open anything: that happens when
    * connectors are made.
    */

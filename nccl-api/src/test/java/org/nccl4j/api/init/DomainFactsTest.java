@@ -1,7 +1,10 @@
 package org.nccl4j.api.init;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
@@ -34,6 +37,19 @@ class DomainFactsTest {
               cores.stream().map(DomainFactsTest::facts).toList(), hosts(), Optional.empty());
       assertEquals(1, common.cores());
     }
+  }
+
+  /** Its name is of no matter. */
+  @Test
+  void aTransportOfAThirdPartyReachesMemoryWhereItSaysSo() {
+    Routes.NamedTransport shares = route(new NamedProvider("theirs", true));
+    Routes.NamedTransport copies = route(new NamedProvider("P2P", false));
+    assertTrue(DomainFacts.reaches(Arrays.asList(null, shares, shares)));
+    assertFalse(DomainFacts.reaches(Arrays.asList(shares, null, copies)));
+  }
+
+  private static Routes.NamedTransport route(NamedProvider provider) {
+    return new Routes.NamedTransport(provider, null);
   }
 
   private static Hosts hosts() {

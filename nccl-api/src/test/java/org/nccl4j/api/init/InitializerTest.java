@@ -104,7 +104,7 @@ class InitializerTest {
         "busy",
         LocalBootstrap.create(1, LONG).get(0),
         kernels,
-        List.of(new Routes.NamedTransport("T", transport)),
+        List.of(new Routes.NamedTransport(new NamedProvider("T", true), transport)),
         null,
         none);
   }

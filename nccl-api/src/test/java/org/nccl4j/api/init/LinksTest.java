@@ -79,7 +79,8 @@ class LinksTest {
 
   /** Connects rank 0, whose peer gives its handles and no more. */
   private static void connect(Bootstrap bootstrap, Waiting transport, Duration patience) {
-    Routes.NamedTransport route = new Routes.NamedTransport("T", transport);
+    Routes.NamedTransport route =
+        new Routes.NamedTransport(new NamedProvider("T", true), transport);
     Links.connect(
         PEERS,
         Arrays.asList(null, route),

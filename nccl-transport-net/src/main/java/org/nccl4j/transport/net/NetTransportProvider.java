@@ -22,6 +22,11 @@ public final class NetTransportProvider implements TransportProvider {
   }
 
   @Override
+  public boolean crossesHosts() {
+    return true;
+  }
+
+  @Override
   public Transport open(TransportContext context) {
     return new NetTransport(context);
   }

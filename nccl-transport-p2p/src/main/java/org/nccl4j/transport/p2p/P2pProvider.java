@@ -27,6 +27,11 @@ public final class P2pProvider implements TransportProvider {
   }
 
   @Override
+  public boolean sharesMemory() {
+    return true;
+  }
+
+  @Override
   public Transport open(TransportContext context) {
     int nRanks = context.peers().size();
     if (context.device() instanceof CudaDevice device) {
