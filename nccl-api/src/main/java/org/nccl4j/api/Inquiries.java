@@ -4,7 +4,7 @@ import java.util.Map;
 import java.util.Optional;
 import org.nccl4j.api.group.RankQueue;
 import org.nccl4j.api.init.CommunicatorState;
-import org.nccl4j.api.plan.Way;
+import org.nccl4j.api.plan.AlgorithmChoice;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.Given;
@@ -72,8 +72,7 @@ public abstract sealed class Inquiries extends Operations permits Communicator {
    */
   public Decision decision(String operation, long count, DataType type) {
     Given.notNull(type, "type of the elements");
-    Way way = queue.planner().way(Operation.named(operation), Given.count(count), type);
-    return new Decision(way.algorithm(), way.protocol());
+    return decision(queue.planner().choice(Operation.named(operation), Given.count(count), type));
   }
 
   /**
@@ -85,8 +84,12 @@ public abstract sealed class Inquiries extends Operations permits Communicator {
     return queue
         .direct()
         .withWindows(Operation.named(operation), Given.count(count), type)
-        .map(way -> new Decision(way.algorithm(), way.protocol()))
+        .map(Inquiries::decision)
         .orElseGet(() -> decision(operation, count, type));
+  }
+
+  private static Decision decision(AlgorithmChoice choice) {
+    return new Decision(choice.algorithm().label(), choice.protocol().label());
   }
 
   /** True while the communicator is suspended. */

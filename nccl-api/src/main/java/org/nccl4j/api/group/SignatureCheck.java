@@ -18,7 +18,6 @@ import org.nccl4j.device.RedOp;
 import org.nccl4j.device.kernel.Algorithm;
 import org.nccl4j.device.kernel.CallShape;
 import org.nccl4j.device.kernel.CollectiveWork;
-import org.nccl4j.device.kernel.DirectWork;
 import org.nccl4j.device.kernel.HostVisible;
 import org.nccl4j.device.kernel.KernelCommunicator;
 import org.nccl4j.device.kernel.KernelDevice;
@@ -229,7 +228,7 @@ public final class SignatureCheck {
       return "without windows";
     }
     return "by "
-        + DirectWork.Way.values()[way].label()
+        + Algorithm.values()[way].label()
         + place("sends", calls.getLong(at + 8), calls.getLong(at + 16))
         + place("receives", calls.getLong(at + 24), calls.getLong(at + 32));
   }

@@ -22,9 +22,9 @@ import org.nccl4j.api.window.RemotePeers;
 import org.nccl4j.api.window.WindowRegistry;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.kernel.Algorithm;
 import org.nccl4j.device.kernel.AlgorithmFilter;
 import org.nccl4j.device.kernel.ConnectionLayout;
-import org.nccl4j.device.kernel.DirectWork;
 import org.nccl4j.device.kernel.KernelCommunicator;
 import org.nccl4j.device.kernel.KernelDevice;
 import org.nccl4j.device.kernel.Nvls;
@@ -186,10 +186,10 @@ record Engine(
     }
     for (Operation operation : Operation.ofAllRanks()) {
       if (!operation.reduces()) {
-        filter = filter.with(operation, DirectWork.Way.COPY_STREAM);
+        filter = filter.with(operation, Algorithm.COPY_ENGINE_STREAM);
       }
     }
-    return filter.with(Operation.SEND, DirectWork.Way.COPY);
+    return filter.with(Operation.SEND, Algorithm.COPY_ENGINE);
   }
 
   /** What the user lets an operation take: each channel is a block. The host has none. */

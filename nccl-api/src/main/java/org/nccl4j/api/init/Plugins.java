@@ -3,6 +3,7 @@ package org.nccl4j.api.init;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.function.Supplier;
+import org.nccl4j.api.plan.AlgorithmChoice;
 import org.nccl4j.api.plan.CostEdit;
 import org.nccl4j.api.registry.TransportRegistry;
 import org.nccl4j.api.settings.InfoLog;
@@ -69,23 +70,25 @@ final class Plugins {
   }
 
   /** Times under edit. */
-  private record Table(List<CostEdit.Way> edited) implements CostTable {
+  private record Table(List<AlgorithmChoice> edited) implements CostTable {
     @Override
     public List<CostTable.Way> ways() {
       return edited.stream()
-          .map(way -> new CostTable.Way(way.algorithm(), way.protocol(), way.microseconds()))
+          .map(
+              choice ->
+                  new CostTable.Way(
+                      choice.algorithm().label(), choice.protocol().label(), choice.microseconds()))
           .toList();
     }
 
     @Override
     public void set(String algorithm, String protocol, double microseconds) {
-      for (CostEdit.Way way : edited) {
-        if (way.algorithm().equalsIgnoreCase(algorithm)
-            && way.protocol().equalsIgnoreCase(protocol)
+      for (int c = 0; c < edited.size(); c++) {
+        AlgorithmChoice choice = edited.get(c);
+        if (choice.algorithm().label().equalsIgnoreCase(algorithm)
+            && choice.protocol().label().equalsIgnoreCase(protocol)
             && microseconds >= 0) {
-          edited.set(
-              way.index(),
-              new CostEdit.Way(way.index(), way.algorithm(), way.protocol(), microseconds));
+          edited.set(c, choice.taking(microseconds));
           return;
         }
       }

@@ -1,8 +1,8 @@
 package org.nccl4j.api.init;
 
 import java.util.List;
+import org.nccl4j.api.plan.AlgorithmChoice;
 import org.nccl4j.api.plan.Planner;
-import org.nccl4j.api.plan.Way;
 import org.nccl4j.api.settings.PlanSettings;
 import org.nccl4j.api.settings.Settings;
 import org.nccl4j.device.DataType;
@@ -52,12 +52,12 @@ final class ReductionOrder {
     for (Operation operation :
         new Operation[] {Operation.ALL_REDUCE, Operation.REDUCE, Operation.REDUCE_SCATTER}) {
       for (long count : COUNTS) {
-        Way way = planner.way(operation, count, DataType.FLOAT32);
-        if (!labels().contains(way.algorithm())) {
+        AlgorithmChoice choice = planner.choice(operation, count, DataType.FLOAT32);
+        if (!Algorithm.inRankOrder().contains(choice.algorithm())) {
           throw new InvalidUsageException(
               ErrorId.DETERMINISM,
               "communicator %s has %s by %s alone, which is not SIZE_INVARIANT"
-                  .formatted(communicator, operation.key(), way),
+                  .formatted(communicator, operation.key(), choice),
               "unset NCCL4J_DETERMINISM, or use ranks that reach each other's memory");
         }
       }

@@ -28,20 +28,20 @@ final class Chooser {
     this.filter = filter;
   }
 
-  Choice choose(Operation operation, long bytes, DataType type, RedOp op) {
+  AlgorithmChoice choose(Operation operation, long bytes, DataType type, RedOp op) {
     return choose(operation, bytes, type, op, algorithm -> true);
   }
 
   /** Among some algorithms, one of which the device has for every collective. */
-  Choice choose(
+  AlgorithmChoice choose(
       Operation operation, long bytes, DataType type, RedOp op, Predicate<Algorithm> among) {
     return choices(operation, bytes, type, op, among).get(0);
   }
 
   /** All that is allowed, the cheapest first. */
-  List<Choice> choices(
+  List<AlgorithmChoice> choices(
       Operation operation, long bytes, DataType type, RedOp op, Predicate<Algorithm> among) {
-    List<Choice> choices = new ArrayList<>();
+    List<AlgorithmChoice> choices = new ArrayList<>();
     List<Algorithm> able =
         costs.algorithms(operation).stream()
             .filter(among.and(algorithm -> costs.has(algorithm, operation, type, op)))
@@ -51,36 +51,23 @@ final class Chooser {
           costs.protocols().stream().filter(protocol -> costs.has(algorithm, protocol)).toList();
       for (Protocol protocol : filter.protocols(operation, has)) {
         double time = costs.microseconds(operation, algorithm, protocol, bytes);
-        choices.add(new Choice(algorithm, protocol, time));
+        choices.add(new AlgorithmChoice(algorithm, protocol, time));
       }
     }
-    List<Choice> edited = edited(operation, bytes, type, choices);
-    edited.sort(Comparator.comparingDouble(Choice::microseconds));
+    List<AlgorithmChoice> edited = edited(operation, bytes, type, choices);
+    edited.sort(Comparator.comparingDouble(AlgorithmChoice::microseconds));
     return edited;
   }
 
   /** With the times that a tuner gives; without those that it forbids, unless it forbids all. */
-  private List<Choice> edited(
-      Operation operation, long bytes, DataType type, List<Choice> choices) {
+  private List<AlgorithmChoice> edited(
+      Operation operation, long bytes, DataType type, List<AlgorithmChoice> choices) {
     if (edit == CostEdit.NONE) {
       return choices;
     }
-    List<CostEdit.Way> ways = new ArrayList<>();
-    for (Choice choice : choices) {
-      ways.add(
-          new CostEdit.Way(
-              ways.size(),
-              choice.algorithm().label(),
-              choice.protocol().label(),
-              choice.microseconds()));
-    }
-    List<Choice> edited = new ArrayList<>();
-    for (CostEdit.Way way : edit.edit(operation.label(), bytes, type, ways)) {
-      if (way.microseconds() != Double.POSITIVE_INFINITY) {
-        Choice old = choices.get(way.index());
-        edited.add(new Choice(old.algorithm(), old.protocol(), way.microseconds()));
-      }
-    }
+    List<AlgorithmChoice> edited =
+        new ArrayList<>(edit.edit(operation.label(), bytes, type, List.copyOf(choices)));
+    edited.removeIf(choice -> choice.microseconds() == Double.POSITIVE_INFINITY);
     return edited.isEmpty() ? choices : edited;
   }
 
@@ -90,14 +77,14 @@ final class Chooser {
   String explain(Operation operation, long bytes, DataType type) {
     StringBuilder text = new StringBuilder();
     text.append("%s of %d bytes; costs: %s%n".formatted(operation.label(), bytes, costs.source()));
-    List<Choice> allowed = choices(operation, bytes, type, RedOp.SUM, algorithm -> true);
+    List<AlgorithmChoice> allowed = choices(operation, bytes, type, RedOp.SUM, algorithm -> true);
     for (Algorithm algorithm : costs.algorithms(operation)) {
       for (Protocol protocol : costs.protocols()) {
         if (costs.has(algorithm, protocol)) {
           text.append(
               line(
                   operation,
-                  new Choice(
+                  new AlgorithmChoice(
                       algorithm,
                       protocol,
                       costs.microseconds(operation, algorithm, protocol, bytes)),
@@ -105,18 +92,18 @@ final class Chooser {
         }
       }
     }
-    Choice best = allowed.get(0);
+    AlgorithmChoice best = allowed.get(0);
     text.append(
         "  chosen: %s %s, the cheapest that is allowed%n"
             .formatted(best.algorithm().label(), best.protocol().label()));
     return text.toString();
   }
 
-  private String line(Operation operation, Choice way, List<Choice> allowed) {
+  private String line(Operation operation, AlgorithmChoice way, List<AlgorithmChoice> allowed) {
     Algorithm algorithm = way.algorithm();
     Protocol protocol = way.protocol();
     String source = costs.source(operation, algorithm, protocol);
-    Optional<Choice> kept =
+    Optional<AlgorithmChoice> kept =
         allowed.stream()
             .filter(c -> c.algorithm() == algorithm && c.protocol() == protocol)
             .findFirst();

@@ -7,15 +7,9 @@ import org.nccl4j.device.DataType;
 @FunctionalInterface
 public interface CostEdit {
   /** Leaves all as it is. */
-  CostEdit NONE = (collective, bytes, type, ways) -> ways;
+  CostEdit NONE = (collective, bytes, type, choices) -> choices;
 
-  /**
-   * A way.
-   *
-   * @param index of it in the list
-   */
-  record Way(int index, String algorithm, String protocol, double microseconds) {}
-
-  /** The ways with their new times, in the same order; infinite for what is forbidden. */
-  List<Way> edit(String collective, long bytes, DataType type, List<Way> ways);
+  /** The choices with their new times, in the same order; infinite for what is forbidden. */
+  List<AlgorithmChoice> edit(
+      String collective, long bytes, DataType type, List<AlgorithmChoice> choices);
 }

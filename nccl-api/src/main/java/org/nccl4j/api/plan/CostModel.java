@@ -42,14 +42,14 @@ interface CostModel {
    *
    * @param bytes of the whole data, as in {@link #microseconds}
    */
-  int channels(Operation operation, Choice choice, long bytes);
+  int channels(Operation operation, AlgorithmChoice choice, long bytes);
 
   /**
    * Most bytes of one step of a channel; the device makes it fit its slots.
    *
    * @param bytes of the whole data, as in {@link #microseconds}
    */
-  int chunkBytes(ConnectionLayout layout, Operation operation, Choice choice, long bytes);
+  int chunkBytes(ConnectionLayout layout, Operation operation, AlgorithmChoice choice, long bytes);
 
   /** What a send of few bytes takes. */
   default Protocol smallSendProtocol() {

@@ -1,6 +1,6 @@
 package org.nccl4j.api.plan;
 
-import org.nccl4j.device.kernel.DirectWork;
+import org.nccl4j.device.kernel.Algorithm;
 import org.nccl4j.device.kernel.Operation;
 
 /**
@@ -16,7 +16,7 @@ interface DirectCosts {
    *
    * @param bytes of count elements
    */
-  double microseconds(Operation operation, DirectWork.Way way, long bytes);
+  double microseconds(Operation operation, Algorithm way, long bytes);
 
   /**
    * Predicted microseconds of an exchange of all with all through lines of data and flags, or
@@ -30,7 +30,7 @@ interface DirectCosts {
   double pairwise(Operation operation, long bytes);
 
   /** Blocks that should share the work; 0 leaves it to the device. */
-  int blocks(Operation operation, DirectWork.Way way, long bytes);
+  int blocks(Operation operation, Algorithm way, long bytes);
 
   /** Whether a way without windows may be taken, so that the space is worth making at once. */
   boolean worksWithoutWindows();

@@ -14,6 +14,7 @@ import org.nccl4j.device.HotPath;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.Leases;
 import org.nccl4j.device.RedOp;
+import org.nccl4j.device.kernel.Algorithm;
 import org.nccl4j.device.kernel.AlgorithmFilter;
 import org.nccl4j.device.kernel.CallShape;
 import org.nccl4j.device.kernel.DirectWork;
@@ -77,9 +78,9 @@ public final class DirectPlanner {
   /** Whether the space for windows is worth making before there is a window. */
   public boolean wantsSpace() {
     boolean wanted =
-        costs.areMeasured() && filter.allows(DirectWork.Way.LL)
+        costs.areMeasured() && filter.allows(Algorithm.DIRECT_LL)
             || Operation.ofAllRanks().stream()
-                .anyMatch(operation -> filter.demands(operation, DirectWork.Way.LL));
+                .anyMatch(operation -> filter.demands(operation, Algorithm.DIRECT_LL));
     return reach && costs.worksWithoutWindows() && possible && wanted;
   }
 
@@ -168,7 +169,7 @@ public final class DirectPlanner {
    * Where the buffers of an operation lie that goes straight between windows, for comparing the
    * ranks; those that its way does not need are not told.
    *
-   * @param way ordinal of the {@link DirectWork.Way}; -1 if it goes without windows
+   * @param way ordinal of the {@link Algorithm}; -1 if it goes without windows
    * @param send number of the send buffer's window; 0 if it is of no matter
    * @param sendOffset where in it, in bytes
    * @param recv likewise of the receive buffer
@@ -189,8 +190,7 @@ public final class DirectPlanner {
     RegisteredWindow from = window(send, sendParts(operation) * bytes);
     RegisteredWindow to = window(recv, recvParts(operation) * bytes);
     boolean overlaps = from != null && to != null && overlap(send, recv, operation, bytes);
-    DirectWork.Way way =
-        way(new Call(shape, count, overlaps), new Given(Given.of(from), Given.of(to)));
+    Algorithm way = way(new Call(shape, count, overlaps), new Given(Given.of(from), Given.of(to)));
     if (way == null) {
       return Placement.NONE;
     }
@@ -224,8 +224,8 @@ public final class DirectPlanner {
           : window.view().multicast() == null ? Reach.PEERS : Reach.MULTICAST;
     }
 
-    boolean allows(DirectWork.Way way, Operation operation) {
-      Reach least = way == DirectWork.Way.NVLS ? Reach.MULTICAST : Reach.PEERS;
+    boolean allows(Algorithm way, Operation operation) {
+      Reach least = way == Algorithm.DIRECT_NVLS ? Reach.MULTICAST : Reach.PEERS;
       return (send.compareTo(least) >= 0 || !way.needsSend(operation))
           && (recv.compareTo(least) >= 0 || !way.needsRecv(operation));
     }
@@ -242,7 +242,7 @@ public final class DirectPlanner {
   }
 
   private KernelPlan make(Call call, RegisteredWindow from, RegisteredWindow to) {
-    DirectWork.Way way = way(call, new Given(Given.of(from), Given.of(to)));
+    Algorithm way = way(call, new Given(Given.of(from), Given.of(to)));
     if (way == null) {
       return null;
     }
@@ -263,17 +263,17 @@ public final class DirectPlanner {
   }
 
   /** The cheapest way that the settings and the windows allow, or null for that without windows. */
-  private DirectWork.Way way(Call call, Given given) {
+  private Algorithm way(Call call, Given given) {
     Operation operation = CallShape.operation(call.shape);
-    DirectWork.Way best = null;
+    Algorithm best = null;
     double least = Double.POSITIVE_INFINITY;
     boolean demanded = false;
-    for (DirectWork.Way way : DirectWork.Way.values()) {
+    for (Algorithm way : Algorithm.betweenWindows()) {
       double time = costs.microseconds(operation, way, call.bytes());
       boolean can =
           time < least
               && Nvls.has(operation, way, CallShape.type(call.shape), CallShape.op(call.shape))
-              && (way != DirectWork.Way.NVLS_LL || windows.isCovered())
+              && (way != Algorithm.DIRECT_NVLS_LL || windows.isCovered())
               && given.allows(way, operation)
               && !(call.overlaps && needsApart(operation, way));
       if (can && filter.allows(operation, way)) {
@@ -287,9 +287,9 @@ public final class DirectPlanner {
   }
 
   /** Whether what one rank writes to the output would be taken for another's input. */
-  private static boolean needsApart(Operation operation, DirectWork.Way way) {
-    return way == DirectWork.Way.COPY && operation.reduces()
-        || way == DirectWork.Way.ONE_SHOT && operation == Operation.ALL_REDUCE;
+  private static boolean needsApart(Operation operation, Algorithm way) {
+    return way == Algorithm.COPY_ENGINE && operation.reduces()
+        || way == Algorithm.DIRECT_ONE_SHOT && operation == Operation.ALL_REDUCE;
   }
 
   private double plain(Call call) {
@@ -341,7 +341,7 @@ public final class DirectPlanner {
     long bytes = count * type.bytes();
     StringBuilder text = new StringBuilder();
     text.append("  with buffers in windows; costs: %s%n".formatted(costs.source()));
-    for (DirectWork.Way way : DirectWork.Way.values()) {
+    for (Algorithm way : Algorithm.betweenWindows()) {
       double time = costs.microseconds(operation, way, bytes);
       if (time >= DirectCosts.ONLY_WHERE_ASKED && time < Double.POSITIVE_INFINITY) {
         text.append(
@@ -355,7 +355,9 @@ public final class DirectPlanner {
     text.append(
         "  chosen with windows: %s, out of place%n"
             .formatted(
-                withWindows(operation, count, type).map(Way::toString).orElse("as without")));
+                withWindows(operation, count, type)
+                    .map(AlgorithmChoice::toString)
+                    .orElse("as without")));
     return text.toString();
   }
 
@@ -363,7 +365,7 @@ public final class DirectPlanner {
    * The direct way of an operation with its buffers in windows, out of place; empty if the way
    * without windows is taken.
    */
-  public Optional<Way> withWindows(Operation operation, long count, DataType type) {
+  public Optional<AlgorithmChoice> withWindows(Operation operation, long count, DataType type) {
     if (!operation.isOfAllRanks() || !possible) {
       return Optional.empty();
     }
@@ -371,6 +373,9 @@ public final class DirectPlanner {
     Call call = new Call(shape, count, /* overlaps= */ false);
     Reach best = windows.hasSpace() && !windows.isCovered() ? Reach.PEERS : Reach.MULTICAST;
     return Optional.ofNullable(way(call, new Given(best, best)))
-        .map(way -> new Way(way.label(), way.protocol().label()));
+        .map(
+            way ->
+                new AlgorithmChoice(
+                    way, way.protocol(), costs.microseconds(operation, way, call.bytes())));
   }
 }

@@ -76,7 +76,7 @@ record GpuCostModel(int nRanks, boolean reach, boolean nvlink) implements CostMo
             case RING, TWO_SHOT -> 2 * share;
             case TREE -> 3;
             case ONE_SHOT -> others;
-            case NVLS, NVLS_TREE, PAT -> throw new IllegalArgumentException(algorithm.label());
+            default -> throw new IllegalArgumentException(algorithm.label());
           };
       case ALL_GATHER, REDUCE_SCATTER -> share;
       default -> algorithm == Algorithm.RING ? 1 : others;
@@ -84,13 +84,14 @@ record GpuCostModel(int nRanks, boolean reach, boolean nvlink) implements CostMo
   }
 
   @Override
-  public int channels(Operation operation, Choice choice, long bytes) {
+  public int channels(Operation operation, AlgorithmChoice choice, long bytes) {
     return CHANNELS;
   }
 
   /** Whole slots, but in direct all-gathers smaller steps: copying out overlaps arriving. */
   @Override
-  public int chunkBytes(ConnectionLayout layout, Operation operation, Choice choice, long bytes) {
+  public int chunkBytes(
+      ConnectionLayout layout, Operation operation, AlgorithmChoice choice, long bytes) {
     if (nRanks > 2
         && operation == Operation.ALL_GATHER
         && choice.algorithm() == Algorithm.ONE_SHOT

@@ -5,7 +5,7 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.TreeMap;
 import java.util.concurrent.ConcurrentHashMap;
-import org.nccl4j.device.kernel.DirectWork.Way;
+import org.nccl4j.device.kernel.Algorithm;
 import org.nccl4j.device.kernel.Operation;
 
 /**
@@ -70,74 +70,78 @@ final class GpuDirectCosts implements DirectCosts {
   }
 
   @Override
-  public double microseconds(Operation operation, Way way, long bytes) {
-    if (!exists(operation, way) || (way == Way.LL && bytes > lineData)) {
+  public double microseconds(Operation operation, Algorithm way, long bytes) {
+    if (!exists(operation, way) || (way == Algorithm.DIRECT_LL && bytes > lineData)) {
       return Double.POSITIVE_INFINITY;
     }
     TreeMap<Long, Double> measured = curves.get(operation + " " + way.label());
     if (measured != null) {
       return MeasuredCosts.at(measured, bytes);
     }
-    return way == Way.COPY_BATCH || way == Way.COPY_STREAM
+    return way == Algorithm.COPY_ENGINE_BATCH || way == Algorithm.COPY_ENGINE_STREAM
         ? ONLY_WHERE_ASKED + bytes
         : (curves.isEmpty() ? 1 : DOUBT) * guess(operation, way, bytes);
   }
 
   /** The ways that the CUDA device has. */
-  private boolean exists(Operation operation, Way way) {
+  private boolean exists(Operation operation, Algorithm way) {
     return !way.isMulticast() && existsWithoutSwitch(operation, way);
   }
 
-  private boolean existsWithoutSwitch(Operation operation, Way way) {
-    boolean copies = way == Way.COPY || way == Way.COPY_BATCH || way == Way.COPY_STREAM;
+  private boolean existsWithoutSwitch(Operation operation, Algorithm way) {
+    boolean copies =
+        way == Algorithm.COPY_ENGINE
+            || way == Algorithm.COPY_ENGINE_BATCH
+            || way == Algorithm.COPY_ENGINE_STREAM;
     return switch (operation) {
       case ALL_REDUCE -> !copies || isBeside(way);
-      case ALL_GATHER, ALL_TO_ALL -> way != Way.TWO_SHOT;
-      case REDUCE_SCATTER -> way == Way.LL || way == Way.ONE_SHOT || isBeside(way);
-      case REDUCE -> way == Way.ONE_SHOT;
+      case ALL_GATHER, ALL_TO_ALL -> way != Algorithm.DIRECT_TWO_SHOT;
+      case REDUCE_SCATTER ->
+          way == Algorithm.DIRECT_LL || way == Algorithm.DIRECT_ONE_SHOT || isBeside(way);
+      case REDUCE -> way == Algorithm.DIRECT_ONE_SHOT;
       default -> copies;
     };
   }
 
   /** Copy engines reduce where they have a kernel beside them. */
-  private boolean isBeside(Way way) {
-    return way == Way.COPY && nRanks == 2;
+  private boolean isBeside(Algorithm way) {
+    return way == Algorithm.COPY_ENGINE && nRanks == 2;
   }
 
-  private double guess(Operation operation, Way way, long bytes) {
+  private double guess(Operation operation, Algorithm way, long bytes) {
     double traffic = traffic(operation, way) * bytes / 1e3;
     return switch (way) {
-      case LL -> LL_LATENCY + 2 * traffic / LL_GIGABYTES;
-      case ONE_SHOT, TWO_SHOT -> BARRIERS + traffic / GIGABYTES;
-      case COPY -> COPIES + traffic / COPY_GIGABYTES;
-      case COPY_BATCH, COPY_STREAM, NVLS, NVLS_LL ->
-          throw new IllegalArgumentException(way.label());
+      case DIRECT_LL -> LL_LATENCY + 2 * traffic / LL_GIGABYTES;
+      case DIRECT_ONE_SHOT, DIRECT_TWO_SHOT -> BARRIERS + traffic / GIGABYTES;
+      case COPY_ENGINE -> COPIES + traffic / COPY_GIGABYTES;
+      default -> throw new IllegalArgumentException(way.label());
     };
   }
 
   /** How often the busiest rank sends or takes count elements over its links. */
-  private double traffic(Operation operation, Way way) {
+  private double traffic(Operation operation, Algorithm way) {
     double others = nRanks - 1;
-    return operation == Operation.ALL_REDUCE && (way == Way.TWO_SHOT || way == Way.COPY)
+    return operation == Operation.ALL_REDUCE
+            && (way == Algorithm.DIRECT_TWO_SHOT || way == Algorithm.COPY_ENGINE)
         ? 2 * others / nRanks
         : others;
   }
 
   @Override
   public double lines(Operation operation, long bytes) {
-    return microseconds(operation, Way.LL, bytes);
+    return microseconds(operation, Algorithm.DIRECT_LL, bytes);
   }
 
   @Override
   public double pairwise(Operation operation, long bytes) {
     TreeMap<Long, Double> measured = curves.get(operation + " Pairwise");
     return measured == null
-        ? PAIRWISE + traffic(operation, Way.ONE_SHOT) * bytes / (GIGABYTES * 1e3)
+        ? PAIRWISE + traffic(operation, Algorithm.DIRECT_ONE_SHOT) * bytes / (GIGABYTES * 1e3)
         : MeasuredCosts.at(measured, bytes);
   }
 
   @Override
-  public int blocks(Operation operation, Way way, long bytes) {
+  public int blocks(Operation operation, Algorithm way, long bytes) {
     TreeMap<Long, Integer> best = blocks.get(operation + " " + way.label());
     if (best == null) {
       return 0;

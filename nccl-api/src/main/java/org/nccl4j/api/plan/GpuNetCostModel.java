@@ -90,13 +90,14 @@ record GpuNetCostModel(int nRanks, Spread spread, Optional<Fleet> topology) impl
   }
 
   @Override
-  public int channels(Operation operation, Choice choice, long bytes) {
+  public int channels(Operation operation, AlgorithmChoice choice, long bytes) {
     return (int) Math.max(1, Math.min(spread.channels(), bytes / CHANNEL_BYTES));
   }
 
   /** Whole slots. */
   @Override
-  public int chunkBytes(ConnectionLayout layout, Operation operation, Choice choice, long bytes) {
+  public int chunkBytes(
+      ConnectionLayout layout, Operation operation, AlgorithmChoice choice, long bytes) {
     return Integer.MAX_VALUE;
   }
 

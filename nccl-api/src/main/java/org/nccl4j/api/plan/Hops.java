@@ -20,7 +20,7 @@ final class Hops {
       case ONE_SHOT -> 1;
       case TWO_SHOT -> 2;
       case PAT -> Math.ceil(Math.log(nRanks) / Math.log(2));
-      case NVLS, NVLS_TREE -> throw new IllegalArgumentException(algorithm.label());
+      default -> throw new IllegalArgumentException(algorithm.label());
     };
   }
 }

@@ -65,7 +65,7 @@ record HostCostModel(int nRanks, int cores) implements CostModel {
             case RING, TWO_SHOT -> 4 * share;
             case TREE -> 5;
             case ONE_SHOT -> 2.4 * others;
-            case NVLS, NVLS_TREE, PAT -> throw new IllegalArgumentException(algorithm.label());
+            default -> throw new IllegalArgumentException(algorithm.label());
           };
       case ALL_GATHER, REDUCE_SCATTER -> algorithm == Algorithm.RING ? 2.2 * share : 2 * share;
       default -> algorithm == Algorithm.RING ? 2 : 1 + others;
@@ -73,13 +73,14 @@ record HostCostModel(int nRanks, int cores) implements CostModel {
   }
 
   @Override
-  public int channels(Operation operation, Choice choice, long bytes) {
+  public int channels(Operation operation, AlgorithmChoice choice, long bytes) {
     return 1;
   }
 
   /** Small enough that hops overlap, large enough that their latency does not show. */
   @Override
-  public int chunkBytes(ConnectionLayout layout, Operation operation, Choice choice, long bytes) {
+  public int chunkBytes(
+      ConnectionLayout layout, Operation operation, AlgorithmChoice choice, long bytes) {
     if (choice.protocol() == Protocol.LL) {
       return layout.llSlotBytes() / 2;
     }

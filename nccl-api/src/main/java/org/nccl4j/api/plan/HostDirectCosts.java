@@ -1,7 +1,7 @@
 package org.nccl4j.api.plan;
 
 import org.nccl4j.device.host.HostDevice;
-import org.nccl4j.device.kernel.DirectWork;
+import org.nccl4j.device.kernel.Algorithm;
 import org.nccl4j.device.kernel.Operation;
 
 /**
@@ -19,9 +19,9 @@ record HostDirectCosts(int nRanks, int cores) implements DirectCosts {
   private static final double SEND = 0.4;
 
   @Override
-  public double microseconds(Operation operation, DirectWork.Way way, long bytes) {
-    boolean twoShot = way == DirectWork.Way.TWO_SHOT && operation == Operation.ALL_REDUCE;
-    if (way != DirectWork.Way.ONE_SHOT && !twoShot) {
+  public double microseconds(Operation operation, Algorithm way, long bytes) {
+    boolean twoShot = way == Algorithm.DIRECT_TWO_SHOT && operation == Operation.ALL_REDUCE;
+    if (way != Algorithm.DIRECT_ONE_SHOT && !twoShot) {
       return Double.POSITIVE_INFINITY;
     }
     double sharing = Math.max(1, (double) nRanks / cores);
@@ -30,9 +30,9 @@ record HostDirectCosts(int nRanks, int cores) implements DirectCosts {
   }
 
   /** How often the busiest rank reads or writes count elements. */
-  private double passes(Operation operation, DirectWork.Way way) {
+  private double passes(Operation operation, Algorithm way) {
     return switch (operation) {
-      case ALL_REDUCE -> way == DirectWork.Way.TWO_SHOT ? 2 : nRanks;
+      case ALL_REDUCE -> way == Algorithm.DIRECT_TWO_SHOT ? 2 : nRanks;
       case BROADCAST -> 2;
       default -> nRanks;
     };
@@ -54,7 +54,7 @@ record HostDirectCosts(int nRanks, int cores) implements DirectCosts {
   }
 
   @Override
-  public int blocks(Operation operation, DirectWork.Way way, long bytes) {
+  public int blocks(Operation operation, Algorithm way, long bytes) {
     return 1;
   }
 

@@ -64,7 +64,7 @@ final class MeasuredCosts {
   private static Way way(String[] words) {
     return new Way(
         labelled(Operation.collectives(), Operation::label, words[1]),
-        labelled(List.of(Algorithm.values()), Algorithm::label, words[2]),
+        labelled(Algorithm.overConnections(), Algorithm::label, words[2]),
         labelled(List.of(Protocol.values()), Protocol::label, words[3]));
   }
 
@@ -147,12 +147,13 @@ final class MeasuredCosts {
 
     /** Those that were measured. */
     @Override
-    public int channels(Operation operation, Choice choice, long bytes) {
+    public int channels(Operation operation, AlgorithmChoice choice, long bytes) {
       return allChannels ? ConnectionLayout.CHANNELS : model.channels(operation, choice, bytes);
     }
 
     @Override
-    public int chunkBytes(ConnectionLayout layout, Operation operation, Choice choice, long bytes) {
+    public int chunkBytes(
+        ConnectionLayout layout, Operation operation, AlgorithmChoice choice, long bytes) {
       return model.chunkBytes(layout, operation, choice, bytes);
     }
 

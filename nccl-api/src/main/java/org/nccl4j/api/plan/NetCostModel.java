@@ -66,7 +66,7 @@ record NetCostModel(int nRanks, Spread spread) implements CostModel {
       case PAT -> levels(nRanks) * (FLIGHT + MESSAGE);
       case ONE_SHOT -> FLIGHT + others * MESSAGE;
       case TWO_SHOT -> 2 * (FLIGHT + others * MESSAGE);
-      case NVLS, NVLS_TREE -> throw new IllegalArgumentException(algorithm.label());
+      default -> throw new IllegalArgumentException(algorithm.label());
     };
   }
 
@@ -104,7 +104,7 @@ record NetCostModel(int nRanks, Spread spread) implements CostModel {
             default -> far;
           };
       case TWO_SHOT -> 2 * crossing;
-      case NVLS, NVLS_TREE -> throw new IllegalArgumentException(algorithm.label());
+      default -> throw new IllegalArgumentException(algorithm.label());
     };
   }
 
@@ -124,17 +124,18 @@ record NetCostModel(int nRanks, Spread spread) implements CostModel {
             default -> 1 + others;
           };
       case TWO_SHOT -> 4.2 * share;
-      case NVLS, NVLS_TREE -> throw new IllegalArgumentException(algorithm.label());
+      default -> throw new IllegalArgumentException(algorithm.label());
     };
   }
 
   @Override
-  public int channels(Operation operation, Choice choice, long bytes) {
+  public int channels(Operation operation, AlgorithmChoice choice, long bytes) {
     return 1;
   }
 
   @Override
-  public int chunkBytes(ConnectionLayout layout, Operation operation, Choice choice, long bytes) {
+  public int chunkBytes(
+      ConnectionLayout layout, Operation operation, AlgorithmChoice choice, long bytes) {
     long part = bytes / nRanks;
     // A message of PAT carries the chunks of up to half of the ranks.
     int together = choice.algorithm() == Algorithm.PAT ? nRanks / 2 : 1;

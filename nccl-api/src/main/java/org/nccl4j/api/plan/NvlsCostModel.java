@@ -71,7 +71,7 @@ record NvlsCostModel(
 
   @Override
   public boolean has(Algorithm algorithm, Protocol protocol) {
-    return isNvls(algorithm) ? protocol == Protocol.SIMPLE : base.has(algorithm, protocol);
+    return isNvls(algorithm) ? algorithm.has(protocol) : base.has(algorithm, protocol);
   }
 
   @Override
@@ -146,7 +146,7 @@ record NvlsCostModel(
 
   /** Between machines as many as the connections have. */
   @Override
-  public int channels(Operation operation, Choice choice, long bytes) {
+  public int channels(Operation operation, AlgorithmChoice choice, long bytes) {
     return isNvls(choice.algorithm()) ? channels() : base.channels(operation, choice, bytes);
   }
 
@@ -158,7 +158,7 @@ record NvlsCostModel(
   /** Small data in chunks of which each channel has some, so that its three phases overlap. */
   @Override
   public int chunkBytes(
-      ConnectionLayout connections, Operation operation, Choice choice, long bytes) {
+      ConnectionLayout connections, Operation operation, AlgorithmChoice choice, long bytes) {
     if (!isNvls(choice.algorithm())) {
       return base.chunkBytes(connections, operation, choice, bytes);
     }

@@ -1,6 +1,6 @@
 package org.nccl4j.api.plan;
 
-import org.nccl4j.device.kernel.DirectWork.Way;
+import org.nccl4j.device.kernel.Algorithm;
 import org.nccl4j.device.kernel.Nvls;
 import org.nccl4j.device.kernel.Operation;
 
@@ -23,7 +23,7 @@ record NvlsDirectCosts(DirectCosts base, Nvls nvls) implements DirectCosts {
   private static final double LATENCY = 8;
 
   @Override
-  public double microseconds(Operation operation, Way way, long bytes) {
+  public double microseconds(Operation operation, Algorithm way, long bytes) {
     if (!way.isMulticast()) {
       return base.microseconds(operation, way, bytes);
     }
@@ -32,7 +32,7 @@ record NvlsDirectCosts(DirectCosts base, Nvls nvls) implements DirectCosts {
     if (operation != Operation.ALL_REDUCE && !gathers && !scatters) {
       return Double.POSITIVE_INFINITY;
     }
-    if (way == Way.NVLS_LL) {
+    if (way == Algorithm.DIRECT_NVLS_LL) {
       return scatters ? Double.POSITIVE_INFINITY : lines(operation, bytes);
     }
     if ((gathers || scatters) && !nvls.allAreHeads()) {
@@ -43,7 +43,7 @@ record NvlsDirectCosts(DirectCosts base, Nvls nvls) implements DirectCosts {
       long whole = gathers || scatters ? n * bytes : bytes;
       return LATENCY + NvlsCostModel.switchMicroseconds(!gathers && !scatters, n, whole);
     }
-    Way same = gathers || scatters ? Way.ONE_SHOT : Way.TWO_SHOT;
+    Algorithm same = gathers || scatters ? Algorithm.DIRECT_ONE_SHOT : Algorithm.DIRECT_TWO_SHOT;
     return EMULATION * base.microseconds(operation, same, bytes);
   }
 
@@ -60,7 +60,7 @@ record NvlsDirectCosts(DirectCosts base, Nvls nvls) implements DirectCosts {
   }
 
   @Override
-  public int blocks(Operation operation, Way way, long bytes) {
+  public int blocks(Operation operation, Algorithm way, long bytes) {
     return base.blocks(operation, way, bytes);
   }
 

@@ -16,7 +16,6 @@ import org.nccl4j.device.kernel.CallShape;
 import org.nccl4j.device.kernel.CallSignature;
 import org.nccl4j.device.kernel.CollectiveWork;
 import org.nccl4j.device.kernel.ConnectionLayout;
-import org.nccl4j.device.kernel.DirectWork;
 import org.nccl4j.device.kernel.KernelCommunicator;
 import org.nccl4j.device.kernel.KernelPlan;
 import org.nccl4j.device.kernel.Nvls;
@@ -114,7 +113,7 @@ public final class Planner {
     this.ctas = rules.ctas;
     this.info = rules.info;
     this.copies =
-        kernels.hasCopyEngines() && rules.filter.demands(Operation.SEND, DirectWork.Way.COPY);
+        kernels.hasCopyEngines() && rules.filter.demands(Operation.SEND, Algorithm.COPY_ENGINE);
     this.channels = ranks.spread().channels();
   }
 
@@ -199,13 +198,13 @@ public final class Planner {
     Operation operation = CallShape.operation(shape);
     DataType type = CallShape.type(shape);
     long bytes = wholeBytes(operation, count, type);
-    Choice choice = chooser.choose(operation, bytes, type, op, among);
+    AlgorithmChoice choice = chooser.choose(operation, bytes, type, op, among);
     int taken = channels(operation, choice, bytes);
-    String way = choice.algorithm().label() + " " + choice.protocol().label();
     tell(
         operation.label(),
         bytes,
-        "%s on %d channels, in %.2f us as predicted".formatted(way, taken, choice.microseconds()));
+        "%s on %d channels, in %.2f us as predicted"
+            .formatted(choice, taken, choice.microseconds()));
     return new CollectiveWork(
         operation,
         choice.algorithm(),
@@ -225,7 +224,7 @@ public final class Planner {
   }
 
   /** NVLS has the channels that its buffers were made for. */
-  private int channels(Operation operation, Choice choice, long bytes) {
+  private int channels(Operation operation, AlgorithmChoice choice, long bytes) {
     int wanted = costs.channels(operation, choice, bytes);
     return choice.algorithm() == Algorithm.NVLS ? wanted : Math.min(channels, ctas.limit(wanted));
   }
@@ -313,14 +312,16 @@ public final class Planner {
   }
 
   /** The algorithm and protocol of an operation. */
-  public Way way(Operation operation, long count, DataType type) {
+  public AlgorithmChoice choice(Operation operation, long count, DataType type) {
+    long shape = CallShape.of(operation, type, RedOp.SUM, 0);
     if (!operation.isCollective()) {
       long bytes = count * type.bytes();
-      String how = isCopied(bytes) ? DirectWork.Way.COPY.label() : "Pairwise";
-      return new Way(how, sendProtocol(operation, bytes).label());
+      return new AlgorithmChoice(
+          isCopied(bytes) ? Algorithm.COPY_ENGINE : Algorithm.PAIRWISE,
+          sendProtocol(operation, bytes),
+          predict(shape, count));
     }
-    Choice choice = chooser.choose(operation, wholeBytes(operation, count, type), type, RedOp.SUM);
-    return new Way(choice.algorithm().label(), choice.protocol().label());
+    return chooser.choose(operation, wholeBytes(operation, count, type), type, RedOp.SUM);
   }
 
   /** Whether copy engines do a message; the same at both ends. */

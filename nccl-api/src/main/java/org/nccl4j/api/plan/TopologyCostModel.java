@@ -65,7 +65,7 @@ record TopologyCostModel(Fleet fleet, GpuCostModel kernels) implements CostModel
         yield time < 0 ? Double.POSITIVE_INFINITY : time;
       }
       case ONE_SHOT, TWO_SHOT -> direct(operation, algorithm, protocol, bytes);
-      case NVLS, NVLS_TREE, PAT -> throw new IllegalArgumentException(algorithm.label());
+      default -> throw new IllegalArgumentException(algorithm.label());
     };
   }
 
@@ -104,7 +104,7 @@ record TopologyCostModel(Fleet fleet, GpuCostModel kernels) implements CostModel
    * as the model says.
    */
   @Override
-  public int channels(Operation operation, Choice choice, long bytes) {
+  public int channels(Operation operation, AlgorithmChoice choice, long bytes) {
     int searched = fleet.comm().nChannels();
     double most =
         Math.min(ConnectionLayout.CHANNELS, Math.max(searched, bandwidth() / CHANNEL_GIGABYTES));
@@ -113,7 +113,8 @@ record TopologyCostModel(Fleet fleet, GpuCostModel kernels) implements CostModel
   }
 
   @Override
-  public int chunkBytes(ConnectionLayout layout, Operation operation, Choice choice, long bytes) {
+  public int chunkBytes(
+      ConnectionLayout layout, Operation operation, AlgorithmChoice choice, long bytes) {
     return kernels.chunkBytes(layout, operation, choice, bytes);
   }
 

@@ -4,7 +4,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
-import org.nccl4j.device.kernel.DirectWork.Way;
+import org.nccl4j.device.kernel.Algorithm;
 import org.nccl4j.device.kernel.Operation;
 
 /** Direct costs of a user's table, before those that a kind of device comes with. */
@@ -34,7 +34,7 @@ final class TunedDirectCosts implements DirectCosts {
   }
 
   @Override
-  public double microseconds(Operation operation, Way way, long bytes) {
+  public double microseconds(Operation operation, Algorithm way, long bytes) {
     double known = base.microseconds(operation, way, bytes);
     TreeMap<Long, Double> points = curve(operation, way.label());
     if (known == Double.POSITIVE_INFINITY || (points == null && base.areMeasured())) {
@@ -47,13 +47,13 @@ final class TunedDirectCosts implements DirectCosts {
 
   @Override
   public double lines(Operation operation, long bytes) {
-    double measured = microseconds(operation, Way.LL, bytes);
+    double measured = microseconds(operation, Algorithm.DIRECT_LL, bytes);
     return measured == Double.POSITIVE_INFINITY ? base.lines(operation, bytes) : measured;
   }
 
   @Override
   public double pairwise(Operation operation, long bytes) {
-    TreeMap<Long, Double> points = curve(operation, TunedTable.PAIRWISE);
+    TreeMap<Long, Double> points = curve(operation, Algorithm.PAIRWISE.label());
     return points == null
         ? base.pairwise(operation, bytes)
         : MeasuredCosts.at(points, operation.wholes(nRanks) * bytes);
@@ -61,7 +61,7 @@ final class TunedDirectCosts implements DirectCosts {
 
   /** The table was measured with these. */
   @Override
-  public int blocks(Operation operation, Way way, long bytes) {
+  public int blocks(Operation operation, Algorithm way, long bytes) {
     return base.blocks(operation, way, bytes);
   }
 

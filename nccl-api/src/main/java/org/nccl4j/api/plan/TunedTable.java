@@ -13,7 +13,6 @@ import org.nccl4j.api.settings.SettingFile;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.kernel.Algorithm;
-import org.nccl4j.device.kernel.DirectWork;
 import org.nccl4j.device.kernel.Operation;
 import org.nccl4j.device.kernel.Protocol;
 
@@ -37,9 +36,6 @@ import org.nccl4j.device.kernel.Protocol;
  * @param lines of figures
  */
 public record TunedTable(String file, String device, List<String> lines) {
-  /** How operations without algorithms of their own go. */
-  static final String PAIRWISE = "Pairwise";
-
   private static final String SETTING = "NCCL4J_COSTS_FILE";
   private static final String DEVICE = "device ";
   private static final Pattern LINE =
@@ -94,7 +90,7 @@ public record TunedTable(String file, String device, List<String> lines) {
     boolean known =
         isDirect(words)
             || Operation.collectives().stream().anyMatch(c -> c.label().equals(words[1]))
-                && Stream.of(Algorithm.values()).anyMatch(a -> a.label().equals(words[2]))
+                && Algorithm.overConnections().stream().anyMatch(a -> a.label().equals(words[2]))
                 && Stream.of(Protocol.values()).anyMatch(p -> p.label().equals(words[3]));
     if (!known) {
       throw wrong(file, number, "there is no %s %s %s".formatted(words[1], words[2], words[3]));
@@ -113,9 +109,9 @@ public record TunedTable(String file, String device, List<String> lines) {
   /** Whether a line is of a direct way, or of sends and receives that are compared with those. */
   private static boolean isDirect(String[] words) {
     return Operation.ofAllRanks().stream().anyMatch(o -> o.label().equals(words[1]))
-        && (words[2].equals(PAIRWISE) && words[3].equals(Protocol.SIMPLE.label())
-            || Stream.of(DirectWork.Way.values())
-                .filter(way -> way != DirectWork.Way.NVLS)
+        && (words[2].equals(Algorithm.PAIRWISE.label()) && words[3].equals(Protocol.SIMPLE.label())
+            || Algorithm.betweenWindows().stream()
+                .filter(way -> way != Algorithm.DIRECT_NVLS)
                 .anyMatch(
                     w -> w.label().equals(words[2]) && w.protocol().label().equals(words[3])));
   }

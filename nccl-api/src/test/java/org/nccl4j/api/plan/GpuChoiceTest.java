@@ -14,7 +14,6 @@ import org.nccl4j.device.RedOp;
 import org.nccl4j.device.kernel.Algorithm;
 import org.nccl4j.device.kernel.AlgorithmFilter;
 import org.nccl4j.device.kernel.ConnectionLayout;
-import org.nccl4j.device.kernel.DirectWork;
 import org.nccl4j.device.kernel.Operation;
 import org.nccl4j.device.kernel.Protocol;
 
@@ -24,7 +23,7 @@ class GpuChoiceTest {
   }
 
   private static String choice(CostModel costs, Operation operation, long bytes) {
-    Choice choice =
+    AlgorithmChoice choice =
         new Chooser(costs, AlgorithmFilter.ALL)
             .choose(operation, bytes, DataType.FLOAT32, RedOp.SUM);
     return choice.algorithm().label() + " " + choice.protocol().label();
@@ -87,7 +86,7 @@ class GpuChoiceTest {
     for (String algorithms : List.of("", "TwoShot", "^Ring")) {
       Chooser chooser = new Chooser(costs, AlgorithmFilter.parse(algorithms, ""));
       for (long bytes = 8; bytes <= 1L << 32; bytes *= 2) {
-        Choice choice =
+        AlgorithmChoice choice =
             chooser.choose(
                 Operation.ALL_REDUCE,
                 bytes,
@@ -137,7 +136,7 @@ class GpuChoiceTest {
   void directGathersGoInQuartersOfAShareAndAllElseInWholeSlots() {
     CostModel costs = costs(4, "NVIDIA H200", true, true);
     ConnectionLayout layout = new ConnectionLayout(64 << 12, 64 << 12, 64 << 15);
-    Choice direct = new Choice(Algorithm.ONE_SHOT, Protocol.SIMPLE, 1);
+    AlgorithmChoice direct = new AlgorithmChoice(Algorithm.ONE_SHOT, Protocol.SIMPLE, 1);
     assertEquals(8192, costs.chunkBytes(layout, Operation.ALL_GATHER, direct, 8 << 20));
     assertEquals(2048, costs.chunkBytes(layout, Operation.ALL_GATHER, direct, 8));
     assertEquals(
@@ -150,13 +149,13 @@ class GpuChoiceTest {
   void copiesInBatchesAreThereButNeverTheCheapest(String model) {
     DirectCosts costs = GpuDirectCosts.of(model, 4, 1 << 20);
     for (Operation operation : Operation.ofAllRanks()) {
-      for (DirectWork.Way way : List.of(DirectWork.Way.COPY_BATCH, DirectWork.Way.COPY_STREAM)) {
+      for (Algorithm way : List.of(Algorithm.COPY_ENGINE_BATCH, Algorithm.COPY_ENGINE_STREAM)) {
         double time = costs.microseconds(operation, way, 1L << 32);
         assertEquals(operation.reduces(), time == Double.POSITIVE_INFINITY);
         assertTrue(time >= DirectCosts.ONLY_WHERE_ASKED);
         assertTrue(
             operation.reduces()
-                || costs.microseconds(operation, DirectWork.Way.COPY, 1L << 32)
+                || costs.microseconds(operation, Algorithm.COPY_ENGINE, 1L << 32)
                     < DirectCosts.ONLY_WHERE_ASKED / 1000);
       }
     }

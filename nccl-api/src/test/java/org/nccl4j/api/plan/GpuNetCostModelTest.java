@@ -30,7 +30,7 @@ class GpuNetCostModelTest {
         .costs();
   }
 
-  private static Choice choose(CostModel costs, Operation operation, long bytes) {
+  private static AlgorithmChoice choose(CostModel costs, Operation operation, long bytes) {
     return new Chooser(costs, AlgorithmFilter.ALL)
         .choose(operation, bytes, DataType.FLOAT32, RedOp.SUM);
   }
@@ -41,10 +41,10 @@ class GpuNetCostModelTest {
   void treesForSmallRingsForLarge(int hosts, int ranksAHost) {
     CostModel costs = costs(hosts, ranksAHost, 2);
     for (Operation operation : Operation.collectives()) {
-      Choice large = choose(costs, operation, 1L << 30);
+      AlgorithmChoice large = choose(costs, operation, 1L << 30);
       assertEquals(Algorithm.RING, large.algorithm());
       assertEquals(2, costs.channels(operation, large, 1L << 30));
-      Choice small = choose(costs, operation, 8);
+      AlgorithmChoice small = choose(costs, operation, 8);
       boolean tree = operation == Operation.ALL_REDUCE && hosts * ranksAHost > 2;
       assertEquals(tree ? Algorithm.TREE : Algorithm.RING, small.algorithm(), operation.label());
       assertEquals(1, costs.channels(operation, small, 8));
@@ -57,7 +57,8 @@ class GpuNetCostModelTest {
     assertEquals(List.of(Protocol.SIMPLE), costs.protocols());
     assertTrue(costs.smallSendBytes(Operation.SEND) < 0);
     Chooser chooser = new Chooser(costs, AlgorithmFilter.parse("oneshot", "LL128"));
-    Choice choice = chooser.choose(Operation.ALL_GATHER, 1 << 20, DataType.INT8, RedOp.SUM);
+    AlgorithmChoice choice =
+        chooser.choose(Operation.ALL_GATHER, 1 << 20, DataType.INT8, RedOp.SUM);
     assertEquals(Protocol.SIMPLE, choice.protocol());
     assertEquals(Algorithm.RING, choice.algorithm());
     assertEquals(3, costs.channels(Operation.ALL_GATHER, choice, 1 << 20));

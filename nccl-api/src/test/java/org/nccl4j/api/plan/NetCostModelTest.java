@@ -24,7 +24,7 @@ class NetCostModelTest {
   @ParameterizedTest
   @CsvSource({"ALL_GATHER, 16, PAT", "REDUCE_SCATTER, 64, PAT", "ALL_GATHER, 2, OneShot"})
   void smallDataTakeFewMessages(Operation operation, int hosts, String algorithm) {
-    Choice choice =
+    AlgorithmChoice choice =
         new Chooser(costs(hosts, 1), AlgorithmFilter.ALL)
             .choose(operation, 4096, DataType.INT8, RedOp.SUM);
     assertEquals(algorithm, choice.algorithm().label());

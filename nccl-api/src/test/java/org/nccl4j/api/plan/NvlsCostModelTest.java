@@ -7,7 +7,6 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import java.util.Comparator;
 import java.util.List;
 import java.util.Optional;
-import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
@@ -16,7 +15,6 @@ import org.nccl4j.device.Device;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.kernel.Algorithm;
 import org.nccl4j.device.kernel.AlgorithmFilter;
-import org.nccl4j.device.kernel.DirectWork;
 import org.nccl4j.device.kernel.Nvls;
 import org.nccl4j.device.kernel.NvlsLayout;
 import org.nccl4j.device.kernel.Operation;
@@ -43,8 +41,8 @@ class NvlsCostModelTest {
     return FACTS.costs(nvls(emulated));
   }
 
-  private static DirectWork.Way cheapest(DirectCosts costs, Operation operation, long bytes) {
-    return Stream.of(DirectWork.Way.values())
+  private static Algorithm cheapest(DirectCosts costs, Operation operation, long bytes) {
+    return Algorithm.betweenWindows().stream()
         .min(Comparator.comparingDouble(way -> costs.microseconds(operation, way, bytes)))
         .orElseThrow();
   }
@@ -60,14 +58,14 @@ class NvlsCostModelTest {
     for (Operation operation : Operation.ofAllRanks()) {
       boolean reduces = operation == Operation.ALL_REDUCE;
       boolean lines = reduces || operation == Operation.ALL_GATHER;
-      assertEquals(reduces, cheapest(bySwitch, operation, 64 << 20) == DirectWork.Way.NVLS);
-      assertEquals(lines, cheapest(bySwitch, operation, 256) == DirectWork.Way.NVLS_LL);
+      assertEquals(reduces, cheapest(bySwitch, operation, 64 << 20) == Algorithm.DIRECT_NVLS);
+      assertEquals(lines, cheapest(bySwitch, operation, 256) == Algorithm.DIRECT_NVLS_LL);
       for (long bytes = 8; bytes <= 1 << 30; bytes *= 8) {
         assertFalse(cheapest(emulated, operation, bytes).isMulticast(), operation + " " + bytes);
       }
     }
     double micros =
-        bySwitch.microseconds(Operation.ALL_REDUCE, DirectWork.Way.NVLS, (long) (256 << 20));
+        bySwitch.microseconds(Operation.ALL_REDUCE, Algorithm.DIRECT_NVLS, (long) (256 << 20));
     assertEquals(976, micros, 2, "the figure of docs/concepts/nvls.md");
   }
 
@@ -91,7 +89,7 @@ class NvlsCostModelTest {
   })
   void theChoiceKnowsTypesAndForms(
       boolean emulated, long bytes, DataType type, RedOp op, String algorithm) {
-    Choice choice =
+    AlgorithmChoice choice =
         new Chooser(costs(emulated), AlgorithmFilter.ALL)
             .choose(Operation.ALL_REDUCE, bytes, type, op);
     assertEquals(algorithm, choice.algorithm().label());
@@ -124,7 +122,7 @@ class NvlsCostModelTest {
           List.of(Algorithm.TREE, Algorithm.RING, Algorithm.NVLS_TREE),
           costs.algorithms(Operation.ALL_REDUCE));
       assertEquals(List.of(Algorithm.RING), costs.algorithms(Operation.ALL_GATHER));
-      Choice choice = new Choice(Algorithm.NVLS_TREE, Protocol.SIMPLE, 1);
+      AlgorithmChoice choice = new AlgorithmChoice(Algorithm.NVLS_TREE, Protocol.SIMPLE, 1);
       assertEquals(4, costs.channels(Operation.ALL_REDUCE, choice, 1 << 30));
       for (long bytes = 8; bytes <= 1 << 30; bytes *= 8) {
         double alone =

@@ -76,7 +76,7 @@ class TopologyCostModelTest {
         .costs();
   }
 
-  private static Choice choice(CostModel costs, Operation operation, long bytes) {
+  private static AlgorithmChoice choice(CostModel costs, Operation operation, long bytes) {
     return new Chooser(costs, AlgorithmFilter.ALL)
         .choose(operation, bytes, DataType.FLOAT32, RedOp.SUM);
   }
@@ -95,7 +95,8 @@ class TopologyCostModelTest {
     "REDUCE_SCATTER, 8, OneShot LL128",
   })
   void onH100WhatIsFastestOnH200IsChosen(Operation operation, long bytes, String expected) {
-    Choice choice = choice(costs("NVIDIA H100", 4, true, fleet(1, 4, 90, 18)), operation, bytes);
+    AlgorithmChoice choice =
+        choice(costs("NVIDIA H100", 4, true, fleet(1, 4, 90, 18)), operation, bytes);
     assertEquals(expected, choice.algorithm().label() + " " + choice.protocol().label());
   }
 
@@ -107,7 +108,7 @@ class TopologyCostModelTest {
     assertEquals(without.source(), with.source());
     for (Operation operation : Operation.collectives()) {
       for (long bytes = 8; bytes <= 1L << 33; bytes += Math.max(8, bytes / 5)) {
-        Choice is = choice(with, operation, bytes);
+        AlgorithmChoice is = choice(with, operation, bytes);
         assertEquals(choice(without, operation, bytes), is);
         assertEquals(without.channels(operation, is, bytes), with.channels(operation, is, bytes));
         assertEquals(
@@ -152,7 +153,7 @@ class TopologyCostModelTest {
   void channelsFollowWhatTheLinksCarryAndTheSize() {
     CostModel nvlink = costs("NVIDIA H100", 8, true, fleet(1, 8, 90, 18));
     CostModel pci = costs("NVIDIA L40S", 8, false, fleet(1, 8, 89, 0));
-    Choice ring = new Choice(Algorithm.RING, Protocol.SIMPLE, 1);
+    AlgorithmChoice ring = new AlgorithmChoice(Algorithm.RING, Protocol.SIMPLE, 1);
     assertEquals(64, nvlink.channels(Operation.ALL_REDUCE, ring, 1 << 30));
     assertTrue(nvlink.channels(Operation.ALL_REDUCE, ring, 64 << 10) < 16);
     int few = pci.channels(Operation.ALL_REDUCE, ring, 1 << 30);
@@ -161,7 +162,7 @@ class TopologyCostModelTest {
       for (Algorithm algorithm : costs.algorithms(Operation.ALL_REDUCE)) {
         int before = 1;
         for (long bytes = 0; bytes <= 1L << 32; bytes = Math.max(8, bytes * 2)) {
-          Choice choice = new Choice(algorithm, Protocol.SIMPLE, 1);
+          AlgorithmChoice choice = new AlgorithmChoice(algorithm, Protocol.SIMPLE, 1);
           int channels = costs.channels(Operation.ALL_REDUCE, choice, bytes);
           assertTrue(channels >= before && channels <= ConnectionLayout.CHANNELS);
           before = channels;
@@ -184,7 +185,7 @@ class TopologyCostModelTest {
   @Test
   void ll128IsLeftOutWhereTheTopologyForbidsIt() {
     CostModel pascal = costs("NVIDIA P100", 4, true, fleet(1, 4, 60, 4));
-    for (Algorithm algorithm : Algorithm.values()) {
+    for (Algorithm algorithm : Algorithm.overConnections()) {
       if (algorithm != Algorithm.NVLS) {
         assertFalse(pascal.has(algorithm, Protocol.LL128));
       }
@@ -212,11 +213,8 @@ class TopologyCostModelTest {
             ways.stream()
                 .map(
                     way ->
-                        new CostEdit.Way(
-                            way.index(),
-                            way.algorithm(),
-                            way.protocol(),
-                            way.algorithm().equals("Tree") ? 0.5 : Double.POSITIVE_INFINITY))
+                        way.taking(
+                            way.algorithm() == Algorithm.TREE ? 0.5 : Double.POSITIVE_INFINITY))
                 .toList();
     String edited = explain(costs("NVIDIA H100", 4, true, fleet), tuner);
     assertTrue(line(edited, "Tree     LL  ").endsWith("; the tuner says 0.50 us"), edited);

@@ -19,7 +19,6 @@ import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.kernel.Algorithm;
 import org.nccl4j.device.kernel.AlgorithmFilter;
-import org.nccl4j.device.kernel.DirectWork.Way;
 import org.nccl4j.device.kernel.Operation;
 import org.nccl4j.device.kernel.Protocol;
 
@@ -46,7 +45,7 @@ class TunedTableTest {
   }
 
   private static String choice(CostModel costs, long bytes) {
-    Choice choice =
+    AlgorithmChoice choice =
         new Chooser(costs, AlgorithmFilter.ALL)
             .choose(Operation.ALL_REDUCE, bytes, DataType.FLOAT32, RedOp.SUM);
     return choice.algorithm().label() + " " + choice.protocol().label();
@@ -67,7 +66,7 @@ class TunedTableTest {
     assertEquals("Ring Simple", choice(costs, 1 << 20));
     assertTrue(costs.source().contains("times"), costs.source());
     CostModel without = costs(Device.Kind.HOST, "host", 1, null);
-    Choice ring = new Choice(Algorithm.RING, Protocol.SIMPLE, 1);
+    AlgorithmChoice ring = new AlgorithmChoice(Algorithm.RING, Protocol.SIMPLE, 1);
     assertEquals(
         without.channels(Operation.ALL_REDUCE, ring, 1 << 20),
         costs.channels(Operation.ALL_REDUCE, ring, 1 << 20));
@@ -109,12 +108,14 @@ class TunedTableTest {
             Optional.of(table));
     DirectCosts costs = facts.directCosts(null);
     assertTrue(costs.areMeasured());
-    assertEquals(5, costs.microseconds(Operation.ALL_GATHER, Way.ONE_SHOT, 1500), 1e-9);
+    assertEquals(
+        5, costs.microseconds(Operation.ALL_GATHER, Algorithm.DIRECT_ONE_SHOT, 1500), 1e-9);
     assertEquals(3, costs.pairwise(Operation.ALL_TO_ALL, 1000), 1e-9);
-    double guessed = costs.microseconds(Operation.ALL_REDUCE, Way.ONE_SHOT, 1000);
+    double guessed = costs.microseconds(Operation.ALL_REDUCE, Algorithm.DIRECT_ONE_SHOT, 1000);
     assertTrue(guessed >= DirectCosts.ONLY_WHERE_ASKED, "a guess is not compared");
     assertEquals(
-        Double.POSITIVE_INFINITY, costs.microseconds(Operation.ALL_GATHER, Way.TWO_SHOT, 1000));
+        Double.POSITIVE_INFINITY,
+        costs.microseconds(Operation.ALL_GATHER, Algorithm.DIRECT_TWO_SHOT, 1000));
   }
 
   @Test

@@ -195,7 +195,7 @@ public final class CudaKernelCommunicator
     }
     return switch (work.algorithm()) {
       case NVLS, NVLS_TREE -> nvls.prepare(work);
-      case TREE, RING, ONE_SHOT, TWO_SHOT, PAT -> collectives.prepare(work);
+      default -> collectives.prepare(work);
     };
   }
 

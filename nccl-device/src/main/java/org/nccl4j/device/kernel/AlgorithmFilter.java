@@ -73,20 +73,20 @@ public final class AlgorithmFilter {
     return protocols.of(operation).among(able, Protocol::label);
   }
 
-  /** Whether a way between windows is allowed for an operation, with its protocol. */
-  public boolean allows(Operation operation, DirectWork.Way way) {
-    return algorithms.of(operation).allows(way.label())
-        && protocols.of(operation).allows(way.protocol().label());
+  /** Whether a algorithm between windows is allowed for an operation, with its protocol. */
+  public boolean allows(Operation operation, Algorithm algorithm) {
+    return algorithms.of(operation).allows(algorithm.label())
+        && protocols.of(operation).allows(algorithm.protocol().label());
   }
 
-  /** Whether a way between windows is allowed for operations without a list of their own. */
-  public boolean allows(DirectWork.Way way) {
-    return algorithms.all.allows(way.label());
+  /** Whether a algorithm between windows is allowed for operations without a list of their own. */
+  public boolean allows(Algorithm algorithm) {
+    return algorithms.all.allows(algorithm.label());
   }
 
-  /** Whether a way between windows is asked for: listed for an operation, without a ^. */
-  public boolean demands(Operation operation, DirectWork.Way way) {
-    return algorithms.of(operation).lists(way.label());
+  /** Whether a algorithm between windows is asked for: listed for an operation, without a ^. */
+  public boolean demands(Operation operation, Algorithm algorithm) {
+    return algorithms.of(operation).lists(algorithm.label());
   }
 
   /** Whether an algorithm is asked for, for any operation. */
@@ -100,10 +100,10 @@ public final class AlgorithmFilter {
     return algorithms.toString().isEmpty();
   }
 
-  /** The same with one way for an operation instead of its list. */
-  public AlgorithmFilter with(Operation operation, DirectWork.Way way) {
+  /** The same with one algorithm for an operation instead of its list. */
+  public AlgorithmFilter with(Operation operation, Algorithm algorithm) {
     Map<String, Names> single = new TreeMap<>(algorithms.single);
-    single.put(Lists.scope(operation), Names.parse(way.label()));
+    single.put(Lists.scope(operation), Names.parse(algorithm.label()));
     return new AlgorithmFilter(new Lists(algorithms.all, single), protocols);
   }
 

@@ -30,10 +30,10 @@ public record CollectiveWork(
     int nChannels,
     int chunkBytes,
     int mostBlocks) {
-  /** Checks that the operation has algorithms over connections. */
+  /** Checks that the operation and the algorithm go over connections. */
   public CollectiveWork {
-    if (!operation.isCollective()) {
-      throw new IllegalArgumentException(operation + " is no collective");
+    if (!operation.isCollective() || algorithm.isBetweenWindows()) {
+      throw new IllegalArgumentException(operation + " over connections by " + algorithm);
     }
   }
 

@@ -58,9 +58,7 @@ public record Nvls(
 
   /** Whether NVLS has a collective at all. */
   public static boolean has(Operation operation) {
-    return operation == Operation.ALL_REDUCE
-        || operation == Operation.ALL_GATHER
-        || operation == Operation.REDUCE_SCATTER;
+    return Algorithm.NVLS.has(operation);
   }
 
   /**
@@ -84,26 +82,22 @@ public record Nvls(
     };
   }
 
-  /** Whether a direct way by multicast has an operation for a type and an operator. */
+  /** Whether a direct algorithm by multicast has an operation for a type and an operator. */
   public static boolean has(DirectWork work) {
-    return has(work.operation(), work.way(), work.type(), work.op());
+    return has(work.operation(), work.algorithm(), work.type(), work.op());
   }
 
   /** As {@link #has(DirectWork)}; true of ways that go without multicast. */
-  public static boolean has(Operation operation, DirectWork.Way way, DataType type, RedOp op) {
-    if (!way.isMulticast()) {
+  public static boolean has(Operation operation, Algorithm algorithm, DataType type, RedOp op) {
+    if (!algorithm.isMulticast()) {
       return true;
     }
-    return switch (operation) {
-      case ALL_GATHER -> true;
-      case ALL_REDUCE ->
-          way == DirectWork.Way.NVLS_LL
-              ? has(Operation.ALL_REDUCE, type, op)
-              : hasInPlace(Operation.ALL_REDUCE, type, op);
-      case REDUCE_SCATTER ->
-          way == DirectWork.Way.NVLS && hasInPlace(Operation.REDUCE_SCATTER, type, op);
-      default -> false;
-    };
+    if (!algorithm.has(operation) || operation == Operation.ALL_GATHER) {
+      return algorithm.has(operation);
+    }
+    return algorithm == Algorithm.DIRECT_NVLS_LL
+        ? has(operation, type, op)
+        : hasInPlace(operation, type, op);
   }
 
   /**

@@ -18,8 +18,8 @@ import org.nccl4j.device.DataType;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.TimeoutException;
+import org.nccl4j.device.kernel.Algorithm;
 import org.nccl4j.device.kernel.DirectWork;
-import org.nccl4j.device.kernel.DirectWork.Way;
 import org.nccl4j.device.kernel.Operation;
 
 /** Kernels beside copy engines, between two ranks. Needs two GPUs. */
@@ -47,7 +47,7 @@ class BesideGpuTest {
         DirectGpuTest.check(
             ranks,
             windows,
-            new DirectGpuTest.Kind(operation, Way.COPY),
+            new DirectGpuTest.Kind(operation, Algorithm.COPY_ENGINE),
             DataType.FLOAT32,
             RedOp.SUM,
             count,
@@ -110,12 +110,12 @@ class BesideGpuTest {
     DirectWork work =
         new DirectWork(
             operation,
-            Way.COPY,
+            Algorithm.COPY_ENGINE,
             DataType.INT32,
             RedOp.SUM,
             0,
             count,
-            Way.COPY.needsSend(operation) ? send.get(rank) : null,
+            Algorithm.COPY_ENGINE.needsSend(operation) ? send.get(rank) : null,
             recv.get(rank),
             0);
     List<DeviceMemory> from = back ? windows.recv : windows.send;

@@ -19,7 +19,6 @@ import org.nccl4j.device.cuda.copy.BesideArguments;
 import org.nccl4j.device.kernel.Algorithm;
 import org.nccl4j.device.kernel.CollectiveWork;
 import org.nccl4j.device.kernel.DirectWork;
-import org.nccl4j.device.kernel.DirectWork.Way;
 import org.nccl4j.device.kernel.KernelPlan;
 import org.nccl4j.device.kernel.Operation;
 import org.nccl4j.device.kernel.P2pWork;
@@ -118,7 +117,7 @@ class BlockLimitPlansTest extends AgainstFakeCuda {
         work.kind(), work.peer(), work.buffer(), offset, work.bytes(), work.protocol());
   }
 
-  private DirectWork direct(Operation operation, Way way, int most) {
+  private DirectWork direct(Operation operation, Algorithm way, int most) {
     return new DirectWork(
         operation,
         way,
@@ -135,9 +134,11 @@ class BlockLimitPlansTest extends AgainstFakeCuda {
   @Test
   void whatGoesBetweenWindows() {
     assertEquals(
-        "64 blocks", end(communicator.prepare(direct(Operation.ALL_GATHER, Way.ONE_SHOT, 0))));
+        "64 blocks",
+        end(communicator.prepare(direct(Operation.ALL_GATHER, Algorithm.DIRECT_ONE_SHOT, 0))));
     assertEquals(
-        "4 blocks", end(communicator.prepare(direct(Operation.ALL_GATHER, Way.ONE_SHOT, 4))));
+        "4 blocks",
+        end(communicator.prepare(direct(Operation.ALL_GATHER, Algorithm.DIRECT_ONE_SHOT, 4))));
   }
 
   @Test
@@ -163,7 +164,7 @@ class BlockLimitPlansTest extends AgainstFakeCuda {
   /** The blocks of each kernel. */
   private String launched(Operation operation, int most) {
     int before = fake.fakeRecord().length(); // a reset would end a capture
-    plan = communicator.prepare(direct(operation, Way.COPY, most));
+    plan = communicator.prepare(direct(operation, Algorithm.COPY_ENGINE, most));
     communicator.launch(plan, windows.send.get(0), windows.recv.get(0), ranks.streams.get(0));
     return fake.fakeRecord()
         .substring(before)

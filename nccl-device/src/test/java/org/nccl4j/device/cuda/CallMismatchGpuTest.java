@@ -25,7 +25,6 @@ import org.nccl4j.device.RemoteException;
 import org.nccl4j.device.kernel.Algorithm;
 import org.nccl4j.device.kernel.CollectiveWork;
 import org.nccl4j.device.kernel.DirectWork;
-import org.nccl4j.device.kernel.DirectWork.Way;
 import org.nccl4j.device.kernel.KernelPlan;
 import org.nccl4j.device.kernel.Operation;
 import org.nccl4j.device.kernel.P2pWork;
@@ -110,9 +109,9 @@ class CallMismatchGpuTest {
 
   @ParameterizedTest
   @EnumSource(
-      value = Way.class,
-      names = {"LL", "ONE_SHOT", "TWO_SHOT", "COPY"})
-  void betweenWindows(Way way) {
+      value = Algorithm.class,
+      names = {"DIRECT_LL", "DIRECT_ONE_SHOT", "DIRECT_TWO_SHOT", "COPY_ENGINE"})
+  void betweenWindows(Algorithm way) {
     try (GpuRanks ranks = new GpuRanks(2, DEADLINE);
         DirectRanks windows = new DirectRanks(ranks, BYTES)) {
       DirectWork first = direct(windows, 0, way, RedOp.SUM, 1000);
@@ -127,9 +126,9 @@ class CallMismatchGpuTest {
 
   @ParameterizedTest
   @EnumSource(
-      value = Way.class,
-      names = {"ONE_SHOT", "TWO_SHOT", "COPY"})
-  void buffersAtDifferentOffsetsOfTheirWindows(Way way) {
+      value = Algorithm.class,
+      names = {"DIRECT_ONE_SHOT", "DIRECT_TWO_SHOT", "COPY_ENGINE"})
+  void buffersAtDifferentOffsetsOfTheirWindows(Algorithm way) {
     try (GpuRanks ranks = new GpuRanks(2, DEADLINE);
         DirectRanks windows = new DirectRanks(ranks, BYTES)) {
       List<KernelPlan> plans = new ArrayList<>();
@@ -240,7 +239,8 @@ class CallMismatchGpuTest {
         operation, each.algorithm, each.protocol, type, op, root, count, 2, 1 << 20);
   }
 
-  private static DirectWork direct(DirectRanks windows, int rank, Way way, RedOp op, int count) {
+  private static DirectWork direct(
+      DirectRanks windows, int rank, Algorithm way, RedOp op, int count) {
     return new DirectWork(
         Operation.ALL_REDUCE,
         way,

@@ -9,8 +9,8 @@ import java.util.List;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.cuda.window.DirectLayout;
+import org.nccl4j.device.kernel.Algorithm;
 import org.nccl4j.device.kernel.DirectWork;
-import org.nccl4j.device.kernel.DirectWork.Way;
 import org.nccl4j.device.kernel.LaunchOptions;
 import org.nccl4j.device.kernel.Operation;
 
@@ -36,7 +36,7 @@ public final class CopyPair implements AutoCloseable {
     }
   }
 
-  public void launch(int rank, Operation operation, Way way) {
+  public void launch(int rank, Operation operation, Algorithm way) {
     var communicator = ranks.communicators.get(rank);
     DirectWork work =
         new DirectWork(
@@ -63,7 +63,7 @@ public final class CopyPair implements AutoCloseable {
     windows.resources.get(rank).read(0, ByteBuffer.allocateDirect(4)); // it has arrived
   }
 
-  public void launch(Operation operation, Way way) {
+  public void launch(Operation operation, Algorithm way) {
     launch(0, operation, way);
     launch(1, operation, way);
   }

@@ -19,7 +19,6 @@ import org.nccl4j.device.kernel.Algorithm;
 import org.nccl4j.device.kernel.CollectiveWork;
 import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.DirectWork;
-import org.nccl4j.device.kernel.DirectWork.Way;
 import org.nccl4j.device.kernel.KernelPlan;
 import org.nccl4j.device.kernel.Operation;
 import org.nccl4j.device.kernel.Protocol;
@@ -33,13 +32,13 @@ class CountersGpuTest {
 
   private static final List<DirectGpuTest.Kind> KINDS =
       List.of(
-          new DirectGpuTest.Kind(Operation.ALL_REDUCE, Way.LL),
-          new DirectGpuTest.Kind(Operation.ALL_REDUCE, Way.TWO_SHOT),
-          new DirectGpuTest.Kind(Operation.REDUCE_SCATTER, Way.ONE_SHOT),
-          new DirectGpuTest.Kind(Operation.ALL_GATHER, Way.COPY_BATCH),
-          new DirectGpuTest.Kind(Operation.ALL_GATHER, Way.COPY),
-          new DirectGpuTest.Kind(Operation.ALL_REDUCE, Way.COPY),
-          new DirectGpuTest.Kind(Operation.REDUCE_SCATTER, Way.COPY));
+          new DirectGpuTest.Kind(Operation.ALL_REDUCE, Algorithm.DIRECT_LL),
+          new DirectGpuTest.Kind(Operation.ALL_REDUCE, Algorithm.DIRECT_TWO_SHOT),
+          new DirectGpuTest.Kind(Operation.REDUCE_SCATTER, Algorithm.DIRECT_ONE_SHOT),
+          new DirectGpuTest.Kind(Operation.ALL_GATHER, Algorithm.COPY_ENGINE_BATCH),
+          new DirectGpuTest.Kind(Operation.ALL_GATHER, Algorithm.COPY_ENGINE),
+          new DirectGpuTest.Kind(Operation.ALL_REDUCE, Algorithm.COPY_ENGINE),
+          new DirectGpuTest.Kind(Operation.REDUCE_SCATTER, Algorithm.COPY_ENGINE));
 
   /** Also with flags that nobody has written yet. */
   @ParameterizedTest
@@ -96,7 +95,7 @@ class CountersGpuTest {
     DirectWork work =
         new DirectWork(
             Operation.ALL_REDUCE,
-            Way.TWO_SHOT,
+            Algorithm.DIRECT_TWO_SHOT,
             DataType.INT32,
             RedOp.SUM,
             0,

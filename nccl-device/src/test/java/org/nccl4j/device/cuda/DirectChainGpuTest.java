@@ -14,8 +14,8 @@ import org.junit.jupiter.api.Test;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.TimeoutException;
+import org.nccl4j.device.kernel.Algorithm;
 import org.nccl4j.device.kernel.DirectWork;
-import org.nccl4j.device.kernel.DirectWork.Way;
 import org.nccl4j.device.kernel.Operation;
 
 /** Direct kernels that take what others have just left in the windows. Needs GPUs. */
@@ -67,7 +67,7 @@ class DirectChainGpuTest {
     var communicator = ranks.communicators.get(rank);
     for (int i = 0; i < kernels; i++) {
       boolean back = i % 2 == 1;
-      Way way = random.nextBoolean() ? Way.LL : Way.ONE_SHOT;
+      Algorithm way = random.nextBoolean() ? Algorithm.DIRECT_LL : Algorithm.DIRECT_ONE_SHOT;
       DirectWork work =
           new DirectWork(
               Operation.ALL_TO_ALL,
@@ -77,7 +77,7 @@ class DirectChainGpuTest {
               0,
               count,
               null,
-              way == Way.LL ? null : (back ? windows.sends : windows.recvs).get(rank),
+              way == Algorithm.DIRECT_LL ? null : (back ? windows.sends : windows.recvs).get(rank),
               1 << random.nextInt(8) | random.nextInt(2));
       communicator.launch(
           communicator.prepare(work),
@@ -134,7 +134,7 @@ class DirectChainGpuTest {
       DirectWork work =
           new DirectWork(
               Operation.ALL_REDUCE,
-              random.nextInt(3) == 0 ? Way.TWO_SHOT : Way.ONE_SHOT,
+              random.nextInt(3) == 0 ? Algorithm.DIRECT_TWO_SHOT : Algorithm.DIRECT_ONE_SHOT,
               DataType.INT32,
               RedOp.SUM,
               0,

@@ -20,8 +20,8 @@ import org.nccl4j.device.DataType;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.TimeoutException;
+import org.nccl4j.device.kernel.Algorithm;
 import org.nccl4j.device.kernel.DirectWork;
-import org.nccl4j.device.kernel.DirectWork.Way;
 import org.nccl4j.device.kernel.KernelPlan;
 import org.nccl4j.device.kernel.OneSidedWork;
 import org.nccl4j.device.kernel.Operation;
@@ -35,38 +35,39 @@ class DirectGpuTest {
   private static final int MOST = 16 << 20;
 
   /** What is checked. */
-  record Kind(Operation operation, Way way) {}
+  record Kind(Operation operation, Algorithm way) {}
 
   private static final List<Kind> KINDS =
       List.of(
-          new Kind(Operation.ALL_REDUCE, Way.LL),
-          new Kind(Operation.ALL_REDUCE, Way.ONE_SHOT),
-          new Kind(Operation.ALL_REDUCE, Way.TWO_SHOT),
-          new Kind(Operation.ALL_GATHER, Way.LL),
-          new Kind(Operation.ALL_GATHER, Way.ONE_SHOT),
-          new Kind(Operation.ALL_GATHER, Way.COPY),
-          new Kind(Operation.REDUCE_SCATTER, Way.LL),
-          new Kind(Operation.REDUCE_SCATTER, Way.ONE_SHOT),
-          new Kind(Operation.ALL_TO_ALL, Way.LL),
-          new Kind(Operation.ALL_TO_ALL, Way.ONE_SHOT),
-          new Kind(Operation.ALL_TO_ALL, Way.COPY),
-          new Kind(Operation.REDUCE, Way.ONE_SHOT),
-          new Kind(Operation.BROADCAST, Way.COPY),
-          new Kind(Operation.SCATTER, Way.COPY),
-          new Kind(Operation.GATHER, Way.COPY),
-          new Kind(Operation.ALL_GATHER, Way.COPY_BATCH),
-          new Kind(Operation.ALL_TO_ALL, Way.COPY_BATCH),
-          new Kind(Operation.BROADCAST, Way.COPY_BATCH),
-          new Kind(Operation.SCATTER, Way.COPY_BATCH),
-          new Kind(Operation.GATHER, Way.COPY_BATCH),
-          new Kind(Operation.ALL_GATHER, Way.COPY_STREAM),
-          new Kind(Operation.ALL_TO_ALL, Way.COPY_STREAM),
-          new Kind(Operation.BROADCAST, Way.COPY_STREAM));
+          new Kind(Operation.ALL_REDUCE, Algorithm.DIRECT_LL),
+          new Kind(Operation.ALL_REDUCE, Algorithm.DIRECT_ONE_SHOT),
+          new Kind(Operation.ALL_REDUCE, Algorithm.DIRECT_TWO_SHOT),
+          new Kind(Operation.ALL_GATHER, Algorithm.DIRECT_LL),
+          new Kind(Operation.ALL_GATHER, Algorithm.DIRECT_ONE_SHOT),
+          new Kind(Operation.ALL_GATHER, Algorithm.COPY_ENGINE),
+          new Kind(Operation.REDUCE_SCATTER, Algorithm.DIRECT_LL),
+          new Kind(Operation.REDUCE_SCATTER, Algorithm.DIRECT_ONE_SHOT),
+          new Kind(Operation.ALL_TO_ALL, Algorithm.DIRECT_LL),
+          new Kind(Operation.ALL_TO_ALL, Algorithm.DIRECT_ONE_SHOT),
+          new Kind(Operation.ALL_TO_ALL, Algorithm.COPY_ENGINE),
+          new Kind(Operation.REDUCE, Algorithm.DIRECT_ONE_SHOT),
+          new Kind(Operation.BROADCAST, Algorithm.COPY_ENGINE),
+          new Kind(Operation.SCATTER, Algorithm.COPY_ENGINE),
+          new Kind(Operation.GATHER, Algorithm.COPY_ENGINE),
+          new Kind(Operation.ALL_GATHER, Algorithm.COPY_ENGINE_BATCH),
+          new Kind(Operation.ALL_TO_ALL, Algorithm.COPY_ENGINE_BATCH),
+          new Kind(Operation.BROADCAST, Algorithm.COPY_ENGINE_BATCH),
+          new Kind(Operation.SCATTER, Algorithm.COPY_ENGINE_BATCH),
+          new Kind(Operation.GATHER, Algorithm.COPY_ENGINE_BATCH),
+          new Kind(Operation.ALL_GATHER, Algorithm.COPY_ENGINE_STREAM),
+          new Kind(Operation.ALL_TO_ALL, Algorithm.COPY_ENGINE_STREAM),
+          new Kind(Operation.BROADCAST, Algorithm.COPY_ENGINE_STREAM));
 
   /** And those of two ranks alone. */
   private static final List<Kind> BESIDE =
       List.of(
-          new Kind(Operation.ALL_REDUCE, Way.COPY), new Kind(Operation.REDUCE_SCATTER, Way.COPY));
+          new Kind(Operation.ALL_REDUCE, Algorithm.COPY_ENGINE),
+          new Kind(Operation.REDUCE_SCATTER, Algorithm.COPY_ENGINE));
 
   private static List<Kind> kinds(int n) {
     return n == 2 ? Stream.concat(KINDS.stream(), BESIDE.stream()).toList() : KINDS;
@@ -137,7 +138,7 @@ class DirectGpuTest {
     boolean inPlace =
         random.nextInt(3) == 0
             && !BESIDE.contains(kind)
-            && (kind.operation == Operation.ALL_REDUCE && kind.way != Way.ONE_SHOT
+            && (kind.operation == Operation.ALL_REDUCE && kind.way != Algorithm.DIRECT_ONE_SHOT
                 || kind.operation == Operation.ALL_GATHER
                 || kind.operation == Operation.REDUCE_SCATTER);
     int shift = random.nextInt(3) == 0 ? random.nextInt(17) * element : 0;
@@ -288,7 +289,15 @@ class DirectGpuTest {
       GpuRanks ranks, DirectRanks windows, int rank, DeviceMemory buffer, int count) {
     DirectWork work =
         new DirectWork(
-            Operation.ALL_REDUCE, Way.LL, DataType.INT32, RedOp.MAX, 0, count, null, null, 0);
+            Operation.ALL_REDUCE,
+            Algorithm.DIRECT_LL,
+            DataType.INT32,
+            RedOp.MAX,
+            0,
+            count,
+            null,
+            null,
+            0);
     KernelPlan plan = ranks.communicators.get(rank).prepare(work);
     ranks.communicators.get(rank).launch(plan, buffer, buffer, ranks.streams.get(rank));
   }

@@ -10,8 +10,8 @@ import java.util.concurrent.Future;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.DeviceEvent;
 import org.nccl4j.device.RedOp;
+import org.nccl4j.device.kernel.Algorithm;
 import org.nccl4j.device.kernel.DirectWork;
-import org.nccl4j.device.kernel.DirectWork.Way;
 import org.nccl4j.device.kernel.KernelPlan;
 import org.nccl4j.device.kernel.Operation;
 
@@ -51,7 +51,7 @@ final class DirectTimes {
             Operation.ALL_TO_ALL,
             Operation.REDUCE,
             Operation.BROADCAST)) {
-      for (Way way : Way.values()) {
+      for (Algorithm way : Algorithm.betweenWindows()) {
         if (arguments.length < 4
             || List.of(arguments).subList(3, arguments.length).contains(way.label())) {
           times.line(operation, way, most);
@@ -61,34 +61,37 @@ final class DirectTimes {
     System.exit(0);
   }
 
-  private void line(Operation operation, Way way, long most) throws Exception {
+  private void line(Operation operation, Algorithm way, long most) throws Exception {
     boolean reduce = operation == Operation.REDUCE;
     boolean broadcast = operation == Operation.BROADCAST;
     boolean all = operation == Operation.ALL_REDUCE || reduce || broadcast;
-    boolean copies = way == Way.COPY || way == Way.COPY_BATCH || way == Way.COPY_STREAM;
+    boolean copies =
+        way == Algorithm.COPY_ENGINE
+            || way == Algorithm.COPY_ENGINE_BATCH
+            || way == Algorithm.COPY_ENGINE_STREAM;
     boolean exists =
         switch (way) {
-          case LL -> !reduce && !broadcast;
-          case ONE_SHOT -> !broadcast;
-          case TWO_SHOT -> operation == Operation.ALL_REDUCE;
-          case COPY, COPY_BATCH, COPY_STREAM ->
+          case DIRECT_LL -> !reduce && !broadcast;
+          case DIRECT_ONE_SHOT -> !broadcast;
+          case DIRECT_TWO_SHOT -> operation == Operation.ALL_REDUCE;
+          case COPY_ENGINE, COPY_ENGINE_BATCH, COPY_ENGINE_STREAM ->
               ranks.n == 2
-                      && way == Way.COPY
+                      && way == Algorithm.COPY_ENGINE
                       && (operation == Operation.REDUCE_SCATTER
                           || operation == Operation.ALL_REDUCE)
-                  || (!graph || way != Way.COPY_STREAM)
+                  || (!graph || way != Algorithm.COPY_ENGINE_STREAM)
                       && (operation == Operation.ALL_GATHER
                           || operation == Operation.ALL_TO_ALL
                           || operation == Operation.BROADCAST && ranks.n == 2);
-          case NVLS, NVLS_LL -> false;
+          default -> false;
         };
     if (!exists) {
       return;
     }
     int n = ranks.n;
     StringBuilder line = new StringBuilder("%d %s %s".formatted(n, operation, way.label()));
-    long least = way == Way.LL ? 8 : copies ? 4 << 20 : 8 << 10;
-    long limit = way == Way.LL ? CudaDevice.lineData(n) : graph ? 64 << 20 : most;
+    long least = way == Algorithm.DIRECT_LL ? 8 : copies ? 4 << 20 : 8 << 10;
+    long limit = way == Algorithm.DIRECT_LL ? CudaDevice.lineData(n) : graph ? 64 << 20 : most;
     for (long total = 8; total <= limit * (all ? 1 : n); total *= 4) {
       long bytes = all ? total : total / n;
       if (bytes < least || bytes > limit || bytes % 4 != 0 || total > most) {
@@ -98,7 +101,9 @@ final class DirectTimes {
       int with = 0;
       for (int blocks : BLOCKS) {
         boolean sensible =
-            copies ? blocks == 1 : bytes / blocks >= (way == Way.LL ? 1024 : 2048) || blocks == 1;
+            copies
+                ? blocks == 1
+                : bytes / blocks >= (way == Algorithm.DIRECT_LL ? 1024 : 2048) || blocks == 1;
         if (sensible && bytes / blocks <= 8 << 20 && !(bytes > 64 << 10 && blocks < 4)
             || copies && blocks == 1) {
           double time = time(operation, way, bytes, blocks);
@@ -113,7 +118,7 @@ final class DirectTimes {
     System.out.println(line);
   }
 
-  private double time(Operation operation, Way way, long bytes, int blocks) throws Exception {
+  private double time(Operation operation, Algorithm way, long bytes, int blocks) throws Exception {
     List<KernelPlan> plans = new ArrayList<>();
     for (int rank = 0; rank < ranks.n; rank++) {
       plans.add(

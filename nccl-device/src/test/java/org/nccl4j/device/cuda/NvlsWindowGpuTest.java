@@ -12,7 +12,7 @@ import org.junit.jupiter.params.provider.EnumSource;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.cuda.DirectGpuTest.Kind;
-import org.nccl4j.device.kernel.DirectWork.Way;
+import org.nccl4j.device.kernel.Algorithm;
 import org.nccl4j.device.kernel.Nvls;
 import org.nccl4j.device.kernel.NvlsLayout;
 import org.nccl4j.device.kernel.Operation;
@@ -27,13 +27,13 @@ class NvlsWindowGpuTest {
   private static final int BYTES = 16 << 20;
   private static final List<Kind> KINDS =
       List.of(
-          new Kind(Operation.ALL_REDUCE, Way.NVLS),
-          new Kind(Operation.ALL_REDUCE, Way.NVLS_LL),
-          new Kind(Operation.REDUCE_SCATTER, Way.NVLS),
-          new Kind(Operation.ALL_GATHER, Way.NVLS),
-          new Kind(Operation.ALL_GATHER, Way.NVLS_LL),
+          new Kind(Operation.ALL_REDUCE, Algorithm.DIRECT_NVLS),
+          new Kind(Operation.ALL_REDUCE, Algorithm.DIRECT_NVLS_LL),
+          new Kind(Operation.REDUCE_SCATTER, Algorithm.DIRECT_NVLS),
+          new Kind(Operation.ALL_GATHER, Algorithm.DIRECT_NVLS),
+          new Kind(Operation.ALL_GATHER, Algorithm.DIRECT_NVLS_LL),
           // In between: they use the same lines and the same count of kernels.
-          new Kind(Operation.ALL_REDUCE, Way.LL));
+          new Kind(Operation.ALL_REDUCE, Algorithm.DIRECT_LL));
 
   /** All it has of a type: odd counts, shifted and in place by chance. */
   @ParameterizedTest
@@ -62,7 +62,7 @@ class NvlsWindowGpuTest {
         }
       }
     }
-    boolean order = Nvls.has(Operation.ALL_REDUCE, Way.NVLS, type, RedOp.MAX);
+    boolean order = Nvls.has(Operation.ALL_REDUCE, Algorithm.DIRECT_NVLS, type, RedOp.MAX);
     int inPlace = type.bytes() < 2 ? 0 : (order ? 3 : 1) + (type.isFloatingPoint() ? 0 : 1);
     int lines = type.bytes() < 2 ? 0 : order ? 4 : 2;
     assertEquals(2 * 3 * (2 * inPlace + lines + 2 + RedOp.values().length), done);

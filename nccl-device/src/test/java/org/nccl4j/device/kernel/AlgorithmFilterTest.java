@@ -49,18 +49,18 @@ class AlgorithmFilterTest {
   @Test
   void aWayBetweenWindowsNeedsBothItsNameAndItsProtocol() {
     AlgorithmFilter filter = AlgorithmFilter.parse("^directoneshot", "Simple");
-    assertFalse(filter.allows(Operation.ALL_REDUCE, DirectWork.Way.ONE_SHOT));
-    assertFalse(filter.allows(Operation.ALL_REDUCE, DirectWork.Way.LL), "its protocol is LL");
-    assertTrue(filter.allows(Operation.ALL_REDUCE, DirectWork.Way.TWO_SHOT));
-    assertFalse(filter.demands(Operation.ALL_REDUCE, DirectWork.Way.TWO_SHOT));
+    assertFalse(filter.allows(Operation.ALL_REDUCE, Algorithm.DIRECT_ONE_SHOT));
+    assertFalse(filter.allows(Operation.ALL_REDUCE, Algorithm.DIRECT_LL), "its protocol is LL");
+    assertTrue(filter.allows(Operation.ALL_REDUCE, Algorithm.DIRECT_TWO_SHOT));
+    assertFalse(filter.demands(Operation.ALL_REDUCE, Algorithm.DIRECT_TWO_SHOT));
   }
 
   @Test
   void sendsAndReceivesHaveOneName() {
     AlgorithmFilter filter = AlgorithmFilter.parse("sendrecv:CopyEngine", "");
-    assertTrue(filter.demands(Operation.SEND, DirectWork.Way.COPY));
-    assertTrue(filter.demands(Operation.RECV, DirectWork.Way.COPY));
-    assertFalse(filter.demands(Operation.ALL_TO_ALL, DirectWork.Way.COPY));
+    assertTrue(filter.demands(Operation.SEND, Algorithm.COPY_ENGINE));
+    assertTrue(filter.demands(Operation.RECV, Algorithm.COPY_ENGINE));
+    assertFalse(filter.demands(Operation.ALL_TO_ALL, Algorithm.COPY_ENGINE));
   }
 
   @Test

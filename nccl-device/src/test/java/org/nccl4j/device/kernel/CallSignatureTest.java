@@ -95,13 +95,13 @@ class CallSignatureTest {
               operation, Algorithm.RING, Protocol.LL, DataType.INT8, RedOp.MAX, 3, 77, 0, 1024);
       var direct =
           new DirectWork(
-              operation, DirectWork.Way.ONE_SHOT, DataType.INT8, RedOp.MAX, 3, 77, null, null, 0);
+              operation, Algorithm.DIRECT_ONE_SHOT, DataType.INT8, RedOp.MAX, 3, 77, null, null, 0);
       assertEquals(work.signature(), direct.signature());
     }
     var exchange =
         new DirectWork(
             Operation.ALL_TO_ALL,
-            DirectWork.Way.COPY,
+            Algorithm.COPY_ENGINE,
             DataType.FLOAT32,
             RedOp.SUM,
             0,

@@ -18,7 +18,6 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import java.util.function.Consumer;
 import java.util.stream.Collectors;
-import java.util.stream.Stream;
 import org.nccl4j.api.CallOptions;
 import org.nccl4j.api.Communicator;
 import org.nccl4j.api.Decision;
@@ -33,7 +32,6 @@ import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.kernel.Algorithm;
-import org.nccl4j.device.kernel.DirectWork;
 import org.nccl4j.device.kernel.Operation;
 import org.nccl4j.device.kernel.Protocol;
 import org.nccl4j.it.perf.rank.CoreBinding;
@@ -50,18 +48,18 @@ final class WayTimes implements AutoCloseable {
   private static final int MOST_CALLS = 500;
   private static final long PATIENCE_SECONDS = 120;
 
-  private static final String PAIRWISE = "Pairwise";
+  private static final String PAIRWISE = Algorithm.PAIRWISE.label();
 
   /** Measured first: other ways are not followed where they are far behind it. */
   private static final Decision MEASURE =
       new Decision(Algorithm.RING.label(), Protocol.SIMPLE.label());
 
   /** NVLS has a line of its own among the algorithms. */
-  private static final List<DirectWork.Way> DIRECT =
-      Stream.of(DirectWork.Way.values()).filter(way -> way != DirectWork.Way.NVLS).toList();
+  private static final List<Algorithm> DIRECT =
+      Algorithm.betweenWindows().stream().filter(way -> way != Algorithm.DIRECT_NVLS).toList();
 
   private static final String NOT_DIRECT =
-      DIRECT.stream().map(DirectWork.Way::label).collect(Collectors.joining(",", "^", ""));
+      DIRECT.stream().map(Algorithm::label).collect(Collectors.joining(",", "^", ""));
 
   /**
    * A way so much slower than the best is not followed to larger sizes, where its times are long
@@ -164,7 +162,7 @@ final class WayTimes implements AutoCloseable {
   private static List<Decision> ways(Operation operation) {
     List<Decision> ways = new ArrayList<>();
     if (operation.isCollective()) {
-      for (Algorithm algorithm : Algorithm.values()) {
+      for (Algorithm algorithm : Algorithm.overConnections()) {
         for (Protocol protocol : Protocol.values()) {
           ways.add(new Decision(algorithm.label(), protocol.label()));
         }
@@ -173,7 +171,7 @@ final class WayTimes implements AutoCloseable {
     } else {
       ways.add(new Decision(PAIRWISE, Protocol.SIMPLE.label()));
     }
-    for (DirectWork.Way way : DIRECT) {
+    for (Algorithm way : DIRECT) {
       ways.add(new Decision(way.label(), way.protocol().label()));
     }
     return ways;

@@ -78,15 +78,13 @@ public final class CollectivePlans {
     checkCarried(work);
     boolean direct =
         work.algorithm() == Algorithm.ONE_SHOT || work.algorithm() == Algorithm.TWO_SHOT;
-    boolean allReduceOnly =
-        work.algorithm() == Algorithm.TREE || work.algorithm() == Algorithm.TWO_SHOT;
     if (work.algorithm() == Algorithm.PAT) {
       throw new InvalidArgumentException(
           ErrorId.ALGORITHM,
           "GPUs have no algorithm PAT, which is for ranks on hosts of their own",
           "use Ring or Tree");
     }
-    if (allReduceOnly && work.operation() != Operation.ALL_REDUCE) {
+    if (!work.algorithm().has(work.operation())) {
       throw new InvalidArgumentException(
           ErrorId.ALGORITHM,
           "%s has no algorithm %s".formatted(work.operation().label(), work.algorithm().label()),

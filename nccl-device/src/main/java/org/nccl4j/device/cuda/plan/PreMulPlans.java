@@ -42,7 +42,7 @@ public final class PreMulPlans {
   public static boolean has(Algorithm algorithm) {
     return switch (algorithm) {
       case TREE, RING, ONE_SHOT -> true;
-      case TWO_SHOT, NVLS, NVLS_TREE, PAT -> false;
+      default -> false;
     };
   }
 

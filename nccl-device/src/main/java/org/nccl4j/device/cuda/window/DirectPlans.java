@@ -16,6 +16,7 @@ import org.nccl4j.device.cuda.plan.KernelLayout;
 import org.nccl4j.device.cuda.plan.PlanContext;
 import org.nccl4j.device.cuda.stream.GpuStream;
 import org.nccl4j.device.cuda.stream.InternalStreams;
+import org.nccl4j.device.kernel.Algorithm;
 import org.nccl4j.device.kernel.DirectWork;
 import org.nccl4j.device.kernel.KernelCommunicatorSpec;
 import org.nccl4j.device.kernel.OneSidedWork;
@@ -65,11 +66,12 @@ public final class DirectPlans implements AutoCloseable {
 
   public CudaPlan prepare(DirectWork work) {
     check(work);
-    return switch (work.way()) {
-      case COPY -> isBeside(work) ? beside(work) : new RoundCopyPlan(copies(work), meeting(work));
-      case COPY_BATCH -> new BatchCopyPlan(copies(work), new KernelMeeting(meeting(work)));
-      case COPY_STREAM -> new BatchCopyPlan(copies(work), streamMeeting());
-      case LL, ONE_SHOT, TWO_SHOT, NVLS, NVLS_LL -> kernel(work);
+    return switch (work.algorithm()) {
+      case COPY_ENGINE ->
+          isBeside(work) ? beside(work) : new RoundCopyPlan(copies(work), meeting(work));
+      case COPY_ENGINE_BATCH -> new BatchCopyPlan(copies(work), new KernelMeeting(meeting(work)));
+      case COPY_ENGINE_STREAM -> new BatchCopyPlan(copies(work), streamMeeting());
+      default -> kernel(work);
     };
   }
 
@@ -159,32 +161,33 @@ public final class DirectPlans implements AutoCloseable {
 
   private void check(DirectWork work) {
     Operation operation = work.operation();
-    boolean lines = work.way().isLines();
+    boolean lines = work.algorithm().isLines();
     boolean known =
-        switch (work.way()) {
-          case LL -> !operation.isRooted();
-          case ONE_SHOT -> operation == Operation.REDUCE || !operation.isRooted();
-          case TWO_SHOT -> operation == Operation.ALL_REDUCE;
-          case COPY -> !operation.reduces() || isBeside(work);
-          case COPY_BATCH, COPY_STREAM -> !operation.reduces();
-          case NVLS, NVLS_LL -> spec.nvls() != null;
+        switch (work.algorithm()) {
+          case DIRECT_LL -> !operation.isRooted();
+          case DIRECT_ONE_SHOT -> operation == Operation.REDUCE || !operation.isRooted();
+          case DIRECT_TWO_SHOT -> operation == Operation.ALL_REDUCE;
+          case COPY_ENGINE -> !operation.reduces() || isBeside(work);
+          case COPY_ENGINE_BATCH, COPY_ENGINE_STREAM -> !operation.reduces();
+          case DIRECT_NVLS, DIRECT_NVLS_LL -> spec.nvls() != null;
+          default -> false;
         };
     long bytes = work.count() * work.type().bytes();
     if (!known || space.size() > DirectLayout.RANKS || (lines && bytes > layout.lineBytes() / 2)) {
       throw new InvalidUsageException(
           ErrorId.UNSUPPORTED,
           "%s of %d bytes by %s among %d ranks on %s"
-              .formatted(operation, bytes, work.way().label(), space.size(), context.gpu()),
+              .formatted(operation, bytes, work.algorithm().label(), space.size(), context.gpu()),
           "leave NCCL_ALGO to the library for this operation");
     }
-    if (work.way().isMulticast()) {
+    if (work.algorithm().isMulticast()) {
       nvls.check(work);
     }
   }
 
   private CudaKernelPlan kernel(DirectWork work) {
     long bytes = work.count() * work.type().bytes();
-    boolean multicast = work.way().isMulticast();
+    boolean multicast = work.algorithm().isMulticast();
     Offheap arguments = arguments(multicast ? NvlsDirectArguments.SIZE : DirectArguments.SIZE);
     put(arguments, work);
     if (multicast) {
@@ -208,29 +211,29 @@ public final class DirectPlans implements AutoCloseable {
         .direct(
             work.operation().reduces(),
             work.type(),
-            work.way().isLines() ? "nccl4j_direct_ll" : "nccl4j_direct_window");
+            work.algorithm().isLines() ? "nccl4j_direct_ll" : "nccl4j_direct_window");
   }
 
   /** Blocks where the planner leaves it to the device. */
   private int blocks(DirectWork work, long bytes) {
-    if (work.way().isLines()) {
+    if (work.algorithm().isLines()) {
       return (int) Math.max(1, Math.min(MOST_LL_BLOCKS, bytes / LL_BLOCK_BYTES));
     }
     boolean split =
-        work.operation() == Operation.ALL_REDUCE && work.way() != DirectWork.Way.ONE_SHOT;
+        work.operation() == Operation.ALL_REDUCE && work.algorithm() != Algorithm.DIRECT_ONE_SHOT;
     long share = split ? bytes / space.size() : bytes;
-    int most = work.way().isMulticast() ? nvls.mostBlocks() : MOST_WINDOW_BLOCKS;
+    int most = work.algorithm().isMulticast() ? nvls.mostBlocks() : MOST_WINDOW_BLOCKS;
     return (int) Math.max(1, Math.min(most, share / WINDOW_BLOCK_BYTES));
   }
 
   /** As the kernels' launch bounds in direct.cu and nvls.cu say. */
   private static int together(DirectWork work) {
-    boolean small = work.way() == DirectWork.Way.LL || !work.operation().reduces();
-    return small && !work.way().isMulticast() ? 2 : 1;
+    boolean small = work.algorithm() == Algorithm.DIRECT_LL || !work.operation().reduces();
+    return small && !work.algorithm().isMulticast() ? 2 : 1;
   }
 
   private static int threads(DirectWork work, long bytes) {
-    if (!work.way().isLines()) {
+    if (!work.algorithm().isLines()) {
       return THREADS;
     }
     long lines = (bytes + LINE_DATA - 1) / LINE_DATA;
@@ -266,15 +269,15 @@ public final class DirectPlans implements AutoCloseable {
         .putInt(DirectArguments.OPERATION, work.operation().ordinal())
         .putInt(DirectArguments.OP, work.op().ordinal())
         .putInt(DirectArguments.ROOT, work.root())
-        .putInt(DirectArguments.TWO_SHOT, work.way() == DirectWork.Way.TWO_SHOT ? 1 : 0)
+        .putInt(DirectArguments.TWO_SHOT, work.algorithm() == Algorithm.DIRECT_TWO_SHOT ? 1 : 0)
         .putInt(KernelLayout.SIGNATURE, work.signature())
         .putInt(KernelLayout.ALIKE, alike(work));
   }
 
   /** Which buffers other ranks touch, each by the place of its own. */
   private static int alike(DirectWork work) {
-    return (work.way().needsSend(work.operation()) ? KernelLayout.ALIKE_SEND : 0)
-        | (work.way().needsRecv(work.operation()) ? KernelLayout.ALIKE_RECV : 0);
+    return (work.algorithm().needsSend(work.operation()) ? KernelLayout.ALIKE_SEND : 0)
+        | (work.algorithm().needsRecv(work.operation()) ? KernelLayout.ALIKE_RECV : 0);
   }
 
   private static void put(Offheap arguments, int offset, WindowView window) {

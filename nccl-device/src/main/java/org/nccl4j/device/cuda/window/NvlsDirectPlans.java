@@ -29,7 +29,7 @@ final class NvlsDirectPlans {
 
   /** Throws unless all that a work touches is reached by multicast, and it has the operation. */
   void check(DirectWork work) {
-    boolean lines = work.way().isLines();
+    boolean lines = work.algorithm().isLines();
     boolean reached =
         nvls != null
             && (lines
@@ -81,7 +81,7 @@ final class NvlsDirectPlans {
     return kernels.nvls(
         work.operation().reduces(),
         work.type(),
-        work.way().isLines() ? "nccl4j_nvls_ll" : "nccl4j_nvls_window",
+        work.algorithm().isLines() ? "nccl4j_nvls_ll" : "nccl4j_nvls_window",
         nvls.multicast().emulated());
   }
 }

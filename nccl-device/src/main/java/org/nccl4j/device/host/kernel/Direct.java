@@ -4,6 +4,7 @@ import org.nccl4j.device.HotPath;
 import org.nccl4j.device.host.memory.HostMemory;
 import org.nccl4j.device.host.reduce.Reduction;
 import org.nccl4j.device.host.reduce.Reductions;
+import org.nccl4j.device.kernel.Algorithm;
 import org.nccl4j.device.kernel.CallText;
 import org.nccl4j.device.kernel.DirectWork;
 import org.nccl4j.device.kernel.Operation;
@@ -99,7 +100,7 @@ final class Direct implements Kernel {
 
   /** Differs, almost surely, between operations that do not belong together. */
   static long signature(DirectWork work, long sendAt, long recvAt) {
-    long hash = work.operation().ordinal() * 31L + work.way().ordinal();
+    long hash = work.operation().ordinal() * 31L + work.algorithm().ordinal();
     hash = hash * 31 + work.type().ordinal();
     hash = hash * 31 + work.op().ordinal();
     hash = hash * 31 + work.root();
@@ -110,7 +111,7 @@ final class Direct implements Kernel {
   }
 
   private void allReduce(long sendAt, HostMemory recv, long recvAt) {
-    if (work.way() == DirectWork.Way.ONE_SHOT) {
+    if (work.algorithm() == Algorithm.DIRECT_ONE_SHOT) {
       combine(sendAt, 0, bytes, recv, 0, -1);
       return;
     }

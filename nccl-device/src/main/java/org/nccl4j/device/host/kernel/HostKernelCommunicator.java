@@ -198,11 +198,10 @@ public final class HostKernelCommunicator implements KernelCommunicator {
   @Override
   public KernelPlan prepare(DirectWork work) {
     Kernel kernel =
-        switch (work.way()) {
-          case NVLS -> new NvlsInPlace(work, spec.nvls(), space, arrivals, scratch);
-          case NVLS_LL -> nvlsLines.of(work);
-          case LL, ONE_SHOT, TWO_SHOT, COPY, COPY_BATCH, COPY_STREAM ->
-              new Direct(work, space, arrivals, scratch);
+        switch (work.algorithm()) {
+          case DIRECT_NVLS -> new NvlsInPlace(work, spec.nvls(), space, arrivals, scratch);
+          case DIRECT_NVLS_LL -> nvlsLines.of(work);
+          default -> new Direct(work, space, arrivals, scratch);
         };
     return new HostPlan(turns, ends, kernel);
   }

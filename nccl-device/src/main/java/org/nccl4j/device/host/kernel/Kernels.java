@@ -73,6 +73,7 @@ final class Kernels {
       case NVLS -> nvls(work);
       case NVLS_TREE -> nvlsTree(work);
       case PAT -> pat(work);
+      default -> throw none(work);
     };
   }
 

@@ -22,8 +22,8 @@ import org.nccl4j.device.cuda.AgainstFakeCuda;
 import org.nccl4j.device.cuda.CopyPair;
 import org.nccl4j.device.cuda.CudaDevice;
 import org.nccl4j.device.cuda.CudaStream;
+import org.nccl4j.device.kernel.Algorithm;
 import org.nccl4j.device.kernel.DirectWork;
-import org.nccl4j.device.kernel.DirectWork.Way;
 import org.nccl4j.device.kernel.LaunchOptions;
 import org.nccl4j.device.kernel.Operation;
 
@@ -53,14 +53,14 @@ class CopyEngineOverlapTest extends AgainstFakeCuda {
 
   /** The own part of a large operation is copied in a stream of its own, between two meetings. */
   @ParameterizedTest
-  @EnumSource(names = {"COPY_BATCH", "COPY_STREAM"})
-  void theOwnPartIsCopiedBesideTheOthers(Way way) {
+  @EnumSource(names = {"COPY_ENGINE_BATCH", "COPY_ENGINE_STREAM"})
+  void theOwnPartIsCopiedBesideTheOthers(Algorithm way) {
     try (CopyPair pair = new CopyPair(Duration.ofSeconds(30), LARGE)) {
       fake.fakeReset();
       pair.launch(0, Operation.ALL_GATHER, way);
       String own = Long.toHexString(pair.ranks.streams.get(0).handle());
       List<String> calls = movesAndMeetings();
-      int before = way == Way.COPY_STREAM ? 4 : 1;
+      int before = way == Algorithm.COPY_ENGINE_STREAM ? 4 : 1;
       assertEquals(2 * before + 6, calls.size(), calls.toString());
       assertTrue(calls.subList(0, before).stream().allMatch(CopyEngineOverlapTest::isMeeting));
       assertTrue(
@@ -86,7 +86,7 @@ class CopyEngineOverlapTest extends AgainstFakeCuda {
   void betweenTwoRanksAKernelWorksBesideTheCopies(Operation operation) {
     try (CopyPair pair = new CopyPair(Duration.ofSeconds(30), LARGE)) {
       fake.fakeReset();
-      pair.launch(0, operation, Way.COPY);
+      pair.launch(0, operation, Algorithm.COPY_ENGINE);
       List<String> calls = movesAndMeetings();
       boolean tellsBoth = operation == Operation.REDUCE_SCATTER;
       assertEquals(tellsBoth ? 5 : 4, calls.size(), calls.toString());
@@ -115,7 +115,7 @@ class CopyEngineOverlapTest extends AgainstFakeCuda {
   void theStreamThatWaitsHasAPriorityOfItsOwn() {
     try (CopyPair pair = new CopyPair(Duration.ofSeconds(30), LARGE)) {
       fake.fakeReset();
-      pair.launch(0, Operation.ALL_GATHER, Way.COPY);
+      pair.launch(0, Operation.ALL_GATHER, Algorithm.COPY_ENGINE);
       List<String> made =
           fake.fakeRecord().lines().filter(call -> call.contains("WithPriority(")).toList();
       assertEquals(List.of("cuStreamCreateWithPriority(1,-4)"), made);
@@ -134,7 +134,7 @@ class CopyEngineOverlapTest extends AgainstFakeCuda {
     LaunchOptions oneQueue = new LaunchOptions(0, false, true, Set.of());
     try (CopyPair pair = new CopyPair(Duration.ofSeconds(30), LARGE, oneQueue)) {
       fake.fakeReset();
-      pair.launch(0, operation, Way.COPY);
+      pair.launch(0, operation, Algorithm.COPY_ENGINE);
       assertEquals(
           blocks,
           movesAndMeetings().stream()
@@ -156,7 +156,7 @@ class CopyEngineOverlapTest extends AgainstFakeCuda {
       DirectWork work =
           new DirectWork(
               Operation.ALL_GATHER,
-              Way.COPY,
+              Algorithm.COPY_ENGINE,
               DataType.INT8,
               RedOp.SUM,
               0,
@@ -179,14 +179,14 @@ class CopyEngineOverlapTest extends AgainstFakeCuda {
   @EnumSource(names = {"ALL_GATHER", "ALL_TO_ALL"})
   void inAGraphAKernelOfMoreBlocksMovesBetweenTwoRanks(Operation operation) {
     try (CopyPair pair = new CopyPair(Duration.ofSeconds(30), LARGE)) {
-      pair.launch(0, operation, Way.COPY);
+      pair.launch(0, operation, Algorithm.COPY_ENGINE);
       CudaStream stream = pair.ranks.streams.get(0);
       fake.fakeReset();
       stream.beginCapture();
-      pair.launch(0, operation, Way.COPY);
+      pair.launch(0, operation, Algorithm.COPY_ENGINE);
       List<String> moves = movesAndMeetings().stream().map(c -> c.replaceAll(",.*", "")).toList();
       stream.endCapture().close();
-      pair.launch(1, operation, Way.COPY);
+      pair.launch(1, operation, Algorithm.COPY_ENGINE);
       String name = "cuLaunchKernelEx(";
       int first = moves.size() - 3; // an event of the capture's begin is before them
       assertEquals(List.of(name + 32, name + 128, name + 32), moves.subList(first, first + 3));
@@ -196,8 +196,8 @@ class CopyEngineOverlapTest extends AgainstFakeCuda {
 
   /** In a graph the streams part and join too, and what is launched elsewhere is not drawn in. */
   @ParameterizedTest
-  @EnumSource(names = {"COPY", "COPY_BATCH", "COPY_STREAM"})
-  void largeCopiesCanBeCapturedBesideEagerOnes(Way way) {
+  @EnumSource(names = {"COPY_ENGINE", "COPY_ENGINE_BATCH", "COPY_ENGINE_STREAM"})
+  void largeCopiesCanBeCapturedBesideEagerOnes(Algorithm way) {
     try (CopyPair pair = new CopyPair(Duration.ofSeconds(30), LARGE);
         CudaStream other = (CudaStream) pair.ranks.devices.get(0).createStream()) {
       pair.launch(Operation.ALL_GATHER, way);

@@ -23,7 +23,7 @@ import org.nccl4j.device.cuda.AgainstFakeCuda;
 import org.nccl4j.device.cuda.CopyPair;
 import org.nccl4j.device.cuda.CudaDevice;
 import org.nccl4j.device.cuda.driver.DriverLibrary;
-import org.nccl4j.device.kernel.DirectWork.Way;
+import org.nccl4j.device.kernel.Algorithm;
 import org.nccl4j.device.kernel.Operation;
 
 /**
@@ -50,10 +50,10 @@ class CopyEngineTest extends AgainstFakeCuda {
   }
 
   @ParameterizedTest
-  @EnumSource(names = {"COPY", "COPY_BATCH", "COPY_STREAM"})
-  void everyOperationMovesWhatItShould(Way way) {
+  @EnumSource(names = {"COPY_ENGINE", "COPY_ENGINE_BATCH", "COPY_ENGINE_STREAM"})
+  void everyOperationMovesWhatItShould(Algorithm way) {
     try (CopyPair pair = pair()) {
-      if (way != Way.COPY) { // where a kernel does its share
+      if (way != Algorithm.COPY_ENGINE) { // where a kernel does its share
         pair.launch(Operation.ALL_GATHER, way);
         assertEquals(List.of(10, 20), pair.parts(0));
         assertEquals(List.of(10, 20), pair.parts(1));
@@ -76,14 +76,14 @@ class CopyEngineTest extends AgainstFakeCuda {
   void allCopiesOfARankAreOneCall() {
     try (CopyPair pair = pair()) {
       fake.fakeReset();
-      pair.launch(0, Operation.ALL_TO_ALL, Way.COPY_BATCH);
+      pair.launch(0, Operation.ALL_TO_ALL, Algorithm.COPY_ENGINE_BATCH);
       String stream = Long.toHexString(pair.ranks.streams.get(0).handle());
       assertTrue(
           fake.fakeRecord().contains("cuMemcpyBatchAsync_v2(2,100,1,1,0,1,%s)".formatted(stream)),
           fake.fakeRecord());
       assertEquals(0, calls("cuMemcpyAsync"));
       assertEquals(2, calls("cuLaunchKernelEx"), "the ranks meet before and after");
-      pair.launch(1, Operation.ALL_TO_ALL, Way.COPY_BATCH);
+      pair.launch(1, Operation.ALL_TO_ALL, Algorithm.COPY_ENGINE_BATCH);
     }
   }
 
@@ -91,9 +91,9 @@ class CopyEngineTest extends AgainstFakeCuda {
   void whoHasNothingToCopyGivesNoBatch() {
     try (CopyPair pair = pair()) {
       fake.fakeReset();
-      pair.launch(0, Operation.BROADCAST, Way.COPY_BATCH);
+      pair.launch(0, Operation.BROADCAST, Algorithm.COPY_ENGINE_BATCH);
       assertEquals(0, calls("cuMemcpyBatchAsync_v2"));
-      pair.launch(1, Operation.BROADCAST, Way.COPY_BATCH);
+      pair.launch(1, Operation.BROADCAST, Algorithm.COPY_ENGINE_BATCH);
       assertEquals(1, calls("cuMemcpyBatchAsync_v2"));
     }
   }
@@ -103,13 +103,13 @@ class CopyEngineTest extends AgainstFakeCuda {
     try (CopyPair pair = pair()) {
       fake.fakeReset();
       fake.fakeVersion(12080);
-      pair.launch(Operation.ALL_GATHER, Way.COPY_BATCH);
+      pair.launch(Operation.ALL_GATHER, Algorithm.COPY_ENGINE_BATCH);
       assertEquals(2, calls("cuMemcpyBatchAsync"));
       assertEquals(0, calls("cuMemcpyBatchAsync_v2"));
       assertTrue(DriverLibrary.batchAbsence().isEmpty());
       fake.fakeReset();
       fake.fakeVersion(12020);
-      pair.launch(Operation.ALL_GATHER, Way.COPY_BATCH);
+      pair.launch(Operation.ALL_GATHER, Algorithm.COPY_ENGINE_BATCH);
       assertEquals(0, calls("cuMemcpyBatchAsync"));
       assertEquals(4, calls("cuMemcpyAsync"));
       assertEquals(List.of(10, 20), pair.parts(0));
@@ -121,8 +121,8 @@ class CopyEngineTest extends AgainstFakeCuda {
 
   /** A graph cannot hold a batch, nor a word that is another at each launch. */
   @ParameterizedTest
-  @EnumSource(names = {"COPY_BATCH", "COPY_STREAM"})
-  void whileCapturedCopiesGoOneByOneBetweenKernels(Way way) {
+  @EnumSource(names = {"COPY_ENGINE_BATCH", "COPY_ENGINE_STREAM"})
+  void whileCapturedCopiesGoOneByOneBetweenKernels(Algorithm way) {
     try (CopyPair pair = pair()) {
       fake.fakeReset();
       fake.fakeCapturing(1);
@@ -140,7 +140,8 @@ class CopyEngineTest extends AgainstFakeCuda {
       fake.fakeFail("cuMemcpyBatchAsync_v2", OUT_OF_MEMORY);
       var error =
           assertThrows(
-              CudaException.class, () -> pair.launch(0, Operation.ALL_GATHER, Way.COPY_BATCH));
+              CudaException.class,
+              () -> pair.launch(0, Operation.ALL_GATHER, Algorithm.COPY_ENGINE_BATCH));
       assertTrue(
           error.problem().startsWith("cuMemcpyBatchAsync for CUDA device 0"), error.problem());
     }
@@ -152,7 +153,7 @@ class CopyEngineTest extends AgainstFakeCuda {
     try (CopyPair pair = pair()) {
       fake.fakeReset();
       fake.fakeWideOperations(bits == 64 ? 1 : 0);
-      pair.launch(0, Operation.ALL_GATHER, Way.COPY_STREAM);
+      pair.launch(0, Operation.ALL_GATHER, Algorithm.COPY_ENGINE_STREAM);
       String stream = Long.toHexString(pair.ranks.streams.get(0).handle());
       String meeting =
           """
@@ -173,7 +174,7 @@ class CopyEngineTest extends AgainstFakeCuda {
       assertEquals(expected, calls);
       assertEquals(0, calls("cuLaunchKernelEx"));
       assertTrue(fake.fakeWaiting() > 0, "rank 1 has not come");
-      pair.launch(1, Operation.ALL_GATHER, Way.COPY_STREAM);
+      pair.launch(1, Operation.ALL_GATHER, Algorithm.COPY_ENGINE_STREAM);
       assertEquals(0, fake.fakeWaiting(), "both have met twice");
     }
   }
@@ -181,7 +182,7 @@ class CopyEngineTest extends AgainstFakeCuda {
   @Test
   void aRankThatDoesNotComeIsNamedWhenTheDeadlineHasPassed() {
     try (CopyPair pair = new CopyPair(Duration.ofMillis(20), BYTES)) {
-      pair.launch(0, Operation.ALL_GATHER, Way.COPY_STREAM);
+      pair.launch(0, Operation.ALL_GATHER, Algorithm.COPY_ENGINE_STREAM);
       var waiting = pair.ranks.communicators.get(0);
       NcclException failure = waiting.failure();
       while (failure == null) {
@@ -193,7 +194,8 @@ class CopyEngineTest extends AgainstFakeCuda {
           failure.problem());
       assertEquals(0, fake.fakeWaiting(), "the stream goes on");
       assertThrows(
-          NcclException.class, () -> pair.launch(0, Operation.ALL_GATHER, Way.COPY_STREAM));
+          NcclException.class,
+          () -> pair.launch(0, Operation.ALL_GATHER, Algorithm.COPY_ENGINE_STREAM));
       assertNull(pair.ranks.communicators.get(1).failure());
     }
   }
@@ -201,7 +203,7 @@ class CopyEngineTest extends AgainstFakeCuda {
   @Test
   void anAbortEndsWhatStreamsWaitFor() {
     try (CopyPair pair = pair()) {
-      pair.launch(0, Operation.ALL_GATHER, Way.COPY_STREAM);
+      pair.launch(0, Operation.ALL_GATHER, Algorithm.COPY_ENGINE_STREAM);
       assertTrue(fake.fakeWaiting() > 0);
       pair.ranks
           .communicators
@@ -218,7 +220,8 @@ class CopyEngineTest extends AgainstFakeCuda {
       fake.fakeFail(call, OUT_OF_MEMORY);
       var error =
           assertThrows(
-              CudaException.class, () -> pair.launch(0, Operation.ALL_GATHER, Way.COPY_STREAM));
+              CudaException.class,
+              () -> pair.launch(0, Operation.ALL_GATHER, Algorithm.COPY_ENGINE_STREAM));
       assertTrue(error.problem().startsWith(call.replace("_v2", "")), error.problem());
     }
   }

@@ -25,8 +25,8 @@ import org.nccl4j.device.cuda.GpuRanks;
 import org.nccl4j.device.cuda.copy.BesideArguments;
 import org.nccl4j.device.cuda.plan.KernelLayout;
 import org.nccl4j.device.cuda.plan.LayoutTest;
+import org.nccl4j.device.kernel.Algorithm;
 import org.nccl4j.device.kernel.DirectWork;
-import org.nccl4j.device.kernel.DirectWork.Way;
 import org.nccl4j.device.kernel.OneSidedWork;
 import org.nccl4j.device.kernel.Operation;
 
@@ -72,7 +72,7 @@ class DirectPlansTest extends AgainstFakeCuda {
       seen++;
     }
     assertEquals(fields.size(), seen);
-    assertEquals(8, Way.values().length);
+    assertEquals(8, Algorithm.betweenWindows().size());
     assertTrue(DirectLayout.of(4).bytes() < 10 << 20, "device memory of a rank among four");
   }
 
@@ -109,7 +109,7 @@ class DirectPlansTest extends AgainstFakeCuda {
       DirectWork work =
           new DirectWork(
               Operation.ALL_REDUCE,
-              Way.TWO_SHOT,
+              Algorithm.DIRECT_TWO_SHOT,
               DataType.FLOAT32,
               RedOp.SUM,
               0,
@@ -148,7 +148,7 @@ class DirectPlansTest extends AgainstFakeCuda {
         DirectWork work =
             new DirectWork(
                 Operation.ALL_GATHER,
-                Way.COPY,
+                Algorithm.COPY_ENGINE,
                 DataType.INT8,
                 RedOp.SUM,
                 0,
@@ -206,7 +206,7 @@ class DirectPlansTest extends AgainstFakeCuda {
         DirectWork work =
             new DirectWork(
                 operation,
-                Way.ONE_SHOT,
+                Algorithm.DIRECT_ONE_SHOT,
                 DataType.FLOAT32,
                 RedOp.SUM,
                 0,
@@ -233,10 +233,10 @@ class DirectPlansTest extends AgainstFakeCuda {
         DirectRanks windows = new DirectRanks(ranks, 1 << 20)) {
       for (DirectWork work :
           new DirectWork[] {
-            work(Operation.REDUCE, Way.LL, 1),
-            work(Operation.BROADCAST, Way.ONE_SHOT, 1),
-            work(Operation.REDUCE, Way.COPY, 1),
-            work(Operation.ALL_REDUCE, Way.LL, 1 << 24)
+            work(Operation.REDUCE, Algorithm.DIRECT_LL, 1),
+            work(Operation.BROADCAST, Algorithm.DIRECT_ONE_SHOT, 1),
+            work(Operation.REDUCE, Algorithm.COPY_ENGINE, 1),
+            work(Operation.ALL_REDUCE, Algorithm.DIRECT_LL, 1 << 24)
           }) {
         assertThrows(InvalidUsageException.class, () -> ranks.communicators.get(0).prepare(work));
       }
@@ -244,7 +244,7 @@ class DirectPlansTest extends AgainstFakeCuda {
     }
   }
 
-  private static DirectWork work(Operation operation, Way way, int count) {
+  private static DirectWork work(Operation operation, Algorithm way, int count) {
     return new DirectWork(operation, way, DataType.FLOAT32, RedOp.SUM, 0, count, null, null, 0);
   }
 }

@@ -23,8 +23,8 @@ import org.nccl4j.device.cuda.DirectRanks;
 import org.nccl4j.device.cuda.GpuRanks;
 import org.nccl4j.device.cuda.memory.CudaMemory;
 import org.nccl4j.device.cuda.plan.LayoutTest;
+import org.nccl4j.device.kernel.Algorithm;
 import org.nccl4j.device.kernel.DirectWork;
-import org.nccl4j.device.kernel.DirectWork.Way;
 import org.nccl4j.device.kernel.Nvls;
 import org.nccl4j.device.kernel.NvlsLayout;
 import org.nccl4j.device.kernel.Operation;
@@ -64,7 +64,8 @@ class NvlsDirectPlansTest extends AgainstFakeCuda {
             """));
   }
 
-  private static DirectWork work(Operation operation, Way way, WindowView send, WindowView recv) {
+  private static DirectWork work(
+      Operation operation, Algorithm way, WindowView send, WindowView recv) {
     return new DirectWork(
         operation,
         way,
@@ -78,8 +79,8 @@ class NvlsDirectPlansTest extends AgainstFakeCuda {
   }
 
   @ParameterizedTest
-  @EnumSource(names = {"NVLS", "NVLS_LL"})
-  void whatIsEmulatedTakesItsKernel(Way way) {
+  @EnumSource(names = {"DIRECT_NVLS", "DIRECT_NVLS_LL"})
+  void whatIsEmulatedTakesItsKernel(Algorithm way) {
     assumeTrue(CudaDevice.class.getResource("kernels/nvls_float.fatbin") != null, "without nvcc");
     try (GpuRanks ranks = new GpuRanks(2, Duration.ofSeconds(3), null, LAYOUT);
         DirectRanks windows = new DirectRanks(ranks, 1 << 20)) {
@@ -109,7 +110,7 @@ class NvlsDirectPlansTest extends AgainstFakeCuda {
     SymmetricSpace space = new SymmetricSpace(0, 2, 0, 2, library, 1 << 20, 1L << 32);
     NvlsDirectPlans plans = new NvlsDirectPlans(device.kernels(), nvls, space);
     Offheap arguments = new Offheap(NvlsDirectArguments.SIZE);
-    plans.put(arguments, work(Operation.ALL_REDUCE, Way.NVLS, send, recv));
+    plans.put(arguments, work(Operation.ALL_REDUCE, Algorithm.DIRECT_NVLS, send, recv));
     assertEquals(0x7000_0000, 0x10_0000 + arguments.getLong(NvlsDirectArguments.SEND_MULTICAST));
     assertEquals(0x6000_0000, 0x20_0000 + arguments.getLong(NvlsDirectArguments.RECV_MULTICAST));
     assertEquals(0x5000_0000, arguments.getLong(NvlsDirectArguments.RESOURCES_MULTICAST));
@@ -131,10 +132,10 @@ class NvlsDirectPlansTest extends AgainstFakeCuda {
       var communicator = ranks.communicators.get(0);
       WindowView send = windows.sends.get(0);
       WindowView far = new WindowView(9, send.address(), send.peers());
-      DirectWork unreached = work(Operation.ALL_REDUCE, Way.NVLS, send, far);
+      DirectWork unreached = work(Operation.ALL_REDUCE, Algorithm.DIRECT_NVLS, send, far);
       var error = assertThrows(InvalidUsageException.class, () -> communicator.prepare(unreached));
       assertTrue(error.problem().contains("which no multicast object reaches"), error.problem());
-      DirectWork absent = work(Operation.REDUCE_SCATTER, Way.NVLS_LL, send, send);
+      DirectWork absent = work(Operation.REDUCE_SCATTER, Algorithm.DIRECT_NVLS_LL, send, send);
       error = assertThrows(InvalidUsageException.class, () -> communicator.prepare(absent));
       assertTrue(error.problem().contains("which does not have it"), error.problem());
     }
