@@ -128,7 +128,7 @@ final class Joining {
             new InvalidUsageException(
                 ErrorId.INTERRUPTED,
                 "the thread was interrupted while it made communicators",
-                "interrupt no thread that makes a communicator",
+                "do not interrupt a thread that is creating a communicator",
                 e);
         break;
       }

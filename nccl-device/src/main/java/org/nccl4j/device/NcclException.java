@@ -83,7 +83,7 @@ public abstract sealed class NcclException extends RuntimeException
   NcclException(Code code, ErrorId id, String problem, String remedy, Throwable cause) {
     super(problem + ". Remedy: " + remedy + ". [" + id.text() + "]", cause);
     if (id.code() != code) {
-      throw new IllegalArgumentException(id + " is no kind of " + code);
+      throw new IllegalArgumentException(id + " is not a kind of " + code);
     }
     this.id = id;
     this.problem = problem;

@@ -94,7 +94,8 @@ public final class ReductionOperator {
   private static InvalidArgumentException outOfRange(DataType type, String scalar) {
     return new InvalidArgumentException(
         ErrorId.TYPE,
-        "the scalar %s of a pre-multiplied sum is no element of %s".formatted(scalar, type.label()),
+        "the scalar %s of a pre-multiplied sum is not an element of %s"
+            .formatted(scalar, type.label()),
         "pass one in the type's range, or make the operator for another type");
   }
 

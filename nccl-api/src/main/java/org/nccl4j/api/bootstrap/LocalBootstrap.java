@@ -85,7 +85,7 @@ public final class LocalBootstrap extends DeadlineBootstrap {
         throw new InvalidUsageException(
             ErrorId.INTERRUPTED,
             "rank %d's thread was interrupted while it waited for other ranks".formatted(rank),
-            "interrupt no thread that makes a communicator",
+            "do not interrupt a thread that is creating a communicator",
             e);
       }
       checkFailure();

@@ -71,7 +71,7 @@ final class RejoinCall implements ConnectionDialer.Outcome, Connection.Owner {
       throw new InvalidUsageException(
           ErrorId.INTERRUPTED,
           "rank %d's thread was interrupted while it made a communicator".formatted(asker),
-          "interrupt no thread that makes a communicator",
+          "do not interrupt a thread that is creating a communicator",
           e);
     } finally {
       loop.execute(dialer::cancel);

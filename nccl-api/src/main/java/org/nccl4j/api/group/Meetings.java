@@ -69,7 +69,7 @@ final class Meetings {
       return new InvalidUsageException(
           ErrorId.INTERRUPTED,
           "the thread was interrupted while its group waited for other ranks",
-          "interrupt no thread that ends a group",
+          "do not interrupt a thread that is ending a group",
           e);
     }
   }

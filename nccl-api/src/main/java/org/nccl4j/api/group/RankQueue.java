@@ -139,8 +139,8 @@ public final class RankQueue {
                     communicator,
                     device.name(),
                     stream)
-            + " where the first would wait for the second for ever; nothing was launched",
-        "give each rank a stream of its own");
+            + " where the first would wait for the second forever; nothing was launched",
+        "give each rank its own stream");
   }
 
   /** Where its operations run. */

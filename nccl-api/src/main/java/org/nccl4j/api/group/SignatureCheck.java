@@ -179,7 +179,7 @@ public final class SignatureCheck {
   private NcclException silent(int rank) {
     return new InvalidUsageException(
         ErrorId.CALLS_DIFFER,
-        "rank %d of communicator %s does not say what it calls".formatted(rank, name),
+        "rank %d of communicator %s does not report its call".formatted(rank, name),
         "set NCCL_CHECK_MODE=DEBUG_GLOBAL on all ranks or on none, and make the same calls in the"
             + " same order on all ranks");
   }

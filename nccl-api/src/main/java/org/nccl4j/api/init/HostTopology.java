@@ -70,7 +70,7 @@ final class HostTopology {
     for (int rank : local.keySet()) {
       XmlElement gpu = find(file, gpus, rank);
       if (!used.add(gpu)) {
-        throw gpu.error("belongs to two ranks", "Give each rank a GPU of its own");
+        throw gpu.error("belongs to two ranks", "Give each rank its own GPU");
       }
       gpu.set("rank", rank);
     }

@@ -45,7 +45,7 @@ final class Idleness {
             ErrorId.INTERRUPTED,
             "rank %d's thread was interrupted while it waited for operations on communicator %s"
                 .formatted(state.rank(), state.name()),
-            "interrupt no thread that makes a communicator");
+            "do not interrupt a thread that is creating a communicator");
       }
       if (System.nanoTime() - end >= 0) {
         return false;

@@ -267,7 +267,7 @@ public final class Initializer {
             ErrorId.SHARED_GPU,
             "ranks %d and %d of communicator %s both use GPU %s"
                 .formatted(other, peer.rank(), request.name(), peer.deviceId()),
-            "give each rank a GPU of its own, or set NCCL_MULTI_RANK_GPU_ENABLE=1");
+            "give each rank its own GPU, or set NCCL_MULTI_RANK_GPU_ENABLE=1");
       }
       if (other != null && peer.rank() == bootstrap.rank()) {
         request

@@ -263,7 +263,7 @@ final class Links {
       throw new InvalidUsageException(
           ErrorId.INTERRUPTED,
           "rank %d's thread was interrupted while it connected with other ranks".formatted(rank),
-          "interrupt no thread that makes a communicator");
+          "do not interrupt a thread that is creating a communicator");
     }
   }
 

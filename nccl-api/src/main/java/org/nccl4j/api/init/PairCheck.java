@@ -125,7 +125,8 @@ final class PairCheck {
         mine.putIfAbsent(
             peer,
             Complaint.changed(
-                "what was read from the memory of rank %d is not what is there".formatted(peer)));
+                "the data read from the memory of rank %d differ from its contents"
+                    .formatted(peer)));
       }
     } catch (NcclException e) {
       mine.put(

@@ -111,7 +111,10 @@ final class Profilers implements OperationHook {
         what.accept(profiler);
       } catch (RuntimeException e) {
         if (!broken.getAndSet(true)) {
-          LOG.log(System.Logger.Level.WARNING, "the " + name + " fails and is told no more", e);
+          LOG.log(
+              System.Logger.Level.WARNING,
+              "the " + name + " fails and receives no more operations",
+              e);
         }
       }
     }

@@ -48,7 +48,7 @@ final class Sharing {
         why ->
             LOG.log(
                 asked ? Logger.Level.WARNING : parent.request().logLevel("INIT"),
-                "What is made of communicator {0} has connections of its own: on rank {1} {2}",
+                "Splits of communicator {0} have their own connections: on rank {1} {2}",
                 parent.name(),
                 parent.rank(),
                 why));

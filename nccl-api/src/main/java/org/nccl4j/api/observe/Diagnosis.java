@@ -188,7 +188,7 @@ public final class Diagnosis {
     boolean allKnown = ranks.size() == nRanks;
     return waiting.stream().anyMatch(r -> r.waitsFor() >= 0)
         ? allKnown ? "the ranks wait for each other" : "ranks wait"
-        : "operations are under way and nobody waits";
+        : "operations are in progress and no rank waits";
   }
 
   private String waits(List<RankReport> waiting) {

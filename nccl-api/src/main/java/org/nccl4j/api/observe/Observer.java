@@ -318,7 +318,7 @@ public final class Observer {
       reported = true;
       LOG.log(
           Level.ERROR,
-          "rank %d of %s cannot be observed, and what is said about it later may be old; this is said once"
+          "rank %d of %s cannot be observed, and later reports about it may be old; this is logged once"
               .formatted(rank.rank(), rank.name()),
           e);
     }

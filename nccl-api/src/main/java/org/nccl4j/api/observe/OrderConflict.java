@@ -152,8 +152,8 @@ final class OrderConflict {
     return new OrderMismatchException(
         "communicators %s and %s are used in different order: %s and %s wait for each other"
             .formatted(first, second, one, other),
-        "call operations of both in the same order on all ranks, or give each communicator a stream"
-            + " of its own, and a split its own connections (withSplitShare(false))");
+        "call the operations of both in the same order on all ranks, or give each communicator its"
+            + " own stream, and a split its own connections (withSplitShare(false))");
   }
 
   private static String inFront(RankReport first, RankReport behind) {

@@ -70,7 +70,7 @@ final class Fitness {
             where(setup)
                 + "%s ends %d bytes after its allocation"
                     .formatted(memory, offset + memory.size() - allocation.size()),
-            "wrap no more than what was allocated");
+            "wrap at most the allocated bytes");
   }
 
   /** How a message of registering begins. */

@@ -32,7 +32,7 @@ final class SpaceAllocator {
   long allocate(long bytes, long alignment) {
     if (bytes <= 0 || Long.bitCount(alignment) != 1) {
       throw new InternalErrorException(
-          "a part of %d bytes aligned to %d is asked for".formatted(bytes, alignment),
+          "a part of %d bytes aligned to %d is requested".formatted(bytes, alignment),
           "report this defect");
     }
     long at = 0;

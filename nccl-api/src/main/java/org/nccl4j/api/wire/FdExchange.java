@@ -195,7 +195,7 @@ public final class FdExchange implements AutoCloseable {
     } else if (kind != PROBE) {
       throw new RemoteException(
           ErrorId.PROTOCOL,
-          "memory came from rank %d that was not asked for, or came twice".formatted(number),
+          "rank %d sent memory that was not requested, or sent it twice".formatted(number),
           "run the same version of nccl4j on all ranks, and no two ranks with the same number");
     }
   }

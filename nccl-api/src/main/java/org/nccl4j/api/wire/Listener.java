@@ -115,7 +115,7 @@ public final class Listener {
         if (guest.pending.poll()) {
           each.remove();
           if (!acceptor.admit(guest.pending)) {
-            refuse(guest, "it asks for a connection that nobody awaits");
+            refuse(guest, "it requests a connection that no listener awaits");
           }
         } else if (!guest.progresses(now) && now - guest.lateFrom > 0) {
           each.remove();

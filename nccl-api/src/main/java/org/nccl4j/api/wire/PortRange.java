@@ -46,7 +46,7 @@ public record PortRange(int first, int last) {
     } catch (IllegalArgumentException e) {
       throw new InvalidArgumentException(
           ErrorId.SETTING,
-          "NCCL4J_BOOTSTRAP_PORTS=" + text + " is no range of ports",
+          "NCCL4J_BOOTSTRAP_PORTS=" + text + " is not a range of ports",
           "set it to a port or a range such as 29500-29600",
           e);
     }

@@ -49,7 +49,9 @@ class FdExchangeTest {
     b.expect(0);
     a.give(b.path(), 7, segment.fd());
     RemoteException wrong = assertThrows(RemoteException.class, () -> b.take(0));
-    assertTrue(wrong.getMessage().contains("rank 7 that was not asked for"), wrong.getMessage());
+    assertTrue(
+        wrong.getMessage().contains("rank 7 sent memory that was not requested"),
+        wrong.getMessage());
     a.give(b.path(), 0, segment.fd());
     new OwnedFd(b.take(0).orElseThrow().fd()).close();
     a.give(b.path(), 0, segment.fd());

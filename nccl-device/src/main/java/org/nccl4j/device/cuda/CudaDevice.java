@@ -233,7 +233,7 @@ public final class CudaDevice extends Device implements KernelDevice, SymmetricD
     int type = DriverLibrary.memoryType(address, gpu);
     if (type == DriverLibrary.UNKNOWN) {
       return Optional.of(
-          "the address 0x%x is none that the driver knows: it is of the host's memory, or was freed"
+          "the address 0x%x is unknown to the CUDA driver: it is host memory, or was freed"
               .formatted(address));
     }
     int of =

@@ -42,13 +42,13 @@ final class CudaEvent extends DeviceEvent {
     if (!(Given.notNull(earlier, "earlier event") instanceof CudaEvent other)) {
       throw new InvalidArgumentException(
           ErrorId.EVENT,
-          "time is asked for between events of different kinds of device",
+          "the time between events of different kinds of device is requested",
           "use two events of one device");
     }
     if (!isComplete() || !other.isComplete()) {
       throw new InvalidUsageException(
           ErrorId.NOT_HAPPENED,
-          "time is asked for between events of which one has not happened",
+          "the time between two events is requested before both have happened",
           "synchronize the later event first");
     }
     return 1000.0 * CudaLibrary.elapsedMilliseconds(other.event, event, gpu);

@@ -244,7 +244,7 @@ public final class HostDevice extends Device implements KernelDevice, SymmetricD
   private InvalidUsageException noSwitch() {
     return new InvalidUsageException(
         ErrorId.UNSUPPORTED,
-        "a multicast object of the driver is asked for: " + multicastAbsence(),
+        "a multicast object of the driver is requested: " + multicastAbsence(),
         "use the emulation (NCCL4J_NVLS_MODE=emulated)");
   }
 

@@ -40,7 +40,7 @@ public interface FlatRange extends AutoCloseable {
    */
   default DeviceMemory map(int place, long offset, byte[] fabricHandle, long bytes) {
     throw new InternalErrorException(
-        "a fabric handle is mapped where there is no fabric", "report this defect");
+        "a fabric handle is mapped without a fabric", "report this defect");
   }
 
   /** Undoes a mapping: any later access to its addresses is an error. */

@@ -101,9 +101,9 @@ class DriverTest {
       String foreign = device.objection(device.wrap(other.address(), 100)).orElseThrow();
       assertTrue(foreign.contains("is of device 1's memory, not of CUDA device 0"), foreign);
       String longer = device.objection(device.wrap(own.address(), 1L << 40)).orElseThrow();
-      assertTrue(longer.contains("is none that the driver knows"), longer);
+      assertTrue(longer.contains("is unknown to the CUDA driver"), longer);
       String host = device.objection(device.wrap(new Offheap(64).address(), 64)).orElseThrow();
-      assertTrue(host.contains("is of the host's memory, or was freed"), host);
+      assertTrue(host.contains("it is host memory, or was freed"), host);
     }
   }
 

@@ -92,7 +92,7 @@ final class DeviceExaminations {
     } catch (NcclException | LinkageError e) {
       return Finding.missing(
           "cuda",
-          "there is no libcuda.so.1: the host device alone can be used",
+          "there is no libcuda.so.1: only the host device works",
           "install NVIDIA's driver; in a container run with --gpus all (nvidia-container-toolkit)");
     }
     int status = driver.cuInit(0);

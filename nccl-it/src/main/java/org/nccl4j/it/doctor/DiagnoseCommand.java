@@ -24,8 +24,8 @@ import picocli.CommandLine.Spec;
 @Command(
     name = "diagnose",
     description = {
-      "Says of each communicator, in one sentence, which ranks are behind, at which operation, and"
-          + " who waits for whom.",
+      "Prints for each communicator, in one sentence, which ranks are behind, at which operation,"
+          + " and which rank waits for which.",
       "Reads the flight recorders of running processes of this host and user, stopped or hanging"
           + " as they may be, and files written by --save or NCCL4J_FLIGHT_FILE, such as other"
           + " hosts'."

@@ -74,6 +74,6 @@ final class Heading {
     String best = ": the better of plain ones and of symmetric windows counts for each size";
     return ours == Registered.NOT
         ? "libnccl works on the same buffers, which ncclMemAlloc made" + best
-        : "libnccl works on buffers of its own, from ncclMemAlloc" + best;
+        : "libnccl uses its own buffers, from ncclMemAlloc" + best;
   }
 }

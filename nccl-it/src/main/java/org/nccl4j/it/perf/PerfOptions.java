@@ -187,8 +187,8 @@ final class PerfOptions {
       paramLabel = "core|none",
       defaultValue = "core",
       description =
-          "Whether each rank of the host device, a process or a thread, stays on a core of its own,"
-              + " where there are enough, as with mpirun (default: ${DEFAULT-VALUE}).")
+          "Binds each rank of the host device, a process or a thread, to its own core if there are"
+              + " enough, as mpirun does (default: ${DEFAULT-VALUE}).")
   String binding;
 
   @Option(

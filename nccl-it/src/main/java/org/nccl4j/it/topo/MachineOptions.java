@@ -59,8 +59,8 @@ final class MachineOptions {
       names = "--p2p-status",
       defaultValue = "ask",
       description =
-          "What the driver says of peer access: ${COMPLETION-CANDIDATES}; default: on with a file,"
-              + " else the driver is asked.")
+          "The driver's answer about peer access: ${COMPLETION-CANDIDATES}; default: on with a"
+              + " file, else the driver's own answer.")
   private DriverAnswer peerAccess = DriverAnswer.ask;
 
   @Option(

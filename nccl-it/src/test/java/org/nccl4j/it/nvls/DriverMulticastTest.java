@@ -304,7 +304,7 @@ class DriverMulticastTest {
     String refused =
         ran.output().lines().filter(line -> line.startsWith("refused: ")).findFirst().orElse("");
     assertTrue(refused.contains("of the recv buffer the address 0x"), ran.output());
-    assertTrue(refused.contains("is none that the driver knows"), refused);
+    assertTrue(refused.contains("is unknown to the CUDA driver"), refused);
     assertTrue(refused.contains("Remedy: wrap the address of memory"), refused);
     assertTrue(ran.count("cuPointerGetAttribute") > 0, "the driver was asked");
     assertEquals(0, ran.count("cuLaunchKernelEx"), "nothing was launched");

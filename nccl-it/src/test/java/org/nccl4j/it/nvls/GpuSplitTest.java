@@ -91,7 +91,7 @@ class GpuSplitTest {
     assertTrue(ran.output().contains("with NVLS"), ran.output());
     assertTrue(bytes("by default it holds ", ran) > 1_000_000, ran.output());
     assertTrue(
-        ran.output().contains("has connections of its own: on rank 0 it has NVLS"), ran.output());
+        ran.output().contains("have their own connections: on rank 0 it has NVLS"), ran.output());
     assertEquals(0, bytes("with share true it holds ", ran));
     Ran always = run("NCCL4J_NVLS_MODE", "emulated", "NCCL_COMM_SPLIT_SHARE_RESOURCES", "1");
     assertEquals(0, bytes("by default it holds ", always));

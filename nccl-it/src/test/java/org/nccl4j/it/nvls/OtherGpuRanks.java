@@ -130,7 +130,7 @@ final class OtherGpuRanks {
         sum(rank, data, data, stream);
         stream.synchronize();
       } catch (NcclException e) {
-        refused += e.getMessage().contains("does not say what it calls") ? 1 : 0;
+        refused += e.getMessage().contains("does not report its call") ? 1 : 0;
       }
       ranks.forEach(Communicator::close);
     }

@@ -40,7 +40,7 @@ public final class Detection {
       throw new TopologyException(
           "A GPU cannot be placed",
           "device " + gpu.dev(),
-          "'" + gpu.busId() + "' is no PCI address",
+          "'" + gpu.busId() + "' is not a PCI address",
           "Pass it as 0000:1b:00.0, in lower case");
     }
     XmlElement element =

@@ -72,14 +72,14 @@ public final class GraphFile {
         return value;
       }
     } catch (NumberFormatException e) {
-      throw element.error(key + "=\"" + element.require(key) + "\" is no number", "Write GB/s");
+      throw element.error(key + "=\"" + element.require(key) + "\" is not a number", "Write GB/s");
     }
-    throw element.error(key + "=\"" + element.require(key) + "\" is no speed", "Write GB/s");
+    throw element.error(key + "=\"" + element.require(key) + "\" is not a speed", "Write GB/s");
   }
 
   private static PathType type(XmlElement element, String key) {
     return PathType.named(element.require(key))
-        .orElseThrow(() -> element.error(key + " is no path type", "Use LOC, NVL ... SYS"));
+        .orElseThrow(() -> element.error(key + " is not a path type", "Use LOC, NVL ... SYS"));
   }
 
   private static Channel channel(XmlElement element, GraphKind kind, Machine machine) {
@@ -109,7 +109,7 @@ public final class GraphFile {
     return machine.nets().stream()
         .filter(net -> ((long) net.host() << HOST_SHIFT) + net.id() == id)
         .findFirst()
-        .orElseThrow(() -> part.error("is no network of this machine", "Check dev"));
+        .orElseThrow(() -> part.error("is not a network of this machine", "Check dev"));
   }
 
   private static int rank(XmlElement part, long dev, Machine machine) {
@@ -122,7 +122,7 @@ public final class GraphFile {
                     part.text("rank").isPresent()
                         ? machine.gpuOfRank(part.requireInt("rank"))
                         : Optional.empty());
-    return gpu.orElseThrow(() -> part.error("is no GPU of this machine", "Check dev and rank"))
+    return gpu.orElseThrow(() -> part.error("is not a GPU of this machine", "Check dev and rank"))
         .gpu()
         .rank();
   }

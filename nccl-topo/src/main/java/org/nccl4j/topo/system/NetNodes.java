@@ -54,7 +54,7 @@ final class NetNodes {
     try {
       float latency = text.isEmpty() ? 0 : Float.parseFloat(text);
       if (!Float.isFinite(latency) || latency < 0) {
-        throw element.error("latency=\"" + text + "\" is no time", "Write microseconds");
+        throw element.error("latency=\"" + text + "\" is not a time", "Write microseconds");
       }
       return latency;
     } catch (NumberFormatException e) {

@@ -64,7 +64,8 @@ final class PciTrees {
     int width =
         text.isBlank() || !text.strip().matches("[-+]?[0-9].*") ? 0 : pci.requireInt("link_width");
     if (width < 0 || width > MAX_WIDTH) {
-      throw pci.error("link_width=\"" + text + "\" is no width", "Write the number of lanes, or 0");
+      throw pci.error(
+          "link_width=\"" + text + "\" is not a width", "Write the number of lanes, or 0");
     }
     return width;
   }

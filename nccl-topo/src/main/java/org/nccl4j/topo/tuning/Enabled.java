@@ -116,7 +116,7 @@ final class Enabled {
       }
     }
     if (!known) {
-      throw error(name, entry, "'" + parts[0] + "' is no collective");
+      throw error(name, entry, "'" + parts[0] + "' is not a collective");
     }
   }
 

@@ -85,7 +85,7 @@ public final class TopologyXml {
       throw new TopologyException(
           "XML cannot be read",
           file + ":0",
-          "it is no regular file, and reading it might never end",
+          "it is not a regular file, and reading it might never end",
           "Give a topology or graph file");
     }
     try (InputStream in = Files.newInputStream(file)) {

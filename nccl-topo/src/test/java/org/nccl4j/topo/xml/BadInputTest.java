@@ -102,7 +102,7 @@ class BadInputTest {
     check(system(pci("0000:01:00.0", "<gpu dev=\"0\" sm=\"80\" rank=\"-5\"/>")), "negative");
     check(
         system(pci("0000:01:00.0", GPU).replace("link_width=\"16\"", "link_width=\"-16\"")),
-        "no width");
+        "not a width");
     check(system(GPU), "belongs");
     check(system(pci("0000:01:00.0", GPU.replace("dev=", "name=\"\u001b[31m\" dev="))), "control");
     check(

@@ -28,7 +28,7 @@ final class CarriedChannels {
     if (!text.matches("[0-9]{1,9}")) {
       throw new InvalidArgumentException(
           ErrorId.SETTING,
-          "%s=%s is no number of channels".formatted(SETTING, text),
+          "%s=%s is not a number of channels".formatted(SETTING, text),
           "use 1 to %d, or 0 for as many as are good".formatted(MOST));
     }
     int asked = Integer.parseInt(text);

@@ -78,7 +78,7 @@ record GpuDirectChoice(List<NetDevice.Pointers> ways, String reason) {
       default ->
           throw new InvalidArgumentException(
               ErrorId.SETTING,
-              "the setting %s is \"%s\", which is none of its values".formatted(DMA_BUFS, text),
+              "the setting %s has the invalid value \"%s\"".formatted(DMA_BUFS, text),
               "set it to 0 or 1, or unset it");
     };
   }

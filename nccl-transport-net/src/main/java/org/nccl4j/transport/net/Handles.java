@@ -41,7 +41,7 @@ final class Handles {
     } catch (BufferUnderflowException e) {
       throw new InvalidUsageException(
           ErrorId.RANKS_DIFFER,
-          "rank %d sent %d bytes that are no handles of a network".formatted(peer, joined.length),
+          "rank %d sent %d bytes that are not handles of a network".formatted(peer, joined.length),
           "run the same version of nccl4j on all ranks",
           e);
     }

@@ -111,7 +111,7 @@ final class NetTransport implements Transport {
       LOG.log(
           Logger.Level.WARNING,
           "rank {0} can use network {1}, rank {2} only {3}: they use {4}; run ./nccl doctor on rank"
-              + " {2}''s host to see what it lacks, or set NCCL_NET={1} to have an error instead",
+              + " {2}''s host to find the cause, or set NCCL_NET={1} to get an error instead",
           self().rank(),
           best,
           peer.rank(),
@@ -147,7 +147,7 @@ final class NetTransport implements Transport {
 
   private static InternalErrorException stranger(PeerInfo peer) {
     return new InternalErrorException(
-        "a connection to rank %d, which no network reaches, is asked for".formatted(peer.rank()),
+        "a connection to rank %d is requested, which no network reaches".formatted(peer.rank()),
         "report this");
   }
 

@@ -206,7 +206,7 @@ final class NvlsGroup {
     } catch (NumberFormatException e) {
       throw new InvalidArgumentException(
           ErrorId.SETTING,
-          name + " is \"" + text + "\", which is no number",
+          name + " is \"" + text + "\", which is not a number",
           "set it to a number, or unset it",
           e);
     }

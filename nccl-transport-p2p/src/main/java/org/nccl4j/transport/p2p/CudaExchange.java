@@ -203,7 +203,7 @@ final class CudaExchange implements ArenaExchange {
     } catch (IllegalArgumentException e) {
       throw new RemoteException(
           ErrorId.PROTOCOL,
-          "rank %d gives a CUDA IPC handle that is none: %s".formatted(rank, e.getMessage()),
+          "rank %d sent an invalid CUDA IPC handle: %s".formatted(rank, e.getMessage()),
           "run the same version of nccl4j on all ranks",
           e);
     }

@@ -56,7 +56,7 @@ final class FabricAddress {
     } catch (IllegalArgumentException e) {
       throw new RemoteException(
           ErrorId.PROTOCOL,
-          "rank %d gives a fabric handle that is none: %s".formatted(rank, e.getMessage()),
+          "rank %d sent an invalid fabric handle: %s".formatted(rank, e.getMessage()),
           "run the same version of nccl4j, with the same settings, on all ranks",
           e);
     }

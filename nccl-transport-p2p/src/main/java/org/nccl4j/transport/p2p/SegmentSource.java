@@ -32,7 +32,7 @@ interface SegmentSource {
     }
     throw new InvalidArgumentException(
         ErrorId.SETTING,
-        "%s=%s is no source of shared memory".formatted(SETTING, value),
+        "%s=%s is not a source of shared memory".formatted(SETTING, value),
         "set it to memfd (the default), devshm, or the absolute path of a tmpfs's directory");
   }
 }

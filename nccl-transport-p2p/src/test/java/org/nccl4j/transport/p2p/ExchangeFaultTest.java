@@ -91,7 +91,7 @@ final class ExchangeFaultTest {
       stranger.address(peer(0));
       stranger.meet(peer(0), toA);
       NcclException e = assertThrows(NcclException.class, () -> a.meet(peer(1), toB));
-      assertContains(e, "rank 7 that was not asked for");
+      assertContains(e, "rank 7 sent memory that was not requested");
     }
   }
 

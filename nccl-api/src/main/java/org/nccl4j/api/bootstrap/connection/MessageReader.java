@@ -65,7 +65,7 @@ public final class MessageReader {
       }
       return new InetSocketAddress(host, port);
     } catch (UnknownHostException e) {
-      throw new ProtocolException("it sent an address that is none");
+      throw new ProtocolException("it sent an invalid address");
     }
   }
 

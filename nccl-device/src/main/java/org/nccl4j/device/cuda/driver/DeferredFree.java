@@ -64,7 +64,7 @@ public final class DeferredFree extends Leases {
     } catch (RuntimeException e) { // nobody else would hear of it
       LOG.log(
           System.Logger.Level.WARNING,
-          "what was closed while a call used it could not be freed on " + place + ": " + e);
+          "memory that was closed while a call used it could not be freed on " + place + ": " + e);
     }
   }
 }

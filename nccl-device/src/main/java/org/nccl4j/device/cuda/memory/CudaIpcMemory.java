@@ -38,7 +38,7 @@ public final class CudaIpcMemory implements SharedDeviceMemory {
     if (bytes <= 0) {
       throw new InvalidArgumentException(
           ErrorId.COUNT,
-          "a shared memory of %d bytes is asked for".formatted(bytes),
+          "shared memory of %d bytes is requested".formatted(bytes),
           "ask for 1 byte or more");
     }
     long size = (bytes + BLOCK - 1) / BLOCK * BLOCK;

@@ -34,7 +34,7 @@ public final class CudaMemory extends DeviceMemory {
     if (bytes < 0) {
       throw new InvalidArgumentException(
           ErrorId.COUNT,
-          "a memory of %d bytes is asked for".formatted(bytes),
+          "memory of %d bytes is requested".formatted(bytes),
           "ask for 0 bytes or more");
     }
     if (bytes == 0) {

@@ -61,7 +61,7 @@ public final class CudaShareableMemory implements SharedDeviceMemory {
     if (bytes <= 0) {
       throw new InvalidArgumentException(
           ErrorId.COUNT,
-          "a shareable memory of %d bytes is asked for".formatted(bytes),
+          "shareable memory of %d bytes is requested".formatted(bytes),
           "ask for 1 byte or more");
     }
     long granularity = granularity(gpu);

@@ -127,7 +127,7 @@ final class Ends {
   private static <T> T checked(T end, int peer) {
     if (end == null) {
       throw new InternalErrorException(
-          "there is no connection with rank " + peer, "report this: it should have been made");
+          "there is no connection to rank " + peer, "report this: it should have been made");
     }
     return end;
   }

@@ -263,7 +263,7 @@ public final class Libnccl {
                   nccl.ncclGetErrorString(result),
                   result,
                   nccl.ncclGetLastError(communicator)),
-          "set NCCL_DEBUG=WARN to see what it says, or leave --compare out");
+          "set NCCL_DEBUG=WARN to see its log, or omit --compare");
     }
   }
 }

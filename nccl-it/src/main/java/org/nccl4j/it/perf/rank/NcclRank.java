@@ -39,7 +39,7 @@ final class NcclRank implements AutoCloseable {
     if (window == 0) {
       throw new RemoteException(
           "libnccl makes no window of a buffer and does not say why",
-          "set NCCL_DEBUG=INFO to see what it says, or leave --compare out");
+          "set NCCL_DEBUG=INFO to see its log, or omit --compare");
     }
     return window;
   }

@@ -142,7 +142,7 @@ final class ProcessLink implements RankLink {
     return new RemoteException(
         ErrorId.RANK_DIED,
         "rank " + spec.rank() + " " + lastWords(),
-        "see its output; status 137 is a kill, often for want of memory (dmesg tells)",
+        "see its output; status 137 is a kill, often because memory was short (see dmesg)",
         null);
   }
 

@@ -76,7 +76,7 @@ record SocketHandle(
     } catch (BufferUnderflowException | UnknownHostException | NegativeArraySizeException e) {
       throw new InvalidUsageException(
           ErrorId.RANKS_DIFFER,
-          "%d bytes are no handle of a socket listener (%s)".formatted(bytes.length, e),
+          "%d bytes are not a handle of a socket listener (%s)".formatted(bytes.length, e),
           "run the same version of nccl4j on all ranks",
           e);
     }
