@@ -27,9 +27,11 @@ import java.util.ServiceLoader;
  */
 final class ArchitectureRules {
   private final String root;
+  private final StructureLimits limits;
 
-  ArchitectureRules(String root) {
+  ArchitectureRules(String root, StructureLimits limits) {
     this.root = root;
+    this.limits = limits;
   }
 
   /** All rules, by name. */
@@ -38,6 +40,9 @@ final class ArchitectureRules {
     rules.put("modules", modules());
     rules.put("engine", engine());
     rules.put("cycles", slices().matching(root + ".(**)").should().beFreeOfCycles());
+    rules.put("typeCycles", classes().should(limits.haveShortCycles(root)));
+    rules.put("packageSizes", classes().should(limits.bePackagedInFewFiles(root)));
+    rules.put("cudaRooms", cudaRooms());
     rules.put("transportsAreStrangers", transportsAreStrangers());
     rules.put("transportsSeeNoEngine", transportsSeeNoEngine());
     rules.put("jcudaStaysInside", jcudaStaysInside());
@@ -149,6 +154,38 @@ final class ArchitectureRules {
         .mayOnlyBeAccessedByLayers("communicator", "init", "group", "plan")
         .whereLayer("spi")
         .mayOnlyBeAccessedByLayers("init", "proxy", "registry", "window");
+  }
+
+  /** The packages of the CUDA device are one-way: each names what is below it. */
+  private ArchRule cudaRooms() {
+    String[] rooms = {"nvml", "driver", "memory", "stream", "plan", "copy", "rma", "window"};
+    var layers =
+        layeredArchitecture()
+            .consideringOnlyDependenciesInAnyPackage(in("device.cuda.."))
+            .layer("device")
+            .definedBy(in("device.cuda"));
+    for (String room : rooms) {
+      layers = layers.layer(room).definedBy(in("device.cuda." + room + ".."));
+    }
+    return layers
+        .whereLayer("nvml")
+        .mayOnlyBeAccessedByLayers("driver", "device")
+        .whereLayer("driver")
+        .mayOnlyBeAccessedByLayers("memory", "stream", "plan", "copy", "rma", "window", "device")
+        .whereLayer("memory")
+        .mayOnlyBeAccessedByLayers("plan", "copy", "rma", "window", "device")
+        .whereLayer("stream")
+        .mayOnlyBeAccessedByLayers("plan", "copy", "rma", "window", "device")
+        .whereLayer("plan")
+        .mayOnlyBeAccessedByLayers("copy", "rma", "window", "device")
+        .whereLayer("copy")
+        .mayOnlyBeAccessedByLayers("window", "device")
+        .whereLayer("rma")
+        .mayOnlyBeAccessedByLayers("device")
+        .whereLayer("window")
+        .mayOnlyBeAccessedByLayers("device")
+        .whereLayer("device")
+        .mayNotBeAccessedByAnyLayer();
   }
 
   private ArchRule transportsAreStrangers() {

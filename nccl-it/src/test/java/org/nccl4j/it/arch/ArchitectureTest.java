@@ -15,6 +15,8 @@ import org.junit.jupiter.api.TestFactory;
 
 /** The project obeys the rules, and each rule catches a fixture that breaks it. */
 class ArchitectureTest {
+  private static final StructureLimits LIMITS = StructureLimits.ofProject();
+
   private static final JavaClasses PROJECT =
       new ClassFileImporter()
           .withImportOption(new ImportOption.DoNotIncludeTests())
@@ -36,7 +38,7 @@ class ArchitectureTest {
 
   @TestFactory
   Stream<DynamicTest> theProjectObeys() {
-    return new ArchitectureRules("org.nccl4j")
+    return new ArchitectureRules("org.nccl4j", LIMITS)
         .all().entrySet().stream()
             .map(rule -> dynamicTest(rule.getKey(), () -> rule.getValue().check(PROJECT)));
   }
@@ -45,7 +47,7 @@ class ArchitectureTest {
   Stream<DynamicTest> eachRuleBites() {
     String root = "org.nccl4j.it.arch.broken";
     JavaClasses broken = new ClassFileImporter().importPackages(root);
-    Map<String, ArchRule> rules = new ArchitectureRules(root).all();
+    Map<String, ArchRule> rules = new ArchitectureRules(root, StructureLimits.least()).all();
     return rules.entrySet().stream()
         .map(
             rule ->

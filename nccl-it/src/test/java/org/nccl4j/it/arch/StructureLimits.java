@@ -1,0 +1,168 @@
+package org.nccl4j.it.arch;
+
+import com.tngtech.archunit.core.domain.Dependency;
+import com.tngtech.archunit.core.domain.JavaClass;
+import com.tngtech.archunit.lang.ArchCondition;
+import com.tngtech.archunit.lang.ConditionEvents;
+import com.tngtech.archunit.lang.SimpleConditionEvent;
+import java.util.ArrayList;
+import java.util.Collection;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.TreeMap;
+import java.util.TreeSet;
+
+/**
+ * Limits for cycles of types and for the size of packages. A type counts with all that is nested in
+ * it, as a file does.
+ *
+ * @param cycle most types that name each other in a circle
+ * @param files most files of a package
+ * @param cycles larger cycles that are allowed yet, by the package that holds all their types
+ * @param packages larger packages that are allowed yet
+ */
+record StructureLimits(
+    int cycle, int files, Map<String, Integer> cycles, Map<String, Integer> packages) {
+
+  /** The project's. The numbers in the maps may only fall. */
+  static StructureLimits ofProject() {
+    return new StructureLimits(
+        5,
+        30,
+        Map.of(
+            "org.nccl4j.device", 10,
+            "org.nccl4j.api.group", 6,
+            "org.nccl4j.api.settings", 12,
+            "org.nccl4j.api.window", 8,
+            "org.nccl4j.it.contract", 10,
+            "org.nccl4j.topo.report", 7,
+            "org.nccl4j.topo.system", 6),
+        Map.of(
+            "org.nccl4j.api.bootstrap", 49,
+            "org.nccl4j.api.init", 44,
+            "org.nccl4j.device.host.kernel", 48,
+            "org.nccl4j.transport.net", 36,
+            "org.nccl4j.transport.net.ib", 38));
+  }
+
+  /** Nothing is allowed beyond one type and one file. */
+  static StructureLimits least() {
+    return new StructureLimits(1, 1, Map.of(), Map.of());
+  }
+
+  /** That no more types than allowed name each other in a circle. */
+  ArchCondition<JavaClass> haveShortCycles(String root) {
+    return new ArchCondition<>("have cycles of at most " + cycle + " types") {
+      private final Map<String, Set<String>> names = new TreeMap<>();
+
+      @Override
+      public void check(JavaClass type, ConditionEvents events) {
+        Set<String> from = names.computeIfAbsent(file(type.getName()), key -> new TreeSet<>());
+        for (Dependency dependency : type.getDirectDependenciesFromSelf()) {
+          String to = file(dependency.getTargetClass().getBaseComponentType().getName());
+          if (to.startsWith(root + ".")) {
+            from.add(to);
+          }
+        }
+      }
+
+      @Override
+      public void finish(ConditionEvents events) {
+        for (Set<String> all : new Cycles(names).all()) {
+          int most = Math.max(cycle, allowed(all));
+          events.add(
+              new SimpleConditionEvent(
+                  all, all.size() <= most, all.size() + " types name each other: " + all));
+        }
+      }
+    };
+  }
+
+  private int allowed(Collection<String> types) {
+    Set<String> homes = new TreeSet<>();
+    types.forEach(type -> homes.add(home(type)));
+    return homes.size() == 1 ? cycles.getOrDefault(homes.iterator().next(), 0) : 0;
+  }
+
+  /** That no package has more files than allowed. */
+  ArchCondition<JavaClass> bePackagedInFewFiles(String root) {
+    return new ArchCondition<>("be in packages of at most " + files + " files") {
+      private final Map<String, Set<String>> found = new TreeMap<>();
+
+      @Override
+      public void check(JavaClass type, ConditionEvents events) {
+        String file = file(type.getName());
+        if (file.startsWith(root + ".") && !file.endsWith(".package-info")) {
+          found.computeIfAbsent(home(file), key -> new TreeSet<>()).add(file);
+        }
+      }
+
+      @Override
+      public void finish(ConditionEvents events) {
+        found.forEach(
+            (name, all) ->
+                events.add(
+                    new SimpleConditionEvent(
+                        name,
+                        all.size() <= packages.getOrDefault(name, files),
+                        name + " has " + all.size() + " files")));
+      }
+    };
+  }
+
+  private static String file(String type) {
+    int nested = type.indexOf('$');
+    return nested < 0 ? type : type.substring(0, nested);
+  }
+
+  private static String home(String type) {
+    return type.substring(0, type.lastIndexOf('.'));
+  }
+
+  /** The strongly connected components of a graph, by Tarjan's algorithm. */
+  private static final class Cycles {
+    private final Map<String, Set<String>> graph;
+    private final Map<String, Integer> numbers = new HashMap<>();
+    private final Map<String, Integer> lowest = new HashMap<>();
+    private final List<String> open = new ArrayList<>();
+    private final List<Set<String>> found = new ArrayList<>();
+
+    Cycles(Map<String, Set<String>> graph) {
+      this.graph = graph;
+    }
+
+    /** Those of two types and more. */
+    List<Set<String>> all() {
+      for (String type : graph.keySet()) {
+        if (!numbers.containsKey(type)) {
+          visit(type);
+        }
+      }
+      return found;
+    }
+
+    private void visit(String type) {
+      int number = numbers.size();
+      numbers.put(type, number);
+      lowest.put(type, number);
+      open.add(type);
+      for (String next : graph.getOrDefault(type, Set.of())) {
+        if (!numbers.containsKey(next)) {
+          visit(next);
+          lowest.merge(type, lowest.get(next), Math::min);
+        } else if (open.contains(next)) {
+          lowest.merge(type, numbers.get(next), Math::min);
+        }
+      }
+      if (lowest.get(type) == number) {
+        List<String> top = open.subList(open.indexOf(type), open.size());
+        if (top.size() > 1) {
+          found.add(new TreeSet<>(top));
+        }
+        top.clear();
+      }
+    }
+  }
+}
