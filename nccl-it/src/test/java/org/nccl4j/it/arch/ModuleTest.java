@@ -8,6 +8,7 @@ import java.nio.file.Path;
 import java.util.Set;
 import java.util.TreeSet;
 import java.util.stream.Collectors;
+import java.util.stream.Stream;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
@@ -58,10 +59,23 @@ class ModuleTest {
     assertEquals(Set.of(), foreign);
   }
 
+  /** The packages that users and plug-in authors see. */
   @ParameterizedTest
   @CsvSource(
       delimiter = '|',
-      value = {"nccl-api | org.nccl4j.api org.nccl4j.api.spi"})
+      value = {
+        "nccl-topo | org.nccl4j.topo",
+        "nccl-device | org.nccl4j.device org.nccl4j.device.bind org.nccl4j.device.cuda"
+            + " org.nccl4j.device.host org.nccl4j.device.kernel org.nccl4j.device.shm"
+            + " org.nccl4j.device.symmetric",
+        "nccl-api | org.nccl4j.api org.nccl4j.api.spi",
+        "nccl-transport-p2p | org.nccl4j.transport.p2p",
+        "nccl-transport-nvls | org.nccl4j.transport.nvls",
+        "nccl-transport-net | org.nccl4j.transport.net org.nccl4j.transport.net.ib"
+            + " org.nccl4j.transport.net.ib.bind org.nccl4j.transport.net.socket",
+        "nccl-it | org.nccl4j.it.contract org.nccl4j.it.doctor.bind org.nccl4j.it.perf.nccl.bind"
+            + " org.nccl4j.it.perf.rank.bind",
+      })
   void exports(String folder, String packages) {
     assertEquals(
         new TreeSet<>(Set.of(packages.split(" "))),
@@ -69,6 +83,41 @@ class ModuleTest {
             .filter(export -> !export.isQualified())
             .map(ModuleDescriptor.Exports::source)
             .collect(Collectors.toCollection(TreeSet::new)));
+  }
+
+  /** What only modules of this project see, by the modules that may. */
+  @ParameterizedTest
+  @CsvSource(
+      delimiter = '|',
+      nullValues = "-",
+      value = {
+        "nccl-topo | api it | cluster connect detect path search system tuning xml",
+        "nccl-topo | it | report simulate",
+        "nccl-device | api it transport.net transport.p2p | cuda.driver",
+        "nccl-device | api transport.net transport.p2p | cuda.memory",
+        "nccl-device | api it | cuda.nvml",
+        "nccl-device | it | numeric",
+        "nccl-api | it | observe settings",
+        "nccl-api | transport.net transport.nvls transport.p2p | wire",
+        "nccl-transport-net | - | -",
+        "nccl-transport-p2p | - | -",
+        "nccl-transport-nvls | - | -",
+        "nccl-it | - | -",
+      })
+  void qualifiedExports(String folder, String modules, String packages) {
+    Set<String> targets = modules == null ? Set.of() : named("org.nccl4j.", modules);
+    Set<String> found =
+        descriptor(folder).exports().stream()
+            .filter(ModuleDescriptor.Exports::isQualified)
+            .filter(export -> modules == null || export.targets().equals(targets))
+            .map(ModuleDescriptor.Exports::source)
+            .collect(Collectors.toCollection(TreeSet::new));
+    assertEquals(
+        packages == null ? Set.of() : named(descriptor(folder).name() + ".", packages), found);
+  }
+
+  private static Set<String> named(String prefix, String names) {
+    return Stream.of(names.split(" ")).map(prefix::concat).collect(Collectors.toSet());
   }
 
   private static ModuleDescriptor descriptor(String folder) {
