@@ -11,9 +11,10 @@ import org.nccl4j.api.Devices;
 import org.nccl4j.api.UniqueId;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.cuda.CudaDevice;
-import org.nccl4j.device.cuda.CudaDevices;
 
-/** Makes two communicators, and prints how long each took and the first one's processor time, in ms. */
+/**
+ * Makes two communicators, and prints how long each took and the first one's processor time, in ms.
+ */
 public final class FirstCommunicator {
   private FirstCommunicator() {}
 
@@ -25,7 +26,7 @@ public final class FirstCommunicator {
     boolean sockets = arguments.length > 2 && arguments[2].equals("sockets");
     List<Device> devices =
         arguments[0].equals("cuda")
-            ? List.copyOf(CudaDevices.probe().list())
+            ? List.copyOf(Devices.cuda().list())
             : Collections.nCopies(Integer.parseInt(arguments[1]), Devices.host());
     for (Device device : devices) {
       if (device instanceof CudaDevice gpu) {

@@ -19,18 +19,18 @@ import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.Switch;
-import org.nccl4j.device.cuda.CudaDevices;
 
 /**
- * What the flight recorder and Java Flight Recorder cost an all-reduce of two ranks, as threads or as
- * processes. Started by recorder-cost.sh, which builds classes in which what records can be switched
- * off while they run: by a branch, so that both ways are the same compiled code on the same memory.
+ * What the flight recorder and Java Flight Recorder cost an all-reduce of two ranks, as threads or
+ * as processes. Started by recorder-cost.sh, which builds classes in which what records can be
+ * switched off while they run: by a branch, so that both ways are the same compiled code on the
+ * same memory.
  *
- * <p>Short blocks with and without take turns, in fours (without, with, with, without, and the other
- * way round in every second four), so that a drift of the machine is on both sides. The figure is the
- * median of the fours' relative differences; the interval is that of its order statistics, of 95 %,
- * and takes nothing for granted of how they are distributed. "Nothing against nothing" is the same
- * with no difference at all, and says what the method itself makes of noise.
+ * <p>Short blocks with and without take turns, in fours (without, with, with, without, and the
+ * other way round in every second four), so that a drift of the machine is on both sides. The
+ * figure is the median of the fours' relative differences; the interval is that of its order
+ * statistics, of 95 %, and takes nothing for granted of how they are distributed. "Nothing against
+ * nothing" is the same with no difference at all, and says what the method itself makes of noise.
  */
 public class RecorderCost {
   /** What is on in the blocks with it. */
@@ -108,7 +108,10 @@ public class RecorderCost {
         Stream.of(Kind.values()).mapToInt(kind -> kind.fours(shortOnes, withJfr)).toArray();
   }
 
-  /** Arguments: threads, gpus (threads, operations one behind the other), processes or alone (one rank), bytes, operations of a block, fours, both again with JFR. */
+  /**
+   * Arguments: threads, gpus (threads, operations one behind the other), processes or alone (one
+   * rank), bytes, operations of a block, fours, both again with JFR.
+   */
   public static void main(String[] args) throws Exception {
     if (args[0].equals("rank")) {
       UniqueId id = UniqueId.parse(args[6]);
@@ -137,7 +140,7 @@ public class RecorderCost {
     } else {
       List<Device> devices =
           args[0].equals("gpus")
-              ? List.<Device>copyOf(CudaDevices.probe().list()).subList(0, 2)
+              ? List.<Device>copyOf(Devices.cuda().list()).subList(0, 2)
               : Collections.nCopies(2, Devices.host());
       List<Communicator> ranks = Communicator.initAll(devices);
       Thread second = new Thread(() -> new RecorderCost(ranks.get(1), false, args).run());
@@ -169,7 +172,8 @@ public class RecorderCost {
         }
       }
       for (Kind kind :
-          List.of(Kind.values()).subList(Kind.JFR.ordinal(), ahead ? Kind.OWN.ordinal() : fours.length)) {
+          List.of(Kind.values())
+              .subList(Kind.JFR.ordinal(), ahead ? Kind.OWN.ordinal() : fours.length)) {
         for (int four = 0; four < fours[kind.ordinal()]; four++) {
           note(kind, four, longBlocks(kind, four), differences, without);
         }
@@ -254,7 +258,10 @@ public class RecorderCost {
     return (System.nanoTime() - start) / 1e3 / times;
   }
 
-  /** Microseconds of a turn of a loop about as long as the quickest operation, of nothing but registers. */
+  /**
+   * Microseconds of a turn of a loop about as long as the quickest operation, of nothing but
+   * registers.
+   */
   private double turn(int times) {
     long start = System.nanoTime();
     for (int n = 0; n < times * 32L; n++) {

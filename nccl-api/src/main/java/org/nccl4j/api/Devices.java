@@ -3,6 +3,7 @@ package org.nccl4j.api;
 import java.nio.ByteBuffer;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.cuda.CudaDevices;
 import org.nccl4j.device.host.HostDevice;
 
 /** The devices of this machine. */
@@ -12,6 +13,14 @@ public final class Devices {
   /** The host device: the processor and its memory. It always exists. */
   public static Device host() {
     return HostDevice.instance();
+  }
+
+  /**
+   * The GPUs of this process, or the reason why there are none. Makes no CUDA context: that happens
+   * when a GPU is first used.
+   */
+  public static CudaDevices cuda() {
+    return CudaDevices.probe();
   }
 
   /**

@@ -21,7 +21,6 @@ import org.nccl4j.device.NcclException;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.bind.NativeLibrary;
 import org.nccl4j.device.cuda.CudaDevice;
-import org.nccl4j.device.cuda.CudaDevices;
 import org.nccl4j.device.cuda.driver.GpuDirect;
 import org.nccl4j.device.cuda.driver.KernelBuild;
 import org.nccl4j.device.cuda.nvml.Nvml;
@@ -106,7 +105,7 @@ final class DeviceExaminations {
     int devices = written(driver::cuDeviceGetCount);
     String detail =
         "driver for CUDA %d.%d, %d GPUs".formatted(version / 1000, version % 1000 / 10, devices);
-    Optional<String> absence = CudaDevices.probe().absence();
+    Optional<String> absence = Devices.cuda().absence();
     if (devices > 0 && absence.isPresent()) {
       return Finding.broken(
           "cuda", absence.get(), "install NVIDIA's driver for CUDA 12 or newer: 525.60 or newer");
@@ -119,7 +118,7 @@ final class DeviceExaminations {
   /** What GPUs offer to network cards; nothing where there are none. */
   private static List<Finding> gpuDirect() {
     List<Finding> findings = new ArrayList<>();
-    for (CudaDevice device : CudaDevices.probe().list()) {
+    for (CudaDevice device : Devices.cuda().list()) {
       GpuDirect offer = device.gpu().gpuDirect();
       findings.add(
           offer.absence().isEmpty()
@@ -180,7 +179,7 @@ final class DeviceExaminations {
           "install CUDA's nvcc and build again");
     }
     List<CudaDevice> left =
-        CudaDevices.probe().list().stream()
+        Devices.cuda().list().stream()
             .filter(gpu -> !build.runsOn(gpu.computeCapability()))
             .toList();
     return left.isEmpty()

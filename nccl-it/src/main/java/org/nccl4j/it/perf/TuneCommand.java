@@ -29,8 +29,8 @@ import picocli.CommandLine.Spec;
     description = {
       "Measures every way of every collective, through connections and through windows, among ranks"
           + " of this machine, and writes the times to a file.",
-      "With NCCL4J_COSTS_FILE=FILE the fastest that was measured is chosen: ./nccl perf ... --explain"
-          + " shows it."
+      "With NCCL4J_COSTS_FILE=FILE the fastest that was measured is chosen: ./nccl perf ..."
+          + " --explain shows it."
     },
     mixinStandardHelpOptions = true)
 public final class TuneCommand implements Callable<Integer> {
@@ -130,7 +130,7 @@ public final class TuneCommand implements Callable<Integer> {
   }
 
   private List<Device> devices() {
-    CudaDevices gpus = CudaDevices.probe();
+    CudaDevices gpus = Devices.cuda();
     boolean cuda = kind == null ? gpus.absence().isEmpty() : kind == Device.Kind.CUDA;
     if (!cuda) {
       return Collections.nCopies(checked(ranks == null ? 2 : ranks, 64), Devices.host());

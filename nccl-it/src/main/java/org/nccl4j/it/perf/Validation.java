@@ -13,13 +13,13 @@ import java.util.OptionalInt;
 import java.util.function.Function;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
+import org.nccl4j.api.Devices;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.RedOp;
-import org.nccl4j.device.cuda.CudaDevices;
 import org.nccl4j.device.kernel.Algorithm;
 import org.nccl4j.device.kernel.AlgorithmFilter;
 import org.nccl4j.device.kernel.Protocol;
@@ -80,7 +80,7 @@ final class Validation {
     return switch (options.device) {
       case "host" -> Device.Kind.HOST;
       case "cuda" -> Device.Kind.CUDA;
-      case "auto" -> CudaDevices.probe().list().isEmpty() ? Device.Kind.HOST : Device.Kind.CUDA;
+      case "auto" -> Devices.cuda().list().isEmpty() ? Device.Kind.HOST : Device.Kind.CUDA;
       default ->
           throw new InvalidArgumentException(
               ErrorId.OPTION,
@@ -120,11 +120,11 @@ final class Validation {
   }
 
   private static void refuseMissingGpus(int nRanks) {
-    int gpus = CudaDevices.probe().list().size();
+    int gpus = Devices.cuda().list().size();
     if (gpus == 0) {
       throw new InvalidUsageException(
           ErrorId.OPTIONS,
-          "--device cuda: " + CudaDevices.probe().absence().orElse("there is no GPU"),
+          "--device cuda: " + Devices.cuda().absence().orElse("there is no GPU"),
           "repair that, or use --device host");
     }
     if (nRanks > gpus) {

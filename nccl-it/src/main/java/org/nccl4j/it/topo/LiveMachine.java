@@ -4,7 +4,7 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
-import org.nccl4j.device.cuda.CudaDevices;
+import org.nccl4j.api.Devices;
 import org.nccl4j.device.cuda.NvlinkFallback;
 import org.nccl4j.device.cuda.nvml.Nvml;
 import org.nccl4j.topo.detect.Detection;
@@ -92,7 +92,7 @@ record LiveMachine(
     List<GpuFacts> gpus = new ArrayList<>();
     for (GpuFacts gpu : scanned) {
       gpus.add(
-          CudaDevices.probe()
+          Devices.cuda()
               .find(gpu.busId())
               .map(
                   device ->

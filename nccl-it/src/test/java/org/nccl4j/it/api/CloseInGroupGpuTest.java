@@ -16,6 +16,7 @@ import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.nccl4j.api.Communicator;
+import org.nccl4j.api.Devices;
 import org.nccl4j.api.Group;
 import org.nccl4j.api.Window;
 import org.nccl4j.device.DataType;
@@ -24,7 +25,6 @@ import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.cuda.CudaDevice;
-import org.nccl4j.device.cuda.CudaDevices;
 
 /**
  * Memory and streams of GPUs that are closed between a call in a group and the group's end serve
@@ -58,7 +58,7 @@ class CloseInGroupGpuTest {
   }
 
   private static void memoryAndAStream(BiFunction<CudaDevice, Long, DeviceMemory> allocate) {
-    CudaDevice device = CudaDevices.probe().list().get(0);
+    CudaDevice device = Devices.cuda().list().get(0);
     try (Communicator alone = Communicator.initAll(List.of(device)).get(0);
         DeviceMemory out = device.allocate(BYTES);
         DeviceStream after = device.createStream()) {
@@ -94,7 +94,7 @@ class CloseInGroupGpuTest {
   /** The wait ends by what the other rank launches after the call that drops the window. */
   @Test
   void aWindowIsDeregisteredBesideAWait() throws Exception {
-    List<Device> devices = List.copyOf(CudaDevices.probe().list());
+    List<Device> devices = List.copyOf(Devices.cuda().list());
     assumeTrue(devices.size() >= 2, "needs two GPUs");
     try (Ranks ranks = new Ranks(Communicator.initAll(devices.subList(0, 2)))) {
       ranks.run(
@@ -117,7 +117,7 @@ class CloseInGroupGpuTest {
   /** More parts than one kernel's arguments hold, of two ranks of one thread. */
   @Test
   void largeGroupsOfOneThread() {
-    List<Device> devices = List.copyOf(CudaDevices.probe().list());
+    List<Device> devices = List.copyOf(Devices.cuda().list());
     assumeTrue(devices.size() >= 2, "needs two GPUs");
     List<Communicator> ranks = Communicator.initAll(devices.subList(0, 2));
     List<DeviceMemory> buffers = new ArrayList<>();

@@ -14,6 +14,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.nccl4j.api.Communicator;
 import org.nccl4j.api.CommunicatorConfig;
+import org.nccl4j.api.Devices;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
@@ -35,7 +36,7 @@ class DiagnoseGpuTest {
   void whomAKernelWaitsForIsSaidWhileItWaits() throws InterruptedException {
     CommunicatorConfig config =
         CommunicatorConfig.defaults().withOperationDeadline(Duration.ofMinutes(5));
-    CudaDevices gpus = CudaDevices.probe();
+    CudaDevices gpus = Devices.cuda();
     List<Rank> ranks =
         Communicator.initAll(List.of(gpus.device(0), gpus.device(1)), config).stream()
             .map(Rank::new)

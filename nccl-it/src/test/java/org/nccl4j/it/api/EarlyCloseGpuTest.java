@@ -12,6 +12,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.nccl4j.api.Communicator;
 import org.nccl4j.api.CommunicatorConfig;
+import org.nccl4j.api.Devices;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceMemory;
@@ -19,7 +20,6 @@ import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.RedOp;
-import org.nccl4j.device.cuda.CudaDevices;
 
 /** A rank that closes while another's kernel waits for it. Needs two GPUs. */
 @Tag("gpu")
@@ -35,7 +35,7 @@ class EarlyCloseGpuTest {
   /** The deadline is far beyond the time that the test may take. */
   @Test
   void whoWaitsForItInAKernelFails() {
-    List<? extends Device> gpus = CudaDevices.probe().list().subList(0, 2);
+    List<? extends Device> gpus = Devices.cuda().list().subList(0, 2);
     CommunicatorConfig patient =
         CommunicatorConfig.defaults()
             .withName("patient")

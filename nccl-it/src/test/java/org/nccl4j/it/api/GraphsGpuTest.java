@@ -15,12 +15,12 @@ import org.junit.jupiter.api.Test;
 import org.nccl4j.api.CallOptions;
 import org.nccl4j.api.Communicator;
 import org.nccl4j.api.CommunicatorConfig;
+import org.nccl4j.api.Devices;
 import org.nccl4j.api.Group;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.RedOp;
-import org.nccl4j.device.cuda.CudaDevices;
 import org.nccl4j.device.cuda.CudaGraph;
 import org.nccl4j.device.cuda.CudaStream;
 
@@ -36,7 +36,7 @@ class GraphsGpuTest {
 
   @Test
   void everythingIsDoneAgainAtEachReplay() throws Exception {
-    List<Device> devices = List.copyOf(CudaDevices.probe().list());
+    List<Device> devices = List.copyOf(Devices.cuda().list());
     CommunicatorConfig config =
         CommunicatorConfig.defaults().withOperationDeadline(Duration.ofSeconds(20));
     List<Communicator> ranks = Communicator.initAll(devices, config);

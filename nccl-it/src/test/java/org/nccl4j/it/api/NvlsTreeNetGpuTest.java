@@ -17,12 +17,12 @@ import org.junit.jupiter.params.provider.CsvSource;
 import org.nccl4j.api.CallOptions;
 import org.nccl4j.api.Communicator;
 import org.nccl4j.api.CommunicatorConfig;
+import org.nccl4j.api.Devices;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.cuda.CudaDevice;
-import org.nccl4j.device.cuda.CudaDevices;
 import org.nccl4j.device.kernel.Nvls;
 import org.nccl4j.device.kernel.Operation;
 import org.nccl4j.it.perf.check.DataSet;
@@ -45,7 +45,7 @@ class NvlsTreeNetGpuTest {
   private static final CallOptions TREE = CallOptions.defaults().withAlgorithm("NVLSTree");
   private static final CallOptions RING = CallOptions.defaults().withAlgorithm("Ring");
 
-  private static final List<CudaDevice> GPUS = CudaDevices.probe().list();
+  private static final List<CudaDevice> GPUS = Devices.cuda().list();
 
   /** All types and operators that it has, by tree and by ring, in place by chance. */
   @ParameterizedTest

@@ -12,13 +12,13 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 import org.nccl4j.api.Communicator;
 import org.nccl4j.api.CommunicatorConfig;
+import org.nccl4j.api.Devices;
 import org.nccl4j.api.Group;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.ReductionOperator;
-import org.nccl4j.device.cuda.CudaDevices;
 
 /** Pre-multiplied sums as communicators plan them, by size and by settings. Needs GPUs. */
 @Tag("gpu")
@@ -29,14 +29,14 @@ class OperatorsGpuTest {
   @ParameterizedTest
   @ValueSource(strings = {"", "Tree", "TwoShot", "NVLS", "CopyEngine"})
   void byEverySizeAndSetting(String algorithm) {
-    List<Device> devices = List.copyOf(CudaDevices.probe().list());
+    List<Device> devices = List.copyOf(Devices.cuda().list());
     CommunicatorConfig config = CommunicatorConfig.defaults().with("NCCL_ALGO", algorithm);
     check(devices, config);
   }
 
   @Test
   void ofOneRank() {
-    check(List.of(CudaDevices.probe().list().get(0)), CommunicatorConfig.defaults());
+    check(List.of(Devices.cuda().list().get(0)), CommunicatorConfig.defaults());
   }
 
   private static void check(List<Device> devices, CommunicatorConfig config) {

@@ -3,8 +3,8 @@ package org.nccl4j.it.api;
 import java.util.List;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Timeout;
+import org.nccl4j.api.Devices;
 import org.nccl4j.device.Device;
-import org.nccl4j.device.cuda.CudaDevices;
 
 /** On all GPUs, with the host device's bits as those of the ranks' order. Needs GPUs. */
 @Tag("gpu")
@@ -13,7 +13,7 @@ import org.nccl4j.device.cuda.CudaDevices;
 class ReductionBitsGpuTest extends ReductionBits {
   @Override
   List<Device> devices() {
-    return List.copyOf(CudaDevices.probe().list());
+    return List.copyOf(Devices.cuda().list());
   }
 
   @Override

@@ -16,6 +16,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 import org.nccl4j.api.Communicator;
 import org.nccl4j.api.CommunicatorConfig;
+import org.nccl4j.api.Devices;
 import org.nccl4j.api.Group;
 import org.nccl4j.api.Window;
 import org.nccl4j.device.DataType;
@@ -25,7 +26,6 @@ import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.cuda.CudaDevice;
-import org.nccl4j.device.cuda.CudaDevices;
 
 /** Splits that use the connections of what they were split from, on GPUs. Needs GPUs. */
 @Tag("gpu")
@@ -44,7 +44,7 @@ class SharedSplitGpuTest {
 
   /** Ranks on all GPUs by turns. */
   private static List<Communicator> ranks(int n, int seconds) {
-    List<CudaDevice> gpus = CudaDevices.probe().list();
+    List<CudaDevice> gpus = Devices.cuda().list();
     List<Device> devices = new ArrayList<>();
     for (int rank = 0; rank < n; rank++) {
       devices.add(gpus.get(rank % gpus.size()));
@@ -56,7 +56,7 @@ class SharedSplitGpuTest {
   @Test
   void operationsTakeTurnsOnTheConnections() {
     System.out.println("seed " + SEED);
-    int gpus = CudaDevices.probe().list().size();
+    int gpus = Devices.cuda().list().size();
     List<Communicator> ranks =
         ranks(Integer.getInteger("ranks", gpus >= 4 ? 4 : 2), Integer.getInteger("seconds", 20));
     Ranks.all(
@@ -93,7 +93,7 @@ class SharedSplitGpuTest {
   @Test
   void operationsTakeTurnsOverANetwork() throws Exception {
     System.out.println("seed " + SEED);
-    List<CudaDevice> gpus = CudaDevices.probe().list();
+    List<CudaDevice> gpus = Devices.cuda().list();
     try (Ranks ranks =
         Ranks.onHosts("ab", gpus, config(20).with("NCCL_NCHANNELS_PER_NET_PEER", "4"))) {
       ranks.run(
@@ -111,8 +111,8 @@ class SharedSplitGpuTest {
 
   @Test
   void byDefaultASplitTakesNoMemoryOfTheGpu() {
-    List<Communicator> ranks = ranks(CudaDevices.probe().list().size(), 20);
-    CudaDevice gpu = CudaDevices.probe().device(0);
+    List<Communicator> ranks = ranks(Devices.cuda().list().size(), 20);
+    CudaDevice gpu = Devices.cuda().device(0);
     Map<String, Long> held = ranks.get(0).memory();
     long before = gpu.memoryInfo()[0];
     List<List<Communicator>> splits = new ArrayList<>();
@@ -131,7 +131,7 @@ class SharedSplitGpuTest {
   /** Operations of a split straight between its windows, by turns with its parent's. */
   @Test
   void windowsOfASplit() {
-    int gpus = CudaDevices.probe().list().size();
+    int gpus = Devices.cuda().list().size();
     List<Communicator> ranks = ranks(gpus, 20);
     float sum = gpus * (gpus + 1) / 2;
     Ranks.all(
@@ -187,7 +187,7 @@ class SharedSplitGpuTest {
   void differentOrdersAreNamed() {
     for (boolean debug : new boolean[] {true, false}) {
       CommunicatorConfig config = config(2).withName("all");
-      List<Device> gpus = List.copyOf(CudaDevices.probe().list().subList(0, 2));
+      List<Device> gpus = List.copyOf(Devices.cuda().list().subList(0, 2));
       List<Communicator> ranks =
           Communicator.initAll(
               gpus, debug ? config.with("NCCL_CHECK_MODE", "DEBUG_GLOBAL") : config);
@@ -277,7 +277,7 @@ class SharedSplitGpuTest {
 
   @Test
   void whereOneRankStaysAwayAllFail() {
-    List<Communicator> ranks = ranks(CudaDevices.probe().list().size(), 1);
+    List<Communicator> ranks = ranks(Devices.cuda().list().size(), 1);
     List<Communicator> split = Ranks.all(ranks, rank -> rank.split(0, 0).orElseThrow());
     try (DeviceMemory data = ranks.get(0).device().allocate(4000);
         DeviceStream stream = ranks.get(0).device().createStream();

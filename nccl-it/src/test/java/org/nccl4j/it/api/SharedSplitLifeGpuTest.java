@@ -4,8 +4,8 @@ import java.util.List;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.nccl4j.api.Devices;
 import org.nccl4j.device.Device;
-import org.nccl4j.device.cuda.CudaDevices;
 
 /** On all GPUs. Needs GPUs. */
 @Tag("gpu")
@@ -16,7 +16,7 @@ class SharedSplitLifeGpuTest extends SharedSplitLife {
 
   @Override
   List<Device> devices() {
-    return List.copyOf(CudaDevices.probe().list());
+    return List.copyOf(Devices.cuda().list());
   }
 
   /** One round in about ten failed, or broke the driver's heap, while frees took no turns. */

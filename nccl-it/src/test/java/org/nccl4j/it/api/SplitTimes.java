@@ -9,13 +9,13 @@ import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import org.nccl4j.api.Communicator;
 import org.nccl4j.api.CommunicatorConfig;
+import org.nccl4j.api.Devices;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.cuda.CudaDevice;
-import org.nccl4j.device.cuda.CudaDevices;
 
 /**
  * What a split of all GPUs costs that shares connections, and one that does not: milliseconds and
@@ -57,7 +57,7 @@ final class SplitTimes {
   }
 
   private void creation(boolean share) throws Exception {
-    CudaDevice gpu = CudaDevices.probe().device(0);
+    CudaDevice gpu = Devices.cuda().device(0);
     long before = gpu.memoryInfo()[0];
     double[] millis = new double[SPLITS];
     List<List<Communicator>> made = new ArrayList<>();
@@ -101,7 +101,7 @@ final class SplitTimes {
 
   /** No arguments. */
   public static void main(String[] arguments) throws Exception {
-    List<Device> gpus = List.copyOf(CudaDevices.probe().list());
+    List<Device> gpus = List.copyOf(Devices.cuda().list());
     SplitTimes times = new SplitTimes(Communicator.initAll(gpus));
     for (boolean share : new boolean[] {true, false, true, false}) {
       times.creation(share);

@@ -3,8 +3,8 @@ package org.nccl4j.it.api;
 import java.util.List;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Timeout;
+import org.nccl4j.api.Devices;
 import org.nccl4j.device.Device;
-import org.nccl4j.device.cuda.CudaDevices;
 
 /** On all GPUs. Needs GPUs. */
 @Tag("gpu")
@@ -12,7 +12,7 @@ import org.nccl4j.device.cuda.CudaDevices;
 class VariablePartsGpuTest extends VariableParts {
   @Override
   List<Device> devices() {
-    return List.copyOf(CudaDevices.probe().list());
+    return List.copyOf(Devices.cuda().list());
   }
 
   @Override

@@ -5,6 +5,7 @@ import java.util.Set;
 import org.junit.jupiter.api.extension.ConditionEvaluationResult;
 import org.junit.jupiter.api.extension.ExecutionCondition;
 import org.junit.jupiter.api.extension.ExtensionContext;
+import org.nccl4j.api.Devices;
 import org.nccl4j.device.cuda.CudaDevices;
 
 /**
@@ -18,7 +19,7 @@ public final class GpuCondition implements ExecutionCondition {
     if (!context.getTags().contains("gpu")) {
       return ConditionEvaluationResult.enabled("it needs no GPUs, or its parts say");
     }
-    CudaDevices gpus = CudaDevices.probe();
+    CudaDevices gpus = Devices.cuda();
     return of(context.getTags(), gpus.absence(), gpus.list().size());
   }
 

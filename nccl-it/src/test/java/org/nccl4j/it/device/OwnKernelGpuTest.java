@@ -24,11 +24,11 @@ import org.junit.jupiter.params.provider.ValueSource;
 import org.nccl4j.api.Communicator;
 import org.nccl4j.api.CommunicatorConfig;
 import org.nccl4j.api.DeviceCommunicator;
+import org.nccl4j.api.Devices;
 import org.nccl4j.api.Window;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.cuda.CudaDevice;
-import org.nccl4j.device.cuda.CudaDevices;
 
 /** Example: a user's own kernels, compiled by nvcc and launched through JCuda. Needs GPUs. */
 @Tag("gpu")
@@ -61,7 +61,7 @@ class OwnKernelGpuTest {
 
   private static void onGpus(int n, Path folder, CommunicatorConfig config, Body body)
       throws Exception {
-    List<CudaDevice> all = CudaDevices.probe().list();
+    List<CudaDevice> all = Devices.cuda().list();
     assumeTrue(all.size() >= n, "needs %d GPUs".formatted(n));
     byte[] cubin = OwnKernel.compile(folder, "native");
     List<Device> devices = new ArrayList<>(all.subList(0, n));

@@ -8,6 +8,7 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.Executor;
 import java.util.concurrent.TimeUnit;
+import org.nccl4j.api.Devices;
 import org.nccl4j.api.spi.Connector;
 import org.nccl4j.api.spi.NetProvider;
 import org.nccl4j.api.spi.PeerInfo;
@@ -17,7 +18,6 @@ import org.nccl4j.api.spi.Transport;
 import org.nccl4j.api.spi.TransportContext;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.NcclException;
-import org.nccl4j.device.cuda.CudaDevices;
 import org.nccl4j.device.kernel.Connection;
 import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.KernelDevice;
@@ -49,7 +49,7 @@ final class CarriedSlots {
   private CarriedSlots(String network) {
     String name = network.equals("cards") ? "IB" : "Socket";
     List<PeerInfo> peers = new ArrayList<>();
-    List<? extends Device> devices = CudaDevices.probe().list();
+    List<? extends Device> devices = Devices.cuda().list();
     for (int rank = 0; rank < 2; rank++) {
       peers.add(
           new PeerInfo(

@@ -8,6 +8,7 @@ import java.util.Random;
 import java.util.concurrent.CompletableFuture;
 import org.nccl4j.api.Communicator;
 import org.nccl4j.api.CommunicatorConfig;
+import org.nccl4j.api.Devices;
 import org.nccl4j.api.UniqueId;
 import org.nccl4j.api.Window;
 import org.nccl4j.device.DataType;
@@ -15,7 +16,6 @@ import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.cuda.CudaDevice;
-import org.nccl4j.device.cuda.CudaDevices;
 
 /**
  * A program that is the ranks of one of several hosts, of one communicator after the other. Each
@@ -35,7 +35,7 @@ final class CliqueRank {
     List<CompletableFuture<Void>> ranks = new ArrayList<>();
     for (int place = 0; place < Integer.parseInt(arguments[2]); place++) {
       int rank = first + place;
-      CudaDevice device = CudaDevices.probe().device(Integer.parseInt(arguments[3]) + place);
+      CudaDevice device = Devices.cuda().device(Integer.parseInt(arguments[3]) + place);
       ranks.add(
           CompletableFuture.runAsync(
               () -> run(arguments, rank, device), task -> new Thread(task).start()));

@@ -17,12 +17,12 @@ import org.nccl4j.api.CallOptions;
 import org.nccl4j.api.Communicator;
 import org.nccl4j.api.CommunicatorConfig;
 import org.nccl4j.api.CommunicatorConfig.CtaPolicy;
+import org.nccl4j.api.Devices;
 import org.nccl4j.api.Group;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
-import org.nccl4j.device.cuda.CudaDevices;
 import org.nccl4j.it.nvls.FakeGpuProcess.Ran;
 
 /** With the policy of no blocks, data that only move are moved without a kernel. */
@@ -61,7 +61,7 @@ class CtaPolicyTest {
 
     /** No arguments. */
     public static void main(String[] arguments) {
-      List<Device> devices = List.copyOf(CudaDevices.probe().list());
+      List<Device> devices = List.copyOf(Devices.cuda().list());
       CommunicatorConfig config = CommunicatorConfig.defaults().withCtaPolicy(CtaPolicy.ZERO);
       List<Communicator> ranks = Communicator.initAll(devices, config);
       List<Communicator> plain = Communicator.initAll(devices);

@@ -5,13 +5,13 @@ import java.lang.management.ManagementFactory;
 import java.util.ArrayList;
 import java.util.List;
 import org.nccl4j.api.Communicator;
+import org.nccl4j.api.Devices;
 import org.nccl4j.api.Group;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.RedOp;
-import org.nccl4j.device.cuda.CudaDevices;
 
 /** A program that prints what its thread allocates by operations of all GPUs, once warmed up. */
 final class FakeGpuAllocation {
@@ -29,7 +29,7 @@ final class FakeGpuAllocation {
   private final List<DeviceStream> streams = new ArrayList<>();
 
   private FakeGpuAllocation() {
-    List<Device> devices = List.copyOf(CudaDevices.probe().list());
+    List<Device> devices = List.copyOf(Devices.cuda().list());
     ranks = Communicator.initAll(devices);
     for (Device device : devices) {
       from.add(device.allocate(4 * COUNT));

@@ -6,10 +6,10 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
 import org.nccl4j.api.Communicator;
 import org.nccl4j.api.CommunicatorConfig;
+import org.nccl4j.api.Devices;
 import org.nccl4j.api.UniqueId;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.NcclException;
-import org.nccl4j.device.cuda.CudaDevices;
 
 /** A program that prints of two ranks whether they have a communicator, or why not. */
 final class FakeGpuErrors {
@@ -21,7 +21,7 @@ final class FakeGpuErrors {
     UniqueId id = UniqueId.create(config);
     List<CompletableFuture<Communicator>> joining = new ArrayList<>();
     for (int rank = 0; rank < arguments.length; rank++) {
-      Device device = CudaDevices.probe().list().get(Integer.parseInt(arguments[rank]));
+      Device device = Devices.cuda().list().get(Integer.parseInt(arguments[rank]));
       joining.add(Communicator.initRankAsync(arguments.length, id, rank, device, config));
     }
     List<Communicator> made = new ArrayList<>();

@@ -5,10 +5,10 @@ import java.nio.file.Path;
 import java.util.concurrent.TimeUnit;
 import org.nccl4j.api.Communicator;
 import org.nccl4j.api.CommunicatorConfig;
+import org.nccl4j.api.Devices;
 import org.nccl4j.api.UniqueId;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.NcclException;
-import org.nccl4j.device.cuda.CudaDevices;
 
 /** A program that is one rank, on the GPU of its number, and makes a communicator and closes it. */
 final class FakeGpuRank {
@@ -22,7 +22,7 @@ final class FakeGpuRank {
             Integer.parseInt(arguments[0]),
             UniqueId.parse(arguments[2]),
             rank,
-            CudaDevices.probe().device(rank),
+            Devices.cuda().device(rank),
             CommunicatorConfig.defaults())) {
       System.out.println("transports " + communicator.transports());
       for (int time = 0; time < Integer.getInteger("nccl4j.windows", 0); time++) {

@@ -11,7 +11,6 @@ import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.RedOp;
-import org.nccl4j.device.cuda.CudaDevices;
 
 /** A program that makes a communicator of all GPUs and closes it. */
 final class FakeGpuRanks {
@@ -22,7 +21,7 @@ final class FakeGpuRanks {
 
   /** No arguments; settings come from the environment, what else to do from properties. */
   public static void main(String[] arguments) {
-    List<Device> devices = List.copyOf(CudaDevices.probe().list());
+    List<Device> devices = List.copyOf(Devices.cuda().list());
     if (Boolean.getBoolean("nccl4j.rehearsed")) {
       awaitRehearsal();
     }

@@ -6,6 +6,7 @@ import java.util.concurrent.CompletableFuture;
 import java.util.function.IntFunction;
 import org.nccl4j.api.Communicator;
 import org.nccl4j.api.CommunicatorConfig;
+import org.nccl4j.api.Devices;
 import org.nccl4j.api.Group;
 import org.nccl4j.api.UniqueId;
 import org.nccl4j.device.DataType;
@@ -13,7 +14,6 @@ import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.RedOp;
-import org.nccl4j.device.cuda.CudaDevices;
 
 /**
  * A program with two ranks on one GPU, which launches a group of an operation of each of two
@@ -27,7 +27,7 @@ final class FakeSharedGpu {
 
   /** No arguments. */
   public static void main(String[] arguments) {
-    Device device = CudaDevices.probe().list().get(0);
+    Device device = Devices.cuda().list().get(0);
     CommunicatorConfig config =
         CommunicatorConfig.defaults()
             .with("NCCL_SOCKET_IFNAME", "lo")

@@ -5,13 +5,13 @@ import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import org.nccl4j.api.Communicator;
 import org.nccl4j.api.CommunicatorConfig;
+import org.nccl4j.api.Devices;
 import org.nccl4j.api.UniqueId;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.RedOp;
-import org.nccl4j.device.cuda.CudaDevices;
 
 /** A program of ranks that say they are on several machines, on fake GPUs by turns. */
 final class FakeTreeRanks {
@@ -25,7 +25,7 @@ final class FakeTreeRanks {
             .with("NCCL_SOCKET_IFNAME", "lo")
             .with("NCCL_P2P_DISABLE", "1");
     UniqueId id = UniqueId.create(config);
-    List<? extends Device> devices = CudaDevices.probe().list();
+    List<? extends Device> devices = Devices.cuda().list();
     List<CompletableFuture<Communicator>> joining = new ArrayList<>();
     for (int rank = 0; rank < hosts.length(); rank++) {
       joining.add(

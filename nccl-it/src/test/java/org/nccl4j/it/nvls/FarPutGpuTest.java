@@ -17,13 +17,13 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.nccl4j.api.Communicator;
 import org.nccl4j.api.CommunicatorConfig;
+import org.nccl4j.api.Devices;
 import org.nccl4j.api.UniqueId;
 import org.nccl4j.api.Window;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.cuda.CudaDevice;
-import org.nccl4j.device.cuda.CudaDevices;
 
 /**
  * Puts into windows of GPU memory of another host, over sockets: random pieces of odd sizes at odd
@@ -39,7 +39,7 @@ class FarPutGpuTest {
   private static final int PUTS = 5;
   private static final long SEED = Long.getLong("seed", System.nanoTime());
 
-  private final int gpus = Math.min(4, CudaDevices.probe().list().size());
+  private final int gpus = Math.min(4, Devices.cuda().list().size());
   private final CyclicBarrier meeting = new CyclicBarrier(Math.max(1, gpus));
 
   @Test
@@ -65,7 +65,7 @@ class FarPutGpuTest {
             .with("NCCL_HOSTID", "host" + rank)
             .with("NCCL_SOCKET_IFNAME", "lo")
             .withOperationDeadline(Duration.ofSeconds(30));
-    CudaDevice device = CudaDevices.probe().device(rank);
+    CudaDevice device = Devices.cuda().device(rank);
     try (Communicator comm = Communicator.initRank(gpus, id, rank, device, config);
         DeviceMemory memory = device.memAlloc(WINDOW);
         DeviceMemory source = device.allocate(MOST);

@@ -14,13 +14,13 @@ import java.util.concurrent.Executor;
 import java.util.concurrent.TimeUnit;
 import org.nccl4j.api.Communicator;
 import org.nccl4j.api.CommunicatorConfig;
+import org.nccl4j.api.Devices;
 import org.nccl4j.api.UniqueId;
 import org.nccl4j.api.Window;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.cuda.CudaDevice;
-import org.nccl4j.device.cuda.CudaDevices;
 import org.nccl4j.device.cuda.CudaStream;
 
 /** A program of two ranks on GPUs of two hosts, who put into each other's windows. */
@@ -58,7 +58,7 @@ final class FarPuts {
             .with("NCCL_HOSTID", "host" + rank)
             .with("NCCL_SOCKET_IFNAME", "lo")
             .withOperationDeadline(Duration.ofMillis(mode.equals("silent") ? 200 : 60_000));
-    CudaDevice device = CudaDevices.probe().device(rank);
+    CudaDevice device = Devices.cuda().device(rank);
     try (Communicator comm = Communicator.initRank(2, id, rank, device, config);
         DeviceMemory memory = device.memAlloc(2 * PART);
         DeviceMemory source = device.allocate(PART);

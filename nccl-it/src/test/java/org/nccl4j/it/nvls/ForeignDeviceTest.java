@@ -20,7 +20,6 @@ import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.ReductionOperator;
-import org.nccl4j.device.cuda.CudaDevices;
 import org.nccl4j.it.nvls.FakeGpuProcess.Ran;
 
 /** What belongs to another device is refused by name, before anything is launched. */
@@ -69,7 +68,7 @@ class ForeignDeviceTest {
 
     /** No arguments. */
     public static void main(String[] arguments) {
-      List<Device> devices = List.copyOf(CudaDevices.probe().list());
+      List<Device> devices = List.copyOf(Devices.cuda().list());
       List<Communicator> ranks = Communicator.initAll(devices);
       Device host = Devices.host();
       try (DeviceMemory own = devices.get(0).memAlloc(4096);

@@ -8,13 +8,13 @@ import jcuda.LogLevel;
 import jcuda.driver.JCudaDriver;
 import jnr.ffi.LibraryLoader;
 import org.nccl4j.api.Communicator;
+import org.nccl4j.api.Devices;
 import org.nccl4j.api.Group;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceEvent;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.RedOp;
-import org.nccl4j.device.cuda.CudaDevices;
 import org.nccl4j.device.cuda.CudaGraph;
 import org.nccl4j.device.cuda.CudaStream;
 
@@ -40,7 +40,7 @@ public final class JCudaSwitchRanks {
   public static void main(String[] arguments) {
     JCudaDriver.setExceptionsEnabled(true);
     JCudaDriver.setLogLevel(LogLevel.LOG_DEBUGTRACE);
-    List<Device> devices = List.copyOf(CudaDevices.probe().list());
+    List<Device> devices = List.copyOf(Devices.cuda().list());
     List<Communicator> ranks = Communicator.initAll(devices);
     List<CudaStream> streams = new ArrayList<>();
     List<DeviceMemory> buffers = new ArrayList<>();

@@ -16,9 +16,9 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
+import org.nccl4j.api.Devices;
 import org.nccl4j.api.UniqueId;
 import org.nccl4j.device.cuda.CudaDevice;
-import org.nccl4j.device.cuda.CudaDevices;
 import org.nccl4j.it.nvls.FakeGpuProcess.Ran;
 import org.nccl4j.it.nvls.FakeGpuProcess.Running;
 
@@ -294,7 +294,7 @@ class MemorySharingTest {
 
     /** No arguments. */
     public static void main(String[] none) {
-      CudaDevice device = CudaDevices.probe().device(0);
+      CudaDevice device = Devices.cuda().device(0);
       String peer = "0000:0b:00.0";
       System.out.println("unseen: " + device.nvlink(peer) + " " + device.mayAccess(peer));
     }

@@ -8,10 +8,10 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
 import org.nccl4j.api.Communicator;
 import org.nccl4j.api.CommunicatorConfig;
+import org.nccl4j.api.Devices;
 import org.nccl4j.api.UniqueId;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.cuda.CudaDevice;
-import org.nccl4j.device.cuda.CudaDevices;
 import org.nccl4j.it.net.RailMachine;
 
 /**
@@ -37,7 +37,7 @@ public final class RailGpus {
   }
 
   static CudaDevice device(int rank) {
-    return CudaDevices.probe().device(rank % 2);
+    return Devices.cuda().device(rank % 2);
   }
 
   /** The communicators, by rank. */

@@ -6,6 +6,7 @@ import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.Executor;
 import java.util.concurrent.TimeUnit;
+import org.nccl4j.api.Devices;
 import org.nccl4j.api.spi.Connector;
 import org.nccl4j.api.spi.NetExit;
 import org.nccl4j.api.spi.NetProvider;
@@ -14,7 +15,6 @@ import org.nccl4j.api.spi.ProxyHandler;
 import org.nccl4j.api.spi.Transport;
 import org.nccl4j.api.spi.TransportContext;
 import org.nccl4j.device.Device;
-import org.nccl4j.device.cuda.CudaDevices;
 import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.KernelDevice;
 import org.nccl4j.transport.net.NetTransportProvider;
@@ -47,7 +47,7 @@ final class RelayedSlots {
   }
 
   private void run(NetProvider net) throws Exception {
-    List<? extends Device> devices = CudaDevices.probe().list();
+    List<? extends Device> devices = Devices.cuda().list();
     for (int rank = 0; rank < 3; rank++) {
       peers.add(
           new PeerInfo(

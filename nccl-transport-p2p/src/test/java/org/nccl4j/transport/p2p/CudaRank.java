@@ -5,12 +5,12 @@ import java.nio.ByteOrder;
 import java.time.Duration;
 import org.nccl4j.api.Communicator;
 import org.nccl4j.api.CommunicatorConfig;
+import org.nccl4j.api.Devices;
 import org.nccl4j.api.UniqueId;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.RedOp;
-import org.nccl4j.device.cuda.CudaDevices;
 
 /** One rank on a GPU, as a thread or as a process of its own: a few operations, checked. */
 final class CudaRank {
@@ -26,7 +26,7 @@ final class CudaRank {
         CommunicatorConfig.defaults().withOperationDeadline(Duration.ofSeconds(20));
     try (Communicator communicator =
         Communicator.initRank(
-            nRanks, UniqueId.parse(arguments[2]), rank, CudaDevices.probe().device(rank), config)) {
+            nRanks, UniqueId.parse(arguments[2]), rank, Devices.cuda().device(rank), config)) {
       check(communicator);
     }
   }

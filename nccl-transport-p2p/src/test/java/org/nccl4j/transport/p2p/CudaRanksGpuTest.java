@@ -15,9 +15,9 @@ import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.nccl4j.api.Communicator;
 import org.nccl4j.api.CommunicatorConfig;
+import org.nccl4j.api.Devices;
 import org.nccl4j.api.UniqueId;
 import org.nccl4j.device.Device;
-import org.nccl4j.device.cuda.CudaDevices;
 
 /** Communicators over all GPUs of the machine, as threads and as processes. Needs GPUs. */
 @Tag("gpu")
@@ -28,7 +28,7 @@ class CudaRanksGpuTest {
   @Test
   @Tag("two-gpus")
   void threads() throws Exception {
-    List<Device> devices = new ArrayList<>(CudaDevices.probe().list());
+    List<Device> devices = new ArrayList<>(Devices.cuda().list());
     for (int round = 0; round < 3; round++) {
       long start = System.nanoTime();
       List<Communicator> ranks = Communicator.initAll(devices, CONFIG);
@@ -50,7 +50,7 @@ class CudaRanksGpuTest {
 
   @Test
   void processes() throws Exception {
-    int n = CudaDevices.probe().list().size();
+    int n = Devices.cuda().list().size();
     String id = UniqueId.create().toString();
     List<Process> processes = new ArrayList<>();
     for (int rank = 0; rank < n; rank++) {

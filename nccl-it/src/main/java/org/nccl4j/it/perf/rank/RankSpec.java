@@ -5,7 +5,6 @@ import java.util.List;
 import java.util.stream.IntStream;
 import org.nccl4j.api.Devices;
 import org.nccl4j.device.Device;
-import org.nccl4j.device.cuda.CudaDevices;
 
 /**
  * The arguments of a thread or process of ranks before its first order.
@@ -39,7 +38,7 @@ public record RankSpec(
 
   /** The device of a rank. */
   Device device(int ofRank) {
-    return kind == Device.Kind.HOST ? Devices.host() : CudaDevices.probe().device(ofRank);
+    return kind == Device.Kind.HOST ? Devices.host() : Devices.cuda().device(ofRank);
   }
 
   /** The devices of all ranks. */

@@ -11,8 +11,8 @@ import java.util.Random;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.nccl4j.api.Devices;
 import org.nccl4j.device.Device;
-import org.nccl4j.device.cuda.CudaDevices;
 import org.nccl4j.it.perf.workload.Workload;
 import org.nccl4j.it.run.Placement;
 
@@ -28,7 +28,7 @@ class NetGpuTest {
   private static final int MOST_BYTES = 8 << 20;
   private static final long SEED = Long.getLong("seed", System.nanoTime());
 
-  private final int gpus = CudaDevices.probe().list().size();
+  private final int gpus = Devices.cuda().list().size();
 
   /** Processes that take each other for ranks of such hosts. */
   private Ranks start(List<String> hosts, Map<String, String> settings) {

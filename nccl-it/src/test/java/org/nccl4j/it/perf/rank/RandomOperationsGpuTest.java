@@ -13,10 +13,10 @@ import java.util.concurrent.Future;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.nccl4j.api.Devices;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.RedOp;
-import org.nccl4j.device.cuda.CudaDevices;
 import org.nccl4j.it.perf.workload.Cell;
 import org.nccl4j.it.perf.workload.Workload;
 import org.nccl4j.it.run.Placement;
@@ -32,7 +32,7 @@ class RandomOperationsGpuTest {
   private static final int MOST_BYTES = 1 << 20;
   private static final long SEED = Long.getLong("seed", System.nanoTime());
 
-  private final int gpus = CudaDevices.probe().list().size();
+  private final int gpus = Devices.cuda().list().size();
 
   private RankSpec spec(long bytes) {
     return new RankSpec(0, gpus, 1, bytes, Device.Kind.CUDA, "", Registered.NOT);
