@@ -27,7 +27,7 @@ public final class CudaGraph implements AutoCloseable {
    * A graph.
    *
    * @param orders of the connections that its operations go by, as {@link
-   *     CaptureRegistry.Capture#orders}
+   *     org.nccl4j.device.cuda.stream.CaptureRegistry.Capture#orders}
    */
   CudaGraph(Gpu gpu, long graph, List<ConnectionOrder> orders) {
     this.gpu = gpu;

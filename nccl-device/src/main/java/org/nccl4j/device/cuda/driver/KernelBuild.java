@@ -11,7 +11,7 @@ import java.util.stream.Collectors;
 
 /**
  * The GPUs that the kernels of this build are for. Compute capabilities are times ten, as {@link
- * CudaDevice#computeCapability}.
+ * Gpu#computeCapability}.
  *
  * @param architectures compute capabilities that there is code for
  * @param ptx the compute capability of the PTX, which the driver compiles for newer GPUs; 0 for

@@ -12,7 +12,7 @@ import org.nccl4j.device.cuda.driver.CudaLibrary;
 import org.nccl4j.device.cuda.driver.Gpu;
 
 /**
- * A stream of a GPU, into which plans are launched: of the library's own, or behind a user's {@link
+ * A stream of a GPU, into which plans are launched: of the library's own, or behind a user's {@code
  * CudaStream}. Any thread may call.
  */
 public final class GpuStream implements AutoCloseable {
