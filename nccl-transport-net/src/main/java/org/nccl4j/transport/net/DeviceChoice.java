@@ -9,7 +9,7 @@ import org.nccl4j.api.spi.PeerInfo;
  * Chooses the devices of a network for a rank: the nearest one to a known GPU, else the ranks of a
  * host take turns with its fastest devices, so that all of these are in use at once. The
  * processor's memory is as near to one as to another. What leaves by way of another rank is {@link
- * Relays}' matter.
+ * PxnRoutes}' matter.
  */
 final class DeviceChoice {
   private DeviceChoice() {}

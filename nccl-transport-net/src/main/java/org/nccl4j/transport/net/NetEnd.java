@@ -13,29 +13,36 @@ import org.nccl4j.device.Releases;
 import org.nccl4j.device.TimeoutException;
 import org.nccl4j.device.cuda.CudaDevice;
 import org.nccl4j.device.kernel.Connection;
+import org.nccl4j.transport.net.memory.EndMemory;
+import org.nccl4j.transport.net.memory.GpuEndMemory;
+import org.nccl4j.transport.net.memory.HostEndMemory;
+import org.nccl4j.transport.net.memory.ProxyChannel;
+import org.nccl4j.transport.net.proxy.EndpointNames;
+import org.nccl4j.transport.net.proxy.PolledProxies;
+import org.nccl4j.transport.net.proxy.StepEvents;
 
 /**
  * One end of a connection over a network: both regions, in memory of its own. Each channel has a
  * connection of the network to itself: where one's messages are not taken for a while, those of
  * another must not wait behind them.
  */
-abstract class NetEnd implements End {
+public abstract class NetEnd implements End {
   /** The connection that operations go by. */
-  static final int OPERATIONS = 0;
+  public static final int OPERATIONS = 0;
 
   /** The connection whose slots the processor reaches too, for messages. */
   static final int MESSAGES = 1;
 
   final PeerInfo peer;
   private final TransportContext context;
-  private final CardChoice card;
+  private final NicChoice card;
   private final boolean reads;
   private final int which;
   private final int channels;
   private final boolean gpu;
   private EndMemory memory;
   private final List<NetConnection> networks = new ArrayList<>();
-  private final List<Channel> registered = new ArrayList<>();
+  private final List<ProxyChannel> registered = new ArrayList<>();
   private ProxyHandler proxy;
 
   /**
@@ -45,14 +52,14 @@ abstract class NetEnd implements End {
    * @param reads whether the card reads from the slots, and does not write into them
    * @param which its connection among those of the two ranks
    */
-  NetEnd(TransportContext context, PeerInfo peer, CardChoice card, boolean reads, int which) {
+  NetEnd(TransportContext context, PeerInfo peer, NicChoice card, boolean reads, int which) {
     this.peer = peer;
     this.context = context;
     this.card = card;
     this.reads = reads;
     this.which = which;
     this.gpu = context.device() instanceof CudaDevice;
-    this.channels = gpu ? CarriedChannels.of(context) : 1;
+    this.channels = gpu ? NetChannelCount.of(context) : 1;
     this.memory = card.memory(reads, channels).orElseGet(this::hostMemory);
   }
 
@@ -100,15 +107,15 @@ abstract class NetEnd implements End {
   }
 
   private void forget() {
-    registered.forEach(Channel::close);
+    registered.forEach(ProxyChannel::close);
     registered.clear();
   }
 
   /** What moves the data of a channel. */
-  abstract ProxyHandler proxy(int number, Channel channel);
+  abstract ProxyHandler proxy(int number, ProxyChannel channel);
 
   /** Who tells of a channel's steps. */
-  final StepEvents events(Channel channel) {
+  final StepEvents events(ProxyChannel channel) {
     return new StepEvents(ranks(), which, reads, channel, context.proxySteps());
   }
 
@@ -118,8 +125,8 @@ abstract class NetEnd implements End {
   }
 
   /** Both ends, for messages. */
-  Ranks ranks() {
-    return new Ranks(context.rank(), peer.rank());
+  EndpointNames ranks() {
+    return new EndpointNames(context.rank(), peer.rank());
   }
 
   final EndMemory memory() {

@@ -21,6 +21,7 @@ import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.InternalErrorException;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.cuda.CudaDevice;
+import org.nccl4j.transport.net.memory.GpuSlots;
 
 /** One communicator's connections over networks. Opens a network when it is first needed. */
 final class NetTransport implements Transport {
@@ -33,9 +34,9 @@ final class NetTransport implements Transport {
   private final Set<String> fallbacks = new HashSet<>();
   private final Map<String, Net> nets = new HashMap<>();
   private final List<End> ends = new ArrayList<>();
-  private final List<RelayConnector> relays = new ArrayList<>();
-  private final Relays exits;
-  private final RelayMail mail;
+  private final List<PxnConnector> relays = new ArrayList<>();
+  private final PxnRoutes exits;
+  private final PxnMail mail;
 
   /** Null on the host device. */
   private final GpuSlots slots;
@@ -44,8 +45,8 @@ final class NetTransport implements Transport {
 
   NetTransport(TransportContext context) {
     this.context = context;
-    this.exits = new Relays(context);
-    this.mail = new RelayMail(context.secret());
+    this.exits = new PxnRoutes(context);
+    this.mail = new PxnMail(context.secret());
     this.slots = context.device() instanceof CudaDevice gpu ? new GpuSlots(context, gpu) : null;
   }
 
@@ -77,7 +78,7 @@ final class NetTransport implements Transport {
     }
     try {
       Net by = opened(net);
-      Optional<Relays.Exit> relay = exits.relay(peer, net, by);
+      Optional<PxnRoutes.Exit> relay = exits.relay(peer, net, by);
       return relay.isPresent()
           ? ", " + relay.get().describe()
           : slots == null ? "" : ", by " + card(by, peer).describe();
@@ -131,18 +132,18 @@ final class NetTransport implements Transport {
   }
 
   /** To receive by. */
-  private CardChoice nearest(Net net) {
+  private NicChoice nearest(Net net) {
     int device =
         DeviceChoice.of(context.rank(), context.peers(), net.devices(), context.nearestNets());
-    return new CardChoice(net, device, slots, /* shared= */ false);
+    return new NicChoice(net, device, slots, /* shared= */ false);
   }
 
   /** To send by. */
-  private CardChoice card(Net net, PeerInfo peer) {
+  private NicChoice card(Net net, PeerInfo peer) {
     List<String> names = new ArrayList<>(exits.ownDevices(peer));
     names.addAll(context.nearestNets());
     int device = DeviceChoice.of(context.rank(), context.peers(), net.devices(), names);
-    return new CardChoice(net, device, slots, /* shared= */ false);
+    return new NicChoice(net, device, slots, /* shared= */ false);
   }
 
   private static InternalErrorException stranger(PeerInfo peer) {
@@ -155,10 +156,10 @@ final class NetTransport implements Transport {
   public Connector sender(PeerInfo peer) {
     Net net = net(peer);
     String name = common(peer).orElseThrow();
-    Optional<Relays.Exit> relay = exits.relay(peer, name, net);
+    Optional<PxnRoutes.Exit> relay = exits.relay(peer, name, net);
     return kept(
         relay.isPresent()
-            ? new RelayedSender(context, peer, relay.get().rank(), mail, name, relay.get().device())
+            ? new PxnSender(context, peer, relay.get().rank(), mail, name, relay.get().device())
             : new SendConnector(card(net, peer), context, peer, NetEnd.OPERATIONS));
   }
 
@@ -171,23 +172,23 @@ final class NetTransport implements Transport {
 
   @Override
   public Connector hostSender(PeerInfo peer) {
-    CardChoice card = nearest(net(peer)).withoutGpu();
+    NicChoice card = nearest(net(peer)).withoutGpu();
     return kept(new SendConnector(card, context, peer, NetEnd.MESSAGES));
   }
 
   @Override
   public Connector hostReceiver(PeerInfo peer) {
-    CardChoice card = nearest(net(peer)).withoutGpu();
+    NicChoice card = nearest(net(peer)).withoutGpu();
     return kept(new RecvConnector(card, context, peer, true, NetEnd.MESSAGES));
   }
 
   @Override
   public Connector relay(PeerInfo from, PeerInfo to, byte[] bytes) {
-    RelayRequest request = RelayRequest.fromBytes(from.rank(), bytes);
+    PxnRequest request = PxnRequest.fromBytes(from.rank(), bytes);
     Net net = exits.network(request, from, self().nets(), this::opened);
     int device = exits.device(request, from, net);
-    CardChoice card = new CardChoice(net, device, slots, /* shared= */ true);
-    RelayConnector relay = new RelayConnector(card, context, from, to, request, mail);
+    NicChoice card = new NicChoice(net, device, slots, /* shared= */ true);
+    PxnConnector relay = new PxnConnector(card, context, from, to, request, mail);
     relays.add(relay);
     return relay;
   }
@@ -206,12 +207,12 @@ final class NetTransport implements Transport {
     String process = self().processId();
     boolean alone =
         context.peers().stream().filter(p -> p.processId().equals(process)).count() == 1;
-    List<RelayConnector> last = List.copyOf(relays);
+    List<PxnConnector> last = List.copyOf(relays);
     relays.clear();
     if (!closed) {
       closed = true;
       TeardownBarrier.pass(
-          new RelayTeardown(context.rank(), last, this::free),
+          new PxnTeardown(context.rank(), last, this::free),
           "nccl4j-relay-" + context.rank(),
           alone ? PATIENCE : Duration.ZERO,
           TeardownBarrier.FOREVER);

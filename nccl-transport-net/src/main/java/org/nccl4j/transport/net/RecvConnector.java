@@ -9,6 +9,8 @@ import org.nccl4j.api.spi.NetReceiver;
 import org.nccl4j.api.spi.PeerInfo;
 import org.nccl4j.api.spi.ProxyHandler;
 import org.nccl4j.api.spi.TransportContext;
+import org.nccl4j.transport.net.memory.ProxyChannel;
+import org.nccl4j.transport.net.proxy.RecvProxy;
 
 /** The receiving end; it listens for the sending end. */
 final class RecvConnector extends NetEnd {
@@ -25,7 +27,7 @@ final class RecvConnector extends NetEnd {
    * @param pair whether this rank is going to connect to the peer, too, and by itself
    * @param which its connection among those of the two ranks
    */
-  RecvConnector(CardChoice card, TransportContext context, PeerInfo peer, boolean pair, int which) {
+  RecvConnector(NicChoice card, TransportContext context, PeerInfo peer, boolean pair, int which) {
     super(context, peer, card, false, which);
     boolean complete = false;
     try {
@@ -45,7 +47,7 @@ final class RecvConnector extends NetEnd {
 
   @Override
   public byte[] handle() {
-    return Handles.join(listeners.stream().map(NetListener::handle).toList());
+    return HandleList.join(listeners.stream().map(NetListener::handle).toList());
   }
 
   @Override
@@ -66,7 +68,7 @@ final class RecvConnector extends NetEnd {
   }
 
   @Override
-  ProxyHandler proxy(int number, Channel channel) {
+  ProxyHandler proxy(int number, ProxyChannel channel) {
     return new RecvProxy(receivers[number], channel, ranks(), isPolled(), events(channel));
   }
 

@@ -6,7 +6,7 @@ import org.nccl4j.api.spi.TransportContext;
 
 /** The sending end of this rank's own connection. */
 final class SendConnector extends SendEnd {
-  SendConnector(CardChoice card, TransportContext context, PeerInfo peer, int which) {
+  SendConnector(NicChoice card, TransportContext context, PeerInfo peer, int which) {
     super(card, context, peer, which);
   }
 

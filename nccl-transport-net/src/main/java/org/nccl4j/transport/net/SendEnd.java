@@ -6,16 +6,18 @@ import org.nccl4j.api.spi.NetSender;
 import org.nccl4j.api.spi.PeerInfo;
 import org.nccl4j.api.spi.ProxyHandler;
 import org.nccl4j.api.spi.TransportContext;
+import org.nccl4j.transport.net.memory.ProxyChannel;
+import org.nccl4j.transport.net.proxy.SendProxy;
 
 /**
  * An end that sends, for its own rank or another: it connects to where the receiving end listens.
  */
 abstract class SendEnd extends NetEnd {
-  final CardChoice card;
+  final NicChoice card;
   final List<NetSender> senders = new ArrayList<>();
   private boolean made;
 
-  SendEnd(CardChoice card, TransportContext context, PeerInfo peer, int which) {
+  SendEnd(NicChoice card, TransportContext context, PeerInfo peer, int which) {
     super(context, peer, card, true, which);
     this.card = card;
   }
@@ -31,7 +33,7 @@ abstract class SendEnd extends NetEnd {
   /** Whether the network's connections are made; each call lets each take its next step. */
   final boolean isMade(byte[] remoteHandle) {
     if (senders.isEmpty()) {
-      for (byte[] handle : Handles.split(remoteHandle, channels(), peer.rank())) {
+      for (byte[] handle : HandleList.split(remoteHandle, channels(), peer.rank())) {
         senders.add(open(handle));
       }
     }
@@ -55,7 +57,7 @@ abstract class SendEnd extends NetEnd {
   }
 
   @Override
-  final ProxyHandler proxy(int number, Channel channel) {
+  final ProxyHandler proxy(int number, ProxyChannel channel) {
     return new SendProxy(senders.get(number), channel, ranks(), events(channel));
   }
 

@@ -70,7 +70,7 @@ final class CudaExchange implements ArenaExchange {
     this.device = device;
     this.bytes = bytes;
     this.secret = context.secret();
-    this.byHandle = Reach.isOff(context, DESCRIPTORS);
+    this.byHandle = PeerReachability.isOff(context, DESCRIPTORS);
     this.abroad =
         context.peers().stream().anyMatch(peer -> !isLocal(peer) && !self.sharesFabric(peer));
     this.alone = context.peers().stream().filter(this::isLocal).count() == 1;

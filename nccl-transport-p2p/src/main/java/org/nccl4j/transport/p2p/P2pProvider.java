@@ -40,7 +40,7 @@ public final class P2pProvider implements TransportProvider {
           name(),
           context,
           layout,
-          peer -> Reach.betweenGpus(context, device, peer),
+          peer -> PeerReachability.betweenGpus(context, device, peer),
           new CudaExchange(context, device, layout.bytes()));
     }
     ArenaLayout layout = ArenaLayout.of(context.layout(), nRanks);
@@ -48,7 +48,7 @@ public final class P2pProvider implements TransportProvider {
         name(),
         context,
         layout,
-        peer -> Reach.inProcess(context, peer),
+        peer -> PeerReachability.inProcess(context, peer),
         new LocalExchange(layout.bytes()));
   }
 }

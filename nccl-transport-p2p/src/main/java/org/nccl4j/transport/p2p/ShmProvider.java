@@ -42,7 +42,7 @@ public final class ShmProvider implements TransportProvider {
         name(),
         context,
         layout,
-        peer -> Reach.onMachine(context, peer),
+        peer -> PeerReachability.onMachine(context, peer),
         gpu
             ? new PinnedExchange(exchange, (CudaDevice) context.device(), layout.bytes())
             : exchange);

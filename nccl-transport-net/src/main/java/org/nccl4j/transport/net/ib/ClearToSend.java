@@ -1,6 +1,7 @@
 package org.nccl4j.transport.net.ib;
 
 import org.nccl4j.device.HotPath;
+import org.nccl4j.transport.net.ib.verbs.NativeBlock;
 
 /**
  * The queue in which a receiver tells a sender where messages may go. It lies in the sender's

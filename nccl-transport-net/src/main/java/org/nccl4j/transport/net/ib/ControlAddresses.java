@@ -8,6 +8,7 @@ import java.util.Set;
 import org.nccl4j.api.spi.NetContext;
 import org.nccl4j.api.wire.InterfaceFilter;
 import org.nccl4j.api.wire.Interfaces;
+import org.nccl4j.transport.net.ib.verbs.Gid;
 
 /**
  * The addresses of control connections, which are TCP: the RoCE address itself, which the other

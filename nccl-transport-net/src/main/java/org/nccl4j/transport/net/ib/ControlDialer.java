@@ -30,10 +30,10 @@ final class ControlDialer implements AutoCloseable {
   private final Dialer dialer;
   private final byte[] secret;
   private final byte[] session;
-  private RemoteEnd own;
-  private ControlLink link;
+  private RemoteQpInfo own;
+  private ControlConnection link;
   private Stage stage = Stage.CONNECTING;
-  private RemoteEnd remote;
+  private RemoteQpInfo remote;
 
   ControlDialer(IbHandle handle, NetContext context) {
     this(handle, context, System::nanoTime);
@@ -51,7 +51,7 @@ final class ControlDialer implements AutoCloseable {
   }
 
   /** What the listener will be told. */
-  void introduce(RemoteEnd end) {
+  void introduce(RemoteQpInfo end) {
     own = end;
   }
 
@@ -83,7 +83,7 @@ final class ControlDialer implements AutoCloseable {
     if (proved == null) {
       return false;
     }
-    link = new ControlLink(proved);
+    link = new ControlConnection(proved);
     link.sendEnd(own);
     stage = Stage.AWAITING_END;
     return true;
@@ -128,11 +128,11 @@ final class ControlDialer implements AutoCloseable {
         dialer.next());
   }
 
-  ControlLink link() {
+  ControlConnection link() {
     return link;
   }
 
-  RemoteEnd remote() {
+  RemoteQpInfo remote() {
     return remote;
   }
 

@@ -4,6 +4,9 @@ import org.nccl4j.api.spi.NetRequest;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.InvalidUsageException;
+import org.nccl4j.transport.net.ib.device.RegistrationCache;
+import org.nccl4j.transport.net.ib.verbs.NativeBlock;
+import org.nccl4j.transport.net.ib.verbs.WorkRequests;
 
 /**
  * Makes what an adapter wrote into a GPU visible there: a queue pair that is connected to itself
@@ -49,8 +52,8 @@ final class FlushPair implements AutoCloseable {
     boolean connected = false;
     try {
       made = new QueuePair(owner.device, owner.queue, REQUESTS, 1);
-      RemoteEnd itself =
-          new RemoteEnd(
+      RemoteQpInfo itself =
+          new RemoteQpInfo(
               0,
               owner.local.port().lid(),
               owner.local.port().mtu(),

@@ -1,6 +1,6 @@
 package org.nccl4j.transport.net.ib;
 
-import static org.nccl4j.transport.net.ib.VerbsLayout.*;
+import static org.nccl4j.transport.net.ib.verbs.VerbsLayout.*;
 
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -14,9 +14,14 @@ import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.RemoteException;
+import org.nccl4j.transport.net.ib.device.CompletionQueue;
+import org.nccl4j.transport.net.ib.device.IbPort;
+import org.nccl4j.transport.net.ib.device.IbSettings;
+import org.nccl4j.transport.net.ib.device.OpenDevice;
+import org.nccl4j.transport.net.ib.device.RegistrationCache;
 
 /** The common part of both ends of a connection. Owned by one thread at a time. */
-abstract class IbConnection implements NetConnection, Opened.Part {
+abstract class IbConnection implements NetConnection, OpenConnections.Part {
   private static final int IDLE_POLLS_BETWEEN_LOOKS = 32;
   private static final long LOOK_NANOS = 1_000_000;
   private static final long GRACE_NANOS = 200_000_000;
@@ -24,15 +29,15 @@ abstract class IbConnection implements NetConnection, Opened.Part {
   /** What the connection is made of. */
   final IbSettings settings;
 
-  final LocalEnd local;
+  final LocalQpInfo local;
   final OpenDevice device;
   final CompletionQueue queue;
   final QueuePair[] pairs;
 
   private long[] handles;
   private final List<IbMemory> memories = new ArrayList<>();
-  private ControlLink link;
-  private RemoteEnd remote;
+  private ControlConnection link;
+  private RemoteQpInfo remote;
   private NcclException broken;
   private final long patienceNanos;
   private int idlePolls;
@@ -43,7 +48,7 @@ abstract class IbConnection implements NetConnection, Opened.Part {
 
   /** Opens the device and makes so many queue pairs, each for so many sends and receives. */
   IbConnection(
-      IbSettings settings, LocalEnd local, int pairs, int sends, int receives, int entries) {
+      IbSettings settings, LocalQpInfo local, int pairs, int sends, int receives, int entries) {
     this.settings = settings;
     this.local = local;
     this.pairs = new QueuePair[pairs];
@@ -81,12 +86,12 @@ abstract class IbConnection implements NetConnection, Opened.Part {
   }
 
   /** What this end tells the other. */
-  final RemoteEnd describe(int rank, boolean split, long memory, int remoteKey) {
+  final RemoteQpInfo describe(int rank, boolean split, long memory, int remoteKey) {
     int[] numbers = new int[pairs.length];
     for (int i = 0; i < numbers.length; i++) {
       numbers[i] = pairs[i].number();
     }
-    return new RemoteEnd(
+    return new RemoteQpInfo(
         rank,
         local.port().lid(),
         local.port().mtu(),
@@ -100,7 +105,7 @@ abstract class IbConnection implements NetConnection, Opened.Part {
   }
 
   /** Connects the queue pairs to the other end's. */
-  final void connectPairs(ControlLink over, RemoteEnd other) {
+  final void connectPairs(ControlConnection over, RemoteQpInfo other) {
     link = over;
     remote = other;
     if (other.queuePairs().length != pairs.length) {
@@ -115,7 +120,7 @@ abstract class IbConnection implements NetConnection, Opened.Part {
     }
   }
 
-  final RemoteEnd remote() {
+  final RemoteQpInfo remote() {
     return remote;
   }
 

@@ -10,6 +10,7 @@ import java.util.List;
 import org.nccl4j.api.spi.NetListener;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
+import org.nccl4j.transport.net.ib.device.IbSettings;
 
 /**
  * The address of a listener for a sender: at most 128 bytes.
@@ -29,7 +30,7 @@ import org.nccl4j.device.InvalidUsageException;
  * @param addresses where it can be reached, best first
  */
 record IbHandle(long session, int port, int queuePairs, List<InetAddress> addresses) {
-  static final int MAX_QUEUE_PAIRS = 128;
+  static final int MAX_QUEUE_PAIRS = IbSettings.MAX_QUEUE_PAIRS;
   private static final int MAGIC = 0x6e696232;
 
   byte[] encode() {

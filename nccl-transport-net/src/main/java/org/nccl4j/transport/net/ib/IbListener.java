@@ -17,29 +17,30 @@ import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.RemoteException;
+import org.nccl4j.transport.net.ib.device.IbSettings;
 
 /**
  * Waits for one sender over TCP, until it is closed at the creation's end or deadline. Strangers
  * cannot block the sender: with too many connections, those without a proof are closed, the oldest
  * first, and a sender among them connects again. Owned by one thread at a time.
  */
-final class IbListener implements NetListener, Opened.Part, Listener.Acceptor {
+final class IbListener implements NetListener, OpenConnections.Part, Listener.Acceptor {
   private static final Logger LOG = DebugLog.of("NET");
   private static final int MOST_STRANGERS = 64;
 
   private final IbSettings settings;
-  private final LocalEnd local;
+  private final LocalQpInfo local;
   private final int rank;
   private final NetContext context;
   private final IbHandle handle;
   private final Listener port;
-  private final Opened opened;
+  private final OpenConnections opened;
 
   /** Who has proved that it knows the secret, and has not told its end. */
-  private final List<ControlLink> arrivals = new ArrayList<>();
+  private final List<ControlConnection> arrivals = new ArrayList<>();
 
-  private ControlLink accepted;
-  private RemoteEnd sender;
+  private ControlConnection accepted;
+  private RemoteQpInfo sender;
   private IbReceiver receiver;
   private boolean done;
   private boolean closed;
@@ -47,10 +48,10 @@ final class IbListener implements NetListener, Opened.Part, Listener.Acceptor {
   IbListener(
       NetContext context,
       IbSettings settings,
-      LocalEnd local,
+      LocalQpInfo local,
       IbHandle handle,
       ServerSocketChannel server,
-      Opened opened) {
+      OpenConnections opened) {
     this.settings = settings;
     this.local = local;
     this.handle = handle;
@@ -104,13 +105,14 @@ final class IbListener implements NetListener, Opened.Part, Listener.Acceptor {
   @Override
   public boolean admit(PendingHandshake proved) {
     return proved.handshake().request().getLong() == handle.session()
-        && arrivals.add(new ControlLink(proved));
+        && arrivals.add(new ControlConnection(proved));
   }
 
   /** Accepts the first that has told its end. */
   private void hear() {
-    for (Iterator<ControlLink> each = arrivals.iterator(); each.hasNext() && accepted == null; ) {
-      ControlLink link = each.next();
+    for (Iterator<ControlConnection> each = arrivals.iterator();
+        each.hasNext() && accepted == null; ) {
+      ControlConnection link = each.next();
       try {
         sender = link.receiveEnd();
         if (sender != null) {
@@ -132,7 +134,7 @@ final class IbListener implements NetListener, Opened.Part, Listener.Acceptor {
 
   /** Connects the queue pairs, and waits for the sender to have done the same. */
   private NetReceiver finish() {
-    ControlLink link = accepted;
+    ControlConnection link = accepted;
     try {
       if (receiver == null) {
         receiver = new IbReceiver(settings, local, sender.queuePairs().length, sender.split());
@@ -177,7 +179,7 @@ final class IbListener implements NetListener, Opened.Part, Listener.Acceptor {
       return;
     }
     closed = true;
-    arrivals.forEach(ControlLink::close);
+    arrivals.forEach(ControlConnection::close);
     if (receiver != null) {
       receiver.close();
     }

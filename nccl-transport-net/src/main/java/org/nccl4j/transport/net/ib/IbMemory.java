@@ -2,6 +2,7 @@ package org.nccl4j.transport.net.ib;
 
 import org.nccl4j.api.spi.NetMemory;
 import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.transport.net.ib.device.RegistrationCache;
 
 /** Memory registered with the device of a connection. */
 final class IbMemory implements NetMemory {

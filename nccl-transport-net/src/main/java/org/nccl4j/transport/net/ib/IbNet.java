@@ -21,6 +21,12 @@ import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.SystemErrorException;
+import org.nccl4j.transport.net.ib.device.GidChoice;
+import org.nccl4j.transport.net.ib.device.IbDevices;
+import org.nccl4j.transport.net.ib.device.IbPort;
+import org.nccl4j.transport.net.ib.device.IbSettings;
+import org.nccl4j.transport.net.ib.device.OpenDevice;
+import org.nccl4j.transport.net.ib.verbs.Verbs;
 
 /** InfiniBand and RoCE for one communicator. Called by one thread at a time. */
 final class IbNet implements Net {
@@ -34,8 +40,8 @@ final class IbNet implements Net {
 
   private final NetContext context;
   private final IbSettings settings;
-  private final Opened opened = new Opened();
-  private List<LocalEnd> ends;
+  private final OpenConnections opened = new OpenConnections();
+  private List<LocalQpInfo> ends;
   private List<NetDevice> devices;
   private boolean closed;
 
@@ -54,10 +60,10 @@ final class IbNet implements Net {
     if (devices != null) {
       return;
     }
-    List<LocalEnd> found = new ArrayList<>();
+    List<LocalQpInfo> found = new ArrayList<>();
     List<NetDevice> described = new ArrayList<>();
     for (IbPort port : IbDevices.find(Verbs.load(settings.library()), settings).usable()) {
-      found.add(new LocalEnd(port, GidChoice.choose(port, settings)));
+      found.add(new LocalQpInfo(port, GidChoice.choose(port, settings)));
       described.add(describe(port));
     }
     if (found.isEmpty()) {
@@ -92,7 +98,7 @@ final class IbNet implements Net {
         (int) Math.min(port.maxMessage(), MOST_BYTES));
   }
 
-  private LocalEnd end(int device) {
+  private LocalQpInfo end(int device) {
     if (closed) {
       throw new InvalidUsageException(
           ErrorId.CLOSED,
@@ -111,7 +117,7 @@ final class IbNet implements Net {
 
   @Override
   public NetListener listen(int device) {
-    LocalEnd local = end(device);
+    LocalQpInfo local = end(device);
     try {
       List<InetAddress> addresses = ControlAddresses.of(context, local.gid());
       ServerSocketChannel server =
@@ -133,7 +139,7 @@ final class IbNet implements Net {
 
   @Override
   public NetSender connect(int device, byte[] handle) {
-    LocalEnd local = end(device);
+    LocalQpInfo local = end(device);
     IbHandle to = IbHandle.decode(handle);
     int pairs = Math.max(settings.queuePairs(), to.queuePairs());
     ControlDialer dialer = new ControlDialer(to, context);

@@ -15,6 +15,15 @@ import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.SystemErrorException;
 import org.nccl4j.transport.net.ib.bind.VerbsFunctions;
+import org.nccl4j.transport.net.ib.device.GidChoice;
+import org.nccl4j.transport.net.ib.device.IbDevices;
+import org.nccl4j.transport.net.ib.device.IbPort;
+import org.nccl4j.transport.net.ib.device.IbSettings;
+import org.nccl4j.transport.net.ib.device.OpenDevice;
+import org.nccl4j.transport.net.ib.verbs.Gid;
+import org.nccl4j.transport.net.ib.verbs.LockedMemory;
+import org.nccl4j.transport.net.ib.verbs.NativeBlock;
+import org.nccl4j.transport.net.ib.verbs.Verbs;
 
 /** InfiniBand and RoCE by libibverbs. */
 public final class IbProvider implements NetProvider {

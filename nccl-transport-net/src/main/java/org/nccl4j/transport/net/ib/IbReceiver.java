@@ -1,6 +1,6 @@
 package org.nccl4j.transport.net.ib;
 
-import static org.nccl4j.transport.net.ib.VerbsLayout.*;
+import static org.nccl4j.transport.net.ib.verbs.VerbsLayout.*;
 
 import org.nccl4j.api.spi.NetMemory;
 import org.nccl4j.api.spi.NetReceiver;
@@ -10,6 +10,9 @@ import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.RemoteException;
+import org.nccl4j.transport.net.ib.device.IbSettings;
+import org.nccl4j.transport.net.ib.device.RegistrationCache;
+import org.nccl4j.transport.net.ib.verbs.WorkRequests;
 
 /**
  * The receiving end. Each group of receives takes a slot of {@link ClearToSend}, posts what the
@@ -76,7 +79,7 @@ final class IbReceiver extends IbConnection implements NetReceiver {
     }
   }
 
-  IbReceiver(IbSettings settings, LocalEnd local, int pairs, boolean split) {
+  IbReceiver(IbSettings settings, LocalQpInfo local, int pairs, boolean split) {
     super(
         settings,
         local,
@@ -100,7 +103,7 @@ final class IbReceiver extends IbConnection implements NetReceiver {
   }
 
   /** What this end tells the sender. */
-  RemoteEnd describe(int rank) {
+  RemoteQpInfo describe(int rank) {
     return describe(rank, split, image.address(), imageRegion.remoteKey());
   }
 

@@ -7,6 +7,12 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.function.Function;
 import org.nccl4j.device.NcclException;
+import org.nccl4j.transport.net.ib.device.GidChoice;
+import org.nccl4j.transport.net.ib.device.IbDevices;
+import org.nccl4j.transport.net.ib.device.IbPort;
+import org.nccl4j.transport.net.ib.device.IbSettings;
+import org.nccl4j.transport.net.ib.verbs.Gid;
+import org.nccl4j.transport.net.ib.verbs.Verbs;
 
 /**
  * A report of this machine's InfiniBand and RoCE, for people.

@@ -7,6 +7,9 @@ import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.InternalErrorException;
 import org.nccl4j.device.InvalidUsageException;
+import org.nccl4j.transport.net.ib.device.IbSettings;
+import org.nccl4j.transport.net.ib.device.RegistrationCache;
+import org.nccl4j.transport.net.ib.verbs.WorkRequests;
 
 /**
  * The sending end. A message waits until the receiver has told, in {@link ClearToSend}, where its
@@ -55,7 +58,7 @@ final class IbSender extends IbConnection implements NetSender {
   }
 
   /** Begins to connect; the dialer is then this connection's. */
-  IbSender(IbSettings settings, LocalEnd local, int pairs, int rank, ControlDialer dialer) {
+  IbSender(IbSettings settings, LocalQpInfo local, int pairs, int rank, ControlDialer dialer) {
     super(
         settings,
         local,

@@ -1,12 +1,20 @@
 package org.nccl4j.transport.net.ib;
 
-import static org.nccl4j.transport.net.ib.VerbsLayout.*;
+import static org.nccl4j.transport.net.ib.verbs.VerbsLayout.*;
 
 import java.lang.ref.Reference;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.SystemErrorException;
+import org.nccl4j.transport.net.ib.device.CompletionQueue;
+import org.nccl4j.transport.net.ib.device.IbSettings;
+import org.nccl4j.transport.net.ib.device.OpenDevice;
+import org.nccl4j.transport.net.ib.verbs.Descriptors;
+import org.nccl4j.transport.net.ib.verbs.Gid;
+import org.nccl4j.transport.net.ib.verbs.NativeBlock;
+import org.nccl4j.transport.net.ib.verbs.Verbs;
+import org.nccl4j.transport.net.ib.verbs.WorkRequests;
 
 /** A reliable connection to one other queue pair. Owned by one thread at a time. */
 final class QueuePair implements AutoCloseable {
@@ -50,7 +58,7 @@ final class QueuePair implements AutoCloseable {
   }
 
   /** Connects it to a queue pair of the same description there. */
-  void connect(IbSettings settings, LocalEnd local, RemoteEnd remote, int remoteNumber) {
+  void connect(IbSettings settings, LocalQpInfo local, RemoteQpInfo remote, int remoteNumber) {
     initialise(settings, local);
     int mtu = Math.min(local.port().mtu(), remote.mtu());
     NativeBlock attributes =
@@ -61,7 +69,7 @@ final class QueuePair implements AutoCloseable {
             .putInt(QP_ATTR_RQ_PSN, PSN)
             .putByte(QP_ATTR_MAX_DEST_RD_ATOMIC, 1)
             .putByte(QP_ATTR_MIN_RNR_TIMER, MIN_RNR_TIMER);
-    Path.fill(attributes, settings, local, remote);
+    IbPath.fill(attributes, settings, local, remote);
     int mask =
         QP_STATE
             | QP_AV
@@ -89,7 +97,7 @@ final class QueuePair implements AutoCloseable {
         "see the kernel's log (dmesg) for the adapter");
   }
 
-  private void initialise(IbSettings settings, LocalEnd local) {
+  private void initialise(IbSettings settings, LocalQpInfo local) {
     NativeBlock attributes =
         new NativeBlock(QP_ATTR_BYTES)
             .putInt(QP_ATTR_QP_STATE, QPS_INIT)
@@ -112,7 +120,7 @@ final class QueuePair implements AutoCloseable {
     }
   }
 
-  private static NcclException unreachable(LocalEnd local, RemoteEnd remote, int errno) {
+  private static NcclException unreachable(LocalQpInfo local, RemoteQpInfo remote, int errno) {
     return new SystemErrorException(
         ErrorId.INFINIBAND,
         "InfiniBand: port %s cannot reach the other rank's port from GID %s to GID %s: %s"

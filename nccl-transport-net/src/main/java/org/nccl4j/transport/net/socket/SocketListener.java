@@ -12,7 +12,7 @@ import org.nccl4j.api.wire.Sockets;
 /** Awaits the sockets of one connection. */
 final class SocketListener implements NetListener {
   private final SocketPort port;
-  private final LaneCount lanes;
+  private final DataSocketCount lanes;
   private final SocketHandle handle;
   private final SocketChannel[] sockets;
   private final SocketSource awaited = new Awaited();
@@ -33,7 +33,11 @@ final class SocketListener implements NetListener {
    * @param paired whether it is going to be told where they come from
    */
   SocketListener(
-      SocketPort port, LaneCount lanes, List<InetAddress> addresses, int rails, boolean paired) {
+      SocketPort port,
+      DataSocketCount lanes,
+      List<InetAddress> addresses,
+      int rails,
+      boolean paired) {
     this.port = port;
     this.source = paired ? null : awaited;
     this.lanes = lanes;

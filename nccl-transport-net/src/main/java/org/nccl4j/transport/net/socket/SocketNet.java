@@ -68,7 +68,7 @@ final class SocketNet implements Net {
 
   @Override
   public NetListener listen(int device, int peer) {
-    LaneCount lanes = LaneCount.of(settings, nics.get(device));
+    DataSocketCount lanes = DataSocketCount.of(settings, nics.get(device));
     if (lanes.lanes() > 0 || paired.containsKey(peer)) {
       return listen(device);
     }
@@ -83,7 +83,11 @@ final class SocketNet implements Net {
     }
     SocketListener listener =
         new SocketListener(
-            port, LaneCount.of(settings, nics.get(device)), addresses(device), rails(device), pair);
+            port,
+            DataSocketCount.of(settings, nics.get(device)),
+            addresses(device),
+            rails(device),
+            pair);
     opened.add(listener);
     return listener;
   }
@@ -138,7 +142,7 @@ final class SocketNet implements Net {
   }
 
   private NetSender sender(int device, SocketSource source) {
-    SocketSender sender = new SocketSender(source, LaneCount.of(settings, nics.get(device)));
+    SocketSender sender = new SocketSender(source, DataSocketCount.of(settings, nics.get(device)));
     opened.add(sender);
     return sender;
   }

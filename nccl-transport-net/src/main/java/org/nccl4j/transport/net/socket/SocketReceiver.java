@@ -24,7 +24,7 @@ final class SocketReceiver extends SocketConnection implements NetReceiver {
   private static final int BUFFER_BYTES = 16 << 10;
 
   private final SocketChannel socket;
-  private final Lanes lanes;
+  private final DataSockets lanes;
   private final Receive[] receives = new Receive[REQUESTS];
   private final ByteBuffer buffer = ByteBuffer.allocateDirect(BUFFER_BYTES);
   private final ByteBuffer[] pieces = new ByteBuffer[2];
@@ -41,11 +41,11 @@ final class SocketReceiver extends SocketConnection implements NetReceiver {
 
   private boolean goodbye;
 
-  SocketReceiver(SocketSource source, SocketChannel[] sockets, LaneCount count) {
+  SocketReceiver(SocketSource source, SocketChannel[] sockets, DataSocketCount count) {
     super(source);
     connected(sockets);
     socket = sockets[0];
-    lanes = new Lanes(sockets, false, count.threads(), "recv-" + peer());
+    lanes = new DataSockets(sockets, false, count.threads(), "recv-" + peer());
     for (int r = 0; r < REQUESTS; r++) {
       receives[r] = new Receive(lanes.count());
     }

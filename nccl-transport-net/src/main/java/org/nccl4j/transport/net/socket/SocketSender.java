@@ -22,12 +22,12 @@ final class SocketSender extends SocketConnection implements NetSender {
   private static final long POLL_NANOS = 100_000;
 
   private final SocketSource source;
-  private final LaneCount preferred;
+  private final DataSocketCount preferred;
   private final Send[] sends = new Send[REQUESTS];
   private final ByteBuffer buffer = ByteBuffer.allocateDirect(BUFFER_BYTES);
   private final ByteBuffer[] pieces = new ByteBuffer[2];
   private SocketChannel socket;
-  private Lanes lanes;
+  private DataSockets lanes;
 
   /** Messages begun, those that are in the buffer, and those that are written. */
   private long begun;
@@ -38,7 +38,7 @@ final class SocketSender extends SocketConnection implements NetSender {
   /** The last in the buffer, if its bytes follow from its memory, else null. */
   private Send whole;
 
-  SocketSender(SocketSource source, LaneCount preferred) {
+  SocketSender(SocketSource source, DataSocketCount preferred) {
     super(source);
     this.source = source;
     this.preferred = preferred;
@@ -51,8 +51,8 @@ final class SocketSender extends SocketConnection implements NetSender {
       SocketChannel[] sockets = source.poll();
       if (sockets != null) {
         connected(sockets);
-        LaneCount count = preferred.withLanes(sockets.length - 1);
-        lanes = new Lanes(sockets, true, count.threads(), "send-" + peer());
+        DataSocketCount count = preferred.withLanes(sockets.length - 1);
+        lanes = new DataSockets(sockets, true, count.threads(), "send-" + peer());
         for (int s = 0; s < REQUESTS; s++) {
           sends[s] = new Send(lanes.count());
         }

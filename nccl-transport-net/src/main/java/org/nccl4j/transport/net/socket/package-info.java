@@ -8,8 +8,8 @@
  * SocketDialer} connects to the first of a handle's addresses that can be reached, and says why the
  * others cannot. The two directions between two ranks share one socket, a {@code SocketPair}, which
  * the lower rank dials, where neither has lanes. Else a connection is one socket with headers, and,
- * where NCCL_SOCKET_NTHREADS says so, further ones (a {@code Lane} each) that large messages are
- * spread over, served by a {@code LaneThread}.
+ * where NCCL_SOCKET_NTHREADS says so, further ones (a {@code DataSocket} each) that large messages
+ * are spread over, served by a {@code DataSocketThread}.
  *
  * <p>Wire format: the handshake of {@code api.wire}, then for each message a header of size (4),
  * tag (4), note (4) and check (4), big-endian, followed by the message's bytes; where the

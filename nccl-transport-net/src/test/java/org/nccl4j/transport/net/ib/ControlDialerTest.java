@@ -115,8 +115,8 @@ class ControlDialerTest {
     return InetAddress.getByName("127.0.0.1");
   }
 
-  private static RemoteEnd end(int rank) {
-    return new RemoteEnd(
+  private static RemoteQpInfo end(int rank) {
+    return new RemoteQpInfo(
         rank, 1, 5, false, true, new byte[16], 4096, 99, "roce0:1", new int[] {17});
   }
 
@@ -160,14 +160,14 @@ class ControlDialerTest {
     meets(dialer, told(dialer, arrival));
   }
 
-  private void meets(ControlDialer dialer, ControlLink link) throws IOException {
+  private void meets(ControlDialer dialer, ControlConnection link) throws IOException {
     link.sendEnd(end(1));
     until(() -> link.flush() & dialer.step());
     assertEquals(1, dialer.remote().rank());
   }
 
   /** A listener that has been told the dialer's end, and has not answered. */
-  private static ControlLink told(ControlDialer dialer, PendingHandshake arrival)
+  private static ControlConnection told(ControlDialer dialer, PendingHandshake arrival)
       throws IOException {
     until(
         () -> {
@@ -175,8 +175,8 @@ class ControlDialerTest {
           return arrival.poll();
         });
     assertEquals(SESSION, arrival.handshake().request().getLong());
-    ControlLink link = new ControlLink(arrival);
-    RemoteEnd[] end = new RemoteEnd[1];
+    ControlConnection link = new ControlConnection(arrival);
+    RemoteQpInfo[] end = new RemoteQpInfo[1];
     until(
         () -> {
           assertFalse(dialer.step());
@@ -259,7 +259,7 @@ class ControlDialerTest {
   @Test
   void aListenerThatIsSlowToMakeItsEndIsWaitedFor() throws IOException {
     ControlDialer dialer = dialer(loopback());
-    ControlLink link = told(dialer, arrival(accept(dialer)));
+    ControlConnection link = told(dialer, arrival(accept(dialer)));
     now += 60 * SECOND;
     assertFalse(dialer.step());
     meets(dialer, link);

@@ -10,6 +10,8 @@ import java.util.Optional;
 import org.nccl4j.api.spi.NetContext;
 import org.nccl4j.device.bind.NativeLibrary;
 import org.nccl4j.transport.net.ib.bind.FakeVerbsFunctions;
+import org.nccl4j.transport.net.ib.device.IbSettings;
+import org.nccl4j.transport.net.ib.verbs.VerbsLayout;
 
 /** The libibverbs of fakeverbs.c in this process, and devices for it. */
 final class FakeVerbs {

@@ -25,6 +25,7 @@ import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.RemoteException;
 import org.nccl4j.device.SystemErrorException;
+import org.nccl4j.transport.net.ib.verbs.VerbsLayout;
 
 /** Whatever fails is named, with a remedy, and leaves nothing behind. */
 class IbFaultTest extends WithRoce {

@@ -16,6 +16,8 @@ import org.nccl4j.api.spi.NetMemory;
 import org.nccl4j.api.spi.NetRequest;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.SystemErrorException;
+import org.nccl4j.transport.net.ib.device.OpenDevice;
+import org.nccl4j.transport.net.ib.device.RegistrationCache;
 
 /** Memory is registered once while it is used, by address or by dma-buf; a GPU's is flushed. */
 class IbMemoryTest extends WithRoce {

@@ -11,6 +11,8 @@ import org.junit.jupiter.params.provider.CsvSource;
 import org.nccl4j.api.spi.NetDevice;
 import org.nccl4j.api.spi.Support;
 import org.nccl4j.device.InvalidArgumentException;
+import org.nccl4j.transport.net.ib.device.HcaFilter;
+import org.nccl4j.transport.net.ib.verbs.VerbsLayout;
 
 /** What the machine has is said, and why it cannot be used. */
 class IbProviderTest extends WithFakeVerbs {

@@ -19,6 +19,7 @@ import org.nccl4j.api.spi.NetRequest;
 import org.nccl4j.api.spi.NetSender;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.SystemErrorException;
+import org.nccl4j.transport.net.ib.verbs.VerbsLayout;
 
 /** Several queue pairs for a connection, and several devices at once. */
 class IbQueuesTest extends WithFakeVerbs {

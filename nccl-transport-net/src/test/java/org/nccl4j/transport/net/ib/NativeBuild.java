@@ -11,13 +11,13 @@ import java.util.List;
 import java.util.stream.Stream;
 
 /** Builds the tests' C, or skips them with the reason. */
-final class NativeBuild {
+public final class NativeBuild {
   private static final Path HEADER = Path.of("/usr/include/infiniband/verbs.h");
 
   private NativeBuild() {}
 
   /** Compiles with gcc against the installed libibverbs headers. */
-  static void gcc(String... arguments) {
+  public static void gcc(String... arguments) {
     assumeTrue(Files.exists(HEADER), "no " + HEADER + ": apt-get install libibverbs-dev");
     List<String> command = new ArrayList<>(List.of("gcc"));
     command.addAll(List.of(arguments));
@@ -25,7 +25,7 @@ final class NativeBuild {
   }
 
   /** Runs a command and returns what it prints. */
-  static String run(List<String> command) {
+  public static String run(List<String> command) {
     try {
       Process process = new ProcessBuilder(command).redirectErrorStream(true).start();
       String output = new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8);

@@ -34,7 +34,7 @@ import org.nccl4j.device.SystemErrorException;
 @Timeout(120)
 class SocketDialerTest {
   private static final byte[] SECRET = "sixteen bytes ok".getBytes(StandardCharsets.US_ASCII);
-  private static final LaneCount NO_LANES = new LaneCount(0, 0);
+  private static final DataSocketCount NO_LANES = new DataSocketCount(0, 0);
   private static final long SECOND = 1_000_000_000L;
 
   private final List<AutoCloseable> toClose = new ArrayList<>();

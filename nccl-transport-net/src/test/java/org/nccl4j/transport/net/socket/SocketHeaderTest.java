@@ -42,7 +42,8 @@ class SocketHeaderTest {
       in = server.accept();
     }
     // Reads wait, so that what was written is there once one returns.
-    receiver = new SocketReceiver(new Accepted(), new SocketChannel[] {in}, new LaneCount(0, 0));
+    receiver =
+        new SocketReceiver(new Accepted(), new SocketChannel[] {in}, new DataSocketCount(0, 0));
     memory = HostDevice.instance().allocate(64);
   }
 

@@ -1,0 +1,97 @@
+package org.nccl4j.transport.net;
+
+import org.nccl4j.api.spi.NetSender;
+import org.nccl4j.api.spi.PeerInfo;
+import org.nccl4j.api.spi.TransportContext;
+import org.nccl4j.device.InternalErrorException;
+import org.nccl4j.device.kernel.Connection;
+import org.nccl4j.transport.net.memory.SharedEnd;
+import org.nccl4j.transport.net.proxy.EndpointNames;
+
+/**
+ * Sends for another rank of the same host (PXN): it has the memory, the connection of the network
+ * and the proxy, and hands the memory to the other rank when it is connected.
+ */
+final class PxnConnector extends SendEnd {
+  private final PeerInfo from;
+  private final PxnRequest request;
+  private final PxnMail mail;
+  private final int rank;
+
+  /** Null before it is connected, and once all of it is on its way. */
+  private SharedEnd shared;
+
+  private int posted;
+  private boolean done;
+
+  PxnConnector(
+      NicChoice card,
+      TransportContext context,
+      PeerInfo from,
+      PeerInfo to,
+      PxnRequest request,
+      PxnMail mail) {
+    super(card, context, to, OPERATIONS);
+    this.from = from;
+    this.request = request;
+    this.mail = mail;
+    this.rank = context.rank();
+  }
+
+  /** Not as one of a pair: the other direction is the sender's own. */
+  @Override
+  NetSender open(byte[] handle) {
+    return card.net().connect(card.device(), handle);
+  }
+
+  @Override
+  public boolean connect(byte[] remoteHandle) {
+    if (!isMade() && isMade(remoteHandle)) {
+      shared = memory().share();
+    }
+    while (shared != null && mail.post(shared, posted, request)) {
+      posted++;
+      if (posted == shared.fds().size()) {
+        shared.close();
+        shared = null;
+        done = true;
+      }
+    }
+    return done;
+  }
+
+  @Override
+  EndpointNames ranks() {
+    return new EndpointNames(rank, peer.rank(), from.rank());
+  }
+
+  @Override
+  public Connection connection() {
+    throw new InternalErrorException(
+        "rank %d uses a connection of rank %d".formatted(rank, from.rank()), "report this");
+  }
+
+  /** Whether the rank that it sends for may still send. */
+  boolean isNeeded() {
+    return done && mail.isThere(request.mailbox());
+  }
+
+  @Override
+  public void close() {
+    if (shared != null) {
+      shared.close();
+    }
+    super.close();
+  }
+
+  @Override
+  public String toString() {
+    return "sender to rank %d for rank %d by %s: %s%s"
+        .formatted(
+            peer.rank(),
+            from.rank(),
+            card.card().name(),
+            senders,
+            isMade() && !done ? ", memory is not handed over yet" : "");
+  }
+}

@@ -1,0 +1,105 @@
+package org.nccl4j.transport.net;
+
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Optional;
+import java.util.function.Function;
+import org.nccl4j.api.spi.Net;
+import org.nccl4j.api.spi.NetDevice;
+import org.nccl4j.api.spi.NetExit;
+import org.nccl4j.api.spi.PeerInfo;
+import org.nccl4j.api.spi.TransportContext;
+import org.nccl4j.device.ErrorId;
+import org.nccl4j.device.InvalidUsageException;
+
+/** The connections of a rank that go through another rank of its host (PXN). */
+final class PxnRoutes {
+  private final TransportContext context;
+
+  PxnRoutes(TransportContext context) {
+    this.context = context;
+  }
+
+  /**
+   * A way out by another rank.
+   *
+   * @param rank the other
+   * @param device its network's device
+   */
+  record Exit(int rank, String device) {
+    String describe() {
+      return "by %s and the memory of rank %d beside it (PXN)".formatted(device, rank);
+    }
+  }
+
+  /**
+   * The way to a peer, if it leads by another rank that can be used so: one that memory and file
+   * descriptors can be shared with, and that has the network. Says nothing where the network does
+   * not have the device.
+   */
+  Optional<Exit> relay(PeerInfo peer, String name, Net net) {
+    Optional<NetExit> exit = context.exitTo(peer.rank());
+    if (exit.isEmpty() || exit.get().rank() == context.rank()) {
+      return Optional.empty();
+    }
+    PeerInfo self = context.peers().get(context.rank());
+    PeerInfo other = context.peers().get(exit.get().rank());
+    boolean usable =
+        other.hostId().equals(self.hostId())
+            && other.ipcNamespace().equals(self.ipcNamespace())
+            && other.userId() == self.userId()
+            && other.deviceKind() == self.deviceKind()
+            && other.nets().contains(name);
+    Optional<String> device = usable ? device(exit.get().devices(), net) : Optional.empty();
+    return device.map(found -> new Exit(other.rank(), found));
+  }
+
+  private static Optional<String> device(List<String> names, Net net) {
+    List<String> there = new ArrayList<>(names);
+    there.retainAll(net.devices().stream().map(NetDevice::name).toList());
+    return there.stream().findFirst();
+  }
+
+  /** The devices of a way that leads by none, best first. */
+  List<String> ownDevices(PeerInfo peer) {
+    Optional<NetExit> exit = context.exitTo(peer.rank());
+    return exit.isPresent() && exit.get().rank() == context.rank()
+        ? exit.get().devices()
+        : List.of();
+  }
+
+  /**
+   * The network that another rank wants this one to send by.
+   *
+   * @throws InvalidUsageException if it is none of this rank's
+   */
+  Net network(PxnRequest request, PeerInfo from, List<String> own, Function<String, Net> opened) {
+    if (!own.contains(request.net())) {
+      throw missing("network " + request.net(), from, "NCCL_NET");
+    }
+    return opened.apply(request.net());
+  }
+
+  /**
+   * The number of the device that another rank wants this one to send by.
+   *
+   * @throws InvalidUsageException if the network does not have it here
+   */
+  int device(PxnRequest request, PeerInfo from, Net net) {
+    List<NetDevice> devices = net.devices();
+    for (int device = 0; device < devices.size(); device++) {
+      if (devices.get(device).name().equals(request.device())) {
+        return device;
+      }
+    }
+    throw missing("network device " + request.device(), from, "NCCL_SOCKET_IFNAME, NCCL_IB_HCA");
+  }
+
+  private InvalidUsageException missing(String what, PeerInfo from, String settings) {
+    return new InvalidUsageException(
+        ErrorId.SETTINGS_DIFFER,
+        "rank %d is to send what rank %d sends by %s, which it does not have"
+            .formatted(context.rank(), from.rank(), what),
+        "give all ranks of a host the same %s, or set NCCL_PXN_DISABLE=1".formatted(settings));
+  }
+}

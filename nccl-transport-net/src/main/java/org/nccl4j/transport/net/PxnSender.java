@@ -1,0 +1,123 @@
+package org.nccl4j.transport.net;
+
+import java.util.Optional;
+import java.util.OptionalInt;
+import org.nccl4j.api.spi.PeerInfo;
+import org.nccl4j.api.spi.ProxyHandler;
+import org.nccl4j.api.spi.TransportContext;
+import org.nccl4j.device.CudaException;
+import org.nccl4j.device.ErrorId;
+import org.nccl4j.device.HotPath;
+import org.nccl4j.device.RemoteException;
+import org.nccl4j.device.cuda.CudaDevice;
+import org.nccl4j.device.kernel.Connection;
+import org.nccl4j.transport.net.memory.SharedEnd;
+
+/**
+ * The sending end of a connection by way of another rank of this host (PXN): this rank's kernels
+ * fill slots in that rank's memory, and its proxy sends them by the network device that is nearest
+ * to it. It is connected once that memory has come, which is when the other has connected.
+ */
+final class PxnSender implements End {
+  private final TransportContext context;
+  private final PeerInfo peer;
+  private final int relay;
+  private final PxnMail mail;
+  private final PxnRequest request;
+  private final int channels;
+
+  /** Null until it has come, and after close. */
+  private PxnMemory memory;
+
+  /**
+   * A sender.
+   *
+   * @param relay the other rank
+   * @param net the network
+   * @param device the network's device
+   */
+  PxnSender(
+      TransportContext context, PeerInfo peer, int relay, PxnMail mail, String net, String device) {
+    this.context = context;
+    this.peer = peer;
+    this.relay = relay;
+    this.mail = mail;
+    this.channels = context.device() instanceof CudaDevice ? NetChannelCount.of(context) : 1;
+    this.request = new PxnRequest(mail.nextRequest(), net, device, mail.path());
+  }
+
+  @Override
+  public byte[] handle() {
+    return request.toBytes();
+  }
+
+  @Override
+  public OptionalInt relay() {
+    return OptionalInt.of(relay);
+  }
+
+  @Override
+  public boolean connect(byte[] remoteHandle) {
+    if (memory == null) {
+      mail.take(request.number()).ifPresent(this::map);
+    }
+    return memory != null;
+  }
+
+  private void map(SharedEnd come) {
+    try {
+      memory = PxnMemory.of(come, context, channels);
+    } catch (CudaException e) {
+      throw new RemoteException(
+          ErrorId.PEER_MEMORY,
+          "rank %d cannot reach the memory of rank %d, which is to send what it sends to rank %d: %s"
+              .formatted(context.rank(), relay, peer.rank(), e.problem()),
+          "set NCCL_PXN_DISABLE=1 on all ranks, and each sends by its own card",
+          e);
+    }
+  }
+
+  @Override
+  public Connection connection() {
+    return memory.connection();
+  }
+
+  /** The other rank's proxy sends; here it is only seen to that all has been sent before close. */
+  @Override
+  public Optional<ProxyHandler> proxy() {
+    return Optional.of(new Unsent(memory, channels));
+  }
+
+  private record Unsent(PxnMemory memory, int channels) implements ProxyHandler {
+    @Override
+    @HotPath
+    public int doWork() {
+      return 0;
+    }
+
+    @Override
+    @HotPath
+    public boolean isUnderWay() {
+      for (int channel = 0; channel < channels; channel++) {
+        if (!memory.isSent(channel)) {
+          return true;
+        }
+      }
+      return false;
+    }
+  }
+
+  @Override
+  public void close() {
+    if (memory != null) {
+      memory.close();
+      memory = null;
+    }
+  }
+
+  @Override
+  public String toString() {
+    return "sender to rank %d by way of rank %d, whose memory has %s"
+        .formatted(peer.rank(), relay, memory == null ? "not come" : "come");
+  }
+}

@@ -1,0 +1,131 @@
+package org.nccl4j.transport.net.ib;
+
+import java.io.IOException;
+import java.nio.ByteBuffer;
+import java.nio.channels.ByteChannel;
+import java.nio.channels.ClosedChannelException;
+import org.nccl4j.api.wire.Handshake;
+import org.nccl4j.api.wire.PendingHandshake;
+
+/**
+ * The TCP connection over which two ends tell each other their queue pairs, and which stays open so
+ * that each learns when the other closes or dies. Never blocks. Owned by one thread at a time.
+ *
+ * <p>It begins with the {@link Handshake}, so each end has proved that it knows the communicator's
+ * secret before it is told where the other end's memory is:
+ *
+ * <pre>
+ *   sender                                 receiver
+ *   RemoteQpInfo, signature         --&gt;
+ *                                   &lt;--    RemoteQpInfo, signature
+ *   a byte: it is ready             --&gt;
+ * </pre>
+ *
+ * <p>Signatures are of the handshake: none can be forged, nor said again to another connection or
+ * in the other direction. All of it goes by TLS where the user has set that.
+ */
+final class ControlConnection implements AutoCloseable {
+  private static final byte GOODBYE = 2;
+
+  private final ByteChannel channel;
+  private final Handshake handshake;
+  private final ByteBuffer in =
+      ByteBuffer.allocateDirect(RemoteQpInfo.BYTES + Handshake.PROOF_BYTES);
+  private boolean goodbye;
+  private ByteBuffer out = ByteBuffer.allocate(0);
+
+  /** Over a connection whose ends know each other. */
+  ControlConnection(PendingHandshake proved) {
+    this.channel = proved.channel();
+    this.handshake = proved.handshake();
+  }
+
+  /** Begins to send a description of this end. */
+  void sendEnd(RemoteQpInfo end) {
+    byte[] message = end.encode();
+    out = ByteBuffer.allocate(message.length + Handshake.PROOF_BYTES);
+    out.put(message).put(handshake.sign(message)).flip();
+  }
+
+  /** Begins to send a byte that says that this end is ready. */
+  void sendReady() {
+    out = ByteBuffer.wrap(new byte[] {1});
+  }
+
+  /** Sends more of what has begun, and says whether all is sent. */
+  boolean flush() throws IOException {
+    if (out.hasRemaining()) {
+      channel.write(out);
+    }
+    return !out.hasRemaining();
+  }
+
+  /**
+   * The other end's description once it has come, else null.
+   *
+   * @throws java.net.ProtocolException if it does not know the secret
+   */
+  RemoteQpInfo receiveEnd() throws IOException {
+    if (!fill(RemoteQpInfo.BYTES + Handshake.PROOF_BYTES)) {
+      return null;
+    }
+    byte[] message = new byte[RemoteQpInfo.BYTES];
+    byte[] signature = new byte[Handshake.PROOF_BYTES];
+    in.get(message).get(signature);
+    in.clear();
+    handshake.verify(message, signature);
+    return RemoteQpInfo.decode(message);
+  }
+
+  /** Whether the other end has said that it is ready. */
+  boolean receiveReady() throws IOException {
+    return fill(1);
+  }
+
+  /** Says that this end closes in order: all that it had to send has been received. */
+  void sayGoodbye() {
+    try {
+      channel.write(ByteBuffer.wrap(new byte[] {GOODBYE}));
+    } catch (IOException e) {
+      return; // the other end is gone already, and hears nothing
+    }
+  }
+
+  /** Whether the other end has closed or died, and has not said goodbye before. */
+  boolean isOver() {
+    if (goodbye) {
+      return false;
+    }
+    try {
+      in.clear().limit(1);
+      int read = channel.read(in);
+      goodbye = read > 0;
+      return read < 0;
+    } catch (IOException e) {
+      return true;
+    }
+  }
+
+  /** Reads until there are so many bytes; then they can be taken from the begin of the buffer. */
+  private boolean fill(int bytes) throws IOException {
+    in.limit(bytes);
+    if (in.hasRemaining() && channel.read(in) < 0) {
+      throw new ClosedChannelException();
+    }
+    if (in.hasRemaining()) {
+      return false;
+    }
+    in.flip();
+    return true;
+  }
+
+  @Override
+  public void close() {
+    try {
+      channel.close();
+    } catch (IOException e) {
+      // It is of no use any more either way.
+      return;
+    }
+  }
+}

@@ -1,0 +1,27 @@
+package org.nccl4j.transport.net.ib;
+
+import java.util.ArrayList;
+import java.util.List;
+
+/** Resources that a network has opened and closes at the latest when it is closed. */
+final class OpenConnections {
+  /** Something that is opened. */
+  interface Part {
+    boolean isClosed();
+
+    void close();
+  }
+
+  private final List<Part> parts = new ArrayList<>();
+
+  synchronized <P extends Part> P add(P part) {
+    parts.removeIf(Part::isClosed);
+    parts.add(part);
+    return part;
+  }
+
+  synchronized void close() {
+    parts.forEach(Part::close);
+    parts.clear();
+  }
+}

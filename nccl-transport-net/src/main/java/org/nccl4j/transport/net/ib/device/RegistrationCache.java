@@ -1,0 +1,109 @@
+package org.nccl4j.transport.net.ib.device;
+
+import java.util.TreeMap;
+import org.nccl4j.transport.net.ib.verbs.Verbs;
+
+/**
+ * The memory registered with one device. What lies within a registration that is still in use is
+ * not registered again: registering pins pages, which takes far longer than sending them. A
+ * registration ends with its last user, since only users know when memory is freed.
+ */
+public final class RegistrationCache {
+  private static final long PAGE = 4096;
+
+  private final Verbs verbs;
+  private final long domain;
+  private final String device;
+  private final TreeMap<Long, Region> byStart = new TreeMap<>(Long::compareUnsigned);
+
+  /** A registration. */
+  public final class Region implements AutoCloseable {
+    private final long handle;
+    private final long start;
+    private final long bytes;
+    private final int localKey;
+    private final int remoteKey;
+    private final boolean cached;
+    private int users = 1;
+
+    private Region(long handle, long start, long bytes, boolean cached) {
+      this.handle = handle;
+      this.start = start;
+      this.bytes = bytes;
+      this.cached = cached;
+      localKey = verbs.localKey(handle);
+      remoteKey = verbs.remoteKey(handle);
+    }
+
+    public int localKey() {
+      return localKey;
+    }
+
+    public int remoteKey() {
+      return remoteKey;
+    }
+
+    /** Whether a range of addresses lies in it. */
+    public boolean holds(long from, long length) {
+      return Long.compareUnsigned(start, from) <= 0
+          && Long.compareUnsigned(from + length, start + bytes) <= 0;
+    }
+
+    /** Gives up one use. */
+    @Override
+    public void close() {
+      synchronized (RegistrationCache.this) {
+        if (--users == 0) {
+          if (cached) {
+            byStart.remove(start, this);
+          }
+          verbs.deregisterMemory(handle);
+        }
+      }
+    }
+  }
+
+  RegistrationCache(Verbs verbs, long domain, String device) {
+    this.verbs = verbs;
+    this.domain = domain;
+    this.device = device;
+  }
+
+  /** A registration that holds a range of addresses: one that there is, or a new one. */
+  public synchronized Region register(long address, long bytes) {
+    long start = address & -PAGE;
+    long length = (address + Math.max(bytes, 1) + PAGE - 1 & -PAGE) - start;
+    for (Region before : byStart.headMap(start, true).descendingMap().values()) {
+      if (before.holds(start, length)) {
+        before.users++;
+        return before;
+      }
+    }
+    long handle = verbs.registerMemory(domain, start, length, device);
+    // A longer one that begins at the same page takes the shorter one's place.
+    Region region = new Region(handle, start, length, true);
+    byStart.put(start, region);
+    return region;
+  }
+
+  /**
+   * A registration by dma-buf; not shared, since its descriptor may come to mean something else.
+   */
+  public synchronized Region registerDmaBuf(int fd, long offset, long bytes, long address) {
+    long handle = verbs.registerDmaBuf(domain, fd, offset, bytes, address, device);
+    return new Region(handle, address, bytes, false);
+  }
+
+  /** How many registrations can be shared now. */
+  public synchronized int size() {
+    return byStart.size();
+  }
+
+  /** Ends those that are left. */
+  synchronized void close() {
+    for (Region region : byStart.values()) {
+      verbs.deregisterMemory(region.handle);
+    }
+    byStart.clear();
+  }
+}

@@ -1,0 +1,340 @@
+package org.nccl4j.transport.net.ib.verbs;
+
+import static org.nccl4j.transport.net.ib.verbs.VerbsLayout.*;
+
+import com.kenai.jffi.CallContext;
+import com.kenai.jffi.CallingConvention;
+import com.kenai.jffi.Invoker;
+import com.kenai.jffi.MemoryIO;
+import com.kenai.jffi.Type;
+import java.lang.ref.Reference;
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+import jnr.ffi.Runtime;
+import org.nccl4j.device.ErrorId;
+import org.nccl4j.device.HotPath;
+import org.nccl4j.device.SystemErrorException;
+import org.nccl4j.device.bind.NativeLibrary;
+import org.nccl4j.transport.net.ib.bind.VerbsFunctions;
+
+/**
+ * Calls libibverbs and checks each return code. Handles are addresses. Any thread may call any
+ * method; what the library asks of callers of one queue is left to them.
+ */
+public final class Verbs {
+  private static final Map<String, Verbs> LOADED = new ConcurrentHashMap<>();
+  private static final Invoker INVOKER = Invoker.getInstance();
+  private static final MemoryIO MEMORY = MemoryIO.getInstance();
+  private static final CallContext POST =
+      CallContext.getCallContext(
+          Type.SINT,
+          new Type[] {Type.POINTER, Type.POINTER, Type.POINTER},
+          CallingConvention.DEFAULT,
+          false);
+  private static final CallContext POLL =
+      CallContext.getCallContext(
+          Type.SINT,
+          new Type[] {Type.POINTER, Type.SINT, Type.POINTER},
+          CallingConvention.DEFAULT,
+          false);
+
+  private static final int ENOSYS = 38;
+  private static final int ENOTSUP = 95;
+  private static final int EPROTONOSUPPORT = 93;
+
+  private final VerbsFunctions library;
+
+  private Verbs(String name) {
+    library = NativeLibrary.load(VerbsFunctions.class, name);
+  }
+
+  /**
+   * The library of a file name or path, loaded once.
+   *
+   * @throws SystemErrorException if there is none
+   */
+  public static Verbs load(String name) {
+    return LOADED.computeIfAbsent(name, Verbs::new);
+  }
+
+  /**
+   * The handles of all devices, good until {@link #freeDeviceList}; element 0 is the list's own.
+   */
+  public List<Long> deviceList() {
+    NativeBlock count = new NativeBlock(Integer.BYTES);
+    long list = library.ibv_get_device_list(count.address());
+    if (list == 0) {
+      int errno = errno();
+      if (errno == ENOSYS) {
+        return List.of();
+      }
+      throw failed("ibv_get_device_list", errno, "see that /dev/infiniband can be read");
+    }
+    List<Long> devices = new ArrayList<>();
+    devices.add(list);
+    for (int i = 0; i < count.getInt(0); i++) {
+      devices.add(MEMORY.getLong(list + (long) i * Long.BYTES));
+    }
+    return devices;
+  }
+
+  public void freeDeviceList(long list) {
+    library.ibv_free_device_list(list);
+  }
+
+  public String deviceName(long device) {
+    return library.ibv_get_device_name(device);
+  }
+
+  /** The device's globally unique identifier, as the number that it is written as. */
+  public long deviceGuid(long device) {
+    return Long.reverseBytes(library.ibv_get_device_guid(device));
+  }
+
+  public int deviceTransport(long device) {
+    return MEMORY.getInt(device + DEVICE_TRANSPORT_TYPE);
+  }
+
+  /** The device's directory below /sys/class/infiniband. */
+  public String devicePath(long device) {
+    return new String(
+        MEMORY.getZeroTerminatedByteArray(device + DEVICE_IBDEV_PATH, 255), StandardCharsets.UTF_8);
+  }
+
+  public long openDevice(long device, String name) {
+    return notNull(
+        library.ibv_open_device(device),
+        "ibv_open_device(" + name + ")",
+        "see that /dev/infiniband/uverbs* is there and may be read and written by this user; in a"
+            + " container pass --device=/dev/infiniband");
+  }
+
+  public void closeDevice(long context) {
+    zero(library.ibv_close_device(context), "ibv_close_device", "report this defect");
+  }
+
+  public int asyncDescriptor(long context) {
+    return MEMORY.getInt(context + CONTEXT_ASYNC_FD);
+  }
+
+  public void queryDevice(long context, NativeBlock attributes) {
+    zero(
+        library.ibv_query_device(context, attributes.address()),
+        "ibv_query_device",
+        "see the kernel's log (dmesg) for this device");
+  }
+
+  public void queryPort(long context, int port, NativeBlock attributes) {
+    zero(
+        library.ibv_query_port(context, port, attributes.address()),
+        "ibv_query_port(" + port + ")",
+        "see the kernel's log (dmesg) for this device");
+  }
+
+  /** Fills a GID table of the whole device, and says how many entries there are; -1: cannot. */
+  public int queryGids(long context, NativeBlock entries) {
+    try {
+      long found =
+          library._ibv_query_gid_table(
+              context, entries.address(), entries.size() / GID_ENTRY_BYTES, 0, GID_ENTRY_BYTES);
+      return found < 0 ? -1 : (int) found;
+    } catch (UnsatisfiedLinkError e) {
+      // Before rdma-core 32.
+      return -1;
+    }
+  }
+
+  /** One GID, or null where the library has none at this index. */
+  public byte[] queryGid(long context, int port, int index) {
+    NativeBlock gid = new NativeBlock(Gid.BYTES);
+    return library.ibv_query_gid(context, port, index, gid.address()) == 0
+        ? gid.getBytes(0, Gid.BYTES)
+        : null;
+  }
+
+  public long allocDomain(long context) {
+    return notNull(library.ibv_alloc_pd(context), "ibv_alloc_pd", LockedMemory.remedy());
+  }
+
+  public void deallocDomain(long domain) {
+    zero(library.ibv_dealloc_pd(domain), "ibv_dealloc_pd", "report this defect");
+  }
+
+  /** Registers memory for local use and for remote reads and writes. */
+  public long registerMemory(long domain, long address, long bytes, String where) {
+    int access = ACCESS_LOCAL_WRITE | ACCESS_REMOTE_WRITE | ACCESS_REMOTE_READ;
+    long region = library.ibv_reg_mr(domain, address, bytes, access);
+    if (region == 0) {
+      int errno = errno();
+      throw failed(
+          "registering %d bytes of memory at 0x%x with %s".formatted(bytes, address, where),
+          errno,
+          errno == LockedMemory.ENOMEM
+              ? LockedMemory.remedy()
+              : "register memory that is mapped for reading and writing; GPU memory needs the"
+                  + " kernel module nvidia_peermem, or dma-buf");
+    }
+    return region;
+  }
+
+  /** Registers memory of a device by its dma-buf, or says that it cannot be done: 0. */
+  public long registerDmaBuf(
+      long domain, int fd, long offset, long bytes, long iova, String where) {
+    int access = ACCESS_LOCAL_WRITE | ACCESS_REMOTE_WRITE | ACCESS_REMOTE_READ;
+    long region;
+    try {
+      region = library.ibv_reg_dmabuf_mr(domain, offset, bytes, iova, fd, access);
+    } catch (UnsatisfiedLinkError e) {
+      throw new SystemErrorException(
+          ErrorId.INFINIBAND,
+          "libibverbs has no ibv_reg_dmabuf_mr, so " + where + " takes no dma-buf",
+          "install rdma-core 34 or newer, or load nvidia_peermem");
+    }
+    if (region == 0) {
+      int errno = errno();
+      boolean unsupported = errno == ENOTSUP || errno == EPROTONOSUPPORT || errno == ENOSYS;
+      throw failed(
+          "registering %d bytes of dma-buf %d with %s".formatted(bytes, fd, where),
+          errno,
+          unsupported
+              ? "load nvidia_peermem instead, or use an adapter and a kernel (5.12 or newer) that"
+                  + " take dma-bufs"
+              : "pass an open dma-buf and a range that lies in it");
+    }
+    return region;
+  }
+
+  /** Whether a device takes dma-bufs: asked with a descriptor that is none. */
+  public boolean takesDmaBufs(long domain) {
+    try {
+      long region = library.ibv_reg_dmabuf_mr(domain, 0, 1, 0, -1, ACCESS_LOCAL_WRITE);
+      int errno = errno();
+      if (region != 0) {
+        library.ibv_dereg_mr(region);
+        return true;
+      }
+      return errno != ENOTSUP && errno != EPROTONOSUPPORT && errno != ENOSYS;
+    } catch (UnsatisfiedLinkError e) {
+      return false;
+    }
+  }
+
+  public void deregisterMemory(long region) {
+    zero(library.ibv_dereg_mr(region), "ibv_dereg_mr", "report this defect");
+  }
+
+  public int localKey(long region) {
+    return MEMORY.getInt(region + MR_LKEY);
+  }
+
+  public int remoteKey(long region) {
+    return MEMORY.getInt(region + MR_RKEY);
+  }
+
+  public long createCompletionQueue(long context, int entries) {
+    return notNull(
+        library.ibv_create_cq(context, entries, 0, 0, 0),
+        "ibv_create_cq of " + entries + " entries",
+        LockedMemory.remedy());
+  }
+
+  public void destroyCompletionQueue(long queue) {
+    zero(library.ibv_destroy_cq(queue), "ibv_destroy_cq", "report this defect");
+  }
+
+  public long createQueuePair(long domain, NativeBlock attributes) {
+    long pair = library.ibv_create_qp(domain, attributes.address());
+    Reference.reachabilityFence(attributes);
+    return notNull(
+        pair, "ibv_create_qp", LockedMemory.remedy() + "; or set NCCL_IB_QPS_PER_CONNECTION lower");
+  }
+
+  public int queuePairNumber(long pair) {
+    return MEMORY.getInt(pair + QP_NUM);
+  }
+
+  /** Moves a queue pair to a state. 0, or the error number. */
+  public int modifyQueuePair(long pair, NativeBlock attributes, int mask) {
+    int errno = library.ibv_modify_qp(pair, attributes.address(), mask);
+    Reference.reachabilityFence(attributes);
+    return errno;
+  }
+
+  public void destroyQueuePair(long pair) {
+    zero(library.ibv_destroy_qp(pair), "ibv_destroy_qp", "report this defect");
+  }
+
+  /** The function that posts to a queue pair's send queue. */
+  public long postSendFunction(long pair) {
+    return MEMORY.getLong(MEMORY.getLong(pair + QP_CONTEXT) + CONTEXT_POST_SEND);
+  }
+
+  /** The function that posts to a queue pair's receive queue. */
+  public long postReceiveFunction(long pair) {
+    return MEMORY.getLong(MEMORY.getLong(pair + QP_CONTEXT) + CONTEXT_POST_RECV);
+  }
+
+  /** The function that polls a completion queue. */
+  public long pollFunction(long queue) {
+    return MEMORY.getLong(MEMORY.getLong(queue + CQ_CONTEXT) + CONTEXT_POLL_CQ);
+  }
+
+  /** Calls post_send or post_recv. 0, or the error number. */
+  @HotPath
+  public static int post(long function, long pair, long request, long bad) {
+    return (int) INVOKER.invokeN3(POST, function, pair, request, bad);
+  }
+
+  /** Calls poll_cq. How many completions it filled in, negative if the queue is broken. */
+  @HotPath
+  public static int poll(long function, long queue, int most, long completions) {
+    return (int) INVOKER.invokeN3(POLL, function, queue, most, completions);
+  }
+
+  /** Takes an event that is there; false if there was none after all. */
+  public boolean asyncEvent(long context, NativeBlock event) {
+    boolean taken = library.ibv_get_async_event(context, event.address()) == 0;
+    Reference.reachabilityFence(event);
+    return taken;
+  }
+
+  public void acknowledge(NativeBlock event) {
+    library.ibv_ack_async_event(event.address());
+    Reference.reachabilityFence(event);
+  }
+
+  public String statusName(int status) {
+    return library.ibv_wc_status_str(status);
+  }
+
+  public String eventName(int type) {
+    return library.ibv_event_type_str(type);
+  }
+
+  private int errno() {
+    return Runtime.getRuntime(library).getLastError();
+  }
+
+  private long notNull(long handle, String what, String remedy) {
+    if (handle == 0) {
+      throw failed(what, errno(), remedy);
+    }
+    return handle;
+  }
+
+  private void zero(int rc, String what, String remedy) {
+    if (rc != 0) {
+      throw failed(what, rc > 0 ? rc : errno(), remedy);
+    }
+  }
+
+  public static SystemErrorException failed(String what, int errno, String remedy) {
+    return new SystemErrorException(
+        ErrorId.INFINIBAND,
+        "InfiniBand: " + what + " failed: " + Descriptors.describe(errno),
+        remedy);
+  }
+}

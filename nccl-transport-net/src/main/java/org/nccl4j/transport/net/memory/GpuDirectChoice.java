@@ -1,0 +1,85 @@
+package org.nccl4j.transport.net.memory;
+
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Locale;
+import java.util.Optional;
+import java.util.function.Function;
+import org.nccl4j.api.spi.NetDevice;
+import org.nccl4j.api.spi.Support;
+import org.nccl4j.device.ErrorId;
+import org.nccl4j.device.InvalidArgumentException;
+import org.nccl4j.device.cuda.driver.GpuDirect;
+
+/**
+ * Decides whether a network card accesses the memory of a GPU (GPUDirect RDMA).
+ *
+ * @param ways by which it may be told of the memory, best first; empty if it does not
+ * @param reason why, or why not
+ */
+record GpuDirectChoice(List<NetDevice.Pointers> ways, String reason) {
+  private static final String DMA_BUFS = "NCCL_DMABUF_ENABLE";
+
+  /**
+   * By what all of them say.
+   *
+   * @param gpu what the GPU offers
+   * @param card which card
+   * @param settings the values of settings by name, where they are set
+   * @param near what the topology and the settings of distance say
+   * @throws InvalidArgumentException if a setting has none of its values
+   */
+  static GpuDirectChoice of(
+      GpuDirect gpu, NetDevice card, Function<String, Optional<String>> settings, Support near) {
+    boolean dmaBufs = dmaBufs(settings);
+    if (!gpu.absence().isEmpty()) {
+      return no(gpu.absence());
+    }
+    if (card.pointers().size() == 1) {
+      return no(
+          card.name()
+              + " takes memory of the host alone (InfiniBand and RoCE take a GPU's with"
+              + " nvidia_peermem loaded, or by dma-bufs)");
+    }
+    List<NetDevice.Pointers> ways = new ArrayList<>();
+    if (dmaBufs && gpu.dmaBufs() && card.pointers().contains(NetDevice.Pointers.DMA_BUF)) {
+      ways.add(NetDevice.Pointers.DMA_BUF);
+    }
+    if (gpu.peerMemory() && card.pointers().contains(NetDevice.Pointers.CUDA)) {
+      ways.add(NetDevice.Pointers.CUDA);
+    }
+    if (ways.isEmpty()) {
+      return no(
+          !dmaBufs && gpu.dmaBufs()
+              ? DMA_BUFS + "=0 forbids dma-bufs, and nvidia_peermem is not loaded"
+              : "the GPU and %s have neither dma-bufs nor nvidia_peermem in common"
+                  .formatted(card.name()));
+    }
+    if (!near.possible()) {
+      return no(near.reason());
+    }
+    String by = ways.get(0) == NetDevice.Pointers.DMA_BUF ? "by dma-buf" : "by nvidia_peermem";
+    return new GpuDirectChoice(List.copyOf(ways), by + ", " + near.reason());
+  }
+
+  static GpuDirectChoice no(String reason) {
+    return new GpuDirectChoice(List.of(), reason);
+  }
+
+  boolean possible() {
+    return !ways.isEmpty();
+  }
+
+  private static boolean dmaBufs(Function<String, Optional<String>> settings) {
+    String text = settings.apply(DMA_BUFS).orElse("1").strip().toLowerCase(Locale.ROOT);
+    return switch (text) {
+      case "1", "true", "yes", "on" -> true;
+      case "0", "false", "no", "off" -> false;
+      default ->
+          throw new InvalidArgumentException(
+              ErrorId.SETTING,
+              "the setting %s has the invalid value \"%s\"".formatted(DMA_BUFS, text),
+              "set it to 0 or 1, or unset it");
+    };
+  }
+}

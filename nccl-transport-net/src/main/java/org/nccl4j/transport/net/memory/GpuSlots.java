@@ -1,0 +1,131 @@
+package org.nccl4j.transport.net.memory;
+
+import java.lang.System.Logger;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.stream.Stream;
+import org.nccl4j.api.spi.NetDevice;
+import org.nccl4j.api.spi.TransportContext;
+import org.nccl4j.device.DebugLog;
+import org.nccl4j.device.NcclException;
+import org.nccl4j.device.cuda.CudaDevice;
+import org.nccl4j.device.kernel.ConnectionLayout;
+
+/**
+ * Slots of a rank's connections in its GPU's memory, where network cards can be given that. What
+ * cannot be had when it is tried is not tried again: a warning says so, and slots are in pinned
+ * memory of the host from then on. Called by one thread at a time.
+ */
+public final class GpuSlots implements AutoCloseable {
+  private static final Logger LOG = DebugLog.of("NET");
+
+  private final TransportContext context;
+  private final CudaDevice gpu;
+  private final Map<String, GpuDirectChoice> choices = new HashMap<>();
+  private final List<GdrSlotPool> banks = new ArrayList<>();
+
+  /** Those for ends whose slots other ranks' kernels fill. */
+  private final List<GdrSlotPool> sharedBanks = new ArrayList<>();
+
+  public GpuSlots(TransportContext context, CudaDevice gpu) {
+    this.context = context;
+    this.gpu = gpu;
+  }
+
+  /**
+   * Whether a card accesses slots.
+   *
+   * @param reads whether to send from them, and not to receive into them
+   */
+  GpuDirectChoice choice(NetDevice card, boolean reads) {
+    return choices.computeIfAbsent(
+        key(card, reads),
+        missing ->
+            GpuDirectChoice.of(
+                gpu.gpu().gpuDirect(), card, context::setting, context.directAccess(card, reads)));
+  }
+
+  private static String key(NetDevice card, boolean reads) {
+    return (reads ? "send " : "recv ") + card.name();
+  }
+
+  /** What was chosen both ways, in words. */
+  public String describe(NetDevice card) {
+    String receive = words(choice(card, false));
+    String send = words(choice(card, true));
+    return receive.equals(send)
+        ? "%s; GPUDirect: %s".formatted(card.name(), send)
+        : "%s; GPUDirect to receive: %s; to send: %s".formatted(card.name(), receive, send);
+  }
+
+  private static String words(GpuDirectChoice choice) {
+    return (choice.possible() ? "yes, " : "no, ") + choice.reason();
+  }
+
+  /**
+   * Memory for an end; empty where pinned memory of the host has to do.
+   *
+   * @param shared whether it is for another rank's kernels
+   */
+  public Optional<EndMemory> end(NetDevice card, boolean reads, boolean shared, int channels) {
+    GpuDirectChoice choice = choice(card, reads);
+    if (!choice.possible()) {
+      return Optional.empty();
+    }
+    ConnectionLayout layout = context.layout();
+    long used = (long) channels * (layout.simpleSlotBytes() / ConnectionLayout.CHANNELS);
+    try {
+      return Optional.of(
+          new GpuEndMemory(bank(layout, used, shared), layout, channels, choice.ways()));
+    } catch (NcclException e) {
+      giveUp(card, reads, e);
+      return Optional.empty();
+    }
+  }
+
+  private GdrSlotPool bank(ConnectionLayout layout, long used, boolean shared) {
+    List<GdrSlotPool> those = shared ? sharedBanks : banks;
+    GdrSlotPool last = those.isEmpty() ? null : those.get(those.size() - 1);
+    if (last == null || last.isFull()) {
+      last = new GdrSlotPool(gpu, layout, used, shared);
+      those.add(last);
+    }
+    return last;
+  }
+
+  /** A card does not take the memory, or there is none: pinned memory from now on. */
+  public void giveUp(NetDevice card, boolean reads, NcclException cause) {
+    choices.put(key(card, reads), GpuDirectChoice.no(cause.problem()));
+    for (List<GdrSlotPool> those : List.of(banks, sharedBanks)) {
+      those.stream().filter(GdrSlotPool::isDeserted).forEach(GdrSlotPool::close);
+      those.removeIf(GdrSlotPool::isDeserted);
+    }
+    LOG.log(
+        Logger.Level.WARNING,
+        "rank {0}: {1} does not {2} the memory of {3} itself, data go through pinned memory of the"
+            + " host instead, which is slower: {4}; {5}, or set NCCL_NET_GDR_LEVEL=LOC to do"
+            + " without GPUDirect",
+        context.rank(),
+        card.name(),
+        reads ? "read" : "write",
+        gpu,
+        cause.problem(),
+        cause.remedy());
+  }
+
+  /** Bytes of the GPU's memory. */
+  public long bytes() {
+    return Stream.of(banks, sharedBanks).flatMap(List::stream).mapToLong(GdrSlotPool::bytes).sum();
+  }
+
+  @Override
+  public void close() {
+    for (List<GdrSlotPool> those : List.of(banks, sharedBanks)) {
+      those.forEach(GdrSlotPool::close);
+      those.clear();
+    }
+  }
+}

@@ -1,0 +1,69 @@
+package org.nccl4j.transport.net.memory;
+
+import java.util.ArrayList;
+import java.util.List;
+import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.cuda.CudaDevice;
+import org.nccl4j.device.cuda.memory.PinnedRegion;
+import org.nccl4j.device.kernel.ConnectionLayout;
+import org.nccl4j.device.shm.MappedRegion;
+
+/**
+ * The part of an end's host memory that a GPU's kernels see. Only the memory that the carried
+ * channels use is pinned: the words and the first part of each Simple slot.
+ */
+public final class PinnedParts implements AutoCloseable {
+  private static final long PAGE = 4096;
+
+  private final CudaDevice device;
+  private final MappedRegion region;
+  private final List<PinnedRegion> parts = new ArrayList<>();
+
+  /**
+   * Pins.
+   *
+   * @param region both regions of the connection, the data's first
+   * @param used bytes of each slot
+   * @throws org.nccl4j.device.CudaException if the driver pins no more memory
+   */
+  public PinnedParts(CudaDevice device, MappedRegion region, ConnectionLayout layout, long used) {
+    this.device = device;
+    this.region = region;
+    boolean complete = false;
+    try {
+      pin(0, layout.ll(0));
+      pin(layout.dataBytes(), ConnectionLayout.CREDIT_BYTES);
+      for (int slot = 0; slot < ConnectionLayout.STEPS; slot++) {
+        pin(layout.simple(slot), used);
+      }
+      // A device sees pinned memory where the process does, or elsewhere, each region on its own.
+      long shift = parts.get(0).address() - parts.get(0).hostAddress();
+      if (!parts.stream().allMatch(each -> each.address() - each.hostAddress() == shift)) {
+        close();
+        pin(0, region.bytes());
+      }
+      complete = true;
+    } finally {
+      if (!complete) {
+        close();
+      }
+    }
+  }
+
+  private void pin(long offset, long bytes) {
+    long begin = offset / PAGE * PAGE;
+    long end = Math.min(region.bytes(), (offset + bytes + PAGE - 1) / PAGE * PAGE);
+    parts.add(PinnedRegion.of(device.gpu(), region.address() + begin, end - begin));
+  }
+
+  /** All of it, of which the device may touch what is used. */
+  public DeviceMemory seen() {
+    return device.wrap(parts.get(0).address(), region.bytes());
+  }
+
+  @Override
+  public void close() {
+    parts.forEach(PinnedRegion::close);
+    parts.clear();
+  }
+}

@@ -1,0 +1,37 @@
+package org.nccl4j.transport.net.proxy;
+
+import java.time.Duration;
+import org.nccl4j.device.NcclException;
+
+/**
+ * A connection that broke. Its other end may have ended it because some third rank failed, which
+ * the bootstrap is about to tell; so the cause is held back for a moment. Owned by the thread that
+ * gives the proxy its turn.
+ */
+final class DelayedFailure {
+  private static final long GRACE_NANOS = Duration.ofSeconds(1).toNanos();
+
+  private final EndpointNames ranks;
+  private NcclException cause;
+  private long since;
+
+  DelayedFailure(EndpointNames ranks) {
+    this.ranks = ranks;
+  }
+
+  void notice(NcclException broken) {
+    cause = broken;
+    since = System.nanoTime();
+  }
+
+  /** Whether the connection broke; throws once nobody can be expected to know better. */
+  boolean happened() {
+    if (cause == null) {
+      return false;
+    }
+    if (System.nanoTime() - since > GRACE_NANOS) {
+      throw ranks.lost(cause);
+    }
+    return true;
+  }
+}

@@ -1,0 +1,30 @@
+package org.nccl4j.transport.net.proxy;
+
+import org.nccl4j.device.ErrorId;
+import org.nccl4j.device.NcclException;
+import org.nccl4j.device.RemoteException;
+
+/**
+ * The two ends of a connection, for messages.
+ *
+ * @param self this rank
+ * @param peer the other
+ * @param sender for whom this rank sends: itself, or another of its host
+ */
+public record EndpointNames(int self, int peer, int sender) {
+  /** Of a rank that sends and receives for itself. */
+  public EndpointNames(int self, int peer) {
+    this(self, peer, self);
+  }
+
+  /** What a broken connection means. */
+  RemoteException lost(NcclException cause) {
+    String what = sender == self ? "" : ", by which it sends what rank %d does".formatted(sender);
+    return new RemoteException(
+        ErrorId.CONNECTION,
+        "rank %d has lost its connection with rank %d%s: %s"
+            .formatted(self, peer, what, cause.problem()),
+        "look at rank %d's output, and at the network between the two hosts".formatted(peer),
+        cause);
+  }
+}

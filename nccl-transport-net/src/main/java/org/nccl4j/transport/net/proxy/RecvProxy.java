@@ -1,0 +1,149 @@
+package org.nccl4j.transport.net.proxy;
+
+import org.nccl4j.api.spi.NetMemory;
+import org.nccl4j.api.spi.NetReceiver;
+import org.nccl4j.api.spi.NetRequest;
+import org.nccl4j.api.spi.ProxyHandler;
+import org.nccl4j.device.HotPath;
+import org.nccl4j.device.NcclException;
+import org.nccl4j.transport.net.memory.ProxyChannel;
+
+/**
+ * Receives into the slots that a kernel has emptied. A step is posted to the network while its slot
+ * is empty (step &lt; head + slots), then received, then flushed if it is in a GPU: then the kernel
+ * may take it (tail > step).
+ */
+public final class RecvProxy implements ProxyHandler {
+  /** Where nothing came for so many looks, the network is asked less often: asking takes time. */
+  private static final int QUIET_LOOKS = 64;
+
+  private static final int TURNS_BETWEEN_LOOKS = 16;
+  private static final long NANOS_BETWEEN_LOOKS = 150_000;
+
+  private final NetReceiver receiver;
+  private final ProxyChannel channel;
+  private final boolean polled;
+  private final DelayedFailure breakage;
+  private final NetRequest[] requests;
+
+  /** Null where the slots are the host's. */
+  private final GdrFlush flushes;
+
+  private final NetMemory[] memories = new NetMemory[1];
+  private final long[] offsets = new long[1];
+  private final int[] sizes;
+  private final int[] tags = new int[1];
+  private final int[] arrived = new int[1];
+  private final StepEvents events;
+  private long posted;
+  private long received;
+
+  /** The last note that came. */
+  private int noted;
+
+  private int quietLooks;
+  private int turns;
+  private long lookedAt;
+
+  /**
+   * A proxy.
+   *
+   * @param polled whether no kernel waits until a turn ends, so that a turn takes all that has come
+   */
+  public RecvProxy(
+      NetReceiver receiver,
+      ProxyChannel channel,
+      EndpointNames ranks,
+      boolean polled,
+      StepEvents events) {
+    this.receiver = receiver;
+    this.channel = channel;
+    this.polled = polled;
+    this.requests = new NetRequest[channel.slots()];
+    this.flushes = channel.isInGpu() ? new GdrFlush(receiver, channel, events) : null;
+    this.sizes = new int[] {channel.slotBytes()};
+    this.breakage = new DelayedFailure(ranks);
+    this.events = events;
+  }
+
+  @Override
+  @HotPath
+  public int doWork() {
+    if (breakage.happened()) {
+      return 0;
+    }
+    try {
+      int done = post();
+      return isDue() ? done + complete() : done;
+    } catch (NcclException e) {
+      breakage.notice(e);
+      return 0;
+    }
+  }
+
+  private int post() {
+    long empty = channel.head() + channel.slots();
+    int done = 0;
+    while (posted < empty) {
+      memories[0] = channel.memory(posted);
+      offsets[0] = channel.offset(posted);
+      NetRequest request = receiver.irecv(1, memories, offsets, sizes, tags);
+      if (request == null) {
+        return done;
+      }
+      requests[channel.slot(posted)] = request;
+      events.posted(posted++);
+      done++;
+    }
+    return done;
+  }
+
+  /** Of many polled connections few are in use. A kernel that waits asks at every turn. */
+  private boolean isDue() {
+    return !polled
+        || quietLooks < QUIET_LOOKS
+        || ++turns % TURNS_BETWEEN_LOOKS == 0
+        || System.nanoTime() - lookedAt > NANOS_BETWEEN_LOOKS;
+  }
+
+  /** Before a kernel that waits, one step at most: to look for another takes time. */
+  private int complete() {
+    int done = 0;
+    if (++quietLooks >= QUIET_LOOKS) {
+      lookedAt = System.nanoTime();
+    }
+    while (received < posted && requests[channel.slot(received)].test(arrived)) {
+      note(requests[channel.slot(received)].note());
+      events.received(received, arrived[0]);
+      if (flushes != null) {
+        flushes.begin(received++, arrived[0]);
+      } else {
+        events.done(received++);
+        channel.setTail(received);
+      }
+      quietLooks = 0;
+      done++;
+      if (!polled) {
+        break;
+      }
+    }
+    return flushes == null ? done : done + flushes.complete(received);
+  }
+
+  /** Passes on of which call the received step is. */
+  private void note(int note) {
+    if (note != 0) {
+      noted = note;
+    }
+    channel.setNote(received, noted);
+  }
+
+  /**
+   * Only a kernel that waits needs what is received, and it gives turns itself or is polled for.
+   */
+  @Override
+  @HotPath
+  public boolean isUnderWay() {
+    return false;
+  }
+}

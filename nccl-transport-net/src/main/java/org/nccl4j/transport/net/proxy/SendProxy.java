@@ -1,0 +1,91 @@
+package org.nccl4j.transport.net.proxy;
+
+import org.nccl4j.api.spi.NetRequest;
+import org.nccl4j.api.spi.NetSender;
+import org.nccl4j.api.spi.ProxyHandler;
+import org.nccl4j.device.HotPath;
+import org.nccl4j.device.NcclException;
+import org.nccl4j.transport.net.memory.ProxyChannel;
+
+/**
+ * Sends the slots that a kernel fills. A step is filled (tail > step), then posted to the network,
+ * then transmitted: then its slot may be filled again (head > step).
+ */
+public final class SendProxy implements ProxyHandler {
+  private static final int TAG = 0;
+
+  private final NetSender sender;
+  private final ProxyChannel channel;
+  private final DelayedFailure breakage;
+  private final NetRequest[] requests;
+  private final StepEvents events;
+  private long posted;
+  private long transmitted;
+
+  /** The last posted step's note. */
+  private int noted;
+
+  public SendProxy(NetSender sender, ProxyChannel channel, EndpointNames ranks, StepEvents events) {
+    this.sender = sender;
+    this.channel = channel;
+    this.requests = new NetRequest[channel.slots()];
+    this.breakage = new DelayedFailure(ranks);
+    this.events = events;
+  }
+
+  @Override
+  @HotPath
+  public int doWork() {
+    long filled = channel.tail();
+    if (transmitted == filled || breakage.happened()) {
+      return 0;
+    }
+    try {
+      return post(filled) + complete();
+    } catch (NcclException e) {
+      breakage.notice(e);
+      return 0;
+    }
+  }
+
+  private int post(long filled) {
+    events.filled(filled);
+    int done = 0;
+    while (posted < filled) {
+      int note = channel.note(posted);
+      NetRequest request =
+          sender.isend(
+              channel.memory(posted),
+              channel.offset(posted),
+              channel.size(posted),
+              TAG,
+              note == noted ? 0 : note);
+      if (request == null) {
+        return done;
+      }
+      requests[channel.slot(posted)] = request;
+      noted = note;
+      events.posted(posted++);
+      done++;
+    }
+    return done;
+  }
+
+  private int complete() {
+    int done = 0;
+    while (transmitted < posted && requests[channel.slot(transmitted)].test(null)) {
+      events.done(transmitted++);
+      done++;
+    }
+    if (done > 0) {
+      channel.setHead(transmitted);
+    }
+    return done;
+  }
+
+  @Override
+  @HotPath
+  public boolean isUnderWay() {
+    return channel.tail() != channel.head();
+  }
+}

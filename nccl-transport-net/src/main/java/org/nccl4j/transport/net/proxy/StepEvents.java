@@ -1,0 +1,168 @@
+package org.nccl4j.transport.net.proxy;
+
+import java.util.Optional;
+import java.util.function.Consumer;
+import jdk.jfr.Category;
+import jdk.jfr.DataAmount;
+import jdk.jfr.Description;
+import jdk.jfr.Enabled;
+import jdk.jfr.Event;
+import jdk.jfr.Label;
+import jdk.jfr.Name;
+import jdk.jfr.StackTrace;
+import org.nccl4j.api.spi.Profiler;
+import org.nccl4j.api.spi.Profiler.StepState;
+import org.nccl4j.device.HotPath;
+import org.nccl4j.transport.net.memory.ProxyChannel;
+
+/**
+ * Tells Java Flight Recorder of one proxy's steps, from their posting to the network until it is
+ * done with them, and profilers of each state. While no recording asks for these events by name and
+ * no profiler for steps, a step costs a few looks. Owner: the thread that gives the proxy its
+ * turns.
+ */
+public final class StepEvents {
+  /** A step of a connection between hosts. */
+  @Name("org.nccl4j.ProxyStep")
+  @Label("Proxy step")
+  @Description("A slot of a connection, from when it was posted to the network until it was done")
+  @Category("nccl4j")
+  @Enabled(false)
+  @StackTrace(false)
+  static final class ProxyStep extends Event {
+    @Label("Rank")
+    int rank;
+
+    @Label("Peer")
+    int peer;
+
+    @Label("Direction")
+    String direction;
+
+    @Label("Step")
+    long step;
+
+    @Label("Size")
+    @DataAmount
+    long bytes;
+  }
+
+  private static final ProxyStep PROBE = new ProxyStep();
+
+  private final EndpointNames ranks;
+  private final int connection;
+  private final boolean sends;
+  private final ProxyChannel channel;
+
+  /** Null where no profiler asks. */
+  private final Consumer<Profiler.ProxyStep> profilers;
+
+  /** By slot; null where no recording asked when the step was posted. */
+  private final ProxyStep[] underWay;
+
+  /** By slot, what has been received. */
+  private final int[] received;
+
+  /** Steps that profilers know to be filled. */
+  private long filled;
+
+  /**
+   * Those of a channel of one end.
+   *
+   * @param connection as profilers number the connections of two ranks
+   * @param profilers told of each state
+   */
+  public StepEvents(
+      EndpointNames ranks,
+      int connection,
+      boolean sends,
+      ProxyChannel channel,
+      Optional<Consumer<Profiler.ProxyStep>> profilers) {
+    this.ranks = ranks;
+    this.connection = connection;
+    this.sends = sends;
+    this.channel = channel;
+    this.profilers = profilers.orElse(null);
+    this.underWay = new ProxyStep[channel.slots()];
+    this.received = new int[channel.slots()];
+  }
+
+  /** A sender's kernel has filled all steps before this one. */
+  @HotPath
+  void filled(long end) {
+    if (profilers != null) {
+      while (filled < end) {
+        tell(filled++, StepState.FILLED);
+      }
+    }
+  }
+
+  /** A step has been posted. */
+  @HotPath
+  void posted(long step) {
+    if (PROBE.isEnabled()) {
+      begin(step);
+    }
+    if (profilers != null) {
+      received[channel.slot(step)] = 0;
+      tell(step, StepState.POSTED);
+    }
+  }
+
+  /** A receiver has a step's data. */
+  @HotPath
+  void received(long step, int bytes) {
+    received[channel.slot(step)] = bytes;
+    if (underWay[channel.slot(step)] != null) {
+      end(step);
+    }
+    if (profilers != null) {
+      tell(step, StepState.RECEIVED);
+    }
+  }
+
+  /** The kernel is about to be told of a step. */
+  @HotPath
+  void done(long step) {
+    if (underWay[channel.slot(step)] != null) {
+      end(step);
+    }
+    if (profilers != null) {
+      tell(step, StepState.DONE);
+    }
+  }
+
+  private void begin(long step) {
+    ProxyStep event = new ProxyStep();
+    event.begin();
+    underWay[channel.slot(step)] = event;
+  }
+
+  private void end(long step) {
+    ProxyStep event = underWay[channel.slot(step)];
+    underWay[channel.slot(step)] = null;
+    event.rank = ranks.self();
+    event.peer = ranks.peer();
+    event.direction = sends ? "send" : "recv";
+    event.step = step;
+    event.bytes = bytes(step);
+    event.commit();
+  }
+
+  private void tell(long step, StepState state) {
+    profilers.accept(
+        new Profiler.ProxyStep(
+            ranks.sender(),
+            ranks.peer(),
+            connection,
+            channel.number(),
+            sends,
+            step,
+            bytes(step),
+            state));
+  }
+
+  private int bytes(long step) {
+    return sends ? channel.size(step) : received[channel.slot(step)];
+  }
+}

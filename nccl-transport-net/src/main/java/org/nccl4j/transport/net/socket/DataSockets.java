@@ -1,0 +1,93 @@
+package org.nccl4j.transport.net.socket;
+
+import java.io.IOException;
+import java.nio.channels.SocketChannel;
+import java.util.Arrays;
+import org.nccl4j.device.HotPath;
+import org.nccl4j.device.Releases;
+
+/**
+ * The sockets of a connection beside its first, with the threads that serve them. Both ends cut a
+ * message into the same parts and give them to the same lanes.
+ */
+final class DataSockets {
+  private static final int LEAST_PART = 64 << 10;
+
+  /** Messages up to here go over the first socket, behind their header. */
+  private static final int INLINE = 128;
+
+  private final DataSocket[] lanes;
+  private final DataSocketThread[] threads;
+  private int next;
+
+  /** Lanes over a connection's sockets but the first. */
+  DataSockets(SocketChannel[] sockets, boolean sends, int nThreads, String name) {
+    lanes = new DataSocket[sockets.length - 1];
+    for (int l = 0; l < lanes.length; l++) {
+      lanes[l] = new DataSocket(sockets[l + 1], sends);
+    }
+    threads = new DataSocketThread[lanes.length == 0 ? 0 : nThreads];
+    for (int t = 0; t < threads.length; t++) {
+      threads[t] = new DataSocketThread(lanes, t, threads.length, name);
+    }
+  }
+
+  int count() {
+    return lanes.length;
+  }
+
+  /** Whether a message of a length goes over lanes. */
+  @HotPath
+  boolean take(int bytes) {
+    return lanes.length > 0 && bytes > INLINE;
+  }
+
+  /** Whether any message can be posted now. */
+  @HotPath
+  boolean haveRoom() {
+    for (DataSocket lane : lanes) {
+      if (!lane.hasRoom()) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  /**
+   * Posts a message's bytes.
+   *
+   * @param targets where to put what each lane will have moved by then; 0 for lanes not used
+   */
+  @HotPath
+  void post(SocketMemory memory, long offset, int bytes, long[] targets) {
+    Arrays.fill(targets, 0);
+    int part = Math.max(LEAST_PART, (bytes + lanes.length - 1) / lanes.length);
+    for (int at = 0; at < bytes; at += part) {
+      targets[next] = lanes[next].post(memory, offset + at, Math.min(part, bytes - at));
+      threads[next % threads.length].wake();
+      next = (next + 1) % lanes.length;
+    }
+  }
+
+  /** Whether every lane has reached its target. */
+  @HotPath
+  boolean reached(long[] targets) throws IOException {
+    for (int l = 0; l < lanes.length; l++) {
+      if (lanes[l].done() < targets[l]) {
+        if (lanes[l].failure() != null) {
+          throw lanes[l].failure();
+        }
+        return false;
+      }
+    }
+    return true;
+  }
+
+  void close() {
+    Releases all = new Releases();
+    for (DataSocketThread thread : threads) {
+      all.take(thread::close);
+    }
+    all.end();
+  }
+}

@@ -1,0 +1,37 @@
+package org.nccl4j.transport.net;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.nio.charset.StandardCharsets;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+import org.nccl4j.device.RemoteException;
+
+/** What a rank asks another that is to send for it. */
+class PxnRequestTest {
+  @Test
+  void whatIsAskedIsUnderstood() {
+    PxnRequest asked = new PxnRequest(12, "IB", "mlx5_3:1", "/tmp/a b/c.sock");
+    assertEquals(asked, PxnRequest.fromBytes(0, asked.toBytes()));
+  }
+
+  @ParameterizedTest
+  @ValueSource(
+      strings = {"", "12", "12\nIB\nmlx5_3", "-1\nIB\na\n/b", "1234567890\nIB\na\n/b", "x\n\n\n"})
+  void whatIsNotIsRefused(String text) {
+    RemoteException e =
+        assertThrows(
+            RemoteException.class,
+            () -> PxnRequest.fromBytes(7, text.getBytes(StandardCharsets.UTF_8)));
+    assertTrue(e.getMessage().contains("rank 7"), e.getMessage());
+  }
+
+  @Test
+  void aPathThatIsNoneIsRefused() {
+    byte[] bytes = "1\nIB\na\n/b\0c".getBytes(StandardCharsets.UTF_8);
+    assertThrows(RemoteException.class, () -> PxnRequest.fromBytes(7, bytes));
+  }
+}

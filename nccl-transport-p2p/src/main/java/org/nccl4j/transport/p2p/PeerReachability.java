@@ -1,0 +1,109 @@
+package org.nccl4j.transport.p2p;
+
+import org.nccl4j.api.spi.PeerInfo;
+import org.nccl4j.api.spi.Support;
+import org.nccl4j.api.spi.TransportContext;
+import org.nccl4j.device.Device;
+import org.nccl4j.device.cuda.CudaDevice;
+
+/** Finds the peers that share memory with a rank. */
+final class PeerReachability {
+  private PeerReachability() {}
+
+  /** Whether a peer is in the same process. */
+  static Support inProcess(TransportContext context, PeerInfo peer) {
+    PeerInfo self = context.peers().get(context.rank());
+    if (isSet(context, "NCCL_P2P_DISABLE")) {
+      return Support.no("NCCL_P2P_DISABLE is set");
+    }
+    if (!self.processId().equals(peer.processId())) {
+      return Support.no("rank %d is another process".formatted(peer.rank()));
+    }
+    return onHost(self, peer, "same process");
+  }
+
+  /** Whether a peer is on the same machine, in reach of its memory. */
+  static Support onMachine(TransportContext context, PeerInfo peer) {
+    PeerInfo self = context.peers().get(context.rank());
+    if (isSet(context, "NCCL_SHM_DISABLE")) {
+      return Support.no("NCCL_SHM_DISABLE is set");
+    }
+    Support machine = sameMachine(self, peer);
+    if (!machine.possible()) {
+      return machine;
+    }
+    return self.deviceKind() == Device.Kind.CUDA && peer.deviceKind() == Device.Kind.CUDA
+        ? Support.yes("same machine, through pinned memory of the host")
+        : onHost(self, peer, "same machine");
+  }
+
+  private static Support sameMachine(PeerInfo self, PeerInfo peer) {
+    if (!self.hostId().equals(peer.hostId())) {
+      return Support.no("rank %d is on another machine".formatted(peer.rank()));
+    }
+    if (self.userId() != peer.userId()) {
+      return Support.no(
+          "rank %d runs as user %d, this rank as user %d"
+              .formatted(peer.rank(), peer.userId(), self.userId()));
+    }
+    if (!self.ipcNamespace().equals(peer.ipcNamespace())) {
+      return Support.no(
+          "rank %d is in another container, which shares neither file system nor network (--ipc=host"
+                  .formatted(peer.rank())
+              + " alone does not help)");
+    }
+    return Support.yes("same machine");
+  }
+
+  /** Whether a peer's GPU and a rank's can load from and store to each other's memory. */
+  static Support betweenGpus(TransportContext context, CudaDevice device, PeerInfo peer) {
+    PeerInfo self = context.peers().get(context.rank());
+    if (isSet(context, "NCCL_P2P_DISABLE")) {
+      return Support.no("NCCL_P2P_DISABLE is set");
+    }
+    if (peer.deviceKind() != Device.Kind.CUDA) {
+      return Support.no("rank %d is on the host device".formatted(peer.rank()));
+    }
+    if (self.processId().equals(peer.processId())) {
+      return hasAccess(device, peer)
+          ? Support.yes("same process, GPUs with peer access")
+          : Support.no("%s has no peer access to %s".formatted(device, peer.deviceId()));
+    }
+    if (self.sharesFabric(peer) && !self.hostId().equals(peer.hostId())) {
+      return Support.yes("same NVLink clique, by fabric handle");
+    }
+    if (!self.sharesFabric(peer)) {
+      Support machine = sameMachine(self, peer);
+      if (!machine.possible()) {
+        return machine;
+      }
+    }
+    String by = self.sharesFabric(peer) ? "fabric handle" : "file descriptor";
+    return hasAccess(device, peer)
+        ? Support.yes("same machine, by " + by)
+        : Support.no("%s has no peer access to %s".formatted(device, peer.deviceId()));
+  }
+
+  private static boolean hasAccess(CudaDevice device, PeerInfo peer) {
+    return device.mayAccess(peer.deviceId());
+  }
+
+  private static Support onHost(PeerInfo self, PeerInfo peer, String reason) {
+    for (PeerInfo rank : new PeerInfo[] {self, peer}) {
+      if (rank.deviceKind() != Device.Kind.HOST) {
+        return Support.no(
+            "rank %d's memory is a GPU's (%s)".formatted(rank.rank(), rank.deviceId()));
+      }
+    }
+    return Support.yes(reason);
+  }
+
+  /** Whether a switch that is on by default was set to off. */
+  static boolean isOff(TransportContext context, String setting) {
+    return context.setting(setting).isPresent() && !isSet(context, setting);
+  }
+
+  private static boolean isSet(TransportContext context, String setting) {
+    return context.setting(setting).filter("1"::equals).isPresent();
+  }
+}
