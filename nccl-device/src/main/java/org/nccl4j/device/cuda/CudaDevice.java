@@ -343,6 +343,7 @@ public final class CudaDevice extends Device implements KernelDevice, SymmetricD
   }
 
   /** The kernels loaded into this device's context. */
+  @SuppressWarnings("exports") // to this library alone
   public KernelModules kernels() {
     return kernels;
   }

@@ -54,6 +54,7 @@ import org.nccl4j.device.symmetric.SymmetricSpace;
  * A communicator on a GPU. Owned by the thread that prepares and launches, one at a time; {@code
  * abort}, {@code failure} and {@code isIdle} by any.
  */
+@SuppressWarnings("exports") // to this library alone
 public final class CudaKernelCommunicator
     implements KernelCommunicator, StreamUser, ConnectionUsers.Member {
   private static final int MOST_RANKS = 254; // a rank is a byte in the kernels' tables
@@ -251,6 +252,7 @@ public final class CudaKernelCommunicator
 
   @Override
   @HotPath
+  @SuppressWarnings("ReferenceEquality") // the context is one for each communicator
   public void launch(KernelPlan plan, DeviceMemory send, DeviceMemory recv, DeviceStream stream) {
     checkNotFailed(users.failure()); // who launches has just asked for failures that are not known
     if (!(plan instanceof CudaPlan mine) || mine.owner() != context) {

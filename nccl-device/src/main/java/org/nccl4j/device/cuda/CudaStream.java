@@ -58,6 +58,7 @@ public final class CudaStream extends DeviceStream {
   }
 
   /** Throws after close: what the driver does with a stream that it has destroyed is undefined. */
+  @SuppressWarnings("exports") // to this library alone
   public GpuStream open() {
     if (stream.isClosed()) {
       throw closed();
