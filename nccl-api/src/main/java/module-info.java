@@ -23,5 +23,5 @@ module org.nccl4j.api {
   uses org.nccl4j.api.spi.TunerProvider;
 
   provides org.nccl4j.device.cuda.driver.StartupHook with
-      org.nccl4j.api.init.Rehearsal;
+      org.nccl4j.api.init.WarmUp;
 }

@@ -11,8 +11,8 @@ import java.util.concurrent.Callable;
 import java.util.concurrent.CompletableFuture;
 import org.nccl4j.api.group.Groups;
 import org.nccl4j.api.group.RankQueue;
+import org.nccl4j.api.init.ChildCommunicators;
 import org.nccl4j.api.init.CommunicatorState;
-import org.nccl4j.api.init.Offspring;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.Given;
@@ -58,7 +58,7 @@ import org.nccl4j.device.TimeoutException;
  */
 public final class Communicator extends Inquiries implements AutoCloseable {
   /** The color of a rank that joins none of a split's communicators. */
-  public static final int NO_COLOR = Offspring.NO_COLOR;
+  public static final int NO_COLOR = ChildCommunicators.NO_COLOR;
 
   /** Asynchronous creations from this communicator; shared by its {@link #withOptions} views. */
   private final Background background;
@@ -196,7 +196,7 @@ public final class Communicator extends Inquiries implements AutoCloseable {
   public Optional<Communicator> split(int color, int key, CommunicatorConfig changes) {
     Given.notNull(changes, "configuration");
     Groups.refuseInGroup("split", "splitAsync");
-    return new Offspring(state)
+    return new ChildCommunicators(state)
         .split(color, key, how(changes, changes.splitShare()))
         .map(made -> new Communicator(made, changes));
   }
@@ -241,7 +241,7 @@ public final class Communicator extends Inquiries implements AutoCloseable {
     Groups.refuseInGroup("shrink", "shrinkAsync");
     boolean abort = mode == ShrinkMode.ABORT;
     return new Communicator(
-        new Offspring(state)
+        new ChildCommunicators(state)
             .shrink(excluded, abort, how(changes, Optional.of(changes.shrinkShare()))),
         changes);
   }
@@ -288,8 +288,8 @@ public final class Communicator extends Inquiries implements AutoCloseable {
         "nccl4j-grow-" + rank(), () -> grow(newRanks, id, changes), Communicator::drop);
   }
 
-  private static Offspring.How how(CommunicatorConfig changes, Optional<Boolean> share) {
-    return new Offspring.How(changes.name(), changes.settings(), share);
+  private static ChildCommunicators.How how(CommunicatorConfig changes, Optional<Boolean> share) {
+    return new ChildCommunicators.How(changes.name(), changes.settings(), share);
   }
 
   /**

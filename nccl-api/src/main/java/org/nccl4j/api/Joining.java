@@ -16,10 +16,10 @@ import org.nccl4j.api.bootstrap.JoinRequest;
 import org.nccl4j.api.bootstrap.LocalBootstrap;
 import org.nccl4j.api.bootstrap.TcpBootstrap;
 import org.nccl4j.api.init.CommunicatorState;
-import org.nccl4j.api.init.GraphsAhead;
-import org.nccl4j.api.init.InitRequest;
 import org.nccl4j.api.init.Initializer;
-import org.nccl4j.api.init.Rehearsal;
+import org.nccl4j.api.init.WarmUp;
+import org.nccl4j.api.init.exchange.InitRequest;
+import org.nccl4j.api.init.topology.TopologyPrefetch;
 import org.nccl4j.api.observe.InitTimes;
 import org.nccl4j.api.settings.DebugSettings;
 import org.nccl4j.api.settings.InfoLog;
@@ -57,8 +57,8 @@ final class Joining {
     JoinRequest request;
     try {
       settings = settings(config);
-      Rehearsal.end();
-      GraphsAhead.begin(List.of(device), settings);
+      WarmUp.end();
+      TopologyPrefetch.begin(List.of(device), settings);
       request =
           new JoinRequest(
               nRanks,
@@ -95,8 +95,8 @@ final class Joining {
           ErrorId.DEVICE, "a communicator of no devices", "pass a device for each rank");
     }
     Settings settings = settings(Given.notNull(config, "configuration"));
-    Rehearsal.end();
-    GraphsAhead.begin(devices, settings);
+    WarmUp.end();
+    TopologyPrefetch.begin(devices, settings);
     List<Bootstrap> bootstraps =
         LocalBootstrap.create(devices.size(), settings.get(Settings.NCCL4J_INIT_TIMEOUT));
     List<CompletableFuture<CommunicatorState>> making = new ArrayList<>();

@@ -9,6 +9,11 @@ import java.util.function.Supplier;
 import org.nccl4j.api.bootstrap.Bootstrap;
 import org.nccl4j.api.group.OneSidedCalls;
 import org.nccl4j.api.group.RankQueue;
+import org.nccl4j.api.init.connect.Routes;
+import org.nccl4j.api.init.engine.Engine;
+import org.nccl4j.api.init.engine.MemoryUsage;
+import org.nccl4j.api.init.exchange.InitRequest;
+import org.nccl4j.api.init.exchange.Membership;
 import org.nccl4j.api.observe.FlightLog;
 import org.nccl4j.api.observe.Observer;
 import org.nccl4j.api.observe.OperationHooks;
@@ -35,13 +40,13 @@ public final class CommunicatorState {
 
   private final InitRequest request;
   private final Bootstrap bootstrap;
-  private final Members members;
+  private final Membership members;
   private final RankQueue queue;
 
   /** Queues of operations that are planned by settings of their own. */
   private final Map<RankQueue, Settings> others = new ConcurrentHashMap<>();
 
-  private final Idleness idleness = new Idleness(this);
+  private final QuiesceWait idleness = new QuiesceWait(this);
   private final InfoLog info;
   private volatile Running running;
   private volatile boolean suspended;
@@ -49,7 +54,7 @@ public final class CommunicatorState {
   private final AtomicInteger shrinks = new AtomicInteger();
   private final AtomicBoolean closed = new AtomicBoolean();
 
-  CommunicatorState(InitRequest request, Bootstrap bootstrap, Members members, Engine engine) {
+  CommunicatorState(InitRequest request, Bootstrap bootstrap, Membership members, Engine engine) {
     this.request = request;
     this.bootstrap = bootstrap;
     this.members = members;
@@ -71,7 +76,7 @@ public final class CommunicatorState {
             members.peers().size(),
             Operation.keys());
     FlightLog log = FlightLog.open(flight);
-    engine.family().works(members.id(), true);
+    engine.resources().works(members.id(), true);
     engine.launcher().record(log);
     Observer observer =
         Observer.watch(
@@ -79,7 +84,7 @@ public final class CommunicatorState {
             flight,
             engine.kernels(),
             engine.launcher().hooks(),
-            engine.family(),
+            engine.resources(),
             new Observer.Wishes(
                 request.device().kind() == Device.Kind.HOST,
                 request.settings().get(Settings.NCCL_CHECK_MODE).equals("DEBUG_GLOBAL"),
@@ -216,7 +221,7 @@ public final class CommunicatorState {
 
   /** The first failure, or null. */
   public NcclException failure() {
-    return engine().family().failure();
+    return engine().resources().failure();
   }
 
   InitRequest request() {
@@ -227,7 +232,7 @@ public final class CommunicatorState {
     return bootstrap;
   }
 
-  Members members() {
+  Membership members() {
     return members;
   }
 
@@ -259,14 +264,14 @@ public final class CommunicatorState {
 
   /** Bytes that the communicator holds on this rank's device, by what for. */
   public Map<String, Long> memory() {
-    return suspended || closed.get() ? Map.of() : Memory.of(engine());
+    return suspended || closed.get() ? Map.of() : MemoryUsage.of(engine());
   }
 
   /** Ends this rank's operations with an error and tells the others. */
   public void abort() {
     called(() -> "abort");
     engine()
-        .family()
+        .resources()
         .fail(
             new InvalidUsageException(
                 ErrorId.ABORTED,
@@ -278,7 +283,7 @@ public final class CommunicatorState {
   public void revoke() {
     called(() -> "revoke");
     engine()
-        .family()
+        .resources()
         .fail(
             new InvalidUsageException(
                 ErrorId.REVOKED,
@@ -374,7 +379,7 @@ public final class CommunicatorState {
     }
     if (!idle) {
       engine
-          .family()
+          .resources()
           .fail(
               new TimeoutException(
                   ErrorId.STILL_RUNNING,
@@ -394,7 +399,7 @@ public final class CommunicatorState {
     queue.close(free);
     others.keySet().forEach(other -> other.close(free));
     engine.launcher().hooks().close();
-    engine.family().leave(left(end), idle);
+    engine.resources().leave(left(end), idle);
   }
 
   /** Has the other ranks not wait for operations of this one that never come. */
@@ -412,8 +417,8 @@ public final class CommunicatorState {
   private boolean end(Running what, boolean idle) {
     Engine engine = what.engine;
     boolean free = idle && engine.place().windows().endRemote();
-    boolean shares = engine.kernels() != engine.family().kernels();
-    engine.family().works(members.id(), false);
+    boolean shares = engine.kernels() != engine.resources().kernels();
+    engine.resources().works(members.id(), false);
     if (free) {
       engine.place().windows().close();
     } else {
@@ -425,7 +430,7 @@ public final class CommunicatorState {
     }
     what.observer.close();
     if (shares) {
-      engine.family().tell();
+      engine.resources().tell();
       if (free) {
         engine.kernels().close();
       }
@@ -434,7 +439,7 @@ public final class CommunicatorState {
     return free;
   }
 
-  /** What belongs to this communicator alone; the family keeps its own. */
+  /** What belongs to this communicator alone; the resources keeps its own. */
   private void keep(Engine engine, boolean shares, String user) {
     long bytes =
         engine.place().windows().memoryBytes() + (shares ? engine.kernels().memoryBytes() : 0);

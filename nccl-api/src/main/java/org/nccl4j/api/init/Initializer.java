@@ -13,14 +13,34 @@ import java.util.Optional;
 import java.util.function.BiFunction;
 import java.util.function.Function;
 import org.nccl4j.api.bootstrap.Bootstrap;
+import org.nccl4j.api.init.connect.ConnectionSetup;
+import org.nccl4j.api.init.connect.NetDiscovery;
+import org.nccl4j.api.init.connect.RmaConnections;
+import org.nccl4j.api.init.connect.Routes;
+import org.nccl4j.api.init.connect.TransportContextImpl;
+import org.nccl4j.api.init.connect.VerifiedConnections;
+import org.nccl4j.api.init.engine.Engine;
+import org.nccl4j.api.init.engine.KernelSpecs;
+import org.nccl4j.api.init.engine.MemoryUsage;
+import org.nccl4j.api.init.engine.NvlsSetup;
+import org.nccl4j.api.init.engine.Profilers;
+import org.nccl4j.api.init.engine.RankCapabilities;
+import org.nccl4j.api.init.engine.SharedResources;
+import org.nccl4j.api.init.exchange.Cliques;
+import org.nccl4j.api.init.exchange.HostLayout;
+import org.nccl4j.api.init.exchange.InitRequest;
+import org.nccl4j.api.init.exchange.LocalIdentity;
+import org.nccl4j.api.init.exchange.Membership;
+import org.nccl4j.api.init.exchange.PeerHello;
+import org.nccl4j.api.init.topology.ChannelGraphs;
+import org.nccl4j.api.init.topology.NetDistances;
+import org.nccl4j.api.init.topology.TopologyExchange;
 import org.nccl4j.api.launch.Launcher;
 import org.nccl4j.api.observe.InitTimes;
 import org.nccl4j.api.plan.RankFacts;
 import org.nccl4j.api.plan.TunedTable;
 import org.nccl4j.api.proxy.ProxyThread;
 import org.nccl4j.api.registry.TransportRegistry;
-import org.nccl4j.api.settings.Environment;
-import org.nccl4j.api.settings.GpuSettings;
 import org.nccl4j.api.settings.InfoLog;
 import org.nccl4j.api.settings.PlanSettings;
 import org.nccl4j.api.settings.Settings;
@@ -34,13 +54,9 @@ import org.nccl4j.api.wire.tls.ControlTls;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
-import org.nccl4j.device.kernel.Connection;
 import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.KernelCommunicator;
-import org.nccl4j.device.kernel.KernelCommunicatorSpec;
 import org.nccl4j.device.kernel.KernelDevice;
-import org.nccl4j.device.kernel.LaunchOptions;
-import org.nccl4j.device.kernel.Nvls;
 import org.nccl4j.device.kernel.Progress;
 
 /** Makes one rank's communicator, step by step together with the other ranks. */
@@ -95,12 +111,12 @@ public final class Initializer {
         .make(times, (members, engine) -> last.apply(engine));
   }
 
-  private <T> T make(InitTimes times, BiFunction<Members, Engine, T> last) {
+  private <T> T make(InitTimes times, BiFunction<Membership, Engine, T> last) {
     undo.push(bootstrap::close);
     return undo.made(request.name(), () -> makeAll(times, last), bootstrap::tellFailure);
   }
 
-  private <T> T makeAll(InitTimes times, BiFunction<Members, Engine, T> last) {
+  private <T> T makeAll(InitTimes times, BiFunction<Membership, Engine, T> last) {
     int rank = bootstrap.rank();
     Engine.checkNames(request.settings(), request.device().kind());
     times.begin("plug-ins, nets");
@@ -112,18 +128,18 @@ public final class Initializer {
       profilers = Profilers.open(request, rank, bootstrap.nRanks());
       undo.push(profilers::close);
     }
-    UsableNets nets = UsableNets.of(request, bootstrap);
+    NetDiscovery nets = NetDiscovery.of(request, bootstrap);
     times.begin("ranks meet");
-    Members members = meet(providers, nets);
+    Membership members = meet(providers, nets);
     List<PeerInfo> peers = members.peers();
     KernelDevice device = (KernelDevice) request.device();
-    ConnectionLayout layout = device.connectionLayout(Hosts.of(peers).sharingSlots());
+    ConnectionLayout layout = device.connectionLayout(HostLayout.of(peers).sharingSlots());
     times.begin("machines");
-    MachineSurvey machines = MachineSurvey.of(request, peers, nets.reachingGpus(), bootstrap);
+    TopologyExchange machines = TopologyExchange.of(request, peers, nets.reachingGpus(), bootstrap);
     times.begin("graphs");
-    Wiring wiring = Wiring.of(request, machines, peers, bootstrap);
-    Context context =
-        new Context(
+    ChannelGraphs graphs = ChannelGraphs.of(request, machines, peers, bootstrap);
+    TransportContextImpl context =
+        new TransportContextImpl(
             rank,
             peers,
             nets.providers(),
@@ -132,9 +148,9 @@ public final class Initializer {
             bootstrap.secret(),
             request.settings(),
             request.device().kind() == Device.Kind.CUDA
-                ? NetDistances.of(wiring.fleet(), rank)
+                ? NetDistances.of(graphs.fleet(), rank)
                 : NetDistances.UNKNOWN,
-            wiring.exits(request.settings()),
+            graphs.exits(request.settings()),
             ControlTls.of(TlsSettings.files(request.settings())),
             profilers.ofSteps());
     times.begin("transports");
@@ -146,43 +162,41 @@ public final class Initializer {
     }
     Routes choice = new Routes(rank, peers, transports, nets.asked(), request.logLevel("INIT"));
     times.begin("connections");
-    CheckedLinks checked = CheckedLinks.of(request, choice, peers, bootstrap);
+    VerifiedConnections checked = VerifiedConnections.of(request, choice, peers, bootstrap);
     List<Routes.NamedTransport> routes = checked.routes();
-    Links links = checked.links();
+    ConnectionSetup links = checked.links();
     // All-gather, so nobody goes on before all are connected.
     List<ProxyHandler> handlers = links.proxyHandlers();
-    DomainFacts own = DomainFacts.of(request, peers, routes, links, wiring, tuned);
+    RankCapabilities own = RankCapabilities.of(request, peers, routes, links, graphs, tuned);
     RankFacts known =
-        DomainFacts.common(bootstrap.allGather(own.toBytes()), Hosts.of(peers), tuned);
-    NvlsSetup nvls = NvlsSetup.open(request, context, wiring, known.spread().channels(), bootstrap);
+        RankCapabilities.common(bootstrap.allGather(own.toBytes()), HostLayout.of(peers), tuned);
+    NvlsSetup nvls = NvlsSetup.open(request, context, graphs, known.spread().channels(), bootstrap);
     undo.push(nvls::close);
-    boolean puts = RemoteLinks.areNeeded(peers, rank);
+    boolean puts = RmaConnections.areNeeded(peers, rank);
     ProxyThread proxy =
         handlers.isEmpty() && !puts ? null : new ProxyThread(request.name(), handlers);
     Progress progress = proxy == null ? Progress.NONE : proxy;
     times.begin("kernels");
     KernelCommunicator kernels =
         device.createKernelCommunicator(
-            spec(
+            KernelSpecs.of(
                 request,
                 rank,
                 peers,
                 layout,
-                links.sends(),
-                links.recvs(),
-                wiring,
-                progress,
-                nvls.nvls()));
+                graphs,
+                new KernelSpecs.Ends(links.sends(), links.recvs(), progress, nvls.nvls())));
     undo.push(kernels::close);
-    Family family = new Family(request.name(), bootstrap, kernels, transports, proxy, nvls);
-    undo.replace(before, family::free);
+    SharedResources resources =
+        new SharedResources(request.name(), bootstrap, kernels, transports, proxy, nvls);
+    undo.replace(before, resources::free);
     WindowRegistry windows =
         Engine.windows(
             request,
             members,
             bootstrap,
             kernels,
-            RemoteLinks.of(peers, routes, transports, bootstrap, kernels, proxy, device),
+            RmaConnections.of(peers, routes, transports, bootstrap, kernels, proxy, device),
             nvls.ofWindows(bootstrap));
     undo.push(windows::close);
     Engine engine =
@@ -191,14 +205,14 @@ public final class Initializer {
                 request,
                 members.id(),
                 rank,
-                known.with(wiring.fleet()),
+                known.with(graphs.fleet()),
                 layout,
                 windows,
                 nvls.nvls(),
                 members.hosts(),
                 machines,
                 profilers),
-            family,
+            resources,
             kernels,
             new Launcher(kernels),
             choice.described(routes));
@@ -207,7 +221,7 @@ public final class Initializer {
       windows.makeSpace();
     }
     bootstrap.made();
-    family.start();
+    resources.start();
     T made = last.apply(members, engine);
     times.done(request.logLevel("INIT"));
     InfoLog info = request.info(rank);
@@ -219,7 +233,7 @@ public final class Initializer {
               "has a thread for %d ends of connections%s"
                   .formatted(handlers.size(), puts ? " and for puts" : ""));
     }
-    info.tell("ALLOC", () -> "holds %s bytes".formatted(Memory.of(engine)));
+    info.tell("ALLOC", () -> "holds %s bytes".formatted(MemoryUsage.of(engine)));
     tuned.ifPresent(
         table ->
             info.tell(
@@ -230,7 +244,7 @@ public final class Initializer {
     return made;
   }
 
-  private Members meet(List<TransportProvider> providers, UsableNets nets) {
+  private Membership meet(List<TransportProvider> providers, NetDiscovery nets) {
     PeerInfo self =
         LocalIdentity.of(
             bootstrap.rank(),
@@ -238,16 +252,17 @@ public final class Initializer {
             request.settings().get(Settings.NCCL_HOSTID),
             nets.names());
     List<String> names = providers.stream().map(TransportProvider::name).toList();
-    Hello hello =
-        new Hello(self, names, bootstrap.meetingPoint(), Cliques.wish(request), CHANCE.nextLong());
-    List<Hello> hellos = new ArrayList<>();
+    PeerHello hello =
+        new PeerHello(
+            self, names, bootstrap.meetingPoint(), Cliques.wish(request), CHANCE.nextLong());
+    List<PeerHello> hellos = new ArrayList<>();
     for (byte[] bytes : bootstrap.allGather(hello.toBytes())) {
-      hellos.add(Hello.fromBytes(hellos.size(), bytes));
+      hellos.add(PeerHello.fromBytes(hellos.size(), bytes));
     }
-    refuseSharedGpu(hellos.stream().map(Hello::peer).toList());
-    List<byte[]> points = hellos.stream().map(Hello::meetingPoint).toList();
+    refuseSharedGpu(hellos.stream().map(PeerHello::peer).toList());
+    List<byte[]> points = hellos.stream().map(PeerHello::meetingPoint).toList();
     List<PeerInfo> peers = Cliques.of(request, providers, hellos, bootstrap);
-    return new Members(peers, points, "", number(bootstrap.secret(), hellos.get(0).chance()));
+    return new Membership(peers, points, "", number(bootstrap.secret(), hellos.get(0).chance()));
   }
 
   /**
@@ -261,7 +276,7 @@ public final class Initializer {
       if (peer.deviceKind() != Device.Kind.CUDA) {
         continue;
       }
-      Integer other = ranks.put(Hosts.deviceOf(peer), peer.rank());
+      Integer other = ranks.put(HostLayout.deviceOf(peer), peer.rank());
       if (other != null && !allowed) {
         throw new InvalidUsageException(
             ErrorId.SHARED_GPU,
@@ -297,47 +312,5 @@ public final class Initializer {
     } catch (NoSuchAlgorithmException e) {
       throw new IllegalStateException("every Java platform has SHA-256", e);
     }
-  }
-
-  /** What a rank's kernels know of its communicator. */
-  static KernelCommunicatorSpec spec(
-      InitRequest request,
-      int rank,
-      List<PeerInfo> peers,
-      ConnectionLayout layout,
-      List<Connection> sends,
-      List<Connection> recvs,
-      Wiring wiring,
-      Progress progress,
-      Nvls nvls) {
-    int nRanks = peers.size();
-    String host = peers.get(rank).hostId();
-    int local = (int) peers.stream().filter(peer -> peer.hostId().equals(host)).count();
-    return new KernelCommunicatorSpec(
-        request.name(),
-        rank,
-        nRanks,
-        layout,
-        sends,
-        recvs,
-        wiring.rings(),
-        wiring.trees(),
-        local,
-        progress,
-        request.operationDeadline(),
-        nvls,
-        new LaunchOptions(
-            request.settings().get(GpuSettings.NCCL_CGA_CLUSTER_SIZE),
-            request.settings().get(GpuSettings.NCCL_LAUNCH_ORDER_IMPLICIT),
-            hasOneQueue(Environment.variables()),
-            request
-                .settings()
-                .get(GpuSettings.NCCL4J_PRELOAD_KERNELS)
-                .types(Environment.variables())));
-  }
-
-  /** Whether the CUDA driver has one queue to a GPU; the driver's variable, which is no setting. */
-  static boolean hasOneQueue(Map<String, String> variables) {
-    return variables.getOrDefault("CUDA_DEVICE_MAX_CONNECTIONS", "").trim().equals("1");
   }
 }

@@ -4,6 +4,7 @@ import java.nio.charset.StandardCharsets;
 import java.util.List;
 import java.util.function.UnaryOperator;
 import org.nccl4j.api.bootstrap.CheckedAllGather;
+import org.nccl4j.api.init.engine.Engine;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.NcclException;
@@ -39,16 +40,16 @@ final class Suspension {
       throw e;
     }
     state.release();
-    engine.family().free();
+    engine.resources().free();
   }
 
   /** Why this rank cannot suspend; empty if it can. */
   private String obstacle(Engine engine) {
-    if (engine.kernels() != engine.family().kernels()) {
+    if (engine.kernels() != engine.resources().kernels()) {
       return "it was split from another communicator, whose connections it uses; suspend that one,"
           + " or split with CommunicatorConfig.withSplitShare(false)";
     }
-    if (engine.family().isShared()) {
+    if (engine.resources().isShared()) {
       return "communicators that were split from it use its connections; close these first, or"
           + " split with CommunicatorConfig.withSplitShare(false)";
     }

@@ -1,5 +1,10 @@
 /**
- * Creates a communicator: meets the other ranks, chooses transports, connects, and makes the
- * engine. Layer: above the other engine packages, below the communicator.
+ * A communicator from its creation to its close. {@link org.nccl4j.api.init.Initializer} creates
+ * one, {@link org.nccl4j.api.init.ChildCommunicators} splits and shrinks one, and {@link
+ * org.nccl4j.api.init.CommunicatorState} is the entrance for the user's handle.
+ *
+ * <p>Layer: above all other engine packages, below the communicator. Rooms, lowest first; each uses
+ * only those before it: {@link org.nccl4j.api.init.exchange}, {@link org.nccl4j.api.init.topology},
+ * {@link org.nccl4j.api.init.connect}, {@link org.nccl4j.api.init.engine}, and this package.
  */
 package org.nccl4j.api.init;

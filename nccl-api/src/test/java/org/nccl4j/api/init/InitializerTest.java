@@ -13,6 +13,12 @@ import java.util.Map;
 import org.junit.jupiter.api.Test;
 import org.nccl4j.api.bootstrap.Bootstrap;
 import org.nccl4j.api.bootstrap.LocalBootstrap;
+import org.nccl4j.api.init.connect.NamedProvider;
+import org.nccl4j.api.init.connect.Routes;
+import org.nccl4j.api.init.engine.NvlsSetup;
+import org.nccl4j.api.init.engine.Profilers;
+import org.nccl4j.api.init.engine.SharedResources;
+import org.nccl4j.api.init.exchange.InitRequest;
 import org.nccl4j.api.settings.Settings;
 import org.nccl4j.api.spi.Transport;
 import org.nccl4j.device.InternalErrorException;
@@ -96,11 +102,11 @@ class InitializerTest {
     }
   }
 
-  private static Family family(List<String> freed, boolean idle) {
+  private static SharedResources resources(List<String> freed, boolean idle) {
     KernelCommunicator kernels = of(KernelCommunicator.class, "kernels", freed, idle);
     Transport transport = of(Transport.class, "transport", freed, idle);
     NvlsSetup none = NvlsSetup.none();
-    return new Family(
+    return new SharedResources(
         "busy",
         LocalBootstrap.create(1, LONG).get(0),
         kernels,
@@ -127,13 +133,13 @@ class InitializerTest {
   @Test
   void whatAKernelMayStillUseIsKept() {
     List<String> freed = new ArrayList<>();
-    Family busy = family(freed, /* idle= */ true);
+    SharedResources busy = resources(freed, /* idle= */ true);
     assertTrue(busy.join());
     busy.leave(LONG, /* idle= */ false);
     busy.leave(LONG, /* idle= */ true);
     assertEquals(List.of(), freed);
     assertTrue(KeptMemory.has(busy));
-    Family quiet = family(freed, /* idle= */ true);
+    SharedResources quiet = resources(freed, /* idle= */ true);
     quiet.leave(LONG, /* idle= */ true);
     assertEquals(List.of("kernels", "transport"), freed);
     assertFalse(KeptMemory.has(quiet));

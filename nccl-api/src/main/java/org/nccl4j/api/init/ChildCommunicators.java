@@ -1,0 +1,303 @@
+package org.nccl4j.api.init;
+
+import java.nio.ByteBuffer;
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.Comparator;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.Set;
+import java.util.TreeMap;
+import org.nccl4j.api.bootstrap.Bootstrap;
+import org.nccl4j.api.bootstrap.CheckedAllGather;
+import org.nccl4j.api.init.connect.Routes;
+import org.nccl4j.api.init.engine.Engine;
+import org.nccl4j.api.init.engine.KernelSpecs;
+import org.nccl4j.api.init.engine.Profilers;
+import org.nccl4j.api.init.engine.TuningSettings;
+import org.nccl4j.api.init.exchange.HostLayout;
+import org.nccl4j.api.init.exchange.InitRequest;
+import org.nccl4j.api.init.exchange.Membership;
+import org.nccl4j.api.init.topology.ChannelGraphs;
+import org.nccl4j.api.init.topology.TopologyExchange;
+import org.nccl4j.api.launch.Launcher;
+import org.nccl4j.api.observe.InitTimes;
+import org.nccl4j.api.settings.Settings;
+import org.nccl4j.api.window.RemotePeers;
+import org.nccl4j.device.Device;
+import org.nccl4j.device.ErrorId;
+import org.nccl4j.device.InvalidArgumentException;
+import org.nccl4j.device.InvalidUsageException;
+import org.nccl4j.device.TimeoutException;
+import org.nccl4j.device.kernel.Connection;
+import org.nccl4j.device.kernel.KernelCommunicator;
+import org.nccl4j.device.kernel.KernelCommunicatorSpec;
+
+/** Makes communicators out of another: of its ranks by color, or of those that are left. */
+public final class ChildCommunicators {
+  /** The color of a rank that will be in no new communicator. */
+  public static final int NO_COLOR = -1;
+
+  private final CommunicatorState parent;
+
+  /** What is made from a communicator. */
+  public ChildCommunicators(CommunicatorState parent) {
+    this.parent = parent;
+  }
+
+  /**
+   * How something is made.
+   *
+   * @param name empty for one that says where it comes from
+   * @param settings over the parent's
+   * @param share whether to use the parent's connections, if all ranks can and say so; empty where
+   *     the settings decide
+   */
+  public record How(String name, Map<String, String> settings, Optional<Boolean> share) {}
+
+  /**
+   * A rank's part of a split. As bytes: color, key and shares, of four each, and its settings.
+   *
+   * @param settings its {@link TuningSettings#text}
+   */
+  private record Call(int color, int key, boolean shares, String settings, int rank) {
+    byte[] toBytes() {
+      byte[] text = settings.getBytes(StandardCharsets.UTF_8);
+      return ByteBuffer.allocate(12 + text.length)
+          .putInt(color)
+          .putInt(key)
+          .putInt(shares ? 1 : 0)
+          .put(text)
+          .array();
+    }
+
+    static Call fromBytes(byte[] part, int rank) {
+      ByteBuffer bytes = ByteBuffer.wrap(part);
+      String text = new String(part, 12, part.length - 12, StandardCharsets.UTF_8);
+      return new Call(bytes.getInt(), bytes.getInt(), bytes.getInt() != 0, text, rank);
+    }
+
+    /** Throws unless another rank has the same settings. */
+    void checkSettings(Call other) {
+      if (!settings.equals(other.settings)) {
+        TuningSettings.fromText(settings)
+            .check(rank, TuningSettings.fromText(other.settings), other.rank);
+      }
+    }
+  }
+
+  /** The communicator of this rank's color; empty for {@link #NO_COLOR}. */
+  public Optional<CommunicatorState> split(int color, int key, How how) {
+    parent.called(() -> "split(%d, %d)".formatted(color, key));
+    if (color < NO_COLOR) {
+      throw new InvalidArgumentException(
+          ErrorId.RANK,
+          "split of communicator %s by color %d".formatted(parent.name(), color),
+          "pass a color of 0 or more, or Communicator.NO_COLOR");
+    }
+    parent.checkRunning("split");
+    checkUsable("split");
+    Settings settings = checkedSettings(how);
+    int number = parent.nextSplit();
+    boolean shares = new SplitSharePolicy(parent).isForSplit(how.share(), settings);
+    String choosing = TuningSettings.of(settings, parent.device().kind()).text();
+    Call mine = new Call(color, key, shares, choosing, parent.rank());
+    List<byte[]> all =
+        CheckedAllGather.allGather(parent.bootstrap(), parent.name(), "split", mine.toBytes());
+    if (color == NO_COLOR) {
+      return Optional.empty();
+    }
+    List<Call> calls = callsOf(color, all);
+    calls.forEach(calls.get(0)::checkSettings);
+    List<Integer> ranks = calls.stream().map(Call::rank).toList();
+    String label = "/split %d.%d".formatted(number, color);
+    return Optional.of(make(label, ranks, how, calls.stream().allMatch(Call::shares)));
+  }
+
+  private List<Call> callsOf(int color, List<byte[]> all) {
+    List<Call> calls = new ArrayList<>();
+    for (int rank = 0; rank < all.size(); rank++) {
+      calls.add(Call.fromBytes(all.get(rank), rank));
+    }
+    return calls.stream()
+        .filter(call -> call.color == color)
+        .sorted(Comparator.comparingInt(Call::key).thenComparingInt(Call::rank))
+        .toList();
+  }
+
+  /**
+   * The communicator without some ranks; called by all the others.
+   *
+   * @param abort whether operations that run are ended; else they are waited for
+   */
+  public CommunicatorState shrink(Set<Integer> excluded, boolean abort, How how) {
+    parent.called(() -> "shrink(%s, %s)".formatted(excluded, abort ? "ABORT" : "WAIT"));
+    parent.checkOpen("shrink");
+    checkedSettings(how);
+    List<Integer> ranks = new ArrayList<>();
+    for (int rank = 0; rank < parent.nRanks(); rank++) {
+      if (!excluded.contains(rank)) {
+        ranks.add(rank);
+      }
+    }
+    if (excluded.contains(parent.rank()) || ranks.size() + excluded.size() != parent.nRanks()) {
+      throw new InvalidArgumentException(
+          ErrorId.RANK,
+          "rank %d of %d shrinks communicator %s without ranks %s"
+              .formatted(parent.rank(), parent.nRanks(), parent.name(), excluded),
+          "name ranks of this communicator, and call shrink on those that stay");
+    }
+    String label = "/shrunk %d".formatted(parent.nextShrink());
+    if (abort) {
+      parent.revoke();
+    } else {
+      parent.checkRunning("shrink without abort");
+      checkUsable("shrink without abort");
+    }
+    if (!parent.awaitIdleOrInterrupt(parent.operationDeadline())) {
+      throw new TimeoutException(
+          ErrorId.STILL_RUNNING,
+          "rank %d's operations on communicator %s have not ended within %s"
+              .formatted(parent.rank(), parent.name(), parent.operationDeadline()),
+          "shrink with abort, which ends them");
+    }
+    return make(
+        label, ranks, how, how.share().orElse(false) && !abort && canAllShare(label, ranks));
+  }
+
+  /** Where ranks may find different obstacles the ones that stay ask each other. */
+  private boolean canAllShare(String label, List<Integer> ranks) {
+    boolean can = new SplitSharePolicy(parent).isPossible(true);
+    if (parent.device().kind() == Device.Kind.HOST) {
+      return can;
+    }
+    byte[] lead = parent.members().points().get(ranks.get(0));
+    String path = parent.members().path() + label + "/sharing";
+    try (Bootstrap among = parent.bootstrap().reunite(ranks, lead, path)) {
+      among.made();
+      return among.allGather(new byte[] {(byte) (can ? 1 : 0)}).stream().allMatch(b -> b[0] == 1);
+    }
+  }
+
+  private CommunicatorState make(String label, List<Integer> ranks, How how, boolean share) {
+    String name = how.name().isEmpty() ? parent.name() + label : how.name();
+    String path = parent.members().path() + label;
+    InitRequest request = parent.request().derived(name, how.settings());
+    byte[] lead = parent.members().points().get(ranks.get(0));
+    if (share) {
+      Bootstrap lazy = new LazyBootstrap(parent.bootstrap(), ranks, lead, path);
+      return shared(request, lazy, ranks, path);
+    }
+    InitTimes times = new InitTimes(name, ranks.indexOf(parent.rank()));
+    times.begin(InitTimes.BOOTSTRAP);
+    return Initializer.create(request, parent.bootstrap().reunite(ranks, lead, path), times);
+  }
+
+  /** On the parent's connections. */
+  private CommunicatorState shared(
+      InitRequest request, Bootstrap bootstrap, List<Integer> ranks, String path) {
+    Membership members = parent.members().subset(ranks, path);
+    Engine old = parent.engine();
+    TopologyExchange machines = old.place().machines().of(ranks);
+    ChannelGraphs graphs =
+        ChannelGraphs.among(
+            request, parent.request().settings(), machines, members.peers(), bootstrap.rank());
+    if (!old.resources().join()) {
+      throw new InvalidUsageException(
+          ErrorId.CLOSED,
+          "communicator %s is closed while it is split".formatted(parent.name()),
+          "close a communicator after its last use");
+    }
+    Undo undo = new Undo();
+    undo.push(() -> old.resources().leave(parent.operationDeadline(), /* idle= */ true));
+    undo.push(bootstrap::close);
+    return undo.made(
+        request.name(),
+        () -> {
+          KernelCommunicator kernels =
+              old.kernels().share(spec(request, bootstrap.rank(), members, graphs), ranks, path);
+          undo.push(kernels::close);
+          Profilers profilers = Profilers.open(request, bootstrap.rank(), ranks.size());
+          undo.push(profilers::close);
+          Made made = new Made(request, bootstrap, members, machines, graphs, profilers);
+          return new CommunicatorState(request, bootstrap, members, engine(made, kernels, ranks));
+        },
+        cause -> {});
+  }
+
+  private KernelCommunicatorSpec spec(
+      InitRequest request, int rank, Membership members, ChannelGraphs graphs) {
+    Engine old = parent.engine();
+    List<Connection> none = Collections.nCopies(members.peers().size(), null);
+    return KernelSpecs.of(
+        request,
+        rank,
+        members.peers(),
+        old.place().layout(),
+        graphs,
+        new KernelSpecs.Ends(none, none, old.resources().progress(), null));
+  }
+
+  /** What a new communicator on the parent's connections has for itself. */
+  private record Made(
+      InitRequest request,
+      Bootstrap bootstrap,
+      Membership members,
+      TopologyExchange machines,
+      ChannelGraphs graphs,
+      Profilers profilers) {}
+
+  private Engine engine(Made made, KernelCommunicator kernels, List<Integer> ranks) {
+    Engine old = parent.engine();
+    int rank = made.bootstrap.rank();
+    HostLayout hosts = HostLayout.of(made.members.peers());
+    Map<Integer, Routes.Route> routes = new TreeMap<>();
+    for (int peer = 0; peer < ranks.size(); peer++) {
+      if (peer != rank) {
+        routes.put(peer, old.routes().get(ranks.get(peer)));
+      }
+    }
+    return Engine.of(
+        new Engine.Place(
+            made.request,
+            made.members.id(),
+            rank,
+            old.place()
+                .facts()
+                .of(ranks.size(), hosts.count(), hosts.mostRanks(), made.graphs.fleet()),
+            old.place().layout(),
+            Engine.windows(
+                made.request,
+                made.members,
+                made.bootstrap,
+                kernels,
+                RemotePeers.none(
+                    "this communicator shares its parent's connections, by which no puts go",
+                    "split with CommunicatorConfig.withSplitShare(false)"),
+                null),
+            null,
+            made.members.hosts(),
+            made.machines,
+            made.profilers),
+        old.resources(),
+        kernels,
+        new Launcher(kernels, old.launcher()),
+        routes);
+  }
+
+  /** Throws for what is no value of its setting, before the other ranks are waited for. */
+  private Settings checkedSettings(How how) {
+    Settings settings = parent.request().settings().with(how.settings());
+    Engine.checkNames(settings, parent.device().kind());
+    return settings;
+  }
+
+  private void checkUsable(String what) {
+    parent.checkOpen(what);
+    if (parent.failure() != null) {
+      throw parent.failure().again();
+    }
+  }
+}

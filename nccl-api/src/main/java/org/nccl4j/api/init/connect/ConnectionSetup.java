@@ -1,0 +1,324 @@
+package org.nccl4j.api.init.connect;
+
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Objects;
+import java.util.Set;
+import java.util.TreeMap;
+import java.util.TreeSet;
+import org.nccl4j.api.bootstrap.Bootstrap;
+import org.nccl4j.api.spi.Connector;
+import org.nccl4j.api.spi.PeerInfo;
+import org.nccl4j.api.spi.ProxyHandler;
+import org.nccl4j.api.spi.Transport;
+import org.nccl4j.device.Device;
+import org.nccl4j.device.ErrorId;
+import org.nccl4j.device.InvalidUsageException;
+import org.nccl4j.device.NcclException;
+import org.nccl4j.device.Patience;
+import org.nccl4j.device.RemoteException;
+import org.nccl4j.device.TimeoutException;
+import org.nccl4j.device.kernel.Connection;
+import org.nccl4j.device.kernel.ConnectionLayout;
+
+/**
+ * Connects this rank with every other: a connector for each direction, with its handle exchanged.
+ */
+public final class ConnectionSetup {
+  private static final long POLL_NANOS = 50_000;
+  private static final long GRACE_NANOS = 500_000_000;
+
+  private final int rank;
+  private final boolean onHost;
+  private final List<Connector> senders = new ArrayList<>();
+  private final List<Connector> receivers = new ArrayList<>();
+
+  /** Ranks whose memory cannot be opened, and why; they have no connections. */
+  private final Map<Integer, NcclException> refused = new TreeMap<>();
+
+  /** What this rank sends for others, by who sends to whom. */
+  private final Map<String, Connector> relays = new LinkedHashMap<>();
+
+  /** Links whose slots the processor is to reach too, or any. */
+  private ConnectionSetup(int rank, boolean onHost) {
+    this.rank = rank;
+    this.onHost = onHost;
+  }
+
+  /**
+   * Makes all connections; returns once this rank's are made.
+   *
+   * @param routes the transport to each rank, by rank; null at this one
+   * @param transports all that this rank has
+   * @param endNanos when to give up
+   */
+  static ConnectionSetup connect(
+      List<PeerInfo> peers,
+      List<Routes.NamedTransport> routes,
+      List<Routes.NamedTransport> transports,
+      int rank,
+      Bootstrap bootstrap,
+      long endNanos) {
+    ConnectionSetup links = new ConnectionSetup(rank, /* onHost= */ false);
+    Set<Integer> others = new TreeSet<>();
+    for (PeerInfo peer : peers) {
+      links.senders.add(null);
+      links.receivers.add(null);
+      if (peer.rank() != rank) {
+        others.add(peer.rank());
+      }
+    }
+    links.connect(others, peers, routes, transports, bootstrap, endNanos);
+    return links;
+  }
+
+  /**
+   * Connects with some of the ranks, once more beside what there is, by connections whose slots the
+   * processor reaches too; all ranks take part.
+   *
+   * @param which ranks that connect with this one likewise
+   * @return links to these; none to the others
+   */
+  static ConnectionSetup among(
+      Set<Integer> which,
+      List<PeerInfo> peers,
+      List<Routes.NamedTransport> routes,
+      int rank,
+      Bootstrap bootstrap,
+      long endNanos) {
+    ConnectionSetup links = new ConnectionSetup(rank, /* onHost= */ true);
+    links.senders.addAll(Collections.nCopies(peers.size(), null));
+    links.receivers.addAll(links.senders);
+    links.connect(which, peers, routes, List.of(), bootstrap, endNanos);
+    links.checkRefused(bootstrap);
+    return links;
+  }
+
+  /**
+   * Connects some ranks anew, by other transports; all ranks take part. The former connectors are
+   * their transports'.
+   *
+   * @param changed this rank's peers whose route is another now
+   */
+  void replace(
+      Set<Integer> changed,
+      List<PeerInfo> peers,
+      List<Routes.NamedTransport> routes,
+      List<Routes.NamedTransport> transports,
+      Bootstrap bootstrap,
+      long endNanos) {
+    connect(changed, peers, routes, transports, bootstrap, endNanos);
+  }
+
+  private void connect(
+      Set<Integer> which,
+      List<PeerInfo> peers,
+      List<Routes.NamedTransport> routes,
+      List<Routes.NamedTransport> transports,
+      Bootstrap bootstrap,
+      long endNanos) {
+    for (int peer : which) {
+      Transport by = routes.get(peer).transport();
+      PeerInfo info = peers.get(peer);
+      senders.set(peer, onHost ? by.hostSender(info) : by.sender(info));
+      receivers.set(peer, onHost ? by.hostReceiver(info) : by.receiver(info));
+    }
+    List<ConnectHandles.Offer> mine = new ArrayList<>();
+    for (int peer = 0; peer < senders.size(); peer++) {
+      boolean asked = which.contains(peer);
+      mine.add(
+          ConnectHandles.Offer.of(
+              asked ? senders.get(peer) : null,
+              asked ? receivers.get(peer) : null,
+              routes.get(peer)));
+    }
+    List<List<ConnectHandles.Offer>> offers = new ArrayList<>();
+    for (byte[] told : bootstrap.allGather(ConnectHandles.toBytes(mine))) {
+      offers.add(ConnectHandles.fromBytes(offers.size(), told, senders.size()));
+    }
+    List<Pending> pending = new ArrayList<>();
+    for (int peer : which) {
+      ConnectHandles.Offer theirs = offers.get(peer).get(rank);
+      pending.add(new Pending(senders.get(peer), theirs.receiver(), peer));
+      pending.add(new Pending(receivers.get(peer), theirs.sender(), peer));
+    }
+    pending.addAll(asked(offers, peers, transports));
+    refused.keySet().removeAll(which);
+    connect(pending, bootstrap, endNanos);
+  }
+
+  /** Connections of others that this rank is to carry: made like its own, and at the same time. */
+  private List<Pending> asked(
+      List<List<ConnectHandles.Offer>> offers,
+      List<PeerInfo> peers,
+      List<Routes.NamedTransport> transports) {
+    List<Pending> pending = new ArrayList<>();
+    for (int from = 0; from < offers.size(); from++) {
+      for (int to = 0; to < offers.size(); to++) {
+        ConnectHandles.Offer offer = offers.get(from).get(to);
+        if (offer.relay() == rank && from != rank) {
+          Connector relay =
+              named(offer.transport(), from, transports)
+                  .relay(peers.get(from), peers.get(to), offer.sender());
+          relays.put(from + " to " + to, relay);
+          pending.add(new Pending(relay, offers.get(to).get(from).receiver(), to));
+        }
+      }
+    }
+    return pending;
+  }
+
+  private Transport named(String name, int from, List<Routes.NamedTransport> transports) {
+    return transports.stream()
+        .filter(named -> named.name().equals(name))
+        .findFirst()
+        .orElseThrow(
+            () ->
+                new InvalidUsageException(
+                    ErrorId.RANKS_DIFFER,
+                    "rank %d is to send what rank %d sends by transport %s, which it does not have"
+                        .formatted(rank, from, name),
+                    "put the same transports on the path of all ranks, or set NCCL_PXN_DISABLE=1"))
+        .transport();
+  }
+
+  private void connect(List<Pending> pending, Bootstrap bootstrap, long endNanos) {
+    while (true) {
+      try {
+        pending.removeIf(this::isDone);
+        pending.removeIf(one -> refused.containsKey(one.peer) && isOwn(one));
+      } catch (NcclException e) {
+        awaitCause(bootstrap);
+        throw e;
+      }
+      if (pending.isEmpty()) {
+        return;
+      }
+      bootstrap.checkFailure();
+      checkInterrupt();
+      if (System.nanoTime() - endNanos > 0) {
+        Pending first = pending.get(0);
+        throw new TimeoutException(
+            ErrorId.NOT_CONNECTED,
+            "rank %d is not connected with rank %d by the deadline: %s"
+                .formatted(rank, first.peer, first.connector),
+            "look at rank %d's log, or give more time (withInitDeadline or NCCL4J_INIT_TIMEOUT)"
+                .formatted(first.peer));
+      }
+      Patience.sleep(POLL_NANOS);
+    }
+  }
+
+  /** Why memory of some ranks cannot be opened, by rank; there are no connections with them. */
+  Map<Integer, NcclException> refused() {
+    return Collections.unmodifiableMap(refused);
+  }
+
+  /**
+   * Ends where there is no other way to a rank whose memory cannot be opened.
+   *
+   * @throws NcclException with the reason, if there is such a rank
+   */
+  void checkRefused(Bootstrap bootstrap) {
+    if (!refused.isEmpty()) {
+      awaitCause(bootstrap);
+      throw refused.values().iterator().next();
+    }
+  }
+
+  /** Not of those that carry what another rank sends. */
+  private boolean isOwn(Pending one) {
+    return !relays.containsValue(one.connector);
+  }
+
+  /** Whether a connection is made, or is never to be. */
+  private boolean isDone(Pending one) {
+    try {
+      return one.isConnected();
+    } catch (RemoteException e) {
+      if (e.id() != ErrorId.PEER_MEMORY || !isOwn(one)) {
+        throw e;
+      }
+      refused.put(one.peer, e);
+      senders.set(one.peer, null);
+      receivers.set(one.peer, null);
+      return true;
+    }
+  }
+
+  /** What breaks a connection may be another rank's failure, of which word is on its way. */
+  private static void awaitCause(Bootstrap bootstrap) {
+    long end = System.nanoTime() + GRACE_NANOS;
+    while (System.nanoTime() - end < 0 && !Thread.currentThread().isInterrupted()) {
+      bootstrap.checkFailure();
+      Patience.sleep(POLL_NANOS);
+    }
+  }
+
+  private void checkInterrupt() {
+    if (Thread.currentThread().isInterrupted()) {
+      throw new InvalidUsageException(
+          ErrorId.INTERRUPTED,
+          "rank %d's thread was interrupted while it connected with other ranks".formatted(rank),
+          "do not interrupt a thread that is creating a communicator");
+    }
+  }
+
+  private record Pending(Connector connector, byte[] remoteHandle, int peer) {
+    boolean isConnected() {
+      return connector.connect(remoteHandle);
+    }
+  }
+
+  /** The ranks whose memory kernels of this rank's GPU load and store themselves. */
+  List<Integer> loadedAndStored(List<PeerInfo> peers) {
+    return peers.stream()
+        .filter(peer -> peer.rank() != rank && peer.deviceKind() == Device.Kind.CUDA)
+        .map(PeerInfo::rank)
+        .filter(peer -> senders.get(peer) != null && senders.get(peer).proxy().isEmpty())
+        .toList();
+  }
+
+  /** Connections to each rank; null at this one. */
+  public List<Connection> sends() {
+    return connections(senders);
+  }
+
+  /** Connections from each rank; null at this one. */
+  public List<Connection> recvs() {
+    return connections(receivers);
+  }
+
+  private static List<Connection> connections(List<Connector> connectors) {
+    List<Connection> connections = new ArrayList<>();
+    for (Connector connector : connectors) {
+      connections.add(connector == null ? null : connector.connection());
+    }
+    return connections;
+  }
+
+  /** Channels that all of this rank's connections have. */
+  public int channels() {
+    return sends().stream()
+        .filter(Objects::nonNull)
+        .mapToInt(Connection::channels)
+        .min()
+        .orElse(ConnectionLayout.CHANNELS);
+  }
+
+  /** Work for the proxy, if any transport has some. */
+  public List<ProxyHandler> proxyHandlers() {
+    List<ProxyHandler> handlers = new ArrayList<>();
+    for (int peer = 0; peer < senders.size(); peer++) {
+      if (senders.get(peer) != null) {
+        senders.get(peer).proxy().ifPresent(handlers::add);
+        receivers.get(peer).proxy().ifPresent(handlers::add);
+      }
+    }
+    relays.values().forEach(relay -> relay.proxy().ifPresent(handlers::add));
+    return handlers;
+  }
+}

@@ -1,0 +1,105 @@
+package org.nccl4j.api.init.connect;
+
+import java.lang.System.Logger;
+import java.util.ArrayList;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Optional;
+import java.util.Set;
+import org.nccl4j.api.bootstrap.Bootstrap;
+import org.nccl4j.api.init.exchange.InitRequest;
+import org.nccl4j.api.registry.TransportRegistry;
+import org.nccl4j.api.settings.Settings;
+import org.nccl4j.api.spi.Net;
+import org.nccl4j.api.spi.NetContext;
+import org.nccl4j.api.spi.NetDevice;
+import org.nccl4j.api.spi.NetProvider;
+import org.nccl4j.api.spi.Support;
+import org.nccl4j.device.DebugLog;
+import org.nccl4j.device.Device;
+import org.nccl4j.device.NcclException;
+
+/**
+ * The networks that can be used on a rank.
+ *
+ * @param providers best first
+ * @param asked what each that the settings allow has said, a line for each
+ * @param reachingGpus names of their devices that access GPU memory themselves; not asked for where
+ *     the rank is on the host device
+ */
+public record NetDiscovery(List<NetProvider> providers, String asked, Set<String> reachingGpus) {
+  private static final Logger LOG = DebugLog.of("NET");
+  private static final List<String> FUSION =
+      List.of("NCCL_NET_MERGE_LEVEL", "NCCL_NET_FORCE_MERGE", "NCCL_NET_MERGE_POLICY");
+
+  private record Context(int rank, byte[] secret, Settings settings) implements NetContext {
+    @Override
+    public byte[] secret() {
+      return secret.clone();
+    }
+
+    @Override
+    public Optional<String> setting(String name) {
+      return settings.text(name);
+    }
+  }
+
+  /** Asks every network that the settings allow, and logs what each said. */
+  public static NetDiscovery of(InitRequest request, Bootstrap bootstrap) {
+    NetContext context = new Context(bootstrap.rank(), bootstrap.secret(), request.settings());
+    StringBuilder table = new StringBuilder();
+    List<NetProvider> usable = new ArrayList<>();
+    for (NetProvider net : TransportRegistry.nets(request.settings().get(Settings.NCCL_NET))) {
+      Support support = net.support(context);
+      table.append(
+          "%n  %s: %s, %s"
+              .formatted(net.name(), support.possible() ? "yes" : "no", support.reason()));
+      if (support.possible()) {
+        usable.add(net);
+      }
+    }
+    LOG.log(request.logLevel("INIT", "NET"), "rank {0}: networks{1}", bootstrap.rank(), table);
+    if (bootstrap.rank() == 0 && !usable.isEmpty()) {
+      warnOfFusion(request.settings());
+    }
+    boolean gpu = request.device().kind() == Device.Kind.CUDA;
+    return new NetDiscovery(
+        List.copyOf(usable), table.toString(), gpu ? reachingGpus(usable, context) : Set.of());
+  }
+
+  /** A network that cannot tell says so when it is used. */
+  private static Set<String> reachingGpus(List<NetProvider> providers, NetContext context) {
+    Set<String> names = new HashSet<>();
+    for (NetProvider provider : providers) {
+      try (Net net = provider.open(context)) {
+        for (NetDevice device : net.devices()) {
+          if (device.pointers().size() > 1) {
+            names.add(device.name());
+          }
+        }
+      } catch (NcclException e) {
+        LOG.log(Logger.Level.DEBUG, "network {0} shows no devices: {1}", provider.name(), e);
+      }
+    }
+    return Set.copyOf(names);
+  }
+
+  /** Says of settings that NCCL hands to networks which send over several cards as one. */
+  private static void warnOfFusion(Settings settings) {
+    for (String name : FUSION) {
+      Optional<String> text = settings.text(name);
+      if (text.isPresent() && !(name.equals(FUSION.get(0)) && text.get().equals("LOC"))) {
+        LOG.log(
+            Logger.Level.WARNING,
+            "{0}={1} has no effect on communicators: no network here makes one device of several"
+                + " cards. It acts in nccl topo; name cards by NCCL_SOCKET_IFNAME or NCCL_IB_HCA",
+            name,
+            text.get());
+      }
+    }
+  }
+
+  public List<String> names() {
+    return providers.stream().map(NetProvider::name).toList();
+  }
+}

@@ -1,0 +1,212 @@
+package org.nccl4j.api.init.connect;
+
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.List;
+import java.util.Optional;
+import java.util.Set;
+import java.util.TreeSet;
+import java.util.stream.IntStream;
+import org.nccl4j.api.bootstrap.Bootstrap;
+import org.nccl4j.api.proxy.ProxyThread;
+import org.nccl4j.api.spi.PeerInfo;
+import org.nccl4j.api.window.RemotePeers;
+import org.nccl4j.api.window.Team;
+import org.nccl4j.device.Device;
+import org.nccl4j.device.ErrorId;
+import org.nccl4j.device.NcclException;
+import org.nccl4j.device.Patience;
+import org.nccl4j.device.TimeoutException;
+import org.nccl4j.device.kernel.KernelCommunicator;
+import org.nccl4j.device.kernel.KernelDevice;
+import org.nccl4j.device.kernel.RemoteSpace;
+
+/**
+ * Connections for one-sided operations with ranks outside the team: one each way with each of them,
+ * by the transport that the pair has anyway, for GPUs by a network. What comes is put into windows
+ * by the proxy thread, or by a kernel that waits; on GPUs by copies that the thread begins.
+ */
+public final class RmaConnections implements RemotePeers {
+  private static final long POLL_NANOS = 50_000;
+
+  private final List<PeerInfo> peers;
+  private final List<Routes.NamedTransport> ways;
+  private final Bootstrap bootstrap;
+  private final KernelCommunicator kernels;
+  private final ProxyThread proxy;
+  private final KernelDevice device;
+  private final Set<Integer> outside = new TreeSet<>();
+
+  /** Why no rank reaches others; agreed on at the first window. */
+  private volatile Obstacle obstacle;
+
+  /** Null before the first window. */
+  private volatile RemoteSpace.Arrivals arrivals;
+
+  private RmaConnections(
+      List<PeerInfo> peers,
+      List<Routes.NamedTransport> ways,
+      Bootstrap bootstrap,
+      KernelCommunicator kernels,
+      ProxyThread proxy,
+      KernelDevice device) {
+    this.peers = peers;
+    this.ways = ways;
+    this.bootstrap = bootstrap;
+    this.kernels = kernels;
+    this.proxy = proxy;
+    this.device = device;
+    Team team = Team.of(peers, bootstrap.rank());
+    peers.stream().map(PeerInfo::rank).filter(rank -> !team.has(rank)).forEach(outside::add);
+  }
+
+  /** Whether ranks need a proxy thread for this. */
+  public static boolean areNeeded(List<PeerInfo> peers, int rank) {
+    return Team.of(peers, rank).size() < peers.size()
+        && peers.stream().map(PeerInfo::deviceKind).distinct().count() == 1;
+  }
+
+  /**
+   * The ranks outside a rank's team; not yet connected.
+   *
+   * @param transports all that this rank has
+   * @param proxy gives the connections their turns; null where none was needed
+   * @param device this rank's
+   */
+  public static RemotePeers of(
+      List<PeerInfo> peers,
+      List<Routes.NamedTransport> routes,
+      List<Routes.NamedTransport> transports,
+      Bootstrap bootstrap,
+      KernelCommunicator kernels,
+      ProxyThread proxy,
+      KernelDevice device) {
+    if (areNeeded(peers, bootstrap.rank())) {
+      boolean gpus = peers.get(bootstrap.rank()).deviceKind() == Device.Kind.CUDA;
+      return new RmaConnections(
+          peers, gpus ? byNetwork(peers, transports) : routes, bootstrap, kernels, proxy, device);
+    }
+    return RemotePeers.none(
+        "ranks on GPUs and on processors put nothing to each other", "use send and recv");
+  }
+
+  /**
+   * The processor has to reach the slots, which those of GPUs that load and store each other's
+   * memory are not: all go over a network, even within a host. Null for ranks that none reaches.
+   */
+  private static List<Routes.NamedTransport> byNetwork(
+      List<PeerInfo> peers, List<Routes.NamedTransport> transports) {
+    List<Routes.NamedTransport> ways = new ArrayList<>(Collections.nCopies(peers.size(), null));
+    for (Routes.NamedTransport named : transports) {
+      if (named.provider().crossesHosts()) {
+        for (PeerInfo peer : peers) {
+          boolean reached = named.transport().canConnect(peer).possible();
+          ways.set(peer.rank(), reached ? named : null);
+        }
+      }
+    }
+    return ways;
+  }
+
+  @Override
+  public void open(RemoteSpace.Windows windows) {
+    if (arrivals != null || obstacle != null) {
+      return;
+    }
+    try {
+      obstacle = agreedObstacle();
+      if (obstacle != null) {
+        return;
+      }
+      ConnectionSetup links =
+          ConnectionSetup.among(
+              outside, peers, ways, bootstrap.rank(), bootstrap, bootstrap.exchangeEnd());
+      RemoteSpace space = new RemoteSpace(links.sends(), links.recvs(), windows);
+      RemoteSpace.Arrivals made = kernels.attach(space).orElseThrow();
+      proxy.attend(links.proxyHandlers(), made::doWork);
+      arrivals = made;
+    } catch (NcclException e) {
+      bootstrap.tellFailure(e);
+      throw e;
+    }
+  }
+
+  /** The first rank's that has one; all ranks connect, or none. */
+  private Obstacle agreedObstacle() {
+    List<byte[]> all = bootstrap.allGather(ownObstacle().getBytes(StandardCharsets.UTF_8));
+    for (int rank = 0; rank < all.size(); rank++) {
+      if (all.get(rank).length > 0) {
+        String why = new String(all.get(rank), StandardCharsets.UTF_8);
+        return new Obstacle("rank %d says: %s".formatted(rank, why), "use send and recv");
+      }
+    }
+    return null;
+  }
+
+  private String ownObstacle() {
+    for (int peer : outside) {
+      if (ways.get(peer) == null) {
+        return "it reaches rank %d by no network, and no other transport has slots for puts"
+            .formatted(peer);
+      }
+    }
+    return device.remoteAbsence().orElse("");
+  }
+
+  @Override
+  public boolean isOpen() {
+    return arrivals != null;
+  }
+
+  @Override
+  public Optional<Obstacle> obstacle() {
+    return Optional.ofNullable(obstacle);
+  }
+
+  @Override
+  public List<Long> sent() {
+    RemoteSpace.Arrivals open = arrivals;
+    return open == null
+        ? List.of()
+        : IntStream.range(0, peers.size()).mapToObj(open::sent).toList();
+  }
+
+  @Override
+  public void awaitArrived(List<Long> due) {
+    long endNanos = bootstrap.exchangeEnd();
+    for (int peer : outside) {
+      while (arrivals.arrived(peer) < due.get(peer)) {
+        if (kernels.failure() != null) {
+          throw kernels.failure().again();
+        }
+        bootstrap.checkFailure();
+        if (System.nanoTime() - endNanos > 0) {
+          throw late(peer, due.get(peer));
+        }
+        if (proxy.doWork() == 0) {
+          Patience.sleep(POLL_NANOS);
+        }
+      }
+    }
+  }
+
+  private TimeoutException late(int peer, long due) {
+    return new TimeoutException(
+        ErrorId.OPERATION,
+        "rank %d has %d of %d puts and signals that rank %d has sent it by the deadline"
+            .formatted(bootstrap.rank(), arrivals.arrived(peer), due, peer),
+        "look at the network between the two, or give more time (withInitDeadline or"
+            + " NCCL4J_INIT_TIMEOUT)");
+  }
+
+  @Override
+  public boolean end() {
+    if (arrivals == null) {
+      return true;
+    }
+    boolean over = proxy.neglect();
+    arrivals.end();
+    return over;
+  }
+}

@@ -1,0 +1,68 @@
+package org.nccl4j.api.init.connect;
+
+import java.io.IOException;
+import java.nio.channels.ByteChannel;
+import java.nio.channels.SocketChannel;
+import java.util.List;
+import java.util.Optional;
+import java.util.function.Consumer;
+import org.nccl4j.api.init.topology.NetDistances;
+import org.nccl4j.api.settings.Settings;
+import org.nccl4j.api.spi.NetDevice;
+import org.nccl4j.api.spi.NetExit;
+import org.nccl4j.api.spi.NetProvider;
+import org.nccl4j.api.spi.PeerInfo;
+import org.nccl4j.api.spi.Profiler;
+import org.nccl4j.api.spi.Support;
+import org.nccl4j.api.spi.TransportContext;
+import org.nccl4j.api.wire.tls.ControlTls;
+import org.nccl4j.device.Device;
+import org.nccl4j.device.kernel.ConnectionLayout;
+import org.nccl4j.topo.connect.Exits;
+
+/** The {@link org.nccl4j.api.spi.TransportContext} of the engine. */
+public record TransportContextImpl(
+    int rank,
+    List<PeerInfo> peers,
+    List<NetProvider> nets,
+    Device device,
+    ConnectionLayout layout,
+    byte[] secret,
+    Settings settings,
+    NetDistances distances,
+    Optional<Exits> exits,
+    ControlTls tls,
+    Optional<Consumer<Profiler.ProxyStep>> proxySteps)
+    implements TransportContext {
+  @Override
+  public Optional<String> setting(String name) {
+    return settings.text(name);
+  }
+
+  @Override
+  public Support directAccess(NetDevice net, boolean reads) {
+    return distances.directAccess(net, reads);
+  }
+
+  @Override
+  public List<String> nearestNets() {
+    return distances.nearest();
+  }
+
+  @Override
+  public Optional<NetExit> exitTo(int peer) {
+    return exits
+        .flatMap(known -> known.of(rank, peer))
+        .map(exit -> new NetExit(exit.rank(), NetDistances.names(exit.net())));
+  }
+
+  @Override
+  public ByteChannel controlChannel(SocketChannel connected, boolean dialed) throws IOException {
+    return tls.over(connected, dialed);
+  }
+
+  @Override
+  public byte[] secret() {
+    return secret.clone();
+  }
+}

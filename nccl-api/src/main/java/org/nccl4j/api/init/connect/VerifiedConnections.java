@@ -1,0 +1,97 @@
+package org.nccl4j.api.init.connect;
+
+import java.lang.System.Logger;
+import java.util.List;
+import java.util.Map;
+import org.nccl4j.api.bootstrap.Bootstrap;
+import org.nccl4j.api.init.exchange.InitRequest;
+import org.nccl4j.api.settings.GpuSettings;
+import org.nccl4j.api.spi.PeerInfo;
+import org.nccl4j.device.DebugLog;
+import org.nccl4j.device.Device;
+
+/**
+ * Connections that were tried: pairs of GPUs that cannot open each other's memory, or between which
+ * data do not arrive as they were written, take the next transport that reaches both.
+ *
+ * @param links to every other rank
+ * @param routes the transports that they are by
+ */
+public record VerifiedConnections(ConnectionSetup links, List<Routes.NamedTransport> routes) {
+  private static final Logger LOG = DebugLog.of("INIT");
+
+  /**
+   * Chooses, connects and tries; all ranks take part.
+   *
+   * @throws org.nccl4j.device.NcclException if no transport connects a pair, with what each said
+   */
+  public static VerifiedConnections of(
+      InitRequest request, Routes choice, List<PeerInfo> peers, Bootstrap bootstrap) {
+    int rank = bootstrap.rank();
+    List<Routes.NamedTransport> routes = choice.choose(bootstrap);
+    ConnectionSetup links =
+        ConnectionSetup.connect(
+            peers, routes, choice.transports(), rank, bootstrap, bootstrap.exchangeEnd());
+    boolean gpus = peers.stream().allMatch(peer -> peer.deviceKind() == Device.Kind.CUDA);
+    if (!gpus || peers.size() == 1 || !request.settings().get(GpuSettings.NCCL4J_P2P_CHECK)) {
+      links.checkRefused(bootstrap);
+      return new VerifiedConnections(links, routes);
+    }
+    P2pDataCheck check = new P2pDataCheck(request.device(), peers, rank, bootstrap);
+    Map<Integer, P2pDataCheck.Complaint> complaints = check.complaints(links);
+    while (complaints != null) {
+      List<Routes.NamedTransport> before = routes;
+      complaints.forEach(
+          (peer, why) -> choice.exclude(peer, before.get(peer).name(), why.problem()));
+      routes = choice.choose(bootstrap);
+      tell(peers.get(rank), peers, complaints, before, routes);
+      links.replace(
+          complaints.keySet(),
+          peers,
+          routes,
+          choice.transports(),
+          bootstrap,
+          bootstrap.exchangeEnd());
+      complaints = check.complaints(links);
+    }
+    return new VerifiedConnections(links, routes);
+  }
+
+  private static final String BEHIND_IOMMU =
+      "An IOMMU or PCI access control (ACS) between the GPUs does this; switch it off, or set"
+          + " NCCL_P2P_DISABLE=1 where it must stay on";
+
+  private static final String NO_ACCESS =
+      "GPUs without peer access and instances of one GPU (MIG) do this, and containers that do not"
+          + " share the host's IPC namespace (--ipc=host); NCCL_P2P_DISABLE=1 takes the other way"
+          + " at once";
+
+  private static final String BETWEEN_HOSTS =
+      "Check the NVLink fabric and the IMEX daemons of their hosts (nvidia-imex-ctl -N), or set"
+          + " NCCL_MNNVL_ENABLE=0";
+
+  private static void tell(
+      PeerInfo self,
+      List<PeerInfo> peers,
+      Map<Integer, P2pDataCheck.Complaint> complaints,
+      List<Routes.NamedTransport> before,
+      List<Routes.NamedTransport> after) {
+    complaints.forEach(
+        (peer, why) -> {
+          if (self.rank() < peer) {
+            LOG.log(
+                Logger.Level.WARNING,
+                "ranks {0} and {1} cannot use {2} and go over {3} instead, which is slower: on rank"
+                    + " {0} {4}. {5}",
+                self.rank(),
+                peer,
+                before.get(peer).name(),
+                after.get(peer).name(),
+                why.problem(),
+                !self.hostId().equals(peers.get(peer).hostId())
+                    ? BETWEEN_HOSTS
+                    : why.refused() ? NO_ACCESS : BEHIND_IOMMU);
+          }
+        });
+  }
+}

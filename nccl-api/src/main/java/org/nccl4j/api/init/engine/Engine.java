@@ -1,0 +1,215 @@
+package org.nccl4j.api.init.engine;
+
+import java.util.List;
+import java.util.Map;
+import java.util.function.BiFunction;
+import org.nccl4j.api.bootstrap.Bootstrap;
+import org.nccl4j.api.group.RankQueue;
+import org.nccl4j.api.group.SignatureCheck;
+import org.nccl4j.api.init.connect.Routes;
+import org.nccl4j.api.init.exchange.InitRequest;
+import org.nccl4j.api.init.exchange.Membership;
+import org.nccl4j.api.init.topology.TopologyExchange;
+import org.nccl4j.api.launch.Launcher;
+import org.nccl4j.api.observe.OperationLines;
+import org.nccl4j.api.plan.CostEdit;
+import org.nccl4j.api.plan.CtaLimits;
+import org.nccl4j.api.plan.DirectPlanner;
+import org.nccl4j.api.plan.Planner;
+import org.nccl4j.api.plan.RankFacts;
+import org.nccl4j.api.settings.DebugSettings;
+import org.nccl4j.api.settings.PlanSettings;
+import org.nccl4j.api.settings.Settings;
+import org.nccl4j.api.spi.Multicast;
+import org.nccl4j.api.spi.TunerContext;
+import org.nccl4j.api.window.RemotePeers;
+import org.nccl4j.api.window.WindowRegistry;
+import org.nccl4j.device.Device;
+import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.kernel.Algorithm;
+import org.nccl4j.device.kernel.AlgorithmFilter;
+import org.nccl4j.device.kernel.ConnectionLayout;
+import org.nccl4j.device.kernel.KernelCommunicator;
+import org.nccl4j.device.kernel.KernelDevice;
+import org.nccl4j.device.kernel.Nvls;
+import org.nccl4j.device.kernel.Operation;
+import org.nccl4j.device.symmetric.Exportable;
+import org.nccl4j.topo.TopoSettings;
+
+/**
+ * The objects that run the operations of one rank's communicator.
+ *
+ * @param place whose
+ * @param resources what its connections belong to
+ * @param kernels its own
+ * @param launcher the order of its operations
+ * @param queue where they go
+ * @param routes how each rank is reached
+ */
+public record Engine(
+    Place place,
+    SharedResources resources,
+    KernelCommunicator kernels,
+    Launcher launcher,
+    RankQueue queue,
+    Map<Integer, Routes.Route> routes) {
+
+  private static final int CTA_POLICY_ZERO = 2;
+
+  /**
+   * A rank's place in a communicator.
+   *
+   * @param communicator see {@link Membership#id}
+   * @param facts what all ranks know of each other
+   * @param layout of the connections
+   * @param windows its windows
+   * @param nvls its place in NVLS; null where there is none
+   * @param hosts machines that the ranks are on
+   * @param machines those machines, as far as they are known
+   * @param profilers its own
+   */
+  public record Place(
+      InitRequest request,
+      long communicator,
+      int rank,
+      RankFacts facts,
+      ConnectionLayout layout,
+      WindowRegistry windows,
+      Nvls nvls,
+      int hosts,
+      TopologyExchange machines,
+      Profilers profilers) {}
+
+  /**
+   * The windows of a rank whose kernels have been made: none yet.
+   *
+   * @param multicast has all ranks' memory reached by one access, or null
+   */
+  public static WindowRegistry windows(
+      InitRequest request,
+      Membership members,
+      Bootstrap bootstrap,
+      KernelCommunicator kernels,
+      RemotePeers remote,
+      BiFunction<Exportable, List<DeviceMemory>, Multicast.Cover> multicast) {
+    return new WindowRegistry(
+        new WindowRegistry.Setup(
+            request.name(),
+            bootstrap.rank(),
+            members.peers(),
+            request.device(),
+            bootstrap,
+            request.settings().get(Settings.NCCL_WIN_STRIDE),
+            remote,
+            multicast),
+        kernels::attach);
+  }
+
+  /** An engine on kernels that have been made. */
+  public static Engine of(
+      Place place,
+      SharedResources resources,
+      KernelCommunicator kernels,
+      Launcher launcher,
+      Map<Integer, Routes.Route> routes) {
+    Settings settings = place.request.settings();
+    RankQueue queue = queue(place, kernels, launcher, settings);
+    return new Engine(place, resources, kernels, launcher, queue, Map.copyOf(routes));
+  }
+
+  /** Has those told of its operations that want it; once for a communicator. */
+  public void tellOperations() {
+    place.profilers.ofOperations().ifPresent(launcher.hooks()::add);
+    if (place.request.logLevel("COLL") == System.Logger.Level.INFO) {
+      launcher.hooks().add(new OperationLines(place.request.name(), place.rank));
+    }
+  }
+
+  private static RankQueue queue(
+      Place place, KernelCommunicator kernels, Launcher launcher, Settings settings) {
+    InitRequest request = place.request;
+    int nRanks = place.facts.nRanks();
+    CostEdit edit =
+        TunerAdapter.tuner(
+            settings,
+            new TunerContext(request.name(), nRanks, place.hosts, request.device().kind()),
+            place.request.info(place.rank));
+    Planner.Rules rules =
+        new Planner.Rules(
+            filter(settings, request.device().kind()),
+            edit,
+            ctas(settings, request.device().kind()),
+            place.request.info(place.rank));
+    Planner planner =
+        new Planner(kernels, place.rank, place.facts, place.layout, place.nvls, rules);
+    ReductionOrder.check(settings, planner, request.name(), nRanks);
+    DirectPlanner direct =
+        new DirectPlanner(kernels, place.windows, planner, place.facts, place.nvls, rules);
+    SignatureCheck signatures =
+        compares(settings)
+            ? new SignatureCheck(
+                request.name(),
+                place.communicator,
+                kernels,
+                launcher,
+                (KernelDevice) request.device(),
+                nRanks)
+            : null;
+    return new RankQueue(
+        request.name(),
+        new RankQueue.Rank(
+            place.communicator,
+            place.rank,
+            nRanks,
+            settings.get(DebugSettings.NCCL_CHECK_POINTERS),
+            !settings.get(Settings.NCCL_CHECK_MODE).equals("DEFAULT")),
+        request.device(),
+        planner,
+        direct,
+        launcher,
+        signatures);
+  }
+
+  /** Throws for names of algorithms and protocols that do not exist or contradict each other. */
+  public static void checkNames(Settings settings, Device.Kind kind) {
+    filter(settings, kind);
+  }
+
+  /** Whether calls are compared before they begin. */
+  static boolean compares(Settings settings) {
+    return settings.get(Settings.NCCL_CHECK_MODE).equals("DEBUG_GLOBAL");
+  }
+
+  /** What NCCL_ALGO says, or the order of reductions and the policy of CTAs where it is unset. */
+  static AlgorithmFilter filter(Settings settings, Device.Kind kind) {
+    AlgorithmFilter given = TuningSettings.filter(settings);
+    AlgorithmFilter filter = ReductionOrder.filter(settings, given);
+    boolean copies = (settings.get(PlanSettings.NCCL_CTA_POLICY) & CTA_POLICY_ZERO) != 0;
+    if (!copies || kind != Device.Kind.CUDA || !given.allowsAllAlgorithms()) {
+      return filter;
+    }
+    for (Operation operation : Operation.ofAllRanks()) {
+      if (!operation.reduces()) {
+        filter = filter.with(operation, Algorithm.COPY_ENGINE_STREAM);
+      }
+    }
+    return filter.with(Operation.SEND, Algorithm.COPY_ENGINE);
+  }
+
+  /** What the user lets an operation take: each channel is a block. The host has none. */
+  static CtaLimits ctas(Settings settings, Device.Kind kind) {
+    if (kind != Device.Kind.CUDA) {
+      return CtaLimits.NONE;
+    }
+    TopoSettings channels = new TopoSettings(settings.texts());
+    return new CtaLimits(
+        Math.max(settings.get(Settings.NCCL_MIN_CTAS), channels.minChannels()),
+        Math.min(settings.get(Settings.NCCL_MAX_CTAS), channels.maxChannels()),
+        channels.maxPeerChannels());
+  }
+
+  /** Where operations go that are planned by other settings. */
+  public RankQueue queue(Settings settings) {
+    return queue(place, kernels, launcher, settings);
+  }
+}

@@ -1,0 +1,72 @@
+package org.nccl4j.api.init.engine;
+
+import java.util.List;
+import java.util.Map;
+import org.nccl4j.api.init.exchange.InitRequest;
+import org.nccl4j.api.init.topology.ChannelGraphs;
+import org.nccl4j.api.settings.Environment;
+import org.nccl4j.api.settings.GpuSettings;
+import org.nccl4j.api.spi.PeerInfo;
+import org.nccl4j.device.kernel.Connection;
+import org.nccl4j.device.kernel.ConnectionLayout;
+import org.nccl4j.device.kernel.KernelCommunicatorSpec;
+import org.nccl4j.device.kernel.LaunchOptions;
+import org.nccl4j.device.kernel.Nvls;
+import org.nccl4j.device.kernel.Progress;
+
+/** Describes a rank's communicator to its kernels. */
+public final class KernelSpecs {
+  private KernelSpecs() {}
+
+  /**
+   * The memory that a rank's kernels use.
+   *
+   * @param sends connections to the other ranks, by rank
+   * @param recvs connections from the other ranks, by rank
+   * @param progress work on the processor for the connections
+   * @param nvls the rank's place in NVLS, or null
+   */
+  public record Ends(
+      List<Connection> sends, List<Connection> recvs, Progress progress, Nvls nvls) {}
+
+  /** The description of a rank. */
+  public static KernelCommunicatorSpec of(
+      InitRequest request,
+      int rank,
+      List<PeerInfo> peers,
+      ConnectionLayout layout,
+      ChannelGraphs graphs,
+      Ends ends) {
+    String host = peers.get(rank).hostId();
+    int local = (int) peers.stream().filter(peer -> peer.hostId().equals(host)).count();
+    return new KernelCommunicatorSpec(
+        request.name(),
+        rank,
+        peers.size(),
+        layout,
+        ends.sends(),
+        ends.recvs(),
+        graphs.rings(),
+        graphs.trees(),
+        local,
+        ends.progress(),
+        request.operationDeadline(),
+        ends.nvls(),
+        options(request));
+  }
+
+  private static LaunchOptions options(InitRequest request) {
+    return new LaunchOptions(
+        request.settings().get(GpuSettings.NCCL_CGA_CLUSTER_SIZE),
+        request.settings().get(GpuSettings.NCCL_LAUNCH_ORDER_IMPLICIT),
+        hasOneQueue(Environment.variables()),
+        request.settings().get(GpuSettings.NCCL4J_PRELOAD_KERNELS).types(Environment.variables()));
+  }
+
+  /**
+   * True if the CUDA driver has one queue to a GPU. The variable is the driver's, not a setting.
+   */
+  static boolean hasOneQueue(Map<String, String> variables) {
+    return variables.getOrDefault("CUDA_DEVICE_MAX_CONNECTIONS", "").trim().equals("1");
+  }
+}

@@ -1,0 +1,63 @@
+package org.nccl4j.api.init.engine;
+
+import java.util.List;
+import org.nccl4j.api.init.exchange.HostLayout;
+import org.nccl4j.api.spi.MulticastProvider.Team;
+import org.nccl4j.device.kernel.ConnectionLayout;
+import org.nccl4j.device.kernel.Tree;
+
+/**
+ * The ranks that share a multicast object, and the heads among them: the heads that the topology
+ * search found, in its order, or all ranks of a machine. All machines have the same number of
+ * heads, that of the machine with the fewest, so that head h of each has the same part of the data.
+ */
+final class NvlsTeams {
+  private final HostLayout hosts;
+
+  /** By host. */
+  private final List<List<Integer>> heads;
+
+  private final int channels;
+  private final int most;
+
+  /**
+   * Teams.
+   *
+   * @param found heads of all hosts that the search found, in its order
+   * @param channels that it gives NVLS, or 0
+   * @param connected channels that all connections between ranks have
+   */
+  NvlsTeams(HostLayout hosts, List<Integer> found, int channels, int connected) {
+    this.hosts = hosts;
+    this.channels = channels;
+    this.most = hosts.count() > 1 ? connected : ConnectionLayout.CHANNELS;
+    List<List<Integer>> able = hosts.ranks().stream().map(ranks -> among(ranks, found)).toList();
+    int fewest = able.stream().mapToInt(List::size).min().orElse(0);
+    this.heads = able.stream().map(some -> some.subList(0, fewest)).toList();
+  }
+
+  private static List<Integer> among(List<Integer> ranks, List<Integer> found) {
+    List<Integer> some = found.stream().filter(ranks::contains).toList();
+    return some.isEmpty() ? ranks : some;
+  }
+
+  /** The team of a rank's machine. */
+  Team of(int rank) {
+    int host = hosts.hostOf(rank);
+    return new Team(hosts.ranks().get(host), heads.get(host), channels, most);
+  }
+
+  /**
+   * A rank's places in the double binary tree of the heads of its number; none where it is no head,
+   * or where there is one machine.
+   */
+  List<Tree> trees(int rank) {
+    int host = hosts.hostOf(rank);
+    int number = heads.get(host).indexOf(rank);
+    if (number < 0 || hosts.count() == 1) {
+      return List.of();
+    }
+    List<Integer> peers = heads.stream().map(each -> each.get(number)).toList();
+    return List.of(HostLayout.between(peers, host, 0), HostLayout.between(peers, host, 1));
+  }
+}

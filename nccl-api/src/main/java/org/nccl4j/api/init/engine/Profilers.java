@@ -1,0 +1,123 @@
+package org.nccl4j.api.init.engine;
+
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Optional;
+import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.function.Consumer;
+import org.nccl4j.api.init.exchange.InitRequest;
+import org.nccl4j.api.observe.OperationHook;
+import org.nccl4j.api.registry.TransportRegistry;
+import org.nccl4j.api.settings.Settings;
+import org.nccl4j.api.spi.Profiler;
+import org.nccl4j.api.spi.ProfilerProvider;
+import org.nccl4j.device.DataType;
+import org.nccl4j.device.DebugLog;
+import org.nccl4j.device.DeviceStream;
+
+/**
+ * The profilers of one rank's communicator: opened before its connections are made, closed with it.
+ * Launches are told by one thread at a time, the rest by any.
+ */
+public final class Profilers implements OperationHook {
+  private static final System.Logger LOG = DebugLog.of("PROFILE");
+
+  private final List<Told> all;
+  private final List<Told> ofLaunches;
+  private final List<Told> ofEnds;
+  private final List<Told> ofSteps;
+  private long number;
+  private volatile boolean closed;
+
+  private Profilers(List<Told> all) {
+    this.all = List.copyOf(all);
+    this.ofLaunches = wanting(Profiler.LAUNCHES);
+    this.ofEnds = wanting(Profiler.ENDS);
+    this.ofSteps = wanting(Profiler.PROXY_STEPS);
+  }
+
+  private List<Told> wanting(int event) {
+    return all.stream().filter(told -> (told.mask & event) != 0).toList();
+  }
+
+  /** Opens those that want a rank of a communicator. */
+  public static Profilers open(InitRequest request, int rank, int nRanks) {
+    String wanted = request.settings().get(Settings.NCCL_PROFILER_PLUGIN);
+    List<Told> told = new ArrayList<>();
+    if (!wanted.equalsIgnoreCase(TunerAdapter.NONE)) {
+      for (ProfilerProvider provider : TransportRegistry.profilers(wanted)) {
+        String who = "profiler " + provider.name();
+        TunerAdapter.held(who, () -> provider.open(request.name(), rank, nRanks))
+            .map(profiler -> new Told(who, profiler, TunerAdapter.held(who, profiler::activation)))
+            .ifPresent(told::add);
+      }
+    }
+    told.forEach(each -> request.info(rank).tell("PROFILE", () -> "is told to " + each.name));
+    return new Profilers(told);
+  }
+
+  /** What is told of operations; empty where nobody wants to know of the communicator. */
+  Optional<OperationHook> ofOperations() {
+    return all.isEmpty() ? Optional.empty() : Optional.of(this);
+  }
+
+  /** What is told of the steps of proxies; empty where nobody wants to know of these. */
+  public Optional<Consumer<Profiler.ProxyStep>> ofSteps() {
+    return ofSteps.isEmpty() ? Optional.empty() : Optional.of(this::stepped);
+  }
+
+  private void stepped(Profiler.ProxyStep step) {
+    if (!closed) {
+      ofSteps.forEach(told -> told.tell(profiler -> profiler.stepped(step)));
+    }
+  }
+
+  @Override
+  public void launched(String what, long count, DataType type, int root, DeviceStream stream) {
+    number++;
+    if (ofLaunches.isEmpty() && ofEnds.isEmpty()) {
+      return;
+    }
+    Profiler.Operation operation =
+        new Profiler.Operation(number, what, count, count * type.bytes(), root);
+    ofLaunches.forEach(told -> told.tell(profiler -> profiler.launched(operation)));
+    if (!ofEnds.isEmpty() && !stream.isCapturing()) {
+      stream.launchHostFunction(
+          () -> ofEnds.forEach(told -> told.tell(profiler -> profiler.ended(operation))));
+    }
+  }
+
+  @Override
+  public void close() {
+    closed = true;
+    all.forEach(told -> told.tell(Profiler::close));
+  }
+
+  /**
+   * A profiler.
+   *
+   * @param mask what it wants to be told
+   * @param broken set once it has thrown: it is told no more, and operations go on
+   */
+  private record Told(String name, Profiler profiler, int mask, AtomicBoolean broken) {
+    Told(String name, Profiler profiler, int mask) {
+      this(name, profiler, mask, new AtomicBoolean());
+    }
+
+    void tell(Consumer<Profiler> what) {
+      if (broken.get()) {
+        return;
+      }
+      try {
+        what.accept(profiler);
+      } catch (RuntimeException e) {
+        if (!broken.getAndSet(true)) {
+          LOG.log(
+              System.Logger.Level.WARNING,
+              "the " + name + " fails and receives no more operations",
+              e);
+        }
+      }
+    }
+  }
+}

@@ -1,0 +1,176 @@
+package org.nccl4j.api.init.engine;
+
+import java.lang.System.Logger;
+import java.nio.charset.StandardCharsets;
+import java.util.List;
+import java.util.Optional;
+import org.nccl4j.api.init.connect.ConnectionSetup;
+import org.nccl4j.api.init.connect.Routes;
+import org.nccl4j.api.init.exchange.HostLayout;
+import org.nccl4j.api.init.exchange.InitRequest;
+import org.nccl4j.api.init.topology.ChannelGraphs;
+import org.nccl4j.api.plan.RankFacts;
+import org.nccl4j.api.plan.Spread;
+import org.nccl4j.api.plan.TunedTable;
+import org.nccl4j.api.settings.GpuSettings;
+import org.nccl4j.api.spi.PeerInfo;
+import org.nccl4j.device.DebugLog;
+import org.nccl4j.device.Device;
+import org.nccl4j.device.ErrorId;
+import org.nccl4j.device.InvalidUsageException;
+import org.nccl4j.device.cuda.CudaDevice;
+import org.nccl4j.device.kernel.KernelDevice;
+
+/**
+ * A rank's capabilities, exchanged so that all ranks choose alike. As bytes: kind, reach, nvlink,
+ * carried, channels, cores, table, settings and model, with tabs between them.
+ *
+ * @param reach whether it loads and stores every other's memory
+ * @param nvlink whether over NVLink
+ * @param carried whether a proxy carries some of its connections
+ * @param channels that all its connections have
+ * @param cores that it may use
+ * @param table the digest of the user's table of measured times, "" without one
+ * @param settings by which it chooses
+ */
+public record RankCapabilities(
+    Device.Kind kind,
+    boolean reach,
+    boolean nvlink,
+    boolean carried,
+    int channels,
+    int cores,
+    String table,
+    TuningSettings settings,
+    String model) {
+  private static final Logger LOG = DebugLog.of("INIT");
+
+  public static RankCapabilities of(
+      InitRequest request,
+      List<PeerInfo> peers,
+      List<Routes.NamedTransport> routes,
+      ConnectionSetup links,
+      ChannelGraphs graphs,
+      Optional<TunedTable> tuned) {
+    Device self = request.device();
+    KernelDevice device = (KernelDevice) self;
+    boolean reach = reaches(routes);
+    PeerInfo own =
+        peers.stream().filter(peer -> routes.get(peer.rank()) == null).findFirst().orElseThrow();
+    boolean nvlink =
+        reach
+            && peers.stream()
+                .allMatch(
+                    peer ->
+                        own.sharesFabric(peer)
+                            || device.nvlink(peer.deviceId()).orElse(graphs.isByNvlink()));
+    boolean windows =
+        !(self instanceof CudaDevice gpu)
+            || (gpu.sharingAbsence().isEmpty()
+                && request.settings().get(GpuSettings.NCCL_CUMEM_ENABLE));
+    // What was measured for a model was measured with windows, and would ask for their space; and
+    // with a GPU for each rank: kernels that take all of a GPU would wait for one without room.
+    String model =
+        self.name() + (windows ? "" : " without windows") + (areApart(peers) ? "" : " for several");
+    String table = tuned.map(t -> Integer.toHexString(t.digest())).orElse("");
+    return new RankCapabilities(
+        self.kind(),
+        reach,
+        nvlink,
+        !links.proxyHandlers().isEmpty(),
+        links.channels(),
+        Runtime.getRuntime().availableProcessors(),
+        table,
+        TuningSettings.of(request.settings(), self.kind()),
+        model);
+  }
+
+  /**
+   * Whether a rank loads and stores all others' memory.
+   *
+   * @param routes to all ranks, null to itself
+   */
+  static boolean reaches(List<Routes.NamedTransport> routes) {
+    return routes.stream().allMatch(route -> route == null || route.provider().sharesMemory());
+  }
+
+  /** Whether no two ranks have the same device. */
+  private static boolean areApart(List<PeerInfo> peers) {
+    return peers.get(0).deviceKind() == Device.Kind.HOST
+        || peers.stream().map(HostLayout::deviceOf).distinct().count() == peers.size();
+  }
+
+  public byte[] toBytes() {
+    return String.join(
+            "\t",
+            kind.name(),
+            Boolean.toString(reach),
+            Boolean.toString(nvlink),
+            Boolean.toString(carried),
+            Integer.toString(channels),
+            Integer.toString(cores),
+            table,
+            settings.text(),
+            model)
+        .getBytes(StandardCharsets.UTF_8);
+  }
+
+  private static RankCapabilities fromBytes(byte[] bytes) {
+    String[] words = new String(bytes, StandardCharsets.UTF_8).split("\t", 9);
+    return new RankCapabilities(
+        Device.Kind.valueOf(words[0]),
+        Boolean.parseBoolean(words[1]),
+        Boolean.parseBoolean(words[2]),
+        Boolean.parseBoolean(words[3]),
+        Integer.parseInt(words[4]),
+        Integer.parseInt(words[5]),
+        words[6],
+        TuningSettings.fromText(words[7]),
+        words[8]);
+  }
+
+  /**
+   * What is true of all ranks.
+   *
+   * @param tuned this rank's table
+   * @throws InvalidUsageException if ranks have different tables or settings
+   */
+  public static RankFacts common(List<byte[]> all, HostLayout hosts, Optional<TunedTable> tuned) {
+    List<RankCapabilities> facts = all.stream().map(RankCapabilities::fromBytes).toList();
+    RankCapabilities first = facts.get(0);
+    for (int rank = 1; rank < facts.size(); rank++) {
+      first.settings.check(0, facts.get(rank).settings, rank);
+      if (!facts.get(rank).table.equals(first.table)) {
+        throw new InvalidUsageException(
+            ErrorId.SETTINGS_DIFFER,
+            "ranks 0 and %d have different tables of measured times, by which they would choose differently"
+                .formatted(rank),
+            "give all ranks the same file in NCCL4J_COSTS_FILE, or none");
+      }
+    }
+    tuned
+        .filter(table -> !table.device().equals(first.model))
+        .ifPresent(
+            table ->
+                LOG.log(
+                    Logger.Level.WARNING,
+                    "{0} is a table of times for {1}, and is not used for {2}",
+                    table.file(),
+                    table.device(),
+                    first.model));
+    return new RankFacts(
+        facts.size(),
+        first.kind,
+        facts.stream().allMatch(f -> f.model.equals(first.model)) ? first.model : "",
+        facts.stream().allMatch(RankCapabilities::reach),
+        facts.stream().allMatch(RankCapabilities::nvlink),
+        new Spread(
+            hosts.count(),
+            hosts.mostRanks(),
+            facts.stream().anyMatch(RankCapabilities::carried),
+            facts.stream().mapToInt(RankCapabilities::channels).min().orElseThrow()),
+        Optional.empty(),
+        tuned,
+        facts.stream().mapToInt(RankCapabilities::cores).min().orElseThrow());
+  }
+}

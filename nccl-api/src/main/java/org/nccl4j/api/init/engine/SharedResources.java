@@ -1,0 +1,269 @@
+package org.nccl4j.api.init.engine;
+
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Set;
+import java.util.concurrent.ConcurrentSkipListSet;
+import org.nccl4j.api.bootstrap.Bootstrap;
+import org.nccl4j.api.init.connect.Routes;
+import org.nccl4j.api.observe.Observer;
+import org.nccl4j.api.proxy.ProxyThread;
+import org.nccl4j.device.CudaException;
+import org.nccl4j.device.KeptMemory;
+import org.nccl4j.device.NcclException;
+import org.nccl4j.device.Patience;
+import org.nccl4j.device.Releases;
+import org.nccl4j.device.kernel.KernelCommunicator;
+import org.nccl4j.device.kernel.Progress;
+
+/**
+ * The resources that communicators with the same connections share: the first communicator, and all
+ * splits of it without their own connections. The last one to close frees them. A failure of one is
+ * a failure of all, because it leaves connections in the middle of a step. Memory that a kernel or
+ * the proxy may still use is not freed. Any thread.
+ */
+public final class SharedResources implements Observer.Connections {
+  /** How long a kernel may take to say that it has ended, once its operation has. */
+  private static final Duration SETTLED = Duration.ofSeconds(1);
+
+  private final String name;
+  private final Bootstrap bootstrap;
+  private final KernelCommunicator kernels;
+  private final List<Routes.NamedTransport> transports;
+  private final ProxyThread proxy;
+  private final NvlsSetup nvls;
+  private int users = 1;
+  private boolean told;
+
+  /** Whether one has left while a kernel of it may have been running. Guarded by this. */
+  private boolean kernelsStay;
+
+  /** Numbers of the communicators that work by now. */
+  private final Set<Long> working = new ConcurrentSkipListSet<>();
+
+  /** Whether what was made is gone. */
+  private volatile boolean freed;
+
+  /** The first failure that came after that; null if there was none. */
+  private volatile NcclException late;
+
+  /**
+   * What a communicator has made for itself.
+   *
+   * @param name of the communicator
+   * @param proxy not yet running; null where there is nothing to do for one
+   */
+  public SharedResources(
+      String name,
+      Bootstrap bootstrap,
+      KernelCommunicator kernels,
+      List<Routes.NamedTransport> transports,
+      ProxyThread proxy,
+      NvlsSetup nvls) {
+    this.name = name;
+    this.bootstrap = bootstrap;
+    this.kernels = kernels;
+    this.transports = List.copyOf(transports);
+    this.proxy = proxy;
+    this.nvls = nvls;
+    bootstrap.onFailure(this::failedOutside);
+    bootstrap.onNotice(Observer::heard);
+    if (proxy != null) {
+      proxy.onFailure(this::fail);
+    }
+  }
+
+  /** Begins the proxy's work: the last step of the communicator's creation. */
+  public void start() {
+    if (proxy != null) {
+      proxy.start();
+    }
+  }
+
+  /** Work on the processor for the connections. */
+  public Progress progress() {
+    return proxy == null ? Progress.NONE : proxy;
+  }
+
+  /** Another rank's failure; guarded, since kernels that are freed cannot be aborted. */
+  private synchronized void failedOutside(NcclException cause) {
+    if (freed) {
+      late = late == null ? cause : late;
+    } else {
+      kernels.abort(cause);
+    }
+  }
+
+  /** The first failure of all that share, on this rank or another; null if there was none. */
+  public NcclException failure() {
+    NcclException first = kernels.failure();
+    return first == null ? late : first;
+  }
+
+  /** A communicator begins to work by it, or ceases. */
+  public void works(long communicator, boolean begins) {
+    if (begins) {
+      working.add(communicator);
+    } else {
+      working.remove(communicator);
+    }
+  }
+
+  @Override
+  public Set<Long> users() {
+    return working;
+  }
+
+  @Override
+  public void failed() {
+    tell();
+  }
+
+  @Override
+  public void tell(byte[] notice) {
+    bootstrap.tellNotice(notice);
+  }
+
+  /** Whether splits use it too. */
+  public synchronized boolean isShared() {
+    return users > 1;
+  }
+
+  /** Whether the proxy has done what kernels have left. */
+  public boolean isIdle() {
+    return freed || proxy == null || proxy.isIdle() || kernels.failure() != null;
+  }
+
+  public KernelCommunicator kernels() {
+    return kernels;
+  }
+
+  /** Ends all operations of all of them with an error, and tells the other ranks. */
+  public void fail(NcclException cause) {
+    failedOutside(cause);
+    tell();
+  }
+
+  /** Tells the other ranks of the failure that there was, once. */
+  public void tell() {
+    NcclException first = failure();
+    synchronized (this) {
+      if (told || first == null) {
+        return;
+      }
+      told = true;
+    }
+    bootstrap.tellFailure(first);
+  }
+
+  /** One more; false if all were closed already. */
+  public synchronized boolean join() {
+    if (users == 0) {
+      return false;
+    }
+    users++;
+    return true;
+  }
+
+  /**
+   * One less; the last frees everything, with NVLS once the other ranks do so too.
+   *
+   * @param patience how long they are waited for
+   * @param idle whether all operations of the one that leaves have ended
+   */
+  public void leave(Duration patience, boolean idle) {
+    synchronized (this) {
+      kernelsStay |= !idle;
+      users--;
+      if (users > 0) {
+        return;
+      }
+    }
+    tell();
+    boolean failed = failure() != null;
+    Releases all = new Releases();
+    if (!end(all)) {
+      all.take(bootstrap::close);
+    } else if (failed) {
+      all.take(() -> nvls.leave(bootstrap, patience, true, this::release));
+      all.take(bootstrap::close);
+    } else {
+      all.take(() -> nvls.leave(bootstrap, patience, false, this::releaseAll));
+    }
+    all.end();
+  }
+
+  /** Frees everything but the bootstrap. Nothing may be running, on no rank. */
+  public void free() {
+    Releases all = new Releases();
+    if (end(all)) {
+      all.take(this::release);
+    }
+    all.end();
+  }
+
+  /** Ends what runs on this rank; false if it was ended before, or something does not end. */
+  private boolean end(Releases all) {
+    synchronized (this) {
+      if (freed) {
+        return false;
+      }
+      freed = true;
+    }
+    boolean stopped = proxy == null || proxy.stop();
+    if (!stopped || !isQuiet()) {
+      long bytes = memory().stream().mapToLong(MemoryItem::bytes).sum();
+      String user = stopped ? "an operation still runs" : "its proxy thread does not end";
+      KeptMemory.keep(
+          this, "communicator " + name + ", rank %d,".formatted(bootstrap.rank()), bytes, user);
+      return false;
+    }
+    all.take(kernels::close);
+    return true;
+  }
+
+  /** Whether no kernel of all that shared runs any more. */
+  private boolean isQuiet() {
+    synchronized (this) {
+      if (kernelsStay) {
+        return false;
+      }
+    }
+    try {
+      return Patience.until(kernels::isIdle, SETTLED);
+    } catch (CudaException e) {
+      return true; // a context that is broken runs nothing
+    }
+  }
+
+  private void release() {
+    Releases all = new Releases();
+    all.take(nvls::close);
+    transports.forEach(named -> all.take(named.transport()::close));
+    all.end();
+  }
+
+  private void releaseAll() {
+    Releases all = new Releases();
+    all.take(this::release);
+    all.take(bootstrap::close);
+    all.end();
+  }
+
+  /** What the transports hold, for people. */
+  List<MemoryItem> memory() {
+    List<MemoryItem> items = new ArrayList<>();
+    items.add(new MemoryItem("kernels", kernels.memoryBytes()));
+    for (Routes.NamedTransport named : transports) {
+      items.add(new MemoryItem("connections by " + named.name(), named.transport().memoryBytes()));
+    }
+    if (nvls.nvls() != null) {
+      items.add(new MemoryItem("NVLS buffers", nvls.nvls().layout().bytes()));
+    }
+    return items;
+  }
+
+  /** An item of memory. */
+  record MemoryItem(String purpose, long bytes) {}
+}

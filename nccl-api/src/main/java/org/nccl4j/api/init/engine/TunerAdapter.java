@@ -1,0 +1,102 @@
+package org.nccl4j.api.init.engine;
+
+import java.util.ArrayList;
+import java.util.List;
+import java.util.function.Supplier;
+import org.nccl4j.api.plan.AlgorithmChoice;
+import org.nccl4j.api.plan.CostEdit;
+import org.nccl4j.api.registry.TransportRegistry;
+import org.nccl4j.api.settings.InfoLog;
+import org.nccl4j.api.settings.PlanSettings;
+import org.nccl4j.api.settings.Settings;
+import org.nccl4j.api.spi.CostTable;
+import org.nccl4j.api.spi.Tuner;
+import org.nccl4j.api.spi.TunerContext;
+import org.nccl4j.api.spi.TunerProvider;
+import org.nccl4j.device.ErrorId;
+import org.nccl4j.device.InvalidArgumentException;
+import org.nccl4j.device.InvalidUsageException;
+import org.nccl4j.device.NcclException;
+
+/** A communicator's tuner, as its planner sees it, and how plug-ins are called. */
+final class TunerAdapter {
+  /** What a setting says that is to find no plug-in. */
+  static final String NONE = "none";
+
+  private TunerAdapter() {}
+
+  /** The edit of the tuner that is to be used. */
+  static CostEdit tuner(Settings settings, TunerContext context, InfoLog info) {
+    String wanted = settings.get(PlanSettings.NCCL_TUNER_PLUGIN);
+    if (wanted.equalsIgnoreCase(NONE)) {
+      return CostEdit.NONE;
+    }
+    List<TunerProvider> found = TransportRegistry.tuners(wanted);
+    if (found.isEmpty()) {
+      return CostEdit.NONE;
+    }
+    String name = "tuner " + found.get(0).name();
+    Tuner tuner = held(name, () -> found.get(0).open(context));
+    info.tell("TUNING", () -> "asks " + name);
+    return (collective, bytes, type, ways) -> {
+      Table table = new Table(new ArrayList<>(ways));
+      return held(
+          name,
+          () -> {
+            tuner.tune(collective, bytes, type, table);
+            return table.edited;
+          });
+    };
+  }
+
+  /** What a plug-in answers; what it throws is said to be its. */
+  static <T> T held(String who, Supplier<T> call) {
+    try {
+      T answer = call.get();
+      if (answer != null) {
+        return answer;
+      }
+    } catch (NcclException e) {
+      throw e;
+    } catch (RuntimeException | LinkageError e) {
+      throw new InvalidUsageException(
+          ErrorId.PLUGIN,
+          "the %s fails: %s".formatted(who, e),
+          TransportRegistry.WITHOUT_PLUGINS,
+          e);
+    }
+    throw new InvalidUsageException(
+        ErrorId.PLUGIN, "the %s answers null".formatted(who), TransportRegistry.WITHOUT_PLUGINS);
+  }
+
+  /** Times under edit. */
+  private record Table(List<AlgorithmChoice> edited) implements CostTable {
+    @Override
+    public List<CostTable.Way> ways() {
+      return edited.stream()
+          .map(
+              choice ->
+                  new CostTable.Way(
+                      choice.algorithm().label(), choice.protocol().label(), choice.microseconds()))
+          .toList();
+    }
+
+    @Override
+    public void set(String algorithm, String protocol, double microseconds) {
+      for (int c = 0; c < edited.size(); c++) {
+        AlgorithmChoice choice = edited.get(c);
+        if (choice.algorithm().label().equalsIgnoreCase(algorithm)
+            && choice.protocol().label().equalsIgnoreCase(protocol)
+            && microseconds >= 0) {
+          edited.set(c, choice.taking(microseconds));
+          return;
+        }
+      }
+      throw new InvalidArgumentException(
+          ErrorId.NAME,
+          "a tuner sets %s %s to %s us; there are %s"
+              .formatted(algorithm, protocol, microseconds, ways()),
+          "set a time of 0 or more for a way that is in the table");
+    }
+  }
+}

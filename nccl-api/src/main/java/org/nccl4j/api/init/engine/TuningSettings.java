@@ -1,0 +1,80 @@
+package org.nccl4j.api.init.engine;
+
+import java.util.LinkedHashMap;
+import java.util.Map;
+import org.nccl4j.api.plan.CtaLimits;
+import org.nccl4j.api.settings.PlanSettings;
+import org.nccl4j.api.settings.Settings;
+import org.nccl4j.device.Device;
+import org.nccl4j.device.ErrorId;
+import org.nccl4j.device.InvalidUsageException;
+import org.nccl4j.device.kernel.AlgorithmFilter;
+
+/**
+ * A rank's settings by which it chooses how an operation goes. Ranks that choose differently wait
+ * for each other until a deadline, so all must have the same. To compare calls is an operation of
+ * its own, so that all have to do it or none.
+ *
+ * @param values by name, with defaults where they are not set
+ */
+public record TuningSettings(Map<String, String> values) {
+  public static TuningSettings of(Settings settings, Device.Kind kind) {
+    Map<String, String> values = new LinkedHashMap<>();
+    AlgorithmFilter filter = filter(settings);
+    values.put(Settings.NCCL_ALGO.name(), filter.algorithmText());
+    values.put(Settings.NCCL_PROTO.name(), filter.protocolText());
+    values.put("NCCL4J_DETERMINISM", settings.get(PlanSettings.NCCL4J_DETERMINISM));
+    values.put(
+        "NCCL_CHECK_MODE", Engine.compares(settings) ? "DEBUG_GLOBAL" : "other than DEBUG_GLOBAL");
+    if (kind == Device.Kind.CUDA) {
+      CtaLimits ctas = Engine.ctas(settings, kind);
+      values.put("NCCL_CTA_POLICY", settings.get(PlanSettings.NCCL_CTA_POLICY).toString());
+      values.put("NCCL_MIN_CTAS or NCCL_MIN_NCHANNELS", Integer.toString(ctas.fewest()));
+      values.put("NCCL_MAX_CTAS or NCCL_MAX_NCHANNELS", Integer.toString(ctas.most()));
+      values.put("NCCL_MAX_P2P_NCHANNELS", Integer.toString(ctas.ofSends()));
+    }
+    return new TuningSettings(values);
+  }
+
+  /** What NCCL_ALGO and NCCL_PROTO allow. */
+  static AlgorithmFilter filter(Settings settings) {
+    return AlgorithmFilter.parse(
+        settings.get(Settings.NCCL_ALGO), settings.get(Settings.NCCL_PROTO));
+  }
+
+  /** One line. */
+  public String text() {
+    StringBuilder text = new StringBuilder();
+    values.forEach((name, value) -> text.append(name).append('=').append(value).append('|'));
+    return text.toString();
+  }
+
+  public static TuningSettings fromText(String text) {
+    Map<String, String> values = new LinkedHashMap<>();
+    for (String pair : text.split("\\|")) {
+      int equals = pair.indexOf('=');
+      values.put(pair.substring(0, equals), pair.substring(equals + 1));
+    }
+    return new TuningSettings(values);
+  }
+
+  /**
+   * Checks that another rank has the same.
+   *
+   * @param rank whose these are
+   * @throws InvalidUsageException naming the setting and both values
+   */
+  public void check(int rank, TuningSettings others, int other) {
+    values.forEach(
+        (name, value) -> {
+          String theirs = others.values.get(name);
+          if (theirs != null && !theirs.equals(value)) {
+            throw new InvalidUsageException(
+                ErrorId.SETTINGS_DIFFER,
+                "ranks %d and %d have different %s, '%s' and '%s', by which they would choose different ways"
+                    .formatted(rank, other, name, value, theirs),
+                "give all ranks the same value, or none");
+          }
+        });
+  }
+}

@@ -1,0 +1,206 @@
+package org.nccl4j.api.init.exchange;
+
+import java.lang.System.Logger;
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Optional;
+import java.util.Set;
+import org.nccl4j.api.bootstrap.Bootstrap;
+import org.nccl4j.api.settings.GpuSettings;
+import org.nccl4j.api.spi.PeerInfo;
+import org.nccl4j.api.spi.TransportProvider;
+import org.nccl4j.device.DebugLog;
+import org.nccl4j.device.Device;
+import org.nccl4j.device.ErrorId;
+import org.nccl4j.device.InvalidUsageException;
+import org.nccl4j.device.NcclException;
+import org.nccl4j.device.cuda.CudaDevice;
+import org.nccl4j.device.cuda.memory.CudaShareableMemory;
+
+/**
+ * Multi-node NVLink: which ranks' GPUs one NVLink fabric connects from host to host, so that they
+ * map each other's memory by fabric handles. All ranks of a communicator are in a clique, or it has
+ * none. What the driver says is tried: each rank maps memory of another host of its clique, and
+ * where one cannot, all go over a network, which a warning says.
+ */
+public final class Cliques {
+  private static final Logger LOG = DebugLog.of("INIT");
+  private static final int DEMANDED = 1;
+  private static final String REMEDY =
+      "check the IMEX channels (/dev/nvidia-caps-imex-channels) and daemons (nvidia-imex-ctl -N) of"
+          + " the hosts";
+
+  private final InitRequest request;
+  private final List<PeerInfo> peers;
+  private final Bootstrap bootstrap;
+  private final boolean demanded;
+
+  private Cliques(
+      InitRequest request, List<PeerInfo> peers, Bootstrap bootstrap, boolean demanded) {
+    this.request = request;
+    this.peers = peers;
+    this.bootstrap = bootstrap;
+    this.demanded = demanded;
+  }
+
+  /** What a rank says in its {@link PeerHello}: what NCCL_MNNVL_ENABLE is. */
+  public static int wish(InitRequest request) {
+    return request.settings().get(GpuSettings.NCCL_MNNVL_ENABLE);
+  }
+
+  /**
+   * The ranks with their cliques; collective. Nothing is asked on one host unless it is demanded.
+   *
+   * @param providers of this rank's transports
+   * @param hellos of all ranks
+   * @throws InvalidUsageException on all ranks where one demands cliques and there are none
+   */
+  public static List<PeerInfo> of(
+      InitRequest request,
+      List<TransportProvider> providers,
+      List<PeerHello> hellos,
+      Bootstrap bootstrap) {
+    List<PeerInfo> peers = hellos.stream().map(PeerHello::peer).toList();
+    boolean demanded = hellos.stream().anyMatch(hello -> hello.mnnvl() == DEMANDED);
+    boolean wanted = hellos.stream().allMatch(hello -> hello.mnnvl() != 0);
+    boolean gpus = peers.stream().allMatch(peer -> peer.deviceKind() == Device.Kind.CUDA);
+    boolean apart = peers.stream().map(PeerInfo::hostId).distinct().count() > 1;
+    if (!gpus || peers.size() == 1 || !(demanded || (wanted && apart))) {
+      return peers;
+    }
+    boolean shares = providers.stream().anyMatch(TransportProvider::sharesMemory);
+    return new Cliques(request, peers, bootstrap, demanded).agree(shares);
+  }
+
+  private List<PeerInfo> agree(boolean shares) {
+    CudaDevice device = (CudaDevice) request.device();
+    FabricInfo mine = FabricInfo.of(device, request.settings(), shares);
+    CudaShareableMemory memory = null;
+    try {
+      if (!mine.clique().isEmpty()) {
+        try {
+          memory = CudaShareableMemory.createForFabric(device.gpu());
+          mine = mine.with(memory.exportFabricHandle(), memory.size());
+        } catch (NcclException e) {
+          mine = mine.hindered(e.problem());
+        }
+      }
+      List<FabricInfo> claims = new ArrayList<>();
+      for (byte[] bytes : bootstrap.allGather(mine.toBytes())) {
+        claims.add(FabricInfo.fromBytes(claims.size(), bytes));
+      }
+      return agreed(device, claims);
+    } finally {
+      if (memory != null) {
+        memory.close();
+      }
+    }
+  }
+
+  private List<PeerInfo> agreed(CudaDevice device, List<FabricInfo> claims) {
+    for (int rank = 0; rank < claims.size(); rank++) {
+      if (claims.get(rank).clique().isEmpty()) {
+        return without(rank, claims.get(rank).problem(), /* broken= */ false);
+      }
+    }
+    if (!demanded && !connectsHosts(claims)) {
+      LOG.log(
+          request.logLevel("INIT"),
+          "communicator {0} is without multi-node NVLink: no clique has ranks of two hosts",
+          request.name());
+      return peers;
+    }
+    for (int rank = 0; rank < claims.size(); rank++) {
+      if (!claims.get(rank).problem().isEmpty()) {
+        return without(rank, claims.get(rank).problem(), /* broken= */ true);
+      }
+    }
+    String failure = tryOthers(device, claims).orElse("");
+    List<byte[]> failures = bootstrap.allGather(failure.getBytes(StandardCharsets.UTF_8));
+    for (int rank = 0; rank < failures.size(); rank++) {
+      if (failures.get(rank).length > 0) {
+        String why = new String(failures.get(rank), StandardCharsets.UTF_8);
+        return without(rank, why, /* broken= */ true);
+      }
+    }
+    List<PeerInfo> joined = new ArrayList<>();
+    peers.forEach(peer -> joined.add(peer.withFabric(claims.get(peer.rank()).clique())));
+    PeerInfo self = joined.get(bootstrap.rank());
+    LOG.log(
+        request.logLevel("INIT", "P2P"),
+        "rank {0}: multi-node NVLink, clique {1} of {2} ranks on {3} hosts",
+        self.rank(),
+        self.fabric(),
+        joined.stream().filter(self::sharesFabric).count(),
+        joined.stream().filter(self::sharesFabric).map(PeerInfo::hostId).distinct().count());
+    return joined;
+  }
+
+  private boolean connectsHosts(List<FabricInfo> claims) {
+    return peers.stream()
+        .anyMatch(
+            a ->
+                peers.stream()
+                    .anyMatch(
+                        b ->
+                            !a.hostId().equals(b.hostId())
+                                && areTogether(claims, a.rank(), b.rank())));
+  }
+
+  private static boolean areTogether(List<FabricInfo> claims, int a, int b) {
+    return claims.get(a).clique().equals(claims.get(b).clique());
+  }
+
+  /** Maps memory of one rank of each other host of the clique, and of another process of this. */
+  private Optional<String> tryOthers(CudaDevice device, List<FabricInfo> claims) {
+    PeerInfo self = peers.get(bootstrap.rank());
+    Set<String> tried = new HashSet<>();
+    for (PeerInfo peer : peers) {
+      boolean here = peer.processId().equals(self.processId());
+      if (!here && areTogether(claims, self.rank(), peer.rank()) && tried.add(peer.hostId())) {
+        FabricInfo claim = claims.get(peer.rank());
+        try {
+          CudaShareableMemory.importFrom(device.gpu(), claim.handle(), claim.bytes()).close();
+        } catch (NcclException e) {
+          return Optional.of("memory of rank %d: %s".formatted(peer.rank(), e.problem()));
+        }
+      }
+    }
+    return Optional.empty();
+  }
+
+  /**
+   * No cliques.
+   *
+   * @param broken whether the fabric is there and should work
+   */
+  private List<PeerInfo> without(int rank, String why, boolean broken) {
+    if (demanded) {
+      throw new InvalidUsageException(
+          ErrorId.UNSUPPORTED,
+          "communicator %s cannot have the multi-node NVLink that NCCL_MNNVL_ENABLE=1 demands: rank %d: %s"
+              .formatted(request.name(), rank, why),
+          REMEDY + ", or unset NCCL_MNNVL_ENABLE");
+    }
+    if (broken && bootstrap.rank() == 0) {
+      LOG.log(
+          Logger.Level.WARNING,
+          "communicator {0} goes over a network between hosts that NVLink connects, which is"
+              + " slower: rank {1}: {2}; {3}, or set NCCL_MNNVL_ENABLE=0 where it is to be so",
+          request.name(),
+          rank,
+          why,
+          REMEDY);
+    } else {
+      LOG.log(
+          request.logLevel("INIT"),
+          "communicator {0} is without multi-node NVLink: rank {1}: {2}",
+          request.name(),
+          rank,
+          why);
+    }
+    return peers;
+  }
+}

@@ -1,0 +1,124 @@
+package org.nccl4j.api.init.exchange;
+
+import java.io.ByteArrayInputStream;
+import java.io.ByteArrayOutputStream;
+import java.io.DataInputStream;
+import java.io.DataOutputStream;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.util.HexFormat;
+import java.util.Locale;
+import java.util.Optional;
+import org.nccl4j.api.settings.GpuSettings;
+import org.nccl4j.api.settings.Settings;
+import org.nccl4j.device.ErrorId;
+import org.nccl4j.device.InvalidUsageException;
+import org.nccl4j.device.cuda.CudaDevice;
+import org.nccl4j.device.cuda.nvml.Nvml;
+import org.nccl4j.device.cuda.nvml.NvmlFabric;
+
+/**
+ * The NVLink fabric of a rank's GPU, as the rank tells it to the others.
+ *
+ * @param clique the same for all ranks whose GPUs the fabric connects; "" where it is in none
+ * @param problem why it is in none, or what is in the way of the one that it is in; else ""
+ * @param handle of memory that others may try to map; empty where there is none
+ * @param bytes of that memory
+ */
+record FabricInfo(String clique, String problem, byte[] handle, long bytes) {
+  private static final long BY_DRIVER = -1;
+  private static final long BY_CHASSIS = -2;
+
+  private static FabricInfo none(String why) {
+    return new FabricInfo("", why, new byte[0], 0);
+  }
+
+  /** The same with memory to try. */
+  FabricInfo with(byte[] fabricHandle, long size) {
+    return new FabricInfo(clique, problem, fabricHandle, size);
+  }
+
+  /** The same, with something in the way. */
+  FabricInfo hindered(String why) {
+    return new FabricInfo(clique, why, new byte[0], 0);
+  }
+
+  /**
+   * As the driver and the settings say, before anything is tried.
+   *
+   * @param shares whether a transport of the rank shares memory
+   */
+  static FabricInfo of(CudaDevice device, Settings settings, boolean shares) {
+    Optional<String> against = against(settings, shares).or(device::sharingAbsence);
+    if (against.isPresent()) {
+      return none(against.get());
+    }
+    NvmlFabric fabric = Nvml.probe().fabric(device.pciBusId());
+    if (fabric.absence().isPresent()) {
+      return none(fabric.absence().get());
+    }
+    long uuid = settings.get(GpuSettings.NCCL_MNNVL_UUID);
+    if (uuid == BY_DRIVER && !fabric.isOfSeveralHosts()) {
+      return none("its NVLink fabric ends at its machine (the cluster's number is zero)");
+    }
+    String cluster = uuid == BY_DRIVER ? fabric.clusterUuid() : Long.toHexString(uuid);
+    long id = settings.get(GpuSettings.NCCL_MNNVL_CLIQUE_ID);
+    if (id == BY_CHASSIS) {
+      return Nvml.probe()
+          .chassis(device.pciBusId())
+          .map(serial -> in(cluster, "chassis " + serial))
+          .orElseGet(() -> none("NCCL_MNNVL_CLIQUE_ID=-2, and the driver knows no chassis"));
+    }
+    return in(cluster, Long.toString(id == BY_DRIVER ? fabric.cliqueId() & 0xffffffffL : id));
+  }
+
+  private static FabricInfo in(String cluster, String clique) {
+    return new FabricInfo(cluster + "." + clique, "", new byte[0], 0);
+  }
+
+  private static Optional<String> against(Settings settings, boolean shares) {
+    if (settings.get(GpuSettings.NCCL_MNNVL_ENABLE) == 0) {
+      return Optional.of("NCCL_MNNVL_ENABLE=0");
+    }
+    if (settings.get(Settings.NCCL_P2P_DISABLE)) {
+      return Optional.of("NCCL_P2P_DISABLE is set");
+    }
+    String level = settings.text("NCCL_P2P_LEVEL").orElse("").strip().toUpperCase(Locale.ROOT);
+    if (level.equals("LOC") || level.equals("0")) {
+      return Optional.of("NCCL_P2P_LEVEL=" + level);
+    }
+    if (!settings.get(GpuSettings.NCCL_CUMEM_ENABLE)) {
+      return Optional.of("NCCL_CUMEM_ENABLE=0");
+    }
+    return shares
+        ? Optional.empty()
+        : Optional.of("no transport in NCCL4J_TRANSPORTS shares memory (P2P does)");
+  }
+
+  byte[] toBytes() {
+    ByteArrayOutputStream bytes = new ByteArrayOutputStream();
+    try (DataOutputStream out = new DataOutputStream(bytes)) {
+      out.writeUTF(clique);
+      out.writeUTF(problem);
+      out.writeUTF(HexFormat.of().formatHex(handle));
+      out.writeLong(bytes());
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
+    }
+    return bytes.toByteArray();
+  }
+
+  static FabricInfo fromBytes(int rank, byte[] bytes) {
+    try (DataInputStream in = new DataInputStream(new ByteArrayInputStream(bytes))) {
+      return new FabricInfo(
+          in.readUTF(), in.readUTF(), HexFormat.of().parseHex(in.readUTF()), in.readLong());
+    } catch (IOException | IllegalArgumentException e) {
+      throw new InvalidUsageException(
+          ErrorId.RANKS_DIFFER,
+          "rank %d tells of its NVLink fabric in a way that is not understood (%s)"
+              .formatted(rank, e),
+          "run the same version of nccl4j on all ranks",
+          e);
+    }
+  }
+}

@@ -1,0 +1,39 @@
+package org.nccl4j.api.init.exchange;
+
+import java.time.Duration;
+import java.util.Map;
+import org.nccl4j.api.settings.InfoLog;
+import org.nccl4j.api.settings.Settings;
+import org.nccl4j.device.Device;
+
+/**
+ * The facts of a communicator before its ranks have met.
+ *
+ * @param name for messages and logs
+ * @param device of this rank
+ * @param settings of this communicator
+ */
+public record InitRequest(String name, Device device, Settings settings) {
+  /** The same device with another name, and with settings over these. */
+  public InitRequest derived(String newName, Map<String, String> overrides) {
+    return new InitRequest(newName, device, settings.with(overrides));
+  }
+
+  public Duration operationDeadline() {
+    return settings.get(Settings.NCCL4J_TIMEOUT);
+  }
+
+  /**
+   * INFO where NCCL_DEBUG and NCCL_DEBUG_SUBSYS ask for it, else DEBUG.
+   *
+   * @param subsystems whose matter it is
+   */
+  public System.Logger.Level logLevel(String... subsystems) {
+    return InfoLog.level(settings, subsystems);
+  }
+
+  /** What is told of a rank. */
+  public InfoLog info(int rank) {
+    return new InfoLog(settings, "rank %d of communicator %s".formatted(rank, name));
+  }
+}

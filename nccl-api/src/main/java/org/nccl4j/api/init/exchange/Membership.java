@@ -1,0 +1,32 @@
+package org.nccl4j.api.init.exchange;
+
+import java.util.ArrayList;
+import java.util.List;
+import org.nccl4j.api.spi.PeerInfo;
+
+/**
+ * The ranks of a communicator as they introduced themselves.
+ *
+ * @param peers by rank
+ * @param points their meeting points, by rank
+ * @param path how it was made from the first; no other of that has the same
+ * @param id the same for all of them, and no other communicator's
+ */
+public record Membership(List<PeerInfo> peers, List<byte[]> points, String path, long id) {
+  /** Some of them, with new numbers. */
+  public Membership subset(List<Integer> ranks, String newPath) {
+    List<PeerInfo> some = new ArrayList<>();
+    List<byte[]> theirs = new ArrayList<>();
+    for (int rank = 0; rank < ranks.size(); rank++) {
+      some.add(peers.get(ranks.get(rank)).withRank(rank));
+      theirs.add(points.get(ranks.get(rank)));
+    }
+    return new Membership(
+        List.copyOf(some), List.copyOf(theirs), newPath, id * 31 + newPath.hashCode());
+  }
+
+  /** Machines that they are on; the hosts of a clique are one. */
+  public int hosts() {
+    return (int) peers.stream().map(PeerInfo::domain).distinct().count();
+  }
+}

@@ -1,0 +1,259 @@
+package org.nccl4j.api.init.topology;
+
+import java.lang.System.Logger;
+import java.nio.ByteBuffer;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.Set;
+import java.util.stream.IntStream;
+import org.nccl4j.api.bootstrap.Bootstrap;
+import org.nccl4j.api.init.exchange.HostLayout;
+import org.nccl4j.api.init.exchange.InitRequest;
+import org.nccl4j.api.settings.Settings;
+import org.nccl4j.api.spi.PeerInfo;
+import org.nccl4j.device.DebugLog;
+import org.nccl4j.device.ErrorId;
+import org.nccl4j.device.InvalidUsageException;
+import org.nccl4j.device.cuda.nvml.Nvml;
+import org.nccl4j.device.kernel.Tree;
+import org.nccl4j.topo.Algorithm;
+import org.nccl4j.topo.Collective;
+import org.nccl4j.topo.PathType;
+import org.nccl4j.topo.Protocol;
+import org.nccl4j.topo.TopoSettings;
+import org.nccl4j.topo.TopologyException;
+import org.nccl4j.topo.cluster.ClusterOptions;
+import org.nccl4j.topo.cluster.Fleet;
+import org.nccl4j.topo.connect.CommGraph;
+import org.nccl4j.topo.connect.Exits;
+import org.nccl4j.topo.connect.Trees;
+import org.nccl4j.topo.path.PeerStatus;
+import org.nccl4j.topo.search.GraphKind;
+
+/**
+ * The way around the ranks of each channel's ring, and a rank's places in the trees. All ranks have
+ * the same rings and trees.
+ *
+ * @param rings all ranks, a list for each channel
+ * @param trees this rank's places; trees of one channel follow each other, and each takes half
+ * @param fleet what the rings were searched in; empty where they follow the ranks
+ */
+public record ChannelGraphs(List<int[]> rings, List<Tree> trees, Optional<Fleet> fleet) {
+  private static final Logger LOG = DebugLog.of("GRAPH");
+
+  /** What the planner asks for itself, with algorithms that NCCL does not have. */
+  private static final Set<String> PLANNERS = Set.of("NCCL_ALGO", "NCCL_PROTO");
+
+  /** Of those at which channels are compared; each is that many times the one before. */
+  private static final long LEAST_SIZE = 64;
+
+  /**
+   * Searches the machines of all ranks and agrees on rings, trees and costs; collective.
+   *
+   * @throws InvalidUsageException if a topology or graph file that the user named is wrong, or if
+   *     ranks come to different results
+   */
+  public static ChannelGraphs of(
+      InitRequest request, TopologyExchange survey, List<PeerInfo> peers, Bootstrap bootstrap) {
+    if (survey.hosts().isEmpty()) {
+      return plain(peers, bootstrap.rank());
+    }
+    TopologyDump dump = new TopologyDump(request.settings(), bootstrap.rank());
+    dump.machine(survey);
+    ChannelGraphs graphs = plain(peers, bootstrap.rank());
+    if (survey.graphs()) {
+      try {
+        Fleet fleet = fleet(request.settings(), survey);
+        dump.graphs(fleet);
+        graphs = graphs.along(fleet, bootstrap.rank());
+      } catch (TopologyException e) {
+        boolean named = request.settings().isSet(Settings.NCCL_GRAPH_FILE);
+        if (request.settings().isSet(Settings.NCCL_TOPO_FILE) || named) {
+          throw new InvalidUsageException(ErrorId.TOPOLOGY, e.getMessage(), e.remedy(), e);
+        }
+        warn(e);
+      }
+    } else {
+      dump.noGraphs();
+    }
+    graphs.tell(request, bootstrap.rank());
+    graphs.agree(bootstrap);
+    return graphs;
+  }
+
+  /**
+   * Rings and trees of some of the ranks of a communicator, whose machines are known: all find the
+   * same without asking each other.
+   *
+   * @param first the settings that the ranks of the communicator have agreed on
+   * @param survey of these ranks
+   */
+  public static ChannelGraphs among(
+      InitRequest request,
+      Settings first,
+      TopologyExchange survey,
+      List<PeerInfo> peers,
+      int rank) {
+    ChannelGraphs graphs = plain(peers, rank);
+    if (!survey.graphs()) {
+      return graphs;
+    }
+    try {
+      graphs = graphs.along(fleet(first, survey), rank);
+    } catch (TopologyException e) {
+      warn(e);
+    }
+    graphs.tell(request, rank);
+    return graphs;
+  }
+
+  /** Searched once for all ranks of the process. */
+  static Fleet fleet(Settings settings, TopologyExchange survey) {
+    Map<String, String> texts = settings.texts();
+    texts.keySet().removeAll(PLANNERS);
+    return TopologyCache.of(
+        survey,
+        texts,
+        () ->
+            Fleet.of(
+                survey.hosts(),
+                new ClusterOptions(new TopoSettings(texts), driver(survey), false)));
+  }
+
+  /** What every rank does with it, so that its code has run. */
+  static void ahead(Fleet fleet) {
+    costs(fleet);
+    ChannelGraphs graphs =
+        new ChannelGraphs(List.of(new int[0]), List.of(), Optional.empty()).along(fleet, 0);
+    graphs.nvlsHeads();
+    graphs.nvlsChannels();
+  }
+
+  private static void warn(TopologyException e) {
+    LOG.log(
+        Logger.Level.WARNING,
+        "The topology gives no rings; they follow the ranks instead. {0}",
+        e.getMessage());
+  }
+
+  private void tell(InitRequest request, int rank) {
+    LOG.log(
+        request.logLevel("INIT", "GRAPH"),
+        "rank {0}: {1} rings by {2}, the first {3}",
+        rank,
+        rings.size(),
+        fleet.isPresent() ? "the search of the topology" : "the ranks' order",
+        Arrays.toString(rings.get(0)));
+  }
+
+  private static PeerStatus driver(TopologyExchange survey) {
+    return survey.gpus() ? Nvml.probe()::allowsPeers : PeerStatus.ALLOWED;
+  }
+
+  /** By the ranks' hosts alone. */
+  static ChannelGraphs plain(List<PeerInfo> peers, int rank) {
+    HostLayout hosts = HostLayout.of(peers);
+    return new ChannelGraphs(
+        List.of(hosts.ring()), List.of(hosts.tree(rank, 0), hosts.tree(rank, 1)), Optional.empty());
+  }
+
+  /**
+   * Rings of the graph, and its trees: double binary ones over nodes with chains within. Between
+   * GPUs of one node that all have NVLinks to each other a chain is only a longer way; there the
+   * trees over ranks stay.
+   */
+  private ChannelGraphs along(Fleet searched, int rank) {
+    CommGraph comm = searched.comm();
+    List<int[]> order = new ArrayList<>();
+    for (int c = 0; c < comm.nChannels(); c++) {
+      order.add(comm.rings().order(c));
+    }
+    ChannelGraphs found = new ChannelGraphs(order, trees, Optional.of(searched));
+    return found.isByNvlink() ? found : new ChannelGraphs(order, treesOf(comm, rank), found.fleet);
+  }
+
+  /** Whether the search found all ranks on one node, and NVLinks between all of its GPUs. */
+  public boolean isByNvlink() {
+    return fleet
+        .map(Fleet::comm)
+        .filter(comm -> comm.shape().nNodes() == 1)
+        .filter(comm -> comm.of(GraphKind.TREE).typeIntra().within(PathType.NVL))
+        .isPresent();
+  }
+
+  private static List<Tree> treesOf(CommGraph comm, int rank) {
+    List<Tree> trees = new ArrayList<>();
+    int searched = comm.of(GraphKind.TREE).nChannels();
+    for (int c = 0; c < Math.min(searched, comm.nChannels()); c++) {
+      trees.add(tree(comm.trees().place(rank, c)));
+      int second = c + searched;
+      trees.add(tree(comm.trees().place(rank, second < comm.nChannels() ? second : c)));
+    }
+    return List.copyOf(trees);
+  }
+
+  private static Tree tree(Trees.Place place) {
+    return new Tree(place.up(), IntStream.of(place.down()).filter(d -> d >= 0).boxed().toList());
+  }
+
+  /**
+   * NVLS's heads of all nodes, in the order of each node's search; none where there was no search
+   * or it found no NVSwitch.
+   */
+  public List<Integer> nvlsHeads() {
+    return fleet.map(Fleet::comm).filter(CommGraph::nvls).stream()
+        .flatMap(comm -> comm.shape().nodes().stream().map(comm::nvlsHeads))
+        .flatMap(List::stream)
+        .toList();
+  }
+
+  /** By which cards data leave hosts; empty where there was no search. */
+  public Optional<Exits> exits(Settings settings) {
+    return fleet.map(found -> new Exits(found.comm(), new TopoSettings(settings.texts())));
+  }
+
+  /** Channels that the search gives NVLS, or 0. */
+  public int nvlsChannels() {
+    return fleet.map(found -> found.comm().nvlsChannels()).orElse(0);
+  }
+
+  /** Ranks that would go different ways, because their settings differ, must not start. */
+  private void agree(Bootstrap bootstrap) {
+    int way = 31 * rings.size() + nvlsHeads().hashCode();
+    for (int[] ring : rings) {
+      way = 31 * way + Arrays.hashCode(ring);
+    }
+    int cost = fleet.map(ChannelGraphs::costs).orElse(0);
+    byte[] mine = ByteBuffer.allocate(8).putInt(way).putInt(cost).array();
+    List<byte[]> all = bootstrap.allGather(mine);
+    for (int rank = 0; rank < all.size(); rank++) {
+      if (!Arrays.equals(all.get(rank), mine)) {
+        boolean rings = ByteBuffer.wrap(all.get(rank)).getInt() != way;
+        throw new InvalidUsageException(
+            ErrorId.SETTINGS_DIFFER,
+            "ranks %d and %d find different %s"
+                .formatted(bootstrap.rank(), rank, rings ? "rings" : "costs of collectives"),
+            "give all ranks the same NCCL_ settings, such as NCCL_GRAPH_FILE and NCCL_CROSS_NIC");
+      }
+    }
+  }
+
+  /** All that decides which way an operation takes. */
+  private static int costs(Fleet fleet) {
+    int hash = fleet.comm().nChannels();
+    for (Collective collective : Collective.values()) {
+      for (Algorithm algorithm : Algorithm.values()) {
+        for (Protocol protocol : Protocol.values()) {
+          hash = 31 * hash + fleet.costs().cost(collective, algorithm, protocol).hashCode();
+          for (long bytes = LEAST_SIZE; bytes <= 1 << 30; bytes *= LEAST_SIZE) {
+            hash = 31 * hash + fleet.effort().of(algorithm, protocol, bytes).hashCode();
+          }
+        }
+      }
+    }
+    return hash;
+  }
+}

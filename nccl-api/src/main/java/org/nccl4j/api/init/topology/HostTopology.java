@@ -1,0 +1,136 @@
+package org.nccl4j.api.init.topology;
+
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Optional;
+import java.util.Set;
+import java.util.SortedMap;
+import org.nccl4j.api.settings.SettingFile;
+import org.nccl4j.api.settings.Settings;
+import org.nccl4j.device.ErrorId;
+import org.nccl4j.device.InvalidUsageException;
+import org.nccl4j.topo.detect.Detection;
+import org.nccl4j.topo.detect.GpuFacts;
+import org.nccl4j.topo.detect.HostFacts;
+import org.nccl4j.topo.detect.KernelFiles;
+import org.nccl4j.topo.detect.NetFacts;
+import org.nccl4j.topo.detect.NetworkScan;
+import org.nccl4j.topo.system.PciIds;
+import org.nccl4j.topo.system.RankOrder;
+import org.nccl4j.topo.xml.TopologyXml;
+import org.nccl4j.topo.xml.XmlElement;
+import org.nccl4j.topo.xml.XmlFusion;
+
+/**
+ * The topology of this host as some ranks see it and as a topology file has it, with those ranks on
+ * their GPUs, numbered from 0 on the host. From the file that NCCL_TOPO_FILE names, else found out
+ * from the kernel and the driver. A file has its GPUs by bus address; where ranks are on the host
+ * device it stands for a machine that is not there, and they get its GPUs in order.
+ */
+final class HostTopology {
+  private final Settings settings;
+  private final SortedMap<Integer, MachineFacts> local;
+  private final Set<String> reachingGpus;
+
+  /**
+   * Of a host.
+   *
+   * @param local what ranks know who see the same of it, by their number on the host
+   * @param reachingGpus names of networks' devices that say that they access GPU memory
+   */
+  HostTopology(
+      Settings settings, SortedMap<Integer, MachineFacts> local, Set<String> reachingGpus) {
+    this.settings = settings;
+    this.local = local;
+    this.reachingGpus = reachingGpus;
+  }
+
+  XmlElement make(long hostHash) {
+    if (settings.isSet(Settings.NCCL_TOPO_FILE)) {
+      return fromFile(
+          SettingFile.path(Settings.NCCL_TOPO_FILE, settings.get(Settings.NCCL_TOPO_FILE)));
+    }
+    List<GpuFacts> gpus = new ArrayList<>();
+    local.forEach((rank, facts) -> facts.gpu().ifPresent(gpu -> gpus.add(gpu.withRank(rank))));
+    KernelFiles files = new KernelFiles(Path.of("/"));
+    List<NetFacts> nets = new ArrayList<>();
+    for (NetFacts net : NetworkScan.of(files)) {
+      boolean reaches = reachingGpus.contains(net.name() + ":" + net.port());
+      nets.add(reaches ? net.reachingGpus() : net);
+    }
+    return Detection.of(files, new HostFacts(hostHash, gpus, nets));
+  }
+
+  private XmlElement fromFile(Path file) {
+    XmlElement system = TopologyXml.readSystem(file);
+    List<XmlElement> gpus = RankOrder.apply(system);
+    Set<XmlElement> used = new HashSet<>();
+    for (int rank : local.keySet()) {
+      XmlElement gpu = find(file, gpus, rank);
+      if (!used.add(gpu)) {
+        throw gpu.error("belongs to two ranks", "Give each rank its own GPU");
+      }
+      gpu.set("rank", rank);
+    }
+    for (XmlElement gpu : gpus) {
+      if (!used.contains(gpu)) {
+        gpu.parent().parent().remove(gpu.parent());
+      }
+    }
+    return system;
+  }
+
+  private XmlElement find(Path file, List<XmlElement> gpus, int rank) {
+    Optional<GpuFacts> facts = local.get(rank).gpu();
+    if (facts.isEmpty() && rank < gpus.size()) {
+      return gpus.get(rank);
+    }
+    String wanted = facts.map(GpuFacts::busId).orElse("");
+    for (XmlElement gpu : gpus) {
+      String there = gpu.parent().require("busid");
+      if (facts.isPresent() && PciIds.bus(there) == PciIds.bus(wanted)) {
+        return gpu;
+      }
+    }
+    throw new InvalidUsageException(
+        ErrorId.TOPOLOGY,
+        facts.isPresent()
+            ? "the topology file %s has no GPU at %s".formatted(file, wanted)
+            : "the topology file %s has %d GPUs for %d ranks of this host"
+                .formatted(file, gpus.size(), local.lastKey() + 1),
+        "name the file of this machine in NCCL_TOPO_FILE, or unset it");
+  }
+
+  /**
+   * One machine of what is seen of it from several containers, each of which shows its own
+   * networks. Elements that are equal are one.
+   *
+   * @param files whether they come from files, whose networks have numbers that others know
+   */
+  static XmlElement join(List<XmlElement> views, boolean files) {
+    if (views.size() > 1 && !files) {
+      views.forEach(view -> nets(view).forEach(net -> net.unset("dev")));
+    }
+    XmlElement union = XmlFusion.fuse(views);
+    if (views.size() > 1 && !files) {
+      int dev = 0;
+      for (XmlElement net : nets(union)) {
+        net.set("dev", dev++);
+      }
+    }
+    return union;
+  }
+
+  private static List<XmlElement> nets(XmlElement element) {
+    List<XmlElement> nets = new ArrayList<>();
+    for (XmlElement child : element.children()) {
+      if (child.is("net")) {
+        nets.add(child);
+      }
+      nets.addAll(nets(child));
+    }
+    return nets;
+  }
+}

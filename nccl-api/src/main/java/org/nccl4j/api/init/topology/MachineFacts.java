@@ -1,0 +1,123 @@
+package org.nccl4j.api.init.topology;
+
+import java.io.ByteArrayInputStream;
+import java.io.ByteArrayOutputStream;
+import java.io.DataInputStream;
+import java.io.DataOutputStream;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.util.Map;
+import java.util.Optional;
+import java.util.TreeMap;
+import org.nccl4j.api.settings.Settings;
+import org.nccl4j.device.Device;
+import org.nccl4j.device.ErrorId;
+import org.nccl4j.device.InvalidUsageException;
+import org.nccl4j.device.cuda.CudaDevice;
+import org.nccl4j.device.cuda.NvlinkFallback;
+import org.nccl4j.device.cuda.nvml.Nvml;
+import org.nccl4j.device.cuda.nvml.NvmlGpu;
+import org.nccl4j.topo.detect.GpuFacts;
+
+/**
+ * One rank's contribution to the topology of its machine.
+ *
+ * @param gpu its GPU; empty on the host device
+ * @param fromFile whether it has a topology file (NCCL_TOPO_FILE)
+ * @param dumps whether it is asked to write the topology or the graphs to a file
+ */
+record MachineFacts(Optional<GpuFacts> gpu, boolean fromFile, boolean dumps) {
+
+  static MachineFacts of(Device device, Settings settings) {
+    Optional<GpuFacts> gpu =
+        device instanceof CudaDevice cuda ? Optional.of(gpu(cuda)) : Optional.empty();
+    return new MachineFacts(
+        gpu,
+        settings.isSet(Settings.NCCL_TOPO_FILE),
+        settings.isSet(Settings.NCCL_TOPO_DUMP_FILE)
+            || settings.isSet(Settings.NCCL_GRAPH_DUMP_FILE));
+  }
+
+  /** From the management library; where it is missing, links as peers' atomics show them. */
+  private static GpuFacts gpu(CudaDevice device) {
+    NvmlGpu found =
+        Nvml.probe()
+            .gpu(device.pciBusId())
+            .orElseGet(
+                () ->
+                    new NvmlGpu(
+                        device.index(),
+                        device.pciBusId(),
+                        device.computeCapability(),
+                        NvlinkFallback.of(device),
+                        0,
+                        0));
+    return new GpuFacts(
+        found.busId(),
+        found.index(),
+        -1,
+        device.computeCapability(),
+        device.gpu().gpuDirect().absence().isEmpty(),
+        found.nvLinks(),
+        found.c2cMbps(),
+        found.c2cLinks());
+  }
+
+  byte[] toBytes() {
+    ByteArrayOutputStream bytes = new ByteArrayOutputStream();
+    try (DataOutputStream out = new DataOutputStream(bytes)) {
+      out.writeBoolean(fromFile);
+      out.writeBoolean(dumps);
+      out.writeBoolean(gpu.isPresent());
+      if (gpu.isPresent()) {
+        write(out, gpu.get());
+      }
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
+    }
+    return bytes.toByteArray();
+  }
+
+  private static void write(DataOutputStream out, GpuFacts gpu) throws IOException {
+    out.writeUTF(gpu.busId());
+    out.writeInt(gpu.dev());
+    out.writeInt(gpu.sm());
+    out.writeBoolean(gpu.gdr());
+    out.writeInt(gpu.c2cMbps());
+    out.writeInt(gpu.c2cLinks());
+    out.writeShort(gpu.nvLinks().size());
+    for (Map.Entry<String, Integer> link : new TreeMap<>(gpu.nvLinks()).entrySet()) {
+      out.writeUTF(link.getKey());
+      out.writeInt(link.getValue());
+    }
+  }
+
+  static MachineFacts fromBytes(int rank, byte[] bytes) {
+    try (DataInputStream in = new DataInputStream(new ByteArrayInputStream(bytes))) {
+      boolean fromFile = in.readBoolean();
+      boolean dumps = in.readBoolean();
+      return new MachineFacts(
+          in.readBoolean() ? Optional.of(read(in)) : Optional.empty(), fromFile, dumps);
+    } catch (IOException e) {
+      throw new InvalidUsageException(
+          ErrorId.RANKS_DIFFER,
+          "rank %d tells of its machine in a way that is not understood (%s)".formatted(rank, e),
+          "run the same version of nccl4j on all ranks",
+          e);
+    }
+  }
+
+  private static GpuFacts read(DataInputStream in) throws IOException {
+    String busId = in.readUTF();
+    int dev = in.readInt();
+    int sm = in.readInt();
+    boolean gdr = in.readBoolean();
+    int c2cMbps = in.readInt();
+    int c2cLinks = in.readInt();
+    Map<String, Integer> links = new TreeMap<>();
+    for (int link = in.readShort(); link > 0; link--) {
+      links.put(in.readUTF(), in.readInt());
+    }
+    return new GpuFacts(busId, dev, -1, sm, gdr, links, c2cMbps, c2cLinks);
+  }
+}

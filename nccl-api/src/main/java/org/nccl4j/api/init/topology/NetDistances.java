@@ -1,0 +1,92 @@
+package org.nccl4j.api.init.topology;
+
+import java.util.List;
+import java.util.Optional;
+import org.nccl4j.api.spi.NetDevice;
+import org.nccl4j.api.spi.Support;
+import org.nccl4j.topo.PathType;
+import org.nccl4j.topo.cluster.Fleet;
+import org.nccl4j.topo.path.Routes;
+import org.nccl4j.topo.system.Facts;
+import org.nccl4j.topo.system.Node;
+
+/**
+ * Distances from a rank's GPU to the NICs of its machine.
+ *
+ * @param routes of the machine
+ * @param gpu the rank's
+ */
+public record NetDistances(Routes routes, Node gpu) {
+  /** Where nothing is known of the machine. */
+  public static final NetDistances UNKNOWN = new NetDistances(null, null);
+
+  /** Of a rank on a machine of those that were searched. */
+  public static NetDistances of(Optional<Fleet> fleet, int rank) {
+    if (fleet.isEmpty()) {
+      return UNKNOWN;
+    }
+    var node = fleet.get().nodeOf(rank);
+    Routes routes = node.graphs().routes();
+    for (Node gpu : routes.machine().gpus()) {
+      if (node.rank(gpu.gpu().rank()) == rank) {
+        return new NetDistances(routes, gpu);
+      }
+    }
+    return UNKNOWN;
+  }
+
+  /** Whether a card may access the GPU's memory, with the path that decides it. */
+  public Support directAccess(NetDevice card, boolean reads) {
+    if (routes == null) {
+      return Support.no("the machine's topology is not known");
+    }
+    for (Node net : routes.machine().nets()) {
+      if (net.host() == gpu.host() && isOf(net.net(), card)) {
+        return directAccess(net, reads);
+      }
+    }
+    return Support.no("the machine's topology does not have it");
+  }
+
+  private Support directAccess(Node net, boolean reads) {
+    PathType there = routes.paths().path(gpu, net).type();
+    // Data by way of another GPU (PXN) are not read from this one's memory, whose path is another.
+    boolean relayed = there == PathType.PXN;
+    PathType path = relayed ? routes.paths().path(net, gpu).type() : there;
+    boolean near = !relayed || path.within(routes.gdr().level());
+    if (near && routes.gdr().allowed(gpu, net, reads)) {
+      return Support.yes("the path is " + path);
+    }
+    if (!net.net().gdr() || !gpu.gpu().gdr()) {
+      return Support.no("the topology says that one of them cannot (gdr)");
+    }
+    // Where it is not allowed, the path leads through the processor, however near the card is.
+    PathType level = routes.gdr().level();
+    return Support.no(
+        !path.within(level)
+            ? "the card is farther than NCCL_NET_GDR_LEVEL allows (%s)".formatted(level)
+            : reads && routes.gdr().allowed(gpu, net, false)
+                ? "cards read the GPU slowly, which NCCL_NET_GDR_READ=1 allows all the same"
+                : "the GPU is a partition, which NCCL_NET_GDR_MLOPART=1 allows");
+  }
+
+  private static boolean isOf(Facts.Net net, NetDevice card) {
+    return card.name().equals(net.name()) || card.name().equals(net.name() + ":" + net.port());
+  }
+
+  /** As cards of InfiniBand are named, and as interfaces are. */
+  public List<String> nearest() {
+    if (routes == null || routes.machine().nets().isEmpty()) {
+      return List.of();
+    }
+    return routes.locality().netsOf(gpu).stream()
+        .filter(net -> net.host() == gpu.host())
+        .flatMap(net -> names(net).stream())
+        .toList();
+  }
+
+  /** What networks may call a card. */
+  public static List<String> names(Node net) {
+    return List.of(net.net().name() + ":" + net.net().port(), net.net().name());
+  }
+}

@@ -1,0 +1,269 @@
+package org.nccl4j.api.init.topology;
+
+import java.io.ByteArrayInputStream;
+import java.io.ByteArrayOutputStream;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.lang.System.Logger;
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.Set;
+import java.util.SortedMap;
+import java.util.TreeMap;
+import java.util.stream.IntStream;
+import java.util.zip.DeflaterOutputStream;
+import java.util.zip.InflaterInputStream;
+import org.nccl4j.api.bootstrap.Bootstrap;
+import org.nccl4j.api.init.exchange.InitRequest;
+import org.nccl4j.api.init.exchange.LocalIdentity;
+import org.nccl4j.api.settings.Setting;
+import org.nccl4j.api.settings.SettingFile;
+import org.nccl4j.api.settings.Settings;
+import org.nccl4j.api.spi.PeerInfo;
+import org.nccl4j.device.DebugLog;
+import org.nccl4j.device.ErrorId;
+import org.nccl4j.device.InvalidUsageException;
+import org.nccl4j.device.cuda.CudaDevice;
+import org.nccl4j.device.cuda.nvml.Nvml;
+import org.nccl4j.topo.TopologyException;
+import org.nccl4j.topo.cluster.Fleet;
+import org.nccl4j.topo.detect.GpuFacts;
+import org.nccl4j.topo.xml.TopologyXml;
+import org.nccl4j.topo.xml.XmlElement;
+
+/**
+ * The machines that a communicator runs on, as all its ranks know them: the first rank of each
+ * container finds out what its host is, with what the others there tell of their GPUs, and tells
+ * all, who join what is told of each host. The hosts of a clique are one machine.
+ *
+ * @param hosts every machine, by its first rank; empty where nobody needs to know
+ * @param graphs whether every rank has a GPU in them, so that there are graphs to search
+ * @param gpus whether those GPUs are there, and not only in a file
+ */
+public record TopologyExchange(List<Fleet.Host> hosts, boolean graphs, boolean gpus) {
+  private static final TopologyExchange NONE = new TopologyExchange(List.of(), false, false);
+
+  private static final Logger LOG = DebugLog.of("GRAPH");
+  private static final int MOST_XML_BYTES = 16 << 20;
+
+  /**
+   * Asks all ranks; collective.
+   *
+   * @param reachingGpus names of this host's network devices that access GPU memory
+   */
+  public static TopologyExchange of(
+      InitRequest request, List<PeerInfo> peers, Set<String> reachingGpus, Bootstrap bootstrap) {
+    Settings settings = request.settings();
+    checkFiles(settings);
+    MachineFacts mine = MachineFacts.of(request.device(), settings);
+    List<MachineFacts> facts = new ArrayList<>();
+    for (byte[] bytes : bootstrap.allGather(mine.toBytes())) {
+      facts.add(MachineFacts.fromBytes(facts.size(), bytes));
+    }
+    Map<String, List<Integer>> ranksOf = new LinkedHashMap<>();
+    peers.forEach(
+        peer -> ranksOf.computeIfAbsent(peer.domain(), host -> new ArrayList<>()).add(peer.rank()));
+    boolean gpus = gpusEverywhere(peers, facts);
+    if (gpus && Nvml.probe().absence().isPresent()) {
+      LOG.log(
+          request.logLevel("INIT", "GRAPH"),
+          "NVLinks are taken from the atomics between GPUs, C2C links are not known: {0}",
+          Nvml.probe().absence().get());
+    }
+    boolean graphs = gpus || filesEverywhere(ranksOf, facts);
+    if (!graphs && facts.stream().noneMatch(MachineFacts::dumps)) {
+      return NONE;
+    }
+    Map<Integer, SortedMap<Integer, MachineFacts>> views = views(peers, ranksOf, facts);
+    byte[] told = new byte[0];
+    if (views.containsKey(bootstrap.rank())) {
+      HostTopology host = new HostTopology(settings, views.get(bootstrap.rank()), reachingGpus);
+      told = describe(host, peers.get(bootstrap.rank()).hostId(), mine.fromFile());
+    }
+    List<byte[]> all = bootstrap.allGather(told);
+    if (views.keySet().stream().anyMatch(rank -> all.get(rank).length == 0)) {
+      return NONE;
+    }
+    List<Fleet.Host> hosts = new ArrayList<>();
+    for (List<Integer> ranks : ranksOf.values()) {
+      Map<String, List<XmlElement>> seen = new LinkedHashMap<>();
+      for (int rank : ranks) {
+        if (views.containsKey(rank)) {
+          seen.computeIfAbsent(peers.get(rank).hostId(), host -> new ArrayList<>())
+              .add(TopologyXml.parseSystem("rank " + rank, inflate(rank, all.get(rank))));
+        }
+      }
+      boolean files = facts.get(ranks.get(0)).fromFile();
+      XmlElement system =
+          CliqueTopology.fuse(
+              seen.values().stream().map(host -> HostTopology.join(host, files)).toList());
+      hosts.add(new Fleet.Host(system, ranks.stream().mapToInt(rank -> rank).toArray()));
+    }
+    return new TopologyExchange(List.copyOf(hosts), graphs, gpus);
+  }
+
+  /** Files that this rank names are there, also where another rank of its host reads its own. */
+  private static void checkFiles(Settings settings) {
+    for (Setting<String> file : List.of(Settings.NCCL_TOPO_FILE, Settings.NCCL_GRAPH_FILE)) {
+      if (settings.isSet(file)) {
+        SettingFile.readable(file, settings.get(file));
+      }
+    }
+  }
+
+  /** This machine with a rank on each of some GPUs, as if its ranks had told of it. */
+  static TopologyExchange ahead(List<CudaDevice> gpus, Settings settings) {
+    SortedMap<Integer, MachineFacts> local = new TreeMap<>();
+    gpus.forEach(gpu -> local.put(local.size(), MachineFacts.of(gpu, settings)));
+    String hostId = LocalIdentity.hostId(settings.get(Settings.NCCL_HOSTID));
+    XmlElement seen = new HostTopology(settings, local, Set.of()).make(number(hostId));
+    String told = TopologyXml.write(seen);
+    XmlElement system =
+        HostTopology.join(List.of(TopologyXml.parseSystem("this machine", told)), false);
+    int[] ranks = IntStream.range(0, gpus.size()).toArray();
+    return new TopologyExchange(List.of(new Fleet.Host(system, ranks)), true, true);
+  }
+
+  private static long number(String hostId) {
+    return hostId.hashCode() & 0xffffffffL;
+  }
+
+  /**
+   * Who tells of its host, and for whom: the first rank of each container, for those in it, with
+   * their numbers on the machine.
+   */
+  private static Map<Integer, SortedMap<Integer, MachineFacts>> views(
+      List<PeerInfo> peers, Map<String, List<Integer>> ranksOf, List<MachineFacts> facts) {
+    Map<Integer, SortedMap<Integer, MachineFacts>> views = new TreeMap<>();
+    for (List<Integer> ranks : ranksOf.values()) {
+      Map<String, Integer> firsts = new HashMap<>();
+      for (int number = 0; number < ranks.size(); number++) {
+        int rank = ranks.get(number);
+        String container = peers.get(rank).hostId() + " " + peers.get(rank).ipcNamespace();
+        firsts.putIfAbsent(container, rank);
+        views
+            .computeIfAbsent(firsts.get(container), first -> new TreeMap<>())
+            .put(number, facts.get(rank));
+      }
+    }
+    return views;
+  }
+
+  /** Nothing where detection fails: who named no file can do without. */
+  private static byte[] describe(HostTopology host, String hostId, boolean fromFile) {
+    try {
+      return deflate(TopologyXml.write(host.make(number(hostId))));
+    } catch (TopologyException e) {
+      if (fromFile) {
+        throw new InvalidUsageException(ErrorId.TOPOLOGY, e.getMessage(), e.remedy(), e);
+      }
+      LOG.log(
+          Logger.Level.WARNING,
+          "The topology of this machine is not known; rings follow the ranks. {0}",
+          e.getMessage());
+      return new byte[0];
+    }
+  }
+
+  /** Two ranks of one GPU have no place in a topology. */
+  private static boolean gpusEverywhere(List<PeerInfo> peers, List<MachineFacts> facts) {
+    Set<String> used = new HashSet<>();
+    for (PeerInfo peer : peers) {
+      Optional<GpuFacts> gpu = facts.get(peer.rank()).gpu();
+      if (gpu.isEmpty() || !used.add(peer.hostId() + " " + gpu.get().busId())) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  private static boolean filesEverywhere(
+      Map<String, List<Integer>> ranksOf, List<MachineFacts> facts) {
+    boolean noGpus = facts.stream().allMatch(fact -> fact.gpu().isEmpty());
+    return noGpus
+        && ranksOf.values().stream().allMatch(ranks -> facts.get(ranks.get(0)).fromFile());
+  }
+
+  /**
+   * The machines of some of the ranks, with their GPUs alone.
+   *
+   * @param some the ranks; each gets the number of its place in the list
+   */
+  public TopologyExchange of(List<Integer> some) {
+    List<Fleet.Host> fewer = new ArrayList<>();
+    for (Fleet.Host host : hosts) {
+      int[] theirs =
+          IntStream.range(0, some.size())
+              .filter(rank -> Arrays.binarySearch(host.ranks(), some.get(rank)) >= 0)
+              .toArray();
+      if (theirs.length > 0) {
+        XmlElement system = host.system().copy();
+        Map<Integer, Integer> numbers = new HashMap<>();
+        for (int number = 0; number < theirs.length; number++) {
+          numbers.put(Arrays.binarySearch(host.ranks(), some.get(theirs[number])), number);
+        }
+        keep(system, numbers);
+        CliqueTopology.removeUnused(system);
+        fewer.add(new Fleet.Host(system, theirs));
+      }
+    }
+    return new TopologyExchange(List.copyOf(fewer), graphs, gpus);
+  }
+
+  /** Gives GPUs their new numbers, and removes those that have none. */
+  private static void keep(XmlElement element, Map<Integer, Integer> numbers) {
+    for (XmlElement child : List.copyOf(element.children())) {
+      if (child.is("gpu") && child.text("rank").isPresent()) {
+        Integer number = numbers.get(child.requireInt("rank"));
+        if (number == null) {
+          element.parent().remove(element);
+          return;
+        }
+        child.set("rank", number);
+      } else {
+        keep(child, numbers);
+      }
+    }
+  }
+
+  /** The host of a rank. */
+  Fleet.Host hostOf(int rank) {
+    for (Fleet.Host host : hosts) {
+      for (int there : host.ranks()) {
+        if (there == rank) {
+          return host;
+        }
+      }
+    }
+    throw new IllegalArgumentException("rank " + rank);
+  }
+
+  private static byte[] deflate(String text) {
+    ByteArrayOutputStream bytes = new ByteArrayOutputStream();
+    try (DeflaterOutputStream out = new DeflaterOutputStream(bytes)) {
+      out.write(text.getBytes(StandardCharsets.UTF_8));
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
+    }
+    return bytes.toByteArray();
+  }
+
+  private static String inflate(int rank, byte[] bytes) {
+    try (InflaterInputStream in = new InflaterInputStream(new ByteArrayInputStream(bytes))) {
+      return new String(in.readNBytes(MOST_XML_BYTES), StandardCharsets.UTF_8);
+    } catch (IOException e) {
+      throw new InvalidUsageException(
+          ErrorId.RANKS_DIFFER,
+          "rank %d tells of its machine in a way that is not understood (%s)".formatted(rank, e),
+          "run the same version of nccl4j on all ranks",
+          e);
+    }
+  }
+}

@@ -1,0 +1,61 @@
+package org.nccl4j.api.init.engine;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.util.Arrays;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import org.junit.jupiter.api.Test;
+import org.nccl4j.api.init.connect.NamedProvider;
+import org.nccl4j.api.init.connect.Routes;
+import org.nccl4j.api.init.exchange.HostLayout;
+import org.nccl4j.api.plan.RankFacts;
+import org.nccl4j.api.settings.Settings;
+import org.nccl4j.device.Device;
+
+/** Facts of ranks that differ, of which all make the same. */
+class RankCapabilitiesTest {
+  private static byte[] facts(int cores) {
+    return new RankCapabilities(
+            Device.Kind.HOST,
+            true,
+            false,
+            false,
+            64,
+            cores,
+            "",
+            TuningSettings.of(Settings.ofProcess(Map.of()), Device.Kind.HOST),
+            "host")
+        .toBytes();
+  }
+
+  @Test
+  void costsGoByTheFewestCoresOfARank() {
+    for (List<Integer> cores : List.of(List.of(8, 1, 4), List.of(1, 8, 4))) {
+      RankFacts common =
+          RankCapabilities.common(
+              cores.stream().map(RankCapabilitiesTest::facts).toList(), hosts(), Optional.empty());
+      assertEquals(1, common.cores());
+    }
+  }
+
+  /** Its name is of no matter. */
+  @Test
+  void aTransportOfAThirdPartyReachesMemoryWhereItSaysSo() {
+    Routes.NamedTransport shares = route(new NamedProvider("theirs", true));
+    Routes.NamedTransport copies = route(new NamedProvider("P2P", false));
+    assertTrue(RankCapabilities.reaches(Arrays.asList(null, shares, shares)));
+    assertFalse(RankCapabilities.reaches(Arrays.asList(shares, null, copies)));
+  }
+
+  private static Routes.NamedTransport route(NamedProvider provider) {
+    return new Routes.NamedTransport(provider, null);
+  }
+
+  private static HostLayout hosts() {
+    return new HostLayout(List.of(List.of(0, 1, 2)));
+  }
+}
