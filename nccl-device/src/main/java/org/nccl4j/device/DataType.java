@@ -48,12 +48,12 @@ public enum DataType {
     return bytes;
   }
 
-  /** Whether it is one of the six floating-point types. */
+  /** True for the six floating-point types. */
   public boolean isFloatingPoint() {
     return ordinal() >= FLOAT16.ordinal();
   }
 
-  /** Whether it is one of the two 8-bit floating-point types. */
+  /** True for the two 8-bit floating-point types. */
   public boolean isFloat8() {
     return this == FLOAT8_E4M3 || this == FLOAT8_E5M2;
   }

@@ -19,7 +19,7 @@ public abstract class Device {
   /** For the implementations in this module. */
   protected Device() {}
 
-  /** Whether it is the host or a GPU. */
+  /** The kind: the host or a GPU. */
   public abstract Kind kind();
 
   /** The CUDA device number; on the host 0. */
@@ -28,7 +28,7 @@ public abstract class Device {
   /** Says that the calling thread works for this device from now on, which may spare it calls. */
   public void useOnThisThread() {}
 
-  /** What a person calls it, such as "NVIDIA H200". */
+  /** The readable name, such as "NVIDIA H200". */
   public abstract String name();
 
   /**
@@ -61,9 +61,8 @@ public abstract class Device {
   public abstract DeviceMemory wrap(long address, long bytes);
 
   /**
-   * What is wrong with a memory as a buffer of operations, as far as the device's driver knows,
-   * such as an address of the host's where one of the device is due. Asks the driver, so it is for
-   * finding mistakes (NCCL_CHECK_POINTERS=1).
+   * The driver's objection to memory as a buffer of operations, such as a host address instead of a
+   * device address. It calls the driver, so use it to find mistakes (NCCL_CHECK_POINTERS=1).
    *
    * @param memory of this device
    * @return a clause that begins with "the"; empty if nothing is known against it

@@ -9,7 +9,7 @@ public abstract class DeviceEvent implements AutoCloseable {
   /** For the implementations in this module. */
   protected DeviceEvent() {}
 
-  /** Whether its last recording has happened; true if it was never recorded. Never waits. */
+  /** True if its last recording has happened, or if it was never recorded. Never waits. */
   public abstract boolean isComplete();
 
   /** Waits until its last recording has happened. */
@@ -22,7 +22,7 @@ public abstract class DeviceEvent implements AutoCloseable {
    */
   public abstract double microsecondsSince(DeviceEvent earlier);
 
-  /** What the use of a closed event is refused with. */
+  /** The error of a use of a closed event. */
   protected final InvalidUsageException closed() {
     return new InvalidUsageException(
         ErrorId.CLOSED, "an event is used after close", "close an event after its last use");

@@ -47,15 +47,15 @@ public abstract class DeviceMemory implements AutoCloseable {
     return size;
   }
 
-  /** Whether it may still be used: it and what it is a slice of have not been closed. */
+  /** True until the memory, or the memory of which it is a slice, is closed. */
   @HotPath
   public final boolean isOpen() {
     return parent == null ? leases.isOpen() : !closed && parent.isOpen();
   }
 
   /**
-   * Whether an operation that was prepared for this memory does the same with another: both are the
-   * same bytes of the same allocation. Slices that are made anew at each call are the same.
+   * True if an operation that was prepared for this memory also fits the other one: both are the
+   * same bytes of the same allocation. Slices that are created for each call are the same.
    */
   public boolean isSameAs(DeviceMemory other) {
     return Given.notNull(other, "memory") == this;
@@ -149,7 +149,7 @@ public abstract class DeviceMemory implements AutoCloseable {
     return leases;
   }
 
-  /** What a use after close is refused with. */
+  /** The error of a use after close. */
   final InvalidUsageException closed() {
     return new InvalidUsageException(
         ErrorId.CLOSED,

@@ -46,10 +46,7 @@ public abstract class DeviceStream implements AutoCloseable {
    */
   public abstract void synchronize(Duration patience);
 
-  /**
-   * Whether all that was launched so far has ended; no while the stream is being captured. Never
-   * waits.
-   */
+  /** True if all launched work has ended; false while the stream is being captured. Never waits. */
   public abstract boolean isIdle();
 
   /**
@@ -107,7 +104,7 @@ public abstract class DeviceStream implements AutoCloseable {
             by);
   }
 
-  /** What a launch into a closed stream is refused with. */
+  /** The error of a launch into a closed stream. */
   protected final InvalidUsageException closed() {
     return new InvalidUsageException(
         ErrorId.CLOSED,
@@ -115,7 +112,7 @@ public abstract class DeviceStream implements AutoCloseable {
         "close a stream after its last launch");
   }
 
-  /** Whether what is launched now is not run but recorded into a graph. */
+  /** True if launches are recorded into a graph instead of run. */
   public boolean isCapturing() {
     return false;
   }

@@ -35,7 +35,7 @@ public final class KeptMemory {
             .formatted(bytes, whose, why));
   }
 
-  /** Whether an owner's memory is kept. */
+  /** True if an owner's memory is kept. */
   public static boolean has(Object owner) {
     synchronized (OWNERS) {
       return OWNERS.stream().anyMatch(each -> each == owner);

@@ -108,7 +108,7 @@ public abstract class Leases {
     }
   }
 
-  /** What a use of closed memory is refused with. */
+  /** The error of a use of closed memory. */
   public static InvalidUsageException closed(DeviceMemory memory) {
     return memory.closed();
   }
@@ -121,13 +121,13 @@ public abstract class Leases {
     free();
   }
 
-  /** Whether it has not been closed. */
+  /** True until it is closed. */
   @HotPath
   public final boolean isOpen() {
     return state >= 0;
   }
 
-  /** Whether it was closed and nobody holds a lease: it is being freed, or will be soon. */
+  /** True if it is closed without leases: it is being freed, or will be soon. */
   @HotPath
   public final boolean isOver() {
     return state == CLOSED;

@@ -24,7 +24,7 @@ public final class OverdueLeases {
   private static final System.Logger LOG = DebugLog.of("ALLOC");
 
   private record Closed(WeakReference<Leases> leases, String what, Instant since, long nanos) {
-    /** What is collected or freed is in use no more. */
+    /** True if the memory is collected or freed. */
     boolean isOver() {
       Leases of = leases.get();
       return of == null || of.isOver();

@@ -160,7 +160,7 @@ public final class ReductionOperator {
     return whole;
   }
 
-  /** Where the scalar is; null if it is a value. */
+  /** The memory of the scalar; null if the scalar is a value. */
   public DeviceMemory memory() {
     return memory;
   }

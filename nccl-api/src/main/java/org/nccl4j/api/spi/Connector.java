@@ -6,14 +6,14 @@ import org.nccl4j.device.kernel.Connection;
 
 /**
  * One end of a connection. Called by one thread at a time, in this order: {@code handle} once,
- * {@code connect} until it is done, {@code connection}. Its {@code toString} says what it is and
- * what it waits for: that is what a user reads when the deadline passes.
+ * {@code connect} until it returns true, {@code connection}. Its {@code toString} gives its name
+ * and the event for which it waits; a user reads it when the deadline passes.
  */
 public interface Connector {
   /** Most bytes of a handle. */
   int HANDLE_BYTES = 1024;
 
-  /** What the other end needs to connect; at most {@link #HANDLE_BYTES} bytes. */
+  /** The data that the other end needs to connect; at most {@link #HANDLE_BYTES} bytes. */
   byte[] handle();
 
   /**
@@ -34,8 +34,8 @@ public interface Connector {
   Connection connection();
 
   /**
-   * What has to be done on the processor while kernels use the connection, where the regions of
-   * both ends are not the same memory; nothing for memory that both reach.
+   * Work of the processor while kernels use the connection, if the regions of both ends are not the
+   * same memory; empty for memory that both ends address.
    */
   default Optional<ProxyHandler> proxy() {
     return Optional.empty();

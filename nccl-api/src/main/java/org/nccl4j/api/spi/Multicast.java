@@ -13,7 +13,9 @@ public interface Multicast extends AutoCloseable {
   /** The rank's place and memory; empty if it could not be made. */
   Optional<Nvls> nvls();
 
-  /** What was made, or who could not make what and why, the same on all ranks; as a clause. */
+  /**
+   * The result, or the failed rank with the step and the cause, the same on all ranks; as a clause.
+   */
   String reason();
 
   /** Memory of the members' own that is reached by one access, or why it is not. */
@@ -21,7 +23,7 @@ public interface Multicast extends AutoCloseable {
     /** All members' memory, as much of it as can be reached; empty if it could not be made. */
     Optional<MulticastMemory> memory();
 
-    /** Who could not do what and why, the same on all ranks; as a clause. */
+    /** The failed rank with the step and the cause, the same on all ranks; as a clause. */
     String reason();
 
     /** Ends it; nothing of it may be in use. Calling it again does nothing. */

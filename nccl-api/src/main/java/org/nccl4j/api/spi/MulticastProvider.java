@@ -11,13 +11,13 @@ import org.nccl4j.device.kernel.MulticastObject;
  * java.util.ServiceLoader}. Stateless; any thread may call any method.
  */
 public interface MulticastProvider {
-  /** What it is called in logs. */
+  /** The name in logs. */
   String name();
 
   /**
-   * What a rank brings along, told to all others before anything is made.
+   * A rank's offer, sent to all others before anything is made.
    *
-   * @param form empty if it brings nothing
+   * @param form empty without an offer
    * @param wanted whether its settings ask for it, so that a refusal is worth a warning
    * @param reason why, or why not, as a clause
    */
@@ -50,7 +50,7 @@ public interface MulticastProvider {
   }
 
   /**
-   * What this rank brings along. Neither allocates nor calls the driver's multicast functions.
+   * This rank's offer. Neither allocates nor calls the driver's multicast functions.
    *
    * @param setting as in {@link TransportContext#setting}
    */

@@ -24,10 +24,9 @@ public interface NetContext {
   Optional<String> setting(String name);
 
   /**
-   * How to read and write a connection that carries no data but what its ends have to tell each
-   * other: by TLS where the user has set certificates (NCCL4J_TLS_CERT), else the connection
-   * itself. Reads and writes never wait, and make the handshake; a write may take nothing until the
-   * other side has answered.
+   * Returns the channel of a connection that carries only control messages of its ends: TLS if the
+   * user has set certificates (NCCL4J_TLS_CERT), else the connection itself. Reads and writes never
+   * wait, and make the handshake; a write may take nothing until the other side has answered.
    *
    * @param connected in non-blocking mode; nothing has been read or written
    * @param dialed whether this side opened it

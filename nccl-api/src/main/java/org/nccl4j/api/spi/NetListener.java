@@ -5,7 +5,7 @@ public interface NetListener extends AutoCloseable {
   /** Most bytes of a handle. */
   int HANDLE_BYTES = 128;
 
-  /** What the sender needs to connect; at most {@link #HANDLE_BYTES} bytes. */
+  /** The data that the sender needs to connect; at most {@link #HANDLE_BYTES} bytes. */
   byte[] handle();
 
   /**

@@ -12,15 +12,15 @@ public interface NetProvider {
   String name();
 
   /**
-   * Where it stands when the user did not say: of those that both ends have, the one of highest
-   * priority is used, and of equals the first by name. IB has 200, Socket 100.
+   * The priority without a user's choice: a pair of ranks uses the network with the highest
+   * priority that both have, among equals the first by name. IB has 200, Socket 100.
    */
   int priority();
 
   /**
-   * Whether it can be used here and now: hardware, drivers, permissions, limits and settings. The
-   * reason says what was found, or what is missing and how to get it. May look at the machine, but
-   * leaves nothing open.
+   * Checks whether the network works here and now: hardware, drivers, permissions, limits and
+   * settings. The reason gives the findings, or the missing part and its remedy. May examine the
+   * machine, but leaves nothing open.
    */
   Support support(NetContext context);
 

@@ -73,12 +73,12 @@ public record PeerInfo(
         rank, hostId, ipcNamespace, processId, userId, deviceKind, deviceId, nets, clique);
   }
 
-  /** Whether the ranks map each other's memory by fabric handles. */
+  /** True if the ranks map each other's memory with fabric handles. */
   public boolean sharesFabric(PeerInfo other) {
     return !fabric.isEmpty() && fabric.equals(other.fabric);
   }
 
-  /** What ranks of one node have in common: the clique, and where there is none the host. */
+  /** The common name of the ranks of one node: the clique, or the host if there is no clique. */
   public String domain() {
     return fabric.isEmpty() ? hostId : fabric;
   }

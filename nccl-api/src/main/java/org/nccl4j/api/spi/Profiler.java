@@ -15,7 +15,7 @@ public interface Profiler extends AutoCloseable {
   /** In the mask: steps of proxies. */
   int PROXY_STEPS = 4;
 
-  /** What it wants to be told, as a sum of the above; asked once. */
+  /** The events to receive, as a sum of the constants above; called once. */
   int activation();
 
   /**
@@ -39,9 +39,9 @@ public interface Profiler extends AutoCloseable {
   default void ended(Operation operation) {}
 
   /**
-   * How far a proxy is with a step. A sender's is FILLED, POSTED and DONE, a receiver's POSTED,
-   * RECEIVED and DONE, in this order; each is told when the proxy sees it. Of a connection's
-   * channel each is told in the order of the steps.
+   * The state of a proxy's step. A sender's step is FILLED, POSTED and DONE, a receiver's POSTED,
+   * RECEIVED and DONE, in this order. Each state is reported when the proxy sees it. For one
+   * channel of a connection, each state is reported in the order of the steps.
    */
   enum StepState {
     /** A kernel has filled the slot. What follows is the wait for the receiver to have room. */

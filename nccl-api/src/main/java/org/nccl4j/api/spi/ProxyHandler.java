@@ -17,9 +17,9 @@ public interface ProxyHandler {
   int doWork();
 
   /**
-   * Whether it has to be called although no kernel waits for it, such as while data that a kernel
-   * has posted are not yet on their way. Any thread may call it, at any time. A communicator is not
-   * closed before this has become false.
+   * True if it must be called although no kernel waits for it, for example while data posted by a
+   * kernel are not yet in flight. Any thread may call it, at any time. A communicator closes only
+   * after this has become false.
    */
   @HotPath
   default boolean isUnderWay() {
@@ -27,8 +27,8 @@ public interface ProxyHandler {
   }
 
   /**
-   * Whether it has to be called at all times, since the device's kernels do not call handlers while
-   * they wait, as those of a GPU. Always the same.
+   * True if it must be called at all times, because the device's waiting kernels do not call
+   * handlers, as on a GPU. Always the same.
    */
   default boolean isPolled() {
     return false;

@@ -6,8 +6,8 @@ import org.nccl4j.device.InvalidUsageException;
 /** One provider's connections of one communicator. Called by one thread at a time. */
 public interface Transport extends AutoCloseable {
   /**
-   * Whether this rank can reach a peer in both directions. Neither waits nor asks the peer; the
-   * engine asks both ends and needs both to say yes.
+   * Answers whether this rank can reach a peer in both directions. Neither waits nor asks the peer;
+   * the engine asks both ends and needs both answers to be yes.
    */
   Support canConnect(PeerInfo peer);
 

@@ -14,18 +14,17 @@ public interface TransportContext extends NetContext {
   /** This rank's device. */
   Device device();
 
-  /** How large the two regions of each connection are and what lies where. */
+  /** The sizes and the layout of the two regions of each connection. */
   ConnectionLayout layout();
 
   /** The networks that can be used on this rank, best first. */
   List<NetProvider> nets();
 
   /**
-   * Whether a network's device may access the memory of this rank's GPU itself, as far as the
-   * machine's topology and the settings of distance go (NCCL_NET_GDR_LEVEL and the like). The
-   * reason is a clause.
+   * Answers whether a network's device may access the memory of this rank's GPU, by the machine's
+   * topology and the settings of distance (such as NCCL_NET_GDR_LEVEL). The reason is a clause.
    *
-   * @param reads whether it is to read that memory, to send; else to write it
+   * @param reads true to read that memory, for sends; false to write it
    */
   default Support directAccess(NetDevice device, boolean reads) {
     return Support.no("the machine's topology is not known");
@@ -40,18 +39,18 @@ public interface TransportContext extends NetContext {
   }
 
   /**
-   * By which device, and by way of which rank of this host, data for a rank of another host should
-   * leave, as far as the machine's topology and the settings go (NCCL_PXN_DISABLE,
-   * NCCL_P2P_PXN_LEVEL and the like); empty where this rank's own devices are as good.
+   * The device, and the rank of this host, through which data for a rank of another host should
+   * leave, by the machine's topology and the settings (such as NCCL_PXN_DISABLE and
+   * NCCL_P2P_PXN_LEVEL); empty if this rank's own devices are as good.
    */
   default Optional<NetExit> exitTo(int peer) {
     return Optional.empty();
   }
 
   /**
-   * Who is to be told of the steps of this rank's proxies; empty where nobody asks, and then
-   * proxies do nothing for it. Always the same. It throws nothing, and proxies of several
-   * connections may call it at once.
+   * The listener of the steps of this rank's proxies; empty without listeners, and then proxies do
+   * no work for it. Always the same. It throws nothing, and proxies of several connections may call
+   * it at once.
    */
   default Optional<Consumer<Profiler.ProxyStep>> proxySteps() {
     return Optional.empty();

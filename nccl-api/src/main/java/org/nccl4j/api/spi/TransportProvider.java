@@ -12,23 +12,22 @@ public interface TransportProvider {
   String name();
 
   /**
-   * Where it stands when the user did not say: of those that reach a peer, the one of highest
-   * priority is used, and of equals the first by name. P2P has 300, SHM 200, NET 100.
+   * The priority without a user's choice: a pair of ranks uses the transport with the highest
+   * priority that reaches both, among equals the first by name. P2P has 300, SHM 200, NET 100.
    */
   int priority();
 
   /**
-   * Whether kernels at both ends of its connections load and store each other's device memory.
-   * Where all ranks are connected so, the engine uses the algorithms that work between windows of
-   * GPUs.
+   * True if kernels at both ends of its connections load and store each other's device memory. If
+   * all ranks are connected so, the engine uses the algorithms that work between windows of GPUs.
    */
   default boolean sharesMemory() {
     return false;
   }
 
   /**
-   * Whether it connects ranks of different hosts through slots that the processor reaches, with a
-   * proxy. Puts and signals to other hosts use such a transport.
+   * True if it connects ranks of different hosts with a proxy, through slots that the processor can
+   * access. Puts and signals to other hosts use such a transport.
    */
   default boolean crossesHosts() {
     return false;
