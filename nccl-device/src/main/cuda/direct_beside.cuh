@@ -77,8 +77,8 @@ __device__ __forceinline__ void copyRange(char* to, const char* from, u64 begin,
   }
 }
 
-// The end of copies is seen some time after it, in which the links are free: the kernel moves its last
-// bytes then, and begins with them so long before. How long copies take is known from the last launch.
+// Copy completion is observed late; the kernel uses the idle links meanwhile. It starts its last bytes this long
+// before the expected end, which it knows from the last launch.
 constexpr u64 kLead = 13000;         // nanoseconds
 constexpr u64 kLeastLearned = 8192;  // KiB that engines move; with fewer, other things count
 

@@ -266,8 +266,8 @@ __device__ void gather(const nccl4jNvlsArguments& a, const Places& places, const
   if (steps) ((nccl4jNvlsSteps*)a.steps)[channel * NCCL4J_NVLS_HEADS + t].broadcast = steps;
 }
 
-// What a head does, of which there may be fewer than ranks, with its chunks: combine all ranks' (FROM_ALL) or take its own; give the outcome
-// to all ranks (TO_ALL) or keep it.
+// A head's work per chunk; there may be fewer heads than ranks. Combines all ranks' chunks (FROM_ALL) or takes its
+// own; gives the result to all ranks (TO_ALL) or keeps it.
 template <class T, class A, bool FROM_ALL, bool TO_ALL>
 __device__ void head(const nccl4jNvlsArguments& a, const Places& places, const Group& g,
                      Shared& shared, int channel) {

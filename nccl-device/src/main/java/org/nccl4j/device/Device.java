@@ -25,7 +25,7 @@ public abstract class Device {
   /** The CUDA device number; on the host 0. */
   public abstract int index();
 
-  /** Says that the calling thread works for this device from now on, which may spare it calls. */
+  /** Makes this device current on the calling thread, which may save driver calls. */
   public void useOnThisThread() {}
 
   /** The readable name, such as "NVIDIA H200". */

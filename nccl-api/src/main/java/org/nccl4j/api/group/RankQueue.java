@@ -67,8 +67,8 @@ public final class RankQueue {
   }
 
   /**
-   * Does from now on as another queue of the same rank, whose kernels have been made anew. Who
-   * calls operations has to see that: it happens before them.
+   * Adopts the state of another queue of the same rank, which has new kernels. The caller ensures
+   * happens-before to later operations.
    */
   public void become(RankQueue other) {
     close(/* idle= */ true);

@@ -345,8 +345,8 @@ public final class CudaKernelCommunicator
   }
 
   /**
-   * As {@link #failure}, of a stream whose work has ended: what came after another's kernel that
-   * gave up, on the same connections, may have ended with anything.
+   * As {@link #failure}, for a stream whose work has ended: kernels behind a timed-out kernel of
+   * another communicator on the same connections may have produced garbage.
    */
   @Override
   public NcclException settledFailure() {

@@ -23,9 +23,9 @@ public final class CudaKernelPlan implements CudaPlan {
   private static final int EARLY_START = 6; // ..._PROGRAMMATIC_STREAM_SERIALIZATION
 
   /**
-   * Blocks come before the kernel in front of them has ended, and wait, if they have so few threads
-   * or if so few multiprocessors hold them all: that leaves room for the kernels of other
-   * communicators, for which the one in front may wait.
+   * Use programmatic dependent launch only for blocks of at most this many threads, or for grids
+   * that fit on few multiprocessors. The waiting blocks then leave room for the kernels of other
+   * communicators, for which the previous kernel may wait.
    */
   private static final int MOST_EARLY_THREADS = 256;
 

@@ -97,13 +97,13 @@ public final class KernelModules {
   /**
    * The kernel of sends and receives; loaded and ready to be launched.
    *
-   * @param flagged that of those alone which flags travel with
+   * @param flagged true for the LL and LL128 kernel
    */
   long p2p(boolean flagged) {
     return function(KernelFamily.copies(), flagged ? "nccl4j_p2p_flagged" : "nccl4j_p2p");
   }
 
-  /** What tells of copies, or waits for them; loaded and ready to be launched. */
+  /** The kernel that signals copies, or that waits for them; loaded and ready to be launched. */
   public long copies(boolean waits) {
     return function(KernelFamily.copies(), waits ? "nccl4j_copies_await" : "nccl4j_copies_tell");
   }

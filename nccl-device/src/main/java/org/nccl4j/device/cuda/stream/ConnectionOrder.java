@@ -135,10 +135,10 @@ public final class ConnectionOrder implements AutoCloseable {
     } else if (shared) {
       throw new InvalidUsageException(
           ErrorId.CAPTURE,
-          "a stream of %s is being captured, not by CudaStream.beginCapture, that an operation on"
+          "an operation on shared connections cannot be ordered after a stream of %s:"
                   .formatted(gpu)
-              + " shared connections is to wait for",
-          "capture it by CudaStream.beginCapture, or split with withSplitShare(false)");
+              + " the stream is being captured, but not by CudaStream.beginCapture",
+          "capture it with CudaStream.beginCapture, or split with withSplitShare(false)");
     }
   }
 
