@@ -45,7 +45,7 @@ public final class DirectPlanner {
   /** Whether kernels can store what is sent into windows of others. */
   private final boolean offers;
 
-  private final DirectCache cache = new DirectCache();
+  private final PlanCache cache = new PlanCache();
 
   /**
    * A planner.
@@ -130,10 +130,10 @@ public final class DirectPlanner {
     RegisteredWindow from = window(send, sendParts(operation) * bytes);
     RegisteredWindow to = window(recv, recvParts(operation) * bytes);
     boolean overlaps = from != null && to != null && overlap(send, recv, operation, bytes);
-    DirectCache.Entry known = cache.find(shape, count, from, to, overlaps);
+    PlanCache.Entry known = cache.find(shape, count, from, to, overlaps);
     if (known == null) {
       KernelPlan plan = make(new Call(shape, count, overlaps), from, to);
-      known = cache.put(new DirectCache.Entry(shape, count, from, to, overlaps, plan));
+      known = cache.put(new PlanCache.Entry(shape, count, from, to, overlaps, plan));
     }
     if (known.plan() != null) {
       if (from != null) {

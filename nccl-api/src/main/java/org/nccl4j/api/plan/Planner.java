@@ -125,7 +125,9 @@ public final class Planner {
   @HotPath
   public KernelPlan plan(long shape, long count) {
     KernelPlan plan = cache.find(shape, count);
-    return plan != null ? plan : cache.put(new PlanCache.Entry(shape, count, make(shape, count)));
+    return plan != null
+        ? plan
+        : cache.put(new PlanCache.Entry(shape, count, make(shape, count))).plan();
   }
 
   private KernelPlan make(long shape, long count) {
