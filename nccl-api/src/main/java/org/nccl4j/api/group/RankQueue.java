@@ -4,8 +4,8 @@ import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Set;
 import org.nccl4j.api.launch.Launcher;
-import org.nccl4j.api.plan.DirectPlanner;
 import org.nccl4j.api.plan.Planner;
+import org.nccl4j.api.plan.WindowPlanner;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceEvent;
 import org.nccl4j.device.DeviceMemory;
@@ -29,7 +29,7 @@ public final class RankQueue {
   private final String communicator;
   private final Device device;
   private Planner planner;
-  private DirectPlanner direct;
+  private WindowPlanner direct;
   private Launcher launcher;
   private SignatureCheck signatures;
   private final String name;
@@ -50,7 +50,7 @@ public final class RankQueue {
       Rank rank,
       Device device,
       Planner planner,
-      DirectPlanner direct,
+      WindowPlanner direct,
       Launcher launcher,
       SignatureCheck signatures) {
     this.check =
@@ -159,7 +159,7 @@ public final class RankQueue {
   }
 
   /** Who decides whether they go straight between windows. */
-  public DirectPlanner direct() {
+  public WindowPlanner direct() {
     return direct;
   }
 
@@ -232,7 +232,7 @@ public final class RankQueue {
   private void decide(
       long shape, DeviceMemory send, DeviceMemory recv, long count, DeviceStream stream) {
     if (CallShape.operation(shape).isOfAllRanks() && count > 0 && !stream.isCapturing()) {
-      DirectPlanner deciding = direct;
+      WindowPlanner deciding = direct;
       Groups.meet(deciding.windows(), () -> deciding.decide(shape, send, recv, count));
     }
   }
@@ -279,7 +279,7 @@ public final class RankQueue {
 
   private void launchSupplied(Task task) {
     if (signatures != null) {
-      signatures.launch(task.shape(), task.count(), DirectPlanner.Placement.NONE, task.stream());
+      signatures.launch(task.shape(), task.count(), WindowPlanner.Placement.NONE, task.stream());
     }
     if (task.count() > 0) {
       launcher.launchCollective(

@@ -37,7 +37,7 @@ import org.nccl4j.api.init.topology.NetDistances;
 import org.nccl4j.api.init.topology.TopologyExchange;
 import org.nccl4j.api.launch.Launcher;
 import org.nccl4j.api.observe.InitTimes;
-import org.nccl4j.api.plan.RankFacts;
+import org.nccl4j.api.plan.CommunicatorProfile;
 import org.nccl4j.api.plan.TunedTable;
 import org.nccl4j.api.proxy.ProxyThread;
 import org.nccl4j.api.registry.TransportRegistry;
@@ -168,7 +168,7 @@ public final class Initializer {
     // All-gather, so nobody goes on before all are connected.
     List<ProxyHandler> handlers = links.proxyHandlers();
     RankCapabilities own = RankCapabilities.of(request, peers, routes, links, graphs, tuned);
-    RankFacts known =
+    CommunicatorProfile known =
         RankCapabilities.common(bootstrap.allGather(own.toBytes()), HostLayout.of(peers), tuned);
     NvlsSetup nvls = NvlsSetup.open(request, context, graphs, known.spread().channels(), bootstrap);
     undo.push(nvls::close);

@@ -62,7 +62,7 @@ record GpuCostModel(int nRanks, boolean reach, boolean nvlink) implements CostMo
           case LL128 -> 170;
           case SIMPLE -> algorithm == Algorithm.TREE ? 150 : 335;
         };
-    double flights = LAUNCH + Hops.of(operation, algorithm, nRanks) * hop;
+    double flights = LAUNCH + StepCount.of(operation, algorithm, nRanks) * hop;
     return flights + sent(operation, algorithm) * bytes / (gigabytes * 1e3);
   }
 

@@ -18,7 +18,8 @@ import org.nccl4j.topo.cluster.Fleet;
  * @param spread over hosts; on a single one, what is carried goes between all ranks
  * @param topology of the hosts, where it is known
  */
-record GpuNetCostModel(int nRanks, Spread spread, Optional<Fleet> topology) implements CostModel {
+record GpuNetCostModel(int nRanks, RankPlacement spread, Optional<Fleet> topology)
+    implements CostModel {
   /** One way, kernel to kernel. */
   private static final double FLIGHT = 35;
 

@@ -50,7 +50,7 @@ record HostCostModel(int nRanks, int cores) implements CostModel {
           case SIMPLE -> SIMPLE_GIGABYTES;
         };
     double sharing = Math.max(1, (double) nRanks / cores);
-    double latency = Hops.of(operation, algorithm, nRanks) * hop + (nRanks - 1) * PEER;
+    double latency = StepCount.of(operation, algorithm, nRanks) * hop + (nRanks - 1) * PEER;
     double passes = passes(operation, algorithm) * bytes / (gigabytes * 1e3);
     return sharing * (latency + passes);
   }

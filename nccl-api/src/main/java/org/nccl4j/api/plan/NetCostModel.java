@@ -14,7 +14,7 @@ import org.nccl4j.device.kernel.Protocol;
  * @param nRanks ranks
  * @param spread over hosts
  */
-record NetCostModel(int nRanks, Spread spread) implements CostModel {
+record NetCostModel(int nRanks, RankPlacement spread) implements CostModel {
   /** One way, application to application. */
   private static final double FLIGHT = 15;
 

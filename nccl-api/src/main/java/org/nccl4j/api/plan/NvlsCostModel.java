@@ -25,7 +25,7 @@ import org.nccl4j.topo.cluster.Fleet;
  * @param topology of the machines of GPUs, where it is known
  */
 record NvlsCostModel(
-    CostModel base, boolean host, Nvls nvls, Spread spread, Optional<Fleet> topology)
+    CostModel base, boolean host, Nvls nvls, RankPlacement spread, Optional<Fleet> topology)
     implements CostModel {
   /** A launch, and scatter, sum and gather one after the other, with a flight for each word. */
   private static final double LATENCY = 20;

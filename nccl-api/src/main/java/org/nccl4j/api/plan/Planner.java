@@ -43,7 +43,7 @@ public final class Planner {
   private final int nRanks;
   private final ConnectionLayout layout;
   private final CostModel costs;
-  private final Chooser chooser;
+  private final AlgorithmSelector chooser;
   private final CtaLimits ctas;
   private final InfoLog info;
   private final boolean copies;
@@ -89,7 +89,7 @@ public final class Planner {
    * @param ctas of GPUs' blocks
    * @param info where choices are told of
    */
-  public record Rules(AlgorithmFilter filter, CostEdit edit, CtaLimits ctas, InfoLog info) {}
+  public record Rules(AlgorithmFilter filter, TunerHook edit, CtaLimits ctas, InfoLog info) {}
 
   /**
    * A planner.
@@ -100,7 +100,7 @@ public final class Planner {
   public Planner(
       KernelCommunicator kernels,
       int rank,
-      RankFacts ranks,
+      CommunicatorProfile ranks,
       ConnectionLayout layout,
       Nvls nvls,
       Rules rules) {
@@ -109,7 +109,7 @@ public final class Planner {
     this.nRanks = ranks.nRanks();
     this.layout = layout;
     this.costs = ranks.costs(nvls);
-    this.chooser = new Chooser(costs, rules.filter, rules.edit);
+    this.chooser = new AlgorithmSelector(costs, rules.filter, rules.edit);
     this.ctas = rules.ctas;
     this.info = rules.info;
     this.copies =

@@ -79,7 +79,8 @@ record TopologyCostModel(Fleet fleet, GpuCostModel kernels) implements CostModel
           case SIMPLE -> SIMPLE_SHARE;
         };
     return GpuCostModel.LAUNCH
-        + Hops.of(operation, algorithm, kernels.nRanks()) * fleet.costs().handOver(theirs(flight))
+        + StepCount.of(operation, algorithm, kernels.nRanks())
+            * fleet.costs().handOver(theirs(flight))
         + kernels.sent(operation, algorithm) * crossing() * bytes / (share * bandwidth() * 1e3);
   }
 

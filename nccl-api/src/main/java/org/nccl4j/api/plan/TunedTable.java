@@ -142,9 +142,9 @@ public record TunedTable(String file, String device, List<String> lines) {
   }
 
   /** The same of direct ways. */
-  DirectCosts over(DirectCosts costs, int nRanks, String itsDevice) {
+  WindowCosts over(WindowCosts costs, int nRanks, String itsDevice) {
     return device.equals(itsDevice)
-        ? new TunedDirectCosts(costs, file, lines(true), nRanks)
+        ? new TunedWindowCosts(costs, file, lines(true), nRanks)
         : costs;
   }
 }

@@ -19,12 +19,12 @@ import org.nccl4j.device.kernel.Protocol;
 
 class GpuChoiceTest {
   private static CostModel costs(int nRanks, String model, boolean reach, boolean nvlink) {
-    return new RankFacts(nRanks, Device.Kind.CUDA, model, reach, nvlink).costs();
+    return new CommunicatorProfile(nRanks, Device.Kind.CUDA, model, reach, nvlink).costs();
   }
 
   private static String choice(CostModel costs, Operation operation, long bytes) {
     AlgorithmChoice choice =
-        new Chooser(costs, AlgorithmFilter.ALL)
+        new AlgorithmSelector(costs, AlgorithmFilter.ALL)
             .choose(operation, bytes, DataType.FLOAT32, RedOp.SUM);
     return choice.algorithm().label() + " " + choice.protocol().label();
   }
@@ -67,16 +67,16 @@ class GpuChoiceTest {
       assertEquals(
           choice(four, Operation.ALL_REDUCE, bytes), choice(three, Operation.ALL_REDUCE, bytes));
     }
-    assertTrue(GpuDirectCosts.of("NVIDIA H200", 3, 1 << 20).areMeasured());
-    assertFalse(GpuDirectCosts.of("NVIDIA H200", 33, 1 << 20).areMeasured());
+    assertTrue(GpuWindowCosts.of("NVIDIA H200", 3, 1 << 20).areMeasured());
+    assertFalse(GpuWindowCosts.of("NVIDIA H200", 33, 1 << 20).areMeasured());
   }
 
   @Test
   void aModelWithTheSameLinksAndMultiprocessorsHasTheSameFigures() {
     CostModel like = costs(4, "NVIDIA H100 80GB HBM3", true, true);
     assertEquals(costs(4, "NVIDIA H200", true, true).source(), like.source());
-    assertTrue(GpuDirectCosts.of("NVIDIA H100 80GB HBM3", 4, 1 << 20).areMeasured());
-    assertFalse(GpuDirectCosts.of("NVIDIA H100 PCIe", 4, 1 << 20).areMeasured());
+    assertTrue(GpuWindowCosts.of("NVIDIA H100 80GB HBM3", 4, 1 << 20).areMeasured());
+    assertFalse(GpuWindowCosts.of("NVIDIA H100 PCIe", 4, 1 << 20).areMeasured());
   }
 
   /** As for pre-multiplied sums; a setting that leaves nothing counts for nothing. */
@@ -84,7 +84,8 @@ class GpuChoiceTest {
   void amongSomeAlgorithmsTheFastestOfThemIsChosen() {
     CostModel costs = costs(4, "NVIDIA H200", true, true);
     for (String algorithms : List.of("", "TwoShot", "^Ring")) {
-      Chooser chooser = new Chooser(costs, AlgorithmFilter.parse(algorithms, ""));
+      AlgorithmSelector chooser =
+          new AlgorithmSelector(costs, AlgorithmFilter.parse(algorithms, ""));
       for (long bytes = 8; bytes <= 1L << 32; bytes *= 2) {
         AlgorithmChoice choice =
             chooser.choose(
@@ -147,16 +148,16 @@ class GpuChoiceTest {
   @ParameterizedTest
   @CsvSource({"NVIDIA H200", "NVIDIA Unheard-of"})
   void copiesInBatchesAreThereButNeverTheCheapest(String model) {
-    DirectCosts costs = GpuDirectCosts.of(model, 4, 1 << 20);
+    WindowCosts costs = GpuWindowCosts.of(model, 4, 1 << 20);
     for (Operation operation : Operation.ofAllRanks()) {
       for (Algorithm way : List.of(Algorithm.COPY_ENGINE_BATCH, Algorithm.COPY_ENGINE_STREAM)) {
         double time = costs.microseconds(operation, way, 1L << 32);
         assertEquals(operation.reduces(), time == Double.POSITIVE_INFINITY);
-        assertTrue(time >= DirectCosts.ONLY_WHERE_ASKED);
+        assertTrue(time >= WindowCosts.ONLY_WHERE_ASKED);
         assertTrue(
             operation.reduces()
                 || costs.microseconds(operation, Algorithm.COPY_ENGINE, 1L << 32)
-                    < DirectCosts.ONLY_WHERE_ASKED / 1000);
+                    < WindowCosts.ONLY_WHERE_ASKED / 1000);
       }
     }
   }

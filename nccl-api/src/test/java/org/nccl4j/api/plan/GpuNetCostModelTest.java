@@ -18,20 +18,20 @@ import org.nccl4j.device.kernel.Protocol;
 
 class GpuNetCostModelTest {
   private static CostModel costs(int hosts, int ranksAHost, int channels) {
-    return new RankFacts(
+    return new CommunicatorProfile(
             hosts * ranksAHost,
             Device.Kind.CUDA,
             "NVIDIA H200",
             false,
             false,
-            new Spread(hosts, ranksAHost, /* carried= */ true, channels),
+            new RankPlacement(hosts, ranksAHost, /* carried= */ true, channels),
             Optional.empty(),
             Optional.empty())
         .costs();
   }
 
   private static AlgorithmChoice choose(CostModel costs, Operation operation, long bytes) {
-    return new Chooser(costs, AlgorithmFilter.ALL)
+    return new AlgorithmSelector(costs, AlgorithmFilter.ALL)
         .choose(operation, bytes, DataType.FLOAT32, RedOp.SUM);
   }
 
@@ -56,7 +56,8 @@ class GpuNetCostModelTest {
     CostModel costs = costs(2, 4, 3);
     assertEquals(List.of(Protocol.SIMPLE), costs.protocols());
     assertTrue(costs.smallSendBytes(Operation.SEND) < 0);
-    Chooser chooser = new Chooser(costs, AlgorithmFilter.parse("oneshot", "LL128"));
+    AlgorithmSelector chooser =
+        new AlgorithmSelector(costs, AlgorithmFilter.parse("oneshot", "LL128"));
     AlgorithmChoice choice =
         chooser.choose(Operation.ALL_GATHER, 1 << 20, DataType.INT8, RedOp.SUM);
     assertEquals(Protocol.SIMPLE, choice.protocol());

@@ -16,7 +16,7 @@ import org.nccl4j.device.kernel.Protocol;
 
 class NetCostModelTest {
   private static CostModel costs(int hosts, int ranksAHost) {
-    Spread spread = new Spread(hosts, ranksAHost, /* carried= */ true);
+    RankPlacement spread = new RankPlacement(hosts, ranksAHost, /* carried= */ true);
     return new NetCostModel(hosts * ranksAHost, spread);
   }
 
@@ -25,7 +25,7 @@ class NetCostModelTest {
   @CsvSource({"ALL_GATHER, 16, PAT", "REDUCE_SCATTER, 64, PAT", "ALL_GATHER, 2, OneShot"})
   void smallDataTakeFewMessages(Operation operation, int hosts, String algorithm) {
     AlgorithmChoice choice =
-        new Chooser(costs(hosts, 1), AlgorithmFilter.ALL)
+        new AlgorithmSelector(costs(hosts, 1), AlgorithmFilter.ALL)
             .choose(operation, 4096, DataType.INT8, RedOp.SUM);
     assertEquals(algorithm, choice.algorithm().label());
   }

@@ -25,8 +25,8 @@ import org.nccl4j.topo.cluster.Fleet;
 class NvlsCostModelTest {
   private static final int N = 8;
 
-  private static final RankFacts FACTS =
-      new RankFacts(N, Device.Kind.CUDA, "NVIDIA H200", true, true);
+  private static final CommunicatorProfile FACTS =
+      new CommunicatorProfile(N, Device.Kind.CUDA, "NVIDIA H200", true, true);
 
   private static Nvls nvls(boolean emulated) {
     return new Nvls(
@@ -41,7 +41,7 @@ class NvlsCostModelTest {
     return FACTS.costs(nvls(emulated));
   }
 
-  private static Algorithm cheapest(DirectCosts costs, Operation operation, long bytes) {
+  private static Algorithm cheapest(WindowCosts costs, Operation operation, long bytes) {
     return Algorithm.betweenWindows().stream()
         .min(Comparator.comparingDouble(way -> costs.microseconds(operation, way, bytes)))
         .orElseThrow();
@@ -53,8 +53,8 @@ class NvlsCostModelTest {
    */
   @Test
   void onWindowsTheSwitchIsTheCheapestAndItsEmulationNever() {
-    DirectCosts bySwitch = FACTS.directCosts(nvls(false));
-    DirectCosts emulated = FACTS.directCosts(nvls(true));
+    WindowCosts bySwitch = FACTS.directCosts(nvls(false));
+    WindowCosts emulated = FACTS.directCosts(nvls(true));
     for (Operation operation : Operation.ofAllRanks()) {
       boolean reduces = operation == Operation.ALL_REDUCE;
       boolean lines = reduces || operation == Operation.ALL_GATHER;
@@ -90,20 +90,20 @@ class NvlsCostModelTest {
   void theChoiceKnowsTypesAndForms(
       boolean emulated, long bytes, DataType type, RedOp op, String algorithm) {
     AlgorithmChoice choice =
-        new Chooser(costs(emulated), AlgorithmFilter.ALL)
+        new AlgorithmSelector(costs(emulated), AlgorithmFilter.ALL)
             .choose(Operation.ALL_REDUCE, bytes, type, op);
     assertEquals(algorithm, choice.algorithm().label());
   }
 
   private static CostModel between(boolean emulated, Optional<Fleet> topology) {
-    RankFacts facts =
-        new RankFacts(
+    CommunicatorProfile facts =
+        new CommunicatorProfile(
             2 * N,
             Device.Kind.CUDA,
             "NVIDIA H200",
             false,
             false,
-            new Spread(2, N, true, 4),
+            new RankPlacement(2, N, true, 4),
             topology,
             Optional.empty());
     return facts.costs(nvls(emulated).among(2, List.of()));
@@ -132,7 +132,7 @@ class NvlsCostModelTest {
       }
       assertEquals(
           "NVLSTree",
-          new Chooser(costs, AlgorithmFilter.parse("NVLSTree", ""))
+          new AlgorithmSelector(costs, AlgorithmFilter.parse("NVLSTree", ""))
               .choose(Operation.ALL_REDUCE, 1000, DataType.FLOAT32, RedOp.SUM)
               .algorithm()
               .label());

@@ -35,12 +35,12 @@ class PlannerTest {
       new Planner(
           kernels(),
           0,
-          new RankFacts(RANKS, Device.Kind.HOST, "", true, false),
+          new CommunicatorProfile(RANKS, Device.Kind.HOST, "", true, false),
           new ConnectionLayout(1 << 10, 1 << 10, 1 << 12),
           null,
           new Planner.Rules(
               AlgorithmFilter.ALL,
-              CostEdit.NONE,
+              TunerHook.NONE,
               CtaLimits.NONE,
               new InfoLog(Settings.ofProcess(Map.of()), "rank 0 of communicator planned")));
 

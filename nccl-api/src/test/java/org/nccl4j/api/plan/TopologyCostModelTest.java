@@ -71,13 +71,13 @@ class TopologyCostModelTest {
   }
 
   private static CostModel costs(String model, int nRanks, boolean nvlink, Fleet fleet) {
-    return new RankFacts(nRanks, Device.Kind.CUDA, model, true, nvlink)
+    return new CommunicatorProfile(nRanks, Device.Kind.CUDA, model, true, nvlink)
         .with(Optional.of(fleet))
         .costs();
   }
 
   private static AlgorithmChoice choice(CostModel costs, Operation operation, long bytes) {
-    return new Chooser(costs, AlgorithmFilter.ALL)
+    return new AlgorithmSelector(costs, AlgorithmFilter.ALL)
         .choose(operation, bytes, DataType.FLOAT32, RedOp.SUM);
   }
 
@@ -104,7 +104,8 @@ class TopologyCostModelTest {
   @ValueSource(ints = {2, 4})
   void whatWasMeasuredIsNotTouched(int nRanks) {
     CostModel with = costs("NVIDIA H200", nRanks, true, fleet(1, nRanks, 90, 18));
-    CostModel without = new RankFacts(nRanks, Device.Kind.CUDA, "NVIDIA H200", true, true).costs();
+    CostModel without =
+        new CommunicatorProfile(nRanks, Device.Kind.CUDA, "NVIDIA H200", true, true).costs();
     assertEquals(without.source(), with.source());
     for (Operation operation : Operation.collectives()) {
       for (long bytes = 8; bytes <= 1L << 33; bytes += Math.max(8, bytes / 5)) {
@@ -121,14 +122,14 @@ class TopologyCostModelTest {
   @Test
   void ringsAndTreesCostWhatTheTopologysModelSaysOverHostsToo() {
     Fleet fleet = fleet(2, 8, 90, 18);
-    RankFacts facts =
-        new RankFacts(
+    CommunicatorProfile facts =
+        new CommunicatorProfile(
             16,
             Device.Kind.CUDA,
             "NVIDIA H100",
             false,
             false,
-            new Spread(2, 8, true),
+            new RankPlacement(2, 8, true),
             Optional.of(fleet),
             Optional.empty());
     CostModel costs = facts.costs();
@@ -196,19 +197,19 @@ class TopologyCostModelTest {
   @Test
   void everyFigureSaysWhereItComesFrom() {
     Fleet fleet = fleet(1, 4, 90, 18);
-    String predicted = explain(costs("NVIDIA H100", 4, true, fleet), CostEdit.NONE);
+    String predicted = explain(costs("NVIDIA H100", 4, true, fleet), TunerHook.NONE);
     assertTrue(line(predicted, "Ring     Simple").contains("topology, NCCL's tables"), predicted);
     assertTrue(line(predicted, "OneShot  LL128").contains("topology, share"), predicted);
     assertTrue(predicted.contains("4 GPUs on 1 nodes, 12 rings of 30.0 GB/s"), predicted);
 
-    String measured = explain(costs("NVIDIA H200", 4, true, fleet), CostEdit.NONE);
+    String measured = explain(costs("NVIDIA H200", 4, true, fleet), TunerHook.NONE);
     assertTrue(line(measured, "Ring     Simple").endsWith("measured, nvidia-h200.costs"), measured);
     assertTrue(
         line(measured, "Tree     LL  ")
             .contains("not measured, twice what is predicted: topology, NCCL's tables"),
         measured);
 
-    CostEdit tuner =
+    TunerHook tuner =
         (operation, bytes, type, ways) ->
             ways.stream()
                 .map(
@@ -222,8 +223,8 @@ class TopologyCostModelTest {
     assertTrue(edited.contains("chosen: Tree"), edited);
   }
 
-  private static String explain(CostModel costs, CostEdit edit) {
-    return new Chooser(costs, AlgorithmFilter.ALL, edit)
+  private static String explain(CostModel costs, TunerHook edit) {
+    return new AlgorithmSelector(costs, AlgorithmFilter.ALL, edit)
         .explain(Operation.ALL_REDUCE, 1 << 20, DataType.FLOAT32);
   }
 

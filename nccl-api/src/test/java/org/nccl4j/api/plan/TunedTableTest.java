@@ -32,13 +32,13 @@ class TunedTableTest {
   }
 
   private static CostModel costs(Device.Kind kind, String model, int hosts, TunedTable table) {
-    return new RankFacts(
+    return new CommunicatorProfile(
             2,
             kind,
             model,
             true,
             true,
-            new Spread(hosts, 2 / hosts, hosts > 1),
+            new RankPlacement(hosts, 2 / hosts, hosts > 1),
             Optional.empty(),
             Optional.ofNullable(table))
         .costs();
@@ -46,7 +46,7 @@ class TunedTableTest {
 
   private static String choice(CostModel costs, long bytes) {
     AlgorithmChoice choice =
-        new Chooser(costs, AlgorithmFilter.ALL)
+        new AlgorithmSelector(costs, AlgorithmFilter.ALL)
             .choose(Operation.ALL_REDUCE, bytes, DataType.FLOAT32, RedOp.SUM);
     return choice.algorithm().label() + " " + choice.protocol().label();
   }
@@ -96,23 +96,23 @@ class TunedTableTest {
             "2 AllGather DirectOneShot Simple 2000:4 4000:6",
             "2 AllToAll Pairwise Simple 2000:3",
             "3 AllReduce DirectOneShot Simple 2000:7");
-    RankFacts facts =
-        new RankFacts(
+    CommunicatorProfile facts =
+        new CommunicatorProfile(
             2,
             Device.Kind.CUDA,
             "NVIDIA Unheard-of",
             true,
             true,
-            Spread.together(2),
+            RankPlacement.together(2),
             Optional.empty(),
             Optional.of(table));
-    DirectCosts costs = facts.directCosts(null);
+    WindowCosts costs = facts.directCosts(null);
     assertTrue(costs.areMeasured());
     assertEquals(
         5, costs.microseconds(Operation.ALL_GATHER, Algorithm.DIRECT_ONE_SHOT, 1500), 1e-9);
     assertEquals(3, costs.pairwise(Operation.ALL_TO_ALL, 1000), 1e-9);
     double guessed = costs.microseconds(Operation.ALL_REDUCE, Algorithm.DIRECT_ONE_SHOT, 1000);
-    assertTrue(guessed >= DirectCosts.ONLY_WHERE_ASKED, "a guess is not compared");
+    assertTrue(guessed >= WindowCosts.ONLY_WHERE_ASKED, "a guess is not compared");
     assertEquals(
         Double.POSITIVE_INFINITY,
         costs.microseconds(Operation.ALL_GATHER, Algorithm.DIRECT_TWO_SHOT, 1000));

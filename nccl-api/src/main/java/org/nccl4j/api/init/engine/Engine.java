@@ -12,11 +12,11 @@ import org.nccl4j.api.init.exchange.Membership;
 import org.nccl4j.api.init.topology.TopologyExchange;
 import org.nccl4j.api.launch.Launcher;
 import org.nccl4j.api.observe.OperationLines;
-import org.nccl4j.api.plan.CostEdit;
+import org.nccl4j.api.plan.CommunicatorProfile;
 import org.nccl4j.api.plan.CtaLimits;
-import org.nccl4j.api.plan.DirectPlanner;
 import org.nccl4j.api.plan.Planner;
-import org.nccl4j.api.plan.RankFacts;
+import org.nccl4j.api.plan.TunerHook;
+import org.nccl4j.api.plan.WindowPlanner;
 import org.nccl4j.api.settings.DebugSettings;
 import org.nccl4j.api.settings.PlanSettings;
 import org.nccl4j.api.settings.Settings;
@@ -72,7 +72,7 @@ public record Engine(
       InitRequest request,
       long communicator,
       int rank,
-      RankFacts facts,
+      CommunicatorProfile facts,
       ConnectionLayout layout,
       WindowRegistry windows,
       Nvls nvls,
@@ -129,7 +129,7 @@ public record Engine(
       Place place, KernelCommunicator kernels, Launcher launcher, Settings settings) {
     InitRequest request = place.request;
     int nRanks = place.facts.nRanks();
-    CostEdit edit =
+    TunerHook edit =
         TunerAdapter.tuner(
             settings,
             new TunerContext(request.name(), nRanks, place.hosts, request.device().kind()),
@@ -143,8 +143,8 @@ public record Engine(
     Planner planner =
         new Planner(kernels, place.rank, place.facts, place.layout, place.nvls, rules);
     ReductionOrder.check(settings, planner, request.name(), nRanks);
-    DirectPlanner direct =
-        new DirectPlanner(kernels, place.windows, planner, place.facts, place.nvls, rules);
+    WindowPlanner direct =
+        new WindowPlanner(kernels, place.windows, planner, place.facts, place.nvls, rules);
     SignatureCheck signatures =
         compares(settings)
             ? new SignatureCheck(

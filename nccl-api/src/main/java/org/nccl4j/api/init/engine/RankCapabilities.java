@@ -9,8 +9,8 @@ import org.nccl4j.api.init.connect.Routes;
 import org.nccl4j.api.init.exchange.HostLayout;
 import org.nccl4j.api.init.exchange.InitRequest;
 import org.nccl4j.api.init.topology.ChannelGraphs;
-import org.nccl4j.api.plan.RankFacts;
-import org.nccl4j.api.plan.Spread;
+import org.nccl4j.api.plan.CommunicatorProfile;
+import org.nccl4j.api.plan.RankPlacement;
 import org.nccl4j.api.plan.TunedTable;
 import org.nccl4j.api.settings.GpuSettings;
 import org.nccl4j.api.spi.PeerInfo;
@@ -135,7 +135,8 @@ public record RankCapabilities(
    * @param tuned this rank's table
    * @throws InvalidUsageException if ranks have different tables or settings
    */
-  public static RankFacts common(List<byte[]> all, HostLayout hosts, Optional<TunedTable> tuned) {
+  public static CommunicatorProfile common(
+      List<byte[]> all, HostLayout hosts, Optional<TunedTable> tuned) {
     List<RankCapabilities> facts = all.stream().map(RankCapabilities::fromBytes).toList();
     RankCapabilities first = facts.get(0);
     for (int rank = 1; rank < facts.size(); rank++) {
@@ -158,13 +159,13 @@ public record RankCapabilities(
                     table.file(),
                     table.device(),
                     first.model));
-    return new RankFacts(
+    return new CommunicatorProfile(
         facts.size(),
         first.kind,
         facts.stream().allMatch(f -> f.model.equals(first.model)) ? first.model : "",
         facts.stream().allMatch(RankCapabilities::reach),
         facts.stream().allMatch(RankCapabilities::nvlink),
-        new Spread(
+        new RankPlacement(
             hosts.count(),
             hosts.mostRanks(),
             facts.stream().anyMatch(RankCapabilities::carried),

@@ -4,7 +4,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.function.Supplier;
 import org.nccl4j.api.plan.AlgorithmChoice;
-import org.nccl4j.api.plan.CostEdit;
+import org.nccl4j.api.plan.TunerHook;
 import org.nccl4j.api.registry.TransportRegistry;
 import org.nccl4j.api.settings.InfoLog;
 import org.nccl4j.api.settings.PlanSettings;
@@ -26,14 +26,14 @@ final class TunerAdapter {
   private TunerAdapter() {}
 
   /** The edit of the tuner that is to be used. */
-  static CostEdit tuner(Settings settings, TunerContext context, InfoLog info) {
+  static TunerHook tuner(Settings settings, TunerContext context, InfoLog info) {
     String wanted = settings.get(PlanSettings.NCCL_TUNER_PLUGIN);
     if (wanted.equalsIgnoreCase(NONE)) {
-      return CostEdit.NONE;
+      return TunerHook.NONE;
     }
     List<TunerProvider> found = TransportRegistry.tuners(wanted);
     if (found.isEmpty()) {
-      return CostEdit.NONE;
+      return TunerHook.NONE;
     }
     String name = "tuner " + found.get(0).name();
     Tuner tuner = held(name, () -> found.get(0).open(context));

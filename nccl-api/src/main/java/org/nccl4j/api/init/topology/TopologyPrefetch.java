@@ -4,7 +4,7 @@ import java.lang.System.Logger.Level;
 import java.util.List;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
-import org.nccl4j.api.plan.RankFacts;
+import org.nccl4j.api.plan.CommunicatorProfile;
 import org.nccl4j.api.settings.Settings;
 import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.Device;
@@ -55,7 +55,7 @@ public final class TopologyPrefetch {
       if (Nvml.probe().absence().isEmpty()) {
         Fleet fleet = ChannelGraphs.fleet(settings, TopologyExchange.ahead(gpus, settings));
         ChannelGraphs.ahead(fleet);
-        RankFacts.readMeasured(gpus.get(0).name(), gpus.size(), fleet);
+        CommunicatorProfile.readMeasured(gpus.get(0).name(), gpus.size(), fleet);
       }
     } catch (RuntimeException e) {
       LOG.log(Level.DEBUG, "The graphs could not be searched ahead: {0}", e);

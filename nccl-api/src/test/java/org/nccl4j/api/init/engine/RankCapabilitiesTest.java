@@ -12,7 +12,7 @@ import org.junit.jupiter.api.Test;
 import org.nccl4j.api.init.connect.NamedProvider;
 import org.nccl4j.api.init.connect.Routes;
 import org.nccl4j.api.init.exchange.HostLayout;
-import org.nccl4j.api.plan.RankFacts;
+import org.nccl4j.api.plan.CommunicatorProfile;
 import org.nccl4j.api.settings.Settings;
 import org.nccl4j.device.Device;
 
@@ -35,7 +35,7 @@ class RankCapabilitiesTest {
   @Test
   void costsGoByTheFewestCoresOfARank() {
     for (List<Integer> cores : List.of(List.of(8, 1, 4), List.of(1, 8, 4))) {
-      RankFacts common =
+      CommunicatorProfile common =
           RankCapabilities.common(
               cores.stream().map(RankCapabilitiesTest::facts).toList(), hosts(), Optional.empty());
       assertEquals(1, common.cores());

@@ -13,7 +13,7 @@ import org.nccl4j.device.kernel.Operation;
  * @param base the costs of all else
  * @param nvls a rank's place, on a single machine
  */
-record NvlsDirectCosts(DirectCosts base, Nvls nvls) implements DirectCosts {
+record NvlsWindowCosts(WindowCosts base, Nvls nvls) implements WindowCosts {
   private static final double EMULATION = 1.02;
 
   /** What NCCL's model of lines by multicast stores gains on those rank by rank. */

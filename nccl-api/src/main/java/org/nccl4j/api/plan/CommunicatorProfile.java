@@ -21,24 +21,24 @@ import org.nccl4j.topo.cluster.Fleet;
  * @param tuned what the user has had measured, the same on all ranks
  * @param cores that the rank with the fewest may use
  */
-public record RankFacts(
+public record CommunicatorProfile(
     int nRanks,
     Device.Kind kind,
     String model,
     boolean reach,
     boolean nvlink,
-    Spread spread,
+    RankPlacement spread,
     Optional<Fleet> topology,
     Optional<TunedTable> tuned,
     int cores) {
   /** Ranks that may all use as many cores as this one. */
-  RankFacts(
+  CommunicatorProfile(
       int nRanks,
       Device.Kind kind,
       String model,
       boolean reach,
       boolean nvlink,
-      Spread spread,
+      RankPlacement spread,
       Optional<Fleet> topology,
       Optional<TunedTable> tuned) {
     this(
@@ -54,27 +54,28 @@ public record RankFacts(
   }
 
   /** Ranks of one host, with memory in common. */
-  RankFacts(int nRanks, Device.Kind kind, String model, boolean reach, boolean nvlink) {
+  CommunicatorProfile(int nRanks, Device.Kind kind, String model, boolean reach, boolean nvlink) {
     this(
         nRanks,
         kind,
         model,
         reach,
         nvlink,
-        Spread.together(nRanks),
+        RankPlacement.together(nRanks),
         Optional.empty(),
         Optional.empty());
   }
 
   /** With the topology, if there is one. */
-  public RankFacts with(Optional<Fleet> fleet) {
-    return new RankFacts(nRanks, kind, model, reach, nvlink, spread, fleet, tuned, cores);
+  public CommunicatorProfile with(Optional<Fleet> fleet) {
+    return new CommunicatorProfile(nRanks, kind, model, reach, nvlink, spread, fleet, tuned, cores);
   }
 
   /** Reads what was measured for ranks of one host, which takes its time once in a process. */
   public static void readMeasured(String model, int nRanks, Fleet fleet) {
-    RankFacts facts =
-        new RankFacts(nRanks, Device.Kind.CUDA, model, /* reach= */ true, /* nvlink= */ true)
+    CommunicatorProfile facts =
+        new CommunicatorProfile(
+                nRanks, Device.Kind.CUDA, model, /* reach= */ true, /* nvlink= */ true)
             .with(Optional.of(fleet));
     facts.costs();
     facts.directCosts();
@@ -88,23 +89,24 @@ public record RankFacts(
   }
 
   /** The same of some of the ranks, which are spread over some of the hosts. */
-  public RankFacts of(int some, int hosts, int mostRanks, Optional<Fleet> theirTopology) {
-    Spread theirs = new Spread(hosts, mostRanks, spread.carried(), spread.channels());
-    return new RankFacts(some, kind, model, reach, nvlink, theirs, theirTopology, tuned, cores);
+  public CommunicatorProfile of(int some, int hosts, int mostRanks, Optional<Fleet> theirTopology) {
+    RankPlacement theirs = new RankPlacement(hosts, mostRanks, spread.carried(), spread.channels());
+    return new CommunicatorProfile(
+        some, kind, model, reach, nvlink, theirs, theirTopology, tuned, cores);
   }
 
   /** With NVLS in place where a rank's place allows it; null is no place. */
-  DirectCosts directCosts(Nvls nvls) {
+  WindowCosts directCosts(Nvls nvls) {
     return nvls == null || nvls.machines() > 1
         ? directCosts()
-        : new NvlsDirectCosts(directCosts(), nvls);
+        : new NvlsWindowCosts(directCosts(), nvls);
   }
 
-  private DirectCosts directCosts() {
-    DirectCosts base =
+  private WindowCosts directCosts() {
+    WindowCosts base =
         kind == Device.Kind.HOST
-            ? new HostDirectCosts(nRanks, cores)
-            : GpuDirectCosts.of(model, nRanks, CudaDevice.lineData(nRanks));
+            ? new HostWindowCosts(nRanks, cores)
+            : GpuWindowCosts.of(model, nRanks, CudaDevice.lineData(nRanks));
     return spread.hosts() == 1
         ? tuned.map(table -> table.over(base, nRanks, model)).orElse(base)
         : base;

@@ -13,16 +13,16 @@ import org.nccl4j.device.kernel.Operation;
 import org.nccl4j.device.kernel.Protocol;
 
 /** Chooses the cheapest way that the settings allow. */
-final class Chooser {
+final class AlgorithmSelector {
   private final CostModel costs;
   private final AlgorithmFilter filter;
-  private final CostEdit edit;
+  private final TunerHook edit;
 
-  Chooser(CostModel costs, AlgorithmFilter filter) {
-    this(costs, filter, CostEdit.NONE);
+  AlgorithmSelector(CostModel costs, AlgorithmFilter filter) {
+    this(costs, filter, TunerHook.NONE);
   }
 
-  Chooser(CostModel costs, AlgorithmFilter filter, CostEdit edit) {
+  AlgorithmSelector(CostModel costs, AlgorithmFilter filter, TunerHook edit) {
     this.edit = edit;
     this.costs = costs;
     this.filter = filter;
@@ -62,7 +62,7 @@ final class Chooser {
   /** With the times that a tuner gives; without those that it forbids, unless it forbids all. */
   private List<AlgorithmChoice> edited(
       Operation operation, long bytes, DataType type, List<AlgorithmChoice> choices) {
-    if (edit == CostEdit.NONE) {
+    if (edit == TunerHook.NONE) {
       return choices;
     }
     List<AlgorithmChoice> edited =

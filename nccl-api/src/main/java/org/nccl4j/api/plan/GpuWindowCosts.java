@@ -12,7 +12,7 @@ import org.nccl4j.device.kernel.Operation;
  * Direct costs on GPUs: those measured for the model and the number of ranks ({@link
  * MeasuredTable}), and a formula where nothing was measured.
  */
-final class GpuDirectCosts implements DirectCosts {
+final class GpuWindowCosts implements WindowCosts {
   private static final double LL_LATENCY = 5;
   private static final double BARRIERS = 8;
   private static final double COPIES = 30;
@@ -28,7 +28,7 @@ final class GpuDirectCosts implements DirectCosts {
       "guessed, since none were measured for this GPU: taken only where NCCL_ALGO asks for them";
 
   /** By model, number of ranks and bytes in lines. */
-  private static final Map<String, GpuDirectCosts> KNOWN = new ConcurrentHashMap<>();
+  private static final Map<String, GpuWindowCosts> KNOWN = new ConcurrentHashMap<>();
 
   private final int nRanks;
   private final String source;
@@ -41,13 +41,13 @@ final class GpuDirectCosts implements DirectCosts {
    *
    * @param lineData most bytes that a rank sends another in lines
    */
-  static GpuDirectCosts of(String model, int nRanks, long lineData) {
+  static GpuWindowCosts of(String model, int nRanks, long lineData) {
     return KNOWN.computeIfAbsent(
         nRanks + " " + lineData + " " + model,
-        missing -> new GpuDirectCosts(model, nRanks, lineData));
+        missing -> new GpuWindowCosts(model, nRanks, lineData));
   }
 
-  private GpuDirectCosts(String model, int nRanks, long lineData) {
+  private GpuWindowCosts(String model, int nRanks, long lineData) {
     this.nRanks = nRanks;
     this.lineData = lineData;
     Optional<MeasuredTable> table = MeasuredTable.find(model, "direct", nRanks);

@@ -5,9 +5,9 @@ import org.nccl4j.device.DataType;
 
 /** Changes predicted times before the cheapest way is chosen; on all ranks alike. */
 @FunctionalInterface
-public interface CostEdit {
+public interface TunerHook {
   /** Leaves all as it is. */
-  CostEdit NONE = (collective, bytes, type, choices) -> choices;
+  TunerHook NONE = (collective, bytes, type, choices) -> choices;
 
   /** The choices with their new times, in the same order; infinite for what is forbidden. */
   List<AlgorithmChoice> edit(

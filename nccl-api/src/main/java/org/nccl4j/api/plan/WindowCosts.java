@@ -7,7 +7,7 @@ import org.nccl4j.device.kernel.Operation;
  * Predicted times of the direct algorithms of a kind of device. All ranks of a communicator must
  * have equal ones, because each rank decides for itself.
  */
-interface DirectCosts {
+interface WindowCosts {
   /** From here on: there is the way, and it is not taken unless the user asks for it. */
   double ONLY_WHERE_ASKED = 1e12;
 

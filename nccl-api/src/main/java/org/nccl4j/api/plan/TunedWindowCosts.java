@@ -8,8 +8,8 @@ import org.nccl4j.device.kernel.Algorithm;
 import org.nccl4j.device.kernel.Operation;
 
 /** Direct costs of a user's table, before those that a kind of device comes with. */
-final class TunedDirectCosts implements DirectCosts {
-  private final DirectCosts base;
+final class TunedWindowCosts implements WindowCosts {
+  private final WindowCosts base;
   private final String file;
   private final int nRanks;
   private final Map<String, TreeMap<Long, Double>> curves = new HashMap<>();
@@ -19,7 +19,7 @@ final class TunedDirectCosts implements DirectCosts {
    *
    * @param lines its lines of direct ways, of any numbers of ranks
    */
-  TunedDirectCosts(DirectCosts base, String file, List<String> lines, int nRanks) {
+  TunedWindowCosts(WindowCosts base, String file, List<String> lines, int nRanks) {
     this.base = base;
     this.file = file;
     this.nRanks = nRanks;

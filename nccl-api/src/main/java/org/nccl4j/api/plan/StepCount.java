@@ -4,8 +4,8 @@ import org.nccl4j.device.kernel.Algorithm;
 import org.nccl4j.device.kernel.Operation;
 
 /** The number of successive hand-overs of a collective. */
-final class Hops {
-  private Hops() {}
+final class StepCount {
+  private StepCount() {}
 
   /**
    * The longest chain of hand-overs from rank to rank.

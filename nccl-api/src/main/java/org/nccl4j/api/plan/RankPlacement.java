@@ -10,14 +10,14 @@ import org.nccl4j.device.kernel.ConnectionLayout;
  * @param carried whether some connections are carried by a proxy, such as over a network
  * @param channels that every connection has
  */
-public record Spread(int hosts, int mostRanks, boolean carried, int channels) {
+public record RankPlacement(int hosts, int mostRanks, boolean carried, int channels) {
   /** With all channels. */
-  Spread(int hosts, int mostRanks, boolean carried) {
+  RankPlacement(int hosts, int mostRanks, boolean carried) {
     this(hosts, mostRanks, carried, ConnectionLayout.CHANNELS);
   }
 
   /** All on one host, with memory in common. */
-  static Spread together(int nRanks) {
-    return new Spread(1, nRanks, false);
+  static RankPlacement together(int nRanks) {
+    return new RankPlacement(1, nRanks, false);
   }
 }

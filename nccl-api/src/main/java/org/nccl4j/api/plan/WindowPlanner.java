@@ -29,11 +29,11 @@ import org.nccl4j.device.kernel.P2pWork;
  * lie in. Every rank decides alike as long as all pass buffers in windows, or none does. Used by
  * one thread at a time.
  */
-public final class DirectPlanner {
+public final class WindowPlanner {
   private final KernelCommunicator kernels;
   private final WindowRegistry windows;
   private final Planner planner;
-  private final DirectCosts costs;
+  private final WindowCosts costs;
   private final AlgorithmFilter filter;
   private final CtaLimits ctas;
   private final int nRanks;
@@ -54,11 +54,11 @@ public final class DirectPlanner {
    * @param nvls this rank's place in NVLS, or null
    * @param rules what the other planner goes by too
    */
-  public DirectPlanner(
+  public WindowPlanner(
       KernelCommunicator kernels,
       WindowRegistry windows,
       Planner planner,
-      RankFacts ranks,
+      CommunicatorProfile ranks,
       Nvls nvls,
       Planner.Rules rules) {
     this.kernels = kernels;
@@ -343,7 +343,7 @@ public final class DirectPlanner {
     text.append("  with buffers in windows; costs: %s%n".formatted(costs.source()));
     for (Algorithm way : Algorithm.betweenWindows()) {
       double time = costs.microseconds(operation, way, bytes);
-      if (time >= DirectCosts.ONLY_WHERE_ASKED && time < Double.POSITIVE_INFINITY) {
+      if (time >= WindowCosts.ONLY_WHERE_ASKED && time < Double.POSITIVE_INFINITY) {
         text.append(
             "  %-16s %-7s not measured: taken only where NCCL_ALGO names it%n"
                 .formatted(way.label(), way.protocol().label()));

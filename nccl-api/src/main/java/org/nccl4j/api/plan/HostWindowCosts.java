@@ -11,7 +11,7 @@ import org.nccl4j.device.kernel.Operation;
  * @param nRanks ranks, all on this machine
  * @param cores that they share
  */
-record HostDirectCosts(int nRanks, int cores) implements DirectCosts {
+record HostWindowCosts(int nRanks, int cores) implements WindowCosts {
   private static final double BARRIER = 0.16;
   private static final double PEER = 0.03;
   private static final double GIGABYTES = 20;
