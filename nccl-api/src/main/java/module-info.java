@@ -1,4 +1,4 @@
-/** What a user and a plug-in author see, and the engine behind it. */
+/** The user's API, the plug-in interfaces, and the engine behind them. */
 module org.nccl4j.api {
   requires transitive org.nccl4j.topo;
   requires transitive org.nccl4j.device;

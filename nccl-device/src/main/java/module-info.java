@@ -1,6 +1,4 @@
-/**
- * What executes: the CUDA device and the host device, their memory, streams, events and kernels.
- */
+/** The CUDA device and the host device: memory, streams, events and kernels. */
 module org.nccl4j.device {
   requires transitive jcuda;
   requires org.jnrproject.ffi;

@@ -1,9 +1,9 @@
 /**
- * What every transport has to keep, as checks that its author runs against it. Layer: above the
- * transports' interface; needs no test framework, so that it fits any.
+ * The contract of every transport, as checks that its author runs. Layer: above the transports'
+ * interface; independent of test frameworks.
  *
- * <p>Extend {@link org.nccl4j.it.contract.TransportContract}, say which provider it is about, and
- * run its checks; with JUnit:
+ * <p>Extend {@link org.nccl4j.it.contract.TransportContract}, name the provider, and run the
+ * checks; with JUnit:
  *
  * <pre>{@code
  * class MyTransportTest extends TransportContract {

@@ -1,6 +1,6 @@
 /**
- * How any two devices of a machine reach each other: the best path, the rules that forbid some
- * (peer-to-peer, GPUDirect), the ways around, and which devices are near each other. Layer: above
- * {@code system}; {@code search}, {@code connect} and {@code tuning} ask it.
+ * Paths between any two devices of a machine: the best path, the rules that forbid paths
+ * (peer-to-peer, GPUDirect), detours, and near devices. Layer: above {@code system}, below {@code
+ * search}, {@code connect} and {@code tuning}.
  */
 package org.nccl4j.topo.path;

@@ -1,7 +1,7 @@
 /**
- * Whether a result is right: data from which every operator gives an exactly representable result
- * in every type, the result by plain arithmetic, and the comparison.
+ * Checks results: data whose result is exactly representable for every operator and type, the
+ * expected result from plain arithmetic, and the comparison.
  *
- * <p>Shares no code with the engine and its kernels, so that both cannot be wrong together.
+ * <p>Shares no code with the engine and its kernels, so the two cannot have the same defect.
  */
 package org.nccl4j.it.perf.check;

@@ -1,7 +1,7 @@
 /**
- * What {@code perf} can measure: each workload's buffer sizes, its bus bandwidth, the calls it
- * makes, and where each element of its result comes from.
+ * The workloads of {@code perf}: buffer sizes, bus bandwidth, calls, and the source of each element
+ * of the result.
  *
- * <p>Knows the API and nothing of ranks, reports or the command line.
+ * <p>Depends on the API only, not on ranks, reports or the command line.
  */
 package org.nccl4j.it.perf.workload;
