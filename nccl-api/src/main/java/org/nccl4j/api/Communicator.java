@@ -9,8 +9,8 @@ import java.util.Optional;
 import java.util.Set;
 import java.util.concurrent.Callable;
 import java.util.concurrent.CompletableFuture;
-import org.nccl4j.api.group.Groups;
-import org.nccl4j.api.group.RankQueue;
+import org.nccl4j.api.group.GroupScope;
+import org.nccl4j.api.group.OperationDispatcher;
 import org.nccl4j.api.init.ChildCommunicators;
 import org.nccl4j.api.init.CommunicatorState;
 import org.nccl4j.device.Device;
@@ -69,7 +69,10 @@ public final class Communicator extends Inquiries implements AutoCloseable {
   }
 
   private Communicator(
-      CommunicatorState state, RankQueue queue, CommunicatorConfig config, Background background) {
+      CommunicatorState state,
+      OperationDispatcher queue,
+      CommunicatorConfig config,
+      Background background) {
     super(state, queue, config);
     this.background = background;
   }
@@ -115,7 +118,7 @@ public final class Communicator extends Inquiries implements AutoCloseable {
    */
   public static Communicator initRank(
       int nRanks, List<UniqueId> ids, int rank, Device device, CommunicatorConfig config) {
-    Groups.refuseInGroup("initRank", "initRankAsync");
+    GroupScope.refuseInGroup("initRank", "initRankAsync");
     if (nRanks < 1 || rank < 0 || rank >= nRanks) {
       throw new InvalidArgumentException(
           ErrorId.RANK,
@@ -195,7 +198,7 @@ public final class Communicator extends Inquiries implements AutoCloseable {
    */
   public Optional<Communicator> split(int color, int key, CommunicatorConfig changes) {
     Given.notNull(changes, "configuration");
-    Groups.refuseInGroup("split", "splitAsync");
+    GroupScope.refuseInGroup("split", "splitAsync");
     return new ChildCommunicators(state)
         .split(color, key, how(changes, changes.splitShare()))
         .map(made -> new Communicator(made, changes));
@@ -238,7 +241,7 @@ public final class Communicator extends Inquiries implements AutoCloseable {
     Given.notNull(excluded, "set of excluded ranks");
     Given.notNull(mode, "mode of shrinking");
     Given.notNull(changes, "configuration");
-    Groups.refuseInGroup("shrink", "shrinkAsync");
+    GroupScope.refuseInGroup("shrink", "shrinkAsync");
     boolean abort = mode == ShrinkMode.ABORT;
     return new Communicator(
         new ChildCommunicators(state)
@@ -270,7 +273,7 @@ public final class Communicator extends Inquiries implements AutoCloseable {
    * @param id the same on all its ranks, created by one of them
    */
   public Communicator grow(int nRanks, UniqueId id, CommunicatorConfig changes) {
-    Groups.refuseInGroup("grow", "growAsync");
+    GroupScope.refuseInGroup("grow", "growAsync");
     state.checkOpen("grow");
     if (nRanks <= nRanks()) {
       throw new InvalidArgumentException(
@@ -316,7 +319,7 @@ public final class Communicator extends Inquiries implements AutoCloseable {
    *     changed
    */
   public void suspend() {
-    Groups.refuseInGroup("suspend");
+    GroupScope.refuseInGroup("suspend");
     state.suspend();
   }
 
@@ -330,7 +333,7 @@ public final class Communicator extends Inquiries implements AutoCloseable {
    *     closed
    */
   public void resume() {
-    Groups.refuseInGroup("resume");
+    GroupScope.refuseInGroup("resume");
     state.resume();
   }
 

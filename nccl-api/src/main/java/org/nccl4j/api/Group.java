@@ -2,7 +2,7 @@ package org.nccl4j.api;
 
 import java.time.Duration;
 import java.util.concurrent.CompletableFuture;
-import org.nccl4j.api.group.Groups;
+import org.nccl4j.api.group.GroupScope;
 import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.Given;
 
@@ -26,7 +26,7 @@ public final class Group {
    */
   public static void run(Runnable calls) {
     Given.notNull(calls, "calls of the group");
-    Groups.run(calls);
+    GroupScope.run(calls);
   }
 
   /**
@@ -64,12 +64,12 @@ public final class Group {
    */
   public static Duration simulate(Runnable calls) {
     Given.notNull(calls, "calls of the group");
-    return Duration.ofNanos(Math.round(Groups.simulate(calls) * 1000));
+    return Duration.ofNanos(Math.round(GroupScope.simulate(calls) * 1000));
   }
 
   /** Begins a group on this thread. */
   public static void start() {
-    Groups.start();
+    GroupScope.start();
   }
 
   /**
@@ -82,6 +82,6 @@ public final class Group {
    *     was launched. Or the first error of a launch, after all other launches
    */
   public static void end() {
-    Groups.end();
+    GroupScope.end();
   }
 }

@@ -2,7 +2,7 @@ package org.nccl4j.api;
 
 import java.util.Map;
 import java.util.Optional;
-import org.nccl4j.api.group.RankQueue;
+import org.nccl4j.api.group.OperationDispatcher;
 import org.nccl4j.api.init.CommunicatorState;
 import org.nccl4j.api.plan.AlgorithmChoice;
 import org.nccl4j.device.DataType;
@@ -16,7 +16,7 @@ import org.nccl4j.device.kernel.Operation;
 public abstract sealed class Inquiries extends Operations permits Communicator {
   private final CommunicatorConfig config;
 
-  Inquiries(CommunicatorState state, RankQueue queue, CommunicatorConfig config) {
+  Inquiries(CommunicatorState state, OperationDispatcher queue, CommunicatorConfig config) {
     super(state, queue);
     this.config = config;
   }

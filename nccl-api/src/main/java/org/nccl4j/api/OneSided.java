@@ -1,8 +1,8 @@
 package org.nccl4j.api;
 
 import java.util.Map;
-import org.nccl4j.api.group.Groups;
-import org.nccl4j.api.group.RankQueue;
+import org.nccl4j.api.group.GroupScope;
+import org.nccl4j.api.group.OperationDispatcher;
 import org.nccl4j.api.init.CommunicatorState;
 import org.nccl4j.api.window.Asked;
 import org.nccl4j.api.window.RegisteredWindow;
@@ -21,9 +21,9 @@ import org.nccl4j.device.InvalidUsageException;
  */
 public abstract sealed class OneSided permits Operations {
   final CommunicatorState state;
-  final RankQueue queue;
+  final OperationDispatcher queue;
 
-  OneSided(CommunicatorState state, RankQueue queue) {
+  OneSided(CommunicatorState state, OperationDispatcher queue) {
     this.state = state;
     this.queue = queue;
   }
@@ -45,9 +45,9 @@ public abstract sealed class OneSided permits Operations {
    * @throws InvalidUsageException on all ranks: if their calls differ
    */
   public Window registerWindow(DeviceMemory memory) {
-    Groups.refuseWhereSimulated("registerWindow");
+    GroupScope.refuseWhereSimulated("registerWindow");
     Window window = new Window(state.name());
-    Groups.meet(
+    GroupScope.meet(
         state.windows(), () -> window.complete(state.registerWindow(memory), state.windows()));
     return window;
   }
@@ -60,7 +60,7 @@ public abstract sealed class OneSided permits Operations {
    *     communicator; on all ranks, if operations of a rank still use it: then it stays registered
    */
   public void deregisterWindow(Window window) {
-    Groups.refuseWhereSimulated("deregisterWindow");
+    GroupScope.refuseWhereSimulated("deregisterWindow");
     RegisteredWindow registered = Given.notNull(window, "window").registered();
     if (!state.windows().has(registered)) {
       throw new InvalidUsageException(
@@ -71,7 +71,7 @@ public abstract sealed class OneSided permits Operations {
                   .formatted(state.rank(), window, state.name()),
           "deregister each window once, with the communicator that registered it");
     }
-    Groups.meet(state.windows(), () -> state.deregister(registered));
+    GroupScope.meet(state.windows(), () -> state.deregister(registered));
   }
 
   /**
@@ -121,7 +121,7 @@ public abstract sealed class OneSided permits Operations {
    * @throws InvalidUsageException in a group; on all ranks, if their calls differ
    */
   public DeviceCommunicator createDeviceCommunicator(int barriers, int slots) {
-    Groups.refuseInGroup("createDeviceCommunicator");
+    GroupScope.refuseInGroup("createDeviceCommunicator");
     return DeviceCommunicator.create(
         state.windows(), state.name(), state.rank(), new Asked(barriers, slots));
   }

@@ -1,6 +1,6 @@
 package org.nccl4j.api;
 
-import org.nccl4j.api.group.RankQueue;
+import org.nccl4j.api.group.OperationDispatcher;
 import org.nccl4j.api.init.CommunicatorState;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.DeviceMemory;
@@ -21,7 +21,7 @@ import org.nccl4j.device.kernel.Operation;
  * overlaps give undefined data. NCCL_CHECK_MODE=DEBUG_LOCAL refuses them.
  */
 public abstract sealed class Operations extends OneSided permits Inquiries {
-  Operations(CommunicatorState state, RankQueue queue) {
+  Operations(CommunicatorState state, OperationDispatcher queue) {
     super(state, queue);
   }
 

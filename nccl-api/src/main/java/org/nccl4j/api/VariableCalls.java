@@ -1,7 +1,7 @@
 package org.nccl4j.api;
 
 import java.util.Arrays;
-import org.nccl4j.api.group.Groups;
+import org.nccl4j.api.group.GroupScope;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
@@ -91,7 +91,7 @@ final class VariableCalls {
   void allGatherV(
       DeviceMemory send, DeviceMemory recv, Parts parts, DataType type, DeviceStream stream) {
     String name = "all_gather_v";
-    Groups.run(
+    GroupScope.run(
         () -> {
           check(name, parts, type);
           gather(name, send, recv, parts, type, stream);
@@ -132,7 +132,7 @@ final class VariableCalls {
       DataType type,
       DeviceStream stream) {
     String name = "all_to_all_v";
-    Groups.run(
+    GroupScope.run(
         () -> {
           check(name, sends, type);
           check(name, recvs, type);
@@ -188,7 +188,7 @@ final class VariableCalls {
       RedOp op,
       DeviceStream stream) {
     String name = "reduce_scatter_v";
-    Groups.run(
+    GroupScope.run(
         () -> {
           check(name, parts, type);
           scatter(name, send, recv, parts, type, op, stream);

@@ -29,7 +29,7 @@ final class GroupLaunch {
    * Launches a batch that is divided; the first error with the others, after everything that can be
    * launched has been.
    */
-  static void of(Batch batch) {
+  static void of(GroupTasks batch) {
     boolean several = batch.isOfSeveral();
     boolean large = several && batch.size() >= LARGE;
     if (large) {
@@ -55,7 +55,7 @@ final class GroupLaunch {
   }
 
   /** What the launch threw, or null. */
-  private static Throwable launch(Batch batch, boolean large) {
+  private static Throwable launch(GroupTasks batch, boolean large) {
     int parts = batch.nParts();
     boolean together = parts > 1 && (large || PROCESSORS >= 2 * parts);
     boolean crowded = false;
@@ -79,7 +79,7 @@ final class GroupLaunch {
   }
 
   /** Prepares all parts, then launches the first unit of each, the second of each, and so on. */
-  private static Throwable inTurns(Batch batch) {
+  private static Throwable inTurns(GroupTasks batch) {
     int most = 0;
     for (int p = 0; p < batch.nParts(); p++) {
       batch.part(p).prepare();
@@ -95,7 +95,7 @@ final class GroupLaunch {
   }
 
   /** The caller takes the last: the last device that a thread has called for is often current. */
-  private static Throwable together(Batch batch) {
+  private static Throwable together(GroupTasks batch) {
     int own = batch.nParts() - 1;
     for (int p = 0; p < own; p++) {
       batch.part(p).hand();

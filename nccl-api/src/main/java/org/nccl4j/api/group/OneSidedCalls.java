@@ -217,7 +217,7 @@ public final class OneSidedCalls {
   }
 
   private void checkPeer(String what, Integer peer) {
-    Groups.refuseWhereSimulated(what);
+    GroupScope.refuseWhereSimulated(what);
     if (peer == null || peer < 0 || peer >= windows.nRanks()) {
       throw wrong(
           what,

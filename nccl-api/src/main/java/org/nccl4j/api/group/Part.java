@@ -19,7 +19,7 @@ final class Part implements Runnable {
 
   /** A communicator's operations. */
   private static final class Share {
-    RankQueue queue;
+    OperationDispatcher queue;
     final List<Task> tasks = new ArrayList<>(2);
 
     /** Those of operations that have elements; there are few. */

@@ -16,7 +16,7 @@ import org.nccl4j.device.kernel.Operation;
  * that one waits for them.
  */
 final class Task {
-  private RankQueue queue;
+  private OperationDispatcher queue;
   private long shape;
   private ReductionOperator operator;
   private DeviceMemory send;
@@ -55,7 +55,7 @@ final class Task {
    * @param newOperator what reduces instead of the shape's operator; null where that does
    */
   @HotPath
-  Task set(RankQueue newQueue, long newShape, ReductionOperator newOperator) {
+  Task set(OperationDispatcher newQueue, long newShape, ReductionOperator newOperator) {
     queue = newQueue;
     shape = newShape;
     operator = newOperator;
@@ -82,7 +82,7 @@ final class Task {
     set(null, 0, null).on(null, null, 0, null);
   }
 
-  RankQueue queue() {
+  OperationDispatcher queue() {
     return queue;
   }
 

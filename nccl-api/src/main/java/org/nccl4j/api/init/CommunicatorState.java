@@ -8,7 +8,7 @@ import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.Supplier;
 import org.nccl4j.api.bootstrap.Bootstrap;
 import org.nccl4j.api.group.OneSidedCalls;
-import org.nccl4j.api.group.RankQueue;
+import org.nccl4j.api.group.OperationDispatcher;
 import org.nccl4j.api.init.connect.Routes;
 import org.nccl4j.api.init.engine.Engine;
 import org.nccl4j.api.init.engine.MemoryUsage;
@@ -41,10 +41,10 @@ public final class CommunicatorState {
   private final InitRequest request;
   private final Bootstrap bootstrap;
   private final Membership members;
-  private final RankQueue queue;
+  private final OperationDispatcher queue;
 
   /** Queues of operations that are planned by settings of their own. */
-  private final Map<RankQueue, Settings> others = new ConcurrentHashMap<>();
+  private final Map<OperationDispatcher, Settings> others = new ConcurrentHashMap<>();
 
   private final QuiesceWait idleness = new QuiesceWait(this);
   private final InfoLog info;
@@ -180,7 +180,7 @@ public final class CommunicatorState {
   }
 
   /** Where operations go. */
-  public RankQueue queue() {
+  public OperationDispatcher queue() {
     return queue;
   }
 
@@ -254,10 +254,10 @@ public final class CommunicatorState {
    * Where operations of this communicator go that are planned by settings over its own; every rank
    * uses the same.
    */
-  public RankQueue queue(Map<String, String> overrides) {
+  public OperationDispatcher queue(Map<String, String> overrides) {
     checkRunning("an operation with options");
     Settings settings = request.settings().with(overrides);
-    RankQueue other = engine().queue(settings);
+    OperationDispatcher other = engine().queue(settings);
     others.put(other, settings);
     return other;
   }

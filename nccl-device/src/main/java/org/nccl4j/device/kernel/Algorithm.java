@@ -18,7 +18,7 @@ public enum Algorithm {
   /** Reduce-scatter straight to each part's owner, then all-gather straight from it. */
   TWO_SHOT("TwoShot", Needs.CONNECTIONS, Set.of(Operation.ALL_REDUCE)),
   /** NVLink SHARP: each head combines its part by loads from all, and gives it out by one store. */
-  NVLS("NVLS", Needs.MULTICAST, Groups.OF_SWITCH, Protocol.SIMPLE),
+  NVLS("NVLS", Needs.MULTICAST, OperationSets.OF_SWITCH, Protocol.SIMPLE),
   /**
    * Between machines: each head combines its part of its machine as in NVLS; the heads of one part
    * combine theirs along a double binary tree, and give the result out on their machines.
@@ -27,25 +27,27 @@ public enum Algorithm {
   /** Parallel aggregated trees: a tree for each rank's part, their messages put together. */
   PAT("PAT", Needs.CONNECTIONS, Set.of(Operation.ALL_GATHER, Operation.REDUCE_SCATTER)),
   /** Through lines of data and flags in the library's own window; needs no window of the user's. */
-  DIRECT_LL("DirectLL", Needs.WINDOWS, Groups.OF_ALL_RANKS, Protocol.LL),
+  DIRECT_LL("DirectLL", Needs.WINDOWS, OperationSets.OF_ALL_RANKS, Protocol.LL),
   /** Between barriers, each rank takes or gives all that it needs or has. */
-  DIRECT_ONE_SHOT("DirectOneShot", Needs.WINDOWS, Groups.OF_ALL_RANKS, Protocol.SIMPLE),
+  DIRECT_ONE_SHOT("DirectOneShot", Needs.WINDOWS, OperationSets.OF_ALL_RANKS, Protocol.SIMPLE),
   /** Between barriers, each rank combines a part of the data and gives it to all. */
-  DIRECT_TWO_SHOT("DirectTwoShot", Needs.WINDOWS, Groups.OF_ALL_RANKS, Protocol.SIMPLE),
+  DIRECT_TWO_SHOT("DirectTwoShot", Needs.WINDOWS, OperationSets.OF_ALL_RANKS, Protocol.SIMPLE),
   /**
    * Between barriers, by the device's copy engines. Between two ranks with a kernel beside them,
    * which also combines; then the send and receive buffers may not overlap.
    */
-  COPY_ENGINE("CopyEngine", Needs.COPY_ENGINES, Groups.OF_ALL_RANKS, Protocol.SIMPLE),
+  COPY_ENGINE("CopyEngine", Needs.COPY_ENGINES, OperationSets.OF_ALL_RANKS, Protocol.SIMPLE),
   /** The same with all of a rank's copies in one call of the driver, and no barriers between. */
-  COPY_ENGINE_BATCH("CopyEngineBatch", Needs.COPY_ENGINES, Groups.OF_ALL_RANKS, Protocol.SIMPLE),
+  COPY_ENGINE_BATCH(
+      "CopyEngineBatch", Needs.COPY_ENGINES, OperationSets.OF_ALL_RANKS, Protocol.SIMPLE),
   /** As that, and the barriers are memory operations of the streams: no kernel is launched. */
-  COPY_ENGINE_STREAM("CopyEngineStream", Needs.COPY_ENGINES, Groups.OF_ALL_RANKS, Protocol.SIMPLE),
+  COPY_ENGINE_STREAM(
+      "CopyEngineStream", Needs.COPY_ENGINES, OperationSets.OF_ALL_RANKS, Protocol.SIMPLE),
   /**
    * NVLS in place: between barriers, each head combines its part by loads from all ranks' windows
    * at once, and gives it to all by one store.
    */
-  DIRECT_NVLS("NVLS", Needs.MULTICAST_WINDOWS, Groups.OF_SWITCH, Protocol.SIMPLE),
+  DIRECT_NVLS("NVLS", Needs.MULTICAST_WINDOWS, OperationSets.OF_SWITCH, Protocol.SIMPLE),
   /**
    * As DirectLL, and each line goes to all ranks by one store; needs no window of the user's, and
    * the library's own to be reached so.
@@ -87,7 +89,7 @@ public enum Algorithm {
   }
 
   /** Operations that several algorithms have. */
-  private static final class Groups {
+  private static final class OperationSets {
     static final Set<Operation> OF_ALL_RANKS = Set.copyOf(Operation.ofAllRanks());
 
     static final Set<Operation> OF_SWITCH =

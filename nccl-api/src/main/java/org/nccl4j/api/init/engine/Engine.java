@@ -4,8 +4,8 @@ import java.util.List;
 import java.util.Map;
 import java.util.function.BiFunction;
 import org.nccl4j.api.bootstrap.Bootstrap;
-import org.nccl4j.api.group.RankQueue;
-import org.nccl4j.api.group.SignatureCheck;
+import org.nccl4j.api.group.CallConsistencyCheck;
+import org.nccl4j.api.group.OperationDispatcher;
 import org.nccl4j.api.init.connect.Routes;
 import org.nccl4j.api.init.exchange.InitRequest;
 import org.nccl4j.api.init.exchange.Membership;
@@ -51,7 +51,7 @@ public record Engine(
     SharedResources resources,
     KernelCommunicator kernels,
     Launcher launcher,
-    RankQueue queue,
+    OperationDispatcher queue,
     Map<Integer, Routes.Route> routes) {
 
   private static final int CTA_POLICY_ZERO = 2;
@@ -113,7 +113,7 @@ public record Engine(
       Launcher launcher,
       Map<Integer, Routes.Route> routes) {
     Settings settings = place.request.settings();
-    RankQueue queue = queue(place, kernels, launcher, settings);
+    OperationDispatcher queue = queue(place, kernels, launcher, settings);
     return new Engine(place, resources, kernels, launcher, queue, Map.copyOf(routes));
   }
 
@@ -125,7 +125,7 @@ public record Engine(
     }
   }
 
-  private static RankQueue queue(
+  private static OperationDispatcher queue(
       Place place, KernelCommunicator kernels, Launcher launcher, Settings settings) {
     InitRequest request = place.request;
     int nRanks = place.facts.nRanks();
@@ -145,9 +145,9 @@ public record Engine(
     ReductionOrder.check(settings, planner, request.name(), nRanks);
     WindowPlanner direct =
         new WindowPlanner(kernels, place.windows, planner, place.facts, place.nvls, rules);
-    SignatureCheck signatures =
+    CallConsistencyCheck signatures =
         compares(settings)
-            ? new SignatureCheck(
+            ? new CallConsistencyCheck(
                 request.name(),
                 place.communicator,
                 kernels,
@@ -155,9 +155,9 @@ public record Engine(
                 (KernelDevice) request.device(),
                 nRanks)
             : null;
-    return new RankQueue(
+    return new OperationDispatcher(
         request.name(),
-        new RankQueue.Rank(
+        new OperationDispatcher.Rank(
             place.communicator,
             place.rank,
             nRanks,
@@ -209,7 +209,7 @@ public record Engine(
   }
 
   /** Where operations go that are planned by other settings. */
-  public RankQueue queue(Settings settings) {
+  public OperationDispatcher queue(Settings settings) {
     return queue(place, kernels, launcher, settings);
   }
 }

@@ -11,7 +11,7 @@ import org.nccl4j.device.kernel.P2pWork;
  * Sends and receives that are planned together. Mostly they are those of a group before, which are
  * kept: then nothing is allocated. Owner: who has entered the launcher.
  */
-final class Singles {
+final class P2pTasks {
   private final List<P2pTask> works = new ArrayList<>();
   private final List<P2pTask> known = new ArrayList<>();
 

@@ -23,7 +23,7 @@ import org.nccl4j.device.kernel.Operation;
  * The entry of one rank's operations: checks them, and launches them or keeps them until the end of
  * their group.
  */
-public final class RankQueue {
+public final class OperationDispatcher {
   private final ArgumentCheck check;
   private final Rank rank;
   private final String communicator;
@@ -31,10 +31,10 @@ public final class RankQueue {
   private Planner planner;
   private WindowPlanner direct;
   private Launcher launcher;
-  private SignatureCheck signatures;
+  private CallConsistencyCheck signatures;
   private final String name;
 
-  private final Singles singles = new Singles();
+  private final P2pTasks singles = new P2pTasks();
 
   /** Made at the first group that needs it, and closed, under this object's monitor. */
   private volatile LaunchThread launchThread;
@@ -45,14 +45,14 @@ public final class RankQueue {
    * @param name of the communicator
    * @param signatures compares calls across ranks; null where that is not asked for
    */
-  public RankQueue(
+  public OperationDispatcher(
       String name,
       Rank rank,
       Device device,
       Planner planner,
       WindowPlanner direct,
       Launcher launcher,
-      SignatureCheck signatures) {
+      CallConsistencyCheck signatures) {
     this.check =
         new ArgumentCheck(
             name, rank.rank(), rank.nRanks(), device, rank.checksPointers(), rank.checksOverlaps());
@@ -70,7 +70,7 @@ public final class RankQueue {
    * Adopts the state of another queue of the same rank, which has new kernels. The caller ensures
    * happens-before to later operations.
    */
-  public void become(RankQueue other) {
+  public void become(OperationDispatcher other) {
     close(/* idle= */ true);
     planner = other.planner;
     direct = other.direct;
@@ -119,7 +119,7 @@ public final class RankQueue {
   }
 
   /** Whether another queue is of another rank of the same communicator. */
-  boolean isOfSameCommunicator(RankQueue other) {
+  boolean isOfSameCommunicator(OperationDispatcher other) {
     return rank.communicator == other.rank.communicator && rank.rank != other.rank.rank;
   }
 
@@ -129,7 +129,7 @@ public final class RankQueue {
   }
 
   /** An error of operations of two ranks in one stream. */
-  InvalidArgumentException oneStream(RankQueue other, DeviceStream stream) {
+  InvalidArgumentException oneStream(OperationDispatcher other, DeviceStream stream) {
     return new InvalidArgumentException(
         ErrorId.STREAM,
         "ranks %d and %d of communicator %s have operations of one group in one stream of %s (%s),"
@@ -182,7 +182,7 @@ public final class RankQueue {
   @HotPath
   public void call(
       long shape, DeviceMemory send, DeviceMemory recv, long count, DeviceStream stream) {
-    Groups group = Groups.open();
+    GroupScope group = GroupScope.open();
     if (group != null) {
       keep(group, shape, send, recv, count, stream);
       return;
@@ -210,7 +210,7 @@ public final class RankQueue {
   /** For the end of a group, which fails if the call does. */
   @HotPath
   private void keep(
-      Groups group,
+      GroupScope group,
       long shape,
       DeviceMemory send,
       DeviceMemory recv,
@@ -233,7 +233,7 @@ public final class RankQueue {
       long shape, DeviceMemory send, DeviceMemory recv, long count, DeviceStream stream) {
     if (CallShape.operation(shape).isOfAllRanks() && count > 0 && !stream.isCapturing()) {
       WindowPlanner deciding = direct;
-      Groups.meet(deciding.windows(), () -> deciding.decide(shape, send, recv, count));
+      GroupScope.meet(deciding.windows(), () -> deciding.decide(shape, send, recv, count));
     }
   }
 
@@ -249,7 +249,7 @@ public final class RankQueue {
       DeviceMemory recv,
       long count,
       DeviceStream stream) {
-    Groups group = Groups.open();
+    GroupScope group = GroupScope.open();
     try {
       check.check(shape, send, recv, count, stream);
       check.check(shape, operator);

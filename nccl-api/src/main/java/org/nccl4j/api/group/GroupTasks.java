@@ -9,7 +9,7 @@ import org.nccl4j.device.HotPath;
  * The calls of a thread's group, and the parts in which they are launched. Its objects are used
  * again for the thread's later groups.
  */
-final class Batch {
+final class GroupTasks {
   /** Tasks of larger groups are not kept. */
   private static final int MOST_KEPT = 1024;
 

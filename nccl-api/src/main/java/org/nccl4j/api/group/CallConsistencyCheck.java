@@ -38,7 +38,7 @@ import org.nccl4j.device.kernel.Protocol;
  * <p>The stream calls the comparison, in which a GPU's driver allows no call of its own; so calls
  * lie in memory that both sides see, which is used again. Launched by one thread at a time.
  */
-public final class SignatureCheck {
+public final class CallConsistencyCheck {
   /** Begins what a rank has said; there is something else where a gather came to no end. */
   private static final long SAID = 0x6e63636c346a6f70L;
 
@@ -76,7 +76,7 @@ public final class SignatureCheck {
    * @param name for messages
    * @param communicator a number that its ranks have in common, and no other communicator has
    */
-  public SignatureCheck(
+  public CallConsistencyCheck(
       String name,
       long communicator,
       KernelCommunicator kernels,

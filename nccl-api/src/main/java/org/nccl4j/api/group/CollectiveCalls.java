@@ -15,7 +15,7 @@ import org.nccl4j.device.NcclException;
  * Runs what waits for other ranks: what one rank waits for in the order of its calls, and each rank
  * of several on a thread of its own.
  */
-final class Meetings {
+final class CollectiveCalls {
   /**
    * Something that waits for other ranks.
    *
@@ -23,7 +23,7 @@ final class Meetings {
    */
   record Meeting(Object whose, Runnable call) {}
 
-  private Meetings() {}
+  private CollectiveCalls() {}
 
   /** Runs them all, and throws the first error once all have ended. */
   static void run(List<Meeting> meetings) {

@@ -13,8 +13,8 @@ import org.nccl4j.device.NcclException;
 import org.nccl4j.device.kernel.HeldCalls;
 
 /** The group that each thread has open, if any. */
-public final class Groups {
-  private static final ThreadLocal<Groups> MINE = new ThreadLocal<>();
+public final class GroupScope {
+  private static final ThreadLocal<GroupScope> MINE = new ThreadLocal<>();
 
   /**
    * Whether any thread has begun a group: before that, no thread need look for its own. It is
@@ -26,15 +26,15 @@ public final class Groups {
   private static final System.Logger LOG = DebugLog.of("COLL");
 
   static {
-    HeldCalls.tell(Groups::warnOfHeldCalls);
+    HeldCalls.tell(GroupScope::warnOfHeldCalls);
   }
 
-  private Batch batch = new Batch();
+  private GroupTasks batch = new GroupTasks();
 
   /** Of the group before this one; null while that is launched. */
-  private Batch spare;
+  private GroupTasks spare;
 
-  private final List<Meetings.Meeting> meetings = new ArrayList<>();
+  private final List<CollectiveCalls.Meeting> meetings = new ArrayList<>();
   private int depth;
 
   /** Whether what is called will not be launched. */
@@ -46,11 +46,11 @@ public final class Groups {
   /** Whether the thread was told that it waits for a stream too early; that is said once. */
   private boolean warned;
 
-  private Groups() {}
+  private GroupScope() {}
 
   /** A program may wait for what it launched before the group, so this is no error. */
   private static void warnOfHeldCalls(DeviceStream stream) {
-    Groups mine = open();
+    GroupScope mine = open();
     Task held = mine == null || mine.warned ? null : mine.batch.heldFor(stream);
     if (held != null) {
       mine.warned = true;
@@ -71,11 +71,11 @@ public final class Groups {
   }
 
   /** That of the calling thread, made if it has none. */
-  private static Groups mine() {
-    Groups mine = MINE.get();
+  private static GroupScope mine() {
+    GroupScope mine = MINE.get();
     if (mine == null) {
       used = true;
-      mine = new Groups();
+      mine = new GroupScope();
       MINE.set(mine);
     }
     return mine;
@@ -95,7 +95,7 @@ public final class Groups {
    * @param calls may throw checked exceptions, as languages beside Java do without declaring them
    */
   public static void run(Runnable calls) {
-    Groups mine = mine();
+    GroupScope mine = mine();
     mine.enter();
     int level = mine.depth;
     try {
@@ -173,7 +173,7 @@ public final class Groups {
    * @throws InvalidUsageException without a start
    */
   public static void end() {
-    Groups mine = open();
+    GroupScope mine = open();
     if (mine == null) {
       throw new InvalidUsageException(
           ErrorId.GROUP,
@@ -195,9 +195,9 @@ public final class Groups {
    * @param whose tells ranks of communicators apart
    */
   public static void meet(Object whose, Runnable meeting) {
-    Groups mine = open();
+    GroupScope mine = open();
     if (mine != null) {
-      mine.meetings.add(new Meetings.Meeting(whose, meeting));
+      mine.meetings.add(new CollectiveCalls.Meeting(whose, meeting));
     } else {
       meeting.run();
     }
@@ -209,7 +209,7 @@ public final class Groups {
    * @return microseconds that the slowest rank's operations are predicted to take
    */
   public static double simulate(Runnable calls) {
-    Groups mine = mine();
+    GroupScope mine = mine();
     if (mine.depth > 0) {
       throw new InvalidUsageException(
           ErrorId.GROUP, "a group is simulated inside another", "end the other group first");
@@ -219,7 +219,7 @@ public final class Groups {
     try {
       calls.run();
       mine.throwFailure();
-      Map<RankQueue, Double> sums = new LinkedHashMap<>();
+      Map<OperationDispatcher, Double> sums = new LinkedHashMap<>();
       for (int t = 0; t < mine.batch.size(); t++) {
         Task task = mine.batch.task(t);
         sums.merge(task.queue(), task.queue().predict(task), Double::sum);
@@ -236,7 +236,7 @@ public final class Groups {
 
   /** Throws in a group that is not launched; for what does not wait for a group's end. */
   public static void refuseWhereSimulated(String what) {
-    Groups mine = open();
+    GroupScope mine = open();
     if (mine != null && mine.simulates) {
       throw new InvalidUsageException(
           ErrorId.GROUP,
@@ -267,8 +267,8 @@ public final class Groups {
 
   /** That of the calling thread; null if it has none open. */
   @HotPath
-  static Groups open() {
-    Groups mine = used ? MINE.get() : null;
+  static GroupScope open() {
+    GroupScope mine = used ? MINE.get() : null;
     return mine != null && mine.depth > 0 ? mine : null;
   }
 
@@ -280,16 +280,16 @@ public final class Groups {
 
   /** What the launch itself calls on this thread may have groups too. */
   private void launch() {
-    List<Meetings.Meeting> met = meetings.isEmpty() ? List.of() : List.copyOf(meetings);
+    List<CollectiveCalls.Meeting> met = meetings.isEmpty() ? List.of() : List.copyOf(meetings);
     meetings.clear();
-    Batch now = batch;
-    batch = spare == null ? new Batch() : spare;
+    GroupTasks now = batch;
+    batch = spare == null ? new GroupTasks() : spare;
     spare = null;
     try {
       now.divide();
       now.checkStreams();
       if (!met.isEmpty()) {
-        Meetings.run(met);
+        CollectiveCalls.run(met);
       }
       GroupLaunch.of(now);
     } finally {
