@@ -28,12 +28,12 @@ public enum Algorithm {
     return label;
   }
 
-  /** Whether the network reduces. */
+  /** True if the network reduces. */
   public boolean isCollNet() {
     return this == COLLNET_DIRECT || this == COLLNET_CHAIN;
   }
 
-  /** Whether the NVSwitch reduces. */
+  /** True if the NVSwitch reduces. */
   public boolean isNvls() {
     return this == NVLS || this == NVLS_TREE;
   }

@@ -49,7 +49,7 @@ public enum PathType {
     return words;
   }
 
-  /** Whether this is no further than the other. */
+  /** True if this is no further than the other. */
   public boolean within(PathType limit) {
     return ordinal() <= limit.ordinal();
   }

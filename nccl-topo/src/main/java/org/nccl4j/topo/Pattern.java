@@ -26,12 +26,12 @@ public enum Pattern {
     return id;
   }
 
-  /** Whether it is one of the tree shapes. */
+  /** True if it is one of the tree shapes. */
   public boolean isTree() {
     return this == BALANCED_TREE || this == SPLIT_TREE || this == TREE;
   }
 
-  /** Whether a channel is a head and a network, rather than an order of all GPUs. */
+  /** True if a channel is a head and a network, rather than an order of all GPUs. */
   public boolean isHeads() {
     return this == NVLS || this == COLLNET_DIRECT;
   }

@@ -44,7 +44,7 @@ public final class BootstrapId {
     this.secret = secret.clone();
   }
 
-  /** Whether the first of the root's ranks starts it when it joins, and not listening before. */
+  /** True if the first of the root's ranks starts it when it joins, and not listening before. */
   boolean startedByFirstRank() {
     return startedByFirstRank;
   }

@@ -28,7 +28,7 @@ final class FailureBroadcast {
     ring = neighbours;
   }
 
-  /** Whether all roots can still be told, so that the ring need not be. */
+  /** True if all roots can still be told, so that the ring need not be. */
   boolean rootsAlive() {
     return roots.stream().allMatch(RootConnection::alive);
   }

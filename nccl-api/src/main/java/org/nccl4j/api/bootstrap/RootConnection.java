@@ -128,7 +128,7 @@ final class RootConnection implements ConnectionDialer.Outcome, Connection.Owner
                     .formatted(rootText())));
   }
 
-  /** Whether failures can still be told by way of the root. */
+  /** True if failures can still be told by way of the root. */
   boolean alive() {
     return monitor.read(() -> connection != null && !over);
   }

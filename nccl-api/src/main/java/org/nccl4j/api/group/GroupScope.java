@@ -17,7 +17,7 @@ public final class GroupScope {
   private static final ThreadLocal<GroupScope> MINE = new ThreadLocal<>();
 
   /**
-   * Whether any thread has begun a group: before that, no thread need look for its own. It is
+   * True if any thread has begun a group: before that, no thread need look for its own. It is
    * written once. A count of the open groups would be written by all threads at each group, and
    * each would wait for the line of it that another processor has.
    */
@@ -37,13 +37,13 @@ public final class GroupScope {
   private final List<CollectiveCalls.Meeting> meetings = new ArrayList<>();
   private int depth;
 
-  /** Whether what is called will not be launched. */
+  /** True if what is called will not be launched. */
   private boolean simulates;
 
   /** The first error of a call in the group, which its outermost end throws; null while none. */
   private Throwable failure;
 
-  /** Whether the thread was told that it waits for a stream too early; that is said once. */
+  /** True if the thread was told that it waits for a stream too early; that is said once. */
   private boolean warned;
 
   private GroupScope() {}

@@ -102,7 +102,7 @@ final class GroupTasks {
     return parts.get(index);
   }
 
-  /** Whether the operations are of several ranks. */
+  /** True if the operations are of several ranks. */
   boolean isOfSeveral() {
     for (int t = 1; t < nTasks; t++) {
       if (tasks.get(t).queue() != tasks.get(0).queue()) {

@@ -42,7 +42,7 @@ final class LaunchThread implements AutoCloseable {
 
   private volatile boolean asleep;
 
-  /** Whether it ends when it is free. Written once; read by the thread. */
+  /** True if it ends when it is free. Written once; read by the thread. */
   private volatile boolean ending;
 
   /**

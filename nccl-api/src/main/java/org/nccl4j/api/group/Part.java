@@ -177,7 +177,7 @@ final class Part implements Runnable {
     on = thread.give(this) ? thread : null;
   }
 
-  /** Whether another thread runs it. */
+  /** True if another thread runs it. */
   boolean isHanded() {
     return on != null;
   }

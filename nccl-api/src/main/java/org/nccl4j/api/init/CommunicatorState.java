@@ -142,7 +142,7 @@ public final class CommunicatorState {
     return engine;
   }
 
-  /** Whether it is suspended now. */
+  /** True if it is suspended now. */
   public boolean isSuspended() {
     return suspended;
   }
@@ -319,7 +319,7 @@ public final class CommunicatorState {
     return window;
   }
 
-  /** Whether close has been called. */
+  /** True if close has been called. */
   public boolean isClosed() {
     return closed.get();
   }
@@ -413,7 +413,7 @@ public final class CommunicatorState {
     return Duration.ofNanos(Math.max(0, end - System.nanoTime()));
   }
 
-  /** Whether what belongs to this communicator was freed: nothing uses it any more. */
+  /** True if what belongs to this communicator was freed: nothing uses it any more. */
   private boolean end(Running what, boolean idle) {
     Engine engine = what.engine;
     boolean free = idle && engine.place().windows().endRemote();

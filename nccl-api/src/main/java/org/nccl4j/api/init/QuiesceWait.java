@@ -20,7 +20,7 @@ final class QuiesceWait {
   }
 
   /**
-   * Whether there are operations that use a window. A device takes a while to say that it has
+   * True if there are operations that use a window. A device takes a while to say that it has
    * nothing to do.
    */
   boolean uses(RegisteredWindow window) {

@@ -24,7 +24,7 @@ final class SplitSharePolicy {
   }
 
   /**
-   * Whether this rank is for it when the parent is split.
+   * True if this rank is for it when the parent is split.
    *
    * @param share what the user has said; empty where the settings decide
    * @param settings of the split
@@ -35,7 +35,7 @@ final class SplitSharePolicy {
   }
 
   /**
-   * Whether this rank can.
+   * True if this rank can.
    *
    * @param asked whether the user has asked for it; else it is not done where NVLS is lost
    */

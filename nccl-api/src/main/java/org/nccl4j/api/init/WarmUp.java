@@ -44,7 +44,7 @@ public final class WarmUp implements StartupHook {
           "NCCL_PROFILER_PLUGIN", "none",
           "NCCL_NVLS_ENABLE", "0");
 
-  /** Whether it is too late, since a creation has begun. */
+  /** True if it is too late, since a creation has begun. */
   private static volatile boolean over;
 
   /** For the service loader. */

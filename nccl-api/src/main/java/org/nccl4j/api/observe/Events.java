@@ -19,7 +19,7 @@ final class Events {
   private Events() {}
 
   /**
-   * Whether there is a recorder. Without one no event may be made: the first has Java Flight
+   * True if there is a recorder. Without one no event may be made: the first has Java Flight
    * Recorder read the descriptions of all its events, which takes a good part of the time in which
    * a communicator is made.
    */

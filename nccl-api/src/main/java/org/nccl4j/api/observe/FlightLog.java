@@ -256,7 +256,7 @@ public final class FlightLog {
     }
   }
 
-  /** Whether a call waits so. */
+  /** True if a call waits so. */
   boolean hasFront() {
     synchronized (waiting) {
       return !waiting.isEmpty();
@@ -297,7 +297,7 @@ public final class FlightLog {
     return bytes.getInt(WAITS_FOR);
   }
 
-  /** Whether something that was launched has not ended, as far as was observed last. */
+  /** True if something that was launched has not ended, as far as was observed last. */
   boolean isUnderWay() {
     return bytes.getLong(ENDED) < launchedSoFar();
   }

@@ -145,7 +145,7 @@ public final class FlightReader {
     return reports;
   }
 
-  /** Whether a page's rank is one of its ranks: not so where a file is damaged. */
+  /** True if a page's rank is one of its ranks: not so where a file is damaged. */
   private static boolean isRank(ByteBuffer page) {
     int rank = page.getInt(FlightLog.RANK);
     return rank >= 0 && rank < page.getInt(FlightLog.RANKS);

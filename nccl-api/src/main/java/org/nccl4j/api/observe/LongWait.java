@@ -10,7 +10,7 @@ final class LongWait {
   private boolean told;
 
   /**
-   * Whether the operation under way has waited for long, once for each.
+   * True if the operation under way has waited for long, once for each.
    *
    * @param ended how many have ended before it
    * @param waits whether it waits for another rank now

@@ -71,7 +71,7 @@ public record RankReport(
    */
   public record Operation(
       long number, long collective, String label, int root, long count, long bytes, String text) {
-    /** Whether all ranks call it, with the same arguments. */
+    /** True if all ranks call it, with the same arguments. */
     public boolean isCollective() {
       return org.nccl4j.device.kernel.Operation.find(label)
           .filter(org.nccl4j.device.kernel.Operation::isOfAllRanks)

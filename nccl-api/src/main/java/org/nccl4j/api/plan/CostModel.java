@@ -16,12 +16,12 @@ interface CostModel {
   /** The algorithms that the device has for a collective. */
   List<Algorithm> algorithms(Operation operation);
 
-  /** Whether an algorithm can do an operation of a type. */
+  /** True if an algorithm can do an operation of a type. */
   default boolean has(Algorithm algorithm, Operation operation, DataType type, RedOp op) {
     return true;
   }
 
-  /** Whether an algorithm can hand steps over by a protocol. */
+  /** True if an algorithm can hand steps over by a protocol. */
   default boolean has(Algorithm algorithm, Protocol protocol) {
     return true;
   }

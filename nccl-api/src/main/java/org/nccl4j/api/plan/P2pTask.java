@@ -31,7 +31,7 @@ public record P2pTask(
     return Long.hashCode(hash * 0x9E3779B97F4A7C15L);
   }
 
-  /** Whether it is this one. */
+  /** True if it is this one. */
   public boolean is(
       boolean itSends, int itsPeer, DeviceMemory itsBuffer, long itsBytes, P2pWork.Offer itsOffer) {
     return sends == itSends

@@ -326,7 +326,7 @@ public final class Planner {
     return chooser.choose(operation, wholeBytes(operation, count, type), type, RedOp.SUM);
   }
 
-  /** Whether copy engines do a message; the same at both ends. */
+  /** True if copy engines do a message; the same at both ends. */
   private boolean isCopied(long bytes) {
     return copies && bytes >= LEAST_COPIED;
   }

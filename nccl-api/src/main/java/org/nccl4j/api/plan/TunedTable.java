@@ -106,7 +106,7 @@ public record TunedTable(String file, String device, List<String> lines) {
     }
   }
 
-  /** Whether a line is of a direct way, or of sends and receives that are compared with those. */
+  /** True if a line is of a direct way, or of sends and receives that are compared with those. */
   private static boolean isDirect(String[] words) {
     return Operation.ofAllRanks().stream().anyMatch(o -> o.label().equals(words[1]))
         && (words[2].equals(Algorithm.PAIRWISE.label()) && words[3].equals(Protocol.SIMPLE.label())

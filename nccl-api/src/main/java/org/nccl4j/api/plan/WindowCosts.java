@@ -32,10 +32,10 @@ interface WindowCosts {
   /** Blocks that should share the work; 0 leaves it to the device. */
   int blocks(Operation operation, Algorithm way, long bytes);
 
-  /** Whether a way without windows may be taken, so that the space is worth making at once. */
+  /** True if a way without windows may be taken, so that the space is worth making at once. */
   boolean worksWithoutWindows();
 
-  /** Whether they may be compared with those of other ways: measured, not guessed. */
+  /** True if they may be compared with those of other ways: measured, not guessed. */
   boolean areMeasured();
 
   /** Where the figures come from, as a sentence. */

@@ -39,10 +39,10 @@ public final class WindowPlanner {
   private final int nRanks;
   private final boolean reach;
 
-  /** Whether all ranks reach each other's memory, and there are others at all. */
+  /** True if all ranks reach each other's memory, and there are others at all. */
   private final boolean possible;
 
-  /** Whether kernels can store what is sent into windows of others. */
+  /** True if kernels can store what is sent into windows of others. */
   private final boolean offers;
 
   private final PlanCache cache = new PlanCache();
@@ -75,7 +75,7 @@ public final class WindowPlanner {
     this.possible = maps && nRanks > 1 && windows.team().size() == nRanks;
   }
 
-  /** Whether the space for windows is worth making before there is a window. */
+  /** True if the space for windows is worth making before there is a window. */
   public boolean wantsSpace() {
     boolean wanted =
         costs.areMeasured() && filter.allows(Algorithm.DIRECT_LL)
@@ -89,7 +89,7 @@ public final class WindowPlanner {
     return windows;
   }
 
-  /** Whether there are registered buffers of which the ranks have not decided together. */
+  /** True if there are registered buffers of which the ranks have not decided together. */
   @HotPath
   public boolean isUndecided() {
     return windows.registrations().arePending();
@@ -146,7 +146,7 @@ public final class WindowPlanner {
     return known.plan();
   }
 
-  /** Whether the receiver of a message says first where it may go: the same at both ends. */
+  /** True if the receiver of a message says first where it may go: the same at both ends. */
   @HotPath
   public boolean hasOffer(long bytes) {
     return offers && bytes >= P2pWork.Offer.LEAST_BYTES && !windows.isEmpty();
@@ -286,7 +286,7 @@ public final class WindowPlanner {
     return best != null && (demanded || pays) ? best : null;
   }
 
-  /** Whether what one rank writes to the output would be taken for another's input. */
+  /** True if what one rank writes to the output would be taken for another's input. */
   private static boolean needsApart(Operation operation, Algorithm way) {
     return way == Algorithm.COPY_ENGINE && operation.reduces()
         || way == Algorithm.DIRECT_ONE_SHOT && operation == Operation.ALL_REDUCE;

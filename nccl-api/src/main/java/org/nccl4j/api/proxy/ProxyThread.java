@@ -45,7 +45,7 @@ public final class ProxyThread implements Progress {
 
   private volatile ProxyHandler[] handlers;
 
-  /** Whether a handler has to be called at all times. */
+  /** True if a handler has to be called at all times. */
   private volatile boolean polled;
 
   /** What comes unasked, and has to be looked for at all times; null if there is none. */
@@ -59,7 +59,7 @@ public final class ProxyThread implements Progress {
 
   private volatile boolean over;
 
-  /** Whether the thread does not look for a while. */
+  /** True if the thread does not look for a while. */
   private volatile boolean asleep;
 
   private final Duration longestTurn;
@@ -176,7 +176,7 @@ public final class ProxyThread implements Progress {
     }
   }
 
-  /** Whether handlers have something to do, and are given turns. */
+  /** True if handlers have something to do, and are given turns. */
   private boolean isLeft() {
     return !over && isUnderWay();
   }
@@ -211,7 +211,7 @@ public final class ProxyThread implements Progress {
     }
   }
 
-  /** Whether what kernels have left is done. */
+  /** True if what kernels have left is done. */
   public boolean isIdle() {
     return over || !isUnderWay();
   }

@@ -177,7 +177,7 @@ public final class Setting<T> {
     return sentence;
   }
 
-  /** Whether its value must not be shown. */
+  /** True if its value must not be shown. */
   public boolean secret() {
     return secret;
   }

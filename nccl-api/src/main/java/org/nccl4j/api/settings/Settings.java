@@ -396,7 +396,7 @@ public final class Settings {
     return flag == null ? value.text() : flag.textIn(environment);
   }
 
-  /** Whether the user set it, anywhere. */
+  /** True if the user set it, anywhere. */
   public boolean isSet(Setting<?> setting) {
     return environment.find(setting.name()).isPresent();
   }

@@ -44,7 +44,7 @@ final class Spelling {
     return best;
   }
 
-  /** Whether most letters of a word differ: NCCL_RAS_ENABLE is no misspelt NCCL_PAT_ENABLE. */
+  /** True if most letters of a word differ: NCCL_RAS_ENABLE is no misspelt NCCL_PAT_ENABLE. */
   private static boolean hasAnotherWord(String name, String candidate) {
     String[] words = name.split("_");
     String[] others = candidate.split("_");

@@ -64,7 +64,7 @@ public record Subsystems(Set<String> names) {
     return NAMES.contains(name) ? name : "INIT";
   }
 
-  /** Whether any of some logs. */
+  /** True if any of some logs. */
   public boolean logAny(String... some) {
     return Stream.of(some).anyMatch(names::contains);
   }

@@ -31,12 +31,12 @@ public final class LocalRegistration {
     return obstacle == null ? UNUSED : obstacle;
   }
 
-  /** Whether it has been deregistered, or its communicator closed. */
+  /** True if it has been deregistered, or its communicator closed. */
   public boolean isDropped() {
     return dropped;
   }
 
-  /** Whether the ranks have yet to find out whether they can use it. */
+  /** True if the ranks have yet to find out whether they can use it. */
   boolean isPending() {
     return obstacle == null;
   }

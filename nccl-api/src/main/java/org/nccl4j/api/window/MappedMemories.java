@@ -60,7 +60,7 @@ final class MappedMemories {
     }
   }
 
-  /** Whether an allocation of this rank is mapped. */
+  /** True if an allocation of this rank is mapped. */
   boolean has(Exportable own) {
     return memories.values().stream().anyMatch(memory -> memory.isOf(own));
   }

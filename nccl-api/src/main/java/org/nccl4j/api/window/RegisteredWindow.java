@@ -63,7 +63,7 @@ public final class RegisteredWindow {
     return used;
   }
 
-  /** Whether it has been deregistered. */
+  /** True if it has been deregistered. */
   public boolean isDropped() {
     return dropped;
   }

@@ -26,7 +26,7 @@ public final class Registrations {
   private final int rank;
   private final List<LocalRegistration> all = new CopyOnWriteArrayList<>();
 
-  /** Whether there is one that the ranks have not tried to use; written under the lock. */
+  /** True if there is one that the ranks have not tried to use; written under the lock. */
   private volatile boolean pending;
 
   Registrations(WindowRegistry windows, String name, int rank) {
@@ -64,7 +64,7 @@ public final class Registrations {
             + " connections' own memory, which the network knows";
   }
 
-  /** Whether the next operation may have to find out whether its buffers can be used. */
+  /** True if the next operation may have to find out whether its buffers can be used. */
   @HotPath
   public boolean arePending() {
     return pending;

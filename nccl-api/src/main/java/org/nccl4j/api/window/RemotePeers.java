@@ -14,7 +14,7 @@ public interface RemotePeers {
    */
   void open(RemoteSpace.Windows windows);
 
-  /** Whether they are connected. */
+  /** True if they are connected. */
   boolean isOpen();
 
   /** Why puts do not reach them; empty if they do, or will once a window is registered. */

@@ -52,7 +52,7 @@ final class SymmetricMemory {
         .orElse(null);
   }
 
-  /** Whether this rank's part of it is an allocation, by this very object. */
+  /** True if this rank's part of it is an allocation, by this very object. */
   boolean isOf(Exportable allocation) {
     return own == allocation;
   }

@@ -56,7 +56,7 @@ public record Team(int first, int size, int place) {
         && (a.processId().equals(b.processId()) || a.ipcNamespace().equals(b.ipcNamespace()));
   }
 
-  /** Whether its ranks need fabric handles: they cannot all send each other descriptors. */
+  /** True if its ranks need fabric handles: they cannot all send each other descriptors. */
   boolean isApart(List<PeerInfo> peers) {
     PeerInfo self = peers.get(first);
     return ranks().stream()
@@ -72,7 +72,7 @@ public record Team(int first, int size, int place) {
     return a == 0 ? b : gcd(b % a, a);
   }
 
-  /** Whether a rank is one of them. */
+  /** True if a rank is one of them. */
   public boolean has(int rank) {
     return rank >= first && rank < first + size;
   }

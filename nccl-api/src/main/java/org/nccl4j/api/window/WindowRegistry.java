@@ -108,7 +108,7 @@ public final class WindowRegistry implements AutoCloseable {
     return table.find(address, bytes);
   }
 
-  /** Whether a window is registered here and now. */
+  /** True if a window is registered here and now. */
   public boolean has(RegisteredWindow window) {
     return table.has(window);
   }
@@ -123,13 +123,13 @@ public final class WindowRegistry implements AutoCloseable {
     return Fitness.of(call, setup, memory);
   }
 
-  /** Whether there is a space for windows: whether there ever was one. */
+  /** True if there is a space for windows: whether there ever was one. */
   public boolean hasSpace() {
     return resources != null;
   }
 
   /**
-   * Whether the library's own window, and so any that is large enough, is reached by one access.
+   * True if the library's own window, and so any that is large enough, is reached by one access.
    */
   public boolean isCovered() {
     return covered;
@@ -141,13 +141,13 @@ public final class WindowRegistry implements AutoCloseable {
     return own == null ? 0 : own.size();
   }
 
-  /** Whether there are none. */
+  /** True if there are none. */
   @HotPath
   public boolean isEmpty() {
     return table.isEmpty();
   }
 
-  /** Whether there is nothing but the library's own space, if that. */
+  /** True if there is nothing but the library's own space, if that. */
   public synchronized boolean isUnused() {
     return table.isEmpty() && ofLibrary.isEmpty() && registrations.isEmpty();
   }

@@ -63,7 +63,7 @@ final class AddressTrials {
     return rounds;
   }
 
-  /** Whether an attempt may begin. */
+  /** True if an attempt may begin. */
   boolean mayBegin(long now) {
     return !pausing || now - pauseEnd >= 0;
   }
@@ -83,7 +83,7 @@ final class AddressTrials {
     lateFrom = now + patience;
   }
 
-  /** Whether the answer has taken too long; to be asked after having looked for it. */
+  /** True if the answer has taken too long; to be asked after having looked for it. */
   boolean isLate(long now) {
     return now - lateFrom > 0;
   }
@@ -121,7 +121,7 @@ final class AddressTrials {
     return !again;
   }
 
-  /** Whether every address has been tried and none will ever do. */
+  /** True if every address has been tried and none will ever do. */
   boolean areHopeless() {
     for (boolean each : forGood) {
       if (!each) {

@@ -109,12 +109,12 @@ public final class Dialer {
     return trials.index();
   }
 
-  /** Whether every address has been tried and none will ever do. */
+  /** True if every address has been tried and none will ever do. */
   public boolean isHopeless() {
     return trials.areHopeless();
   }
 
-  /** Whether no address has been tried twice. */
+  /** True if no address has been tried twice. */
   public boolean isFirstRound() {
     return trials.rounds() == 0 || trials.rounds() == 1 && trials.index() == 0;
   }

@@ -43,7 +43,7 @@ public final class FdExchange implements AutoCloseable {
    * @param takers numbers of mailboxes that take nothing
    */
   public record Missing(Set<Integer> givers, Set<Integer> takers) {
-    /** Whether all is done. */
+    /** True if all is done. */
     public boolean isEmpty() {
       return givers.isEmpty() && takers.isEmpty();
     }
@@ -157,7 +157,7 @@ public final class FdExchange implements AutoCloseable {
     return Set.copyOf(closed);
   }
 
-  /** Whether another's mailbox is open. */
+  /** True if another's mailbox is open. */
   public boolean isOpen(String other) {
     Path path = path(other);
     if (Files.notExists(path)) {

@@ -108,12 +108,12 @@ public final class Handshake {
     return theirs != null ? PROOF_BYTES : client ? HELLO_BYTES : HELLO_BYTES + REQUEST_BYTES;
   }
 
-  /** Whether the other side has proved that it knows the secret. */
+  /** True if the other side has proved that it knows the secret. */
   public boolean done() {
     return done;
   }
 
-  /** Whether the other side has been shown our proof, or will be, and has not answered it. */
+  /** True if the other side has been shown our proof, or will be, and has not answered it. */
   public boolean proving() {
     return client && theirs != null && !done;
   }

@@ -30,12 +30,12 @@ public record InterfaceFilter(String names, String family) {
         settings.apply("NCCL_SOCKET_FAMILY").orElse(""));
   }
 
-  /** Whether the user names interfaces. */
+  /** True if the user names interfaces. */
   public boolean selects() {
     return !names.isEmpty();
   }
 
-  /** Whether an interface may be used as far as its name goes. */
+  /** True if an interface may be used as far as its name goes. */
   boolean allows(String name) {
     if (!selects()) {
       return true;

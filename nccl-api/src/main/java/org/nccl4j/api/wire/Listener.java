@@ -52,7 +52,7 @@ public final class Listener {
       lateFrom = now + PATIENCE.toNanos();
     }
 
-    /** Whether it has said something since it was asked last; then it has time for the next. */
+    /** True if it has said something since it was asked last; then it has time for the next. */
     boolean progresses(long now) {
       if (pending.steps() == steps) {
         return false;

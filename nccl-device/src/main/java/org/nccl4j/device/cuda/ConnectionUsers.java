@@ -99,7 +99,7 @@ final class ConnectionUsers implements AutoCloseable {
     return all.size();
   }
 
-  /** Whether it is the one that the connections were made for. */
+  /** True if it is the one that the connections were made for. */
   boolean isFirst(Member user) {
     List<Member> now = all;
     return !now.isEmpty() && now.get(0) == user;

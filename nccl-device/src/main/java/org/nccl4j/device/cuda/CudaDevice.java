@@ -121,13 +121,13 @@ public final class CudaDevice extends Device implements KernelDevice, SymmetricD
     return gpu.memoryInfo();
   }
 
-  /** Whether kernels of this device can load from and store to the memory of another. */
+  /** True if kernels of this device can load from and store to the memory of another. */
   public boolean canAccess(CudaDevice peer) {
     return gpu.canAccess(peer.gpu);
   }
 
   /**
-   * Whether kernels of this device are likely to reach the memory of a GPU of this machine. The
+   * True if kernels of this device are likely to reach the memory of a GPU of this machine. The
    * management library knows of GPUs that this process does not see (CUDA_VISIBLE_DEVICES); where
    * it says nothing either, the answer is yes, and opening the memory tells.
    *

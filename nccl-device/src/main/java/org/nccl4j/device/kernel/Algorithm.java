@@ -137,12 +137,12 @@ public enum Algorithm {
     return label;
   }
 
-  /** Whether it can do an operation at all, on some device. */
+  /** True if it can do an operation at all, on some device. */
   public boolean has(Operation operation) {
     return operations.contains(operation);
   }
 
-  /** Whether its steps can be handed over by a protocol. */
+  /** True if its steps can be handed over by a protocol. */
   public boolean has(Protocol protocol) {
     return protocols.contains(protocol);
   }
@@ -152,29 +152,29 @@ public enum Algorithm {
     return protocols.get(0);
   }
 
-  /** Whether it goes straight between windows. */
+  /** True if it goes straight between windows. */
   public boolean isBetweenWindows() {
     return needs == Needs.WINDOWS
         || needs == Needs.COPY_ENGINES
         || needs == Needs.MULTICAST_WINDOWS;
   }
 
-  /** Whether it reaches all ranks' windows by one access. */
+  /** True if it reaches all ranks' windows by one access. */
   public boolean isMulticast() {
     return needs == Needs.MULTICAST_WINDOWS;
   }
 
-  /** Whether it goes through lines in the library's own window. */
+  /** True if it goes through lines in the library's own window. */
   public boolean isLines() {
     return this == DIRECT_LL || this == DIRECT_NVLS_LL;
   }
 
-  /** Whether the whole send buffer of every rank must lie in a window. */
+  /** True if the whole send buffer of every rank must lie in a window. */
   public boolean needsSend(Operation operation) {
     return !isLines() && (operation.reduces() || operation == Operation.GATHER);
   }
 
-  /** Whether the whole receive buffer of every rank must lie in a window. */
+  /** True if the whole receive buffer of every rank must lie in a window. */
   public boolean needsRecv(Operation operation) {
     return switch (operation) {
       case BROADCAST, ALL_GATHER, ALL_TO_ALL, SCATTER -> !isLines();

@@ -73,29 +73,29 @@ public final class AlgorithmFilter {
     return protocols.of(operation).among(able, Protocol::label);
   }
 
-  /** Whether a algorithm between windows is allowed for an operation, with its protocol. */
+  /** True if a algorithm between windows is allowed for an operation, with its protocol. */
   public boolean allows(Operation operation, Algorithm algorithm) {
     return algorithms.of(operation).allows(algorithm.label())
         && protocols.of(operation).allows(algorithm.protocol().label());
   }
 
-  /** Whether a algorithm between windows is allowed for operations without a list of their own. */
+  /** True if a algorithm between windows is allowed for operations without a list of their own. */
   public boolean allows(Algorithm algorithm) {
     return algorithms.all.allows(algorithm.label());
   }
 
-  /** Whether a algorithm between windows is asked for: listed for an operation, without a ^. */
+  /** True if a algorithm between windows is asked for: listed for an operation, without a ^. */
   public boolean demands(Operation operation, Algorithm algorithm) {
     return algorithms.of(operation).lists(algorithm.label());
   }
 
-  /** Whether an algorithm is asked for, for any operation. */
+  /** True if an algorithm is asked for, for any operation. */
   public boolean demandsAnywhere(Algorithm algorithm) {
     return algorithms.all.lists(algorithm.label())
         || algorithms.single.values().stream().anyMatch(names -> names.lists(algorithm.label()));
   }
 
-  /** Whether no algorithm is named, so that all are allowed. */
+  /** True if no algorithm is named, so that all are allowed. */
   public boolean allowsAllAlgorithms() {
     return algorithms.toString().isEmpty();
   }

@@ -30,13 +30,13 @@ public interface KernelCommunicator extends AutoCloseable {
   KernelPlan prepare(CollectiveWork work, ReductionOperator operator);
 
   /**
-   * Whether an algorithm can reduce by an operator of its own; the same on all devices of a kind.
+   * True if an algorithm can reduce by an operator of its own; the same on all devices of a kind.
    */
   default boolean reducesByOperator(Algorithm algorithm) {
     return true;
   }
 
-  /** Whether {@link P2pWork#copies} means something here; the same on all devices of a kind. */
+  /** True if {@link P2pWork#copies} means something here; the same on all devices of a kind. */
   default boolean hasCopyEngines() {
     return false;
   }
@@ -86,7 +86,7 @@ public interface KernelCommunicator extends AutoCloseable {
   NcclException failure();
 
   /**
-   * Whether all that was launched has ended. Never waits, and disturbs no capture; no while one is
+   * True if all that was launched has ended. Never waits, and disturbs no capture; no while one is
    * under way, and perhaps no at the first of several questions.
    */
   boolean isIdle();
@@ -120,7 +120,7 @@ public interface KernelCommunicator extends AutoCloseable {
   long nextLaunch();
 
   /**
-   * Whether the launch of a number and all before it have ended, as far as is known. Never waits.
+   * True if the launch of a number and all before it have ended, as far as is known. Never waits.
    */
   boolean hasEnded(long launch);
 
@@ -141,7 +141,7 @@ public interface KernelCommunicator extends AutoCloseable {
   }
 
   /**
-   * Whether some of its launches were captured into graphs, which may repeat them; it stays so.
+   * True if some of its launches were captured into graphs, which may repeat them; it stays so.
    * Then the number of launches says nothing of how often operations run.
    */
   default boolean isInGraphs() {

@@ -39,7 +39,7 @@ public interface MulticastObject extends AutoCloseable {
    */
   int descriptor();
 
-  /** Whether another member's descriptor is needed here. */
+  /** True if another member's descriptor is needed here. */
   boolean wants(int member);
 
   /** Takes another member's descriptor, and closes it. */

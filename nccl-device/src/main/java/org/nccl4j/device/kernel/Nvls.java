@@ -51,18 +51,18 @@ public record Nvls(
     return new Nvls(layout, members, heads, headRank, unicast, multicast, places, count);
   }
 
-  /** Whether every rank combines a part, as all-gather and reduce-scatter need it. */
+  /** True if every rank combines a part, as all-gather and reduce-scatter need it. */
   public boolean allAreHeads() {
     return heads.size() == members.size();
   }
 
-  /** Whether NVLS has a collective at all. */
+  /** True if NVLS has a collective at all. */
   public static boolean has(Operation operation) {
     return Algorithm.NVLS.has(operation);
   }
 
   /**
-   * Whether NVLS has a collective for a type and an operator. What combines is what the switch can
+   * True if NVLS has a collective for a type and an operator. What combines is what the switch can
    * do (PTX, multimem.ld_reduce): sums of all types of 16 bits and more, least and greatest of
    * integers of 32 bits and more and of 16-bit floating-point types. A mean is a sum that the ranks
    * scale. The emulations keep to the same.
@@ -82,7 +82,7 @@ public record Nvls(
     };
   }
 
-  /** Whether a direct algorithm by multicast has an operation for a type and an operator. */
+  /** True if a direct algorithm by multicast has an operation for a type and an operator. */
   public static boolean has(DirectWork work) {
     return has(work.operation(), work.algorithm(), work.type(), work.op());
   }
@@ -101,7 +101,7 @@ public record Nvls(
   }
 
   /**
-   * Whether it can be done in place, in users' registered buffers: those of a mean of
+   * True if it can be done in place, in users' registered buffers: those of a mean of
    * floating-point numbers would have to be scaled first.
    */
   public static boolean hasInPlace(Operation operation, DataType type, RedOp op) {

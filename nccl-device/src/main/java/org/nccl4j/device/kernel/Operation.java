@@ -149,12 +149,12 @@ public enum Operation {
     return Character.toLowerCase(label.charAt(0)) + label.substring(1);
   }
 
-  /** Whether it has algorithms over connections. */
+  /** True if it has algorithms over connections. */
   public boolean isCollective() {
     return kind == Kind.COLLECTIVE;
   }
 
-  /** Whether all ranks call it, so that it can go straight between windows. */
+  /** True if all ranks call it, so that it can go straight between windows. */
   public boolean isOfAllRanks() {
     return kind == Kind.COLLECTIVE || kind == Kind.EXCHANGE;
   }
@@ -164,12 +164,12 @@ public enum Operation {
     return kind == Kind.P2P;
   }
 
-  /** Whether one of the ranks is its root. */
+  /** True if one of the ranks is its root. */
   public boolean isRooted() {
     return sent.isOfRoot() || received.isOfRoot();
   }
 
-  /** Whether it combines elements. */
+  /** True if it combines elements. */
   public boolean reduces() {
     return this == REDUCE || this == REDUCE_SCATTER || this == ALL_REDUCE;
   }

@@ -24,7 +24,7 @@ public record RemoteSpace(List<Connection> sends, List<Connection> recvs, Window
   /** A rank's windows, by their numbers. Any thread. */
   public interface Windows {
     /**
-     * Whether a window is yet to be registered here: another rank may be done before this one, and
+     * True if a window is yet to be registered here: another rank may be done before this one, and
      * put into it.
      */
     boolean isToCome(long number);

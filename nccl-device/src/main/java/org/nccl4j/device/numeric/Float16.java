@@ -69,7 +69,7 @@ public final class Float16 {
     return (short) ((Double.doubleToRawLongBits(x) >>> 48 & 0x8000) | magnitude);
   }
 
-  /** Whether the bits are those of a NaN. */
+  /** True if the bits are those of a NaN. */
   public static boolean isNaN(short bits) {
     return (bits & 0x7fff) > INFINITY;
   }

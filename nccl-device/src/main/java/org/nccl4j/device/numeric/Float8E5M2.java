@@ -42,7 +42,7 @@ public final class Float8E5M2 {
     return (byte) ((Double.doubleToRawLongBits(x) >>> 56 & 0x80) | magnitude);
   }
 
-  /** Whether the bits are those of a NaN. */
+  /** True if the bits are those of a NaN. */
   public static boolean isNaN(byte bits) {
     return (bits & 0x7f) > 0x7c;
   }

@@ -114,12 +114,12 @@ final class Datagram {
     return payload;
   }
 
-  /** Whether the payload was longer than the room for it. */
+  /** True if the payload was longer than the room for it. */
   boolean payloadCut() {
     return (block.getInt(MSG_FLAGS) & MSG_TRUNC) != 0;
   }
 
-  /** Whether file descriptors came that this process could not take. */
+  /** True if file descriptors came that this process could not take. */
   boolean controlCut() {
     return (block.getInt(MSG_FLAGS) & MSG_CTRUNC) != 0;
   }

@@ -163,7 +163,7 @@ final class Libc {
     }
   }
 
-  /** Whether a part of a file could be given memory; where not, see {@link #errno}. */
+  /** True if a part of a file could be given memory; where not, see {@link #errno}. */
   static boolean allocate(int fd, long offset, long bytes) {
     int rc;
     do {

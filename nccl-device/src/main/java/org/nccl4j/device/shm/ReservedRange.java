@@ -120,7 +120,7 @@ public final class ReservedRange implements AutoCloseable {
     }
   }
 
-  /** Whether there are addresses without memory, as of a reservation, and nothing else. */
+  /** True if there are addresses without memory, as of a reservation, and nothing else. */
   static boolean isReserved(long from, long length) {
     long at = from;
     try {

@@ -25,7 +25,7 @@ abstract class FaultyConnection implements NetConnection {
     this.random = new Random(faults.seed());
   }
 
-  /** Whether a message may begin now. */
+  /** True if a message may begin now. */
   final boolean mayBegin() {
     if (messages >= faults.diesAfter()) {
       throw new RemoteException("the connection broke", "nothing: this is an injected fault");

@@ -35,7 +35,7 @@ record Link(Connector sender, Connector receiver) {
     return link;
   }
 
-  /** Whether both ends have the same memory, and nothing need be moved between them. */
+  /** True if both ends have the same memory, and nothing need be moved between them. */
   boolean isShared() {
     return sender.proxy().isEmpty() && receiver.proxy().isEmpty();
   }

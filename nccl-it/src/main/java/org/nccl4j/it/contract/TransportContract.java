@@ -45,7 +45,7 @@ public abstract class TransportContract {
     return false;
   }
 
-  /** Whether it connects ranks of two processes of one machine. */
+  /** True if it connects ranks of two processes of one machine. */
   protected boolean acrossProcesses() {
     return true;
   }

@@ -32,7 +32,7 @@ record Finding(String subject, Status status, String detail, String fix, boolean
     return new Finding(subject, Status.MISSING, detail, fix, true);
   }
 
-  /** Whether this keeps everything from working. */
+  /** True if this keeps everything from working. */
   boolean fatal() {
     return required && status == Status.MISSING;
   }

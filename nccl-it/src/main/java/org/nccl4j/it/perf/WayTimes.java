@@ -204,7 +204,7 @@ final class WayTimes implements AutoCloseable {
     return microseconds > WORTH_SPARING_MICROSECONDS && microseconds > HOPELESS * best;
   }
 
-  /** Whether there is the way for that size. Small sends of Pairwise go by another protocol. */
+  /** True if there is the way for that size. Small sends of Pairwise go by another protocol. */
   private static boolean isTaken(Communicator rank, Operation operation, Decision way, long count) {
     Decision decided = rank.decisionInWindows(operation.key(), count, DataType.FLOAT32);
     return decided.equals(way)

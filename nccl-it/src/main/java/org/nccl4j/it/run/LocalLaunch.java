@@ -89,7 +89,7 @@ final class LocalLaunch {
     return 0;
   }
 
-  /** Whether it is ssh that failed, which says so by this status, and not the program. */
+  /** True if it is ssh that failed, which says so by this status, and not the program. */
   private boolean isUnreached(int status) {
     return !placement.isHere() && status == UNREACHED;
   }

@@ -32,7 +32,7 @@ public record Placement(List<String> hosts, List<String> launcher) {
     return here ? HERE : new Placement(hosts, List.of(launcher.trim().split("\\s+")));
   }
 
-  /** Whether all ranks run on this machine, started without a launcher. */
+  /** True if all ranks run on this machine, started without a launcher. */
   public boolean isHere() {
     return hosts.isEmpty();
   }

@@ -89,7 +89,7 @@ final class PathsJson {
     json.writeEndArray();
   }
 
-  /** Whether a link is between a GPU's rank and its device, which others do not count. */
+  /** True if a link is between a GPU's rank and its device, which others do not count. */
   private static boolean isOwn(Node source, Path path, int hop) {
     Node from = hop == 0 ? source : path.node(hop - 1);
     boolean ofGpu = from.type() == NodeType.GPU || path.node(hop).type() == NodeType.GPU;

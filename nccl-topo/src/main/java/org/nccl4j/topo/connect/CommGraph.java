@@ -56,7 +56,7 @@ public record CommGraph(
     return graphs.get(kind);
   }
 
-  /** Whether the NVSwitch reduces. */
+  /** True if the NVSwitch reduces. */
   public boolean nvls() {
     return nvlsChannels > 0;
   }

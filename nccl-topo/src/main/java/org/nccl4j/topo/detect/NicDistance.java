@@ -33,7 +33,7 @@ record NicDistance(PathType type, XmlElement common, int width) {
     return new NicDistance(type, parent, width);
   }
 
-  /** Whether lanes of the networks add up on the way to what they have in common. */
+  /** True if lanes of the networks add up on the way to what they have in common. */
   boolean addsUp() {
     return width > 0 && (type == PathType.PIX || type == PathType.PXB || type == PathType.PHB);
   }
@@ -52,7 +52,7 @@ record NicDistance(PathType type, XmlElement common, int width) {
         .allMatch(way -> depth < way.size() && way.get(depth) == ways.get(0).get(depth));
   }
 
-  /** Whether the ways part at functions of one device, whose addresses differ in the last digit. */
+  /** True if the ways part at functions of one device, whose addresses differ in the last digit. */
   private static boolean functionsOfOneCard(List<List<XmlElement>> ways, int depth) {
     String first = null;
     for (List<XmlElement> way : ways) {

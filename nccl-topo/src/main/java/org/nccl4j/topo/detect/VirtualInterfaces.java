@@ -8,7 +8,7 @@ public final class VirtualInterfaces {
 
   private VirtualInterfaces() {}
 
-  /** Whether an interface is named as one of them, such as "docker0". */
+  /** True if an interface is named as one of them, such as "docker0". */
   public static boolean include(String name) {
     return PREFIXES.stream().anyMatch(name::startsWith);
   }

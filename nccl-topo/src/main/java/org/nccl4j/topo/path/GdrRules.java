@@ -26,7 +26,7 @@ public final class GdrRules {
   }
 
   /**
-   * Whether it is used.
+   * True if it is used.
    *
    * @param gpu whose memory
    * @param net which network

@@ -89,7 +89,7 @@ public final class PeerRules {
     return allowed;
   }
 
-  /** Whether the two have any transport other than the network. */
+  /** True if the two have any transport other than the network. */
   boolean connected(Node gpu, Node peer) {
     Answer answer = check(gpu, peer);
     if (answer.direct()) {
@@ -102,7 +102,7 @@ public final class PeerRules {
     return !settings.shmDisabled() && gpu.host() == peer.host() && !netIsFaster(gpu, peer);
   }
 
-  /** Whether both reach a network faster than each other, near enough to be sure of it. */
+  /** True if both reach a network faster than each other, near enough to be sure of it. */
   private boolean netIsFaster(Node gpu, Node peer) {
     if (settings.number("NCCL_NET_DISABLE_INTRA", 0) == 1) {
       return false;

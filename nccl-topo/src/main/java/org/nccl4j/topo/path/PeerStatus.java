@@ -9,6 +9,6 @@ public interface PeerStatus {
   /** The driver allows it for no pair, as in some virtual machines. */
   PeerStatus FORBIDDEN = (a, b) -> false;
 
-  /** Whether the GPU with one device number may read and write the other's memory. */
+  /** True if the GPU with one device number may read and write the other's memory. */
   boolean allowed(int dev, int otherDev);
 }

@@ -28,7 +28,7 @@ final class Budget {
     return perfect;
   }
 
-  /** Whether the search ended because the steps were used up. */
+  /** True if the search ended because the steps were used up. */
   boolean isUsedUp() {
     return left == 0 && !perfect;
   }

@@ -89,7 +89,7 @@ final class Draft {
     return nChannels * bwInter;
   }
 
-  /** Whether it is better than a reference: more bandwidth, then fewer hops. */
+  /** True if it is better than a reference: more bandwidth, then fewer hops. */
   boolean beats(Draft reference) {
     if (nChannels < minChannels) {
       return false;

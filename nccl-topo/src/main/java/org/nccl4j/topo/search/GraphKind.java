@@ -40,7 +40,7 @@ public enum GraphKind {
     return pattern;
   }
 
-  /** Whether only networks that reduce will do. */
+  /** True if only networks that reduce will do. */
   public boolean needsCollNet() {
     return this == COLLNET_CHAIN || this == COLLNET_DIRECT;
   }

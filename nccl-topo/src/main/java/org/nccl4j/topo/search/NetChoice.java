@@ -111,7 +111,7 @@ final class NetChoice {
     return machine.nets().subList(0, Math.min(machine.nets().size(), TopoSettings.MAX_CHANNELS));
   }
 
-  /** Whether a channel that started at its network may return to another. */
+  /** True if a channel that started at its network may return to another. */
   boolean mayReturn(Draft draft, int net, int step) {
     Node startNode = machine.nets().get(draft.netIn(draft.nChannels));
     Node netNode = machine.nets().get(net);

@@ -28,7 +28,7 @@ final class SearchSpace {
   final List<Node> gpus;
   final Node[] localGpu;
 
-  /** Whether there are ranks beyond this machine, so that channels lead to networks. */
+  /** True if there are ranks beyond this machine, so that channels lead to networks. */
   final boolean inter;
 
   final float maxBandwidth;
@@ -77,7 +77,7 @@ final class SearchSpace {
     return most;
   }
 
-  /** Whether NVLink makes two groups of GPUs with something slower in between. */
+  /** True if NVLink makes two groups of GPUs with something slower in between. */
   boolean nvLinkIsSplit() {
     int[] group = new int[gpus.size()];
     Arrays.setAll(group, g -> g);

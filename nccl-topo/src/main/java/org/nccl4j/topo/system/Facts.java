@@ -42,7 +42,7 @@ public sealed interface Facts {
    * @param affinity its CPUs as a kernel mask, or empty
    */
   record Cpu(Arch arch, Vendor vendor, Model model, String affinity) implements Facts {
-    /** Whether it is an x86 of that vendor. */
+    /** True if it is an x86 of that vendor. */
     public boolean isX86(Vendor which) {
       return arch == Arch.X86 && vendor == which;
     }

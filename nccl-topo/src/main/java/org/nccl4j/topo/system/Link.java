@@ -35,7 +35,7 @@ public final class Link {
     return ordinal;
   }
 
-  /** Whether it leads to that node and is of that type. */
+  /** True if it leads to that node and is of that type. */
   public boolean leads(Node where, LinkType what) {
     return to == where && type == what;
   }

@@ -10,7 +10,7 @@ public record Cost(float latency, float bandwidth) {
   /** Not available. */
   static final Cost NONE = new Cost(0, 0);
 
-  /** Whether it can be used. */
+  /** True if it can be used. */
   public boolean available() {
     return bandwidth > 0;
   }

@@ -40,7 +40,7 @@ public final class XmlElement {
     return name;
   }
 
-  /** Whether it has that tag. */
+  /** True if it has that tag. */
   public boolean is(String tag) {
     return name.equals(tag);
   }
@@ -149,7 +149,7 @@ public final class XmlElement {
         "Topology is not usable", where(), "<" + name + "> " + why, remedy);
   }
 
-  /** Whether tag and attributes are the same; children are not looked at. */
+  /** True if tag and attributes are the same; children are not looked at. */
   boolean sameTag(XmlElement other) {
     return name.equals(other.name) && Objects.equals(attributes, other.attributes);
   }

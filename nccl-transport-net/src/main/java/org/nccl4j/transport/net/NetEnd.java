@@ -119,7 +119,7 @@ public abstract class NetEnd implements End {
     return new StepEvents(ranks(), which, reads, channel, context.proxySteps());
   }
 
-  /** Whether kernels of a GPU use it, which give proxies no turns. */
+  /** True if kernels of a GPU use it, which give proxies no turns. */
   final boolean isPolled() {
     return gpu;
   }

@@ -71,7 +71,7 @@ final class PxnConnector extends SendEnd {
         "rank %d uses a connection of rank %d".formatted(rank, from.rank()), "report this");
   }
 
-  /** Whether the rank that it sends for may still send. */
+  /** True if the rank that it sends for may still send. */
   boolean isNeeded() {
     return done && mail.isThere(request.mailbox());
   }

@@ -86,7 +86,7 @@ final class PxnMail implements AutoCloseable {
     return Optional.of(SharedEnd.of(parts.get(0).note(), fds));
   }
 
-  /** Whether a rank that gave a mailbox still has it open, and so may still send. */
+  /** True if a rank that gave a mailbox still has it open, and so may still send. */
   boolean isThere(String other) {
     return outbox().isOpen(other);
   }

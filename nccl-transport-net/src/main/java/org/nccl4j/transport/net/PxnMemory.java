@@ -99,7 +99,7 @@ final class PxnMemory implements AutoCloseable {
     return connection;
   }
 
-  /** Whether all that kernels have filled on a channel has been sent. */
+  /** True if all that kernels have filled on a channel has been sent. */
   boolean isSent(int channel) {
     int word = ConnectionLayout.word(channel);
     return StepWords.loadAcquire(data, ConnectionLayout.TAIL + word)

@@ -30,7 +30,7 @@ abstract class SendEnd extends NetEnd {
     return new byte[0];
   }
 
-  /** Whether the network's connections are made; each call lets each take its next step. */
+  /** True if the network's connections are made; each call lets each take its next step. */
   final boolean isMade(byte[] remoteHandle) {
     if (senders.isEmpty()) {
       for (byte[] handle : HandleList.split(remoteHandle, channels(), peer.rank())) {

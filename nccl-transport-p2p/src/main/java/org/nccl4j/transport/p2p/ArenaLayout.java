@@ -43,7 +43,7 @@ record ArenaLayout(int capacity, long dataBytes) {
     return machine || a.processId().equals(b.processId()) || a.sharesFabric(b);
   }
 
-  /** Whether the same lies at the same places. Without what a record's equals makes at run time. */
+  /** True if the same lies at the same places. Without what a record's equals makes at run time. */
   boolean isLike(ArenaLayout other) {
     return capacity == other.capacity && dataBytes == other.dataBytes;
   }

@@ -98,7 +98,7 @@ final class PeerReachability {
     return Support.yes(reason);
   }
 
-  /** Whether a switch that is on by default was set to off. */
+  /** True if a switch that is on by default was set to off. */
   static boolean isOff(TransportContext context, String setting) {
     return context.setting(setting).isPresent() && !isSet(context, setting);
   }

@@ -127,12 +127,12 @@ public final class Connection implements EventLoop.Handler {
     maxMessageBytes = maxBytes;
   }
 
-  /** Whether the other side has seen our proof and not answered. */
+  /** True if the other side has seen our proof and not answered. */
   boolean proving() {
     return handshake.proving();
   }
 
-  /** Whether it was accepted and then closed before our proof was seen. */
+  /** True if it was accepted and then closed before our proof was seen. */
   boolean crowdedOut() {
     return connected && !handshake.proving() && !handshake.done();
   }

@@ -117,7 +117,7 @@ public final class EventLoop implements Runnable {
     selector.wakeup();
   }
 
-  /** Whether the caller is the loop. */
+  /** True if the caller is the loop. */
   public boolean isCurrent() {
     return Thread.currentThread() == thread;
   }

@@ -44,7 +44,7 @@ public final class MessageReader {
     return bytes;
   }
 
-  /** Whether something has not been read. */
+  /** True if something has not been read. */
   public boolean hasMore() {
     return in.hasRemaining();
   }

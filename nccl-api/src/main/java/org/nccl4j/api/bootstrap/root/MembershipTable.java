@@ -47,7 +47,7 @@ final class MembershipTable {
         : hello.nRanks();
   }
 
-  /** Whether any rank has come. */
+  /** True if any rank has come. */
   boolean begun() {
     return first != null;
   }

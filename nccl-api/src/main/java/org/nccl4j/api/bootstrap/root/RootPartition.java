@@ -39,7 +39,7 @@ public record RootPartition(int nRanks, int count) {
     return count > 1 && rank == first(own) ? (own + count - 1) % count : -1;
   }
 
-  /** Whether a rank comes to a root, as one of its block or as its guest. */
+  /** True if a rank comes to a root, as one of its block or as its guest. */
   boolean comes(int rank, int root) {
     return of(rank) == root || rank == guest(root);
   }

@@ -234,7 +234,7 @@ public final class ConnectionSetup {
     return !relays.containsValue(one.connector);
   }
 
-  /** Whether a connection is made, or is never to be. */
+  /** True if a connection is made, or is never to be. */
   private boolean isDone(Pending one) {
     try {
       return one.isConnected();

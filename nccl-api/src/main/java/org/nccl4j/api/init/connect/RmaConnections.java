@@ -61,7 +61,7 @@ public final class RmaConnections implements RemotePeers {
     peers.stream().map(PeerInfo::rank).filter(rank -> !team.has(rank)).forEach(outside::add);
   }
 
-  /** Whether ranks need a proxy thread for this. */
+  /** True if ranks need a proxy thread for this. */
   public static boolean areNeeded(List<PeerInfo> peers, int rank) {
     return Team.of(peers, rank).size() < peers.size()
         && peers.stream().map(PeerInfo::deviceKind).distinct().count() == 1;

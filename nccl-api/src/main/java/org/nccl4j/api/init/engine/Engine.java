@@ -175,7 +175,7 @@ public record Engine(
     filter(settings, kind);
   }
 
-  /** Whether calls are compared before they begin. */
+  /** True if calls are compared before they begin. */
   static boolean compares(Settings settings) {
     return settings.get(Settings.NCCL_CHECK_MODE).equals("DEBUG_GLOBAL");
   }

@@ -86,7 +86,7 @@ public record RankCapabilities(
   }
 
   /**
-   * Whether a rank loads and stores all others' memory.
+   * True if a rank loads and stores all others' memory.
    *
    * @param routes to all ranks, null to itself
    */
@@ -94,7 +94,7 @@ public record RankCapabilities(
     return routes.stream().allMatch(route -> route == null || route.provider().sharesMemory());
   }
 
-  /** Whether no two ranks have the same device. */
+  /** True if no two ranks have the same device. */
   private static boolean areApart(List<PeerInfo> peers) {
     return peers.get(0).deviceKind() == Device.Kind.HOST
         || peers.stream().map(HostLayout::deviceOf).distinct().count() == peers.size();

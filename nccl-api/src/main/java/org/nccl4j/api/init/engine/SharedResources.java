@@ -36,13 +36,13 @@ public final class SharedResources implements Observer.Connections {
   private int users = 1;
   private boolean told;
 
-  /** Whether one has left while a kernel of it may have been running. Guarded by this. */
+  /** True if one has left while a kernel of it may have been running. Guarded by this. */
   private boolean kernelsStay;
 
   /** Numbers of the communicators that work by now. */
   private final Set<Long> working = new ConcurrentSkipListSet<>();
 
-  /** Whether what was made is gone. */
+  /** True if what was made is gone. */
   private volatile boolean freed;
 
   /** The first failure that came after that; null if there was none. */
@@ -125,12 +125,12 @@ public final class SharedResources implements Observer.Connections {
     bootstrap.tellNotice(notice);
   }
 
-  /** Whether splits use it too. */
+  /** True if splits use it too. */
   public synchronized boolean isShared() {
     return users > 1;
   }
 
-  /** Whether the proxy has done what kernels have left. */
+  /** True if the proxy has done what kernels have left. */
   public boolean isIdle() {
     return freed || proxy == null || proxy.isIdle() || kernels.failure() != null;
   }
@@ -223,7 +223,7 @@ public final class SharedResources implements Observer.Connections {
     return true;
   }
 
-  /** Whether no kernel of all that shared runs any more. */
+  /** True if no kernel of all that shared runs any more. */
   private boolean isQuiet() {
     synchronized (this) {
       if (kernelsStay) {

@@ -175,7 +175,7 @@ public record ChannelGraphs(List<int[]> rings, List<Tree> trees, Optional<Fleet>
     return found.isByNvlink() ? found : new ChannelGraphs(order, treesOf(comm, rank), found.fleet);
   }
 
-  /** Whether the search found all ranks on one node, and NVLinks between all of its GPUs. */
+  /** True if the search found all ranks on one node, and NVLinks between all of its GPUs. */
   public boolean isByNvlink() {
     return fleet
         .map(Fleet::comm)

@@ -31,7 +31,7 @@ public record PeerCredentials(byte[] secret, TlsFiles files, Optional<SSLContext
     return new PeerCredentials(other, files, tls);
   }
 
-  /** Whether both ask for the same. */
+  /** True if both ask for the same. */
   public boolean isAs(PeerCredentials other) {
     return Arrays.equals(secret, other.secret) && files.equals(other.files);
   }

@@ -20,13 +20,13 @@ public interface SocketIo {
   /** Sends what it has taken and could not send; whether nothing is left. */
   boolean flush() throws IOException;
 
-  /** Whether nothing is left that it has taken. */
+  /** True if nothing is left that it has taken. */
   boolean isFlushed();
 
-  /** Whether it has read more of the socket than was read of it. */
+  /** True if it has read more of the socket than was read of it. */
   boolean holdsData();
 
-  /** Whether it could take something once the socket has room. */
+  /** True if it could take something once the socket has room. */
   boolean takesData();
 
   /** The socket's bytes as they are. */

@@ -15,7 +15,7 @@ public record TlsFiles(String certificate, String key, String authorities) {
   /** No TLS. */
   public static final TlsFiles NONE = new TlsFiles("", "", "");
 
-  /** Whether some are given and others are not. */
+  /** True if some are given and others are not. */
   public boolean areIncomplete() {
     return isNone() != certificate.isEmpty()
         || isNone() != key.isEmpty()

@@ -24,7 +24,7 @@ final class TlsIo implements SocketIo {
 
   private boolean secured;
 
-  /** Whether the other side has said anything. */
+  /** True if the other side has said anything. */
   private boolean heard;
 
   TlsIo(SocketChannel channel, SSLEngine engine) throws IOException {

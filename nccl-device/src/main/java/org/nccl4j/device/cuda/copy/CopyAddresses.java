@@ -35,7 +35,7 @@ final class CopyAddresses {
     return bytes;
   }
 
-  /** Whether this rank copies anything that is another's, or comes from it. */
+  /** True if this rank copies anything that is another's, or comes from it. */
   boolean copies() {
     return switch (work.operation()) {
       case ALL_GATHER, ALL_TO_ALL -> true;

@@ -42,7 +42,7 @@ public final class CopyEngineP2p implements AutoCloseable {
     this.memory = context.memory();
   }
 
-  /** Whether copy engines do it; the same at both ends. */
+  /** True if copy engines do it; the same at both ends. */
   public boolean takes(P2pWork work) {
     return work.copies()
         && work.bytes() > 0

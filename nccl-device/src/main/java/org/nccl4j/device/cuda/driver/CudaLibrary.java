@@ -100,7 +100,7 @@ public final class CudaLibrary {
     return out.getInt(0) != 0;
   }
 
-  /** Whether atomics on a peer's memory are the hardware's. */
+  /** True if atomics on a peer's memory are the hardware's. */
   static boolean hasPeerAtomics(int device, int peer, Object place) {
     Offheap out = ANSWER.get();
     int attribute = CUdevice_P2PAttribute.CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED;

@@ -31,7 +31,7 @@ public final class CudaResult {
         code);
   }
 
-  /** Whether the driver said that it cannot, or may not, do something at all. */
+  /** True if the driver said that it cannot, or may not, do something at all. */
   public static boolean isRefusal(CudaException e) {
     return e.result() == CUresult.CUDA_ERROR_NOT_SUPPORTED
         || e.result() == CUresult.CUDA_ERROR_NOT_PERMITTED;

@@ -69,7 +69,7 @@ public final class Gpu {
     return id;
   }
 
-  /** Whether an {@link #id} is of an instance of a GPU. */
+  /** True if an {@link #id} is of an instance of a GPU. */
   public static boolean isInstance(String id) {
     return id.contains(INSTANCE);
   }
@@ -93,12 +93,12 @@ public final class Gpu {
     return context().get(() -> CudaLibrary.memoryInfo(this));
   }
 
-  /** Whether its kernels can load from and store to the memory of another GPU. */
+  /** True if its kernels can load from and store to the memory of another GPU. */
   public boolean canAccess(Gpu peer) {
     return peer == this || CudaLibrary.canAccessPeer(handle, peer.handle, this);
   }
 
-  /** Whether atomics on another GPU's memory are the hardware's, as over NVLink. */
+  /** True if atomics on another GPU's memory are the hardware's, as over NVLink. */
   public boolean hasAtomicsOn(Gpu peer) {
     return CudaLibrary.hasPeerAtomics(handle, peer.handle, this);
   }

@@ -45,7 +45,7 @@ public record KernelBuild(List<Integer> architectures, int ptx, Optional<String>
         Optional.empty());
   }
 
-  /** Whether a GPU of a compute capability runs the kernels. */
+  /** True if a GPU of a compute capability runs the kernels. */
   public boolean runsOn(int computeCapability) {
     return ptx > 0 && ptx <= computeCapability
         || architectures.stream()

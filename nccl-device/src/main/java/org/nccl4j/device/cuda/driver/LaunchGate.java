@@ -33,7 +33,7 @@ public final class LaunchGate {
     return passages.get();
   }
 
-  /** Whether a launch was inside at a look, and still is. */
+  /** True if a launch was inside at a look, and still is. */
   boolean isInside(long look) {
     return (look & 1) != 0 && passages.get() == look;
   }

@@ -149,7 +149,7 @@ public final class Nvml {
             .anyMatch(end -> gpu(end).isEmpty() && other.nvLinks().containsKey(end));
   }
 
-  /** Whether two GPUs, by index, may read and write each other's memory; yes where not known. */
+  /** True if two GPUs, by index, may read and write each other's memory; yes where not known. */
   public boolean allowsPeers(int index, int other) {
     if (index == other || index >= handles.size() || other >= handles.size()) {
       return true;

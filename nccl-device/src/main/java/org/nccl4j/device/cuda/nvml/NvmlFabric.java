@@ -39,7 +39,7 @@ public record NvmlFabric(String unknown, int state, int status, String clusterUu
         : Optional.of("its registration with the NVLink fabric failed with code " + status);
   }
 
-  /** Whether the fabric goes beyond the machine. */
+  /** True if the fabric goes beyond the machine. */
   public boolean isOfSeveralHosts() {
     return absence().isEmpty() && clusterUuid.chars().anyMatch(digit -> digit != '0');
   }

@@ -108,7 +108,7 @@ public final class CommunicatorMemory implements AutoCloseable {
     return spec.ring().get(channel % spec.ring().size());
   }
 
-  /** Whether all channels have the same one. */
+  /** True if all channels have the same one. */
   boolean hasOneRing() {
     return spec.ring().stream().allMatch(ring -> Arrays.equals(ring, ring(0)));
   }
@@ -206,12 +206,12 @@ public final class CommunicatorMemory implements AutoCloseable {
         : CallMismatch.problem(spec.name(), spec.rank(), peer);
   }
 
-  /** Whether a kernel has found data that were not for this communicator, or for the one before. */
+  /** True if a kernel has found data that were not for this communicator, or for the one before. */
   public boolean isOutOfOrder() {
     return hasFailedBy(OUT_OF_ORDER);
   }
 
-  /** Whether a kernel has found data of another call than its own. */
+  /** True if a kernel has found data of another call than its own. */
   public boolean isOfAnotherCall() {
     return hasFailedBy(OTHER_CALL);
   }

@@ -12,7 +12,7 @@ public interface CudaPlan extends KernelPlan {
   /** Who prepared it. */
   PlanContext owner();
 
-  /** Whether there is nothing to launch. */
+  /** True if there is nothing to launch. */
   default boolean isEmpty() {
     return false;
   }

@@ -122,7 +122,7 @@ public final class KernelModules {
   }
 
   /**
-   * Whether a kernel's own code waits for the kernel before it, so that its blocks may come early.
+   * True if a kernel's own code waits for the kernel before it, so that its blocks may come early.
    * The GPU does not decide: it also runs what was compiled for older ones, without that wait.
    */
   synchronized boolean awaitsPredecessor(long kernel) {

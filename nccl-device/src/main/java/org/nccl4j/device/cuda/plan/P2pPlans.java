@@ -344,7 +344,7 @@ public final class P2pPlans {
     return group.stream().mapToInt(Transfer::parts).max().orElse(0);
   }
 
-  /** Whether two groups are the sends and the receives of one distance, which take turns. */
+  /** True if two groups are the sends and the receives of one distance, which take turns. */
   private boolean isPair(Key first, Key second) {
     return second != null && order(first) / 2 == order(second) / 2;
   }

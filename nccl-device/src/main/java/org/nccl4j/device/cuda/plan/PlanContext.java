@@ -26,7 +26,7 @@ public record PlanContext(
     return spec.launching().clusterBlocks();
   }
 
-  /** Whether a stream that waits for another rank would hold up all others. */
+  /** True if a stream that waits for another rank would hold up all others. */
   public boolean hasOneQueue() {
     return spec.launching().oneQueue();
   }

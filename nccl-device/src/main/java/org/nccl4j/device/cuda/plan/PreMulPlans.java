@@ -38,7 +38,7 @@ public final class PreMulPlans {
     this.collectives = collectives;
   }
 
-  /** Whether an algorithm has steps that scale what a rank reads of its own. */
+  /** True if an algorithm has steps that scale what a rank reads of its own. */
   public static boolean has(Algorithm algorithm) {
     return switch (algorithm) {
       case TREE, RING, ONE_SHOT -> true;

@@ -13,7 +13,7 @@ import org.nccl4j.device.kernel.OneSidedWork;
  */
 public record RmaPlan(PlanContext owner, OneSidedWork work, RmaSender puts, CudaPlan ofTeam)
     implements CudaPlan {
-  /** Whether a work is such a one. */
+  /** True if a work is such a one. */
   public static boolean isFor(OneSidedWork work) {
     return work instanceof OneSidedWork.RemotePut
         || work instanceof OneSidedWork.Wait wait && !wait.remote().isEmpty();

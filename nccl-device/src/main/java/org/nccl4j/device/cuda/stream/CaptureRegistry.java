@@ -40,7 +40,7 @@ public final class CaptureRegistry {
     }
   }
 
-  /** Whether there are any, as far as a thread knows that had no part in them. */
+  /** True if there are any, as far as a thread knows that had no part in them. */
   @HotPath
   boolean areOpen() {
     return !open.isEmpty();

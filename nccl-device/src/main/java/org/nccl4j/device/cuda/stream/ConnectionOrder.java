@@ -95,7 +95,7 @@ public final class ConnectionOrder implements AutoCloseable {
   }
 
   /**
-   * Whether a launch is in order by its stream alone: the last one was in it too, and it is not
+   * True if a launch is in order by its stream alone: the last one was in it too, and it is not
    * being captured. Streams of the library's are captured by it alone.
    */
   @HotPath
@@ -142,7 +142,7 @@ public final class ConnectionOrder implements AutoCloseable {
     }
   }
 
-  /** Whether any launch was captured. */
+  /** True if any launch was captured. */
   public boolean isInGraphs() {
     return inGraphs;
   }
@@ -209,7 +209,7 @@ public final class ConnectionOrder implements AutoCloseable {
   }
 
   /**
-   * Whether all has ended that was launched into streams of the user's, whose event is recorded
+   * True if all has ended that was launched into streams of the user's, whose event is recorded
    * with each launch. Any thread; it waits for none that launches.
    */
   public boolean isReached() {

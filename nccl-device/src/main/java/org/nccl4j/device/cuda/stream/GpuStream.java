@@ -83,7 +83,7 @@ public final class GpuStream implements AutoCloseable {
     return closed;
   }
 
-  /** Whether this library has made it. */
+  /** True if this library has made it. */
   public boolean isOwned() {
     return owned;
   }
@@ -144,7 +144,7 @@ public final class GpuStream implements AutoCloseable {
     }
   }
 
-  /** Whether all that was launched so far has ended; no while the stream is being captured. */
+  /** True if all that was launched so far has ended; no while the stream is being captured. */
   public boolean isIdle() {
     if (closed) {
       return true;
@@ -158,7 +158,7 @@ public final class GpuStream implements AutoCloseable {
   }
 
   /**
-   * Whether it is one of the driver's own, whose handle means another stream in another context or
+   * True if it is one of the driver's own, whose handle means another stream in another context or
    * on another thread.
    */
   boolean isImplicit() {
@@ -166,7 +166,7 @@ public final class GpuStream implements AutoCloseable {
   }
 
   /**
-   * Whether what is put into both is in the order of the calls. Streams that are wrapped anew at
+   * True if what is put into both is in the order of the calls. Streams that are wrapped anew at
    * each call are the same.
    */
   @HotPath

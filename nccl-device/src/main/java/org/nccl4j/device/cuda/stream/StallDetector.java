@@ -17,7 +17,7 @@ public final class StallDetector {
   }
 
   /**
-   * Whether a wait that lasts now has been seen for longer than a while.
+   * True if a wait that lasts now has been seen for longer than a while.
    *
    * @param wait its number, from 1
    */

@@ -45,7 +45,7 @@ public final class StreamProgress implements AutoCloseable {
   }
 
   /**
-   * Whether all has ended that was launched into a stream, graphs too. No while the stream is being
+   * True if all has ended that was launched into a stream, graphs too. No while the stream is being
    * captured, and often at the first question, since a record takes the device a while.
    */
   public synchronized boolean isIdle(GpuStream stream) {
@@ -88,7 +88,7 @@ public final class StreamProgress implements AutoCloseable {
     }
   }
 
-  /** Whether the event is one that may be asked about now. */
+  /** True if the event is one that may be asked about now. */
   private boolean record(GpuStream stream) {
     recordedIn = null;
     long launchesNow = launches.getAcquire();

@@ -20,7 +20,7 @@ final class VirtualThreads {
     }
   }
 
-  /** Whether the caller is one. */
+  /** True if the caller is one. */
   static boolean isCurrent() {
     try {
       return IS_VIRTUAL != null && (boolean) IS_VIRTUAL.invokeExact(Thread.currentThread());

@@ -40,7 +40,7 @@ final class Call {
     return high | step + 1 & STEP_MASK;
   }
 
-  /** Whether a flag is of the awaited one's step, but of another call. */
+  /** True if a flag is of the awaited one's step, but of another call. */
   static boolean isOther(long flag, long awaited) {
     return flag != awaited
         && (flag & STEP_MASK) == (awaited & STEP_MASK)

@@ -178,7 +178,7 @@ final class Direct implements Kernel {
     }
   }
 
-  /** Whether a place of the send buffer is, by another mapping, one of the receive window. */
+  /** True if a place of the send buffer is, by another mapping, one of the receive window. */
   private boolean isSame(HostMemory send, long sendAt, long recvAt) {
     return send.address() + sendAt == work.recv().address() + recvAt;
   }

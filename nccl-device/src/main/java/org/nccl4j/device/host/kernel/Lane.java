@@ -80,7 +80,7 @@ abstract class Lane {
   /** Moves one step's bytes if that can be done now. */
   abstract boolean step(HostMemory buffer, long offset, int bytes, Protocol protocol, Call call);
 
-  /** Whether the next step seems to have come as one of another call; see {@link Sender}. */
+  /** True if the next step seems to have come as one of another call; see {@link Sender}. */
   abstract boolean sentAnother();
 
   /** The call of the next step. */

@@ -24,7 +24,7 @@ final class LlLines {
     return call.line | (int) step & STEP_MASK;
   }
 
-  /** Whether a slot's first word has a flag of the awaited one's step, but of another call. */
+  /** True if a slot's first word has a flag of the awaited one's step, but of another call. */
   static boolean isOther(HostMemory lines, long offset, int awaited) {
     long word = Words.loadOpaque(lines.window(offset), lines.index(offset));
     int flag = (int) (word >>> 32);
@@ -34,7 +34,7 @@ final class LlLines {
   }
 
   /**
-   * Whether a step is the last, of a number of slots that steps use in turn, to use its slot before
+   * True if a step is the last, of a number of slots that steps use in turn, to use its slot before
    * the steps in flags repeat: then the slot is to be cleared before it is given back.
    *
    * @param slots a power of two
@@ -123,7 +123,7 @@ final class LlLines {
     }
   }
 
-  /** Whether all words of a slot's data have come. */
+  /** True if all words of a slot's data have come. */
   @HotPath
   static boolean isComplete(RecvEnd end, int bytes, int flag) {
     HostMemory lines = end.memory();

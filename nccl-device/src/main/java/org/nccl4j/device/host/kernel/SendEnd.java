@@ -55,7 +55,7 @@ final class SendEnd extends ConnectionEnd {
     }
   }
 
-  /** Whether the slot of the current step is empty. */
+  /** True if the slot of the current step is empty. */
   @HotPath
   boolean hasCredit() {
     return isHeadBeyond(step - ConnectionLayout.STEPS);

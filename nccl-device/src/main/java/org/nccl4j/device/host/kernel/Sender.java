@@ -6,7 +6,7 @@ interface Sender {
   int peer();
 
   /**
-   * Whether what is awaited was sent, but not where this rank's call looks for it: the peer is in
+   * True if what is awaited was sent, but not where this rank's call looks for it: the peer is in
    * another call, unless the data came meanwhile, so that they are to be looked for once more
    * afterwards. For waits that have lasted a while.
    */

@@ -123,7 +123,7 @@ final class Turns {
     return ends != first ? ends.ended : turn - others;
   }
 
-  /** Whether all kernels of lower tickets have ended. */
+  /** True if all kernels of lower tickets have ended. */
   boolean reached(long ticket) {
     if (!unused.isEmpty()) {
       passUnused();

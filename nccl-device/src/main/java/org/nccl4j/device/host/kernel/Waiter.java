@@ -183,7 +183,7 @@ final class Waiter {
     throw differs(call, sender.peer());
   }
 
-  /** Whether the current wait has lasted so long that it pays to look for reasons. */
+  /** True if the current wait has lasted so long that it pays to look for reasons. */
   @HotPath
   boolean isSlow() {
     return backoff.isSlow();

@@ -18,14 +18,14 @@ public interface Reduction {
       long targetOffset,
       int count);
 
-  /** Whether each rank's own elements are changed before they are combined. */
+  /** True if each rank's own elements are changed before they are combined. */
   boolean hasPrepare();
 
   /** target = source as it enters the combination; a copy unless {@link #hasPrepare()}. */
   void prepare(
       HostMemory source, long sourceOffset, HostMemory target, long targetOffset, int count);
 
-  /** Whether combined elements are changed at the end. */
+  /** True if combined elements are changed at the end. */
   boolean hasFinish();
 
   /** Changes combined elements into the result; nothing unless {@link #hasFinish()}. */

@@ -28,7 +28,7 @@ abstract class StagedReduction implements Reduction {
   final RedOp op;
   final int ranks;
 
-  /** Whether the operator is the usual one, for which loops are compiled without a switch. */
+  /** True if the operator is the usual one, for which loops are compiled without a switch. */
   final boolean adds;
 
   private final int shift;

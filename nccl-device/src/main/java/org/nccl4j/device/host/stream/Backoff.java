@@ -32,7 +32,7 @@ public final class Backoff {
     sleep = FIRST_SLEEP_NANOS;
   }
 
-  /** Whether the wait has left its first, spinning, part: time for dearer checks. */
+  /** True if the wait has left its first, spinning, part: time for dearer checks. */
   @HotPath
   public boolean isSlow() {
     return waits > spins;

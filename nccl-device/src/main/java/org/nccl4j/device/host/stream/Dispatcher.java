@@ -54,7 +54,7 @@ public final class Dispatcher {
     }
   }
 
-  /** Whether it waits to be told of a launch. */
+  /** True if it waits to be told of a launch. */
   boolean isAsleep() {
     return asleep;
   }

@@ -31,7 +31,7 @@ final class FreeAfter {
     return new FreeAfter(release, positions);
   }
 
-  /** Whether all that was launched before has ended. */
+  /** True if all that was launched before has ended. */
   boolean isDue() {
     for (Position position : positions) {
       if (position.stream.ended() < position.ended) {

@@ -103,7 +103,7 @@ public final class HostStream extends DeviceStream {
     return !queue.isRunning() && queue.ended() == endedBefore && queue.added() != endedBefore;
   }
 
-  /** Whether all has ended and nobody is launching. */
+  /** True if all has ended and nobody is launching. */
   boolean isQuiet() {
     return queue.isQuiet();
   }
@@ -191,7 +191,7 @@ public final class HostStream extends DeviceStream {
     }
   }
 
-  /** Whether all that was launched so far has ended; unlike isIdle it starts nothing. */
+  /** True if all that was launched so far has ended; unlike isIdle it starts nothing. */
   public boolean isEmpty() {
     return queue.ended() == queue.added();
   }

@@ -110,7 +110,7 @@ final class LaunchQueue {
   /** The first error since it was last asked for. Written by the runner, taken by a waiter. */
   private volatile NcclException error;
 
-  /** Whether nothing more is added. Written once; read by who adds. */
+  /** True if nothing more is added. Written once; read by who adds. */
   private volatile boolean sealed;
 
   /** Launches added so far. */
@@ -128,7 +128,7 @@ final class LaunchQueue {
   }
 
   /**
-   * Whether all has ended and nobody is adding. If so, a thread that adds later sees, once it has
+   * True if all has ended and nobody is adding. If so, a thread that adds later sees, once it has
    * added, every volatile word that the caller wrote before this call.
    */
   boolean isQuiet() {
@@ -147,7 +147,7 @@ final class LaunchQueue {
     addedByAll();
   }
 
-  /** Whether it was sealed and all has ended. */
+  /** True if it was sealed and all has ended. */
   boolean isOver() {
     return sealed && isQuiet();
   }

@@ -52,7 +52,7 @@ public final class Libnccl {
     return "%d.%d.%d".formatted(version / 10_000, version / 100 % 100, version % 100);
   }
 
-  /** Whether buffers can be registered as symmetric windows. */
+  /** True if buffers can be registered as symmetric windows. */
   public boolean hasWindows() {
     return version >= HAS_WINDOWS;
   }
@@ -149,7 +149,7 @@ public final class Libnccl {
     check(nccl.ncclGroupEnd(), "ncclGroupEnd", 0);
   }
 
-  /** Whether {@link #operation} has a workload's counterpart. */
+  /** True if {@link #operation} has a workload's counterpart. */
   public static boolean has(Cell cell) {
     return switch (cell.workload()) {
       case ALL_REDUCE, ALL_GATHER, REDUCE_SCATTER, BROADCAST, REDUCE, ALL_TO_ALL, SEND_RECV -> true;

@@ -53,7 +53,7 @@ public record OpenMpi(String version, Path program) {
     return new OpenMpi("Open MPI " + version.group(1), program);
   }
 
-  /** Whether it has a type. */
+  /** True if it has a type. */
   public static boolean has(DataType type) {
     return !type.isFloat8() && type != DataType.FLOAT16 && type != DataType.BFLOAT16;
   }

@@ -11,7 +11,7 @@ public interface Peer extends AutoCloseable {
   String version();
 
   /**
-   * Whether this is the cell that the library's operation is like: it does most out of place.
+   * True if this is the cell that the library's operation is like: it does most out of place.
    *
    * @param cell of a workload, in place or out of place
    */

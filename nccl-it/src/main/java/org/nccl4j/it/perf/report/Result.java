@@ -48,7 +48,7 @@ public record Result(
     return reference.timeUs() / timeUs;
   }
 
-  /** Whether nothing was found wrong. */
+  /** True if nothing was found wrong. */
   public boolean right() {
     return verdict == null || (verdict.wrong() == 0 && verdict.outside() == 0);
   }

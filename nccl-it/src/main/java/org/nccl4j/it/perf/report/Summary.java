@@ -13,7 +13,7 @@ public final class Summary {
     this.results = results;
   }
 
-  /** Whether nothing was found wrong. */
+  /** True if nothing was found wrong. */
   public boolean right() {
     return results.stream().allMatch(Result::right);
   }

@@ -8,7 +8,7 @@ package org.nccl4j.it.perf.workload;
  * @param root the root; 0 for workloads without one
  */
 public record Place(int rank, int nRanks, int root) {
-  /** Whether this rank is the root. */
+  /** True if this rank is the root. */
   public boolean isRoot() {
     return rank == root;
   }

@@ -58,17 +58,17 @@ public enum Workload {
     return operation.key();
   }
 
-  /** Whether it combines elements, so that the operator matters. */
+  /** True if it combines elements, so that the operator matters. */
   public boolean reduces() {
     return operation.reduces();
   }
 
-  /** Whether it has a root. */
+  /** True if it has a root. */
   public boolean rooted() {
     return operation.isRooted();
   }
 
-  /** Whether it can run in place. */
+  /** True if it can run in place. */
   public boolean hasInPlace() {
     return this != ALL_TO_ALL && this != ALL_TO_ALL_V && this != SEND_RECV;
   }

@@ -74,7 +74,7 @@ final class ClearToSend {
         .putLong(at + SEQUENCE, sequence);
   }
 
-  /** Whether an entry has arrived; what it says may be read then. */
+  /** True if an entry has arrived; what it says may be read then. */
   @HotPath
   boolean arrivedAcquire(int slot, int i, long sequence) {
     return block.getLongAcquire(entry(slot, i) + SEQUENCE) == sequence;

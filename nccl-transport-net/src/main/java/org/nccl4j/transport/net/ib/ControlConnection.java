@@ -77,7 +77,7 @@ final class ControlConnection implements AutoCloseable {
     return RemoteQpInfo.decode(message);
   }
 
-  /** Whether the other end has said that it is ready. */
+  /** True if the other end has said that it is ready. */
   boolean receiveReady() throws IOException {
     return fill(1);
   }

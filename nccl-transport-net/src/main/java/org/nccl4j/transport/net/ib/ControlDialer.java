@@ -73,7 +73,7 @@ final class ControlDialer implements AutoCloseable {
     return true;
   }
 
-  /** Whether something happened. */
+  /** True if something happened. */
   private boolean advance() throws IOException {
     return stage == Stage.CONNECTING ? isConnected() : isTold();
   }
@@ -141,7 +141,7 @@ final class ControlDialer implements AutoCloseable {
     link.sendReady();
   }
 
-  /** Whether the listener has been told that this end is ready. */
+  /** True if the listener has been told that this end is ready. */
   boolean isReadySaid() {
     try {
       return link.flush();

@@ -296,7 +296,7 @@ abstract class IbConnection implements NetConnection, OpenConnections.Part {
     }
   }
 
-  /** Whether the other end need not mind that this one closes. */
+  /** True if the other end need not mind that this one closes. */
   abstract boolean endsInOrder();
 
   /** Frees what the subclass has. */

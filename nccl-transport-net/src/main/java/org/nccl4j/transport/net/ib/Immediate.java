@@ -19,7 +19,7 @@ final class Immediate {
 
   private Immediate() {}
 
-  /** Whether a single message's size fits, with its note. */
+  /** True if a single message's size fits, with its note. */
   static boolean holds(int bytes, int note) {
     return bytes < (note == 0 ? NOTED : SHORT);
   }

@@ -77,7 +77,7 @@ final class GdrSlotPool implements AutoCloseable {
     return (int) (Math.min(words(layout), layout.simpleSlotBytes()) / step(used));
   }
 
-  /** Whether no end finds room any more. */
+  /** True if no end finds room any more. */
   boolean isFull() {
     return taken == places;
   }
@@ -104,7 +104,7 @@ final class GdrSlotPool implements AutoCloseable {
     place.range.close();
   }
 
-  /** Whether no end is there. */
+  /** True if no end is there. */
   boolean isDeserted() {
     return left == taken;
   }

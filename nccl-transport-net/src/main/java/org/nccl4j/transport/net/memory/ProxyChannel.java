@@ -95,7 +95,7 @@ public final class ProxyChannel implements AutoCloseable {
     notes.write(data, word, step, note);
   }
 
-  /** Whether the slots are in a GPU's memory, where the network itself reads and writes them. */
+  /** True if the slots are in a GPU's memory, where the network itself reads and writes them. */
   public boolean isInGpu() {
     return memories[0].memory().device().kind() == Device.Kind.CUDA;
   }

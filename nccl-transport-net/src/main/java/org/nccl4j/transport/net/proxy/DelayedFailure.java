@@ -24,7 +24,7 @@ final class DelayedFailure {
     since = System.nanoTime();
   }
 
-  /** Whether the connection broke; throws once nobody can be expected to know better. */
+  /** True if the connection broke; throws once nobody can be expected to know better. */
   boolean happened() {
     if (cause == null) {
       return false;

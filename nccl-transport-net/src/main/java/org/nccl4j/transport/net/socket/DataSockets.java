@@ -36,13 +36,13 @@ final class DataSockets {
     return lanes.length;
   }
 
-  /** Whether a message of a length goes over lanes. */
+  /** True if a message of a length goes over lanes. */
   @HotPath
   boolean take(int bytes) {
     return lanes.length > 0 && bytes > INLINE;
   }
 
-  /** Whether any message can be posted now. */
+  /** True if any message can be posted now. */
   @HotPath
   boolean haveRoom() {
     for (DataSocket lane : lanes) {
@@ -69,7 +69,7 @@ final class DataSockets {
     }
   }
 
-  /** Whether every lane has reached its target. */
+  /** True if every lane has reached its target. */
   @HotPath
   boolean reached(long[] targets) throws IOException {
     for (int l = 0; l < lanes.length; l++) {

@@ -20,7 +20,7 @@ final class SocketListener implements NetListener {
   /** Null while it is not known yet whether the other direction shares its socket. */
   private SocketSource source;
 
-  /** Whether what has come is for both directions. */
+  /** True if what has come is for both directions. */
   private boolean forPair;
 
   private int missing;
@@ -68,7 +68,7 @@ final class SocketListener implements NetListener {
     return true;
   }
 
-  /** Whether who dialled has closed a socket again, to try another; it sends nothing before. */
+  /** True if who dialled has closed a socket again, to try another; it sends nothing before. */
   private static boolean isGone(SocketChannel socket) {
     try {
       return socket.read(ByteBuffer.allocate(1)) < 0;
@@ -82,7 +82,7 @@ final class SocketListener implements NetListener {
     return closed ? 0 : missing;
   }
 
-  /** Whether {@link #comeFrom} is to be called. */
+  /** True if {@link #comeFrom} is to be called. */
   boolean isUndecided() {
     return source == null && !closed;
   }

@@ -36,7 +36,7 @@ final class SocketReceiver extends SocketConnection implements NetReceiver {
   /** The message that is being read into its memory, or null. */
   private Receive current;
 
-  /** Whether the last read took all that had come, so that another would bring nothing. */
+  /** True if the last read took all that had come, so that another would bring nothing. */
   private boolean drained;
 
   private boolean goodbye;

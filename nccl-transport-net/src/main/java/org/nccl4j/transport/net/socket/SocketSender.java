@@ -122,7 +122,7 @@ final class SocketSender extends SocketConnection implements NetSender {
     buffer.flip();
   }
 
-  /** Whether all of the buffer and what follows it was written. */
+  /** True if all of the buffer and what follows it was written. */
   private boolean write() throws IOException {
     if (whole == null) {
       socket.write(buffer);

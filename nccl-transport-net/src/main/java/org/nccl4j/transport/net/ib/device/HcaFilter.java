@@ -64,7 +64,7 @@ public record HcaFilter(String text, boolean exclude, boolean exact, List<Entry>
         cause);
   }
 
-  /** Whether a port may be used. */
+  /** True if a port may be used. */
   public boolean allows(String device, int port) {
     if (entries.isEmpty()) {
       return true;

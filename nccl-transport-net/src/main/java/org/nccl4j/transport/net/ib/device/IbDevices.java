@@ -98,7 +98,7 @@ public record IbDevices(List<IbPort> usable, List<IbPort> all, Map<String, Strin
         + " --device=/dev/infiniband";
   }
 
-  /** Whether the kernel has devices, whatever the library sees. */
+  /** True if the kernel has devices, whatever the library sees. */
   public static boolean kernelHasDevices() {
     try (Stream<Path> entries = Files.list(SYSFS)) {
       return entries.findAny().isPresent();

@@ -43,7 +43,7 @@ public final class RegistrationCache {
       return remoteKey;
     }
 
-    /** Whether a range of addresses lies in it. */
+    /** True if a range of addresses lies in it. */
     public boolean holds(long from, long length) {
       return Long.compareUnsigned(start, from) <= 0
           && Long.compareUnsigned(from + length, start + bytes) <= 0;

@@ -17,7 +17,7 @@ public final class Descriptors {
     wanted.putShort(4, POLLIN);
   }
 
-  /** Whether something can be read from the descriptor now. */
+  /** True if something can be read from the descriptor now. */
   public boolean readable() {
     wanted.putShort(6, 0);
     return C.poll(wanted.address(), 1, 0) > 0 && (wanted.getShort(6) & POLLIN) != 0;

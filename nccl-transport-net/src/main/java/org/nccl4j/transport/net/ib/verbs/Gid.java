@@ -41,7 +41,7 @@ public record Gid(int port, int index, Type type, byte[] address) {
     return false;
   }
 
-  /** Whether it is an IPv4 address in an IPv6 one: ::ffff:a.b.c.d. */
+  /** True if it is an IPv4 address in an IPv6 one: ::ffff:a.b.c.d. */
   public boolean isIpv4() {
     for (int i = 0; i < 10; i++) {
       if (address[i] != 0) {
@@ -51,12 +51,12 @@ public record Gid(int port, int index, Type type, byte[] address) {
     return address[10] == -1 && address[11] == -1;
   }
 
-  /** Whether it is good on one link alone: fe80::. */
+  /** True if it is good on one link alone: fe80::. */
   public boolean isLinkLocal() {
     return (address[0] & 0xff) == 0xfe && (address[1] & 0xc0) == 0x80;
   }
 
-  /** Whether it is ::1. */
+  /** True if it is ::1. */
   public boolean isIpv6Loopback() {
     for (int i = 0; i < BYTES - 1; i++) {
       if (address[i] != 0) {

@@ -207,7 +207,7 @@ public final class Verbs {
     return region;
   }
 
-  /** Whether a device takes dma-bufs: asked with a descriptor that is none. */
+  /** True if a device takes dma-bufs: asked with a descriptor that is none. */
   public boolean takesDmaBufs(long domain) {
     try {
       long region = library.ibv_reg_dmabuf_mr(domain, 0, 1, 0, -1, ACCESS_LOCAL_WRITE);
