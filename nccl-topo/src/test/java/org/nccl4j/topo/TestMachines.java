@@ -43,6 +43,7 @@ public final class TestMachines {
   }
 
   /** A machine's file. */
+  @SuppressWarnings("exports") // to tests of other packages
   public static XmlElement read(String name) {
     return TopologyXml.parseSystem(name + ".xml", text("machines/" + name + ".xml"));
   }

@@ -6,6 +6,8 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.RedOp;
+import org.nccl4j.device.cuda.plan.KernelModules;
+import org.nccl4j.device.cuda.stream.GpuStream;
 import org.nccl4j.device.kernel.Algorithm;
 import org.nccl4j.device.kernel.CollectiveWork;
 import org.nccl4j.device.kernel.Operation;
@@ -30,7 +32,7 @@ public abstract class AgainstFakeCuda {
   private long live;
 
   @BeforeEach
-  protected final void startFake() {
+  final void startFake() {
     fake = FakeCuda.get();
     CudaDevices.probe().list().forEach(device -> device.gpu().hostCopies().stream());
     live = fake.fakeLive();
@@ -45,8 +47,20 @@ public abstract class AgainstFakeCuda {
     return device;
   }
 
+  /** The kernels that are loaded on a device. */
+  @SuppressWarnings("exports")
+  protected static KernelModules kernels(CudaDevice device) {
+    return device.kernels();
+  }
+
+  /** What plans are launched into. */
+  @SuppressWarnings("exports")
+  protected static GpuStream into(CudaStream stream) {
+    return stream.open();
+  }
+
   @AfterEach
-  protected final void nothingIsLeft() {
+  final void nothingIsLeft() {
     if (fake != null) {
       fake.fakeReset();
       assertEquals(live, fake.fakeLive());

@@ -39,4 +39,9 @@ public final class FakeCuda {
     library.fakeReset();
     return library;
   }
+
+  /** A device that knows nothing yet. */
+  public static CudaDevice device(int index) {
+    return new CudaDevice(index);
+  }
 }

@@ -26,7 +26,7 @@ import org.nccl4j.device.shm.DuplicateFd;
 public final class GpuRanks implements AutoCloseable {
   public final int n;
   public final List<CudaDevice> devices = new ArrayList<>();
-  public final List<CudaKernelCommunicator> communicators = new ArrayList<>();
+  final List<CudaKernelCommunicator> communicators = new ArrayList<>();
   public final List<CudaStream> streams = new ArrayList<>();
   private final List<CudaShareableMemory> arenas = new ArrayList<>();
   private final List<MulticastObject> multicasts = new ArrayList<>();
@@ -213,6 +213,11 @@ public final class GpuRanks implements AutoCloseable {
 
   public void synchronize() {
     streams.forEach(CudaStream::synchronize);
+  }
+
+  /** The ranks' communicators. */
+  public List<KernelCommunicator> communicators() {
+    return List.copyOf(communicators);
   }
 
   @Override

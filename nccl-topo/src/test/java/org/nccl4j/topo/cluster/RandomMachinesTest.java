@@ -12,7 +12,6 @@ import java.util.TreeMap;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.nccl4j.topo.Collective;
-import org.nccl4j.topo.MachineMutation;
 import org.nccl4j.topo.TestMachines;
 import org.nccl4j.topo.TopoSettings;
 import org.nccl4j.topo.TopologyException;

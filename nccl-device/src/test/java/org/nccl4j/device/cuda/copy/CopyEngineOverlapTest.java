@@ -152,7 +152,7 @@ class CopyEngineOverlapTest extends AgainstFakeCuda {
   void inPlaceNothingGoesBeside() {
     try (CopyPair pair = new CopyPair(Duration.ofSeconds(30), LARGE)) {
       fake.fakeReset();
-      var communicator = pair.ranks.communicators.get(0);
+      var communicator = pair.ranks.communicators().get(0);
       DirectWork work =
           new DirectWork(
               Operation.ALL_GATHER,

@@ -42,7 +42,7 @@ class CopyEngineP2pTest extends AgainstFakeCuda {
   }
 
   private static void launch(GpuRanks ranks, int rank, List<P2pWork> works) {
-    var communicator = ranks.communicators.get(rank);
+    var communicator = ranks.communicators().get(rank);
     communicator.launch(communicator.prepare(works), null, null, ranks.streams.get(rank));
   }
 
@@ -145,7 +145,7 @@ class CopyEngineP2pTest extends AgainstFakeCuda {
   void whatAKernelDoesIsNotParted() {
     try (GpuRanks ranks = new GpuRanks(2, Duration.ofSeconds(30), LAYOUT);
         DeviceMemory buffer = ranks.devices.get(0).allocate(4096)) {
-      var communicator = ranks.communicators.get(0);
+      var communicator = ranks.communicators().get(0);
       var itself = new P2pWork(Kind.SEND, 0, buffer, 0, 64, Protocol.SIMPLE, null, true);
       var too = new P2pWork(Kind.RECV, 0, buffer, 64, 64, Protocol.SIMPLE, null, true);
       assertTrue(

@@ -183,7 +183,7 @@ class CopyEngineTest extends AgainstFakeCuda {
   void aRankThatDoesNotComeIsNamedWhenTheDeadlineHasPassed() {
     try (CopyPair pair = new CopyPair(Duration.ofMillis(20), BYTES)) {
       pair.launch(0, Operation.ALL_GATHER, Algorithm.COPY_ENGINE_STREAM);
-      var waiting = pair.ranks.communicators.get(0);
+      var waiting = pair.ranks.communicators().get(0);
       NcclException failure = waiting.failure();
       while (failure == null) {
         Thread.onSpinWait();
@@ -196,7 +196,7 @@ class CopyEngineTest extends AgainstFakeCuda {
       assertThrows(
           NcclException.class,
           () -> pair.launch(0, Operation.ALL_GATHER, Algorithm.COPY_ENGINE_STREAM));
-      assertNull(pair.ranks.communicators.get(1).failure());
+      assertNull(pair.ranks.communicators().get(1).failure());
     }
   }
 
@@ -206,7 +206,7 @@ class CopyEngineTest extends AgainstFakeCuda {
       pair.launch(0, Operation.ALL_GATHER, Algorithm.COPY_ENGINE_STREAM);
       assertTrue(fake.fakeWaiting() > 0);
       pair.ranks
-          .communicators
+          .communicators()
           .get(0)
           .abort(new SystemErrorException("another rank is gone", "look at its log"));
       assertEquals(0, fake.fakeWaiting());

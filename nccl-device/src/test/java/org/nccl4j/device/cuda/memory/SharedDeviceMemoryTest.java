@@ -38,8 +38,8 @@ class SharedDeviceMemoryTest {
   void start() {
     fake = FakeCuda.get();
     CudaDevices.probe();
-    device = new CudaDevice(0);
-    peer = new CudaDevice(1);
+    device = FakeCuda.device(0);
+    peer = FakeCuda.device(1);
     device.gpu().hostCopies().stream();
     peer.gpu().hostCopies().stream();
     device.gpu().context();

@@ -83,7 +83,7 @@ class DynamicRingRoundsTest extends AgainstFakeCuda {
   private static long told(GpuRanks ranks, int rank, long count, int channels) {
     CollectiveWork work =
         work(Operation.REDUCE, Algorithm.RING, Protocol.SIMPLE, 4 * count, channels);
-    var plan = (CudaKernelPlan) ranks.communicators.get(rank).prepare(work);
+    var plan = (CudaKernelPlan) ranks.communicators().get(rank).prepare(work);
     return plan.arguments().bytes().getLong(KernelLayout.CLAIMS);
   }
 

@@ -22,11 +22,11 @@ import org.nccl4j.device.DataType;
 import org.nccl4j.device.cuda.AgainstFakeCuda;
 import org.nccl4j.device.cuda.CudaDevice;
 import org.nccl4j.device.cuda.CudaDevices;
-import org.nccl4j.device.cuda.CudaKernelCommunicator;
 import org.nccl4j.device.cuda.GpuRanks;
 import org.nccl4j.device.cuda.NativeBuild;
 import org.nccl4j.device.kernel.Algorithm;
 import org.nccl4j.device.kernel.ConnectionLayout;
+import org.nccl4j.device.kernel.KernelCommunicator;
 import org.nccl4j.device.kernel.LaunchOptions;
 import org.nccl4j.device.kernel.NvlsLayout;
 import org.nccl4j.device.kernel.Operation;
@@ -125,16 +125,16 @@ class KernelModulesTest extends AgainstFakeCuda {
     try (GpuRanks ranks = new GpuRanks(2, Duration.ofSeconds(3), (ConnectionLayout) null, layout)) {
       CudaDevice device = fresh(1);
       LaunchOptions options = new LaunchOptions(0, false, false, FLOAT);
-      CudaKernelCommunicator communicator =
-          CudaKernelCommunicator.create(device, ranks.spec.withLaunching(options));
+      KernelCommunicator communicator =
+          device.createKernelCommunicator(ranks.spec.withLaunching(options));
       String record = fake.fakeRecord();
       assertTrue(record.contains("cuModuleGetFunction(nccl4j_p2p)"));
       assertTrue(record.contains("cuModuleGetFunction(nccl4j_nvls_window_emulated)"));
       assertFalse(record.contains("_driver"));
       fake.fakeSpin(1);
-      everyReduction(device.kernels(), DataType.FLOAT32);
-      everyCopy(device.kernels());
-      device.kernels().nvls(true, DataType.FLOAT32, "nccl4j_nvls", true);
+      everyReduction(kernels(device), DataType.FLOAT32);
+      everyCopy(kernels(device));
+      kernels(device).nvls(true, DataType.FLOAT32, "nccl4j_nvls", true);
       assertEquals(0, fake.fakeSpin(0));
       communicator.close();
     }

@@ -78,7 +78,7 @@ class NvlsTreePlansTest extends AgainstFakeCuda {
     NvlsLayout layout = new NvlsLayout(1, 16, 128 << 10);
     try (GpuRanks ranks = new GpuRanks("aabbcc", DEADLINE, null, layout);
         DeviceMemory buffer = ranks.devices.get(rank).allocate(4L * COUNT)) {
-      var communicator = ranks.communicators.get(rank);
+      var communicator = ranks.communicators().get(rank);
       CollectiveWork work = work(Operation.ALL_REDUCE, Algorithm.NVLS_TREE, RedOp.SUM, 3);
       KernelPlan plan = communicator.prepare(work); // which keeps its arguments
       communicator.launch(plan, buffer, buffer, ranks.streams.get(rank));
@@ -126,7 +126,7 @@ class NvlsTreePlansTest extends AgainstFakeCuda {
   void whatItHasNotIsRefused(
       String hosts, Operation operation, Algorithm algorithm, RedOp op, int channels, String why) {
     try (GpuRanks ranks = new GpuRanks(hosts, DEADLINE, null, new NvlsLayout(1, 16, 512))) {
-      var communicator = ranks.communicators.get(0);
+      var communicator = ranks.communicators().get(0);
       CollectiveWork work = work(operation, algorithm, op, channels);
       var error = assertThrows(InvalidArgumentException.class, () -> communicator.prepare(work));
       assertTrue(error.problem().contains(why), error.problem());

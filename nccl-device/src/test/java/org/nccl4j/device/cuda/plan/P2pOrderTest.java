@@ -108,7 +108,7 @@ class P2pOrderTest extends AgainstFakeCuda {
       }
     }
     CudaKernelPlan plan =
-        (CudaKernelPlan) ranks.communicators.get(rank).prepare(List.copyOf(works));
+        (CudaKernelPlan) ranks.communicators().get(rank).prepare(List.copyOf(works));
     return decode(plan.arguments().bytes(), plan.blocks());
   }
 

@@ -21,10 +21,10 @@ import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.cuda.AgainstFakeCuda;
 import org.nccl4j.device.cuda.CudaDevice;
 import org.nccl4j.device.cuda.CudaGraph;
-import org.nccl4j.device.cuda.CudaKernelCommunicator;
 import org.nccl4j.device.cuda.CudaStream;
 import org.nccl4j.device.cuda.GpuRanks;
 import org.nccl4j.device.cuda.driver.CudaResult;
+import org.nccl4j.device.kernel.KernelCommunicator;
 import org.nccl4j.device.kernel.KernelPlan;
 import org.nccl4j.device.kernel.P2pWork;
 import org.nccl4j.device.kernel.Protocol;
@@ -35,7 +35,7 @@ class PlanTablesTest extends AgainstFakeCuda {
   private static final int KEPT = 20;
 
   private GpuRanks ranks;
-  private CudaKernelCommunicator communicator;
+  private KernelCommunicator communicator;
   private CudaStream stream;
   private DeviceMemory buffer;
 
@@ -43,7 +43,7 @@ class PlanTablesTest extends AgainstFakeCuda {
   void makeRanks() {
     assumeTrue(CudaDevice.class.getResource("kernels/copy.fatbin") != null, "built without nvcc");
     ranks = new GpuRanks(2, Duration.ofSeconds(3));
-    communicator = ranks.communicators.get(0);
+    communicator = ranks.communicators().get(0);
     stream = ranks.streams.get(0);
     buffer = ranks.devices.get(0).allocate(1 << 16);
   }

@@ -56,7 +56,7 @@ class PreMulPlansTest extends AgainstFakeCuda {
 
   private CudaKernelPlan plan(DataType type, ReductionOperator operator) {
     CollectiveWork work = work(Operation.ALL_REDUCE, Algorithm.RING, type);
-    return (CudaKernelPlan) ranks.communicators.get(1).prepare(work, operator);
+    return (CudaKernelPlan) ranks.communicators().get(1).prepare(work, operator);
   }
 
   @ParameterizedTest
@@ -101,7 +101,7 @@ class PreMulPlansTest extends AgainstFakeCuda {
       fake.fakeReset();
       CudaKernelPlan plan =
           plan(DataType.FLOAT32, ReductionOperator.preMulSum(DataType.FLOAT32, scalar.slice(8, 4)));
-      ranks.communicators.get(1).launch(plan, data, data, ranks.streams.get(1));
+      ranks.communicators().get(1).launch(plan, data, data, ranks.streams.get(1));
       assertFalse(fake.fakeRecord().contains("cuMemcpy"), fake.fakeRecord());
       Offheap launched = new Offheap(KernelLayout.COLLECTIVE_BYTES);
       fake.fakeAllArguments(launched.address(), KernelLayout.COLLECTIVE_BYTES);
@@ -116,7 +116,7 @@ class PreMulPlansTest extends AgainstFakeCuda {
     ReductionOperator twice = ReductionOperator.preMulSum(DataType.FLOAT32, 2);
     plan(DataType.FLOAT32, twice);
     CollectiveWork work = work(Operation.ALL_REDUCE, Algorithm.RING, DataType.FLOAT32);
-    Offheap arguments = ((CudaKernelPlan) ranks.communicators.get(1).prepare(work)).arguments();
+    Offheap arguments = ((CudaKernelPlan) ranks.communicators().get(1).prepare(work)).arguments();
     assertEquals(RedOp.PROD.ordinal(), arguments.getInt(KernelLayout.OPERATOR));
     assertEquals(0, arguments.getLong(KernelLayout.SCALAR));
   }
@@ -141,14 +141,14 @@ class PreMulPlansTest extends AgainstFakeCuda {
               1 << 20);
       CudaKernelPlan plan =
           (CudaKernelPlan)
-              one.communicators
+              one.communicators()
                   .get(0)
                   .prepare(work, ReductionOperator.preMulSum(DataType.INT32, 7));
       assertEquals(7, plan.arguments().getLong(KernelLayout.SCALAR));
       assertEquals(Operation.REDUCE.ordinal(), plan.arguments().getInt(KernelLayout.COLLECTIVE));
       assertEquals(Algorithm.ONE_SHOT.ordinal(), plan.arguments().getInt(KernelLayout.ALGORITHM));
       fake.fakeReset();
-      one.communicators.get(0).launch(plan, data, data, one.streams.get(0));
+      one.communicators().get(0).launch(plan, data, data, one.streams.get(0));
       assertTrue(fake.fakeRecord().contains("cuLaunchKernelEx(16,1,1,576,"), fake.fakeRecord());
     }
   }
@@ -160,7 +160,8 @@ class PreMulPlansTest extends AgainstFakeCuda {
       String problem,
       String remedy) {
     fake.fakeReset();
-    NcclException e = assertThrows(kind, () -> ranks.communicators.get(1).prepare(work, operator));
+    NcclException e =
+        assertThrows(kind, () -> ranks.communicators().get(1).prepare(work, operator));
     assertTrue(e.problem().contains(problem), e.problem());
     assertTrue(e.getMessage().contains(remedy), e.getMessage());
     assertFalse(fake.fakeRecord().contains("cuLaunch"), fake.fakeRecord());
@@ -183,7 +184,7 @@ class PreMulPlansTest extends AgainstFakeCuda {
       CudaKernelPlan plan =
           (CudaKernelPlan)
               alone
-                  .communicators
+                  .communicators()
                   .get(0)
                   .prepare(work, ReductionOperator.preMulSum(DataType.INT32, 7));
       assertTrue(plan.isEmpty());
@@ -195,7 +196,7 @@ class PreMulPlansTest extends AgainstFakeCuda {
     ReductionOperator twice = ReductionOperator.preMulSum(DataType.FLOAT32, 2);
     for (Algorithm algorithm :
         new Algorithm[] {Algorithm.TWO_SHOT, Algorithm.NVLS, Algorithm.NVLS_TREE, Algorithm.PAT}) {
-      assertFalse(ranks.communicators.get(1).reducesByOperator(algorithm));
+      assertFalse(ranks.communicators().get(1).reducesByOperator(algorithm));
       refused(
           InvalidArgumentException.class,
           work(Operation.ALL_REDUCE, algorithm, DataType.FLOAT32),
@@ -203,7 +204,7 @@ class PreMulPlansTest extends AgainstFakeCuda {
           "no pre-multiplied sum by " + algorithm.label(),
           "use Ring, Tree or OneShot");
     }
-    assertTrue(ranks.communicators.get(1).reducesByOperator(Algorithm.ONE_SHOT));
+    assertTrue(ranks.communicators().get(1).reducesByOperator(Algorithm.ONE_SHOT));
     refused(
         InvalidArgumentException.class,
         work(Operation.ALL_GATHER, Algorithm.RING, DataType.FLOAT32),

@@ -14,9 +14,9 @@ import org.nccl4j.device.cuda.CudaStream;
 /** Streams beside those of captures, against the recording driver. */
 class InternalStreamsTest extends AgainstFakeCuda {
   private static InternalStreams.Side launch(InternalStreams sides, CudaStream stream) {
-    InternalStreams.Side side = sides.of(stream.open(), stream.isCapturing());
-    side.part(stream.open());
-    side.join(stream.open());
+    InternalStreams.Side side = sides.of(into(stream), stream.isCapturing());
+    side.part(into(stream));
+    side.join(into(stream));
     return side;
   }
 
@@ -33,7 +33,7 @@ class InternalStreamsTest extends AgainstFakeCuda {
       assertNotSame(ofFirst, ofSecond);
       assertSame(ofFirst, launch(sides, first), "a capture keeps its stream");
       assertSame(ofSecond, launch(sides, second));
-      assertSame(sides.eager(), sides.of(first.open(), false));
+      assertSame(sides.eager(), sides.of(into(first), false));
       second.endCapture().close();
       first.endCapture().close();
       assertFalse(fake.fakeRecord().contains("misuse"), fake.fakeRecord());

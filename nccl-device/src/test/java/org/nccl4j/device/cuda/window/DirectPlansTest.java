@@ -105,7 +105,7 @@ class DirectPlansTest extends AgainstFakeCuda {
     assumeKernels();
     try (GpuRanks ranks = new GpuRanks(2, Duration.ofSeconds(3));
         DirectRanks windows = new DirectRanks(ranks, 1 << 20)) {
-      var communicator = ranks.communicators.get(1);
+      var communicator = ranks.communicators().get(1);
       DirectWork work =
           new DirectWork(
               Operation.ALL_REDUCE,
@@ -144,7 +144,7 @@ class DirectPlansTest extends AgainstFakeCuda {
         DirectRanks windows = new DirectRanks(ranks, 1 << 20)) {
       for (int rank = 0; rank < 3; rank++) {
         windows.send.get(rank).slice(0, 100).fill((byte) (rank + 1));
-        var communicator = ranks.communicators.get(rank);
+        var communicator = ranks.communicators().get(rank);
         DirectWork work =
             new DirectWork(
                 Operation.ALL_GATHER,
@@ -178,7 +178,7 @@ class DirectPlansTest extends AgainstFakeCuda {
     try (GpuRanks ranks = new GpuRanks(2, Duration.ofSeconds(3));
         DirectRanks windows = new DirectRanks(ranks, 1 << 20)) {
       windows.send.get(0).slice(0, 10).fill((byte) 6);
-      var communicator = ranks.communicators.get(0);
+      var communicator = ranks.communicators().get(0);
       fake.fakeReset();
       communicator.launch(
           communicator.prepare(
@@ -202,7 +202,7 @@ class DirectPlansTest extends AgainstFakeCuda {
     try (GpuRanks ranks = new GpuRanks(2, Duration.ofSeconds(3));
         DirectRanks windows = new DirectRanks(ranks, 1 << 20)) {
       for (Operation operation : new Operation[] {Operation.ALL_REDUCE, Operation.ALL_GATHER}) {
-        var communicator = ranks.communicators.get(0);
+        var communicator = ranks.communicators().get(0);
         DirectWork work =
             new DirectWork(
                 operation,
@@ -238,7 +238,7 @@ class DirectPlansTest extends AgainstFakeCuda {
             work(Operation.REDUCE, Algorithm.COPY_ENGINE, 1),
             work(Operation.ALL_REDUCE, Algorithm.DIRECT_LL, 1 << 24)
           }) {
-        assertThrows(InvalidUsageException.class, () -> ranks.communicators.get(0).prepare(work));
+        assertThrows(InvalidUsageException.class, () -> ranks.communicators().get(0).prepare(work));
       }
       assertEquals(2, windows.sends.size());
     }

@@ -85,7 +85,7 @@ class NvlsDirectPlansTest extends AgainstFakeCuda {
     try (GpuRanks ranks = new GpuRanks(2, Duration.ofSeconds(3), null, LAYOUT);
         DirectRanks windows = new DirectRanks(ranks, 1 << 20)) {
       DirectWork work = work(Operation.ALL_REDUCE, way, windows.sends.get(0), windows.recvs.get(0));
-      var communicator = ranks.communicators.get(0);
+      var communicator = ranks.communicators().get(0);
       communicator.launch(
           communicator.prepare(work),
           windows.send.get(0).slice(0, 400),
@@ -108,7 +108,7 @@ class NvlsDirectPlansTest extends AgainstFakeCuda {
     WindowView library = window(device, 0, 0x30_0000, 0x5000_0000);
     Nvls nvls = new Nvls(LAYOUT, List.of(1), -1, some, send.multicast());
     SymmetricSpace space = new SymmetricSpace(0, 2, 0, 2, library, 1 << 20, 1L << 32);
-    NvlsDirectPlans plans = new NvlsDirectPlans(device.kernels(), nvls, space);
+    NvlsDirectPlans plans = new NvlsDirectPlans(kernels(device), nvls, space);
     Offheap arguments = new Offheap(NvlsDirectArguments.SIZE);
     plans.put(arguments, work(Operation.ALL_REDUCE, Algorithm.DIRECT_NVLS, send, recv));
     assertEquals(0x7000_0000, 0x10_0000 + arguments.getLong(NvlsDirectArguments.SEND_MULTICAST));
@@ -129,7 +129,7 @@ class NvlsDirectPlansTest extends AgainstFakeCuda {
   void whatMulticastDoesNotReachOrHaveIsRefused() {
     try (GpuRanks ranks = new GpuRanks(2, Duration.ofSeconds(3), null, LAYOUT);
         DirectRanks windows = new DirectRanks(ranks, 1 << 20)) {
-      var communicator = ranks.communicators.get(0);
+      var communicator = ranks.communicators().get(0);
       WindowView send = windows.sends.get(0);
       WindowView far = new WindowView(9, send.address(), send.peers());
       DirectWork unreached = work(Operation.ALL_REDUCE, Algorithm.DIRECT_NVLS, send, far);

@@ -1,4 +1,4 @@
-package org.nccl4j.topo;
+package org.nccl4j.topo.cluster;
 
 import java.util.ArrayList;
 import java.util.List;
@@ -8,7 +8,7 @@ import org.nccl4j.topo.xml.XmlElement;
 /**
  * Machines that nobody built: those of the tests with parts lost, moved, slowed down or changed.
  */
-public final class MachineMutation {
+final class MachineMutation {
   private static final String[] SPEEDS = {
     "2.5 GT/s PCIe", "8.0 GT/s PCIe", "16.0 GT/s PCIe", "32.0 GT/s PCIe", "64.0 GT/s PCIe", ""
   };
@@ -32,7 +32,7 @@ public final class MachineMutation {
   }
 
   /** Changes a machine in place, one to four times, and numbers its ranks again. */
-  public static void apply(XmlElement system, Random random) {
+  static void apply(XmlElement system, Random random) {
     MachineMutation mutation = new MachineMutation(system, random);
     for (int times = 1 + random.nextInt(4); times > 0; times--) {
       mutation.change();

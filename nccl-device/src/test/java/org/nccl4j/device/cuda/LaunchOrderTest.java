@@ -1,4 +1,4 @@
-package org.nccl4j.device.cuda.plan;
+package org.nccl4j.device.cuda;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
@@ -15,11 +15,6 @@ import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.nccl4j.device.CudaException;
 import org.nccl4j.device.DeviceMemory;
-import org.nccl4j.device.cuda.AgainstFakeCuda;
-import org.nccl4j.device.cuda.CudaDevice;
-import org.nccl4j.device.cuda.CudaKernelCommunicator;
-import org.nccl4j.device.cuda.CudaStream;
-import org.nccl4j.device.cuda.GpuRanks;
 import org.nccl4j.device.kernel.LaunchOptions;
 
 /** Communicators of one GPU that are launched in one order, and others. */
