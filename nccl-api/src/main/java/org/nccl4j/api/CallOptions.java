@@ -4,8 +4,8 @@ import java.util.HashMap;
 import java.util.Map;
 import org.nccl4j.api.settings.PlanSettings;
 import org.nccl4j.api.settings.Settings;
+import org.nccl4j.device.Arguments;
 import org.nccl4j.device.ErrorId;
-import org.nccl4j.device.Given;
 import org.nccl4j.device.InvalidArgumentException;
 
 /**
@@ -49,12 +49,12 @@ public final class CallOptions {
   /** The use of GPUs beside a program's own kernels. */
   public CallOptions withCtaPolicy(CommunicatorConfig.CtaPolicy policy) {
     return with(
-        PlanSettings.NCCL_CTA_POLICY.name(), Given.notNull(policy, "policy of CTAs").setting());
+        PlanSettings.NCCL_CTA_POLICY.name(), Arguments.notNull(policy, "policy of CTAs").setting());
   }
 
   private CallOptions with(String name, String value) {
     Map<String, String> changed = new HashMap<>(settings);
-    changed.put(name, Given.notNull(value, "value of " + name));
+    changed.put(name, Arguments.notNull(value, "value of " + name));
     return new CallOptions(Map.copyOf(changed));
   }
 

@@ -13,9 +13,9 @@ import org.nccl4j.api.group.GroupScope;
 import org.nccl4j.api.group.OperationDispatcher;
 import org.nccl4j.api.init.ChildCommunicators;
 import org.nccl4j.api.init.CommunicatorState;
+import org.nccl4j.device.Arguments;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.ErrorId;
-import org.nccl4j.device.Given;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.NcclException;
@@ -197,7 +197,7 @@ public final class Communicator extends Inquiries implements AutoCloseable {
    * @param changes name and settings of the new communicator
    */
   public Optional<Communicator> split(int color, int key, CommunicatorConfig changes) {
-    Given.notNull(changes, "configuration");
+    Arguments.notNull(changes, "configuration");
     GroupScope.refuseInGroup("split", "splitAsync");
     return new ChildCommunicators(state)
         .split(color, key, how(changes, changes.splitShare()))
@@ -238,9 +238,9 @@ public final class Communicator extends Inquiries implements AutoCloseable {
 
   /** As {@link #shrink(Set, ShrinkMode)}, with settings that override this communicator's. */
   public Communicator shrink(Set<Integer> excluded, ShrinkMode mode, CommunicatorConfig changes) {
-    Given.notNull(excluded, "set of excluded ranks");
-    Given.notNull(mode, "mode of shrinking");
-    Given.notNull(changes, "configuration");
+    Arguments.notNull(excluded, "set of excluded ranks");
+    Arguments.notNull(mode, "mode of shrinking");
+    Arguments.notNull(changes, "configuration");
     GroupScope.refuseInGroup("shrink", "shrinkAsync");
     boolean abort = mode == ShrinkMode.ABORT;
     return new Communicator(
@@ -302,7 +302,7 @@ public final class Communicator extends Inquiries implements AutoCloseable {
    * @throws InvalidArgumentException for names that do not exist
    */
   public Communicator withOptions(CallOptions options) {
-    Given.notNull(options, "options");
+    Arguments.notNull(options, "options");
     return new Communicator(state, state.queue(options.settings()), config(), background);
   }
 
@@ -390,7 +390,7 @@ public final class Communicator extends Inquiries implements AutoCloseable {
    * @param patience the time to wait; may be zero
    */
   public void close(Duration patience) {
-    Given.notNull(patience, "time that close may take");
+    Arguments.notNull(patience, "time that close may take");
     state.close(patience);
   }
 

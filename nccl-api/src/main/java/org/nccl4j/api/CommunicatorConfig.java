@@ -9,8 +9,8 @@ import java.util.Optional;
 import org.nccl4j.api.settings.GpuSettings;
 import org.nccl4j.api.settings.PlanSettings;
 import org.nccl4j.api.settings.Settings;
+import org.nccl4j.device.Arguments;
 import org.nccl4j.device.ErrorId;
-import org.nccl4j.device.Given;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.Patience;
 
@@ -56,7 +56,7 @@ public final class CommunicatorConfig {
    */
   public CommunicatorConfig withName(String newName) {
     return new CommunicatorConfig(
-        Given.notNull(newName, "name of the communicator"), settings, splitShare, shrinkShare);
+        Arguments.notNull(newName, "name of the communicator"), settings, splitShare, shrinkShare);
   }
 
   /**
@@ -80,7 +80,8 @@ public final class CommunicatorConfig {
 
   /** The transports to use, best first; by default all, by priority and name. */
   public CommunicatorConfig withTransports(List<String> names) {
-    Given.notNull(names, "list of transports").forEach(name -> Given.notNull(name, "transport"));
+    Arguments.notNull(names, "list of transports")
+        .forEach(name -> Arguments.notNull(name, "transport"));
     return with(Settings.NCCL4J_TRANSPORTS.name(), String.join(",", names));
   }
 
@@ -89,7 +90,7 @@ public final class CommunicatorConfig {
    * same.
    */
   public CommunicatorConfig withNvlsMode(NvlsMode mode) {
-    Given.notNull(mode, "mode of NVLS");
+    Arguments.notNull(mode, "mode of NVLS");
     return with(Settings.NCCL4J_NVLS_MODE.name(), mode.name().toLowerCase(Locale.ROOT));
   }
 
@@ -147,7 +148,7 @@ public final class CommunicatorConfig {
    * default.
    */
   public CommunicatorConfig withDeterminism(Determinism determinism) {
-    Given.notNull(determinism, "determinism");
+    Arguments.notNull(determinism, "determinism");
     return with(PlanSettings.NCCL4J_DETERMINISM.name(), determinism.name());
   }
 
@@ -204,7 +205,7 @@ public final class CommunicatorConfig {
 
   /** The use of GPUs beside a program's own kernels; {@link CtaPolicy#DEFAULT} by default. */
   public CommunicatorConfig withCtaPolicy(CtaPolicy policy) {
-    Given.notNull(policy, "policy of CTAs");
+    Arguments.notNull(policy, "policy of CTAs");
     return with(PlanSettings.NCCL_CTA_POLICY.name(), policy.setting());
   }
 
@@ -241,7 +242,8 @@ public final class CommunicatorConfig {
    */
   public CommunicatorConfig with(String key, String value) {
     Map<String, String> changed = new HashMap<>(settings);
-    changed.put(Given.notNull(key, "name of a setting"), Given.notNull(value, "value of " + key));
+    changed.put(
+        Arguments.notNull(key, "name of a setting"), Arguments.notNull(value, "value of " + key));
     return new CommunicatorConfig(name, Map.copyOf(changed), splitShare, shrinkShare);
   }
 
@@ -273,7 +275,7 @@ public final class CommunicatorConfig {
   }
 
   private static String millis(String what, Duration value) {
-    long millis = Patience.millis(Given.notNull(value, what.substring("the ".length())));
+    long millis = Patience.millis(Arguments.notNull(value, what.substring("the ".length())));
     if (millis < 1) {
       throw new InvalidArgumentException(
           ErrorId.SETTING, what + " is " + value, "pass a duration of a millisecond or more");

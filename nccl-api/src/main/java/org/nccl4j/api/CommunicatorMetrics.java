@@ -13,7 +13,7 @@ import java.util.Map;
 import java.util.concurrent.TimeUnit;
 import org.nccl4j.api.init.CommunicatorState;
 import org.nccl4j.api.observe.OperationCounts;
-import org.nccl4j.device.Given;
+import org.nccl4j.device.Arguments;
 
 /**
  * Meters of one communicator for <a href="https://micrometer.io">Micrometer</a>, which is an
@@ -45,13 +45,13 @@ public final class CommunicatorMetrics implements MeterBinder, AutoCloseable {
 
   /** Of one rank's communicator. */
   public CommunicatorMetrics(Communicator communicator) {
-    this.state = Given.notNull(communicator, "communicator").state();
+    this.state = Arguments.notNull(communicator, "communicator").state();
   }
 
   /** Registers the meters, and counts from now on; nothing if it was called for this registry. */
   @Override
   public synchronized void bindTo(MeterRegistry registry) {
-    Given.notNull(registry, "registry of meters");
+    Arguments.notNull(registry, "registry of meters");
     if (registries.containsKey(registry)) {
       return;
     }

@@ -9,10 +9,10 @@ import org.nccl4j.api.window.Asked;
 import org.nccl4j.api.window.RegisteredWindow;
 import org.nccl4j.api.window.Team;
 import org.nccl4j.api.window.WindowRegistry;
+import org.nccl4j.device.Arguments;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.ErrorId;
-import org.nccl4j.device.Given;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.NcclException;
@@ -144,7 +144,7 @@ public final class DeviceCommunicator implements AutoCloseable {
    * @throws InvalidUsageException on CUDA, where kernels have their own barriers
    */
   public void barrier(int index, Duration patience) {
-    Given.notNull(patience, "time to wait");
+    Arguments.notNull(patience, "time to wait");
     if (closed || windows.device().kind() != Device.Kind.HOST) {
       throw new InvalidUsageException(
           ErrorId.CLOSED,

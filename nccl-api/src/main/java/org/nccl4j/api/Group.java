@@ -3,8 +3,8 @@ package org.nccl4j.api;
 import java.time.Duration;
 import java.util.concurrent.CompletableFuture;
 import org.nccl4j.api.group.GroupScope;
+import org.nccl4j.device.Arguments;
 import org.nccl4j.device.DeviceStream;
-import org.nccl4j.device.Given;
 
 /**
  * Launches calls together. The calls between {@link #start()} and {@link #end()} on one thread are
@@ -25,7 +25,7 @@ public final class Group {
    * @param calls operations of any communicators of this process
    */
   public static void run(Runnable calls) {
-    Given.notNull(calls, "calls of the group");
+    Arguments.notNull(calls, "calls of the group");
     GroupScope.run(calls);
   }
 
@@ -38,8 +38,8 @@ public final class Group {
   public static CompletableFuture<Void> runAsync(Runnable calls, DeviceStream... streams) {
     CompletableFuture<?>[] ends;
     try {
-      for (DeviceStream stream : Given.notNull(streams, "streams")) {
-        Given.notNull(stream, "stream");
+      for (DeviceStream stream : Arguments.notNull(streams, "streams")) {
+        Arguments.notNull(stream, "stream");
       }
       ends = new CompletableFuture<?>[streams.length];
       run(calls);
@@ -63,7 +63,7 @@ public final class Group {
    *     once also in a group, for registrations of windows, and inside another group
    */
   public static Duration simulate(Runnable calls) {
-    Given.notNull(calls, "calls of the group");
+    Arguments.notNull(calls, "calls of the group");
     return Duration.ofNanos(Math.round(GroupScope.simulate(calls) * 1000));
   }
 

@@ -5,9 +5,9 @@ import java.util.Optional;
 import org.nccl4j.api.group.OperationDispatcher;
 import org.nccl4j.api.init.CommunicatorState;
 import org.nccl4j.api.plan.AlgorithmChoice;
+import org.nccl4j.device.Arguments;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.Device;
-import org.nccl4j.device.Given;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.kernel.Operation;
@@ -56,9 +56,9 @@ public abstract sealed class Inquiries extends Operations permits Communicator {
    * @throws InvalidArgumentException for an unknown operation or a negative count
    */
   public String explain(String operation, long count, DataType type) {
-    Given.notNull(type, "type of the elements");
+    Arguments.notNull(type, "type of the elements");
     Operation named = Operation.named(operation);
-    return queue.planner().explain(named, Given.count(count), type)
+    return queue.planner().explain(named, Arguments.count(count), type)
         + queue.direct().explain(named, count, type)
         + state.explainRoutes();
   }
@@ -71,8 +71,9 @@ public abstract sealed class Inquiries extends Operations permits Communicator {
    * @throws InvalidArgumentException for an unknown operation or a negative count
    */
   public Decision decision(String operation, long count, DataType type) {
-    Given.notNull(type, "type of the elements");
-    return decision(queue.planner().choice(Operation.named(operation), Given.count(count), type));
+    Arguments.notNull(type, "type of the elements");
+    return decision(
+        queue.planner().choice(Operation.named(operation), Arguments.count(count), type));
   }
 
   /**
@@ -80,10 +81,10 @@ public abstract sealed class Inquiries extends Operations permits Communicator {
    * place.
    */
   public Decision decisionInWindows(String operation, long count, DataType type) {
-    Given.notNull(type, "type of the elements");
+    Arguments.notNull(type, "type of the elements");
     return queue
         .direct()
-        .withWindows(Operation.named(operation), Given.count(count), type)
+        .withWindows(Operation.named(operation), Arguments.count(count), type)
         .map(Inquiries::decision)
         .orElseGet(() -> decision(operation, count, type));
   }

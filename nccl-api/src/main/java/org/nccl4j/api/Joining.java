@@ -24,10 +24,10 @@ import org.nccl4j.api.observe.InitTimes;
 import org.nccl4j.api.settings.DebugSettings;
 import org.nccl4j.api.settings.InfoLog;
 import org.nccl4j.api.settings.Settings;
+import org.nccl4j.device.Arguments;
 import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.ErrorId;
-import org.nccl4j.device.Given;
 import org.nccl4j.device.InternalErrorException;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.InvalidUsageException;
@@ -49,9 +49,9 @@ final class Joining {
 
   static CommunicatorState join(
       int nRanks, List<UniqueId> ids, int rank, Device device, CommunicatorConfig config) {
-    Given.notNull(device, "device");
-    Given.notNull(ids, "list of unique ids").forEach(id -> Given.notNull(id, "unique id"));
-    Given.notNull(config, "configuration");
+    Arguments.notNull(device, "device");
+    Arguments.notNull(ids, "list of unique ids").forEach(id -> Arguments.notNull(id, "unique id"));
+    Arguments.notNull(config, "configuration");
     List<BootstrapId> roots = ids.stream().map(id -> BootstrapId.decode(id.toBytes())).toList();
     Settings settings;
     JoinRequest request;
@@ -89,12 +89,13 @@ final class Joining {
   }
 
   static List<CommunicatorState> joinAll(List<Device> devices, CommunicatorConfig config) {
-    Given.notNull(devices, "list of devices").forEach(device -> Given.notNull(device, "device"));
+    Arguments.notNull(devices, "list of devices")
+        .forEach(device -> Arguments.notNull(device, "device"));
     if (devices.isEmpty()) {
       throw new InvalidArgumentException(
           ErrorId.DEVICE, "a communicator of no devices", "pass a device for each rank");
     }
-    Settings settings = settings(Given.notNull(config, "configuration"));
+    Settings settings = settings(Arguments.notNull(config, "configuration"));
     WarmUp.end();
     TopologyPrefetch.begin(devices, settings);
     List<Bootstrap> bootstraps =

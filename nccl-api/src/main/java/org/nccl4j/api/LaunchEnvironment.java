@@ -5,8 +5,8 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.stream.Collectors;
 import org.nccl4j.api.settings.Environment;
+import org.nccl4j.device.Arguments;
 import org.nccl4j.device.ErrorId;
-import org.nccl4j.device.Given;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.InvalidUsageException;
 
@@ -59,7 +59,7 @@ public record LaunchEnvironment(
    * @throws InvalidArgumentException naming the missing or invalid variable
    */
   public static Optional<LaunchEnvironment> of(Map<String, String> variables) {
-    Given.notNull(variables, "variables of the process");
+    Arguments.notNull(variables, "variables of the process");
     Optional<LaunchEnvironment> found =
         LAUNCHERS.stream()
             .filter(names -> variables.containsKey(names.rank()))

@@ -6,12 +6,12 @@ import org.nccl4j.api.group.OperationDispatcher;
 import org.nccl4j.api.init.CommunicatorState;
 import org.nccl4j.api.window.Asked;
 import org.nccl4j.api.window.RegisteredWindow;
+import org.nccl4j.device.Arguments;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.ErrorId;
-import org.nccl4j.device.Given;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.InvalidUsageException;
 
@@ -61,7 +61,7 @@ public abstract sealed class OneSided permits Operations {
    */
   public void deregisterWindow(Window window) {
     GroupScope.refuseWhereSimulated("deregisterWindow");
-    RegisteredWindow registered = Given.notNull(window, "window").registered();
+    RegisteredWindow registered = Arguments.notNull(window, "window").registered();
     if (!state.windows().has(registered)) {
       throw new InvalidUsageException(
           ErrorId.HANDLE,
@@ -106,7 +106,7 @@ public abstract sealed class OneSided permits Operations {
    *     or is used by operations that have not ended; and after close
    */
   public void deregister(Registration registration) {
-    state.deregister(Given.notNull(registration, "registration").registered());
+    state.deregister(Arguments.notNull(registration, "registration").registered());
   }
 
   /**
@@ -150,7 +150,7 @@ public abstract sealed class OneSided permits Operations {
       Window window,
       long offset,
       DeviceStream stream) {
-    RegisteredWindow registered = Given.notNull(window, "window").registered();
+    RegisteredWindow registered = Arguments.notNull(window, "window").registered();
     state.oneSided().put(source, count, type, peer, registered, offset, stream);
   }
 
@@ -171,6 +171,6 @@ public abstract sealed class OneSided permits Operations {
    * @throws InvalidUsageException before the first window is registered
    */
   public void waitSignal(Map<Integer, Integer> signals, DeviceStream stream) {
-    state.oneSided().await(Given.notNull(signals, "signals to wait for"), stream);
+    state.oneSided().await(Arguments.notNull(signals, "signals to wait for"), stream);
   }
 }

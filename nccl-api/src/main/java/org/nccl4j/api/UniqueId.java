@@ -7,8 +7,8 @@ import org.nccl4j.api.bootstrap.BootstrapId;
 import org.nccl4j.api.bootstrap.BootstrapOptions;
 import org.nccl4j.api.bootstrap.BootstrapRoot;
 import org.nccl4j.api.settings.Settings;
+import org.nccl4j.device.Arguments;
 import org.nccl4j.device.ErrorId;
-import org.nccl4j.device.Given;
 import org.nccl4j.device.InvalidArgumentException;
 
 /**
@@ -50,7 +50,7 @@ public final class UniqueId {
    * @see #create()
    */
   public static UniqueId create(CommunicatorConfig config) {
-    Settings settings = Settings.ofProcess(Given.notNull(config, "configuration").settings());
+    Settings settings = Settings.ofProcess(Arguments.notNull(config, "configuration").settings());
     BootstrapOptions options = BootstrapOptions.from(settings);
     Duration deadline = settings.get(Settings.NCCL4J_INIT_TIMEOUT);
     Duration patience = deadline.compareTo(PATIENCE) > 0 ? deadline : PATIENCE;
@@ -63,7 +63,8 @@ public final class UniqueId {
    * @throws InvalidArgumentException for invalid bytes
    */
   public static UniqueId fromBytes(byte[] bytes) {
-    return new UniqueId(BootstrapId.decode(Given.notNull(bytes, "bytes of a unique id")).encode());
+    return new UniqueId(
+        BootstrapId.decode(Arguments.notNull(bytes, "bytes of a unique id")).encode());
   }
 
   /**
@@ -73,7 +74,7 @@ public final class UniqueId {
    */
   public static UniqueId parse(String text) {
     try {
-      return fromBytes(HexFormat.of().parseHex(Given.notNull(text, "text of a unique id")));
+      return fromBytes(HexFormat.of().parseHex(Arguments.notNull(text, "text of a unique id")));
     } catch (IllegalArgumentException e) {
       throw new InvalidArgumentException(
           ErrorId.UNIQUE_ID,

@@ -68,7 +68,7 @@ public abstract class Device {
    * @return a clause that begins with "the"; empty if nothing is known against it
    */
   public Optional<String> objection(DeviceMemory memory) {
-    Given.notNull(memory, "memory");
+    Arguments.notNull(memory, "memory");
     return Optional.empty();
   }
 

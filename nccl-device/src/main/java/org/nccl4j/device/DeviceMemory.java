@@ -58,7 +58,7 @@ public abstract class DeviceMemory implements AutoCloseable {
    * same bytes of the same allocation. Slices that are created for each call are the same.
    */
   public boolean isSameAs(DeviceMemory other) {
-    return Given.notNull(other, "memory") == this;
+    return Arguments.notNull(other, "memory") == this;
   }
 
   /**

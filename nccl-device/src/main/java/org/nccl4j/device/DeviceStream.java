@@ -81,8 +81,8 @@ public abstract class DeviceStream implements AutoCloseable {
 
   /** Throws unless a copy can be made. */
   protected static void checkCopy(DeviceMemory source, DeviceMemory target) {
-    Given.notNull(source, "memory to copy from");
-    Given.notNull(target, "memory to copy to");
+    Arguments.notNull(source, "memory to copy from");
+    Arguments.notNull(target, "memory to copy to");
     if (source.size() != target.size()) {
       throw new InvalidArgumentException(
           ErrorId.COUNT,

@@ -107,7 +107,7 @@ public final class ReductionOperator {
    * @throws InvalidArgumentException if it is smaller
    */
   public static ReductionOperator preMulSum(DataType type, DeviceMemory scalar) {
-    if (Given.notNull(scalar, "scalar's memory").size() < typed(type).bytes()) {
+    if (Arguments.notNull(scalar, "scalar's memory").size() < typed(type).bytes()) {
       throw new InvalidArgumentException(
           ErrorId.TYPE,
           "a scalar of %d bytes for elements of %s".formatted(scalar.size(), type.label()),
@@ -123,8 +123,8 @@ public final class ReductionOperator {
    */
   public static ReductionOperator of(String name, Combiner combiner) {
     return new ReductionOperator(
-        Given.notNull(name, "name of the reduction"),
-        Given.notNull(combiner, "reduction"),
+        Arguments.notNull(name, "name of the reduction"),
+        Arguments.notNull(combiner, "reduction"),
         null,
         0,
         0,
@@ -132,7 +132,7 @@ public final class ReductionOperator {
   }
 
   private static DataType typed(DataType type) {
-    return Given.notNull(type, "type of the elements");
+    return Arguments.notNull(type, "type of the elements");
   }
 
   /** For messages. */

@@ -18,11 +18,11 @@ import org.nccl4j.device.RedOp;
 import org.nccl4j.device.kernel.Algorithm;
 import org.nccl4j.device.kernel.CallShape;
 import org.nccl4j.device.kernel.CollectiveWork;
-import org.nccl4j.device.kernel.HostVisible;
 import org.nccl4j.device.kernel.KernelCommunicator;
 import org.nccl4j.device.kernel.KernelDevice;
 import org.nccl4j.device.kernel.KernelPlan;
 import org.nccl4j.device.kernel.Operation;
+import org.nccl4j.device.kernel.PinnedMemory;
 import org.nccl4j.device.kernel.Protocol;
 
 /**
@@ -63,7 +63,7 @@ public final class CallConsistencyCheck {
   private boolean closed;
 
   /** One call of this rank, and those of all. */
-  private record Memory(HostVisible mine, HostVisible all) {
+  private record Memory(PinnedMemory mine, PinnedMemory all) {
     void close() {
       mine.close();
       all.close();
@@ -136,7 +136,7 @@ public final class CallConsistencyCheck {
     if (!free.isEmpty()) {
       return free.remove(free.size() - 1);
     }
-    HostVisible mine = device.hostVisible(BYTES);
+    PinnedMemory mine = device.hostVisible(BYTES);
     Memory made = new Memory(mine, device.hostVisible((long) nRanks * BYTES));
     memories.add(made);
     return made;

@@ -4,9 +4,9 @@ import java.util.ArrayDeque;
 import java.util.Deque;
 import java.util.function.Consumer;
 import java.util.function.Supplier;
+import org.nccl4j.device.CloseAll;
 import org.nccl4j.device.InternalErrorException;
 import org.nccl4j.device.NcclException;
-import org.nccl4j.device.Releases;
 
 /**
  * Frees the created parts of a communicator if its creation fails: a stack of clean-up steps, the
@@ -60,7 +60,7 @@ final class Undo {
 
   /** The user is to see the first error: those of the steps are added to it. */
   private void run(NcclException cause) {
-    Releases all = new Releases();
+    CloseAll all = new CloseAll();
     while (!steps.isEmpty()) {
       all.take(steps.pop());
     }

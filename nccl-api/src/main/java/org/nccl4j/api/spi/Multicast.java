@@ -5,8 +5,8 @@ import java.util.Optional;
 import org.nccl4j.api.spi.MulticastProvider.Exchange;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.kernel.Nvls;
-import org.nccl4j.device.symmetric.Exportable;
 import org.nccl4j.device.symmetric.MulticastMemory;
+import org.nccl4j.device.symmetric.ShareableMemory;
 
 /** The result of a {@link MulticastProvider} for one communicator, or the reason of its failure. */
 public interface Multicast extends AutoCloseable {
@@ -40,7 +40,7 @@ public interface Multicast extends AutoCloseable {
    * @param exchange among all ranks of the communicator
    * @throws org.nccl4j.device.NcclException from the exchange
    */
-  Cover cover(Exportable own, List<DeviceMemory> views, Exchange exchange);
+  Cover cover(ShareableMemory own, List<DeviceMemory> views, Exchange exchange);
 
   /** Frees what it holds; nothing of it may be in use. Calling it again does nothing. */
   @Override

@@ -2,7 +2,7 @@ package org.nccl4j.api.window;
 
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.NcclException;
-import org.nccl4j.device.symmetric.Exportable;
+import org.nccl4j.device.symmetric.ShareableMemory;
 import org.nccl4j.device.symmetric.SymmetricDevice;
 
 /**
@@ -10,11 +10,11 @@ import org.nccl4j.device.symmetric.SymmetricDevice;
  * or an error to report to them.
  */
 final class Candidate implements AutoCloseable {
-  private final Exportable own;
+  private final ShareableMemory own;
   private final NcclException unfit;
   private final Offer offer;
 
-  private Candidate(Exportable own, NcclException unfit, Offer offer) {
+  private Candidate(ShareableMemory own, NcclException unfit, Offer offer) {
     this.own = own;
     this.unfit = unfit;
     this.offer = offer;
@@ -33,7 +33,7 @@ final class Candidate implements AutoCloseable {
       boolean apart,
       DeviceMemory memory,
       NcclException wrong) {
-    Exportable own = null;
+    ShareableMemory own = null;
     NcclException unfit = wrong;
     if (unfit == null) {
       try {
@@ -52,7 +52,7 @@ final class Candidate implements AutoCloseable {
   }
 
   /** The allocation; null where there is none. To be released by whoever has no more use for it. */
-  Exportable own() {
+  ShareableMemory own() {
     return own;
   }
 

@@ -4,7 +4,7 @@ import java.util.List;
 import org.nccl4j.api.spi.Multicast;
 import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.DeviceMemory;
-import org.nccl4j.device.symmetric.Exportable;
+import org.nccl4j.device.symmetric.ShareableMemory;
 
 /**
  * Has windows' memory reached by one access, where the communicator can. Used by one thread at a
@@ -31,7 +31,7 @@ final class Covering {
    * @param undo what to do if the ranks cannot talk to each other
    * @return null where there is nothing that could cover them
    */
-  Multicast.Cover of(Exportable own, List<DeviceMemory> views, Runnable undo) {
+  Multicast.Cover of(ShareableMemory own, List<DeviceMemory> views, Runnable undo) {
     if (!possible) {
       return null;
     }

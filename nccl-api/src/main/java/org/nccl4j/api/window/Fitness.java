@@ -5,7 +5,7 @@ import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.NcclException;
-import org.nccl4j.device.symmetric.Exportable;
+import org.nccl4j.device.symmetric.ShareableMemory;
 
 /** Checks memory that a rank registers. Returns an error or null. */
 final class Fitness {
@@ -47,7 +47,7 @@ final class Fitness {
    *
    * @throws NcclException if it has none, or the driver refuses
    */
-  static byte[] fabricHandle(DeviceMemory memory, Exportable allocation) {
+  static byte[] fabricHandle(DeviceMemory memory, ShareableMemory allocation) {
     return allocation
         .exportFabricHandle()
         .orElseThrow(
@@ -61,7 +61,7 @@ final class Fitness {
   }
 
   static NcclException inside(
-      WindowRegistry.Setup setup, DeviceMemory memory, Exportable allocation) {
+      WindowRegistry.Setup setup, DeviceMemory memory, ShareableMemory allocation) {
     long offset = memory.address() - allocation.address();
     return memory.size() <= allocation.size() - offset
         ? null

@@ -2,11 +2,11 @@ package org.nccl4j.api.window;
 
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
-import org.nccl4j.device.symmetric.Exportable;
+import org.nccl4j.device.symmetric.ShareableMemory;
 
 /** The allocations that ranks of this process are just registering, for its other ranks. */
 final class LocalAllocations {
-  private static final Map<String, Exportable> OFFERED = new ConcurrentHashMap<>();
+  private static final Map<String, ShareableMemory> OFFERED = new ConcurrentHashMap<>();
 
   private LocalAllocations() {}
 
@@ -15,12 +15,12 @@ final class LocalAllocations {
    *
    * @param communicator what identifies it among all of the process
    */
-  static void offer(String communicator, int rank, Exportable allocation) {
+  static void offer(String communicator, int rank, ShareableMemory allocation) {
     OFFERED.put(key(communicator, rank), allocation);
   }
 
   /** What a rank offers, or null. */
-  static Exportable find(String communicator, int rank) {
+  static ShareableMemory find(String communicator, int rank) {
     return OFFERED.get(key(communicator, rank));
   }
 

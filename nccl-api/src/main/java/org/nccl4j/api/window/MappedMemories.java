@@ -9,8 +9,8 @@ import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.SystemErrorException;
-import org.nccl4j.device.symmetric.Exportable;
 import org.nccl4j.device.symmetric.FlatRange;
+import org.nccl4j.device.symmetric.ShareableMemory;
 import org.nccl4j.device.symmetric.SymmetricDevice;
 
 /**
@@ -61,12 +61,12 @@ final class MappedMemories {
   }
 
   /** True if an allocation of this rank is mapped. */
-  boolean has(Exportable own) {
+  boolean has(ShareableMemory own) {
     return memories.values().stream().anyMatch(memory -> memory.isOf(own));
   }
 
   /** The mapped memory of all the team's allocations, mapped now if it is not yet. */
-  SymmetricMemory obtain(List<Proposal> all, Exportable own, Offer offer) {
+  SymmetricMemory obtain(List<Proposal> all, ShareableMemory own, Offer offer) {
     SymmetricMemory.Key key = agreement.key(all);
     SymmetricMemory known = memories.get(key);
     if (known != null) {

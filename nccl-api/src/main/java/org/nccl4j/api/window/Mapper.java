@@ -12,8 +12,8 @@ import org.nccl4j.device.InternalErrorException;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.RemoteException;
 import org.nccl4j.device.shm.OwnedFd;
-import org.nccl4j.device.symmetric.Exportable;
 import org.nccl4j.device.symmetric.FlatRange;
+import org.nccl4j.device.symmetric.ShareableMemory;
 
 /** Maps the allocations of a team's ranks into this rank's flat range. */
 final class Mapper {
@@ -33,7 +33,7 @@ final class Mapper {
    * @param allocation null where there is none, for the others' sake
    * @param fabricHandle of it, where the team needs one
    */
-  Offer offer(Exportable allocation, byte[] fabricHandle) {
+  Offer offer(ShareableMemory allocation, byte[] fabricHandle) {
     boolean abroad = team.ranks().stream().anyMatch(rank -> !isHere(rank));
     return new Offer(setup.bootstrap().secret(), setup.rank(), allocation, fabricHandle, abroad);
   }
@@ -50,7 +50,11 @@ final class Mapper {
    * @throws NcclException if a rank could not; then nothing is mapped on any
    */
   List<DeviceMemory> map(
-      Supplier<FlatRange> range, long offset, Exportable own, Offer offer, List<Proposal> all) {
+      Supplier<FlatRange> range,
+      long offset,
+      ShareableMemory own,
+      Offer offer,
+      List<Proposal> all) {
     List<DeviceMemory> views = new ArrayList<>();
     NcclException error = null;
     try {
@@ -78,7 +82,7 @@ final class Mapper {
   private void mapAll(
       FlatRange range,
       long offset,
-      Exportable own,
+      ShareableMemory own,
       Offer offer,
       List<Proposal> all,
       List<DeviceMemory> views) {
@@ -108,11 +112,11 @@ final class Mapper {
     return mailboxes.isEmpty() ? Map.of() : offer.swap(mailboxes, setup.bootstrap().exchangeEnd());
   }
 
-  private Exportable local(int rank, Exportable own, Offer offer) {
+  private ShareableMemory local(int rank, ShareableMemory own, Offer offer) {
     if (rank == setup.rank()) {
       return own;
     }
-    Exportable theirs = offer.of(rank);
+    ShareableMemory theirs = offer.of(rank);
     if (theirs == null) {
       throw new RemoteException(
           ErrorId.PEER_MEMORY,

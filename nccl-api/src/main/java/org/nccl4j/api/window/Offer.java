@@ -9,7 +9,7 @@ import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.RemoteException;
 import org.nccl4j.device.TimeoutException;
 import org.nccl4j.device.shm.OwnedFd;
-import org.nccl4j.device.symmetric.Exportable;
+import org.nccl4j.device.symmetric.ShareableMemory;
 
 /** A rank's open handles for the other ranks during one registration. */
 final class Offer implements AutoCloseable {
@@ -33,7 +33,7 @@ final class Offer implements AutoCloseable {
    * @param fabricHandle of the allocation; empty where others get descriptors
    * @param abroad whether ranks of the team are in other processes
    */
-  Offer(byte[] secret, int rank, Exportable allocation, byte[] fabricHandle, boolean abroad) {
+  Offer(byte[] secret, int rank, ShareableMemory allocation, byte[] fabricHandle, boolean abroad) {
     this.communicator = HexFormat.of().formatHex(secret);
     this.rank = rank;
     this.fabric = fabricHandle.length == 0 ? "" : FABRIC + HexFormat.of().formatHex(fabricHandle);
@@ -103,7 +103,7 @@ final class Offer implements AutoCloseable {
   }
 
   /** What a rank of this process offers in the same registration. */
-  Exportable of(int other) {
+  ShareableMemory of(int other) {
     return LocalAllocations.find(communicator, other);
   }
 

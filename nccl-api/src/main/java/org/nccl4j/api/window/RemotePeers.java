@@ -2,7 +2,7 @@ package org.nccl4j.api.window;
 
 import java.util.List;
 import java.util.Optional;
-import org.nccl4j.device.kernel.RemoteSpace;
+import org.nccl4j.device.kernel.RmaSpace;
 
 /** The routes of puts between this rank and ranks outside its team. */
 public interface RemotePeers {
@@ -12,7 +12,7 @@ public interface RemotePeers {
    * @param windows those of this rank
    * @throws org.nccl4j.device.NcclException if they cannot be connected; all ranks are told
    */
-  void open(RemoteSpace.Windows windows);
+  void open(RmaSpace.Windows windows);
 
   /** True if they are connected. */
   boolean isOpen();
@@ -50,7 +50,7 @@ public interface RemotePeers {
   static RemotePeers none(String problem, String remedy) {
     return new RemotePeers() {
       @Override
-      public void open(RemoteSpace.Windows windows) {}
+      public void open(RmaSpace.Windows windows) {}
 
       @Override
       public boolean isOpen() {

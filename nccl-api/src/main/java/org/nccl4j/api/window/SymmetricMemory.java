@@ -4,9 +4,9 @@ import java.util.List;
 import java.util.Optional;
 import org.nccl4j.api.spi.Multicast;
 import org.nccl4j.device.DeviceMemory;
-import org.nccl4j.device.symmetric.Exportable;
 import org.nccl4j.device.symmetric.FlatRange;
 import org.nccl4j.device.symmetric.MulticastMemory;
+import org.nccl4j.device.symmetric.ShareableMemory;
 
 /**
  * Allocations of all the team, mapped at one offset of the flat range; shared by the windows that
@@ -23,7 +23,7 @@ final class SymmetricMemory {
   final Key key;
   final long offset;
   final List<DeviceMemory> views;
-  private final Exportable own;
+  private final ShareableMemory own;
   private final Multicast.Cover cover;
   private int windows;
 
@@ -35,7 +35,7 @@ final class SymmetricMemory {
    * @param cover as much of all of them as is reached by one access; null where there is no such
    */
   SymmetricMemory(
-      Key key, long offset, Exportable own, List<DeviceMemory> views, Multicast.Cover cover) {
+      Key key, long offset, ShareableMemory own, List<DeviceMemory> views, Multicast.Cover cover) {
     this.key = key;
     this.offset = offset;
     this.own = own;
@@ -53,7 +53,7 @@ final class SymmetricMemory {
   }
 
   /** True if this rank's part of it is an allocation, by this very object. */
-  boolean isOf(Exportable allocation) {
+  boolean isOf(ShareableMemory allocation) {
     return own == allocation;
   }
 

@@ -14,7 +14,7 @@ import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.NcclException;
-import org.nccl4j.device.symmetric.Exportable;
+import org.nccl4j.device.symmetric.ShareableMemory;
 import org.nccl4j.device.symmetric.SymmetricDevice;
 import org.nccl4j.device.symmetric.SymmetricSpace;
 import org.nccl4j.device.symmetric.WindowView;
@@ -42,7 +42,7 @@ public final class WindowRegistry implements AutoCloseable {
       Bootstrap bootstrap,
       long stride,
       RemotePeers remote,
-      BiFunction<Exportable, List<DeviceMemory>, Multicast.Cover> multicast) {}
+      BiFunction<ShareableMemory, List<DeviceMemory>, Multicast.Cover> multicast) {}
 
   private final Setup setup;
   private final Team team;
@@ -239,7 +239,7 @@ public final class WindowRegistry implements AutoCloseable {
       DeviceMemory memory, NcclException lack, boolean users, Asked asked) {
     NcclException wrong = lack != null ? lack : unfit("registerWindow", memory);
     Candidate candidate = Candidate.of(setup, mapper, apart, memory, wrong);
-    Exportable own = candidate.own();
+    ShareableMemory own = candidate.own();
     Offer offer = candidate.offer();
     try (candidate) {
       long stride = setup.stride() > 0 ? setup.stride() : device.stride(team.size());
@@ -282,7 +282,7 @@ public final class WindowRegistry implements AutoCloseable {
   }
 
   private RegisteredWindow window(
-      long number, SymmetricMemory of, DeviceMemory memory, Exportable own) {
+      long number, SymmetricMemory of, DeviceMemory memory, ShareableMemory own) {
     List<DeviceMemory> peers = new ArrayList<>();
     long offset = memory.address() - own.address();
     for (DeviceMemory view : of.views) {

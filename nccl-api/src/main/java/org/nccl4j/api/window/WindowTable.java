@@ -4,14 +4,14 @@ import java.util.Arrays;
 import java.util.Comparator;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.HotPath;
-import org.nccl4j.device.kernel.RemoteSpace;
+import org.nccl4j.device.kernel.RmaSpace;
 
 /**
  * The windows of a rank, sorted by the address at which the user sees them. Windows may overlap:
  * any that holds all of a range is as good as another. Written by one thread at a time, read by
  * any.
  */
-final class WindowTable implements RemoteSpace.Windows {
+final class WindowTable implements RmaSpace.Windows {
   /**
    * A snapshot for readers.
    *

@@ -4,12 +4,12 @@ import java.util.Optional;
 import java.util.concurrent.atomic.AtomicInteger;
 import jcuda.Pointer;
 import jcuda.driver.CUstream;
+import org.nccl4j.device.Arguments;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceEvent;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.ErrorId;
-import org.nccl4j.device.Given;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.cuda.driver.CudaLibrary;
 import org.nccl4j.device.cuda.driver.DriverLibrary;
@@ -31,13 +31,13 @@ import org.nccl4j.device.cuda.stream.CaptureRegistry;
 import org.nccl4j.device.cuda.stream.GpuStream;
 import org.nccl4j.device.cuda.window.DirectLayout;
 import org.nccl4j.device.kernel.ConnectionLayout;
-import org.nccl4j.device.kernel.HostVisible;
 import org.nccl4j.device.kernel.KernelCommunicator;
 import org.nccl4j.device.kernel.KernelCommunicatorSpec;
 import org.nccl4j.device.kernel.KernelDevice;
 import org.nccl4j.device.kernel.MulticastObject;
-import org.nccl4j.device.symmetric.Exportable;
+import org.nccl4j.device.kernel.PinnedMemory;
 import org.nccl4j.device.symmetric.FlatRange;
+import org.nccl4j.device.symmetric.ShareableMemory;
 import org.nccl4j.device.symmetric.SymmetricDevice;
 
 /**
@@ -59,7 +59,7 @@ public final class CudaDevice extends Device implements KernelDevice, SymmetricD
   private final KernelModules kernels;
   private final AtomicInteger communicators = new AtomicInteger();
 
-  public CudaDevice(int index) {
+  CudaDevice(int index) {
     gpu = new Gpu(index, this);
     launchOrder = new LaunchOrder(gpu);
     kernels = new KernelModules(gpu);
@@ -189,7 +189,7 @@ public final class CudaDevice extends Device implements KernelDevice, SymmetricD
   }
 
   @Override
-  public Optional<Exportable> exportable(DeviceMemory memory) {
+  public Optional<ShareableMemory> exportable(DeviceMemory memory) {
     return CudaAllocation.of(gpu, memory.address());
   }
 
@@ -199,7 +199,7 @@ public final class CudaDevice extends Device implements KernelDevice, SymmetricD
   }
 
   @Override
-  public HostVisible hostVisible(long bytes) {
+  public PinnedMemory hostVisible(long bytes) {
     return new CudaPinnedMemory(gpu, bytes);
   }
 
@@ -216,13 +216,13 @@ public final class CudaDevice extends Device implements KernelDevice, SymmetricD
 
   /** {@link #wrap(long, long)} for a JCuda pointer to device memory. */
   public DeviceMemory wrap(Pointer pointer, long bytes) {
-    return wrap(Handles.address(Given.notNull(pointer, "pointer")), bytes);
+    return wrap(Handles.address(Arguments.notNull(pointer, "pointer")), bytes);
   }
 
   /** Looks at both ends. Pinned and managed memory of the host is as good as the device's. */
   @Override
   public Optional<String> objection(DeviceMemory memory) {
-    if (Given.notNull(memory, "memory").size() == 0) {
+    if (Arguments.notNull(memory, "memory").size() == 0) {
       return Optional.empty();
     }
     long last = memory.address() + memory.size() - 1;
@@ -255,7 +255,7 @@ public final class CudaDevice extends Device implements KernelDevice, SymmetricD
    * that it may be destroyed then, whether the result is closed or not.
    */
   public CudaStream wrap(CUstream stream) {
-    long handle = Handles.address(Given.notNull(stream, "stream"));
+    long handle = Handles.address(Arguments.notNull(stream, "stream"));
     return new CudaStream(this, new GpuStream(gpu, handle, /* owned= */ false));
   }
 
@@ -315,7 +315,7 @@ public final class CudaDevice extends Device implements KernelDevice, SymmetricD
   }
 
   @Override
-  public MulticastObject multicastOf(Exportable own, MulticastObject.Group group) {
+  public MulticastObject multicastOf(ShareableMemory own, MulticastObject.Group group) {
     return new DriverMulticast(gpu, group, new MulticastBacking.Users(gpu, own));
   }
 
@@ -344,7 +344,7 @@ public final class CudaDevice extends Device implements KernelDevice, SymmetricD
 
   /** The kernels loaded into this device's context. */
   @SuppressWarnings("exports") // to this library alone
-  public KernelModules kernels() {
+  KernelModules kernels() {
     return kernels;
   }
 

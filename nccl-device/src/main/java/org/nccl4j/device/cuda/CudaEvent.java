@@ -1,8 +1,8 @@
 package org.nccl4j.device.cuda;
 
+import org.nccl4j.device.Arguments;
 import org.nccl4j.device.DeviceEvent;
 import org.nccl4j.device.ErrorId;
-import org.nccl4j.device.Given;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.cuda.driver.CudaLibrary;
@@ -39,7 +39,7 @@ final class CudaEvent extends DeviceEvent {
 
   @Override
   public double microsecondsSince(DeviceEvent earlier) {
-    if (!(Given.notNull(earlier, "earlier event") instanceof CudaEvent other)) {
+    if (!(Arguments.notNull(earlier, "earlier event") instanceof CudaEvent other)) {
       throw new InvalidArgumentException(
           ErrorId.EVENT,
           "the time between events of different kinds of device is requested",

@@ -1,8 +1,8 @@
 package org.nccl4j.device.cuda;
 
 import java.util.List;
+import org.nccl4j.device.Arguments;
 import org.nccl4j.device.ErrorId;
-import org.nccl4j.device.Given;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.cuda.driver.CudaLibrary;
@@ -48,7 +48,7 @@ public final class CudaGraph implements AutoCloseable {
    * @throws InvalidUsageException after close, and for a closed stream
    */
   public void launch(CudaStream stream) {
-    if (Given.notNull(stream, "stream").device().gpu() != gpu) {
+    if (Arguments.notNull(stream, "stream").device().gpu() != gpu) {
       throw new InvalidArgumentException(
           ErrorId.STREAM,
           "a graph of %s is launched into a stream of %s".formatted(gpu, stream.device()),

@@ -46,7 +46,7 @@ import org.nccl4j.device.kernel.KernelCommunicatorSpec;
 import org.nccl4j.device.kernel.KernelPlan;
 import org.nccl4j.device.kernel.OneSidedWork;
 import org.nccl4j.device.kernel.P2pWork;
-import org.nccl4j.device.kernel.RemoteSpace;
+import org.nccl4j.device.kernel.RmaSpace;
 import org.nccl4j.device.kernel.SharedConnections;
 import org.nccl4j.device.symmetric.SymmetricSpace;
 
@@ -55,7 +55,7 @@ import org.nccl4j.device.symmetric.SymmetricSpace;
  * abort}, {@code failure} and {@code isIdle} by any.
  */
 @SuppressWarnings("exports") // to this library alone
-public final class CudaKernelCommunicator
+final class CudaKernelCommunicator
     implements KernelCommunicator, StreamUser, ConnectionUsers.Member {
   private static final int MOST_RANKS = 254; // a rank is a byte in the kernels' tables
 
@@ -148,7 +148,7 @@ public final class CudaKernelCommunicator
     }
   }
 
-  public static CudaKernelCommunicator create(CudaDevice device, KernelCommunicatorSpec spec) {
+  static CudaKernelCommunicator create(CudaDevice device, KernelCommunicatorSpec spec) {
     if (spec.nRanks() > MOST_RANKS) {
       throw new InvalidArgumentException(
           ErrorId.RANK,
@@ -231,7 +231,7 @@ public final class CudaKernelCommunicator
   }
 
   @Override
-  public Optional<RemoteSpace.Arrivals> attach(RemoteSpace given) {
+  public Optional<RmaSpace.Arrivals> attach(RmaSpace given) {
     remote = new RmaReceiver(gpu, spec, given);
     return Optional.of(remote);
   }
@@ -386,7 +386,7 @@ public final class CudaKernelCommunicator
         : new TimeoutException(ErrorId.OPERATION, complaint, deadlineRemedy());
   }
 
-  public String deadlineRemedy() {
+  String deadlineRemedy() {
     boolean crowded =
         device.communicators().get() > users.count() && !spec.launching().implicitOrder();
     return "look for the rank that did not take part, or raise the deadline"

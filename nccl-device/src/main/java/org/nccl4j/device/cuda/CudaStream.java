@@ -4,12 +4,12 @@ import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.atomic.AtomicReference;
 import jcuda.driver.CUresult;
+import org.nccl4j.device.Arguments;
 import org.nccl4j.device.CudaException;
 import org.nccl4j.device.DeviceEvent;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.ErrorId;
-import org.nccl4j.device.Given;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.Leases;
 import org.nccl4j.device.NcclException;
@@ -59,7 +59,7 @@ public final class CudaStream extends DeviceStream {
 
   /** Throws after close: what the driver does with a stream that it has destroyed is undefined. */
   @SuppressWarnings("exports") // to this library alone
-  public GpuStream open() {
+  GpuStream open() {
     if (stream.isClosed()) {
       throw closed();
     }
@@ -92,7 +92,7 @@ public final class CudaStream extends DeviceStream {
 
   @Override
   public void synchronize(Duration patience) {
-    long nanos = Patience.nanos(Given.notNull(patience, "time to wait"));
+    long nanos = Patience.nanos(Arguments.notNull(patience, "time to wait"));
     long start = System.nanoTime();
     while (!isIdle()) {
       if (System.nanoTime() - start > nanos) {
@@ -161,7 +161,7 @@ public final class CudaStream extends DeviceStream {
 
   @Override
   public void launchHostFunction(Runnable function) {
-    Given.notNull(function, "function");
+    Arguments.notNull(function, "function");
     HostFunctions.launch(
         open().handle(),
         () -> {
@@ -214,7 +214,7 @@ public final class CudaStream extends DeviceStream {
   }
 
   private static CudaEvent cuda(DeviceEvent event) {
-    if (Given.notNull(event, "event") instanceof CudaEvent cuda) {
+    if (Arguments.notNull(event, "event") instanceof CudaEvent cuda) {
       return cuda;
     }
     throw new InvalidArgumentException(

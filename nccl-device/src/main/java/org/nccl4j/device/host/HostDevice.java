@@ -3,12 +3,12 @@ package org.nccl4j.device.host;
 import java.lang.ref.Reference;
 import java.nio.ByteBuffer;
 import java.util.Optional;
+import org.nccl4j.device.Arguments;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceEvent;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.ErrorId;
-import org.nccl4j.device.Given;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.host.kernel.HostKernelCommunicator;
@@ -21,14 +21,14 @@ import org.nccl4j.device.host.stream.HostStream;
 import org.nccl4j.device.host.symmetric.HostAllocations;
 import org.nccl4j.device.host.symmetric.HostFlatRange;
 import org.nccl4j.device.kernel.ConnectionLayout;
-import org.nccl4j.device.kernel.HostVisible;
 import org.nccl4j.device.kernel.KernelCommunicator;
 import org.nccl4j.device.kernel.KernelCommunicatorSpec;
 import org.nccl4j.device.kernel.KernelDevice;
 import org.nccl4j.device.kernel.MulticastObject;
+import org.nccl4j.device.kernel.PinnedMemory;
 import org.nccl4j.device.shm.MappedRegion;
-import org.nccl4j.device.symmetric.Exportable;
 import org.nccl4j.device.symmetric.FlatRange;
+import org.nccl4j.device.symmetric.ShareableMemory;
 import org.nccl4j.device.symmetric.SymmetricDevice;
 
 /** This machine's processor and memory. One instance. */
@@ -116,7 +116,7 @@ public final class HostDevice extends Device implements KernelDevice, SymmetricD
   }
 
   @Override
-  public Optional<Exportable> exportable(DeviceMemory memory) {
+  public Optional<ShareableMemory> exportable(DeviceMemory memory) {
     return exportables.find(memory.address());
   }
 
@@ -126,12 +126,12 @@ public final class HostDevice extends Device implements KernelDevice, SymmetricD
   }
 
   @Override
-  public HostVisible hostVisible(long bytes) {
+  public PinnedMemory hostVisible(long bytes) {
     return new HostOwn(allocate(bytes));
   }
 
   /** All memory here is the host's. */
-  private record HostOwn(DeviceMemory memory) implements HostVisible {
+  private record HostOwn(DeviceMemory memory) implements PinnedMemory {
     @Override
     public void put(byte[] bytes) {
       memory.write(0, ByteBuffer.wrap(bytes));
@@ -169,7 +169,7 @@ public final class HostDevice extends Device implements KernelDevice, SymmetricD
    *     read-only one
    */
   public DeviceMemory wrap(ByteBuffer direct) {
-    if (!Given.notNull(direct, "buffer").isDirect()) {
+    if (!Arguments.notNull(direct, "buffer").isDirect()) {
       throw new InvalidArgumentException(
           ErrorId.BUFFER,
           "a heap buffer of %d bytes cannot be wrapped".formatted(direct.remaining()),
@@ -237,7 +237,7 @@ public final class HostDevice extends Device implements KernelDevice, SymmetricD
   }
 
   @Override
-  public MulticastObject multicastOf(Exportable own, MulticastObject.Group group) {
+  public MulticastObject multicastOf(ShareableMemory own, MulticastObject.Group group) {
     throw noSwitch();
   }
 

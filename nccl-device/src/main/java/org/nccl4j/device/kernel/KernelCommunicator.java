@@ -56,7 +56,7 @@ public interface KernelCommunicator extends AutoCloseable {
    *
    * @return what is to be given turns from then on; empty if this device cannot reach them
    */
-  default Optional<RemoteSpace.Arrivals> attach(RemoteSpace remote) {
+  default Optional<RmaSpace.Arrivals> attach(RmaSpace remote) {
     return Optional.empty();
   }
 

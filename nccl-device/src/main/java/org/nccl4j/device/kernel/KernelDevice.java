@@ -2,7 +2,7 @@ package org.nccl4j.device.kernel;
 
 import java.util.Optional;
 import org.nccl4j.device.Device;
-import org.nccl4j.device.symmetric.Exportable;
+import org.nccl4j.device.symmetric.ShareableMemory;
 
 /** The side of a {@link Device} that the engine uses; every device of this module implements it. */
 public interface KernelDevice {
@@ -44,14 +44,14 @@ public interface KernelDevice {
    * @param own of this device
    * @throws org.nccl4j.device.InvalidUsageException if this device has no such objects
    */
-  MulticastObject multicastOf(Exportable own, MulticastObject.Group group);
+  MulticastObject multicastOf(ShareableMemory own, MulticastObject.Group group);
 
   /** New memory that kernels and the host's threads both see; zeros. */
-  HostVisible hostVisible(long bytes);
+  PinnedMemory hostVisible(long bytes);
 
   /**
    * Why one-sided operations of this device do not reach ranks outside the team, as a clause; empty
-   * if they do ({@link KernelCommunicator#attach(RemoteSpace)}).
+   * if they do ({@link KernelCommunicator#attach(RmaSpace)}).
    */
   default Optional<String> remoteAbsence() {
     return Optional.empty();

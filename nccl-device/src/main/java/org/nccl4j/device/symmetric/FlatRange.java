@@ -21,7 +21,7 @@ public interface FlatRange extends AutoCloseable {
    * @param offset in the stretch
    * @return all of it, as this device sees it; closing that unmaps nothing
    */
-  DeviceMemory map(int place, long offset, Exportable allocation);
+  DeviceMemory map(int place, long offset, ShareableMemory allocation);
 
   /**
    * Maps an allocation of another process.

@@ -23,7 +23,7 @@ public interface SymmetricDevice {
    * The allocation that a memory lies in, to be released after use; empty where other ranks could
    * not map it, since it was not allocated by {@link org.nccl4j.device.Device#memAlloc}.
    */
-  Optional<Exportable> exportable(DeviceMemory memory);
+  Optional<ShareableMemory> exportable(DeviceMemory memory);
 
   /**
    * Reserves addresses, without memory behind them.

@@ -3,9 +3,9 @@ package org.nccl4j.device.cuda;
 import java.util.ArrayList;
 import java.util.List;
 import org.nccl4j.device.DeviceMemory;
-import org.nccl4j.device.symmetric.Exportable;
 import org.nccl4j.device.symmetric.FlatRange;
 import org.nccl4j.device.symmetric.MulticastMemory;
+import org.nccl4j.device.symmetric.ShareableMemory;
 import org.nccl4j.device.symmetric.SymmetricSpace;
 import org.nccl4j.device.symmetric.WindowView;
 
@@ -20,7 +20,7 @@ public final class DirectRanks implements AutoCloseable {
   public final List<DeviceMemory> recv;
   final List<DeviceMemory> resources;
   private final List<FlatRange> ranges = new ArrayList<>();
-  private final List<Exportable> exported = new ArrayList<>();
+  private final List<ShareableMemory> exported = new ArrayList<>();
 
   public DirectRanks(GpuRanks ranks, long bytes) {
     long resourceBytes = ranks.devices.get(0).resourceBytes(ranks.n);
@@ -66,7 +66,7 @@ public final class DirectRanks implements AutoCloseable {
       long number) {
     List<DeviceMemory> views = new ArrayList<>();
     for (int place = 0; place < ranks.n; place++) {
-      Exportable allocation =
+      ShareableMemory allocation =
           ranks.devices.get(place).exportable(memories.get(place)).orElseThrow();
       exported.add(allocation);
       views.add(range.map(place, offset, allocation).slice(0, memories.get(place).size()));
@@ -79,7 +79,7 @@ public final class DirectRanks implements AutoCloseable {
   @Override
   public void close() {
     ranges.forEach(FlatRange::close);
-    exported.forEach(Exportable::release);
+    exported.forEach(ShareableMemory::release);
     resources.forEach(DeviceMemory::close);
     send.forEach(DeviceMemory::close);
     recv.forEach(DeviceMemory::close);

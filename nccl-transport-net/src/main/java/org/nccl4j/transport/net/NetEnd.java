@@ -7,9 +7,9 @@ import org.nccl4j.api.spi.NetConnection;
 import org.nccl4j.api.spi.PeerInfo;
 import org.nccl4j.api.spi.ProxyHandler;
 import org.nccl4j.api.spi.TransportContext;
+import org.nccl4j.device.CloseAll;
 import org.nccl4j.device.KeptMemory;
 import org.nccl4j.device.NcclException;
-import org.nccl4j.device.Releases;
 import org.nccl4j.device.TimeoutException;
 import org.nccl4j.device.cuda.CudaDevice;
 import org.nccl4j.device.kernel.Connection;
@@ -146,7 +146,7 @@ public abstract class NetEnd implements End {
   @Override
   public void close() {
     forget();
-    Releases all = new Releases();
+    CloseAll all = new CloseAll();
     networks.forEach(network -> all.take(network::close));
     try {
       all.end();

@@ -16,7 +16,7 @@ import org.nccl4j.device.kernel.MulticastObject;
 import org.nccl4j.device.kernel.MulticastObject.Form;
 import org.nccl4j.device.kernel.Nvls;
 import org.nccl4j.device.kernel.NvlsLayout;
-import org.nccl4j.device.symmetric.Exportable;
+import org.nccl4j.device.symmetric.ShareableMemory;
 
 /**
  * The multicast object of the ranks of one machine, each on a device of its own. All ranks of a
@@ -78,7 +78,8 @@ final class NvlsGroup {
    * @param bytes of the memory of the member that has least
    * @throws Agreement.Refused the same on all ranks; then nothing is left of it
    */
-  MulticastObject coverOf(Exportable own, long bytes, Exchange exchange) throws Agreement.Refused {
+  MulticastObject coverOf(ShareableMemory own, long bytes, Exchange exchange)
+      throws Agreement.Refused {
     Agreement steps = new Agreement(exchange);
     MulticastObject[] object = new MulticastObject[1];
     try {

@@ -5,12 +5,12 @@ import java.util.List;
 import java.util.Optional;
 import org.nccl4j.api.spi.Multicast;
 import org.nccl4j.api.spi.MulticastProvider.Exchange;
+import org.nccl4j.device.CloseAll;
 import org.nccl4j.device.DeviceMemory;
-import org.nccl4j.device.Releases;
 import org.nccl4j.device.kernel.MulticastObject;
 import org.nccl4j.device.kernel.Nvls;
-import org.nccl4j.device.symmetric.Exportable;
 import org.nccl4j.device.symmetric.MulticastMemory;
+import org.nccl4j.device.symmetric.ShareableMemory;
 
 /**
  * A communicator's multicast objects: that of its own buffers, and one for each allocation of the
@@ -48,7 +48,7 @@ final class NvlsMulticast implements Multicast {
   }
 
   @Override
-  public Cover cover(Exportable own, List<DeviceMemory> views, Exchange exchange) {
+  public Cover cover(ShareableMemory own, List<DeviceMemory> views, Exchange exchange) {
     if (group.isEmulated()) {
       return new Seen(new MulticastMemory(/* emulated= */ true, views));
     }
@@ -73,7 +73,7 @@ final class NvlsMulticast implements Multicast {
     if (object != null) {
       left.add(object::close);
     }
-    Releases all = new Releases();
+    CloseAll all = new CloseAll();
     left.forEach(all::take);
     all.end();
   }

@@ -20,7 +20,7 @@ import org.nccl4j.device.Patience;
 import org.nccl4j.device.TimeoutException;
 import org.nccl4j.device.kernel.KernelCommunicator;
 import org.nccl4j.device.kernel.KernelDevice;
-import org.nccl4j.device.kernel.RemoteSpace;
+import org.nccl4j.device.kernel.RmaSpace;
 
 /**
  * Connections for one-sided operations with ranks outside the team: one each way with each of them,
@@ -42,7 +42,7 @@ public final class RmaConnections implements RemotePeers {
   private volatile Obstacle obstacle;
 
   /** Null before the first window. */
-  private volatile RemoteSpace.Arrivals arrivals;
+  private volatile RmaSpace.Arrivals arrivals;
 
   private RmaConnections(
       List<PeerInfo> peers,
@@ -110,7 +110,7 @@ public final class RmaConnections implements RemotePeers {
   }
 
   @Override
-  public void open(RemoteSpace.Windows windows) {
+  public void open(RmaSpace.Windows windows) {
     if (arrivals != null || obstacle != null) {
       return;
     }
@@ -122,8 +122,8 @@ public final class RmaConnections implements RemotePeers {
       ConnectionSetup links =
           ConnectionSetup.among(
               outside, peers, ways, bootstrap.rank(), bootstrap, bootstrap.exchangeEnd());
-      RemoteSpace space = new RemoteSpace(links.sends(), links.recvs(), windows);
-      RemoteSpace.Arrivals made = kernels.attach(space).orElseThrow();
+      RmaSpace space = new RmaSpace(links.sends(), links.recvs(), windows);
+      RmaSpace.Arrivals made = kernels.attach(space).orElseThrow();
       proxy.attend(links.proxyHandlers(), made::doWork);
       arrivals = made;
     } catch (NcclException e) {
@@ -166,7 +166,7 @@ public final class RmaConnections implements RemotePeers {
 
   @Override
   public List<Long> sent() {
-    RemoteSpace.Arrivals open = arrivals;
+    RmaSpace.Arrivals open = arrivals;
     return open == null
         ? List.of()
         : IntStream.range(0, peers.size()).mapToObj(open::sent).toList();

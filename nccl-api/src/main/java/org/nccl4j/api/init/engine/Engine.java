@@ -33,7 +33,7 @@ import org.nccl4j.device.kernel.KernelCommunicator;
 import org.nccl4j.device.kernel.KernelDevice;
 import org.nccl4j.device.kernel.Nvls;
 import org.nccl4j.device.kernel.Operation;
-import org.nccl4j.device.symmetric.Exportable;
+import org.nccl4j.device.symmetric.ShareableMemory;
 import org.nccl4j.topo.TopoSettings;
 
 /**
@@ -91,7 +91,7 @@ public record Engine(
       Bootstrap bootstrap,
       KernelCommunicator kernels,
       RemotePeers remote,
-      BiFunction<Exportable, List<DeviceMemory>, Multicast.Cover> multicast) {
+      BiFunction<ShareableMemory, List<DeviceMemory>, Multicast.Cover> multicast) {
     return new WindowRegistry(
         new WindowRegistry.Setup(
             request.name(),

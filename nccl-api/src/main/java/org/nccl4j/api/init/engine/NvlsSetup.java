@@ -24,7 +24,7 @@ import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.kernel.MulticastObject.Form;
 import org.nccl4j.device.kernel.Nvls;
-import org.nccl4j.device.symmetric.Exportable;
+import org.nccl4j.device.symmetric.ShareableMemory;
 
 /**
  * Makes NVLS for a communicator. All ranks exchange their requirements; if these are equal, they
@@ -219,7 +219,7 @@ public final class NvlsSetup implements AutoCloseable {
   }
 
   /** What makes windows reachable by one access; null where NVLS is not, or is of many machines. */
-  public BiFunction<Exportable, List<DeviceMemory>, Multicast.Cover> ofWindows(
+  public BiFunction<ShareableMemory, List<DeviceMemory>, Multicast.Cover> ofWindows(
       Bootstrap bootstrap) {
     return nvls == null || nvls.machines() > 1
         ? null

@@ -12,10 +12,10 @@ import java.util.concurrent.atomic.AtomicLong;
 import org.nccl4j.api.bootstrap.Bootstrap;
 import org.nccl4j.api.spi.PeerInfo;
 import org.nccl4j.api.wire.TeardownBarrier;
+import org.nccl4j.device.CloseAll;
 import org.nccl4j.device.DebugLog;
 import org.nccl4j.device.KeptMemory;
 import org.nccl4j.device.NcclException;
-import org.nccl4j.device.Releases;
 import org.nccl4j.device.TimeoutException;
 
 /**
@@ -150,7 +150,7 @@ final class NvlsTeardown {
           together, "NVLS", bytes(together), "some rank has not closed its communicator");
       return;
     }
-    Releases all = new Releases();
+    CloseAll all = new CloseAll();
     together.forEach(departure -> all.take(departure.free));
     all.end();
   }

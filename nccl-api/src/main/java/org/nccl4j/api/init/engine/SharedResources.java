@@ -9,11 +9,11 @@ import org.nccl4j.api.bootstrap.Bootstrap;
 import org.nccl4j.api.init.connect.Routes;
 import org.nccl4j.api.observe.Observer;
 import org.nccl4j.api.proxy.ProxyThread;
+import org.nccl4j.device.CloseAll;
 import org.nccl4j.device.CudaException;
 import org.nccl4j.device.KeptMemory;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.Patience;
-import org.nccl4j.device.Releases;
 import org.nccl4j.device.kernel.KernelCommunicator;
 import org.nccl4j.device.kernel.Progress;
 
@@ -182,7 +182,7 @@ public final class SharedResources implements Observer.Connections {
     }
     tell();
     boolean failed = failure() != null;
-    Releases all = new Releases();
+    CloseAll all = new CloseAll();
     if (!end(all)) {
       all.take(bootstrap::close);
     } else if (failed) {
@@ -196,7 +196,7 @@ public final class SharedResources implements Observer.Connections {
 
   /** Frees everything but the bootstrap. Nothing may be running, on no rank. */
   public void free() {
-    Releases all = new Releases();
+    CloseAll all = new CloseAll();
     if (end(all)) {
       all.take(this::release);
     }
@@ -204,7 +204,7 @@ public final class SharedResources implements Observer.Connections {
   }
 
   /** Ends what runs on this rank; false if it was ended before, or something does not end. */
-  private boolean end(Releases all) {
+  private boolean end(CloseAll all) {
     synchronized (this) {
       if (freed) {
         return false;
@@ -238,14 +238,14 @@ public final class SharedResources implements Observer.Connections {
   }
 
   private void release() {
-    Releases all = new Releases();
+    CloseAll all = new CloseAll();
     all.take(nvls::close);
     transports.forEach(named -> all.take(named.transport()::close));
     all.end();
   }
 
   private void releaseAll() {
-    Releases all = new Releases();
+    CloseAll all = new CloseAll();
     all.take(this::release);
     all.take(bootstrap::close);
     all.end();

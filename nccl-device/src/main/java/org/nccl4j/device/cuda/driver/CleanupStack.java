@@ -2,7 +2,7 @@ package org.nccl4j.device.cuda.driver;
 
 import java.util.ArrayDeque;
 import java.util.Deque;
-import org.nccl4j.device.Releases;
+import org.nccl4j.device.CloseAll;
 
 /** A stack of clean-up steps; the last step runs first. One thread. */
 public final class CleanupStack {
@@ -20,7 +20,7 @@ public final class CleanupStack {
 
   /** Undoes everything, also when a step fails; then throws the first failure with the others. */
   public void run() {
-    Releases all = new Releases();
+    CloseAll all = new CloseAll();
     while (!steps.isEmpty()) {
       Runnable step = steps.pop();
       all.take(() -> gpu.context().run(step));

@@ -4,13 +4,13 @@ import java.util.Optional;
 import org.nccl4j.device.cuda.driver.DriverLibrary;
 import org.nccl4j.device.cuda.driver.Gpu;
 import org.nccl4j.device.cuda.driver.SharingLibrary;
-import org.nccl4j.device.symmetric.Exportable;
+import org.nccl4j.device.symmetric.ShareableMemory;
 
 /**
  * Physical memory of a GPU, whoever allocated it, with a reference of its own: another library's
  * memory is as good as ours if it is mapped and can be exported.
  */
-public final class CudaAllocation implements Exportable {
+public final class CudaAllocation implements ShareableMemory {
   private final Gpu gpu;
   private final long handle;
   private final long address;
@@ -27,11 +27,11 @@ public final class CudaAllocation implements Exportable {
   }
 
   /** What lies behind an address; empty where that cannot be exported. */
-  public static Optional<Exportable> of(Gpu gpu, long address) {
+  public static Optional<ShareableMemory> of(Gpu gpu, long address) {
     return gpu.context().get(() -> find(gpu, address));
   }
 
-  private static Optional<Exportable> find(Gpu gpu, long address) {
+  private static Optional<ShareableMemory> find(Gpu gpu, long address) {
     long handle = DriverLibrary.retainMemory(address);
     if (handle == 0) {
       return Optional.empty();

@@ -8,8 +8,8 @@ import org.nccl4j.device.InternalErrorException;
 import org.nccl4j.device.cuda.driver.DriverLibrary;
 import org.nccl4j.device.cuda.driver.Gpu;
 import org.nccl4j.device.cuda.driver.SharingLibrary;
-import org.nccl4j.device.symmetric.Exportable;
 import org.nccl4j.device.symmetric.FlatRange;
+import org.nccl4j.device.symmetric.ShareableMemory;
 
 /** A flat range of a GPU's addresses. */
 public final class CudaFlatRange implements FlatRange {
@@ -53,7 +53,7 @@ public final class CudaFlatRange implements FlatRange {
   }
 
   @Override
-  public DeviceMemory map(int place, long offset, Exportable allocation) {
+  public DeviceMemory map(int place, long offset, ShareableMemory allocation) {
     if (!(allocation instanceof CudaAllocation cuda)) {
       throw new InternalErrorException(
           "%s is mapped on %s".formatted(allocation, gpu), "report this defect");

@@ -1,10 +1,10 @@
 package org.nccl4j.device.cuda.memory;
 
 import java.nio.ByteBuffer;
+import org.nccl4j.device.Arguments;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.ErrorId;
-import org.nccl4j.device.Given;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.Leases;
 import org.nccl4j.device.cuda.driver.CudaLibrary;
@@ -73,7 +73,7 @@ public final class CudaMemory extends DeviceMemory {
   /** Plans know addresses alone. */
   @Override
   public boolean isSameAs(DeviceMemory other) {
-    return Given.notNull(other, "memory") instanceof CudaMemory same
+    return Arguments.notNull(other, "memory") instanceof CudaMemory same
         && same.address == address
         && same.size() == size()
         && same.gpu == gpu;
@@ -88,7 +88,7 @@ public final class CudaMemory extends DeviceMemory {
 
   @Override
   public void write(long offset, ByteBuffer source) {
-    int bytes = Given.notNull(source, "buffer").remaining();
+    int bytes = Arguments.notNull(source, "buffer").remaining();
     Leases lease = lease();
     try {
       checkRange(offset, bytes);
@@ -103,7 +103,7 @@ public final class CudaMemory extends DeviceMemory {
 
   @Override
   public void read(long offset, ByteBuffer target) {
-    checkWritable(Given.notNull(target, "buffer"));
+    checkWritable(Arguments.notNull(target, "buffer"));
     int bytes = target.remaining();
     Leases lease = lease();
     try {

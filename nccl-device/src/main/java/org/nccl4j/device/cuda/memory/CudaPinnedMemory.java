@@ -6,10 +6,10 @@ import jnr.ffi.Runtime;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.cuda.driver.CudaLibrary;
 import org.nccl4j.device.cuda.driver.Gpu;
-import org.nccl4j.device.kernel.HostVisible;
+import org.nccl4j.device.kernel.PinnedMemory;
 
 /** Page-locked memory of the host, mapped into the device's addresses. */
-public final class CudaPinnedMemory implements HostVisible {
+public final class CudaPinnedMemory implements PinnedMemory {
   private final Gpu gpu;
   private final long address;
   private final Pointer bytes;

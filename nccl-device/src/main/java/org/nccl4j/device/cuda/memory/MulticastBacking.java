@@ -8,7 +8,7 @@ import org.nccl4j.device.cuda.driver.DriverLibrary;
 import org.nccl4j.device.cuda.driver.Gpu;
 import org.nccl4j.device.cuda.driver.MulticastLibrary;
 import org.nccl4j.device.kernel.MulticastObject;
-import org.nccl4j.device.symmetric.Exportable;
+import org.nccl4j.device.symmetric.ShareableMemory;
 
 /** The memory of a member that is bound to a multicast object of the driver. One thread. */
 public interface MulticastBacking {
@@ -66,9 +66,9 @@ public interface MulticastBacking {
    */
   final class Users implements MulticastBacking {
     private final Gpu gpu;
-    private final Exportable memory;
+    private final ShareableMemory memory;
 
-    public Users(Gpu gpu, Exportable memory) {
+    public Users(Gpu gpu, ShareableMemory memory) {
       this.gpu = gpu;
       this.memory = memory;
     }

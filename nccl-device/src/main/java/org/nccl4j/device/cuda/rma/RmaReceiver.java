@@ -10,23 +10,23 @@ import org.nccl4j.device.cuda.stream.GpuStream;
 import org.nccl4j.device.kernel.Connection;
 import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.KernelCommunicatorSpec;
-import org.nccl4j.device.kernel.RemoteMessage;
-import org.nccl4j.device.kernel.RemoteSpace;
-import org.nccl4j.device.kernel.RemoteTargets;
+import org.nccl4j.device.kernel.RmaMessage;
+import org.nccl4j.device.kernel.RmaSpace;
+import org.nccl4j.device.kernel.RmaTargets;
 
 /**
  * Puts the messages of other ranks' {@link RmaSender} into this rank's windows, by copies in a
  * stream of its own, and tells the user's streams of their signals once the copies before are done.
  * Owned by the thread that gives the communicator's proxy its turn.
  */
-public final class RmaReceiver implements RemoteSpace.Arrivals, AutoCloseable {
+public final class RmaReceiver implements RmaSpace.Arrivals, AutoCloseable {
   private final Gpu gpu;
   private final ConnectionLayout layout;
-  private final RemoteSpace.Windows windows;
+  private final RmaSpace.Windows windows;
   private final RmaSender puts;
   private final RmaFlags words;
   private final GpuStream stream;
-  private final RemoteTargets targets;
+  private final RmaTargets targets;
   private final List<From> froms = new ArrayList<>();
   private final AtomicLongArray arrived;
 
@@ -53,12 +53,12 @@ public final class RmaReceiver implements RemoteSpace.Arrivals, AutoCloseable {
     }
   }
 
-  public RmaReceiver(Gpu gpu, KernelCommunicatorSpec spec, RemoteSpace space) {
+  public RmaReceiver(Gpu gpu, KernelCommunicatorSpec spec, RmaSpace space) {
     this.gpu = gpu;
     this.layout = spec.layout();
     this.windows = space.windows();
-    long room = layout.simpleSlotBytes() / ConnectionLayout.CHANNELS - RemoteMessage.HEADER;
-    targets = new RemoteTargets(spec.rank(), windows, room);
+    long room = layout.simpleSlotBytes() / ConnectionLayout.CHANNELS - RmaMessage.HEADER;
+    targets = new RmaTargets(spec.rank(), windows, room);
     arrived = new AtomicLongArray(space.recvs().size());
     for (int peer = 0; peer < space.recvs().size(); peer++) {
       Connection from = space.recvs().get(peer);
@@ -119,19 +119,19 @@ public final class RmaReceiver implements RemoteSpace.Arrivals, AutoCloseable {
   /** Begins what a message says; no if its window is not registered here yet. */
   private boolean take(From from, long step) {
     long window = from.end.getLong(step, 0);
-    long offset = from.end.getLong(step, RemoteMessage.OFFSET);
-    int bytes = from.end.getInt(step, RemoteMessage.BYTES);
+    long offset = from.end.getLong(step, RmaMessage.OFFSET);
+    int bytes = from.end.getInt(step, RmaMessage.BYTES);
     if (bytes != 0 && windows.isToCome(window)) {
       return false;
     }
     if (bytes != 0) {
       long to = targets.of(from.peer, window, offset, bytes).address() + offset;
       long slot = from.data + layout.simple(step);
-      DriverLibrary.copyAsync(to, slot + RemoteMessage.HEADER, bytes, stream.handle(), gpu);
+      DriverLibrary.copyAsync(to, slot + RmaMessage.HEADER, bytes, stream.handle(), gpu);
       from.copied = step + 1;
     }
     int slot = (int) step & (ConnectionLayout.STEPS - 1);
-    from.signals[slot] = from.end.getInt(step, RemoteMessage.SIGNALS);
+    from.signals[slot] = from.end.getInt(step, RmaMessage.SIGNALS);
     return true;
   }
 

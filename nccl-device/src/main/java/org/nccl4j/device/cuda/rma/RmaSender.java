@@ -17,13 +17,13 @@ import org.nccl4j.device.kernel.Connection;
 import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.KernelCommunicatorSpec;
 import org.nccl4j.device.kernel.OneSidedWork;
-import org.nccl4j.device.kernel.RemoteMessage;
-import org.nccl4j.device.kernel.RemoteSpace;
+import org.nccl4j.device.kernel.RmaMessage;
+import org.nccl4j.device.kernel.RmaSpace;
 
 /**
  * One-sided operations of a GPU with ranks outside its team, by copies and memory operations of the
- * user's stream alone: a put fills slots in pinned memory ({@link RemoteMessage}) and tells the
- * proxy, a wait is for a word that {@link RmaReceiver} stores. No kernel is launched.
+ * user's stream alone: a put fills slots in pinned memory ({@link RmaMessage}) and tells the proxy,
+ * a wait is for a word that {@link RmaReceiver} stores. No kernel is launched.
  *
  * <p>Streams' waits know neither deadline nor abort; so streams tell the number of each wait before
  * and after it, {@link #stall} tells when one has taken too long, and {@link #release} ends all for
@@ -56,7 +56,7 @@ public final class RmaSender implements AutoCloseable {
   private final StallDetector watch = new StallDetector();
   private volatile boolean released;
 
-  RmaSender(Gpu gpu, KernelCommunicatorSpec spec, RemoteSpace space) {
+  RmaSender(Gpu gpu, KernelCommunicatorSpec spec, RmaSpace space) {
     this.gpu = gpu;
     this.spec = spec;
     this.sends = space.sends();
@@ -64,7 +64,7 @@ public final class RmaSender implements AutoCloseable {
     for (Connection send : sends) {
       ends.add(send == null ? null : new HostVisibleEnd(gpu, send, layout));
     }
-    room = layout.simpleSlotBytes() / ConnectionLayout.CHANNELS - RemoteMessage.HEADER;
+    room = layout.simpleSlotBytes() / ConnectionLayout.CHANNELS - RmaMessage.HEADER;
     sent = new AtomicLongArray(sends.size());
     awaited = new AtomicLongArray(sends.size());
     words = new RmaFlags(gpu, sends.size());
@@ -112,16 +112,16 @@ public final class RmaSender implements AutoCloseable {
       long slot = data + spec.layout().simple(step);
       if (part > 0) {
         long from = put.source().address() + done;
-        DriverLibrary.copyAsync(slot + RemoteMessage.HEADER, from, part, stream.handle(), gpu);
+        DriverLibrary.copyAsync(slot + RmaMessage.HEADER, from, part, stream.handle(), gpu);
       }
       long signals = done + part == put.bytes() ? 1 : 0;
       write(stream, slot, put.window());
-      write(stream, slot + RemoteMessage.OFFSET, put.offset() + done);
-      write(stream, slot + RemoteMessage.BYTES, part | signals << 32);
+      write(stream, slot + RmaMessage.OFFSET, put.offset() + done);
+      write(stream, slot + RmaMessage.BYTES, part | signals << 32);
       DriverLibrary.streamWrite(
           stream.handle(),
           data + ConnectionLayout.size(step),
-          RemoteMessage.HEADER + part,
+          RmaMessage.HEADER + part,
           /* wide= */ false,
           gpu);
       write(stream, data + ConnectionLayout.TAIL, step + 1);

@@ -26,7 +26,7 @@ import org.nccl4j.device.kernel.KernelCommunicatorSpec;
 import org.nccl4j.device.kernel.KernelPlan;
 import org.nccl4j.device.kernel.OneSidedWork;
 import org.nccl4j.device.kernel.P2pWork;
-import org.nccl4j.device.kernel.RemoteSpace;
+import org.nccl4j.device.kernel.RmaSpace;
 import org.nccl4j.device.symmetric.SymmetricSpace;
 
 /** A communicator on the host device. */
@@ -186,7 +186,7 @@ public final class HostKernelCommunicator implements KernelCommunicator {
   }
 
   @Override
-  public Optional<RemoteSpace.Arrivals> attach(RemoteSpace remote) {
+  public Optional<RmaSpace.Arrivals> attach(RmaSpace remote) {
     Device device = scratch.device();
     HostMemory signals = HostMemory.of(device.allocate(RemotePuts.signal(spec.nRanks())));
     RemotePuts puts = new RemotePuts(remote, spec.layout(), signals, waiter);

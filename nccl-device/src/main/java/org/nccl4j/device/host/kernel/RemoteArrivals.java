@@ -6,29 +6,28 @@ import org.nccl4j.device.host.memory.HostMemory;
 import org.nccl4j.device.host.memory.Words;
 import org.nccl4j.device.kernel.Connection;
 import org.nccl4j.device.kernel.ConnectionLayout;
-import org.nccl4j.device.kernel.RemoteMessage;
-import org.nccl4j.device.kernel.RemoteSpace;
-import org.nccl4j.device.kernel.RemoteTargets;
+import org.nccl4j.device.kernel.RmaMessage;
+import org.nccl4j.device.kernel.RmaSpace;
+import org.nccl4j.device.kernel.RmaTargets;
 
 /**
  * Puts the messages of {@link RemotePuts} into this rank's windows and counts their signals. Owned
  * by the thread that gives the communicator's proxy its turn.
  */
-final class RemoteArrivals implements RemoteSpace.Arrivals {
+final class RemoteArrivals implements RmaSpace.Arrivals {
   private final RecvEnd[] recvs;
   private final RemotePuts puts;
-  private final RemoteSpace.Windows windows;
+  private final RmaSpace.Windows windows;
   private final HostMemory signals;
-  private final RemoteTargets targets;
+  private final RmaTargets targets;
   private final long[] signalled;
 
   RemoteArrivals(
-      int rank, RemoteSpace space, ConnectionLayout layout, HostMemory signals, RemotePuts puts) {
+      int rank, RmaSpace space, ConnectionLayout layout, HostMemory signals, RemotePuts puts) {
     this.puts = puts;
     this.windows = space.windows();
     this.signals = signals;
-    this.targets =
-        new RemoteTargets(rank, windows, layout.simpleSlotBytes() - RemoteMessage.HEADER);
+    this.targets = new RmaTargets(rank, windows, layout.simpleSlotBytes() - RmaMessage.HEADER);
     this.recvs = new RecvEnd[space.recvs().size()];
     for (int peer = 0; peer < recvs.length; peer++) {
       Connection from = space.recvs().get(peer);
@@ -55,16 +54,16 @@ final class RemoteArrivals implements RemoteSpace.Arrivals {
     ByteBuffer words = memory.window(slot);
     int at = memory.index(slot);
     long window = words.getLong(at);
-    long offset = words.getLong(at + RemoteMessage.OFFSET);
-    int bytes = words.getInt(at + RemoteMessage.BYTES);
-    int signal = words.getInt(at + RemoteMessage.SIGNALS);
+    long offset = words.getLong(at + RmaMessage.OFFSET);
+    int bytes = words.getInt(at + RmaMessage.BYTES);
+    int signal = words.getInt(at + RmaMessage.SIGNALS);
     if (bytes != 0 && windows.isToCome(window)) {
       return 0;
     }
     if (bytes != 0) {
       Copies.copy(
           memory,
-          slot + RemoteMessage.HEADER,
+          slot + RmaMessage.HEADER,
           HostMemory.of(targets.of(end.peer, window, offset, bytes)),
           offset,
           bytes);

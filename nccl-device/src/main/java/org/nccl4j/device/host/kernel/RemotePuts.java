@@ -6,11 +6,11 @@ import org.nccl4j.device.host.memory.Words;
 import org.nccl4j.device.kernel.Connection;
 import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.OneSidedWork;
-import org.nccl4j.device.kernel.RemoteMessage;
-import org.nccl4j.device.kernel.RemoteSpace;
+import org.nccl4j.device.kernel.RmaMessage;
+import org.nccl4j.device.kernel.RmaSpace;
 
 /**
- * One-sided operations with ranks outside the team, as messages ({@link RemoteMessage}). Sending is
+ * One-sided operations with ranks outside the team, as messages ({@link RmaMessage}). Sending is
  * owned by the thread that runs the communicator's current kernel.
  */
 final class RemotePuts {
@@ -27,7 +27,7 @@ final class RemotePuts {
    *
    * @param signals a word for each rank, {@link #signal} bytes from the first
    */
-  RemotePuts(RemoteSpace space, ConnectionLayout layout, HostMemory signals, Waiter waiter) {
+  RemotePuts(RmaSpace space, ConnectionLayout layout, HostMemory signals, Waiter waiter) {
     int n = space.sends().size();
     this.sends = new SendEnd[n];
     for (int rank = 0; rank < n; rank++) {
@@ -36,7 +36,7 @@ final class RemotePuts {
     }
     this.signals = signals;
     this.waiter = waiter;
-    this.room = layout.simpleSlotBytes() - RemoteMessage.HEADER;
+    this.room = layout.simpleSlotBytes() - RmaMessage.HEADER;
     this.awaited = new long[n];
   }
 
@@ -60,11 +60,11 @@ final class RemotePuts {
       int part = (int) Math.min(room, put.bytes() - done);
       long slot = end.simpleSlot();
       if (part > 0) {
-        Copies.copy(source, done, end.memory(), slot + RemoteMessage.HEADER, part);
+        Copies.copy(source, done, end.memory(), slot + RmaMessage.HEADER, part);
       }
       boolean last = done + part == put.bytes();
       head(end.memory(), slot, put.window(), put.offset() + done, part, last ? 1 : 0);
-      end.post(RemoteMessage.HEADER + part, Call.NONE);
+      end.post(RmaMessage.HEADER + part, Call.NONE);
       done += part;
     } while (done < put.bytes());
   }
@@ -74,9 +74,9 @@ final class RemotePuts {
     var words = memory.window(slot);
     int at = memory.index(slot);
     words.putLong(at, window);
-    words.putLong(at + RemoteMessage.OFFSET, offset);
-    words.putInt(at + RemoteMessage.BYTES, bytes);
-    words.putInt(at + RemoteMessage.SIGNALS, signal);
+    words.putLong(at + RmaMessage.OFFSET, offset);
+    words.putInt(at + RmaMessage.BYTES, bytes);
+    words.putInt(at + RmaMessage.SIGNALS, signal);
   }
 
   /** Waits for signals of a rank. */

@@ -5,10 +5,10 @@ import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.util.Arrays;
 import java.util.concurrent.atomic.AtomicBoolean;
+import org.nccl4j.device.Arguments;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.ErrorId;
-import org.nccl4j.device.Given;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.Leases;
@@ -106,7 +106,7 @@ public final class HostMemory extends DeviceMemory {
   /** Kernels in a queue keep the allocation reachable, so it has to be the same one. */
   @Override
   public boolean isSameAs(DeviceMemory other) {
-    return Given.notNull(other, "memory") instanceof HostMemory same
+    return Arguments.notNull(other, "memory") instanceof HostMemory same
         && Leases.of(same) == Leases.of(this)
         && same.address == address
         && same.size() == size();
@@ -121,7 +121,7 @@ public final class HostMemory extends DeviceMemory {
 
   @Override
   public void write(long offset, ByteBuffer source) {
-    Given.notNull(source, "buffer");
+    Arguments.notNull(source, "buffer");
     Leases lease = lease();
     try {
       checkRange(offset, source.remaining());
@@ -140,7 +140,7 @@ public final class HostMemory extends DeviceMemory {
 
   @Override
   public void read(long offset, ByteBuffer target) {
-    checkWritable(Given.notNull(target, "buffer"));
+    checkWritable(Arguments.notNull(target, "buffer"));
     Leases lease = lease();
     try {
       readLaunched(offset, target);

@@ -1,8 +1,8 @@
 package org.nccl4j.device.host.stream;
 
+import org.nccl4j.device.Arguments;
 import org.nccl4j.device.DeviceEvent;
 import org.nccl4j.device.ErrorId;
-import org.nccl4j.device.Given;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.InvalidUsageException;
 
@@ -31,7 +31,7 @@ public final class HostEvent extends DeviceEvent {
   public HostEvent() {}
 
   static HostEvent of(DeviceEvent event) {
-    if (Given.notNull(event, "event") instanceof HostEvent host) {
+    if (Arguments.notNull(event, "event") instanceof HostEvent host) {
       if (host.closed) {
         throw host.closed();
       }

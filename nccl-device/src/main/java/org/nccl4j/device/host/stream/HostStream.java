@@ -2,12 +2,12 @@ package org.nccl4j.device.host.stream;
 
 import java.nio.ByteBuffer;
 import java.time.Duration;
+import org.nccl4j.device.Arguments;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceEvent;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.ErrorId;
-import org.nccl4j.device.Given;
 import org.nccl4j.device.HotPath;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.Leases;
@@ -130,7 +130,7 @@ public final class HostStream extends DeviceStream {
 
   @Override
   public void synchronize(Duration patience) {
-    long end = Patience.end(Given.notNull(patience, "time to wait"));
+    long end = Patience.end(Arguments.notNull(patience, "time to wait"));
     HeldCalls.awaits(this);
     startNow();
     if (!waitUntil(queue.added(), end)) {
@@ -224,7 +224,7 @@ public final class HostStream extends DeviceStream {
 
   @Override
   public void launchHostFunction(Runnable function) {
-    Given.notNull(function, "function");
+    Arguments.notNull(function, "function");
     launch(
         (send, recv, ticket) -> {
           try {

@@ -15,7 +15,7 @@ import java.util.stream.Stream;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.host.memory.HostMemory;
 import org.nccl4j.device.shm.SharedSegment;
-import org.nccl4j.device.symmetric.Exportable;
+import org.nccl4j.device.symmetric.ShareableMemory;
 
 /** The allocations of this process that others can map, found by address. Any thread. */
 public final class HostAllocations {
@@ -75,7 +75,7 @@ public final class HostAllocations {
     }
   }
 
-  private record Allocation(long number, SharedSegment segment) implements Exportable {
+  private record Allocation(long number, SharedSegment segment) implements ShareableMemory {
     @Override
     public long address() {
       return segment.address();
@@ -115,7 +115,7 @@ public final class HostAllocations {
   }
 
   /** The allocation that an address lies in. */
-  public Optional<Exportable> find(long address) {
+  public Optional<ShareableMemory> find(long address) {
     while (true) {
       Map.Entry<Long, Entry> found = byAddress.floorEntry(address);
       Allocation allocation = found == null ? null : found.getValue().get();

@@ -5,8 +5,8 @@ import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.host.memory.HostMemory;
 import org.nccl4j.device.shm.OwnedFd;
 import org.nccl4j.device.shm.ReservedRange;
-import org.nccl4j.device.symmetric.Exportable;
 import org.nccl4j.device.symmetric.FlatRange;
+import org.nccl4j.device.symmetric.ShareableMemory;
 
 /** A flat range of this process's addresses. */
 public final class HostFlatRange implements FlatRange {
@@ -32,7 +32,7 @@ public final class HostFlatRange implements FlatRange {
   }
 
   @Override
-  public DeviceMemory map(int place, long offset, Exportable allocation) {
+  public DeviceMemory map(int place, long offset, ShareableMemory allocation) {
     try (OwnedFd descriptor = new OwnedFd(allocation.exportFileDescriptor())) {
       return map(place, offset, descriptor.value(), allocation.size());
     }

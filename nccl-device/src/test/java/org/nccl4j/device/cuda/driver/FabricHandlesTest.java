@@ -18,8 +18,8 @@ import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.cuda.AgainstFakeCuda;
 import org.nccl4j.device.cuda.CudaDevice;
 import org.nccl4j.device.cuda.memory.CudaShareableMemory;
-import org.nccl4j.device.symmetric.Exportable;
 import org.nccl4j.device.symmetric.FlatRange;
+import org.nccl4j.device.symmetric.ShareableMemory;
 
 /** Memory that other hosts map, against the recording driver. */
 class FabricHandlesTest extends AgainstFakeCuda {
@@ -87,7 +87,7 @@ class FabricHandlesTest extends AgainstFakeCuda {
     forFabric().close();
     try (DeviceMemory memory = device.memAlloc(100);
         FlatRange range = device.reserve(2, 1L << 32)) {
-      Exportable exported = device.exportable(memory).orElseThrow();
+      ShareableMemory exported = device.exportable(memory).orElseThrow();
       byte[] handle = exported.exportFabricHandle().orElseThrow();
       DeviceMemory view = range.map(1, 0, handle, exported.size());
       view.slice(99, 1).fill((byte) 3);
@@ -103,7 +103,7 @@ class FabricHandlesTest extends AgainstFakeCuda {
   @Test
   void memoryOfBeforeHasNone() {
     try (DeviceMemory memory = device.memAlloc(100)) {
-      Exportable exported = device.exportable(memory).orElseThrow();
+      ShareableMemory exported = device.exportable(memory).orElseThrow();
       assertTrue(exported.exportFabricHandle().isEmpty());
       exported.release();
     }

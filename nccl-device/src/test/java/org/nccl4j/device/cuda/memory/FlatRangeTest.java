@@ -15,8 +15,8 @@ import org.nccl4j.device.cuda.AgainstFakeCuda;
 import org.nccl4j.device.cuda.CudaDevice;
 import org.nccl4j.device.cuda.CudaDevices;
 import org.nccl4j.device.shm.OwnedFd;
-import org.nccl4j.device.symmetric.Exportable;
 import org.nccl4j.device.symmetric.FlatRange;
+import org.nccl4j.device.symmetric.ShareableMemory;
 
 /** Windows' memory against the recording driver, whose physical memory is mapped for real. */
 class FlatRangeTest extends AgainstFakeCuda {
@@ -43,8 +43,8 @@ class FlatRangeTest extends AgainstFakeCuda {
         DeviceMemory theirs = second.memAlloc(3 << 20);
         FlatRange range = first.reserve(2, 1)) {
       assertEquals(STRIDE, range.stride(), "rounded up");
-      Exportable a = first.exportable(mine).orElseThrow();
-      Exportable b = second.exportable(theirs).orElseThrow();
+      ShareableMemory a = first.exportable(mine).orElseThrow();
+      ShareableMemory b = second.exportable(theirs).orElseThrow();
       assertEquals(2 * GRANULE, a.size());
       DeviceMemory own = range.map(0, GRANULE, a);
       DeviceMemory peer = range.map(1, GRANULE, b);
@@ -63,7 +63,7 @@ class FlatRangeTest extends AgainstFakeCuda {
   void anotherProcessesMemoryComesByDescriptor() {
     try (DeviceMemory memory = second.memAlloc(100);
         FlatRange range = first.reserve(2, STRIDE)) {
-      Exportable exported = second.exportable(memory.slice(50, 10)).orElseThrow();
+      ShareableMemory exported = second.exportable(memory.slice(50, 10)).orElseThrow();
       assertEquals(memory.address(), exported.address());
       try (OwnedFd descriptor = new OwnedFd(exported.exportFileDescriptor())) {
         DeviceMemory view = range.map(1, 0, descriptor.value(), exported.size());
@@ -79,9 +79,9 @@ class FlatRangeTest extends AgainstFakeCuda {
   void theSameAllocationHasTheSameNumber() {
     try (DeviceMemory memory = first.memAlloc(100);
         DeviceMemory other = first.memAlloc(100)) {
-      Exportable one = first.exportable(memory).orElseThrow();
-      Exportable again = first.exportable(memory.slice(64, 1)).orElseThrow();
-      Exportable another = first.exportable(other).orElseThrow();
+      ShareableMemory one = first.exportable(memory).orElseThrow();
+      ShareableMemory again = first.exportable(memory.slice(64, 1)).orElseThrow();
+      ShareableMemory another = first.exportable(other).orElseThrow();
       assertEquals(one.number(), again.number());
       assertTrue(one.number() != another.number());
       one.release();
@@ -102,7 +102,7 @@ class FlatRangeTest extends AgainstFakeCuda {
   void whatFailsHalfWayIsUndone(String call) {
     try (DeviceMemory memory = first.memAlloc(100);
         FlatRange range = first.reserve(2, STRIDE)) {
-      Exportable exported = first.exportable(memory).orElseThrow();
+      ShareableMemory exported = first.exportable(memory).orElseThrow();
       try (OwnedFd descriptor = new OwnedFd(exported.exportFileDescriptor())) {
         long before = fake.fakeLive();
         fake.fakeFail(call, 2);

@@ -26,7 +26,7 @@ import org.nccl4j.device.cuda.FakeLibrary;
 import org.nccl4j.device.kernel.MulticastObject;
 import org.nccl4j.device.kernel.MulticastObject.Form;
 import org.nccl4j.device.shm.DuplicateFd;
-import org.nccl4j.device.symmetric.Exportable;
+import org.nccl4j.device.symmetric.ShareableMemory;
 
 /**
  * Both forms of multicast objects of two GPUs against the recording fake of the driver, which knows
@@ -67,9 +67,9 @@ class MulticastTest {
   }
 
   /** Objects of memory that the members have already. */
-  private static List<MulticastObject> membersOf(List<Exportable> memories) {
+  private static List<MulticastObject> membersOf(List<ShareableMemory> memories) {
     List<MulticastObject> members = new ArrayList<>();
-    long least = memories.stream().mapToLong(Exportable::size).min().orElseThrow();
+    long least = memories.stream().mapToLong(ShareableMemory::size).min().orElseThrow();
     for (int member = 0; member < 2; member++) {
       CudaDevice device = CudaDevices.probe().device(member);
       members.add(
@@ -79,15 +79,15 @@ class MulticastTest {
   }
 
   /** Runs something on the exported memory of two GPUs, which it leaves as it was. */
-  private void withMemories(long bytes, long otherBytes, Consumer<List<Exportable>> what) {
+  private void withMemories(long bytes, long otherBytes, Consumer<List<ShareableMemory>> what) {
     CudaDevice first = CudaDevices.probe().device(0);
     CudaDevice second = CudaDevices.probe().device(1);
     try (DeviceMemory one = first.memAlloc(bytes);
         DeviceMemory other = second.memAlloc(otherBytes)) {
-      List<Exportable> both =
+      List<ShareableMemory> both =
           List.of(first.exportable(one).orElseThrow(), second.exportable(other).orElseThrow());
       what.accept(both);
-      both.forEach(Exportable::release);
+      both.forEach(ShareableMemory::release);
     }
     assertEquals(live, fake.fakeLive());
   }

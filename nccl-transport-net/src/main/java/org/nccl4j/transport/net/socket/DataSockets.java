@@ -3,8 +3,8 @@ package org.nccl4j.transport.net.socket;
 import java.io.IOException;
 import java.nio.channels.SocketChannel;
 import java.util.Arrays;
+import org.nccl4j.device.CloseAll;
 import org.nccl4j.device.HotPath;
-import org.nccl4j.device.Releases;
 
 /**
  * The sockets of a connection beside its first, with the threads that serve them. Both ends cut a
@@ -84,7 +84,7 @@ final class DataSockets {
   }
 
   void close() {
-    Releases all = new Releases();
+    CloseAll all = new CloseAll();
     for (DataSocketThread thread : threads) {
       all.take(thread::close);
     }

@@ -7,16 +7,16 @@ import org.nccl4j.device.DeviceMemory;
 
 /**
  * The connections of one-sided operations with ranks outside the team: one in each direction, only
- * for these ({@link RemoteMessage}). The processor writes arriving data into this rank's windows,
- * or starts copies that do; so the processor needs access to the connections' slots.
+ * for these ({@link RmaMessage}). The processor writes arriving data into this rank's windows, or
+ * starts copies that do; so the processor needs access to the connections' slots.
  *
  * @param sends connection to each rank, by rank; null for ranks of the team
  * @param recvs connection from each rank, likewise
  * @param windows those of this rank
  */
-public record RemoteSpace(List<Connection> sends, List<Connection> recvs, Windows windows) {
+public record RmaSpace(List<Connection> sends, List<Connection> recvs, Windows windows) {
   /** Copies the lists. */
-  public RemoteSpace {
+  public RmaSpace {
     sends = Collections.unmodifiableList(new ArrayList<>(sends));
     recvs = Collections.unmodifiableList(new ArrayList<>(recvs));
   }

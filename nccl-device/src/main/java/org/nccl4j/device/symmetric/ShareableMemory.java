@@ -3,7 +3,7 @@ package org.nccl4j.device.symmetric;
 import java.util.Optional;
 
 /** An allocation that ranks of this and of other processes can map. Any thread may call. */
-public interface Exportable {
+public interface ShareableMemory {
   /** The same for the same allocation, and different for any other of this process. */
   long number();
 

@@ -5,11 +5,11 @@ package org.nccl4j.device;
  * context is broken every call fails, and what is not the GPU's is to be freed all the same. One
  * thread.
  */
-public final class Releases {
+public final class CloseAll {
   private RuntimeException failure;
 
   /** None yet. */
-  public Releases() {}
+  public CloseAll() {}
 
   /** Frees one; what it throws is kept until {@link #end}. */
   public void take(Runnable release) {

@@ -6,7 +6,7 @@ import org.nccl4j.device.DeviceMemory;
  * Memory that kernels of a device and threads of the host both reach at any time, without a call of
  * the driver: also from a function that a stream calls, where the driver allows no call.
  */
-public interface HostVisible extends AutoCloseable {
+public interface PinnedMemory extends AutoCloseable {
   /** As kernels see it. */
   DeviceMemory memory();
 

@@ -11,7 +11,7 @@ package org.nccl4j.device.kernel;
  *
  * <p>Messages of one rank arrive in order, so a signal comes after the data before it.
  */
-public final class RemoteMessage {
+public final class RmaMessage {
   /** Bytes of a message before its data. */
   public static final int HEADER = 32;
 
@@ -24,5 +24,5 @@ public final class RemoteMessage {
   /** Where the number of signals is. */
   public static final int SIGNALS = 20;
 
-  private RemoteMessage() {}
+  private RmaMessage() {}
 }

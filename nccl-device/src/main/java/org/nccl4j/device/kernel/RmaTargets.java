@@ -11,7 +11,7 @@ import org.nccl4j.device.InvalidUsageException;
  * @param windows those of this rank
  * @param room most bytes of a message's data
  */
-public record RemoteTargets(int rank, RemoteSpace.Windows windows, long room) {
+public record RmaTargets(int rank, RmaSpace.Windows windows, long room) {
   /**
    * The memory of the window that a message names.
    *

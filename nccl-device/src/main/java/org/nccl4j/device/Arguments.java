@@ -1,8 +1,8 @@
 package org.nccl4j.device;
 
 /** Arguments that may not be null, or below 0. */
-public final class Given {
-  private Given() {}
+public final class Arguments {
+  private Arguments() {}
 
   /**
    * Refuses null.
