@@ -5,6 +5,7 @@ import java.util.ArrayList;
 import java.util.Collections;
 import java.util.HashSet;
 import java.util.List;
+import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
 import java.util.concurrent.Callable;
@@ -13,13 +14,23 @@ import org.nccl4j.api.group.GroupScope;
 import org.nccl4j.api.group.OperationDispatcher;
 import org.nccl4j.api.init.ChildCommunicators;
 import org.nccl4j.api.init.CommunicatorState;
-import org.nccl4j.device.Arguments;
+import org.nccl4j.api.plan.AlgorithmChoice;
+import org.nccl4j.api.window.Asked;
+import org.nccl4j.api.window.RegisteredWindow;
+import org.nccl4j.device.DataType;
 import org.nccl4j.device.Device;
+import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.ErrorId;
+import org.nccl4j.device.Arguments;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.NcclException;
+import org.nccl4j.device.RedOp;
+import org.nccl4j.device.ReductionOperator;
 import org.nccl4j.device.TimeoutException;
+import org.nccl4j.device.kernel.CallShape;
+import org.nccl4j.device.kernel.Operation;
 
 /**
  * One rank's handle of a communicator: a set of ranks, each with a device.
@@ -33,8 +44,13 @@ import org.nccl4j.device.TimeoutException;
  * device, at least as large as the operation needs; an operation uses a larger buffer from its
  * start.
  *
- * <p>{@link Operations} has the operations that all participating ranks call, {@link OneSided} the
- * operations of one rank alone, {@link Inquiries} the queries.
+ * <p>In place has NCCL's meaning: all-reduce, broadcast and reduce use the same memory for both
+ * buffers; in all-gather {@code send} is the rank's part of {@code recv}; in reduce-scatter {@code
+ * recv} is the rank's part of {@code send}; gather and scatter do the same at the root. Other
+ * overlaps give undefined data. NCCL_CHECK_MODE=DEBUG_LOCAL refuses them.
+ *
+ * <p>Windows have operations that one rank calls without the other rank's participation, such as
+ * {@link #putSignal}.
  *
  * <p>Methods that create communicators wait for other ranks. Each has an asynchronous version whose
  * name ends in {@code Async}. Its future completes with the same result, deadlines and errors. In a
@@ -56,25 +72,28 @@ import org.nccl4j.device.TimeoutException;
  * null, too small or foreign buffer, a negative count, or a root or peer out of range; {@link
  * InvalidUsageException} after {@link #close()} or for closed memory; after a failure, the failure.
  */
-public final class Communicator extends Inquiries implements AutoCloseable {
+public final class Communicator implements AutoCloseable {
   /** The color of a rank that joins none of a split's communicators. */
   public static final int NO_COLOR = ChildCommunicators.NO_COLOR;
 
+  private final CommunicatorState state;
+  private final OperationDispatcher queue;
+  private final CommunicatorConfig config;
+
   /** Asynchronous creations from this communicator; shared by its {@link #withOptions} views. */
-  private final Background background;
+  private final AsyncCalls asyncCalls;
 
   private Communicator(CommunicatorState state, CommunicatorConfig config) {
-    this(state, state.queue(), config, new Background());
-    Unclosed.watch(background, state);
+    this(state, state.queue(), config, new AsyncCalls());
+    LeakDetector.watch(asyncCalls, state);
   }
 
   private Communicator(
-      CommunicatorState state,
-      OperationDispatcher queue,
-      CommunicatorConfig config,
-      Background background) {
-    super(state, queue, config);
-    this.background = background;
+      CommunicatorState state, OperationDispatcher queue, CommunicatorConfig config, AsyncCalls asyncCalls) {
+    this.state = state;
+    this.queue = queue;
+    this.config = config;
+    this.asyncCalls = asyncCalls;
   }
 
   /**
@@ -125,7 +144,7 @@ public final class Communicator extends Inquiries implements AutoCloseable {
           "rank %d of %d ranks".formatted(rank, nRanks),
           "pass a rank from 0 to nRanks - 1");
     }
-    return new Communicator(Joining.join(nRanks, ids, rank, device, config), config);
+    return new Communicator(CommunicatorFactory.join(nRanks, ids, rank, device, config), config);
   }
 
   /** As {@link #initRank(int, UniqueId, int, Device, CommunicatorConfig)}, without waiting. */
@@ -138,7 +157,7 @@ public final class Communicator extends Inquiries implements AutoCloseable {
   public static CompletableFuture<Communicator> initRankAsync(
       int nRanks, List<UniqueId> ids, int rank, Device device, CommunicatorConfig config) {
     List<UniqueId> given = ids == null ? null : new ArrayList<>(ids);
-    return Background.call(
+    return AsyncCalls.call(
         "nccl4j-init-" + rank,
         () -> initRank(nRanks, given, rank, device, config),
         Communicator::drop);
@@ -156,7 +175,7 @@ public final class Communicator extends Inquiries implements AutoCloseable {
    * @return the communicators by rank
    */
   public static List<Communicator> initAll(List<Device> devices, CommunicatorConfig config) {
-    return Joining.joinAll(devices, config).stream()
+    return CommunicatorFactory.joinAll(devices, config).stream()
         .map(state -> new Communicator(state, config))
         .toList();
   }
@@ -165,7 +184,7 @@ public final class Communicator extends Inquiries implements AutoCloseable {
   public static CompletableFuture<List<Communicator>> initAllAsync(
       List<Device> devices, CommunicatorConfig config) {
     List<Device> given = devices == null ? null : new ArrayList<>(devices);
-    return Background.call(
+    return AsyncCalls.call(
         "nccl4j-init", () -> initAll(given, config), made -> made.forEach(Communicator::drop));
   }
 
@@ -211,7 +230,7 @@ public final class Communicator extends Inquiries implements AutoCloseable {
    */
   public CompletableFuture<Optional<Communicator>> splitAsync(
       int color, int key, CommunicatorConfig changes) {
-    return background.inOrder(
+    return asyncCalls.inOrder(
         "nccl4j-split-" + rank(),
         () -> split(color, key, changes),
         made -> made.ifPresent(Communicator::drop));
@@ -260,8 +279,8 @@ public final class Communicator extends Inquiries implements AutoCloseable {
     Callable<Communicator> body = () -> shrink(given, mode, changes);
     String thread = "nccl4j-shrink-" + rank();
     return mode == ShrinkMode.ABORT
-        ? Background.call(thread, body, Communicator::drop)
-        : background.inOrder(thread, body, Communicator::drop);
+        ? AsyncCalls.call(thread, body, Communicator::drop)
+        : asyncCalls.inOrder(thread, body, Communicator::drop);
   }
 
   /**
@@ -287,7 +306,7 @@ public final class Communicator extends Inquiries implements AutoCloseable {
   /** As {@link #grow}, without waiting. */
   public CompletableFuture<Communicator> growAsync(
       int newRanks, UniqueId id, CommunicatorConfig changes) {
-    return Background.call(
+    return AsyncCalls.call(
         "nccl4j-grow-" + rank(), () -> grow(newRanks, id, changes), Communicator::drop);
   }
 
@@ -303,7 +322,503 @@ public final class Communicator extends Inquiries implements AutoCloseable {
    */
   public Communicator withOptions(CallOptions options) {
     Arguments.notNull(options, "options");
-    return new Communicator(state, state.queue(options.settings()), config(), background);
+    return new Communicator(state, state.queue(options.settings()), config(), asyncCalls);
+  }
+
+  /**
+   * Combines all ranks' send buffers and gives the result to all ranks.
+   *
+   * @param count elements of each buffer
+   */
+  public void allReduce(
+      DeviceMemory send,
+      DeviceMemory recv,
+      long count,
+      DataType type,
+      RedOp op,
+      DeviceStream stream) {
+    queue.call(CallShape.of(Operation.ALL_REDUCE, type, op, 0), send, recv, count, stream);
+  }
+
+  /**
+   * As {@link #allReduce(DeviceMemory, DeviceMemory, long, DataType, RedOp, DeviceStream)}, with a
+   * pre-multiplied sum or a user's reduction.
+   *
+   * @throws InvalidUsageException on GPUs for a user's reduction
+   */
+  public void allReduce(
+      DeviceMemory send,
+      DeviceMemory recv,
+      long count,
+      DataType type,
+      ReductionOperator op,
+      DeviceStream stream) {
+    queue.call(CallShape.of(Operation.ALL_REDUCE, type, op, 0), op, send, recv, count, stream);
+  }
+
+  /**
+   * Copies the root's send buffer to all ranks.
+   *
+   * @param send read only on the root; may be null on other ranks
+   * @param count elements of each buffer
+   */
+  public void broadcast(
+      DeviceMemory send,
+      DeviceMemory recv,
+      long count,
+      DataType type,
+      int root,
+      DeviceStream stream) {
+    queue.call(CallShape.of(Operation.BROADCAST, type, RedOp.SUM, root), send, recv, count, stream);
+  }
+
+  /**
+   * Combines all ranks' send buffers and gives the result to the root.
+   *
+   * @param recv written only on the root; may be null on other ranks
+   * @param count elements of each buffer
+   */
+  public void reduce(
+      DeviceMemory send,
+      DeviceMemory recv,
+      long count,
+      DataType type,
+      RedOp op,
+      int root,
+      DeviceStream stream) {
+    queue.call(CallShape.of(Operation.REDUCE, type, op, root), send, recv, count, stream);
+  }
+
+  /** As the other reduce, with an operator as in all-reduce. */
+  public void reduce(
+      DeviceMemory send,
+      DeviceMemory recv,
+      long count,
+      DataType type,
+      ReductionOperator op,
+      int root,
+      DeviceStream stream) {
+    queue.call(CallShape.of(Operation.REDUCE, type, op, root), op, send, recv, count, stream);
+  }
+
+  /**
+   * Gathers every rank's send buffer on all ranks, in rank order.
+   *
+   * @param recv nRanks x sendCount elements
+   * @param sendCount elements that each rank sends
+   */
+  public void allGather(
+      DeviceMemory send, DeviceMemory recv, long sendCount, DataType type, DeviceStream stream) {
+    queue.call(
+        CallShape.of(Operation.ALL_GATHER, type, RedOp.SUM, 0), send, recv, sendCount, stream);
+  }
+
+  /**
+   * Combines all ranks' send buffers and gives part r of the result to rank r.
+   *
+   * @param send nRanks x recvCount elements
+   * @param recvCount elements that each rank receives
+   */
+  public void reduceScatter(
+      DeviceMemory send,
+      DeviceMemory recv,
+      long recvCount,
+      DataType type,
+      RedOp op,
+      DeviceStream stream) {
+    queue.call(CallShape.of(Operation.REDUCE_SCATTER, type, op, 0), send, recv, recvCount, stream);
+  }
+
+  /** As the other reduce-scatter, with an operator as in all-reduce. */
+  public void reduceScatter(
+      DeviceMemory send,
+      DeviceMemory recv,
+      long recvCount,
+      DataType type,
+      ReductionOperator op,
+      DeviceStream stream) {
+    queue.call(
+        CallShape.of(Operation.REDUCE_SCATTER, type, op, 0), op, send, recv, recvCount, stream);
+  }
+
+  /**
+   * As all-gather, with a count for each rank.
+   *
+   * @param send this rank's part, counts[rank()] elements
+   * @param recv all parts
+   * @param counts elements of each rank, the same on all ranks
+   * @param offsets the start of each rank's part in recv, in elements; null for contiguous parts
+   */
+  public void allGatherV(
+      DeviceMemory send,
+      DeviceMemory recv,
+      long[] counts,
+      long[] offsets,
+      DataType type,
+      DeviceStream stream) {
+    new VectorCollectives(this)
+        .allGatherV(send, recv, parts("counts", counts, offsets), type, stream);
+  }
+
+  /**
+   * As reduce-scatter, with a count for each rank.
+   *
+   * @param send the parts of all ranks, contiguous
+   * @param recv this rank's part of the result, counts[rank()] elements
+   * @param counts elements of each rank, the same on all ranks
+   */
+  public void reduceScatterV(
+      DeviceMemory send,
+      DeviceMemory recv,
+      long[] counts,
+      DataType type,
+      RedOp op,
+      DeviceStream stream) {
+    new VectorCollectives(this)
+        .reduceScatterV(send, recv, parts("counts", counts, null), type, op, stream);
+  }
+
+  /**
+   * As all-to-all, with a count for each pair of ranks.
+   *
+   * @param sendCounts elements for each rank
+   * @param sendOffsets their starts in send, in elements; null for contiguous parts
+   * @param recvCounts elements from each rank, equal to the count that it sends to this rank
+   * @param recvOffsets their starts in recv, in elements; null for contiguous parts
+   */
+  public void allToAllV(
+      DeviceMemory send,
+      long[] sendCounts,
+      long[] sendOffsets,
+      DeviceMemory recv,
+      long[] recvCounts,
+      long[] recvOffsets,
+      DataType type,
+      DeviceStream stream) {
+    new VectorCollectives(this)
+        .allToAllV(
+            send,
+            parts("sendCounts", sendCounts, sendOffsets),
+            recv,
+            parts("recvCounts", recvCounts, recvOffsets),
+            type,
+            stream);
+  }
+
+  private static VectorCollectives.Parts parts(String name, long[] counts, long[] offsets) {
+    return offsets == null
+        ? VectorCollectives.Parts.packed(name, counts)
+        : new VectorCollectives.Parts(name, counts, offsets);
+  }
+
+  /**
+   * Sends part p of every rank's send buffer to rank p, in rank order.
+   *
+   * @param send nRanks x count elements; must not overlap recv
+   * @param recv nRanks x count elements
+   * @param count elements that each rank sends to each rank
+   */
+  public void allToAll(
+      DeviceMemory send, DeviceMemory recv, long count, DataType type, DeviceStream stream) {
+    queue.call(CallShape.of(Operation.ALL_TO_ALL, type, RedOp.SUM, 0), send, recv, count, stream);
+  }
+
+  /**
+   * Gathers every rank's send buffer on the root, in rank order.
+   *
+   * @param recv nRanks x sendCount elements on the root; may be null on other ranks
+   * @param sendCount elements that each rank sends
+   */
+  public void gather(
+      DeviceMemory send,
+      DeviceMemory recv,
+      long sendCount,
+      DataType type,
+      int root,
+      DeviceStream stream) {
+    queue.call(
+        CallShape.of(Operation.GATHER, type, RedOp.SUM, root), send, recv, sendCount, stream);
+  }
+
+  /**
+   * Sends part r of the root's send buffer to rank r.
+   *
+   * @param send nRanks x recvCount elements on the root; may be null on other ranks
+   * @param recvCount elements that each rank receives
+   */
+  public void scatter(
+      DeviceMemory send,
+      DeviceMemory recv,
+      long recvCount,
+      DataType type,
+      int root,
+      DeviceStream stream) {
+    queue.call(
+        CallShape.of(Operation.SCATTER, type, RedOp.SUM, root), send, recv, recvCount, stream);
+  }
+
+  /**
+   * Sends to a rank that makes the matching {@link #recv} call. Put sends and receives that depend
+   * on each other into one {@link Group}.
+   *
+   * @param count elements, the same as the receiver's
+   */
+  public void send(DeviceMemory buffer, long count, DataType type, int peer, DeviceStream stream) {
+    queue.call(CallShape.of(Operation.SEND, type, RedOp.SUM, peer), buffer, null, count, stream);
+  }
+
+  /**
+   * Receives from a rank that makes the matching {@link #send} call.
+   *
+   * @param count elements, the same as the sender's
+   */
+  public void recv(DeviceMemory buffer, long count, DataType type, int peer, DeviceStream stream) {
+    queue.call(CallShape.of(Operation.RECV, type, RedOp.SUM, peer), null, buffer, count, stream);
+  }
+
+  /**
+   * Registers memory of all ranks as a window. Operations whose buffers lie in windows, on every
+   * rank at the same offset, move data directly between the buffers, and other ranks may write into
+   * the window ({@link #putSignal}). Collective: every rank calls it, with the same number of
+   * bytes, in the same order; it returns when all ranks have called it. In a {@link Group} it takes
+   * effect at the end of the group, so that one thread can register for several ranks.
+   *
+   * <p>An operation uses windows only if its whole buffer lies in one, which must then be so on all
+   * ranks. A buffer that is partly outside counts as a buffer without a window.
+   *
+   * @param memory from {@link Device#memAlloc}, or a slice of such memory; several windows may lie
+   *     in one allocation
+   * @throws InvalidArgumentException on all ranks, naming one rank: for memory that other ranks
+   *     cannot map, sizes or offsets that differ between ranks, or a full range of windows
+   * @throws InvalidUsageException on all ranks: if their calls differ
+   */
+  public Window registerWindow(DeviceMemory memory) {
+    GroupScope.refuseWhereSimulated("registerWindow");
+    Window window = new Window(state.name());
+    GroupScope.meet(
+        state.windows(), () -> window.complete(state.registerWindow(memory), state.windows()));
+    return window;
+  }
+
+  /**
+   * Ends the use of a window. Collective, as {@link #registerWindow}. The memory stays its owner's.
+   * The close of a communicator deregisters its remaining windows.
+   *
+   * @throws InvalidUsageException if the window was deregistered before, or belongs to another
+   *     communicator; on all ranks, if operations of a rank still use it: then it stays registered
+   */
+  public void deregisterWindow(Window window) {
+    GroupScope.refuseWhereSimulated("deregisterWindow");
+    RegisteredWindow registered = Arguments.notNull(window, "window").registered();
+    if (!state.windows().has(registered)) {
+      throw new InvalidUsageException(
+          ErrorId.HANDLE,
+          registered.isDropped()
+              ? "rank %d deregisters %s twice".formatted(state.rank(), window)
+              : "rank %d deregisters %s in communicator %s"
+                  .formatted(state.rank(), window, state.name()),
+          "deregister each window once, with the communicator that registered it");
+    }
+    GroupScope.meet(state.windows(), () -> state.deregister(registered));
+  }
+
+  /**
+   * Registers memory of this rank, so that collectives on it need no copy if the ranks can access
+   * each other's memory. Corresponds to ncclCommRegister. Not collective: returns at once.
+   *
+   * <p>As in NCCL, register an operation's buffers on all its ranks or on none, at the same offset
+   * in registered memory of the same size. The first operation on it, outside the capture of a
+   * graph, waits for the other ranks, which make a window of it together. So a thread that drives
+   * several ranks calls that operation in a {@link Group}. If one rank's memory cannot be used,
+   * operations work as if nothing were registered, and {@link Registration#obstacle} gives the
+   * reason. Registering has no effect between machines: data for a network go through the
+   * connections' own memory, which the network knows. A window does the same without that wait
+   * ({@link #registerWindow}).
+   *
+   * @param memory from {@link Device#memAlloc}, or a slice of such memory; other memory is accepted
+   *     without effect
+   * @throws InvalidArgumentException for null, no bytes, or memory of another device
+   * @throws InvalidUsageException for closed memory
+   */
+  public Registration register(DeviceMemory memory) {
+    return new Registration(state, state.register(memory));
+  }
+
+  /**
+   * Ends the use of registered memory on this rank; the memory is the caller's again. Corresponds
+   * to ncclCommDeregister. Not collective. The other ranks unmap it when they have deregistered too
+   * and register other memory, or close. The close of a communicator deregisters its remaining
+   * memory.
+   *
+   * @throws InvalidUsageException if it belongs to another communicator, was deregistered before,
+   *     or is used by operations that have not ended; and after close
+   */
+  public void deregister(Registration registration) {
+    state.deregister(Arguments.notNull(registration, "registration").registered());
+  }
+
+  /**
+   * Creates the barriers and slots that the user's own kernels need besides windows. Collective, as
+   * {@link #registerWindow}, but not in a group.
+   *
+   * @param barriers the number of barriers of the team, often one for each block
+   * @param slots values of 8 bytes that a rank can send to each other rank in one epoch of an LL
+   *     all-to-all
+   * @throws InvalidArgumentException on all ranks, naming one rank: for fewer than 0 or more than
+   *     4096 of either, or numbers that differ between ranks
+   * @throws InvalidUsageException in a group; on all ranks, if their calls differ
+   */
+  public DeviceCommunicator createDeviceCommunicator(int barriers, int slots) {
+    GroupScope.refuseInGroup("createDeviceCommunicator");
+    return DeviceCommunicator.create(
+        state.windows(), state.name(), state.rank(), new Asked(barriers, slots));
+  }
+
+  /**
+   * Writes into a rank's window and then signals that rank, without its participation. To ranks of
+   * other machines the data go over the network: through a separate connection, whose receiving
+   * proxy thread copies them into the window. Between GPUs of several machines the call cannot be
+   * captured into a graph.
+   *
+   * @param source the data
+   * @param count elements; with 0 it only signals
+   * @param peer the rank of the window
+   * @param window a window of this communicator
+   * @param offset the place in the peer's window, in bytes
+   * @throws InvalidArgumentException if the data do not fit, the peer is not a rank, or the peer
+   *     cannot be reached: it is on another machine and the communicator shares its parent's
+   *     connections
+   * @throws InvalidUsageException if the window belongs to another communicator
+   */
+  public void putSignal(
+      DeviceMemory source,
+      long count,
+      DataType type,
+      int peer,
+      Window window,
+      long offset,
+      DeviceStream stream) {
+    RegisteredWindow registered = Arguments.notNull(window, "window").registered();
+    state.oneSided().put(source, count, type, peer, registered, offset, stream);
+  }
+
+  /**
+   * Signals a rank, after all puts of this rank to it before in the same stream.
+   *
+   * @throws InvalidUsageException before the first window is registered
+   */
+  public void signal(int peer, DeviceStream stream) {
+    state.oneSided().signal(peer, stream);
+  }
+
+  /**
+   * Lets a stream wait until ranks have signalled this rank. A signal ends one wait.
+   *
+   * @param signals the number of signals for each rank
+   * @throws InvalidArgumentException for an invalid rank, or fewer than 1 signal
+   * @throws InvalidUsageException before the first window is registered
+   */
+  public void waitSignal(Map<Integer, Integer> signals, DeviceStream stream) {
+    state.oneSided().await(Arguments.notNull(signals, "signals to wait for"), stream);
+  }
+
+  /** This rank. */
+  public int rank() {
+    return state.rank();
+  }
+
+  /** The number of ranks. */
+  public int nRanks() {
+    return state.nRanks();
+  }
+
+  /** This rank's device. */
+  public Device device() {
+    return state.device();
+  }
+
+  /** The name of the configuration, or a number. */
+  public String name() {
+    return state.name();
+  }
+
+  /** The transport to each other rank, by rank; this rank has no entry. */
+  public Map<Integer, String> transports() {
+    return state.routes();
+  }
+
+  /**
+   * The planner's decision for an operation of a size, as a table: every algorithm and protocol
+   * with its predicted time, the choice, and the reason; the same for buffers in windows, if all
+   * ranks can access each other's memory; at the end the transports to the other ranks.
+   *
+   * @param operation a name of nccl-tests, such as "all_reduce" or "alltoall"
+   * @param count the count of the call
+   * @throws InvalidArgumentException for an unknown operation or a negative count
+   */
+  public String explain(String operation, long count, DataType type) {
+    Arguments.notNull(type, "type of the elements");
+    Operation named = Operation.named(operation);
+    return queue.planner().explain(named, Arguments.count(count), type)
+        + queue.direct().explain(named, count, type)
+        + state.explainRoutes();
+  }
+
+  /**
+   * The algorithm and the protocol for an operation of a size, such as "Ring" and "LL".
+   *
+   * @param operation a name of nccl-tests
+   * @param count the count of the call
+   * @throws InvalidArgumentException for an unknown operation or a negative count
+   */
+  public Decision decision(String operation, long count, DataType type) {
+    Arguments.notNull(type, "type of the elements");
+    return decision(queue.planner().choice(Operation.named(operation), Arguments.count(count), type));
+  }
+
+  /**
+   * As {@link #decision}, for buffers that lie in windows or are registered on all ranks, out of
+   * place.
+   */
+  public Decision decisionInWindows(String operation, long count, DataType type) {
+    Arguments.notNull(type, "type of the elements");
+    return queue
+        .direct()
+        .withWindows(Operation.named(operation), Arguments.count(count), type)
+        .map(Communicator::decision)
+        .orElseGet(() -> decision(operation, count, type));
+  }
+
+  private static Decision decision(AlgorithmChoice choice) {
+    return new Decision(choice.algorithm().label(), choice.protocol().label());
+  }
+
+  /** True while the communicator is suspended. */
+  public boolean isSuspended() {
+    return state.isSuspended();
+  }
+
+  /**
+   * Bytes of this rank's device memory in use, by purpose; empty while suspended and after close.
+   */
+  public Map<String, Long> memory() {
+    return state.memory();
+  }
+
+  /** The configuration of the creation. */
+  public CommunicatorConfig config() {
+    return config;
+  }
+
+  /** Its name, rank and number of ranks, for messages and logs. */
+  @Override
+  public String toString() {
+    return "communicator %s, rank %d of %d".formatted(name(), rank(), nRanks());
+  }
+
+  /** The first failure of this communicator, on this rank or another, if there was one. */
+  public Optional<NcclException> asyncError() {
+    return Optional.ofNullable(state.failure());
   }
 
   /**
@@ -360,7 +875,7 @@ public final class Communicator extends Inquiries implements AutoCloseable {
    */
   public CompletableFuture<Void> finish() {
     state.finish();
-    return Background.<Void>call(
+    return AsyncCalls.<Void>call(
         "nccl4j-finish-" + rank(),
         () -> {
           state.awaitIdle(state.operationDeadline().plusSeconds(1));

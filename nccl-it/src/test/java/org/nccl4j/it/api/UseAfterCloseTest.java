@@ -10,13 +10,11 @@ import java.util.HashSet;
 import java.util.List;
 import java.util.Set;
 import java.util.function.Consumer;
-import java.util.stream.Collectors;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.nccl4j.api.Communicator;
 import org.nccl4j.api.Devices;
 import org.nccl4j.api.Group;
-import org.nccl4j.api.Inquiries;
 import org.nccl4j.api.Registration;
 import org.nccl4j.api.Window;
 import org.nccl4j.device.DataType;
@@ -31,10 +29,22 @@ class UseAfterCloseTest {
   /** What a communicator's rank may still call: it ends what has ended. */
   private static final Set<String> HARMLESS = Set.of("abort", "close", "finish", "revoke");
 
-  private static final Set<String> INQUIRIES =
-      List.of(Inquiries.class.getDeclaredMethods()).stream()
-          .map(method -> method.getName())
-          .collect(Collectors.toSet());
+  /** Queries of a communicator, which answer after its close too. */
+  private static final Set<String> QUERIES =
+      Set.of(
+          "asyncError",
+          "config",
+          "decision",
+          "decisionInWindows",
+          "device",
+          "explain",
+          "isSuspended",
+          "memory",
+          "nRanks",
+          "name",
+          "rank",
+          "toString",
+          "transports");
 
   private final List<String> wrong = new ArrayList<>();
 
@@ -74,7 +84,7 @@ class UseAfterCloseTest {
       PublicCalls calls = new PublicCalls(1, memory, stream);
       calls.put(windows.get(0), registrations.get(0));
       Set<String> harmless = new HashSet<>(HARMLESS);
-      harmless.addAll(INQUIRIES);
+      harmless.addAll(QUERIES);
       everyCall(calls, Communicator.class, ranks.communicators.get(0), harmless);
       Communicator comm = ranks.communicators.get(0);
       Consumer<Communicator> inGroup = c -> c.recv(memory, 16, DataType.FLOAT32, 1, stream);

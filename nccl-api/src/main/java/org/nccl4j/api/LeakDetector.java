@@ -8,7 +8,7 @@ import org.nccl4j.device.DebugLog;
  * Reports communicators that the program lost without closing them, with the place of their
  * creation. They are not closed then: an operation may still be under way.
  */
-final class Unclosed implements Runnable {
+final class LeakDetector implements Runnable {
   private static final System.Logger LOG = DebugLog.of("INIT");
   private static final Cleaner CLEANER = Cleaner.create();
   private static final String OWN = Communicator.class.getPackageName() + ".";
@@ -16,7 +16,7 @@ final class Unclosed implements Runnable {
   private final CommunicatorState state;
   private final String place;
 
-  private Unclosed(CommunicatorState state, String place) {
+  private LeakDetector(CommunicatorState state, String place) {
     this.state = state;
     this.place = place;
   }
@@ -27,7 +27,7 @@ final class Unclosed implements Runnable {
    * @param handle what every object that stands for it refers to, and nothing else
    */
   static void watch(Object handle, CommunicatorState state) {
-    CLEANER.register(handle, new Unclosed(state, caller()));
+    CLEANER.register(handle, new LeakDetector(state, caller()));
   }
 
   /** The first frame of the calling thread that is not this library's. */

@@ -33,8 +33,8 @@ import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.NcclException;
 
-/** Brings ranks together, as {@link Communicator}'s factory methods promise. */
-final class Joining {
+/** Creates the state of communicators, for the factory methods of {@link Communicator}. */
+final class CommunicatorFactory {
   private static final AtomicInteger NUMBER = new AtomicInteger();
 
   private static final System.Logger LOG = DebugLog.of("ENV");
@@ -45,7 +45,7 @@ final class Joining {
   /** What has been told of settings, and the version. */
   private static final Set<String> TOLD = ConcurrentHashMap.newKeySet();
 
-  private Joining() {}
+  private CommunicatorFactory() {}
 
   static CommunicatorState join(
       int nRanks, List<UniqueId> ids, int rank, Device device, CommunicatorConfig config) {
@@ -107,8 +107,10 @@ final class Joining {
       Bootstrap bootstrap = bootstraps.get(rank);
       InitRequest request = request(name, devices.get(rank), settings);
       making.add(
-          Background.call(
-              "nccl4j-init-" + rank, () -> Initializer.create(request, bootstrap), Joining::drop));
+          AsyncCalls.call(
+              "nccl4j-init-" + rank,
+              () -> Initializer.create(request, bootstrap),
+              CommunicatorFactory::drop));
     }
     return await(making);
   }

@@ -13,10 +13,10 @@ import org.nccl4j.device.RedOp;
  * Operations in which every rank's part has a size of its own, made of sends and receives, or of
  * reductions, that progress together.
  */
-final class VariableCalls {
-  private final Operations comm;
+final class VectorCollectives {
+  private final Communicator comm;
 
-  VariableCalls(Operations comm) {
+  VectorCollectives(Communicator comm) {
     this.comm = comm;
   }
 
@@ -59,12 +59,13 @@ final class VariableCalls {
       throw wrong(operation, ErrorId.TYPE, "type is null", "pass one");
     }
     for (long[] values : new long[][] {parts.counts, parts.offsets}) {
-      if (values == null || values.length != comm.state.nRanks()) {
+      if (values == null || values.length != comm.state().nRanks()) {
         throw wrong(
             operation,
             ErrorId.COUNT,
             "%s has %s entries for %d ranks"
-                .formatted(parts.name, values == null ? "no" : values.length, comm.state.nRanks()),
+                .formatted(
+                    parts.name, values == null ? "no" : values.length, comm.state().nRanks()),
             "pass one for each rank");
       }
       for (int rank = 0; rank < values.length; rank++) {
@@ -84,7 +85,7 @@ final class VariableCalls {
     return new InvalidArgumentException(
         id,
         "%s on rank %d of communicator %s: %s"
-            .formatted(operation, comm.state.rank(), comm.state.name(), problem),
+            .formatted(operation, comm.state().rank(), comm.state().name(), problem),
         remedy);
   }
 
@@ -105,7 +106,7 @@ final class VariableCalls {
       Parts parts,
       DataType type,
       DeviceStream stream) {
-    long mine = parts.counts[comm.state.rank()];
+    long mine = parts.counts[comm.state().rank()];
     if (mine > 0 && (send == null || send.size() / type.bytes() < mine)) {
       throw wrong(
           name,
@@ -116,9 +117,9 @@ final class VariableCalls {
                   .formatted(mine, parts.name),
           "pass a larger buffer or smaller counts");
     }
-    for (int distance = 0; distance < comm.state.nRanks(); distance++) {
-      int to = (comm.state.rank() + distance) % comm.state.nRanks();
-      int from = (comm.state.rank() - distance + comm.state.nRanks()) % comm.state.nRanks();
+    for (int distance = 0; distance < comm.state().nRanks(); distance++) {
+      int to = (comm.state().rank() + distance) % comm.state().nRanks();
+      int from = (comm.state().rank() - distance + comm.state().nRanks()) % comm.state().nRanks();
       send(send, mine, type, to, stream);
       recv(name, recv, parts, from, type, stream);
     }
@@ -148,7 +149,7 @@ final class VariableCalls {
       Parts recvs,
       DataType type,
       DeviceStream stream) {
-    int rank = comm.state.rank();
+    int rank = comm.state().rank();
     if (sends.counts[rank] != recvs.counts[rank]) {
       throw wrong(
           name,
@@ -157,9 +158,9 @@ final class VariableCalls {
               .formatted(sends.counts[rank], recvs.counts[rank]),
           "pass the same count for the own rank in both");
     }
-    for (int distance = 0; distance < comm.state.nRanks(); distance++) {
-      int to = (rank + distance) % comm.state.nRanks();
-      int from = (rank - distance + comm.state.nRanks()) % comm.state.nRanks();
+    for (int distance = 0; distance < comm.state().nRanks(); distance++) {
+      int to = (rank + distance) % comm.state().nRanks();
+      int from = (rank - distance + comm.state().nRanks()) % comm.state().nRanks();
       if (sends.counts[to] > 0) {
         send(part(name, send, sends, to, type), sends.counts[to], type, to, stream);
       }
@@ -207,7 +208,7 @@ final class VariableCalls {
       comm.reduceScatter(send, recv, parts.counts[0], type, op, stream);
       return;
     }
-    for (int root = 0; root < comm.state.nRanks(); root++) {
+    for (int root = 0; root < comm.state().nRanks(); root++) {
       if (parts.counts[root] > 0) {
         DeviceMemory part = part(name, send, parts, root, type);
         comm.reduce(part, recv, parts.counts[root], type, op, root, stream);

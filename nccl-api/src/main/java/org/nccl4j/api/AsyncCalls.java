@@ -8,7 +8,7 @@ import java.util.function.Consumer;
  * Calls that wait for other ranks, each on a thread of its own; those of one object follow each
  * other in the order in which they were made.
  */
-final class Background {
+final class AsyncCalls {
   /** Done when the last call's thread has ended. Guarded by this. */
   private CompletableFuture<?> last = CompletableFuture.completedFuture(null);
 
