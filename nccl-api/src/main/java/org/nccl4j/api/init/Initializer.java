@@ -1,14 +1,7 @@
 package org.nccl4j.api.init;
 
-import java.nio.ByteBuffer;
-import java.nio.charset.StandardCharsets;
-import java.security.MessageDigest;
-import java.security.NoSuchAlgorithmException;
-import java.security.SecureRandom;
 import java.util.ArrayList;
-import java.util.HashMap;
 import java.util.List;
-import java.util.Map;
 import java.util.Optional;
 import java.util.function.BiFunction;
 import java.util.function.Function;
@@ -26,12 +19,10 @@ import org.nccl4j.api.init.engine.NvlsSetup;
 import org.nccl4j.api.init.engine.Profilers;
 import org.nccl4j.api.init.engine.RankCapabilities;
 import org.nccl4j.api.init.engine.SharedResources;
-import org.nccl4j.api.init.exchange.Cliques;
 import org.nccl4j.api.init.exchange.HostLayout;
 import org.nccl4j.api.init.exchange.InitRequest;
-import org.nccl4j.api.init.exchange.LocalIdentity;
 import org.nccl4j.api.init.exchange.Membership;
-import org.nccl4j.api.init.exchange.PeerHello;
+import org.nccl4j.api.init.exchange.RankExchange;
 import org.nccl4j.api.init.topology.ChannelGraphs;
 import org.nccl4j.api.init.topology.NetDistances;
 import org.nccl4j.api.init.topology.TopologyExchange;
@@ -52,8 +43,6 @@ import org.nccl4j.api.spi.TransportProvider;
 import org.nccl4j.api.window.WindowRegistry;
 import org.nccl4j.api.wire.tls.ControlTls;
 import org.nccl4j.device.Device;
-import org.nccl4j.device.ErrorId;
-import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.KernelCommunicator;
 import org.nccl4j.device.kernel.KernelDevice;
@@ -61,8 +50,6 @@ import org.nccl4j.device.kernel.Progress;
 
 /** Makes one rank's communicator, step by step together with the other ranks. */
 public final class Initializer {
-  private static final SecureRandom CHANCE = new SecureRandom();
-
   private final InitRequest request;
   private final Bootstrap bootstrap;
   private final List<Routes.NamedTransport> transports = new ArrayList<>();
@@ -117,200 +104,236 @@ public final class Initializer {
   }
 
   private <T> T makeAll(InitTimes times, BiFunction<Membership, Engine, T> last) {
-    int rank = bootstrap.rank();
     Engine.checkNames(request.settings(), request.device().kind());
     times.begin("plug-ins, nets");
-    Optional<TunedTable> tuned =
-        TunedTable.read(request.settings().get(PlanSettings.NCCL4J_COSTS_FILE));
-    List<TransportProvider> providers =
-        TransportRegistry.providers(request.settings().get(Settings.NCCL4J_TRANSPORTS));
-    if (profilers == null) {
-      profilers = Profilers.open(request, rank, bootstrap.nRanks());
-      undo.push(profilers::close);
-    }
-    NetDiscovery nets = NetDiscovery.of(request, bootstrap);
+    Plugins plugins = plugins();
     times.begin("ranks meet");
-    Membership members = meet(providers, nets);
-    List<PeerInfo> peers = members.peers();
+    Membership members =
+        RankExchange.meet(request, plugins.providers(), plugins.nets().names(), bootstrap);
     KernelDevice device = (KernelDevice) request.device();
-    ConnectionLayout layout = device.connectionLayout(HostLayout.of(peers).sharingSlots());
+    ConnectionLayout layout =
+        device.connectionLayout(HostLayout.of(members.peers()).sharingSlots());
     times.begin("machines");
-    TopologyExchange machines = TopologyExchange.of(request, peers, nets.reachingGpus(), bootstrap);
+    TopologyExchange machines =
+        TopologyExchange.of(request, members.peers(), plugins.nets().reachingGpus(), bootstrap);
     times.begin("graphs");
-    ChannelGraphs graphs = ChannelGraphs.of(request, machines, peers, bootstrap);
-    TransportContextImpl context =
-        new TransportContextImpl(
-            rank,
-            peers,
-            nets.providers(),
-            request.device(),
+    Ranks ranks =
+        new Ranks(
+            members,
             layout,
-            bootstrap.secret(),
-            request.settings(),
-            request.device().kind() == Device.Kind.CUDA
-                ? NetDistances.of(graphs.fleet(), rank)
-                : NetDistances.UNKNOWN,
-            graphs.exits(request.settings()),
-            ControlTls.of(TlsSettings.files(request.settings())),
-            profilers.ofSteps());
+            machines,
+            ChannelGraphs.of(request, machines, members.peers(), bootstrap));
+    TransportContextImpl context = context(plugins.nets(), ranks);
     times.begin("transports");
     int before = undo.size();
-    for (TransportProvider provider : providers) {
-      Transport transport = provider.open(context);
-      undo.push(transport::close);
-      transports.add(new Routes.NamedTransport(provider, transport));
-    }
-    Routes choice = new Routes(rank, peers, transports, nets.asked(), request.logLevel("INIT"));
+    openTransports(plugins.providers(), context);
     times.begin("connections");
-    VerifiedConnections checked = VerifiedConnections.of(request, choice, peers, bootstrap);
-    List<Routes.NamedTransport> routes = checked.routes();
-    ConnectionSetup links = checked.links();
-    // All-gather, so nobody goes on before all are connected.
-    List<ProxyHandler> handlers = links.proxyHandlers();
-    RankCapabilities own = RankCapabilities.of(request, peers, routes, links, graphs, tuned);
-    CommunicatorProfile known =
-        RankCapabilities.common(bootstrap.allGather(own.toBytes()), HostLayout.of(peers), tuned);
-    NvlsSetup nvls = NvlsSetup.open(request, context, graphs, known.spread().channels(), bootstrap);
-    undo.push(nvls::close);
-    boolean puts = RmaConnections.areNeeded(peers, rank);
-    ProxyThread proxy =
-        handlers.isEmpty() && !puts ? null : new ProxyThread(request.name(), handlers);
-    Progress progress = proxy == null ? Progress.NONE : proxy;
+    Connected connected = connect(plugins, ranks, context);
     times.begin("kernels");
-    KernelCommunicator kernels =
-        device.createKernelCommunicator(
-            KernelSpecs.of(
-                request,
-                rank,
-                peers,
-                layout,
-                graphs,
-                new KernelSpecs.Ends(links.sends(), links.recvs(), progress, nvls.nvls())));
-    undo.push(kernels::close);
+    KernelCommunicator kernels = kernels(ranks, connected);
     SharedResources resources =
-        new SharedResources(request.name(), bootstrap, kernels, transports, proxy, nvls);
+        new SharedResources(
+            request.name(), bootstrap, kernels, transports, connected.proxy(), connected.nvls());
     undo.replace(before, resources::free);
-    WindowRegistry windows =
-        Engine.windows(
-            request,
-            members,
-            bootstrap,
-            kernels,
-            RmaConnections.of(peers, routes, transports, bootstrap, kernels, proxy, device),
-            nvls.ofWindows(bootstrap));
-    undo.push(windows::close);
-    Engine engine =
-        Engine.of(
-            new Engine.Place(
-                request,
-                members.id(),
-                rank,
-                known.with(graphs.fleet()),
-                layout,
-                windows,
-                nvls.nvls(),
-                members.hosts(),
-                machines,
-                profilers),
-            resources,
-            kernels,
-            new Launcher(kernels),
-            choice.described(routes));
+    Engine engine = engine(ranks, connected, kernels, resources);
     times.begin("space");
     if (engine.queue().direct().wantsSpace()) {
-      windows.makeSpace();
+      engine.place().windows().makeSpace();
     }
     bootstrap.made();
     resources.start();
     T made = last.apply(members, engine);
     times.done(request.logLevel("INIT"));
-    InfoLog info = request.info(rank);
+    tell(engine, connected, plugins);
+    return made;
+  }
+
+  /**
+   * The plug-ins of this rank.
+   *
+   * @param tuned the user's table of costs, if there is one
+   * @param providers transports that the settings allow, best first
+   * @param nets networks that can be used
+   */
+  private record Plugins(
+      Optional<TunedTable> tuned, List<TransportProvider> providers, NetDiscovery nets) {}
+
+  private Plugins plugins() {
+    Optional<TunedTable> tuned =
+        TunedTable.read(request.settings().get(PlanSettings.NCCL4J_COSTS_FILE));
+    List<TransportProvider> providers =
+        TransportRegistry.providers(request.settings().get(Settings.NCCL4J_TRANSPORTS));
+    if (profilers == null) {
+      profilers = Profilers.open(request, bootstrap.rank(), bootstrap.nRanks());
+      undo.push(profilers::close);
+    }
+    return new Plugins(tuned, providers, NetDiscovery.of(request, bootstrap));
+  }
+
+  /** The facts that all ranks have exchanged before they connect. */
+  private record Ranks(
+      Membership members,
+      ConnectionLayout layout,
+      TopologyExchange machines,
+      ChannelGraphs graphs) {
+    List<PeerInfo> peers() {
+      return members.peers();
+    }
+  }
+
+  private TransportContextImpl context(NetDiscovery nets, Ranks ranks) {
+    return new TransportContextImpl(
+        bootstrap.rank(),
+        ranks.peers(),
+        nets.providers(),
+        request.device(),
+        ranks.layout(),
+        bootstrap.secret(),
+        request.settings(),
+        request.device().kind() == Device.Kind.CUDA
+            ? NetDistances.of(ranks.graphs().fleet(), bootstrap.rank())
+            : NetDistances.UNKNOWN,
+        ranks.graphs().exits(request.settings()),
+        ControlTls.of(TlsSettings.files(request.settings())),
+        profilers.ofSteps());
+  }
+
+  private void openTransports(List<TransportProvider> providers, TransportContextImpl context) {
+    for (TransportProvider provider : providers) {
+      Transport transport = provider.open(context);
+      undo.push(transport::close);
+      transports.add(new Routes.NamedTransport(provider, transport));
+    }
+  }
+
+  /**
+   * This rank's connections to all others.
+   *
+   * @param choice selects transports
+   * @param verified the connections, and the transport to each rank
+   * @param known what all ranks know of each other's connections
+   * @param nvls this rank's place in NVLS
+   * @param proxyEnds ends of connections that the proxy serves
+   * @param puts whether the proxy serves puts too
+   * @param proxy not yet running; null if nothing needs one
+   */
+  private record Connected(
+      Routes choice,
+      VerifiedConnections verified,
+      CommunicatorProfile known,
+      NvlsSetup nvls,
+      int proxyEnds,
+      boolean puts,
+      ProxyThread proxy) {
+    ConnectionSetup links() {
+      return verified.links();
+    }
+  }
+
+  /** Connects; returns when all ranks are connected, because of the last all-gather. */
+  private Connected connect(Plugins plugins, Ranks ranks, TransportContextImpl context) {
+    List<PeerInfo> peers = ranks.peers();
+    Routes choice =
+        new Routes(
+            bootstrap.rank(), peers, transports, plugins.nets().asked(), request.logLevel("INIT"));
+    VerifiedConnections verified = VerifiedConnections.of(request, choice, peers, bootstrap);
+    ConnectionSetup links = verified.links();
+    List<ProxyHandler> handlers = links.proxyHandlers();
+    RankCapabilities own =
+        RankCapabilities.of(
+            request, peers, verified.routes(), links, ranks.graphs(), plugins.tuned());
+    CommunicatorProfile known =
+        RankCapabilities.common(
+            bootstrap.allGather(own.toBytes()), HostLayout.of(peers), plugins.tuned());
+    NvlsSetup nvls =
+        NvlsSetup.open(request, context, ranks.graphs(), known.spread().channels(), bootstrap);
+    undo.push(nvls::close);
+    boolean puts = RmaConnections.areNeeded(peers, bootstrap.rank());
+    ProxyThread proxy =
+        handlers.isEmpty() && !puts ? null : new ProxyThread(request.name(), handlers);
+    return new Connected(choice, verified, known, nvls, handlers.size(), puts, proxy);
+  }
+
+  private KernelCommunicator kernels(Ranks ranks, Connected connected) {
+    ProxyThread proxy = connected.proxy();
+    KernelCommunicator kernels =
+        ((KernelDevice) request.device())
+            .createKernelCommunicator(
+                KernelSpecs.of(
+                    request,
+                    bootstrap.rank(),
+                    ranks.peers(),
+                    ranks.layout(),
+                    ranks.graphs(),
+                    new KernelSpecs.Ends(
+                        connected.links().sends(),
+                        connected.links().recvs(),
+                        proxy == null ? Progress.NONE : proxy,
+                        connected.nvls().nvls())));
+    undo.push(kernels::close);
+    return kernels;
+  }
+
+  private WindowRegistry windows(Ranks ranks, Connected connected, KernelCommunicator kernels) {
+    WindowRegistry windows =
+        Engine.windows(
+            request,
+            ranks.members(),
+            bootstrap,
+            kernels,
+            RmaConnections.of(
+                ranks.peers(),
+                connected.verified().routes(),
+                transports,
+                bootstrap,
+                kernels,
+                connected.proxy(),
+                (KernelDevice) request.device()),
+            connected.nvls().ofWindows(bootstrap));
+    undo.push(windows::close);
+    return windows;
+  }
+
+  private Engine engine(
+      Ranks ranks, Connected connected, KernelCommunicator kernels, SharedResources resources) {
+    return Engine.of(
+        new Engine.Place(
+            request,
+            ranks.members().id(),
+            bootstrap.rank(),
+            connected.known().with(ranks.graphs().fleet()),
+            ranks.layout(),
+            windows(ranks, connected, kernels),
+            connected.nvls().nvls(),
+            ranks.members().hosts(),
+            ranks.machines(),
+            profilers),
+        resources,
+        kernels,
+        new Launcher(kernels),
+        connected.choice().described(connected.verified().routes()));
+  }
+
+  /** Logs the result of the creation. */
+  private void tell(Engine engine, Connected connected, Plugins plugins) {
+    InfoLog info = request.info(bootstrap.rank());
     Routes.tell(engine.routes(), info);
-    if (proxy != null) {
+    if (connected.proxy() != null) {
       info.tell(
           "PROXY",
           () ->
               "has a thread for %d ends of connections%s"
-                  .formatted(handlers.size(), puts ? " and for puts" : ""));
+                  .formatted(connected.proxyEnds(), connected.puts() ? " and for puts" : ""));
     }
     info.tell("ALLOC", () -> "holds %s bytes".formatted(MemoryUsage.of(engine)));
-    tuned.ifPresent(
-        table ->
-            info.tell(
-                "TUNING",
-                () ->
-                    "goes by the times of "
-                        + request.settings().get(PlanSettings.NCCL4J_COSTS_FILE)));
-    return made;
-  }
-
-  private Membership meet(List<TransportProvider> providers, NetDiscovery nets) {
-    PeerInfo self =
-        LocalIdentity.of(
-            bootstrap.rank(),
-            request.device(),
-            request.settings().get(Settings.NCCL_HOSTID),
-            nets.names());
-    List<String> names = providers.stream().map(TransportProvider::name).toList();
-    PeerHello hello =
-        new PeerHello(
-            self, names, bootstrap.meetingPoint(), Cliques.wish(request), CHANCE.nextLong());
-    List<PeerHello> hellos = new ArrayList<>();
-    for (byte[] bytes : bootstrap.allGather(hello.toBytes())) {
-      hellos.add(PeerHello.fromBytes(hellos.size(), bytes));
-    }
-    refuseSharedGpu(hellos.stream().map(PeerHello::peer).toList());
-    List<byte[]> points = hellos.stream().map(PeerHello::meetingPoint).toList();
-    List<PeerInfo> peers = Cliques.of(request, providers, hellos, bootstrap);
-    return new Membership(peers, points, "", number(bootstrap.secret(), hellos.get(0).chance()));
-  }
-
-  /**
-   * Two ranks of one GPU wait for each other's kernels, which the GPU may not run at once; so that
-   * has to be asked for.
-   */
-  private void refuseSharedGpu(List<PeerInfo> peers) {
-    boolean allowed = request.settings().get(Settings.NCCL_MULTI_RANK_GPU_ENABLE);
-    Map<String, Integer> ranks = new HashMap<>();
-    for (PeerInfo peer : peers) {
-      if (peer.deviceKind() != Device.Kind.CUDA) {
-        continue;
-      }
-      Integer other = ranks.put(HostLayout.deviceOf(peer), peer.rank());
-      if (other != null && !allowed) {
-        throw new InvalidUsageException(
-            ErrorId.SHARED_GPU,
-            "ranks %d and %d of communicator %s both use GPU %s"
-                .formatted(other, peer.rank(), request.name(), peer.deviceId()),
-            "give each rank its own GPU, or set NCCL_MULTI_RANK_GPU_ENABLE=1");
-      }
-      if (other != null && peer.rank() == bootstrap.rank()) {
-        request
-            .info(peer.rank())
-            .tell(
-                "INIT",
-                () ->
-                    "has the GPU of rank %d: the driver loads no kernel and frees no memory while a"
-                            .formatted(other)
-                        + " kernel of one waits for the other; have one thread call both in"
-                        + " groups");
-      }
-    }
-  }
-
-  /**
-   * A number that tells nothing of the secret.
-   *
-   * @param chance communicators that are made one after the other may have one secret
-   */
-  private static long number(byte[] secret, long chance) {
-    try {
-      MessageDigest hash = MessageDigest.getInstance("SHA-256");
-      hash.update("communicator".getBytes(StandardCharsets.UTF_8));
-      hash.update(ByteBuffer.allocate(Long.BYTES).putLong(0, chance));
-      return ByteBuffer.wrap(hash.digest(secret)).getLong();
-    } catch (NoSuchAlgorithmException e) {
-      throw new IllegalStateException("every Java platform has SHA-256", e);
-    }
+    plugins
+        .tuned()
+        .ifPresent(
+            table ->
+                info.tell(
+                    "TUNING",
+                    () ->
+                        "goes by the times of "
+                            + request.settings().get(PlanSettings.NCCL4J_COSTS_FILE)));
   }
 }

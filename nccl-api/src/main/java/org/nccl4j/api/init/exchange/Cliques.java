@@ -25,7 +25,7 @@ import org.nccl4j.device.cuda.memory.CudaShareableMemory;
  * none. What the driver says is tried: each rank maps memory of another host of its clique, and
  * where one cannot, all go over a network, which a warning says.
  */
-public final class Cliques {
+final class Cliques {
   private static final Logger LOG = DebugLog.of("INIT");
   private static final int DEMANDED = 1;
   private static final String REMEDY =
@@ -46,7 +46,7 @@ public final class Cliques {
   }
 
   /** What a rank says in its {@link PeerHello}: what NCCL_MNNVL_ENABLE is. */
-  public static int wish(InitRequest request) {
+  static int wish(InitRequest request) {
     return request.settings().get(GpuSettings.NCCL_MNNVL_ENABLE);
   }
 
@@ -57,7 +57,7 @@ public final class Cliques {
    * @param hellos of all ranks
    * @throws InvalidUsageException on all ranks where one demands cliques and there are none
    */
-  public static List<PeerInfo> of(
+  static List<PeerInfo> of(
       InitRequest request,
       List<TransportProvider> providers,
       List<PeerHello> hellos,

@@ -23,9 +23,9 @@ import org.nccl4j.device.InvalidUsageException;
  * @param mnnvl whether it wants multi-node NVLink; see {@link Cliques#wish}
  * @param chance a number drawn for this communicator
  */
-public record PeerHello(
+record PeerHello(
     PeerInfo peer, List<String> transports, byte[] meetingPoint, int mnnvl, long chance) {
-  public byte[] toBytes() {
+  byte[] toBytes() {
     ByteArrayOutputStream bytes = new ByteArrayOutputStream();
     try (DataOutputStream out = new DataOutputStream(bytes)) {
       out.writeInt(peer.rank());
@@ -53,7 +53,7 @@ public record PeerHello(
     return bytes.toByteArray();
   }
 
-  public static PeerHello fromBytes(int rank, byte[] bytes) {
+  static PeerHello fromBytes(int rank, byte[] bytes) {
     try (DataInputStream in = new DataInputStream(new ByteArrayInputStream(bytes))) {
       PeerInfo peer =
           new PeerInfo(
