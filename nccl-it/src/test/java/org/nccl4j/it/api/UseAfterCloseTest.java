@@ -110,7 +110,15 @@ class UseAfterCloseTest {
         calls,
         DeviceStream.class,
         stream,
-        Set.of("close", "device", "grow", "isCapturing", "isIdle", "startNow", "synchronize"));
+        Set.of(
+            "close",
+            "device",
+            "grow",
+            "isCapturing",
+            "isIdle",
+            "startNow",
+            "synchronize",
+            "toString"));
     everyCall(calls, DeviceEvent.class, event, Set.of("close"));
     everyCall(
         calls,
