@@ -17,12 +17,12 @@ import org.nccl4j.api.init.CommunicatorState;
 import org.nccl4j.api.plan.AlgorithmChoice;
 import org.nccl4j.api.window.Asked;
 import org.nccl4j.api.window.RegisteredWindow;
+import org.nccl4j.device.Arguments;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.ErrorId;
-import org.nccl4j.device.Arguments;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.NcclException;
@@ -89,7 +89,10 @@ public final class Communicator implements AutoCloseable {
   }
 
   private Communicator(
-      CommunicatorState state, OperationDispatcher queue, CommunicatorConfig config, AsyncCalls asyncCalls) {
+      CommunicatorState state,
+      OperationDispatcher queue,
+      CommunicatorConfig config,
+      AsyncCalls asyncCalls) {
     this.state = state;
     this.queue = queue;
     this.config = config;
@@ -773,7 +776,8 @@ public final class Communicator implements AutoCloseable {
    */
   public Decision decision(String operation, long count, DataType type) {
     Arguments.notNull(type, "type of the elements");
-    return decision(queue.planner().choice(Operation.named(operation), Arguments.count(count), type));
+    return decision(
+        queue.planner().choice(Operation.named(operation), Arguments.count(count), type));
   }
 
   /**
