@@ -12,7 +12,7 @@ import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.host.kernel.HostKernelCommunicator;
-import org.nccl4j.device.host.kernel.LineSlots;
+import org.nccl4j.device.host.kernel.protocol.LineSlots;
 import org.nccl4j.device.host.memory.HostMemory;
 import org.nccl4j.device.host.multicast.HostMulticast;
 import org.nccl4j.device.host.stream.Dispatcher;

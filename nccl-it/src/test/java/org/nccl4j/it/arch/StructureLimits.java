@@ -41,7 +41,6 @@ record StructureLimits(
             "org.nccl4j.topo.system", 6),
         Map.of(
             "org.nccl4j.api.init", 44,
-            "org.nccl4j.device.host.kernel", 48,
             "org.nccl4j.transport.net", 36,
             "org.nccl4j.transport.net.ib", 38));
   }

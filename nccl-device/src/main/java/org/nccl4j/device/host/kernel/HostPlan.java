@@ -1,6 +1,8 @@
 package org.nccl4j.device.host.kernel;
 
 import org.nccl4j.device.HotPath;
+import org.nccl4j.device.host.kernel.protocol.Ends;
+import org.nccl4j.device.host.kernel.protocol.Kernel;
 import org.nccl4j.device.host.memory.HostMemory;
 import org.nccl4j.device.host.stream.StreamOperation;
 import org.nccl4j.device.kernel.KernelPlan;

@@ -16,6 +16,8 @@ import org.junit.jupiter.api.Timeout;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.host.HostDevice;
+import org.nccl4j.device.host.kernel.protocol.Ends;
+import org.nccl4j.device.host.kernel.protocol.Waiter;
 import org.nccl4j.device.kernel.Connection;
 import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.KernelCommunicatorSpec;

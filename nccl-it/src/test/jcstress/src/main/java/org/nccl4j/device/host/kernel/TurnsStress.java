@@ -5,6 +5,8 @@ import java.util.Collections;
 import java.util.List;
 import org.nccl4j.device.InternalErrorException;
 import org.nccl4j.device.NcclException;
+import org.nccl4j.device.host.kernel.protocol.Ends;
+import org.nccl4j.device.host.kernel.protocol.Waiter;
 import org.nccl4j.device.kernel.Connection;
 import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.KernelCommunicatorSpec;

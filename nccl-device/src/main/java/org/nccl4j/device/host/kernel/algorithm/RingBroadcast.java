@@ -1,0 +1,41 @@
+package org.nccl4j.device.host.kernel.algorithm;
+
+import org.nccl4j.device.HotPath;
+import org.nccl4j.device.host.kernel.protocol.Kernel;
+import org.nccl4j.device.host.kernel.protocol.Parts;
+import org.nccl4j.device.host.kernel.protocol.Primitives;
+import org.nccl4j.device.host.memory.HostMemory;
+
+/** Ring broadcast: chunks follow each other from the root to the rank before it. */
+public final class RingBroadcast implements Kernel {
+  private final Primitives primitives;
+  private final Parts parts;
+  private final boolean first;
+  private final boolean last;
+
+  public RingBroadcast(Ring ring, Primitives primitives, Parts parts, int root) {
+    this.primitives = primitives;
+    this.parts = parts;
+    this.first = ring.ahead(0) == root;
+    this.last = ring.next() == root;
+  }
+
+  @Override
+  @HotPath
+  public void run(HostMemory send, HostMemory recv) {
+    boolean inPlace = first && send.address() == recv.address();
+    for (boolean more = parts.first(); more; more = parts.next()) {
+      long at = parts.offset(0);
+      int bytes = parts.bytes(0);
+      if (first && inPlace) {
+        primitives.send(send, at, bytes);
+      } else if (first) {
+        primitives.copySend(send, at, recv, at, bytes);
+      } else if (last) {
+        primitives.recv(recv, at, bytes);
+      } else {
+        primitives.recvCopySend(recv, at, bytes);
+      }
+    }
+  }
+}

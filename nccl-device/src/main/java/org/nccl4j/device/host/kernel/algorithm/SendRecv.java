@@ -1,0 +1,115 @@
+package org.nccl4j.device.host.kernel.algorithm;
+
+import java.util.ArrayList;
+import java.util.List;
+import org.nccl4j.device.HotPath;
+import org.nccl4j.device.host.kernel.protocol.Copies;
+import org.nccl4j.device.host.kernel.protocol.Kernel;
+import org.nccl4j.device.host.kernel.protocol.Lane;
+import org.nccl4j.device.host.kernel.protocol.Waiter;
+import org.nccl4j.device.host.memory.HostMemory;
+import org.nccl4j.device.kernel.P2pWork;
+
+/**
+ * Sends and receives that progress together: the lanes take turns, a step each, so that none waits
+ * for another. What a rank sends to itself is copied first.
+ */
+public final class SendRecv implements Kernel {
+  private record SelfCopy(P2pWork from, P2pWork to) {}
+
+  private final Lane[] outs;
+  private final Lane[] ins;
+  private final SelfCopy[] copies;
+  private final Waiter waiter;
+
+  /** A kernel for lanes and what stays on the rank, in pairs of a send and a receive. */
+  public SendRecv(List<Lane> outs, List<Lane> ins, List<P2pWork> own, Waiter waiter) {
+    this.outs = outs.toArray(Lane[]::new);
+    this.ins = ins.toArray(Lane[]::new);
+    this.waiter = waiter;
+    List<SelfCopy> pairs = new ArrayList<>();
+    for (int w = 0; w + 1 < own.size(); w += 2) {
+      pairs.add(new SelfCopy(own.get(w), own.get(w + 1)));
+    }
+    this.copies = pairs.toArray(SelfCopy[]::new);
+  }
+
+  @Override
+  @HotPath
+  public void run(HostMemory send, HostMemory recv) {
+    for (SelfCopy copy : copies) {
+      HostMemory from = buffer(copy.from, send);
+      HostMemory to = buffer(copy.to, recv);
+      Copies.copyAll(from, copy.from.offset(), to, copy.to.offset(), copy.from.bytes());
+    }
+    begin(outs);
+    begin(ins);
+    waiter.begin();
+    while (true) {
+      Lane other = waiter.isSlow() ? sentAnother() : null;
+      int moved = round(outs, send) + round(ins, recv);
+      if (moved > 0) {
+        waiter.begin();
+      } else if (isDone(outs) && isDone(ins)) {
+        return;
+      } else if (other != null) {
+        throw waiter.differs(other.call(), other.peer);
+      } else {
+        waiter.idle(awaited(), "a matching call");
+      }
+    }
+  }
+
+  private static HostMemory buffer(P2pWork work, HostMemory own) {
+    return work.buffer() == null ? own : HostMemory.of(work.buffer());
+  }
+
+  private static void begin(Lane[] lanes) {
+    for (Lane lane : lanes) {
+      lane.begin();
+    }
+  }
+
+  private static int round(Lane[] lanes, HostMemory own) {
+    int moved = 0;
+    for (Lane lane : lanes) {
+      if (!lane.isDone() && lane.progress(own)) {
+        moved++;
+      }
+    }
+    return moved;
+  }
+
+  private static boolean isDone(Lane[] lanes) {
+    for (Lane lane : lanes) {
+      if (!lane.isDone()) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  /** A lane whose next step seems to have come as one of another call; null if none is. */
+  private Lane sentAnother() {
+    for (Lane lane : ins) {
+      if (!lane.isDone() && lane.sentAnother()) {
+        return lane;
+      }
+    }
+    return null;
+  }
+
+  private int awaited() {
+    for (Lane lane : ins) {
+      if (!lane.isDone()) {
+        return lane.peer;
+      }
+    }
+    for (Lane lane : outs) {
+      if (!lane.isDone()) {
+        return lane.peer;
+      }
+    }
+    return -1;
+  }
+}

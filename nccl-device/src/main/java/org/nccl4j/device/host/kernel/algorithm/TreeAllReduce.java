@@ -1,0 +1,79 @@
+package org.nccl4j.device.host.kernel.algorithm;
+
+import org.nccl4j.device.HotPath;
+import org.nccl4j.device.host.kernel.protocol.Kernel;
+import org.nccl4j.device.host.kernel.protocol.Parts;
+import org.nccl4j.device.host.kernel.protocol.Primitives;
+import org.nccl4j.device.host.memory.HostMemory;
+
+/**
+ * All-reduce along one of the two trees of the double binary tree: data are combined on the way up
+ * to the root and copied on the way down.
+ *
+ * <p>One thread does both ways, so they take turns after a few chunks: fewer than a connection has
+ * credit for even when the receiver gives slots back some at a time, so that nobody waits for a
+ * rank which is still busy the other way.
+ */
+public final class TreeAllReduce implements Kernel {
+  private static final int CHUNKS_A_TURN = 4;
+
+  private final Primitives up;
+  private final Primitives down;
+  private final Parts parts;
+  private final long begin;
+
+  /**
+   * A kernel for one tree's share of the data.
+   *
+   * @param up receives from the children and sends to the parent
+   * @param down receives from the parent and sends to the children, without a reduction
+   * @param parts of the share, with one owner
+   * @param begin where the share begins, in bytes
+   */
+  public TreeAllReduce(Primitives up, Primitives down, Parts parts, long begin) {
+    this.up = up;
+    this.down = down;
+    this.parts = parts;
+    this.begin = begin;
+  }
+
+  @Override
+  @HotPath
+  public void run(HostMemory send, HostMemory recv) {
+    boolean more = parts.first();
+    while (more) {
+      long turn = parts.offset(0);
+      int chunks = 0;
+      do {
+        goUp(send, recv, begin + parts.offset(0), parts.bytes(0));
+        chunks++;
+        more = parts.next();
+      } while (more && chunks < CHUNKS_A_TURN);
+      parts.from(turn);
+      for (int chunk = 0; chunk < chunks; chunk++) {
+        goDown(recv, begin + parts.offset(0), parts.bytes(0));
+        more = parts.next();
+      }
+    }
+  }
+
+  private void goUp(HostMemory send, HostMemory recv, long at, int bytes) {
+    if (up.sends.length == 0) {
+      up.recvReduceCopy(send, at, recv, at, bytes);
+    } else if (up.recvs.length == 0) {
+      up.send(send, at, bytes);
+    } else {
+      up.recvReduceSend(send, at, bytes);
+    }
+  }
+
+  private void goDown(HostMemory recv, long at, int bytes) {
+    if (down.recvs.length == 0) {
+      down.send(recv, at, bytes);
+    } else if (down.sends.length == 0) {
+      down.recv(recv, at, bytes);
+    } else {
+      down.recvCopySend(recv, at, bytes);
+    }
+  }
+}

@@ -1,0 +1,32 @@
+package org.nccl4j.device.host.kernel.algorithm;
+
+import org.nccl4j.device.HotPath;
+import org.nccl4j.device.host.kernel.protocol.Kernel;
+import org.nccl4j.device.host.kernel.protocol.Parts;
+import org.nccl4j.device.host.kernel.protocol.Primitives;
+import org.nccl4j.device.host.memory.HostMemory;
+
+/**
+ * All-reduce as a reduce-scatter straight to each chunk's owner and an all-gather straight from it.
+ * Chunks are combined in the order of the ranks.
+ */
+public record TwoShotAllReduce(
+    Primitives all, Primitives[] to, Primitives[] from, Parts parts, int rank) implements Kernel {
+  @Override
+  @HotPath
+  public void run(HostMemory send, HostMemory recv) {
+    for (boolean more = parts.first(); more; more = parts.next()) {
+      for (Primitives peer : to) {
+        int owner = peer.sends[0].peer;
+        peer.send(send, parts.offset(owner), parts.bytes(owner));
+      }
+      long own = parts.offset(rank);
+      all.reduceInOrder(
+          send, own, recv, own, parts.bytes(rank), Primitives.RECEIVE | Primitives.SEND);
+      for (Primitives peer : from) {
+        int owner = peer.recvs[0].peer;
+        peer.recv(recv, parts.offset(owner), parts.bytes(owner));
+      }
+    }
+  }
+}

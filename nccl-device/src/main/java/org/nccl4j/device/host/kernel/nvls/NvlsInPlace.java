@@ -1,0 +1,119 @@
+package org.nccl4j.device.host.kernel.nvls;
+
+import org.nccl4j.device.HotPath;
+import org.nccl4j.device.InternalErrorException;
+import org.nccl4j.device.host.kernel.protocol.Call;
+import org.nccl4j.device.host.kernel.protocol.Copies;
+import org.nccl4j.device.host.kernel.protocol.Kernel;
+import org.nccl4j.device.host.kernel.window.Arrivals;
+import org.nccl4j.device.host.kernel.window.Direct;
+import org.nccl4j.device.host.memory.HostMemory;
+import org.nccl4j.device.host.reduce.Reduction;
+import org.nccl4j.device.host.reduce.Reductions;
+import org.nccl4j.device.kernel.CallText;
+import org.nccl4j.device.kernel.DirectWork;
+import org.nccl4j.device.kernel.Nvls;
+import org.nccl4j.device.symmetric.SymmetricSpace;
+import org.nccl4j.device.symmetric.WindowView;
+
+/**
+ * NVLS on the users' own buffers, which all ranks have registered: what a switch's multicast
+ * addresses of the windows would be, are the windows of all ranks here. No rank copies anything for
+ * another; a head loads its part combined from all send windows, and stores it into all receive
+ * windows. Owned by the thread that runs the communicator's current kernel.
+ */
+public final class NvlsInPlace implements Kernel {
+  private static final int PIECE = 16 << 10;
+
+  private final DirectWork work;
+  private final Call call;
+  private final Nvls nvls;
+  private final int self;
+  private final Arrivals arrivals;
+  private final Reduction reduction;
+  private final HostMemory scratch;
+
+  /** All ranks' windows; null where none is needed. */
+  private final MulticastAccess sends;
+
+  private final MulticastAccess recvs;
+  private final long bytes;
+  private final int size;
+
+  /**
+   * An operation.
+   *
+   * @param nvls of one machine, with this rank
+   * @param scratch of a piece
+   */
+  public NvlsInPlace(
+      DirectWork work, Nvls nvls, SymmetricSpace space, Arrivals arrivals, HostMemory scratch) {
+    this.work = work;
+    this.call = new Call(work.signature(), () -> CallText.of(work));
+    this.nvls = nvls;
+    this.self = space.place();
+    this.arrivals = arrivals;
+    this.scratch = scratch.slice(0, PIECE);
+    this.size = work.type().bytes();
+    this.bytes = work.count() * size;
+    this.reduction =
+        work.operation().reduces()
+            ? Reductions.of(work.type(), work.op(), nvls.members().size())
+            : null;
+    this.sends = all(work.send());
+    this.recvs = all(work.recv());
+  }
+
+  private MulticastAccess all(WindowView window) {
+    return window == null ? null : new MulticastAccess(window.multicast().views(), nvls.members());
+  }
+
+  @Override
+  @HotPath
+  public void run(HostMemory send, HostMemory recv) {
+    long sendAt = sends == null ? -1 : send.address() - work.send().address();
+    long recvAt = recvs == null ? -1 : recv.address() - work.recv().address();
+    arrivals.begin(Direct.signature(work, sendAt, recvAt), call);
+    if (nvls.headRank() >= 0) {
+      switch (work.operation()) {
+        case ALL_REDUCE -> allReduce(sendAt, recvAt);
+        case REDUCE_SCATTER -> reduceScatter(sendAt + self * bytes, recv);
+        case ALL_GATHER -> allGather(send, recvAt + self * bytes);
+        default ->
+            throw new InternalErrorException(
+                "NVLS has no " + work.operation(), "report this: it should not have been chosen");
+      }
+    }
+    arrivals.end();
+  }
+
+  private void allReduce(long sendAt, long recvAt) {
+    int heads = nvls.heads().size();
+    long part = (work.count() + heads - 1) / heads * size;
+    long end = Math.min(bytes, (nvls.headRank() + 1) * part);
+    for (long at = nvls.headRank() * part; at < end; at += PIECE) {
+      int piece = (int) Math.min(PIECE, end - at);
+      combine(sendAt + at, piece);
+      recvs.store(scratch, 0, recvAt + at, piece);
+    }
+  }
+
+  private void reduceScatter(long sendAt, HostMemory recv) {
+    for (long at = 0; at < bytes; at += PIECE) {
+      int piece = (int) Math.min(PIECE, bytes - at);
+      combine(sendAt + at, piece);
+      Copies.copy(scratch, 0, recv, at, piece);
+    }
+  }
+
+  private void allGather(HostMemory send, long recvAt) {
+    for (long at = 0; at < bytes; at += PIECE) {
+      recvs.store(send, at, recvAt + at, (int) Math.min(PIECE, bytes - at));
+    }
+  }
+
+  private void combine(long at, int piece) {
+    sends.loadReduce(reduction, at, scratch, 0, piece / size, size);
+    reduction.finish(scratch, 0, piece / size);
+  }
+}

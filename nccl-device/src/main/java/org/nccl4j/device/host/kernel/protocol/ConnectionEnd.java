@@ -1,0 +1,84 @@
+package org.nccl4j.device.host.kernel.protocol;
+
+import org.nccl4j.device.HotPath;
+import org.nccl4j.device.host.memory.HostMemory;
+import org.nccl4j.device.kernel.Connection;
+import org.nccl4j.device.kernel.ConnectionLayout;
+
+/**
+ * One end of a connection: the step it is at, and where that step's slots lie. Owned by the thread
+ * that runs the communicator's current kernel.
+ */
+public abstract class ConnectionEnd {
+  /** Bytes from the beginning of an LL128 slot, which is its flag, to its data. */
+  static final int LL128_DATA = 8;
+
+  public final int peer;
+  public final HostMemory data;
+  public final HostMemory credit;
+  final ConnectionLayout layout;
+  long step;
+
+  /** Where the flag of the LL128 slot is that was found last. */
+  long ll128Flag;
+
+  ConnectionEnd(int peer, Connection connection, ConnectionLayout layout) {
+    this.peer = peer;
+    this.data = HostMemory.of(connection.data());
+    this.credit = HostMemory.of(connection.credit());
+    this.layout = layout;
+  }
+
+  /** The same end for a communicator in which the peer has another number, at step 0. */
+  ConnectionEnd(int peer, ConnectionEnd same) {
+    this.peer = peer;
+    this.data = same.data;
+    this.credit = same.credit;
+    this.layout = same.layout;
+  }
+
+  final long step() {
+    return step;
+  }
+
+  /** Goes on at a step that another end of the same connection has reached. */
+  public final void goOnAt(long reached) {
+    step = reached;
+    forget();
+  }
+
+  /** Forgets what was last seen of the other side. */
+  abstract void forget();
+
+  /** Where the slots are. */
+  public final HostMemory memory() {
+    return data;
+  }
+
+  @HotPath
+  public final long simpleSlot() {
+    return layout.simple(step);
+  }
+
+  /** Finds the LL128 slot of the current step, which has some bytes. */
+  @HotPath
+  final void findLl128(int bytes) {
+    ll128Flag = Ll128Slots.slot(layout, step, bytes);
+  }
+
+  /** Where the data of the LL128 slot are that was found last. */
+  @HotPath
+  final long ll128Data() {
+    return ll128Flag + LL128_DATA;
+  }
+
+  @HotPath
+  final long llSlot() {
+    return layout.ll(step);
+  }
+
+  @HotPath
+  public final int llFlag(Call call) {
+    return LlLines.flag(step, call);
+  }
+}

@@ -1,0 +1,69 @@
+package org.nccl4j.device.host.kernel.protocol;
+
+import java.nio.ByteBuffer;
+import org.nccl4j.device.HotPath;
+import org.nccl4j.device.host.memory.HostMemory;
+
+/** Copies between host memories. */
+public final class Copies {
+  private static final int FEW = 56;
+
+  /**
+   * From here on the C library's copy is faster than the JVM's: it writes whole cache lines without
+   * asking for what was in them, which another core's cache may hold.
+   */
+  private static final int MANY = 8 << 10;
+
+  private Copies() {}
+
+  /** Copies up to {@link HostMemory#MAX_ACCESS} bytes. */
+  @HotPath
+  public static void copy(
+      HostMemory source, long sourceOffset, HostMemory target, long targetOffset, int bytes) {
+    if (bytes >= MANY) {
+      HostMemory.move(source.address() + sourceOffset, target.address() + targetOffset, bytes);
+      return;
+    }
+    ByteBuffer from = source.window(sourceOffset);
+    ByteBuffer to = target.window(targetOffset);
+    int fromIndex = source.index(sourceOffset);
+    int toIndex = target.index(targetOffset);
+    if (bytes > FEW) {
+      to.put(toIndex, from, fromIndex, bytes);
+      return;
+    }
+    int at = 0;
+    for (; at + 8 <= bytes; at += 8) {
+      to.putLong(toIndex + at, from.getLong(fromIndex + at));
+    }
+    for (; at < bytes; at++) {
+      to.put(toIndex + at, from.get(fromIndex + at));
+    }
+  }
+
+  /**
+   * Copies into an LL128 slot, last what lies beside its flag: the receiver polls that cache line,
+   * and would take it away before the flag is written.
+   */
+  @HotPath
+  static void copyFlagLineLast(
+      HostMemory source, long sourceOffset, HostMemory target, long targetOffset, int bytes) {
+    int beside = Math.min(bytes, Ll128Slots.LINE_DATA);
+    if (beside < bytes) {
+      copy(source, sourceOffset + beside, target, targetOffset + beside, bytes - beside);
+    }
+    copy(source, sourceOffset, target, targetOffset, beside);
+  }
+
+  /** Copies any number of bytes, unless source and target are the same. */
+  public static void copyAll(
+      HostMemory source, long sourceOffset, HostMemory target, long targetOffset, long bytes) {
+    if (source.address() + sourceOffset == target.address() + targetOffset) {
+      return;
+    }
+    for (long at = 0; at < bytes; at += HostMemory.MAX_ACCESS) {
+      int part = (int) Math.min(HostMemory.MAX_ACCESS, bytes - at);
+      copy(source, sourceOffset + at, target, targetOffset + at, part);
+    }
+  }
+}

@@ -1,0 +1,175 @@
+package org.nccl4j.device.host.kernel.protocol;
+
+import java.util.List;
+import org.nccl4j.device.HotPath;
+import org.nccl4j.device.host.memory.HostMemory;
+import org.nccl4j.device.kernel.CallText;
+import org.nccl4j.device.kernel.ConnectionLayout;
+import org.nccl4j.device.kernel.P2pWork;
+import org.nccl4j.device.kernel.Protocol;
+
+/**
+ * The sends to one peer, or the receives from it, one after the other, a step at a time and never
+ * waiting.
+ */
+public abstract class Lane {
+  public final int peer;
+  private final ConnectionLayout layout;
+  private final P2pWork[] works;
+  private final HostMemory[] buffers;
+  private final Call[] calls;
+  private int current;
+  private long done;
+
+  Lane(ConnectionEnd end, List<P2pWork> works) {
+    this.peer = end.peer;
+    this.layout = end.layout;
+    this.works = works.stream().filter(work -> work.bytes() > 0).toArray(P2pWork[]::new);
+    this.buffers = new HostMemory[this.works.length];
+    this.calls = new Call[this.works.length];
+    for (int w = 0; w < this.works.length; w++) {
+      P2pWork work = this.works[w];
+      buffers[w] = work.buffer() == null ? null : HostMemory.of(work.buffer());
+      calls[w] = new Call(work.signature(), () -> CallText.of(work));
+    }
+  }
+
+  /** Begins a run. */
+  @HotPath
+  public final void begin() {
+    current = 0;
+    done = 0;
+  }
+
+  @HotPath
+  public final boolean isDone() {
+    return current == works.length;
+  }
+
+  /**
+   * Does one step if it can be done now.
+   *
+   * @param ownBuffer the launch's buffer, for works that name none
+   */
+  @HotPath
+  public final boolean progress(HostMemory ownBuffer) {
+    P2pWork work = works[current];
+    Protocol protocol = work.protocol();
+    int bytes = (int) Math.min(stepBytes(protocol), work.bytes() - done);
+    HostMemory buffer = buffers[current] == null ? ownBuffer : buffers[current];
+    if (!step(buffer, work.offset() + done, bytes, protocol, calls[current])) {
+      return false;
+    }
+    done += bytes;
+    if (done == work.bytes()) {
+      current++;
+      done = 0;
+    }
+    return true;
+  }
+
+  /** Most bytes of a step. */
+  private int stepBytes(Protocol protocol) {
+    return switch (protocol) {
+      case LL -> layout.llSlotBytes() / 2;
+      case LL128 -> layout.ll128SlotBytes() - ConnectionEnd.LL128_DATA;
+      case SIMPLE -> layout.simpleSlotBytes();
+    };
+  }
+
+  /** Moves one step's bytes if that can be done now. */
+  abstract boolean step(HostMemory buffer, long offset, int bytes, Protocol protocol, Call call);
+
+  /** True if the next step seems to have come as one of another call; see {@link Sender}. */
+  public abstract boolean sentAnother();
+
+  /** The call of the next step. */
+  public final Call call() {
+    return calls[current];
+  }
+
+  /** Sends. */
+  public static final class Out extends Lane {
+    private final SendEnd end;
+
+    public Out(SendEnd end, List<P2pWork> works) {
+      super(end, works);
+      this.end = end;
+    }
+
+    @Override
+    @HotPath
+    boolean step(HostMemory buffer, long offset, int bytes, Protocol protocol, Call call) {
+      boolean free = protocol == Protocol.LL128 ? end.hasLl128Credit(bytes) : end.hasCredit();
+      if (!free) {
+        return false;
+      }
+      switch (protocol) {
+        case LL -> {
+          LlLines.pack(buffer, offset, bytes, end.memory(), end.llSlot(), end.llFlag(call));
+          end.next();
+        }
+        case LL128 -> {
+          Copies.copyFlagLineLast(buffer, offset, end.memory(), end.ll128Data(), bytes);
+          end.postLl128(call);
+        }
+        case SIMPLE -> {
+          Copies.copy(buffer, offset, end.memory(), end.simpleSlot(), bytes);
+          end.post(bytes, call);
+        }
+      }
+      return true;
+    }
+
+    @Override
+    public boolean sentAnother() {
+      return false;
+    }
+  }
+
+  /** Receives. */
+  public static final class In extends Lane {
+    private final RecvEnd end;
+    private final Waiter waiter;
+
+    public In(RecvEnd end, List<P2pWork> works, Waiter waiter) {
+      super(end, works);
+      this.end = end;
+      this.waiter = waiter;
+    }
+
+    @Override
+    @HotPath
+    boolean step(HostMemory buffer, long offset, int bytes, Protocol protocol, Call call) {
+      switch (protocol) {
+        case LL -> {
+          if (!LlLines.isComplete(end, bytes, end.llFlag(call))) {
+            return false;
+          }
+          LlLines.unpack(end, buffer, offset, bytes, call, waiter);
+          end.releaseLazily();
+        }
+        case LL128 -> {
+          if (!end.hasLl128(call, bytes)) {
+            return false;
+          }
+          Copies.copy(end.memory(), end.ll128Data(), buffer, offset, bytes);
+          end.releaseLazily();
+        }
+        case SIMPLE -> {
+          if (!end.hasData(waiter, call)) {
+            return false;
+          }
+          Copies.copy(end.memory(), end.simpleSlot(), buffer, offset, bytes);
+          end.release();
+        }
+      }
+      return true;
+    }
+
+    @Override
+    public boolean sentAnother() {
+      return end.awaited().sentAnother(call());
+    }
+  }
+}

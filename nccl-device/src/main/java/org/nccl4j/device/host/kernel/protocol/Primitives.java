@@ -1,0 +1,126 @@
+package org.nccl4j.device.host.kernel.protocol;
+
+import org.nccl4j.device.HotPath;
+import org.nccl4j.device.host.memory.HostMemory;
+import org.nccl4j.device.host.reduce.Reduction;
+
+/**
+ * Moves chunks between this rank's buffers and some peers, one step of each of their connections a
+ * call. What is received from several peers is combined in their order; what is sent goes to all of
+ * them. A call of 0 bytes is no step. Owned by the thread that runs the communicator's current
+ * kernel.
+ */
+public abstract class Primitives {
+  /** In a mode: data come from the peers. */
+  public static final int RECEIVE = 1;
+
+  /** In a mode: data go to the peers. */
+  public static final int SEND = 2;
+
+  final Waiter waiter;
+  final Call call;
+  public final RecvEnd[] recvs;
+  public final SendEnd[] sends;
+
+  /** How what is received is combined; null where nothing is. */
+  final Reduction reduction;
+
+  final int elementBytes;
+
+  /** How many of the receiving ends are of lower rank than this rank. */
+  final int lower;
+
+  Primitives(
+      int rank,
+      Waiter waiter,
+      Call call,
+      RecvEnd[] recvs,
+      SendEnd[] sends,
+      Reduction reduction,
+      int elementBytes) {
+    this.waiter = waiter;
+    this.call = call;
+    this.recvs = recvs;
+    this.sends = sends;
+    this.reduction = reduction;
+    this.elementBytes = elementBytes;
+    int below = 0;
+    for (RecvEnd end : recvs) {
+      below += end.peer < rank ? 1 : 0;
+    }
+    this.lower = below;
+  }
+
+  /** Own data to the peers. */
+  @HotPath
+  public final void send(HostMemory source, long sourceOffset, int bytes) {
+    step(source, sourceOffset, null, 0, bytes, SEND);
+  }
+
+  /** Own data to the target and the peers. */
+  @HotPath
+  public final void copySend(
+      HostMemory source, long sourceOffset, HostMemory target, long targetOffset, int bytes) {
+    step(source, sourceOffset, target, targetOffset, bytes, SEND);
+  }
+
+  /** A peer's data to the target. */
+  @HotPath
+  public final void recv(HostMemory target, long targetOffset, int bytes) {
+    step(null, 0, target, targetOffset, bytes, RECEIVE);
+  }
+
+  /** A peer's data to the target and on to the peers. */
+  @HotPath
+  public final void recvCopySend(HostMemory target, long targetOffset, int bytes) {
+    step(null, 0, target, targetOffset, bytes, RECEIVE | SEND);
+  }
+
+  /** Own and received data, combined, on to the peers. */
+  @HotPath
+  public final void recvReduceSend(HostMemory source, long sourceOffset, int bytes) {
+    step(source, sourceOffset, null, 0, bytes, RECEIVE | SEND);
+  }
+
+  /** Own and received data, combined and finished, to the target. */
+  @HotPath
+  public final void recvReduceCopy(
+      HostMemory source, long sourceOffset, HostMemory target, long targetOffset, int bytes) {
+    step(source, sourceOffset, target, targetOffset, bytes, RECEIVE);
+  }
+
+  /** Own and received data, combined and finished, to the target and the peers. */
+  @HotPath
+  public final void recvReduceCopySend(
+      HostMemory source, long sourceOffset, HostMemory target, long targetOffset, int bytes) {
+    step(source, sourceOffset, target, targetOffset, bytes, RECEIVE | SEND);
+  }
+
+  /**
+   * Own and received data, combined in the order of the ranks and finished, to the target and, if
+   * the mode has SEND, to the peers. All ranks that combine the same data so get the same bits.
+   */
+  @HotPath
+  public abstract void reduceInOrder(
+      HostMemory source,
+      long sourceOffset,
+      HostMemory target,
+      long targetOffset,
+      int bytes,
+      int mode);
+
+  /**
+   * One step.
+   *
+   * @param source own data, or null
+   * @param target where the outcome goes to, or null; a reduction with a target is finished
+   * @param mode RECEIVE, SEND or both
+   */
+  abstract void step(
+      HostMemory source,
+      long sourceOffset,
+      HostMemory target,
+      long targetOffset,
+      int bytes,
+      int mode);
+}

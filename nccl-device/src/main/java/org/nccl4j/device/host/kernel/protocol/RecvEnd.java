@@ -1,0 +1,166 @@
+package org.nccl4j.device.host.kernel.protocol;
+
+import java.lang.invoke.VarHandle;
+import org.nccl4j.device.HotPath;
+import org.nccl4j.device.host.memory.Words;
+import org.nccl4j.device.kernel.Connection;
+import org.nccl4j.device.kernel.ConnectionLayout;
+import org.nccl4j.device.kernel.SharedConnections;
+
+/** The receiving end of a connection. */
+public final class RecvEnd extends ConnectionEnd implements Sender {
+  /**
+   * In LL and LL128 the head is stored every so many steps. With 4 a sender that is ahead would
+   * have between 4 and 8 of the slots for larger steps, and where flights are slow it would stand
+   * still for want of them.
+   */
+  private static final int HEAD_STEPS = 2;
+
+  /** The sender's tail when last looked at. */
+  private long tail;
+
+  /** The step that is awaited, while one is. */
+  private long awaited;
+
+  public RecvEnd(int peer, Connection connection, ConnectionLayout layout) {
+    super(peer, connection, layout);
+  }
+
+  private RecvEnd(int peer, RecvEnd same) {
+    super(peer, same);
+  }
+
+  /** The same connection for a communicator in which the peer has another number. */
+  RecvEnd numbered(int other) {
+    return new RecvEnd(other, this);
+  }
+
+  @Override
+  void forget() {
+    tail = 0;
+  }
+
+  /** What the sender told last of those that had sent when what was received came. */
+  long told() {
+    VarHandle.loadLoadFence();
+    return Words.loadAcquire(data, SharedConnections.TOLD);
+  }
+
+  /** In Simple: waits until the slot of the current step is full. */
+  @HotPath
+  public void awaitData(Waiter waiter, Call call) {
+    awaitData(waiter, call, 0);
+  }
+
+  /** In Simple: waits until the slot of a step after the current one is full. */
+  @HotPath
+  public void awaitData(Waiter waiter, Call call, int ahead) {
+    if (tail <= step + ahead) {
+      awaited = step + ahead;
+      tail = waiter.awaitTail(data, ConnectionLayout.TAIL, step + ahead, call, this);
+    }
+    compare(waiter, call, step + ahead);
+  }
+
+  /** In Simple: throws if the data of a step that is there are another call's. */
+  @HotPath
+  private void compare(Waiter waiter, Call call, long full) {
+    long at = ConnectionLayout.signature(full);
+    short signature = data.window(at).getShort(data.index(at));
+    if (signature != call.signature && signature != 0) {
+      throw waiter.differs(call, peer);
+    }
+  }
+
+  /** In Simple: the slot of a step after the current one. */
+  @HotPath
+  public long simpleSlot(int ahead) {
+    return layout.simple(step + ahead);
+  }
+
+  /** In LL128: finds the slot of the current step, and waits until it is full. */
+  @HotPath
+  void awaitLl128(Waiter waiter, Call call, int bytes) {
+    findLl128(bytes);
+    waiter.awaitFlag(data, ll128Flag, call.flag(step), call, awaited());
+  }
+
+  /** In LL128: finds the slot of the current step; whether it is full. */
+  @HotPath
+  boolean hasLl128(Call call, int bytes) {
+    findLl128(bytes);
+    return Words.loadAcquire(data, ll128Flag) == call.flag(step);
+  }
+
+  @Override
+  public int peer() {
+    return peer;
+  }
+
+  /** {@inheritDoc} Looks for the step by each protocol, and in LL128 in each size. */
+  @Override
+  public boolean sentAnother(Call call) {
+    long flag = call.flag(awaited);
+    return LlLines.isOther(data, layout.ll(awaited), LlLines.flag(awaited, call))
+        || Call.isOther(ll128Flag(Ll128Slots.LINE_DATA), flag)
+        || Call.isOther(ll128Flag(Ll128Slots.TRIPLE_DATA), flag)
+        || layout.ll128SlotBytes() > 0 && Call.isOther(ll128Flag(Integer.MAX_VALUE), flag)
+        || Words.loadAcquire(data, ConnectionLayout.TAIL) > awaited;
+  }
+
+  private long ll128Flag(int bytes) {
+    return Words.loadAcquire(data, Ll128Slots.slot(layout, awaited, bytes));
+  }
+
+  /** The current step is awaited. */
+  @HotPath
+  RecvEnd awaited() {
+    awaited = step;
+    return this;
+  }
+
+  /** In Simple: whether the slot of the current step is full. */
+  @HotPath
+  public boolean hasData() {
+    if (tail <= step) {
+      tail = Words.loadAcquire(data, ConnectionLayout.TAIL);
+    }
+    return tail > step;
+  }
+
+  /** As {@link #hasData()}; throws if the data are another call's. */
+  @HotPath
+  public boolean hasData(Waiter waiter, Call call) {
+    if (!hasData()) {
+      return false;
+    }
+    compare(waiter, call, step);
+    return true;
+  }
+
+  /** Gives the slot of the current step back, and goes on to the next. */
+  @HotPath
+  public void release() {
+    clearLast();
+    step++;
+    Words.storeRelease(credit, ConnectionLayout.HEAD, step);
+  }
+
+  /** Frees LL's slot of old flags before steps in flags repeat, whatever the protocol is now. */
+  @HotPath
+  private void clearLast() {
+    if (LlLines.isLastOfSlot(step, ConnectionLayout.STEPS)) {
+      LlLines.clear(data, llSlot(), layout.llSlotBytes());
+    }
+  }
+
+  /** In LL and LL128: gives slots back, some at a time, and goes on to the next. */
+  @HotPath
+  void releaseLazily() {
+    clearLast();
+    step++;
+    if ((step & (HEAD_STEPS - 1)) == 0) {
+      Words.storeRelease(credit, ConnectionLayout.HEAD, step);
+    }
+  }
+}

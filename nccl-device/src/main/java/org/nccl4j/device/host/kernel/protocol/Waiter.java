@@ -1,0 +1,255 @@
+package org.nccl4j.device.host.kernel.protocol;
+
+import java.nio.ByteBuffer;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.function.IntFunction;
+import java.util.function.Supplier;
+import org.nccl4j.device.ErrorId;
+import org.nccl4j.device.HotPath;
+import org.nccl4j.device.NcclException;
+import org.nccl4j.device.Patience;
+import org.nccl4j.device.TimeoutException;
+import org.nccl4j.device.host.memory.HostMemory;
+import org.nccl4j.device.host.memory.Words;
+import org.nccl4j.device.host.stream.Backoff;
+import org.nccl4j.device.kernel.CallMismatch;
+import org.nccl4j.device.kernel.Progress;
+
+/**
+ * Waits in kernels of one communicator for other ranks: until a word changes, the communicator is
+ * aborted, or the deadline passes. Owned by the thread that runs the communicator's current kernel.
+ */
+public final class Waiter {
+  /** One slow look in 16 looks at the clock too: where that is a system call, it costs as much. */
+  private static final int CLOCK_MASK = 15;
+
+  private final String communicator;
+  private final int rank;
+  private final long patienceNanos;
+  private final Backoff backoff;
+  private final Progress progress;
+  private final Waiter root;
+
+  /** Those that share this one's connections. Guarded by this. */
+  private final List<Waiter> children = new ArrayList<>();
+
+  private long giveUpNanos;
+  private int slowLooks;
+
+  /** The rank that has been waited for since a while, or -1. Read by whoever watches. */
+  private int waitsFor = -1;
+
+  private volatile Supplier<String> explanation = () -> "";
+
+  private volatile IntFunction<String> calls = peer -> "";
+
+  /** The cause of the first failure. Written by any thread, once; read by waits. */
+  private volatile NcclException failure;
+
+  public Waiter(
+      String communicator, int rank, Duration deadline, boolean coresForAll, Progress progress) {
+    this(communicator, rank, deadline, coresForAll, progress, null);
+  }
+
+  private Waiter(
+      String communicator,
+      int rank,
+      Duration deadline,
+      boolean coresForAll,
+      Progress progress,
+      Waiter root) {
+    this.root = root == null ? this : root;
+    this.communicator = communicator;
+    this.rank = rank;
+    this.patienceNanos = Patience.nanos(deadline);
+    this.backoff = new Backoff(coresForAll ? Backoff.SPINS : 0);
+    this.progress = progress;
+  }
+
+  /**
+   * The waiter of a communicator that shares connections with this one: the failure of one is the
+   * failure of all, since it leaves connections in the middle of a step.
+   */
+  public Waiter child(String name, int itsRank, Duration deadline, boolean coresForAll) {
+    Waiter child = new Waiter(name, itsRank, deadline, coresForAll, progress, root);
+    synchronized (root) {
+      root.children.add(child);
+      child.failure = root.failure;
+    }
+    return child;
+  }
+
+  /** A communicator that shared is closed. */
+  public void forget(Waiter child) {
+    synchronized (root) {
+      root.children.remove(child);
+    }
+  }
+
+  public void fail(NcclException cause) {
+    synchronized (root) {
+      if (root.failure == null) {
+        root.failure = cause;
+        root.children.forEach(child -> child.failure = cause);
+      }
+    }
+  }
+
+  public int waitsFor() {
+    return waitsFor;
+  }
+
+  public void explain(Supplier<String> newExplanation) {
+    explanation = newExplanation;
+  }
+
+  /** Who knows by a peer's number what this rank and it call. */
+  public void explainMismatches(IntFunction<String> newCalls) {
+    calls = newCalls;
+  }
+
+  public NcclException failure() {
+    return failure;
+  }
+
+  /** Throws if the communicator has failed. */
+  @HotPath
+  public void check() {
+    if (failure != null) {
+      throw failure.again();
+    }
+  }
+
+  /** Waits until a word is greater than a value, and returns it. */
+  @HotPath
+  public long awaitGreater(HostMemory memory, long offset, long value, int peer, String what) {
+    ByteBuffer window = memory.window(offset);
+    int index = memory.index(offset);
+    long now = Words.loadAcquire(window, index);
+    if (now > value) {
+      return now;
+    }
+    begin();
+    do {
+      idle(peer, what);
+      now = Words.loadAcquire(window, index);
+    } while (now <= value);
+    waitsFor = -1;
+    return now;
+  }
+
+  /** Waits until a word is an LL128 flag; throws if what is awaited comes as of another call. */
+  @HotPath
+  void awaitFlag(HostMemory memory, long offset, long flag, Call call, Sender sender) {
+    ByteBuffer window = memory.window(offset);
+    int index = memory.index(offset);
+    if (Words.loadAcquire(window, index) == flag) {
+      return;
+    }
+    begin();
+    boolean other;
+    do {
+      idle(sender.peer(), "data");
+      other = isSlow() && sender.sentAnother(call);
+      if (Words.loadAcquire(window, index) == flag) {
+        waitsFor = -1;
+        return;
+      }
+    } while (!other);
+    throw differs(call, sender.peer());
+  }
+
+  /** As {@link #awaitGreater}; throws if what is awaited comes as of another call. */
+  @HotPath
+  long awaitTail(HostMemory memory, long offset, long value, Call call, Sender sender) {
+    ByteBuffer window = memory.window(offset);
+    int index = memory.index(offset);
+    long now = Words.loadAcquire(window, index);
+    if (now > value) {
+      return now;
+    }
+    begin();
+    boolean other;
+    do {
+      idle(sender.peer(), "data");
+      other = isSlow() && sender.sentAnother(call);
+      now = Words.loadAcquire(window, index);
+      if (now > value) {
+        waitsFor = -1;
+        return now;
+      }
+    } while (!other);
+    throw differs(call, sender.peer());
+  }
+
+  /** True if the current wait has lasted so long that it pays to look for reasons. */
+  @HotPath
+  public boolean isSlow() {
+    return backoff.isSlow();
+  }
+
+  /** The error of data that came from a peer and are of another call than this rank's. */
+  public NcclException differs(Call call, int peer) {
+    return CallMismatch.of(communicator, rank, call.toString(), peer, known(peer));
+  }
+
+  /** A clause on what this rank and a peer call, as far as records tell; may be empty. */
+  public String known(int peer) {
+    return calls.apply(peer);
+  }
+
+  /** Begins a wait of several looks. */
+  @HotPath
+  public void begin() {
+    backoff.reset();
+    giveUpNanos = 0;
+    slowLooks = 0;
+    waitsFor = -1;
+  }
+
+  /** Between two looks of a wait: lets time pass, and throws when it is time to end. */
+  @HotPath
+  public void idle(int peer, String what) {
+    if (progress.doWork() > 0) {
+      check();
+      backoff.reset();
+      return;
+    }
+    backoff.idle();
+    if (backoff.isSlow()) {
+      check();
+      if ((++slowLooks & CLOCK_MASK) == 0) {
+        checkDeadline(peer, what);
+      }
+    }
+  }
+
+  private void checkDeadline(int peer, String what) {
+    long now = System.nanoTime();
+    if (giveUpNanos == 0) {
+      giveUpNanos = Math.max(1, now + patienceNanos);
+      waitsFor = peer;
+    } else if (now - giveUpNanos > 0) {
+      String why = explanation.get();
+      TimeoutException timeout =
+          new TimeoutException(
+              ErrorId.OPERATION,
+              "rank %d of communicator %s has waited %s for %s of rank %d%s"
+                  .formatted(
+                      rank,
+                      communicator,
+                      Patience.text(Duration.ofNanos(patienceNanos)),
+                      what,
+                      peer,
+                      why.isEmpty() ? "" : "; " + why),
+              "find out why rank %d does not make the matching call, or raise the operation deadline"
+                      .formatted(peer)
+                  + " (CommunicatorConfig.withOperationDeadline or NCCL4J_TIMEOUT);"
+                  + " NCCL_CHECK_MODE=DEBUG_GLOBAL compares the ranks' collectives");
+      fail(timeout);
+      throw timeout;
+    }
+  }
+}

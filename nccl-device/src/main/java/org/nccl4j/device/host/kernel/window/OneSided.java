@@ -1,0 +1,80 @@
+package org.nccl4j.device.host.kernel.window;
+
+import org.nccl4j.device.HotPath;
+import org.nccl4j.device.host.kernel.protocol.Copies;
+import org.nccl4j.device.host.kernel.protocol.Kernel;
+import org.nccl4j.device.host.kernel.protocol.Waiter;
+import org.nccl4j.device.host.memory.HostMemory;
+import org.nccl4j.device.host.memory.Words;
+import org.nccl4j.device.kernel.OneSidedWork;
+import org.nccl4j.device.symmetric.ResourceLayout;
+import org.nccl4j.device.symmetric.SymmetricSpace;
+
+/**
+ * One-sided operations: data into another rank's window, then its signal word from this rank. Owned
+ * by the thread that runs the communicator's current kernel.
+ */
+public final class OneSided {
+  private final SymmetricSpace space;
+  private final Waiter waiter;
+  private final HostMemory own;
+
+  /** Offset of the signal word that this rank writes, and of those it reads. */
+  private final ResourceLayout layout;
+
+  /** Signals sent to, and waited for from, each rank of the team. */
+  private final long[] sent;
+
+  private final long[] awaited;
+
+  public OneSided(SymmetricSpace space, Waiter waiter) {
+    this.space = space;
+    this.waiter = waiter;
+    this.layout = new ResourceLayout(space.size());
+    this.own = HostMemory.of(space.resources().peers().get(space.place()));
+    this.sent = new long[space.size()];
+    this.awaited = new long[space.size()];
+  }
+
+  /**
+   * A work's kernel.
+   *
+   * @param remote for ranks outside the team; null where there are none
+   */
+  public Kernel of(OneSidedWork work, RemotePuts remote) {
+    if (work instanceof OneSidedWork.Put put) {
+      HostMemory source = put.bytes() == 0 ? null : HostMemory.of(put.source());
+      HostMemory target =
+          put.bytes() == 0 ? null : HostMemory.of(put.window().peers().get(put.place()));
+      return (send, recv) -> put(source, target, put);
+    }
+    OneSidedWork.Wait wait = (OneSidedWork.Wait) work;
+    return (send, recv) -> {
+      await(wait);
+      for (OneSidedWork.RemoteAwaited from : wait.remote()) {
+        remote.await(from);
+      }
+    };
+  }
+
+  @HotPath
+  private void put(HostMemory source, HostMemory target, OneSidedWork.Put put) {
+    if (put.bytes() > 0) {
+      Copies.copyAll(source, 0, target, put.offset(), put.bytes());
+    }
+    int place = put.place();
+    sent[place]++;
+    HostMemory signals = HostMemory.of(space.resources().peers().get(place));
+    Words.storeRelease(signals, layout.signal(space.place()), sent[place]);
+  }
+
+  @HotPath
+  private void await(OneSidedWork.Wait wait) {
+    for (OneSidedWork.Awaited from : wait.awaited()) {
+      int place = from.place();
+      awaited[place] += from.signals();
+      waiter.awaitGreater(
+          own, layout.signal(place), awaited[place] - 1, space.first() + place, "a signal");
+    }
+  }
+}

@@ -1,0 +1,7 @@
+/**
+ * Kernels of the host device on windows: direct collectives, puts and signals, and the messages
+ * that carry them where memory cannot be reached.
+ *
+ * <p>Above the room {@code protocol}.
+ */
+package org.nccl4j.device.host.kernel.window;
