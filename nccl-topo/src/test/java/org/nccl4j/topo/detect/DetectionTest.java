@@ -156,6 +156,9 @@ class DetectionTest {
 
   @Test
   void virtualInterfacesServeWhereThereAreNoOthers() throws IOException {
+    for (int port = 0; port < 2; port++) {
+      write("sys/class/infiniband/mlx5_" + port + "/ports/1/state", "1: DOWN");
+    }
     write("sys/class/net/lo/operstate", "up");
     write("sys/class/net/veth12/operstate", "up");
     assertEquals("veth12", NetworkScan.of(files).get(0).name());
