@@ -39,10 +39,7 @@ record StructureLimits(
             "org.nccl4j.it.contract", 10,
             "org.nccl4j.topo.report", 7,
             "org.nccl4j.topo.system", 6),
-        Map.of(
-            "org.nccl4j.api.init", 44,
-            "org.nccl4j.transport.net", 36,
-            "org.nccl4j.transport.net.ib", 38));
+        Map.of());
   }
 
   /** Nothing is allowed beyond one type and one file. */
