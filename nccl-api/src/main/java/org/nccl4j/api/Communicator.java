@@ -15,7 +15,7 @@ import org.nccl4j.api.group.OperationDispatcher;
 import org.nccl4j.api.init.ChildCommunicators;
 import org.nccl4j.api.init.CommunicatorState;
 import org.nccl4j.api.plan.AlgorithmChoice;
-import org.nccl4j.api.window.Asked;
+import org.nccl4j.api.window.DeviceCommRequirements;
 import org.nccl4j.api.window.RegisteredWindow;
 import org.nccl4j.device.Arguments;
 import org.nccl4j.device.DataType;
@@ -674,7 +674,7 @@ public final class Communicator implements AutoCloseable {
   public DeviceCommunicator createDeviceCommunicator(int barriers, int slots) {
     GroupScope.refuseInGroup("createDeviceCommunicator");
     return DeviceCommunicator.create(
-        state.windows(), state.name(), state.rank(), new Asked(barriers, slots));
+        state.windows(), state.name(), state.rank(), new DeviceCommRequirements(barriers, slots));
   }
 
   /**

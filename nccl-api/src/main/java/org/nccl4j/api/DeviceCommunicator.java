@@ -5,9 +5,9 @@ import java.nio.ByteOrder;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
-import org.nccl4j.api.window.Asked;
+import org.nccl4j.api.window.DeviceCommRequirements;
+import org.nccl4j.api.window.LsaTeam;
 import org.nccl4j.api.window.RegisteredWindow;
-import org.nccl4j.api.window.Team;
 import org.nccl4j.api.window.WindowRegistry;
 import org.nccl4j.device.Arguments;
 import org.nccl4j.device.Device;
@@ -36,7 +36,7 @@ public final class DeviceCommunicator implements AutoCloseable {
   private static final int MOST = 4096;
 
   private final WindowRegistry windows;
-  private final Team team;
+  private final LsaTeam team;
   private final RegisteredWindow resources;
   private final DeviceMemory memory;
   private final DeviceMemory handle;
@@ -46,7 +46,7 @@ public final class DeviceCommunicator implements AutoCloseable {
   private DeviceCommunicator(
       WindowRegistry windows,
       int rank,
-      Asked asked,
+      DeviceCommRequirements asked,
       DeviceMemory memory,
       DeviceMemory handle,
       RegisteredWindow resources) {
@@ -70,7 +70,8 @@ public final class DeviceCommunicator implements AutoCloseable {
   }
 
   /** One of this rank's; what is wrong on it is told to all ranks. */
-  static DeviceCommunicator create(WindowRegistry windows, String name, int rank, Asked asked) {
+  static DeviceCommunicator create(
+      WindowRegistry windows, String name, int rank, DeviceCommRequirements asked) {
     DeviceMemory memory = null;
     DeviceMemory handle = null;
     NcclException lack = null;
@@ -98,7 +99,7 @@ public final class DeviceCommunicator implements AutoCloseable {
     }
   }
 
-  private static void check(Asked asked, String name, int rank) {
+  private static void check(DeviceCommRequirements asked, String name, int rank) {
     if (Math.min(asked.barriers(), asked.slots()) < 0
         || Math.max(asked.barriers(), asked.slots()) > MOST) {
       throw new InvalidArgumentException(
@@ -109,7 +110,7 @@ public final class DeviceCommunicator implements AutoCloseable {
     }
   }
 
-  private static long bytes(Asked asked, int team) {
+  private static long bytes(DeviceCommRequirements asked, int team) {
     return lines(asked.barriers(), team) + 2L * team * Math.max(1, asked.slots()) * LINE_BYTES;
   }
 

@@ -3,8 +3,8 @@ package org.nccl4j.api;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.util.OptionalLong;
+import org.nccl4j.api.window.LsaTeam;
 import org.nccl4j.api.window.RegisteredWindow;
-import org.nccl4j.api.window.Team;
 import org.nccl4j.api.window.WindowRegistry;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.ErrorId;
@@ -27,7 +27,7 @@ public final class Window {
   /** Set once, when all ranks have registered it. */
   private volatile RegisteredWindow registered;
 
-  private volatile Team team;
+  private volatile LsaTeam team;
   private volatile WindowRegistry windows;
 
   Window(String communicator) {
@@ -133,7 +133,7 @@ public final class Window {
   }
 
   /** Fills a {@code nccl4jWindow}. */
-  static void putHandle(ByteBuffer layout, WindowView view, long stride, Team team) {
+  static void putHandle(ByteBuffer layout, WindowView view, long stride, LsaTeam team) {
     layout.putLong(view.peers().get(0).address()).putLong(stride).putLong(view.size());
     layout.putInt(team.place()).putInt(team.size()).putLong(multimem(view));
   }

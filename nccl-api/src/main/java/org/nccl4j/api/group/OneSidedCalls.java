@@ -4,9 +4,9 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import org.nccl4j.api.launch.Launcher;
+import org.nccl4j.api.window.LsaTeam;
 import org.nccl4j.api.window.RegisteredWindow;
 import org.nccl4j.api.window.RemotePeers;
-import org.nccl4j.api.window.Team;
 import org.nccl4j.api.window.WindowRegistry;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.DeviceMemory;
@@ -127,7 +127,7 @@ public final class OneSidedCalls {
 
   private OneSidedWork put(
       int peer, DeviceMemory source, RegisteredWindow window, long offset, long bytes) {
-    Team team = windows.team();
+    LsaTeam team = windows.team();
     return team.has(peer)
         ? new OneSidedWork.Put(
             peer - team.first(), source, window == null ? null : window.view(), offset, bytes)
@@ -148,7 +148,7 @@ public final class OneSidedCalls {
 
   /** Waits for signals. */
   public void await(Map<Integer, Integer> signals, DeviceStream stream) {
-    Team team = windows.team();
+    LsaTeam team = windows.team();
     List<OneSidedWork.Awaited> awaited = new ArrayList<>();
     List<OneSidedWork.RemoteAwaited> remote = new ArrayList<>();
     signals.forEach(

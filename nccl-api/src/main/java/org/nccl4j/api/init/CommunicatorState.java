@@ -14,9 +14,9 @@ import org.nccl4j.api.init.engine.Engine;
 import org.nccl4j.api.init.engine.MemoryUsage;
 import org.nccl4j.api.init.exchange.InitRequest;
 import org.nccl4j.api.init.exchange.Membership;
-import org.nccl4j.api.observe.FlightLog;
-import org.nccl4j.api.observe.Observer;
+import org.nccl4j.api.observe.FlightRecorder;
 import org.nccl4j.api.observe.OperationHooks;
+import org.nccl4j.api.observe.ProgressMonitor;
 import org.nccl4j.api.settings.DebugSettings;
 import org.nccl4j.api.settings.InfoLog;
 import org.nccl4j.api.settings.Settings;
@@ -65,27 +65,27 @@ public final class CommunicatorState {
   }
 
   /** What is there from creation to the end, or until and after a suspension. */
-  private record Running(Engine engine, Observer observer, OneSidedCalls oneSided) {}
+  private record Running(Engine engine, ProgressMonitor observer, OneSidedCalls oneSided) {}
 
   private Running run(Engine engine) {
-    FlightLog.Rank flight =
-        new FlightLog.Rank(
+    FlightRecorder.Rank flight =
+        new FlightRecorder.Rank(
             request.name(),
             members.id(),
             bootstrap.rank(),
             members.peers().size(),
             Operation.keys());
-    FlightLog log = FlightLog.open(flight);
+    FlightRecorder log = FlightRecorder.open(flight);
     engine.resources().works(members.id(), true);
     engine.launcher().record(log);
-    Observer observer =
-        Observer.watch(
+    ProgressMonitor observer =
+        ProgressMonitor.watch(
             log,
             flight,
             engine.kernels(),
             engine.launcher().hooks(),
             engine.resources(),
-            new Observer.Wishes(
+            new ProgressMonitor.Options(
                 request.device().kind() == Device.Kind.HOST,
                 request.settings().get(Settings.NCCL_CHECK_MODE).equals("DEBUG_GLOBAL"),
                 request.settings().get(DebugSettings.NCCL4J_FLIGHT_FILE),

@@ -3,7 +3,7 @@ package org.nccl4j.api.launch;
 import java.lang.invoke.MethodHandles;
 import java.lang.invoke.VarHandle;
 import java.time.Duration;
-import org.nccl4j.api.observe.FlightLog;
+import org.nccl4j.api.observe.FlightRecorder;
 import org.nccl4j.api.observe.OperationHooks;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.DeviceMemory;
@@ -32,11 +32,11 @@ public final class Launcher {
   }
 
   /** The shape of what is launched and is no operation that a user calls. */
-  public static final long UNNAMED = FlightLog.UNNAMED;
+  public static final long UNNAMED = FlightRecorder.UNNAMED;
 
   private final KernelCommunicator kernels;
   private OperationHooks hooks = new OperationHooks();
-  private FlightLog log = FlightLog.unread();
+  private FlightRecorder log = FlightRecorder.unread();
 
   /** 1 while a thread plans and launches, else 0. */
   private volatile int inside;
@@ -95,7 +95,7 @@ public final class Launcher {
   }
 
   /** Where launches are recorded from now on. */
-  public void record(FlightLog newLog) {
+  public void record(FlightRecorder newLog) {
     log = newLog;
   }
 

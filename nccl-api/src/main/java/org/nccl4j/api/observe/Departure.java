@@ -38,7 +38,7 @@ record Departure(
   record Singles(long sends, long receives) {}
 
   /** Of a rank that calls no more operations. */
-  static Departure of(FlightLog log, FlightLog.Rank rank, boolean counted) {
+  static Departure of(FlightRecorder log, FlightRecorder.Rank rank, boolean counted) {
     Map<Integer, Singles> singles = new HashMap<>();
     for (int peer = 0; counted && peer < rank.nRanks(); peer++) {
       Singles with = new Singles(log.singles(true, peer), log.singles(false, peer));

@@ -50,7 +50,7 @@ final class Departures {
    * @param waitsFor the rank that it waits for, or -1
    */
   static Optional<NcclException> missed(
-      List<Departure> departed, FlightLog log, FlightLog.Rank rank, int waitsFor) {
+      List<Departure> departed, FlightRecorder log, FlightRecorder.Rank rank, int waitsFor) {
     for (Departure departure : departed) {
       if (departure.rank() != rank.rank() && departure.collectives() != Departure.UNCOUNTED) {
         String missed = missed(departure, log, rank, waitsFor);
@@ -64,7 +64,7 @@ final class Departures {
 
   /** What a rank that has closed has missed, as the end of a sentence; empty for nothing. */
   private static String missed(
-      Departure departure, FlightLog log, FlightLog.Rank rank, int waitsFor) {
+      Departure departure, FlightRecorder log, FlightRecorder.Rank rank, int waitsFor) {
     if (log.collectives() > departure.collectives()) {
       long first = departure.collectives() + 1;
       String text =
@@ -94,7 +94,7 @@ final class Departures {
     return "";
   }
 
-  private static NcclException error(int who, FlightLog.Rank rank, String missed) {
+  private static NcclException error(int who, FlightRecorder.Rank rank, String missed) {
     return new RemoteException(
         ErrorId.RANK_CLOSED,
         "rank %d closed communicator %s%s".formatted(who, rank.name(), missed),

@@ -13,7 +13,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
 import org.nccl4j.api.observe.RankReport.ProcessReport;
-import org.nccl4j.api.settings.FileProblem;
+import org.nccl4j.api.settings.IoErrorText;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 
@@ -108,7 +108,7 @@ public final class FlightReader {
     } catch (IOException e) {
       throw new InvalidArgumentException(
           ErrorId.FILE,
-          file + " cannot be read: " + FileProblem.of(e),
+          file + " cannot be read: " + IoErrorText.of(e),
           "pass the name of a readable file",
           e);
     }
@@ -138,7 +138,7 @@ public final class FlightReader {
     for (int slot = 0; slot < FlightFile.SLOTS; slot++) {
       ByteBuffer page =
           bytes.slice((1 + slot) * FlightFile.PAGE, FlightFile.PAGE).order(ByteOrder.nativeOrder());
-      if (page.getInt(FlightLog.IN_USE) == 1 && isRank(page)) {
+      if (page.getInt(FlightRecorder.IN_USE) == 1 && isRank(page)) {
         reports.add(rank(process, names, page));
       }
     }
@@ -147,37 +147,37 @@ public final class FlightReader {
 
   /** True if a page's rank is one of its ranks: not so where a file is damaged. */
   private static boolean isRank(ByteBuffer page) {
-    int rank = page.getInt(FlightLog.RANK);
-    return rank >= 0 && rank < page.getInt(FlightLog.RANKS);
+    int rank = page.getInt(FlightRecorder.RANK);
+    return rank >= 0 && rank < page.getInt(FlightRecorder.RANKS);
   }
 
   static RankReport rank(ProcessReport process, String[] names, ByteBuffer page) {
-    long launchedAndRun = page.getLong(FlightLog.LAUNCHED);
-    long launched = FlightLog.launched(launchedAndRun);
-    long observed = page.getLong(FlightLog.OBSERVED);
-    int length = Math.max(0, Math.min(page.getInt(FlightLog.NAME), FlightLog.NAME_BYTES));
+    long launchedAndRun = page.getLong(FlightRecorder.LAUNCHED);
+    long launched = FlightRecorder.launched(launchedAndRun);
+    long observed = page.getLong(FlightRecorder.OBSERVED);
+    int length = Math.max(0, Math.min(page.getInt(FlightRecorder.NAME), FlightRecorder.NAME_BYTES));
     byte[] letters = new byte[length];
-    page.get(FlightLog.NAME + 4, letters);
-    long ended = Math.min(launched, page.getLong(FlightLog.ENDED));
-    long upTo = Math.min(launched, page.getLong(FlightLog.UP_TO));
+    page.get(FlightRecorder.NAME + 4, letters);
+    long ended = Math.min(launched, page.getLong(FlightRecorder.ENDED));
+    long upTo = Math.min(launched, page.getLong(FlightRecorder.UP_TO));
     return new RankReport(
         process,
-        page.getLong(FlightLog.COMMUNICATOR),
+        page.getLong(FlightRecorder.COMMUNICATOR),
         new String(letters, StandardCharsets.UTF_8),
-        page.getInt(FlightLog.RANK),
-        page.getInt(FlightLog.RANKS),
+        page.getInt(FlightRecorder.RANK),
+        page.getInt(FlightRecorder.RANKS),
         launched,
         ended,
         upTo,
-        page.getInt(FlightLog.WAITS_FOR),
-        Math.max(0, observed - page.getLong(FlightLog.GREW)),
+        page.getInt(FlightRecorder.WAITS_FOR),
+        Math.max(0, observed - page.getLong(FlightRecorder.GREW)),
         observed,
-        page.getInt(FlightLog.FAILED) != 0,
+        page.getInt(FlightRecorder.FAILED) != 0,
         new RankReport.Front(
-            page.getLong(FlightLog.FRONT),
-            page.getLong(FlightLog.FRONT_STREAM),
-            Math.max(0, observed - page.getLong(FlightLog.FRONT_SINCE)),
-            page.getLong(FlightLog.FRONT_NUMBER)),
+            page.getLong(FlightRecorder.FRONT),
+            page.getLong(FlightRecorder.FRONT_STREAM),
+            Math.max(0, observed - page.getLong(FlightRecorder.FRONT_SINCE)),
+            page.getLong(FlightRecorder.FRONT_NUMBER)),
         new RunReader(page, launchedAndRun, names).last(ended + 1, upTo));
   }
 

@@ -8,11 +8,11 @@ import org.nccl4j.device.DeviceStream;
  * asks for such events.
  */
 final class OperationEvents implements OperationHook {
-  private final FlightLog.Rank rank;
+  private final FlightRecorder.Rank rank;
   private final OperationHooks hooks;
   private boolean listening;
 
-  OperationEvents(FlightLog.Rank rank, OperationHooks hooks) {
+  OperationEvents(FlightRecorder.Rank rank, OperationHooks hooks) {
     this.rank = rank;
     this.hooks = hooks;
   }

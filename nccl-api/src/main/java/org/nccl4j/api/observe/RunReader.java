@@ -24,7 +24,7 @@ final class RunReader {
    */
   private record Run(long shape, long count, long first, long end, long collectives) {
     boolean isCollective() {
-      return FlightLog.isCollective(shape);
+      return FlightRecorder.isCollective(shape);
     }
 
     long collectivesUpTo(long number) {
@@ -39,13 +39,13 @@ final class RunReader {
    * @param names of operations by number
    */
   RunReader(ByteBuffer page, long launchedAndRun, String[] names) {
-    this.launched = FlightLog.launched(launchedAndRun);
+    this.launched = FlightRecorder.launched(launchedAndRun);
     this.names = names;
     long end = launched + 1;
-    long collectives = launched - page.getLong(FlightLog.OTHERS);
-    for (int back = 0; back < FlightLog.RUNS - 1 && end > 1; back++) {
-      int place = (int) (launchedAndRun - back) & FlightLog.RUNS - 1;
-      int at = FlightLog.RING + place * FlightLog.RUN_BYTES;
+    long collectives = launched - page.getLong(FlightRecorder.OTHERS);
+    for (int back = 0; back < FlightRecorder.RUNS - 1 && end > 1; back++) {
+      int place = (int) (launchedAndRun - back) & FlightRecorder.RUNS - 1;
+      int at = FlightRecorder.RING + place * FlightRecorder.RUN_BYTES;
       long first = page.getLong(at + 16);
       if (first <= 0 || first >= end) {
         // Overwritten since.
@@ -64,7 +64,7 @@ final class RunReader {
    * @param older others that are wanted too, if they are in a run that is known
    */
   List<Operation> last(long... older) {
-    long oldest = Math.max(1, launched - FlightLog.ENTRIES + 2);
+    long oldest = Math.max(1, launched - FlightRecorder.ENTRIES + 2);
     return LongStream.concat(
             LongStream.of(older).filter(number -> number > 0 && number < oldest),
             LongStream.rangeClosed(oldest, launched))

@@ -8,7 +8,7 @@ import java.util.List;
 import java.util.Optional;
 import java.util.regex.Pattern;
 import java.util.stream.Stream;
-import org.nccl4j.api.settings.FileProblem;
+import org.nccl4j.api.settings.IoErrorText;
 import org.nccl4j.api.settings.SettingFile;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
@@ -57,7 +57,7 @@ public record TunedTable(String file, String device, List<String> lines) {
     } catch (IOException | InvalidPathException e) {
       throw new InvalidArgumentException(
           ErrorId.FILE,
-          "%s=%s cannot be read (%s)".formatted(SETTING, file, FileProblem.of(e)),
+          "%s=%s cannot be read (%s)".formatted(SETTING, file, IoErrorText.of(e)),
           "name a file that ./nccl tune wrote and that every rank can read",
           e);
     }

@@ -134,7 +134,7 @@ public final class Environment {
               + file
               + (namedBy.isEmpty() ? "" : ", named by NCCL_CONF_FILE (" + namedBy + "),")
               + " cannot be read: "
-              + FileProblem.of(e),
+              + IoErrorText.of(e),
           "name a readable text file of lines NAME=VALUE, or unset NCCL_CONF_FILE",
           e);
     }

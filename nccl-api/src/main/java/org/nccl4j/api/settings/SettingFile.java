@@ -78,7 +78,7 @@ public final class SettingFile {
       Setting<?> setting, String text, Exception cause) {
     return new InvalidArgumentException(
         ErrorId.FILE,
-        "%s=%s cannot be read (%s)".formatted(setting.name(), text, FileProblem.of(cause)),
+        "%s=%s cannot be read (%s)".formatted(setting.name(), text, IoErrorText.of(cause)),
         "name a file that this process can read in " + setting.name() + ", or unset it",
         cause);
   }

@@ -429,6 +429,6 @@ public final class Settings {
 
   /** A sentence for each name that is set, is not declared, and looks like a declared one. */
   public List<String> hints() {
-    return Spelling.hints(environment.all(), ALL.stream().<String>map(Setting::name).toList());
+    return TypoHints.hints(environment.all(), ALL.stream().<String>map(Setting::name).toList());
   }
 }

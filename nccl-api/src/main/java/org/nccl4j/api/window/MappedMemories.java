@@ -19,22 +19,23 @@ import org.nccl4j.device.symmetric.SymmetricDevice;
  */
 final class MappedMemories {
   private final WindowRegistry.Setup setup;
-  private final Team team;
+  private final LsaTeam team;
   private final SymmetricDevice device;
-  private final Agreement agreement;
+  private final RegistrationProtocol agreement;
   private final Mapper mapper;
-  private final Covering covering;
+  private final MulticastBinder covering;
   private final Map<SymmetricMemory.Key, SymmetricMemory> memories = new HashMap<>();
   private SpaceAllocator space;
   private FlatRange range;
 
-  MappedMemories(WindowRegistry.Setup setup, Team team, Agreement agreement, Mapper mapper) {
+  MappedMemories(
+      WindowRegistry.Setup setup, LsaTeam team, RegistrationProtocol agreement, Mapper mapper) {
     this.setup = setup;
     this.team = team;
     this.device = (SymmetricDevice) setup.device();
     this.agreement = agreement;
     this.mapper = mapper;
-    this.covering = new Covering(setup, team);
+    this.covering = new MulticastBinder(setup, team);
   }
 
   /** The reserved addresses; none are before the first mapping. */
@@ -66,7 +67,7 @@ final class MappedMemories {
   }
 
   /** The mapped memory of all the team's allocations, mapped now if it is not yet. */
-  SymmetricMemory obtain(List<Proposal> all, ShareableMemory own, Offer offer) {
+  SymmetricMemory obtain(List<RegistrationMessage> all, ShareableMemory own, HandleOffer offer) {
     SymmetricMemory.Key key = agreement.key(all);
     SymmetricMemory known = memories.get(key);
     if (known != null) {
@@ -76,9 +77,11 @@ final class MappedMemories {
       return known;
     }
     if (space == null) {
-      space = new SpaceAllocator(all.stream().mapToLong(Proposal::stride).max().orElseThrow());
+      space =
+          new SpaceAllocator(
+              all.stream().mapToLong(RegistrationMessage::stride).max().orElseThrow());
     }
-    long bytes = all.stream().mapToLong(Proposal::allocationBytes).max().orElseThrow();
+    long bytes = all.stream().mapToLong(RegistrationMessage::allocationBytes).max().orElseThrow();
     long offset = space.allocate(bytes, device.granularity());
     if (offset == SpaceAllocator.NONE) {
       throw new InvalidArgumentException(

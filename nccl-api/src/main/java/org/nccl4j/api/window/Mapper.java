@@ -18,13 +18,13 @@ import org.nccl4j.device.symmetric.ShareableMemory;
 /** Maps the allocations of a team's ranks into this rank's flat range. */
 final class Mapper {
   private final WindowRegistry.Setup setup;
-  private final Team team;
-  private final Agreement agreement;
+  private final LsaTeam team;
+  private final RegistrationProtocol agreement;
 
-  Mapper(WindowRegistry.Setup setup, Team team) {
+  Mapper(WindowRegistry.Setup setup, LsaTeam team) {
     this.setup = setup;
     this.team = team;
-    this.agreement = new Agreement(setup);
+    this.agreement = new RegistrationProtocol(setup);
   }
 
   /**
@@ -33,9 +33,10 @@ final class Mapper {
    * @param allocation null where there is none, for the others' sake
    * @param fabricHandle of it, where the team needs one
    */
-  Offer offer(ShareableMemory allocation, byte[] fabricHandle) {
+  HandleOffer offer(ShareableMemory allocation, byte[] fabricHandle) {
     boolean abroad = team.ranks().stream().anyMatch(rank -> !isHere(rank));
-    return new Offer(setup.bootstrap().secret(), setup.rank(), allocation, fabricHandle, abroad);
+    return new HandleOffer(
+        setup.bootstrap().secret(), setup.rank(), allocation, fabricHandle, abroad);
   }
 
   private boolean isHere(int rank) {
@@ -53,8 +54,8 @@ final class Mapper {
       Supplier<FlatRange> range,
       long offset,
       ShareableMemory own,
-      Offer offer,
-      List<Proposal> all) {
+      HandleOffer offer,
+      List<RegistrationMessage> all) {
     List<DeviceMemory> views = new ArrayList<>();
     NcclException error = null;
     try {
@@ -69,7 +70,7 @@ final class Mapper {
               e);
     }
     try {
-      agreement.reach(Proposal.outcome(Proposal.Step.MAPPED, 0, error));
+      agreement.reach(RegistrationMessage.outcome(RegistrationMessage.Step.MAPPED, 0, error));
       return List.copyOf(views);
     } catch (RuntimeException e) {
       for (int place = 0; place < views.size(); place++) {
@@ -83,8 +84,8 @@ final class Mapper {
       FlatRange range,
       long offset,
       ShareableMemory own,
-      Offer offer,
-      List<Proposal> all,
+      HandleOffer offer,
+      List<RegistrationMessage> all,
       List<DeviceMemory> views) {
     boolean fabric = team.isApart(setup.peers());
     Map<Integer, OwnedFd> foreign = fabric ? Map.of() : foreign(offer, all);
@@ -92,7 +93,7 @@ final class Mapper {
       int rank = team.first() + place;
       long bytes = all.get(rank).allocationBytes();
       if (fabric && !isHere(rank)) {
-        byte[] handle = Offer.fabricHandle(rank, all.get(rank).mailbox());
+        byte[] handle = HandleOffer.fabricHandle(rank, all.get(rank).mailbox());
         views.add(range.map(place, offset, handle, bytes));
       } else if (foreign.containsKey(rank)) {
         views.add(range.map(place, offset, foreign.get(rank).value(), bytes));
@@ -102,7 +103,7 @@ final class Mapper {
     }
   }
 
-  private Map<Integer, OwnedFd> foreign(Offer offer, List<Proposal> all) {
+  private Map<Integer, OwnedFd> foreign(HandleOffer offer, List<RegistrationMessage> all) {
     Map<Integer, String> mailboxes = new HashMap<>();
     for (int rank : team.ranks()) {
       if (!isHere(rank)) {
@@ -112,7 +113,7 @@ final class Mapper {
     return mailboxes.isEmpty() ? Map.of() : offer.swap(mailboxes, setup.bootstrap().exchangeEnd());
   }
 
-  private ShareableMemory local(int rank, ShareableMemory own, Offer offer) {
+  private ShareableMemory local(int rank, ShareableMemory own, HandleOffer offer) {
     if (rank == setup.rank()) {
       return own;
     }

@@ -45,16 +45,16 @@ public final class WindowRegistry implements AutoCloseable {
       BiFunction<ShareableMemory, List<DeviceMemory>, Multicast.Cover> multicast) {}
 
   private final Setup setup;
-  private final Team team;
+  private final LsaTeam team;
   private final boolean apart;
   private final SymmetricDevice device;
-  private final Agreement agreement;
+  private final RegistrationProtocol agreement;
   private final Mapper mapper;
   private final MappedMemories mapped;
   private final Consumer<SymmetricSpace> onSpace;
   private final Registrations registrations;
   private final WindowTable table = new WindowTable();
-  private final GivenUp givenUp = new GivenUp();
+  private final ReleasedWindows givenUp = new ReleasedWindows();
   private volatile DeviceMemory resources;
   private volatile boolean covered;
   private final List<DeviceMemory> ofLibrary = new ArrayList<>();
@@ -72,10 +72,10 @@ public final class WindowRegistry implements AutoCloseable {
    */
   public WindowRegistry(Setup setup, Consumer<SymmetricSpace> onSpace) {
     this.setup = setup;
-    this.team = Team.of(setup.peers(), setup.rank());
+    this.team = LsaTeam.of(setup.peers(), setup.rank());
     this.apart = team.isApart(setup.peers());
     this.device = (SymmetricDevice) setup.device();
-    this.agreement = new Agreement(setup);
+    this.agreement = new RegistrationProtocol(setup);
     this.mapper = new Mapper(setup, team);
     this.mapped = new MappedMemories(setup, team, agreement, mapper);
     this.onSpace = onSpace;
@@ -93,7 +93,7 @@ public final class WindowRegistry implements AutoCloseable {
   }
 
   /** The ranks that reach each other's windows. */
-  public Team team() {
+  public LsaTeam team() {
     return team;
   }
 
@@ -120,7 +120,7 @@ public final class WindowRegistry implements AutoCloseable {
 
   /** What is wrong with a memory for a call, or null. */
   NcclException unfit(String call, DeviceMemory memory) {
-    return Fitness.of(call, setup, memory);
+    return WindowChecks.of(call, setup, memory);
   }
 
   /** True if there is a space for windows: whether there ever was one. */
@@ -172,7 +172,7 @@ public final class WindowRegistry implements AutoCloseable {
    * @param lack why there is no memory, which all ranks are then told; else null
    */
   public synchronized RegisteredWindow registerForKernels(
-      Asked asked, DeviceMemory memory, NcclException lack) {
+      DeviceCommRequirements asked, DeviceMemory memory, NcclException lack) {
     makeSpace();
     RegisteredWindow window = register(memory, lack, false, asked);
     ofLibrary.add(memory);
@@ -236,16 +236,16 @@ public final class WindowRegistry implements AutoCloseable {
    * @param asked for a device communicator, else null
    */
   private RegisteredWindow register(
-      DeviceMemory memory, NcclException lack, boolean users, Asked asked) {
+      DeviceMemory memory, NcclException lack, boolean users, DeviceCommRequirements asked) {
     NcclException wrong = lack != null ? lack : unfit("registerWindow", memory);
-    Candidate candidate = Candidate.of(setup, mapper, apart, memory, wrong);
+    RegistrationRequest candidate = RegistrationRequest.of(setup, mapper, apart, memory, wrong);
     ShareableMemory own = candidate.own();
-    Offer offer = candidate.offer();
+    HandleOffer offer = candidate.offer();
     try (candidate) {
       long stride = setup.stride() > 0 ? setup.stride() : device.stride(team.size());
-      List<Proposal> all =
+      List<RegistrationMessage> all =
           agreement.reach(
-              new Proposal(
+              new RegistrationMessage(
                   step(users, asked),
                   candidate.unfit(),
                   asked == null ? windows + 1 : asked.packed(),
@@ -275,10 +275,10 @@ public final class WindowRegistry implements AutoCloseable {
     }
   }
 
-  private static Proposal.Step step(boolean users, Asked asked) {
+  private static RegistrationMessage.Step step(boolean users, DeviceCommRequirements asked) {
     return asked != null
-        ? Proposal.Step.DEVICE_COMMUNICATOR
-        : users ? Proposal.Step.REGISTER : Proposal.Step.SPACE;
+        ? RegistrationMessage.Step.DEVICE_COMMUNICATOR
+        : users ? RegistrationMessage.Step.REGISTER : RegistrationMessage.Step.SPACE;
   }
 
   private RegisteredWindow window(
@@ -318,9 +318,9 @@ public final class WindowRegistry implements AutoCloseable {
                     .formatted(window.number(), setup.name(), setup.rank()),
                 "synchronize the streams of its operations first")
             : null;
-    List<Proposal> all =
+    List<RegistrationMessage> all =
         agreement.reach(
-            Proposal.outcome(Proposal.Step.DEREGISTER, window.number(), inUse)
+            RegistrationMessage.outcome(RegistrationMessage.Step.DEREGISTER, window.number(), inUse)
                 .with(setup.remote().sent()));
     agreement.checkWindow(all);
     if (!all.get(setup.rank()).sent().isEmpty()) {

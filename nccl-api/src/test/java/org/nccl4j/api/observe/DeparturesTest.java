@@ -15,11 +15,11 @@ import org.nccl4j.device.kernel.CallShape;
 /** Which operations are missed by a rank that has closed, and which are not. */
 class DeparturesTest {
   private static final List<String> NAMES = List.of("all_reduce", "broadcast", "send", "recv");
-  private static final FlightLog.Rank GONE = new FlightLog.Rank("words", 77, 1, 3, NAMES);
-  private static final FlightLog.Rank HERE = new FlightLog.Rank("words", 77, 2, 3, NAMES);
+  private static final FlightRecorder.Rank GONE = new FlightRecorder.Rank("words", 77, 1, 3, NAMES);
+  private static final FlightRecorder.Rank HERE = new FlightRecorder.Rank("words", 77, 2, 3, NAMES);
 
-  private final FlightLog gone = FlightLog.open(GONE);
-  private final FlightLog here = FlightLog.open(HERE);
+  private final FlightRecorder gone = FlightRecorder.open(GONE);
+  private final FlightRecorder here = FlightRecorder.open(HERE);
 
   @AfterEach
   void close() {
@@ -27,11 +27,11 @@ class DeparturesTest {
     here.close();
   }
 
-  private static void sum(FlightLog log, int count) {
+  private static void sum(FlightRecorder log, int count) {
     log.collective(CallShape.of(0, DataType.FLOAT32.ordinal(), RedOp.SUM.ordinal(), 0), count);
   }
 
-  private static void single(FlightLog log, boolean sends, int peer) {
+  private static void single(FlightRecorder log, boolean sends, int peer) {
     log.other(CallShape.of(sends ? 2 : 3, DataType.FLOAT32.ordinal(), 0, peer), 5);
     log.single(sends, peer);
   }
@@ -51,7 +51,7 @@ class DeparturesTest {
 
   @Test
   void whoHasCalledTheSameMissesNothing() {
-    for (FlightLog each : List.of(gone, here)) {
+    for (FlightRecorder each : List.of(gone, here)) {
       sum(each, 8);
       single(each, each == gone, each == gone ? 2 : 1);
       sum(each, 8);
@@ -122,7 +122,7 @@ class DeparturesTest {
     all.add(Departure.of(gone, GONE, true));
     all.add(Departure.of(here, HERE, true));
     assertEquals(2, all.of(77).size());
-    all.add(Departure.of(gone, new FlightLog.Rank("words", 77, 0, 3, NAMES), true));
+    all.add(Departure.of(gone, new FlightRecorder.Rank("words", 77, 0, 3, NAMES), true));
     assertEquals(List.of(), all.of(77));
   }
 

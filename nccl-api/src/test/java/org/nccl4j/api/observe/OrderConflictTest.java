@@ -146,8 +146,8 @@ class OrderConflictTest {
     assertEquals(last, heard.contradicting(List.of(old, last)).orElseThrow().get(0));
   }
 
-  private static void recorded(Consumer<FlightLog> test) {
-    FlightLog log = FlightLog.open(new FlightLog.Rank("r", 1, 0, 2, NAMES));
+  private static void recorded(Consumer<FlightRecorder> test) {
+    FlightRecorder log = FlightRecorder.open(new FlightRecorder.Rank("r", 1, 0, 2, NAMES));
     try {
       test.accept(log);
     } finally {
@@ -155,7 +155,7 @@ class OrderConflictTest {
     }
   }
 
-  private static RankReport.Front frontOf(FlightLog log) {
+  private static RankReport.Front frontOf(FlightRecorder log) {
     return log.report(NAMES).front();
   }
 
@@ -187,7 +187,7 @@ class OrderConflictTest {
         log -> {
           for (int call = 0; call < 3; call++) {
             log.waitsInOrder(3, 1000);
-            log.other(FlightLog.UNNAMED, 0);
+            log.other(FlightRecorder.UNNAMED, 0);
             log.collective(CallShape.of(0, 7, 0, 0), 100 + call);
           }
           log.observe(bounded(0, 6), 2000);

@@ -225,10 +225,10 @@ class SettingsTest {
 
   @Test
   void distanceIsLevenshteins() {
-    assertEquals(0, Spelling.distance("", ""));
-    assertEquals(3, Spelling.distance("", "abc"));
-    assertEquals(3, Spelling.distance("kitten", "sitting"));
-    assertEquals(1, Spelling.distance("ab", "b"));
+    assertEquals(0, TypoHints.distance("", ""));
+    assertEquals(3, TypoHints.distance("", "abc"));
+    assertEquals(3, TypoHints.distance("kitten", "sitting"));
+    assertEquals(1, TypoHints.distance("ab", "b"));
   }
 
   private static Set<String> constants() {

@@ -11,7 +11,7 @@ import java.util.stream.Collectors;
 import org.nccl4j.api.observe.Diagnosis;
 import org.nccl4j.api.observe.FlightReader;
 import org.nccl4j.api.observe.RankReport;
-import org.nccl4j.api.settings.FileProblem;
+import org.nccl4j.api.settings.IoErrorText;
 import org.nccl4j.device.InvalidArgumentException;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Model.CommandSpec;
@@ -159,7 +159,7 @@ public final class DiagnoseCommand implements Callable<Integer> {
               } catch (IOException e) {
                 throw new ParameterException(
                     spec.commandLine(),
-                    "cannot write " + file + ": " + FileProblem.of(e),
+                    "cannot write " + file + ": " + IoErrorText.of(e),
                     e,
                     null,
                     null);

@@ -11,7 +11,7 @@ import java.util.Collections;
 import java.util.List;
 import java.util.concurrent.Callable;
 import org.nccl4j.api.Devices;
-import org.nccl4j.api.settings.FileProblem;
+import org.nccl4j.api.settings.IoErrorText;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
@@ -124,7 +124,7 @@ public final class TuneCommand implements Callable<Integer> {
   private SystemErrorException unwritable(IOException e) {
     return new SystemErrorException(
         ErrorId.UNWRITABLE,
-        "the table cannot be written to %s (%s)".formatted(file, FileProblem.of(e)),
+        "the table cannot be written to %s (%s)".formatted(file, IoErrorText.of(e)),
         "name a file in a directory that is there and that you may write to",
         e);
   }

@@ -7,7 +7,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.condition.EnabledIfSystemProperty;
 import org.nccl4j.api.Communicator;
-import org.nccl4j.api.observe.FlightLog;
+import org.nccl4j.api.observe.FlightRecorder;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.RedOp;
@@ -22,7 +22,7 @@ import org.nccl4j.device.kernel.CallShape;
 class CommunicatorCostTest {
   @Test
   void theRecorder() {
-    FlightLog log = FlightLog.unread();
+    FlightRecorder log = FlightRecorder.unread();
     long shape = CallShape.of(4, 7, 0, 0);
     int rounds = 100_000_000;
     double best = Double.MAX_VALUE;

@@ -11,8 +11,8 @@ import java.util.stream.IntStream;
 import org.nccl4j.api.bootstrap.Bootstrap;
 import org.nccl4j.api.proxy.ProxyThread;
 import org.nccl4j.api.spi.PeerInfo;
+import org.nccl4j.api.window.LsaTeam;
 import org.nccl4j.api.window.RemotePeers;
-import org.nccl4j.api.window.Team;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.NcclException;
@@ -57,13 +57,13 @@ public final class RmaConnections implements RemotePeers {
     this.kernels = kernels;
     this.proxy = proxy;
     this.device = device;
-    Team team = Team.of(peers, bootstrap.rank());
+    LsaTeam team = LsaTeam.of(peers, bootstrap.rank());
     peers.stream().map(PeerInfo::rank).filter(rank -> !team.has(rank)).forEach(outside::add);
   }
 
   /** True if ranks need a proxy thread for this. */
   public static boolean areNeeded(List<PeerInfo> peers, int rank) {
-    return Team.of(peers, rank).size() < peers.size()
+    return LsaTeam.of(peers, rank).size() < peers.size()
         && peers.stream().map(PeerInfo::deviceKind).distinct().count() == 1;
   }
 

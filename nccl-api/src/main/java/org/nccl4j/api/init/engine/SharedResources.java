@@ -7,7 +7,7 @@ import java.util.Set;
 import java.util.concurrent.ConcurrentSkipListSet;
 import org.nccl4j.api.bootstrap.Bootstrap;
 import org.nccl4j.api.init.connect.Routes;
-import org.nccl4j.api.observe.Observer;
+import org.nccl4j.api.observe.ProgressMonitor;
 import org.nccl4j.api.proxy.ProxyThread;
 import org.nccl4j.device.CloseAll;
 import org.nccl4j.device.CudaException;
@@ -23,7 +23,7 @@ import org.nccl4j.device.kernel.Progress;
  * a failure of all, because it leaves connections in the middle of a step. Memory that a kernel or
  * the proxy may still use is not freed. Any thread.
  */
-public final class SharedResources implements Observer.Connections {
+public final class SharedResources implements ProgressMonitor.Connections {
   /** How long a kernel may take to say that it has ended, once its operation has. */
   private static final Duration SETTLED = Duration.ofSeconds(1);
 
@@ -68,7 +68,7 @@ public final class SharedResources implements Observer.Connections {
     this.proxy = proxy;
     this.nvls = nvls;
     bootstrap.onFailure(this::failedOutside);
-    bootstrap.onNotice(Observer::heard);
+    bootstrap.onNotice(ProgressMonitor::heard);
     if (proxy != null) {
       proxy.onFailure(this::fail);
     }

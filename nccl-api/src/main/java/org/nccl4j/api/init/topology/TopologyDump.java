@@ -4,7 +4,7 @@ import java.io.IOException;
 import java.lang.System.Logger;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import org.nccl4j.api.settings.FileProblem;
+import org.nccl4j.api.settings.IoErrorText;
 import org.nccl4j.api.settings.Setting;
 import org.nccl4j.api.settings.SettingFile;
 import org.nccl4j.api.settings.Settings;
@@ -77,7 +77,7 @@ final class TopologyDump {
       throw new SystemErrorException(
           ErrorId.UNWRITABLE,
           "rank %d cannot write %s, named by %s (%s)"
-              .formatted(rank, file, setting.name(), FileProblem.of(e)),
+              .formatted(rank, file, setting.name(), IoErrorText.of(e)),
           "name a file in a directory that exists and can be written, or unset it",
           e);
     }

@@ -28,7 +28,7 @@ import org.nccl4j.device.kernel.CallShape;
 import org.nccl4j.device.kernel.KernelCommunicator;
 
 /** One thread looks at all communicators, and none may take it from the others. */
-class ObserverTest {
+class ProgressMonitorTest {
   private static final List<String> OPERATIONS = List.of("all_reduce");
 
   @Test
@@ -47,8 +47,8 @@ class ObserverTest {
             },
             ofBroken);
     KernelCommunicator sound = kernels(idle::incrementAndGet, failure);
-    Observer first = watch(broken, 1, toldOfBroken);
-    Observer second = watch(sound, 2, told);
+    ProgressMonitor first = watch(broken, 1, toldOfBroken);
+    ProgressMonitor second = watch(sound, 2, told);
     try {
       assertTrue(looks.await(60, TimeUnit.SECONDS), "it is looked at again and again");
       failure.set(new RemoteException("rank 1 is gone", "restart it"));
@@ -80,8 +80,9 @@ class ObserverTest {
           }
         };
     CountDownLatch several = new CountDownLatch(3);
-    Observer observer = watch(kernels(slow, new AtomicReference<>()), 1, new CountDownLatch(1));
-    Observer other =
+    ProgressMonitor observer =
+        watch(kernels(slow, new AtomicReference<>()), 1, new CountDownLatch(1));
+    ProgressMonitor other =
         watch(kernels(several::countDown, new AtomicReference<>()), 2, new CountDownLatch(1));
     try {
       assertTrue(begun.await(60, TimeUnit.SECONDS));
@@ -119,7 +120,7 @@ class ObserverTest {
   void anErrorThatCannotBeLoggedDoesNotEndTheLooks() throws Exception {
     CountDownLatch looks = new CountDownLatch(3);
     CountDownLatch ofOther = new CountDownLatch(3);
-    Observer first =
+    ProgressMonitor first =
         watch(
             kernels(
                 () -> {
@@ -129,7 +130,7 @@ class ObserverTest {
                 new AtomicReference<>()),
             1,
             new CountDownLatch(1));
-    Observer second =
+    ProgressMonitor second =
         watch(kernels(ofOther::countDown, new AtomicReference<>()), 2, new CountDownLatch(1));
     try {
       assertTrue(looks.await(50, TimeUnit.SECONDS));
@@ -160,9 +161,9 @@ class ObserverTest {
         };
     Logger logger = Logger.getLogger("org.nccl4j.RAS");
     logger.addHandler(handler);
-    FlightLog.Rank rank = new FlightLog.Rank("observed", 3, 0, 2, OPERATIONS);
-    FlightLog log = FlightLog.open(rank);
-    Observer observer =
+    FlightRecorder.Rank rank = new FlightRecorder.Rank("observed", 3, 0, 2, OPERATIONS);
+    FlightRecorder log = FlightRecorder.open(rank);
+    ProgressMonitor observer =
         watch(log, rank, kernels(() -> {}, new AtomicReference<>(), 1), new CountDownLatch(1));
     try {
       log.collective(CallShape.of(0, 0, 0, 0), 5);
@@ -180,20 +181,23 @@ class ObserverTest {
     }
   }
 
-  private static Observer watch(KernelCommunicator kernels, long id, CountDownLatch told) {
-    FlightLog.Rank rank = new FlightLog.Rank("observed", id, 0, 2, OPERATIONS);
-    return watch(FlightLog.open(rank), rank, kernels, told);
+  private static ProgressMonitor watch(KernelCommunicator kernels, long id, CountDownLatch told) {
+    FlightRecorder.Rank rank = new FlightRecorder.Rank("observed", id, 0, 2, OPERATIONS);
+    return watch(FlightRecorder.open(rank), rank, kernels, told);
   }
 
-  private static Observer watch(
-      FlightLog log, FlightLog.Rank rank, KernelCommunicator kernels, CountDownLatch told) {
+  private static ProgressMonitor watch(
+      FlightRecorder log,
+      FlightRecorder.Rank rank,
+      KernelCommunicator kernels,
+      CountDownLatch told) {
     long id = rank.communicator();
-    return Observer.watch(
+    return ProgressMonitor.watch(
         log,
         rank,
         kernels,
         new OperationHooks(),
-        new Observer.Connections() {
+        new ProgressMonitor.Connections() {
           @Override
           public void failed() {
             told.countDown();
@@ -209,7 +213,7 @@ class ObserverTest {
             return Set.of(id);
           }
         },
-        new Observer.Wishes(
+        new ProgressMonitor.Options(
             /* counts= */ true,
             false,
             "",
@@ -224,7 +228,7 @@ class ObserverTest {
       Runnable look, AtomicReference<NcclException> failure, int waitsFor) {
     return (KernelCommunicator)
         Proxy.newProxyInstance(
-            ObserverTest.class.getClassLoader(),
+            ProgressMonitorTest.class.getClassLoader(),
             new Class<?>[] {KernelCommunicator.class},
             (proxy, method, arguments) ->
                 switch (method.getName()) {

@@ -11,7 +11,7 @@ import java.util.TreeMap;
  * of them has, they go through the windows' numbers together, in ascending order. Guarded by its
  * owner.
  */
-final class GivenUp {
+final class ReleasedWindows {
   private static final int MOST = 1000;
 
   private final int most;
@@ -20,12 +20,12 @@ final class GivenUp {
   /** The first number that is said next; the same on all ranks. */
   private long from = Long.MIN_VALUE;
 
-  GivenUp() {
+  ReleasedWindows() {
     this(MOST);
   }
 
   /** With so many numbers said at once. */
-  GivenUp(int most) {
+  ReleasedWindows(int most) {
     this.most = most;
   }
 
@@ -39,7 +39,7 @@ final class GivenUp {
   }
 
   /** Takes out what all ranks have said; the same on all, in the same order. */
-  List<RegisteredWindow> byAll(List<Proposal> all) {
+  List<RegisteredWindow> byAll(List<RegistrationMessage> all) {
     List<RegisteredWindow> done = new ArrayList<>();
     all.get(0).givenUp().stream()
         .filter(number -> all.stream().allMatch(rank -> rank.givenUp().contains(number)))
@@ -50,9 +50,9 @@ final class GivenUp {
   }
 
   /** Behind the numbers up to which all ranks have said what they have; else from the first. */
-  private long next(List<Proposal> all) {
+  private long next(List<RegistrationMessage> all) {
     return all.stream()
-        .map(Proposal::givenUp)
+        .map(RegistrationMessage::givenUp)
         .filter(said -> said.size() >= most)
         .mapToLong(said -> said.get(said.size() - 1) + 1)
         .min()

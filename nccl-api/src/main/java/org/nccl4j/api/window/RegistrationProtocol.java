@@ -9,10 +9,10 @@ import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.NcclException;
 
 /** Exchanges proposals, and sees to it that all ranks go on or none does. */
-final class Agreement {
+final class RegistrationProtocol {
   private final WindowRegistry.Setup setup;
 
-  Agreement(WindowRegistry.Setup setup) {
+  RegistrationProtocol(WindowRegistry.Setup setup) {
     this.setup = setup;
   }
 
@@ -21,13 +21,13 @@ final class Agreement {
    *
    * @throws NcclException if a rank has an error, or is in another step: the same on all ranks
    */
-  List<Proposal> reach(Proposal mine) {
+  List<RegistrationMessage> reach(RegistrationMessage mine) {
     List<byte[]> gathered =
         CheckedAllGather.allGather(
             setup.bootstrap(), setup.name(), mine.step().label(), mine.toBytes());
-    List<Proposal> all = new ArrayList<>();
+    List<RegistrationMessage> all = new ArrayList<>();
     for (int rank = 0; rank < gathered.size(); rank++) {
-      all.add(Proposal.fromBytes(rank, gathered.get(rank)));
+      all.add(RegistrationMessage.fromBytes(rank, gathered.get(rank)));
     }
     for (int rank = 0; rank < all.size(); rank++) {
       NcclException error = all.get(rank).error();
@@ -42,13 +42,13 @@ final class Agreement {
    * Throws unless all register the same number of bytes at the same offset, or ask for the same
    * device communicator.
    */
-  void checkAlike(List<Proposal> all) {
-    Proposal first = all.get(0);
-    if (first.step() == Proposal.Step.DEVICE_COMMUNICATOR) {
+  void checkAlike(List<RegistrationMessage> all) {
+    RegistrationMessage first = all.get(0);
+    if (first.step() == RegistrationMessage.Step.DEVICE_COMMUNICATOR) {
       checkAskedAlike(all);
     }
     for (int rank = 1; rank < all.size(); rank++) {
-      Proposal other = all.get(rank);
+      RegistrationMessage other = all.get(rank);
       if (other.bytes() != first.bytes()) {
         throw new InvalidArgumentException(
             ErrorId.WINDOW,
@@ -67,10 +67,10 @@ final class Agreement {
     }
   }
 
-  private void checkAskedAlike(List<Proposal> all) {
+  private void checkAskedAlike(List<RegistrationMessage> all) {
     for (int rank = 1; rank < all.size(); rank++) {
-      Asked first = Asked.of(all.get(0).window());
-      Asked other = Asked.of(all.get(rank).window());
+      DeviceCommRequirements first = DeviceCommRequirements.of(all.get(0).window());
+      DeviceCommRequirements other = DeviceCommRequirements.of(all.get(rank).window());
       if (!other.equals(first)) {
         throw new InvalidArgumentException(
             ErrorId.COUNT,
@@ -83,7 +83,7 @@ final class Agreement {
   }
 
   /** Throws unless all drop the same window. */
-  void checkWindow(List<Proposal> all) {
+  void checkWindow(List<RegistrationMessage> all) {
     for (int rank = 1; rank < all.size(); rank++) {
       if (all.get(rank).window() != all.get(0).window()) {
         throw new InvalidUsageException(
@@ -96,7 +96,7 @@ final class Agreement {
   }
 
   /** What makes these allocations the same as others. */
-  SymmetricMemory.Key key(List<Proposal> all) {
+  SymmetricMemory.Key key(List<RegistrationMessage> all) {
     List<String> numbers = new ArrayList<>();
     for (int rank = 0; rank < all.size(); rank++) {
       numbers.add(setup.peers().get(rank).processId() + "/" + all.get(rank).allocation());

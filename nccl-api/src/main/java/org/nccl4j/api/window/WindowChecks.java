@@ -8,8 +8,8 @@ import org.nccl4j.device.NcclException;
 import org.nccl4j.device.symmetric.ShareableMemory;
 
 /** Checks memory that a rank registers. Returns an error or null. */
-final class Fitness {
-  private Fitness() {}
+final class WindowChecks {
+  private WindowChecks() {}
 
   static NcclException of(String call, WindowRegistry.Setup setup, DeviceMemory memory) {
     if (memory == null) {

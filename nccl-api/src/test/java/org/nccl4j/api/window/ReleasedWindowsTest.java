@@ -8,27 +8,27 @@ import org.junit.jupiter.api.Test;
 import org.nccl4j.device.symmetric.WindowView;
 
 /** What ranks have given up in different orders, where not all can be said at once. */
-class GivenUpTest {
+class ReleasedWindowsTest {
   private static final int MOST = 2;
 
-  private static GivenUp with(long... numbers) {
-    GivenUp made = new GivenUp(MOST);
+  private static ReleasedWindows with(long... numbers) {
+    ReleasedWindows made = new ReleasedWindows(MOST);
     for (long number : numbers) {
       made.add(new RegisteredWindow(new WindowView(number, 0, List.of()), null, null));
     }
     return made;
   }
 
-  private static Proposal says(GivenUp rank) {
-    return new Proposal(
-        Proposal.Step.REGISTER, null, 0, 0, 0, 0, 0, 0, "", rank.numbers(), List.of());
+  private static RegistrationMessage says(ReleasedWindows rank) {
+    return new RegistrationMessage(
+        RegistrationMessage.Step.REGISTER, null, 0, 0, 0, 0, 0, 0, "", rank.numbers(), List.of());
   }
 
   /** What both give up in some rounds, each round of which they must agree on. */
-  private static List<Long> rounds(int rounds, GivenUp first, GivenUp second) {
+  private static List<Long> rounds(int rounds, ReleasedWindows first, ReleasedWindows second) {
     List<Long> done = new ArrayList<>();
     for (int round = 0; round < rounds; round++) {
-      List<Proposal> all = List.of(says(first), says(second));
+      List<RegistrationMessage> all = List.of(says(first), says(second));
       List<Long> ofFirst = numbers(first.byAll(all));
       assertEquals(ofFirst, numbers(second.byAll(all)));
       done.addAll(ofFirst);
@@ -55,8 +55,8 @@ class GivenUpTest {
   /** After the last number comes the first: one that was passed is found the next time. */
   @Test
   void whatIsGivenUpLaterIsFoundToo() {
-    GivenUp first = with(1, 2, 3, 4);
-    GivenUp second = with(3, 4);
+    ReleasedWindows first = with(1, 2, 3, 4);
+    ReleasedWindows second = with(3, 4);
     assertEquals(List.of(3L, 4L), rounds(3, first, second));
     second.add(new RegisteredWindow(new WindowView(1, 0, List.of()), null, null));
     assertEquals(List.of(1L), rounds(2, first, second));

@@ -18,12 +18,12 @@ import org.nccl4j.device.RedOp;
 import org.nccl4j.device.kernel.CallShape;
 
 /** What was recorded is read again: here, and as another process reads it. */
-class FlightLogTest {
+class FlightRecorderTest {
   private static final List<String> NAMES = List.of("all_reduce", "broadcast", "send", "recv");
   private static final int ROOTS = 1 << 20;
 
-  private final FlightLog log =
-      FlightLog.open(new FlightLog.Rank("words", System.nanoTime(), 3, ROOTS, NAMES));
+  private final FlightRecorder log =
+      FlightRecorder.open(new FlightRecorder.Rank("words", System.nanoTime(), 3, ROOTS, NAMES));
 
   @AfterEach
   void close() {
@@ -62,15 +62,16 @@ class FlightLogTest {
         if (operation < 2) {
           log.collective(shape, count);
         } else {
-          log.other(operation == 4 ? FlightLog.UNNAMED : shape, operation == 4 ? 0 : count);
+          log.other(operation == 4 ? FlightRecorder.UNNAMED : shape, operation == 4 ? 0 : count);
         }
         int number = called.size() + 1;
         called.add(expected(number, collectives, operation, type, op, root, count));
       }
     }
     // The oldest run that is there may be being overwritten.
-    int known = runs.size() < FlightLog.RUNS ? 0 : runs.get(runs.size() - FlightLog.RUNS + 1);
-    int oldest = Math.max(known, operations - FlightLog.ENTRIES + 1);
+    int known =
+        runs.size() < FlightRecorder.RUNS ? 0 : runs.get(runs.size() - FlightRecorder.RUNS + 1);
+    int oldest = Math.max(known, operations - FlightRecorder.ENTRIES + 1);
     List<Operation> last = called.subList(oldest, operations);
     RankReport report = log.report(NAMES);
     assertEquals(operations, report.launched());

@@ -23,13 +23,13 @@ import org.nccl4j.device.NcclException;
  * @param offset where the window begins in it
  * @param bytes the window's size
  * @param stride of the rank's flat range
- * @param mailbox where the rank receives file descriptors, or a fabric handle; see {@link Offer};
- *     else ""
+ * @param mailbox where the rank receives file descriptors, or a fabric handle; see {@link
+ *     HandleOffer}; else ""
  * @param givenUp numbers of windows that the rank has no more use for
  * @param sent how many messages of puts and signals it has sent to each rank; empty if it sends
  *     none
  */
-record Proposal(
+record RegistrationMessage(
     Step step,
     NcclException error,
     long window,
@@ -62,13 +62,13 @@ record Proposal(
   }
 
   /** A step in which nothing but its outcome is told. */
-  static Proposal outcome(Step step, long window, NcclException error) {
-    return new Proposal(step, error, window, 0, 0, 0, 0, 0, "", List.of(), List.of());
+  static RegistrationMessage outcome(Step step, long window, NcclException error) {
+    return new RegistrationMessage(step, error, window, 0, 0, 0, 0, 0, "", List.of(), List.of());
   }
 
   /** The same with what the rank has sent. */
-  Proposal with(List<Long> messages) {
-    return new Proposal(
+  RegistrationMessage with(List<Long> messages) {
+    return new RegistrationMessage(
         step,
         error,
         window,
@@ -118,13 +118,13 @@ record Proposal(
     return List.copyOf(numbers);
   }
 
-  static Proposal fromBytes(int rank, byte[] bytes) {
+  static RegistrationMessage fromBytes(int rank, byte[] bytes) {
     try (DataInputStream in = new DataInputStream(new ByteArrayInputStream(bytes))) {
       Step step = Step.values()[in.readByte()];
       int id = in.readByte();
       NcclException error =
           id < 0 ? null : NcclException.of(ErrorId.values()[id], in.readUTF(), in.readUTF(), null);
-      return new Proposal(
+      return new RegistrationMessage(
           step,
           error,
           in.readLong(),

@@ -8,18 +8,18 @@ import org.nccl4j.device.kernel.KernelCommunicator;
  * Makes Java Flight Recorder's events of one rank, from what the flight recorder has. Owner thread:
  * the observer's.
  */
-final class Recording {
+final class JfrRecorder {
   private static final long PERIOD_NANOS = 1_000_000_000L;
 
-  private final FlightLog log;
-  private final FlightLog.Rank rank;
+  private final FlightRecorder log;
+  private final FlightRecorder.Rank rank;
   private final OperationEvents operations;
   private long lastNanos = System.nanoTime();
   private long launched;
   private long ended;
   private boolean failed;
 
-  Recording(FlightLog log, FlightLog.Rank rank, OperationHooks hooks) {
+  JfrRecorder(FlightRecorder log, FlightRecorder.Rank rank, OperationHooks hooks) {
     this.log = log;
     this.rank = rank;
     this.operations = new OperationEvents(rank, hooks);

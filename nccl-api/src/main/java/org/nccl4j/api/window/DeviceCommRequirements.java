@@ -6,15 +6,15 @@ package org.nccl4j.api.window;
  * @param barriers of the team
  * @param slots of 8 bytes for each rank
  */
-public record Asked(int barriers, int slots) {
+public record DeviceCommRequirements(int barriers, int slots) {
   /** As one number. */
   long packed() {
     return (long) barriers << Integer.SIZE | Integer.toUnsignedLong(slots);
   }
 
   /** Of such a number. */
-  static Asked of(long packed) {
-    return new Asked((int) (packed >> Integer.SIZE), (int) packed);
+  static DeviceCommRequirements of(long packed) {
+    return new DeviceCommRequirements((int) (packed >> Integer.SIZE), (int) packed);
   }
 
   @Override

@@ -6,8 +6,8 @@ import java.nio.file.InvalidPathException;
 import java.nio.file.NoSuchFileException;
 
 /** Explains in words, not with a class name, why a user's file cannot be read or written. */
-public final class FileProblem {
-  private FileProblem() {}
+public final class IoErrorText {
+  private IoErrorText() {}
 
   /** The words for what reading or writing a file threw. */
   public static String of(Exception e) {

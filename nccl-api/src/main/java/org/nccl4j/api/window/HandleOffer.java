@@ -12,7 +12,7 @@ import org.nccl4j.device.shm.OwnedFd;
 import org.nccl4j.device.symmetric.ShareableMemory;
 
 /** A rank's open handles for the other ranks during one registration. */
-final class Offer implements AutoCloseable {
+final class HandleOffer implements AutoCloseable {
   private static final String FABRIC = "fabric:";
 
   private final String communicator;
@@ -33,7 +33,8 @@ final class Offer implements AutoCloseable {
    * @param fabricHandle of the allocation; empty where others get descriptors
    * @param abroad whether ranks of the team are in other processes
    */
-  Offer(byte[] secret, int rank, ShareableMemory allocation, byte[] fabricHandle, boolean abroad) {
+  HandleOffer(
+      byte[] secret, int rank, ShareableMemory allocation, byte[] fabricHandle, boolean abroad) {
     this.communicator = HexFormat.of().formatHex(secret);
     this.rank = rank;
     this.fabric = fabricHandle.length == 0 ? "" : FABRIC + HexFormat.of().formatHex(fabricHandle);

@@ -9,12 +9,12 @@ import org.nccl4j.device.symmetric.SymmetricDevice;
  * A rank's part of a registration before the exchange: an allocation that is ready for the others,
  * or an error to report to them.
  */
-final class Candidate implements AutoCloseable {
+final class RegistrationRequest implements AutoCloseable {
   private final ShareableMemory own;
   private final NcclException unfit;
-  private final Offer offer;
+  private final HandleOffer offer;
 
-  private Candidate(ShareableMemory own, NcclException unfit, Offer offer) {
+  private RegistrationRequest(ShareableMemory own, NcclException unfit, HandleOffer offer) {
     this.own = own;
     this.unfit = unfit;
     this.offer = offer;
@@ -27,7 +27,7 @@ final class Candidate implements AutoCloseable {
    * @param memory null only where something is wrong already
    * @param wrong what, else null
    */
-  static Candidate of(
+  static RegistrationRequest of(
       WindowRegistry.Setup setup,
       Mapper mapper,
       boolean apart,
@@ -39,16 +39,18 @@ final class Candidate implements AutoCloseable {
       try {
         own = ((SymmetricDevice) setup.device()).exportable(memory).orElse(null);
         unfit =
-            own == null ? Fitness.notExportable(setup, memory) : Fitness.inside(setup, memory, own);
+            own == null
+                ? WindowChecks.notExportable(setup, memory)
+                : WindowChecks.inside(setup, memory, own);
         if (unfit == null) {
-          byte[] handle = apart ? Fitness.fabricHandle(memory, own) : new byte[0];
-          return new Candidate(own, null, mapper.offer(own, handle));
+          byte[] handle = apart ? WindowChecks.fabricHandle(memory, own) : new byte[0];
+          return new RegistrationRequest(own, null, mapper.offer(own, handle));
         }
       } catch (NcclException e) {
-        unfit = NcclException.of(e.id(), Fitness.where(setup) + e.problem(), e.remedy(), e);
+        unfit = NcclException.of(e.id(), WindowChecks.where(setup) + e.problem(), e.remedy(), e);
       }
     }
-    return new Candidate(own, unfit, mapper.offer(null, new byte[0]));
+    return new RegistrationRequest(own, unfit, mapper.offer(null, new byte[0]));
   }
 
   /** The allocation; null where there is none. To be released by whoever has no more use for it. */
@@ -61,7 +63,7 @@ final class Candidate implements AutoCloseable {
     return unfit;
   }
 
-  Offer offer() {
+  HandleOffer offer() {
     return offer;
   }
 

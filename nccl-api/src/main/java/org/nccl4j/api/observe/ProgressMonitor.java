@@ -20,7 +20,7 @@ import org.nccl4j.device.kernel.KernelCommunicator;
  * far they are, and has a failure told to the other ranks. One daemon thread, which ends when there
  * is no communicator. What it costs an operation is nothing.
  */
-public final class Observer {
+public final class ProgressMonitor {
   private static final System.Logger LOG = DebugLog.of("RAS");
   private static final long PERIOD_NANOS = 50_000_000;
 
@@ -35,7 +35,7 @@ public final class Observer {
   /** How often to look for conflicts, where that is wanted. */
   private static final long COMPARE_MILLIS = 1000;
 
-  private static final List<Observer> ALL = new CopyOnWriteArrayList<>();
+  private static final List<ProgressMonitor> ALL = new CopyOnWriteArrayList<>();
 
   /** What the ranks of other processes wait for. */
   private static final OrderNotice.Heard HEARD = new OrderNotice.Heard();
@@ -48,12 +48,12 @@ public final class Observer {
 
   private static Thread thread;
 
-  private final FlightLog log;
-  private final FlightLog.Rank rank;
+  private final FlightRecorder log;
+  private final FlightRecorder.Rank rank;
   private final KernelCommunicator kernels;
   private final Connections connections;
-  private final Wishes wishes;
-  private final Recording recording;
+  private final Options options;
+  private final JfrRecorder recording;
 
   /** Held during a look. Who has one never waits for that of another observer. */
   private final ReentrantLock looking = new ReentrantLock();
@@ -79,7 +79,7 @@ public final class Observer {
    * @param file where the recorder is written after a failure; empty for nowhere
    * @param info where a failure is told of
    */
-  public record Wishes(boolean counts, boolean compares, String file, InfoLog info) {}
+  public record Options(boolean counts, boolean compares, String file, InfoLog info) {}
 
   /** Connections of a communicator, perhaps shared with others. */
   public interface Connections {
@@ -93,20 +93,20 @@ public final class Observer {
     Set<Long> users();
   }
 
-  private Observer(
-      FlightLog log,
-      FlightLog.Rank rank,
+  private ProgressMonitor(
+      FlightRecorder log,
+      FlightRecorder.Rank rank,
       KernelCommunicator kernels,
       OperationHooks hooks,
       Connections connections,
-      Wishes wishes) {
-    this.wishes = wishes;
+      Options options) {
+    this.options = options;
     this.log = log;
     this.rank = rank;
     this.kernels = kernels;
     this.connections = connections;
     this.calls = new CallWatch(rank.rank());
-    this.recording = new Recording(log, rank, hooks);
+    this.recording = new JfrRecorder(log, rank, hooks);
   }
 
   /**
@@ -114,20 +114,20 @@ public final class Observer {
    *
    * @param hooks where it listens for operations while a recording asks for them
    */
-  public static Observer watch(
-      FlightLog log,
-      FlightLog.Rank rank,
+  public static ProgressMonitor watch(
+      FlightRecorder log,
+      FlightRecorder.Rank rank,
       KernelCommunicator kernels,
       OperationHooks hooks,
       Connections connections,
-      Wishes wishes) {
-    Observer observer = new Observer(log, rank, kernels, hooks, connections, wishes);
+      Options options) {
+    ProgressMonitor observer = new ProgressMonitor(log, rank, kernels, hooks, connections, options);
     kernels.explainDeadlines(observer::explain);
     kernels.explainMismatches(observer::calls);
-    synchronized (Observer.class) {
+    synchronized (ProgressMonitor.class) {
       ALL.add(observer);
       if (thread == null || !thread.isAlive()) {
-        thread = new Thread(Observer::run, "nccl4j-observer");
+        thread = new Thread(ProgressMonitor::run, "nccl4j-observer");
         thread.setDaemon(true);
         thread.start();
       }
@@ -157,7 +157,7 @@ public final class Observer {
    * not waited for.
    */
   public void close() {
-    synchronized (Observer.class) {
+    synchronized (ProgressMonitor.class) {
       ALL.remove(this);
     }
     WARNED.remove(rank.communicator());
@@ -196,10 +196,10 @@ public final class Observer {
 
   private static void run() {
     while (true) {
-      ALL.forEach(Observer::lookWhateverHappens);
+      ALL.forEach(ProgressMonitor::lookWhateverHappens);
       lookAtLeases();
       LockSupport.parkNanos(PERIOD_NANOS);
-      synchronized (Observer.class) {
+      synchronized (ProgressMonitor.class) {
         if (ALL.isEmpty()) {
           thread = null;
           return;
@@ -268,10 +268,10 @@ public final class Observer {
       log.observe(kernels, nowMillis);
       recording.look(kernels);
       failWithoutDeparted();
-      if (wishes.counts) {
+      if (options.counts) {
         compareCalls(System.currentTimeMillis());
       }
-      if (wishes.compares) {
+      if (options.compares) {
         compare(nowMillis);
       }
       warn(nowMillis);
@@ -327,21 +327,21 @@ public final class Observer {
   private void tell() {
     if (!told && kernels.failure() != null) {
       told = true;
-      wishes.info.tell("RAS", () -> "has failed: " + kernels.failure().getMessage());
+      options.info.tell("RAS", () -> "has failed: " + kernels.failure().getMessage());
       try {
         connections.failed();
       } catch (RuntimeException e) {
         LOG.log(Level.ERROR, "a failure could not be told", e);
       }
-      if (!wishes.file.isEmpty()) {
-        FlightFile.open(rank.operations()).save(wishes.file);
+      if (!options.file.isEmpty()) {
+        FlightFile.open(rank.operations()).save(options.file);
       }
     }
   }
 
   /** Who is behind, when a deadline has passed: by all recorders that this process can read. */
   private String explain() {
-    ALL.forEach(Observer::tryLook);
+    ALL.forEach(ProgressMonitor::tryLook);
     Map<Long, List<RankReport>> all = Diagnosis.byCommunicator(reports());
     List<RankReport> ours = all.get(rank.communicator());
     return ours == null
@@ -374,7 +374,7 @@ public final class Observer {
       if (look > 0) {
         LockSupport.parkNanos(NANOS_BETWEEN_LOOKS);
       }
-      ALL.forEach(Observer::tryLook);
+      ALL.forEach(ProgressMonitor::tryLook);
       known = CallConflict.between(ranks(), rank.rank(), peer);
     }
     return known;

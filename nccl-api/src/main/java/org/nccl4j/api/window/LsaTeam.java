@@ -17,9 +17,9 @@ import org.nccl4j.device.cuda.CudaDevice;
  * @param size how many, in order of rank
  * @param place which of them this rank is
  */
-public record Team(int first, int size, int place) {
+public record LsaTeam(int first, int size, int place) {
   /** The team of a rank. */
-  public static Team of(List<PeerInfo> peers, int rank) {
+  public static LsaTeam of(List<PeerInfo> peers, int rank) {
     int size = 0;
     int run = 1;
     for (int r = 1; r < peers.size(); r++) {
@@ -34,7 +34,7 @@ public record Team(int first, int size, int place) {
     if (peers.get(0).deviceKind() == Device.Kind.CUDA) {
       size = part(size);
     }
-    return new Team(rank - rank % size, size, rank % size);
+    return new LsaTeam(rank - rank % size, size, rank % size);
   }
 
   /** The largest equal part that kernels can work with: of 72 ranks 24. */

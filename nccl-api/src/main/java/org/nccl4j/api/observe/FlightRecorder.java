@@ -19,12 +19,12 @@ import org.nccl4j.device.kernel.KernelCommunicator;
  * The flight recorder of one rank of a communicator; see the package's description for where things
  * lie. Operations of one shape and count in a row are one run, so to record one more of them is one
  * store: how many operations there are. What has ended is not stored by the operations: the {@link
- * Observer} looks at it now and then.
+ * ProgressMonitor} looks at it now and then.
  *
  * <p>Owner of {@code collective} and {@code other}: the thread that launches, one at a time; of the
  * rest: any.
  */
-public final class FlightLog {
+public final class FlightRecorder {
   static final int IN_USE = 0;
   static final int RANK = 4;
   static final int RANKS = 8;
@@ -67,7 +67,7 @@ public final class FlightLog {
   /** The order of this process's calls in all communicators that compare theirs. */
   private static final AtomicLong CALLS = new AtomicLong();
 
-  private static final FlightLog UNREAD = new FlightLog(null, FlightFile.apart(), 0);
+  private static final FlightRecorder UNREAD = new FlightRecorder(null, FlightFile.apart(), 0);
 
   private static final VarHandle ELEMENTS = MethodHandles.arrayElementVarHandle(long[].class);
 
@@ -103,7 +103,7 @@ public final class FlightLog {
    */
   private volatile long reached;
 
-  private FlightLog(FlightFile file, FlightFile.Slot slot, int nRanks) {
+  private FlightRecorder(FlightFile file, FlightFile.Slot slot, int nRanks) {
     this.nRanks = nRanks;
     this.singles = new long[MARGIN + 2 * nRanks + MARGIN];
     this.file = file;
@@ -114,7 +114,7 @@ public final class FlightLog {
   }
 
   /** A recorder that nobody reads, for launches before there is another. */
-  public static FlightLog unread() {
+  public static FlightRecorder unread() {
     return UNREAD;
   }
 
@@ -128,9 +128,9 @@ public final class FlightLog {
       String name, long communicator, int rank, int nRanks, List<String> operations) {}
 
   /** A new recorder. */
-  public static FlightLog open(Rank rank) {
+  public static FlightRecorder open(Rank rank) {
     FlightFile file = FlightFile.open(rank.operations());
-    FlightLog log = new FlightLog(file, file.take(), rank.nRanks());
+    FlightRecorder log = new FlightRecorder(file, file.take(), rank.nRanks());
     ByteBuffer bytes = log.bytes;
     bytes.putInt(RANK, rank.rank()).putInt(RANKS, rank.nRanks()).putInt(WAITS_FOR, -1);
     bytes.putLong(COMMUNICATOR, rank.communicator());

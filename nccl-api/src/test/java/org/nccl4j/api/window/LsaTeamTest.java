@@ -14,7 +14,7 @@ import org.nccl4j.api.spi.PeerInfo;
 import org.nccl4j.device.Device;
 
 /** Whose windows a rank reaches. */
-class TeamTest {
+class LsaTeamTest {
   /** A rank of each place, which is a host and, after a slash, a clique. */
   private static List<PeerInfo> peers(Device.Kind kind, String... places) {
     List<PeerInfo> peers = new ArrayList<>();
@@ -31,19 +31,19 @@ class TeamTest {
   @Test
   void ranksOfAHostOrOfACliqueAreOne() {
     List<PeerInfo> hosts = peers(Device.Kind.CUDA, "a", "a", "b", "b");
-    assertEquals(new Team(2, 2, 1), Team.of(hosts, 3));
+    assertEquals(new LsaTeam(2, 2, 1), LsaTeam.of(hosts, 3));
     List<PeerInfo> clique = peers(Device.Kind.CUDA, "a/x", "a/x", "b/x", "b/x");
-    assertEquals(new Team(0, 4, 3), Team.of(clique, 3));
+    assertEquals(new LsaTeam(0, 4, 3), LsaTeam.of(clique, 3));
     List<PeerInfo> apart = peers(Device.Kind.CUDA, "a/x", "a/y");
-    assertEquals(1, Team.of(apart, 0).size());
+    assertEquals(1, LsaTeam.of(apart, 0).size());
   }
 
   @Test
   void onlyTeamsOfSeveralHostsNeedFabricHandles() {
     List<PeerInfo> two = peers(Device.Kind.CUDA, "a/x", "a/x", "b/y", "c/y");
-    assertEquals(new Team(0, 2, 1), Team.of(two, 1));
-    assertFalse(Team.of(two, 1).isApart(two));
-    assertTrue(Team.of(two, 2).isApart(two));
+    assertEquals(new LsaTeam(0, 2, 1), LsaTeam.of(two, 1));
+    assertFalse(LsaTeam.of(two, 1).isApart(two));
+    assertTrue(LsaTeam.of(two, 2).isApart(two));
   }
 
   /** Kernels have flags for 32 ranks. */
@@ -54,8 +54,8 @@ class TeamTest {
     for (int rank = 0; rank < ranks; rank++) {
       places[rank] = "host" + rank / 4 + "/x";
     }
-    assertEquals(size, Team.of(peers(Device.Kind.CUDA, places), 0).size());
+    assertEquals(size, LsaTeam.of(peers(Device.Kind.CUDA, places), 0).size());
     Arrays.fill(places, "host");
-    assertEquals(ranks, Team.of(peers(Device.Kind.HOST, places), 0).size());
+    assertEquals(ranks, LsaTeam.of(peers(Device.Kind.HOST, places), 0).size());
   }
 }

@@ -6,11 +6,11 @@ import java.util.Map;
 import java.util.SortedMap;
 
 /** Finds names of settings that were probably meant to be others. */
-final class Spelling {
+final class TypoHints {
   /** More edits than this are another word. */
   private static final int NEAR = 2;
 
-  private Spelling() {}
+  private TypoHints() {}
 
   static List<String> hints(SortedMap<String, Environment.Value> set, List<String> known) {
     List<String> hints = new ArrayList<>();

@@ -10,14 +10,14 @@ import org.nccl4j.device.symmetric.ShareableMemory;
  * Has windows' memory reached by one access, where the communicator can. Used by one thread at a
  * time.
  */
-final class Covering {
+final class MulticastBinder {
   private static final System.Logger LOG = DebugLog.of("NVLS");
 
   private final WindowRegistry.Setup setup;
   private final boolean possible;
   private boolean warned;
 
-  Covering(WindowRegistry.Setup setup, Team team) {
+  MulticastBinder(WindowRegistry.Setup setup, LsaTeam team) {
     this.setup = setup;
     this.possible = setup.multicast() != null && team.size() == setup.peers().size();
   }
