@@ -157,7 +157,8 @@ class FaultyPluginsTest {
     for (String when : List.of("launches", "ends")) {
       said.clear();
       reduce(config(when, "none", ""));
-      assertEquals(List.of("the profiler faulty-profiler fails and receives no more operations"), said);
+      assertEquals(
+          List.of("the profiler faulty-profiler fails and receives no more operations"), said);
     }
   }
 }
