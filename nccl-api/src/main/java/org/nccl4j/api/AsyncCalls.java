@@ -13,7 +13,7 @@ final class AsyncCalls {
   private CompletableFuture<?> last = CompletableFuture.completedFuture(null);
 
   /**
-   * As {@link #call}, after all calls that were made by this object before.
+   * Makes a call as {@link #call} does, after all calls that this object made before.
    *
    * @param unwanted what becomes of an outcome that comes after the future was cancelled
    */

@@ -131,9 +131,9 @@ public final class Communicator implements AutoCloseable {
   }
 
   /**
-   * As {@link #initRank(int, UniqueId, int, Device, CommunicatorConfig)}, for a large job with
-   * several bootstrap roots. Each id has a root, which collects a block of the ranks. Corresponds
-   * to ncclCommInitRankScalable.
+   * Creates a communicator for a large job with several bootstrap roots, as {@link #initRank(int,
+   * UniqueId, int, Device, CommunicatorConfig)} does with one. Each id has a root, which collects a
+   * block of the ranks. Corresponds to ncclCommInitRankScalable.
    *
    * @param ids the same in the same order on all ranks, created by different processes; at most
    *     nRanks. One for some hundreds of ranks is enough
@@ -150,13 +150,19 @@ public final class Communicator implements AutoCloseable {
     return new Communicator(CommunicatorFactory.join(nRanks, ids, rank, device, config), config);
   }
 
-  /** As {@link #initRank(int, UniqueId, int, Device, CommunicatorConfig)}, without waiting. */
+  /**
+   * Creates a communicator as {@link #initRank(int, UniqueId, int, Device, CommunicatorConfig)}
+   * does, without waiting.
+   */
   public static CompletableFuture<Communicator> initRankAsync(
       int nRanks, UniqueId id, int rank, Device device, CommunicatorConfig config) {
     return initRankAsync(nRanks, Collections.singletonList(id), rank, device, config);
   }
 
-  /** As {@link #initRank(int, List, int, Device, CommunicatorConfig)}, without waiting. */
+  /**
+   * Creates a communicator as {@link #initRank(int, List, int, Device, CommunicatorConfig)} does,
+   * without waiting.
+   */
   public static CompletableFuture<Communicator> initRankAsync(
       int nRanks, List<UniqueId> ids, int rank, Device device, CommunicatorConfig config) {
     List<UniqueId> given = ids == null ? null : new ArrayList<>(ids);
@@ -183,7 +189,7 @@ public final class Communicator implements AutoCloseable {
         .toList();
   }
 
-  /** As {@link #initAll(List, CommunicatorConfig)}, without waiting. */
+  /** Creates communicators as {@link #initAll(List, CommunicatorConfig)} does, without waiting. */
   public static CompletableFuture<List<Communicator>> initAllAsync(
       List<Device> devices, CommunicatorConfig config) {
     List<Device> given = devices == null ? null : new ArrayList<>(devices);
@@ -214,7 +220,8 @@ public final class Communicator implements AutoCloseable {
   }
 
   /**
-   * As {@link #split(int, int)}, with settings that override this communicator's.
+   * Splits this communicator as {@link #split(int, int)} does, with settings that override this
+   * communicator's.
    *
    * @param changes name and settings of the new communicator
    */
@@ -227,9 +234,9 @@ public final class Communicator implements AutoCloseable {
   }
 
   /**
-   * As {@link #split(int, int, CommunicatorConfig)}, without waiting. Asynchronous creations from
-   * one communicator happen in the order of the calls. Other collective calls on it that wait, such
-   * as split itself, must follow the future's end.
+   * Splits this communicator as {@link #split(int, int, CommunicatorConfig)} does, without waiting.
+   * Asynchronous creations from one communicator happen in the order of the calls. Other collective
+   * calls on it that wait, such as split itself, must follow the future's end.
    */
   public CompletableFuture<Optional<Communicator>> splitAsync(
       int color, int key, CommunicatorConfig changes) {
@@ -258,7 +265,10 @@ public final class Communicator implements AutoCloseable {
     return shrink(excluded, mode, CommunicatorConfig.defaults());
   }
 
-  /** As {@link #shrink(Set, ShrinkMode)}, with settings that override this communicator's. */
+  /**
+   * Shrinks this communicator as {@link #shrink(Set, ShrinkMode)} does, with settings that override
+   * this communicator's.
+   */
   public Communicator shrink(Set<Integer> excluded, ShrinkMode mode, CommunicatorConfig changes) {
     Arguments.notNull(excluded, "set of excluded ranks");
     Arguments.notNull(mode, "mode of shrinking");
@@ -272,9 +282,10 @@ public final class Communicator implements AutoCloseable {
   }
 
   /**
-   * As {@link #shrink(Set, ShrinkMode, CommunicatorConfig)}, without waiting. It follows earlier
-   * asynchronous creations from this communicator ({@link #splitAsync}). With {@link
-   * ShrinkMode#ABORT} it begins at once, because earlier creations may never end.
+   * Shrinks this communicator as {@link #shrink(Set, ShrinkMode, CommunicatorConfig)} does, without
+   * waiting. The call follows earlier asynchronous creations from this communicator ({@link
+   * #splitAsync}). With {@link ShrinkMode#ABORT} it begins at once, because earlier creations may
+   * never end.
    */
   public CompletableFuture<Communicator> shrinkAsync(
       Set<Integer> excluded, ShrinkMode mode, CommunicatorConfig changes) {
@@ -306,7 +317,7 @@ public final class Communicator implements AutoCloseable {
     return initRank(nRanks, id, rank(), device(), changes);
   }
 
-  /** As {@link #grow}, without waiting. */
+  /** Grows this communicator as {@link #grow} does, without waiting. */
   public CompletableFuture<Communicator> growAsync(
       int newRanks, UniqueId id, CommunicatorConfig changes) {
     return AsyncCalls.call(
@@ -344,8 +355,8 @@ public final class Communicator implements AutoCloseable {
   }
 
   /**
-   * As {@link #allReduce(DeviceMemory, DeviceMemory, long, DataType, RedOp, DeviceStream)}, with a
-   * pre-multiplied sum or a user's reduction.
+   * Reduces as {@link #allReduce(DeviceMemory, DeviceMemory, long, DataType, RedOp, DeviceStream)}
+   * does, with a pre-multiplied sum or a user's reduction.
    *
    * @throws InvalidUsageException on GPUs for a user's reduction
    */
@@ -392,7 +403,7 @@ public final class Communicator implements AutoCloseable {
     queue.call(CallShape.of(Operation.REDUCE, type, op, root), send, recv, count, stream);
   }
 
-  /** As the other reduce, with an operator as in all-reduce. */
+  /** Reduces as the other reduce does, with an operator as in all-reduce. */
   public void reduce(
       DeviceMemory send,
       DeviceMemory recv,
@@ -432,7 +443,7 @@ public final class Communicator implements AutoCloseable {
     queue.call(CallShape.of(Operation.REDUCE_SCATTER, type, op, 0), send, recv, recvCount, stream);
   }
 
-  /** As the other reduce-scatter, with an operator as in all-reduce. */
+  /** Reduces and scatters as the other reduce-scatter does, with an operator as in all-reduce. */
   public void reduceScatter(
       DeviceMemory send,
       DeviceMemory recv,
@@ -445,7 +456,7 @@ public final class Communicator implements AutoCloseable {
   }
 
   /**
-   * As all-gather, with a count for each rank.
+   * Gathers as all-gather does, with a count for each rank.
    *
    * @param send this rank's part, counts[rank()] elements
    * @param recv all parts
@@ -464,7 +475,7 @@ public final class Communicator implements AutoCloseable {
   }
 
   /**
-   * As reduce-scatter, with a count for each rank.
+   * Reduces and scatters as reduce-scatter does, with a count for each rank.
    *
    * @param send the parts of all ranks, contiguous
    * @param recv this rank's part of the result, counts[rank()] elements
@@ -482,7 +493,7 @@ public final class Communicator implements AutoCloseable {
   }
 
   /**
-   * As all-to-all, with a count for each pair of ranks.
+   * Exchanges as all-to-all does, with a count for each pair of ranks.
    *
    * @param sendCounts elements for each rank
    * @param sendOffsets their starts in send, in elements; null for contiguous parts
@@ -781,8 +792,8 @@ public final class Communicator implements AutoCloseable {
   }
 
   /**
-   * As {@link #decision}, for buffers that lie in windows or are registered on all ranks, out of
-   * place.
+   * Returns the decision as {@link #decision} does, for buffers that lie in windows or are
+   * registered on all ranks, out of place.
    */
   public Decision decisionInWindows(String operation, long count, DataType type) {
     Arguments.notNull(type, "type of the elements");
@@ -814,7 +825,7 @@ public final class Communicator implements AutoCloseable {
     return config;
   }
 
-  /** Its name, rank and number of ranks, for messages and logs. */
+  /** Returns the communicator's name, rank and number of ranks, for messages and logs. */
   @Override
   public String toString() {
     return "communicator %s, rank %d of %d".formatted(name(), rank(), nRanks());
@@ -903,8 +914,8 @@ public final class Communicator implements AutoCloseable {
   }
 
   /**
-   * As {@link #close()}, but waits for operations only for a given time, and then aborts them.
-   * Memory that an operation still uses 5 s later is never freed, and the log says so.
+   * Closes as {@link #close()} does, but waits for operations only for a given time, and then
+   * aborts them. Memory that an operation still uses 5 s later is never freed, and the log says so.
    *
    * @param patience the time to wait; may be zero
    */

@@ -125,8 +125,8 @@ public final class CommunicatorConfig {
   }
 
   /**
-   * As {@link #withSplitShare}, for shrink without abort. By default it does not share, because the
-   * excluded ranks may still use the old communicator.
+   * Sets for shrink without abort what {@link #withSplitShare} sets for split. By default a shrunk
+   * communicator does not share, because the excluded ranks may still use the old communicator.
    */
   public CommunicatorConfig withShrinkShare(boolean share) {
     return new CommunicatorConfig(name, settings, splitShare, share);

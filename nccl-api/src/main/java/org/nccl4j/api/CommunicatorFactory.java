@@ -42,7 +42,7 @@ final class CommunicatorFactory {
   /** Hints that have been logged: one is enough. */
   private static final Set<String> HINTS = ConcurrentHashMap.newKeySet();
 
-  /** What has been told of settings, and the version. */
+  /** Log lines about settings and the version that were already written. */
   private static final Set<String> TOLD = ConcurrentHashMap.newKeySet();
 
   private CommunicatorFactory() {}

@@ -43,7 +43,7 @@ public final class CommunicatorMetrics implements MeterBinder, AutoCloseable {
   private final Map<MeterRegistry, List<Meter>> registries = new IdentityHashMap<>();
   private OperationCounts counts;
 
-  /** Of one rank's communicator. */
+  /** Creates the metrics of one rank's communicator. */
   public CommunicatorMetrics(Communicator communicator) {
     this.state = Arguments.notNull(communicator, "communicator").state();
   }

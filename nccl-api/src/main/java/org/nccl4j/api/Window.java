@@ -19,7 +19,7 @@ import org.nccl4j.device.symmetric.WindowView;
  * usable after the group's end.
  */
 public final class Window {
-  /** Of a {@code nccl4jWindow}. */
+  /** Size of a {@code nccl4jWindow}. */
   static final int HANDLE_BYTES = 40;
 
   private final String communicator;
@@ -51,7 +51,7 @@ public final class Window {
     return window;
   }
 
-  /** Its number in the communicator, the same on all ranks. */
+  /** Returns the window's number in the communicator, the same on all ranks. */
   public long number() {
     return registered().number();
   }

@@ -33,7 +33,7 @@ record GuardedPlugin(Origin origin, Object plugin, ConnectionLayout layout)
   /** Ours are not guarded: what they throw unexpectedly is a defect of nccl4j. */
   private static final String OURS = "org.nccl4j.transport.";
 
-  /** What a guarded plug-in makes that is guarded too. */
+  /** Types of objects that a guarded plug-in makes and that are guarded too. */
   private static final List<Class<?>> PARTS =
       List.of(Transport.class, Connector.class, Net.class, NetListener.class);
 

@@ -31,7 +31,7 @@ public final class TransportRegistry {
   private static final Logger LOG = DebugLog.of("INIT");
   private static final Pattern NAME = Pattern.compile("[A-Za-z0-9-]{1,32}");
 
-  /** What to do about a tuner or profiler. */
+  /** Remedy for a failing tuner or profiler. */
   public static final String WITHOUT_PLUGINS =
       "tell its author; NCCL_TUNER_PLUGIN=none and NCCL_PROFILER_PLUGIN=none do without";
 
@@ -124,7 +124,10 @@ public final class TransportRegistry {
     return all;
   }
 
-  /** What gives ranks multicast memory, if it is on the path; of several the first by name. */
+  /**
+   * Returns the provider of multicast memory, if there is one on the path; of several the first by
+   * name.
+   */
   public static Optional<MulticastProvider> multicast() {
     try {
       return ServiceLoader.load(MulticastProvider.class).stream()

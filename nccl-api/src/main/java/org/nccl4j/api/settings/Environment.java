@@ -33,13 +33,13 @@ public final class Environment {
 
   private Environment() {}
 
-  /** What is set in this process. */
+  /** Returns the environment of this process. */
   public static Environment ofProcess() {
     return ofProcess(Map.of());
   }
 
   /**
-   * What is set in this process, under a communicator's own settings.
+   * Returns the environment of this process under a communicator's own settings.
    *
    * @throws InvalidArgumentException if the file that NCCL_CONF_FILE names cannot be read
    */

@@ -150,17 +150,17 @@ public final class Setting<T> {
         PortRange::parse);
   }
 
-  /** Its name, the same in every place it can be set. */
+  /** Returns the setting's name, the same in every place where it can be set. */
   public String name() {
     return name;
   }
 
-  /** Its value where it is not set. */
+  /** Returns the value of an unset setting. */
   public T defaultValue() {
     return defaultValue;
   }
 
-  /** That value as somebody would set it. */
+  /** Returns the default value as a user would set it. */
   public String defaultText() {
     return defaultValue instanceof Duration duration
         ? duration.toString().substring("PT".length()).toLowerCase(Locale.ROOT)
@@ -172,7 +172,7 @@ public final class Setting<T> {
     return allowed;
   }
 
-  /** What it does. */
+  /** Returns the setting's purpose, in one sentence. */
   public String sentence() {
     return sentence;
   }
@@ -183,7 +183,7 @@ public final class Setting<T> {
   }
 
   /**
-   * Its value in an environment.
+   * Returns the setting's value in an environment.
    *
    * @throws InvalidArgumentException if what is set there is none of its values
    */

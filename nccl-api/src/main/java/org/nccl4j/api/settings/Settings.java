@@ -354,7 +354,7 @@ public final class Settings {
         : new Settings(environment.with(overrides)).checked(overrides);
   }
 
-  /** What a program says is checked at once, also where nothing asks for it. */
+  /** Checks overrides at once, even where nothing asks for them. */
   private Settings checked(Map<String, String> overrides) {
     ALL.stream().filter(setting -> overrides.containsKey(setting.name())).forEach(this::get);
     return this;

@@ -34,7 +34,7 @@ public record Subsystems(Set<String> names) {
           "RAS",
           ALL);
 
-  /** What NCCL logs unless it is told otherwise. */
+  /** Subsystems that NCCL logs by default. */
   static final Subsystems DEFAULT = new Subsystems(Set.of("INIT", "BOOTSTRAP", "ENV"));
 
   /** Names with commas between them, or with ^ in front those that do not log. */

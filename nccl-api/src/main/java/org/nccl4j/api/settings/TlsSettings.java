@@ -5,7 +5,10 @@ import org.nccl4j.api.wire.tls.TlsFiles;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
 
-/** By which certificates the ranks know each other: all three, on all ranks, or none. */
+/**
+ * Settings of the certificates with which ranks authenticate each other: all three are set, on all
+ * ranks, or none.
+ */
 public final class TlsSettings {
   public static final Setting<String> NCCL4J_TLS_CERT =
       Setting.text(

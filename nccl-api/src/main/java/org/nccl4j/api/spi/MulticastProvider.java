@@ -45,7 +45,10 @@ public interface MulticastProvider {
     /** Gives every rank everybody's bytes, by rank. */
     List<byte[]> allGather(byte[] mine);
 
-    /** By when an exchange that begins now will have ended or failed, as System.nanoTime. */
+    /**
+     * Returns the time by which an exchange that begins now has ended or failed, as
+     * System.nanoTime.
+     */
     long endNanos();
   }
 

@@ -23,7 +23,10 @@ import java.util.List;
  * </pre>
  */
 public interface Net extends AutoCloseable {
-  /** Its devices; not empty, the same at every call. An index into it is a device's number. */
+  /**
+   * Returns the network's devices; not empty, the same at every call. A device's number is its
+   * index in the list.
+   */
   List<NetDevice> devices();
 
   /**

@@ -6,8 +6,9 @@ package org.nccl4j.api.spi;
  */
 public interface NetProvider {
   /**
-   * Its name in logs, in {@code NCCL_NET} and between ranks: two ranks use it with each other when
-   * both have a network of this name. At most 32 letters, digits and hyphens.
+   * Returns the network's name in logs, in {@code NCCL_NET} and between ranks. Two ranks use a
+   * network with each other when both have one of this name. At most 32 letters, digits and
+   * hyphens.
    */
   String name();
 

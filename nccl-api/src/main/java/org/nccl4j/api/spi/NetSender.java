@@ -25,9 +25,9 @@ public interface NetSender extends NetConnection {
   NetRequest isend(NetMemory memory, long offset, int bytes, int tag);
 
   /**
-   * As {@link #isend(NetMemory, long, int, int)}, with a note that the receive gets by {@link
-   * NetRequest#note()}. Ranks learn by notes that they make different calls, so a network that can
-   * carry them at no cost should; the default drops them.
+   * Sends as {@link #isend(NetMemory, long, int, int)} does, with a note that the receiver reads
+   * from {@link NetRequest#note()}. Ranks learn from notes that they make different calls, so a
+   * network that can carry notes at no cost should. The default drops the note.
    *
    * @param note 0 for none, which most messages have, to 65535; a message that is not alone in its
    *     group of receives has none

@@ -6,13 +6,13 @@ package org.nccl4j.api.spi;
  * data. So the methods must be short and must not call operations.
  */
 public interface Profiler extends AutoCloseable {
-  /** In the mask: operations as they are launched. */
+  /** Bit of the mask: operations when they are launched. */
   int LAUNCHES = 1;
 
-  /** In the mask: operations as they end in their streams. */
+  /** Bit of the mask: operations when they end in their streams. */
   int ENDS = 2;
 
-  /** In the mask: steps of proxies. */
+  /** Bit of the mask: steps of proxies. */
   int PROXY_STEPS = 4;
 
   /** The events to receive, as a sum of the constants above; called once. */
@@ -29,7 +29,7 @@ public interface Profiler extends AutoCloseable {
    */
   record Operation(long number, String name, long count, long bytes, int root) {}
 
-  /** It has been launched; only with {@link #LAUNCHES}. */
+  /** Receives an operation that was launched; called only with {@link #LAUNCHES}. */
   default void launched(Operation operation) {}
 
   /**

@@ -7,7 +7,10 @@ import java.util.Optional;
  * method. All that are found are asked, unless NCCL_PROFILER_PLUGIN names one.
  */
 public interface ProfilerProvider {
-  /** Its name in logs and in NCCL_PROFILER_PLUGIN: at most 32 letters, digits and hyphens. */
+  /**
+   * Returns the profiler's name in logs and in NCCL_PROFILER_PLUGIN: at most 32 letters, digits and
+   * hyphens.
+   */
   String name();
 
   /**

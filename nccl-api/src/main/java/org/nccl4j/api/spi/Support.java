@@ -14,12 +14,12 @@ public record Support(boolean possible, String reason) {
     Objects.requireNonNull(reason);
   }
 
-  /** It can be done. */
+  /** Returns support with the reason for it. */
   public static Support yes(String reason) {
     return new Support(true, reason);
   }
 
-  /** It cannot be done. */
+  /** Returns the lack of support with the reason for it. */
   public static Support no(String reason) {
     return new Support(false, reason);
   }

@@ -28,14 +28,17 @@ public interface Transport extends AutoCloseable {
   Connector receiver(PeerInfo peer);
 
   /**
-   * As {@link #sender}, of a connection whose slots the processor reaches too: in memory of the
-   * host, wherever those of other connections are.
+   * Creates a connector as {@link #sender} does, for a connection whose slots the processor also
+   * reaches: they lie in host memory, wherever the slots of other connections are.
    */
   default Connector hostSender(PeerInfo peer) {
     return sender(peer);
   }
 
-  /** As {@link #receiver}, likewise. */
+  /**
+   * Creates a connector as {@link #receiver} does, with slots in host memory as for {@link
+   * #hostSender}.
+   */
   default Connector hostReceiver(PeerInfo peer) {
     return receiver(peer);
   }

@@ -6,8 +6,9 @@ package org.nccl4j.api.spi;
  */
 public interface TransportProvider {
   /**
-   * Its name in logs, in {@code NCCL4J_TRANSPORTS} and between ranks: two ranks can use it with
-   * each other when both have a provider of this name. At most 32 letters, digits and hyphens.
+   * Returns the transport's name in logs, in {@code NCCL4J_TRANSPORTS} and between ranks. Two ranks
+   * can use a transport with each other when both have a provider of this name. At most 32 letters,
+   * digits and hyphens.
    */
   String name();
 

@@ -5,7 +5,10 @@ package org.nccl4j.api.spi;
  * method. Of several, the first by name is used, or the one that NCCL_TUNER_PLUGIN names.
  */
 public interface TunerProvider {
-  /** Its name in logs and in NCCL_TUNER_PLUGIN: at most 32 letters, digits and hyphens. */
+  /**
+   * Returns the tuner's name in logs and in NCCL_TUNER_PLUGIN: at most 32 letters, digits and
+   * hyphens.
+   */
   String name();
 
   /** A tuner for one rank of one communicator. */
