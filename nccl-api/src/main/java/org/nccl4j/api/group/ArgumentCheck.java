@@ -103,7 +103,7 @@ record ArgumentCheck(
   }
 
   /**
-   * In place the buffers begin together, or one is this rank's part of the other.
+   * Checks that buffers in place begin together, or that one is this rank's part of the other.
    *
    * @param part bytes of count elements
    */
@@ -125,7 +125,7 @@ record ArgumentCheck(
     }
   }
 
-  /** Whether an operator that a user supplies is for a type, and its scalar can be read. */
+  /** Checks that an operator that a user supplies fits a type, and that its scalar can be read. */
   void check(long shape, ReductionOperator operator) {
     DataType type = CallShape.type(shape);
     if (operator.type() != null && operator.type() != type) {
@@ -144,13 +144,19 @@ record ArgumentCheck(
     }
   }
 
-  /** How many times count elements the send buffer holds; 0 if it is not looked at. */
+  /**
+   * Returns the size of the send buffer as a multiple of count elements; 0 if the buffer is
+   * ignored.
+   */
   @HotPath
   private int sendParts(long shape) {
     return CallShape.operation(shape).sendParts(nRanks, rank == CallShape.root(shape));
   }
 
-  /** How many times count elements the recv buffer holds; 0 if it is not looked at. */
+  /**
+   * Returns the size of the recv buffer as a multiple of count elements; 0 if the buffer is
+   * ignored.
+   */
   @HotPath
   private int recvParts(long shape) {
     return CallShape.operation(shape).recvParts(nRanks, rank == CallShape.root(shape));

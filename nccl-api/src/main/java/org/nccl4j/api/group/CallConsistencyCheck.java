@@ -220,7 +220,7 @@ public final class CallConsistencyCheck {
     return new String(letters, StandardCharsets.UTF_8).trim();
   }
 
-  /** Which way a rank's call goes and where its buffers lie. */
+  /** Returns the algorithm of a rank's call and the positions of its buffers. */
   private static String place(ByteBuffer calls, int rank) {
     int at = rank * BYTES + PLACEMENT;
     int way = (int) calls.getLong(at);

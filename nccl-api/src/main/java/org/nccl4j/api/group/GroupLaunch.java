@@ -54,7 +54,7 @@ final class GroupLaunch {
     }
   }
 
-  /** What the launch threw, or null. */
+  /** Launches a batch; returns the error that the launch threw, or null. */
   private static Throwable launch(GroupTasks batch, boolean large) {
     int parts = batch.nParts();
     boolean together = parts > 1 && (large || PROCESSORS >= 2 * parts);

@@ -31,7 +31,7 @@ public final class GroupScope {
 
   private GroupTasks batch = new GroupTasks();
 
-  /** Of the group before this one; null while that is launched. */
+  /** Tasks object of the group before this one, for reuse; null while that group is launched. */
   private GroupTasks spare;
 
   private final List<CollectiveCalls.Meeting> meetings = new ArrayList<>();
@@ -70,7 +70,7 @@ public final class GroupScope {
     mine().enter();
   }
 
-  /** That of the calling thread, made if it has none. */
+  /** Returns the calling thread's scope; makes one if the thread has none. */
   private static GroupScope mine() {
     GroupScope mine = MINE.get();
     if (mine == null) {
@@ -251,7 +251,7 @@ public final class GroupScope {
   }
 
   /**
-   * As {@link #refuseInGroup(String)}.
+   * Refuses a call as {@link #refuseInGroup(String)} does, and names a call that does not wait.
    *
    * @param twin that does not wait
    */
@@ -265,7 +265,7 @@ public final class GroupScope {
     }
   }
 
-  /** That of the calling thread; null if it has none open. */
+  /** Returns the calling thread's open scope; null if it has none open. */
   @HotPath
   static GroupScope open() {
     GroupScope mine = used ? MINE.get() : null;
@@ -278,7 +278,7 @@ public final class GroupScope {
     return batch.next();
   }
 
-  /** What the launch itself calls on this thread may have groups too. */
+  /** Launches the group. Calls that the launch makes on this thread may open groups too. */
   private void launch() {
     List<CollectiveCalls.Meeting> met = meetings.isEmpty() ? List.of() : List.copyOf(meetings);
     meetings.clear();

@@ -11,12 +11,12 @@ import org.nccl4j.device.InternalErrorException;
  * sleeps. Any thread may hand something over; who does must take the outcome.
  */
 final class LaunchThread implements AutoCloseable {
-  /** How long it looks before it sleeps. */
+  /** Time for which the thread polls before it sleeps. */
   private static final long SPIN_NANOS = 200_000;
 
   private static final int LOOKS_PER_TIME = 64;
 
-  /** What came of work that threw nothing. */
+  /** Result of work that threw nothing. */
   private static final Object NOTHING = new Object();
 
   private static final Object CLOSED = new Object();

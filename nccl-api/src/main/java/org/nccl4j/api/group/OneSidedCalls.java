@@ -176,7 +176,7 @@ public final class OneSidedCalls {
   }
 
   /**
-   * What is recorded of an operation.
+   * Arguments of an operation, for the record.
    *
    * @param peer the first, of several
    */

@@ -118,12 +118,12 @@ public final class OperationDispatcher {
     return launcher.order();
   }
 
-  /** Whether another queue is of another rank of the same communicator. */
+  /** True if another dispatcher belongs to another rank of the same communicator. */
   boolean isOfSameCommunicator(OperationDispatcher other) {
     return rank.communicator == other.rank.communicator && rank.rank != other.rank.rank;
   }
 
-  /** Its rank, for messages. */
+  /** Returns the rank's name, for messages. */
   String who() {
     return "rank %d of communicator %s".formatted(rank.rank, communicator);
   }
@@ -143,22 +143,22 @@ public final class OperationDispatcher {
         "give each rank its own stream");
   }
 
-  /** Where its operations run. */
+  /** Returns the device on which the operations run. */
   Device device() {
     return device;
   }
 
-  /** Whether its operations run on a GPU. */
+  /** True if the operations run on a GPU. */
   boolean isOnGpu() {
     return device.kind() == Device.Kind.CUDA;
   }
 
-  /** Who decides how operations are done. */
+  /** Returns the planner of the operations. */
   public Planner planner() {
     return planner;
   }
 
-  /** Who decides whether they go straight between windows. */
+  /** Returns the planner of operations that go straight between windows. */
   public WindowPlanner direct() {
     return direct;
   }
@@ -207,7 +207,7 @@ public final class OperationDispatcher {
     }
   }
 
-  /** For the end of a group, which fails if the call does. */
+  /** Keeps a call for the end of a group, which fails if the call does. */
   @HotPath
   private void keep(
       GroupScope group,

@@ -14,7 +14,7 @@ final class Part implements Runnable {
   private int used;
   private Object order;
 
-  /** Who launches it; null where the caller does. */
+  /** Thread that launches this part; null where the caller does. */
   private LaunchThread on;
 
   /** A communicator's operations. */
@@ -118,8 +118,8 @@ final class Part implements Runnable {
   }
 
   /**
-   * Of ranks on one GPU none may have a kernel to load while another's runs: the driver would wait
-   * for that one's end, and it for what is launched then.
+   * Prepares the launch. No kernel may still have to be loaded while another rank's kernel runs on
+   * the same GPU: the driver would wait for that kernel, which waits for the one to be launched.
    */
   void prepare() {
     for (int s = 0; s < used; s++) {

@@ -123,7 +123,7 @@ final class Task {
     return stream;
   }
 
-  /** Whether it is a send or a receive. */
+  /** True if this is a send or a receive. */
   boolean isSingle() {
     return operation().isP2p();
   }

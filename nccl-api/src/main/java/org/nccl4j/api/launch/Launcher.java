@@ -94,7 +94,7 @@ public final class Launcher {
     INSIDE.setRelease(order, 0);
   }
 
-  /** Where launches are recorded from now on. */
+  /** Sets the recorder of launches from now on. */
   public void record(FlightRecorder newLog) {
     log = newLog;
   }
@@ -131,7 +131,7 @@ public final class Launcher {
   }
 
   /**
-   * For the record: what was launched has a send to a rank, or a receive from it; between enter and
+   * Records that the launch has a send to a rank, or a receive from it; called between enter and
    * leave.
    */
   @HotPath
@@ -139,7 +139,7 @@ public final class Launcher {
     log.single(sends, peer);
   }
 
-  /** For the record: what is launched next waits in a stream until all ranks have come to it. */
+  /** Records that the next launch waits in a stream until all ranks have reached it. */
   public void waitsInOrder(DeviceStream stream) {
     log.waitsInOrder(System.identityHashCode(stream), System.currentTimeMillis());
   }
@@ -154,7 +154,7 @@ public final class Launcher {
     return order;
   }
 
-  /** Who is told of the operations that are launched. */
+  /** Returns the hooks that see the operations that are launched. */
   public OperationHooks hooks() {
     return hooks;
   }

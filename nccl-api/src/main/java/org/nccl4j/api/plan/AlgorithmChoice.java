@@ -14,7 +14,7 @@ public record AlgorithmChoice(Algorithm algorithm, Protocol protocol, double mic
     return new AlgorithmChoice(algorithm, protocol, newMicroseconds);
   }
 
-  /** As messages name it: Ring LL. */
+  /** Returns the choice in the words of messages, such as Ring LL. */
   @Override
   public String toString() {
     return algorithm.label() + " " + protocol.label();

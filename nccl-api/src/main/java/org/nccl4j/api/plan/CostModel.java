@@ -51,7 +51,7 @@ interface CostModel {
    */
   int chunkBytes(ConnectionLayout layout, Operation operation, AlgorithmChoice choice, long bytes);
 
-  /** What a send of few bytes takes. */
+  /** Returns the protocol of a send of few bytes. */
   default Protocol smallSendProtocol() {
     return Protocol.LL;
   }
@@ -67,9 +67,9 @@ interface CostModel {
     return -1;
   }
 
-  /** Where the figures come from, as a sentence. */
+  /** Returns the origin of the figures, as a sentence. */
   String source();
 
-  /** Where the figures of one way come from, in a few words. */
+  /** Returns the origin of one algorithm's and protocol's figures, in a few words. */
   String source(Operation operation, Algorithm algorithm, Protocol protocol);
 }

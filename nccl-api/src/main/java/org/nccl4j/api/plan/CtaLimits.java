@@ -11,7 +11,7 @@ import org.nccl4j.device.kernel.ConnectionLayout;
  * @param ofSends most channels of a send or receive, each of which is a block
  */
 public record CtaLimits(int fewest, int most, int ofSends) {
-  /** For devices that have no blocks. */
+  /** Limits of devices that have no blocks. */
   public static final CtaLimits NONE = new CtaLimits(1, Integer.MAX_VALUE, Integer.MAX_VALUE);
 
   /** A number of blocks within the limits; 0, which leaves it to the device, stays. */

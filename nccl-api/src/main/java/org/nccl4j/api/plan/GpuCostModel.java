@@ -31,7 +31,7 @@ record GpuCostModel(int nRanks, boolean reach, boolean nvlink) implements CostMo
   /** From here on what Simple waits for counts for less than the bandwidth of LL128. */
   private static final long LINE_SEND_BYTES = 12 << 20;
 
-  /** In an all-to-all, by all sends of a rank together. */
+  /** Bytes of all sends of a rank together, in an all-to-all. */
   private static final long LL_EXCHANGE_BYTES = 384 << 10;
 
   @Override
@@ -66,7 +66,7 @@ record GpuCostModel(int nRanks, boolean reach, boolean nvlink) implements CostMo
     return flights + sent(operation, algorithm) * bytes / (gigabytes * 1e3);
   }
 
-  /** How often the busiest rank sends the whole data. */
+  /** Returns how many times the busiest rank sends the whole data. */
   double sent(Operation operation, Algorithm algorithm) {
     double others = nRanks - 1;
     double share = others / nRanks;

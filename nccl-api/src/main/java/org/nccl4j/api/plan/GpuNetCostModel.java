@@ -80,7 +80,7 @@ record GpuNetCostModel(int nRanks, RankPlacement spread, Optional<Fleet> topolog
     return 2 * NetCostModel.levels(hosts) * FLIGHT + 2 * bytes / (NETWORK_GIGABYTES * 1e3);
   }
 
-  /** How often a host sends the whole data. */
+  /** Returns how many times a host sends the whole data. */
   private double passes(Operation operation, Algorithm algorithm) {
     double share = (double) (nRanks - 1) / nRanks;
     return switch (operation) {

@@ -27,7 +27,7 @@ final class GpuWindowCosts implements WindowCosts {
   private static final String GUESSED =
       "guessed, since none were measured for this GPU: taken only where NCCL_ALGO asks for them";
 
-  /** By model, number of ranks and bytes in lines. */
+  /** Costs by model, number of ranks and bytes in lines. */
   private static final Map<String, GpuWindowCosts> KNOWN = new ConcurrentHashMap<>();
 
   private final int nRanks;
@@ -118,7 +118,7 @@ final class GpuWindowCosts implements WindowCosts {
     };
   }
 
-  /** How often the busiest rank sends or takes count elements over its links. */
+  /** Returns how many times the busiest rank sends or receives count elements over its links. */
   private double traffic(Operation operation, Algorithm way) {
     double others = nRanks - 1;
     return operation == Operation.ALL_REDUCE

@@ -55,7 +55,7 @@ record HostCostModel(int nRanks, int cores) implements CostModel {
     return sharing * (latency + passes);
   }
 
-  /** How often the busiest rank moves the whole data. */
+  /** Returns how many times the busiest rank moves the whole data. */
   private double passes(Operation operation, Algorithm algorithm) {
     double others = nRanks - 1;
     double share = others / nRanks;

@@ -29,7 +29,7 @@ record HostWindowCosts(int nRanks, int cores) implements WindowCosts {
     return sharing * (latency + passes(operation, way) * bytes / (GIGABYTES * 1e3));
   }
 
-  /** How often the busiest rank reads or writes count elements. */
+  /** Returns how many times the busiest rank reads or writes count elements. */
   private double passes(Operation operation, Algorithm way) {
     return switch (operation) {
       case ALL_REDUCE -> way == Algorithm.DIRECT_TWO_SHOT ? 2 : nRanks;

@@ -21,7 +21,7 @@ import org.nccl4j.device.kernel.Protocol;
 final class MeasuredCosts {
   private record Way(Operation operation, Algorithm algorithm, Protocol protocol) {}
 
-  /** By number of ranks and model. */
+  /** Costs by number of ranks and model. */
   private static final Map<String, Optional<MeasuredCosts>> KNOWN = new ConcurrentHashMap<>();
 
   private final String measured; // where, as a sentence
@@ -32,7 +32,7 @@ final class MeasuredCosts {
     this.curves = curves;
   }
 
-  /** What was measured for a model and a number of ranks, if anything was; read once. */
+  /** Returns the costs measured for a model and a number of ranks, if there are any; read once. */
   static Optional<MeasuredCosts> find(String model, int nRanks) {
     return KNOWN.computeIfAbsent(
         nRanks + " " + model,

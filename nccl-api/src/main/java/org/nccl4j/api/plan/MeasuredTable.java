@@ -61,7 +61,7 @@ record MeasuredTable(String file, int ranks, List<String[]> lines) {
     }
   }
 
-  /** Where the figures come from, as a sentence. */
+  /** Returns the origin of the figures, as a sentence. */
   String source(int nRanks) {
     return "measured, " + file + (ranks == nRanks ? "" : ", with %d ranks".formatted(ranks));
   }

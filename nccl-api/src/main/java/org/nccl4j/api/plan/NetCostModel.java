@@ -80,7 +80,7 @@ record NetCostModel(int nRanks, RankPlacement spread) implements CostModel {
     return Math.ceil(Math.log(members) / Math.log(2));
   }
 
-  /** How often the busiest host's network sends the whole data. */
+  /** Returns how many times the busiest host's network sends the whole data. */
   private double sent(Operation operation, Algorithm algorithm) {
     if (spread.hosts() == 1) {
       return 0;
@@ -108,7 +108,7 @@ record NetCostModel(int nRanks, RankPlacement spread) implements CostModel {
     };
   }
 
-  /** How often the busiest rank moves the whole data through memory and sockets. */
+  /** Returns how many times the busiest rank moves the whole data through memory and sockets. */
   private double moved(Operation operation, Algorithm algorithm) {
     double others = nRanks - 1;
     double share = others / nRanks;

@@ -30,13 +30,16 @@ record NvlsCostModel(
   /** A launch, and scatter, sum and gather one after the other, with a flight for each word. */
   private static final double LATENCY = 20;
 
-  /** What SM loads and stores reach over the 18 links of a Hopper GPU, in GB/s. */
+  /** Bandwidth of SM loads and stores over the 18 links of a Hopper GPU, in GB/s. */
   private static final double LINK_GIGABYTES = 367;
 
-  /** How much of that accesses through the switch's multicast reach, as NCCL's model has it. */
+  /**
+   * Share of the link bandwidth that accesses through the switch's multicast reach, from NCCL's
+   * model.
+   */
   private static final double MULTICAST_EFFICIENCY = 0.85;
 
-  /** How much the emulation reaches: it waits for loads from other GPUs. */
+  /** Share of the link bandwidth that the emulation reaches: it waits for loads from other GPUs. */
   private static final double EMULATION_EFFICIENCY = 0.8;
 
   private static final double HOST_LATENCY = 2;
@@ -118,7 +121,7 @@ record NvlsCostModel(
     return here + (tree >= 0 ? tree : GpuNetCostModel.treeMicroseconds(nvls.machines(), bytes));
   }
 
-  /** By NCCL's model, of an all-reduce; negative where it has no figure. */
+  /** Returns the time of an all-reduce in NCCL's model; negative where the model has no figure. */
   private double predicted(org.nccl4j.topo.Algorithm algorithm, long bytes) {
     return topology
         .map(
@@ -135,7 +138,8 @@ record NvlsCostModel(
   }
 
   /**
-   * What the links of one of n GPUs need for what the switch combines and spreads.
+   * Returns the time that the links of one of n GPUs need for the data that the switch reduces and
+   * broadcasts.
    *
    * @param bytes of all parts together
    */

@@ -16,7 +16,9 @@ import org.nccl4j.device.kernel.Operation;
 record NvlsWindowCosts(WindowCosts base, Nvls nvls) implements WindowCosts {
   private static final double EMULATION = 1.02;
 
-  /** What NCCL's model of lines by multicast stores gains on those rank by rank. */
+  /**
+   * Gain of multicast stores over stores to one rank after the other, from NCCL's model of lines.
+   */
   private static final double FEWER_STORES = 1.1;
 
   /** Two barriers and a launch, on GPUs. */
@@ -47,7 +49,10 @@ record NvlsWindowCosts(WindowCosts base, Nvls nvls) implements WindowCosts {
     return EMULATION * base.microseconds(operation, same, bytes);
   }
 
-  /** As many lines come in as by stores to one rank after the other, and fewer go out. */
+  /**
+   * Returns the time of lines by multicast stores. As many lines come in as by stores to one rank
+   * after the other, and fewer go out.
+   */
   @Override
   public double lines(Operation operation, long bytes) {
     double each = base.lines(operation, bytes);

@@ -16,7 +16,7 @@ import org.nccl4j.device.kernel.P2pWork;
 public record P2pTask(
     boolean sends, int peer, DeviceMemory buffer, long bytes, P2pWork.Offer offer) {
 
-  /** By value: memory is sliced, and pointers are wrapped, anew at each call. */
+  /** Compares by value: memory is sliced, and pointers are wrapped, anew at each call. */
   @Override
   public boolean equals(Object other) {
     return other == this

@@ -48,12 +48,12 @@ public final class Planner {
   private final InfoLog info;
   private final boolean copies;
 
-  /** That all connections of all ranks have. */
+  /** Number of channels that all connections of all ranks have. */
   private final int channels;
 
   private final PlanCache cache = new PlanCache();
 
-  /** Of groups of sends and receives. */
+  /** Plans of groups of sends and receives. */
   private final Map<List<P2pTask>, KernelPlan> groups = new LastUsed<>(MOST_GROUPS);
 
   /** Plans by operators that users supply. */
@@ -300,7 +300,7 @@ public final class Planner {
             .microseconds();
   }
 
-  /** What is decided for an operation, as a table to read. */
+  /** Returns the choice for an operation, as a table to read. */
   public String explain(Operation operation, long count, DataType type) {
     if (!operation.isCollective()) {
       return "%s is made of sends and receives: %s up to %d bytes each, else Simple%s%n"

@@ -20,13 +20,13 @@ import org.nccl4j.topo.tuning.Effort;
  * @param kernels what the device's kernels can do
  */
 record TopologyCostModel(Fleet fleet, GpuCostModel kernels) implements CostModel {
-  /** Of the rings' bandwidth, as measured on H200: docs/benchmarks/h200-kernels.md. */
+  /** LL's share of the rings' bandwidth, as measured on H200: docs/benchmarks/h200-kernels.md. */
   private static final double LL_SHARE = 0.24;
 
   private static final double LL128_SHARE = 0.46;
   private static final double SIMPLE_SHARE = 0.9;
 
-  /** What one channel carries with our slots, a sixth of NCCL's: same page. */
+  /** Bandwidth of one channel with our slots, a sixth of NCCL's: same page. */
   private static final double CHANNEL_GIGABYTES = 5.2;
 
   @Override
@@ -91,8 +91,9 @@ record TopologyCostModel(Fleet fleet, GpuCostModel kernels) implements CostModel
   }
 
   /**
-   * How much slower all with all is than a ring of the same bytes for each rank: between NUMA nodes
-   * a ring sends one rank's, all with all those of half the ranks to the other half.
+   * Returns how much slower an all-to-all is than a ring of the same bytes for each rank. Between
+   * NUMA nodes a ring sends one rank's data. An all-to-all sends the data of half the ranks to the
+   * other half.
    */
   private double crossing() {
     double n = kernels.nRanks();
@@ -101,8 +102,8 @@ record TopologyCostModel(Fleet fleet, GpuCostModel kernels) implements CostModel
   }
 
   /**
-   * As many as carry what the rings can, but at least the model's own number; for small data fewer,
-   * as the model says.
+   * Returns the number of channels that carry the rings' bandwidth, but at least the model's own
+   * number. For small data the model asks for fewer.
    */
   @Override
   public int channels(Operation operation, AlgorithmChoice choice, long bytes) {

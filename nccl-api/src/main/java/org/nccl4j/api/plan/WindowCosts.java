@@ -38,6 +38,6 @@ interface WindowCosts {
   /** True if they may be compared with those of other ways: measured, not guessed. */
   boolean areMeasured();
 
-  /** Where the figures come from, as a sentence. */
+  /** Returns the origin of the figures, as a sentence. */
   String source();
 }

@@ -152,7 +152,10 @@ public final class WindowPlanner {
     return offers && bytes >= P2pWork.Offer.LEAST_BYTES && !windows.isEmpty();
   }
 
-  /** What a send or receive says of windows, or null; its buffer's is in use from now on. */
+  /**
+   * Returns the window offer of a send or receive, or null. The buffer's window is in use from now
+   * on.
+   */
   public P2pWork.Offer offer(DeviceMemory buffer, long bytes) {
     if (!hasOffer(bytes)) {
       return null;
@@ -166,8 +169,8 @@ public final class WindowPlanner {
   }
 
   /**
-   * Where the buffers of an operation lie that goes straight between windows, for comparing the
-   * ranks; those that its way does not need are not told.
+   * Positions of the buffers of an operation that goes straight between windows, for comparing the
+   * ranks. Buffers that the algorithm does not need are left out.
    *
    * @param way ordinal of the {@link Algorithm}; -1 if it goes without windows
    * @param send number of the send buffer's window; 0 if it is of no matter
@@ -180,7 +183,7 @@ public final class WindowPlanner {
     public static final Placement NONE = new Placement(-1, 0, 0, 0, 0);
   }
 
-  /** Where the buffers of an operation lie; the arguments are those of {@link #plan}. */
+  /** Returns the positions of an operation's buffers; the arguments are those of {@link #plan}. */
   public Placement placement(long shape, DeviceMemory send, DeviceMemory recv, long count) {
     Operation operation = CallShape.operation(shape);
     if (!possible || !windows.hasSpace() || !operation.isOfAllRanks() || count == 0) {
@@ -204,7 +207,7 @@ public final class WindowPlanner {
         recvs ? recv.address() - to.view().address() : 0);
   }
 
-  /** What a plan depends on beside the windows. */
+  /** Inputs of a plan beside the windows. */
   private record Call(long shape, long count, boolean overlaps) {
     long bytes() {
       return CallShape.bytes(shape, count);
@@ -308,7 +311,10 @@ public final class WindowPlanner {
     return found;
   }
 
-  /** What is at its addresses now is other memory than the other ranks have mapped. */
+  /**
+   * Returns the error for a window whose addresses now hold other memory than the other ranks have
+   * mapped.
+   */
   private static InvalidUsageException gone(RegisteredWindow window) {
     return new InvalidUsageException(
         ErrorId.CLOSED,
