@@ -7,12 +7,12 @@ package org.nccl4j.api.window;
  * @param slots of 8 bytes for each rank
  */
 public record DeviceCommRequirements(int barriers, int slots) {
-  /** As one number. */
+  /** Returns the requirements packed into one number. */
   long packed() {
     return (long) barriers << Integer.SIZE | Integer.toUnsignedLong(slots);
   }
 
-  /** Of such a number. */
+  /** Returns the requirements of a packed number. */
   static DeviceCommRequirements of(long packed) {
     return new DeviceCommRequirements((int) (packed >> Integer.SIZE), (int) packed);
   }

@@ -46,7 +46,7 @@ final class HandleOffer implements AutoCloseable {
     }
   }
 
-  /** Where others send to, or how they map the allocation. */
+  /** Returns the address to which others send, or the handle with which they map the allocation. */
   String mailbox() {
     return descriptors == null ? fabric : descriptors.path();
   }
@@ -103,7 +103,7 @@ final class HandleOffer implements AutoCloseable {
     return received;
   }
 
-  /** What a rank of this process offers in the same registration. */
+  /** Returns the memory that a rank of this process offers in the same registration. */
   ShareableMemory of(int other) {
     return LocalAllocations.find(communicator, other);
   }

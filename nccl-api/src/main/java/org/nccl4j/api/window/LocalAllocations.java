@@ -19,7 +19,7 @@ final class LocalAllocations {
     OFFERED.put(key(communicator, rank), allocation);
   }
 
-  /** What a rank offers, or null. */
+  /** Returns the memory that a rank offers, or null. */
   static ShareableMemory find(String communicator, int rank) {
     return OFFERED.get(key(communicator, rank));
   }

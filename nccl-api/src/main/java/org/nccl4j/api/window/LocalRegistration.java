@@ -21,7 +21,7 @@ public final class LocalRegistration {
     this.obstacle = obstacle;
   }
 
-  /** What was registered. */
+  /** Returns the registered memory. */
   public DeviceMemory memory() {
     return memory;
   }

@@ -19,7 +19,7 @@ public final class RegisteredWindow {
 
   private volatile boolean dropped;
 
-  /** What its user has made for kernels, to be freed with it. */
+  /** Memory that the window's user has made for kernels; freed with the window. */
   private DeviceMemory handle;
 
   RegisteredWindow(WindowView view, SymmetricMemory memory, DeviceMemory user) {
@@ -29,17 +29,17 @@ public final class RegisteredWindow {
     this.user = user;
   }
 
-  /** Its number in the communicator: 1, 2 and so on in order of registration. */
+  /** Returns the window's number in the communicator: 1, 2 and so on in order of registration. */
   public long number() {
     return view.number();
   }
 
-  /** What a send or receive says of it. */
+  /** Returns the window's offer in a send or receive. */
   public P2pWork.Offer offer() {
     return offer;
   }
 
-  /** As kernels see it. */
+  /** Returns the window as kernels see it. */
   public WindowView view() {
     return view;
   }
@@ -69,8 +69,8 @@ public final class RegisteredWindow {
   }
 
   /**
-   * What kernels find it by, of this window alone: made at the first call, freed when it is
-   * dropped.
+   * Returns the memory by which kernels find this window: made at the first call, freed when the
+   * window is dropped.
    *
    * @param name of it, for messages
    * @param make allocates and fills it

@@ -95,7 +95,7 @@ final class RegistrationProtocol {
     }
   }
 
-  /** What makes these allocations the same as others. */
+  /** Returns the key under which these allocations are the same as others. */
   SymmetricMemory.Key key(List<RegistrationMessage> all) {
     List<String> numbers = new ArrayList<>();
     for (int rank = 0; rank < all.size(); rank++) {

@@ -58,7 +58,7 @@ final class RegistrationRequest implements AutoCloseable {
     return own;
   }
 
-  /** What is wrong, or null. */
+  /** Returns the error of this request, or null. */
   NcclException unfit() {
     return unfit;
   }

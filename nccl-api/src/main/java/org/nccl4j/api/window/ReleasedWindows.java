@@ -33,7 +33,7 @@ final class ReleasedWindows {
     windows.put(window.number(), window);
   }
 
-  /** What this rank says. */
+  /** Returns the numbers that this rank sends. */
   List<Long> numbers() {
     return windows.tailMap(from, true).keySet().stream().limit(most).toList();
   }

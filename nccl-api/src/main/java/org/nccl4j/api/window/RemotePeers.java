@@ -20,7 +20,7 @@ public interface RemotePeers {
   /** Why puts do not reach them; empty if they do, or will once a window is registered. */
   Optional<Obstacle> obstacle();
 
-  /** How many messages this rank has sent to each rank. */
+  /** Returns the number of messages that this rank has sent to each rank. */
   List<Long> sent();
 
   /**

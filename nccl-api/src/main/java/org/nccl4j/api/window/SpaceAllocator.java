@@ -9,7 +9,7 @@ import org.nccl4j.device.InternalErrorException;
  * the same in the same order get the same. Used by one thread at a time.
  */
 final class SpaceAllocator {
-  /** What {@link #allocate} answers when nothing fits. */
+  /** Result of {@link #allocate} when nothing fits. */
   static final long NONE = -1;
 
   private final long size;

@@ -43,7 +43,7 @@ final class WindowChecks {
   }
 
   /**
-   * By which ranks of other hosts map a memory.
+   * Returns the handle by which ranks of other hosts map a memory.
    *
    * @throws NcclException if it has none, or the driver refuses
    */
@@ -73,7 +73,7 @@ final class WindowChecks {
             "wrap at most the allocated bytes");
   }
 
-  /** How a message of registering begins. */
+  /** Returns the beginning of a message about registering. */
   static String where(WindowRegistry.Setup setup) {
     return where("registerWindow", setup);
   }

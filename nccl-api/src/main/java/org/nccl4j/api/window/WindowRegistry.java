@@ -113,12 +113,12 @@ public final class WindowRegistry implements AutoCloseable {
     return table.has(window);
   }
 
-  /** What ranks register without each other. */
+  /** Returns the windows that ranks register without each other. */
   public Registrations registrations() {
     return registrations;
   }
 
-  /** What is wrong with a memory for a call, or null. */
+  /** Returns the reason why a memory does not fit a call, or null. */
   NcclException unfit(String call, DeviceMemory memory) {
     return WindowChecks.of(call, setup, memory);
   }

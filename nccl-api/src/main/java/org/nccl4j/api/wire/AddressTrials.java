@@ -53,12 +53,12 @@ final class AddressTrials {
     return addresses.get(at);
   }
 
-  /** Its place among them. */
+  /** Returns the current address's index. */
   int index() {
     return at;
   }
 
-  /** How often all of them have been tried. */
+  /** Returns how many times all addresses have been tried. */
   int rounds() {
     return rounds;
   }
@@ -88,7 +88,7 @@ final class AddressTrials {
     return now - lateFrom > 0;
   }
 
-  /** What an attempt fails with that is late. */
+  /** Returns the error of an attempt that takes too long. */
   IOException late() {
     return new IOException("no answer within %d s".formatted(patience / 1_000_000_000));
   }
@@ -131,7 +131,10 @@ final class AddressTrials {
     return true;
   }
 
-  /** What came of those that have been tried, for messages; empty if none has failed. */
+  /**
+   * Returns the failures of the addresses that have been tried, for messages; empty if none has
+   * failed.
+   */
   String failures() {
     List<String> all = new ArrayList<>();
     for (int a = 0; a < reasons.length; a++) {

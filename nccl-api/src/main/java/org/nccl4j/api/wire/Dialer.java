@@ -119,17 +119,17 @@ public final class Dialer {
     return trials.rounds() == 0 || trials.rounds() == 1 && trials.index() == 0;
   }
 
-  /** What comes after a failure, as the end of a sentence that begins with "trying". */
+  /** Returns the next step after a failure, as the end of a sentence that begins with "trying". */
   public String next() {
     return trials.index() == 0 ? "again until the deadline" : Sockets.text(trials.current());
   }
 
-  /** What came of the addresses that have been tried; empty if none has failed. */
+  /** Returns the failures of the addresses that have been tried; empty if none has failed. */
   public String failures() {
     return trials.failures();
   }
 
-  /** Where it is, for messages. */
+  /** Returns the dialer's state, for messages. */
   @Override
   public String toString() {
     String failures = trials.failures();

@@ -74,7 +74,7 @@ public final class FdExchange implements AutoCloseable {
     return new FdExchange(FdMailbox.open(secret));
   }
 
-  /** Where others send to. */
+  /** Returns the path to which others send. */
   public String path() {
     return mailbox.path().toString();
   }
@@ -96,7 +96,7 @@ public final class FdExchange implements AutoCloseable {
     return give(to, number, fd, NOTHING);
   }
 
-  /** As above, with a note of at most 59 bytes. */
+  /** Gives a descriptor as the other method does, with a note of at most 59 bytes. */
   public boolean give(String to, int number, int fd, byte[] note) {
     return mailbox.post(fd, path(to), key(DESCRIPTOR, number, note));
   }

@@ -42,12 +42,12 @@ public final class Handshake {
     INFINIBAND
   }
 
-  /** How long a server's hello is. */
+  /** Length of a server's hello. */
   public static final int HELLO_BYTES = 27;
 
   public static final int PROOF_BYTES = 32;
 
-  /** How long a request is; a shorter one has zeros behind it. */
+  /** Length of a request; a shorter one is padded with zeros. */
   public static final int REQUEST_BYTES = 18;
 
   private static final byte[] MAGIC = "NCCL4JWR".getBytes(StandardCharsets.US_ASCII);
@@ -98,12 +98,12 @@ public final class Handshake {
     return new Handshake(secret, service, false, new byte[0]);
   }
 
-  /** What to send before anything has come; empty for a server. */
+  /** Returns the bytes to send before anything has come; empty for a server. */
   public byte[] opening() {
     return client ? ours.clone() : new byte[0];
   }
 
-  /** How many bytes the next step takes. */
+  /** Returns the number of bytes that the next step takes. */
   public int wanted() {
     return theirs != null ? PROOF_BYTES : client ? HELLO_BYTES : HELLO_BYTES + REQUEST_BYTES;
   }
@@ -118,7 +118,7 @@ public final class Handshake {
     return client && theirs != null && !done;
   }
 
-  /** What the client wants; on the server, once its hello has come. */
+  /** Returns the client's request; on the server, once the client's hello has come. */
   public ByteBuffer request() {
     return ByteBuffer.wrap(theirs, HELLO_BYTES, REQUEST_BYTES).slice();
   }

@@ -17,7 +17,7 @@ import org.nccl4j.device.DebugLog;
  * descriptors beside those of the sockets that are awaited. Never waits; owned by who polls it.
  */
 public final class Listener {
-  /** How long the other side may take for each step. */
+  /** Time that the other side may take for each step. */
   public static final Duration PATIENCE = Duration.ofSeconds(5);
 
   private static final Logger LOG = DebugLog.of("NET");
@@ -29,7 +29,7 @@ public final class Listener {
     /** This side of a connection that has come. */
     Handshake handshake();
 
-    /** How to read and write a connection that has come. */
+    /** Returns the channels that read and write a connection that has come. */
     PendingHandshake.Channels channels();
 
     /** Sockets that are awaited: for each of them there is room beside the strangers. */
@@ -70,7 +70,7 @@ public final class Listener {
   private final ArrayDeque<Guest> guests = new ArrayDeque<>();
   private long refused;
 
-  /** When the last look at the guests ended, and how long it took. */
+  /** Time at which the last look at the guests ended; the next field is its duration. */
   private long lookedEnd;
 
   private long lookedNanos;
@@ -176,7 +176,7 @@ public final class Listener {
     return guests.poll();
   }
 
-  /** How many sockets have come and not proved themselves. */
+  /** Returns the number of sockets that have come and are not authenticated. */
   public int guests() {
     return guests.size();
   }
@@ -193,7 +193,7 @@ public final class Listener {
     }
   }
 
-  /** What was turned away, for messages; empty if nothing was. */
+  /** Returns the refused connections, for messages; empty if there are none. */
   public String refusals() {
     return refused == 0 ? "" : "; %d connections were refused meanwhile".formatted(refused);
   }

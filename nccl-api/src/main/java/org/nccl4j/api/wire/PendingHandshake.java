@@ -55,7 +55,7 @@ public final class PendingHandshake implements Closeable {
     return handshake;
   }
 
-  /** How many messages of the other side it has taken. */
+  /** Returns the number of messages that were read from the other side. */
   public int steps() {
     return steps;
   }

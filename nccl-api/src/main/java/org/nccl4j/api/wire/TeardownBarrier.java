@@ -17,7 +17,7 @@ public final class TeardownBarrier {
     IDLE
   }
 
-  /** What is freed. Called by one thread at a time. */
+  /** Resource that is freed. Called by one thread at a time. */
   public interface Shared {
     /** Takes the next step towards the end, and looks at the others; never waits. */
     Look look();
@@ -33,7 +33,7 @@ public final class TeardownBarrier {
     void free(boolean over);
   }
 
-  /** As long as it takes. */
+  /** Wait without a limit in practice. */
   public static final Duration FOREVER = Duration.ofDays(365);
 
   private static final long PAUSE_NANOS = 100_000;

@@ -16,7 +16,7 @@ public final class ControlTls {
   }
 
   /**
-   * By certificates in files; without TLS where there are none.
+   * Returns the TLS of certificates in files; no TLS where there are no files.
    *
    * @throws org.nccl4j.device.InvalidArgumentException naming the file that cannot be used, why,
    *     and the remedy

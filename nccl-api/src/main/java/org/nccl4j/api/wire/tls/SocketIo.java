@@ -11,7 +11,7 @@ import java.nio.channels.SocketChannel;
  * the connection's lock.
  */
 public interface SocketIo {
-  /** As {@link SocketChannel#read(ByteBuffer)}. */
+  /** Reads as {@link SocketChannel#read(ByteBuffer)} does. */
   int read(ByteBuffer target) throws IOException;
 
   /** Takes what it can; 0 where it can take nothing now. */

@@ -27,7 +27,7 @@ public record TlsFiles(String certificate, String key, String authorities) {
   }
 
   /**
-   * What they say; nothing where there are none.
+   * Returns the TLS context of the files; empty where there are none.
    *
    * @throws org.nccl4j.device.InvalidArgumentException naming the file that cannot be used, why,
    *     and the remedy

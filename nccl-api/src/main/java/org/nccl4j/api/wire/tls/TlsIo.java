@@ -19,7 +19,7 @@ final class TlsIo implements SocketIo {
   private final ByteBuffer fromNet;
   private final ByteBuffer toNet;
 
-  /** What has been decrypted and not been read; always ready to be read. */
+  /** Decrypted bytes that were not read yet; always ready to be read. */
   private final ByteBuffer plain;
 
   private boolean secured;
