@@ -42,13 +42,13 @@ public final class ChildCommunicators {
 
   private final CommunicatorState parent;
 
-  /** What is made from a communicator. */
+  /** Creates the maker of communicators from a parent. */
   public ChildCommunicators(CommunicatorState parent) {
     this.parent = parent;
   }
 
   /**
-   * How something is made.
+   * Name, settings and sharing of a new communicator.
    *
    * @param name empty for one that says where it comes from
    * @param settings over the parent's
@@ -167,7 +167,10 @@ public final class ChildCommunicators {
         label, ranks, how, how.share().orElse(false) && !abort && canAllShare(label, ranks));
   }
 
-  /** Where ranks may find different obstacles the ones that stay ask each other. */
+  /**
+   * True if all ranks can share. Where ranks may find different obstacles, the ranks that stay
+   * exchange their answers.
+   */
   private boolean canAllShare(String label, List<Integer> ranks) {
     boolean can = new SplitSharePolicy(parent).isPossible(true);
     if (parent.device().kind() == Device.Kind.HOST) {
@@ -240,7 +243,7 @@ public final class ChildCommunicators {
         new KernelSpecs.Ends(none, none, old.resources().progress(), null));
   }
 
-  /** What a new communicator on the parent's connections has for itself. */
+  /** Resources that a new communicator on the parent's connections has for itself. */
   private record Made(
       InitRequest request,
       Bootstrap bootstrap,

@@ -35,7 +35,7 @@ import org.nccl4j.device.kernel.Operation;
 
 /** Everything behind one rank's communicator, from its creation to its end. Any thread. */
 public final class CommunicatorState {
-  /** How long operations may take to end after an abort: a kernel looks for it while it waits. */
+  /** Time that operations may take to end after an abort: a waiting kernel looks for the abort. */
   private static final Duration ABORTED = Duration.ofSeconds(5);
 
   private final InitRequest request;
@@ -64,7 +64,7 @@ public final class CommunicatorState {
     this.running = run(engine);
   }
 
-  /** What is there from creation to the end, or until and after a suspension. */
+  /** Resources that exist from creation to the end, or until and after a suspension. */
   private record Running(Engine engine, ProgressMonitor observer, OneSidedCalls oneSided) {}
 
   private Running run(Engine engine) {
@@ -153,7 +153,7 @@ public final class CommunicatorState {
     return engine().place().windows();
   }
 
-  /** Where one-sided operations go. */
+  /** Returns the queue of one-sided operations. */
   public OneSidedCalls oneSided() {
     checkRunning("a one-sided operation");
     return running.oneSided;
@@ -179,7 +179,7 @@ public final class CommunicatorState {
     engine().place().windows().registrations().remove(registration, idleness::uses);
   }
 
-  /** Where operations go. */
+  /** Returns the dispatcher of operations. */
   public OperationDispatcher queue() {
     return queue;
   }
@@ -199,7 +199,7 @@ public final class CommunicatorState {
     return request.device();
   }
 
-  /** For messages and logs. */
+  /** Returns the communicator's name for messages and logs. */
   public String name() {
     return request.name();
   }
@@ -209,12 +209,12 @@ public final class CommunicatorState {
     return Routes.names(engine().routes());
   }
 
-  /** How ranks are reached and why so, as lines to read. */
+  /** Returns each rank's route and the reason for it, as lines to read. */
   public String explainRoutes() {
     return Routes.explain(engine().routes());
   }
 
-  /** Who is told of this rank's operations. */
+  /** Returns the hooks that see this rank's operations. */
   public OperationHooks hooks() {
     return engine().launcher().hooks();
   }
@@ -240,19 +240,22 @@ public final class CommunicatorState {
     return running.engine;
   }
 
-  /** How many splits have been called: the same on all ranks, whether they succeeded or not. */
+  /**
+   * Counts a split and returns its number. It is the same on all ranks, whether splits succeeded or
+   * failed.
+   */
   int nextSplit() {
     return splits.incrementAndGet();
   }
 
-  /** How often it has been shrunk: likewise, among the ranks that stay. */
+  /** Counts a shrink and returns its number, the same on all ranks that stay. */
   int nextShrink() {
     return shrinks.incrementAndGet();
   }
 
   /**
-   * Where operations of this communicator go that are planned by settings over its own; every rank
-   * uses the same.
+   * Returns the dispatcher of operations that are planned by settings over this communicator's own;
+   * every rank uses the same settings.
    */
   public OperationDispatcher queue(Map<String, String> overrides) {
     checkRunning("an operation with options");
@@ -351,12 +354,12 @@ public final class CommunicatorState {
     return idleness.await(patience);
   }
 
-  /** As {@link #awaitIdle}, on a thread that may be interrupted: then it throws. */
+  /** Waits as {@link #awaitIdle} does, on a thread that may be interrupted: then it throws. */
   boolean awaitIdleOrInterrupt(Duration patience) {
     return idleness.awaitOrInterrupt(patience);
   }
 
-  /** How long an operation may wait. */
+  /** Returns the time that an operation may wait. */
   public Duration operationDeadline() {
     return request.operationDeadline();
   }
@@ -439,7 +442,9 @@ public final class CommunicatorState {
     return free;
   }
 
-  /** What belongs to this communicator alone; the resources keeps its own. */
+  /**
+   * Keeps the resources that belong to this communicator alone; shared resources keep their own.
+   */
   private void keep(Engine engine, boolean shares, String user) {
     long bytes =
         engine.place().windows().memoryBytes() + (shares ? engine.kernels().memoryBytes() : 0);

@@ -73,7 +73,7 @@ public final class Initializer {
   }
 
   /**
-   * As {@link #create(InitRequest, Bootstrap)}.
+   * Creates a communicator as {@link #create(InitRequest, Bootstrap)} does.
    *
    * @param times of what was done for it before
    */

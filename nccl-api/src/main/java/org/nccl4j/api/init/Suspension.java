@@ -21,7 +21,7 @@ final class Suspension {
     this.state = state;
   }
 
-  /** What operations are refused with meanwhile. */
+  /** Returns the error that refuses operations during a suspension. */
   InvalidUsageException refusal() {
     return new InvalidUsageException(
         ErrorId.SUSPENDED,

@@ -20,7 +20,7 @@ final class Undo {
     steps.push(step);
   }
 
-  /** How many steps there are. */
+  /** Returns the number of steps. */
   int size() {
     return steps.size();
   }

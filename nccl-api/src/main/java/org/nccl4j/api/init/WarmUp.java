@@ -47,7 +47,7 @@ public final class WarmUp implements StartupHook {
   /** True if it is too late, since a creation has begun. */
   private static volatile boolean over;
 
-  /** For the service loader. */
+  /** Called by the service loader. */
   public WarmUp() {}
 
   /** A creation begins, and shall have the processors: no further part is rehearsed. */
@@ -74,7 +74,7 @@ public final class WarmUp implements StartupHook {
     }
   }
 
-  /** By sockets, as the ranks of several processes do. */
+  /** Lets two ranks meet over sockets, as the ranks of several processes do. */
   private static void meet() {
     BootstrapOptions options =
         BootstrapOptions.from(Settings.alone(Map.of("NCCL_SOCKET_IFNAME", "=lo")));

@@ -66,7 +66,7 @@ record CallConflict(String communicator, String clause, long launched) {
     return other != null && !one.text().equals(other.text());
   }
 
-  /** What a rank called as the same collective; null if it is not known. */
+  /** Returns a rank's call of the same collective; null if it is unknown. */
   private static Operation same(RankReport report, Operation call) {
     return report.operations().stream()
         .filter(op -> op.isCollective() && op.collective() == call.collective())

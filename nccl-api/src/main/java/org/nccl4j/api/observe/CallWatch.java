@@ -10,7 +10,7 @@ import java.util.function.Supplier;
  * second look finds it unchanged. Owner: the observer that has it, in its looks.
  */
 final class CallWatch {
-  /** How long an operation waits before the first look. */
+  /** Time that an operation waits before the first look. */
   static final long FIRST_MILLIS = 200;
 
   /** Between looks of different operations: ranks that always wait for a slow one shall not pay. */

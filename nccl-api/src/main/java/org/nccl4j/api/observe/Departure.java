@@ -23,10 +23,10 @@ import java.util.Optional;
  */
 record Departure(
     long communicator, int rank, int nRanks, long collectives, Map<Integer, Singles> singles) {
-  /** What a notice of this kind begins with. */
+  /** First byte of a notice of this kind. */
   static final byte KIND = 2;
 
-  /** In the place of a number of collectives. */
+  /** Marker in the place of a number of collectives. */
   static final long UNCOUNTED = -1;
 
   /** So that a notice holds it. */
@@ -37,7 +37,7 @@ record Departure(
   /** Sends to a rank, and receives from it. */
   record Singles(long sends, long receives) {}
 
-  /** Of a rank that calls no more operations. */
+  /** Returns the departure of a rank that calls no more operations. */
   static Departure of(FlightRecorder log, FlightRecorder.Rank rank, boolean counted) {
     Map<Integer, Singles> singles = new HashMap<>();
     for (int peer = 0; counted && peer < rank.nRanks(); peer++) {

@@ -62,7 +62,10 @@ final class Departures {
     return Optional.empty();
   }
 
-  /** What a rank that has closed has missed, as the end of a sentence; empty for nothing. */
+  /**
+   * Returns the operations that a closed rank has missed, as the end of a sentence; empty if there
+   * are none.
+   */
   private static String missed(
       Departure departure, FlightRecorder log, FlightRecorder.Rank rank, int waitsFor) {
     if (log.collectives() > departure.collectives()) {

@@ -22,7 +22,7 @@ public final class Diagnosis {
   private final Map<Integer, RankReport> ranks = new TreeMap<>();
   private final int nRanks;
 
-  /** By rank, how many collectives those have called that have closed it. */
+  /** Number of collectives that closed ranks had called, by rank. */
   private final Map<Integer, Long> departed = new TreeMap<>();
 
   private Diagnosis(List<RankReport> reports, List<Departure> departures) {
@@ -50,7 +50,10 @@ public final class Diagnosis {
     return sentence(reports, List.of());
   }
 
-  /** As {@link #sentence(List)}, where it is known that some ranks have closed it. */
+  /**
+   * Returns the diagnosis as {@link #sentence(List)} does, where some ranks are known to have
+   * closed.
+   */
   static String sentence(List<RankReport> reports, List<Departure> departures) {
     return new Diagnosis(reports, departures).say();
   }
@@ -172,7 +175,7 @@ public final class Diagnosis {
                 report.current() == null ? "which has ended" : "which has not ended");
   }
 
-  /** Who is waited for and does not wait itself. */
+  /** Returns the ranks that others wait for and that do not wait themselves. */
   private String blamed(List<RankReport> waiting) {
     for (RankReport report : waiting) {
       RankReport awaited = ranks.get(report.waitsFor());

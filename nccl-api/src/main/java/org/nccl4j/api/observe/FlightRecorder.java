@@ -46,19 +46,19 @@ public final class FlightRecorder {
   static final int RING = 256;
   static final int RUNS = 128;
 
-  /** Of a run: its shape, count, and the number of its first operation. */
+  /** Size of a run: its shape, count, and the number of its first operation. */
   static final int RUN_BYTES = 24;
 
   /** The most operations that are read one by one. */
   static final int ENTRIES = 128;
 
-  /** Of shapes that not all ranks call. */
+  /** Bit of shapes that only some ranks call. */
   private static final long OF_SOME = 1L << 48;
 
   /** The shape of what is launched and is no operation that a user calls. */
   public static final long UNNAMED = 63L << CallShape.OPERATION_SHIFT | OF_SOME;
 
-  /** What no operation has, and not all ranks call. */
+  /** Shape that no operation has and that only some ranks call. */
   private static final long NO_SHAPE = -1;
 
   private static final VarHandle LONGS =
@@ -119,7 +119,7 @@ public final class FlightRecorder {
   }
 
   /**
-   * Who records.
+   * Rank that records.
    *
    * @param communicator a number that its ranks have in common, and no other communicator has
    * @param operations names by number
@@ -194,12 +194,12 @@ public final class FlightRecorder {
     words.put(LAUNCHED / 8, after);
   }
 
-  /** Where the last run is, in words, by the word at LAUNCHED. */
+  /** Returns the position of the last run, in words, from the word at LAUNCHED. */
   private static int run(long launchedAndRun) {
     return RING / 8 + ((int) launchedAndRun & RUNS - 1) * (RUN_BYTES / 8);
   }
 
-  /** How many operations there are, by the word at LAUNCHED. */
+  /** Returns the number of operations, from the word at LAUNCHED. */
   static long launched(long launchedAndRun) {
     return launchedAndRun / RUNS;
   }
@@ -226,8 +226,9 @@ public final class FlightRecorder {
   }
 
   /**
-   * What is launched next waits in a stream until all ranks have come to it. Operations of a
-   * communicator run in the order of their launches, so once it has ended all before it have.
+   * Records that the next launch waits in a stream until all ranks have reached it. Operations of a
+   * communicator run in the order of their launches. Once this launch has ended, all launches
+   * before it have ended.
    */
   public void waitsInOrder(long stream, long nowMillis) {
     synchronized (waiting) {
@@ -263,7 +264,7 @@ public final class FlightRecorder {
     }
   }
 
-  /** What it says now. */
+  /** Returns the recorder's current report. */
   RankReport report(List<String> operations) {
     return FlightReader.rank(
         new RankReport.ProcessReport("", ProcessHandle.current().pid(), ""),

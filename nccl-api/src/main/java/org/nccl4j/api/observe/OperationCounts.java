@@ -10,7 +10,7 @@ import org.nccl4j.device.DeviceStream;
 /** Counts one rank's operations by name, while it is told of them. Any thread reads. */
 public final class OperationCounts implements OperationHook {
   /**
-   * Of one operation.
+   * Counters of one operation.
    *
    * @param launched into streams
    * @param bytes of their counts
@@ -35,7 +35,7 @@ public final class OperationCounts implements OperationHook {
     this.onFirst = onFirst;
   }
 
-  /** What was counted, by operation. */
+  /** Returns the counts by operation. */
   public Map<String, Count> all() {
     return Map.copyOf(counts);
   }

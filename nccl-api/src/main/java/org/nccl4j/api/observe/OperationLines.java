@@ -12,7 +12,7 @@ public final class OperationLines implements OperationHook {
   private final int rank;
   private long number;
 
-  /** Of one rank. */
+  /** Creates the lines of one rank. */
   public OperationLines(String communicator, int rank) {
     this.communicator = communicator;
     this.rank = rank;

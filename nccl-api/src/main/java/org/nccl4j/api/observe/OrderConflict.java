@@ -12,7 +12,10 @@ import org.nccl4j.device.OrderMismatchException;
  * while. Neither can ever go on.
  */
 final class OrderConflict {
-  /** How long nothing must have ended, so that no operation that is only slow is taken for it. */
+  /**
+   * Time for which nothing may end before a conflict is assumed, so that no slow operation is taken
+   * for one.
+   */
   static final long STILL_MILLIS = 2000;
 
   private final List<RankReport> all;
@@ -31,9 +34,9 @@ final class OrderConflict {
   }
 
   /**
-   * By the streams in which compared calls wait, which needs no word of the kernels: in one stream
-   * a call of this communicator waits with one of another behind it, and elsewhere it is the other
-   * way round.
+   * Finds a conflict in the streams in which compared calls wait; needs no word from the kernels.
+   * In one stream a call of this communicator waits with a call of another behind it. In another
+   * process the two calls are the other way round.
    */
   private Optional<OrderMismatchException> byCalls(long communicator, int rank) {
     for (RankReport mine : all) {
@@ -168,7 +171,7 @@ final class OrderConflict {
             behind.name());
   }
 
-  /** What has not ended: not the exchange in which the ranks compare it. */
+  /** Returns the call that has not ended, except the exchange in which the ranks compare it. */
   private static String called(RankReport report) {
     return report.operations().stream()
         .filter(op -> op.number() > report.ended() && !op.label().equals("other"))

@@ -26,7 +26,7 @@ import java.util.Optional;
  */
 record OrderNotice(
     long first, long firstCall, long behind, long behindCall, String name, String text) {
-  /** What a notice of this kind begins with. */
+  /** First byte of a notice of this kind. */
   static final byte KIND = 1;
 
   private static final int MOST_TEXT = 2000;

@@ -32,18 +32,18 @@ public final class ProgressMonitor {
 
   private static final long NANOS_BETWEEN_LOOKS = 2_000_000;
 
-  /** How often to look for conflicts, where that is wanted. */
+  /** Time between looks for conflicts, where they are wanted. */
   private static final long COMPARE_MILLIS = 1000;
 
   private static final List<ProgressMonitor> ALL = new CopyOnWriteArrayList<>();
 
-  /** What the ranks of other processes wait for. */
+  /** Notices of what the ranks of other processes wait for. */
   private static final OrderNotice.Heard HEARD = new OrderNotice.Heard();
 
   /** Ranks, of any process, that have closed. */
   private static final Departures DEPARTED = new Departures();
 
-  /** When a long wait was last told of, by communicator. */
+  /** Time at which a long wait was last reported, by communicator. */
   private static final Map<Long, Long> WARNED = new ConcurrentHashMap<>();
 
   private static Thread thread;
@@ -65,14 +65,16 @@ public final class ProgressMonitor {
   private final CallWatch calls;
   private final LongWait longWait = new LongWait();
 
-  /** As {@link #failedLooks}, of what closed memory and streams wait for. */
+  /**
+   * Failed looks at the waits for closed memory and streams, counted as {@link #failedLooks} is.
+   */
   private static int failedLooksAtLeases;
 
   /** Looks that ended with an error. Owned by the observer's thread; for debuggers. */
   private int failedLooks;
 
   /**
-   * What users want beside the recorder.
+   * Options that users set beside the recorder.
    *
    * @param counts whether each launch runs once, so that the ranks' can be compared by number
    * @param compares whether to look for communicators that are used in different order
@@ -135,7 +137,7 @@ public final class ProgressMonitor {
     return observer;
   }
 
-  /** What ranks of other processes tell by {@link Connections#tell}. */
+  /** Receives a notice that ranks of other processes sent by {@link Connections#tell}. */
   public static void heard(byte[] notice) {
     OrderNotice.decode(notice).ifPresent(HEARD::add);
     Departure.decode(notice).ifPresent(DEPARTED::add);
@@ -258,7 +260,7 @@ public final class ProgressMonitor {
     }
   }
 
-  /** What goes wrong with one communicator must not end the looks at the others. */
+  /** Looks now. A failure in one communicator must not end the looks at the others. */
   private void lookNow() {
     lookNow(System.currentTimeMillis());
   }
@@ -285,7 +287,10 @@ public final class ProgressMonitor {
     }
   }
 
-  /** Of operations that graphs repeat only the driver knows how many there are. */
+  /**
+   * Fails operations that departed ranks have missed, except in graphs: only the driver knows how
+   * many operations graphs repeat.
+   */
   private void failWithoutDeparted() {
     List<Departure> departed = DEPARTED.of(rank.communicator());
     if (!departed.isEmpty() && kernels.failure() == null && !kernels.isInGraphs()) {
@@ -339,7 +344,10 @@ public final class ProgressMonitor {
     }
   }
 
-  /** Who is behind, when a deadline has passed: by all recorders that this process can read. */
+  /**
+   * Returns the rank that is behind when a deadline has passed, from all recorders that this
+   * process can read.
+   */
   private String explain() {
     ALL.forEach(ProgressMonitor::tryLook);
     Map<Long, List<RankReport>> all = Diagnosis.byCommunicator(reports());
@@ -349,7 +357,9 @@ public final class ProgressMonitor {
         : Diagnosis.sentence(ours, DEPARTED.of(rank.communicator())) + explainOrder(all);
   }
 
-  /** What else is under way on the same connections, which another order of calls holds up. */
+  /**
+   * Returns the other calls that wait on the same connections because of another order of calls.
+   */
   private String explainOrder(Map<Long, List<RankReport>> all) {
     String others =
         connections.users().stream()
@@ -366,7 +376,10 @@ public final class ProgressMonitor {
             + " CommunicatorConfig.withSplitShare(false) gives a split its own";
   }
 
-  /** What this rank and another are in, when data of another call have come from it. */
+  /**
+   * Returns the calls that this rank and another are in, after data of another call have come from
+   * that rank.
+   */
   private String calls(int peer) {
     // A kernel may run before its launch is on record.
     String known = "";

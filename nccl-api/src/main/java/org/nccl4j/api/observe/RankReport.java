@@ -92,7 +92,7 @@ public record RankReport(
         .orElse(null);
   }
 
-  /** What it is in, for people; there must be a {@link #current}. */
+  /** Returns the operation that the rank is in, for people; there must be a {@link #current}. */
   public String inOperation() {
     Operation first = current();
     return upTo <= first.number()

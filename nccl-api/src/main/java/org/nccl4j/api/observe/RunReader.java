@@ -33,7 +33,8 @@ final class RunReader {
   }
 
   /**
-   * What a slot has now. The oldest run's place is the next one's, which may be written just now.
+   * Reads what a slot has now. The oldest run's place is the next run's, which may be written at
+   * this moment.
    *
    * @param launchedAndRun its word of that name
    * @param names of operations by number

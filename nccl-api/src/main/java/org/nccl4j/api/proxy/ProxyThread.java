@@ -29,7 +29,10 @@ public final class ProxyThread implements Progress {
   private static final long SHORTEST_SLEEP_NANOS = 20_000;
   private static final long LONGEST_SLEEP_NANOS = 1_000_000;
 
-  /** Where kernels cannot say that they wait: so much later may the first step of a graph be. */
+  /**
+   * Longest sleep where kernels cannot say that they wait: the first step of a graph may be this
+   * late.
+   */
   private static final long LONGEST_POLLED_SLEEP_NANOS = 200_000;
 
   /** A turn waits for nobody. */
@@ -48,7 +51,7 @@ public final class ProxyThread implements Progress {
   /** True if a handler has to be called at all times. */
   private volatile boolean polled;
 
-  /** What comes unasked, and has to be looked for at all times; null if there is none. */
+  /** Check for steps that come unasked, at all times; null if there is none. */
   private volatile IntSupplier unasked;
 
   private final Thread thread;
@@ -79,7 +82,7 @@ public final class ProxyThread implements Progress {
   }
 
   /**
-   * Who is to know of a handler's error; before any work.
+   * Sets the listener for a handler's error; called before any work.
    *
    * @param listener told, once, after which no handler is called again
    */

@@ -19,7 +19,7 @@ final class ConnectHandles {
   private ConnectHandles() {}
 
   /**
-   * Of a rank to a peer.
+   * Handles of a rank for its connections with a peer.
    *
    * @param sender handle; empty where it does not connect
    * @param receiver handle, likewise
@@ -71,7 +71,7 @@ final class ConnectHandles {
   }
 
   /**
-   * What another rank told, by peer.
+   * Decodes another rank's offers, by peer.
    *
    * @param rank the other
    * @throws InvalidUsageException if it is not understood

@@ -39,7 +39,7 @@ public final class ConnectionSetup {
   /** Ranks whose memory cannot be opened, and why; they have no connections. */
   private final Map<Integer, NcclException> refused = new TreeMap<>();
 
-  /** What this rank sends for others, by who sends to whom. */
+  /** Connectors through which this rank sends for other ranks, by sender and receiver. */
   private final Map<String, Connector> relays = new LinkedHashMap<>();
 
   /** Links whose slots the processor is to reach too, or any. */
@@ -249,7 +249,10 @@ public final class ConnectionSetup {
     }
   }
 
-  /** What breaks a connection may be another rank's failure, of which word is on its way. */
+  /**
+   * Waits for the cause of a broken connection: it may be another rank's failure, of which word is
+   * on its way.
+   */
   private static void awaitCause(Bootstrap bootstrap) {
     long end = System.nanoTime() + GRACE_NANOS;
     while (System.nanoTime() - end < 0 && !Thread.currentThread().isInterrupted()) {

@@ -34,7 +34,7 @@ public final class Routes {
   private final Logger.Level level;
   private final StringBuilder table = new StringBuilder();
 
-  /** What transports said of each rank, by their names. */
+  /** Reasons that transports gave for each rank, by transport name. */
   private final Map<Integer, Map<String, String>> said = new TreeMap<>();
 
   /** Why a transport must not be used with a rank, by rank and its name. */
@@ -99,7 +99,7 @@ public final class Routes {
   private static final Charset UTF_8 = StandardCharsets.UTF_8;
 
   /**
-   * How a rank is reached.
+   * Transport that reaches a rank, and its reason.
    *
    * @param name of the transport
    * @param reason what it said when it was asked
@@ -147,7 +147,7 @@ public final class Routes {
     return List.copyOf(transports);
   }
 
-  /** How ranks are reached by chosen transports, by rank; this one is missing. */
+  /** Returns the routes of chosen transports, by rank, without this rank. */
   public Map<Integer, Route> described(List<NamedTransport> chosen) {
     Map<Integer, Route> routes = new TreeMap<>();
     for (int peer = 0; peer < chosen.size(); peer++) {
@@ -217,7 +217,7 @@ public final class Routes {
             + " setting that the reasons name");
   }
 
-  /** Where this rank has no network at all, what each of them lacks. */
+  /** Returns the obstacle of each network where this rank has no network at all. */
   private String whyNoNetwork() {
     return peers.get(rank).nets().isEmpty() && !networks.isEmpty()
         ? "%nnetworks of rank %d:%s".formatted(rank, networks)

@@ -180,7 +180,10 @@ public record Engine(
     return settings.get(Settings.NCCL_CHECK_MODE).equals("DEBUG_GLOBAL");
   }
 
-  /** What NCCL_ALGO says, or the order of reductions and the policy of CTAs where it is unset. */
+  /**
+   * Returns the filter of NCCL_ALGO. Where it is unset, the order of reductions and the policy of
+   * CTAs give the filter.
+   */
   static AlgorithmFilter filter(Settings settings, Device.Kind kind) {
     AlgorithmFilter given = TuningSettings.filter(settings);
     AlgorithmFilter filter = ReductionOrder.filter(settings, given);
@@ -196,7 +199,9 @@ public record Engine(
     return filter.with(Operation.SEND, Algorithm.COPY_ENGINE);
   }
 
-  /** What the user lets an operation take: each channel is a block. The host has none. */
+  /**
+   * Returns the user's limits on an operation's CTAs: each channel is a block. The host has none.
+   */
   static CtaLimits ctas(Settings settings, Device.Kind kind) {
     if (kind != Device.Kind.CUDA) {
       return CtaLimits.NONE;
@@ -208,7 +213,7 @@ public record Engine(
         channels.maxPeerChannels());
   }
 
-  /** Where operations go that are planned by other settings. */
+  /** Returns the dispatcher of operations that are planned by other settings. */
   public OperationDispatcher queue(Settings settings) {
     return queue(place, kernels, launcher, settings);
   }

@@ -47,7 +47,7 @@ public final class NvlsSetup implements AutoCloseable {
     this.teardown = teardown;
   }
 
-  /** That of a communicator without NVLS. */
+  /** Returns the setup of a communicator without NVLS. */
   public static NvlsSetup none() {
     return new NvlsSetup(null, null, null);
   }
@@ -218,7 +218,10 @@ public final class NvlsSetup implements AutoCloseable {
     return nvls;
   }
 
-  /** What makes windows reachable by one access; null where NVLS is not, or is of many machines. */
+  /**
+   * Returns the maker of multicast access to windows; null without NVLS, and for NVLS over many
+   * machines.
+   */
   public BiFunction<ShareableMemory, List<DeviceMemory>, Multicast.Cover> ofWindows(
       Bootstrap bootstrap) {
     return nvls == null || nvls.machines() > 1

@@ -14,7 +14,7 @@ import org.nccl4j.device.kernel.Tree;
 final class NvlsTeams {
   private final HostLayout hosts;
 
-  /** By host. */
+  /** Heads by host. */
   private final List<List<Integer>> heads;
 
   private final int channels;

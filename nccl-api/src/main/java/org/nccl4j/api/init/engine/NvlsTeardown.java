@@ -27,7 +27,7 @@ final class NvlsTeardown {
   private static final Logger LOG = DebugLog.of("NVLS");
   private static final AtomicLong NUMBERS = new AtomicLong();
 
-  /** By number, while not all ranks of this process have come. Guarded by itself. */
+  /** Teardowns by number, while ranks of this process are missing. Guarded by itself. */
   private static final Map<Long, NvlsTeardown> OPEN = new HashMap<>();
 
   /** Ranks of this process that have yet to come. Guarded by {@link #OPEN}. */
@@ -36,7 +36,7 @@ final class NvlsTeardown {
   /** Ranks of this process that have yet to leave. Guarded by this. */
   private int staying;
 
-  /** Who has left and holds its memory. Guarded by this. */
+  /** Ranks that have left and hold their memory. Guarded by this. */
   private final List<Departure> waiting = new ArrayList<>();
 
   /**
@@ -64,7 +64,7 @@ final class NvlsTeardown {
     this.staying = ranks;
   }
 
-  /** That of the ranks of this process; every rank calls it once. */
+  /** Returns the teardown of the ranks of this process; every rank calls this once. */
   static NvlsTeardown of(List<PeerInfo> peers, Bootstrap bootstrap) {
     byte[] mine = ByteBuffer.allocate(Long.BYTES).putLong(NUMBERS.incrementAndGet()).array();
     List<byte[]> numbers = bootstrap.allGather(mine);

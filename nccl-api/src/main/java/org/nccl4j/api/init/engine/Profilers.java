@@ -56,12 +56,12 @@ public final class Profilers implements OperationHook {
     return new Profilers(told);
   }
 
-  /** What is told of operations; empty where nobody wants to know of the communicator. */
+  /** Returns the hook that sees operations; empty where no profiler asks for them. */
   Optional<OperationHook> ofOperations() {
     return all.isEmpty() ? Optional.empty() : Optional.of(this);
   }
 
-  /** What is told of the steps of proxies; empty where nobody wants to know of these. */
+  /** Returns the consumer of proxy steps; empty where no profiler asks for them. */
   public Optional<Consumer<Profiler.ProxyStep>> ofSteps() {
     return ofSteps.isEmpty() ? Optional.empty() : Optional.of(this::stepped);
   }

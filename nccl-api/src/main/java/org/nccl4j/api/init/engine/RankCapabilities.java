@@ -130,7 +130,7 @@ public record RankCapabilities(
   }
 
   /**
-   * What is true of all ranks.
+   * Returns the capabilities that all ranks have.
    *
    * @param tuned this rank's table
    * @throws InvalidUsageException if ranks have different tables or settings

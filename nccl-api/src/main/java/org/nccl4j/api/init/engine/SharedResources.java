@@ -24,7 +24,7 @@ import org.nccl4j.device.kernel.Progress;
  * the proxy may still use is not freed. Any thread.
  */
 public final class SharedResources implements ProgressMonitor.Connections {
-  /** How long a kernel may take to say that it has ended, once its operation has. */
+  /** Time that a kernel may take to say that it has ended, once its operation has ended. */
   private static final Duration SETTLED = Duration.ofSeconds(1);
 
   private final String name;
@@ -49,7 +49,7 @@ public final class SharedResources implements ProgressMonitor.Connections {
   private volatile NcclException late;
 
   /**
-   * What a communicator has made for itself.
+   * Creates the resources that a communicator has made for itself.
    *
    * @param name of the communicator
    * @param proxy not yet running; null where there is nothing to do for one
@@ -251,7 +251,7 @@ public final class SharedResources implements ProgressMonitor.Connections {
     all.end();
   }
 
-  /** What the transports hold, for people. */
+  /** Returns the memory of the transports, for people. */
   List<MemoryItem> memory() {
     List<MemoryItem> items = new ArrayList<>();
     items.add(new MemoryItem("kernels", kernels.memoryBytes()));

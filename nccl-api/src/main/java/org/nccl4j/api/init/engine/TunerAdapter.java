@@ -20,7 +20,7 @@ import org.nccl4j.device.NcclException;
 
 /** A communicator's tuner, as its planner sees it, and how plug-ins are called. */
 final class TunerAdapter {
-  /** What a setting says that is to find no plug-in. */
+  /** Value of the setting that finds no plug-in. */
   static final String NONE = "none";
 
   private TunerAdapter() {}
@@ -49,7 +49,7 @@ final class TunerAdapter {
     };
   }
 
-  /** What a plug-in answers; what it throws is said to be its. */
+  /** Returns a plug-in's answer; an error that it throws names the plug-in. */
   static <T> T held(String who, Supplier<T> call) {
     try {
       T answer = call.get();

@@ -36,7 +36,7 @@ public record TuningSettings(Map<String, String> values) {
     return new TuningSettings(values);
   }
 
-  /** What NCCL_ALGO and NCCL_PROTO allow. */
+  /** Returns the filter of NCCL_ALGO and NCCL_PROTO. */
   static AlgorithmFilter filter(Settings settings) {
     return AlgorithmFilter.parse(
         settings.get(Settings.NCCL_ALGO), settings.get(Settings.NCCL_PROTO));

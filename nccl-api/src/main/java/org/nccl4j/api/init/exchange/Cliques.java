@@ -45,7 +45,7 @@ final class Cliques {
     this.demanded = demanded;
   }
 
-  /** What a rank says in its {@link PeerHello}: what NCCL_MNNVL_ENABLE is. */
+  /** Returns the value of NCCL_MNNVL_ENABLE that a rank sends in its {@link PeerHello}. */
   static int wish(InitRequest request) {
     return request.settings().get(GpuSettings.NCCL_MNNVL_ENABLE);
   }

@@ -44,7 +44,7 @@ record FabricInfo(String clique, String problem, byte[] handle, long bytes) {
   }
 
   /**
-   * As the driver and the settings say, before anything is tried.
+   * Returns the fabric information of the driver and the settings, before anything is tried.
    *
    * @param shares whether a transport of the rank shares memory
    */

@@ -47,8 +47,9 @@ public record HostLayout(List<List<Integer>> ranks) {
   }
 
   /**
-   * For how many ranks slots are made, which get smaller with their number: a device holds those of
-   * its host's, while those of other hosts lie in a host's memory, of which there is more.
+   * Returns the number of ranks for which slots are made. Slots get smaller with this number. A
+   * device holds the slots of its host's ranks. Slots of other hosts' ranks lie in host memory, of
+   * which there is more.
    */
   public int sharingSlots() {
     int all = ranks.stream().mapToInt(List::size).sum();

@@ -32,7 +32,7 @@ public record InitRequest(String name, Device device, Settings settings) {
     return InfoLog.level(settings, subsystems);
   }
 
-  /** What is told of a rank. */
+  /** Returns a rank's information log. */
   public InfoLog info(int rank) {
     return new InfoLog(settings, "rank %d of communicator %s".formatted(rank, name));
   }

@@ -44,10 +44,10 @@ import org.nccl4j.topo.search.GraphKind;
 public record ChannelGraphs(List<int[]> rings, List<Tree> trees, Optional<Fleet> fleet) {
   private static final Logger LOG = DebugLog.of("GRAPH");
 
-  /** What the planner asks for itself, with algorithms that NCCL does not have. */
+  /** Settings that the planner reads itself, with algorithms that NCCL does not have. */
   private static final Set<String> PLANNERS = Set.of("NCCL_ALGO", "NCCL_PROTO");
 
-  /** Of those at which channels are compared; each is that many times the one before. */
+  /** Least size at which channels are compared; each next size is this many times larger. */
   private static final long LEAST_SIZE = 64;
 
   /**
@@ -123,7 +123,7 @@ public record ChannelGraphs(List<int[]> rings, List<Tree> trees, Optional<Fleet>
                 new ClusterOptions(new TopoSettings(texts), driver(survey), false)));
   }
 
-  /** What every rank does with it, so that its code has run. */
+  /** Does in advance what every rank does with the fleet, so that the code has run. */
   static void ahead(Fleet fleet) {
     costs(fleet);
     ChannelGraphs graphs =
@@ -153,7 +153,7 @@ public record ChannelGraphs(List<int[]> rings, List<Tree> trees, Optional<Fleet>
     return survey.gpus() ? Nvml.probe()::allowsPeers : PeerStatus.ALLOWED;
   }
 
-  /** By the ranks' hosts alone. */
+  /** Returns the graphs that follow from the ranks' hosts alone. */
   static ChannelGraphs plain(List<PeerInfo> peers, int rank) {
     HostLayout hosts = HostLayout.of(peers);
     return new ChannelGraphs(
@@ -210,7 +210,7 @@ public record ChannelGraphs(List<int[]> rings, List<Tree> trees, Optional<Fleet>
         .toList();
   }
 
-  /** By which cards data leave hosts; empty where there was no search. */
+  /** Returns the network cards through which data leave hosts; empty where there was no search. */
   public Optional<Exits> exits(Settings settings) {
     return fleet.map(found -> new Exits(found.comm(), new TopoSettings(settings.texts())));
   }

@@ -35,7 +35,7 @@ final class HostTopology {
   private final Set<String> reachingGpus;
 
   /**
-   * Of a host.
+   * Creates the topology of a host.
    *
    * @param local what ranks know who see the same of it, by their number on the host
    * @param reachingGpus names of networks' devices that say that they access GPU memory

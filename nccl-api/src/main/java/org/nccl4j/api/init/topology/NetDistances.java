@@ -17,10 +17,10 @@ import org.nccl4j.topo.system.Node;
  * @param gpu the rank's
  */
 public record NetDistances(Routes routes, Node gpu) {
-  /** Where nothing is known of the machine. */
+  /** Distances of an unknown machine. */
   public static final NetDistances UNKNOWN = new NetDistances(null, null);
 
-  /** Of a rank on a machine of those that were searched. */
+  /** Returns the distances of a rank on one of the machines that were searched. */
   public static NetDistances of(Optional<Fleet> fleet, int rank) {
     if (fleet.isEmpty()) {
       return UNKNOWN;
@@ -35,7 +35,7 @@ public record NetDistances(Routes routes, Node gpu) {
     return UNKNOWN;
   }
 
-  /** Whether a card may access the GPU's memory, with the path that decides it. */
+  /** Returns whether a card may access the GPU's memory, with the path that decides it. */
   public Support directAccess(NetDevice card, boolean reads) {
     if (routes == null) {
       return Support.no("the machine's topology is not known");
@@ -74,7 +74,7 @@ public record NetDistances(Routes routes, Node gpu) {
     return card.name().equals(net.name()) || card.name().equals(net.name() + ":" + net.port());
   }
 
-  /** As cards of InfiniBand are named, and as interfaces are. */
+  /** Returns the names of the nearest cards, as InfiniBand cards and as interfaces are named. */
   public List<String> nearest() {
     if (routes == null || routes.machine().nets().isEmpty()) {
       return List.of();
@@ -85,7 +85,7 @@ public record NetDistances(Routes routes, Node gpu) {
         .toList();
   }
 
-  /** What networks may call a card. */
+  /** Returns the names that networks may have for a card. */
   public static List<String> names(Node net) {
     return List.of(net.net().name() + ":" + net.net().port(), net.net().name());
   }

@@ -16,7 +16,7 @@ import org.nccl4j.topo.xml.TopologyXml;
 final class TopologyCache {
   private static final int MOST = 4;
 
-  /** By the text of all that decides. */
+  /** Searches by the text of everything that decides their result. */
   private static final Map<String, Search> KNOWN =
       new LinkedHashMap<>(MOST, 0.75f, true) {
         @Override
@@ -40,8 +40,8 @@ final class TopologyCache {
   private TopologyCache() {}
 
   /**
-   * What a search finds, unless it is known. What it throws is not kept; nor is what it read from a
-   * file, which may change.
+   * Returns the result of a search, unless the search is already known. An error is not kept. A
+   * result read from a file is not kept either, because the file may change.
    */
   static Fleet of(TopologyExchange survey, Map<String, String> settings, Supplier<Fleet> search) {
     if (settings.containsKey(Settings.NCCL_GRAPH_FILE.name())) {

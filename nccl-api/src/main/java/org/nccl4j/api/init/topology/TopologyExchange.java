@@ -136,8 +136,8 @@ public record TopologyExchange(List<Fleet.Host> hosts, boolean graphs, boolean g
   }
 
   /**
-   * Who tells of its host, and for whom: the first rank of each container, for those in it, with
-   * their numbers on the machine.
+   * Returns the ranks that send their host's facts, and the ranks that each stands for. The first
+   * rank of each container does so for the ranks in it, with their numbers on the machine.
    */
   private static Map<Integer, SortedMap<Integer, MachineFacts>> views(
       List<PeerInfo> peers, Map<String, List<Integer>> ranksOf, List<MachineFacts> facts) {
