@@ -31,16 +31,16 @@ public interface Bootstrap extends AutoCloseable {
   void barrier();
 
   /**
-   * By when an exchange that begins now must have ended, on the clock of System.nanoTime. While a
-   * communicator is being made, that is the end of one deadline for all of it, which began when the
-   * ranks began to meet; else every exchange has the whole deadline.
+   * Returns the time by which an exchange that begins now must have ended, on the clock of
+   * System.nanoTime. While a communicator is being made, one deadline covers all of it, counted
+   * from when the ranks began to meet. Otherwise every exchange has the whole deadline.
    */
   long exchangeEnd();
 
   /** Something is made anew over this bootstrap: one deadline from now on, until {@link #made}. */
   void making();
 
-  /** What was being made, after the ranks met or since {@link #making}, is made. */
+  /** Ends what was begun when the ranks met or by {@link #making}. */
   void made();
 
   /**
@@ -75,7 +75,9 @@ public interface Bootstrap extends AutoCloseable {
    */
   void onNotice(Consumer<byte[]> listener);
 
-  /** Where other ranks find this one for {@link #reunite}; at most 128 bytes. */
+  /**
+   * Returns the address at which other ranks find this one for {@link #reunite}; at most 128 bytes.
+   */
   byte[] meetingPoint();
 
   /**

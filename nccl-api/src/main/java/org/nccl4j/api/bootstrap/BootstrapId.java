@@ -49,7 +49,7 @@ public final class BootstrapId {
     return startedByFirstRank;
   }
 
-  /** Where the root listens, best first, all with one port; a name is unresolved. */
+  /** Returns the root's addresses, best first, all with one port; a name is unresolved. */
   List<InetSocketAddress> addresses() {
     return addresses;
   }
@@ -82,7 +82,7 @@ public final class BootstrapId {
     return addresses.stream().map(Sockets::text).collect(Collectors.joining(" or "));
   }
 
-  /** As bytes, for every rank. */
+  /** Encodes the id for every rank. */
   public byte[] encode() {
     ByteBuffer out = ByteBuffer.allocate(512);
     out.put(VERSION).put((byte) (startedByFirstRank ? 1 : 0));

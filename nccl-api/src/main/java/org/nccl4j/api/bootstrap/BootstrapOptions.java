@@ -67,7 +67,7 @@ public record BootstrapOptions(
     return new BootstrapOptions("", "", interfaces, family, ports, silence, stagger, tls);
   }
 
-  /** Which interfaces may be used. */
+  /** Returns the filter of interfaces that may be used. */
   InterfaceFilter interfaceFilter() {
     return new InterfaceFilter(interfaces, family);
   }
@@ -82,7 +82,7 @@ public record BootstrapOptions(
     return new BootstrapOptions("", "", "", "", PortRange.ANY);
   }
 
-  /** As set for a communicator. */
+  /** Returns the options that a communicator's settings give. */
   public static BootstrapOptions from(Settings settings) {
     return new BootstrapOptions(
         settings.get(Settings.NCCL_COMM_ID),

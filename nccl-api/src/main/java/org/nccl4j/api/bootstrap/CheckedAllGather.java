@@ -16,7 +16,7 @@ public final class CheckedAllGather {
   private CheckedAllGather() {}
 
   /**
-   * As {@link Bootstrap#allGather}.
+   * Exchanges as {@link Bootstrap#allGather} does, and checks that all ranks are in the same call.
    *
    * @param communicator its name, for the error
    * @param call at most 127 characters of ASCII

@@ -24,12 +24,12 @@ final class CreationDeadline {
     whole = Deadline.after(length);
   }
 
-  /** It has ended. */
+  /** Ends the deadline. */
   void end() {
     whole = null;
   }
 
-  /** By when an exchange that begins now must have ended. */
+  /** Returns the deadline of an exchange that begins now. */
   Deadline now() {
     Deadline running = whole;
     return running == null ? Deadline.after(length) : running;

@@ -17,7 +17,7 @@ final class HeartbeatSender {
   /** After how many beats without an answer the other side counts as silent. */
   private static final int MISSED = 18;
 
-  /** By how many beats this process is late if it was itself stopped. */
+  /** Number of late beats from which this process counts as stopped itself. */
   private static final int STOPPED = 5;
 
   private final EventLoop loop;

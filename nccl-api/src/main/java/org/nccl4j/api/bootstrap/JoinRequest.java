@@ -75,7 +75,10 @@ public record JoinRequest(
     return new RootPartition(nRanks, ids.size());
   }
 
-  /** What the ranks of this communicator know in common: the id's secret, or made of all ids'. */
+  /**
+   * Returns the secret that the ranks of this communicator share: the id's, or one made of all
+   * ids'.
+   */
   byte[] secret() {
     if (ids.size() == 1) {
       return ids.get(0).secret();

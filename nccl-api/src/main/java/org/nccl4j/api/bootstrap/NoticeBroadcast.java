@@ -23,10 +23,10 @@ public final class NoticeBroadcast {
   private final int rank;
   private final List<RootConnection> roots = new ArrayList<>();
 
-  /** How many are kept for a listener that has not come yet. */
+  /** Number of notices kept for a listener that has not come yet. */
   private static final int MOST_EARLY = 1024;
 
-  /** By rank, the number of its last; guarded by itself. */
+  /** Number of each rank's last notice; guarded by itself. */
   private final Map<Integer, Long> heard = new HashMap<>();
 
   /** Heard before there was a listener; guarded by this. */
@@ -52,7 +52,7 @@ public final class NoticeBroadcast {
     ring = neighbours;
   }
 
-  /** What was heard before is told at once. */
+  /** Sets the listener, and sends it the earlier notices at once. */
   synchronized void listen(Consumer<byte[]> newListener) {
     listener = newListener;
     early.forEach(newListener);

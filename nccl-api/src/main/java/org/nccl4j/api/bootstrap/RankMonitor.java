@@ -49,7 +49,7 @@ final class RankMonitor {
     return result;
   }
 
-  /** As {@link #await}, but gives null when the deadline has passed. */
+  /** Waits as {@link #await} does, but returns null when the deadline has passed. */
   synchronized <T> T awaitOrNull(Supplier<T> ready, Deadline deadline) {
     while (true) {
       if (failure != null) {

@@ -18,7 +18,7 @@ import org.nccl4j.device.InvalidUsageException;
  * @param rank in the communicator that the meeting point belongs to
  */
 record RejoinAddress(List<InetSocketAddress> sockets, int rank) {
-  /** As bytes, for other ranks. */
+  /** Encodes the address for other ranks. */
   byte[] encode() {
     ByteBuffer frame = new MessageWriter(FrameType.MEET).addresses(sockets).number(rank).done();
     byte[] bytes = new byte[frame.remaining() - MessageWriter.HEADER_BYTES];
@@ -39,7 +39,7 @@ record RejoinAddress(List<InetSocketAddress> sockets, int rank) {
     }
   }
 
-  /** For messages. */
+  /** Returns a description for messages. */
   String text() {
     return BootstrapId.text(sockets);
   }

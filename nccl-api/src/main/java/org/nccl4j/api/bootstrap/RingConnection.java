@@ -38,10 +38,10 @@ final class RingConnection
   private static final int MAX_MESSAGE_BYTES = AllGatherBatch.MAX_BYTES + 64;
   private static final int ROUNDS = 20;
 
-  /** How long the root may take to name the cause when a neighbour's connection ends. */
+  /** Time that the root may take to name the cause when a neighbour's connection ends. */
   private static final Duration CAUSE_LIMIT = Duration.ofSeconds(1);
 
-  /** How long pieces may be kept. */
+  /** Time for which pieces may be kept. */
   private static final Duration PATIENCE = Duration.ofMillis(50);
 
   /** A rank of how many. */

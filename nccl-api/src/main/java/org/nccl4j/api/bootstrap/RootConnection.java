@@ -46,7 +46,7 @@ final class RootConnection implements ConnectionDialer.Outcome, Connection.Owner
   private Connection connection;
   private String unreachable;
 
-  /** When the rank began to connect; of its thread. */
+  /** Time at which the rank began to connect; owned by its thread. */
   private long beganNanos;
 
   private ProcessIdentity root;

@@ -10,11 +10,11 @@ import java.time.Duration;
  * @param threshold up to how many ranks a communicator has without it
  */
 public record Stagger(int rate, int threshold) {
-  /** As NCCL does it. */
+  /** Stagger that NCCL uses. */
   public static final Stagger USUAL = new Stagger(7000, 256);
 
   /**
-   * How long a rank waits.
+   * Returns the time that a rank waits.
    *
    * @param place the rank's among those of its root
    */

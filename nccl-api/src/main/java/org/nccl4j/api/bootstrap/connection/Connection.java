@@ -34,7 +34,7 @@ public final class Connection implements EventLoop.Handler {
     void received(Connection connection, FrameType type, MessageReader body)
         throws ProtocolException;
 
-    /** It is over, not by our doing; the reason is for messages. */
+    /** Called when a connection has ended, not through our doing; the reason is for messages. */
     void closed(Connection connection, IOException reason);
   }
 
@@ -121,7 +121,10 @@ public final class Connection implements EventLoop.Handler {
     channel.setOption(StandardSocketOptions.SO_KEEPALIVE, true);
   }
 
-  /** Who is told from now on, and how large a message may be; on the loop's thread. */
+  /**
+   * Hands the connection to a new owner, with a limit on the length of a message; on the loop's
+   * thread.
+   */
   public void handTo(Owner newOwner, int maxBytes) {
     owner = newOwner;
     maxMessageBytes = maxBytes;

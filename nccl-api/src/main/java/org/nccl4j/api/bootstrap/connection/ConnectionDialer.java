@@ -173,7 +173,7 @@ public final class ConnectionDialer implements Connection.Owner {
     }
   }
 
-  /** Of an address that leads nowhere where another does; once for each. */
+  /** Logs, once for each, an address that leads nowhere where another address does. */
   private static void warn(InetSocketAddress address, String reason, InetSocketAddress used) {
     boolean nowhere = NOWHERE.stream().anyMatch(reason::contains);
     if (nowhere && REJECTED.add(address.getAddress())) {

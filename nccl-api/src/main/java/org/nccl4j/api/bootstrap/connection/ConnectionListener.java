@@ -29,12 +29,14 @@ public final class ConnectionListener implements EventLoop.Handler, Connection.O
         throws ProtocolException;
   }
 
-  /** How long a connection may take to prove itself. */
+  /** Time that a connection may take to authenticate. */
   public static final Duration PATIENCE = Duration.ofSeconds(5);
 
   private static final System.Logger LOG = DebugLog.of("BOOTSTRAP");
 
-  /** How much longer one may take that has proved itself: a process of many ranks is slow. */
+  /**
+   * Factor by which an authenticated connection may take longer: a process of many ranks is slow.
+   */
   private static final int PROVED_PATIENCE = 12;
 
   private static final int MAX_PENDING = 256;
@@ -93,7 +95,7 @@ public final class ConnectionListener implements EventLoop.Handler, Connection.O
     }
   }
 
-  /** What was turned away, for messages; empty if nothing was. */
+  /** Returns the refused connections, for messages; empty if there are none. */
   public String refusals() {
     return refused == 0
         ? ""
@@ -159,8 +161,8 @@ public final class ConnectionListener implements EventLoop.Handler, Connection.O
   }
 
   /**
-   * Who went away is counted with those that were refused, and no matter for a warning: a rank that
-   * waits for its first connection too long tries another address, and gives one of them up.
+   * Counts a connection that ended with the refused ones, without a warning. A rank that waits too
+   * long for its first connection tries another address and gives one of the two up.
    */
   @Override
   public void closed(Connection connection, IOException reason) {

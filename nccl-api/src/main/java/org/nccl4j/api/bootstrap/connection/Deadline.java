@@ -37,7 +37,7 @@ public record Deadline(long nanoTime, Duration length) {
     return "%.1f s".formatted(measured.toNanos() / 1e9);
   }
 
-  /** Its length for people: "60 s", "250 ms". */
+  /** Returns the length for people: "60 s", "250 ms". */
   public String text() {
     return Patience.text(length);
   }

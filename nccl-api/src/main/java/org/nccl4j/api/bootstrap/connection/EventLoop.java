@@ -29,7 +29,7 @@ public final class EventLoop implements Runnable {
   /** Between a turn that failed, for lack of memory perhaps, and the next. */
   private static final long PAUSE_NANOS = 10_000_000;
 
-  /** What is told that its channel can make progress. */
+  /** Handler that is called when its channel can make progress. */
   interface Handler {
     void ready(SelectionKey key);
 
@@ -164,7 +164,7 @@ public final class EventLoop implements Runnable {
     }
   }
 
-  /** What was said last may still be on its way when the last user has gone. */
+  /** True while the last message may still be on its way after the last user has gone. */
   private boolean lingers() {
     return System.nanoTime() - releasedNanos < LINGER.toNanos()
         && selector.keys().stream()

@@ -21,7 +21,7 @@ import org.nccl4j.device.RemoteException;
 public record FailureMessage(ErrorId id, String problem, String remedy, String origin) {
   private static final int MAX_TEXT = 8192;
 
-  /** What a rank tells of itself. */
+  /** Returns the message that a rank sends about its own failure. */
   public static FailureMessage of(NcclException cause, String origin) {
     return new FailureMessage(cause.id(), cause.problem(), cause.remedy(), origin);
   }
@@ -45,7 +45,10 @@ public record FailureMessage(ErrorId id, String problem, String remedy, String o
         ids[number], in.text(MAX_TEXT), in.text(MAX_TEXT), in.text(JoinMessage.MAX_TEXT));
   }
 
-  /** What a rank that hears of it throws: another rank's failure, or what the root found. */
+  /**
+   * Returns the error that a rank throws for the message: another rank's failure, or what the root
+   * found.
+   */
   public NcclException toException() {
     NcclException itself = NcclException.of(id, problem, remedy, null);
     return origin.isEmpty()

@@ -25,7 +25,9 @@ final class HeartbeatMonitor {
 
   /** Hears of a silence. */
   interface Silent {
-    /** It has lasted so long, and may last so long. */
+    /**
+     * Called for a connection that has been silent for a length of time, with the length allowed.
+     */
     void noticed(Connection connection, Duration length, Duration allowed);
   }
 
@@ -36,7 +38,7 @@ final class HeartbeatMonitor {
   private final Map<Connection, Last> last = new HashMap<>();
   private EventLoop.Timer timer;
 
-  /** How often to look: for the least patient rank. */
+  /** Time between looks, for the least patient rank. */
   private Duration period;
 
   private long lookedNanos;

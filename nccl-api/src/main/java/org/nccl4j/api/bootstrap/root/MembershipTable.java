@@ -38,7 +38,7 @@ final class MembershipTable {
     mostClaimed = Math.max(mostClaimed, claimed(hello));
   }
 
-  /** How many ranks would come to this root if a rank is right. */
+  /** Returns the number of ranks that would come to this root, as one rank claims. */
   private static int claimed(JoinMessage hello) {
     boolean one = hello.place() == null || hello.place().nRoots() <= 1;
     boolean sane = !one && hello.place().nRoots() <= hello.nRanks();
@@ -56,12 +56,12 @@ final class MembershipTable {
     return !came.isEmpty() && came.size() == roots().expected(first.place().root());
   }
 
-  /** How many ranks may come here, where they disagree. */
+  /** Returns the largest number of ranks that are claimed to come here, where they disagree. */
   int mostClaimed() {
     return mostClaimed;
   }
 
-  /** What a rank is to be told once all have come. */
+  /** Returns the reply to a rank once all ranks have come. */
   JoinReply welcome(JoinMessage hello, String rootRanks) {
     int nRanks = first.nRanks();
     int root = first.place().root();
@@ -80,7 +80,7 @@ final class MembershipTable {
     return new RootPartition(first.nRanks(), first.place().nRoots());
   }
 
-  /** What to say when the time is over. */
+  /** Returns the message for a deadline that has passed. */
   FailureMessage late(String deadline, String refusals) {
     String problem =
         "%s of %d did not come to the bootstrap root%s within %s; %s came%s"
@@ -102,7 +102,7 @@ final class MembershipTable {
         "");
   }
 
-  /** Who is awaited, while there is time. */
+  /** Returns the ranks that are awaited, while there is time. */
   String awaited() {
     return "%s of %d; %s came"
         .formatted(missing(), first.nRanks(), names(List.copyOf(came.keySet()), came.size()));

@@ -16,7 +16,7 @@ public record RootPartition(int nRanks, int count) {
     return root * (nRanks / count) + Math.min(root, nRanks % count);
   }
 
-  /** How many ranks its block has. */
+  /** Returns the number of ranks in a root's block. */
   public int blockSize(int root) {
     return nRanks / count + (root < nRanks % count ? 1 : 0);
   }
@@ -44,7 +44,7 @@ public record RootPartition(int nRanks, int count) {
     return of(rank) == root || rank == guest(root);
   }
 
-  /** How many come to a root. */
+  /** Returns the number of ranks that come to a root. */
   int expected(int root) {
     return blockSize(root) + (count > 1 ? 1 : 0);
   }

@@ -45,7 +45,7 @@ public final class RootService implements ConnectionListener.Acceptor, Connectio
 
   private static final int PARTS = 6;
 
-  /** How long notices wait for others. */
+  /** Time that notices wait for others. */
   private static final Duration TOGETHER = Duration.ofMillis(5);
 
   private final EventLoop loop;
@@ -287,7 +287,10 @@ public final class RootService implements ConnectionListener.Acceptor, Connectio
     }
   }
 
-  /** Who told one gets it, too, and knows it by its number. */
+  /**
+   * Passes notices on to all ranks. The rank that sent a notice gets it too, and knows it by its
+   * number.
+   */
   private void passAll() {
     if (!notices.isEmpty()) {
       MessageWriter all = new MessageWriter(FrameType.NOTICE);
