@@ -10,7 +10,7 @@ import org.nccl4j.device.InvalidArgumentException;
  * in flight.
  */
 public final class NetChannelCount {
-  /** As many as a connector has room for handles. */
+  /** Largest number of channels: a connector has room for as many handles. */
   public static final int MOST = 4;
 
   private static final String SETTING = "NCCL_NCHANNELS_PER_NET_PEER";

@@ -72,7 +72,7 @@ public abstract class NetEnd implements End {
         : new HostEndMemory(context.device(), context.layout());
   }
 
-  /** How many channels it has, and connections of the network. */
+  /** Returns the number of channels, which is the number of network connections. */
   final int channels() {
     return channels;
   }
@@ -111,10 +111,10 @@ public abstract class NetEnd implements End {
     registered.clear();
   }
 
-  /** What moves the data of a channel. */
+  /** Returns the handler that moves the data of a channel. */
   abstract ProxyHandler proxy(int number, ProxyChannel channel);
 
-  /** Who tells of a channel's steps. */
+  /** Returns the events of a channel's steps. */
   final StepEvents events(ProxyChannel channel) {
     return new StepEvents(ranks(), which, reads, channel, context.proxySteps());
   }

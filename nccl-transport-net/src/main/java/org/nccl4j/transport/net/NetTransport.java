@@ -27,7 +27,7 @@ import org.nccl4j.transport.net.memory.GpuSlots;
 final class NetTransport implements Transport {
   private static final Logger LOG = DebugLog.of("NET");
 
-  /** How long close waits for ranks of other processes for which this one sends. */
+  /** Time that close waits for ranks of other processes for which this one sends. */
   private static final Duration PATIENCE = Duration.ofSeconds(2);
 
   private final TransportContext context;
@@ -71,7 +71,10 @@ final class NetTransport implements Transport {
                         .formatted(self().rank(), self().nets(), peer.rank(), peer.nets())));
   }
 
-  /** Where a GPU's data go; what cannot be known yet is said when it is needed. */
+  /**
+   * Returns the card or relay of a GPU's data, as the end of a sentence. What is still unknown is
+   * reported when it is needed.
+   */
   private String by(String net, PeerInfo peer) {
     if (slots == null && context.exitTo(peer.rank()).isEmpty()) {
       return "";
@@ -198,7 +201,10 @@ final class NetTransport implements Transport {
     return end;
   }
 
-  /** Where this rank is alone in its process, that may end soon after; then others are awaited. */
+  /**
+   * Closes the transport. A rank alone in its process waits for other ranks, because the process
+   * may end soon after.
+   */
   @Override
   public void close() {
     ends.forEach(End::close);

@@ -8,7 +8,7 @@ import org.nccl4j.api.spi.TransportProvider;
 public final class NetTransportProvider implements TransportProvider {
   private static final int PRIORITY = 100;
 
-  /** For {@link java.util.ServiceLoader}. */
+  /** Called by {@link java.util.ServiceLoader}. */
   public NetTransportProvider() {}
 
   @Override

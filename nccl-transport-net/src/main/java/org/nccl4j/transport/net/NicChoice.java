@@ -39,7 +39,7 @@ record NicChoice(Net net, int device, GpuSlots slots, boolean shared) {
     slots.giveUp(card(), reads, cause);
   }
 
-  /** In words. */
+  /** Returns the choice in words. */
   String describe() {
     return slots == null ? card().name() : slots.describe(card());
   }

@@ -22,7 +22,7 @@ final class PxnMail implements AutoCloseable {
 
   private final byte[] secret;
 
-  /** What has come for requests, in the order of the parts, which is that of sending. */
+  /** Messages that have come for requests, in the order of the parts, which is that of sending. */
   private final Map<Integer, List<FdExchange.Received>> arrived = new HashMap<>();
 
   private FdExchange inbox;
@@ -47,7 +47,7 @@ final class PxnMail implements AutoCloseable {
     return outbox;
   }
 
-  /** Where others are to send to. */
+  /** Returns the path to which others send. */
   String path() {
     return inbox().path();
   }
@@ -71,7 +71,7 @@ final class PxnMail implements AutoCloseable {
     return outbox().give(request.mailbox(), PARTS * request.number() + part, fd, end.note());
   }
 
-  /** What has come for a request; empty until all of it has. */
+  /** Returns the message for a request; empty until all parts have come. */
   Optional<SharedEnd> take(int request) {
     List<FdExchange.Received> parts = arrived.computeIfAbsent(request, none -> new ArrayList<>());
     while (parts.isEmpty() || parts.size() < SharedEnd.parts(parts.get(0).note())) {

@@ -22,7 +22,7 @@ final class PxnMemory implements AutoCloseable {
   private final ByteBuffer data;
   private final ByteBuffer credit;
 
-  /** What frees it, in order. */
+  /** Steps that free the memory, in order. */
   private final List<Runnable> steps;
 
   private PxnMemory(
@@ -94,7 +94,7 @@ final class PxnMemory implements AutoCloseable {
     }
   }
 
-  /** As this rank's device sees it. */
+  /** Returns the connection as this rank's device sees it. */
   Connection connection() {
     return connection;
   }

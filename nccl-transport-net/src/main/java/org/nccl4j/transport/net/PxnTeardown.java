@@ -23,7 +23,7 @@ final class PxnTeardown implements TeardownBarrier.Shared {
   private long looked;
 
   /**
-   * Of a rank.
+   * Creates the teardown of a rank.
    *
    * @param relays what it has for others; the rest of its connections are closed
    * @param free what is left to do at the end

@@ -16,7 +16,7 @@ import org.nccl4j.transport.net.proxy.RecvProxy;
 final class RecvConnector extends NetEnd {
   private final List<NetListener> listeners = new ArrayList<>();
 
-  /** By channel; null where none has come. */
+  /** Receivers by channel; null where none has come. */
   private final NetReceiver[] receivers = new NetReceiver[channels()];
 
   private boolean done;

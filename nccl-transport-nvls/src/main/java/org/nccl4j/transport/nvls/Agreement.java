@@ -34,7 +34,7 @@ final class Agreement {
     String take() throws Refused;
   }
 
-  /** What is left of the time in which the ranks must be done. */
+  /** Returns the time that is left in which the ranks must be done. */
   long leftNanos() {
     return exchange.endNanos() - System.nanoTime();
   }

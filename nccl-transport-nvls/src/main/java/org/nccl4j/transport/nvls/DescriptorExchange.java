@@ -26,7 +26,7 @@ final class DescriptorExchange {
   /** Ranks of the members. */
   private final List<Integer> members;
 
-  /** Which of them this one is. */
+  /** Number of this rank among the members. */
   private final int member;
 
   DescriptorExchange(TransportContext context, List<Integer> members, Agreement agreement) {

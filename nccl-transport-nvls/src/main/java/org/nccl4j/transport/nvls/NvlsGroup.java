@@ -180,7 +180,9 @@ final class NvlsGroup {
     }
   }
 
-  /** What is asked for, within the limits of what an operation may take of a GPU. */
+  /**
+   * Returns the number of channels that are asked for, within the limits of an operation on a GPU.
+   */
   private int channels() {
     int asked = number("NCCL_NVLS_NCHANNELS", 0);
     int least = Math.max(number("NCCL_MIN_CTAS", 1), asked == 0 ? defaultChannels() : asked);

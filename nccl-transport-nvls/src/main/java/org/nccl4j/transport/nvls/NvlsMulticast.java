@@ -26,7 +26,7 @@ final class NvlsMulticast implements Multicast {
   private final List<Bound> covers = new ArrayList<>();
 
   /**
-   * What was made.
+   * Creates the multicast of a group.
    *
    * @param nvls null, as the object, where it could not be made
    */

@@ -22,7 +22,7 @@ public final class NvlsProvider implements MulticastProvider {
   /** However it is written: 00 forbids as 0 does. */
   private static final Pattern NOUGHT = Pattern.compile("[+-]?0+");
 
-  /** For {@link java.util.ServiceLoader}. */
+  /** Called by {@link java.util.ServiceLoader}. */
   public NvlsProvider() {}
 
   @Override

@@ -5,13 +5,13 @@ import org.nccl4j.api.spi.PeerInfo;
 
 /** Makes a rank's own arena, and opens its peers' arenas. One thread. */
 interface ArenaExchange extends AutoCloseable {
-  /** Where this rank's own arena is, made at the first call. */
+  /** Returns the address of this rank's own arena, made at the first call. */
   long own();
 
   /** Makes sure that a part of the own arena can be touched. */
   void reserve(long offset, long bytes);
 
-  /** What a handle for a peer says about where this rank's arena is to be had. */
+  /** Returns the address of this rank's arena for a peer's handle. */
   String address(PeerInfo peer);
 
   /**
@@ -23,7 +23,7 @@ interface ArenaExchange extends AutoCloseable {
    */
   OptionalLong meet(PeerInfo peer, String address);
 
-  /** What is still missing with a peer, as a clause for an error after a deadline. */
+  /** Returns what is still missing with a peer, as a clause for an error after a deadline. */
   String missing(PeerInfo peer);
 
   /** Gives the own arena and those of the peers up. */

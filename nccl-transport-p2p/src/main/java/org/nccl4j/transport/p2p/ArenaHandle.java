@@ -25,9 +25,9 @@ record ArenaHandle(End end, int rank, int number, ArenaLayout layout, String add
 
   /** The two ends of a connection. */
   enum End {
-    /** It has the credit side. */
+    /** End with the credit side. */
     SENDER,
-    /** It has the data side. */
+    /** End with the data side. */
     RECEIVER;
 
     End opposite() {

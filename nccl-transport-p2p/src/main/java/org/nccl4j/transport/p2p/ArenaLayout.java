@@ -20,14 +20,14 @@ record ArenaLayout(int capacity, long dataBytes) {
   /** Connections between two ranks for what they send each other directly. */
   private static final int FOR_EACH_PEER = 32;
 
-  /** For a communicator. */
+  /** Returns the layout for a communicator. */
   static ArenaLayout of(ConnectionLayout layout, int nRanks) {
     return new ArenaLayout(FIXED + FOR_EACH_PEER * nRanks, layout.dataBytes());
   }
 
   /**
-   * For memory that is committed where it is reserved, as a GPU's is: one connection each way with
-   * each other rank that can be in reach, of the rank that has most of these.
+   * Returns the layout for memory that is committed where it is reserved, as a GPU's is. It has one
+   * connection each way with each other rank in reach, for the rank that has most of these.
    */
   static ArenaLayout committed(ConnectionLayout layout, List<PeerInfo> peers) {
     long most =

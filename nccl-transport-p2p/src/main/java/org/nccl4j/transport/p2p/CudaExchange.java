@@ -37,10 +37,12 @@ final class CudaExchange implements ArenaExchange {
   private static final String DESCRIPTORS = "NCCL_CUMEM_ENABLE";
   private static final String BY_HANDLE = "ipc:";
 
-  /** How long closing waits for other processes; not where it keeps other ranks from closing. */
+  /**
+   * Time that closing waits for other processes, where it does not keep other ranks from closing.
+   */
   private static final Duration HERE = Duration.ofSeconds(2);
 
-  /** When memory is freed whatever others do. */
+  /** Time after which memory is freed regardless of other ranks. */
   private static final Duration PATIENCE = Duration.ofSeconds(30);
 
   private final PeerInfo self;
@@ -164,7 +166,7 @@ final class CudaExchange implements ArenaExchange {
         : OptionalLong.of(arena.local().address());
   }
 
-  /** Where the path of a mailbox begins in an address. */
+  /** Returns the index of the path of a mailbox in an address. */
   private static int path(String address) {
     return address.startsWith(BY_HANDLE) ? address.indexOf('@') + 1 : 0;
   }

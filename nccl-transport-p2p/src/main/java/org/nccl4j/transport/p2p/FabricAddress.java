@@ -15,7 +15,7 @@ final class FabricAddress {
   private FabricAddress() {}
 
   /**
-   * What a rank tells others of its arena.
+   * Returns the address of a rank's arena for others.
    *
    * @throws RemoteException if the driver gives no handle
    */

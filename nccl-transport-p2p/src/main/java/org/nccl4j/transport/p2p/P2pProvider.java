@@ -13,7 +13,7 @@ import org.nccl4j.device.cuda.CudaDevice;
  * switches it off.
  */
 public final class P2pProvider implements TransportProvider {
-  /** For {@link java.util.ServiceLoader}. */
+  /** Called by {@link java.util.ServiceLoader}. */
   public P2pProvider() {}
 
   @Override

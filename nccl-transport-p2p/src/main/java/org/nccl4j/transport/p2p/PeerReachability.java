@@ -10,7 +10,7 @@ import org.nccl4j.device.cuda.CudaDevice;
 final class PeerReachability {
   private PeerReachability() {}
 
-  /** Whether a peer is in the same process. */
+  /** Returns whether a peer is in the same process. */
   static Support inProcess(TransportContext context, PeerInfo peer) {
     PeerInfo self = context.peers().get(context.rank());
     if (isSet(context, "NCCL_P2P_DISABLE")) {
@@ -22,7 +22,7 @@ final class PeerReachability {
     return onHost(self, peer, "same process");
   }
 
-  /** Whether a peer is on the same machine, in reach of its memory. */
+  /** Returns whether a peer is on the same machine, in reach of its memory. */
   static Support onMachine(TransportContext context, PeerInfo peer) {
     PeerInfo self = context.peers().get(context.rank());
     if (isSet(context, "NCCL_SHM_DISABLE")) {
@@ -55,7 +55,7 @@ final class PeerReachability {
     return Support.yes("same machine");
   }
 
-  /** Whether a peer's GPU and a rank's can load from and store to each other's memory. */
+  /** Returns whether a peer's GPU and a rank's can load from and store to each other's memory. */
   static Support betweenGpus(TransportContext context, CudaDevice device, PeerInfo peer) {
     PeerInfo self = context.peers().get(context.rank());
     if (isSet(context, "NCCL_P2P_DISABLE")) {

@@ -14,7 +14,7 @@ import org.nccl4j.device.cuda.CudaDevice;
  * default, is bounded by nothing but the machine's or the container's memory; devshm is /dev/shm.
  */
 public final class ShmProvider implements TransportProvider {
-  /** For {@link java.util.ServiceLoader}. */
+  /** Called by {@link java.util.ServiceLoader}. */
   public ShmProvider() {}
 
   @Override

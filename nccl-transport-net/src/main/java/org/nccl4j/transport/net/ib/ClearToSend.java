@@ -47,12 +47,12 @@ final class ClearToSend {
     return block.address();
   }
 
-  /** Where a slot begins, from the queue's begin. */
+  /** Returns a slot's offset from the queue's begin. */
   static int slotOffset(int slot) {
     return slot * SLOT_BYTES;
   }
 
-  /** Where a slot's sizes are, from the queue's begin. */
+  /** Returns the offset of a slot's sizes from the queue's begin. */
   static int sizesOffset(int slot) {
     return QUEUE_BYTES + slot * SIZES_SLOT_BYTES;
   }
@@ -104,7 +104,7 @@ final class ClearToSend {
     putSize(slot, 1, note);
   }
 
-  /** Of a message that is alone in its group. */
+  /** Returns the note of a message that is alone in its group. */
   int note(int slot) {
     return size(slot, 1);
   }

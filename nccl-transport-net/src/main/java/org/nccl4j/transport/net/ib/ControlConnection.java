@@ -91,7 +91,7 @@ final class ControlConnection implements AutoCloseable {
     }
   }
 
-  /** Whether the other end has closed or died, and has not said goodbye before. */
+  /** True if the other end has closed or died without a goodbye. */
   boolean isOver() {
     if (goodbye) {
       return false;

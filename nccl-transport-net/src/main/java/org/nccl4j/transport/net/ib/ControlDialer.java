@@ -39,7 +39,7 @@ final class ControlDialer implements AutoCloseable {
     this(handle, context, System::nanoTime);
   }
 
-  /** As above, with a clock in nanoseconds. */
+  /** Creates a dialer as the other constructor does, with a clock in nanoseconds. */
   ControlDialer(IbHandle handle, NetContext context, LongSupplier clock) {
     dialer =
         new Dialer(
@@ -50,7 +50,7 @@ final class ControlDialer implements AutoCloseable {
     secret = context.secret();
   }
 
-  /** What the listener will be told. */
+  /** Sets the queue pair information that the listener receives. */
   void introduce(RemoteQpInfo end) {
     own = end;
   }
@@ -154,7 +154,7 @@ final class ControlDialer implements AutoCloseable {
     }
   }
 
-  /** Where it is, for messages. */
+  /** Returns the dialer's state, for messages. */
   @Override
   public String toString() {
     return "connecting the control connection of InfiniBand to " + dialer;

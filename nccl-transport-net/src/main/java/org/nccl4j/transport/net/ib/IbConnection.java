@@ -26,7 +26,7 @@ abstract class IbConnection implements NetConnection, OpenConnections.Part {
   private static final long LOOK_NANOS = 1_000_000;
   private static final long GRACE_NANOS = 200_000_000;
 
-  /** What the connection is made of. */
+  /** Settings of the connection. */
   final IbSettings settings;
 
   final LocalQpInfo local;
@@ -85,7 +85,7 @@ abstract class IbConnection implements NetConnection, OpenConnections.Part {
     handles[handles.length - 1] = another.handle();
   }
 
-  /** What this end tells the other. */
+  /** Returns the information that this end sends to the other. */
   final RemoteQpInfo describe(int rank, boolean split, long memory, int remoteKey) {
     int[] numbers = new int[pairs.length];
     for (int i = 0; i < numbers.length; i++) {

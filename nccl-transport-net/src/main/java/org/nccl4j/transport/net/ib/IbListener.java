@@ -36,7 +36,7 @@ final class IbListener implements NetListener, OpenConnections.Part, Listener.Ac
   private final Listener port;
   private final OpenConnections opened;
 
-  /** Who has proved that it knows the secret, and has not told its end. */
+  /** Connections that know the secret and have not sent their end's information. */
   private final List<ControlConnection> arrivals = new ArrayList<>();
 
   private ControlConnection accepted;
@@ -158,7 +158,7 @@ final class IbListener implements NetListener, OpenConnections.Part, Listener.Ac
     return opened.add(connected);
   }
 
-  /** Where it is, for messages. */
+  /** Returns the listener's state, for messages. */
   @Override
   public String toString() {
     return "listens for an InfiniBand sender on %s, port %d%s"

@@ -32,7 +32,7 @@ public final class IbProvider implements NetProvider {
   private static final int PROBE_BYTES = 4 << 20;
   private static final Set<String> WARNED = ConcurrentHashMap.newKeySet();
 
-  /** For the service loader. */
+  /** Called by the service loader. */
   public IbProvider() {}
 
   @Override

@@ -102,7 +102,7 @@ final class IbReceiver extends IbConnection implements NetReceiver {
     imageRegion = region;
   }
 
-  /** What this end tells the sender. */
+  /** Returns the information that this end sends to the sender. */
   RemoteQpInfo describe(int rank) {
     return describe(rank, split, image.address(), imageRegion.remoteKey());
   }

@@ -99,7 +99,7 @@ final class IbSender extends IbConnection implements NetSender {
     return connected;
   }
 
-  /** Where it is, for messages. */
+  /** Returns the sender's state, for messages. */
   @Override
   public String toString() {
     return connected ? "connected with " + remote().describe() : dialer.toString();

@@ -68,7 +68,7 @@ record RemoteQpInfo(
   }
 
   /**
-   * What these bytes say.
+   * Decodes queue pair information.
    *
    * @throws RemoteException if they say nothing sensible
    */
@@ -104,7 +104,7 @@ record RemoteQpInfo(
         rank, lid, mtu, split, ethernet, gid, memory, remoteKey, portName, queuePairs);
   }
 
-  /** For people. */
+  /** Returns the information for people. */
   String describe() {
     return "rank %d (%s, GID %s)".formatted(rank, portName, Gid.text(gid));
   }

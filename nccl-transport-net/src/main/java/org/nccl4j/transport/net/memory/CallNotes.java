@@ -48,12 +48,15 @@ public enum CallNotes {
     }
   };
 
-  /** Of a step of which its kernel says nothing, such as one that is no call's first; no call's. */
+  /** Mark of a step of which its kernel says nothing, such as one that is not a call's first. */
   static final int OTHER = 1;
 
   private static final int MASK = (1 << CallSignature.BITS) - 1;
 
-  /** What a GPU's kernels say with a signature, so that nobody takes an older step's for it. */
+  /**
+   * Returns the number that a GPU's kernels send with a signature, so that nobody takes an older
+   * step's for it.
+   */
   private static int number(long step) {
     return (int) (step / ConnectionLayout.STEPS) & MASK;
   }

@@ -5,7 +5,7 @@ import org.nccl4j.device.kernel.Connection;
 
 /** The memory of the words and slots of one end of a connection. Called by one thread at a time. */
 public sealed interface EndMemory extends AutoCloseable permits HostEndMemory, GpuEndMemory {
-  /** As the end's device sees it. */
+  /** Returns the connection as the end's device sees it. */
   Connection connection();
 
   /**
@@ -16,13 +16,14 @@ public sealed interface EndMemory extends AutoCloseable permits HostEndMemory, G
   ProxyChannel channel(int number, NetConnection network);
 
   /**
-   * By what another rank of this host maps it, where it was made for that ({@link SharedEnd}).
+   * Returns the handle with which another rank of this host maps the memory, where it was made for
+   * that ({@link SharedEnd}).
    *
    * @throws org.nccl4j.device.NcclException if that cannot be had
    */
   SharedEnd share();
 
-  /** How much it is. */
+  /** Returns the number of bytes. */
   long bytes();
 
   /** Frees it, once the network's connections have forgotten it. */

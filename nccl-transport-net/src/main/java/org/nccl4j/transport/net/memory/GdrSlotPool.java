@@ -72,7 +72,7 @@ final class GdrSlotPool implements AutoCloseable {
     return (long) ConnectionLayout.STEPS * layout.simpleSlotBytes();
   }
 
-  /** How many ends find room; 0 where slots are too small to be apart. */
+  /** Returns the number of ends that find room; 0 where slots are too small to be apart. */
   static int places(ConnectionLayout layout, long used) {
     return (int) (Math.min(words(layout), layout.simpleSlotBytes()) / step(used));
   }
@@ -93,7 +93,10 @@ final class GdrSlotPool implements AutoCloseable {
     return place;
   }
 
-  /** By what another rank maps an end's room, and with it that of the others. */
+  /**
+   * Returns the handle with which another rank maps an end's room, and with it the room of the
+   * others.
+   */
   SharedEnd share(Place place) {
     return new SharedEnd(memory.export(), memory.shared(), place.words);
   }

@@ -21,7 +21,7 @@ record GpuDirectChoice(List<NetDevice.Pointers> ways, String reason) {
   private static final String DMA_BUFS = "NCCL_DMABUF_ENABLE";
 
   /**
-   * By what all of them say.
+   * Returns the choice that the settings, the card and the topology give together.
    *
    * @param gpu what the GPU offers
    * @param card which card

@@ -27,7 +27,7 @@ public final class GpuEndMemory implements EndMemory {
   private final Connection connection;
 
   /**
-   * In a bank.
+   * Creates an end's memory in a bank of slots.
    *
    * @param channels that are carried
    * @param ways how the card may be told of the memory, best first

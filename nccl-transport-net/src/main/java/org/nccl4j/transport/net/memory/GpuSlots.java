@@ -36,7 +36,7 @@ public final class GpuSlots implements AutoCloseable {
   }
 
   /**
-   * Whether a card accesses slots.
+   * Returns whether a card accesses slots directly.
    *
    * @param reads whether to send from them, and not to receive into them
    */
@@ -52,7 +52,7 @@ public final class GpuSlots implements AutoCloseable {
     return (reads ? "send " : "recv ") + card.name();
   }
 
-  /** What was chosen both ways, in words. */
+  /** Returns the choice for both directions, in words. */
   public String describe(NetDevice card) {
     String receive = words(choice(card, false));
     String send = words(choice(card, true));

@@ -99,12 +99,12 @@ public final class HostEndMemory implements EndMemory {
     return layout.dataBytes() + ConnectionLayout.CREDIT_BYTES;
   }
 
-  /** Of both regions the data's. */
+  /** Returns the data part of both regions. */
   public static DeviceMemory data(ConnectionLayout layout, DeviceMemory all) {
     return all.slice(0, layout.dataBytes());
   }
 
-  /** Of both regions the credit's. */
+  /** Returns the credit part of both regions. */
   public static DeviceMemory credit(ConnectionLayout layout, DeviceMemory all) {
     return all.slice(layout.dataBytes(), ConnectionLayout.CREDIT_BYTES);
   }

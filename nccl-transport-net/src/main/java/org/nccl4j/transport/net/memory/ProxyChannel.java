@@ -48,12 +48,14 @@ public final class ProxyChannel implements AutoCloseable {
     this.notes = notes;
   }
 
-  /** Which of the connection's it is. */
+  /** Returns the channel's number within the connection. */
   public int number() {
     return number;
   }
 
-  /** How many steps are filled, and all that was written into them before. */
+  /**
+   * Returns the number of steps that are filled. Everything written into them before is visible.
+   */
   @HotPath
   public long tail() {
     return StepWords.loadAcquire(data, ConnectionLayout.TAIL + word);
@@ -65,7 +67,7 @@ public final class ProxyChannel implements AutoCloseable {
     StepWords.storeRelease(data, ConnectionLayout.TAIL + word, step);
   }
 
-  /** How many steps are emptied. */
+  /** Returns the number of steps that are emptied. */
   @HotPath
   public long head() {
     return StepWords.loadAcquire(credit, ConnectionLayout.HEAD + word);
@@ -116,13 +118,13 @@ public final class ProxyChannel implements AutoCloseable {
     return (int) step & (memories.length - 1);
   }
 
-  /** What holds a step. */
+  /** Returns the memory of a step. */
   @HotPath
   public NetMemory memory(long step) {
     return memories[slot(step)];
   }
 
-  /** Where in that it begins. */
+  /** Returns the offset of a step in its memory. */
   @HotPath
   public long offset(long step) {
     return offsets[slot(step)];

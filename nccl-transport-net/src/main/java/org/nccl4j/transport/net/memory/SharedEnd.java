@@ -30,13 +30,13 @@ public record SharedEnd(List<OwnedFd> fds, RdmaMemory.Shared memory, long words)
     return note.array();
   }
 
-  /** How many descriptors there are. */
+  /** Returns the number of descriptors. */
   public static int parts(byte[] note) {
     return note.length < NOTE_BYTES || ByteBuffer.wrap(note).getLong() == 0 ? 1 : 2;
   }
 
   /**
-   * What came.
+   * Decodes a message that came with descriptors.
    *
    * @param fds in the order of their parts
    */

@@ -12,12 +12,12 @@ import org.nccl4j.device.RemoteException;
  * @param sender for whom this rank sends: itself, or another of its host
  */
 public record EndpointNames(int self, int peer, int sender) {
-  /** Of a rank that sends and receives for itself. */
+  /** Creates the names of a rank that sends and receives for itself. */
   public EndpointNames(int self, int peer) {
     this(self, peer, self);
   }
 
-  /** What a broken connection means. */
+  /** Returns the error for a broken connection. */
   RemoteException lost(NcclException cause) {
     String what = sender == self ? "" : ", by which it sends what rank %d does".formatted(sender);
     return new RemoteException(

@@ -14,7 +14,7 @@ import org.nccl4j.transport.net.memory.ProxyChannel;
  * may take it (tail > step).
  */
 public final class RecvProxy implements ProxyHandler {
-  /** Where nothing came for so many looks, the network is asked less often: asking takes time. */
+  /** Number of empty looks after which the network is asked less often: asking takes time. */
   private static final int QUIET_LOOKS = 64;
 
   private static final int TURNS_BETWEEN_LOOKS = 16;
@@ -98,7 +98,10 @@ public final class RecvProxy implements ProxyHandler {
     return done;
   }
 
-  /** Of many polled connections few are in use. A kernel that waits asks at every turn. */
+  /**
+   * True if it is time to ask. Of many polled connections few are in use. A kernel that waits asks
+   * at every turn.
+   */
   private boolean isDue() {
     return !polled
         || quietLooks < QUIET_LOOKS

@@ -57,10 +57,10 @@ public final class StepEvents {
   /** Null where no profiler asks. */
   private final Consumer<Profiler.ProxyStep> profilers;
 
-  /** By slot; null where no recording asked when the step was posted. */
+  /** Steps by slot; null where no recording asked when the step was posted. */
   private final ProxyStep[] underWay;
 
-  /** By slot, what has been received. */
+  /** Received bytes by slot. */
   private final int[] received;
 
   /** Steps that profilers know to be filled. */

@@ -55,7 +55,7 @@ final class DataSocket {
     return done;
   }
 
-  /** What broke the socket, or null. */
+  /** Returns the error that broke the socket, or null. */
   IOException failure() {
     return failure;
   }

@@ -18,7 +18,7 @@ record DataSocketCount(int threads, int lanes) {
     return new DataSocketCount(each == 0 ? 0 : threads, threads * each);
   }
 
-  /** As many lanes as the other end has decided on. */
+  /** Returns a copy with the number of lanes that the other end has decided on. */
   DataSocketCount withLanes(int number) {
     return new DataSocketCount(number == 0 ? 0 : Math.max(1, Math.min(threads, number)), number);
   }

@@ -10,7 +10,9 @@ import org.nccl4j.device.TimeoutException;
 final class DataSocketThread implements Runnable {
   private static final int BUSY_ROUNDS = 200;
 
-  /** It never blocks, so it ends soon unless the process does not run. */
+  /**
+   * Longest time of one round. A round never blocks, so it ends soon unless the process is stopped.
+   */
   private static final Duration LONGEST_ROUND = Duration.ofSeconds(5);
 
   private static final long SHORTEST_SLEEP_NANOS = 10_000;

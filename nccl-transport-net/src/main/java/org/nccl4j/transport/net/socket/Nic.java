@@ -16,7 +16,7 @@ import java.nio.file.Path;
 record Nic(String name, InetAddress address, int megabits, String pciPath) {
   private static final Path SYS = Path.of("/sys/class/net");
 
-  /** What NCCL takes where the system does not say. */
+  /** Speed that NCCL assumes where the system gives none, in Mb/s. */
   private static final int DEFAULT_MEGABITS = 10_000;
 
   static Nic of(String name, InetAddress address) {

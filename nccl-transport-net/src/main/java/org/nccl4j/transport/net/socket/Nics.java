@@ -34,7 +34,7 @@ record Nics(List<Nic> chosen, List<String> rejected) {
     return new Nics(chosen, List.copyOf(rejected));
   }
 
-  /** For a person: what is used, and what is not for which reason. */
+  /** Returns, for people, the used cards and the reason why others are not used. */
   String text() {
     String used =
         chosen.isEmpty()

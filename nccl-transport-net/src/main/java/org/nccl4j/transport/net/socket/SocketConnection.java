@@ -20,7 +20,7 @@ abstract class SocketConnection implements NetConnection {
   /** Size, tag, note and check of the message that follows, 4 bytes each. */
   static final int HEADER_BYTES = 16;
 
-  /** As a size: the sender has closed. */
+  /** Size that says that the sender has closed. */
   static final int GOODBYE = -1;
 
   /** Spreads the numbers of messages over all bits. */

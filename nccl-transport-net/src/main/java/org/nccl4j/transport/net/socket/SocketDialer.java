@@ -24,7 +24,7 @@ import org.nccl4j.device.SystemErrorException;
 final class SocketDialer implements SocketSource {
   private static final System.Logger LOG = DebugLog.of("NET");
 
-  /** As a socket's index: it is the only one of both directions. */
+  /** Socket index of the only socket of both directions. */
   static final int PAIR = 127;
 
   private final SocketHandle handle;
@@ -37,7 +37,7 @@ final class SocketDialer implements SocketSource {
   /** Rails that cannot be reached, by the index of their address. */
   private final Set<Integer> cut = new HashSet<>();
 
-  /** That of the current socket, if it goes to another rail; else null. */
+  /** Dialer of the current socket, if it goes to another rail; else null. */
   private Dialer railDialer;
 
   private int index;
@@ -51,7 +51,7 @@ final class SocketDialer implements SocketSource {
     this(handle, secret, pair, System::nanoTime);
   }
 
-  /** As above, with a clock in nanoseconds. */
+  /** Creates a dialer as the other constructor does, with a clock in nanoseconds. */
   SocketDialer(SocketHandle handle, byte[] secret, boolean pair, LongSupplier clock) {
     this.handle = handle;
     this.pair = pair;
@@ -87,7 +87,7 @@ final class SocketDialer implements SocketSource {
     return Handshake.client(secret, Handshake.Service.SOCKET, request.toBytes());
   }
 
-  /** Which address the current socket goes to. */
+  /** Returns the number of the address to which the current socket goes. */
   private int rail() {
     int address = dialer.index();
     if (index == 0 || address >= handle.rails()) {
@@ -142,7 +142,7 @@ final class SocketDialer implements SocketSource {
         dialer.next());
   }
 
-  /** Where it is, for messages. */
+  /** Returns the dialer's state, for messages. */
   @Override
   public String toString() {
     return "connecting to " + dialer;

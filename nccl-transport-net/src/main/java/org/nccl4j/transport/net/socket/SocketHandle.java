@@ -25,7 +25,7 @@ record SocketHandle(
     int lanes, int port, byte[] token, List<InetAddress> addresses, int rails, boolean paired) {
   static final int TOKEN_BYTES = SocketRequest.TOKEN_BYTES;
 
-  /** As many addresses of 16 bytes as a handle has room for. */
+  /** Largest number of addresses of 16 bytes: a handle has room for as many. */
   static final int MAX_ADDRESSES = 6;
 
   private static final byte VERSION = 3;

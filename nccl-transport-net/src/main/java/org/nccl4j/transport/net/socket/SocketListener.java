@@ -77,7 +77,7 @@ final class SocketListener implements NetListener {
     }
   }
 
-  /** How many sockets it still awaits. */
+  /** Returns the number of sockets that are still awaited. */
   int missing() {
     return closed ? 0 : missing;
   }

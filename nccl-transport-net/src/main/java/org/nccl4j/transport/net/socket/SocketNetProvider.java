@@ -9,7 +9,7 @@ import org.nccl4j.api.spi.Support;
 public final class SocketNetProvider implements NetProvider {
   private static final int PRIORITY = 100;
 
-  /** For {@link java.util.ServiceLoader}. */
+  /** Called by {@link java.util.ServiceLoader}. */
   public SocketNetProvider() {}
 
   @Override

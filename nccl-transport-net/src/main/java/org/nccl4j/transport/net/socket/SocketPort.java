@@ -38,7 +38,7 @@ final class SocketPort implements Listener.Acceptor {
     return open(secret, settings, nics, MOST_STRANGERS, System::nanoTime);
   }
 
-  /** As above, with another number of strangers and clock. */
+  /** Opens a port as the other method does, with another number of strangers and clock. */
   static SocketPort open(
       byte[] secret,
       SocketSettings settings,
@@ -86,7 +86,7 @@ final class SocketPort implements Listener.Acceptor {
     port.poll();
   }
 
-  /** How many sockets have come and not proved themselves. */
+  /** Returns the number of sockets that have come and are not authenticated. */
   int guests() {
     return port.guests();
   }
@@ -113,7 +113,7 @@ final class SocketPort implements Listener.Acceptor {
     return listener != null && listener.admit(proved.socket(), request.index(), request.sockets());
   }
 
-  /** What was turned away, for messages; empty if nothing was. */
+  /** Returns the refused connections, for messages; empty if there are none. */
   String refusals() {
     return port.refusals();
   }

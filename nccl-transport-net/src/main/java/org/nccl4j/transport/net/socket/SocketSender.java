@@ -16,7 +16,7 @@ final class SocketSender extends SocketConnection implements NetSender {
 
   private static final int BUFFER_BYTES = 16 << 10;
 
-  /** How long to wait for room for the goodbye. */
+  /** Time to wait for room for the goodbye. */
   private static final long LINGER_NANOS = 500_000_000;
 
   private static final long POLL_NANOS = 100_000;
@@ -62,7 +62,7 @@ final class SocketSender extends SocketConnection implements NetSender {
     return socket != null;
   }
 
-  /** It leaves with the first test, together with what begins before that. */
+  /** Sends with the first test, together with the messages that begin before that. */
   @Override
   @HotPath
   public NetRequest isend(NetMemory memory, long offset, int bytes, int tag) {

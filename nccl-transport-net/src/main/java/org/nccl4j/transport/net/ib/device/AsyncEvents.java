@@ -82,7 +82,7 @@ public final class AsyncEvents {
     deadQueues.remove(queue);
   }
 
-  /** What is known to be wrong and may be why a transfer failed; empty if nothing. */
+  /** Returns the known errors that may explain a failed transfer; empty if there are none. */
   public String trouble() {
     return trouble;
   }

@@ -56,7 +56,7 @@ public record IbPort(
     };
   }
 
-  /** In a line, for people. */
+  /** Returns the port in a line, for people. */
   public String describe() {
     return "%s %s %s, %d Mbit/s, MTU %d, %s"
         .formatted(

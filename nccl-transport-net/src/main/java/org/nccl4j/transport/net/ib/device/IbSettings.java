@@ -38,7 +38,7 @@ public record IbSettings(
     boolean split,
     int pkeyIndex,
     String library) {
-  /** As many as a handle and a description of an end have room for. */
+  /** Largest number of queue pairs: a handle and a description of an end have room for as many. */
   public static final int MAX_QUEUE_PAIRS = 128;
 
   /**

@@ -100,7 +100,7 @@ public final class OpenDevice implements AutoCloseable {
     return cache;
   }
 
-  /** What it says went wrong. */
+  /** Returns the device's error events. */
   public AsyncEvents events() {
     return events;
   }

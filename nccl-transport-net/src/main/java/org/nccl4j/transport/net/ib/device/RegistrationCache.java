@@ -94,7 +94,7 @@ public final class RegistrationCache {
     return new Region(handle, address, bytes, false);
   }
 
-  /** How many registrations can be shared now. */
+  /** Returns the number of registrations that can be shared now. */
   public synchronized int size() {
     return byStart.size();
   }

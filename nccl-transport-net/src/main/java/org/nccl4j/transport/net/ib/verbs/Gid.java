@@ -79,7 +79,7 @@ public record Gid(int port, int index, Type type, byte[] address) {
     return (address[4] & 0xff) << 8 | address[5] & 0xff;
   }
 
-  /** As an address is written. */
+  /** Returns an address as text. */
   public static String text(byte[] address) {
     try {
       return InetAddress.getByAddress(address).getHostAddress();

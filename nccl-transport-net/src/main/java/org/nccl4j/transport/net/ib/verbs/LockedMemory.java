@@ -32,7 +32,7 @@ public final class LockedMemory {
     }
   }
 
-  /** What to do where memory could not be locked. */
+  /** Returns the remedy for memory that could not be locked. */
   static String remedy() {
     OptionalLong limit = limit();
     String raise =

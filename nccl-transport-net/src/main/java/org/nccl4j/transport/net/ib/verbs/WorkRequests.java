@@ -93,7 +93,7 @@ public final class WorkRequests {
     return block.address();
   }
 
-  /** Where the library says which request it did not take. */
+  /** Returns the address where the library writes which request it did not take. */
   public long bad() {
     return block.address() + (long) most * EACH;
   }
