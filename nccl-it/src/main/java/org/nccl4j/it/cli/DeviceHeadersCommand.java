@@ -19,7 +19,7 @@ final class DeviceHeadersCommand implements Callable<Integer> {
   @Parameters(paramLabel = "DIR", description = "Where to; made if need be.")
   private Path directory;
 
-  /** For picocli. */
+  /** Called by picocli. */
   DeviceHeadersCommand() {}
 
   @Override

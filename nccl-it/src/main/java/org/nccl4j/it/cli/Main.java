@@ -37,7 +37,7 @@ import picocli.CommandLine.Spec;
 public final class Main implements Runnable {
   @Spec private CommandSpec spec;
 
-  /** For picocli. */
+  /** Called by picocli. */
   public Main() {}
 
   /** Runs a command and ends the process with its exit status. */

@@ -5,7 +5,7 @@ import picocli.CommandLine.IVersionProvider;
 
 /** The version of nccl4j. */
 public final class Version implements IVersionProvider {
-  /** For picocli. */
+  /** Called by picocli. */
   public Version() {}
 
   /** The version that the build gave the module; "development" when run from class files. */

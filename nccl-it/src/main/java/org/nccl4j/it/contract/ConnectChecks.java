@@ -14,7 +14,10 @@ import org.nccl4j.api.spi.Connector;
 final class ConnectChecks {
   private static final int CALLS = 1000;
 
-  /** Of these the median call counts, so that a machine that stops for a while does no harm. */
+  /**
+   * Number of timed calls. The median counts, so that a machine that stops for a while does no
+   * harm.
+   */
   private static final int TIMED_CALLS = 21;
 
   private static final long MOST_NANOS = 20_000_000;

@@ -9,17 +9,17 @@ import java.util.function.Supplier;
 final class Deadline {
   private static final long SECONDS = 60;
 
-  /** How long what was stored may take to be seen. */
+  /** Time that stored data may take to be seen. */
   private static final long DATA_SECONDS = 10;
 
-  /** How long what was closed may take to be gone; what is left then has leaked. */
+  /** Time that a closed resource may take to be gone; what is left then has leaked. */
   private static final long END_SECONDS = 5;
 
   private static final long PAUSE_NANOS = 50_000;
 
   private Deadline() {}
 
-  /** For data that another thread or process has stored already. */
+  /** Waits for data that another thread or process has stored already. */
   static void awaitData(BooleanSupplier seen, Supplier<String> missing) {
     await(DATA_SECONDS, seen, missing);
   }
@@ -28,7 +28,7 @@ final class Deadline {
     await(SECONDS, done, missing);
   }
 
-  /** For threads that close what is theirs a moment after they were told to. */
+  /** Waits for threads that close their resources soon after they were told to. */
   static void awaitEnd(BooleanSupplier gone, Supplier<String> left) {
     await(END_SECONDS, gone, left);
   }

@@ -17,7 +17,7 @@ final class Expect {
     that(Objects.equals(expected, actual), "%s: expected %s, is %s", what, expected, actual);
   }
 
-  /** That something fails, and with an error of the library, which says what to do. */
+  /** Checks that an action fails with an error of the library, which says the remedy. */
   static NcclException failure(String what, Runnable action) {
     try {
       action.run();

@@ -32,14 +32,16 @@ import org.nccl4j.transport.net.socket.SocketNetProvider;
 public final class FaultySockets implements NetProvider {
   private static final String SETTING = "NCCL4J_FAULTS";
 
-  /** Of a handle of sockets: where the port is, and the number of addresses. */
+  /**
+   * Offset of the port in a handle of sockets; the next field is that of the number of addresses.
+   */
   private static final int PORT_AT = 2;
 
   private static final int ADDRESSES_AT = 20;
 
   private final NetProvider sockets = new SocketNetProvider();
 
-  /** For {@link java.util.ServiceLoader}. */
+  /** Called by {@link java.util.ServiceLoader}. */
   public FaultySockets() {}
 
   @Override

@@ -10,7 +10,7 @@ import org.nccl4j.api.spi.NetProvider;
  * the checks. Both ends are in this process.
  */
 public abstract class NetContract {
-  /** For subclasses. */
+  /** Called by subclasses. */
   protected NetContract() {}
 
   /** A new provider. */

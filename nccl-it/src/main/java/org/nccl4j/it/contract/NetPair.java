@@ -54,7 +54,7 @@ final class NetPair implements AutoCloseable {
   }
 
   /**
-   * What a network is told.
+   * Returns a network's context.
    *
    * @param secret which
    */

@@ -12,8 +12,8 @@ record ProcessFootprint(long openFiles, long mappings, long addressBytes) {
   private static final long SETTLING_NANOS = 2_000_000_000L;
 
   /**
-   * What it holds once nothing of earlier work goes any more: memory that nobody refers to is
-   * unmapped when the collector finds it, and would hide what is lost in the meantime.
+   * Measures the footprint after all earlier work has ended. The collector unmaps unreferenced
+   * memory late, which would hide a leak in the meantime.
    */
   static ProcessFootprint settled() {
     long end = System.nanoTime() + SETTLING_NANOS;

@@ -18,7 +18,7 @@ public abstract class ProfilerContract {
   private static final int KNOWN = Profiler.LAUNCHES | Profiler.ENDS | Profiler.PROXY_STEPS;
   private static final int SLOTS = 8;
 
-  /** For subclasses. */
+  /** Called by subclasses. */
   protected ProfilerContract() {}
 
   /** A new provider. */

@@ -21,7 +21,7 @@ import org.nccl4j.api.spi.TransportProvider;
  * JVMs, which are given the class path and the provider's class.
  */
 public abstract class TransportContract {
-  /** For subclasses. */
+  /** Called by subclasses. */
   protected TransportContract() {}
 
   /** A new provider. Its class is public and has a public constructor without parameters. */
@@ -64,7 +64,7 @@ public abstract class TransportContract {
     return false;
   }
 
-  /** Where another JVM finds the classes: all that this one has. */
+  /** Returns the class path for another JVM: all that this one has. */
   protected String childClassPath() {
     return Stream.of("jdk.module.path", "java.class.path")
         .map(System::getProperty)

@@ -18,7 +18,7 @@ public abstract class TunerContract {
       List.of("Broadcast", "Reduce", "AllGather", "ReduceScatter", "AllReduce");
   private static final long[] SIZES = {1, 512, 4096, 1 << 20, 1L << 34};
 
-  /** For subclasses. */
+  /** Called by subclasses. */
   protected TunerContract() {}
 
   /** A new provider. */

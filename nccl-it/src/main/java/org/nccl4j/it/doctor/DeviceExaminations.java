@@ -115,7 +115,7 @@ final class DeviceExaminations {
         : Finding.missing("cuda", detail, "see nvidia-smi, and CUDA_VISIBLE_DEVICES");
   }
 
-  /** What GPUs offer to network cards; nothing where there are none. */
+  /** Returns the findings on what GPUs offer to network cards; empty where there are none. */
   private static List<Finding> gpuDirect() {
     List<Finding> findings = new ArrayList<>();
     for (CudaDevice device : Devices.cuda().list()) {
@@ -137,7 +137,7 @@ final class DeviceExaminations {
     return findings;
   }
 
-  /** Where NVLinks are counted. */
+  /** Returns the finding on the counts of NVLinks. */
   private static Finding nvml() {
     Nvml nvml = Nvml.probe();
     if (nvml.absence().isPresent()) {

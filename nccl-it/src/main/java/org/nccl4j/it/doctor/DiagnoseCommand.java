@@ -55,7 +55,7 @@ public final class DiagnoseCommand implements Callable<Integer> {
 
   private static final int SHOWN = 8;
 
-  /** For picocli. */
+  /** Called by picocli. */
   public DiagnoseCommand() {}
 
   @Override
@@ -130,7 +130,7 @@ public final class DiagnoseCommand implements Callable<Integer> {
             op -> out.printf("    %d: %s, %s%n", op.number(), op.text(), state(rank, op.number())));
   }
 
-  /** How far an operation is; the first that is not done is at most number {@code upTo}. */
+  /** Returns an operation's state; the first unfinished one is at most number {@code upTo}. */
   private static String state(RankReport rank, long operation) {
     long first = rank.ended() + 1;
     if (operation < first) {

@@ -41,7 +41,7 @@ public final class DoctorCommand implements Callable<Integer> {
       description = "Shows this.")
   private boolean help;
 
-  /** For picocli. */
+  /** Called by picocli. */
   public DoctorCommand() {}
 
   @Override

@@ -48,7 +48,7 @@ final class CellTimer {
     return how.averaging().of(nanos) / 1e3 / ((double) iterations * how.aggregate());
   }
 
-  /** What is wrong on all ranks together; null if checks are off. */
+  /** Checks all ranks together; null if checks are off. */
   Verdict check(Cell cell) {
     if (how.checks() == 0) {
       return null;
@@ -67,7 +67,7 @@ final class CellTimer {
     return sum;
   }
 
-  /** What the planner decides for a cell. */
+  /** Returns the planner's choice for a cell. */
   Answer.Explained explanation(Cell cell) {
     return (Answer.Explained) ranks.one(0, new Order.Explain(cell), patience(0));
   }

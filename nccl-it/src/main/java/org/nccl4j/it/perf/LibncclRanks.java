@@ -25,7 +25,7 @@ final class LibncclRanks {
     this.processes = processes;
   }
 
-  /** What communicators of ours and of libnccl cost. */
+  /** Returns the costs of communicators of ours and of libnccl. */
   List<Costs> costs(String ourVersion) {
     List<Costs> costs = new ArrayList<>();
     costs.add(costs(Library.OURS, "nccl4j " + ourVersion));

@@ -66,7 +66,7 @@ final class Measurement {
     }
   }
 
-  /** What communicators cost; none if that was not measured. */
+  /** Returns the costs of communicators; none if they were not measured. */
   List<Costs> costs() {
     return List.copyOf(costs);
   }

@@ -35,7 +35,7 @@ public final class PerfCommand implements Callable<Integer> {
   private CommandSpec spec;
   @Mixin private PerfOptions options;
 
-  /** For picocli. */
+  /** Called by picocli. */
   public PerfCommand() {}
 
   @Spec

@@ -7,7 +7,7 @@ import picocli.CommandLine.Command;
 /** A rank of {@code perf --processes}, started by {@code perf} alone. */
 @Command(name = "perf-rank", hidden = true, description = "A rank of perf --processes.")
 public final class RankProcessCommand implements Callable<Integer> {
-  /** For picocli. */
+  /** Called by picocli. */
   public RankProcessCommand() {}
 
   @Override

@@ -28,7 +28,7 @@ record Repetition(int warmup, int iterations, int rounds) {
     return new Repetition(Math.max(1, iterations / 5), iterations, ROUNDS);
   }
 
-  /** As the user says. */
+  /** Returns the numbers of iterations that the user gives. */
   static Repetition fixed(int warmup, int iterations) {
     return new Repetition(warmup, iterations, 1);
   }

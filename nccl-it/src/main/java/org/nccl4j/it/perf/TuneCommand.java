@@ -67,7 +67,7 @@ public final class TuneCommand implements Callable<Integer> {
               + " ${DEFAULT-VALUE}).")
   private String most;
 
-  /** For picocli. */
+  /** Called by picocli. */
   public TuneCommand() {}
 
   @Override

@@ -110,7 +110,7 @@ final class WayTimes implements AutoCloseable {
     }
   }
 
-  /** As perf does, so that the times are those of ranks that each have a core. */
+  /** Binds each rank to a core, as perf does, so that the times are comparable. */
   private void bind() {
     List<Future<Boolean>> bound = new ArrayList<>();
     for (int rank = 0; rank < ranks.size(); rank++) {

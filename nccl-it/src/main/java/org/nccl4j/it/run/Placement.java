@@ -13,7 +13,7 @@ public record Placement(List<String> hosts, List<String> launcher) {
   /** All ranks on this machine. */
   public static final Placement HERE = new Placement(List.of(), List.of());
 
-  /** What starts a command on another machine unless something else is said. */
+  /** Command that starts a command on another machine by default. */
   public static final String SSH = "ssh -o BatchMode=yes {host}";
 
   /** Copies the lists. */
@@ -23,7 +23,7 @@ public record Placement(List<String> hosts, List<String> launcher) {
   }
 
   /**
-   * As options say it.
+   * Returns the placement that the options give.
    *
    * @param launcher words with blanks between them
    */
@@ -42,7 +42,7 @@ public record Placement(List<String> hosts, List<String> launcher) {
     return hosts.get((int) ((long) rank * hosts.size() / nRanks));
   }
 
-  /** Where a rank stands among those of its host. */
+  /** Returns a rank's index among the ranks of its host. */
   public int localRank(int rank, int nRanks) {
     int local = 0;
     for (int other = 0; other < rank && !isHere(); other++) {

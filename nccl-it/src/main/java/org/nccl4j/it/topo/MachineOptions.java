@@ -168,7 +168,7 @@ final class MachineOptions {
     return found;
   }
 
-  /** Where the GPUs come from, as a sentence. */
+  /** Returns the origin of the GPUs, as a sentence. */
   String gpusFrom() {
     return isLive() ? live().gpusFrom() : "the file " + given();
   }

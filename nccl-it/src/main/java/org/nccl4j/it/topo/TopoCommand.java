@@ -21,7 +21,7 @@ import picocli.CommandLine.Spec;
 public final class TopoCommand implements Runnable {
   @Spec private CommandSpec spec;
 
-  /** For picocli. */
+  /** Called by picocli. */
   public TopoCommand() {}
 
   @Override

@@ -8,6 +8,6 @@ public interface CudaProbe {
   /** 1000 x major + 10 x minor version. */
   int cuDriverGetVersion(long version);
 
-  /** How many GPUs there are. */
+  /** Returns the number of GPUs. */
   int cuDeviceGetCount(long count);
 }

@@ -55,7 +55,7 @@ public final class DataSet {
     memory.fill(POISON);
   }
 
-  /** How many bytes of a poisoned memory are no longer so. */
+  /** Returns the number of bytes of a poisoned memory that have changed. */
   public static long damage(DeviceMemory memory) {
     ByteBuffer bytes = ByteBuffer.allocate(Math.toIntExact(memory.size()));
     memory.read(0, bytes);

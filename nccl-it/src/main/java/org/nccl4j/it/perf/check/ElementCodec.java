@@ -82,7 +82,7 @@ final class ElementCodec {
         + ")";
   }
 
-  /** How many numbers of a floating-point type lie between two elements, given by their bits. */
+  /** Returns the number of floating-point values between two elements, given by their bits. */
   long steps(long oneBits, long otherBits) {
     long difference = ordered(oneBits) - ordered(otherBits);
     return difference == Long.MIN_VALUE ? Long.MAX_VALUE : Math.abs(difference);

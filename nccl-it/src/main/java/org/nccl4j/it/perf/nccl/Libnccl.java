@@ -240,7 +240,7 @@ public final class Libnccl {
   }
 
   /**
-   * Where an operation is launched.
+   * Rank and stream on which an operation is launched.
    *
    * @param communicator its handle
    * @param rank in it

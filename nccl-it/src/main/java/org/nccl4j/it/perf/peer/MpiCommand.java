@@ -63,7 +63,7 @@ final class MpiCommand {
     options.addAll(List.of("--mca", name, value));
   }
 
-  /** What Open MPI calls like ssh: a host, then words for a shell there. */
+  /** Writes the program that Open MPI calls like ssh: a host, then words for a shell there. */
   private static Path agent(Placement placement, Path folder) throws IOException {
     List<String> words = new ArrayList<>();
     for (String word : placement.launcher()) {

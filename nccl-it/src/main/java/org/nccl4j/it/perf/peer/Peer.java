@@ -4,10 +4,10 @@ import org.nccl4j.it.perf.workload.Cell;
 
 /** Another library that is measured beside ours. Used by one thread. */
 public interface Peer extends AutoCloseable {
-  /** Its name in reports. */
+  /** Returns the peer's name in reports. */
   String name();
 
-  /** Its version. */
+  /** Returns the peer's version. */
   String version();
 
   /**

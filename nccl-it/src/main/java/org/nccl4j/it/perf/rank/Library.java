@@ -15,7 +15,7 @@ public enum Library {
     this.label = label;
   }
 
-  /** For tables. */
+  /** Returns the library's name for tables. */
   public String label() {
     return label;
   }

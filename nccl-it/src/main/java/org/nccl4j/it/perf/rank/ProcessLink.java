@@ -157,7 +157,7 @@ final class ProcessLink implements RankLink {
     return words.toString();
   }
 
-  /** What the kernel says that it does, such as "T (stopped)". */
+  /** Returns the process state that the operating system shows, such as "T (stopped)". */
   private String state() {
     try (Stream<String> lines = Files.lines(Path.of("/proc/" + process.pid() + "/status"))) {
       return lines

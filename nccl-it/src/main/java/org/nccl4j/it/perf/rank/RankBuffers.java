@@ -109,7 +109,7 @@ final class RankBuffers implements AutoCloseable {
     }
   }
 
-  /** What a check of a cell needs. */
+  /** Returns the memory and values that the check of a cell needs. */
   Checked checked(Cell cell) {
     cleared = null;
     Layout layout = cell.layout(spec.nRanks());

@@ -68,8 +68,8 @@ final class RankLane implements AutoCloseable {
   }
 
   /**
-   * What a library works on: one pair for all where ours is not registered; else each has its own,
-   * so that both can register theirs.
+   * Returns the buffers that a library works on: one pair for all where ours is not registered;
+   * otherwise each has its own, so that both can register theirs.
    */
   RankBuffers buffers(Library library) {
     return library == Library.OURS ? buffers : theirs;

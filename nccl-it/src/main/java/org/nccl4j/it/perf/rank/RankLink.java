@@ -15,7 +15,7 @@ interface RankLink extends AutoCloseable {
    */
   Answer poll(Duration patience) throws InterruptedException;
 
-  /** What is known of a rank that does not answer: where it is, and what it printed last. */
+  /** Returns, of a rank that does not answer, its place and its last output. */
   String lastWords();
 
   /** Ends the rank by force. */

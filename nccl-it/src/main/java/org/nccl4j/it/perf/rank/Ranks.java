@@ -5,7 +5,7 @@ import java.util.List;
 
 /** All ranks of a measurement, as the coordinator sees them. Used by one thread. */
 public interface Ranks extends AutoCloseable {
-  /** How many. */
+  /** Returns the number of ranks. */
   int count();
 
   /** "threads" or "processes". */

@@ -4,8 +4,8 @@ package org.nccl4j.it.perf.rank;
 public enum Registered {
   /** They are not. */
   NOT,
-  /** By each rank for itself. */
+  /** Registered by each rank for itself. */
   LOCALLY,
-  /** As windows of all ranks. */
+  /** Registered as windows of all ranks. */
   WINDOWS
 }

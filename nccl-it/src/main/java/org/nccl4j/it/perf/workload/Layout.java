@@ -8,7 +8,7 @@ package org.nccl4j.it.perf.workload;
  * @param recv elements of the receive buffer
  */
 public record Layout(long count, long send, long recv) {
-  /** What nccl-tests shows as the size, in elements. */
+  /** Returns the largest number of elements, which nccl-tests shows as the size. */
   public long largest() {
     return Math.max(send, recv);
   }

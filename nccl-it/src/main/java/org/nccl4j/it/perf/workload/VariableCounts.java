@@ -20,7 +20,7 @@ public final class VariableCounts {
     return mean / 2 + mean * step / (nRanks - 1);
   }
 
-  /** Where the part for a target begins in a source's send buffer. */
+  /** Returns the offset of a target's part in a source's send buffer. */
   public static long sendOffset(int source, int target, int nRanks, long mean) {
     long offset = 0;
     for (int before = 0; before < target; before++) {
@@ -29,7 +29,7 @@ public final class VariableCounts {
     return offset;
   }
 
-  /** Where the part of a source begins in a target's receive buffer. */
+  /** Returns the offset of a source's part in a target's receive buffer. */
   public static long recvOffset(int source, int target, int nRanks, long mean) {
     long offset = 0;
     for (int before = 0; before < source; before++) {

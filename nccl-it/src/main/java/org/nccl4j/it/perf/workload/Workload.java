@@ -126,7 +126,9 @@ public enum Workload {
     return most;
   }
 
-  /** What this rank's receive buffer must hold afterwards; nothing where it receives nothing. */
+  /**
+   * Returns the expected contents of this rank's receive buffer; empty where it receives nothing.
+   */
   public List<Segment> expected(Layout layout, Place place) {
     long count = layout.count();
     int rank = place.rank();
