@@ -89,7 +89,7 @@ final class Departures {
       return " after %d sends to rank %d, which has called receive %d"
           .formatted(theirs.sends(), rank.rank(), theirs.sends() + 1);
     }
-    // A send may have left all the same; only who waits for its receiver is stuck.
+    // A send may have ended without its receiver. Only a rank that waits for the receiver is stuck.
     if (log.singles(true, departure.rank()) > theirs.receives() && waitsFor == departure.rank()) {
       return " after %d receives from rank %d, which waits in send %d"
           .formatted(theirs.receives(), rank.rank(), theirs.receives() + 1);

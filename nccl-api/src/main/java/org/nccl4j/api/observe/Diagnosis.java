@@ -63,7 +63,7 @@ public final class Diagnosis {
     List<RankReport> waiting = ranks.values().stream().filter(r -> r.current() != null).toList();
     String disagreement = disagreement();
     if (waiting.isEmpty()) {
-      // Calls that differ may end all the same, with a wrong result.
+      // Calls that differ may end nevertheless, with a wrong result.
       String differ = disagreement.isEmpty() ? "" : disagreement + "; ";
       return head + differ + "nothing is under way" + unknown();
     }

@@ -153,7 +153,7 @@ public final class FlightRecorder {
   @HotPath
   public void other(long shape, long count) {
     words.put(OTHERS / 8, words.get(OTHERS / 8) + 1);
-    // Who sees the launch sees that it is no collective.
+    // A reader of the launch sees that it is not a collective.
     VarHandle.storeStoreFence();
     record(shape | OF_SOME, count);
   }

@@ -49,7 +49,7 @@ final class RunReader {
       int at = FlightRecorder.RING + place * FlightRecorder.RUN_BYTES;
       long first = page.getLong(at + 16);
       if (first <= 0 || first >= end) {
-        // Overwritten since.
+        // The run was overwritten since.
         return;
       }
       Run run = new Run(page.getLong(at), page.getLong(at + 8), first, end, collectives);

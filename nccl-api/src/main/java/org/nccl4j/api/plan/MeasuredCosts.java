@@ -141,7 +141,7 @@ final class MeasuredCosts {
       TreeMap<Long, Double> points = curves.get(new Way(operation, algorithm, protocol));
       return points != null
           ? at(points, bytes)
-          // A guess must not win over what was measured.
+          // An estimate must not win over a measurement.
           : 2 * model.microseconds(operation, algorithm, protocol, bytes);
     }
 

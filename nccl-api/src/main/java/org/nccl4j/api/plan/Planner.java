@@ -141,7 +141,7 @@ public final class Planner {
     Supplied call = new Supplied(shape, count, operator);
     KernelPlan plan = supplied.get(call);
     if (plan == null) {
-      // Chosen as a product is, which no switch computes.
+      // Choose as for a product, which no switch computes.
       CollectiveWork work = work(shape, count, RedOp.PROD, kernels::reducesByOperator);
       plan = kernels.prepare(work, operator);
       supplied.put(call, plan);
@@ -157,7 +157,7 @@ public final class Planner {
       return microseconds(shape, count);
     }
     Protocol protocol = sendProtocol(operation, bytes);
-    // A send is a step of a ring; what a rank exchanges with all goes out one after the other.
+    // A send is a step of a ring. An exchange with all ranks sends one message after the other.
     double step =
         costs.microseconds(Operation.ALL_GATHER, Algorithm.RING, protocol, bytes * nRanks)
             / Math.max(1, nRanks - 1);

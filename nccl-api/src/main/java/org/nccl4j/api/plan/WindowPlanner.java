@@ -69,7 +69,7 @@ public final class WindowPlanner {
     this.ctas = rules.ctas();
     this.nRanks = ranks.nRanks();
     this.reach = ranks.reach();
-    // Processes of a machine map each other's memory whatever connects them; GPUs may be unable to.
+    // Processes of a machine can always map each other's memory; GPUs may be unable to.
     boolean maps = ranks.kind() != Device.Kind.CUDA || reach;
     this.offers = ranks.kind() == Device.Kind.CUDA && nRanks > 1;
     this.possible = maps && nRanks > 1 && windows.team().size() == nRanks;

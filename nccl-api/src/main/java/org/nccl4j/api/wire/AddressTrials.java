@@ -154,7 +154,7 @@ final class AddressTrials {
     try {
       channel.connect(to);
     } catch (IllegalArgumentException e) {
-      // Such as an IPv6 address where java.net.preferIPv4Stack is set.
+      // For example an IPv6 address, with java.net.preferIPv4Stack set.
       ProtocolException impossible =
           new ProtocolException("this Java reaches no such address: " + e);
       impossible.initCause(e);

@@ -52,7 +52,7 @@ public final class Dialer {
       socket.configureBlocking(false);
       AddressTrials.connect(socket, trials.current());
     }
-    // First the answer, then the clock: this thread may not have looked for long.
+    // Check the answer before the clock: this thread may have been stopped for a long time.
     if (advance(handshake)) {
       return pending;
     }

@@ -142,7 +142,8 @@ public final class Listener {
         welcome(accepted);
       }
     } catch (IOException e) {
-      // Out of descriptors, most likely: those that prove nothing make room for the next poll.
+      // Probably out of descriptors: close the unauthenticated sockets, so that the next poll has
+      // room.
       while (channel.isOpen() && !guests.isEmpty()) {
         refuse(guests.poll(), Sockets.reason(e));
       }

@@ -96,7 +96,7 @@ public abstract class NetEnd implements End {
     for (int number = 0; number < made.size(); number++) {
       proxies.add(proxy(number, registered.get(number)));
     }
-    // What other ranks' kernels fill they give no turns for.
+    // Other ranks' kernels fill slots without giving turns, so the proxies poll.
     proxy = gpu || card.shared() ? new PolledProxies(proxies) : proxies.get(0);
   }
 

@@ -74,7 +74,7 @@ final class PxnMemory implements AutoCloseable {
     RdmaMemory memory =
         RdmaMemory.importFrom(
             device.gpu(), end.memory(), end.fds().get(0).value(), end.fds().get(1).value());
-    // It lives on while it is mapped.
+    // The memory stays alive while it is mapped.
     try (memory) {
       RdmaMemory.Range range = memory.map();
       long credit = end.words() + ConnectionLayout.CREDIT_BYTES;

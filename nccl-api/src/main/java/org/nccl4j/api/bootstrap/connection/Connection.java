@@ -91,7 +91,7 @@ public final class Connection implements EventLoop.Handler {
       return connection;
     } catch (IllegalArgumentException e) {
       channel.close();
-      // Such as an IPv6 address where java.net.preferIPv4Stack is set.
+      // For example an IPv6 address, with java.net.preferIPv4Stack set.
       throw new IOException("this Java reaches no such address: " + e, e);
     } catch (IOException | RuntimeException e) {
       channel.close();

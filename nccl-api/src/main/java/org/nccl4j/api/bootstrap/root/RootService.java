@@ -239,7 +239,7 @@ public final class RootService implements ConnectionListener.Acceptor, Connectio
           null);
     }
     if (hello != null) {
-      // If it is only stopped it reads the failure later; nobody waits for its goodbye.
+      // A stopped rank reads the failure later; nobody waits for its goodbye.
       members.remove(connection);
       connection.finish(failure.encode());
       leaveIfAlone();

@@ -50,7 +50,7 @@ public record NetDistances(Routes routes, Node gpu) {
 
   private Support directAccess(Node net, boolean reads) {
     PathType there = routes.paths().path(gpu, net).type();
-    // Data by way of another GPU (PXN) are not read from this one's memory, whose path is another.
+    // With PXN data leave from another GPU's memory. This GPU's own path is the card's path to it.
     boolean relayed = there == PathType.PXN;
     PathType path = relayed ? routes.paths().path(net, gpu).type() : there;
     boolean near = !relayed || path.within(routes.gdr().level());
@@ -60,7 +60,7 @@ public record NetDistances(Routes routes, Node gpu) {
     if (!net.net().gdr() || !gpu.gpu().gdr()) {
       return Support.no("the topology says that one of them cannot (gdr)");
     }
-    // Where it is not allowed, the path leads through the processor, however near the card is.
+    // Without direct access the path goes through the processor, however near the card is.
     PathType level = routes.gdr().level();
     return Support.no(
         !path.within(level)

@@ -124,7 +124,7 @@ final class ControlConnection implements AutoCloseable {
     try {
       channel.close();
     } catch (IOException e) {
-      // It is of no use any more either way.
+      // The connection is of no use any more in either case.
       return;
     }
   }

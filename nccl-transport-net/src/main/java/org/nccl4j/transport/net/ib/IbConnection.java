@@ -165,7 +165,7 @@ abstract class IbConnection implements NetConnection, OpenConnections.Part {
       throw fail(e);
     }
     if (overSince == 0) {
-      // What the other end sent before it closed may still be on its way up.
+      // Data that the other end sent before it closed may still be on the way.
       overSince = link.isOver() ? now : 0;
     } else if (now - overSince > GRACE_NANOS) {
       throw fail(

@@ -57,7 +57,7 @@ public final class IbProvider implements NetProvider {
     if (settings.disabled()) {
       return Support.no("NCCL_IB_DISABLE=1 forbids it");
     }
-    // Binding the library takes long, and tells nothing where the kernel has no device for it.
+    // Loading the library is slow, and is useless where the operating system has no device for it.
     if (settings.library().equals(VerbsFunctions.LIBRARY) && !IbDevices.kernelHasDevices()) {
       return Support.no(
           "the kernel has no InfiniBand device: load the adapter's driver; in a container see that"

@@ -153,7 +153,7 @@ final class SocketSender extends SocketConnection implements NetSender {
       // The receiver of a pair may still need the socket.
       socket.shutdownOutput();
     } catch (IOException e) {
-      // The other side is gone already.
+      // The other side has gone already.
       broken(e);
     }
   }

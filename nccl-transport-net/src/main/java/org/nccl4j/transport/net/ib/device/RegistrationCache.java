@@ -80,7 +80,7 @@ public final class RegistrationCache {
       }
     }
     long handle = verbs.registerMemory(domain, start, length, device);
-    // A longer one that begins at the same page takes the shorter one's place.
+    // A longer registration that begins at the same page replaces the shorter one.
     Region region = new Region(handle, start, length, true);
     byStart.put(start, region);
     return region;
