@@ -24,7 +24,7 @@ public enum Collective {
     return label;
   }
 
-  /** Whether it is an all-gather or a reduce-scatter, which have their own algorithms. */
+  /** True for an all-gather or a reduce-scatter, which have their own algorithms. */
   public boolean isGatherOrScatter() {
     return this == ALL_GATHER || this == REDUCE_SCATTER;
   }

@@ -44,7 +44,7 @@ public enum PathType {
     this.words = words;
   }
 
-  /** What the path runs over, in words. */
+  /** Returns a description of the links that the path uses. */
   public String words() {
     return words;
   }

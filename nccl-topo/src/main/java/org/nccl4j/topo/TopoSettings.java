@@ -153,7 +153,10 @@ public record TopoSettings(Map<String, String> values) {
     return value.isPresent() && value.getAsInt() > 0 ? value : OptionalInt.empty();
   }
 
-  /** How many channels' first batches fit beside a kernel's arguments (NCCL_WORK_ARGS_BYTES). */
+  /**
+   * Returns the number of channels whose first batches fit beside a kernel's arguments
+   * (NCCL_WORK_ARGS_BYTES).
+   */
   public int channelsThatFitArguments() {
     int bytes = number("NCCL_WORK_ARGS_BYTES", Integer.MAX_VALUE);
     return Math.min(MAX_CHANNELS, Math.max(0, bytes - KERNEL_ARGS_BYTES) / WORK_BATCH_BYTES);

@@ -29,7 +29,7 @@ public final class TopologyException extends RuntimeException {
     return where;
   }
 
-  /** What to change. */
+  /** Returns the change that fixes the error. */
   public String remedy() {
     return remedy;
   }

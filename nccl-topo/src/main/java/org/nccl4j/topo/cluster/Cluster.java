@@ -112,7 +112,7 @@ public final class Cluster {
     return domains;
   }
 
-  /** How many machines. */
+  /** Returns the number of machines. */
   public int machines() {
     return machines;
   }
@@ -122,7 +122,7 @@ public final class Cluster {
     return comm;
   }
 
-  /** What collectives cost. */
+  /** Returns the cost model of collectives. */
   public CostModel costs() {
     return costs;
   }

@@ -88,7 +88,7 @@ public final class Fleet {
     element.children().forEach(child -> strip(child, hosts, cards));
   }
 
-  /** Which of the names it is, in the order in which they come. */
+  /** Replaces a name by its number, in order of appearance. */
   private static void number(XmlElement element, String key, Map<String, Integer> names) {
     element
         .text(key)
@@ -104,12 +104,12 @@ public final class Fleet {
     return comm;
   }
 
-  /** What collectives cost. */
+  /** Returns the cost model of collectives. */
   public CostModel costs() {
     return costs;
   }
 
-  /** How many channels and threads they are worth. */
+  /** Returns the model that chooses channels and threads. */
   public EffortModel effort() {
     return effort;
   }

@@ -33,7 +33,7 @@ public record CommShape(
     Facts.Arch arch,
     Facts.Vendor vendor) {
 
-  /** How many nodes. */
+  /** Returns the number of nodes. */
   public int nNodes() {
     return nodes.size();
   }

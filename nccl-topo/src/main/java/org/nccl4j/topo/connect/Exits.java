@@ -17,7 +17,7 @@ public final class Exits {
   private final TopoSettings settings;
 
   /**
-   * Of a communicator.
+   * Creates the exits of a communicator.
    *
    * @param settings NCCL_PXN_DISABLE, NCCL_P2P_PXN_LEVEL, NCCL_PXN_C2C and NCCL_CROSS_NIC
    */

@@ -55,7 +55,7 @@ public final class NodeGraphs {
     return ranks == null ? rank - offset : Arrays.binarySearch(ranks, rank);
   }
 
-  /** How many ranks it has. */
+  /** Returns the number of ranks of the node. */
   public int size() {
     return graphs.routes().machine().gpus().size();
   }

@@ -62,7 +62,7 @@ public final class Detection {
     tree.element(gpu.busId(), "0x030000").add(element);
   }
 
-  /** What cannot be seen on the other side of an NVLink is taken to be a switch. */
+  /** Returns the PCI class of an NVLink's other end. An unseen device counts as a switch. */
   private String classOf(String target) {
     String found = files.pci(target).map(path -> KernelFiles.read(path, "class")).orElse("");
     return found.isEmpty() ? NVSWITCH_CLASS : found;

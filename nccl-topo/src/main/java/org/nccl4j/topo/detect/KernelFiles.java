@@ -49,7 +49,7 @@ public final class KernelFiles {
     try (InputStream in = Files.newInputStream(file)) {
       return new String(in.readNBytes(limit), StandardCharsets.UTF_8).strip();
     } catch (IOException e) {
-      // Some files of devices that are off exist but cannot be read; they say nothing.
+      // Some files of powered-off devices exist but cannot be read. Treat them as absent.
       return "";
     }
   }
@@ -71,7 +71,7 @@ public final class KernelFiles {
     }
   }
 
-  /** Where a link below /sys leads to. */
+  /** Returns the target of a link below /sys. */
   Optional<Path> real(String link) {
     try {
       return Optional.of(root.resolve("sys").resolve(link).toRealPath());

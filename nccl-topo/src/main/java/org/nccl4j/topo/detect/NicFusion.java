@@ -20,7 +20,10 @@ import org.nccl4j.topo.xml.XmlElement;
 public final class NicFusion {
   private static final int MAX_PORTS = 8;
 
-  /** What NCCL_NET_MERGE_LEVEL calls ports of one card; as far as the first step beyond oneself. */
+  /**
+   * Path type of two ports of one card in NCCL_NET_MERGE_LEVEL: the first step after the port
+   * itself.
+   */
   private static final PathType PORT = PathType.NVL;
 
   private static final PathType[] LEVELS = {
@@ -141,7 +144,7 @@ public final class NicFusion {
     ports.forEach(NicFusion::remove);
   }
 
-  /** Where the fused network hangs: a card of their own, or one that is made up beside them. */
+  /** Returns the parent of the fused network: the ports' common card, or one made for them. */
   private XmlElement parent(List<XmlElement> ports) {
     NicDistance distance = NicDistance.of(ports);
     XmlElement common = distance.common();

@@ -81,9 +81,9 @@ final class PciTree {
   }
 
   /**
-   * What a device hangs below. A switch shows itself as an upstream port with downstream ports
-   * below it; the upstream port, two levels up, stands for the switch. Without it the device is at
-   * a CPU.
+   * Returns the element above a device. A switch appears as an upstream port with downstream ports
+   * below it. The upstream port, two levels up, represents the switch. Without a switch, the parent
+   * is a CPU.
    */
   private XmlElement parent(Optional<Path> folder) {
     if (folder.isEmpty()) {

@@ -22,17 +22,17 @@ public final class Path {
     this.links = links;
   }
 
-  /** How far it is. */
+  /** Returns the path's type, which is its distance. */
   public PathType type() {
     return type;
   }
 
-  /** What its narrowest link carries, in GB/s. */
+  /** Returns the bandwidth of the narrowest link, in GB/s. */
   public float bandwidth() {
     return bandwidth;
   }
 
-  /** How many links, those between a GPU's rank and its device included. */
+  /** Returns the number of links, including those between a GPU's rank and its device. */
   public int hops() {
     return links.length;
   }
@@ -47,7 +47,7 @@ public final class Path {
     return links[hop].to();
   }
 
-  /** Its links in order. */
+  /** Returns the links in order. */
   public List<Link> links() {
     return List.of(links);
   }

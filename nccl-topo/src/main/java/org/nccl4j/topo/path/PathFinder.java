@@ -49,7 +49,7 @@ final class PathFinder {
     return best;
   }
 
-  /** How many links a path may have before it enters the one GPU that may forward. */
+  /** Returns the most links of a path before it enters the one GPU that may forward. */
   private static int reach(Node target) {
     return target.type() == NodeType.GPU ? 2 : 1;
   }
@@ -90,7 +90,7 @@ final class PathFinder {
   private static PathType typeOver(Node target, Node node, Link link, Path path) {
     boolean cpu = node.type() == NodeType.CPU || link.to().type() == NodeType.CPU;
     return switch (link.type()) {
-      // The network side of a card does not count: what matters is card to GPU.
+      // Only the path from the card to the GPU counts, not the network side of the card.
       case LOC, NET -> bothSwitches(node, link) ? PathType.PXB : PathType.LOC;
       case NVL -> {
         boolean leavesForwarder =

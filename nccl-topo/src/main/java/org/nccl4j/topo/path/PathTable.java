@@ -54,7 +54,7 @@ public final class PathTable {
     return farthest;
   }
 
-  /** Whether all GPUs reach each other over NVLink or C2C. */
+  /** True if all GPUs reach each other over NVLink or C2C. */
   public boolean allNvLink() {
     return !PathType.PIX.within(farthest(NodeType.GPU));
   }

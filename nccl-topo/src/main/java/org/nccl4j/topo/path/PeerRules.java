@@ -46,12 +46,12 @@ public final class PeerRules {
   }
 
   private static PathType defaultLevel(Machine machine) {
-    // Through a CPU peer-to-peer is often slow, or broken; small AMD machines are known to be good.
+    // Peer-to-peer through a CPU is often slow or broken. It works well on small AMD machines.
     boolean smallAmd = machine.cpu().isX86(Facts.Vendor.AMD) && machine.devices().size() <= 2;
     return smallAmd ? PathType.SYS : PathType.PXB;
   }
 
-  /** Whether and how two GPUs exchange data directly. */
+  /** Decides whether and how two GPUs exchange data directly. */
   public Answer check(Node gpu, Node peer) {
     Path path = paths.path(gpu, peer);
     Optional<Node> through = forwarder(path);

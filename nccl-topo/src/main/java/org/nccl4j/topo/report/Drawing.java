@@ -217,7 +217,7 @@ public final class Drawing {
         .findFirst();
   }
 
-  /** How much lower a curve has to hang so as not to pass behind the NVSwitch's box. */
+  /** Returns how much lower a curve must hang to avoid passing behind the NVSwitch's box. */
   private int pastSwitch(int hang) {
     int bottom = ROW_DEVICE + BOX_HEIGHT + hang;
     int free = ROW_NVSWITCH + BOX_HEIGHT + GAP / 2;

@@ -5,7 +5,7 @@ import java.util.Locale;
 
 /** Shapes of a picture, collected as SVG. What is added later is on top. */
 final class SvgCanvas {
-  /** How wide a letter of a link's label is, at most. */
+  /** Largest width of a letter of a link's label. */
   private static final int TAG_LETTER = 7;
 
   private static final String FONT = "font-family=\"sans-serif\" font-size=\"12\"";
@@ -38,11 +38,11 @@ final class SvgCanvas {
     add(
         "<line x1=\"%d\" y1=\"%d\" x2=\"%d\" y2=\"%d\" stroke=\"%s\" stroke-width=\"%.1f\"/>",
         x1, y1, x2, y2, colour, width);
-    // Off the middle, so that labels of lines which meet do not lie on each other.
+    // Not in the middle: labels of crossing lines would overlap.
     tag(x1 + (x2 - x1) * 2 / 5, y1 + (y2 - y1) * 2 / 5, text);
   }
 
-  /** How far a curve hangs down. */
+  /** Returns how far a curve hangs down. */
   static int hang(int x1, int x2, int lower) {
     return (24 + lower + Math.abs(x2 - x1) / 10) * 3 / 4;
   }

@@ -99,7 +99,7 @@ final class Capacity {
     return false;
   }
 
-  /** What the traffic costs in the other direction. */
+  /** Returns the bandwidth that the traffic takes in the other direction. */
   private static float backward(Link link, Node start, float forward) {
     float backward = 0;
     Node to = link.to();

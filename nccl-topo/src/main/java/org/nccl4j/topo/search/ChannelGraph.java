@@ -41,7 +41,7 @@ public record ChannelGraph(
     channels = List.copyOf(channels);
   }
 
-  /** How many channels. */
+  /** Returns the number of channels. */
   public int nChannels() {
     return channels.size();
   }

@@ -17,11 +17,11 @@ final class ChannelSearch {
 
   /** The source of a channel's next GPU. */
   enum Order {
-    /** By score. */
+    /** Order by score. */
     FREE,
     /** In the order of the machine. */
     MACHINE,
-    /** As in the channel before. */
+    /** Order of the channel before. */
     SAME_AS_LAST
   }
 

@@ -113,7 +113,7 @@ public final class GraphFile {
   }
 
   private static int rank(XmlElement part, long dev, Machine machine) {
-    // Devices come first: the same file serves every node, whose ranks differ.
+    // Devices come first. The same file serves all nodes, whose ranks differ.
     Optional<Node> gpu =
         machine
             .gpuOfDevice((int) (dev >>> HOST_SHIFT), (int) dev)
@@ -190,7 +190,7 @@ public final class GraphFile {
     return value == 0 ? "0" : "0x" + Long.toHexString(value);
   }
 
-  /** As C's %g does: six digits, no trailing zeros. */
+  /** Formats a number as %g in C: six digits, no trailing zeros. */
   private static String plain(float value) {
     return new BigDecimal(value).round(new MathContext(6)).stripTrailingZeros().toPlainString();
   }

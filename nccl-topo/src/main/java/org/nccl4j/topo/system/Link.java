@@ -15,12 +15,12 @@ public final class Link {
     this.bandwidth = bandwidth;
   }
 
-  /** What it is made of. */
+  /** Returns the link's type. */
   public LinkType type() {
     return type;
   }
 
-  /** Where it leads. */
+  /** Returns the node that the link leads to. */
   public Node to() {
     return to;
   }
@@ -30,7 +30,7 @@ public final class Link {
     return bandwidth;
   }
 
-  /** Its place among all links of the machine. */
+  /** Returns the link's place among all links of the machine. */
   public int ordinal() {
     return ordinal;
   }

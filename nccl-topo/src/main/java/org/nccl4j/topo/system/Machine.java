@@ -70,12 +70,12 @@ public final class Machine {
     return nodes(NodeType.NVS);
   }
 
-  /** How many hosts: more than one in an NVLink domain of several machines. */
+  /** Returns the number of hosts. An NVLink domain of several machines has more than one. */
   public int hosts() {
     return hosts;
   }
 
-  /** How many link directions; what {@link Link#ordinal()} stays below. */
+  /** Returns the number of link directions. Each {@link Link#ordinal()} is smaller. */
   public int linkCount() {
     return links;
   }

@@ -16,7 +16,7 @@ import org.nccl4j.topo.xml.XmlElement;
  * Used by one thread, once.
  */
 public final class MachineBuilder {
-  /** How many nodes of one type are allowed. */
+  /** Most nodes of one type. */
   private static final int MAX_NODES = 4096;
 
   private final Map<NodeType, ArrayList<Node>> nodes = new EnumMap<>(NodeType.class);

@@ -33,7 +33,7 @@ public final class Node {
     return id & LOCAL_MASK;
   }
 
-  /** What it is. */
+  /** Returns the node's type. */
   public NodeType type() {
     return type;
   }
@@ -43,27 +43,27 @@ public final class Node {
     return host;
   }
 
-  /** Its number on the host: the bus address, NUMA node, or network device. */
+  /** Returns the node's number on the host: the bus address, NUMA node, or network device. */
   public long id() {
     return id;
   }
 
-  /** Its place among the nodes of its type. */
+  /** Returns the node's place among the nodes of its type. */
   public int index() {
     return index;
   }
 
-  /** Its place among all nodes of the machine. */
+  /** Returns the node's place among all nodes of the machine. */
   public int ordinal() {
     return ordinal;
   }
 
-  /** Its links; the order decides ties in the search, hence channel order. */
+  /** Returns the node's links. The order decides ties in the search, hence the channel order. */
   public List<Link> links() {
     return Collections.unmodifiableList(links);
   }
 
-  /** What is known of it. */
+  /** Returns the known facts of the node. */
   public Facts facts() {
     return facts;
   }

@@ -6,7 +6,7 @@ import org.nccl4j.topo.xml.XmlElement;
 
 /** Addresses, classes and identities of PCI devices. */
 public final class PciIds {
-  /** How many low bits of an address a partition of a device takes. */
+  /** Low bits of an address that number the partition of a device. */
   private static final long PARTITION_MASK = 3;
 
   private PciIds() {}
@@ -27,7 +27,7 @@ public final class PciIds {
     return digits.isEmpty() ? 0 : CNumber.hex(digits.toString());
   }
 
-  /** What a device of a PCI class is. */
+  /** Returns the node type of a PCI class. */
   public static NodeType kind(String pciClass) {
     if (pciClass.startsWith("0x068000")) {
       return NodeType.NVS;

@@ -35,7 +35,7 @@ public final class XmlElement {
     return new XmlElement(name, "memory", 0);
   }
 
-  /** Its tag. */
+  /** Returns the element's tag. */
   public String name() {
     return name;
   }
@@ -87,7 +87,7 @@ public final class XmlElement {
     children.removeIf(element -> element == child);
   }
 
-  /** Its attributes, in order; not to be changed through this map. */
+  /** Returns the attributes in order, as an unmodifiable map. */
   public Map<String, String> attributes() {
     return Collections.unmodifiableMap(attributes);
   }

@@ -11,6 +11,6 @@ package org.nccl4j.topo.xml;
  * @param text the length of a name or value
  */
 public record XmlLimits(int bytes, int elements, int depth, int attributes, int text) {
-  /** For topology and graph files. */
+  /** Limits for topology and graph files. */
   public static final XmlLimits DEFAULT = new XmlLimits(16 << 20, 1 << 16, 64, 64, 4096);
 }
