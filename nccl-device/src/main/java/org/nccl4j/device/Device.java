@@ -16,7 +16,7 @@ public abstract class Device {
     CUDA
   }
 
-  /** For the implementations in this module. */
+  /** Creates a device; only implementations in this module do. */
   protected Device() {}
 
   /** The kind: the host or a GPU. */

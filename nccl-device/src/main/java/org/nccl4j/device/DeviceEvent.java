@@ -6,7 +6,7 @@ package org.nccl4j.device;
  * it.
  */
 public abstract class DeviceEvent implements AutoCloseable {
-  /** For the implementations in this module. */
+  /** Creates an event; only implementations in this module do. */
   protected DeviceEvent() {}
 
   /** True if its last recording has happened, or if it was never recorded. Never waits. */

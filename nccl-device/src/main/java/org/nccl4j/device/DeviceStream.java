@@ -13,7 +13,7 @@ public abstract class DeviceStream implements AutoCloseable {
   private final Leases leases;
 
   /**
-   * For the implementations in this module.
+   * Creates a stream; only implementations in this module do.
    *
    * @param leases free it
    */

@@ -25,7 +25,7 @@ public abstract class Leases {
   /** The leases held, and CLOSED after close. */
   private volatile int state;
 
-  /** Of a thing that is open, and not in use. */
+  /** Creates an open lease count that no operation uses. */
   protected Leases() {}
 
   /** Leases that free by running a function, which close or the last user calls. */
@@ -172,7 +172,7 @@ public abstract class Leases {
     }
   }
 
-  /** As {@link #close(Object)}, of a thing that nobody is told of. */
+  /** Closes as {@link #close(Object)} does, and notifies nobody. */
   public final boolean close() {
     return close(this);
   }

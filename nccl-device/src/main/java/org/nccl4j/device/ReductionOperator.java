@@ -66,7 +66,7 @@ public final class ReductionOperator {
   }
 
   /**
-   * As {@link #preMulSum(DataType, double)}, with a scalar that is exact in all 64 bits.
+   * Same as {@link #preMulSum(DataType, double)}, but the scalar is exact in all 64 bits.
    *
    * @param scalar this rank's; for {@link DataType#UINT64} its bits are an unsigned number
    * @throws InvalidArgumentException for integers if it is not in the type's range
@@ -100,8 +100,8 @@ public final class ReductionOperator {
   }
 
   /**
-   * As {@link #preMulSum(DataType, double)}, with a scalar in memory: it is read when the operation
-   * runs, in the order of its stream, and on GPUs again whenever a graph runs it.
+   * Same as {@link #preMulSum(DataType, double)}, but the scalar lies in memory. The operation
+   * reads it when it runs, in stream order. On GPUs, each run of a graph reads it again.
    *
    * @param scalar one element of the type, on the communicator's device
    * @throws InvalidArgumentException if it is smaller
@@ -135,7 +135,7 @@ public final class ReductionOperator {
     return Arguments.notNull(type, "type of the elements");
   }
 
-  /** For messages. */
+  /** Returns the name for messages. */
   public String name() {
     return name;
   }

@@ -28,7 +28,9 @@ public interface CudaDriver {
   /** See the CUDA driver API: of a whole GPU. */
   int cuDeviceGetUuid(long uuid, int device);
 
-  /** Of CUDA 11.4: of an instance of a GPU, where the device is one. */
+  /**
+   * Returns the device's UUID, or the instance's UUID if the device is a MIG instance (CUDA 11.4).
+   */
   int cuDeviceGetUuid_v2(long uuid, int device);
 
   /** See the CUDA driver API. */
@@ -248,7 +250,7 @@ public interface CudaDriver {
   /** See the CUDA driver API. */
   int cuIpcCloseMemHandle(long address);
 
-  /** Of CUDA 12.8. The index of a copy that failed goes to {@code failed}. */
+  /** Starts a batch of copies (CUDA 12.8). Writes the index of a failed copy to {@code failed}. */
   int cuMemcpyBatchAsync(
       long targets,
       long sources,
@@ -260,7 +262,7 @@ public interface CudaDriver {
       long failed,
       long stream);
 
-  /** Of CUDA 13.0. */
+  /** Starts a batch of copies (CUDA 13.0). */
   int cuMemcpyBatchAsync_v2(
       long targets,
       long sources,

@@ -27,7 +27,7 @@ public final class Offheap {
     return made;
   }
 
-  /** Where a direct buffer's next byte is; valid as long as the buffer is used afterwards. */
+  /** Returns the address of a direct buffer's next byte. It is valid while the buffer is in use. */
   public static long address(ByteBuffer direct) {
     return Pointer.wrap(Runtime.getSystemRuntime(), direct.slice()).address();
   }

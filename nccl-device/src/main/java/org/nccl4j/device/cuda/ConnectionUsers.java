@@ -42,7 +42,7 @@ final class ConnectionUsers implements AutoCloseable {
   /** Open ones, the first first; replaced by whoever holds this object's monitor. */
   private volatile List<Member> all = List.of();
 
-  /** Of the connections of a communicator to be made. */
+  /** Creates the connections of a new communicator. */
   ConnectionUsers(Gpu gpu, CaptureRegistry captures, KernelCommunicatorSpec spec) {
     memory = new ConnectionMemory(gpu, spec);
     try {
@@ -53,7 +53,7 @@ final class ConnectionUsers implements AutoCloseable {
     }
   }
 
-  /** What is known of a communicator, with its connections: those of another with some ranks. */
+  /** Returns the spec of a communicator that uses its parent's connections to some of its ranks. */
   static KernelCommunicatorSpec connected(
       KernelCommunicatorSpec spec, KernelCommunicatorSpec parent, List<Integer> parentRanks) {
     return spec.withConnections(
@@ -94,7 +94,7 @@ final class ConnectionUsers implements AutoCloseable {
     action.run();
   }
 
-  /** How many are open. */
+  /** Returns the number of open communicators. */
   int count() {
     return all.size();
   }
@@ -110,7 +110,7 @@ final class ConnectionUsers implements AutoCloseable {
     return failure.get();
   }
 
-  /** As {@link #look}, but not again within a millisecond: for each launch, of many perhaps. */
+  /** Calls {@link #look} at most once per millisecond. It is cheap enough for every launch. */
   @HotPath
   void glance(Member self) {
     if (all.size() > 1) {
@@ -128,7 +128,7 @@ final class ConnectionUsers implements AutoCloseable {
     for (int i = 0; now.size() > 1 && i < now.size(); i++) {
       Member other = now.get(i);
       String complaint;
-      synchronized (this) { // so that it is not closed meanwhile
+      synchronized (this) { // a member must not close meanwhile
         complaint = other == self ? null : other.complaint();
       }
       if (complaint != null) {

@@ -86,7 +86,7 @@ public final class CudaDevice extends Device implements KernelDevice, SymmetricD
     return gpu.name();
   }
 
-  /** Its place in the machine, such as "0000:1b:00.0", as in /sys/bus/pci/devices. */
+  /** Returns the GPU's PCI address, such as "0000:1b:00.0", as in /sys/bus/pci/devices. */
   public String pciBusId() {
     return gpu.pciBusId();
   }
@@ -101,7 +101,7 @@ public final class CudaDevice extends Device implements KernelDevice, SymmetricD
     return gpu.multiprocessors();
   }
 
-  /** Of the communicators of this process that keep one order. */
+  /** Returns the launch order of this process's communicators with implicit order. */
   LaunchOrder launchOrder() {
     return launchOrder;
   }
@@ -111,7 +111,7 @@ public final class CudaDevice extends Device implements KernelDevice, SymmetricD
     return captures;
   }
 
-  /** How many communicators this process has on it. */
+  /** Returns the number of communicators of this process on the device. */
   AtomicInteger communicators() {
     return communicators;
   }
@@ -264,7 +264,7 @@ public final class CudaDevice extends Device implements KernelDevice, SymmetricD
     return new CudaEvent(gpu, gpu.context().get(() -> CudaLibrary.createEvent(true, gpu)));
   }
 
-  /** Its place in the machine; of an instance of a GPU (MIG) with the instance's UUID. */
+  /** Returns the GPU's PCI address, with the instance's UUID for a MIG instance. */
   @Override
   public String id() {
     return gpu.id();

@@ -84,7 +84,7 @@ final class CudaKernelCommunicator
   private final CopyEngineP2p copies;
   private final KernelFailure failure;
   private final LaunchGate gate;
-  private volatile GpuStream last; // what this communicator launched last is in this stream
+  private volatile GpuStream last; // stream of the last launch
   private volatile DirectPlans direct;
   private volatile RmaReceiver remote;
   private volatile boolean closed;
@@ -182,7 +182,7 @@ final class CudaKernelCommunicator
     return order.isInGraphs();
   }
 
-  /** Of all that use the same connections. */
+  /** Returns the order of all communicators that share these connections. */
   @Override
   public ConnectionOrder order() {
     return order;
@@ -254,7 +254,7 @@ final class CudaKernelCommunicator
   @HotPath
   @SuppressWarnings("ReferenceEquality") // the context is one for each communicator
   public void launch(KernelPlan plan, DeviceMemory send, DeviceMemory recv, DeviceStream stream) {
-    checkNotFailed(users.failure()); // who launches has just asked for failures that are not known
+    checkNotFailed(users.failure()); // the launch has just looked for new failures
     if (!(plan instanceof CudaPlan mine) || mine.owner() != context) {
       throw CudaPlan.foreign("a plan", this);
     }
@@ -322,7 +322,7 @@ final class CudaKernelCommunicator
     }
   }
 
-  /** Where it is asked for, after what other communicators launched, too. */
+  /** Launches a plan, if implicit order is set after the launches of other communicators. */
   private void put(CudaPlan plan, long send, long recv, GpuStream into) {
     if (spec.launching().implicitOrder()) {
       device.launchOrder().launch(plan, send, recv, into);
@@ -345,8 +345,8 @@ final class CudaKernelCommunicator
   }
 
   /**
-   * As {@link #failure}, for a stream whose work has ended: kernels behind a timed-out kernel of
-   * another communicator on the same connections may have produced garbage.
+   * Returns {@link #failure} for a stream whose work has ended. Kernels behind a timed-out kernel
+   * of another communicator on the same connections may have produced garbage.
    */
   @Override
   public NcclException settledFailure() {
@@ -397,7 +397,10 @@ final class CudaKernelCommunicator
             : "");
   }
 
-  /** What a kernel or a stream that waits too long says; null while all is well, or closed. */
+  /**
+   * Returns the report of a kernel or stream that waits too long. Null if there is none, or if
+   * closed.
+   */
   @Override
   public String complaint() {
     if (closed) {

@@ -29,9 +29,12 @@ public final class CudaStream extends DeviceStream {
   private final CudaDevice device;
   private final GpuStream stream;
   private final AtomicReference<NcclException> hostFailure = new AtomicReference<>();
-  private CaptureRegistry.Capture capture; // under way; null while there is none
+  private CaptureRegistry.Capture capture; // the current capture, or null
 
-  /** Of a stream that is closed while a group holds calls for it: a thread waits for its end. */
+  /**
+   * Leases of a stream that was closed while a group holds calls for it. A thread waits for its
+   * end.
+   */
   private static final class Ending extends Leases {
     private CudaStream of;
 

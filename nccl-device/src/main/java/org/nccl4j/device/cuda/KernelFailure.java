@@ -58,8 +58,8 @@ final class KernelFailure {
   }
 
   /**
-   * As {@link #look}, where what has ended must not pass for right: while another thread asks why a
-   * kernel gave up, this one waits for the answer, and not for long.
+   * Checks as {@link #look} does, for ended work that must not pass as correct. If another thread
+   * is explaining why a kernel gave up, this method waits briefly for the explanation.
    */
   NcclException settled() {
     NcclException cause = look();

@@ -15,7 +15,10 @@ import org.nccl4j.device.cuda.nvml.NvmlGpu;
 public final class NvlinkFallback {
   private NvlinkFallback() {}
 
-  /** How many NVLinks of a GPU lead to which PCI address, or to an unseen switch. Any thread. */
+  /**
+   * Returns a GPU's number of NVLinks by the PCI address of the other end, or of an unseen switch.
+   * Safe from any thread.
+   */
   public static Map<String, Integer> of(CudaDevice device) {
     List<CudaDevice> all = CudaDevices.probe().list();
     List<String> linked =
@@ -51,7 +54,7 @@ public final class NvlinkFallback {
     return shares;
   }
 
-  /** How many links the generation can have; GPUs for graphics have fewer or none. */
+  /** Returns the most NVLinks of a GPU generation. Graphics GPUs have fewer or none. */
   private static int most(int capability) {
     return switch (capability) {
       case 75 -> 2;

@@ -40,7 +40,10 @@ public enum Algorithm {
   /** The same with all of a rank's copies in one call of the driver, and no barriers between. */
   COPY_ENGINE_BATCH(
       "CopyEngineBatch", Needs.COPY_ENGINES, OperationSets.OF_ALL_RANKS, Protocol.SIMPLE),
-  /** As that, and the barriers are memory operations of the streams: no kernel is launched. */
+  /**
+   * Copies by copy engines as above, with barriers made of the streams' memory operations. No
+   * kernel is launched.
+   */
   COPY_ENGINE_STREAM(
       "CopyEngineStream", Needs.COPY_ENGINES, OperationSets.OF_ALL_RANKS, Protocol.SIMPLE),
   /**
@@ -49,8 +52,8 @@ public enum Algorithm {
    */
   DIRECT_NVLS("NVLS", Needs.MULTICAST_WINDOWS, OperationSets.OF_SWITCH, Protocol.SIMPLE),
   /**
-   * As DirectLL, and each line goes to all ranks by one store; needs no window of the user's, and
-   * the library's own to be reached so.
+   * DirectLL with multicast: one store sends a line to all ranks. It needs no window of the user,
+   * but multicast to the library's own window.
    */
   DIRECT_NVLS_LL(
       "NVLS",
@@ -74,7 +77,7 @@ public enum Algorithm {
   private static final List<Algorithm> BETWEEN_WINDOWS =
       Stream.of(values()).filter(Algorithm::isBetweenWindows).toList();
 
-  /** What the ranks need to have for an algorithm. */
+  /** Requirements of an algorithm. */
   private enum Needs {
     /** Connections to other ranks. */
     CONNECTIONS,

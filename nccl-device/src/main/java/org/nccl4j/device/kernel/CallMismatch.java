@@ -5,7 +5,7 @@ import org.nccl4j.device.InvalidUsageException;
 
 /** The error of ranks whose calls differ, as the data of their calls tell. */
 public final class CallMismatch {
-  /** What to do about it. */
+  /** Remedy for the error message. */
   public static final String REMEDY =
       "make the same calls with the same arguments in the same order on all ranks; threads of a"
           + " rank need an order that is the same on all ranks, or a communicator each (split with"

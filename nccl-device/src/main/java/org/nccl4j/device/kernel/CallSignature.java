@@ -32,10 +32,10 @@ public final class CallSignature {
 
   private static final int LOW_PRIME = 61;
 
-  /** What sends and receives count as, after the operations with a name. */
+  /** Operation number of sends and receives in a signature. It follows the named operations. */
   private static final int MESSAGE = Operation.ofAllRanks().size();
 
-  /** What operators count as that are not {@link RedOp}'s, after those. */
+  /** Operator number of operators other than {@link RedOp}'s. It follows those. */
   private static final int PREMUL = RedOp.values().length;
 
   private static final int SUPPLIED = PREMUL + 1;
@@ -44,24 +44,25 @@ public final class CallSignature {
 
   private CallSignature() {}
 
-  /** Of a collective. */
+  /** Returns the signature of a collective. */
   public static int of(CollectiveWork work) {
     return of(work.operation(), work.type(), work.op().ordinal(), work.root(), work.count());
   }
 
-  /** Of a collective that reduces by an operator of its own instead of the work's. */
+  /** Returns the signature of a collective whose own operator replaces the work's. */
   public static int of(CollectiveWork work, ReductionOperator operator) {
     int op = operator.combiner() == null ? PREMUL : SUPPLIED;
     return of(work.operation(), work.type(), op, work.root(), work.count());
   }
 
-  /** Of an operation between windows. */
+  /** Returns the signature of an operation between windows. */
   public static int of(DirectWork work) {
     return of(work.operation(), work.type(), work.op().ordinal(), work.root(), work.count());
   }
 
   /**
-   * Of what one rank sends another in an operation that only moves data between pairs of ranks.
+   * Returns the signature of the data from one rank to another, in an operation that only moves
+   * data between pairs of ranks.
    *
    * @param root of a scatter or gather
    * @param bytes that go from the one to the other
@@ -70,7 +71,7 @@ public final class CallSignature {
     return mix(operation.ordinal() * TYPES * OPERATORS, operation.isRooted() ? root : 0, bytes);
   }
 
-  /** Of a send and its receive. */
+  /** Returns the signature of a send and its receive. */
   public static int ofMessage(long bytes) {
     return mix(MESSAGE * TYPES * OPERATORS, 0, bytes);
   }

@@ -51,12 +51,12 @@ public record CollectiveWork(
     this(operation, algorithm, protocol, type, op, root, count, nChannels, chunkBytes, 0);
   }
 
-  /** Of a number of blocks, as many as may be taken. */
+  /** Returns the number of blocks, limited to the most that this work may take. */
   public int limit(int wanted) {
     return mostBlocks == 0 ? wanted : Math.min(mostBlocks, wanted);
   }
 
-  /** What the data of this call carry; see {@link CallSignature}. */
+  /** Returns the signature that this call's data carry; see {@link CallSignature}. */
   public int signature() {
     return CallSignature.of(this);
   }

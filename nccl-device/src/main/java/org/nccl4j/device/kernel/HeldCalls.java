@@ -17,7 +17,7 @@ public final class HeldCalls {
     engine = told;
   }
 
-  /** For streams: the thread is about to wait for all that was launched into one. */
+  /** Announces that the thread is about to wait for all launches of a stream. Streams call it. */
   public static void awaits(DeviceStream stream) {
     engine.accept(stream);
   }

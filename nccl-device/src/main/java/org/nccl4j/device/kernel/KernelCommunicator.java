@@ -124,7 +124,7 @@ public interface KernelCommunicator extends AutoCloseable {
    */
   boolean hasEnded(long launch);
 
-  /** How many of its launches have ended, at least. Never waits. */
+  /** Returns a lower bound of the number of ended launches. Never waits. */
   long ended();
 
   /**
@@ -148,12 +148,15 @@ public interface KernelCommunicator extends AutoCloseable {
     return false;
   }
 
-  /** Who is asked for an explanation when a wait's deadline has passed; it may be empty. */
+  /**
+   * Sets the source of the explanation for a wait past its deadline. The explanation may be empty.
+   */
   default void explainDeadlines(Supplier<String> explanation) {}
 
   /**
-   * Who is asked what this rank and another call, by the other's number, when data of another call
-   * than this rank's have come from it; the answer is a clause, or empty. See {@link CallMismatch}.
+   * Sets the function that describes the calls of this rank and of another, given the other's
+   * number. It is called when that rank's data belong to another call. The answer is a clause, or
+   * empty. See {@link CallMismatch}.
    */
   default void explainMismatches(IntFunction<String> calls) {}
 

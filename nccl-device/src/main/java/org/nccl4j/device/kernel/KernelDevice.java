@@ -6,19 +6,22 @@ import org.nccl4j.device.symmetric.ShareableMemory;
 
 /** The side of a {@link Device} that the engine uses; every device of this module implements it. */
 public interface KernelDevice {
-  /** Which device of the machine: on CUDA its bus id, the same in all processes; else "host". */
+  /**
+   * Returns the device's identity in the machine. On CUDA: the PCI address, the same in all
+   * processes. Else: "host".
+   */
   String id();
 
   /**
-   * Whether this device and another of the machine reach each other over NVLink, which keeps a
-   * store of 128 bytes whole; empty where this process cannot tell.
+   * True if NVLink connects this device and another of the machine. NVLink keeps a store of 128
+   * bytes whole. Empty if this process cannot tell.
    *
    * @param peer the other's {@link #id}
    */
   Optional<Boolean> nvlink(String peer);
 
   /**
-   * How large the buffers of one connection are on this device.
+   * Returns the buffer sizes of one connection on this device.
    *
    * @param nRanks how many ranks' connections one device holds
    */
@@ -57,6 +60,6 @@ public interface KernelDevice {
     return Optional.empty();
   }
 
-  /** What runs a communicator's kernels on this device. */
+  /** Creates the object that runs a communicator's kernels on this device. */
   KernelCommunicator createKernelCommunicator(KernelCommunicatorSpec spec);
 }

@@ -22,7 +22,7 @@ public interface MulticastObject extends AutoCloseable {
   }
 
   /**
-   * What all members agree on.
+   * Facts that all members agree on.
    *
    * @param member this one, from 0
    * @param members how many there are, each on a device of its own

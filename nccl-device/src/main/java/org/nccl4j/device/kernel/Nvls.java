@@ -87,7 +87,7 @@ public record Nvls(
     return has(work.operation(), work.algorithm(), work.type(), work.op());
   }
 
-  /** As {@link #has(DirectWork)}; true of ways that go without multicast. */
+  /** Same as {@link #has(DirectWork)}, and also true for algorithms without multicast. */
   public static boolean has(Operation operation, Algorithm algorithm, DataType type, RedOp op) {
     if (!algorithm.isMulticast()) {
       return true;

@@ -20,7 +20,7 @@ public sealed interface OneSidedWork {
       implements OneSidedWork {}
 
   /**
-   * As {@link Put}, to a rank outside the team.
+   * Same as {@link Put}, to a rank outside the team.
    *
    * @param rank the rank
    * @param window the number of the window; 0 where there are no bytes

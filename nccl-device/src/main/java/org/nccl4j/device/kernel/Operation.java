@@ -41,7 +41,7 @@ public enum Operation {
   private static final List<Operation> COLLECTIVES = those(Kind.COLLECTIVE);
   private static final List<Operation> OF_ALL_RANKS = those(Kind.COLLECTIVE, Kind.EXCHANGE);
 
-  /** Who takes part, and how the data travel. */
+  /** Participants and routing of an operation. */
   private enum Kind {
     /** All ranks, with algorithms over connections. */
     COLLECTIVE,
@@ -53,7 +53,7 @@ public enum Operation {
     ONE_SIDED
   }
 
-  /** How many times count elements a buffer holds. */
+  /** Size of a buffer as a multiple of count elements. */
   private enum Parts {
     NONE,
     ONE,
@@ -159,7 +159,7 @@ public enum Operation {
     return kind == Kind.COLLECTIVE || kind == Kind.EXCHANGE;
   }
 
-  /** Whether it is a send or a receive. */
+  /** True if the operation is a send or a receive. */
   public boolean isP2p() {
     return kind == Kind.P2P;
   }
@@ -175,7 +175,7 @@ public enum Operation {
   }
 
   /**
-   * How many times count elements a rank's send buffer holds; 0 if it is not read.
+   * Returns the size of a rank's send buffer as a multiple of count elements; 0 if it is not read.
    *
    * @param isRoot whether the rank is the root
    */
@@ -183,12 +183,17 @@ public enum Operation {
     return sent.of(nRanks, isRoot);
   }
 
-  /** How many times count elements a rank's receive buffer holds; 0 if it is not written. */
+  /**
+   * Returns the size of a rank's receive buffer as a multiple of count elements; 0 if it is not
+   * written.
+   */
   public int recvParts(int nRanks, boolean isRoot) {
     return received.of(nRanks, isRoot);
   }
 
-  /** How many times count elements the larger buffer holds, as tables count sizes. */
+  /**
+   * Returns the size of the larger buffer as a multiple of count elements, as tables count sizes.
+   */
   public int wholes(int nRanks) {
     return Math.max(sendParts(nRanks, /* isRoot= */ true), recvParts(nRanks, /* isRoot= */ true));
   }

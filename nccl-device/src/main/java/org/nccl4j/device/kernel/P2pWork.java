@@ -39,7 +39,7 @@ public record P2pWork(
    * @param window that the data lie in; null if they lie in none, and at the sender of no matter
    */
   public record Offer(WindowView window) {
-    /** Of a message whose data lie in no window of this rank. */
+    /** Offer of a message whose data lie in no window of this rank. */
     public static final Offer NONE = new Offer(null);
 
     /** Bytes of a message from which on offers pay: they take a flight. */

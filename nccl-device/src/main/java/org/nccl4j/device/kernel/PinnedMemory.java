@@ -7,7 +7,7 @@ import org.nccl4j.device.DeviceMemory;
  * the driver: also from a function that a stream calls, where the driver allows no call.
  */
 public interface PinnedMemory extends AutoCloseable {
-  /** As kernels see it. */
+  /** Returns the memory as kernels see it. */
   DeviceMemory memory();
 
   /** Writes all of it. */

@@ -15,13 +15,13 @@ public final class RmaMessage {
   /** Bytes of a message before its data. */
   public static final int HEADER = 32;
 
-  /** Where the offset in the window is; the window's number comes first. */
+  /** Place of the offset in the window. The window's number comes first. */
   public static final int OFFSET = 8;
 
-  /** Where the number of bytes is. */
+  /** Place of the number of bytes. */
   public static final int BYTES = 16;
 
-  /** Where the number of signals is. */
+  /** Place of the number of signals. */
   public static final int SIGNALS = 20;
 
   private RmaMessage() {}

@@ -33,7 +33,7 @@ public record RmaSpace(List<Connection> sends, List<Connection> recvs, Windows w
     DeviceMemory memory(long number);
   }
 
-  /** What comes from ranks outside the team. */
+  /** Messages from ranks outside the team. */
   public interface Arrivals {
     /**
      * Puts what has come where it belongs and returns how many messages those were. Called by one
@@ -46,10 +46,13 @@ public record RmaSpace(List<Connection> sends, List<Connection> recvs, Windows w
     /** Returns when nothing is being written into windows any more; after the last turn. */
     default void end() {}
 
-    /** How many messages this rank's kernels have sent to a rank. Any thread. */
+    /**
+     * Returns the number of messages that this rank's kernels have sent to a rank. Safe from any
+     * thread.
+     */
     long sent(int rank);
 
-    /** How many messages of a rank have been put where they belong. Any thread. */
+    /** Returns the number of a rank's messages whose data are in place. Safe from any thread. */
     long arrived(int rank);
   }
 }

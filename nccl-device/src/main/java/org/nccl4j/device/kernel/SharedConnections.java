@@ -24,7 +24,8 @@ public final class SharedConnections {
   private SharedConnections() {}
 
   /**
-   * What one of them is known by; two that got the same would not be told apart.
+   * Returns the number that identifies a communicator. Two communicators with the same number would
+   * not be distinguished.
    *
    * @param path where it comes from: the same on all its ranks, another for each that shares
    */
@@ -33,7 +34,7 @@ public final class SharedConnections {
   }
 
   /**
-   * What is said where a rank got what was sent for another communicator.
+   * Returns the error text for a rank that got data sent for another communicator.
    *
    * @param whose the communicator of the operation that found it
    */

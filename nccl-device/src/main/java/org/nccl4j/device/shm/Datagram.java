@@ -49,7 +49,7 @@ final class Datagram {
     block.putLong(IOVEC, block.address() + PAYLOAD);
   }
 
-  /** For binding and connecting, which need no more than a path. */
+  /** Creates a datagram for binding and connecting, which need only a path. */
   static Datagram at(Path path) {
     Datagram datagram = new Datagram();
     byte[] name = path.toString().getBytes(StandardCharsets.UTF_8);
@@ -124,7 +124,7 @@ final class Datagram {
     return (block.getInt(MSG_FLAGS) & MSG_CTRUNC) != 0;
   }
 
-  /** What the kernel added to a received payload. */
+  /** Returns the control data that the kernel added to a received payload. */
   Control control() {
     Control control = new Control();
     long end = CONTROL + block.getLong(MSG_CONTROLLEN);

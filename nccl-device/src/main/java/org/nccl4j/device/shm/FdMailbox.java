@@ -57,7 +57,7 @@ public final class FdMailbox implements AutoCloseable {
     }
   }
 
-  /** Where others send to. */
+  /** Returns the path that others send to. */
   public Path path() {
     return path;
   }

@@ -273,7 +273,7 @@ final class Libc {
     return "%s, errno %d".formatted(C.strerror(errno), errno);
   }
 
-  /** What cannot fail as long as this library is right. */
+  /** Creates the error for a call that fails only if this library has a defect. */
   private static InternalErrorException defect(String what) {
     return new InternalErrorException(
         what + " failed: " + describe(errno()), "report this defect", null);

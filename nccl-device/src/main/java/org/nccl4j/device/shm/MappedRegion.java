@@ -82,8 +82,8 @@ public final class MappedRegion implements AutoCloseable {
   }
 
   /**
-   * What {@link #close} does, to be done later. It does not keep the region reachable: where
-   * nothing else does, it is unmapped before.
+   * Returns the action of {@link #close}, to run later. It does not keep the region reachable. If
+   * nothing else does, the region is unmapped earlier.
    */
   public Runnable unmapping() {
     return mapping::clean;

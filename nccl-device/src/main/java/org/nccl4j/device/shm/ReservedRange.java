@@ -23,7 +23,10 @@ public final class ReservedRange implements AutoCloseable {
   private final long bytes;
   private final TreeMap<Long, Long> mapped = new TreeMap<>();
 
-  /** Where a mapping failed, and something of others may lie now; never touched again. */
+  /**
+   * Ranges where a mapping failed. Others may have mapped them now, so they are never touched
+   * again.
+   */
   private final TreeMap<Long, Long> lost = new TreeMap<>();
 
   private boolean closed;
@@ -66,7 +69,7 @@ public final class ReservedRange implements AutoCloseable {
           "report this defect");
     }
     long size = Libc.size(fd);
-    if (size < length) { // to touch what is behind its end would end the process
+    if (size < length) { // an access behind the end would kill the process
       throw new SystemErrorException(
           ErrorId.SHARED_MEMORY,
           "a shared segment has %d bytes, fewer than the %d expected".formatted(size, length),

@@ -24,7 +24,7 @@ public final class SharedSegment implements AutoCloseable {
   private final OwnedFd fd;
   private final MappedRegion region;
 
-  /** Where the memory comes from, if it has a bound of its own; null if it has none. */
+  /** Directory of the memory if it has a size limit of its own; else null. */
   private final Path directory;
 
   private boolean closed;
@@ -96,7 +96,7 @@ public final class SharedSegment implements AutoCloseable {
     }
   }
 
-  /** As {@link #attach(int, long)}; the file descriptor stays the caller's. */
+  /** Same as {@link #attach(int, long)}. The caller keeps the file descriptor. */
   public static MappedRegion attach(OwnedFd fd, long bytes) {
     long actual = Libc.size(fd.value());
     if (actual != bytes) {
@@ -151,7 +151,7 @@ public final class SharedSegment implements AutoCloseable {
     }
   }
 
-  /** Its file descriptor, for passing on; it stays this segment's. */
+  /** Returns the file descriptor, to pass it on. The segment still owns it. */
   public synchronized int fd() {
     if (closed) {
       throw new InvalidUsageException(

@@ -19,7 +19,7 @@ public record ResourceLayout(int team) {
     return (team + place) * WORD_STRIDE;
   }
 
-  /** Where the device's own part begins; a multiple of 4096. */
+  /** Returns the offset of the device's own part, a multiple of 4096. */
   public long rest() {
     return (2 * team * WORD_STRIDE + 4095) / 4096 * 4096;
   }

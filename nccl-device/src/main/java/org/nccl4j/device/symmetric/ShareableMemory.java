@@ -7,7 +7,7 @@ public interface ShareableMemory {
   /** The same for the same allocation, and different for any other of this process. */
   long number();
 
-  /** Where its owner sees its first byte. */
+  /** Returns the owner's address of the first byte. */
   long address();
 
   /** Bytes, a multiple of the device's granularity. */

@@ -5,7 +5,7 @@ import org.nccl4j.device.DeviceMemory;
 
 /** The side of a device that windows use. Any thread may call any method. */
 public interface SymmetricDevice {
-  /** What offsets and sizes in a flat range are multiples of. */
+  /** Returns the granularity of offsets and sizes in a flat range. */
   long granularity();
 
   /**

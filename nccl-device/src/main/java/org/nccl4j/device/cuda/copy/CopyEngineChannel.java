@@ -36,7 +36,9 @@ final class CopyEngineChannel {
   private final long half;
   private final CopyEngineChunks pieces;
 
-  /** By how much is told or awaited; null where that does not occur, as for nothing. */
+  /**
+   * Plans that tell the other rank of copies, by number of copies. Null where the number is unused.
+   */
   private final CudaKernelPlan[] telling = new CudaKernelPlan[CopyEngineChunks.MOST + 1];
 
   private final CudaKernelPlan[] awaiting = new CudaKernelPlan[CopyEngineChunks.MOST + 1];
@@ -75,7 +77,7 @@ final class CopyEngineChannel {
   }
 
   private CudaKernelPlan plan(boolean waits, int number) {
-    boolean data = sends != waits; // told in the data side; credit in the other
+    boolean data = sends != waits; // true: count in the data side; false: credit side
     int counter = sends ? (waits ? KNOWN_TAKEN : SENT) : (waits ? RECEIVED : TOLD_TAKEN);
     int peer = works.get(0).peer();
     long word = (data ? connection.data() : connection.credit()).address() + KernelLayout.COPIES;

@@ -56,7 +56,10 @@ record CopyEngineChunks(int begins, List<Piece> all, int ends) {
     return new CopyEngineChunks(0, pieces, full);
   }
 
-  /** Who has taken a message's last piece has come to the next message. */
+  /**
+   * Lists the pieces to receive. Receiving a message's last piece also advances to the next
+   * message.
+   */
   private static CopyEngineChunks incoming(long[] messages, long half) {
     List<Piece> pieces = new ArrayList<>();
     for (int message = 0; message < messages.length; message++) {

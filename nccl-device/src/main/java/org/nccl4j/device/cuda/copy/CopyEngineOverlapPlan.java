@@ -39,10 +39,16 @@ public final class CopyEngineOverlapPlan implements CudaPlan {
 
   private static final long LEAST_CHUNK = 16 << 20;
 
-  /** What the kernel of an all-reduce takes from the other: what links carry as a copy begins. */
+  /**
+   * Most bytes that an all-reduce's kernel loads from the other rank: the links' idle time as a
+   * copy begins.
+   */
   private static final long MOST_BESIDE = 4 << 20;
 
-  /** What an all-gather's kernel moves while engines begin, and while their end is not yet seen. */
+  /**
+   * Most bytes that an all-gather's kernel moves while the copies begin and until their end is
+   * seen.
+   */
   private static final long MOST_HEAD = 6 << 20;
 
   private static final long MOST_TAIL = 3 << 20;
@@ -66,7 +72,7 @@ public final class CopyEngineOverlapPlan implements CudaPlan {
   private final Launches launches;
   private final CudaKernelPlan kernel;
 
-  /** Of what only moves data, where kernels do all in a graph; else null. */
+  /** Kernel plan that moves all data of a data movement in a graph; else null. */
   private final CudaKernelPlan mover;
 
   private final CopyAddresses routes;
@@ -182,7 +188,7 @@ public final class CopyEngineOverlapPlan implements CudaPlan {
         .putInt(BesideArguments.MOVERS, theirs.movers);
   }
 
-  /** Where a rank's part of an all-reduce begins; as in the kernel. */
+  /** Returns the offset of a rank's part of an all-reduce, as in the kernel. */
   private long first(int of) {
     return of == 0 ? 0 : Math.min(bytes, (bytes / 2 + 15) / 16 * 16);
   }

@@ -29,7 +29,7 @@ public abstract class CopyPlan implements CudaPlan {
   private final int n;
 
   /**
-   * What all have in move.
+   * Fields that all moves have in common.
    *
    * @param needs of the operation's buffers
    */
@@ -49,7 +49,7 @@ public abstract class CopyPlan implements CudaPlan {
     this.n = move.space.size();
   }
 
-  /** Which copies it makes. */
+  /** Returns the addresses of the plan's copies. */
   final CopyAddresses routes() {
     return routes;
   }

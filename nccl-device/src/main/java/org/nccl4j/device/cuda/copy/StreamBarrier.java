@@ -107,7 +107,7 @@ public final class StreamBarrier implements BatchCopyPlan.Meeting, AutoCloseable
     }
   }
 
-  /** Where a rank's stream stores that it has come. */
+  /** Returns the address where a rank's stream stores its arrival. */
   private long word(int owner, int comer) {
     return space.resources().peers().get(owner).address() + arrivals + (long) WORD * comer;
   }
@@ -117,8 +117,8 @@ public final class StreamBarrier implements BatchCopyPlan.Meeting, AutoCloseable
   }
 
   /**
-   * What is wrong, as a sentence, if a wait has lasted longer than operations may; else null. To be
-   * asked again and again. Not allocating while nothing is wrong.
+   * Returns a sentence that explains the problem if a wait has lasted longer than operations may;
+   * else null. Callers poll it. It allocates nothing while there is no problem.
    */
   public String stall() {
     long begun = words.getLong(BEGUN);

@@ -7,7 +7,7 @@ import org.nccl4j.device.bind.Offheap;
 
 /** The only caller of {@link CudaCapture}, with results checked. */
 public final class CaptureLibrary {
-  /** What a stream's capture is called that has been spoilt. */
+  /** State of an invalidated capture. */
   public static final long SPOILT = -1;
 
   /** Bytes that a question needs. */

@@ -22,7 +22,7 @@ import org.nccl4j.device.DebugLog;
 final class ClassPreloader {
   private static final System.Logger LOG = DebugLog.of("INIT");
 
-  /** Of a jar or module. */
+  /** Name of the class list in a jar or module. */
   static final String LIST = "META-INF/nccl4j/creation.classes";
 
   private ClassPreloader() {}
@@ -49,7 +49,7 @@ final class ClassPreloader {
       ServiceLoader.load(StartupHook.class, ClassPreloader.class.getClassLoader())
           .forEach(StartupHook::prepare);
     } catch (RuntimeException | Error e) {
-      // Nobody waits for this: who needs it later does it again, and is told what is wrong.
+      // Nobody waits for this. A later user loads the class again and gets the error.
       LOG.log(Level.DEBUG, "Creation could not be prepared: {0}", e);
     }
   }

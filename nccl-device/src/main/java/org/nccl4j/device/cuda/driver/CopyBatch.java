@@ -14,7 +14,7 @@ public final class CopyBatch {
   private Offheap block; // null once it is discarded
   private int count;
 
-  /** For so many copies, in a block of a pool. */
+  /** Creates a batch of at most this many copies in a block of a pool. */
   public CopyBatch(int most, OffheapPool pool) {
     this.most = most;
     this.pool = pool;

@@ -209,12 +209,14 @@ public final class CudaLibrary {
     return out.getLong(0);
   }
 
-  /** As {@link #createStream}, of the highest priority. */
+  /** Same as {@link #createStream}, with the highest priority. */
   public static long createUrgentStream(Object place) {
     return createStreamBelow(0, place);
   }
 
-  /** As {@link #createStream}, of the priority below the highest, but none below the ordinary. */
+  /**
+   * Same as {@link #createStream}, with the priority below the highest, but not below the default.
+   */
   public static long createWaitingStream(Object place) {
     return createStreamBelow(1, place);
   }
@@ -258,7 +260,9 @@ public final class CudaLibrary {
     return out.getInt(0) != 0;
   }
 
-  /** As {@link #isCapturing}; also so for the legacy stream while it may not be used. */
+  /**
+   * Same as {@link #isCapturing}, and also true for the legacy stream while it must not be used.
+   */
   @HotPath
   public static boolean mayBeCapturing(long stream, Object place) {
     Offheap out = ANSWER.get();

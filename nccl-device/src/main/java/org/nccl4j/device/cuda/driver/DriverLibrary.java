@@ -59,7 +59,9 @@ public final class DriverLibrary {
     CudaResult.check(CUDA.cuCtxSetCurrent(context), "cuCtxSetCurrent", "the calling thread");
   }
 
-  /** What sizes of {@link #createRdmaMemory} and {@link #createHostMemory} must be multiples of. */
+  /**
+   * Returns the granularity of sizes for {@link #createRdmaMemory} and {@link #createHostMemory}.
+   */
   public static long rdmaGranularity(int device, int numa, Object place) {
     Offheap out = new Offheap(8);
     long most = 1;
@@ -181,10 +183,10 @@ public final class DriverLibrary {
     }
   }
 
-  /** What is behind an address that the driver does not know. */
+  /** Memory type of an address that the driver does not know. */
   public static final int UNKNOWN = 0;
 
-  /** What is behind an address: {@link #UNKNOWN}, or a CUmemorytype. */
+  /** Returns the type of the memory at an address: {@link #UNKNOWN}, or a CUmemorytype. */
   public static int memoryType(long address, Object place) {
     return pointerAttribute(POINTER_MEMORY_TYPE, address, place);
   }
@@ -194,7 +196,7 @@ public final class DriverLibrary {
     return pointerAttribute(POINTER_DEVICE_ORDINAL, address, place);
   }
 
-  /** Where the processor sees pinned memory. */
+  /** Returns the host address of pinned memory. */
   public static long hostAddress(long address, Object place) {
     Offheap out = new Offheap(8);
     int code = CUDA.cuPointerGetAttribute(out.address(), POINTER_HOST, address);
@@ -212,7 +214,7 @@ public final class DriverLibrary {
     return out.getInt(0);
   }
 
-  /** Where the allocation behind an address begins, and its bytes. */
+  /** Returns the base address and the size in bytes of the allocation that contains an address. */
   public static long[] addressRange(long address, Object place) {
     Offheap out = new Offheap(16);
     CudaResult.check(

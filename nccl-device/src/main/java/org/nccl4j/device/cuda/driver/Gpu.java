@@ -50,7 +50,7 @@ public final class Gpu {
     return device;
   }
 
-  /** Its number in this process. */
+  /** Returns the GPU's number in this process. */
   public int index() {
     return index;
   }
@@ -59,12 +59,12 @@ public final class Gpu {
     return name;
   }
 
-  /** Its place in the machine, such as "0000:1b:00.0", as in /sys/bus/pci/devices. */
+  /** Returns the GPU's PCI address, such as "0000:1b:00.0", as in /sys/bus/pci/devices. */
   public String pciBusId() {
     return pciBusId;
   }
 
-  /** Its place in the machine; of an instance of a GPU (MIG) with the instance's UUID. */
+  /** Returns the GPU's PCI address, with the instance's UUID for a MIG instance. */
   public String id() {
     return id;
   }
@@ -113,17 +113,17 @@ public final class Gpu {
     return hostCopies;
   }
 
-  /** Whether its shareable memory has fabric handles. */
+  /** Returns the GPU's support for fabric handles of shareable memory. */
   public FabricHandles fabricHandles() {
     return fabricHandles;
   }
 
-  /** Whether its memory can be shared by file descriptor. */
+  /** Returns the GPU's support for sharing memory by file descriptor. */
   public MemorySharing sharing() {
     return sharing;
   }
 
-  /** Its offer to network cards. */
+  /** Returns the GPU's support for GPUDirect, which network cards use. */
   public GpuDirect gpuDirect() {
     if (gpuDirect == null) {
       gpuDirect = GpuDirect.of(this);

@@ -19,7 +19,7 @@ import java.util.stream.Collectors;
  * @param absence why there are no kernels; empty where there are
  */
 public record KernelBuild(List<Integer> architectures, int ptx, Optional<String> absence) {
-  /** Of this nccl-device. */
+  /** Returns the build of this nccl-device. */
   public static KernelBuild present() {
     Properties build = new Properties();
     try (InputStream in =

@@ -62,7 +62,7 @@ public final class LaunchGates {
     return gate;
   }
 
-  /** Its communicator launches no more. */
+  /** Removes the gate of a communicator that launches no more. */
   public void remove(LaunchGate gate) {
     gates.remove(gate);
   }

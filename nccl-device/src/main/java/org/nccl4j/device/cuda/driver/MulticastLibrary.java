@@ -22,7 +22,7 @@ public final class MulticastLibrary {
 
   private MulticastLibrary() {}
 
-  /** What sizes and offsets of an object of so many devices must be multiples of. */
+  /** Returns the granularity of sizes and offsets of a multicast object of this many devices. */
   public static long granularity(int devices, long bytes, Granularity which, Object place) {
     Offheap out = new Offheap(8);
     Offheap properties = properties(devices, bytes);

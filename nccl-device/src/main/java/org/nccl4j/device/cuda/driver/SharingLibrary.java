@@ -36,7 +36,7 @@ public final class SharingLibrary {
   private SharingLibrary() {}
 
   /**
-   * What sizes and addresses of shareable memory of a device must be multiples of.
+   * Returns the granularity of sizes and addresses of a device's shareable memory.
    *
    * @param types the handles that it is to have, of the constants above
    */
@@ -77,7 +77,7 @@ public final class SharingLibrary {
         .putInt(12, device);
   }
 
-  /** By which handles physical memory can be exported, of the constants above. */
+  /** Returns the handle types that physical memory can be exported with, of the constants above. */
   public static int handleTypes(long handle, Object place) {
     Offheap prop = new Offheap(DriverLibrary.PROP_BYTES);
     CudaResult.check(
@@ -136,7 +136,10 @@ public final class SharingLibrary {
     return out.getLong(0);
   }
 
-  /** What another process needs to map memory of cuMemAlloc; in the current context. */
+  /**
+   * Returns the handle with which another process maps memory of cuMemAlloc. Needs the context to
+   * be current.
+   */
   public static byte[] ipcHandle(long address, Object place) {
     Offheap out = new Offheap(IPC_HANDLE_BYTES);
     CudaResult.check(CUDA.cuIpcGetMemHandle(out.address(), address), "cuIpcGetMemHandle", place);

@@ -26,7 +26,7 @@ public final class CudaAllocation implements ShareableMemory {
     this.types = types;
   }
 
-  /** What lies behind an address; empty where that cannot be exported. */
+  /** Returns the allocation at an address, or empty if it cannot be exported. */
   public static Optional<ShareableMemory> of(Gpu gpu, long address) {
     return gpu.context().get(() -> find(gpu, address));
   }

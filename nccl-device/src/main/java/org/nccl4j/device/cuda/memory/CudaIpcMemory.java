@@ -71,7 +71,7 @@ public final class CudaIpcMemory implements SharedDeviceMemory {
     return new CudaIpcMemory(gpu, bytes, address, true);
   }
 
-  /** What another process maps it by. */
+  /** Returns the handle with which another process maps the memory. */
   public byte[] handle() {
     return gpu.context().get(() -> SharingLibrary.ipcHandle(address, gpu));
   }

@@ -47,7 +47,7 @@ public final class CudaShareableMemory implements SharedDeviceMemory {
     views = new MemoryViews(gpu, address, size);
   }
 
-  /** What sizes are rounded up to on a device, usually 2 MiB. */
+  /** Returns the granularity of sizes on a device, usually 2 MiB. */
   public static long granularity(Gpu gpu) {
     return gpu.context()
         .get(

@@ -20,7 +20,7 @@ final class MemoryViews {
     allowed.add(gpu.index());
   }
 
-  /** Its own device's. */
+  /** Returns the view of the owning device. */
   DeviceMemory local() {
     return CudaMemory.wrap(gpu, address, size);
   }

@@ -39,12 +39,12 @@ public final class PinnedRegion implements AutoCloseable {
             });
   }
 
-  /** Where the process sees it. */
+  /** Returns the address of the region in this process. */
   public long hostAddress() {
     return host;
   }
 
-  /** Where the device sees it. */
+  /** Returns the address of the region on the device. */
   public long address() {
     return address;
   }

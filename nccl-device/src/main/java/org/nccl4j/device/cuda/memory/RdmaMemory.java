@@ -52,7 +52,7 @@ public final class RdmaMemory implements AutoCloseable {
     }
   }
 
-  /** Of another owner. */
+  /** Maps memory of another owner. */
   private RdmaMemory(Gpu gpu, Shared shared, int hostDescriptor, int gpuDescriptor) {
     this.gpu = gpu;
     alignment = shared.alignment;
@@ -68,8 +68,8 @@ public final class RdmaMemory implements AutoCloseable {
   }
 
   /**
-   * What another GPU, perhaps of another process, has to know of shared memory beside its two file
-   * descriptors.
+   * Facts that another GPU, perhaps of another process, needs to map shared memory, besides its two
+   * file descriptors.
    *
    * @param hostBytes of the host
    * @param gpuBytes of the GPU
@@ -94,7 +94,10 @@ public final class RdmaMemory implements AutoCloseable {
     return create(gpu, hostBytes, gpuBytes, false);
   }
 
-  /** As {@link #create}, of memory that other GPUs of this host can map too, by {@link #export}. */
+  /**
+   * Same as {@link #create}, but other GPUs of this host can map the memory too, through {@link
+   * #export}.
+   */
   public static RdmaMemory createShared(Gpu gpu, long hostBytes, long gpuBytes) {
     return create(gpu, hostBytes, gpuBytes, true);
   }
@@ -129,7 +132,7 @@ public final class RdmaMemory implements AutoCloseable {
     return gpu.context().get(() -> new RdmaMemory(gpu, shared, hostDescriptor, gpuDescriptor));
   }
 
-  /** What another GPU has to know of it. */
+  /** Returns the facts that another GPU needs to map the memory. */
   public Shared shared() {
     return new Shared(hostBytes, gpuBytes, alignment);
   }
@@ -195,8 +198,8 @@ public final class RdmaMemory implements AutoCloseable {
     }
 
     /**
-     * Where the host's memory ends and the GPU's begins; the same for the processor, which reaches
-     * only what is before it.
+     * Returns the offset at which the host's part ends and the GPU's part begins. The processor
+     * reaches only the host's part.
      */
     public long boundary() {
       return boundary;

@@ -135,8 +135,8 @@ public final class Nvml {
   }
 
   /**
-   * Whether NVLinks lead from a GPU to another, at PCI addresses as in /sys, or both have some to a
-   * switch; empty where the library does not show both. A container may show one alone.
+   * True if NVLinks connect two GPUs, given by PCI addresses as in /sys, directly or through a
+   * switch. Empty if the library does not show both GPUs; a container may show only one.
    */
   public Optional<Boolean> hasNvlink(String busId, String other) {
     Optional<NvmlGpu> to = gpu(other);
@@ -171,7 +171,7 @@ public final class Nvml {
     return true;
   }
 
-  /** What is known now of the NVLink fabric of the GPU at a PCI address as in /sys. */
+  /** Returns the current state of the NVLink fabric of the GPU at a PCI address as in /sys. */
   public NvmlFabric fabric(String busId) {
     Optional<NvmlGpu> gpu = gpu(busId);
     if (gpu.isEmpty()) {
@@ -300,7 +300,7 @@ public final class Nvml {
     return text(info, 0, BUS_ID_BYTES).map(text -> text.toLowerCase(Locale.ROOT));
   }
 
-  /** What is written in a field; empty if it is blank or not text. */
+  /** Returns the text of a field, or empty if it is blank or not text. */
   private static Optional<String> text(Offheap info, int offset, int size) {
     byte[] bytes = new byte[size];
     info.bytes().get(offset, bytes);

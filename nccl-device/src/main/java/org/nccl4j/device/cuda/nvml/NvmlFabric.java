@@ -19,7 +19,7 @@ public record NvmlFabric(String unknown, int state, int status, String clusterUu
   private static final int COMPLETED = 3; // NVML_GPU_FABRIC_STATE_COMPLETED
   private static final String[] STATES = {"not supported", "not started", "in progress"};
 
-  /** Of a GPU of which nothing is known, for a reason. */
+  /** Creates the fabric state of an unknown GPU, with the reason. */
   static NvmlFabric unknown(String why) {
     return new NvmlFabric(why, 0, 0, "0".repeat(2 * UUID_BYTES), 0);
   }

@@ -140,7 +140,7 @@ public final class CollectivePlans {
     return (int) Math.max(1, Math.min(CHANNELS, (part + share - 1) / share));
   }
 
-  /** As many as have something to do, but at least a few warps for what they do together. */
+  /** Returns the number of threads that have work, but at least two warps for the shared tasks. */
   private static int threads(Protocol protocol, long bytes) {
     long warps =
         switch (protocol) {

@@ -33,7 +33,7 @@ public final class CommunicatorMemory implements AutoCloseable {
   private final long controlHost;
   private final long controlDevice;
   private final Pointer control;
-  private final DeviceMemory cell; // null where there is one rank, which only ever copies
+  private final DeviceMemory cell; // null for a single rank, which only copies
 
   /**
    * One of the communicators that share connections.
@@ -42,17 +42,17 @@ public final class CommunicatorMemory implements AutoCloseable {
    * @param path where it comes from: the same on all its ranks, another for each that shares
    */
   public record Place(int[] firstRanks, String path) {
-    /** Of the communicator that the connections were made for. */
+    /** Path of the communicator that created the connections. */
     public static final String FIRST = "";
 
-    /** What kernels know it by. */
+    /** Returns the number by which kernels identify the communicator. */
     int user() {
       return path.equals(FIRST) ? SharedConnections.FIRST : SharedConnections.user(path);
     }
   }
 
   /**
-   * Of one communicator.
+   * Creates the memory of one communicator.
    *
    * @param spec with the connections
    * @param place among those that share the connections
@@ -121,12 +121,15 @@ public final class CommunicatorMemory implements AutoCloseable {
     return cell == null ? 0 : cell.address() + ConnectionMemory.ringBytes(spec.nRanks());
   }
 
-  /** Where kernels count the rounds that channels claim; zero while none runs. */
+  /**
+   * Returns the address of the count of rounds that channels claim. It is zero while no kernel
+   * runs.
+   */
   long claims() {
     return cell.address() + ConnectionMemory.tableBytes(spec.nRanks());
   }
 
-  /** Where the steps of the connections with a peer are. */
+  /** Returns the address of the steps of the connections with a peer. */
   public long steps(int peer) {
     return connections.steps(place.firstRanks[peer]);
   }
@@ -161,7 +164,7 @@ public final class CommunicatorMemory implements AutoCloseable {
     VarHandle.fullFence();
   }
 
-  /** What a kernel reported when it gave up waiting, or null. */
+  /** Returns the report of a kernel that gave up waiting, or null. */
   public String kernelFailure() {
     if (control.getInt(KernelLayout.CONTROL_FAILED) == 0) {
       return null;
@@ -192,7 +195,7 @@ public final class CommunicatorMemory implements AutoCloseable {
   }
 
   /**
-   * That a peer's data are of another call.
+   * Describes a peer's data that belong to another call.
    *
    * @param calls this rank's in the upper half, the peer's in the lower, each the signature above
    *     what stands for where its buffers lie; 0 where that is not known
@@ -233,12 +236,12 @@ public final class CommunicatorMemory implements AutoCloseable {
     return control.getInt(KernelLayout.CONTROL_FAILED_PEER);
   }
 
-  /** What some thread of a kernel that waits for long has written last; 0 before the first. */
+  /** Returns the last report of a kernel thread that waits for long; 0 if there is none. */
   public long waiting() {
     return control.getLong(KernelLayout.CONTROL_WAITING);
   }
 
-  /** Where the control words are on the host; for tests, which take the kernels' part. */
+  /** Returns the host's view of the control words, for tests that act as the kernels. */
   public Pointer control() {
     return control;
   }

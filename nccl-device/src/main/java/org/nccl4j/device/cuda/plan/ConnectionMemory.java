@@ -30,7 +30,10 @@ public final class ConnectionMemory implements AutoCloseable {
   private final List<DeviceMemory> more = new ArrayList<>();
   private final Deque<DeviceMemory> free = new ArrayDeque<>();
 
-  /** For the connections of a communicator. One of a single rank has none and takes nothing. */
+  /**
+   * Creates the memory for a communicator's connections. A single rank has no connections and gets
+   * no memory.
+   */
   public ConnectionMemory(Gpu gpu, KernelCommunicatorSpec spec) {
     this.gpu = gpu;
     nRanks = spec.nRanks();
@@ -55,18 +58,18 @@ public final class ConnectionMemory implements AutoCloseable {
     return ConnectionLayout.CHANNELS * KernelLayout.STEPS_BYTES;
   }
 
-  /** Of a communicator's rings. */
+  /** Returns the bytes of a communicator's rings. */
   static int ringBytes(int nRanks) {
     return (ConnectionLayout.CHANNELS * nRanks + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
   }
 
-  /** Of a communicator's rings and peers, before a count of claims. */
+  /** Returns the bytes of a communicator's rings and peers, which precede the count of claims. */
   static int tableBytes(int nRanks) {
     int bytes = ringBytes(nRanks) + nRanks * KernelLayout.PEER_BYTES;
     return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
   }
 
-  /** Of all that one communicator has. */
+  /** Returns the bytes of one communicator's part. */
   public static int cellBytes(int nRanks) {
     return tableBytes(nRanks) + ALIGNMENT;
   }
@@ -101,7 +104,7 @@ public final class ConnectionMemory implements AutoCloseable {
     steps.write((long) peer * connectionBytes(), marks);
   }
 
-  /** Where the steps of the connections with a rank of the first communicator are. */
+  /** Returns the address of the steps of the connections with a rank of the first communicator. */
   long steps(int firstRank) {
     return steps.address() + (long) firstRank * connectionBytes();
   }

@@ -142,7 +142,7 @@ public final class CudaKernelPlan implements CudaPlan {
     return owner;
   }
 
-  /** What the kernel gets. */
+  /** Returns the kernel's arguments. */
   public Offheap arguments() {
     return arguments;
   }

@@ -9,7 +9,7 @@ import org.nccl4j.device.kernel.KernelPlan;
 
 /** A plan on a GPU. Owned by the thread that launches. */
 public interface CudaPlan extends KernelPlan {
-  /** Who prepared it. */
+  /** Returns the context that prepared the plan. */
   PlanContext owner();
 
   /** True if there is nothing to launch. */
@@ -53,7 +53,7 @@ public interface CudaPlan extends KernelPlan {
     return Leases.of(memory).isOver();
   }
 
-  /** For what a communicator is to launch and has not prepared, or where it is not. */
+  /** Creates the error for a plan of another communicator, or a stream of another device. */
   static InvalidArgumentException foreign(String what, Object launching) {
     return new InvalidArgumentException(
         ErrorId.STREAM,

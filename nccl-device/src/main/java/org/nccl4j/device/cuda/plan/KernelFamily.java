@@ -50,37 +50,37 @@ record KernelFamily(String file, List<String> kernels) {
           "direct-" + COPY,
           with(DIRECT, "nccl4j_direct_signal", "nccl4j_direct_wait", "nccl4j_direct_meet"));
 
-  /** What only copies, by connections. */
+  /** Returns the kernels that only copy, over connections. */
   static KernelFamily copies() {
     return COPIES;
   }
 
-  /** What reduces a type, by connections. */
+  /** Returns the kernels that reduce a type, over connections. */
   static KernelFamily reductions(DataType type) {
     return new KernelFamily(type.label(), REDUCTIONS);
   }
 
-  /** What only copies, straight between the ranks' buffers. */
+  /** Returns the kernels that only copy, directly between the ranks' buffers. */
   static KernelFamily directCopies() {
     return DIRECT_COPIES;
   }
 
-  /** What reduces a type, straight between the ranks' buffers. */
+  /** Returns the kernels that reduce a type, directly between the ranks' buffers. */
   static KernelFamily directReductions(DataType type) {
     return new KernelFamily("direct-" + type.label(), DIRECT);
   }
 
-  /** What only copies, by NVLS. */
+  /** Returns the kernels that only copy, through NVLS. */
   static KernelFamily nvlsCopies(boolean emulated) {
     return new KernelFamily("nvls_" + COPY, inForm(NVLS, emulated));
   }
 
-  /** What reduces a type by NVLS. */
+  /** Returns the kernels that reduce a type through NVLS. */
   static KernelFamily nvlsReductions(DataType type, boolean emulated) {
     return new KernelFamily("nvls_" + type.label(), inForm(NVLS, emulated));
   }
 
-  /** What reduces a type by NVLS between machines. */
+  /** Returns the kernels that reduce a type through NVLS between machines. */
   static KernelFamily nvlsTree(DataType type, boolean emulated) {
     return new KernelFamily(
         "nvls-tree_" + type.label(), inForm(List.of("nccl4j_nvls_tree"), emulated));

@@ -17,8 +17,8 @@ import org.nccl4j.device.cuda.stream.GpuStream;
 public final class LaunchOrder {
   private final Gpu gpu;
   private int members;
-  private long behind; // the last launch; there while there are members
-  private GpuStream last; // where that was; null before the first
+  private long behind; // event of the last launch; exists while there are members
+  private GpuStream last; // stream of the last launch; null before the first
 
   public LaunchOrder(Gpu gpu) {
     this.gpu = gpu;
@@ -58,7 +58,7 @@ public final class LaunchOrder {
     }
   }
 
-  /** What is in a stream now is what the next launch waits for. */
+  /** Records the stream's current work. The next launch waits for it. */
   @HotPath
   private void launched(GpuStream into) {
     if (!isCapturing(into)) {

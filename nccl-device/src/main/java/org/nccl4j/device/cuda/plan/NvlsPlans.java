@@ -66,7 +66,10 @@ public final class NvlsPlans {
         : kernels.nvls(work.operation().reduces(), work.type(), "nccl4j_nvls", emulated);
   }
 
-  /** As many as the buffers were made for, and as the connections between machines have. */
+  /**
+   * Returns the number of channels: at most those of the buffers and of the connections between
+   * machines.
+   */
   private int channels(CollectiveWork work, Nvls nvls, boolean tree) {
     int most = nvls.layout().nChannels();
     for (int end = 0; tree && end < NvlsTreeArguments.ENDS; end++) {
@@ -143,7 +146,7 @@ public final class NvlsPlans {
     }
   }
 
-  /** Of a parent, which comes first, or a child; -1 where there is none. */
+  /** Returns the rank of the parent (end 0) or of a child; -1 if there is none. */
   private static int rank(Tree place, int end) {
     if (end == 0) {
       return place.up();

@@ -81,7 +81,7 @@ public final class P2pPlans {
   private final PlanContext context;
   private final KernelCommunicatorSpec spec;
   private final CommunicatorMemory memory;
-  private volatile SymmetricSpace space; // for windows; null before there is one
+  private volatile SymmetricSpace space; // of windows; null before the first
 
   public P2pPlans(PlanContext context) {
     this.context = context;
@@ -188,7 +188,7 @@ public final class P2pPlans {
     return groups;
   }
 
-  /** As below, copies last. */
+  /** Returns the place in the order below. Copies come last. */
   private int order(Key key) {
     return key.kind() == Kind.COPY
         ? 2 * spec.nRanks()
@@ -271,8 +271,8 @@ public final class P2pPlans {
   }
 
   /**
-   * What the kernel is told of a message with an offer: at the sender where it sees the receiver's
-   * windows, or 0; at the receiver the offer.
+   * Returns the kernel's value for a message with an offer. At the sender: the receiver's windows
+   * if it sees them, or 0. At the receiver: the offer.
    */
   private OptionalLong told(P2pWork work) {
     if (work.offer() == null || protocol(work) == Protocol.LL || connection(work).carried() != 0) {
@@ -292,7 +292,7 @@ public final class P2pPlans {
             : KernelLayout.NO_OFFER);
   }
 
-  /** Of the launch's own buffers. */
+  /** Returns which of the launch's own buffers the works need. */
   public static CudaKernelPlan.Needs needs(List<P2pWork> works) {
     return new CudaKernelPlan.Needs(need(works, P2pWork.Kind.SEND), need(works, P2pWork.Kind.RECV));
   }

@@ -122,9 +122,9 @@ public final class PlanTables implements AutoCloseable {
     private final long hostAddress;
     private final long address;
     private final int size;
-    private long launched; // behind the last launch; 0 before the first
+    private long launched; // event of the last launch; 0 before the first
     private int filled;
-    private boolean there; // what comes next in the communicator's order finds it on the device
+    private boolean there; // later launches of the communicator find the table on the device
     private boolean captured;
 
     private Table(long host, long address, int size) {
@@ -169,7 +169,7 @@ public final class PlanTables implements AutoCloseable {
       CudaLibrary.recordEvent(launched, stream.handle(), gpu);
     }
 
-    /** Its plan is launched no more. */
+    /** Frees the tables of a plan that is launched no more. */
     void discard() {
       ending.add(this);
     }
@@ -181,7 +181,7 @@ public final class PlanTables implements AutoCloseable {
         if (e.result() != CUresult.CUDA_ERROR_CAPTURED_EVENT) {
           throw e;
         }
-        captured = true; // by a capture that was begun between the look and the record
+        captured = true; // a capture began between the check and the record
         return true;
       }
     }

@@ -28,14 +28,14 @@ final class HostVisibleEnd {
     return Pointer.wrap(Runtime.getSystemRuntime(), host, bytes);
   }
 
-  /** How many steps are filled, and all that was written into them before. */
+  /** Returns the number of filled steps. All data written into them are visible. */
   long tail() {
     long value = data.getLong(ConnectionLayout.TAIL);
     VarHandle.acquireFence();
     return value;
   }
 
-  /** How many steps are emptied. */
+  /** Returns the number of emptied steps. */
   long head() {
     long value = credit.getLong(ConnectionLayout.HEAD);
     VarHandle.acquireFence();

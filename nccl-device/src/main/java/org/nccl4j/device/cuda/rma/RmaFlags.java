@@ -59,7 +59,7 @@ final class RmaFlags implements AutoCloseable {
     return (long) ranks * STRIDE + SIGNALS;
   }
 
-  /** Where streams reach a word. */
+  /** Returns the device address of a word. */
   long address(long word) {
     return onDevice + word;
   }
@@ -77,7 +77,7 @@ final class RmaFlags implements AutoCloseable {
     words.putLong(word, value);
   }
 
-  /** When no stream uses them any more. */
+  /** Frees the flags. No stream may use them any more. */
   @Override
   public void close() {
     gpu.context().run(() -> CudaLibrary.freeHost(host, gpu));

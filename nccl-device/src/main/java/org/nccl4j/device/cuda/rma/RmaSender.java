@@ -77,7 +77,7 @@ public final class RmaSender implements AutoCloseable {
         : Optional.of("streams of " + gpu + " have no memory operations of 64 bits");
   }
 
-  /** What streams and the processor share. */
+  /** Returns the words that streams and the processor share. */
   RmaFlags words() {
     return words;
   }
@@ -206,8 +206,8 @@ public final class RmaSender implements AutoCloseable {
   }
 
   /**
-   * What is wrong, as a sentence, if a wait has lasted longer than operations may; else null. To be
-   * asked again and again.
+   * Returns a sentence that explains the problem if a wait has lasted longer than operations may;
+   * else null. Callers poll it.
    */
   public String stall() {
     long begun = words.loadAcquire(words.begun()); // an end that is seen is not older

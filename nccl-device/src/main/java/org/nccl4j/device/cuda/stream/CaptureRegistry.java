@@ -61,7 +61,7 @@ public final class CaptureRegistry {
     return open.get(number);
   }
 
-  /** It has ended. */
+  /** Removes a capture that has ended. */
   public void ended(Capture capture) {
     open.remove(capture.number, capture);
   }

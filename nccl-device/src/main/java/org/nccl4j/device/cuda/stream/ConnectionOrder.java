@@ -30,18 +30,18 @@ import org.nccl4j.device.cuda.driver.Gpu;
  */
 public final class ConnectionOrder implements AutoCloseable {
   private static final AtomicLong NUMBERS = new AtomicLong();
-  private static final int OTHER_CAPTURES = 16; // at a time; nobody says when they end
+  private static final int OTHER_CAPTURES = 16; // most at a time; their end is not reported
 
   private final Gpu gpu;
   private final CaptureRegistry captures;
   private final long number = NUMBERS.incrementAndGet();
   private final Offheap scratch = new Offheap(CaptureLibrary.SCRATCH_BYTES);
   private final long behind;
-  private long captured; // the same in captures; 0 before the first
-  private GpuStream last; // of what is not captured; null before the first
+  private long captured; // event of the last captured launch; 0 before the first
+  private GpuStream last; // stream of the last launch outside captures; null before the first
   private boolean recorded; // behind is recorded behind the last launch already
   private boolean capturing; // the launch under way is captured
-  private boolean byOthers; // by others than this library
+  private boolean byOthers; // code outside this library began the capture
 
   /** The last captures that others began, and where each has its last launch. */
   private final Map<Long, GpuStream> otherLast =
@@ -56,7 +56,9 @@ public final class ConnectionOrder implements AutoCloseable {
 
   private boolean shared;
 
-  /** Where a launch needs nothing but its stream, of the library's, while that captures nothing. */
+  /**
+   * Stream of the library that a launch needs no events for, while it is not capturing; else null.
+   */
   private volatile GpuStream plain;
 
   private volatile boolean inOtherGraphs;

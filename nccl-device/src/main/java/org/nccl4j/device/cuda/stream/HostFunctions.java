@@ -44,7 +44,7 @@ public final class HostFunctions {
     }
   }
 
-  /** How many the driver may still call. */
+  /** Returns the number of functions that the driver may still call. */
   public static int waiting() {
     return WAITING.size();
   }

@@ -22,7 +22,7 @@ public final class InternalStreams implements AutoCloseable {
   private final Side eager;
   private final List<Side> captured = new ArrayList<>(); // as many as there were captures at a time
 
-  /** Of ordinary priority. */
+  /** Creates streams of default priority. */
   public InternalStreams(Gpu gpu) {
     this(gpu, GpuStream::ordinary);
   }
@@ -114,13 +114,13 @@ public final class InternalStreams implements AutoCloseable {
       return stream.handle();
     }
 
-    /** What is put here from now on comes after what is in another stream by now. */
+    /** Makes later work of this stream wait for the current work of another stream. */
     public void part(GpuStream from) {
       CudaLibrary.recordEvent(parted, from.handle(), gpu);
       CudaLibrary.awaitEvent(stream.handle(), parted, gpu);
     }
 
-    /** What is put into another stream from now on comes after what is here by now. */
+    /** Makes later work of another stream wait for the current work of this stream. */
     public void join(GpuStream with) {
       CudaLibrary.recordEvent(joined, stream.handle(), gpu);
       CudaLibrary.awaitEvent(with.handle(), joined, gpu);

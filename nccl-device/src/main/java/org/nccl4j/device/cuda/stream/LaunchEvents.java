@@ -30,12 +30,12 @@ public final class LaunchEvents implements AutoCloseable {
   /** Launches before each event under way, oldest first; at the events' places. */
   private final long[] launches = new long[MARKS];
 
-  private long begun; // events recorded; the next one's place by its remainder
+  private long begun; // number of recorded events; its remainder is the next one's place
   private long reached; // of these, known to have happened
   private long ended;
   private long marked; // launches before the newest event
-  private long nextMark; // of launches; the launching thread's
-  private boolean launchMarked; // its too
+  private long nextMark; // in launches; owner: the launching thread
+  private boolean launchMarked; // owner: the launching thread
   private boolean closed;
 
   /**
@@ -162,7 +162,10 @@ public final class LaunchEvents implements AutoCloseable {
     }
   }
 
-  /** As {@link StreamProgress}: not in a capture, which is looked for before and after. */
+  /**
+   * Records an event as {@link StreamProgress} does, but not in a capture. It checks for a capture
+   * before and after.
+   */
   private boolean mark(long soFar, GpuStream stream) {
     if (CudaLibrary.mayBeCapturing(stream.handle(), gpu)) {
       return false;

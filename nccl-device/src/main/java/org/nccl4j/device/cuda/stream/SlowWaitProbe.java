@@ -20,7 +20,7 @@ public final class SlowWaitProbe {
   private int answer = -1;
 
   /**
-   * Of a communicator.
+   * Creates the probe of a communicator.
    *
    * @param word nccl4jControl's waiting
    */

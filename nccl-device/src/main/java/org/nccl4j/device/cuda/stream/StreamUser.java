@@ -7,6 +7,6 @@ public interface StreamUser {
   /** The order of its launches. */
   ConnectionOrder order();
 
-  /** Its failure, once all that it launched has ended; null where there is none. */
+  /** Returns the communicator's failure once all its launches have ended; null if it has none. */
   NcclException settledFailure();
 }

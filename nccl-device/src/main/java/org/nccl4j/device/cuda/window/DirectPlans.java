@@ -226,7 +226,9 @@ public final class DirectPlans implements AutoCloseable {
     return (int) Math.max(1, Math.min(most, share / WINDOW_BLOCK_BYTES));
   }
 
-  /** As the kernels' launch bounds in direct.cu and nvls.cu say. */
+  /**
+   * Returns the number of blocks per processor, as in the launch bounds in direct.cu and nvls.cu.
+   */
   private static int together(DirectWork work) {
     boolean small = work.algorithm() == Algorithm.DIRECT_LL || !work.operation().reduces();
     return small && !work.algorithm().isMulticast() ? 2 : 1;
@@ -246,7 +248,7 @@ public final class DirectPlans implements AutoCloseable {
     return CudaKernelPlan.Needs.of(work.operation(), root, space.size(), bytes);
   }
 
-  /** What the kernels of a communicator have in common. */
+  /** Allocates arguments and fills in the fields common to a communicator's kernels. */
   private Offheap arguments(int size) {
     Offheap arguments = context.offheap().take(size);
     memory.putCommunicator(arguments);
@@ -260,7 +262,7 @@ public final class DirectPlans implements AutoCloseable {
         .putLong(DirectArguments.COUNTS, layout.counts());
   }
 
-  /** What the kernel is told of a work. */
+  /** Writes a work into the kernel's arguments. */
   private static void put(Offheap arguments, DirectWork work) {
     put(arguments, DirectArguments.SEND_FLAT, work.send());
     put(arguments, DirectArguments.RECV_FLAT, work.recv());
@@ -274,7 +276,7 @@ public final class DirectPlans implements AutoCloseable {
         .putInt(KernelLayout.ALIKE, alike(work));
   }
 
-  /** Which buffers other ranks touch, each by the place of its own. */
+  /** Returns the buffers that must lie at the same place of all ranks' windows. */
   private static int alike(DirectWork work) {
     return (work.algorithm().needsSend(work.operation()) ? KernelLayout.ALIKE_SEND : 0)
         | (work.algorithm().needsRecv(work.operation()) ? KernelLayout.ALIKE_RECV : 0);

@@ -17,7 +17,7 @@ final class NvlsDirectPlans {
   private final SymmetricSpace space;
 
   /**
-   * Of a communicator.
+   * Creates the plans of a communicator.
    *
    * @param nvls its place in NVLS, or null
    */

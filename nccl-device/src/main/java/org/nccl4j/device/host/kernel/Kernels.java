@@ -54,7 +54,7 @@ final class Kernels {
   /** Null where NVLS is not used. */
   private final NvlsEnds nvls;
 
-  /** What reduces instead of the work's operator; null where that does. */
+  /** Operator that replaces the work's operator; null to use the work's. */
   private final ReductionOperator operator;
 
   Kernels(KernelCommunicatorSpec spec, Ends ends, Waiter waiter, HostMemory scratch) {

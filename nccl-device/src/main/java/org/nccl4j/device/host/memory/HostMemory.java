@@ -26,12 +26,12 @@ public final class HostMemory extends DeviceMemory {
 
   private final Device device;
 
-  /** Of the range that this is a slice of, or this is; kept reachable by both. */
+  /** Cleanup of the whole range; the range and its slices keep it reachable. */
   private final Runnable release;
 
   private final ByteBuffer[] windows;
 
-  /** Whether the windows keep what they lie in mapped; of the whole range, slices have it too. */
+  /** True if the windows keep their range mapped. All slices of the range share it. */
   private final AtomicBoolean viewed;
 
   private final long base;
@@ -68,7 +68,7 @@ public final class HostMemory extends DeviceMemory {
     return windows[(int) ((base + offset) >>> Windows.SHIFT)];
   }
 
-  /** Where in its window an offset lies. */
+  /** Returns the index of an offset in its window. */
   public int index(long offset) {
     return (int) (base + offset) & Windows.MASK;
   }
@@ -149,7 +149,7 @@ public final class HostMemory extends DeviceMemory {
     }
   }
 
-  /** As {@link #read}, for a launched operation, which runs also after close. */
+  /** Same as {@link #read}, for a launched operation, which may run after close. */
   public void readLaunched(long offset, ByteBuffer target) {
     checkRange(offset, target.remaining());
     long from = offset;

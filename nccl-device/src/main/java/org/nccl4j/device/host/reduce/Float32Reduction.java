@@ -126,7 +126,10 @@ final class Float32Reduction extends StagedReduction {
     }
   }
 
-  /** Where one of two is NaN, takes the other; apart from the loop before, which has no branch. */
+  /**
+   * Takes the other of two numbers where one is NaN. A separate loop keeps the main loop free of
+   * branches.
+   */
   @HotPath
   private static void preferNumbers(float[] a, float[] b, float[] to, int count) {
     for (int i = 0; i < count; i++) {

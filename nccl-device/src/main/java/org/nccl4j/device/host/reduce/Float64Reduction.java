@@ -122,7 +122,10 @@ final class Float64Reduction extends StagedReduction {
     }
   }
 
-  /** Where one of two is NaN, takes the other; apart from the loop before, which has no branch. */
+  /**
+   * Takes the other of two numbers where one is NaN. A separate loop keeps the main loop free of
+   * branches.
+   */
   @HotPath
   private static void preferNumbers(double[] a, double[] b, double[] to, int count) {
     for (int i = 0; i < count; i++) {

@@ -14,7 +14,7 @@ final class Int32Reduction extends StagedReduction {
   private final int[] right = new int[BLOCK_BYTES >> 2];
   private final Views<IntBuffer> views = new Views<>(ByteBuffer::asIntBuffer, 4);
 
-  /** What makes the order of signed numbers that of the type. */
+  /** Bits that, flipped, turn the type's order into the order of signed numbers. */
   private final int flip;
 
   Int32Reduction(RedOp op, int ranks, boolean signed) {

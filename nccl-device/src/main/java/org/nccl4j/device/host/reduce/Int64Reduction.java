@@ -14,7 +14,7 @@ final class Int64Reduction extends StagedReduction {
   private final long[] right = new long[BLOCK_BYTES >> 3];
   private final Views<LongBuffer> views = new Views<>(ByteBuffer::asLongBuffer, 8);
 
-  /** What makes the order of signed numbers that of the type. */
+  /** Bits that, flipped, turn the type's order into the order of signed numbers. */
   private final long flip;
 
   Int64Reduction(RedOp op, int ranks, boolean signed) {

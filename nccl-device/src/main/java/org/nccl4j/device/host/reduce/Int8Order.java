@@ -18,7 +18,7 @@ final class Int8Order extends StagedReduction {
   private final int[] right = new int[BLOCK_BYTES >> 2];
   private final Views<IntBuffer> views = new Views<>(ByteBuffer::asIntBuffer, 4);
 
-  /** What makes the order of the type that of unsigned bytes. */
+  /** Bits that, flipped, turn the type's order into the order of unsigned bytes. */
   private final int flip;
 
   Int8Order(RedOp op, boolean signed) {

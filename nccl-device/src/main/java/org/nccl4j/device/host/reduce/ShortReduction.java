@@ -157,7 +157,10 @@ abstract class ShortReduction extends StagedReduction {
     }
   }
 
-  /** For a type whose products, of floats that are proportional to it, are proportional too. */
+  /**
+   * Multiplies a type through floats that are proportional to its values. The products are
+   * proportional too.
+   */
   @HotPath
   final void multiplyWide(int words) {
     widenLow(words);

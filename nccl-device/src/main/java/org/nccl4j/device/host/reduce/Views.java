@@ -23,7 +23,7 @@ final class Views<B extends Buffer> {
   private final int[] phases = new int[SLOTS];
   private final Buffer[] views = new Buffer[SLOTS];
 
-  /** Where each slot's successor was found last: operands come by turns. */
+  /** Slot that followed each slot last. Operands take turns. */
   private final byte[] followers = new byte[SLOTS];
 
   private int last;

@@ -84,7 +84,7 @@ public final class HostStream extends DeviceStream {
     }
   }
 
-  /** What was launched before is lent the thread, so that only the launches that follow add up. */
+  /** Lends the thread to the earlier launches, so that only later launches accumulate. */
   @Override
   public void grow(boolean begins) {
     if (begins) {
@@ -93,7 +93,7 @@ public final class HostStream extends DeviceStream {
     queue.grow(begins);
   }
 
-  /** What the dispatcher calls when launches have been waiting for a while. */
+  /** Runs launches that have waited for a while. The dispatcher calls it. */
   void startAbandoned() {
     eager = true;
     startNow();

@@ -24,7 +24,7 @@ import org.nccl4j.device.host.memory.HostMemory;
 final class LaunchQueue {
   static final int CAPACITY = 1024;
 
-  /** Of an operation whose own error cannot be told. */
+  /** Error of an operation whose own error cannot be shown. */
   private static final NcclException UNTOLD =
       new InternalErrorException(
           "an operation of a host stream failed with an error that cannot be shown",
@@ -83,13 +83,15 @@ final class LaunchQueue {
     }
   }
 
-  /** Where launches are added. Owner: the adding thread. */
+  /** Ring to which launches are added. Owner: the adding thread. */
   private Ring filling = new Ring(CAPACITY);
 
-  /** Where they are taken: that one or one before it. Owner: the runner. */
+  /** Ring from which launches are taken: the filling ring or an earlier one. Owner: the runner. */
   private Ring emptying = filling;
 
-  /** How many have told the queue to grow. Written by them, read by the adding thread. */
+  /**
+   * Number of threads that asked the queue to grow. They write it, and the adding thread reads it.
+   */
   private volatile int growing;
 
   /** 1 while a thread adds, else 0. */
@@ -132,7 +134,7 @@ final class LaunchQueue {
    * added, every volatile word that the caller wrote before this call.
    */
   boolean isQuiet() {
-    // In this order: what an adder has left behind is seen once it has left.
+    // Keep this order: an adder's launches are visible once it has left.
     return adding == 0 && ended == added;
   }
 
@@ -285,7 +287,7 @@ final class LaunchQueue {
         try {
           runEntry(emptying, emptying.entry(position));
         } finally {
-          ENDED.setRelease(this, ++position); // what ends with an error has run all the same
+          ENDED.setRelease(this, ++position); // a failed operation counts as ended
         }
       }
     } finally {

@@ -9,7 +9,7 @@ import java.util.concurrent.locks.LockSupport;
 final class StreamThread {
   private static final long IDLE_NANOS = 60_000_000_000L;
 
-  /** How long it leaves the queue to a thread that is lent, before it looks again. */
+  /** Nanoseconds for which the stream's thread leaves the queue to a lent thread. */
   private static final long LENT_NANOS = 1_000_000;
 
   private final LaunchQueue queue;

@@ -19,7 +19,7 @@ import org.nccl4j.device.symmetric.ShareableMemory;
 
 /** The allocations of this process that others can map, found by address. Any thread. */
 public final class HostAllocations {
-  /** What sizes and offsets are multiples of. */
+  /** Granularity of sizes and offsets. */
   public static final long PAGE = 4096;
 
   private static final long STRIDE_UNIT = 1L << 32;
@@ -45,7 +45,7 @@ public final class HostAllocations {
     return stride(team, memory());
   }
 
-  /** Of ranks of one machine, which register as much as each other. */
+  /** Returns the stride between ranks of one machine, which all register equally much. */
   static long stride(int team, long memory) {
     long share = 2 * memory / team / STRIDE_UNIT + 1;
     long most = MOST_RESERVED / team / team / STRIDE_UNIT;
@@ -128,7 +128,7 @@ public final class HostAllocations {
     }
   }
 
-  /** Of addresses that others may have now. */
+  /** Removes addresses of collected allocations. Other allocations may have them now. */
   private void forgetDropped() {
     for (Object entry = dropped.poll(); entry != null; entry = dropped.poll()) {
       byAddress.remove(((Entry) entry).address, entry);

@@ -12,7 +12,7 @@ package org.nccl4j.device.host.kernel.algorithm;
  * @param nRanks all ranks
  */
 public record PatTrees(int rank, int nRanks) {
-  /** How many distances there are: 1, 2, 4, ... */
+  /** Returns the number of distances: 1, 2, 4, ... */
   public int distances() {
     return Integer.SIZE - Integer.numberOfLeadingZeros(nRanks - 1);
   }

@@ -27,7 +27,7 @@ final class MulticastAccess {
     this(nvls.multicast().views(), nvls.members());
   }
 
-  /** Of the same memory of each of some ranks. */
+  /** Creates access to the same memory of each of some ranks. */
   MulticastAccess(List<DeviceMemory> memories, List<Integer> ranks) {
     this.views = memories.stream().map(HostMemory::of).toArray(HostMemory[]::new);
     this.ranks = ranks.stream().mapToInt(Integer::intValue).toArray();

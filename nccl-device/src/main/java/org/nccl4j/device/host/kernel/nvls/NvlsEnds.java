@@ -114,7 +114,7 @@ public final class NvlsEnds {
     }
   }
 
-  /** As a head: everybody's data combined, to a target of its own. */
+  /** Combines all ranks' data into the head's own target. */
   @HotPath
   void reduce(Reduction reduction, HostMemory target, long offset, int bytes, int size) {
     if (bytes > 0) {
@@ -126,7 +126,7 @@ public final class NvlsEnds {
     }
   }
 
-  /** As a head: everybody's data combined, to everybody. */
+  /** Combines all ranks' data and sends the result to all ranks. Called by a head. */
   @HotPath
   void reduceBroadcast(Reduction reduction, int bytes, int size) {
     if (bytes > 0) {
@@ -145,14 +145,15 @@ public final class NvlsEnds {
     }
   }
 
-  /** Where this rank's own memory is. */
+  /** Returns this rank's own memory. */
   HostMemory own() {
     return own;
   }
 
   /**
-   * As a head: everybody's data combined, not finished, to this rank's own slot of a step that it
-   * will give out; it has emptied it. Returns the slot's offset in {@link #own}.
+   * Combines all ranks' data, not finished, into this rank's own slot of a step that it will send
+   * later. The rank has emptied that slot. Called by a head. Returns the slot's offset in {@link
+   * #own}.
    *
    * @param ahead steps that come to be given out before it
    */
@@ -169,13 +170,15 @@ public final class NvlsEnds {
     return target;
   }
 
-  /** As a head: the offset of this rank's own slot of the step that it gives out next. */
+  /**
+   * Returns the offset of this rank's own slot of the step that it sends next. Called by a head.
+   */
   @HotPath
   long slotAhead() {
     return down[nvls.headRank()].slotAhead(0);
   }
 
-  /** As a head: the next step's data, which are in this rank's own slot, to everybody else. */
+  /** Sends the next step's data from this rank's own slot to all other ranks. Called by a head. */
   @HotPath
   void spread(int bytes) {
     NvlsConnection to = down[nvls.headRank()];
@@ -183,7 +186,7 @@ public final class NvlsEnds {
     to.postAll(call);
   }
 
-  /** As a head: own data to everybody. */
+  /** Sends the head's own data to all ranks. */
   @HotPath
   void broadcast(HostMemory source, long offset, int bytes) {
     if (bytes > 0) {
@@ -193,7 +196,7 @@ public final class NvlsEnds {
     }
   }
 
-  /** What a head gave, to a target. */
+  /** Copies a head's data to a target. */
   @HotPath
   void gather(int head, HostMemory target, long offset, int bytes) {
     if (bytes > 0) {

@@ -8,7 +8,7 @@ import org.nccl4j.device.kernel.CallSignature;
  * compares that with its own call's. See {@link CallSignature}.
  */
 public final class Call {
-  /** Of messages that are compared in another way. */
+  /** Call of messages that are compared in another way. */
   public static final Call NONE = new Call(0, () -> "");
 
   /** Steps in an LL128 flag; its upper bits are the signature. */
@@ -47,7 +47,7 @@ public final class Call {
         && (flag & ~STEP_MASK) != 0;
   }
 
-  /** For messages. */
+  /** Returns the text for messages. */
   @Override
   public String toString() {
     return text.get();

@@ -19,7 +19,7 @@ public abstract class ConnectionEnd {
   final ConnectionLayout layout;
   long step;
 
-  /** Where the flag of the LL128 slot is that was found last. */
+  /** Offset of the flag of the LL128 slot that was found last. */
   long ll128Flag;
 
   ConnectionEnd(int peer, Connection connection, ConnectionLayout layout) {
@@ -50,7 +50,7 @@ public abstract class ConnectionEnd {
   /** Forgets what was last seen of the other side. */
   abstract void forget();
 
-  /** Where the slots are. */
+  /** Returns the memory that contains the slots. */
   public final HostMemory memory() {
     return data;
   }
@@ -66,7 +66,7 @@ public abstract class ConnectionEnd {
     ll128Flag = Ll128Slots.slot(layout, step, bytes);
   }
 
-  /** Where the data of the LL128 slot are that was found last. */
+  /** Returns the offset of the data of the LL128 slot that was found last. */
   @HotPath
   final long ll128Data() {
     return ll128Flag + LL128_DATA;

@@ -17,7 +17,7 @@ final class Ll128Slots {
   /** Slots of one cache line. */
   static final int LINES = 64;
 
-  /** Where they begin. */
+  /** Offset of the slots of one line. */
   static final int LINES_AT = 4096;
 
   private static final int LINE_BYTES = 64;
@@ -28,14 +28,16 @@ final class Ll128Slots {
   /** Slots of three cache lines. */
   static final int TRIPLES = 16;
 
-  /** Where they begin. */
+  /** Offset of the slots of three lines. */
   static final int TRIPLES_AT = 1024;
 
   private static final int TRIPLE_BYTES = 192;
 
   private Ll128Slots() {}
 
-  /** How many slots there are for steps of some bytes: slot s mod this is that of step s. */
+  /**
+   * Returns the number of slots for steps of this many bytes. Step s uses slot s mod this number.
+   */
   @HotPath
   static int count(int bytes) {
     return bytes <= LINE_DATA ? LINES : bytes <= TRIPLE_DATA ? TRIPLES : ConnectionLayout.STEPS;

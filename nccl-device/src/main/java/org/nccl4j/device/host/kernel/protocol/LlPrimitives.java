@@ -120,7 +120,7 @@ public final class LlPrimitives extends Primitives {
     }
   }
 
-  /** What the peers sent, combined with own data if there are any. */
+  /** Receives the peers' data, and combines them with own data if there are any. */
   private void take(HostMemory source, long sourceOffset, HostMemory to, long toOffset, int bytes) {
     if (source == null) {
       unpack(recvs[0], to, toOffset, bytes);

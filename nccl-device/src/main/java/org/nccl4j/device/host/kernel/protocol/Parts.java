@@ -15,7 +15,7 @@ public final class Parts {
   /** The chunk of the last loop. */
   private final long lastChunk;
 
-  /** Where the current loop begins, and its chunk, in bytes. */
+  /** Offset of the current loop in bytes. */
   private long begin;
 
   private long chunk;
@@ -57,13 +57,13 @@ public final class Parts {
     return true;
   }
 
-  /** Where the current loop begins. */
+  /** Returns the offset of the current loop in bytes. */
   @HotPath
   public long begin() {
     return begin;
   }
 
-  /** Where an owner's chunk of the current loop begins. */
+  /** Returns the offset of an owner's chunk of the current loop. */
   @HotPath
   public long offset(int owner) {
     return begin + owner * chunk;

@@ -22,12 +22,12 @@ public abstract class Primitives {
   public final RecvEnd[] recvs;
   public final SendEnd[] sends;
 
-  /** How what is received is combined; null where nothing is. */
+  /** Reduction that combines received data; null if nothing is combined. */
   final Reduction reduction;
 
   final int elementBytes;
 
-  /** How many of the receiving ends are of lower rank than this rank. */
+  /** Number of receiving ends whose rank is lower than this rank. */
   final int lower;
 
   Primitives(

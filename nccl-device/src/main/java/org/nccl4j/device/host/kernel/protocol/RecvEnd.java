@@ -40,7 +40,7 @@ public final class RecvEnd extends ConnectionEnd implements Sender {
     tail = 0;
   }
 
-  /** What the sender told last of those that had sent when what was received came. */
+  /** Returns the sender's last report of its communicator, as of when the received data came. */
   long told() {
     VarHandle.loadLoadFence();
     return Words.loadAcquire(data, SharedConnections.TOLD);
@@ -128,7 +128,7 @@ public final class RecvEnd extends ConnectionEnd implements Sender {
     return tail > step;
   }
 
-  /** As {@link #hasData()}; throws if the data are another call's. */
+  /** Same as {@link #hasData()}, but throws if the data belong to another call. */
   @HotPath
   public boolean hasData(Waiter waiter, Call call) {
     if (!hasData()) {

@@ -2,7 +2,7 @@ package org.nccl4j.device.host.kernel.protocol;
 
 /** Another rank whose data are awaited. */
 public interface Sender {
-  /** Which. */
+  /** Returns the sender's rank. */
   int peer();
 
   /**

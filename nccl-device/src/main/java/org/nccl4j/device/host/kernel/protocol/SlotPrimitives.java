@@ -11,7 +11,10 @@ import org.nccl4j.device.host.reduce.Reduction;
  * one flight.
  */
 public final class SlotPrimitives extends Primitives {
-  /** What is written last is read next: small enough that it is still in the first-level cache. */
+  /**
+   * Bytes of a piece. It is small enough to stay in the first-level cache between writing and
+   * reading.
+   */
   private static final int PIECE = 16 << 10;
 
   private final HostMemory scratch;
@@ -38,7 +41,7 @@ public final class SlotPrimitives extends Primitives {
     this.ll128 = ll128;
   }
 
-  /** Where an end's data of the current step are. */
+  /** Returns the offset of an end's data of the current step. */
   @HotPath
   private long slot(ConnectionEnd end) {
     return ll128 ? end.ll128Data() : end.simpleSlot();
@@ -161,7 +164,7 @@ public final class SlotPrimitives extends Primitives {
 
   private void combineInOrder(
       HostMemory source, long sourceOffset, HostMemory to, long toOffset, int at, int bytes) {
-    // Own data that come third or later would be overwritten by the sum in place: save them first.
+    // The sum in place would overwrite own data that come third or later. Save them first.
     HostMemory own = source;
     long ownOffset = sourceOffset;
     if (lower > 1 || reduction.hasPrepare()) {

@@ -11,7 +11,7 @@ final class Users {
   private final int[] senders;
   private final int[] receivers;
 
-  /** What the peer was told last, by the steps sent to it. */
+  /** Last report to each peer: the first step, its communicator, and the communicator before. */
   private final long[] told;
 
   /** The steps received when the receiver changed last. */
@@ -30,7 +30,7 @@ final class Users {
       return;
     }
     int step = (int) end.step();
-    // Where nothing was sent since the last change, what was sent last is of the one before that.
+    // If nothing was sent since the last change, the last data belong to the communicator before.
     int before = begin(told[peer]) == step ? before(told[peer]) : sender(told[peer]);
     told[peer] = (long) step << 32 | (long) user << 16 | before;
     senders[peer] = user;

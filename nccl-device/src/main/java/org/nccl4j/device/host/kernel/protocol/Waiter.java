@@ -105,7 +105,9 @@ public final class Waiter {
     explanation = newExplanation;
   }
 
-  /** Who knows by a peer's number what this rank and it call. */
+  /**
+   * Sets the function that describes the calls of this rank and of a peer, given the peer's number.
+   */
   public void explainMismatches(IntFunction<String> newCalls) {
     calls = newCalls;
   }
@@ -161,7 +163,7 @@ public final class Waiter {
     throw differs(call, sender.peer());
   }
 
-  /** As {@link #awaitGreater}; throws if what is awaited comes as of another call. */
+  /** Same as {@link #awaitGreater}, but throws if the awaited data belong to another call. */
   @HotPath
   long awaitTail(HostMemory memory, long offset, long value, Call call, Sender sender) {
     ByteBuffer window = memory.window(offset);

@@ -20,7 +20,10 @@ import org.nccl4j.device.symmetric.WindowView;
  * bits. Owned by the thread that runs the communicator's current kernel.
  */
 public final class Direct implements Kernel {
-  /** What is written last is read next: small enough that it is still in the first-level cache. */
+  /**
+   * Bytes of a piece. It is small enough to stay in the first-level cache between writing and
+   * reading.
+   */
   private static final int PIECE = 16 << 10;
 
   private final DirectWork work;
