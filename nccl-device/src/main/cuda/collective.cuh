@@ -13,7 +13,7 @@ namespace nccl4j {
 
 constexpr int kLLThreads = 512;
 
-// Where the algorithm is known when compiled.
+// The algorithm is known at compile time.
 template <int ALGORITHM, class P>
 __device__ __forceinline__ void schedule(P& p, const nccl4jCollectiveArguments& a, int channel) {
   if constexpr (ALGORITHM == RING) ring(p, a, channel);
@@ -22,7 +22,7 @@ __device__ __forceinline__ void schedule(P& p, const nccl4jCollectiveArguments& 
   if constexpr (ALGORITHM == TWO_SHOT) twoShot(p, a, channel);
 }
 
-// Where it is not, because the schedule is little of the kernel.
+// The algorithm is chosen at run time, because the schedule is a small part of the kernel.
 template <class P>
 __device__ __forceinline__ void anySchedule(P& p, const nccl4jCollectiveArguments& a, int channel) {
   switch (a.algorithm) {
@@ -59,7 +59,7 @@ __device__ __forceinline__ int setFan(Fan& fan, const nccl4jCollectiveArguments&
   }
   nccl4jPeer ends = {};
   if (peer >= 0) ends = a.peerTable ? ((const nccl4jPeer*)a.peerTable)[peer] : a.peers[peer];
-  // Arguments take a while to come at their first use: they are asked for before the wait.
+  // The first use of arguments is slow, so load them before the wait.
   asm volatile("" ::"l"(ends.sendData), "l"(ends.sendCredit), "l"(ends.recvData), "l"(ends.recvCredit),
                "l"(ends.steps), "l"(a.send), "l"(a.recv), "l"(a.bytes));
   awaitPredecessor();

@@ -1,5 +1,5 @@
-// Between copies of copy engines: tells a rank of those that have been made, waits until others have.
-// Kernels and not operations of the stream, as in direct_signal.cuh.
+// Kernels between copies of copy engines: one tells a rank how many copies have ended, one waits for the
+// copies of others. They are kernels, not stream operations, for the reason in direct_signal.cuh.
 #pragma once
 #include "launch.cuh"
 #include "layout.h"

@@ -7,12 +7,12 @@
 namespace nccl4j {
 
 struct CreditShared {
-  u32 limit[2];  // by credit class: steps with a lower sendCount need no look at the heads
+  u32 limit[2];  // by credit class: steps with a lower sendCount need not read the heads
 };
 
 class Credit {
  public:
-  // Called by all threads between the fan's setting and the barrier that publishes both.
+  // Called by all threads after the fan is set, before the barrier that publishes both.
   __device__ static void open(CreditShared& shared, u64 head, u64 sent, bool used) {
     if (threadIdx.x < 32) {
       u32 margin = used ? (u32)(head + NCCL4J_SLOTS - sent) : NCCL4J_SLOTS;
@@ -35,7 +35,7 @@ class Credit {
       if (step.sendMask >> i & 1) {
         do {
           u64 head = loadWordAcquire((void*)fan_.sendCredit[i]);
-          if (head < fan_.implied[i]) head = fan_.implied[i];  // mutual kernels did not tell
+          if (head < fan_.implied[i]) head = fan_.implied[i];  // mutual kernels posted no heads
           margin = (u32)(head + NCCL4J_SLOTS - fan_.sent[i]);
           if (dead) margin = ~0u;
           if (margin <= step.sendCount)
@@ -48,7 +48,7 @@ class Credit {
     __syncthreads();
   }
 
-  // After a step's last load. All threads. Every fourth step of a sender is told at once; that is
+  // After a step's last load. All threads. Posts the head of a sender at every fourth step, which is
   // often enough for eight slots.
   __device__ __forceinline__ void give(const Step& step) {
     if (step.recvMask == 0) return;
@@ -56,26 +56,26 @@ class Credit {
     if ((step.recvCount & 3) == 3) tell();
   }
 
-  // This kernel's few steps are exchanged both ways with all peers. Then they need not be told: what
-  // a peer sends in a later kernel says that it has taken them. A kernel that ends with a store to a
-  // peer waits for it to arrive.
+  // This kernel exchanges few steps both ways with all peers. Then heads need not be posted: a peer's
+  // data of a later kernel imply that it has received these steps. A kernel that ends with a store to a
+  // peer waits for the store to arrive.
   __device__ __forceinline__ void mutual() { mutual_ = true; }
 
-  // At the beginning of what counts on all slots: tells what mutual kernels before left untold.
+  // Posts the heads that earlier mutual kernels did not post. Called before code that needs all slots.
   __device__ void remind() {
     int i = threadIdx.x;
     if (i < fan_.n && fan_.rank[i] >= 0)
       storeWordRelaxed((void*)fan_.recvCredit[i], fan_.received[i] - fan_.signature);
   }
 
-  // At the end: tells the rest and keeps the steps for what comes next. All threads. Of a mutual
-  // kernel other warps may still be receiving, so there the fan stays as it is.
+  // At the end: posts the remaining heads and stores the steps for the next kernel. All threads. In a
+  // mutual kernel other warps may still be receiving, so the fan is not changed.
   __device__ void close() {
     if (!mutual_) tell();
     if (threadIdx.x < 32 && threadIdx.x < fan_.n && fan_.rank[threadIdx.x] >= 0) {
       int i = threadIdx.x;
       nccl4jSteps* steps = (nccl4jSteps*)fan_.steps[i];
-      // A peer whose data came is in this kernel: it has taken all that was sent before.
+      // A peer whose data arrived is in this kernel, so it has received all earlier steps.
       if (mutual_ && received_) steps->implied = fan_.sent[i] - fan_.signature;
       u64 sent = fan_.sent[i] + sent_, received = fan_.received[i] + received_;
       if (sent_) steps->sent = sent - fan_.signature;

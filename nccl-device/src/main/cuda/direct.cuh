@@ -1,4 +1,4 @@
-// What the kernels that go straight between the ranks' buffers have in common: views of other ranks'
+// Common code of the kernels that copy directly between the ranks' buffers: views of other ranks'
 // memory, the count of kernels, barriers of blocks.
 #pragma once
 #include "direct_layout.h"
@@ -11,7 +11,7 @@ namespace direct {
 
 constexpr int kThreads = 512;
 
-// Kernels of a stream may begin before the one before has ended; nothing is touched before this.
+// A kernel may begin before its predecessor in the stream has ended. Memory may be touched only after this.
 __device__ __forceinline__ void begin() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.wait;" ::: "memory");
@@ -35,15 +35,15 @@ __device__ __forceinline__ char* recvOf(const nccl4jDirectArguments& a, int rank
   return (char*)(a.recv + a.recvFlat + (u64)rank * a.stride);
 }
 
-// The number of this kernel among all direct ones of the communicator: the same on all ranks, since
-// all launch the same; counted on the device, since graphs launch kernels again. Never 0 twice in a
-// row of the flags that carry it. Each block reads a copy of its own.
+// The number of this kernel among all direct kernels of the communicator. All ranks launch the same
+// kernels, so the number is the same on all ranks. The device counts, since graphs launch kernels again.
+// The flags that carry it are never 0 twice in a row. Each block reads a copy of its own.
 __device__ __forceinline__ u32 epoch(const nccl4jDirectArguments& a) {
   return loadControl(own(a, a.epoch + 4 * blockIdx.x)) + 1;
 }
 
-// At the end, by all threads: each block counts in its own copy, the first also in those of blocks that
-// this kernel does not have. So no block waits for another.
+// At the end, by all threads: each block increments its own copy. The first block also increments the
+// copies of blocks that this kernel does not have. So no block waits for another.
 __device__ __forceinline__ void finish(const nccl4jDirectArguments& a, u32 epoch) {
   __syncthreads();
   u32* count = (u32*)own(a, a.epoch);
@@ -66,14 +66,14 @@ __device__ __forceinline__ u32 loadFlagAcquire(const void* p) {
   return v;
 }
 
-// The same block of all ranks meets, at a kernel's begin and at its end. A flag's lower half is twice the
-// kernel's number, and one more at its end. The upper half says at the begin of which call it is (callOf,
-// never 0), and is 0 at the end: a rank whose flag of the begin nobody has seen any more has seen theirs.
+// A barrier of the same block of all ranks, at a kernel's begin and at its end. A flag's lower half is
+// twice the kernel's number, plus one at the end. The upper half is the call at the begin (callOf, never
+// 0), and 0 at the end. A rank may overwrite its begin flag unseen only after it has seen all others'.
 //
-// A rank can be at the begin of the next kernel at most, which it does not leave without this one: flags
-// that are one or two ahead are of it, or of this kernel's end. All others are old, however old: blocks
-// that few kernels have keep theirs. One left from exactly 2^31 or 2^31 - 1
-// kernels before would pass.
+// A rank can be at most at the begin of the next kernel, which it cannot leave before this rank arrives.
+// So flags that are one or two ahead belong to that begin, or to this kernel's end. All other flags are
+// old, of any age, since a block that few kernels have keeps its flags. A flag from exactly 2^31 or
+// 2^31 - 1 kernels before would pass as new.
 __device__ __forceinline__ char* ownFlag(const nccl4jDirectArguments& a, int other) {
   return own(a, a.flags + 8ull * (NCCL4J_DIRECT_RANKS * blockIdx.x + other));
 }
@@ -82,8 +82,8 @@ __device__ __forceinline__ char* flagAt(const nccl4jDirectArguments& a, int othe
   return peer(a, other, a.flags + 8ull * (NCCL4J_DIRECT_RANKS * blockIdx.x + a.comm.rank));
 }
 
-// The signature, and below what stands for the places of those buffers that have to lie alike on all
-// ranks: who touches them goes by the own.
+// The signature above, and below a hash of the places of the buffers that must lie alike on all ranks.
+// A rank computes the other ranks' addresses from its own.
 __device__ __forceinline__ u32 callOf(const nccl4jDirectArguments& a) {
   u64 places = 0;
   if (a.comm.alike & ALIKE_SEND) places += (a.send + a.sendFlat - a.resources) * 0x9e3779b97f4a7c15ull;
@@ -95,8 +95,8 @@ __device__ __forceinline__ bool meetsOther(const nccl4jDirectArguments& a) {
   return threadIdx.x < a.comm.nRanks && threadIdx.x != a.comm.rank;
 }
 
-// Tells the others that the kernel has begun. What came before it in the stream needs no release: it
-// has ended, and was flushed to all devices, since its memory domain may be another.
+// Tells the others that the kernel has begun. Earlier work of the stream needs no release: it has ended,
+// and was flushed to all devices, since its memory domain may differ.
 __device__ __forceinline__ void arrive(const nccl4jDirectArguments& a, u32 number) {
   if (meetsOther(a)) storeWordRelaxed(flagAt(a, threadIdx.x), (u64)callOf(a) << 32 | 2 * number);
 }
@@ -122,7 +122,7 @@ __device__ __forceinline__ void awaitBegin(const nccl4jDirectArguments& a, u32 n
   awaitFlags(a, callOf(a), 2 * number);
 }
 
-// Tells the others that this block is done, after what its threads wrote and have met for.
+// Tells the others that this block is done. Its threads have met at a barrier after their stores.
 __device__ __forceinline__ void tellEnd(const nccl4jDirectArguments& a, u32 number) {
   if (meetsOther(a)) storeWordRelease(flagAt(a, threadIdx.x), 2 * number + 1);
 }
@@ -131,14 +131,14 @@ __device__ __forceinline__ void awaitEnd(const nccl4jDirectArguments& a, u32 num
   awaitFlags(a, 0, 2 * number + 1);
 }
 
-// Returns once the same block of all ranks is done, with what it wrote.
+// Returns once the same block of all ranks is done, and makes its stores visible.
 __device__ __forceinline__ void meetAtEnd(const nccl4jDirectArguments& a, u32 number) {
   __syncthreads();
   tellEnd(a, number);
   awaitEnd(a, number);
 }
 
-// Peers' data between two barriers: nobody changes them, so they need no order of their own.
+// Loads peers' data between two barriers. No rank changes the data, so the loads need no order.
 __device__ __forceinline__ Pack loadData(const void* p) {
   Pack v;
   asm volatile("ld.global.L1::no_allocate.v2.u64 {%0,%1}, [%2];" : "=l"(v.lo), "=l"(v.hi) : "l"(p));
@@ -149,7 +149,7 @@ __device__ __forceinline__ void storeData(void* p, Pack v) {
   asm volatile("st.global.v2.u64 [%0], {%1,%2};" ::"l"(p), "l"(v.lo), "l"(v.hi) : "memory");
 }
 
-// a = a op b, with what an average needs.
+// a = a op b, and the scaling of an average.
 template <class T>
 __device__ __forceinline__ void add(u32 op, Pack& a, Pack b) {
   u64 x[2] = {a.lo, a.hi}, y[2] = {b.lo, b.hi};

@@ -1,9 +1,9 @@
-// Kernels that work beside copy engines, between two ranks. Engines fill the links best, but a copy
-// begins late, and ends late for who waits for it; what the kernel moves fills that time, and what is
-// combined is combined while the next copy comes. The stream of the copies waits for a word that the
-// kernel writes once both ranks have begun, and writes words that kernels wait for: so nothing
-// has to wait for streams to part and join. The other rank's kernel says whether it has engines at all:
-// where a launch was captured it has none, since a graph would write the same numbers again.
+// Kernels that work beside copy engines, between two ranks. Engines use the links best, but a copy begins
+// late, and its end is seen late. The kernel moves data during that time, and reduces while the next copy
+// arrives. The stream of the copies waits for a word that the kernel writes once both ranks have begun,
+// and writes words that kernels wait for. So no stream waits for another through events. The other rank's
+// kernel tells whether its launch has engines. A captured launch has none, since a graph would write the
+// same numbers again.
 #pragma once
 #include "direct_window.cuh"
 
@@ -13,11 +13,11 @@ namespace direct {
 // Words from m.engine on.
 constexpr u64 kGo = 0;         // the number of the last launch whose copies may begin
 constexpr u64 kEnded = 128;    // ... whose copies have ended; written by the own stream
-constexpr u64 kCame = 256;     // 64 times such a number of the other's, and copies that have come
-constexpr u64 kTheirs = 384;   // two in turn: the kernel's number above, the other's launch below
-constexpr u64 kArrived = 416;  // the number of the last kernel of which all that engines moved is here
-constexpr u64 kPace = 448;     // nanoseconds for each MiB until the last bytes should begin to be moved
-constexpr u64 kUnits = 512;    // for each mover, the kernel's number above, units that have come below
+constexpr u64 kCame = 256;     // 64 times the other rank's launch number, plus its arrived copies
+constexpr u64 kTheirs = 384;   // two in turn: above the kernel's number, below the other's launch
+constexpr u64 kArrived = 416;  // number of the last kernel whose engine copies have all arrived
+constexpr u64 kPace = 448;     // nanoseconds per MiB until the kernel should start its last bytes
+constexpr u64 kUnits = 512;    // for each mover: above the kernel's number, below the arrived units
 
 __device__ __forceinline__ bool leads() { return blockIdx.x == 0 && threadIdx.x == 0; }
 
@@ -28,11 +28,11 @@ __device__ __forceinline__ void beginBeside(const nccl4jBesideArguments& m, u32 
                      (u64)number << 32 | m.number);
   arrive(a, number);
   awaitBegin(a, number);
-  // Also if the other rank did not come: the stream must not wait for ever.
+  // Also if the other rank did not arrive: the stream must not wait forever.
   if (leads() && m.number != 0) storeFlagRelease(own(a, m.engine + kGo), m.number);
 }
 
-// The number of the other's launch among those with engines, or 0. One thread.
+// The number of the other rank's launch among its launches with engines, or 0. One thread.
 __device__ __forceinline__ u32 theirNumber(const nccl4jBesideArguments& m, u32 number) {
   const nccl4jDirectArguments& a = m.direct;
   Patience patience(a.comm);
@@ -42,8 +42,8 @@ __device__ __forceinline__ u32 theirNumber(const nccl4jBesideArguments& m, u32 n
   return (u32)word;
 }
 
-// Whether a word has reached a value. Who writes it is in this launch, in which values have at most 63
-// above them, or in one before, which is old however far its value lies.
+// True if a word has reached a value. The writer is in this launch, whose values are at most 63 ahead, or
+// in an earlier launch, whose values are old at any distance.
 __device__ __forceinline__ bool reached(u32 found, u32 value) { return found - value < 64; }
 
 // One thread.
@@ -80,7 +80,7 @@ __device__ __forceinline__ void copyRange(char* to, const char* from, u64 begin,
 // Copy completion is observed late; the kernel uses the idle links meanwhile. It starts its last bytes this long
 // before the expected end, which it knows from the last launch.
 constexpr u64 kLead = 13000;         // nanoseconds
-constexpr u64 kLeastLearned = 8192;  // KiB that engines move; with fewer, other things count
+constexpr u64 kLeastLearned = 8192;  // KiB that engines move; with fewer, other costs dominate
 
 __device__ __forceinline__ bool haveEnded(const nccl4jBesideArguments& m) {
   return reached(loadFlagAcquire(own(m.direct, m.engine + kEnded)), m.number);
@@ -94,8 +94,8 @@ __device__ __forceinline__ void awaitTail(const nccl4jBesideArguments& m, u64 go
   }
 }
 
-// One thread: the engines' copies have ended. Where that was before the kernel's last bytes were gone,
-// it begins with them a little earlier the next time.
+// One thread, after the engines' copies have ended. If they ended before the kernel's last bytes, the
+// kernel starts its last bytes a little earlier the next time.
 __device__ __forceinline__ void awaitEnded(const nccl4jBesideArguments& m, u64 go) {
   char* word = own(m.direct, m.engine + kPace);
   const u64 before = loadWordRelaxed(word), kibibytes = m.engineBytes >> 10;
@@ -107,9 +107,9 @@ __device__ __forceinline__ void awaitEnded(const nccl4jBesideArguments& m, u64 g
   storeWordRelaxed(word, early ? min(pace, before - before / 64) : pace);
 }
 
-// All-gather and all-to-all. The kernel moves a little for the other at the begin and at the end, and
-// in between what this rank has for itself. With the phases apart, something else moves all of it
-// between two kernels that are one: engines, or a kernel with more blocks.
+// All-gather and all-to-all. The kernel moves some of the other rank's data at the begin and at the end,
+// and this rank's own data in between. With separate phases, two kernels act as one, and engines or a
+// kernel with more blocks move all the data between them.
 __device__ __forceinline__ void copyBeside(const nccl4jBesideArguments& m) {
   const nccl4jDirectArguments& a = m.direct;
   begin();
@@ -138,7 +138,7 @@ __device__ __forceinline__ void copyBeside(const nccl4jBesideArguments& m) {
   tellEnd(a, number);
   if (leads()) {
     if (m.number != 0) awaitEnded(m, go);
-    // What engines moved had arrived before they said so.
+    // The engines' data arrived before their word.
     storeControl(peer(a, other, m.engine + kArrived), number);
     awaitEngine(m, kArrived, number);
   }
@@ -146,8 +146,8 @@ __device__ __forceinline__ void copyBeside(const nccl4jBesideArguments& m) {
   finish(a, number);
 }
 
-// All-reduce. The other's engines bring what it has for this rank's half to where the result will be,
-// but for the last bytes, which are loaded from it meanwhile; sums are stored to both.
+// All-reduce. The other rank's engines copy its data of this rank's half to the place of the result. The
+// kernel loads the last bytes from the other rank meanwhile, and stores the sums to both ranks.
 template <class T>
 __device__ __forceinline__ void reduceBeside(const nccl4jBesideArguments& m) {
   __shared__ u32 shared;

@@ -1,16 +1,17 @@
-// One flight: every rank writes what another needs as lines of 8 bytes of data and 8 of flags into
-// that rank's part of the library's own window, and polls its own. For small data, in any memory.
+// A single flight: every rank writes its data for another as lines of 8 bytes of data and 8 of flags
+// into that rank's part of the library's own window, and polls its own part. For small data, in any
+// memory.
 //
-// Two halves are used in turn. A rank writes into a half again two kernels later; by then it has
-// received all lines of the kernel between, so every other rank has begun that one and so ended the
-// one before: only exchanges of all with all can go this way.
+// Two halves are used in turn. A rank writes into a half again two kernels later. By then it has received
+// all lines of the kernel between. So every other rank has begun that kernel, and has ended the one
+// before. This holds only for exchanges of all ranks with all ranks.
 #pragma once
 #include "direct.cuh"
 
 namespace nccl4j {
 namespace direct {
 
-// The data of a line, once it has come.
+// Waits for a line and returns its data.
 __device__ __forceinline__ u64 awaitLine(const nccl4jDirectArguments& a, const char* line, int from,
                                          LineFlags flags) {
   uint4 v = loadLine(line);

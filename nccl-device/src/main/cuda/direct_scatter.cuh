@@ -1,17 +1,17 @@
-// Reduce-scatter beside copy engines, between two ranks. Engines bring the first of what a rank has for
-// the other to where its result will be, in copies that become smaller, and the first blocks bring the
-// rest, in units: they fill the links while engines begin and end a copy. The other blocks combine what
-// has come, so that little is left when the last has.
+// Reduce-scatter beside copy engines, between two ranks. Engines move the first part of a rank's data for
+// the other to the place of the other's result, in copies that become smaller. The first blocks move the
+// rest, in units, which fill the links while engines begin and end a copy. The other blocks combine data
+// as they arrive, so little is left after the last copy.
 #pragma once
 #include "direct_beside.cuh"
 
 namespace nccl4j {
 namespace direct {
 
-// What a block that combines takes next.
+// The next input of a block that combines.
 enum Next : u32 { kCopy, kUnit };
 
-// One thread: a copy of the other's engines or a unit of one of its movers, whichever has come.
+// One thread: takes an arrived copy of the other's engines, or an arrived unit of one of its movers.
 __device__ __forceinline__ u32 awaitNext(const nccl4jBesideArguments& m, bool copies, u32 copy,
                                          bool units, u32 mover, u64 unit) {
   const nccl4jDirectArguments& a = m.direct;
@@ -24,13 +24,13 @@ __device__ __forceinline__ u32 awaitNext(const nccl4jBesideArguments& m, bool co
   }
 }
 
-// The other's engines' copy that begins somewhere in what they move.
+// The copy of the other rank's engines that begins at an offset.
 __device__ __forceinline__ u64 copyBytes(const nccl4jBesideArguments& m, u64 at) {
   const u64 rest = m.engineBytes - at;
   return rest < 2 * m.chunk ? rest : rest / 2 & ~127ull;
 }
 
-// Combines a range by some blocks, with what the other has sent or still has.
+// Combines a range on some blocks, with data that the other rank has sent or still has.
 template <class T>
 __device__ __forceinline__ void addRange(const nccl4jDirectArguments& a, Share share, u64 begin, u64 end,
                                          const char* came) {
@@ -44,7 +44,7 @@ __device__ __forceinline__ void addRange(const nccl4jDirectArguments& a, Share s
       [&](u64 at, u64 x, u32 bytes) { storeElements<T>(here + at, x, bytes); });
 }
 
-// Stores units to the other rank, then combines with others what its engines bring last.
+// Stores units to the other rank. Then helps to combine the last data of the other rank's engines.
 template <class T>
 __device__ __forceinline__ void moveUnits(const nccl4jBesideArguments& m, u32 number, u32 theirs) {
   const nccl4jDirectArguments& a = m.direct;
@@ -68,7 +68,7 @@ __device__ __forceinline__ void moveUnits(const nccl4jBesideArguments& m, u32 nu
   addRange<T>(a, allBlocks(), last, brought, (const char*)a.recv);
 }
 
-// Combines what comes: all such blocks each copy, and some of them each mover's units.
+// Combines arriving data: all these blocks combine each copy, and some of them each mover's units.
 template <class T>
 __device__ __forceinline__ void combineBeside(const nccl4jBesideArguments& m, u32 number, u32 theirs) {
   __shared__ u32 kind;
@@ -116,7 +116,7 @@ __device__ __forceinline__ void scatterBeside(const nccl4jBesideArguments& m) {
   if (threadIdx.x == 0) shared = theirNumber(m, number);
   __syncthreads();
   const u32 theirs = shared;
-  if (m.number == 0 && theirs == 0) {  // no engines at all: nothing fills the links like loads by all blocks
+  if (m.number == 0 && theirs == 0) {  // no engines: loads by all blocks fill the links best
     const int rank = a.comm.rank;
     addRange<T>(a, allBlocks(), 0, a.bytes, sendOf(a, 1 - rank) + rank * a.bytes);
   } else if (blockIdx.x < m.movers) {
@@ -125,8 +125,8 @@ __device__ __forceinline__ void scatterBeside(const nccl4jBesideArguments& m) {
     combineBeside<T>(m, number, theirs);
   }
   if (m.number != 0 && leads()) awaitEngine(m, kEnded, m.number);
-  // All that the other gives has been waited for, so it needs nothing of this rank any more, but where
-  // one loads from the other.
+  // All data of the other rank have arrived, so it needs nothing more of this rank, unless one rank loads
+  // from the other.
   if (m.number == 0 || theirs == 0) meetAtEnd(a, number);
   finish(a, number);
 }

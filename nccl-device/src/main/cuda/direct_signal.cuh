@@ -1,5 +1,5 @@
-// Signals between ranks, and a barrier between copies of copy engines. Kernels and not operations of
-// the stream, since those would wait without a deadline and write the same value again in a graph.
+// Signals between ranks, and a barrier between copies of copy engines. They are kernels: stream memory
+// operations would wait without a deadline, and in a graph would write the same value again.
 #pragma once
 #include "direct.cuh"
 
@@ -8,7 +8,7 @@ namespace direct {
 
 constexpr u64 kSignalStride = 128;
 
-// After all that came before in the stream: one more signal to rank root.
+// Sends one more signal to rank root, after all earlier work of the stream.
 __device__ __forceinline__ void signal(const nccl4jDirectArguments& a) {
   begin();
   if (threadIdx.x != 0) return;
@@ -18,7 +18,7 @@ __device__ __forceinline__ void signal(const nccl4jDirectArguments& a) {
   storeWordRelaxed(peer(a, a.root, kSignalStride * a.comm.rank), value);
 }
 
-// Until every rank has signalled as often as asked for.
+// Waits until every rank has sent the required number of signals.
 __device__ __forceinline__ void await(const nccl4jDirectArguments& a) {
   begin();
   const int from = threadIdx.x;

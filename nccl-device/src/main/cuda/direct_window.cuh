@@ -1,12 +1,12 @@
-// Between two barriers, straight from and to the ranks' windows: loads of what is combined, stores
-// of what is given.
+// Direct transfers between the ranks' windows, between two barriers: loads of data to combine, stores of
+// data to send.
 #pragma once
 #include "direct.cuh"
 
 namespace nccl4j {
 namespace direct {
 
-// Which of how many blocks share some bytes.
+// A block's index among the blocks that share some bytes, and their number.
 struct Share {
   u32 block, blocks;
 };
@@ -25,7 +25,7 @@ __device__ __forceinline__ void combinePacks(const nccl4jDirectArguments& a, Sha
     constexpr int U = decltype(unrolled)::value;
     for (; at + (U - 1) * step < end; at += U * step) {
       Pack sum[U];
-      constexpr int G = N ? N : 4;  // ranks whose loads are on their way at once
+      constexpr int G = N ? N : 4;  // ranks whose loads are in flight at once
       for (int base = 0; base < n; base += G) {
         Pack x[G][U];
 #pragma unroll
@@ -56,7 +56,7 @@ __device__ __forceinline__ void combinePacks(const nccl4jDirectArguments& a, Sha
   loop(std::integral_constant<int, 1>());
 }
 
-// What packs cannot do: the last bytes, or all where the buffers are not aligned.
+// Bytes that packs cannot handle: the last ones, or all if the buffers are not aligned.
 template <class T, class From, class To>
 __device__ __forceinline__ void combineWords(const nccl4jDirectArguments& a, Share share, u64 begin,
                                              u64 end, From from, To to) {
@@ -82,10 +82,10 @@ template <class T, class From, class ToPack, class ToWord>
 __device__ __forceinline__ void combineAll(const nccl4jDirectArguments& a, u64 begin, u64 end,
                                            bool aligned, From from, ToPack toPack, ToWord toWord) {
   u64 packed = aligned ? begin + (end - begin) / 16 * 16 : begin;
-  if constexpr (sizeof(T) == 1) {  // 16 elements a pack: arithmetic, and code, without end
+  if constexpr (sizeof(T) == 1) {  // 16 elements a pack: too much arithmetic and code
     combinePacks<T, 0, 1>(a, allBlocks(), begin, packed, from, toPack);
   } else {
-    // Eight packs a thread are on their way at once: more crowd the links.
+    // Eight packs per thread are in flight at once. More would congest the links.
     switch (a.comm.nRanks) {
       case 2: combinePacks<T, 2, 4>(a, allBlocks(), begin, packed, from, toPack); break;
       case 4: combinePacks<T, 4, 2>(a, allBlocks(), begin, packed, from, toPack); break;
@@ -96,7 +96,7 @@ __device__ __forceinline__ void combineAll(const nccl4jDirectArguments& a, u64 b
   combineWords<T>(a, allBlocks(), packed, end, from, toWord);
 }
 
-// The same of two ranks by some of the blocks.
+// The same for two ranks, on some of the blocks.
 template <class T, class From, class ToPack, class ToWord>
 __device__ __forceinline__ void combineBoth(const nccl4jDirectArguments& a, Share share, u64 begin,
                                             u64 end, bool aligned, From from, ToPack toPack,
@@ -144,7 +144,7 @@ __device__ __forceinline__ void reduceWindows(const nccl4jDirectArguments& a) {
   finish(a, number);
 }
 
-// Copies a range to some ranks, by their distance from the own. Warps begin with different ones.
+// Copies a range to some ranks, in order of their distance from this rank. Warps start at different ranks.
 template <int UNROLL, class From, class To>
 __device__ __forceinline__ void copy(const nccl4jDirectArguments& a, bool aligned, int nearest,
                                      int end, From from, To to) {
@@ -193,9 +193,9 @@ __device__ __forceinline__ void copyWindows(const nccl4jDirectArguments& a) {
   const int n = a.comm.nRanks, rank = a.comm.rank;
   const bool gathers = a.operation == DIRECT_ALL_GATHER;
   const bool aligned = ((a.send | a.recv | a.bytes) & 15) == 0;
-  // In place the own part is there already.
+  // In place, the own part is already in position.
   const bool inPlace = gathers && a.send == a.recv + rank * a.bytes;
-  // Little data is copied to the own place while the others come; much would keep them waiting.
+  // Little data is copied to its own place while the others arrive. More would delay them.
   const bool ownFirst = !inPlace && a.bytes <= kOwnFirstBytes;
   auto from = [&](int r) { return (const char*)a.send + (gathers ? 0 : r * a.bytes); };
   auto to = [&](int r) { return recvOf(a, r) + rank * a.bytes; };

@@ -1,6 +1,7 @@
-// Sends and receives by LL128: large enough for bandwidth to count, small enough for a fence and a copy
-// of the last slot behind it to be dear. Half of a connection's slots are one pass, of which a thread
-// has a part of each slot on its way at once; while the receiver takes a pass the sender fills the next.
+// Sends and receives with LL128. Such messages are large enough for bandwidth to matter, and small enough
+// for a fence and a copy of the last slot behind it to be expensive. Half of a connection's slots are one
+// pass. A thread has a part of each slot of a pass in flight at once. While the receiver takes a pass, the
+// sender fills the next.
 //
 // A warp moves four lines at a time, a group: 480 bytes of data. Seven threads of each line have 16 bytes
 // of the first 448, the eighth has 8 of the rest beside the flag; so all loads and stores are whole and
@@ -13,10 +14,10 @@
 namespace nccl4j {
 namespace lines {
 
-constexpr int kWarps = 16;  // that move data; a block may have more
+constexpr int kWarps = 16;  // warps that move data; a block may have more
 constexpr u32 kPassSlots = NCCL4J_SLOTS / 2;
 constexpr u32 kGroup = 480;  // bytes of data of four lines
-constexpr u32 kFlag = 120;   // where a line has it
+constexpr u32 kFlag = 120;   // offset of the flag in a line
 
 // This thread's part of a message.
 class Part {
@@ -52,7 +53,7 @@ class Part {
     return place_.at(side, pass + slot(j)) + line_;
   }
 
-  // Whether that group can be moved by whole packs.
+  // True if that group can be moved in whole packs.
   __device__ __forceinline__ bool whole(int j, u32 bytes) const {
     return aligned_ && slot(j) < kPassSlots && group(j) + kGroup <= bytes;
   }
