@@ -1,5 +1,5 @@
 // Credit for the protocols whose flags travel with the data (LL and LL128): all threads of a block
-// move data; the first warp looks after heads, lane i after fan entry i.
+// move data. The first warp manages heads, and lane i manages fan entry i.
 #pragma once
 #include "step.cuh"
 #include "wait.cuh"

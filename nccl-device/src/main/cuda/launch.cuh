@@ -1,6 +1,6 @@
-// Kernels that follow each other in a stream begin before the one before has ended (programmatic
-// dependent launch, compute capability 9.0): its blocks come to the multiprocessors early and wait
-// there. PTX: griddepcontrol.
+// A kernel may begin before its predecessor in the stream has ended (programmatic dependent launch,
+// compute capability 9.0). Its blocks start on the multiprocessors early and wait there. PTX:
+// griddepcontrol.
 #pragma once
 
 namespace nccl4j {
@@ -13,8 +13,8 @@ __device__ __forceinline__ void awaitPredecessor() {
 #endif
 }
 
-// Lets the next kernel's blocks come. Not before awaitPredecessor, so that at most one kernel waits
-// and others find room.
+// Lets the next kernel's blocks start. Called after awaitPredecessor, so that at most one kernel waits and
+// others find room.
 __device__ __forceinline__ void admitSuccessor() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.launch_dependents;" ::: "memory");

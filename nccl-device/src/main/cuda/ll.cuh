@@ -6,7 +6,7 @@
 
 namespace nccl4j {
 
-// GROUP: peers whose lines are on their way at once.
+// GROUP: peers whose lines are in flight at once.
 template <class T, int GROUP = 8>
 class LLPrimitives {
  public:
@@ -167,7 +167,7 @@ class LLPrimitives {
   u32 op_;
   Touch touch_;
   const Factor<T>& factor_;  // in shared memory; set where touch_ scales
-  bool dead_ = false;  // waits no more; what follows is thrown away
+  bool dead_ = false;  // waits no more; later data are discarded
 };
 
 }  // namespace nccl4j

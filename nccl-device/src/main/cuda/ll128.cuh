@@ -1,8 +1,8 @@
 // The LL128 protocol: lines of 128 bytes, 120 of data and a flag made of the step and the call's
 // signature, each stored by
-// eight threads of a warp in one instruction. Relies on NVLink's keeping such a store whole. A warp's
-// threads come together before they store lines and before they first look at them: those that went
-// another way while they loaded would else store, or look, after the thread of the flag.
+// eight threads of a warp in one instruction. NVLink keeps such a store whole. A warp's threads converge
+// before they store lines and before they first read them. Else threads that diverged in their loads
+// would store, or read, after the flag's thread.
 #pragma once
 #include "credit.cuh"
 #include "reduce.cuh"
@@ -35,7 +35,7 @@ class LL128Primitives {
   __device__ __forceinline__ void run(const Step& step) {
     if (step.sendMask) credit_.take(step, patience_, dead_);
     u32 lines = (step.bytes + 119) / 120;
-    // All lanes of a warp stay together: those beyond the last line take part in the votes only.
+    // All lanes of a warp stay converged. Lanes beyond the last line only vote.
     for (u32 first = threadIdx.x / 32 * 4; first < lines; first += blockDim.x / 32 * 4) {
       u32 line = first + threadIdx.x % 32 / 8;
       if (step.kind == STEP_REDUCE)
@@ -55,7 +55,7 @@ class LL128Primitives {
   __device__ void finish() { credit_.close(); }
 
  private:
-  static constexpr int kGroup = 4;  // peers whose lines are on their way at once
+  static constexpr int kGroup = 4;  // peers whose lines are in flight at once
 
   __device__ __forceinline__ void reduce(const Step& step, u32 line) {
     bool active = line * 120 < step.bytes;

@@ -12,7 +12,7 @@ struct Pack {  // what one thread moves at once
   u64 lo, hi;
 };
 
-// Data in slots: ordered by the flags around them, so only the cache at hand must be passed by.
+// Accesses to data in slots. Flags order them, so they only need to bypass the L1 cache.
 __device__ __forceinline__ Pack loadPack(const void* p) {
   Pack v;
   asm volatile("ld.volatile.global.v2.u64 {%0,%1}, [%2];" : "=l"(v.lo), "=l"(v.hi) : "l"(p));
@@ -23,13 +23,13 @@ __device__ __forceinline__ void storePack(void* p, Pack v) {
   asm volatile("st.volatile.global.v2.u64 [%0], {%1,%2};" ::"l"(p), "l"(v.lo), "l"(v.hi));
 }
 
-// The flags of a line of LL. The first is made of the step alone, the second of the call too, so that
-// one who waits sees whether the step has come with another call.
+// The flags of a line of LL. The first contains only the step, the second also the call. So a waiting
+// thread sees if the step arrived with another call.
 //
-// Lines are never cleaned, and flags have 32 bits. One that was never written has no flags of any call,
-// since no signature is 0. One that was is taken for new only if a call with the same signature wrote it
-// exactly 2^32 steps before, none that is as large came between, and it is looked at before the sender
-// stores. A program that makes a call every so many steps writes the line each time.
+// Lines are never cleared, and flags have 32 bits. A line that was never written has no call's flags, since
+// no signature is 0. An old line passes as new only if a call with the same signature wrote it exactly
+// 2^32 steps before, no call as large came between, and the receiver reads it before the sender stores. A
+// program that repeats a call writes the line each time.
 struct LineFlags {
   u32 step, call;
 
@@ -38,7 +38,7 @@ struct LineFlags {
 
   __device__ __forceinline__ bool match(uint4 line) const { return line.y == step && line.w == call; }
 
-  // Where the step has come with another call: both, as nccl4jControl's failedStep has them. Else 0.
+  // If the step arrived with another call: both calls, in the form of nccl4jControl's failedStep. Else 0.
   __device__ __forceinline__ u64 unlike(uint4 line) const {
     return line.y == step && line.w != step ? (u64)(call - step) << 32 | (line.w - step) : 0;
   }
@@ -58,7 +58,7 @@ __device__ __forceinline__ uint4 loadLine(const void* p) {
   return v;
 }
 
-// What notes a step that has no slot: the call's signature above 48 bits of the step.
+// The note of a step without a slot: the call's signature above 48 bits of the step.
 __device__ __forceinline__ u64 flagOf(u64 step, u32 signature) { return step + 1 + ((u64)signature << 48); }
 
 __device__ __forceinline__ bool sameStep(u64 a, u64 b) { return ((a ^ b) & ~0ull >> 16) == 0; }

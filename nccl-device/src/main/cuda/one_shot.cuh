@@ -6,12 +6,12 @@
 
 namespace nccl4j {
 
-// Steps of an exchange of all with all that need not be told: fewer than there are slots, since the
-// next exchange has to begin before this one's are known to be taken.
+// Steps of an exchange of all ranks with all ranks whose heads need not be posted. They are fewer than the
+// slots, since the next exchange begins before this one's steps are known to be received.
 constexpr u64 kMutualSlices = 2;
 
-// Straight to whoever needs it. Fan: all other ranks in their order. Data are combined in the order
-// of ranks, so that all ranks that combine the same get the same.
+// Sends directly to the ranks that need the data. Fan: all other ranks in order. Data are combined in
+// rank order, so that all ranks get the same result from the same data.
 template <class P>
 __device__ __forceinline__ void oneShot(P& p, const nccl4jCollectiveArguments& a, int channel) {
   constexpr u64 kLag = 2;  // slices between sending and receiving
@@ -21,7 +21,7 @@ __device__ __forceinline__ void oneShot(P& p, const nccl4jCollectiveArguments& a
   const bool rooted = collective == BROADCAST || collective == REDUCE;
   const bool sends = !rooted || (collective == BROADCAST) == (rank == root);
   const bool receives = !rooted || !sends;
-  const bool scalesSent = kCombines && a.op == PREMUL;  // a mean scales what comes
+  const bool scalesSent = kCombines && a.op == PREMUL;  // a mean scales received data
   const Share share(a.bytes, a.nChannels, channel);
   const u64 slices = (share.bytes + a.sliceBytes - 1) / a.sliceBytes;
   if (!rooted && slices <= kMutualSlices) p.mutual();

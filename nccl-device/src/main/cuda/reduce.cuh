@@ -1,6 +1,6 @@
-// The operators on eight bytes of elements at a time. The operator is chosen at run time, once for
-// a thread's whole share of a step: the branch is the same in all threads, and a family has one
-// kernel for each protocol instead of one for each operator too.
+// The operators on eight bytes of elements at a time. The operator is chosen at run time, once for a
+// thread's whole share of a step. All threads take the same branch, and a family has one kernel for each
+// protocol, not one for each protocol and operator.
 #pragma once
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
@@ -12,7 +12,7 @@
 
 namespace nccl4j {
 
-// Elements are computed with as float (16 and 8 bit ones) or as themselves.
+// The type of arithmetic: float for elements of 16 and 8 bits, else the element type.
 template <class T>
 struct Arithmetic {
   using Wide = T;
@@ -135,7 +135,7 @@ __device__ __noinline__ u64 scaleElements(u64 x, int nRanks) {
   return a.word;
 }
 
-// What a rank's elements are multiplied by before they are added.
+// The factor of a rank's elements before they are added.
 template <class T>
 using Factor = typename Arithmetic<T>::Wide;
 
@@ -163,7 +163,7 @@ __device__ __noinline__ u64 divideElements(u64 x, int nRanks) {
   return a.word;
 }
 
-// What is done to data on its way, besides the operator.
+// Scaling of data in transit, besides the operator.
 struct Touch {
   bool scale;   // multiply when read, by 1 / ranks or by a factor
   bool divide;  // divide by ranks when the result is written

@@ -6,11 +6,11 @@
 
 namespace nccl4j {
 
-// The rounds in which a channel of a ring goes through the data: through a share of its own, or, since
-// channels do not keep one pace and what the slow ones have left when the others are done does not fill
-// the links, each time through the next round of all. Then the first rank of the ring counts rounds
-// out, each one ahead, and the number goes round with the data. Which channel has a round makes no
-// difference to its sums, as all rings are the same then.
+// The rounds in which a channel of a ring processes the data. Either each channel has a share of its own,
+// or each claims the next round of all data. Claims help because channels differ in pace, and the rest of
+// the slow channels does not fill the links. With claims, the first rank of the ring assigns rounds, one
+// ahead, and the number travels with the data. All rings are the same then, so the channel of a round does
+// not affect its sums.
 template <class P>
 class Rounds {
  public:
@@ -53,7 +53,7 @@ class Rounds {
   }
 
   __device__ __forceinline__ bool nextClaimed() {
-    // None comes after the last, of which some ranks may have no chunk that could bring a number.
+    // The last round has no successor. Some ranks may have no chunk of it to carry a number.
     const u64 number = next_ == end_ ? end_ : p_.told();
     if (number >= end_) return false;
     next_ = number + 1;
@@ -111,7 +111,7 @@ class RingLegs {
     return a_.collective == BROADCAST || a_.collective == REDUCE;
   }
 
-  // Whether this rank counts the rounds out.
+  // True if this rank assigns the rounds.
   __device__ __forceinline__ bool leads() const { return isChain() ? isFirst() : index_ == 0; }
 
   // Chunks go round against the direction of the ring as the legs go on.
@@ -143,7 +143,7 @@ class RingLegs {
   }
 
  private:
-  // Looked up each time: the kernel that has all algorithms has no registers to keep it in.
+  // Looked up each time: the kernel with all algorithms has no registers left for it.
   __device__ __forceinline__ u32 rankAt(int place) const {
     return ((const uint8_t*)a_.ringRanks)[channel_ * a_.comm.nRanks + place];
   }

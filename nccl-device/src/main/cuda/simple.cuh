@@ -1,16 +1,16 @@
 // The Simple protocol: slots of plain data, handed over by tail and head words.
 //
-// A block has three roles, so that none of the latencies of a step is in the way of another step:
-// 16 worker warps move data; one warp runs the collective's schedule, waits for tails and heads and
-// describes the next step while the workers are in this one; one warp makes finished steps visible
-// (the fence takes as long as the way to the peer and back) and posts tails and heads.
+// A block has three roles, so that no latency of a step delays another step:
+// 16 worker warps move data. The scheduling warp runs the collective's schedule, waits for tails and heads,
+// and describes the next step while the workers run this one. The posting warp makes finished steps
+// visible (the fence takes a round trip to the peer) and posts tails and heads.
 //
 // Descriptions lie in a ring of four in shared memory. For step k the scheduler tells the workers
 // through barrier ready[k & 1], the workers tell the poster through done[k & 1], and the poster
-// tells the scheduler at once, before it posts, through free[k & 1]; the scheduler waits for that
-// before it describes step k + 2. So no barrier is used for two steps at once, and the poster, which
-// is at most two steps behind, still finds its description. The poster waits for nobody else: a
-// scheduler that waits for a peer's data must not keep what the peer waits for from being posted.
+// tells the scheduler at once, before it posts, through free[k & 1]. The scheduler waits for
+// that before it describes step k + 2. So no barrier serves two steps at once, and the poster, which is at
+// most two steps behind, still finds its description. The poster waits for nothing else: while the
+// scheduler waits for a peer's data, the poster must still post the data that the peer waits for.
 #pragma once
 #include "reduce.cuh"
 #include "step.cuh"
@@ -93,12 +93,12 @@ __device__ __forceinline__ void reduceCopy(const MoveDescription& m, u32 op, int
                                            const Factor<T>& factor, int thread) {
   constexpr int kThreads = 32 * kWorkerWarps;
   u32 nPacks = m.aligned ? m.bytes / 16 : 0;
-  // With much to do, more at once; with little, all warps a part.
+  // Large steps move more packs at once. Small steps give each warp a part.
   if (nPacks > 2 * kThreads)
     reducePacks<T, 4>(m, op, nRanks, factor, thread, nPacks);
   else
     reducePacks<T, 2>(m, op, nRanks, factor, thread, nPacks);
-  // Whatever 16-byte packs do not cover: a tail, or all of it where a buffer is not aligned.
+  // Bytes that 16-byte packs do not cover: a tail, or all if a buffer is not aligned.
   for (u32 at = nPacks * 16 + thread * 8; at < m.bytes; at += 8 * kThreads) {
     u32 n = m.bytes - at < 8 ? m.bytes - at : 8;
     u64 a[1], b[1];
@@ -168,8 +168,8 @@ __device__ __forceinline__ u64 unlikeWord(u32 wanted, u32 found) {
   return (u64)(wanted & ~0xffffu) << 32 | theirs;
 }
 
-// The warp that posts. Also keeps the steps for the next kernel, and says with the first step of which
-// call it is: here nobody waits for it, and what a slot says is looked up before the slot is given back.
+// The posting warp. It also stores the steps for the next kernel, and announces the call with its first
+// step. Nothing waits for this warp. It reads the call in a slot before it releases the slot.
 __device__ __forceinline__ void post(SimpleShared& shared, Fan& fan, const nccl4jCommunicator& comm,
                                      int channel, u32 signature, int lane) {
   u64 sent = 0, received = 0;
@@ -207,7 +207,7 @@ __device__ __forceinline__ void post(SimpleShared& shared, Fan& fan, const nccl4
 
 }  // namespace simple
 
-// What the schedules drive. Lives in the scheduling warp; lane i looks after fan entry i.
+// The primitives that schedules call. They run in the scheduling warp; lane i manages fan entry i.
 class SimplePrimitives {
  public:
   __device__ SimplePrimitives(SimpleShared& shared, const Fan& fan, const nccl4jCommunicator& comm,
@@ -227,7 +227,7 @@ class SimplePrimitives {
     }
   }
 
-  // Tails and heads are told for every step here.
+  // This protocol posts tails and heads for every step.
   __device__ __forceinline__ void mutual() {}
 
   __device__ __forceinline__ void remind() {}
@@ -236,13 +236,13 @@ class SimplePrimitives {
   static constexpr bool kClaims = true;
   static constexpr bool kScalesScatters = false;  // it scales what is combined
 
-  // From now on each step that is sent tells the number of this channel's next round.
+  // From now on each sent step carries the number of this channel's next round.
   __device__ __forceinline__ void tell(u32 next) {
     noting_ = true;
     note_ = next;
   }
 
-  // That number, as told here or learned from the rank before; none after a failure.
+  // That number, set here or received from the previous rank; none after a failure.
   __device__ __forceinline__ u32 told() const { return dead_ ? ~0u : note_; }
 
   __device__ void run(const Step& step) {

@@ -1,5 +1,4 @@
-// A step, as the collectives ask for it and the protocols carry it out, and the peers that it is
-// about.
+// A step, which collectives request and protocols execute, and its peers.
 #pragma once
 #include "layout.h"
 #include "memory.cuh"
@@ -9,7 +8,7 @@ namespace nccl4j {
 
 constexpr int kMaxFan = 32;
 
-// Whether this family has operators at all; what only copies has one source for each result.
+// True if this family has operators. Kernels that only copy have one source for each result.
 #ifdef FAMILY_COPY
 constexpr bool kCombines = false;
 #else
@@ -35,10 +34,10 @@ struct Step {
   u32 sendCount = 0;
   u32 creditClass = 0;        // 0 or 1: masks of one class have the same sendCount
   u64 stride = 0;             // scatter, gather: rank r's part begins at r * stride
-  u64 limit = ~0ull;          // and none reaches beyond this
-  Scale scale = SCALE_NONE;   // what is multiplied, where the operator has a factor
-  bool last = false;          // the result is final: a mean of integers is divided
-  bool learn = false;         // what comes brings the number of the next round
+  u64 limit = ~0ull;          // end of all parts
+  Scale scale = SCALE_NONE;   // data to multiply, if the operator has a factor
+  bool last = false;          // final result: a mean of integers is divided
+  bool learn = false;         // received data carry the number of the next round
 
   // Bytes of a rank's part of a scatter or gather.
   __device__ __forceinline__ u32 part(int rank) const {
@@ -65,8 +64,8 @@ struct Fan {
   u64 implied[kMaxFan];
   uint8_t carried[kMaxFan];  // as nccl4jSteps
 
-  // Called by one thread for each entry, before a barrier. Returns how many steps the peer is known
-  // to have taken: by the head of the connection to it, or because it sent something later.
+  // Called by one thread for each entry, before a barrier. Returns the number of steps that the peer has
+  // received, known from the head of the connection to it or from later data of the peer.
   __device__ u64 set(int i, int peer, const nccl4jPeer& p, const nccl4jCommunicator& comm, int channel,
                      bool sends = true, bool receives = true, u64 signed48 = 0) {
     const nccl4jSteps* counted = (const nccl4jSteps*)p.steps + channel;
@@ -95,7 +94,7 @@ struct Fan {
   }
 };
 
-// Where a channel's part of a slot lies in a data side.
+// The place of a channel's part of a slot in a data side.
 struct SlotPlace {
   u32 first;   // of slot 0, for this channel
   u32 stride;  // from slot to slot
@@ -128,7 +127,7 @@ __device__ __forceinline__ u32 callWord(u64 step, u32 signature) {
   return signature << 16 | ((u32)(step / NCCL4J_SLOTS) & 0xffff);
 }
 
-// A word beside a step's tail, written before that is posted, which comes after a fence.
+// A word beside a step's tail. It is written before the tail is posted, which follows a fence.
 __device__ __forceinline__ char* noteOf(u64 data, int channel, u64 step) {
   return tailOf(data, channel) + NCCL4J_SIZES + (step & (NCCL4J_SLOTS - 1)) * sizeof(u32);
 }

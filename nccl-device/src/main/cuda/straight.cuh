@@ -1,15 +1,14 @@
-// Large sends go straight to where they are wanted, if the receiver's buffer lies in a window: no slots,
-// no copy out of them, and one fence for all that a channel sends. The receiver offers a place, or says
-// that it has none, and with it that it has taken all steps before; the sender stores the data, notes
-// that this step went straight, and posts it. Offers and notes carry the number of their step, so none
-// is mistaken for another's. Ranks that do not agree on whether a message has an offer, since one
-// called it before the first window and the other after, meet in the slots: the sender waits for an
-// offer for a while only, and the receiver looks at the note when a step has come, of Simple by its
-// tail, of LL128 by its first line.
+// Large sends store directly into the receiver's buffer, if it lies in a window: no slots, no copy out of
+// slots, and one fence for all data of a channel. The receiver offers a place, or reports that it has
+// none; either also acknowledges all earlier steps. The sender stores the data, notes that this step was
+// stored directly, and posts it. Offers and notes carry their step's number, so none is taken for
+// another's. If one rank called before the first window and the other after, they disagree on whether
+// the message has an offer, and use the slots: the sender waits only a limited time for an offer, and the
+// receiver reads the note once a step has arrived (Simple: its tail; LL128: its first line).
 //
-// Of a very large message a channel stores the first half of its share. What is left of all shares they
-// claim in units as they come to it, since they do not keep one pace. One that goes by slots sends all of
-// its share, parts of which the others store too.
+// A channel stores the first half of its share of a very large message. Channels differ in pace, so they
+// claim the rest of all shares in units. A channel that uses slots sends its whole share; the other
+// channels also store parts of that share.
 #pragma once
 #include "lines.cuh"
 #include "share.cuh"
@@ -31,7 +30,7 @@ __device__ __forceinline__ void copyBlock(char* to, const char* from, u64 bytes)
 #pragma unroll
     for (int j = 0; j < kUnroll; j++) ((uint4*)to)[i + j * threads] = x[j];
   }
-  if (i < packs) {  // the rest at once too: one after the other each would take a way to the memory
+  if (i < packs) {  // load the rest at once: one by one, each would cost a memory latency
     uint4 x[kUnroll];
 #pragma unroll
     for (int j = 0; j < kUnroll; j++)
@@ -48,15 +47,15 @@ __device__ __forceinline__ void copyBlock(char* to, const char* from, u64 bytes)
 
 namespace straight {
 
-constexpr u64 kMostNanoseconds = 20000000;  // that a sender waits for an offer
-constexpr u64 kLeastClaimed = 48 << 20;  // with less, claims take longer than channels differ
+constexpr u64 kMostNanoseconds = 20000000;  // longest wait of a sender for an offer
+constexpr u64 kLeastClaimed = 48 << 20;  // below this, claims cost more than the channels' difference
 constexpr u64 kLeastUnit = 16 << 10;
 constexpr u64 kMostUnit = 128 << 10;
-constexpr u32 kUnits = 16;  // of a share, where they are neither too small nor too large
+constexpr u32 kUnits = 16;  // of a share, if the unit size is within its limits
 
 __device__ __forceinline__ nccl4jSteps* stepsOf(const Fan& fan) { return (nccl4jSteps*)fan.steps[0]; }
 
-// What all threads of the block learn from the first.
+// Values that the first thread shares with the block.
 __device__ __forceinline__ u64 agree(u64 known) {
   __shared__ u64 shared;
   if (threadIdx.x == 0) shared = known;
@@ -103,14 +102,14 @@ __device__ __forceinline__ void store(char* to, const char* from, const nccl4jWo
   }
 }
 
-// The channel has claimed its last; whoever is the last to say so leaves the counts as they were.
+// The channel has made its last claim. The last channel to get here resets the counts.
 __device__ __forceinline__ void done(nccl4jSteps* claims, u32 parts) {
   if (claims == nullptr || atomicAdd(&claims->done, 1u) + 1 < parts) return;
   claims->claimed = 0;
   claims->done = 0;
 }
 
-// Called by all threads; false where the message goes by slots.
+// Called by all threads. False if the message uses slots.
 __device__ __forceinline__ bool send(Fan& fan, const nccl4jCommunicator& comm, int channel,
                                      const nccl4jWork& work, nccl4jSteps* claims, const char* data) {
   u64 target = 0;
@@ -135,7 +134,7 @@ __device__ __forceinline__ bool send(Fan& fan, const nccl4jCommunicator& comm, i
   return true;
 }
 
-// As send; true also if nothing came: there is nothing to go on with then.
+// Same as send. Also true if nothing arrived, since there is nothing to continue then.
 __device__ __forceinline__ bool recv(Fan& fan, const nccl4jCommunicator& comm, int channel,
                                      const nccl4jWork& work) {
   bool done = false;

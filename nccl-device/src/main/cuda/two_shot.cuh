@@ -21,7 +21,7 @@ __device__ __forceinline__ void twoShot(P& p, const nccl4jCollectiveArguments& a
   if (rounds <= 1)
     p.mutual();
   else
-    p.remind();  // seven parts are on their way before the first four have been received
+    p.remind();  // seven parts are in flight before the first four are received
   for (u64 i = 0; i < rounds + 2; i++) {
     for (u64 phase = 0; phase < 3; phase++) {
       if (i < phase || i - phase >= rounds) continue;

@@ -1,7 +1,7 @@
-// Communicators that share connections are one order: their ranks call them in the same. Where they do
-// not, one would take the other's data for its own. So where the communicator changes on a channel, the
-// sender tells the receiver from which step on, and the receiver compares what it has taken
-// before with that. A rank that is far behind cannot tell any more, and says nothing then.
+// Communicators that share connections are totally ordered: all ranks call them in the same order. With
+// different orders, one communicator would receive the other's data. So when the communicator changes on
+// a channel, the sender reports the first step of the change, and the receiver compares its earlier steps
+// with that report. A rank that is far behind can no longer detect a mismatch, and reports none.
 #pragma once
 #include "layout.h"
 #include "memory.cuh"
@@ -18,14 +18,14 @@ __device__ __forceinline__ bool change(u64 steps, u32 user, bool sends, bool rec
 
 __device__ __forceinline__ void sends(volatile nccl4jSteps* steps, char* tail, u32 user) {
   const u64 told = steps->told, step = steps->sent & ~0u;
-  // Where nothing was sent since the last change, what was sent last is of the one before that.
+  // If nothing was sent since the last change, the last data belong to the communicator before.
   const u64 before = told >> 32 == step ? told & 0xffff : told >> 16 & 0xffff;
   const u64 now = step << 32 | user << 16 | before;
   steps->told = now;
   steps->sender = user;
   if (steps->carried & 1) return;
   storeWordRelaxed(tail + NCCL4J_USER, now);
-  fenceSystem();  // before all that is sent from now on
+  fenceSystem();  // before all later data
 }
 
 // Whether what was received is what the sender sent for it.
@@ -36,12 +36,12 @@ __device__ __forceinline__ bool receives(volatile nccl4jSteps* steps, const char
   if (steps->carried & 2 || received == seen) return true;
   const u64 told = loadWordRelaxed(tail + NCCL4J_USER);
   const u32 begin = (u32)(told >> 32), sender = told >> 16 & 0xffff, before = told & 0xffff;
-  if ((int)(begin - received) > 0) return true;  // it has sent more since, for another
+  if ((int)(begin - received) > 0) return true;  // the change lies after these steps
   if (begin == received) return before == last;
   return sender == last && ((int)(begin - seen) <= 0 || before == last);
 }
 
-// Of a channel of the connections with a peer. Takes values only, so that the caller keeps its own in
+// For a channel of the connections with a peer. Takes values only, so that the caller's variables stay in
 // registers.
 __device__ __noinline__ void changeTo(u32 user, volatile nccl4jSteps* steps, char* sendTail, char* recvTail,
                                       nccl4jControl* control, int peer, int channel) {

@@ -1,4 +1,4 @@
-// Waiting that ends: every loop on a word of another device asks here whether to go on.
+// Waits with a deadline: every loop on another device's word checks here whether to continue.
 #pragma once
 #include "layout.h"
 #include "memory.cuh"
@@ -7,7 +7,7 @@ namespace nccl4j {
 
 constexpr u32 kOtherCall = 3;  // failedKind
 
-// Says why, and ends all waits of the communicator's kernels.
+// Reports the failure, and ends all waits of the communicator's kernels.
 __device__ __forceinline__ void fail(nccl4jControl* control, int peer, int channel, u32 kind, u64 step) {
   control->failedPeer = peer;
   control->failedChannel = channel;
@@ -23,16 +23,16 @@ class Patience {
   __device__ Patience(const nccl4jCommunicator& comm)
       : control_((nccl4jControl*)comm.control), budget_(comm.budget) {}
 
-  // Called after each look that found nothing. The abort word lies with the host and the timer is
-  // slow, so both are looked at seldom.
+  // Called after each unsuccessful poll. The abort word lies in host memory and the timer is slow, so
+  // both are read rarely.
   __device__ __forceinline__ bool exhausted(int peer, int channel, u32 kind, u64 step) {
     if ((++looks_ & 1023) != 0) return false;
     start_ = look(control_, budget_, start_, {peer, channel, kind, step});
     return start_ == kGone;
   }
 
-  // The same where data are waited for that may come from another call: then unlike says from which, as
-  // nccl4jControl's failedStep, and 0 else. It is not asked at each look.
+  // The same for data that may belong to another call. Then unlike returns the calls, in the form of
+  // nccl4jControl's failedStep, else 0. Not every poll calls it.
   template <class F>
   __device__ __forceinline__ bool exhausted(int peer, int channel, u32 kind, u64 step, F unlike) {
     if ((++looks_ & 1023) != 0) return false;
@@ -42,7 +42,7 @@ class Patience {
     return start_ == kGone;
   }
 
-  // The same where the data bring a flag (flagOf).
+  // The same for data with a flag (flagOf).
   __device__ __forceinline__ bool exhausted(int peer, int channel, u64 step, u64 wanted, u64 found) {
     if ((++looks_ & 1023) != 0) return false;
     const u64 calls = wanted == found ? 0 : unlikeFlag(wanted, found);
@@ -51,7 +51,7 @@ class Patience {
     return start_ == kGone;
   }
 
-  // Of who has got data of another call.
+  // Reports data of another call.
   __device__ static __noinline__ void refuse(nccl4jControl* control, int peer, int channel, u64 unlike) {
     fail(control, peer, channel, kOtherCall, unlike);
   }
@@ -65,9 +65,9 @@ class Patience {
     u64 step;
   };
 
-  // When the waiting began, or kGone; odd if another call was found, which has to be there at two looks,
-  // since parts of a line may come one after the other. Takes and gives values only: a pointer to this object would
-  // keep it, and all that it is part of, out of registers.
+  // The start time of the wait, or kGone. Odd if another call was found. Two polls must find it, since
+  // parts of a line may arrive one after the other. Takes and returns values only: a pointer to this
+  // object would keep it, and the object that contains it, out of registers.
   __device__ static __noinline__ u64 look(nccl4jControl* control, u64 budget, u64 start, Awaited a) {
     if (loadControl(&control->abort) != 0) return kGone;
     const u64 now = nanoseconds() & ~1ull;
