@@ -12,10 +12,10 @@ import java.util.Map;
 import java.util.Optional;
 
 /**
- * In one stream of a process a call of one communicator waits until all ranks have come to it, and
- * one of another communicator waits behind it. Where another process has the same two calls the
- * other way round, neither ever goes on. Told to the ranks of other hosts, whose recorders this one
- * does not read.
+ * Notice of the order in which two communicators' calls wait in one stream of a process. The first
+ * communicator's call waits until all ranks have reached it, and the other's call waits behind it.
+ * If another process has the same two calls in the opposite order, neither call ever ends. The
+ * notice goes to the ranks of other hosts, because this process does not read their recorders.
  *
  * @param first number of the communicator whose call is in front
  * @param firstCall that call's number among those that it compares, the same on all ranks

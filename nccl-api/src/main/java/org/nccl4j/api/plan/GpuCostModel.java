@@ -31,7 +31,7 @@ record GpuCostModel(int nRanks, boolean reach, boolean nvlink) implements CostMo
   /** From here on what Simple waits for counts for less than the bandwidth of LL128. */
   private static final long LINE_SEND_BYTES = 12 << 20;
 
-  /** Bytes of all sends of a rank together, in an all-to-all. */
+  /** Limit on the bytes of all LL sends of a rank together, in an all-to-all. */
   private static final long LL_EXCHANGE_BYTES = 384 << 10;
 
   @Override
