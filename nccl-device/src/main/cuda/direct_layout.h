@@ -1,4 +1,4 @@
-// Arguments of the kernels that go straight between the ranks' buffers. C, so that a test without
+// Arguments of the kernels that copy directly between the ranks' buffers. C, so that a test without
 // nvcc can check it against the Java side (class DirectPlans).
 #ifndef NCCL4J_DIRECT_LAYOUT_H
 #define NCCL4J_DIRECT_LAYOUT_H
@@ -24,35 +24,35 @@ typedef struct {
   nccl4jCommunicator comm;
   uint64_t send;       // the buffers; the only fields that differ between launches of a plan
   uint64_t recv;
-  uint64_t sendFlat;   // added to send: rank 0's view of the same place, where it is in a window
+  uint64_t sendFlat;   // added to send: rank 0's view of the same place, if it lies in a window
   uint64_t recvFlat;
   uint64_t stride;     // from one rank's view of a window to the next's
   uint64_t resources;  // rank 0's view of the library's own window
   uint64_t flags;      // offsets in that: u64[NCCL4J_DIRECT_BLOCKS][NCCL4J_DIRECT_RANKS]
-  uint64_t epoch;      // u32[NCCL4J_DIRECT_BLOCKS] count of direct kernels so far, a copy a block
-  uint64_t lines;      // two halves, each lineBytes for what each rank writes
+  uint64_t epoch;      // u32[NCCL4J_DIRECT_BLOCKS] number of direct kernels so far, one copy per block
+  uint64_t lines;      // two halves, each with lineBytes for each rank's lines
   uint64_t lineBytes;
-  uint64_t counts;     // u64 signals sent to each rank, then those waited for from each
+  uint64_t counts;     // u64 signals sent to each rank, then u64 signals awaited from each
   uint64_t bytes;      // of count elements
   uint32_t operation;
   uint32_t op;
   uint32_t root;
   uint32_t twoShot;
-  uint32_t awaited[NCCL4J_DIRECT_RANKS];  // signals to wait for, of each rank
+  uint32_t awaited[NCCL4J_DIRECT_RANKS];  // signals to wait for, from each rank
 } nccl4jDirectArguments;
 
 enum nccl4jBesidePhases { BESIDE_BEGIN = 1, BESIDE_END = 2, BESIDE_MOVE = 4 };
 
-// Arguments of the kernels that work beside copy engines, between two ranks. Engines move the first of
-// what a rank has for the other, in copies, and the kernel the rest.
+// Arguments of the kernels that work beside copy engines, between two ranks. Engines move the first part
+// of a rank's data for the other, in copies. The kernel moves the rest.
 typedef struct {
   nccl4jDirectArguments direct;  // begins as those of the other direct kernels
   uint64_t engine;       // offset in the library's own window: words that streams wait for and write
-  uint64_t engineBytes;  // the first, which engines move
-  uint64_t chunk;        // bytes of a copy; of a reduce-scatter, whose copies become smaller, the least
-  uint64_t head;         // bytes after those that an all-gather's kernel moves at once
-  uint64_t unit;         // bytes that a mover of a reduce-scatter moves before it tells
-  uint32_t number;       // of this launch among those with engines, from 1 on; 0 where it has none
+  uint64_t engineBytes;  // first bytes, which engines move
+  uint64_t chunk;        // bytes of a copy; in a reduce-scatter, whose copies shrink, of the smallest
+  uint64_t head;         // following bytes, which an all-gather's kernel moves at once
+  uint64_t unit;         // bytes that a mover of a reduce-scatter moves between reports
+  uint32_t number;       // of this launch among launches with engines, from 1; 0 if it has none
   uint32_t phases;       // nccl4jBesidePhases
   uint32_t movers;       // the first blocks of a reduce-scatter
   uint32_t pad;

@@ -1,13 +1,13 @@
-// What Java and the kernels agree on, byte by byte. C, so that a test without nvcc can check it
-// against the Java side (class KernelLayout). All addresses are the device's.
+// The layouts that Java and the kernels share, byte by byte. C, so that a test without nvcc can check it
+// against the Java side (class KernelLayout). All addresses are device addresses.
 #ifndef NCCL4J_LAYOUT_H
 #define NCCL4J_LAYOUT_H
 
 #include <stdint.h>
 
 // Channels of a connection. Each has a tail and a head word of its own, NCCL4J_WORD_STRIDE apart,
-// and the same 64th of every slot, whatever the number of channels an operation uses: a sender may
-// be in the next operation while the receiver is in this one.
+// and the same 64th of every slot, for any number of channels of an operation. A sender may be in the next
+// operation while the receiver is in this one.
 #define NCCL4J_CHANNELS 64
 #define NCCL4J_WORD_STRIDE 128
 #define NCCL4J_HEADER_BYTES 8192
@@ -39,11 +39,11 @@ enum nccl4jOperator { SUM, PROD, MAX, MIN, AVG, PREMUL };
 enum nccl4jGroupKind { GROUP_SEND, GROUP_RECV, GROUP_COPY };
 enum nccl4jBase { BASE_NONE, BASE_SEND, BASE_RECV };
 
-// Which buffers of a call have to lie at the same place of all ranks' windows.
+// The buffers of a call that must lie at the same place of all ranks' windows.
 enum nccl4jAlike { ALIKE_SEND = 1, ALIKE_RECV = 2 };
 
 // The ends of the two connections with one rank, and their steps. Communicators that share connections
-// share the steps with them, whatever number the rank has in each.
+// also share the steps, although the rank may have another number in each.
 typedef struct {
   uint64_t sendData;    // data side of the connection to it; lies with it
   uint64_t sendCredit;  // credit side of that; lies here
@@ -56,29 +56,29 @@ typedef struct {
 typedef struct {
   uint64_t sent;
   uint64_t received;
-  uint64_t implied;  // of sent, those that the peer must have taken, since it sent something later
+  uint64_t implied;  // sent steps that the peer must have received, since it sent later data
   uint16_t carried;  // bits: 0 where a proxy of this host carries what is sent, and has to know its
                      // size; 1 where one carries what is received
-  uint16_t sender;   // which of those that share the connections had the last kernel that sends
-  uint16_t receiver; // ... that receives
+  uint16_t sender;   // communicator of the last kernel that sends
+  uint16_t receiver; // communicator of the last kernel that receives
   uint16_t pad0;
-  uint64_t told;     // what the peer has at NCCL4J_USER
-  uint64_t seen;     // what was received before receiver's kernels
+  uint64_t told;     // the peer's word at NCCL4J_USER
+  uint64_t seen;     // steps received before receiver's kernels
   uint64_t copies;   // by copy engines, told or waited for, by channel: nccl4jCopies
   uint32_t claimed;  // of a straight message, the channel's number among those of its kernel: what
                      // channels have claimed of it; zero while none is sent
-  uint32_t done;     // ... channels that have done with it
+  uint32_t done;     // channels that have finished the message
 } nccl4jSteps;
 
-// What is counted of copies, in the steps of which channel.
+// The counts of copies, and the channels whose steps hold them.
 enum nccl4jCopies { COPIES_SENT, COPIES_KNOWN_TAKEN, COPIES_RECEIVED, COPIES_TOLD_TAKEN };
 
-// Host memory that the device polls and reports to.
+// Host memory that the device polls, and where it reports.
 typedef struct {
-  uint32_t abort;      // host or device writes 1, all waits of the communicator's kernels end
+  uint32_t abort;      // host or device writes 1; all waits of the communicator's kernels end
   uint32_t pad0[15];
   uint32_t failed;     // the device writes 1 after the fields below
-  int32_t failedPeer;  // rank that was waited for
+  int32_t failedPeer;  // rank that the kernel waited for
   uint32_t failedChannel;
   uint32_t failedKind;  // 0 waited for data, 1 for credit; 2 got what was sent for another communicator,
                         // 3 for another call
@@ -90,19 +90,19 @@ typedef struct {
   uint64_t pad1[12];
 } nccl4jControl;
 
-// What every kernel of a communicator gets.
+// Arguments of every kernel of a communicator.
 typedef struct {
   uint64_t control;      // nccl4jControl
-  uint64_t budget;       // nanoseconds that one wait may take
+  uint64_t budget;       // longest wait in nanoseconds
   int32_t rank;
   int32_t nRanks;
   uint32_t llSlot;       // bytes of one slot of a connection, all channels together
   uint32_t ll128Slot;
   uint32_t simpleSlot;
-  uint32_t user;         // which it is of those that share its connections: 0 the first
+  uint32_t user;         // number among the communicators that share its connections: 0 the first
   uint32_t signature;    // of the call (class CallSignature), never 0; each send and receive has its own
-  uint32_t alike;        // of kernels between windows, nccl4jAlike
-} nccl4jCommunicator;    // what follows begins at a multiple of 16
+  uint32_t alike;        // for kernels between windows: nccl4jAlike
+} nccl4jCommunicator;    // the next field begins at a multiple of 16
 
 // Arguments of a collective.
 typedef struct {
@@ -111,7 +111,7 @@ typedef struct {
   uint64_t recv;
   uint64_t bytes;        // as CollectiveWork.count, in bytes
   uint64_t ringRanks;    // uint8_t[NCCL4J_CHANNELS][nRanks]: ranks in ring order
-  uint64_t peerTable;    // nccl4jPeer[nRanks], where the inline one is too short
+  uint64_t peerTable;    // nccl4jPeer[nRanks], if the inline table is too short
   uint32_t collective;
   uint32_t algorithm;
   uint32_t op;
@@ -125,12 +125,12 @@ typedef struct {
   uint8_t treeUp[NCCL4J_CHANNELS];     // ranks, or NCCL4J_NONE
   uint8_t treeDown0[NCCL4J_CHANNELS];
   uint8_t treeDown1[NCCL4J_CHANNELS];
-  uint64_t claims;       // uint32_t that counts the rounds of a ring that were claimed, 0 before and after
-                         // each kernel; or none: each channel has a share of its own
-  uint32_t wholeRounds;  // of those, how many come before the small ones
-  uint32_t smallSlices;  // of a chunk in these
-  uint64_t scalar;         // PREMUL: an element, this rank's
-  uint64_t scalarAddress;  // or where it is
+  uint64_t claims;       // uint32_t count of the claimed rounds of a ring, 0 before and after each
+                         // kernel; or 0 if each channel has a share of its own
+  uint32_t wholeRounds;  // rounds before the small ones
+  uint32_t smallSlices;  // slices of a chunk in small rounds
+  uint64_t scalar;         // PREMUL: this rank's element
+  uint64_t scalarAddress;  // or its address
 } nccl4jCollectiveArguments;
 
 // Steps of a channel of the two NVLS connections of one head, counted over all operations.
@@ -154,29 +154,29 @@ typedef struct {
   uint32_t slotBytes;      // of the layout, as the next two
   uint32_t layoutChannels;
   int32_t nHeads;
-  int32_t headRank;        // which of them this rank is
-  uint64_t views[NCCL4J_NVLS_HEADS];  // the multicast address, or each rank's memory
+  int32_t headRank;        // this rank's number among the heads
+  uint64_t views[NCCL4J_NVLS_HEADS];  // the multicast address, or the address of each rank's memory
   uint8_t headRanks[NCCL4J_NVLS_HEADS];
 } nccl4jNvlsArguments;
 
-// Works with the same peer and direction, done one after the other by the same blocks. Of two groups
-// that share blocks in turn (blockStep 2) the first has those at even distances from its first.
+// Works with the same peer and direction, which the same blocks run one after the other. Two groups may
+// share blocks in turn (blockStep 2). Then the first has the blocks at even distances from its first block.
 typedef struct {
-  uint64_t data;       // the connection's ends, as the direction needs them
+  uint64_t data;       // the end of the connection that the direction needs
   uint64_t credit;
   uint64_t steps;      // as those of a peer
   uint16_t peer;
   uint8_t kind;
   uint8_t blockStep;    // from the block of one channel to that of the next
   uint16_t firstBlock;  // of channel 0
-  uint16_t nBlocks;     // channels; where blocks are shared in turn more may come, with nothing to do
+  uint16_t nBlocks;     // channels; if groups share blocks in turn, further blocks have nothing to do
   uint32_t firstWork;
   uint32_t nWorks;
 } nccl4jGroup;
 
 // One send, receive or copy.
 typedef struct {
-  uint64_t address;    // or offset, where base says so
+  uint64_t address;    // or an offset, depending on base
   uint64_t target;     // of a copy; if offered, the receiver's stretch of the flat range for the sender
                        // (or 0), and for the receiver the offset in that (or NCCL4J_NO_OFFER)
   uint64_t bytes;
@@ -184,8 +184,8 @@ typedef struct {
   uint8_t targetBase;
   uint8_t protocol;
   uint8_t parts;       // channels that share it
-  uint16_t offered;    // 1 if the receiver says first where it may go
-  uint16_t signature;  // of the call that it is part of
+  uint16_t offered;    // 1 if the receiver first offers a place
+  uint16_t signature;  // of the work's call
 } nccl4jWork;
 
 // Arguments of sends and receives.
@@ -193,7 +193,7 @@ typedef struct {
   nccl4jCommunicator comm;
   uint64_t send;
   uint64_t recv;
-  uint64_t groups;     // device memory with groups and works where the inline ones are too short
+  uint64_t groups;     // device memory with groups and works, if the inline ones are too short
   uint64_t works;
   uint32_t nGroups;
   uint32_t pad;
@@ -201,16 +201,16 @@ typedef struct {
   nccl4jWork inlineWorks[NCCL4J_INLINE_WORKS];
 } nccl4jP2pArguments;
 
-// Arguments of what tells of copies, and waits for them.
+// Arguments of the kernels that report copies and wait for them.
 typedef struct {
   nccl4jCommunicator comm;
   uint64_t send;     // of the launch, as in all arguments; not used
   uint64_t recv;
-  uint64_t word;     // NCCL4J_COPIES of the peer, or the own
+  uint64_t word;     // NCCL4J_COPIES of the peer, or of this rank
   uint64_t counter;  // copies of the steps with it
-  uint64_t number;   // of copies to be told of or waited for
+  uint64_t number;   // number of copies to report or to wait for
   int32_t peer;
-  uint32_t kind;     // what is waited for, as failedKind
+  uint32_t kind;     // awaited data or credit, as failedKind
 } nccl4jCopyArguments;
 
 #endif

@@ -1,4 +1,4 @@
-// Arguments of the kernels that go straight between the ranks' windows by multicast. C, so that a
+// Arguments of the kernels that copy directly between the ranks' windows through multicast. C, so that a
 // test without nvcc can check it against the Java side (class NvlsDirectArguments).
 #ifndef NCCL4J_NVLS_DIRECT_LAYOUT_H
 #define NCCL4J_NVLS_DIRECT_LAYOUT_H
@@ -11,7 +11,7 @@ typedef struct {
   uint64_t recvMulticast;
   uint64_t resourcesMulticast;   // the switch's view of the library's own window
   int32_t nHeads;
-  int32_t headRank;              // which of them this rank is, or -1
+  int32_t headRank;              // this rank's number among the heads, or -1
 } nccl4jNvlsDirectArguments;
 
 #endif

@@ -11,14 +11,14 @@
 // A head's place in a tree of the heads of its number: its parent, and two children.
 typedef struct {
   nccl4jPeer ends[NCCL4J_NVLS_TREE_ENDS];
-  int32_t ranks[NCCL4J_NVLS_TREE_ENDS];  // -1 where there is none
+  int32_t ranks[NCCL4J_NVLS_TREE_ENDS];  // -1 if there is none
   uint32_t pad;
 } nccl4jNvlsTree;
 
 typedef struct {
   nccl4jNvlsArguments nvls;  // its views are those of this machine's ranks
   int32_t nMembers;          // these ranks
-  int32_t member;            // which of them this one is
+  int32_t member;            // this rank's number among them
   uint8_t memberRanks[NCCL4J_NVLS_HEADS];
   nccl4jNvlsTree trees[NCCL4J_NVLS_TREES];
 } nccl4jNvlsTreeArguments;
