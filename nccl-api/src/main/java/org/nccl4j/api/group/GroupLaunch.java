@@ -1,5 +1,9 @@
 package org.nccl4j.api.group;
 
+import java.util.ArrayList;
+import java.util.Iterator;
+import java.util.List;
+
 /**
  * Launches a group's operations. Those of several ranks that one thread drives are launched by a
  * thread for each on GPUs, as long as there are processors for them: a launch takes a thread about
@@ -80,15 +84,15 @@ final class GroupLaunch {
 
   /** Prepares all parts, then launches the first unit of each, the second of each, and so on. */
   private static Throwable inTurns(GroupTasks batch) {
-    int most = 0;
+    List<Iterator<Part.Unit>> turns = new ArrayList<>();
     for (int p = 0; p < batch.nParts(); p++) {
       batch.part(p).prepare();
-      most = Math.max(most, batch.part(p).units());
+      turns.add(batch.part(p).units().iterator());
     }
     Throwable failure = null;
-    for (int unit = 0; unit < most; unit++) {
-      for (int p = 0; p < batch.nParts(); p++) {
-        failure = with(failure, batch.part(p).launch(unit));
+    while (turns.stream().anyMatch(Iterator::hasNext)) {
+      for (Iterator<Part.Unit> units : turns) {
+        failure = with(failure, units.hasNext() ? launch(units.next()) : null);
       }
     }
     return failure;
@@ -110,7 +114,7 @@ final class GroupLaunch {
     return failure;
   }
 
-  private static Throwable launch(Part part) {
+  private static Throwable launch(Runnable part) {
     try {
       part.run();
       return null;

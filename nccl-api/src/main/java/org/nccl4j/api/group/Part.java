@@ -17,6 +17,16 @@ final class Part implements Runnable {
   /** Thread that launches this part; null where the caller does. */
   private LaunchThread on;
 
+  /** Operations of one communicator that are launched together. */
+  record Unit(OperationDispatcher queue, List<Task> tasks) implements Runnable {
+    @Override
+    public void run() {
+      if (!tasks.isEmpty()) {
+        queue.launch(tasks);
+      }
+    }
+  }
+
   /** A communicator's operations. */
   private static final class Share {
     OperationDispatcher queue;
@@ -32,24 +42,17 @@ final class Part implements Runnable {
       }
     }
 
-    /** A unit for each collective, and one for the sends and receives, if there are any. */
-    int units() {
-      return collectives() + 1;
-    }
-
-    private int collectives() {
-      int n = 0;
+    /** Adds a unit for each collective, and one for the sends and receives, which may be none. */
+    void addUnits(List<Unit> units) {
+      List<Task> singles = new ArrayList<>();
       for (Task task : tasks) {
-        n += task.isSingle() ? 0 : 1;
+        if (task.isSingle()) {
+          singles.add(task);
+        } else {
+          units.add(new Unit(queue, List.of(task)));
+        }
       }
-      return n;
-    }
-
-    /** The operations of a unit, which are launched together. */
-    List<Task> unit(int index) {
-      boolean single = index == collectives();
-      List<Task> those = tasks.stream().filter(task -> task.isSingle() == single).toList();
-      return single ? those : List.of(those.get(index));
+      units.add(new Unit(queue, singles));
     }
 
     void checkStreams(Share other) {
@@ -141,34 +144,15 @@ final class Part implements Runnable {
     GroupLaunch.rethrow(failure);
   }
 
-  /** Units that ranks on one GPU launch in turns: the same in all ranks of a communicator. */
-  int units() {
-    int n = 0;
+  /**
+   * Returns the units that ranks on one GPU launch in turns: as many on all of a family's ranks.
+   */
+  List<Unit> units() {
+    List<Unit> units = new ArrayList<>();
     for (int s = 0; s < used; s++) {
-      n += shares.get(s).units();
+      shares.get(s).addUnits(units);
     }
-    return n;
-  }
-
-  /** Launches a unit, or nothing where there are fewer; what the launch threw, or null. */
-  Throwable launch(int unit) {
-    int left = unit;
-    for (int s = 0; s < used; s++) {
-      Share share = shares.get(s);
-      if (left < share.units()) {
-        List<Task> tasks = share.unit(left);
-        try {
-          if (!tasks.isEmpty()) {
-            share.queue.launch(tasks);
-          }
-          return null;
-        } catch (RuntimeException | Error e) {
-          return e;
-        }
-      }
-      left -= share.units();
-    }
-    return null;
+    return units;
   }
 
   /** Has the rank's launch thread run it, if that is free. */
