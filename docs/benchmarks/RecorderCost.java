@@ -21,10 +21,10 @@ import org.nccl4j.device.RedOp;
 import org.nccl4j.device.Switch;
 
 /**
- * What the flight recorder and Java Flight Recorder cost an all-reduce of two ranks, as threads or
- * as processes. Started by recorder-cost.sh, which builds classes in which what records can be
- * switched off while they run: by a branch, so that both ways are the same compiled code on the
- * same memory.
+ * Measures the cost of the flight recorder and of Java Flight Recorder for an all-reduce of two
+ * ranks, as threads or as processes. Started by recorder-cost.sh, which builds classes in which
+ * what records can be switched off while they run: by a branch, so that both ways are the same
+ * compiled code on the same memory.
  *
  * <p>Short blocks with and without take turns, in fours (without, with, with, without, and the
  * other way round in every second four), so that a drift of the machine is on both sides. The

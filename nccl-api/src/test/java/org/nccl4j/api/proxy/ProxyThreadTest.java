@@ -45,7 +45,7 @@ class ProxyThreadTest {
     assertTrue(stopped.get(50, TimeUnit.SECONDS), "it has ended, and the thread is interrupted");
   }
 
-  /** Who neglects what comes unasked frees what it is written into. */
+  /** After neglect, the caller frees the memory that turns write into. */
   @Test
   void neglectSaysWhetherATurnStillWrites() throws Exception {
     CountDownLatch begun = new CountDownLatch(1);

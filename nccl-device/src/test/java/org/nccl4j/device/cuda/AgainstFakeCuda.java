@@ -53,7 +53,7 @@ public abstract class AgainstFakeCuda {
     return device.kernels();
   }
 
-  /** What plans are launched into. */
+  /** Returns the stream that plans are launched into. */
   @SuppressWarnings("exports")
   protected static GpuStream into(CudaStream stream) {
     return stream.open();

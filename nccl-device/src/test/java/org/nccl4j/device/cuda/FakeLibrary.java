@@ -30,7 +30,7 @@ public interface FakeLibrary {
   void fakeCompiledFor(int capability);
 
   /**
-   * Whether from now on a kernel waits for another rank.
+   * Says that a kernel waits for another rank from now on, or no longer.
    *
    * @return how many times code was loaded beside such a kernel, since the reset
    */

@@ -303,7 +303,7 @@ class CallsDifferTest {
     return List.of(errors);
   }
 
-  /** What a rank's call ends in. */
+  /** Returns the error that a rank's call ends in. */
   static NcclException error(Communicator comm, DeviceStream stream, Call call) {
     try (DeviceMemory send = comm.device().allocate(BYTES);
         DeviceMemory recv = comm.device().allocate(BYTES)) {

@@ -23,9 +23,9 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
 /**
- * What a task does in docs/guides/spark.md, with a stand-in for the barrier of Spark, which the
- * build does not download: it compiles, and each task gets the sum. With Spark
- * nccl-it/src/test/spark does it.
+ * Compiles the task of docs/guides/spark.md, and runs it with a stand-in for the barrier of Spark,
+ * which the build does not download: each task gets the sum. nccl-it/src/test/spark runs it with
+ * Spark.
  */
 @Timeout(120)
 class SparkTaskTest {

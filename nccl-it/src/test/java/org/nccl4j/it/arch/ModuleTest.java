@@ -85,7 +85,7 @@ class ModuleTest {
             .collect(Collectors.toCollection(TreeSet::new)));
   }
 
-  /** What only modules of this project see, by the modules that may. */
+  /** Packages that only modules of this project see, by the modules that may. */
   @ParameterizedTest
   @CsvSource(
       delimiter = '|',

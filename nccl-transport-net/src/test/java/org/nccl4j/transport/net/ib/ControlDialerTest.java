@@ -187,7 +187,7 @@ class ControlDialerTest {
     return link;
   }
 
-  /** What a listener says that does not know the secret: a hello, and zeros for a proof. */
+  /** The answer of a listener without the secret: a hello, and zeros for a proof. */
   private static ByteBuffer stranger() throws IOException {
     Handshake other = Handshake.server(new byte[] {1}, Handshake.Service.INFINIBAND);
     byte[] hello = other.step(Handshake.client(SECRET, Handshake.Service.INFINIBAND).opening());
