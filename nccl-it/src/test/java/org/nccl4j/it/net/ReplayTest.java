@@ -42,10 +42,8 @@ class ReplayTest {
   /** Of an id and of a handle of sockets: where the port is. */
   private static final int PORT_AT = 2;
 
-  /** Of what a rank says to the root: greeting and proof; then a message with its length. */
-  private static final int BOOTSTRAP_PROOF = 27 + 32;
-
-  private static final int NET_PROOF = 44 + 32;
+  /** The bytes of a client's hello with its request, and of its proof, of every connection. */
+  private static final int PROVED = 45 + 32;
 
   private final Refusals refusals = new Refusals();
 
@@ -84,7 +82,7 @@ class ReplayTest {
         connect(friend, first, withPort(first.handle(), wire.port()));
         said = wire.recorded().get(0);
       }
-      assertTrue(said.length >= NET_PROOF, "only " + said.length + " bytes were recorded");
+      assertTrue(said.length >= PROVED, "only " + said.length + " bytes were recorded");
       for (int time = 0; time < TIMES; time++) {
         replay(port, said, () -> assertNull(second.accept()));
       }
@@ -165,17 +163,19 @@ class ReplayTest {
     return task;
   }
 
-  /** What a rank said that has introduced itself; a rank whose first attempt is late dials again. */
+  /**
+   * What a rank said that has introduced itself; a rank whose first attempt is late dials again.
+   */
   private static Optional<byte[]> hello(FaultyWire wire) {
     return wire.recorded().stream().filter(ReplayTest::saysHello).findFirst();
   }
 
   private static boolean saysHello(byte[] recorded) {
-    if (recorded.length < BOOTSTRAP_PROOF + Integer.BYTES) {
+    if (recorded.length < PROVED + Integer.BYTES) {
       return false;
     }
-    int length = ByteBuffer.wrap(recorded).getInt(BOOTSTRAP_PROOF);
-    return recorded.length >= BOOTSTRAP_PROOF + Integer.BYTES + 1 + length;
+    int length = ByteBuffer.wrap(recorded).getInt(PROVED);
+    return recorded.length >= PROVED + Integer.BYTES + 1 + length;
   }
 
   private static void assertSum(Communicator... communicators) {
