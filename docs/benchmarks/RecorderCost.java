@@ -33,7 +33,7 @@ import org.nccl4j.device.Switch;
  * nothing" is the same with no difference at all, and says what the method itself makes of noise.
  */
 public class RecorderCost {
-  /** What is on in the blocks with it. */
+  /** The recorders that are on in the measured blocks. */
   enum Kind {
     NOTHING("nothing against nothing"),
     RECORDER("flight recorder"),
@@ -78,7 +78,7 @@ public class RecorderCost {
     }
   }
 
-  /** Whether no operation has the shape of the one before it. */
+  /** True if no operation has the shape of the one before it. */
   private static final boolean ALTERNATES = "yes".equals(System.getenv("ALTERNATES"));
 
   private final Communicator comm;

@@ -43,7 +43,7 @@ public final class SmallRing {
 
   /** A profiler that keeps what it is told of rank 0. */
   public static final class Profiling implements ProfilerProvider {
-    /** What was told, in order. */
+    /** The calls, in order. */
     public static final List<String> TOLD = new ArrayList<>();
 
     /** For the service loader. */

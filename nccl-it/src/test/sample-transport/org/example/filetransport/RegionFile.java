@@ -12,10 +12,10 @@ import org.nccl4j.device.shm.MappedRegion;
 
 /** A file, and its mapping in this process. */
 record RegionFile(Path path, MappedRegion region) {
-  /** How the name of a file with a data side ends. */
+  /** The suffix of a data side's file. */
   static final String DATA = ".data";
 
-  /** How the name of a file with a credit side ends. */
+  /** The suffix of a credit side's file. */
   static final String CREDIT = ".credit";
 
   private static final String PREFIX = "filetransport-";

@@ -49,7 +49,7 @@ record AllGatherBatch(int sequence, int origin, int count, ByteBuffer pieces) {
     return pieces.remaining();
   }
 
-  /** Whose piece the last is. */
+  /** The rank of the last piece. */
   int lastOrigin(int nRanks) {
     return Math.floorMod(origin - count + 1, nRanks);
   }

@@ -82,7 +82,7 @@ public final class WindowRegistry implements AutoCloseable {
     this.registrations = new Registrations(this, setup.name(), setup.rank());
   }
 
-  /** Whose memory is registered. */
+  /** The device whose memory is registered. */
   public Device device() {
     return setup.device();
   }

@@ -23,7 +23,7 @@ import org.junit.jupiter.api.Timeout;
 import org.nccl4j.api.wire.tls.ControlTls;
 import org.nccl4j.api.wire.tls.TlsFiles;
 
-/** What networks tell each other beside their data, over two ends of one thread. */
+/** Control messages of networks over TLS, with both ends on one thread. */
 @Timeout(60)
 class ControlTlsTest {
   private static final byte[] GREETING = "nobody reads this".getBytes(StandardCharsets.US_ASCII);

@@ -20,7 +20,7 @@ import org.nccl4j.device.TimeoutException;
 class CreationDeadlineTest {
   private static final Duration SHORT = Duration.ofSeconds(3);
 
-  /** How two ranks come together. */
+  /** The ways in which two ranks connect. */
   private static Map<String, Function<Duration, List<Bootstrap>>> ways() {
     Map<String, Function<Duration, List<Bootstrap>>> ways = new HashMap<>();
     ways.put("in memory", deadline -> LocalBootstrap.create(2, deadline));

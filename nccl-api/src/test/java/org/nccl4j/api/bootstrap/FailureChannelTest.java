@@ -21,7 +21,7 @@ import org.nccl4j.device.RemoteException;
 import org.nccl4j.device.SystemErrorException;
 import org.nccl4j.device.TimeoutException;
 
-/** How ranks learn that one of them failed, died, or left. */
+/** Ranks learn that one of them failed, died, or left. */
 class FailureChannelTest {
   private final List<AutoCloseable> toClose = new ArrayList<>();
 

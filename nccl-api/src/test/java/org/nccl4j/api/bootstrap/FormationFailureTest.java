@@ -26,7 +26,7 @@ import org.nccl4j.device.RemoteException;
 import org.nccl4j.device.SystemErrorException;
 import org.nccl4j.device.TimeoutException;
 
-/** What can be wrong when ranks come together; each is named on every rank. */
+/** Each cause of a failed creation is named on every rank. */
 class FormationFailureTest {
   private static final Duration SHORT = Duration.ofSeconds(3);
 

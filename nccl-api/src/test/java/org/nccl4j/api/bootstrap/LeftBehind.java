@@ -22,7 +22,7 @@ public final class LeftBehind {
 
   private static final List<String> TABLES = List.of("tcp", "tcp6");
 
-  /** What the names of the bootstrap's threads begin with. */
+  /** The prefix of the bootstrap's threads' names. */
   private static final List<String> THREADS =
       List.of("nccl4j-bootstrap", "nccl4j-failure-of-rank-", "nccl4j-resolver");
 

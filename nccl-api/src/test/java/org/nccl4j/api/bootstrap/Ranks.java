@@ -74,7 +74,7 @@ final class Ranks {
         .toList();
   }
 
-  /** What each rank hears of the others' failures. */
+  /** The failures that each rank hears of. */
   static List<BlockingQueue<NcclException>> listen(List<Bootstrap> ranks) {
     List<BlockingQueue<NcclException>> heard = new ArrayList<>();
     for (Bootstrap each : ranks) {

@@ -6,7 +6,7 @@ import java.util.ArrayList;
 import java.util.List;
 import org.junit.jupiter.api.Test;
 
-/** What is said of GPUs, whose operations are known between two bounds. */
+/** The diagnosis of GPUs, whose progress is known between two bounds. */
 class DiagnosisTest {
   private static RankReport report(int rank, long launched, long ended, long upTo, int waitsFor) {
     return report(rank, 2, launched, ended, upTo, waitsFor);

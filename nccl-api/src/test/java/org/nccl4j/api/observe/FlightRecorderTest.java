@@ -17,7 +17,7 @@ import org.nccl4j.device.DataType;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.kernel.CallShape;
 
-/** What was recorded is read again: here, and as another process reads it. */
+/** Records are read again, in this process and as another process reads them. */
 class FlightRecorderTest {
   private static final List<String> NAMES = List.of("all_reduce", "broadcast", "send", "recv");
   private static final int ROOTS = 1 << 20;

@@ -109,7 +109,7 @@ class OrderConflictTest {
         .toList();
   }
 
-  /** What each host tells of itself is enough for the other. */
+  /** Each host's record is enough to diagnose the other. */
   @Test
   void oppositeOrdersOnTwoHostsAreNamed() {
     reportOfP();

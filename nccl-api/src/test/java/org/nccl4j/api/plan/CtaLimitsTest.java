@@ -4,7 +4,7 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 
 import org.junit.jupiter.api.Test;
 
-/** What limits of blocks mean for each kind of plan. */
+/** The effect of limits of blocks on each kind of plan. */
 class CtaLimitsTest {
   private static final int SENDRECV = 2;
   private static final int ALL_TO_ALL_OF_8 = 14;

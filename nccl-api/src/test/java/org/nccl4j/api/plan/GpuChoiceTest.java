@@ -56,7 +56,7 @@ class GpuChoiceTest {
     assertEquals(expected, choice(costs, operation, bytes));
   }
 
-  /** What lies between is nearer to more ranks than to a formula. */
+  /** Numbers of ranks that were not measured use the next greater one's figures. */
   @Test
   void whereANumberOfRanksWasNotMeasuredTheNextGreaterCounts() {
     CostModel three = costs(3, "NVIDIA H200", true, true);

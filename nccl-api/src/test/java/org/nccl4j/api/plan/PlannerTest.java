@@ -69,7 +69,7 @@ class PlannerTest {
                 });
   }
 
-  /** What an all-to-all of parts passes: slices that are made for the call. */
+  /** An all-to-all of parts passes slices that are made for the call. */
   private static List<P2pTask> exchange(DeviceMemory send, DeviceMemory recv, int bytes) {
     List<P2pTask> tasks = new ArrayList<>();
     for (int peer = 1; peer < RANKS; peer++) {

@@ -16,7 +16,7 @@ import org.nccl4j.api.spi.ProxyHandler;
 
 @Timeout(60)
 class ProxyThreadTest {
-  /** What is freed next is what a handler touches. */
+  /** A handler runs before the memory that it touches is freed. */
   @Test
   void anInterruptedThreadWaitsForTheTurnThatRuns() throws Exception {
     CountDownLatch begun = new CountDownLatch(1);

@@ -74,7 +74,7 @@ class SettingsTest {
     }
   }
 
-  /** What is shown of durations can be set. */
+  /** A duration as shown can be set again. */
   @Test
   void durationsAreShownAsTheyAreSet() {
     for (Setting<?> setting : Settings.declared()) {

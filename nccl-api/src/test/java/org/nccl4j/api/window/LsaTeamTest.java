@@ -13,7 +13,7 @@ import org.junit.jupiter.params.provider.CsvSource;
 import org.nccl4j.api.spi.PeerInfo;
 import org.nccl4j.device.Device;
 
-/** Whose windows a rank reaches. */
+/** The ranks whose windows a rank can load from and store to. */
 class LsaTeamTest {
   /** A rank of each place, which is a host and, after a slash, a clique. */
   private static List<PeerInfo> peers(Device.Kind kind, String... places) {

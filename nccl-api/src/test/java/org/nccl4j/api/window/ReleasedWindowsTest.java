@@ -7,7 +7,7 @@ import java.util.List;
 import org.junit.jupiter.api.Test;
 import org.nccl4j.device.symmetric.WindowView;
 
-/** What ranks have given up in different orders, where not all can be said at once. */
+/** Ranks release windows in different orders, with less room than there are windows. */
 class ReleasedWindowsTest {
   private static final int MOST = 2;
 
@@ -24,7 +24,7 @@ class ReleasedWindowsTest {
         RegistrationMessage.Step.REGISTER, null, 0, 0, 0, 0, 0, 0, "", rank.numbers(), List.of());
   }
 
-  /** What both give up in some rounds, each round of which they must agree on. */
+  /** Both release windows in some rounds, and must agree after each. */
   private static List<Long> rounds(int rounds, ReleasedWindows first, ReleasedWindows second) {
     List<Long> done = new ArrayList<>();
     for (int round = 0; round < rounds; round++) {

@@ -9,8 +9,8 @@ import org.nccl4j.device.host.memory.Words;
 import org.nccl4j.device.host.stream.Backoff;
 
 /**
- * A barrier among ranks that share memory of the host: each has words of its own with each other.
- * What a rank wrote before it comes is seen by those that have waited. One thread a rank.
+ * A barrier among ranks that share memory of the host: each has words of its own with each other. A
+ * barrier among ranks: writes before it are seen by all ranks that have waited. One thread a rank.
  */
 public final class HostBarrier {
   private static final long STRIDE = 128;

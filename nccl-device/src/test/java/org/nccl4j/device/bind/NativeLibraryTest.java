@@ -8,7 +8,7 @@ import org.junit.jupiter.api.Test;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.SystemErrorException;
 
-/** What is said of libraries that cannot be loaded. */
+/** Error messages on libraries that cannot be loaded. */
 class NativeLibraryTest {
   /** A library that no machine has. */
   public interface Nothing {

@@ -40,7 +40,7 @@ class CallMismatchGpuTest {
   private static final long PATIENCE_NANOS = 20_000_000_000L;
   private static final int BYTES = 4 << 20;
 
-  /** What the second rank calls, where the first sums 1000 int32 on all ranks. */
+  /** The second rank's call; the first rank sums 1000 int32 on all ranks. */
   enum Other {
     COUNT,
     TYPE,

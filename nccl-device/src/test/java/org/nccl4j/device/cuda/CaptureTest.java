@@ -33,8 +33,8 @@ import org.nccl4j.device.kernel.Operation;
 import org.nccl4j.device.kernel.Protocol;
 
 /**
- * What other threads and this one do while a stream is captured, against a recording driver that
- * spoils the capture as the real one does.
+ * Calls of this and other threads while a stream is captured, with a recording driver that
+ * invalidates the capture as the real one does.
  */
 @Timeout(120)
 class CaptureTest {

@@ -20,7 +20,7 @@ import org.nccl4j.device.cuda.driver.SharingLibrary;
 import org.nccl4j.device.cuda.memory.CudaShareableMemory;
 import org.nccl4j.device.shm.OwnedFd;
 
-/** Whatever function of the driver fails, whoever called it hears of it by the function's name. */
+/** An error of any driver function reaches the caller, with the function's name. */
 class CheckedCallsTest {
   private static final int OUT_OF_MEMORY = 2;
   private static final int BYTES = 1 << 20;
@@ -59,7 +59,7 @@ class CheckedCallsTest {
     }
   }
 
-  /** What follows upon a failure is not the test's. */
+  /** Calls after a failure are not checked. */
   private void tried(Runnable part) {
     try {
       part.run();

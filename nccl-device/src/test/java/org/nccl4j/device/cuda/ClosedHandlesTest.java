@@ -27,9 +27,7 @@ import org.nccl4j.device.kernel.KernelPlan;
 import org.nccl4j.device.kernel.Operation;
 import org.nccl4j.device.kernel.Protocol;
 
-/**
- * What was closed never gets to the driver, which takes the memory of a destroyed handle for one.
- */
+/** Closed handles never reach the driver, which would read the memory of a destroyed handle. */
 class ClosedHandlesTest extends AgainstFakeCuda {
   private static final Pattern OF_HANDLES =
       Pattern.compile("^cu(Stream|Event|Graph|Memcpy|Launch|ThreadExchange)");
@@ -141,7 +139,7 @@ class ClosedHandlesTest extends AgainstFakeCuda {
     }
   }
 
-  /** What was closed under a call is freed after it, by a thread that may wait for operations. */
+  /** Memory closed during a call is freed after it, by a thread that may wait for operations. */
   @Test
   void whatIsClosedUnderACall() throws Exception {
     DeviceMemory memory = device.allocate(4000);

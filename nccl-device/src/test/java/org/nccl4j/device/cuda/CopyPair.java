@@ -56,7 +56,7 @@ public final class CopyPair implements AutoCloseable {
         ranks.streams.get(rank));
   }
 
-  /** What kernels would write, which here none does: copies beside them may begin. */
+  /** Writes a kernel's word, since no kernel runs here: copies beside it may begin. */
   private void go(int rank) {
     ByteBuffer many = ByteBuffer.allocateDirect(4).order(ByteOrder.nativeOrder()).putInt(0, 1000);
     windows.resources.get(rank).write(DirectLayout.of(2).engine(), many);
@@ -68,7 +68,7 @@ public final class CopyPair implements AutoCloseable {
     launch(1, operation, way);
   }
 
-  /** What a rank has in the two parts of its receive buffer. */
+  /** The two parts of a rank's receive buffer. */
   public List<Integer> parts(int rank) {
     ByteBuffer got = ByteBuffer.allocateDirect(2 * bytes);
     windows.recv.get(rank).read(0, got);

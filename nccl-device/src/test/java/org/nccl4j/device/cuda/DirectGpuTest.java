@@ -34,7 +34,7 @@ class DirectGpuTest {
   private static final byte POISON = (byte) 0xA5;
   private static final int MOST = 16 << 20;
 
-  /** What is checked. */
+  /** The checked case. */
   record Kind(Operation operation, Algorithm way) {}
 
   private static final List<Kind> KINDS =

@@ -5,7 +5,7 @@ public interface FakeLibrary {
   /** All calls since the reset, a line each. */
   String fakeRecord();
 
-  /** How many things live: allocations, handles, mappings, streams, events, graphs. */
+  /** The number of live allocations, handles, mappings, streams, events and graphs. */
   long fakeLive();
 
   /** Copies the beginning of the last launch's arguments. */
@@ -39,10 +39,10 @@ public interface FakeLibrary {
   /** The kernel that was launched last. */
   String fakeLaunched();
 
-  /** Whether every stream says that it is being captured, until the reset. */
+  /** True if every stream says that it is being captured, until the reset. */
   void fakeCapturing(int on);
 
-  /** Whether devices say that streams can store and await 64 bits, until the reset. */
+  /** True if devices say that streams can store and await 64 bits, until the reset. */
   void fakeWideOperations(int on);
 
   /** Changes what is copied in streams, until the reset. */
@@ -51,12 +51,12 @@ public interface FakeLibrary {
   /** Has no device say that it has an attribute, by its number, until the reset. */
   void fakeLack(int attribute);
 
-  /** Whether there are fabric handles, until the reset: 0 none, 1 all, 2 supported and refused. */
+  /** Support of fabric handles, until the reset: 0 none, 1 all, 2 supported and refused. */
   void fakeFabric(int how);
 
   /** The least granularity of multicast objects, until the reset. */
   void fakeGranule(long bytes);
 
-  /** How many memory operations of streams wait, or come after one that does. */
+  /** The number of streams' memory operations that wait, or come after one that does. */
   int fakeWaiting();
 }

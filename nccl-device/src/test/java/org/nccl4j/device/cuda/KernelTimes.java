@@ -105,7 +105,7 @@ final class KernelTimes {
     System.exit(0);
   }
 
-  /** What it takes to connect ranks and make their communicators, first and later. */
+  /** The time to connect ranks and make their communicators, first and later. */
   private static void creation(int n) {
     CudaDevice device = CudaDevices.probe().device(0);
     for (int round = 0; round < 3; round++) {

@@ -13,7 +13,7 @@ import org.nccl4j.device.kernel.P2pWork;
 import org.nccl4j.device.kernel.Protocol;
 import org.nccl4j.device.symmetric.WindowView;
 
-/** What kernels are told of windows before a large message, against the recording driver. */
+/** Offers of windows before large messages, with the recording driver. */
 class OfferedPlansTest extends AgainstFakeCuda {
   private static final int BYTES = 2 << 20;
 
@@ -48,7 +48,7 @@ class OfferedPlansTest extends AgainstFakeCuda {
         windows == null ? P2pWork.Offer.NONE : new P2pWork.Offer(windows.recvs.get(0)));
   }
 
-  /** What the plan says of windows. */
+  /** The plan's offers of windows. */
   private static long told(GpuRanks ranks, P2pWork work) {
     var plan = (CudaKernelPlan) ranks.communicators.get(0).prepare(List.of(work));
     Offheap arguments = plan.arguments();

@@ -67,7 +67,7 @@ class OtherGraphsTest extends AgainstFakeCuda {
     communicator.launch(communicator.prepare(WORK), buffer, buffer, stream);
   }
 
-  /** What has been put into the streams since the last look; graph: when the graph is launched. */
+  /** The streams' operations since the last look; graph: when the graph is launched. */
   private String order() {
     List<String> calls = new ArrayList<>();
     String record = fake.fakeRecord();

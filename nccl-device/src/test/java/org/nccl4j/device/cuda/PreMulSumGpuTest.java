@@ -143,7 +143,7 @@ class PreMulSumGpuTest {
     return element;
   }
 
-  /** What the host device makes of a rank's elements before it adds. */
+  /** A rank's elements after the host device's multiplication. */
   private static ByteBuffer multiplied(DataType type, ByteBuffer input, double scalar) {
     int bytes = input.remaining();
     ByteBuffer result = ByteBuffer.allocateDirect(bytes).order(ByteOrder.nativeOrder());

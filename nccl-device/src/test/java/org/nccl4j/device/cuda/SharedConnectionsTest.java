@@ -313,7 +313,7 @@ class SharedConnectionsTest extends AgainstFakeCuda {
     }
   }
 
-  /** What others capture they launch, and nobody could order that with the other communicator. */
+  /** A foreign capture on shared connections is refused: its launches cannot be ordered. */
   @Test
   void capturesOfOthersAreRefused() {
     CudaKernelCommunicator child = child(parent, 3, 0);

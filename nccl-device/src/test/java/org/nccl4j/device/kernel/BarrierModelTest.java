@@ -21,7 +21,7 @@ import org.junit.jupiter.api.Test;
  * it once all others have begun that, since their first blocks meet.
  */
 class BarrierModelTest {
-  /** What a kernel does with the block. */
+  /** A kernel's use of the block. */
   private enum Kernel {
     BEGIN_AND_END,
     BEGIN_ONLY,
@@ -29,7 +29,7 @@ class BarrierModelTest {
     WITHOUT
   }
 
-  /** Whether a flag that was found stands for one that is awaited. */
+  /** True if the found flag stands for the awaited one. */
   private enum Rule {
     /** As the kernels do: that one, or one or two ahead, but not what new memory holds. */
     TWO_AHEAD {
@@ -204,7 +204,7 @@ class BarrierModelTest {
       }
     }
 
-    /** Whether a rank has told another of the barrier that the other is at. */
+    /** True if a rank has signalled the other rank's current barrier. */
     private boolean hasCome(byte[] state, int rank, int other) {
       int ahead =
           2 * (state[kernel(rank)] - state[kernel(other)])

@@ -22,7 +22,7 @@ import org.junit.jupiter.api.Test;
  * fourth step and at their end.
  */
 class ExchangeModelTest {
-  /** What all ranks do in a kernel: so many steps. */
+  /** A kernel of all ranks, with its number of steps. */
   private enum Kernel {
     MUTUAL_ONE(true, 1, false),
     MUTUAL_TWO(true, 2, false),
@@ -159,7 +159,7 @@ class ExchangeModelTest {
       return changed;
     }
 
-    /** What a rank has sent in all kernels before one. */
+    /** The steps that a rank has sent in all kernels before one. */
     private int sent(int rank, int kernel) {
       int sent = 0;
       for (int k = 0; k < kernel; k++) {
@@ -196,7 +196,7 @@ class ExchangeModelTest {
       return told;
     }
 
-    /** What kernels before this one concluded. */
+    /** Conclusions of the kernels before this one. */
     private int implied(int rank, int kernel) {
       for (int k = kernel - 1; k >= 0; k--) {
         if (kernels[k].mutual) {

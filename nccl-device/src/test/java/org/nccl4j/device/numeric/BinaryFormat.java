@@ -10,7 +10,7 @@ import org.nccl4j.device.DataType;
 public final class BinaryFormat {
   /** A number as a fraction; the sign counts for zeros too. */
   public record Exact(boolean negative, BigInteger numerator, BigInteger denominator) {
-    /** Whether it is a zero. */
+    /** True if it is a zero. */
     public boolean isZero() {
       return numerator.signum() == 0;
     }
@@ -82,7 +82,7 @@ public final class BinaryFormat {
     return negative ? magnitude | 1L << (fraction + exponentBits) : magnitude;
   }
 
-  /** What an infinite result becomes. */
+  /** The bits for a result beyond the largest finite number. */
   public long overflow(boolean negative) {
     return signed(negative, float8 ? maxFinite() : allOnesExponent());
   }

@@ -7,7 +7,7 @@ import java.nio.file.Path;
 import java.util.List;
 import java.util.stream.Stream;
 
-/** What this process has open and mapped, as the kernel tells it. */
+/** This process's open files and mappings, from /proc. */
 record ProcessState(List<String> openFiles, List<String> mappings) {
   static ProcessState now() {
     try (Stream<Path> fds = Files.list(Path.of("/proc/self/fd"))) {
@@ -26,7 +26,7 @@ record ProcessState(List<String> openFiles, List<String> mappings) {
     }
   }
 
-  /** Whether one mapping holds a whole range of addresses. */
+  /** True if one mapping holds the whole range of addresses. */
   boolean maps(long address, long bytes) {
     return mappings.stream()
         .map(line -> line.split("[- ]"))
@@ -37,12 +37,12 @@ record ProcessState(List<String> openFiles, List<String> mappings) {
                         <= 0);
   }
 
-  /** How many open files have a text in their name. */
+  /** The number of open files with a text in their name. */
   long openNaming(String text) {
     return openFiles.stream().filter(name -> name.contains(text)).count();
   }
 
-  /** How many mappings have a text in their name. */
+  /** The number of mappings with a text in their name. */
   long mappingsNaming(String text) {
     return mappings.stream().filter(name -> name.contains(text)).count();
   }

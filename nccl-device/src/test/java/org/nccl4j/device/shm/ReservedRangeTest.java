@@ -13,7 +13,7 @@ import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.SystemErrorException;
 
 class ReservedRangeTest {
-  /** What lies behind the end of a file must not be touched. */
+  /** Memory behind the end of a file must not be touched. */
   @Test
   void aSegmentThatIsSmallerThanItsOwnerSaysIsNotMapped() {
     try (ReservedRange range = ReservedRange.of(1 << 20);

@@ -11,8 +11,8 @@ import java.util.concurrent.CyclicBarrier;
 import java.util.concurrent.TimeUnit;
 
 /**
- * What threads allocate in rounds of the same work. The least of some rounds counts: the JVM
- * allocates for itself now and then, and a busy machine compiles late.
+ * Measures allocation of threads in rounds of the same work. The least of some rounds counts: the
+ * JVM allocates for itself now and then, and a busy machine compiles late.
  */
 final class Allocation {
   private static final ThreadMXBean THREADS = (ThreadMXBean) ManagementFactory.getThreadMXBean();

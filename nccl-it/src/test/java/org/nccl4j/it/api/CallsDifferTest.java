@@ -286,7 +286,7 @@ class CallsDifferTest {
     }
   }
 
-  /** What each rank's call ends in. */
+  /** The errors of all ranks' calls. */
   private static List<NcclException> errors(int n, CommunicatorConfig config, Pair pair)
       throws Exception {
     return errors(new Ranks(n, config), pair);

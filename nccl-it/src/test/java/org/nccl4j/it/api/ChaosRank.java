@@ -32,7 +32,7 @@ import org.nccl4j.device.RedOp;
  * says how it was.
  */
 public final class ChaosRank {
-  /** What happens in a round. */
+  /** The event of a round. */
   enum Fault {
     /** Nothing. */
     NONE,
@@ -49,7 +49,7 @@ public final class ChaosRank {
     /** The connections of its network are reset. */
     RESET;
 
-    /** Whether the victim itself sees the communicator fail, too. */
+    /** True if the victim sees the communicator fail too. */
     boolean isOfNetwork() {
       return this == CUT || this == RESET;
     }
@@ -246,7 +246,7 @@ public final class ChaosRank {
     }
   }
 
-  /** What a round does at random. */
+  /** A round's random operation. */
   private enum Kind {
     ALL_REDUCE,
     BROADCAST,

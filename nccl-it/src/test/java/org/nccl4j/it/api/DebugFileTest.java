@@ -17,7 +17,7 @@ import org.junit.jupiter.api.io.TempDir;
 import org.nccl4j.device.DebugLog;
 import org.nccl4j.it.perf.rank.JavaCommand;
 
-/** What NCCL_DEBUG, its subsystems and its file make of a program's log. */
+/** The effect of NCCL_DEBUG, NCCL_DEBUG_SUBSYS and NCCL_DEBUG_FILE on a program's log. */
 @Timeout(300)
 class DebugFileTest {
   @TempDir private Path directory;

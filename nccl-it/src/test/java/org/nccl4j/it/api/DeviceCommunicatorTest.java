@@ -126,7 +126,7 @@ class DeviceCommunicatorTest {
     }
   }
 
-  /** What each rank is told when all ask for one, and all can have one afterwards. */
+  /** Every rank asks for one and gets the message; all can have one afterwards. */
   private static void everyRankIsTold(String message, Ranks.Body body) throws Exception {
     try (Ranks ranks = new Ranks(2)) {
       ranks.run(

@@ -23,7 +23,7 @@ import org.nccl4j.device.cuda.CudaDevices;
 import org.nccl4j.it.doctor.DiagnoseCommand;
 import picocli.CommandLine;
 
-/** What diagnose says of GPUs while a kernel waits, long before its deadline. Needs two GPUs. */
+/** The command diagnose on GPUs while a kernel waits, before its deadline. Needs two GPUs. */
 @Tag("gpu")
 @Tag("two-gpus")
 @Timeout(120)

@@ -28,9 +28,8 @@ import org.nccl4j.it.api.HangingRank.Mistake;
 import org.nccl4j.it.cli.Main;
 
 /**
- * What {@code nccl diagnose} says of programs of three processes that hang: of the processes
- * themselves, and of their recorders as they were recorded into the test's resources, where
- * -Dnccl4j.record=DIRECTORY writes them.
+ * The output of {@code nccl diagnose} on hanging programs of three processes: on live processes,
+ * and on recorder files in the test's resources, which -Dnccl4j.record=DIRECTORY writes.
  */
 @Timeout(300)
 class DiagnoseTest {

@@ -97,7 +97,7 @@ class DirectTest {
     }
   }
 
-  /** Whole numbers, or few enough small floats that every order gives the same. */
+  /** Integers, or few enough small floats that every order of addition gives the same. */
   private static Call call(Random random, int n, int round) {
     DataType[] types = {DataType.INT32, DataType.UINT8, DataType.INT64, DataType.FLOAT32};
     DataType type = types[random.nextInt(types.length)];

@@ -37,7 +37,7 @@ class EarlyCloseTest {
 
   private static final int RANKS = 3;
 
-  /** How the ranks are connected. */
+  /** The connections of the ranks. */
   enum Way {
     MEMORY,
     SOCKETS;

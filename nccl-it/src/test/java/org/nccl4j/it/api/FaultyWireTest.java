@@ -74,7 +74,7 @@ class FaultyWireTest {
     }
   }
 
-  /** What each rank gets of a large all-reduce; nothing may be left afterwards. */
+  /** Each rank's result of a large all-reduce; nothing may be left afterwards. */
   private static List<NcclException> failures(int n, CommunicatorConfig config) throws Exception {
     new Ranks(n, with("piece=0")).close();
     final long before = openFiles();

@@ -22,7 +22,7 @@ import org.nccl4j.device.RedOp;
 import org.nccl4j.device.TimeoutException;
 import org.nccl4j.it.cli.Main;
 
-/** Who is behind is said when a deadline passes, and by the command, to all ranks. */
+/** The rank that is behind is named on all ranks, at a deadline and by the command. */
 @Timeout(120)
 class FlightRecorderTest {
   private static CommunicatorConfig deadline(long millis) {

@@ -86,7 +86,7 @@ class GraphsGpuTest {
     }
   }
 
-  /** What a rank puts in at a replay. */
+  /** A rank's input at a replay. */
   private static int value(int replay, int rank, int i) {
     return 1000 * replay + 7 * rank + i % 101;
   }

@@ -12,7 +12,7 @@ import org.nccl4j.device.RedOp;
 
 /** A rank in a process of its own, of a program that hangs, for {@link DiagnoseTest}. */
 final class HangingRank {
-  /** What is wrong with the program. */
+  /** The program's mistake. */
   enum Mistake {
     /** Nothing: the test stops rank 1. */
     STOPPED,

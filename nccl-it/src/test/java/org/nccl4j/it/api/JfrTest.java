@@ -24,7 +24,7 @@ import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.RedOp;
 
-/** What Java Flight Recorder gets to know. */
+/** Events for Java Flight Recorder. */
 @Timeout(120)
 class JfrTest {
   @TempDir private Path directory;

@@ -126,7 +126,7 @@ class MisuseTest {
     }
   }
 
-  /** What is in place is not. */
+  /** In-place operations are allowed. */
   @Test
   void buffersThatOverlapAreRefusedWhereThatIsAskedFor() throws Exception {
     CommunicatorConfig config =

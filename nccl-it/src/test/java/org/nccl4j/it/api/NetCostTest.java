@@ -19,7 +19,7 @@ import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.RedOp;
 
-/** What connections over a network cost when nothing goes over them, and when they are warm. */
+/** The costs of network connections, idle and warm. */
 @Timeout(180)
 class NetCostTest {
   private static final ThreadMXBean THREADS = (ThreadMXBean) ManagementFactory.getThreadMXBean();
@@ -33,7 +33,7 @@ class NetCostTest {
         .with("NCCL_SOCKET_NTHREADS", Integer.toString(threads));
   }
 
-  /** What carries data beside the ranks' own threads. */
+  /** The threads that carry data beside the ranks' own. */
   static List<Thread> workers() {
     return Thread.getAllStackTraces().keySet().stream()
         .filter(thread -> thread.getName().matches("nccl4j-(proxy|socket)-.*"))
@@ -69,7 +69,7 @@ class NetCostTest {
     }
   }
 
-  /** What the workers take while this thread looks at other things, long enough for many polls. */
+  /** The processor time of the workers while this thread does something else for many polls. */
   private static long cpuNanosOfLooks(List<Thread> workers) {
     long before = cpuNanos(workers);
     for (int look = 0; look < 100_000; look++) {

@@ -122,7 +122,7 @@ class NvlsAgreementTest {
     return 2 * (n + 1) * (unit * magnitude * (1 + n * unit) + least);
   }
 
-  /** What the last rank gets; all ranks have the same bits. */
+  /** The last rank's result; all ranks have the same bits. */
   private static ByteBuffer reduce(
       Ranks ranks, ByteBuffer[] inputs, DataType type, RedOp op, int count) throws Exception {
     ByteBuffer[] results = new ByteBuffer[inputs.length];

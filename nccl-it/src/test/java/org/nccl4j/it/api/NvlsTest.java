@@ -67,7 +67,7 @@ class NvlsTest {
     }
   }
 
-  /** What rank n - 1 receives in three collectives, one after the other. */
+  /** The results of rank n - 1 of three collectives. */
   private static byte[] run(Ranks ranks, DataType type, RedOp op, int count, long seed)
       throws Exception {
     int n = ranks.communicators.size();
@@ -131,7 +131,7 @@ class NvlsTest {
     }
   }
 
-  /** What NVLS does not have goes by another algorithm. */
+  /** Operations without NVLS use another algorithm. */
   @Test
   void productsAreRightAllTheSame() throws Exception {
     try (Ranks ranks = new Ranks(2, NVLS)) {

@@ -104,7 +104,7 @@ class NvlsTreeNetGpuTest {
     }
   }
 
-  /** Who waits for a rank that never comes says so in the end. */
+  /** A rank that waits for one that never comes reports it at its deadline. */
   @Test
   void aMissingRankIsNamed() throws Exception {
     CommunicatorConfig config = EMULATED.withOperationDeadline(Duration.ofSeconds(3));

@@ -62,7 +62,7 @@ class NvlsTreeTest {
     }
   }
 
-  /** What else NVLS has on one machine goes by other algorithms, and so do bytes. */
+  /** NVLS's other operations on one machine, and bytes, use other algorithms. */
   @Test
   void itHasAllReduceAlone() {
     try (Ranks ranks = Ranks.onHosts("aab", TREE)) {

@@ -157,7 +157,7 @@ class NvlsWindowTest {
     return HostDevice.view(memory, 0, (int) memory.size()).asFloatBuffer();
   }
 
-  /** Whoever does not ask for it goes the cheapest way, which the emulation is not. */
+  /** By default the cheapest algorithm is chosen, which the emulation is not. */
   @Test
   void emulatedItIsNotTheCheapestWay() throws Exception {
     try (Ranks ranks =

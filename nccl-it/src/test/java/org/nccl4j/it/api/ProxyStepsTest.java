@@ -31,7 +31,7 @@ import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.it.sample.CompiledPlugins;
 
-/** What profilers are told of the steps of proxies: all, in order, and only if they ask. */
+/** Profilers hear of all steps of proxies, in order, and only if they ask. */
 @Timeout(120)
 class ProxyStepsTest {
   private static final int COUNT = 300_000;
@@ -115,7 +115,7 @@ class ProxyStepsTest {
     plugins.close();
   }
 
-  /** What the profilers ask for that are opened from now on. */
+  /** The events that profilers opened from now on ask for. */
   private void activate(int mask) throws Exception {
     provider.getField("mask").setInt(null, mask);
   }

@@ -25,7 +25,7 @@ import org.nccl4j.device.DeviceStream;
 final class Ranks implements AutoCloseable {
   private static final Executor THREADS = task -> new Thread(task).start();
 
-  /** What a rank does on its thread. */
+  /** A rank's work on its thread. */
   interface Body {
     void run(Communicator communicator, DeviceStream stream) throws Exception;
   }

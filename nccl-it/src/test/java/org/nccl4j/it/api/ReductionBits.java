@@ -69,7 +69,7 @@ abstract class ReductionBits {
     }
   }
 
-  /** How operations are called. */
+  /** The threads and buffers of calls. */
   private enum Calls {
     A_THREAD_EACH,
     ONE_THREAD,
@@ -133,7 +133,7 @@ abstract class ReductionBits {
           });
     }
 
-    /** What all ranks get, one behind the other where each gets a part. */
+    /** The results of all ranks, one behind the other where each gets a part. */
     byte[] result(Sum sum, Calls calls) throws Exception {
       List<DeviceMemory> all = calls == Calls.WINDOWS ? registered : plain;
       List<DeviceMemory> in = all.subList(0, n);
@@ -288,7 +288,7 @@ abstract class ReductionBits {
     }
   }
 
-  /** What each element is, whatever is sent with it. */
+  /** The value of an element, independent of its neighbours. */
   private Map<String, byte[]> inRankOrder() throws Exception {
     List<Device> hosts = Collections.nCopies(devices().size(), Devices.host());
     List<Sum> whole =

@@ -188,7 +188,7 @@ class RegistrationTest {
     }
   }
 
-  /** What one rank waits for in a group comes in the order of its calls. */
+  /** Receives of one rank in a group come in the order of its calls. */
   @Test
   void severalWindowsOfARankInOneGroup() {
     try (Ranks ranks = new Ranks(2)) {

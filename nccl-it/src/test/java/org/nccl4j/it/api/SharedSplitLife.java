@@ -207,7 +207,7 @@ abstract class SharedSplitLife {
     close(parents);
   }
 
-  /** What has grown has one rank more, and connections of its own. */
+  /** A grown communicator has one rank more, and connections of its own. */
   @Test
   void whatGrowsSharesNothing() {
     List<Communicator> parents = parents();

@@ -232,7 +232,7 @@ final class SplitProgram implements AutoCloseable {
     }
   }
 
-  /** What a rank of the parent puts in. */
+  /** The input of a rank of the parent. */
   private static int value(int rank, Operation operation, int i) {
     return (operation.number * 1_000_003 + rank * 7919 + i) * 0x9E3779B1;
   }

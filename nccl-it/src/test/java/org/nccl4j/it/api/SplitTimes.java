@@ -18,8 +18,8 @@ import org.nccl4j.device.RedOp;
 import org.nccl4j.device.cuda.CudaDevice;
 
 /**
- * What a split of all GPUs costs that shares connections, and one that does not: milliseconds and
- * memory to make it, and microseconds of its all-reduces, launched back to back by a thread a rank.
+ * The costs of a split of all GPUs with and without shared connections: milliseconds and memory to
+ * make it, and microseconds of its all-reduces, launched back to back by a thread a rank.
  */
 final class SplitTimes {
   private static final int SPLITS = 5;

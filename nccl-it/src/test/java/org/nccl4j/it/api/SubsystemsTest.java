@@ -21,7 +21,7 @@ import org.nccl4j.device.DataType;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.RedOp;
 
-/** What NCCL_DEBUG=INFO and NCCL_DEBUG_SUBSYS make of each subsystem. */
+/** The lines of each subsystem with NCCL_DEBUG=INFO and NCCL_DEBUG_SUBSYS. */
 @Timeout(120)
 class SubsystemsTest {
   private final Logger logger = Logger.getLogger("org.nccl4j");

@@ -59,7 +59,7 @@ class TutorialTest {
     return tests(FOR_GPUS, TutorialTest::run);
   }
 
-  /** What readers take for an example does what it must. */
+  /** The tutorial's programs give the right results. */
   @TestFactory
   Stream<DynamicTest> theTransportKeepsItsContract() throws Exception {
     compile(TUTORIAL.resolve("11-writing-a-transport.md"));

@@ -23,10 +23,10 @@ import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.InvalidUsageException;
 
-/** Whatever is used after its close says so, but for what only asks, and for closing again. */
+/** Using a closed object is an error, except for queries and closing again. */
 @Timeout(120)
 class UseAfterCloseTest {
-  /** What a communicator's rank may still call: it ends what has ended. */
+  /** Calls that a closed communicator allows. */
   private static final Set<String> HARMLESS = Set.of("abort", "close", "finish", "revoke");
 
   /** Queries of a communicator, which answer after its close too. */

@@ -31,7 +31,7 @@ abstract class VariableParts {
   /** One for each rank. */
   abstract List<Device> devices();
 
-  /** How often. */
+  /** The number of rounds. */
   abstract int rounds();
 
   /** Of a part, at most. */

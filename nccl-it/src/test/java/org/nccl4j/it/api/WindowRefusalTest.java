@@ -22,7 +22,7 @@ import org.nccl4j.device.NcclException;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.SystemErrorException;
 
-/** What windows refuse: on all ranks alike, and the communicator is as good as before. */
+/** Windows refuse wrong use on all ranks alike, and the communicator stays usable. */
 @Timeout(120)
 class WindowRefusalTest {
   private static final int N = 3;

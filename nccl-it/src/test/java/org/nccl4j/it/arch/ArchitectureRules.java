@@ -214,7 +214,7 @@ final class ArchitectureRules {
         .resideInAPackage("jcuda..");
   }
 
-  /** Whether a status is an exception is up to a switch of JCuda's that users set. */
+  /** A switch of JCuda's, which users set, turns statuses into exceptions. */
   private ArchRule jcudaIsNotCalled() {
     return noClasses().should().dependOnClassesThat().haveNameMatching("jcuda\\..*\\.JCuda\\w*");
   }
@@ -283,7 +283,7 @@ final class ArchitectureRules {
     return noClasses().should().haveNameMatching(".*(Manager|Helper|Util|Utils|Common|Misc)");
   }
 
-  /** What an exported package shows mentions only what is exported, or another library. */
+  /** Signatures in an exported package name only exported types, or another library's. */
   private ArchRule publicApiIsExported() {
     return classes()
         .that()

@@ -10,7 +10,7 @@ import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import org.junit.jupiter.api.Test;
 
-/** Who imports the root's pom gets the versions of all modules, and of nothing else. */
+/** Importing the root's pom sets the versions of all modules, and of nothing else. */
 class BomTest {
   private static Set<String> found(String text, String pattern) {
     Set<String> found = new TreeSet<>();

@@ -47,7 +47,7 @@ record StructureLimits(
     return new StructureLimits(1, 1, Map.of(), Map.of());
   }
 
-  /** That no more types than allowed name each other in a circle. */
+  /** No cycle of types is larger than allowed. */
   ArchCondition<JavaClass> haveShortCycles(String root) {
     return new ArchCondition<>("have cycles of at most " + cycle + " types") {
       private final Map<String, Set<String>> names = new TreeMap<>();
@@ -81,7 +81,7 @@ record StructureLimits(
     return homes.size() == 1 ? cycles.getOrDefault(homes.iterator().next(), 0) : 0;
   }
 
-  /** That no package has more files than allowed. */
+  /** No package has more files than allowed. */
   ArchCondition<JavaClass> bePackagedInFewFiles(String root) {
     return new ArchCondition<>("be in packages of at most " + files + " files") {
       private final Map<String, Set<String>> found = new TreeMap<>();

@@ -20,7 +20,7 @@ final class CommandLineTest {
     return Main.run(new PrintWriter(out), new PrintWriter(err), words);
   }
 
-  /** What is written, what the message must say, and that the status is 2. */
+  /** A command line and the text that its message must have; the status is 2. */
   @ParameterizedTest
   @CsvSource(
       delimiter = '|',

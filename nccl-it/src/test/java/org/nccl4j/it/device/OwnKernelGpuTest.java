@@ -54,7 +54,7 @@ class OwnKernelGpuTest {
         OwnKernelGpuTest::runByMultimem);
   }
 
-  /** What a rank does on its thread with the compiled kernels; false if it cannot here. */
+  /** A rank's work on its thread with the compiled kernels; false if it cannot run here. */
   private interface Body {
     boolean run(Communicator rank, byte[] cubin);
   }

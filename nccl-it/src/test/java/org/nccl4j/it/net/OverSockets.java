@@ -10,7 +10,7 @@ import org.nccl4j.transport.net.socket.SocketNetProvider;
 public abstract class OverSockets implements NetProvider {
   private final NetProvider inner = new SocketNetProvider();
 
-  /** What the network makes of the sockets. */
+  /** Opens the network on the sockets. */
   protected abstract Net over(NetContext context, Net sockets);
 
   @Override

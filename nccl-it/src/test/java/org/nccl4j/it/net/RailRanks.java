@@ -35,7 +35,7 @@ final class RailRanks {
   private final List<Integer> ranks = new ArrayList<>();
   private final Communicator[] comms = new Communicator[RANKS];
 
-  /** What a rank does on its thread. */
+  /** A rank's work on its thread. */
   private interface Body {
     void run(int rank) throws Exception;
   }

@@ -7,7 +7,7 @@ import java.util.logging.Handler;
 import java.util.logging.LogRecord;
 import java.util.logging.Logger;
 
-/** What is logged of refused connections while it is open. */
+/** Records the log's lines on refused connections while it is open. */
 public final class Refusals extends Handler implements AutoCloseable {
   private final Logger logger = Logger.getLogger("org.nccl4j");
   private final Queue<String> ports = new ConcurrentLinkedQueue<>();

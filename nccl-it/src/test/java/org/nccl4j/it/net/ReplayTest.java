@@ -34,7 +34,7 @@ import org.nccl4j.it.contract.FaultyWire;
 import org.nccl4j.it.contract.WireFaults;
 import org.nccl4j.transport.net.socket.SocketNetProvider;
 
-/** What one rank has really said, said again by a stranger on the ports that are open. */
+/** A stranger replays a rank's recorded bytes on all open ports. */
 @Timeout(180)
 class ReplayTest {
   private static final int TIMES = 30;

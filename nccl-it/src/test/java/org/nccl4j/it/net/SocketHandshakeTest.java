@@ -138,7 +138,7 @@ class SocketHandshakeTest {
     }
   }
 
-  /** What the server says to a hello, and that it closes when the proof is wrong. */
+  /** Reads the server's answer to a hello, and checks that a wrong proof ends the connection. */
   private static byte[] answer(NetListener listener, byte[] hello) throws IOException {
     try (Socket socket = new Socket(InetAddress.getLoopbackAddress(), port(listener))) {
       socket.setSoTimeout(50);

@@ -42,7 +42,7 @@ final class CarriedSlots {
   private final ConnectionLayout layout;
   private final int channels;
 
-  /** Whether kernels are to end, as an abort has them end. */
+  /** True if kernels must end, as after an abort. */
   private volatile boolean over;
 
   /** Connects the two ranks, both ways. */
@@ -202,12 +202,12 @@ final class CarriedSlots {
     return new SlotKernel(layout, connection, channel, from, () -> over);
   }
 
-  /** What a rank's kernel does that sends on a channel. */
+  /** The sending kernel of a channel. */
   private void fill(int from, int channel, int steps) {
     kernel(from, senders[from].connection(), channel).fill(steps);
   }
 
-  /** What the other rank's kernel does. */
+  /** The receiving kernel of a channel. */
   private void empty(int from, int channel, CountDownLatch others) {
     if (channel == channels - 1) {
       await(others);

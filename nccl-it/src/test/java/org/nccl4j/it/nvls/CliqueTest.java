@@ -105,7 +105,7 @@ class CliqueTest {
     return all;
   }
 
-  /** What a process wrote of one of its communicators. */
+  /** A process's line on one of its communicators. */
   private static String of(Ran ran, int communicator) {
     String output = ran.output() + "\ncommunicator ";
     int from = output.indexOf("communicator " + communicator + "\n");
@@ -224,7 +224,7 @@ class CliqueTest {
     assertContains(all.get(1).output(), "shared by file descriptors alone");
   }
 
-  /** What worked when it was tried fails for the arena; then the trial fails too. */
+  /** Sharing passes its trial and fails for the arena; then the trial fails too. */
   @Test
   void aFailureInTheMiddleTakesTheNetwork() throws Exception {
     List<Ran> all =

@@ -20,8 +20,8 @@ import org.junit.jupiter.params.provider.ValueSource;
 import org.nccl4j.it.nvls.FakeGpuProcess.Ran;
 
 /**
- * What a whole communicator asks of the driver for NVLS, in a process of its own with the recording
- * fake in the driver's place: two ranks, each on a fake GPU.
+ * A whole communicator's driver calls for NVLS, in a process of its own with the recording fake in
+ * the driver's place: two ranks, each on a fake GPU.
  */
 @Timeout(120)
 class DriverMulticastTest {
@@ -37,7 +37,7 @@ class DriverMulticastTest {
     return program.run(settings, FakeGpuRanks.class);
   }
 
-  /** Whatever else asks for it, and however nought is written. */
+  /** NCCL_NVLS_ENABLE=0 in all spellings wins over all other settings. */
   @ParameterizedTest
   @CsvSource({"auto, 0", "hardware, 0", "hardware, 00"})
   void whereItIsForbiddenNoMulticastFunctionIsCalled(String mode, String nought) throws Exception {
@@ -310,7 +310,7 @@ class DriverMulticastTest {
     assertEquals(0, ran.count("cuLaunchKernelEx"), "nothing was launched");
   }
 
-  /** What a suspension gives back is device memory too, and all of it. */
+  /** A suspension gives back all of a communicator's device memory. */
   @Test
   void suspendedCommunicatorsHoldNoDeviceMemory() throws Exception {
     Ran ran = run(Map.of("JAVA_TOOL_OPTIONS", "-Dnccl4j.suspensions=2"));

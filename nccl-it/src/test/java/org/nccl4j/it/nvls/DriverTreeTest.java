@@ -18,8 +18,8 @@ import org.junit.jupiter.params.provider.CsvSource;
 import org.nccl4j.it.nvls.FakeGpuProcess.Ran;
 
 /**
- * What communicators of several machines ask of the driver for NVLSTree, in a process of its own
- * with the recording fake in the driver's place: four ranks on two machines, on two fake GPUs.
+ * Driver calls of communicators of several machines for NVLSTree, in a process of its own with the
+ * recording fake in the driver's place: four ranks on two machines, on two fake GPUs.
  */
 @Timeout(120)
 class DriverTreeTest {

@@ -12,7 +12,7 @@ public interface FakeCards {
   /** EOPNOTSUPP. */
   int NOT_SUPPORTED = 95;
 
-  /** That which the network loads too. */
+  /** The library that the network loads too. */
   static FakeCards load() {
     return LibraryLoader.create(FakeCards.class)
         .failImmediately()
@@ -55,7 +55,7 @@ public interface FakeCards {
   /** A call fails after so many successes. */
   void fake_fail(String call, int error, int after);
 
-  /** How many calls begin with some words. */
+  /** The number of calls that begin with a text. */
   default long calls(String words) {
     return fake_calls().lines().filter(line -> line.startsWith(words)).count();
   }

@@ -20,7 +20,7 @@ import java.util.stream.Stream;
  * @param folder where the fake's libcuda.so.1 is
  */
 record FakeGpuProcess(Path folder) {
-  /** What a process called, printed and logged. */
+  /** A process's driver calls, output and log. */
   record Ran(int status, List<String> calls, String output) {
     long count(String call) {
       return calls.stream()

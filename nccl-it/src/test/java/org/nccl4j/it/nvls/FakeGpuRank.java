@@ -35,7 +35,7 @@ final class FakeGpuRank {
     }
   }
 
-  /** What comes of one registration. */
+  /** The outcome of a registration. */
   private static String register(Communicator communicator) {
     try (DeviceMemory memory = communicator.device().memAlloc(64)) {
       communicator.deregisterWindow(communicator.registerWindow(memory));

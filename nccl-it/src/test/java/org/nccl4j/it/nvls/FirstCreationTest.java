@@ -23,8 +23,8 @@ import org.junit.jupiter.api.io.TempDir;
 import org.nccl4j.it.nvls.FakeGpuProcess.Ran;
 
 /**
- * What a process does not do for its first communicator, since it takes longer than all the rest:
- * see docs/benchmarks/communicators.md.
+ * Work that a process must not do for its first communicator, since it takes longer than all the
+ * rest: see docs/benchmarks/communicators.md.
  */
 @Timeout(180)
 class FirstCreationTest {
@@ -40,7 +40,7 @@ class FirstCreationTest {
       Pattern.compile(
           "(org\\.nccl4j|jnr|com\\.kenai|jcuda|org\\.objectweb)\\.[\\w.$]*(?<!\\$\\d{1,3})");
 
-  /** What creations have in common on all devices. */
+  /** A class that every creation loads, on any device. */
   private static final String SHARED = "org.nccl4j.api.launch.Launcher";
 
   private static final String MEETING = "'org/nccl4j/api/bootstrap/TcpBootstrap'";
@@ -112,7 +112,7 @@ class FirstCreationTest {
     return program.run(all, FakeGpuRanks.class);
   }
 
-  /** What was initialised between the first use of Communicator and its creation's end. */
+  /** The classes initialised between the first use of Communicator and the end of its creation. */
   private static Set<String> initialized(Ran ran) {
     return ran.output()
         .lines()

@@ -22,7 +22,7 @@ import org.nccl4j.device.RedOp;
 import org.nccl4j.device.ReductionOperator;
 import org.nccl4j.it.nvls.FakeGpuProcess.Ran;
 
-/** What belongs to another device is refused by name, before anything is launched. */
+/** Buffers and streams of another device are refused by name, before any launch. */
 @Timeout(120)
 class ForeignDeviceTest {
   private static final DataType F32 = DataType.FLOAT32;

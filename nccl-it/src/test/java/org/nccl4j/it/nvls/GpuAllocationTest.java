@@ -14,7 +14,7 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 import org.nccl4j.it.nvls.FakeGpuProcess.Ran;
 
-/** What a thread allocates by operations of GPUs that it launches, once they are warm. */
+/** A thread allocates nothing on the Java heap for warm operations of GPUs. */
 @Timeout(120)
 class GpuAllocationTest {
   private static final Pattern MEASURED =

@@ -15,7 +15,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 import org.nccl4j.it.cli.Main;
 import org.nccl4j.it.nvls.FakeGpuProcess.Ran;
 
-/** What the user is told of GPUs that a communicator cannot be made of. */
+/** Error messages on GPUs that a communicator cannot use. */
 @Timeout(120)
 class GpuErrorsTest {
   private static final String SHARED = "NCCL4J-SHARED-GPU";

@@ -200,7 +200,7 @@ class GpuNetTest {
     assertEquals(0, ran.warnings(), ran.output());
   }
 
-  /** Whole communicators, whose engine asks the topology who sends by which card. */
+  /** Whole communicators, whose engine asks the topology which rank sends by which card. */
   @Test
   void ranksOfAHostConnectForEachOther() throws Exception {
     Ran ran = program.run(Map.of(), RailGpus.class, folder.toString());

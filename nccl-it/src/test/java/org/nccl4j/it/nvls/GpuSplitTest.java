@@ -13,7 +13,7 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 import org.nccl4j.it.nvls.FakeGpuProcess.Ran;
 
-/** What splits of communicators of GPUs take of the GPUs' memory, with the fake driver. */
+/** Splits of communicators of GPUs: their memory and launches, with the fake driver. */
 @Timeout(180)
 class GpuSplitTest {
   @TempDir static Path folder;

@@ -23,8 +23,8 @@ import org.nccl4j.it.nvls.FakeGpuProcess.Ran;
 import org.nccl4j.it.nvls.FakeGpuProcess.Running;
 
 /**
- * How communicators of GPUs get at each other's memory when the driver, the machine or the user
- * refuses one way after the other: which way is taken instead, and what the user is told.
+ * Memory sharing of GPUs when the driver, the machine or the user refuses one way after the other:
+ * the way that is used instead, and the log.
  */
 @Timeout(180)
 class MemorySharingTest {

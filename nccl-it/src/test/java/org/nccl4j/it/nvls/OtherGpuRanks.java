@@ -27,7 +27,7 @@ import org.nccl4j.device.RedOp;
 import org.nccl4j.device.cuda.CudaGraph;
 import org.nccl4j.device.cuda.CudaStream;
 
-/** What {@link FakeGpuRanks} can do beside, with communicators of its own. */
+/** Programs like {@link FakeGpuRanks} that make communicators of their own. */
 final class OtherGpuRanks {
   private static final int COUNT = 16;
   private static final Executor THREADS = task -> new Thread(task).start();
@@ -80,7 +80,7 @@ final class OtherGpuRanks {
     }
   }
 
-  /** What splits use cannot be given back meanwhile. */
+  /** Memory that splits use cannot be suspended. */
   private static void suspend(List<Communicator> ranks) {
     together(
         ranks,
@@ -94,7 +94,7 @@ final class OtherGpuRanks {
         });
   }
 
-  /** What is left after an abort shares nothing with what was aborted. */
+  /** A shrink after an abort shares nothing with the aborted communicator. */
   private static void shrink(List<Communicator> ranks) {
     CommunicatorConfig share = CommunicatorConfig.defaults().withShrinkShare(true);
     List<Communicator> left = new ArrayList<>(ranks);
@@ -204,7 +204,7 @@ final class OtherGpuRanks {
     memories.forEach(DeviceMemory::close);
   }
 
-  /** What is captured is in the graphs of the thread that captures, and spoils nothing. */
+  /** A capture gets the calls of its own thread, and spoils nothing. */
   private static void capture(List<DeviceStream> streams, Runnable group) {
     List<CudaStream> captured = streams.stream().map(CudaStream.class::cast).toList();
     captured.forEach(CudaStream::beginCapture);
@@ -242,7 +242,7 @@ final class OtherGpuRanks {
     return second;
   }
 
-  /** What a kernel finds; the handle is freed with the communicator. */
+  /** The contents of a device communicator; its handle is freed with the communicator. */
   private static void describe(Window window) {
     ByteBuffer handle = ByteBuffer.allocateDirect(40).order(ByteOrder.nativeOrder());
     window.memory().device().wrap(window.deviceHandle(), 40).read(0, handle);

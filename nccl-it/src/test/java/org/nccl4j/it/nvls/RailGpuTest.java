@@ -34,7 +34,7 @@ class RailGpuTest {
 
   @TempDir private Path folder;
 
-  /** What a rank has, allocated before any kernel runs: who frees memory waits for all kernels. */
+  /** A rank's memory, allocated before any kernel runs: freeing memory waits for all kernels. */
   private record Rank(
       Communicator comm, DeviceMemory send, DeviceMemory recv, DeviceStream stream) {
     static Rank of(Communicator comm) {

@@ -14,7 +14,7 @@ import org.nccl4j.device.kernel.ConnectionLayout;
 import org.nccl4j.device.kernel.KernelDevice;
 
 /**
- * What a transport is told where threads play the kernels: cards are near, and sockets go over
+ * The context of a transport whose kernels are threads: cards are near, and sockets go over
  * loopback.
  *
  * @param exits by peer, where another rank is to send

@@ -14,9 +14,9 @@ import org.nccl4j.device.kernel.Connection;
 import org.nccl4j.device.kernel.ConnectionLayout;
 
 /**
- * What a kernel does on a channel of a connection that proxies carry, played by a thread: fills
- * slots with steps of random sizes, or empties them and looks at what is there. The fake's devices
- * see memory where the process does.
+ * A thread in the place of a kernel, on a channel of a connection that proxies carry: fills slots
+ * with steps of random sizes, or empties and checks them. The fake's devices see memory where the
+ * process does.
  */
 final class SlotKernel {
   static final long PATIENCE_SECONDS = 90;

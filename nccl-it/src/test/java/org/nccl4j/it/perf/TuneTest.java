@@ -25,7 +25,7 @@ import org.nccl4j.device.DataType;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.it.cli.Main;
 
-/** What {@code tune} writes is read by the planner, on the host device. */
+/** The planner reads the file that {@code tune} writes, on the host device. */
 @Timeout(180)
 class TuneTest {
   private static final String FILE = "NCCL4J_COSTS_FILE";

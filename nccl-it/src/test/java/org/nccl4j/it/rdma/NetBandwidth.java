@@ -18,10 +18,10 @@ import org.nccl4j.it.contract.RankContext;
 import org.nccl4j.transport.net.ib.IbProvider;
 
 /**
- * What ib_write_bw does, through the InfiniBand network: one process sends messages of one size to
- * another, a few under way at a time. Started twice: {@code receive FILE BYTES COUNT DEPTH MICROS}
- * writes its handle to the file, {@code send} with the same arguments reads it and prints MB/s of
- * the second half. Who waits sleeps for so many microseconds.
+ * The measurement of ib_write_bw, through our InfiniBand network: one process sends messages of one
+ * size to another, a few under way at a time. Started twice: {@code receive FILE BYTES COUNT DEPTH
+ * MICROS} writes its handle to the file, {@code send} with the same arguments reads it and prints
+ * MB/s of the second half. A waiting side sleeps for so many microseconds.
  */
 public final class NetBandwidth {
   private static final long DEADLINE_NANOS = 120_000_000_000L;

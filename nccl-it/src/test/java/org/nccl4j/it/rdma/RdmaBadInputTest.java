@@ -10,7 +10,7 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
-/** What is wrong with a machine's RDMA is said, with the remedy. */
+/** Errors of a machine's RDMA name the cause and the remedy. */
 @Tag("rdma")
 class RdmaBadInputTest {
   private static final String WITHOUT_PRIVILEGE =

@@ -140,7 +140,7 @@ class PluginsTest {
     assertEquals("closed", told.get(told.size() - 1));
   }
 
-  /** What rank 0's is told of an operation and the end. */
+  /** The calls that rank 0's profiler gets for an operation and at the end. */
   private List<?> told(CommunicatorConfig config) throws Exception {
     List<Communicator> comms = two(config);
     try (DeviceMemory a = Devices.host().allocate(64);

@@ -26,7 +26,7 @@ import org.nccl4j.api.spi.PeerInfo;
 import org.nccl4j.api.spi.TransportProvider;
 import org.nccl4j.it.contract.TransportContract;
 
-/** What is exported is enough to write a transport with, and it is used as our own are. */
+/** A transport can be written with the exported packages alone, and is used as our own are. */
 @Timeout(300)
 final class SampleTransportTest extends TransportContract {
   static {

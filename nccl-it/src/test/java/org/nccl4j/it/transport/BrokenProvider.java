@@ -22,7 +22,7 @@ import org.nccl4j.device.kernel.ConnectionLayout;
 
 /** A transport inside one process with a defect. */
 record BrokenProvider(Defect defect) implements TransportProvider {
-  /** What is wrong with it. */
+  /** The provider's defect. */
   enum Defect {
     /** All have it; the only one of this. */
     FREES_TOO_EARLY,

@@ -23,7 +23,7 @@ import org.openjdk.jmh.annotations.State;
 import org.openjdk.jmh.annotations.Warmup;
 
 /**
- * How long it takes from a parsed file to paths, and to all patterns, connections and costs;
+ * The time from a parsed file to paths, and to all patterns, connections and costs;
  * docs/benchmarks/topo.md has the command and the figures.
  */
 @BenchmarkMode(Mode.AverageTime)

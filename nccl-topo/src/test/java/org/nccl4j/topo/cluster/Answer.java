@@ -11,7 +11,7 @@ import org.nccl4j.topo.search.GraphKind;
 import org.nccl4j.topo.search.MachineGraphs;
 import org.nccl4j.topo.tuning.Selection;
 
-/** What a cluster came to, as lines to compare. */
+/** A cluster's result as lines to compare. */
 final class Answer {
   private final StringBuilder out = new StringBuilder();
 

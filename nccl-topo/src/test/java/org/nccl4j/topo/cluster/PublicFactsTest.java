@@ -19,10 +19,10 @@ import org.nccl4j.topo.search.GraphKind;
 import org.nccl4j.topo.system.Node;
 
 /**
- * What follows for known machines from their data sheets, without running any search: a GPU sends
- * at most what its NVLinks carry together, a machine at most what its network cards do. GB/s of one
- * way: an NVLink of V100 and A100 20, of H100 20.6, of B200 40.1; PCIe x16 12, 24 and 48 from
- * generation 3 to 5, which is what a 100, 200 or 400 Gb/s card gets through.
+ * Bounds for known machines from their data sheets, without running any search: a GPU sends at most
+ * what its NVLinks carry together, a machine at most what its network cards do. GB/s of one way: an
+ * NVLink of V100 and A100 20, of H100 20.6, of B200 40.1; PCIe x16 12, 24 and 48 from generation 3
+ * to 5, which is what a 100, 200 or 400 Gb/s card gets through.
  */
 class PublicFactsTest {
   private static Cluster cluster(String name, int machines) {

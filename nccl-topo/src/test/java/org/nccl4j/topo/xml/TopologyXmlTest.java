@@ -8,7 +8,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 import org.nccl4j.topo.TestMachines;
 
-/** What is written is what was read; views of ranks fuse into the machine. */
+/** A written topology equals the one that was read; views of ranks fuse into the machine. */
 class TopologyXmlTest {
   @ParameterizedTest
   @MethodSource("org.nccl4j.topo.TestMachines#names")
@@ -47,7 +47,7 @@ class TopologyXmlTest {
     assertEquals(1, count(views.get(3), "gpu"));
   }
 
-  /** What one rank sees: its own GPU, and all network cards. */
+  /** One rank's view: its own GPU, and all network cards. */
   private static XmlElement view(XmlElement system, int rank) {
     keepRank(system, rank);
     XmlPruning.prune(system);
@@ -74,9 +74,9 @@ class TopologyXmlTest {
     XmlElement system =
         TopologyXml.parseSystem(
             "a",
-            "<system version=\"1\"><cpu numaid=\"0\"><pci busid=\"1\"><pci busid=\"2\"/></pci></cpu>"
-                + "<cpu numaid=\"1\"><nic><net keep=\"0\" dev=\"0\"/><net dev=\"1\"/></nic></cpu>"
-                + "</system>");
+            "<system version=\"1\"><cpu numaid=\"0\"><pci busid=\"1\"><pci"
+                + " busid=\"2\"/></pci></cpu><cpu numaid=\"1\"><nic><net keep=\"0\" dev=\"0\"/><net"
+                + " dev=\"1\"/></nic></cpu></system>");
     XmlPruning.prune(system);
     assertEquals(1, count(system, "cpu"));
     assertEquals(1, count(system, "net"));

@@ -10,7 +10,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 import org.nccl4j.device.RemoteException;
 
-/** What a rank asks another that is to send for it. */
+/** A rank's request to the rank that sends for it. */
 class PxnRequestTest {
   @Test
   void whatIsAskedIsUnderstood() {

@@ -19,7 +19,7 @@ import org.nccl4j.device.kernel.MulticastObject.Form;
  * functions is called.
  */
 public final class NvlsProvider implements MulticastProvider {
-  /** However it is written: 00 forbids as 0 does. */
+  /** Zero in any spelling: 00 forbids as 0 does. */
   private static final Pattern NOUGHT = Pattern.compile("[+-]?0+");
 
   /** Called by {@link java.util.ServiceLoader}. */

@@ -11,7 +11,7 @@ import java.util.Random;
 import org.junit.jupiter.api.Test;
 import org.nccl4j.device.InvalidUsageException;
 
-/** What ranks tell each other of their connectors. */
+/** The exchange of connectors' handles among ranks. */
 class ConnectHandlesTest {
   private static final List<ConnectHandles.Offer> SOME =
       List.of(

@@ -19,7 +19,7 @@ import org.nccl4j.topo.cluster.Fleet;
 import org.nccl4j.topo.path.PeerStatus;
 import org.nccl4j.topo.xml.TopologyXml;
 
-/** What the topology says of GPUs and cards, on two machines with a card below each PCIe switch. */
+/** Distances of GPUs and cards, on two machines with a card below each PCIe switch. */
 class NetDistancesTest {
   private static final String MACHINE =
       """

@@ -17,7 +17,7 @@ import org.nccl4j.device.kernel.P2pWork;
  * Owned by the thread that launches.
  */
 final class CopyEngineChannel {
-  /** Whose steps have which count: nccl4jCopies. */
+  /** The owners of the step counts: nccl4jCopies. */
   private static final int SENT = 0;
 
   private static final int KNOWN_TAKEN = 1;

@@ -18,7 +18,7 @@ import org.nccl4j.device.kernel.Protocol;
 record DynamicRingRounds(int whole, int smallSlices) {
   private static final int CHUNK_SLICES = 4; // SimplePrimitives::kSlices
 
-  /** Whole rounds that channels have at least, one with another. */
+  /** The least number of whole rounds, as an average of the channels. */
   private static final long LEAST = 3;
 
   /**

@@ -48,7 +48,7 @@ public final class RmaSender implements AutoCloseable {
 
   private final AtomicLongArray awaited;
 
-  /** Whom the last waits are for, by their numbers, and whether for a signal. */
+  /** The ranks of the last waits, by wait number, and whether they await a signal. */
   private final int[] waitsFor = new int[KNOWN_WAITS];
 
   private final boolean[] waitsForSignal = new boolean[KNOWN_WAITS];

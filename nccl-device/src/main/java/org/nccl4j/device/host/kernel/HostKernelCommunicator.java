@@ -72,7 +72,7 @@ public final class HostKernelCommunicator implements KernelCommunicator {
   /** Null where no window is reached by multicast. */
   private volatile NvlsLines nvlsLines;
 
-  /** Whose connections these are; itself unless it was made by {@link #share}. */
+  /** The owner of the connections; itself unless it was made by {@link #share}. */
   private final HostKernelCommunicator root;
 
   /** Launches so far of all that share. Written by the launching thread; read by isIdle. */

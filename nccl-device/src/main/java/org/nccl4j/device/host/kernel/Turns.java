@@ -43,10 +43,10 @@ final class Turns {
   /** Tickets that failed before their turn, and with them whose they are. */
   private final Map<Long, Ends> unused = new ConcurrentHashMap<>();
 
-  /** Whose connections they are; other ends share them. */
+  /** The owner of the connections; other ends share them. */
   private final Ends first;
 
-  /** Whose steps the connections are at. Owned by the thread whose turn it is. */
+  /** The sharer whose steps the connections hold. Owned by the thread whose turn it is. */
   private Ends current;
 
   /**

@@ -46,7 +46,7 @@ class CopyEngineP2pTest extends AgainstFakeCuda {
     communicator.launch(communicator.prepare(works), null, null, ranks.streams.get(rank));
   }
 
-  /** What was put into which stream: k a kernel of one thread, K another, c a copy. */
+  /** The streams' operations: k a kernel of one thread, K another, c a copy. */
   private String moves(GpuRanks ranks) {
     String own = Long.toHexString(ranks.streams.get(0).handle());
     List<String> streams = new ArrayList<>(List.of(own));

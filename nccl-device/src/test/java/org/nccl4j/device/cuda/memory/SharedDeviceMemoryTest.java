@@ -23,7 +23,7 @@ import org.nccl4j.device.cuda.FakeCuda;
 import org.nccl4j.device.cuda.FakeLibrary;
 import org.nccl4j.device.shm.MappedRegion;
 
-/** How GPUs' memory is shared where descriptors cannot be had, against the recording driver. */
+/** Sharing of GPU memory without file descriptors, with the recording driver. */
 class SharedDeviceMemoryTest {
   private static final int BLOCK = 2 << 20;
   private static final int OUT_OF_MEMORY = 2;

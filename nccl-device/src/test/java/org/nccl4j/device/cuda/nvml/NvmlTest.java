@@ -17,8 +17,8 @@ import org.junit.jupiter.api.io.TempDir;
 import org.nccl4j.device.cuda.NativeBuild;
 
 /**
- * What is made of a small management library in C. Each question is asked in a process of its own,
- * since a library is looked for once.
+ * Answers of a small management library in C. Each question is asked in a process of its own, since
+ * a library is looked for once.
  */
 class NvmlTest {
   @TempDir private Path folder;

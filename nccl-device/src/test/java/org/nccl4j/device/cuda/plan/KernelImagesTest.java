@@ -41,7 +41,7 @@ class KernelImagesTest extends AgainstFakeCuda {
     assertTrue(bytes > 0 && bytes <= MOST_BYTES, bytes + " bytes of kernels in " + folder);
   }
 
-  /** What could not be loaded is not remembered: nothing is broken by it. */
+  /** A fatbin that failed to load is not remembered, and breaks nothing. */
   @Test
   void aGpuWithoutAnImageIsToldHowToGetOne() {
     assumeKernels();

@@ -96,7 +96,7 @@ public class LayoutTest {
     return run("layout.h", body);
   }
 
-  /** What a program prints that includes a header of the kernels. */
+  /** The output of a program that includes a header of the kernels. */
   public static String run(String name, String body) throws Exception {
     Path directory = Files.createTempDirectory("layout");
     Path source = directory.resolve("probe.c");

@@ -91,7 +91,7 @@ class NvlsPtxTest {
     }
   }
 
-  /** What only copies stores everywhere at once, and waits for the least of all words. */
+  /** A broadcast stores everywhere at once, and waits for the least of all words. */
   @Test
   void gathersStore() throws IOException {
     String ptx = resource("nvls_copy.ptx");

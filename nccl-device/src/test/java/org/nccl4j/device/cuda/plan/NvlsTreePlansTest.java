@@ -99,7 +99,7 @@ class NvlsTreePlansTest extends AgainstFakeCuda {
     }
   }
 
-  /** Whose ends are there, after a look at the addresses. */
+  /** The peers whose ends exist, found by address. */
   private static String tree(GpuRanks ranks, Offheap arguments, int which) {
     int at = NvlsTreeArguments.TREES + which * NvlsTreeArguments.TREE_BYTES;
     StringBuilder text = new StringBuilder();

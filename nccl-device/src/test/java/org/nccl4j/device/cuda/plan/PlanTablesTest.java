@@ -126,7 +126,7 @@ class PlanTablesTest extends AgainstFakeCuda {
     return at(works + KernelLayout.WORK_BYTES);
   }
 
-  /** How far work 1 of the first group, the third that was given, is from work 0. */
+  /** The distance between works 0 and 1 of the first group; work 1 was given third. */
   private long tableBytes(CudaKernelPlan plan) {
     long works = plan.arguments().getLong(KernelLayout.WORKS);
     return (at(works + KernelLayout.WORK_SIZE) - at(works)) / 2;

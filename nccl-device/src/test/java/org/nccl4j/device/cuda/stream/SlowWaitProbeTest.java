@@ -6,7 +6,7 @@ import java.util.concurrent.atomic.AtomicLong;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
-/** Who is waited for now is told from who was. */
+/** A wait that goes on is told from one that has ended. */
 @Timeout(60)
 class SlowWaitProbeTest {
   private static long word(long time, int rank) {

@@ -98,7 +98,7 @@ class NvlsDirectPlansTest extends AgainstFakeCuda {
     }
   }
 
-  /** What the kernel adds to the users' addresses leads to the switch's. */
+  /** The kernel's offsets lead from the users' addresses to multicast addresses. */
   @Test
   void theSwitchsViewsAreDistancesFromTheUsersAddresses() {
     CudaDevice device = CudaDevices.probe().device(0);

@@ -56,7 +56,7 @@ final class Buffers implements AutoCloseable {
     return data.flip();
   }
 
-  /** Whether the bytes around the receive buffer are as they were. */
+  /** True if the bytes around the receive buffer are unchanged. */
   boolean edgesAreIntact() {
     ByteBuffer all = ByteBuffer.allocate((int) recvOwner.size());
     recvOwner.read(0, all);

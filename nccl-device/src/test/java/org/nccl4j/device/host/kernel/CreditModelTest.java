@@ -19,7 +19,7 @@ import org.junit.jupiter.api.Test;
  * ever.
  */
 class CreditModelTest {
-  /** How a step is sent, and how many slots there are for such steps. */
+  /** A protocol, and its number of slots. */
   private enum Step {
     /** In LL, so few bytes that it leaves a word of its slot as it was. */
     LL_SHORT(2, 1, true),
@@ -80,7 +80,7 @@ class CreditModelTest {
 
   private static final int READ = 4;
 
-  /** What the receiver has done at the end of its step: cleared lines, stored the head. */
+  /** The end of the receiver's step: it has cleared lines and stored the head. */
   private static final int CLEARED = 5;
 
   private static final int TOLD = 6;
@@ -197,7 +197,7 @@ class CreditModelTest {
       add(next);
     }
 
-    /** Whether the receiver finds its next word; in LL it sees nothing but flags. */
+    /** True if the receiver finds its next word; in LL it sees only flags. */
     private boolean isThere(byte[] state, Step step) {
       boolean posted = state[SEND] > 0;
       if (!step.isLl()) {

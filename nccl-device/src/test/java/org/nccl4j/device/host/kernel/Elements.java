@@ -25,7 +25,7 @@ record Elements(DataType type, RedOp op, int ranks, long seed) {
     };
   }
 
-  /** What all ranks' integers at a place combine to. */
+  /** The result of all ranks' integers at a place. */
   int expected(long place) {
     int result = input(0, place);
     for (int rank = 1; rank < ranks; rank++) {

@@ -179,7 +179,7 @@ final class LocalRanks implements AutoCloseable {
     }
   }
 
-  /** What only a test sets from outside. */
+  /** A field that only tests access from outside. */
   private static Object field(Object of, String name) {
     try {
       return declared(of, name).get(of);

@@ -85,7 +85,7 @@ class TurnsTest {
     assertFalse(turns.reached(4));
   }
 
-  /** What it looks at is freed when the turn has ended. */
+  /** Memory that a turn uses is freed when the turn has ended. */
   @Test
   void theTurnEndsAfterTheProxyWasToldOfTheEnd() {
     AtomicReference<Turns> turns = new AtomicReference<>();

@@ -6,7 +6,7 @@ import org.nccl4j.device.RedOp;
 import org.nccl4j.device.numeric.BinaryFormat;
 import org.nccl4j.device.numeric.BinaryFormat.Exact;
 
-/** What each operator should give for each type, from the definitions, on the bits of elements. */
+/** The expected result of each operator and type, computed from definitions on elements' bits. */
 final class Oracle {
   private final DataType type;
   private final BinaryFormat format;
@@ -16,7 +16,7 @@ final class Oracle {
     this.format = type.isFloatingPoint() ? BinaryFormat.of(type) : null;
   }
 
-  /** Whether an element is as good as the expected one: equal, or both NaN. */
+  /** True if an element is right: equal to the expected one, or both NaN. */
   boolean accepts(long expected, long actual) {
     return expected == actual || (format != null && format.isNaN(expected) && format.isNaN(actual));
   }

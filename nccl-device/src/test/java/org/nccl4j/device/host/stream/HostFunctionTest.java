@@ -14,7 +14,7 @@ import org.nccl4j.device.NcclException;
 import org.nccl4j.device.RemoteException;
 import org.nccl4j.device.host.HostDevice;
 
-/** What a function in a stream throws is the user's, and the stream goes on. */
+/** An exception of a function in a stream reaches the user, and the stream goes on. */
 class HostFunctionTest {
   @Test
   void whatItThrowsIsTheStreamsErrorOnce() {

@@ -12,7 +12,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.nccl4j.device.host.HostDevice;
 
-/** Who runs a stream's launches: its own thread, until another is lent. */
+/** A stream's own thread runs its launches, until another thread is lent. */
 @Timeout(120)
 class LendingTest {
   private final LaunchQueue queue = new LaunchQueue();
@@ -52,7 +52,7 @@ class LendingTest {
     assertEquals(3, ran);
   }
 
-  /** Whose last launch is running when the other comes has run all. */
+  /** A lender whose last launch is running when the other thread comes has run all launches. */
   @Test
   void aLenderDoesNotUndoWhatHasEnded() {
     add(() -> queue.lends(true));

@@ -80,7 +80,7 @@ final class TestValues {
     return (bits & 1) == 0 ? 1 : -1;
   }
 
-  /** Whole numbers up to two to this power are exact. */
+  /** Integers up to two to this power are exact. */
   private int significantBits() {
     return switch (type) {
       case FLOAT8_E5M2 -> 3;

@@ -46,7 +46,7 @@ final class WorkloadTest {
     assertEquals(mean / 2 + mean, VariableCounts.between(2, 2, nRanks, mean));
   }
 
-  /** What a rank expects must be inside its buffer, not overlap, and exist at its source. */
+  /** Expected ranges must be inside the buffer, not overlap, and exist at their source. */
   @ParameterizedTest
   @EnumSource(Workload.class)
   void expectedSegmentsAreSound(Workload workload) {

@@ -202,7 +202,7 @@ final class IbReceiver extends IbConnection implements NetReceiver {
     return 0;
   }
 
-  /** Whoever still sends learns at once that nobody receives. */
+  /** False: it is cut, so that a sender learns at once that nobody receives. */
   @Override
   boolean endsInOrder() {
     return false;

@@ -87,7 +87,7 @@ class ControlDialerTest {
     }
   }
 
-  /** What a step of a test asks again and again. */
+  /** A condition that a test's step polls. */
   private interface Condition {
     boolean holds() throws IOException;
   }

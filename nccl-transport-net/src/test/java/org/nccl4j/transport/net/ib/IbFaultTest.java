@@ -27,7 +27,7 @@ import org.nccl4j.device.RemoteException;
 import org.nccl4j.device.SystemErrorException;
 import org.nccl4j.transport.net.ib.verbs.VerbsLayout;
 
-/** Whatever fails is named, with a remedy, and leaves nothing behind. */
+/** Each failure names its cause and remedy, and leaves nothing behind. */
 class IbFaultTest extends WithRoce {
   private static final int ENOMEM = 12;
   private static final int ENETUNREACH = 101;

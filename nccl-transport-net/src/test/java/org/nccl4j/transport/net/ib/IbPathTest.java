@@ -12,7 +12,7 @@ import org.nccl4j.device.NcclException;
 import org.nccl4j.device.SystemErrorException;
 
 /**
- * What queue pairs are told, on both link layers: the tests' library records it, and loses packets
+ * Attributes of queue pairs on both link layers: the tests' library records it, and loses packets
  * that are addressed wrongly.
  */
 class IbPathTest extends WithFakeVerbs {

@@ -14,7 +14,7 @@ import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.transport.net.ib.device.HcaFilter;
 import org.nccl4j.transport.net.ib.verbs.VerbsLayout;
 
-/** What the machine has is said, and why it cannot be used. */
+/** The log names the machine's devices and why they cannot be used. */
 class IbProviderTest extends WithFakeVerbs {
   private static final int DOWN = 1;
   private static final int INITIALIZING = 2;

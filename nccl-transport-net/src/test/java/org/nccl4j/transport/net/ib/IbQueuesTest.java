@@ -23,7 +23,7 @@ import org.nccl4j.transport.net.ib.verbs.VerbsLayout;
 
 /** Several queue pairs for a connection, and several devices at once. */
 class IbQueuesTest extends WithFakeVerbs {
-  /** How many data writes each queue pair took, by the bytes in all of them. */
+  /** The number of data writes of each queue pair, by the bytes in all of them. */
   private Map<String, Long> writesByPair() {
     return fake.fake_calls()
         .lines()

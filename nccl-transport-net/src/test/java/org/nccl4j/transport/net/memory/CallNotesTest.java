@@ -10,7 +10,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 import org.nccl4j.device.kernel.ConnectionLayout;
 
-/** What a kernel says of a step's call reaches the kernel on the other side. */
+/** The signature of a step's call reaches the kernel on the other side. */
 class CallNotesTest {
   private static final int WORD = ConnectionLayout.word(3);
   private static final int SIGNATURE = 0xabcd;

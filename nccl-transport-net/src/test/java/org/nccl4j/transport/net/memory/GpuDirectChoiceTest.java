@@ -18,7 +18,7 @@ import org.nccl4j.api.spi.Support;
 import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.cuda.driver.GpuDirect;
 
-/** Who has to agree that a card accesses a GPU's memory, and what is said of who does not. */
+/** GPUDirect needs the consent of card, GPU and user; the log names what refuses. */
 class GpuDirectChoiceTest {
   private static final GpuDirect BOTH = new GpuDirect("", true, true);
   private static final Support NEAR = Support.yes("the path is PIX");

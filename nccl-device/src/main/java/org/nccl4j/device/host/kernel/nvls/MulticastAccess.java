@@ -20,7 +20,7 @@ import org.nccl4j.device.kernel.Nvls;
 final class MulticastAccess {
   private final HostMemory[] views;
 
-  /** Whose each is. */
+  /** The rank of each. */
   private final int[] ranks;
 
   MulticastAccess(Nvls nvls) {

@@ -37,7 +37,7 @@ public final class NvlsLines implements Sender {
   private final HostMemory next;
   private long operations;
 
-  /** Whose data are awaited, and where and as what they come. */
+  /** The rank whose data are awaited, and the place and form in which they come. */
   private int peer;
 
   private long slot;

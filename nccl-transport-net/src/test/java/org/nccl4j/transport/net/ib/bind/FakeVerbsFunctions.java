@@ -1,6 +1,6 @@
 package org.nccl4j.transport.net.ib.bind;
 
-/** What fakeverbs.c has for tests; see there. */
+/** The functions that fakeverbs.c has for tests. */
 public interface FakeVerbsFunctions {
   void fake_reset();
 

@@ -44,7 +44,7 @@ public final class ProxyThreadStress {
     }
   }
 
-  /** What came unasked is looked for beside the end of that. */
+  /** An unasked event is looked for beside the end of the wait. */
   @JCStressTest
   @State
   @Outcome(

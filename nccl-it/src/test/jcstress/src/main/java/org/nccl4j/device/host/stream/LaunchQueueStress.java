@@ -43,14 +43,14 @@ public final class LaunchQueueStress {
   public static class SleepBesideAdd extends Queue {
     volatile boolean asleep;
 
-    /** Whether it wakes the other. */
+    /** True if it wakes the other. */
     @Actor
     public void add(II_Result r) {
       add((HostMemory) null);
       r.r1 = asleep ? 1 : 0;
     }
 
-    /** Whether it stays asleep. */
+    /** True if it stays asleep. */
     @Actor
     public void sleep(II_Result r) {
       asleep = true;
