@@ -291,7 +291,7 @@ public final class GroupScope {
       if (!met.isEmpty()) {
         CollectiveCalls.run(met);
       }
-      GroupLaunch.of(now);
+      now.launch();
     } finally {
       now.clear();
       spare = now;

@@ -1,17 +1,39 @@
 package org.nccl4j.api.group;
 
 import java.util.ArrayList;
+import java.util.Iterator;
 import java.util.List;
 import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.HotPath;
 
 /**
- * The calls of a thread's group, and the parts in which they are launched. Its objects are used
- * again for the thread's later groups.
+ * The calls of a thread's group, and their launch. Its objects are used again for the thread's
+ * later groups.
+ *
+ * <p>Operations of several ranks that one thread drives are launched by a thread for each on GPUs,
+ * as long as there are processors for them: a launch takes a thread about as long as a small
+ * operation takes a GPU, and one device after the other would keep the first waiting for the last.
+ * Communicators that share connections are launched by one, in the order of their first calls,
+ * which is the same on all ranks. A large group never waits for room in a stream: streams of the
+ * host grow, and GPUs' parts are launched by a thread for each.
+ *
+ * <p>Ranks that share a GPU are launched by the calling thread in turns, one operation each: a GPU
+ * has few queues for its streams, and a stream that waits for an operation's end holds up all
+ * streams of its queue. So all ranks' kernels of an operation come before the first such wait.
  */
 final class GroupTasks {
   /** Tasks of larger groups are not kept. */
   private static final int MOST_KEPT = 1024;
+
+  /** To ask takes longer than to launch. */
+  private static final int PROCESSORS = Runtime.getRuntime().availableProcessors();
+
+  /**
+   * Operations from which on a group may fill a stream, which holds about a thousand launches: a
+   * part that waits for room waits for operations of the parts behind it. An operation is at most
+   * four launches.
+   */
+  private static final int LARGE = 100;
 
   private final List<Task> tasks = new ArrayList<>();
   private final List<Part> parts = new ArrayList<>();
@@ -81,35 +103,111 @@ final class GroupTasks {
   }
 
   /** Has the streams of the operations take any number of launches, or no longer. */
-  void growStreams(boolean begins) {
+  private void growStreams(boolean begins) {
     for (int t = 0; t < nTasks; t++) {
       tasks.get(t).stream().grow(begins);
     }
   }
 
   /** One thread drives ranks that wait for each other, so none of them can wait for it. */
-  void startStreams() {
+  private void startStreams() {
     for (int t = 0; t < nTasks; t++) {
       tasks.get(t).stream().startNow();
     }
   }
 
-  int nParts() {
-    return nParts;
-  }
-
-  Part part(int index) {
-    return parts.get(index);
-  }
-
   /** True if the operations are of several ranks. */
-  boolean isOfSeveral() {
+  private boolean isOfSeveral() {
     for (int t = 1; t < nTasks; t++) {
       if (tasks.get(t).queue() != tasks.get(0).queue()) {
         return true;
       }
     }
     return false;
+  }
+
+  /**
+   * Launches the operations, which are divided; throws the first error with the others, after
+   * everything that can be launched has been.
+   */
+  void launch() {
+    boolean several = isOfSeveral();
+    boolean large = several && nTasks >= LARGE;
+    if (large) {
+      growStreams(true);
+    }
+    Throwable failure = launchParts(large);
+    if (large) {
+      growStreams(false);
+    }
+    if (several) {
+      startStreams();
+    }
+    Part.rethrow(failure);
+  }
+
+  /** Launches all parts; returns the error that the launch threw, or null. */
+  private Throwable launchParts(boolean large) {
+    boolean together = nParts > 1 && (large || PROCESSORS >= 2 * nParts);
+    boolean crowded = false;
+    for (int p = 0; p < nParts; p++) {
+      together &= parts.get(p).isOnGpu();
+      for (int q = 0; q < p; q++) {
+        crowded |= parts.get(p).isOnGpu() && parts.get(p).device() == parts.get(q).device();
+      }
+    }
+    if (crowded) {
+      return inTurns();
+    }
+    if (together) {
+      return together();
+    }
+    Throwable failure = null;
+    for (int p = 0; p < nParts; p++) {
+      failure = Part.with(failure, launch(parts.get(p)));
+    }
+    return failure;
+  }
+
+  /** Prepares all parts, then launches the first unit of each, the second of each, and so on. */
+  private Throwable inTurns() {
+    List<Iterator<Part.Unit>> turns = new ArrayList<>();
+    for (int p = 0; p < nParts; p++) {
+      parts.get(p).prepare();
+      turns.add(parts.get(p).units().iterator());
+    }
+    Throwable failure = null;
+    while (turns.stream().anyMatch(Iterator::hasNext)) {
+      for (Iterator<Part.Unit> units : turns) {
+        failure = Part.with(failure, units.hasNext() ? launch(units.next()) : null);
+      }
+    }
+    return failure;
+  }
+
+  /** The caller takes the last: the last device that a thread has called for is often current. */
+  private Throwable together() {
+    int own = nParts - 1;
+    for (int p = 0; p < own; p++) {
+      parts.get(p).hand();
+    }
+    Throwable failure = null;
+    for (int p = own; p >= 0; p--) {
+      failure = Part.with(failure, parts.get(p).isHanded() ? null : launch(parts.get(p)));
+    }
+    for (int p = 0; p < own; p++) {
+      failure = Part.with(failure, parts.get(p).isHanded() ? parts.get(p).await() : null);
+    }
+    return failure;
+  }
+
+  private static Throwable launch(Runnable part) {
+    try {
+      part.run();
+      return null;
+    } catch (RuntimeException | Error e) {
+      return e;
+    }
   }
 
   /** Keeps nothing of the operations. */

@@ -138,10 +138,10 @@ final class Part implements Runnable {
       try {
         shares.get(s).queue.launch(shares.get(s).tasks);
       } catch (RuntimeException | Error e) {
-        failure = GroupLaunch.with(failure, e);
+        failure = with(failure, e);
       }
     }
-    GroupLaunch.rethrow(failure);
+    rethrow(failure);
   }
 
   /**
@@ -169,5 +169,22 @@ final class Part implements Runnable {
   /** Waits for that thread; what its launch threw, or null. */
   Throwable await() {
     return on.await();
+  }
+
+  /** Throws what a launch threw, if it did. */
+  static void rethrow(Throwable failure) {
+    if (failure instanceof RuntimeException e) {
+      throw e;
+    } else if (failure instanceof Error e) {
+      throw e;
+    }
+  }
+
+  /** The first error, with the next beside it. */
+  static Throwable with(Throwable first, Throwable next) {
+    if (first != null && next != null && first != next) {
+      first.addSuppressed(next);
+    }
+    return first == null ? next : first;
   }
 }

@@ -33,7 +33,6 @@ record StructureLimits(
         30,
         Map.of(
             "org.nccl4j.device", 10,
-            "org.nccl4j.api.group", 6,
             "org.nccl4j.api.settings", 12,
             "org.nccl4j.api.window", 8,
             "org.nccl4j.it.contract", 10,
