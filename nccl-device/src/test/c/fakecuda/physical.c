@@ -158,7 +158,8 @@ CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp* p,
 }
 CUresult cuPointerGetAttribute(void* data, CUpointer_attribute attribute, CUdeviceptr at) {
   OR_FAIL(NO, "%d", attribute);
-  if (attribute == CU_POINTER_ATTRIBUTE_HOST_POINTER) {  // devices see pinned memory where it is
+  if (attribute == CU_POINTER_ATTRIBUTE_HOST_POINTER ||
+      attribute == CU_POINTER_ATTRIBUTE_DEVICE_POINTER) {  // devices see pinned memory where it is
     *(u64*)data = at;
     return CUDA_SUCCESS;
   }

@@ -79,9 +79,36 @@ CUresult cuMemsetD8Async(CUdeviceptr d, unsigned char v, size_t n, CUstream t) {
   memset((void*)d, v, n);
   return CUDA_SUCCESS;
 }
+// The contexts of streams. The driver reads what a handle points to, so others are no error here.
+static struct {
+  CUstream stream;
+  CUcontext context;
+} contexts[1024];
+static int n_contexts;
+static CUstream created(void) {
+  CUstream t = (CUstream)handle();
+  pthread_mutex_lock(&lock);
+  contexts[n_contexts % 1024].stream = t;
+  contexts[n_contexts++ % 1024].context = current;
+  pthread_mutex_unlock(&lock);
+  return t;
+}
+CUresult cuStreamGetCtx(CUstream t, CUcontext* c) {
+  OR_FAIL(NO, "%llx", (u64)t);
+  for (int i = 0; i < 1024; i++)
+    if (contexts[i].stream == t) {
+      *c = contexts[i].context;
+      return CUDA_SUCCESS;
+    }
+  return call(NO, "misuse: %llx is no stream", (u64)t);
+}
+CUresult cuCtxGetDevice(CUdevice* d) {
+  *d = (int)((u64)current - 0xc000);
+  return call(NO, "");
+}
 CUresult cuStreamCreate(CUstream* t, unsigned f) {
   OR_FAIL(NEW, "%u", f);
-  *t = (CUstream)handle();
+  *t = created();
   pthread_mutex_lock(&lock);
   if (!(f & CU_STREAM_NON_BLOCKING) && n_blocking < 64) blocking[n_blocking++] = *t;
   pthread_mutex_unlock(&lock);
@@ -94,7 +121,7 @@ CUresult cuCtxGetStreamPriorityRange(int* least, int* greatest) {
 }
 CUresult cuStreamCreateWithPriority(CUstream* t, unsigned f, int priority) {
   OR_FAIL(NEW, "%u,%d", f, priority);
-  *t = (CUstream)handle();
+  *t = created();
   return CUDA_SUCCESS;
 }
 CUresult cuStreamDestroy(CUstream t) { return call(GONE, ""); }

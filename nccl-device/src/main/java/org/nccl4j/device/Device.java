@@ -1,5 +1,6 @@
 package org.nccl4j.device;
 
+import java.nio.ByteBuffer;
 import java.util.Optional;
 
 /**
@@ -51,14 +52,63 @@ public abstract class Device {
   public abstract DeviceMemory memAlloc(long bytes);
 
   /**
-   * Memory that somebody else allocated and frees, which must not happen before the last operation
-   * on it has ended.
+   * Memory that somebody else allocated and frees: of another library, or of a {@code
+   * MemorySegment} (its address() and byteSize()). It must live until the last operation on it has
+   * ended; closing the result leaves it alone. Buffers that operations write to must be writable.
    *
    * @param address where it begins
    * @param bytes how much of it may be used
-   * @throws InvalidArgumentException if the address is 0 while bytes is not, or bytes is negative
+   * @throws InvalidArgumentException if bytes is negative, or if, of one byte or more, the address
+   *     is 0 or the first or the last byte is memory that this device cannot read
    */
   public abstract DeviceMemory wrap(long address, long bytes);
+
+  /**
+   * The bytes of a direct buffer, from its position to its limit, which the result keeps reachable.
+   * A GPU takes buffers of memory that CUDA has pinned (cuMemHostAlloc, cuMemHostRegister).
+   *
+   * @throws InvalidArgumentException for a heap buffer, which has no address that stays, for a
+   *     read-only one, and on a GPU for memory that is not pinned
+   */
+  public abstract DeviceMemory wrap(ByteBuffer direct);
+
+  /** Throws unless a range of addresses can be memory. */
+  protected static void checkRange(long address, long bytes, String remedy) {
+    if (bytes < 0 || bytes > 0 && (address <= 0 || address + bytes < 0)) {
+      throw notWrapped(address, bytes, "", remedy);
+    }
+  }
+
+  /** Throws for a buffer that has no address that stays, or that cannot be written to. */
+  protected static void checkDirect(ByteBuffer buffer) {
+    if (!Arguments.notNull(buffer, "buffer").isDirect()) {
+      throw new InvalidArgumentException(
+          ErrorId.BUFFER,
+          "a heap buffer of %d bytes cannot be wrapped".formatted(buffer.remaining()),
+          "use ByteBuffer.allocateDirect, or allocate memory and write the buffer to it");
+    }
+    if (buffer.isReadOnly()) {
+      throw new InvalidArgumentException(
+          ErrorId.BUFFER,
+          "a read-only buffer of %d bytes cannot be wrapped, since operations write to memory"
+              .formatted(buffer.remaining()),
+          "pass a buffer that may be written to (map a file as READ_WRITE or PRIVATE), or allocate"
+              + " memory and write the buffer to it");
+    }
+  }
+
+  /**
+   * The error of memory that is not the device's.
+   *
+   * @param why a clause that begins with a colon, or nothing
+   */
+  protected static InvalidArgumentException notWrapped(
+      long address, long bytes, String why, String remedy) {
+    return new InvalidArgumentException(
+        ErrorId.BUFFER,
+        "%d bytes at address 0x%x cannot be wrapped%s".formatted(bytes, address, why),
+        remedy);
+  }
 
   /**
    * The driver's objection to memory as a buffer of operations, such as a host address instead of a

@@ -173,12 +173,20 @@ record ArgumentCheck(
         || !buffer.isOpen()
         || Math.multiplyHigh(count, unit) != 0
         || count * unit < 0
-        || count * unit > buffer.size()) {
+        || count * unit > buffer.size()
+        || isMisaligned(shape, buffer)) {
       throw wrong(shape, which, buffer, parts, count);
     }
     if (checksPointers) {
       checkPointer(shape, which, buffer.slice(0, count * unit));
     }
+  }
+
+  /** True for what a GPU's kernels cannot load; processors can. */
+  @HotPath
+  private boolean isMisaligned(long shape, DeviceMemory buffer) {
+    return (buffer.address() & CallShape.type(shape).bytes() - 1) != 0
+        && device.kind() == Device.Kind.CUDA;
   }
 
   /** The error of a buffer that is wrong; its size is the last. */
@@ -204,6 +212,14 @@ record ArgumentCheck(
           ErrorId.CLOSED,
           where(shape) + "the " + which + " buffer is closed",
           "close memory only after its last operation has been called");
+    }
+    if (isMisaligned(shape, buffer)) {
+      return wrong(
+          shape,
+          ErrorId.BUFFER,
+          "the %s buffer begins at 0x%x, and elements of %s are aligned to %d bytes on a GPU"
+              .formatted(which, buffer.address(), type.label(), type.bytes()),
+          "pass memory that begins at a multiple of the element's size");
     }
     BigInteger needed =
         BigInteger.valueOf(parts)

@@ -19,6 +19,8 @@ class WindowTableTest {
   @ValueSource(longs = {11, 12})
   void findsAWindowWhereThereIsOne(long seed) {
     Random random = new Random(seed);
+    DeviceMemory memory = HostDevice.instance().allocate(600);
+    long low = memory.address();
     WindowTable table = new WindowTable();
     List<RegisteredWindow> all = new ArrayList<>();
     for (int step = 0; step < 2000; step++) {
@@ -27,14 +29,14 @@ class WindowTableTest {
         table.remove(gone);
         assertTrue(!table.has(gone));
       } else {
-        long begin = 0x10000 + random.nextInt(500);
-        DeviceMemory memory = HostDevice.instance().wrap(begin, 1 + random.nextInt(100));
-        WindowView view = new WindowView(step, begin, List.of(memory));
-        RegisteredWindow window = new RegisteredWindow(view, null, memory);
+        long begin = low + random.nextInt(500);
+        DeviceMemory part = memory.slice(begin - low, 1 + random.nextInt(100));
+        WindowView view = new WindowView(step, begin, List.of(part));
+        RegisteredWindow window = new RegisteredWindow(view, null, part);
         all.add(window);
         table.add(window);
       }
-      long address = 0x10000 - 10 + random.nextInt(620);
+      long address = low - 10 + random.nextInt(620);
       long bytes = random.nextInt(60);
       RegisteredWindow found = table.find(address, bytes);
       if (all.stream().noneMatch(w -> holds(w, address, bytes))) {

@@ -97,6 +97,12 @@ public interface CudaDriver {
   int cuStreamSynchronize(long stream);
 
   /** See the CUDA driver API. */
+  int cuCtxGetDevice(long device);
+
+  /** See the CUDA driver API. */
+  int cuStreamGetCtx(long stream, long context);
+
+  /** See the CUDA driver API. */
   int cuStreamQuery(long stream);
 
   /** See the CUDA driver API. */

@@ -11,6 +11,10 @@ public interface LibcFunctions {
   /** The last argument is none of mmap's, as at {@link CudaMulticast#cuMulticastBindMem}. */
   long mmap(long address, long bytes, int protection, int flags, int fd, long offset, long none);
 
+  /** The last argument is none of the function's, as at {@link #mmap}. */
+  long process_vm_readv(
+      long process, long to, long tos, long from, long froms, long flags, long none);
+
   int munmap(long address, long bytes);
 
   int madvise(long address, long bytes, int advice);

@@ -1,5 +1,7 @@
 package org.nccl4j.device.cuda;
 
+import java.lang.ref.Reference;
+import java.nio.ByteBuffer;
 import java.util.Optional;
 import java.util.concurrent.atomic.AtomicInteger;
 import jcuda.Pointer;
@@ -11,6 +13,7 @@ import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.DeviceStream;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidArgumentException;
+import org.nccl4j.device.bind.Offheap;
 import org.nccl4j.device.cuda.driver.CudaLibrary;
 import org.nccl4j.device.cuda.driver.DriverLibrary;
 import org.nccl4j.device.cuda.driver.Gpu;
@@ -52,6 +55,15 @@ public final class CudaDevice extends Device implements KernelDevice, SymmetricD
   private static final int MULTICAST_SUPPORTED = 132; // CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED
   private static final int MULTICAST_DRIVER = 12010;
   private static final int MULTICAST_CAPABILITY = 90;
+
+  private static final int PAGEABLE_MEMORY_ACCESS = 88; // CU_DEVICE_ATTRIBUTE_...
+  private static final long LEAST_HANDLE = 4096; // no address is lower
+
+  private static final String KNOWN_MEMORY =
+      "pass the address and size of an allocation that %s can reach and that is not freed; memory"
+          + " of the host belongs to Devices.host()";
+  private static final String PIN =
+      "allocate it with cuMemHostAlloc, pin it with cuMemHostRegister, or use Devices.host()";
 
   private final Gpu gpu;
   private final CaptureRegistry captures = new CaptureRegistry();
@@ -203,15 +215,43 @@ public final class CudaDevice extends Device implements KernelDevice, SymmetricD
     return new CudaPinnedMemory(gpu, bytes);
   }
 
+  /**
+   * {@inheritDoc} Takes memory of this GPU and of its peers, pinned and managed memory of the host,
+   * and any memory of the host where the GPU reads that (pageable memory access).
+   */
   @Override
   public DeviceMemory wrap(long address, long bytes) {
-    if (bytes < 0 || (address == 0 && bytes > 0)) {
-      throw new InvalidArgumentException(
-          ErrorId.BUFFER,
-          "%d bytes at address 0x%x cannot be wrapped".formatted(bytes, address),
-          "pass the address and size of an allocation that " + this + " can reach");
+    checkRange(address, bytes, KNOWN_MEMORY.formatted(this));
+    if (bytes > 0 && !isKnown(address, address + bytes - 1)) {
+      throw notWrapped(
+          address, bytes, ": the CUDA driver does not know them", KNOWN_MEMORY.formatted(this));
     }
     return CudaMemory.wrap(gpu, address, bytes);
+  }
+
+  @Override
+  public DeviceMemory wrap(ByteBuffer direct) {
+    checkDirect(direct);
+    ByteBuffer kept = direct.slice();
+    int bytes = kept.capacity();
+    if (bytes == 0) {
+      return CudaMemory.wrap(gpu, 0, 0);
+    }
+    long host = Offheap.address(kept);
+    if (!isKnown(host, host + bytes - 1)) {
+      throw notWrapped(host, bytes, ": the buffer is not pinned for " + this, PIN);
+    }
+    long address = gpu.context().get(() -> DriverLibrary.deviceAddress(host, gpu));
+    return CudaMemory.wrap(gpu, address, bytes, () -> Reference.reachabilityFence(kept));
+  }
+
+  private boolean isKnown(long first, long last) {
+    return gpu.context().get(() -> isKnown(first) && isKnown(last))
+        || gpu.attribute(PAGEABLE_MEMORY_ACCESS) != 0;
+  }
+
+  private boolean isKnown(long address) {
+    return DriverLibrary.memoryType(address, gpu) != DriverLibrary.UNKNOWN;
   }
 
   /** {@link #wrap(long, long)} for a JCuda pointer to device memory. */
@@ -249,19 +289,63 @@ public final class CudaDevice extends Device implements KernelDevice, SymmetricD
     return new CudaStream(this, GpuStream.ordinary(gpu));
   }
 
+  /** {@link #wrapStream} for a JCuda stream. */
+  public CudaStream wrap(CUstream stream) {
+    return wrapStream(Handles.address(Arguments.notNull(stream, "stream")));
+  }
+
   /**
    * A stream of the user's, which closing the result leaves alone. It must live until the last
    * operation that was launched into it has ended; only calls that are given the stream use it, so
    * that it may be destroyed then, whether the result is closed or not.
+   *
+   * @param handle the CUstream (a cudaStream_t is the same); 0 and 1 for the legacy default stream,
+   *     2 for the calling thread's default stream. A handle of no stream ends the process: the
+   *     driver reads what it points to.
+   * @throws InvalidArgumentException if it cannot be the address of a stream, or is a stream of
+   *     another device
    */
-  public CudaStream wrap(CUstream stream) {
-    long handle = Handles.address(Arguments.notNull(stream, "stream"));
+  public CudaStream wrapStream(long handle) {
+    if (!GpuStream.isImplicit(handle)) {
+      checkHandle(handle, "stream", ErrorId.STREAM);
+      long context = CudaLibrary.contextOf(handle, gpu);
+      if (context != gpu.context().handle()
+          && CudaLibrary.deviceOfContext(context, gpu) != gpu.handle()) {
+        throw new InvalidArgumentException(
+            ErrorId.STREAM,
+            "the stream 0x%x is of another device than %s".formatted(handle, this),
+            "wrap it with its own device");
+      }
+    }
     return new CudaStream(this, new GpuStream(gpu, handle, /* owned= */ false));
+  }
+
+  /**
+   * An event of the user's, for streams to await or record, which closing the result leaves alone.
+   * It must live until the last call with the result has returned.
+   *
+   * @param handle the CUevent (a cudaEvent_t is the same), of this device. A handle of no event
+   *     ends the process: the driver reads what it points to.
+   * @throws InvalidArgumentException if it cannot be the address of an event
+   */
+  public DeviceEvent wrapEvent(long handle) {
+    checkHandle(handle, "event", ErrorId.EVENT);
+    return new CudaEvent(gpu, handle, /* owned= */ false);
+  }
+
+  private static void checkHandle(long handle, String what, ErrorId id) {
+    if (handle < LEAST_HANDLE || handle % Long.BYTES != 0) {
+      throw new InvalidArgumentException(
+          id,
+          "0x%x is the handle of no %s".formatted(handle, what),
+          "pass the CU%s itself as a number, not its index or a pointer to it".formatted(what));
+    }
   }
 
   @Override
   public DeviceEvent createEvent() {
-    return new CudaEvent(gpu, gpu.context().get(() -> CudaLibrary.createEvent(true, gpu)));
+    long event = gpu.context().get(() -> CudaLibrary.createEvent(true, gpu));
+    return new CudaEvent(gpu, event, /* owned= */ true);
   }
 
   /** Returns the GPU's PCI address, with the instance's UUID for a MIG instance. */

@@ -12,11 +12,19 @@ import org.nccl4j.device.cuda.driver.Gpu;
 final class CudaEvent extends DeviceEvent {
   private final Gpu gpu;
   private final long event;
+  private final boolean owned;
   private volatile boolean closed;
 
-  CudaEvent(Gpu gpu, long event) {
+  /**
+   * An event.
+   *
+   * @param event the CUevent
+   * @param owned whether this library has made it
+   */
+  CudaEvent(Gpu gpu, long event, boolean owned) {
     this.gpu = gpu;
     this.event = event;
+    this.owned = owned;
   }
 
   /** Throws after close: the driver takes the memory of an event that it has destroyed for one. */
@@ -58,7 +66,9 @@ final class CudaEvent extends DeviceEvent {
   public synchronized void close() {
     if (!closed) {
       closed = true;
-      CudaLibrary.destroyEvent(event, gpu);
+      if (owned) {
+        CudaLibrary.destroyEvent(event, gpu);
+      }
     }
   }
 }

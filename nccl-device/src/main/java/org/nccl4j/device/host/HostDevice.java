@@ -3,7 +3,6 @@ package org.nccl4j.device.host;
 import java.lang.ref.Reference;
 import java.nio.ByteBuffer;
 import java.util.Optional;
-import org.nccl4j.device.Arguments;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceEvent;
 import org.nccl4j.device.DeviceMemory;
@@ -42,6 +41,10 @@ public final class HostDevice extends Device implements KernelDevice, SymmetricD
   private static final int LL128_SLOT_BYTES = (8 << 10) + ConnectionLayout.WORD_STRIDE;
 
   private static final int SIMPLE_SLOT_BYTES = 64 << 10;
+
+  private static final String OWN_MEMORY =
+      "pass the address and size of memory of this process; memory of a GPU belongs to"
+          + " Devices.cuda()";
 
   private final Dispatcher dispatcher = new Dispatcher();
   private final HostAllocations exportables = new HostAllocations(this);
@@ -152,37 +155,16 @@ public final class HostDevice extends Device implements KernelDevice, SymmetricD
 
   @Override
   public DeviceMemory wrap(long address, long bytes) {
-    if (bytes < 0 || (address == 0 && bytes > 0)) {
-      throw new InvalidArgumentException(
-          ErrorId.BUFFER,
-          "%d bytes at address 0x%x cannot be wrapped".formatted(bytes, address),
-          "pass the address of memory and how much of it may be used");
+    checkRange(address, bytes, OWN_MEMORY);
+    if (bytes > 0 && !MappedRegion.isReadable(address, bytes)) {
+      throw notWrapped(address, bytes, ": this process cannot read them", OWN_MEMORY);
     }
     return new HostMemory(this, address, bytes, () -> {});
   }
 
-  /**
-   * The bytes of a direct buffer, from its position to its limit. The buffer is kept reachable by
-   * the memory.
-   *
-   * @throws InvalidArgumentException for a heap buffer, which has no address that stays, and for a
-   *     read-only one
-   */
+  @Override
   public DeviceMemory wrap(ByteBuffer direct) {
-    if (!Arguments.notNull(direct, "buffer").isDirect()) {
-      throw new InvalidArgumentException(
-          ErrorId.BUFFER,
-          "a heap buffer of %d bytes cannot be wrapped".formatted(direct.remaining()),
-          "use ByteBuffer.allocateDirect, or allocate memory and write the buffer to it");
-    }
-    if (direct.isReadOnly()) {
-      throw new InvalidArgumentException(
-          ErrorId.BUFFER,
-          "a read-only buffer of %d bytes cannot be wrapped, since operations write to memory"
-              .formatted(direct.remaining()),
-          "pass a buffer that may be written to (map a file as READ_WRITE or PRIVATE), or allocate"
-              + " memory and write the buffer to it");
-    }
+    checkDirect(direct);
     ByteBuffer kept = direct.slice();
     return new HostMemory(
         this, HostMemory.addressOf(kept), kept.capacity(), () -> Reference.reachabilityFence(kept));

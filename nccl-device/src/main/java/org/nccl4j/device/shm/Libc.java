@@ -9,6 +9,7 @@ import org.nccl4j.device.NcclException;
 import org.nccl4j.device.SystemErrorException;
 import org.nccl4j.device.bind.LibcFunctions;
 import org.nccl4j.device.bind.NativeLibrary;
+import org.nccl4j.device.bind.Offheap;
 
 /**
  * Calls the C library for this package and checks each return code. The numbers are those of Linux
@@ -19,6 +20,7 @@ final class Libc {
   static final int ENOENT = 2;
   static final int EINTR = 4;
   static final int EAGAIN = 11;
+  static final int EFAULT = 14;
   static final int ENOMEM = 12;
   static final int ENFILE = 23;
   static final int EMFILE = 24;
@@ -52,6 +54,9 @@ final class Libc {
 
   private static final LibcFunctions C =
       NativeLibrary.required(LibcFunctions.class, LibcFunctions.LIBRARY);
+
+  /** Two bytes, from 16 on the iovec of both, and from 32 on the iovecs of two other bytes. */
+  private static final Offheap TWO_BYTES = new Offheap(64);
 
   private Libc() {}
 
@@ -102,6 +107,18 @@ final class Libc {
               + " (sysctl vm.max_map_count), or use less memory");
     }
     return address;
+  }
+
+  /** True unless one of two bytes cannot be read, as far as the kernel tells. */
+  static boolean isReadable(long first, long last) {
+    synchronized (TWO_BYTES) {
+      long block = TWO_BYTES.address();
+      TWO_BYTES.putLong(16, block).putLong(24, 2);
+      TWO_BYTES.putLong(32, first).putLong(40, 1).putLong(48, last).putLong(56, 1);
+      long self = ProcessHandle.current().pid();
+      long bytes = C.process_vm_readv(self, block + 16, 1, block + 32, 2, 0, 0);
+      return bytes == 2 || bytes < 0 && errno() != EFAULT;
+    }
   }
 
   static void unmap(long address, long bytes) {

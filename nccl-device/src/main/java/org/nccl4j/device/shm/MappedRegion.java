@@ -60,6 +60,14 @@ public final class MappedRegion implements AutoCloseable {
     }
   }
 
+  /**
+   * True unless the process cannot read the first or the last byte of a range. Where the kernel
+   * does not let the process ask, the answer is true.
+   */
+  public static boolean isReadable(long address, long bytes) {
+    return Libc.isReadable(address, address + bytes - 1);
+  }
+
   /** The address of the first byte. */
   public long address() {
     return address;

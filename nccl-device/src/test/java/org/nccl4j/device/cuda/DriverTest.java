@@ -23,6 +23,8 @@ import org.nccl4j.device.InvalidArgumentException;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.bind.Offheap;
 import org.nccl4j.device.cuda.driver.DriverLibrary;
+import org.nccl4j.device.cuda.driver.Gpu;
+import org.nccl4j.device.cuda.memory.CudaMemory;
 import org.nccl4j.device.cuda.memory.CudaShareableMemory;
 import org.nccl4j.device.cuda.stream.HostFunctions;
 import org.nccl4j.device.shm.OwnedFd;
@@ -100,9 +102,11 @@ class DriverTest {
       assertEquals(Optional.empty(), device.objection(device.wrap(0, 0)));
       String foreign = device.objection(device.wrap(other.address(), 100)).orElseThrow();
       assertTrue(foreign.contains("is of device 1's memory, not of CUDA device 0"), foreign);
-      String longer = device.objection(device.wrap(own.address(), 1L << 40)).orElseThrow();
+      Gpu gpu = device.gpu();
+      String longer = device.objection(CudaMemory.wrap(gpu, own.address(), 1L << 40)).orElseThrow();
       assertTrue(longer.contains("is unknown to the CUDA driver"), longer);
-      String host = device.objection(device.wrap(new Offheap(64).address(), 64)).orElseThrow();
+      String host =
+          device.objection(CudaMemory.wrap(gpu, new Offheap(64).address(), 64)).orElseThrow();
       assertTrue(host.contains("it is host memory, or was freed"), host);
     }
   }

@@ -254,8 +254,8 @@ class RegistrationTest {
             DeviceMemory memory = alloc(4L * COUNT);
             comm.register(memory);
             sum(comm, stream, memory, memory);
-            memory.close();
             DeviceMemory same = Devices.host().wrap(memory.address(), 4L * COUNT);
+            memory.close();
             refused(
                 InvalidUsageException.class,
                 "was closed while it was registered",

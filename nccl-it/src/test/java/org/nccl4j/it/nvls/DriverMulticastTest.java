@@ -298,9 +298,9 @@ class DriverMulticastTest {
   }
 
   @Test
-  void memoryOfTheHostIsRefusedWherePointersAreChecked() throws Exception {
+  void freedMemoryIsRefusedWherePointersAreChecked() throws Exception {
     Ran ran =
-        run(Map.of("JAVA_TOOL_OPTIONS", "-Dnccl4j.host.pointer=true", "NCCL_CHECK_POINTERS", "1"));
+        run(Map.of("JAVA_TOOL_OPTIONS", "-Dnccl4j.freed.memory=true", "NCCL_CHECK_POINTERS", "1"));
     String refused =
         ran.output().lines().filter(line -> line.startsWith("refused: ")).findFirst().orElse("");
     assertTrue(refused.contains("of the recv buffer the address 0x"), ran.output());

@@ -33,8 +33,8 @@ final class FakeGpuRanks {
     if (Boolean.getBoolean("nccl4j.ctas")) {
       launchWithLimits(ranks.get(0));
     }
-    if (Boolean.getBoolean("nccl4j.host.pointer")) {
-      passHostMemory(ranks.get(0));
+    if (Boolean.getBoolean("nccl4j.freed.memory")) {
+      passFreedMemory(ranks.get(0));
     }
     List<DeviceMemory> windows = List.of();
     switch (System.getProperty("nccl4j.also", "")) {
@@ -87,11 +87,12 @@ final class FakeGpuRanks {
     }
   }
 
-  private static void passHostMemory(Communicator comm) {
-    try (DeviceMemory host = Devices.host().allocate(64);
-        DeviceMemory good = comm.device().allocate(64);
+  private static void passFreedMemory(Communicator comm) {
+    try (DeviceMemory good = comm.device().allocate(64);
         DeviceStream stream = comm.device().createStream()) {
-      DeviceMemory wrong = comm.device().wrap(host.address(), 64);
+      DeviceMemory freed = comm.device().allocate(64);
+      DeviceMemory wrong = comm.device().wrap(freed.address(), 64);
+      freed.close();
       comm.allReduce(good, wrong, 16, DataType.FLOAT32, RedOp.SUM, stream);
       System.out.println("taken");
     } catch (InvalidArgumentException e) {

@@ -48,7 +48,9 @@ class ForeignDeviceTest {
             "a supplied reduction: UNSUPPORTED this device has no reduction 'mine'",
             "another GPU's scalar: BUFFER the scalar's buffer belongs to Fake GPU 1",
             "a scalar in host memory: BUFFER the scalar's buffer belongs to host",
-            "a scalar at a host's address: BUFFER of the scalar's buffer the address 0x10",
+            "a scalar of a host's address: BUFFER the CUDA driver does not know them",
+            "a scalar that was freed: BUFFER of the scalar's buffer the address 0x",
+            "floats at odd addresses: BUFFER the send buffer begins at 0x",
             "a closed scalar: CLOSED the scalar's buffer is closed",
             "a scalar of another type: TYPE the operator premulsum was made for int32")) {
       assertTrue(ran.output().lines().anyMatch(line -> line.startsWith(expected)), ran.output());
@@ -111,7 +113,16 @@ class ForeignDeviceTest {
         calls.put("another GPU's scalar", scaled(F32, theirs, own, stream));
         calls.put("a scalar in host memory", scaled(F32, hosts, own, stream));
         calls.put(
-            "a scalar at a host's address", scaled(F32, devices.get(0).wrap(0x10, 4), own, stream));
+            "a scalar of a host's address",
+            c -> scaled(F32, devices.get(0).wrap(0x10, 4), own, stream).run(c));
+        DeviceMemory freed = devices.get(0).allocate(4);
+        calls.put(
+            "a scalar that was freed",
+            scaled(F32, devices.get(0).wrap(freed.address(), 4), own, stream));
+        freed.close();
+        calls.put(
+            "floats at odd addresses",
+            c -> c.allReduce(own.slice(2, 32), own, 8, F32, RedOp.SUM, stream));
         calls.put("a closed scalar", scaled(F32, closed, own, stream));
         calls.put("a scalar of another type", scaled(DataType.INT32, own, own, stream));
         closed.close();

@@ -240,6 +240,26 @@ public final class CudaLibrary {
     CudaResult.check(CUDA.cuStreamDestroy_v2(stream), "cuStreamDestroy", place);
   }
 
+  /** The CUcontext of a stream that is none of the driver's own. */
+  public static long contextOf(long stream, Object place) {
+    Offheap out = ANSWER.get();
+    CudaResult.check(CUDA.cuStreamGetCtx(stream, out.address()), "cuStreamGetCtx", place);
+    return out.getLong(0);
+  }
+
+  /** The CUdevice of a context. */
+  public static int deviceOfContext(long context, Object place) {
+    Offheap out = ANSWER.get();
+    long before = DriverLibrary.currentContext(out);
+    DriverLibrary.setCurrentContext(context);
+    try {
+      CudaResult.check(CUDA.cuCtxGetDevice(out.address()), "cuCtxGetDevice", place);
+      return out.getInt(0);
+    } finally {
+      DriverLibrary.setCurrentContext(before);
+    }
+  }
+
   public static void synchronizeStream(long stream, Object place) {
     CudaResult.check(CUDA.cuStreamSynchronize(stream), "cuStreamSynchronize", place);
   }

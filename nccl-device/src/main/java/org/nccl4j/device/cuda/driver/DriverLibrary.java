@@ -25,6 +25,7 @@ public final class DriverLibrary {
   private static final int DMA_BUF = 1; // CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD
   public static final int MEMORY_OF_DEVICE = 2; // CU_MEMORYTYPE_DEVICE
   private static final int POINTER_MEMORY_TYPE = 2; // CU_POINTER_ATTRIBUTE_MEMORY_TYPE
+  private static final int POINTER_DEVICE = 3; // CU_POINTER_ATTRIBUTE_DEVICE_POINTER
   private static final int POINTER_HOST = 4; // CU_POINTER_ATTRIBUTE_HOST_POINTER
   private static final int POINTER_DEVICE_ORDINAL = 9; // CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
   private static final int READ_WRITE = 3; // CU_MEM_ACCESS_FLAGS_PROT_READWRITE
@@ -200,6 +201,17 @@ public final class DriverLibrary {
   public static long hostAddress(long address, Object place) {
     Offheap out = new Offheap(8);
     int code = CUDA.cuPointerGetAttribute(out.address(), POINTER_HOST, address);
+    CudaResult.check(code, "cuPointerGetAttribute", place);
+    return out.getLong(0);
+  }
+
+  /** Returns the address by which the current context's device reaches memory. */
+  public static long deviceAddress(long address, Object place) {
+    Offheap out = new Offheap(8);
+    int code = CUDA.cuPointerGetAttribute(out.address(), POINTER_DEVICE, address);
+    if (code == CUresult.CUDA_ERROR_INVALID_VALUE) {
+      return address; // memory that the driver has not pinned, and the device reads all the same
+    }
     CudaResult.check(code, "cuPointerGetAttribute", place);
     return out.getLong(0);
   }

@@ -50,6 +50,11 @@ public final class Gpu {
     return device;
   }
 
+  /** The CUdevice. */
+  public int handle() {
+    return handle;
+  }
+
   /** Returns the GPU's number in this process. */
   public int index() {
     return index;

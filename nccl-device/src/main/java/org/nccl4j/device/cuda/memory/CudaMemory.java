@@ -60,6 +60,15 @@ public final class CudaMemory extends DeviceMemory {
     return new CudaMemory(gpu, address, bytes, NOTHING);
   }
 
+  /**
+   * Wraps memory that something else keeps.
+   *
+   * @param release does nothing; what it refers to is kept reachable until close
+   */
+  public static CudaMemory wrap(Gpu gpu, long address, long bytes, Runnable release) {
+    return new CudaMemory(gpu, address, bytes, release);
+  }
+
   @Override
   public Device device() {
     return gpu.device();

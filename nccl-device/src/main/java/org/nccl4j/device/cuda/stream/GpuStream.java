@@ -162,6 +162,11 @@ public final class GpuStream implements AutoCloseable {
    * on another thread.
    */
   boolean isImplicit() {
+    return isImplicit(handle);
+  }
+
+  /** {@link #isImplicit()} for a handle. */
+  public static boolean isImplicit(long handle) {
     return handle >= 0 && handle <= MOST_IMPLICIT;
   }
 

@@ -93,6 +93,30 @@ class HostMemoryTest {
     }
   }
 
+  /** Ranges of which an end is no memory, with addresses that nobody may read, and no addresses. */
+  @Test
+  void addressesWithoutMemoryAreNotWrapped() {
+    try (DeviceMemory memory = HOST.allocate(100)) {
+      long begin = memory.address();
+      long[][] wrong = {
+        {0, 1}, {8, 8}, {-4096, 8}, {begin, -1}, {begin, 1L << 46}, {begin, Long.MAX_VALUE}
+      };
+      for (long[] each : wrong) {
+        InvalidArgumentException e =
+            assertThrows(InvalidArgumentException.class, () -> HOST.wrap(each[0], each[1]));
+        assertEquals(ErrorId.BUFFER, e.id());
+        assertTrue(e.problem().contains("at address 0x"), e.problem());
+      }
+      assertEquals(0, HOST.wrap(0, 0).size());
+      DeviceMemory same = HOST.wrap(begin + 99, 1);
+      same.fill((byte) 7);
+      same.close();
+      ByteBuffer seen = ByteBuffer.allocate(1);
+      memory.read(99, seen);
+      assertEquals(7, seen.get(0));
+    }
+  }
+
   @Test
   void memoryIsNotReadIntoReadOnlyBuffers() {
     try (DeviceMemory memory = HOST.allocate(8)) {

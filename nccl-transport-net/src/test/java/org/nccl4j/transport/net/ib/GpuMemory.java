@@ -79,6 +79,11 @@ public final class GpuMemory extends DeviceMemory {
     }
 
     @Override
+    public DeviceMemory wrap(ByteBuffer direct) {
+      throw new UnsupportedOperationException();
+    }
+
+    @Override
     public DeviceEvent createEvent() {
       throw new UnsupportedOperationException();
     }
