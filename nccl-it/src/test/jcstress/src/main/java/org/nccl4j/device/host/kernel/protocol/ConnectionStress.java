@@ -1,11 +1,8 @@
-package org.nccl4j.device.host.kernel;
+package org.nccl4j.device.host.kernel.protocol;
 
 import java.util.Queue;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import org.nccl4j.device.host.HostDevice;
-import org.nccl4j.device.host.kernel.protocol.Call;
-import org.nccl4j.device.host.kernel.protocol.RecvEnd;
-import org.nccl4j.device.host.kernel.protocol.SendEnd;
 import org.nccl4j.device.host.memory.HostMemory;
 import org.nccl4j.device.host.memory.Words;
 import org.nccl4j.device.kernel.CallSignature;
