@@ -1,0 +1,189 @@
+package org.nccl4j.api;
+
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Optional;
+import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.DeviceStream;
+import org.nccl4j.device.NcclException;
+import org.nccl4j.device.ReductionOperator;
+import org.nccl4j.device.kernel.Algorithm;
+import org.nccl4j.device.kernel.CollectiveWork;
+import org.nccl4j.device.kernel.DirectWork;
+import org.nccl4j.device.kernel.KernelCommunicator;
+import org.nccl4j.device.kernel.KernelCommunicatorSpec;
+import org.nccl4j.device.kernel.KernelPlan;
+import org.nccl4j.device.kernel.OneSidedWork;
+import org.nccl4j.device.kernel.P2pWork;
+import org.nccl4j.device.symmetric.SymmetricSpace;
+
+/** Kernels that record what the engine asks of them, and move no data. */
+public final class FakeKernels implements KernelCommunicator {
+  /** A plan, and the work that it was prepared for. */
+  public static final class Plan implements KernelPlan {
+    private final Object work;
+    private final ReductionOperator operator;
+    private int discards;
+
+    private Plan(Object work, ReductionOperator operator) {
+      this.work = work;
+      this.operator = operator;
+    }
+
+    /** Returns the collective. */
+    public CollectiveWork collective() {
+      return (CollectiveWork) work;
+    }
+
+    /** Returns the sends and receives. */
+    @SuppressWarnings("unchecked")
+    public List<P2pWork> messages() {
+      return (List<P2pWork>) work;
+    }
+
+    /** Returns the operation between windows. */
+    public DirectWork direct() {
+      return (DirectWork) work;
+    }
+
+    /** True if it goes straight between windows. */
+    public boolean isDirect() {
+      return work instanceof DirectWork;
+    }
+
+    /** Returns the operator that a user has made; null where it is one of the library's. */
+    public ReductionOperator operator() {
+      return operator;
+    }
+
+    /** Returns how often it was given back. */
+    public int discards() {
+      return discards;
+    }
+
+    @Override
+    public void discard() {
+      discards++;
+    }
+  }
+
+  /** A launch. */
+  public record Launch(Plan plan, DeviceMemory send, DeviceMemory recv, DeviceStream stream) {}
+
+  /** Everything that was prepared, in order. */
+  public final List<Plan> plans = new ArrayList<>();
+
+  /** Everything that was launched, in order. */
+  public final List<Launch> launches = new ArrayList<>();
+
+  /** The algorithms that reduce by an operator of a user's. */
+  public final List<Algorithm> byOperator = new ArrayList<>(List.of(Algorithm.values()));
+
+  /** Whether it claims to have copy engines. */
+  public boolean copyEngines;
+
+  /** What a launch throws; null for nothing. */
+  public RuntimeException launchError;
+
+  private NcclException failure;
+
+  /** The plan that was prepared last. */
+  public Plan last() {
+    return plans.get(plans.size() - 1);
+  }
+
+  private Plan plan(Object work, ReductionOperator operator) {
+    plans.add(new Plan(work, operator));
+    return last();
+  }
+
+  @Override
+  public KernelPlan prepare(CollectiveWork work) {
+    return plan(work, null);
+  }
+
+  @Override
+  public KernelPlan prepare(CollectiveWork work, ReductionOperator operator) {
+    return plan(work, operator);
+  }
+
+  @Override
+  public KernelPlan prepare(List<P2pWork> works) {
+    return plan(List.copyOf(works), null);
+  }
+
+  @Override
+  public KernelPlan prepare(DirectWork work) {
+    return plan(work, null);
+  }
+
+  @Override
+  public KernelPlan prepare(OneSidedWork work) {
+    return plan(work, null);
+  }
+
+  @Override
+  public boolean reducesByOperator(Algorithm algorithm) {
+    return byOperator.contains(algorithm);
+  }
+
+  @Override
+  public boolean hasCopyEngines() {
+    return copyEngines;
+  }
+
+  @Override
+  public void attach(SymmetricSpace space) {}
+
+  @Override
+  public void launch(KernelPlan plan, DeviceMemory send, DeviceMemory recv, DeviceStream stream) {
+    if (launchError != null) {
+      throw launchError;
+    }
+    launches.add(new Launch((Plan) plan, send, recv, stream));
+  }
+
+  @Override
+  public void abort(NcclException cause) {
+    failure = failure == null ? cause : failure;
+  }
+
+  @Override
+  public NcclException failure() {
+    return failure;
+  }
+
+  @Override
+  public boolean isIdle() {
+    return true;
+  }
+
+  @Override
+  public Optional<String> sharingObstacle() {
+    return Optional.of("it is a fake");
+  }
+
+  @Override
+  public KernelCommunicator share(
+      KernelCommunicatorSpec spec, List<Integer> parentRanks, String path) {
+    throw new UnsupportedOperationException();
+  }
+
+  @Override
+  public long nextLaunch() {
+    return launches.size() + 1L;
+  }
+
+  @Override
+  public boolean hasEnded(long launch) {
+    return launch <= launches.size();
+  }
+
+  @Override
+  public long ended() {
+    return launches.size();
+  }
+
+  @Override
+  public void close() {}
+}
