@@ -13,7 +13,8 @@ import org.nccl4j.device.kernel.CallMismatch;
  *
  * @param communicator its name
  * @param clause what the two call
- * @param launched operations that the other rank had launched when its recorder was read
+ * @param launched operations that the other rank had launched when its recorder was read, or the
+ *     number of the collective of its notice: a look that finds another number is not sure
  */
 record CallConflict(String communicator, String clause, long launched) {
   /**
@@ -62,16 +63,22 @@ record CallConflict(String communicator, String clause, long launched) {
     return differs(call, other) ? clause(mine, call, theirs, other) : "";
   }
 
+  /** The conflict of a rank's call with the one of another rank that has sent a notice of it. */
+  static CallConflict between(RankReport mine, Operation call, CallNotice notice) {
+    return new CallConflict(
+        mine.name(),
+        "as collective %d rank %d calls %s and rank %d calls %s"
+            .formatted(call.collective(), mine.rank(), call.text(), notice.rank(), notice.text()),
+        notice.collective());
+  }
+
   private static boolean differs(Operation one, Operation other) {
     return other != null && !one.text().equals(other.text());
   }
 
   /** Returns a rank's call of the same collective; null if it is unknown. */
   private static Operation same(RankReport report, Operation call) {
-    return report.operations().stream()
-        .filter(op -> op.isCollective() && op.collective() == call.collective())
-        .findFirst()
-        .orElse(null);
+    return report.collective(call.collective());
   }
 
   private static String clause(

@@ -63,6 +63,7 @@ public final class ProgressMonitor {
   private boolean reported;
   private long comparedMillis;
   private final CallWatch calls;
+  private final RemoteCalls remoteCalls;
   private final LongWait longWait = new LongWait();
 
   /**
@@ -108,6 +109,7 @@ public final class ProgressMonitor {
     this.kernels = kernels;
     this.connections = connections;
     this.calls = new CallWatch(rank.rank());
+    this.remoteCalls = new RemoteCalls(rank.rank());
     this.recording = new JfrRecorder(log, rank, hooks);
   }
 
@@ -141,6 +143,15 @@ public final class ProgressMonitor {
   public static void heard(byte[] notice) {
     OrderNotice.decode(notice).ifPresent(HEARD::add);
     Departure.decode(notice).ifPresent(DEPARTED::add);
+    CallNotice.decode(notice).ifPresent(ProgressMonitor::heard);
+  }
+
+  private static void heard(CallNotice notice) {
+    for (ProgressMonitor each : ALL) {
+      if (each.rank.communicator() == notice.communicator()) {
+        each.remoteCalls.hear(notice);
+      }
+    }
   }
 
   /**
@@ -395,10 +406,22 @@ public final class ProgressMonitor {
 
   /** Ends what waits for ever because another rank has made another call. */
   private void compareCalls(long nowMillis) {
-    boolean waits = kernels.waitsFor() >= 0 && kernels.failure() == null;
+    if (kernels.failure() != null) {
+      return;
+    }
+    long waiting = kernels.waitsFor() >= 0 ? kernels.ended() : -1;
     calls
-        .look(waits ? kernels.ended() : -1, nowMillis, this::ranks)
+        .look(waiting, nowMillis, this::ranks)
+        .or(() -> remoteCalls.look(this::ownReport))
         .ifPresent(conflict -> kernels.abort(conflict.error()));
+    remoteCalls
+        .due(waiting, nowMillis, this::ownReport)
+        .filter(notice -> ranks().size() < rank.nRanks())
+        .ifPresent(notice -> connections.tell(notice.encode()));
+  }
+
+  private RankReport ownReport() {
+    return log.report(rank.operations());
   }
 
   /** This communicator's ranks; other processes are read only where some are not in this one. */

@@ -101,6 +101,14 @@ public record RankReport(
             .formatted(first.number(), upTo, first.text());
   }
 
+  /** The rank's call of a collective, by its number; null if it is not known. */
+  Operation collective(long number) {
+    return operations.stream()
+        .filter(op -> op.isCollective() && op.collective() == number)
+        .findFirst()
+        .orElse(null);
+  }
+
   /** The last that was launched; null before the first. */
   public Operation last() {
     return operations.isEmpty() ? null : operations.get(operations.size() - 1);

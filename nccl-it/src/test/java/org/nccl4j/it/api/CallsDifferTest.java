@@ -4,8 +4,10 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertNotEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -13,6 +15,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.TimeUnit;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.DynamicTest;
 import org.junit.jupiter.api.Test;
@@ -100,7 +103,7 @@ class CallsDifferTest {
   }
 
   /** Calls of two ranks that both send, or both receive: neither gets data of the other's call. */
-  private static Map<String, Pair> oneSided() {
+  static Map<String, Pair> oneSided() {
     Call first = (c, s, r, t) -> c.broadcast(s, r, 512, F32, 0, t);
     Call second = (c, s, r, t) -> c.broadcast(s, r, 512, F32, 1, t);
     Call reduce = (c, s, r, t) -> c.reduce(s, r, 512, F32, RedOp.SUM, 0, t);
@@ -268,13 +271,7 @@ class CallsDifferTest {
   private static void assertProcessesDiffer(String name, Map<String, String> way) throws Exception {
     Pair pair = pairs().get(name);
     UniqueId id = UniqueId.create();
-    List<String> command = new ArrayList<>();
-    command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
-    command.addAll(List.of("-XX:TieredStopAtLevel=1", "-cp", ChaosRank.classPath()));
-    command.addAll(List.of(DifferingRank.class.getName(), id.toString(), name));
-    way.forEach((setting, value) -> command.add(setting + "=" + value));
-    Process other =
-        new ProcessBuilder(command).redirectError(ProcessBuilder.Redirect.INHERIT).start();
+    Process other = OrderConflictTest.run(List.of(), differingRank(1, id, name, way));
     try (Communicator comm = Communicator.initRank(2, id, 0, Devices.host(), config(way));
         DeviceStream stream = comm.device().createStream()) {
       assertNamed(pair, List.of(error(comm, stream, pair.first)));
@@ -284,6 +281,42 @@ class CallsDifferTest {
     } finally {
       other.destroyForcibly();
     }
+  }
+
+  /** Each rank in a process that sees no other process, as on a host of its own. */
+  @Test
+  void bothCallsAreNamedAmongHostsWhereEachRankWaitsForTheOther() throws Exception {
+    assumeTrue(Files.isExecutable(Path.of("/usr/bin/unshare")), "no /usr/bin/unshare");
+    List<String> alone = OrderConflictTest.ALONE;
+    assumeTrue(
+        OrderConflictTest.run(alone, "true").waitFor() == 0,
+        "unshare makes no process that is alone");
+    String name = "two ranks that expect another root";
+    Pair pair = oneSided().get(name);
+    UniqueId id = UniqueId.create();
+    List<Process> processes = new ArrayList<>();
+    for (int rank = 0; rank < 2; rank++) {
+      Map<String, String> way = Map.of("NCCL_HOSTID", "host" + rank, "NCCL_NET", "Socket");
+      processes.add(OrderConflictTest.run(alone, differingRank(rank, id, name, way)));
+    }
+    for (Process process : processes) {
+      String said = new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
+      assertTrue(said.contains("make different calls"), said);
+      assertTrue(said.contains(pair.named), said);
+      assertTrue(said.contains(pair.namedToo), said);
+      assertTrue(process.waitFor(60, TimeUnit.SECONDS));
+    }
+  }
+
+  private static String[] differingRank(
+      int rank, UniqueId id, String pair, Map<String, String> way) {
+    List<String> command = new ArrayList<>();
+    command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
+    command.addAll(List.of("-XX:TieredStopAtLevel=1", "-XX:-UsePerfData"));
+    command.addAll(List.of("-cp", ChaosRank.classPath(), DifferingRank.class.getName()));
+    command.addAll(List.of(Integer.toString(rank), id.toString(), pair));
+    way.forEach((setting, value) -> command.add(setting + "=" + value));
+    return command.toArray(String[]::new);
   }
 
   /** The errors of all ranks' calls. */

@@ -26,7 +26,7 @@ import org.nccl4j.device.RedOp;
 /** Communicators that have nothing in common but the order in which they are used. */
 @Timeout(120)
 class OrderConflictTest {
-  private static final List<String> ALONE =
+  static final List<String> ALONE =
       List.of("/usr/bin/unshare", "--map-root-user", "--pid", "--fork", "--mount-proc");
   private static final CommunicatorConfig DEBUG =
       CommunicatorConfig.defaults().with("NCCL_CHECK_MODE", "DEBUG_GLOBAL");
@@ -104,7 +104,7 @@ class OrderConflictTest {
     }
   }
 
-  private static Process run(List<String> before, String... command) throws IOException {
+  static Process run(List<String> before, String... command) throws IOException {
     List<String> all = new ArrayList<>(before);
     all.addAll(List.of(command));
     return new ProcessBuilder(all).redirectError(ProcessBuilder.Redirect.INHERIT).start();
