@@ -1,0 +1,66 @@
+package org.nccl4j.it.arch;
+
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.Set;
+import java.util.TreeSet;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+
+/** A pom as repositories get it, which the build writes beside each module's classes. */
+record PublishedPom(String text) {
+  /**
+   * Reads the pom of a folder of this project.
+   *
+   * @param folder below the root, such as {@code nccl-it/bom}
+   */
+  static PublishedPom read(String folder) throws IOException {
+    return new PublishedPom(Files.readString(Path.of("..", folder, "target", "published-pom.xml")));
+  }
+
+  /** The folders of all artifacts, as the root's pom lists them. */
+  static Set<String> folders() throws IOException {
+    String root = Files.readString(Path.of("..", "pom.xml")).split("<profiles>")[0];
+    return found(root, "<module>(.*?)</module>");
+  }
+
+  /** The names of the artifacts that are jars. */
+  static Set<String> artifacts() throws IOException {
+    Set<String> artifacts = new TreeSet<>();
+    for (String folder : folders()) {
+      if (!folder.endsWith("/bom")) {
+        artifacts.add(folder.startsWith("nccl-it/") ? "nccl-" + folder.substring(8) : folder);
+      }
+    }
+    return artifacts;
+  }
+
+  /** The content of all elements of a name, within the first element of another name. */
+  Set<String> values(String within, String element) {
+    Matcher whole =
+        Pattern.compile("<" + within + "\\b.*?>(.*)</" + within + ">", Pattern.DOTALL)
+            .matcher(text);
+    if (!whole.find()) {
+      return Set.of();
+    }
+    String content = whole.group(1);
+    if (within.equals("project")) {
+      content = content.split("<dependenc")[0];
+    }
+    return found(content, "<" + element + ">(.*?)</" + element + ">");
+  }
+
+  boolean has(String element) {
+    return Pattern.compile("<" + element + "[ >]").matcher(text).find();
+  }
+
+  private static Set<String> found(String text, String pattern) {
+    Set<String> found = new TreeSet<>();
+    Matcher matcher = Pattern.compile(pattern).matcher(text);
+    while (matcher.find()) {
+      found.add(matcher.group(1));
+    }
+    return found;
+  }
+}
