@@ -1,7 +1,7 @@
 #!/bin/sh
 # Makes the kernels where nvcc and make are, and where they are not says so, to the builder and to
-# the program: the device then refuses kernels with the reason.
-#   build.sh OUT ARCHITECTURES PTX
+# the program: the device then refuses kernels with the reason. Fails instead if REQUIRED is true.
+#   build.sh OUT ARCHITECTURES PTX [REQUIRED]
 set -e
 cd "$(dirname "$0")"
 out=$1
@@ -11,6 +11,11 @@ if [ -z "$nvcc" ] && [ -x /usr/local/cuda/bin/nvcc ]; then nvcc=/usr/local/cuda/
 absence=
 if [ -z "$nvcc" ]; then absence="nvcc was not found when it was built"; fi
 if ! command -v make >/dev/null; then absence="make was not found when it was built"; fi
+if [ -n "$absence" ] && [ "${4:-false}" = true ]; then
+  echo "the CUDA kernels cannot be made: $absence" >&2
+  echo "  remedy: install the CUDA toolkit and make, and put nvcc into PATH or NVCC; or build without -Prelease" >&2
+  exit 1
+fi
 if [ -n "$absence" ]; then
   echo "no CUDA kernels: $absence; the CUDA device will say so when it is asked for"
   echo "absence=$absence" >"$out/build.properties"
