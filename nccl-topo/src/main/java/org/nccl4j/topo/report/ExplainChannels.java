@@ -12,11 +12,11 @@ import org.nccl4j.topo.search.MachineGraphs;
 final class ExplainChannels {
   private static final String SECTION = "Channels";
 
-  private final Explanation explanation;
+  private final Sentences sentences;
   private final TopoSettings settings;
 
-  ExplainChannels(Explanation explanation, TopoSettings settings) {
-    this.explanation = explanation;
+  ExplainChannels(Sentences sentences, TopoSettings settings) {
+    this.sentences = sentences;
     this.settings = settings;
   }
 
@@ -25,15 +25,15 @@ final class ExplainChannels {
       for (GraphKind kind : GraphKind.values()) {
         ChannelGraph graph = domain.of(kind);
         if (graph.nChannels() > 0) {
-          explanation.say(SECTION, kind.label(), found(domain, graph));
+          sentences.say(SECTION, kind.label(), found(domain, graph));
         }
       }
       if (!domain.nvlsSupported()) {
-        explanation.say(SECTION, "nvls", whyNot(domain));
+        sentences.say(SECTION, "nvls", whyNot(domain));
       }
     }
     CommGraph comm = cluster.comm();
-    explanation.say(
+    sentences.say(
         SECTION,
         "communicator",
         comm.nChannels()

@@ -13,10 +13,10 @@ final class ExplainChoice {
   private static final int SMALLEST_POWER = 3;
   private static final int LARGEST_POWER = 33;
 
-  private final Explanation explanation;
+  private final Sentences sentences;
 
-  ExplainChoice(Explanation explanation) {
-    this.explanation = explanation;
+  ExplainChoice(Sentences sentences) {
+    this.sentences = sentences;
   }
 
   void write(CostModel costs) {
@@ -35,7 +35,7 @@ final class ExplainChoice {
         ranges.add(range(selection.get(), from, to));
         from = to + 1;
       }
-      explanation.say(
+      sentences.say(
           SECTION,
           collective.label(),
           String.join(", ", ranges)

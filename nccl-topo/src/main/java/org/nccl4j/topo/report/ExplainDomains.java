@@ -7,17 +7,17 @@ import org.nccl4j.topo.search.MachineGraphs;
 final class ExplainDomains {
   private static final String SECTION = "Nodes";
 
-  private final Explanation explanation;
+  private final Sentences sentences;
 
-  ExplainDomains(Explanation explanation) {
-    this.explanation = explanation;
+  ExplainDomains(Sentences sentences) {
+    this.sentences = sentences;
   }
 
   void write(Cluster cluster) {
     int domains = cluster.domains().size();
     for (MachineGraphs domain : cluster.domains()) {
       String who = Words.list(domain.routes().machine().gpus());
-      explanation.say(
+      sentences.say(
           SECTION,
           who,
           domains == 1

@@ -12,10 +12,10 @@ import org.nccl4j.topo.system.Node;
 final class ExplainLinks {
   private static final String SECTION = "Links";
 
-  private final Explanation explanation;
+  private final Sentences sentences;
 
-  ExplainLinks(Explanation explanation) {
-    this.explanation = explanation;
+  ExplainLinks(Sentences sentences) {
+    this.sentences = sentences;
   }
 
   void write(Machine machine) {
@@ -93,6 +93,6 @@ final class ExplainLinks {
               .findFirst()
               .orElse(about);
     }
-    explanation.say(SECTION, Words.name(named), sentence);
+    sentences.say(SECTION, Words.name(named), sentence);
   }
 }

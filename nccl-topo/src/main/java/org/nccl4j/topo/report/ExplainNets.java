@@ -11,12 +11,12 @@ final class ExplainNets {
   private static final String SECTION = "GPU to network";
   private static final String CHOICE = "Network of each GPU";
 
-  private final Explanation explanation;
+  private final Sentences sentences;
   private final Routes routes;
   private final TopoSettings settings;
 
-  ExplainNets(Explanation explanation, Routes routes, TopoSettings settings) {
-    this.explanation = explanation;
+  ExplainNets(Sentences sentences, Routes routes, TopoSettings settings) {
+    this.sentences = sentences;
     this.routes = routes;
     this.settings = settings;
   }
@@ -24,7 +24,7 @@ final class ExplainNets {
   void write() {
     for (Node gpu : routes.machine().gpus()) {
       for (Node net : routes.machine().nets()) {
-        explanation.say(SECTION, gpu.gpu().rank() + "-" + net.net().name(), sentence(gpu, net));
+        sentences.say(SECTION, gpu.gpu().rank() + "-" + net.net().name(), sentence(gpu, net));
       }
       if (!routes.machine().nets().isEmpty()) {
         choice(gpu);
@@ -70,7 +70,7 @@ final class ExplainNets {
 
   private void choice(Node gpu) {
     var nets = routes.locality().netsOf(gpu);
-    explanation.say(
+    sentences.say(
         CHOICE,
         Words.name(gpu),
         Words.list(nets)

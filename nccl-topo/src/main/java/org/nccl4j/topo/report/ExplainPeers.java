@@ -12,12 +12,12 @@ import org.nccl4j.topo.system.Node;
 final class ExplainPeers {
   private static final String SECTION = "GPU to GPU";
 
-  private final Explanation explanation;
+  private final Sentences sentences;
   private final Routes routes;
   private final TopoSettings settings;
 
-  ExplainPeers(Explanation explanation, Routes routes, TopoSettings settings) {
-    this.explanation = explanation;
+  ExplainPeers(Sentences sentences, Routes routes, TopoSettings settings) {
+    this.sentences = sentences;
     this.routes = routes;
     this.settings = settings;
   }
@@ -27,7 +27,7 @@ final class ExplainPeers {
     for (Node gpu : gpus) {
       for (Node peer : gpus) {
         if (gpu.gpu().rank() < peer.gpu().rank()) {
-          explanation.say(SECTION, gpu.gpu().rank() + "-" + peer.gpu().rank(), sentence(gpu, peer));
+          sentences.say(SECTION, gpu.gpu().rank() + "-" + peer.gpu().rank(), sentence(gpu, peer));
         }
       }
     }

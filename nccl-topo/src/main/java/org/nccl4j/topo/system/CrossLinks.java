@@ -9,10 +9,10 @@ import org.nccl4j.topo.xml.XmlElement;
 final class CrossLinks {
   private static final System.Logger LOGGER = System.getLogger("org.nccl4j.topo");
 
-  private final MachineBuilder machine;
+  private final MachineNodes machine;
   private boolean warned;
 
-  CrossLinks(MachineBuilder machine) {
+  CrossLinks(MachineNodes machine) {
     this.machine = machine;
   }
 
@@ -68,10 +68,10 @@ final class CrossLinks {
       case CPU -> {
         Node cpu = localCpu(device, null);
         if (cpu != null) {
-          MachineBuilder.connect(device, cpu, LinkType.NVL, each / partitions);
+          MachineNodes.connect(device, cpu, LinkType.NVL, each / partitions);
         }
       }
-      default -> MachineBuilder.connect(device, nvSwitch(element), LinkType.NVL, each / partitions);
+      default -> MachineNodes.connect(device, nvSwitch(element), LinkType.NVL, each / partitions);
     }
   }
 
@@ -100,9 +100,9 @@ final class CrossLinks {
     }
     if (DeviceNodes.siblings(machine, device).size() > 1) {
       Node bridge = bridge(element, device, cpu, bandwidth);
-      MachineBuilder.connect(device, bridge, LinkType.C2C, bandwidth);
+      MachineNodes.connect(device, bridge, LinkType.C2C, bandwidth);
     } else {
-      MachineBuilder.connect(device, cpu, LinkType.C2C, bandwidth);
+      MachineNodes.connect(device, cpu, LinkType.C2C, bandwidth);
     }
   }
 
@@ -112,7 +112,7 @@ final class CrossLinks {
     Node bridge = machine.find(NodeType.CXB, device.host(), id);
     if (bridge == null) {
       bridge = machine.create(element, NodeType.CXB, device.host(), id, new Facts.None());
-      MachineBuilder.connect(bridge, cpu, LinkType.C2C, bandwidth);
+      MachineNodes.connect(bridge, cpu, LinkType.C2C, bandwidth);
     }
     return bridge;
   }

@@ -10,9 +10,9 @@ final class DeviceNodes {
   private static final int MAX_PARTITIONS = 2;
   private static final int RANK_SHIFT = 40;
 
-  private final MachineBuilder machine;
+  private final MachineNodes machine;
 
-  DeviceNodes(MachineBuilder machine) {
+  DeviceNodes(MachineNodes machine) {
     this.machine = machine;
   }
 
@@ -56,7 +56,7 @@ final class DeviceNodes {
         device.links().stream().filter(link -> link.to().type() == NodeType.GPU).count();
     long id = ranksBefore << RANK_SHIFT | deviceBus;
     Node node = machine.create(gpu, NodeType.GPU, parent.host(), id, facts(gpu, partition));
-    MachineBuilder.connect(device, node, LinkType.LOC, Bandwidths.LOCAL);
+    MachineNodes.connect(device, node, LinkType.LOC, Bandwidths.LOCAL);
   }
 
   private Node addDevice(
@@ -64,10 +64,10 @@ final class DeviceNodes {
     Facts facts =
         new Facts.Device(gpu.requireInt("dev"), gpu.requireInt("sm"), PciIds.identity(pci));
     Node device = machine.create(pci, NodeType.DEV, parent.host(), deviceBus, facts);
-    MachineBuilder.connect(device, parent, LinkType.PCI, bandwidth);
+    MachineNodes.connect(device, parent, LinkType.PCI, bandwidth);
     for (Node other : siblings(machine, device)) {
       if (other != device) {
-        MachineBuilder.connect(device, other, LinkType.LOC, Bandwidths.PARTITIONS);
+        MachineNodes.connect(device, other, LinkType.LOC, Bandwidths.PARTITIONS);
       }
     }
     return device;
@@ -89,12 +89,12 @@ final class DeviceNodes {
   }
 
   /** The devices that are partitions of one GPU, itself included. */
-  static List<Node> siblings(MachineBuilder machine, Node device) {
+  static List<Node> siblings(MachineNodes machine, Node device) {
     return at(machine, device.host(), device.id());
   }
 
   /** The devices at a bus address, whatever their partition. */
-  static List<Node> at(MachineBuilder machine, int host, long bus) {
+  static List<Node> at(MachineNodes machine, int host, long bus) {
     return machine.list(NodeType.DEV).stream()
         .filter(
             node ->

@@ -10,9 +10,9 @@ import org.nccl4j.topo.xml.XmlElement;
  * kept, and no path leads to the second.
  */
 final class NetNodes {
-  private final MachineBuilder machine;
+  private final MachineNodes machine;
 
-  NetNodes(MachineBuilder machine) {
+  NetNodes(MachineNodes machine) {
     this.machine = machine;
   }
 
@@ -29,7 +29,7 @@ final class NetNodes {
     int dev = element.requireInt("dev");
     Facts.Net facts = facts(element, dev, nic.host());
     Node net = machine.create(element, NodeType.NET, nic.host(), dev, facts);
-    MachineBuilder.connect(nic, net, LinkType.NET, facts.bandwidth());
+    MachineNodes.connect(nic, net, LinkType.NET, facts.bandwidth());
   }
 
   private Facts.Net facts(XmlElement element, int dev, int host) {

@@ -8,11 +8,11 @@ import org.nccl4j.topo.xml.XmlElement;
 final class PciTrees {
   private static final int MAX_WIDTH = 1024;
 
-  private final MachineBuilder machine;
+  private final MachineNodes machine;
   private final DeviceNodes devices;
   private final NetNodes nets;
 
-  PciTrees(MachineBuilder machine) {
+  PciTrees(MachineNodes machine) {
     this.machine = machine;
     this.devices = new DeviceNodes(machine);
     this.nets = new NetNodes(machine);
@@ -39,7 +39,7 @@ final class PciTrees {
     Node nic = machine.find(NodeType.NIC, cpu.host(), 0);
     if (nic == null) {
       nic = machine.create(element, NodeType.NIC, cpu.host(), 0, new Facts.None());
-      MachineBuilder.connect(cpu, nic, LinkType.PCI, Bandwidths.LOCAL);
+      MachineNodes.connect(cpu, nic, LinkType.PCI, Bandwidths.LOCAL);
     }
     nets.add(element, nic);
   }
@@ -75,7 +75,7 @@ final class PciTrees {
     if (nic == null) {
       nic = machine.create(pci, NodeType.NIC, parent.host(), bus, new Facts.None());
       nets.add(pci.child("nic").orElseThrow(), nic);
-      MachineBuilder.connect(nic, parent, LinkType.PCI, bandwidth);
+      MachineNodes.connect(nic, parent, LinkType.PCI, bandwidth);
     } else {
       nets.add(pci.child("nic").orElseThrow(), nic);
     }
@@ -93,6 +93,6 @@ final class PciTrees {
         addPci(child, node);
       }
     }
-    MachineBuilder.connect(node, parent, LinkType.PCI, bandwidth);
+    MachineNodes.connect(node, parent, LinkType.PCI, bandwidth);
   }
 }

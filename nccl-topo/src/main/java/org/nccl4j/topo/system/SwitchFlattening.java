@@ -17,7 +17,7 @@ final class SwitchFlattening {
 
   private final List<Node> switches;
 
-  SwitchFlattening(MachineBuilder machine) {
+  SwitchFlattening(MachineNodes machine) {
     this.switches = machine.list(NodeType.PCI);
   }
 
