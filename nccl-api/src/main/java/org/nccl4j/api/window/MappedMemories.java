@@ -18,7 +18,7 @@ import org.nccl4j.device.symmetric.SymmetricDevice;
  * Guarded by the registry.
  */
 final class MappedMemories {
-  private final WindowRegistry.Setup setup;
+  private final WindowSetup setup;
   private final LsaTeam team;
   private final SymmetricDevice device;
   private final RegistrationProtocol agreement;
@@ -28,8 +28,7 @@ final class MappedMemories {
   private SpaceAllocator space;
   private FlatRange range;
 
-  MappedMemories(
-      WindowRegistry.Setup setup, LsaTeam team, RegistrationProtocol agreement, Mapper mapper) {
+  MappedMemories(WindowSetup setup, LsaTeam team, RegistrationProtocol agreement, Mapper mapper) {
     this.setup = setup;
     this.team = team;
     this.device = (SymmetricDevice) setup.device();

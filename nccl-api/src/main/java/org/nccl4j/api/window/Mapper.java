@@ -17,11 +17,11 @@ import org.nccl4j.device.symmetric.ShareableMemory;
 
 /** Maps the allocations of a team's ranks into this rank's flat range. */
 final class Mapper {
-  private final WindowRegistry.Setup setup;
+  private final WindowSetup setup;
   private final LsaTeam team;
   private final RegistrationProtocol agreement;
 
-  Mapper(WindowRegistry.Setup setup, LsaTeam team) {
+  Mapper(WindowSetup setup, LsaTeam team) {
     this.setup = setup;
     this.team = team;
     this.agreement = new RegistrationProtocol(setup);

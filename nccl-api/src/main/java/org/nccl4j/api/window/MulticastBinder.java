@@ -13,11 +13,11 @@ import org.nccl4j.device.symmetric.ShareableMemory;
 final class MulticastBinder {
   private static final System.Logger LOG = DebugLog.of("NVLS");
 
-  private final WindowRegistry.Setup setup;
+  private final WindowSetup setup;
   private final boolean possible;
   private boolean warned;
 
-  MulticastBinder(WindowRegistry.Setup setup, LsaTeam team) {
+  MulticastBinder(WindowSetup setup, LsaTeam team) {
     this.setup = setup;
     this.possible = setup.multicast() != null && team.size() == setup.peers().size();
   }

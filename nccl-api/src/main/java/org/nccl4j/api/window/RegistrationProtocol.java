@@ -10,9 +10,9 @@ import org.nccl4j.device.NcclException;
 
 /** Exchanges proposals, and sees to it that all ranks go on or none does. */
 final class RegistrationProtocol {
-  private final WindowRegistry.Setup setup;
+  private final WindowSetup setup;
 
-  RegistrationProtocol(WindowRegistry.Setup setup) {
+  RegistrationProtocol(WindowSetup setup) {
     this.setup = setup;
   }
 

@@ -11,7 +11,7 @@ import org.nccl4j.device.symmetric.ShareableMemory;
 final class WindowChecks {
   private WindowChecks() {}
 
-  static NcclException of(String call, WindowRegistry.Setup setup, DeviceMemory memory) {
+  static NcclException of(String call, WindowSetup setup, DeviceMemory memory) {
     if (memory == null) {
       return new InvalidArgumentException(
           ErrorId.BUFFER, where(call, setup) + "the memory is null", "pass what memAlloc gave");
@@ -35,7 +35,7 @@ final class WindowChecks {
     return null;
   }
 
-  static NcclException notExportable(WindowRegistry.Setup setup, DeviceMemory memory) {
+  static NcclException notExportable(WindowSetup setup, DeviceMemory memory) {
     return new InvalidArgumentException(
         ErrorId.WINDOW,
         where(setup) + "%s cannot be mapped by other ranks".formatted(memory),
@@ -60,8 +60,7 @@ final class WindowChecks {
                         + " was made, or set NCCL_MNNVL_ENABLE=0"));
   }
 
-  static NcclException inside(
-      WindowRegistry.Setup setup, DeviceMemory memory, ShareableMemory allocation) {
+  static NcclException inside(WindowSetup setup, DeviceMemory memory, ShareableMemory allocation) {
     long offset = memory.address() - allocation.address();
     return memory.size() <= allocation.size() - offset
         ? null
@@ -74,11 +73,11 @@ final class WindowChecks {
   }
 
   /** Returns the beginning of a message about registering. */
-  static String where(WindowRegistry.Setup setup) {
+  static String where(WindowSetup setup) {
     return where("registerWindow", setup);
   }
 
-  private static String where(String call, WindowRegistry.Setup setup) {
+  private static String where(String call, WindowSetup setup) {
     return "%s on rank %d of communicator %s: ".formatted(call, setup.rank(), setup.name());
   }
 }

@@ -2,12 +2,8 @@ package org.nccl4j.api.window;
 
 import java.util.ArrayList;
 import java.util.List;
-import java.util.function.BiFunction;
 import java.util.function.Consumer;
 import java.util.function.Predicate;
-import org.nccl4j.api.bootstrap.Bootstrap;
-import org.nccl4j.api.spi.Multicast;
-import org.nccl4j.api.spi.PeerInfo;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.ErrorId;
@@ -24,27 +20,7 @@ import org.nccl4j.device.symmetric.WindowView;
  * call them in the same order; any thread may, one at a time. {@link #find} is for any thread.
  */
 public final class WindowRegistry implements AutoCloseable {
-  /**
-   * The registry's inputs.
-   *
-   * @param name of the communicator
-   * @param peers all ranks
-   * @param stride what NCCL_WIN_STRIDE says, or 0 for the devices' own
-   * @param remote the ranks outside the team
-   * @param multicast has all ranks' memory reached by one access, of which it gets this rank's and
-   *     all ranks'; called by all ranks together; null where there is none
-   */
-  public record Setup(
-      String name,
-      int rank,
-      List<PeerInfo> peers,
-      Device device,
-      Bootstrap bootstrap,
-      long stride,
-      RemotePeers remote,
-      BiFunction<ShareableMemory, List<DeviceMemory>, Multicast.Cover> multicast) {}
-
-  private final Setup setup;
+  private final WindowSetup setup;
   private final LsaTeam team;
   private final boolean apart;
   private final SymmetricDevice device;
@@ -70,7 +46,7 @@ public final class WindowRegistry implements AutoCloseable {
    *
    * @param onSpace told of the team's space once, before the first window is given out
    */
-  public WindowRegistry(Setup setup, Consumer<SymmetricSpace> onSpace) {
+  public WindowRegistry(WindowSetup setup, Consumer<SymmetricSpace> onSpace) {
     this.setup = setup;
     this.team = LsaTeam.of(setup.peers(), setup.rank());
     this.apart = team.isApart(setup.peers());

@@ -17,6 +17,7 @@ import org.nccl4j.api.settings.InfoLog;
 import org.nccl4j.api.settings.Settings;
 import org.nccl4j.api.spi.PeerInfo;
 import org.nccl4j.api.window.WindowRegistry;
+import org.nccl4j.api.window.WindowSetup;
 import org.nccl4j.device.DataType;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.host.HostDevice;
@@ -216,7 +217,7 @@ class ChoicesTest {
           new PeerInfo(rank, host, "ns", "process", 0, facts.kind(), facts.kind() + " " + rank));
     }
     return new WindowRegistry(
-        new WindowRegistry.Setup("recorded", 0, peers, HostDevice.instance(), null, 0, null, null),
+        new WindowSetup("recorded", 0, peers, HostDevice.instance(), null, 0, null, null),
         space -> {});
   }
 

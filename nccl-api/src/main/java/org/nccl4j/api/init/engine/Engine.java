@@ -24,6 +24,7 @@ import org.nccl4j.api.spi.Multicast;
 import org.nccl4j.api.spi.TunerContext;
 import org.nccl4j.api.window.RemotePeers;
 import org.nccl4j.api.window.WindowRegistry;
+import org.nccl4j.api.window.WindowSetup;
 import org.nccl4j.device.Device;
 import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.kernel.Algorithm;
@@ -93,7 +94,7 @@ public record Engine(
       RemotePeers remote,
       BiFunction<ShareableMemory, List<DeviceMemory>, Multicast.Cover> multicast) {
     return new WindowRegistry(
-        new WindowRegistry.Setup(
+        new WindowSetup(
             request.name(),
             bootstrap.rank(),
             members.peers(),

@@ -1,0 +1,30 @@
+package org.nccl4j.api.window;
+
+import java.util.List;
+import java.util.function.BiFunction;
+import org.nccl4j.api.bootstrap.Bootstrap;
+import org.nccl4j.api.spi.Multicast;
+import org.nccl4j.api.spi.PeerInfo;
+import org.nccl4j.device.Device;
+import org.nccl4j.device.DeviceMemory;
+import org.nccl4j.device.symmetric.ShareableMemory;
+
+/**
+ * The inputs of a window registry.
+ *
+ * @param name of the communicator
+ * @param peers all ranks
+ * @param stride what NCCL_WIN_STRIDE says, or 0 for the devices' own
+ * @param remote the ranks outside the team
+ * @param multicast has all ranks' memory reached by one access, of which it gets this rank's and
+ *     all ranks'; called by all ranks together; null where there is none
+ */
+public record WindowSetup(
+    String name,
+    int rank,
+    List<PeerInfo> peers,
+    Device device,
+    Bootstrap bootstrap,
+    long stride,
+    RemotePeers remote,
+    BiFunction<ShareableMemory, List<DeviceMemory>, Multicast.Cover> multicast) {}
