@@ -22,10 +22,10 @@ final class ConnectChecks {
 
   private static final long MOST_NANOS = 20_000_000;
 
-  private final TransportContract contract;
+  private final CheckedTransport checked;
 
-  ConnectChecks(TransportContract contract) {
-    this.contract = contract;
+  ConnectChecks(CheckedTransport checked) {
+    this.checked = checked;
   }
 
   List<Check> all() {
@@ -40,7 +40,7 @@ final class ConnectChecks {
   }
 
   private void handles() {
-    try (Mesh mesh = new Mesh(contract, 2)) {
+    try (Mesh mesh = new Mesh(checked, 2)) {
       Link link = Link.between(mesh, 0, 1);
       for (Connector end : List.of(link.sender(), link.receiver())) {
         int bytes = end.handle().length;
@@ -50,7 +50,7 @@ final class ConnectChecks {
   }
 
   private void twice() {
-    try (Mesh mesh = new Mesh(contract, 2)) {
+    try (Mesh mesh = new Mesh(checked, 2)) {
       Link link = Link.connected(mesh, 0, 1);
       Link.connect(List.of(link));
     }
@@ -58,7 +58,7 @@ final class ConnectChecks {
 
   private void mesh() {
     int nRanks = 5;
-    try (Mesh mesh = new Mesh(contract, nRanks)) {
+    try (Mesh mesh = new Mesh(checked, nRanks)) {
       List<Link> links = new ArrayList<>();
       for (int from = 0; from < nRanks; from++) {
         for (int to = 0; to < nRanks; to++) {
@@ -72,7 +72,7 @@ final class ConnectChecks {
   }
 
   private void silentPeer() {
-    try (Mesh mesh = new Mesh(contract, 2)) {
+    try (Mesh mesh = new Mesh(checked, 2)) {
       Link link = Link.between(mesh, 0, 1);
       byte[] remote = link.receiver().handle();
       link.sender().handle();
@@ -115,7 +115,7 @@ final class ConnectChecks {
   }
 
   private void description() {
-    try (Mesh mesh = new Mesh(contract, 2)) {
+    try (Mesh mesh = new Mesh(checked, 2)) {
       Link link = Link.between(mesh, 0, 1);
       for (Connector end : List.of(link.sender(), link.receiver())) {
         String text = end.toString();
@@ -133,7 +133,7 @@ final class ConnectChecks {
     new Random(1).nextBytes(random);
     bad.add(random);
     for (byte[] handle : bad) {
-      try (Mesh mesh = new Mesh(contract, 2)) {
+      try (Mesh mesh = new Mesh(checked, 2)) {
         Link link = Link.between(mesh, 0, 1);
         refuses(link.sender(), handle);
         refuses(link.receiver(), handle);
@@ -154,7 +154,7 @@ final class ConnectChecks {
   }
 
   private void unconnected() {
-    try (Mesh mesh = new Mesh(contract, 2)) {
+    try (Mesh mesh = new Mesh(checked, 2)) {
       Link link = Link.between(mesh, 0, 1);
       Expect.failure("connection() of a new sender", link.sender()::connection);
       Expect.failure("connection() of a new receiver", link.receiver()::connection);

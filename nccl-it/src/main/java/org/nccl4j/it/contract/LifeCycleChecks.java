@@ -13,10 +13,10 @@ final class LifeCycleChecks {
   private static final long MOST_NANOS = 100_000_000;
   private static final long SELF = ProcessHandle.current().pid();
 
-  private final TransportContract contract;
+  private final CheckedTransport checked;
 
-  LifeCycleChecks(TransportContract contract) {
-    this.contract = contract;
+  LifeCycleChecks(CheckedTransport checked) {
+    this.checked = checked;
   }
 
   List<Check> all() {
@@ -29,7 +29,7 @@ final class LifeCycleChecks {
   }
 
   private void closed() {
-    Mesh mesh = new Mesh(contract, 2);
+    Mesh mesh = new Mesh(checked, 2);
     Link link = Link.connected(mesh, 0, 1);
     DeviceMemory data = link.receiver().connection().data();
     mesh.close();
@@ -43,7 +43,7 @@ final class LifeCycleChecks {
   private void closesSoon() {
     long[] nanos = new long[TIMED_CLOSES];
     for (int round = 0; round < TIMED_CLOSES; round++) {
-      try (Mesh mesh = new Mesh(contract, 2)) {
+      try (Mesh mesh = new Mesh(checked, 2)) {
         Link.connected(mesh, 0, 1);
         long start = System.nanoTime();
         mesh.transport(0).close();
@@ -60,7 +60,7 @@ final class LifeCycleChecks {
   }
 
   private void oneCloses() {
-    try (Mesh mesh = new Mesh(contract, 2)) {
+    try (Mesh mesh = new Mesh(checked, 2)) {
       Link link = Link.connected(mesh, 0, 1);
       Link back = Link.connected(mesh, 1, 0);
       mesh.transport(1).close();
@@ -75,7 +75,7 @@ final class LifeCycleChecks {
     for (int warmUp = 0; warmUp < 3; warmUp++) {
       round(connect);
     }
-    List<Path> files = contract.filesOf(SELF);
+    List<Path> files = checked.filesOf(SELF);
     ProcessFootprint before = ProcessFootprint.settled();
     for (int round = 0; round < ROUNDS; round++) {
       round(connect);
@@ -85,7 +85,7 @@ final class LifeCycleChecks {
         () ->
             "open files, mappings and address space as before: from %s to %s in %d rounds"
                 .formatted(before, ProcessFootprint.now(), ROUNDS));
-    Expect.equal(files, contract.filesOf(SELF), "files");
+    Expect.equal(files, checked.filesOf(SELF), "files");
   }
 
   /** Less than one of each for every second round: the JVM itself opens and maps a few. */
@@ -97,7 +97,7 @@ final class LifeCycleChecks {
   }
 
   private void round(boolean connect) {
-    try (Mesh mesh = new Mesh(contract, 2)) {
+    try (Mesh mesh = new Mesh(checked, 2)) {
       Link link = Link.between(mesh, 0, 1);
       if (connect) {
         Link.connect(List.of(link));

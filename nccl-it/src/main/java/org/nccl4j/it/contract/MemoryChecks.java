@@ -12,10 +12,10 @@ import org.nccl4j.device.kernel.ConnectionLayout;
 final class MemoryChecks {
   private static final int BLOCK = 1 << 16;
 
-  private final TransportContract contract;
+  private final CheckedTransport checked;
 
-  MemoryChecks(TransportContract contract) {
-    this.contract = contract;
+  MemoryChecks(CheckedTransport checked) {
+    this.checked = checked;
   }
 
   List<Check> all() {
@@ -28,7 +28,7 @@ final class MemoryChecks {
   }
 
   private void fresh() {
-    try (Mesh mesh = new Mesh(contract, 2)) {
+    try (Mesh mesh = new Mesh(checked, 2)) {
       Link link = Link.connected(mesh, 0, 1);
       for (Connector end : List.of(link.sender(), link.receiver())) {
         Connection connection = end.connection();
@@ -45,7 +45,7 @@ final class MemoryChecks {
   }
 
   private void steps() {
-    try (Mesh mesh = new Mesh(contract, 2)) {
+    try (Mesh mesh = new Mesh(checked, 2)) {
       Link link = Link.connected(mesh, 0, 1);
       Steps sender = new Steps(ContractContext.LAYOUT, link.sender().connection());
       Steps receiver = new Steps(ContractContext.LAYOUT, link.receiver().connection());
@@ -63,7 +63,7 @@ final class MemoryChecks {
   }
 
   private void shared() {
-    try (Mesh mesh = new Mesh(contract, 2)) {
+    try (Mesh mesh = new Mesh(checked, 2)) {
       Link link = Link.connected(mesh, 0, 1);
       if (!link.isShared()) {
         return;
@@ -83,7 +83,7 @@ final class MemoryChecks {
   }
 
   private void distinct() {
-    try (Mesh mesh = new Mesh(contract, 3)) {
+    try (Mesh mesh = new Mesh(checked, 3)) {
       List<Link> links = new ArrayList<>();
       for (int i = 0; i < 9; i++) {
         links.add(Link.between(mesh, i % 3, (i + 1 + i / 3 % 2) % 3));
@@ -103,7 +103,7 @@ final class MemoryChecks {
   }
 
   private void freshAgain() {
-    try (Mesh mesh = new Mesh(contract, 2)) {
+    try (Mesh mesh = new Mesh(checked, 2)) {
       Link link = Link.connected(mesh, 0, 1);
       link.receiver().connection().data().fill((byte) 0x77);
       link.sender().connection().credit().fill((byte) 0x77);

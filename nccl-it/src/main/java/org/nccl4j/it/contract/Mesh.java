@@ -11,14 +11,14 @@ final class Mesh implements AutoCloseable {
   private final List<PeerInfo> peers;
   private final List<Transport> transports;
 
-  Mesh(TransportContract contract, int nRanks) {
-    TransportProvider provider = contract.provider();
-    peers = ContractContext.ofThisProcess(0, nRanks, contract.settings()).peers();
+  Mesh(CheckedTransport checked, int nRanks) {
+    TransportProvider provider = checked.provider();
+    peers = ContractContext.ofThisProcess(0, nRanks, checked.settings()).peers();
     transports =
         IntStream.range(0, nRanks)
             .mapToObj(
                 rank ->
-                    provider.open(ContractContext.ofThisProcess(rank, nRanks, contract.settings())))
+                    provider.open(ContractContext.ofThisProcess(rank, nRanks, checked.settings())))
             .toList();
   }
 

@@ -14,16 +14,16 @@ final class PeerProcess implements AutoCloseable {
   private final BufferedReader in;
   private final BufferedWriter out;
 
-  PeerProcess(TransportContract contract) throws IOException {
+  PeerProcess(CheckedTransport checked) throws IOException {
     List<String> command = new ArrayList<>();
     command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
     command.addAll(List.of("-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"));
     if (Runtime.version().feature() >= 24) {
       command.add("--enable-native-access=ALL-UNNAMED");
     }
-    command.addAll(List.of("-cp", contract.childClassPath(), PeerMain.class.getName()));
-    command.add(contract.provider().getClass().getName());
-    contract.settings().forEach((name, value) -> command.add(name + "=" + value));
+    command.addAll(List.of("-cp", checked.childClassPath(), PeerMain.class.getName()));
+    command.add(checked.provider().getClass().getName());
+    checked.settings().forEach((name, value) -> command.add(name + "=" + value));
     process = new ProcessBuilder(command).redirectError(ProcessBuilder.Redirect.INHERIT).start();
     in = process.inputReader();
     out = process.outputWriter();

@@ -14,10 +14,10 @@ import org.nccl4j.api.spi.Transport;
 final class ProcessChecks {
   private static final long SELF = ProcessHandle.current().pid();
 
-  private final TransportContract contract;
+  private final CheckedTransport checked;
 
-  ProcessChecks(TransportContract contract) {
-    this.contract = contract;
+  ProcessChecks(CheckedTransport checked) {
+    this.checked = checked;
   }
 
   List<Check> all() {
@@ -29,8 +29,8 @@ final class ProcessChecks {
 
   private void exchange() throws IOException {
     Set<Path> before = files(SELF);
-    try (PeerProcess child = new PeerProcess(contract);
-        Ends ends = new Ends(contract)) {
+    try (PeerProcess child = new PeerProcess(checked);
+        Ends ends = new Ends(checked)) {
       ends.connect(child);
       ends.exchange();
       child.expect("exchanged");
@@ -43,8 +43,8 @@ final class ProcessChecks {
 
   private void killedLate() throws IOException {
     Set<Path> before = files(SELF);
-    try (PeerProcess child = new PeerProcess(contract);
-        Ends ends = new Ends(contract)) {
+    try (PeerProcess child = new PeerProcess(checked);
+        Ends ends = new Ends(checked)) {
       ends.connect(child);
       ends.exchange();
       child.expect("exchanged");
@@ -58,7 +58,7 @@ final class ProcessChecks {
 
   private void killedEarly() throws IOException {
     long killed;
-    try (PeerProcess child = new PeerProcess(contract)) {
+    try (PeerProcess child = new PeerProcess(checked)) {
       child.expectHandles();
       killed = child.processId();
       child.kill();
@@ -68,7 +68,7 @@ final class ProcessChecks {
   }
 
   private Set<Path> files(long processId) {
-    return new HashSet<>(contract.filesOf(processId));
+    return new HashSet<>(checked.filesOf(processId));
   }
 
   /** This process's ends of two connections, one in each direction. */
@@ -79,10 +79,10 @@ final class ProcessChecks {
     final Connector receiver;
     private final Transport transport;
 
-    Ends(TransportContract contract) {
-      ContractContext context = ContractContext.ofTwoProcesses(0, contract.settings());
+    Ends(CheckedTransport checked) {
+      ContractContext context = ContractContext.ofTwoProcesses(0, checked.settings());
       PeerInfo peer = context.peers().get(1);
-      transport = contract.provider().open(context);
+      transport = checked.provider().open(context);
       sender = transport.sender(peer);
       receiver = transport.receiver(peer);
     }

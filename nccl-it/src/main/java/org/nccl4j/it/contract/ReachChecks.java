@@ -8,10 +8,10 @@ import org.nccl4j.api.spi.TransportProvider;
 
 /** Checks a transport's name, the peers that it reaches, and its reasons. */
 final class ReachChecks {
-  private final TransportContract contract;
+  private final CheckedTransport checked;
 
-  ReachChecks(TransportContract contract) {
-    this.contract = contract;
+  ReachChecks(CheckedTransport checked) {
+    this.checked = checked;
   }
 
   List<Check> all() {
@@ -22,14 +22,14 @@ final class ReachChecks {
   }
 
   private void name() {
-    TransportProvider provider = contract.provider();
+    TransportProvider provider = checked.provider();
     Expect.that(provider.name().matches("[A-Za-z0-9-]{1,32}"), "name '%s'", provider.name());
-    Expect.equal(provider.name(), contract.provider().name(), "name");
-    Expect.equal(provider.priority(), contract.provider().priority(), "priority");
+    Expect.equal(provider.name(), checked.provider().name(), "name");
+    Expect.equal(provider.priority(), checked.provider().priority(), "priority");
   }
 
   private void reachable() {
-    try (Mesh mesh = new Mesh(contract, 2)) {
+    try (Mesh mesh = new Mesh(checked, 2)) {
       Support support = mesh.transport(0).canConnect(mesh.peer(1));
       Expect.that(support.possible(), "cannot connect: %s", support.reason());
       Expect.that(!support.reason().isBlank(), "no reason");
@@ -37,12 +37,12 @@ final class ReachChecks {
   }
 
   private void unreachable() {
-    List<PeerInfo> peers = contract.unreachable();
+    List<PeerInfo> peers = checked.unreachable();
     Expect.that(
-        !peers.isEmpty() || contract.reachesAll(),
+        !peers.isEmpty() || checked.reachesAll(),
         "no peer out of reach is tried: override unreachable, or reachesAll");
     for (PeerInfo peer : peers) {
-      try (Mesh mesh = new Mesh(contract, Math.max(2, peer.rank() + 1))) {
+      try (Mesh mesh = new Mesh(checked, Math.max(2, peer.rank() + 1))) {
         Transport transport = mesh.transport(0);
         Support support = transport.canConnect(peer);
         Expect.that(!support.possible(), "claims to reach %s", peer);

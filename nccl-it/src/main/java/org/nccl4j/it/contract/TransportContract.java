@@ -79,13 +79,21 @@ public abstract class TransportContract {
 
   /** All checks, in an order that begins with the simple ones. */
   public final List<Check> checks() {
+    CheckedTransport checked =
+        new CheckedTransport(
+            this::provider,
+            settings(),
+            unreachable(),
+            reachesAll(),
+            this::filesOf,
+            childClassPath());
     List<Check> checks = new ArrayList<>();
-    checks.addAll(new ReachChecks(this).all());
-    checks.addAll(new ConnectChecks(this).all());
-    checks.addAll(new MemoryChecks(this).all());
-    checks.addAll(new LifeCycleChecks(this).all());
+    checks.addAll(new ReachChecks(checked).all());
+    checks.addAll(new ConnectChecks(checked).all());
+    checks.addAll(new MemoryChecks(checked).all());
+    checks.addAll(new LifeCycleChecks(checked).all());
     if (acrossProcesses()) {
-      checks.addAll(new ProcessChecks(this).all());
+      checks.addAll(new ProcessChecks(checked).all());
     }
     return List.copyOf(checks);
   }
