@@ -13,4 +13,9 @@ public final class InternalErrorException extends NcclException {
   public InternalErrorException(String problem, String remedy, Throwable cause) {
     super(Code.INTERNAL_ERROR, ErrorId.INTERNAL, problem, remedy, cause);
   }
+
+  @Override
+  NcclException copy(String newProblem, Throwable newCause) {
+    return new InternalErrorException(newProblem, remedy(), newCause);
+  }
 }

@@ -23,4 +23,9 @@ public final class InvalidArgumentException extends NcclException {
   public InvalidArgumentException(ErrorId id, String problem, String remedy, Throwable cause) {
     super(Code.INVALID_ARGUMENT, id, problem, remedy, cause);
   }
+
+  @Override
+  NcclException copy(String newProblem, Throwable newCause) {
+    return new InvalidArgumentException(id(), newProblem, remedy(), newCause);
+  }
 }

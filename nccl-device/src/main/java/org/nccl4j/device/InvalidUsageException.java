@@ -23,4 +23,9 @@ public final class InvalidUsageException extends NcclException {
   public InvalidUsageException(ErrorId id, String problem, String remedy, Throwable cause) {
     super(Code.INVALID_USAGE, id, problem, remedy, cause);
   }
+
+  @Override
+  NcclException copy(String newProblem, Throwable newCause) {
+    return new InvalidUsageException(id(), newProblem, remedy(), newCause);
+  }
 }

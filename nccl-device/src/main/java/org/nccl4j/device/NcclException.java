@@ -116,12 +116,20 @@ public abstract sealed class NcclException extends RuntimeException
    */
   public final NcclException again() {
     Throwable origin = getCause() instanceof Origin first ? first : new Origin(this);
-    NcclException again = of(id, problem, remedy, origin);
+    NcclException again = copy(problem, origin);
     for (Throwable suppressed : getSuppressed()) {
       again.addSuppressed(suppressed);
     }
     return again;
   }
+
+  /** An error of the same kind and remedy with another problem, of which this one is the cause. */
+  public final NcclException within(String newProblem) {
+    return copy(newProblem, this);
+  }
+
+  /** Returns an error of the same class, kind and remedy. */
+  abstract NcclException copy(String newProblem, Throwable newCause);
 
   /** The place where an error was thrown first. */
   private static final class Origin extends Exception {
@@ -136,21 +144,5 @@ public abstract sealed class NcclException extends RuntimeException
     public String toString() {
       return getMessage();
     }
-  }
-
-  /** An error by its kind, for those who received it from another rank. */
-  public static NcclException of(ErrorId id, String problem, String remedy, Throwable cause) {
-    if (id == ErrorId.ORDER_DIFFERS) {
-      return new OrderMismatchException(problem, remedy, cause);
-    }
-    return switch (id.code()) {
-      case UNHANDLED_CUDA_ERROR -> new CudaException(problem, remedy, cause);
-      case SYSTEM_ERROR -> new SystemErrorException(id, problem, remedy, cause);
-      case INTERNAL_ERROR -> new InternalErrorException(problem, remedy, cause);
-      case INVALID_ARGUMENT -> new InvalidArgumentException(id, problem, remedy, cause);
-      case INVALID_USAGE -> new InvalidUsageException(id, problem, remedy, cause);
-      case REMOTE_ERROR -> new RemoteException(id, problem, remedy, cause);
-      case TIMEOUT -> new TimeoutException(id, problem, remedy, cause);
-    };
   }
 }

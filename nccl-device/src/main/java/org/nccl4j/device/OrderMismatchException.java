@@ -16,4 +16,9 @@ public final class OrderMismatchException extends NcclException {
   public OrderMismatchException(String problem, String remedy, Throwable cause) {
     super(Code.INVALID_USAGE, ErrorId.ORDER_DIFFERS, problem, remedy, cause);
   }
+
+  @Override
+  NcclException copy(String newProblem, Throwable newCause) {
+    return new OrderMismatchException(newProblem, remedy(), newCause);
+  }
 }

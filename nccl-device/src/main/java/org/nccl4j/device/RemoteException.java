@@ -23,4 +23,9 @@ public final class RemoteException extends NcclException {
   public RemoteException(ErrorId id, String problem, String remedy, Throwable cause) {
     super(Code.REMOTE_ERROR, id, problem, remedy, cause);
   }
+
+  @Override
+  NcclException copy(String newProblem, Throwable newCause) {
+    return new RemoteException(id(), newProblem, remedy(), newCause);
+  }
 }

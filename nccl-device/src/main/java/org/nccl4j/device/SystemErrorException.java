@@ -23,4 +23,9 @@ public final class SystemErrorException extends NcclException {
   public SystemErrorException(ErrorId id, String problem, String remedy, Throwable cause) {
     super(Code.SYSTEM_ERROR, id, problem, remedy, cause);
   }
+
+  @Override
+  NcclException copy(String newProblem, Throwable newCause) {
+    return new SystemErrorException(id(), newProblem, remedy(), newCause);
+  }
 }

@@ -23,4 +23,9 @@ public final class TimeoutException extends NcclException {
   public TimeoutException(ErrorId id, String problem, String remedy, Throwable cause) {
     super(Code.TIMEOUT, id, problem, remedy, cause);
   }
+
+  @Override
+  NcclException copy(String newProblem, Throwable newCause) {
+    return new TimeoutException(id(), newProblem, remedy(), newCause);
+  }
 }

@@ -155,11 +155,7 @@ public final class GroupScope {
     }
     forget();
     throw first instanceof NcclException ours
-        ? NcclException.of(
-            ours.id(),
-            ours.problem() + "; of the group around this call nothing was launched",
-            ours.remedy(),
-            ours)
+        ? ours.within(ours.problem() + "; of the group around this call nothing was launched")
         : new InvalidUsageException(
             ErrorId.GROUP,
             "nothing of a group was launched: a group inside it threw " + first,

@@ -11,6 +11,7 @@ import java.util.List;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.InvalidUsageException;
 import org.nccl4j.device.NcclException;
+import org.nccl4j.device.ReceivedError;
 
 /**
  * A rank's message to all others in a step of registering or dropping a window.
@@ -123,7 +124,7 @@ record RegistrationMessage(
       Step step = Step.values()[in.readByte()];
       int id = in.readByte();
       NcclException error =
-          id < 0 ? null : NcclException.of(ErrorId.values()[id], in.readUTF(), in.readUTF(), null);
+          id < 0 ? null : ReceivedError.of(ErrorId.values()[id], in.readUTF(), in.readUTF());
       return new RegistrationMessage(
           step,
           error,

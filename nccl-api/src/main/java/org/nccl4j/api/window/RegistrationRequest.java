@@ -28,11 +28,7 @@ final class RegistrationRequest implements AutoCloseable {
    * @param wrong what, else null
    */
   static RegistrationRequest of(
-      WindowRegistry.Setup setup,
-      Mapper mapper,
-      boolean apart,
-      DeviceMemory memory,
-      NcclException wrong) {
+      WindowSetup setup, Mapper mapper, boolean apart, DeviceMemory memory, NcclException wrong) {
     ShareableMemory own = null;
     NcclException unfit = wrong;
     if (unfit == null) {
@@ -47,7 +43,7 @@ final class RegistrationRequest implements AutoCloseable {
           return new RegistrationRequest(own, null, mapper.offer(own, handle));
         }
       } catch (NcclException e) {
-        unfit = NcclException.of(e.id(), WindowChecks.where(setup) + e.problem(), e.remedy(), e);
+        unfit = e.within(WindowChecks.where(setup) + e.problem());
       }
     }
     return new RegistrationRequest(own, unfit, mapper.offer(null, new byte[0]));

@@ -26,6 +26,7 @@ import org.nccl4j.device.DeviceMemory;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.NcclException;
 import org.nccl4j.device.OrderMismatchException;
+import org.nccl4j.device.ReceivedError;
 import org.nccl4j.device.RedOp;
 import org.nccl4j.device.TimeoutException;
 
@@ -63,7 +64,7 @@ class ErrorIdTest {
       }
       Matcher made = MADE.matcher(text);
       while (made.find()) {
-        NcclException one = NcclException.of(ErrorId.valueOf(made.group(2)), "", "", null);
+        NcclException one = ReceivedError.of(ErrorId.valueOf(made.group(2)), "", "");
         assertEquals(made.group(1), one.getClass().getSimpleName(), file + ": " + made.group());
       }
     } catch (IOException e) {
@@ -74,7 +75,7 @@ class ErrorIdTest {
   @Test
   void aKindKeepsItsClassAndItsNameWhenItIsThrownAgain() {
     for (ErrorId id : ErrorId.values()) {
-      NcclException first = NcclException.of(id, "it broke", "mend it", null);
+      NcclException first = ReceivedError.of(id, "it broke", "mend it");
       NcclException second = first.again();
       assertSame(first.getClass(), second.getClass());
       assertEquals(id, second.id());

@@ -28,17 +28,7 @@ record StructureLimits(
 
   /** The project's. The numbers in the maps may only fall. */
   static StructureLimits ofProject() {
-    return new StructureLimits(
-        5,
-        30,
-        Map.of(
-            "org.nccl4j.device", 10,
-            "org.nccl4j.api.settings", 12,
-            "org.nccl4j.api.window", 8,
-            "org.nccl4j.it.contract", 10,
-            "org.nccl4j.topo.report", 7,
-            "org.nccl4j.topo.system", 6),
-        Map.of());
+    return new StructureLimits(5, 30, Map.of("org.nccl4j.api.settings", 12), Map.of());
   }
 
   /** Nothing is allowed beyond one type and one file. */

@@ -7,6 +7,7 @@ import org.nccl4j.api.bootstrap.connection.MessageReader;
 import org.nccl4j.api.bootstrap.connection.MessageWriter;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.NcclException;
+import org.nccl4j.device.ReceivedError;
 import org.nccl4j.device.RemoteException;
 
 /**
@@ -50,7 +51,7 @@ public record FailureMessage(ErrorId id, String problem, String remedy, String o
    * found.
    */
   public NcclException toException() {
-    NcclException itself = NcclException.of(id, problem, remedy, null);
+    NcclException itself = ReceivedError.of(id, problem, remedy);
     return origin.isEmpty()
         ? itself
         : new RemoteException(ErrorId.RANK_FAILED, origin + " failed: " + problem, remedy, itself);

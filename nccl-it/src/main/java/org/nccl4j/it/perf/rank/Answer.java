@@ -5,6 +5,7 @@ import java.util.List;
 import java.util.Map;
 import org.nccl4j.device.ErrorId;
 import org.nccl4j.device.NcclException;
+import org.nccl4j.device.ReceivedError;
 import org.nccl4j.it.perf.check.Verdict;
 
 /** A rank's answer to an {@link Order}. */
@@ -62,7 +63,7 @@ public sealed interface Answer extends Serializable {
   record Failed(ErrorId id, String problem, String remedy, String trace) implements Answer {
     /** The failure as an exception, with the rank's name in it. */
     public NcclException at(int rank) {
-      return NcclException.of(id, "rank " + rank + ": " + problem, remedy, null);
+      return ReceivedError.of(id, "rank " + rank + ": " + problem, remedy);
     }
   }
 }

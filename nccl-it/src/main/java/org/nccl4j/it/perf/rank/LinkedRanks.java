@@ -121,8 +121,7 @@ final class LinkedRanks implements Ranks {
       }
     }
     if (failure != null) {
-      String problem = failure.problem() + "; and these ranks do not answer:\n" + who;
-      return NcclException.of(failure.id(), problem, failure.remedy(), failure);
+      return failure.within(failure.problem() + "; and these ranks do not answer:\n" + who);
     }
     return new TimeoutException(
         "no answer within " + patience.toSeconds() + " s\n" + who,
