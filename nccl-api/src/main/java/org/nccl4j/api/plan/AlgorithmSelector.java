@@ -43,7 +43,7 @@ final class AlgorithmSelector {
       Operation operation, long bytes, DataType type, RedOp op, Predicate<Algorithm> among) {
     List<AlgorithmChoice> choices = new ArrayList<>();
     List<Algorithm> able =
-        costs.algorithms(operation).stream()
+        costs.overConnections(operation).stream()
             .filter(among.and(algorithm -> costs.has(algorithm, operation, type, op)))
             .toList();
     for (Algorithm algorithm : filter.algorithms(operation, able)) {
@@ -78,7 +78,7 @@ final class AlgorithmSelector {
     StringBuilder text = new StringBuilder();
     text.append("%s of %d bytes; costs: %s%n".formatted(operation.label(), bytes, costs.source()));
     List<AlgorithmChoice> allowed = choices(operation, bytes, type, RedOp.SUM, algorithm -> true);
-    for (Algorithm algorithm : costs.algorithms(operation)) {
+    for (Algorithm algorithm : costs.overConnections(operation)) {
       for (Protocol protocol : costs.protocols()) {
         if (costs.has(algorithm, protocol)) {
           text.append(

@@ -77,15 +77,15 @@ public record CommunicatorProfile(
         new CommunicatorProfile(
                 nRanks, Device.Kind.CUDA, model, /* reach= */ true, /* nvlink= */ true)
             .with(Optional.of(fleet));
-    facts.costs();
-    facts.directCosts();
+    facts.costs(null);
   }
 
-  /** With NVLS, unless that is null. */
+  /** The costs of all algorithms; with NVLS, unless that is null. */
   CostModel costs(Nvls nvls) {
+    CostModel base = betweenWindows(overConnections());
     return nvls == null
-        ? costs()
-        : new NvlsCostModel(costs(), kind == Device.Kind.HOST, nvls, spread, topology);
+        ? base
+        : new NvlsCostModel(base, kind == Device.Kind.HOST, nvls, spread, topology);
   }
 
   /** The same of some of the ranks, which are spread over some of the hosts. */
@@ -95,24 +95,17 @@ public record CommunicatorProfile(
         some, kind, model, reach, nvlink, theirs, theirTopology, tuned, cores);
   }
 
-  /** With NVLS in place where a rank's place allows it; null is no place. */
-  WindowCosts directCosts(Nvls nvls) {
-    return nvls == null || nvls.machines() > 1
-        ? directCosts()
-        : new NvlsWindowCosts(directCosts(), nvls);
-  }
-
-  private WindowCosts directCosts() {
-    WindowCosts base =
+  private CostModel betweenWindows(CostModel connections) {
+    CostModel base =
         kind == Device.Kind.HOST
-            ? new HostWindowCosts(nRanks, cores)
-            : GpuWindowCosts.of(model, nRanks, CudaDevice.lineData(nRanks));
+            ? new HostWindowCosts(connections, nRanks, cores)
+            : GpuWindowCosts.of(model, nRanks, CudaDevice.lineData(nRanks)).over(connections);
     return spread.hosts() == 1
-        ? tuned.map(table -> table.over(base, nRanks, model)).orElse(base)
+        ? tuned.map(table -> table.overWindows(base, nRanks, model)).orElse(base)
         : base;
   }
 
-  CostModel costs() {
+  private CostModel overConnections() {
     CostModel base = withoutTable();
     return spread.hosts() == 1 && !(kind == Device.Kind.CUDA && spread.carried())
         ? tuned.map(table -> table.over(base, nRanks, model)).orElse(base)

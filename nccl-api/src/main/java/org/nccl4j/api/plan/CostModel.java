@@ -13,8 +13,23 @@ import org.nccl4j.device.kernel.Protocol;
  * work. All ranks of a communicator must have equal models, because each rank decides for itself.
  */
 interface CostModel {
-  /** The algorithms that the device has for a collective. */
+  /**
+   * From here on: the device has the algorithm, which is chosen only where the user asks for it.
+   */
+  double ONLY_WHERE_ASKED = 1e12;
+
+  /** The algorithms that the device has for an operation, over connections and between windows. */
   List<Algorithm> algorithms(Operation operation);
+
+  /** Those over connections. */
+  default List<Algorithm> overConnections(Operation operation) {
+    return algorithms(operation).stream().filter(a -> !a.isBetweenWindows()).toList();
+  }
+
+  /** Those between windows. */
+  default List<Algorithm> betweenWindows(Operation operation) {
+    return algorithms(operation).stream().filter(Algorithm::isBetweenWindows).toList();
+  }
 
   /** True if an algorithm can do an operation of a type. */
   default boolean has(Algorithm algorithm, Operation operation, DataType type, RedOp op) {
@@ -30,15 +45,18 @@ interface CostModel {
   List<Protocol> protocols();
 
   /**
-   * Predicted microseconds.
+   * Predicted microseconds; infinite where the device does not have the algorithm for so many
+   * bytes.
    *
+   * @param algorithm of the operation, or {@link Algorithm#PAIRWISE} for one that is made of sends
+   *     and receives
    * @param bytes of the whole data: what each rank has in all-reduce, broadcast and reduce; all
-   *     ranks' parts together in all-gather and reduce-scatter
+   *     ranks' parts together where a buffer holds a part of each rank
    */
   double microseconds(Operation operation, Algorithm algorithm, Protocol protocol, long bytes);
 
   /**
-   * Channels that should share a collective; 0 leaves it to the device.
+   * Channels or blocks that should share an operation; 0 leaves it to the device.
    *
    * @param bytes of the whole data, as in {@link #microseconds}
    */
@@ -67,8 +85,21 @@ interface CostModel {
     return -1;
   }
 
-  /** Returns the origin of the figures, as a sentence. */
+  /**
+   * True if the times between windows may be compared with the times over connections: measured,
+   * not guessed.
+   */
+  default boolean comparesWindows() {
+    return false;
+  }
+
+  /** Returns the origin of the figures over connections, as a sentence. */
   String source();
+
+  /** Returns the origin of the figures between windows, as a sentence. */
+  default String windowSource() {
+    return source();
+  }
 
   /** Returns the origin of one algorithm's and protocol's figures, in a few words. */
   String source(Operation operation, Algorithm algorithm, Protocol protocol);

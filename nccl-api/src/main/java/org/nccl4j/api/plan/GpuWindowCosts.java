@@ -1,18 +1,21 @@
 package org.nccl4j.api.plan;
 
+import java.util.ArrayList;
 import java.util.HashMap;
+import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.TreeMap;
 import java.util.concurrent.ConcurrentHashMap;
 import org.nccl4j.device.kernel.Algorithm;
 import org.nccl4j.device.kernel.Operation;
+import org.nccl4j.device.kernel.Protocol;
 
 /**
- * Direct costs on GPUs: those measured for the model and the number of ranks ({@link
+ * Costs between windows on GPUs: those measured for the model and the number of ranks ({@link
  * MeasuredTable}), and a formula where nothing was measured.
  */
-final class GpuWindowCosts implements WindowCosts {
+final class GpuWindowCosts {
   private static final double LL_LATENCY = 5;
   private static final double BARRIERS = 8;
   private static final double COPIES = 30;
@@ -69,80 +72,70 @@ final class GpuWindowCosts implements WindowCosts {
     blocks.put(way, best);
   }
 
-  @Override
-  public double microseconds(Operation operation, Algorithm way, long bytes) {
-    if (!exists(operation, way) || (way == Algorithm.DIRECT_LL && bytes > lineData)) {
-      return Double.POSITIVE_INFINITY;
-    }
-    TreeMap<Long, Double> measured = curves.get(operation + " " + way.label());
-    if (measured != null) {
-      return MeasuredCosts.at(measured, bytes);
-    }
-    return way == Algorithm.COPY_ENGINE_BATCH || way == Algorithm.COPY_ENGINE_STREAM
-        ? ONLY_WHERE_ASKED + bytes
-        : (curves.isEmpty() ? 1 : DOUBT) * guess(operation, way, bytes);
+  /** True if some were measured. */
+  boolean areMeasured() {
+    return !curves.isEmpty();
   }
 
-  /** The ways that the CUDA device has. */
-  private boolean exists(Operation operation, Algorithm way) {
-    return !way.isMulticast() && existsWithoutSwitch(operation, way);
+  /** These costs between windows, and a model's over connections. */
+  CostModel over(CostModel base) {
+    return new Overlay(base);
   }
 
-  private boolean existsWithoutSwitch(Operation operation, Algorithm way) {
-    boolean copies =
-        way == Algorithm.COPY_ENGINE
-            || way == Algorithm.COPY_ENGINE_BATCH
-            || way == Algorithm.COPY_ENGINE_STREAM;
-    return switch (operation) {
-      case ALL_REDUCE -> !copies || isBeside(way);
-      case ALL_GATHER, ALL_TO_ALL -> way != Algorithm.DIRECT_TWO_SHOT;
-      case REDUCE_SCATTER ->
-          way == Algorithm.DIRECT_LL || way == Algorithm.DIRECT_ONE_SHOT || isBeside(way);
-      case REDUCE -> way == Algorithm.DIRECT_ONE_SHOT;
-      default -> copies;
+  /** True if the CUDA device has an algorithm without multicast. */
+  private boolean exists(Operation operation, Algorithm algorithm) {
+    boolean has = algorithm.has(operation) && !algorithm.isMulticast();
+    return switch (algorithm) {
+      case DIRECT_ONE_SHOT -> has && (operation == Operation.REDUCE || !operation.isRooted());
+      // Copy engines reduce where they have a kernel beside them.
+      case COPY_ENGINE -> has && (nRanks == 2 || !operation.reduces());
+      default -> has;
     };
   }
 
-  /** Copy engines reduce where they have a kernel beside them. */
-  private boolean isBeside(Algorithm way) {
-    return way == Algorithm.COPY_ENGINE && nRanks == 2;
+  /**
+   * Predicted microseconds.
+   *
+   * @param bytes of count elements
+   */
+  private double microseconds(Operation operation, Algorithm algorithm, long bytes) {
+    if (algorithm == Algorithm.DIRECT_LL && bytes > lineData) {
+      return Double.POSITIVE_INFINITY;
+    }
+    TreeMap<Long, Double> measured = curves.get(operation + " " + algorithm.label());
+    if (measured != null) {
+      return MeasuredCosts.at(measured, bytes);
+    }
+    return switch (algorithm) {
+      case COPY_ENGINE_BATCH, COPY_ENGINE_STREAM -> CostModel.ONLY_WHERE_ASKED + bytes;
+      case PAIRWISE -> guess(operation, algorithm, bytes);
+      default -> (curves.isEmpty() ? 1 : DOUBT) * guess(operation, algorithm, bytes);
+    };
   }
 
-  private double guess(Operation operation, Algorithm way, long bytes) {
-    double traffic = traffic(operation, way) * bytes / 1e3;
-    return switch (way) {
+  private double guess(Operation operation, Algorithm algorithm, long bytes) {
+    double traffic = traffic(operation, algorithm) * bytes / 1e3;
+    return switch (algorithm) {
       case DIRECT_LL -> LL_LATENCY + 2 * traffic / LL_GIGABYTES;
       case DIRECT_ONE_SHOT, DIRECT_TWO_SHOT -> BARRIERS + traffic / GIGABYTES;
       case COPY_ENGINE -> COPIES + traffic / COPY_GIGABYTES;
-      default -> throw new IllegalArgumentException(way.label());
+      case PAIRWISE -> PAIRWISE + traffic(operation, algorithm) * bytes / (GIGABYTES * 1e3);
+      default -> throw new IllegalArgumentException(algorithm.label());
     };
   }
 
   /** Returns how many times the busiest rank sends or receives count elements over its links. */
-  private double traffic(Operation operation, Algorithm way) {
+  private double traffic(Operation operation, Algorithm algorithm) {
     double others = nRanks - 1;
     return operation == Operation.ALL_REDUCE
-            && (way == Algorithm.DIRECT_TWO_SHOT || way == Algorithm.COPY_ENGINE)
+            && (algorithm == Algorithm.DIRECT_TWO_SHOT || algorithm == Algorithm.COPY_ENGINE)
         ? 2 * others / nRanks
         : others;
   }
 
-  @Override
-  public double lines(Operation operation, long bytes) {
-    return microseconds(operation, Algorithm.DIRECT_LL, bytes);
-  }
-
-  @Override
-  public double pairwise(Operation operation, long bytes) {
-    TreeMap<Long, Double> measured = curves.get(operation + " Pairwise");
-    return measured == null
-        ? PAIRWISE + traffic(operation, Algorithm.DIRECT_ONE_SHOT) * bytes / (GIGABYTES * 1e3)
-        : MeasuredCosts.at(measured, bytes);
-  }
-
-  @Override
-  public int blocks(Operation operation, Algorithm way, long bytes) {
-    TreeMap<Long, Integer> best = blocks.get(operation + " " + way.label());
+  /** Blocks as they were measured; 0 leaves it to the device. */
+  private int blocks(Operation operation, Algorithm algorithm, long bytes) {
+    TreeMap<Long, Integer> best = blocks.get(operation + " " + algorithm.label());
     if (best == null) {
       return 0;
     }
@@ -150,18 +143,56 @@ final class GpuWindowCosts implements WindowCosts {
     return (nearest == null ? best.firstEntry() : nearest).getValue();
   }
 
-  @Override
-  public boolean worksWithoutWindows() {
-    return true;
-  }
+  private final class Overlay implements CostOverlay {
+    private final CostModel base;
 
-  @Override
-  public boolean areMeasured() {
-    return !curves.isEmpty();
-  }
+    Overlay(CostModel base) {
+      this.base = base;
+    }
 
-  @Override
-  public String source() {
-    return source;
+    @Override
+    public CostModel base() {
+      return base;
+    }
+
+    @Override
+    public List<Algorithm> algorithms(Operation operation) {
+      List<Algorithm> algorithms = new ArrayList<>(base.algorithms(operation));
+      for (Algorithm algorithm : Algorithm.betweenWindows()) {
+        if (exists(operation, algorithm)) {
+          algorithms.add(algorithm);
+        }
+      }
+      return algorithms;
+    }
+
+    @Override
+    public double microseconds(
+        Operation operation, Algorithm algorithm, Protocol protocol, long bytes) {
+      return algorithm.isBetweenWindows() || algorithm == Algorithm.PAIRWISE
+          ? GpuWindowCosts.this.microseconds(operation, algorithm, part(operation, bytes))
+          : base.microseconds(operation, algorithm, protocol, bytes);
+    }
+
+    @Override
+    public int channels(Operation operation, AlgorithmChoice choice, long bytes) {
+      return choice.algorithm().isBetweenWindows()
+          ? blocks(operation, choice.algorithm(), part(operation, bytes))
+          : base.channels(operation, choice, bytes);
+    }
+
+    private long part(Operation operation, long bytes) {
+      return bytes / operation.wholes(nRanks);
+    }
+
+    @Override
+    public boolean comparesWindows() {
+      return areMeasured();
+    }
+
+    @Override
+    public String windowSource() {
+      return source;
+    }
   }
 }

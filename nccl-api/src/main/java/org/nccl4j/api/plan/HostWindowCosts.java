@@ -1,75 +1,84 @@
 package org.nccl4j.api.plan;
 
+import java.util.ArrayList;
+import java.util.List;
 import org.nccl4j.device.host.HostDevice;
 import org.nccl4j.device.kernel.Algorithm;
 import org.nccl4j.device.kernel.Operation;
+import org.nccl4j.device.kernel.Protocol;
 
 /**
- * Direct costs on the host device: two barriers, and passes over memory for what the busiest rank
- * reads and writes. Compared with {@link HostCostModel}, and in its units.
+ * Costs between windows on the host device: two barriers, and passes over memory for what the
+ * busiest rank reads and writes. In the units of {@link HostCostModel}.
  *
+ * @param base the costs over connections
  * @param nRanks ranks, all on this machine
  * @param cores that they share
  */
-record HostWindowCosts(int nRanks, int cores) implements WindowCosts {
+record HostWindowCosts(CostModel base, int nRanks, int cores) implements CostOverlay {
   private static final double BARRIER = 0.16;
   private static final double PEER = 0.03;
   private static final double GIGABYTES = 20;
   private static final double LINE_GIGABYTES = 2.5;
   private static final double SEND = 0.4;
 
+  /** Lines are there only with multicast ({@link NvlsCostModel}), and their time is known here. */
   @Override
-  public double microseconds(Operation operation, Algorithm way, long bytes) {
-    boolean twoShot = way == Algorithm.DIRECT_TWO_SHOT && operation == Operation.ALL_REDUCE;
-    if (way != Algorithm.DIRECT_ONE_SHOT && !twoShot) {
-      return Double.POSITIVE_INFINITY;
+  public List<Algorithm> algorithms(Operation operation) {
+    List<Algorithm> algorithms = new ArrayList<>(base.algorithms(operation));
+    algorithms.add(Algorithm.DIRECT_ONE_SHOT);
+    if (Algorithm.DIRECT_TWO_SHOT.has(operation)) {
+      algorithms.add(Algorithm.DIRECT_TWO_SHOT);
+    }
+    return algorithms;
+  }
+
+  @Override
+  public double microseconds(
+      Operation operation, Algorithm algorithm, Protocol protocol, long bytes) {
+    boolean pairwise = algorithm == Algorithm.PAIRWISE;
+    if (!pairwise && !algorithm.isBetweenWindows()) {
+      return base.microseconds(operation, algorithm, protocol, bytes);
     }
     double sharing = Math.max(1, (double) nRanks / cores);
+    long part = bytes / operation.wholes(nRanks);
+    if (pairwise) {
+      return sharing * (SEND + 2.0 * nRanks * part / (GIGABYTES * 1e3));
+    }
+    if (algorithm.isLines()) {
+      return sharing * lines(part);
+    }
     double latency = 2 * (BARRIER + nRanks * PEER);
-    return sharing * (latency + passes(operation, way) * bytes / (GIGABYTES * 1e3));
+    return sharing * (latency + passes(operation, algorithm) * part / (GIGABYTES * 1e3));
+  }
+
+  private double lines(long bytes) {
+    return bytes > HostDevice.lineData()
+        ? Double.POSITIVE_INFINITY
+        : BARRIER + nRanks * PEER + 4.0 * nRanks * bytes / (LINE_GIGABYTES * 1e3);
   }
 
   /** Returns how many times the busiest rank reads or writes count elements. */
-  private double passes(Operation operation, Algorithm way) {
+  private double passes(Operation operation, Algorithm algorithm) {
     return switch (operation) {
-      case ALL_REDUCE -> way == Algorithm.DIRECT_TWO_SHOT ? 2 : nRanks;
+      case ALL_REDUCE -> algorithm == Algorithm.DIRECT_TWO_SHOT ? 2 : nRanks;
       case BROADCAST -> 2;
       default -> nRanks;
     };
   }
 
   @Override
-  public double lines(Operation operation, long bytes) {
-    if (bytes > HostDevice.lineData()) {
-      return Double.POSITIVE_INFINITY;
-    }
-    double sharing = Math.max(1, (double) nRanks / cores);
-    return sharing * (BARRIER + nRanks * PEER + 4.0 * nRanks * bytes / (LINE_GIGABYTES * 1e3));
+  public int channels(Operation operation, AlgorithmChoice choice, long bytes) {
+    return choice.algorithm().isBetweenWindows() ? 1 : base.channels(operation, choice, bytes);
   }
 
   @Override
-  public double pairwise(Operation operation, long bytes) {
-    double sharing = Math.max(1, (double) nRanks / cores);
-    return sharing * (SEND + 2.0 * nRanks * bytes / (GIGABYTES * 1e3));
-  }
-
-  @Override
-  public int blocks(Operation operation, Algorithm way, long bytes) {
-    return 1;
-  }
-
-  @Override
-  public boolean worksWithoutWindows() {
-    return false;
-  }
-
-  @Override
-  public boolean areMeasured() {
+  public boolean comparesWindows() {
     return true;
   }
 
   @Override
-  public String source() {
+  public String windowSource() {
     return "barriers and passes over memory, %d ranks on %d cores".formatted(nRanks, cores);
   }
 }

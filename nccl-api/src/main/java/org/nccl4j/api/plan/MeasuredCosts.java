@@ -109,30 +109,25 @@ final class MeasuredCosts {
     return below.getValue() + part * (above.getValue() - below.getValue());
   }
 
-  private final class Overlay implements CostModel {
-    private final CostModel model;
+  private final class Overlay implements CostOverlay {
+    private final CostModel base;
     private final boolean allChannels;
 
-    Overlay(CostModel model, boolean allChannels) {
-      this.model = model;
+    Overlay(CostModel base, boolean allChannels) {
+      this.base = base;
       this.allChannels = allChannels;
     }
 
     @Override
-    public List<Algorithm> algorithms(Operation operation) {
-      return model.algorithms(operation);
+    public CostModel base() {
+      return base;
     }
 
     @Override
     public boolean has(Algorithm algorithm, Protocol protocol) {
-      return model.has(algorithm, protocol)
+      return base.has(algorithm, protocol)
           || curves.keySet().stream()
               .anyMatch(way -> way.algorithm == algorithm && way.protocol == protocol);
-    }
-
-    @Override
-    public List<Protocol> protocols() {
-      return model.protocols();
     }
 
     @Override
@@ -142,34 +137,13 @@ final class MeasuredCosts {
       return points != null
           ? at(points, bytes)
           // An estimate must not win over a measurement.
-          : 2 * model.microseconds(operation, algorithm, protocol, bytes);
+          : 2 * base.microseconds(operation, algorithm, protocol, bytes);
     }
 
     /** Those that were measured. */
     @Override
     public int channels(Operation operation, AlgorithmChoice choice, long bytes) {
-      return allChannels ? ConnectionLayout.CHANNELS : model.channels(operation, choice, bytes);
-    }
-
-    @Override
-    public int chunkBytes(
-        ConnectionLayout layout, Operation operation, AlgorithmChoice choice, long bytes) {
-      return model.chunkBytes(layout, operation, choice, bytes);
-    }
-
-    @Override
-    public Protocol smallSendProtocol() {
-      return model.smallSendProtocol();
-    }
-
-    @Override
-    public long smallSendBytes(Operation operation) {
-      return model.smallSendBytes(operation);
-    }
-
-    @Override
-    public long lineSendBytes(Operation operation) {
-      return model.lineSendBytes(operation);
+      return allChannels ? ConnectionLayout.CHANNELS : base.channels(operation, choice, bytes);
     }
 
     @Override
@@ -181,8 +155,7 @@ final class MeasuredCosts {
     public String source(Operation operation, Algorithm algorithm, Protocol protocol) {
       return curves.containsKey(new Way(operation, algorithm, protocol))
           ? measured
-          : "not measured, twice what is predicted: "
-              + model.source(operation, algorithm, protocol);
+          : "not measured, twice what is predicted: " + base.source(operation, algorithm, protocol);
     }
   }
 }

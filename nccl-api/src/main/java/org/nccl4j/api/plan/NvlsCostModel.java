@@ -26,7 +26,7 @@ import org.nccl4j.topo.cluster.Fleet;
  */
 record NvlsCostModel(
     CostModel base, boolean host, Nvls nvls, RankPlacement spread, Optional<Fleet> topology)
-    implements CostModel {
+    implements CostOverlay {
   /** A launch, and scatter, sum and gather one after the other, with a flight for each word. */
   private static final double LATENCY = 20;
 
@@ -47,6 +47,17 @@ record NvlsCostModel(
   private static final int LEAST_CHUNK = 8 << 10;
   private static final int CHUNKS_A_PART = 4;
 
+  /** Emulated, multicast moves what stores do, and looks at all memories. */
+  private static final double WINDOW_EMULATION = 1.02;
+
+  /**
+   * Gain of multicast stores over stores to one rank after the other, from NCCL's model of lines.
+   */
+  private static final double FEWER_STORES = 1.1;
+
+  /** Two barriers and a launch between windows, on GPUs. */
+  private static final double WINDOW_LATENCY = 8;
+
   @Override
   public List<Algorithm> algorithms(Operation operation) {
     List<Algorithm> algorithms = new ArrayList<>(base.algorithms(operation));
@@ -55,8 +66,14 @@ record NvlsCostModel(
       if (allReduce) {
         algorithms.add(Algorithm.NVLS_TREE);
       }
-    } else if (allReduce || Nvls.has(operation) && nvls.allAreHeads()) {
+      return algorithms;
+    }
+    if (allReduce || Nvls.has(operation) && nvls.allAreHeads()) {
       algorithms.add(Algorithm.NVLS);
+      algorithms.add(Algorithm.DIRECT_NVLS);
+    }
+    if (Algorithm.DIRECT_NVLS_LL.has(operation)) {
+      algorithms.add(Algorithm.DIRECT_NVLS_LL);
     }
     return algorithms;
   }
@@ -67,8 +84,11 @@ record NvlsCostModel(
 
   @Override
   public boolean has(Algorithm algorithm, Operation operation, DataType type, RedOp op) {
-    return isNvls(algorithm)
-        ? Nvls.has(operation, type, op)
+    if (isNvls(algorithm)) {
+      return Nvls.has(operation, type, op);
+    }
+    return algorithm.isMulticast()
+        ? Nvls.has(operation, algorithm, type, op)
         : base.has(algorithm, operation, type, op);
   }
 
@@ -78,13 +98,11 @@ record NvlsCostModel(
   }
 
   @Override
-  public List<Protocol> protocols() {
-    return base.protocols();
-  }
-
-  @Override
   public double microseconds(
       Operation operation, Algorithm algorithm, Protocol protocol, long bytes) {
+    if (algorithm.isMulticast()) {
+      return betweenWindows(operation, algorithm, bytes);
+    }
     if (!isNvls(algorithm)) {
       return base.microseconds(operation, algorithm, protocol, bytes);
     }
@@ -103,6 +121,25 @@ record NvlsCostModel(
                 ? carried * bytes / (LINK_GIGABYTES * 1e3)
                 : switchMicroseconds(allReduce, n, bytes));
     return nvls.machines() == 1 ? here : betweenMachines(here, bytes);
+  }
+
+  /**
+   * Between windows of a machine. By the switch, in place, an all-reduce carries over a GPU's links
+   * what it does through slots, and lines go out once to all. Emulated, it is never the cheapest,
+   * and so is taken only where it is asked for.
+   */
+  private double betweenWindows(Operation operation, Algorithm algorithm, long bytes) {
+    boolean emulated = nvls.multicast().emulated();
+    if (algorithm == Algorithm.DIRECT_NVLS_LL) {
+      double each = base.microseconds(operation, Algorithm.DIRECT_LL, Protocol.LL, bytes);
+      return emulated ? WINDOW_EMULATION * each : each / FEWER_STORES;
+    }
+    boolean allReduce = operation == Operation.ALL_REDUCE;
+    if (!emulated) {
+      return WINDOW_LATENCY + switchMicroseconds(allReduce, nvls.members().size(), bytes);
+    }
+    Algorithm same = allReduce ? Algorithm.DIRECT_TWO_SHOT : Algorithm.DIRECT_ONE_SHOT;
+    return WINDOW_EMULATION * base.microseconds(operation, same, Protocol.SIMPLE, bytes);
   }
 
   /**
@@ -173,25 +210,17 @@ record NvlsCostModel(
   }
 
   @Override
-  public Protocol smallSendProtocol() {
-    return base.smallSendProtocol();
-  }
-
-  @Override
-  public long smallSendBytes(Operation operation) {
-    return base.smallSendBytes(operation);
-  }
-
-  @Override
-  public long lineSendBytes(Operation operation) {
-    return base.lineSendBytes(operation);
-  }
-
-  @Override
   public String source() {
-    return base.source()
-        + "; NVLS "
-        + (nvls.multicast().emulated() ? "emulated" : "by the switch, predicted");
+    return base.source() + how();
+  }
+
+  @Override
+  public String windowSource() {
+    return nvls.machines() > 1 ? base.windowSource() : base.windowSource() + how();
+  }
+
+  private String how() {
+    return "; NVLS " + (nvls.multicast().emulated() ? "emulated" : "by the switch, predicted");
   }
 
   @Override

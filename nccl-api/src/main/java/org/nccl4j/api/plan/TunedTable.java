@@ -141,10 +141,10 @@ public record TunedTable(String file, String device, List<String> lines) {
         : model;
   }
 
-  /** The same of direct ways. */
-  WindowCosts over(WindowCosts costs, int nRanks, String itsDevice) {
+  /** The same of algorithms between windows. */
+  CostModel overWindows(CostModel model, int nRanks, String itsDevice) {
     return device.equals(itsDevice)
-        ? new TunedWindowCosts(costs, file, lines(true), nRanks)
-        : costs;
+        ? new TunedWindowCosts(model, file, lines(true), nRanks)
+        : model;
   }
 }

@@ -6,77 +6,59 @@ import java.util.Map;
 import java.util.TreeMap;
 import org.nccl4j.device.kernel.Algorithm;
 import org.nccl4j.device.kernel.Operation;
+import org.nccl4j.device.kernel.Protocol;
 
-/** Direct costs of a user's table, before those that a kind of device comes with. */
-final class TunedWindowCosts implements WindowCosts {
-  private final WindowCosts base;
+/** Costs between windows of a user's table, before those that a kind of device comes with. */
+final class TunedWindowCosts implements CostOverlay {
+  private final CostModel base;
   private final String file;
-  private final int nRanks;
   private final Map<String, TreeMap<Long, Double>> curves = new HashMap<>();
 
   /**
    * The costs of a table.
    *
-   * @param lines its lines of direct ways, of any numbers of ranks
+   * @param lines its lines of algorithms between windows, of any numbers of ranks
    */
-  TunedWindowCosts(WindowCosts base, String file, List<String> lines, int nRanks) {
+  TunedWindowCosts(CostModel base, String file, List<String> lines, int nRanks) {
     this.base = base;
     this.file = file;
-    this.nRanks = nRanks;
     lines.stream()
         .map(line -> line.split(" "))
         .filter(words -> words[0].equals(Integer.toString(nRanks)))
         .forEach(words -> curves.put(words[1] + " " + words[2], MeasuredCosts.points(words)));
   }
 
-  private TreeMap<Long, Double> curve(Operation operation, String way) {
-    return curves.get(operation.label() + " " + way);
+  @Override
+  public CostModel base() {
+    return base;
   }
 
   @Override
-  public double microseconds(Operation operation, Algorithm way, long bytes) {
-    double known = base.microseconds(operation, way, bytes);
-    TreeMap<Long, Double> points = curve(operation, way.label());
-    if (known == Double.POSITIVE_INFINITY || (points == null && base.areMeasured())) {
+  public double microseconds(
+      Operation operation, Algorithm algorithm, Protocol protocol, long bytes) {
+    double known = base.microseconds(operation, algorithm, protocol, bytes);
+    boolean pairwise = algorithm == Algorithm.PAIRWISE;
+    boolean exists =
+        known < Double.POSITIVE_INFINITY && base.algorithms(operation).contains(algorithm);
+    if (!pairwise && !(algorithm.isBetweenWindows() && exists)) {
       return known;
     }
-    return points == null
-        ? ONLY_WHERE_ASKED + bytes
-        : MeasuredCosts.at(points, operation.wholes(nRanks) * bytes);
+    TreeMap<Long, Double> points = curves.get(operation.label() + " " + algorithm.label());
+    if (points != null) {
+      return MeasuredCosts.at(points, bytes);
+    }
+    return pairwise || base.comparesWindows() ? known : ONLY_WHERE_ASKED + bytes;
   }
 
   @Override
-  public double lines(Operation operation, long bytes) {
-    double measured = microseconds(operation, Algorithm.DIRECT_LL, bytes);
-    return measured == Double.POSITIVE_INFINITY ? base.lines(operation, bytes) : measured;
+  public boolean comparesWindows() {
+    return base.comparesWindows() || !curves.isEmpty();
   }
 
   @Override
-  public double pairwise(Operation operation, long bytes) {
-    TreeMap<Long, Double> points = curve(operation, Algorithm.PAIRWISE.label());
-    return points == null
-        ? base.pairwise(operation, bytes)
-        : MeasuredCosts.at(points, operation.wholes(nRanks) * bytes);
-  }
-
-  /** The table was measured with these. */
-  @Override
-  public int blocks(Operation operation, Algorithm way, long bytes) {
-    return base.blocks(operation, way, bytes);
-  }
-
-  @Override
-  public boolean worksWithoutWindows() {
-    return base.worksWithoutWindows();
-  }
-
-  @Override
-  public boolean areMeasured() {
-    return base.areMeasured() || !curves.isEmpty();
-  }
-
-  @Override
-  public String source() {
-    return curves.isEmpty() ? base.source() : "measured, " + file + ", and else: " + base.source();
+  public String windowSource() {
+    return curves.isEmpty()
+        ? base.windowSource()
+        : "measured, " + file + ", and else: " + base.windowSource();
   }
 }

@@ -33,7 +33,7 @@ public final class WindowPlanner {
   private final KernelCommunicator kernels;
   private final WindowRegistry windows;
   private final Planner planner;
-  private final WindowCosts costs;
+  private final CostModel costs;
   private final AlgorithmFilter filter;
   private final CtaLimits ctas;
   private final int nRanks;
@@ -64,7 +64,7 @@ public final class WindowPlanner {
     this.kernels = kernels;
     this.windows = windows;
     this.planner = planner;
-    this.costs = ranks.directCosts(nvls);
+    this.costs = ranks.costs(nvls);
     this.filter = rules.filter();
     this.ctas = rules.ctas();
     this.nRanks = ranks.nRanks();
@@ -78,10 +78,19 @@ public final class WindowPlanner {
   /** True if the space for windows is worth making before there is a window. */
   public boolean wantsSpace() {
     boolean wanted =
-        costs.areMeasured() && filter.allows(Algorithm.DIRECT_LL)
+        costs.comparesWindows() && filter.allows(Algorithm.DIRECT_LL)
             || Operation.ofAllRanks().stream()
                 .anyMatch(operation -> filter.demands(operation, Algorithm.DIRECT_LL));
-    return reach && costs.worksWithoutWindows() && possible && wanted;
+    return reach && worksWithoutWindows() && possible && wanted;
+  }
+
+  /** True if the device has an algorithm that needs no windows of the user's. */
+  private boolean worksWithoutWindows() {
+    return costs.algorithms(Operation.ALL_REDUCE).contains(Algorithm.DIRECT_LL);
+  }
+
+  private double microseconds(Operation operation, Algorithm way, long bytes) {
+    return costs.microseconds(operation, way, way.protocol(), bytes * operation.wholes(nRanks));
   }
 
   /** The windows that it knows of. */
@@ -261,7 +270,11 @@ public final class WindowPlanner {
             call.count,
             way.needsSend(operation) ? from.view() : null,
             way.needsRecv(operation) ? to.view() : null,
-            ctas.limit(costs.blocks(operation, way, call.bytes())),
+            ctas.limit(
+                costs.channels(
+                    operation,
+                    new AlgorithmChoice(way, way.protocol(), 0),
+                    call.bytes() * operation.wholes(nRanks))),
             ctas.mostOfDevice()));
   }
 
@@ -271,34 +284,28 @@ public final class WindowPlanner {
     Algorithm best = null;
     double least = Double.POSITIVE_INFINITY;
     boolean demanded = false;
-    for (Algorithm way : Algorithm.betweenWindows()) {
-      double time = costs.microseconds(operation, way, call.bytes());
+    for (Algorithm way : costs.betweenWindows(operation)) {
+      double time = microseconds(operation, way, call.bytes());
       boolean can =
           time < least
-              && Nvls.has(operation, way, CallShape.type(call.shape), CallShape.op(call.shape))
+              && costs.has(way, operation, CallShape.type(call.shape), CallShape.op(call.shape))
               && (way != Algorithm.DIRECT_NVLS_LL || windows.isCovered())
               && given.allows(way, operation)
-              && !(call.overlaps && needsApart(operation, way));
+              && !(call.overlaps && way.needsApart(operation));
       if (can && filter.allows(operation, way)) {
         best = way;
         least = time;
         demanded = filter.demands(operation, way);
       }
     }
-    boolean pays = costs.areMeasured() && least < plain(call);
+    boolean pays = costs.comparesWindows() && least < plain(call);
     return best != null && (demanded || pays) ? best : null;
-  }
-
-  /** True if what one rank writes to the output would be taken for another's input. */
-  private static boolean needsApart(Operation operation, Algorithm way) {
-    return way == Algorithm.COPY_ENGINE && operation.reduces()
-        || way == Algorithm.DIRECT_ONE_SHOT && operation == Operation.ALL_REDUCE;
   }
 
   private double plain(Call call) {
     double time = planner.microseconds(call.shape, call.count);
     return Double.isNaN(time)
-        ? costs.pairwise(CallShape.operation(call.shape), call.bytes())
+        ? microseconds(CallShape.operation(call.shape), Algorithm.PAIRWISE, call.bytes())
         : time;
   }
 
@@ -346,10 +353,10 @@ public final class WindowPlanner {
     }
     long bytes = count * type.bytes();
     StringBuilder text = new StringBuilder();
-    text.append("  with buffers in windows; costs: %s%n".formatted(costs.source()));
-    for (Algorithm way : Algorithm.betweenWindows()) {
-      double time = costs.microseconds(operation, way, bytes);
-      if (time >= WindowCosts.ONLY_WHERE_ASKED && time < Double.POSITIVE_INFINITY) {
+    text.append("  with buffers in windows; costs: %s%n".formatted(costs.windowSource()));
+    for (Algorithm way : costs.betweenWindows(operation)) {
+      double time = microseconds(operation, way, bytes);
+      if (time >= CostModel.ONLY_WHERE_ASKED && time < Double.POSITIVE_INFINITY) {
         text.append(
             "  %-16s %-7s not measured: taken only where NCCL_ALGO names it%n"
                 .formatted(way.label(), way.protocol().label()));
@@ -382,6 +389,6 @@ public final class WindowPlanner {
         .map(
             way ->
                 new AlgorithmChoice(
-                    way, way.protocol(), costs.microseconds(operation, way, call.bytes())));
+                    way, way.protocol(), microseconds(operation, way, call.bytes())));
   }
 }

@@ -19,7 +19,7 @@ import org.nccl4j.device.kernel.Protocol;
 
 class GpuChoiceTest {
   private static CostModel costs(int nRanks, String model, boolean reach, boolean nvlink) {
-    return new CommunicatorProfile(nRanks, Device.Kind.CUDA, model, reach, nvlink).costs();
+    return new CommunicatorProfile(nRanks, Device.Kind.CUDA, model, reach, nvlink).costs(null);
   }
 
   private static String choice(CostModel costs, Operation operation, long bytes) {
@@ -105,7 +105,7 @@ class GpuChoiceTest {
     for (int nRanks = 2; nRanks <= 40; nRanks++) {
       CostModel costs = costs(nRanks, "NVIDIA Unheard-of", true, true);
       for (Operation operation : Operation.collectives()) {
-        for (Algorithm algorithm : costs.algorithms(operation)) {
+        for (Algorithm algorithm : costs.overConnections(operation)) {
           assertTrue(nRanks <= 33 || algorithm == Algorithm.RING || algorithm == Algorithm.TREE);
           for (Protocol protocol : costs.protocols()) {
             double before = 0;
@@ -129,7 +129,7 @@ class GpuChoiceTest {
     assertFalse(costs(4, "NVIDIA H200", true, false).protocols().contains(Protocol.LL128));
     CostModel far = costs(4, "NVIDIA H200", false, false);
     for (Operation operation : Operation.collectives()) {
-      assertFalse(far.algorithms(operation).contains(Algorithm.ONE_SHOT));
+      assertFalse(far.overConnections(operation).contains(Algorithm.ONE_SHOT));
     }
   }
 
@@ -148,16 +148,16 @@ class GpuChoiceTest {
   @ParameterizedTest
   @CsvSource({"NVIDIA H200", "NVIDIA Unheard-of"})
   void copiesInBatchesAreThereButNeverTheCheapest(String model) {
-    WindowCosts costs = GpuWindowCosts.of(model, 4, 1 << 20);
+    CostModel costs = costs(4, model, true, true);
     for (Operation operation : Operation.ofAllRanks()) {
       for (Algorithm way : List.of(Algorithm.COPY_ENGINE_BATCH, Algorithm.COPY_ENGINE_STREAM)) {
-        double time = costs.microseconds(operation, way, 1L << 32);
-        assertEquals(operation.reduces(), time == Double.POSITIVE_INFINITY);
-        assertTrue(time >= WindowCosts.ONLY_WHERE_ASKED);
+        double time = costs.microseconds(operation, way, Protocol.SIMPLE, 1L << 32);
+        assertEquals(!operation.reduces(), costs.algorithms(operation).contains(way));
+        assertTrue(time >= CostModel.ONLY_WHERE_ASKED);
         assertTrue(
             operation.reduces()
-                || costs.microseconds(operation, Algorithm.COPY_ENGINE, 1L << 32)
-                    < WindowCosts.ONLY_WHERE_ASKED / 1000);
+                || costs.microseconds(operation, Algorithm.COPY_ENGINE, Protocol.SIMPLE, 1L << 32)
+                    < CostModel.ONLY_WHERE_ASKED / 1000);
       }
     }
   }

@@ -27,7 +27,7 @@ class GpuNetCostModelTest {
             new RankPlacement(hosts, ranksAHost, /* carried= */ true, channels),
             Optional.empty(),
             Optional.empty())
-        .costs();
+        .costs(null);
   }
 
   private static AlgorithmChoice choose(CostModel costs, Operation operation, long bytes) {

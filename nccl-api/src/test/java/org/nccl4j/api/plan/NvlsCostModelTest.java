@@ -41,9 +41,12 @@ class NvlsCostModelTest {
     return FACTS.costs(nvls(emulated));
   }
 
-  private static Algorithm cheapest(WindowCosts costs, Operation operation, long bytes) {
-    return Algorithm.betweenWindows().stream()
-        .min(Comparator.comparingDouble(way -> costs.microseconds(operation, way, bytes)))
+  private static Algorithm cheapest(CostModel costs, Operation operation, long bytes) {
+    long whole = bytes * operation.wholes(N);
+    return costs.betweenWindows(operation).stream()
+        .min(
+            Comparator.comparingDouble(
+                algorithm -> costs.microseconds(operation, algorithm, algorithm.protocol(), whole)))
         .orElseThrow();
   }
 
@@ -53,8 +56,8 @@ class NvlsCostModelTest {
    */
   @Test
   void onWindowsTheSwitchIsTheCheapestAndItsEmulationNever() {
-    WindowCosts bySwitch = FACTS.directCosts(nvls(false));
-    WindowCosts emulated = FACTS.directCosts(nvls(true));
+    CostModel bySwitch = FACTS.costs(nvls(false));
+    CostModel emulated = FACTS.costs(nvls(true));
     for (Operation operation : Operation.ofAllRanks()) {
       boolean reduces = operation == Operation.ALL_REDUCE;
       boolean lines = reduces || operation == Operation.ALL_GATHER;
@@ -65,7 +68,8 @@ class NvlsCostModelTest {
       }
     }
     double micros =
-        bySwitch.microseconds(Operation.ALL_REDUCE, Algorithm.DIRECT_NVLS, (long) (256 << 20));
+        bySwitch.microseconds(
+            Operation.ALL_REDUCE, Algorithm.DIRECT_NVLS, Protocol.SIMPLE, 256 << 20);
     assertEquals(976, micros, 2, "the figure of docs/concepts/nvls.md");
   }
 
@@ -120,8 +124,8 @@ class NvlsCostModelTest {
       CostModel costs = between(emulated, Optional.empty());
       assertEquals(
           List.of(Algorithm.TREE, Algorithm.RING, Algorithm.NVLS_TREE),
-          costs.algorithms(Operation.ALL_REDUCE));
-      assertEquals(List.of(Algorithm.RING), costs.algorithms(Operation.ALL_GATHER));
+          costs.overConnections(Operation.ALL_REDUCE));
+      assertEquals(List.of(Algorithm.RING), costs.overConnections(Operation.ALL_GATHER));
       AlgorithmChoice choice = new AlgorithmChoice(Algorithm.NVLS_TREE, Protocol.SIMPLE, 1);
       assertEquals(4, costs.channels(Operation.ALL_REDUCE, choice, 1 << 30));
       for (long bytes = 8; bytes <= 1 << 30; bytes *= 8) {

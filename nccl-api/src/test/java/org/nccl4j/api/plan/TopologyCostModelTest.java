@@ -73,7 +73,7 @@ class TopologyCostModelTest {
   private static CostModel costs(String model, int nRanks, boolean nvlink, Fleet fleet) {
     return new CommunicatorProfile(nRanks, Device.Kind.CUDA, model, true, nvlink)
         .with(Optional.of(fleet))
-        .costs();
+        .costs(null);
   }
 
   private static AlgorithmChoice choice(CostModel costs, Operation operation, long bytes) {
@@ -105,7 +105,7 @@ class TopologyCostModelTest {
   void whatWasMeasuredIsNotTouched(int nRanks) {
     CostModel with = costs("NVIDIA H200", nRanks, true, fleet(1, nRanks, 90, 18));
     CostModel without =
-        new CommunicatorProfile(nRanks, Device.Kind.CUDA, "NVIDIA H200", true, true).costs();
+        new CommunicatorProfile(nRanks, Device.Kind.CUDA, "NVIDIA H200", true, true).costs(null);
     assertEquals(without.source(), with.source());
     for (Operation operation : Operation.collectives()) {
       for (long bytes = 8; bytes <= 1L << 33; bytes += Math.max(8, bytes / 5)) {
@@ -132,7 +132,7 @@ class TopologyCostModelTest {
             new RankPlacement(2, 8, true),
             Optional.of(fleet),
             Optional.empty());
-    CostModel costs = facts.costs();
+    CostModel costs = facts.costs(null);
     for (long bytes = 8; bytes <= 1L << 32; bytes *= 8) {
       float time =
           fleet
@@ -160,7 +160,7 @@ class TopologyCostModelTest {
     int few = pci.channels(Operation.ALL_REDUCE, ring, 1 << 30);
     assertTrue(few >= 2 && few <= 8, few + " channels over PCI");
     for (CostModel costs : List.of(nvlink, pci)) {
-      for (Algorithm algorithm : costs.algorithms(Operation.ALL_REDUCE)) {
+      for (Algorithm algorithm : costs.overConnections(Operation.ALL_REDUCE)) {
         int before = 1;
         for (long bytes = 0; bytes <= 1L << 32; bytes = Math.max(8, bytes * 2)) {
           AlgorithmChoice choice = new AlgorithmChoice(algorithm, Protocol.SIMPLE, 1);

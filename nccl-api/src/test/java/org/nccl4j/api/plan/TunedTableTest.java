@@ -1,6 +1,7 @@
 package org.nccl4j.api.plan;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
@@ -41,7 +42,7 @@ class TunedTableTest {
             new RankPlacement(hosts, 2 / hosts, hosts > 1),
             Optional.empty(),
             Optional.ofNullable(table))
-        .costs();
+        .costs(null);
   }
 
   private static String choice(CostModel costs, long bytes) {
@@ -87,7 +88,6 @@ class TunedTableTest {
     }
   }
 
-  /** Sizes are of the whole data there, and of count elements here. */
   @Test
   void directWaysHaveTheTablesTimes() throws IOException {
     TunedTable table =
@@ -106,16 +106,18 @@ class TunedTableTest {
             RankPlacement.together(2),
             Optional.empty(),
             Optional.of(table));
-    WindowCosts costs = facts.directCosts(null);
-    assertTrue(costs.areMeasured());
-    assertEquals(
-        5, costs.microseconds(Operation.ALL_GATHER, Algorithm.DIRECT_ONE_SHOT, 1500), 1e-9);
-    assertEquals(3, costs.pairwise(Operation.ALL_TO_ALL, 1000), 1e-9);
-    double guessed = costs.microseconds(Operation.ALL_REDUCE, Algorithm.DIRECT_ONE_SHOT, 1000);
-    assertTrue(guessed >= WindowCosts.ONLY_WHERE_ASKED, "a guess is not compared");
-    assertEquals(
-        Double.POSITIVE_INFINITY,
-        costs.microseconds(Operation.ALL_GATHER, Algorithm.DIRECT_TWO_SHOT, 1000));
+    CostModel costs = facts.costs(null);
+    assertTrue(costs.comparesWindows());
+    assertEquals(5, time(costs, Operation.ALL_GATHER, Algorithm.DIRECT_ONE_SHOT, 3000), 1e-9);
+    assertEquals(3, time(costs, Operation.ALL_TO_ALL, Algorithm.PAIRWISE, 2000), 1e-9);
+    double guessed = time(costs, Operation.ALL_REDUCE, Algorithm.DIRECT_ONE_SHOT, 1000);
+    assertTrue(guessed >= CostModel.ONLY_WHERE_ASKED, "a guess is not compared");
+    assertFalse(costs.algorithms(Operation.ALL_GATHER).contains(Algorithm.DIRECT_TWO_SHOT));
+  }
+
+  private static double time(
+      CostModel costs, Operation operation, Algorithm algorithm, long bytes) {
+    return costs.microseconds(operation, algorithm, Protocol.SIMPLE, bytes);
   }
 
   @Test

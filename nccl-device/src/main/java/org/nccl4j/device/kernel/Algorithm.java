@@ -2,6 +2,8 @@ package org.nccl4j.device.kernel;
 
 import java.util.List;
 import java.util.Set;
+import java.util.function.Predicate;
+import java.util.stream.Collectors;
 import java.util.stream.Stream;
 
 /**
@@ -27,25 +29,25 @@ public enum Algorithm {
   /** Parallel aggregated trees: a tree for each rank's part, their messages put together. */
   PAT("PAT", Needs.CONNECTIONS, Set.of(Operation.ALL_GATHER, Operation.REDUCE_SCATTER)),
   /** Through lines of data and flags in the library's own window; needs no window of the user's. */
-  DIRECT_LL("DirectLL", Needs.WINDOWS, OperationSets.OF_ALL_RANKS, Protocol.LL),
+  DIRECT_LL("DirectLL", Needs.WINDOWS, OperationSets.UNROOTED, Protocol.LL),
   /** Between barriers, each rank takes or gives all that it needs or has. */
   DIRECT_ONE_SHOT("DirectOneShot", Needs.WINDOWS, OperationSets.OF_ALL_RANKS, Protocol.SIMPLE),
   /** Between barriers, each rank combines a part of the data and gives it to all. */
-  DIRECT_TWO_SHOT("DirectTwoShot", Needs.WINDOWS, OperationSets.OF_ALL_RANKS, Protocol.SIMPLE),
+  DIRECT_TWO_SHOT("DirectTwoShot", Needs.WINDOWS, Set.of(Operation.ALL_REDUCE), Protocol.SIMPLE),
   /**
    * Between barriers, by the device's copy engines. Between two ranks with a kernel beside them,
    * which also combines; then the send and receive buffers may not overlap.
    */
-  COPY_ENGINE("CopyEngine", Needs.COPY_ENGINES, OperationSets.OF_ALL_RANKS, Protocol.SIMPLE),
+  COPY_ENGINE("CopyEngine", Needs.COPY_ENGINES, OperationSets.OF_COPIES_BESIDE, Protocol.SIMPLE),
   /** The same with all of a rank's copies in one call of the driver, and no barriers between. */
   COPY_ENGINE_BATCH(
-      "CopyEngineBatch", Needs.COPY_ENGINES, OperationSets.OF_ALL_RANKS, Protocol.SIMPLE),
+      "CopyEngineBatch", Needs.COPY_ENGINES, OperationSets.OF_COPIES, Protocol.SIMPLE),
   /**
    * Copies by copy engines as above, with barriers made of the streams' memory operations. No
    * kernel is launched.
    */
   COPY_ENGINE_STREAM(
-      "CopyEngineStream", Needs.COPY_ENGINES, OperationSets.OF_ALL_RANKS, Protocol.SIMPLE),
+      "CopyEngineStream", Needs.COPY_ENGINES, OperationSets.OF_COPIES, Protocol.SIMPLE),
   /**
    * NVLS in place: between barriers, each head combines its part by loads from all ranks' windows
    * at once, and gives it to all by one store.
@@ -94,6 +96,17 @@ public enum Algorithm {
   /** Operations that several algorithms have. */
   private static final class OperationSets {
     static final Set<Operation> OF_ALL_RANKS = Set.copyOf(Operation.ofAllRanks());
+
+    static final Set<Operation> UNROOTED = those(operation -> !operation.isRooted());
+
+    static final Set<Operation> OF_COPIES = those(operation -> !operation.reduces());
+
+    static final Set<Operation> OF_COPIES_BESIDE =
+        those(operation -> !operation.reduces() || !operation.isRooted());
+
+    private static Set<Operation> those(Predicate<Operation> which) {
+      return Operation.ofAllRanks().stream().filter(which).collect(Collectors.toUnmodifiableSet());
+    }
 
     static final Set<Operation> OF_SWITCH =
         Set.of(Operation.ALL_REDUCE, Operation.ALL_GATHER, Operation.REDUCE_SCATTER);
@@ -185,5 +198,11 @@ public enum Algorithm {
       case REDUCE_SCATTER -> this == COPY_ENGINE;
       default -> false;
     };
+  }
+
+  /** True if what one rank writes to the output would be taken for another rank's input. */
+  public boolean needsApart(Operation operation) {
+    return this == COPY_ENGINE && operation.reduces()
+        || this == DIRECT_ONE_SHOT && operation == Operation.ALL_REDUCE;
   }
 }
